@@ -1,1 +1,3 @@
+//! The program's entry: words in, exit code out.
+
 fn main() {}

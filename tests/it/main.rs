@@ -1,1 +1,13 @@
 //! The integration tests: one binary, one module a topic.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::as_conversions,
+    clippy::string_slice,
+    clippy::print_stderr,
+    clippy::disallowed_methods,
+    clippy::too_many_lines,
+    reason = "a test fails by panicking, reads its services' addresses and the real clock"
+)]
