@@ -1,1 +1,11 @@
-//! (being written)
+//! The nouns: what a transaction, a piece of evidence, a reason and an amount of money are.
+//!
+//! Pure data. This room never reads a clock, a file, a network or a database, and holds no float.
+//! Types that go into stored evidence derive serde: their JSON is versioned by
+//! [`evidence::EVIDENCE_SCHEMA`], and a field is only ever added.
+
+pub mod money;
+pub mod time;
+pub mod transaction;
+pub mod evidence;
+pub mod reason;

@@ -1,0 +1,325 @@
+//! When "not found" is an answer: the proof that the PSP never got the call and no longer can.
+//!
+//! The four conditions of DESIGN section 5 are (a) the call is over, (b) complete misses apart in
+//! time for the row as it is now, (c) a search wide enough, (d) a witness that shows that the tag
+//! still arrives. Dropping any one turns a hand-back into a wait; the property tests show it.
+
+use chrono::TimeDelta;
+
+use crate::decide::decision::History;
+use crate::decide::policy::Policy;
+use crate::model::evidence::{CompleteSearch, Miss};
+use crate::model::time::{Instant, earlier, later, span_text, to_short_text};
+use crate::model::transaction::{Attempts, Transaction};
+
+/// A difference of clocks above which no negative verdict is given.
+pub const SKEW_MAX: TimeDelta = TimeDelta::minutes(2);
+
+/// Absence, proven. Only [`prove`] makes one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absence {
+    account: String,
+    fingerprint: String,
+    asked: Vec<Instant>,
+    witness: String,
+    same_key_until: Option<Instant>,
+}
+
+impl Absence {
+    /// When each search of the proof sent its first request.
+    pub fn asked(&self) -> &[Instant] {
+        &self.asked
+    }
+
+    /// The object that showed that the tag arrives.
+    pub fn witness(&self) -> &str {
+        &self.witness
+    }
+
+    /// The account searched.
+    pub fn account(&self) -> &str {
+        &self.account
+    }
+
+    /// The row's fingerprint that every miss is about.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// Until when the application's own key protects.
+    pub fn same_key_until(&self) -> Option<Instant> {
+        self.same_key_until
+    }
+}
+
+/// What the proof still lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unproven {
+    /// The clocks of the database and the PSP differ too much for any negative verdict.
+    ClockSkew {
+        /// PSP minus database.
+        secs: i64,
+    },
+    /// The row's last attempt lies in the future.
+    FutureAttempt {
+        /// The attempt.
+        at: Instant,
+    },
+    /// (a): the original call could still arrive.
+    CallMayArrive {
+        /// From when it no longer can.
+        until: Instant,
+    },
+    /// (b): this route's misses never count.
+    RouteDoesNotCount,
+    /// (c): the search did not cover the window or the object kinds.
+    TooNarrow {
+        /// What was missing.
+        lacks: String,
+    },
+    /// (c): the window reaches further back than the route does; no search will ever do.
+    BeyondReach,
+    /// (d): no object newer than the last attempt resolves to a row.
+    NoWitness,
+    /// (b): more misses are needed.
+    NeedsMiss {
+        /// Misses that count, this one included.
+        have: usize,
+        /// Misses that the proof needs.
+        need: usize,
+        /// When the next one counts.
+        at: Instant,
+    },
+    /// Nothing tells when the last attempt was sent.
+    AttemptsUnknown,
+    /// The search index was not asked about this row yet.
+    NeedsSearch,
+}
+
+impl Unproven {
+    /// One sentence for the record and the screen.
+    pub fn text(&self) -> String {
+        match self {
+            Self::ClockSkew { secs } => {
+                format!("the PSP's clock and the database's differ by {secs} s (at most 120)")
+            }
+            Self::FutureAttempt { at } => {
+                format!("the last attempt {} lies in the future", to_short_text(*at))
+            }
+            Self::CallMayArrive { until } => {
+                format!("the original call can still arrive until {}", to_short_text(*until))
+            }
+            Self::RouteDoesNotCount => "a miss of this route does not count".to_owned(),
+            Self::TooNarrow { lacks } => format!("the search was too narrow: {lacks}"),
+            Self::BeyondReach => "the PSP's list does not reach back to this row".to_owned(),
+            Self::NoWitness => {
+                "no newer object carries a tag that resolves to a row, so that the tag may have \
+                 stopped arriving"
+                    .to_owned()
+            }
+            Self::NeedsMiss { have, need, at } => {
+                format!("{have} of {need} misses; the next counts from {}", to_short_text(*at))
+            }
+            Self::AttemptsUnknown => {
+                "the mapping has no `attempted` column and does not say attempts = \"once\""
+                    .to_owned()
+            }
+            Self::NeedsSearch => "the search by tag was not asked yet".to_owned(),
+        }
+    }
+
+    /// Whether it is only a matter of the original call's life.
+    pub fn is_grace(&self) -> bool {
+        matches!(self, Self::CallMayArrive { .. })
+    }
+
+    /// Whether waiting cannot help.
+    pub fn is_for_ever(&self) -> bool {
+        matches!(self, Self::BeyondReach | Self::AttemptsUnknown)
+    }
+
+    /// When looking again can help, where that is known.
+    pub fn look_again_at(&self) -> Option<Instant> {
+        match self {
+            Self::CallMayArrive { until } => Some(*until),
+            Self::FutureAttempt { at } => Some(*at),
+            Self::NeedsMiss { at, .. } => Some(*at),
+            Self::ClockSkew { .. }
+            | Self::RouteDoesNotCount
+            | Self::TooNarrow { .. }
+            | Self::BeyondReach
+            | Self::NoWitness
+            | Self::AttemptsUnknown
+            | Self::NeedsSearch => None,
+        }
+    }
+}
+
+/// The last attempt as the row tells it: the mapped column, else the creation.
+pub fn mapped_last_attempt(row: &Transaction) -> Instant {
+    row.attempted_at.map_or(row.created_at, |at| at.max(row.created_at))
+}
+
+/// From when no call for this row can arrive any more.
+pub fn call_over_at(row: &Transaction, history: &History, policy: &Policy) -> Instant {
+    let last = mapped_last_attempt(row).max(history.fingerprint_seen_at);
+    later(last, policy.timing.in_flight_max)
+}
+
+/// The creation times that a search must cover, before the search for a witness.
+pub fn needed_window(row: &Transaction, policy: &Policy) -> (Instant, Instant) {
+    (
+        earlier(row.created_at, policy.timing.object_before_row),
+        later(mapped_last_attempt(row), policy.timing.in_flight_max),
+    )
+}
+
+/// Until when the application's own key protects, counted from its earliest possible use.
+pub fn same_key_until(row: &Transaction, policy: &Policy) -> Option<Instant> {
+    row.idempotency_key.as_ref()?;
+    policy.psp.key_life.map(|life| later(row.created_at, life))
+}
+
+/// Whether this search is a miss worth keeping: conditions (a), (c) and (d).
+pub fn counts(
+    search: &CompleteSearch,
+    row: &Transaction,
+    history: &History,
+    policy: &Policy,
+) -> Result<(), Unproven> {
+    if let Some(secs) = search.psp_skew_secs.filter(|s| s.abs() > SKEW_MAX.num_seconds()) {
+        return Err(Unproven::ClockSkew { secs });
+    }
+    if let Some(at) = row.attempted_at.filter(|at| *at > later(search.asked_at, SKEW_MAX)) {
+        return Err(Unproven::FutureAttempt { at });
+    }
+    let until = call_over_at(row, history, policy);
+    if search.asked_at <= until {
+        return Err(Unproven::CallMayArrive { until });
+    }
+    if !search.counts_as_miss {
+        return Err(Unproven::RouteDoesNotCount);
+    }
+    wide_enough(search, row, policy)?;
+    let last_attempt = mapped_last_attempt(row);
+    match &search.witness {
+        Some(witness) if witness.created_at > last_attempt => Ok(()),
+        Some(_) | None => Err(Unproven::NoWitness),
+    }
+}
+
+fn wide_enough(
+    search: &CompleteSearch,
+    row: &Transaction,
+    policy: &Policy,
+) -> Result<(), Unproven> {
+    let (from, to) = needed_window(row, policy);
+    let reach = policy.psp.route(search.route).and_then(|facts| facts.reach);
+    if reach.is_some_and(|reach| from < earlier(search.asked_at, reach)) {
+        return Err(Unproven::BeyondReach);
+    }
+    if search.from > from || search.to < to {
+        let lacks = format!(
+            "it covered {} to {}, and {} to {} is needed",
+            to_short_text(search.from),
+            to_short_text(search.to),
+            to_short_text(from),
+            to_short_text(to)
+        );
+        return Err(Unproven::TooNarrow { lacks });
+    }
+    let wanted = policy.psp.object_kinds(row.kind);
+    let unseen: Vec<_> = wanted.iter().filter(|kind| !search.kinds.contains(kind)).collect();
+    if wanted.is_empty() || !unseen.is_empty() {
+        return Err(Unproven::TooNarrow { lacks: format!("object kinds {unseen:?}") });
+    }
+    Ok(())
+}
+
+/// Proves absence from this run's search and the misses kept from earlier ones.
+///
+/// `confirmed` says whether the search by tag, where the PSP has one, found nothing in this run.
+///
+/// # Errors
+/// With what the proof still lacks.
+pub fn prove(
+    search: &CompleteSearch,
+    row: &Transaction,
+    account: &str,
+    history: &History,
+    policy: &Policy,
+    confirmed: bool,
+    now: Instant,
+) -> Result<Absence, Unproven> {
+    counts(search, row, history, policy)?;
+    let fingerprint = row.fingerprint();
+    let key_until = same_key_until(row, policy);
+    let need = if key_until.is_some_and(|until| until > now) { 2 } else { 3 };
+    let gap = gap(search, policy);
+    let asked = misses_apart(search, &history.misses, account, &fingerprint, gap);
+    if asked.len() < need {
+        let at = later(asked.first().copied().unwrap_or(search.asked_at), gap);
+        return Err(Unproven::NeedsMiss { have: asked.len(), need, at });
+    }
+    if row.attempts == Attempts::Unknown {
+        return Err(Unproven::AttemptsUnknown);
+    }
+    if !confirmed && policy.psp.route(crate::model::evidence::Route::Search).is_some() {
+        return Err(Unproven::NeedsSearch);
+    }
+    let Some(witness) = &search.witness else { return Err(Unproven::NoWitness) };
+    Ok(Absence {
+        account: account.to_owned(),
+        fingerprint,
+        asked,
+        witness: witness.reference.clone(),
+        same_key_until: key_until,
+    })
+}
+
+/// The least time between two misses of this route.
+pub fn gap(search: &CompleteSearch, policy: &Policy) -> TimeDelta {
+    let lag = TimeDelta::try_seconds(search.lag_secs).unwrap_or(TimeDelta::MAX);
+    policy.timing.recheck_after.max(lag)
+}
+
+/// The newest chain of misses, each at least `gap` before the next, newest first; this search
+/// is its head.
+fn misses_apart(
+    search: &CompleteSearch,
+    earlier_misses: &[Miss],
+    account: &str,
+    fingerprint: &str,
+    gap: TimeDelta,
+) -> Vec<Instant> {
+    let mut times: Vec<Instant> = earlier_misses
+        .iter()
+        .filter(|miss| miss.account == account && miss.fingerprint == fingerprint)
+        .map(|miss| miss.search.asked_at)
+        .collect();
+    times.sort_unstable_by(|a, b| b.cmp(a));
+    let mut chain = vec![search.asked_at];
+    for at in times {
+        if chain.last().is_some_and(|last| later(at, gap) <= *last) {
+            chain.push(at);
+        }
+    }
+    chain
+}
+
+/// A sentence for the record of a proven absence.
+pub fn proof_text(absence: &Absence) -> String {
+    let times: Vec<String> = absence.asked.iter().rev().map(|at| to_short_text(*at)).collect();
+    let span = absence
+        .asked
+        .first()
+        .zip(absence.asked.last())
+        .map_or_else(String::new, |(newest, oldest)| span_text(*newest - *oldest));
+    format!(
+        "not at {} in {} complete searches over {span} ({}); witness {}",
+        absence.account,
+        absence.asked.len(),
+        times.join(", "),
+        absence.witness
+    )
+}

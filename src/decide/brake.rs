@@ -1,0 +1,90 @@
+//! The brake: on the day when the tag is broken, no row is handed back.
+//!
+//! Absence is proven per row; this looks at the whole account and run. Where too few of the
+//! captured objects around the rows resolve to rows, or too many rows would be handed back at
+//! once, all hand-backs by absence of the account wait, and one case asks a person.
+//! A failure that the PSP states by itself needs no tag and is not braked.
+
+use crate::decide::policy::BrakePolicy;
+
+/// What was counted around an account's hand-backs in one run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BrakeFigures {
+    /// How many rows would be handed back by absence.
+    pub handbacks: u64,
+    /// How many objects the run listed at the account.
+    pub listed: u64,
+    /// Captured objects nearest to those rows (20 for each) that were looked at …
+    pub nearest: u64,
+    /// … and how many of them resolve to rows.
+    pub resolved: u64,
+    /// The account's own usual share in thousandths; 1000 until it has one.
+    pub usual_permille: u32,
+}
+
+/// Whether the account's hand-backs may go out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Brake {
+    /// They may.
+    Off,
+    /// None may; the text has the figures.
+    On(String),
+}
+
+/// How many rows a run may hand back at an account that listed `listed` objects.
+pub fn handbacks_allowed(listed: u64, policy: &BrakePolicy) -> u64 {
+    let five_percent = listed.checked_div(20).unwrap_or(0);
+    policy.max_handbacks.unwrap_or_else(|| five_percent.max(20).min(500))
+}
+
+/// Decides whether the brake is on.
+pub fn brake(figures: &BrakeFigures, policy: &BrakePolicy) -> Brake {
+    if figures.handbacks == 0 {
+        return Brake::Off;
+    }
+    let allowed = handbacks_allowed(figures.listed, policy);
+    if figures.handbacks > allowed {
+        return Brake::On(format!(
+            "{} rows would be handed back at once, and {allowed} are allowed ({} objects listed)",
+            figures.handbacks, figures.listed
+        ));
+    }
+    let wanted = u64::from(policy.min_tagged_permille)
+        .saturating_mul(u64::from(figures.usual_permille))
+        .checked_div(1_000)
+        .unwrap_or(1_000);
+    let share = figures.resolved.saturating_mul(1_000).checked_div(figures.nearest).unwrap_or(0);
+    if figures.nearest == 0 || share < wanted {
+        return Brake::On(format!(
+            "{} of the {} captured objects nearest to the rows resolve to rows \
+             ({share} in 1000; at least {wanted} are wanted)",
+            figures.resolved, figures.nearest
+        ));
+    }
+    Brake::Off
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(handbacks: u64, listed: u64, nearest: u64, resolved: u64) -> BrakeFigures {
+        BrakeFigures { handbacks, listed, nearest, resolved, usual_permille: 1_000 }
+    }
+
+    #[test]
+    fn the_brake_holds_at_the_share_and_at_the_count() {
+        let policy = BrakePolicy::default();
+        let is_on = |f: BrakeFigures| matches!(brake(&f, &policy), Brake::On(_));
+        assert!(!is_on(figures(0, 0, 0, 0)), "nothing to hand back");
+        assert!(!is_on(figures(1, 100, 20, 16)), "exactly 80 %");
+        assert!(is_on(figures(1, 100, 20, 15)), "below 80 %");
+        assert!(is_on(figures(1, 100, 0, 0)), "nothing near: nothing shows that the tag arrives");
+        assert!(!is_on(figures(20, 100, 400, 400)));
+        assert!(is_on(figures(21, 100, 420, 420)));
+        assert!(!is_on(figures(500, 1_000_000, 9_000, 9_000)));
+        assert!(is_on(figures(501, 1_000_000, 9_000, 9_000)));
+        let shared = BrakeFigures { usual_permille: 500, ..figures(1, 100, 20, 8) };
+        assert!(!is_on(shared), "80 % of its own usual half");
+    }
+}

@@ -1,0 +1,215 @@
+//! Rules as data: what a PSP's status or failure code means for a row.
+//!
+//! The shipped rules of a PSP are a TOML file beside its adapter; the user's own stand on top.
+//! The first rule that matches wins. Every rule carries an example, which the tests run.
+//! Adding one: a `[[rule]]` with id, what it matches, the outcome, its source and an example.
+
+use chrono::TimeDelta;
+
+use crate::model::evidence::{Failure, ObjectState, PspObject};
+use crate::model::money::Money;
+use crate::model::reason::Outcome;
+use crate::model::transaction::Kind;
+
+/// What kind of fact a rule speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Subject {
+    /// A stated failure, by code or advice.
+    Failure,
+    /// Captured, then refunded.
+    Refunded,
+    /// Captured, then voided.
+    Voided,
+    /// Captured and disputed.
+    Disputed,
+    /// Authorised and not captured.
+    Authorized,
+    /// Waiting for the customer.
+    ActionRequired,
+    /// Cancelled.
+    Canceled,
+    /// Expired.
+    Expired,
+    /// A status the adapter does not know.
+    UnknownStatus,
+}
+
+impl Subject {
+    /// The word of rule files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Failure => "failure",
+            Self::Refunded => "refunded",
+            Self::Voided => "voided",
+            Self::Disputed => "disputed",
+            Self::Authorized => "authorized",
+            Self::ActionRequired => "action_required",
+            Self::Canceled => "canceled",
+            Self::Expired => "expired",
+            Self::UnknownStatus => "unknown_status",
+        }
+    }
+
+    /// Reads the word of rule files.
+    pub fn parse(text: &str) -> Option<Self> {
+        [
+            Self::Failure,
+            Self::Refunded,
+            Self::Voided,
+            Self::Disputed,
+            Self::Authorized,
+            Self::ActionRequired,
+            Self::Canceled,
+            Self::Expired,
+            Self::UnknownStatus,
+        ]
+        .into_iter()
+        .find(|subject| subject.as_str() == text)
+    }
+
+    /// The rule subject of an object that captured nothing; `None` where rules have no say.
+    pub fn of(object: &PspObject) -> Option<Self> {
+        match object.state {
+            ObjectState::Failed(_) => Some(Self::Failure),
+            ObjectState::Authorized => Some(Self::Authorized),
+            ObjectState::ActionRequired => Some(Self::ActionRequired),
+            ObjectState::Canceled => Some(Self::Canceled),
+            ObjectState::Expired => Some(Self::Expired),
+            ObjectState::Unknown => Some(Self::UnknownStatus),
+            ObjectState::Voided => Some(Self::Voided),
+            ObjectState::Captured | ObjectState::InFlight | ObjectState::Unattempted => None,
+        }
+    }
+}
+
+/// What a rule matches; a field that is `None` or empty matches everything.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Match {
+    /// The adapter.
+    pub psp: Option<String>,
+    /// What kind of fact.
+    pub subject: Subject,
+    /// The PSP's own status words.
+    pub statuses: Vec<String>,
+    /// Failure codes.
+    pub codes: Vec<String>,
+    /// The PSP's own advice.
+    pub advices: Vec<String>,
+    /// Kinds of movement.
+    pub kinds: Vec<Kind>,
+    /// Currency codes.
+    pub currencies: Vec<String>,
+    /// Only at most this amount.
+    pub amount_at_most_minor: Option<i64>,
+    /// Only while the row has been handed back fewer times than this.
+    pub handbacks_below: Option<u32>,
+}
+
+/// What a rule says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Effect {
+    /// Charging again is allowed, this much later.
+    Retryable {
+        /// Counted from the decision.
+        not_before: Option<TimeDelta>,
+    },
+    /// It failed for good.
+    Failed,
+    /// The money is the row's all the same (a refund after the fact).
+    Succeeded,
+    /// Look again later.
+    Wait,
+    /// A person decides.
+    Review,
+}
+
+impl Effect {
+    /// The outcome's word.
+    pub fn outcome(&self) -> Outcome {
+        match self {
+            Self::Retryable { .. } => Outcome::Retryable,
+            Self::Failed => Outcome::Failed,
+            Self::Succeeded => Outcome::Succeeded,
+            Self::Wait => Outcome::Wait,
+            Self::Review => Outcome::Review,
+        }
+    }
+}
+
+/// One line of data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rule {
+    /// Unique: `stripe.advice.do_not_try_again`.
+    pub id: String,
+    /// The user's own, not shipped: its decisions carry the reason `rule`.
+    pub own: bool,
+    /// What it matches.
+    pub matches: Match,
+    /// What it says.
+    pub effect: Effect,
+}
+
+/// Rules in the order in which they are tried, and the version that journals name.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RuleSet {
+    /// The user's first, then the shipped.
+    pub rules: Vec<Rule>,
+    /// A short hash of the rules' text.
+    pub version: String,
+}
+
+/// What a rule is asked about.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'a> {
+    /// The adapter.
+    pub psp: &'a str,
+    /// What kind of fact.
+    pub subject: Subject,
+    /// The object that shows it.
+    pub object: &'a PspObject,
+    /// The row's kind.
+    pub kind: Kind,
+    /// The row's money.
+    pub money: Option<Money>,
+    /// How often the row was handed back.
+    pub handbacks: u32,
+}
+
+impl RuleSet {
+    /// The first rule that matches.
+    pub fn find(&self, question: &Question<'_>) -> Option<&Rule> {
+        self.rules.iter().find(|rule| rule.matches.holds(question))
+    }
+}
+
+impl Match {
+    fn holds(&self, q: &Question<'_>) -> bool {
+        let failure = crate::decide::permit::stated_failure(q.object);
+        self.subject == q.subject
+            && self.psp.as_deref().is_none_or(|psp| psp == q.psp)
+            && any_of(&self.statuses, &q.object.status)
+            && (self.codes.is_empty() || failure.is_some_and(|f| any_of(&self.codes, &f.code)))
+            && (self.advices.is_empty() || failure.is_some_and(|f| has_advice(self, f)))
+            && (self.kinds.is_empty() || self.kinds.contains(&q.kind))
+            && self.money_holds(q.money)
+            && self.handbacks_below.is_none_or(|limit| q.handbacks < limit)
+    }
+
+    fn money_holds(&self, money: Option<Money>) -> bool {
+        if self.currencies.is_empty() && self.amount_at_most_minor.is_none() {
+            return true;
+        }
+        money.is_some_and(|money| {
+            any_of(&self.currencies, money.currency.code())
+                && self.amount_at_most_minor.is_none_or(|most| money.minor <= most)
+        })
+    }
+}
+
+fn has_advice(rule: &Match, failure: &Failure) -> bool {
+    failure.advice.as_deref().is_some_and(|advice| any_of(&rule.advices, advice))
+}
+
+fn any_of(list: &[String], value: &str) -> bool {
+    list.is_empty() || list.iter().any(|item| item.eq_ignore_ascii_case(value))
+}

@@ -1,0 +1,288 @@
+//! What one source said of one tag, and how completely it was asked.
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::money::Money;
+use crate::model::time::Instant;
+
+/// Version of the JSON that evidence is stored as. Fields are only ever added.
+pub const EVIDENCE_SCHEMA: u32 = 1;
+
+/// By which way a source was asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Route {
+    /// One object by the PSP's own reference.
+    Fetch,
+    /// A search index, by the tag.
+    Search,
+    /// Every object of a window of creation times.
+    List,
+    /// Settlement or report files.
+    File,
+}
+
+impl Route {
+    /// The word in journals and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fetch => "fetch",
+            Self::Search => "search",
+            Self::List => "list",
+            Self::File => "file",
+        }
+    }
+}
+
+/// One source's answer about one row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// The PSP account asked.
+    pub account: String,
+    /// By which way.
+    pub route: Route,
+    /// When the first request of this question was sent (the database's clock).
+    pub asked_at: Instant,
+    /// What came back.
+    pub answer: Answer,
+}
+
+/// What came back.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// Objects under this tag or reference.
+    Found {
+        /// Folded: a PSP's child objects stand within their parent.
+        objects: Vec<PspObject>,
+        /// Present where the whole window was read, so that no further object hides in it.
+        search: Option<CompleteSearch>,
+    },
+    /// A search read to its end saw nothing under this tag.
+    Nothing(CompleteSearch),
+    /// The PSP says that it knows no such reference.
+    UnknownReference(String),
+    /// No answer: an error is never an answer.
+    NoAnswer(Cause),
+}
+
+/// Why there is no answer. None of these may ever count against a row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cause {
+    /// What kind of failure.
+    pub kind: CauseKind,
+    /// One sentence, redacted.
+    pub detail: String,
+}
+
+/// The kinds of no answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CauseKind {
+    /// DNS, refused, reset, connect time-out.
+    Unreachable,
+    /// The deadline of the whole answer passed.
+    TimedOut,
+    /// 5xx.
+    ServerError,
+    /// 429, or a quota.
+    RateLimited,
+    /// The body could not be read: not JSON, truncated, wrong schema, too large.
+    Unreadable,
+    /// Paging did not reach a provable end, or the server ignored the window.
+    Incomplete,
+    /// The account's breaker is open: not asked.
+    BreakerOpen,
+    /// The account is paused, or was stopped earlier in this run (401, wrong mode).
+    AccountStopped,
+    /// The run was asked to stop before the question was put.
+    Interrupted,
+}
+
+impl CauseKind {
+    /// The word in journals and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Unreachable => "unreachable",
+            Self::TimedOut => "timed_out",
+            Self::ServerError => "server_error",
+            Self::RateLimited => "rate_limited",
+            Self::Unreadable => "unreadable",
+            Self::Incomplete => "incomplete",
+            Self::BreakerOpen => "breaker_open",
+            Self::AccountStopped => "account_stopped",
+            Self::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// A search that was read to its end, and what it covered.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CompleteSearch {
+    /// By which way.
+    pub route: Route,
+    /// The object kinds it covered: `payment_intent`, `charge`, `refund`.
+    pub kinds: Vec<String>,
+    /// Creation times from here (inclusive) …
+    pub from: Instant,
+    /// … to here (exclusive).
+    pub to: Instant,
+    /// When its first request was sent (the database's clock).
+    pub asked_at: Instant,
+    /// Whether the adapter says that a miss of this route counts (a lagging index never does).
+    pub counts_as_miss: bool,
+    /// How far the route may lag behind, in seconds.
+    pub lag_secs: i64,
+    /// Clock difference, PSP minus database, in seconds, where a Date header told.
+    pub psp_skew_secs: Option<i64>,
+    /// How many objects the search listed.
+    pub listed: u64,
+    /// The newest listed object whose tag resolves to a row of this table.
+    pub witness: Option<Witness>,
+}
+
+/// An object in the same search whose tag resolves to a row: it shows that the tag arrives.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Witness {
+    /// The PSP's id of it.
+    pub reference: String,
+    /// Its tag.
+    pub tag: String,
+    /// When the PSP created it.
+    pub created_at: Instant,
+}
+
+/// A complete search that saw nothing, as it is kept between runs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Miss {
+    /// The account that was searched.
+    pub account: String,
+    /// The row's fingerprint at that time; any change of the row voids the miss.
+    pub fingerprint: String,
+    /// The search.
+    pub search: CompleteSearch,
+}
+
+/// One payment, refund or payout at the PSP, its children folded in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PspObject {
+    /// The parent's id (`pi_…`).
+    pub reference: String,
+    /// Ids of folded children (`ch_…`): each is a reference of this object too.
+    pub aliases: Vec<String>,
+    /// `payment_intent`, `charge`, `refund`.
+    pub kind: String,
+    /// What it means.
+    pub state: ObjectState,
+    /// The PSP's own word for its status.
+    pub status: String,
+    /// The amount asked for, in the presentment currency; `None`: a currency ISO does not know.
+    pub amount: Option<Money>,
+    /// The sum that really moved within this object.
+    pub captured: Option<Money>,
+    /// What was given back of it.
+    pub refunded_minor: i64,
+    /// A dispute exists.
+    pub disputed: bool,
+    /// When the PSP created it (the PSP's clock).
+    pub created_at: Instant,
+    /// The tag as it arrived.
+    pub tag: Option<String>,
+}
+
+impl PspObject {
+    /// Whether `reference` names this object or a child of it.
+    pub fn is_named(&self, reference: &str) -> bool {
+        self.reference == reference || self.aliases.iter().any(|a| a == reference)
+    }
+}
+
+/// What an object's status means for the row.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ObjectState {
+    /// The PSP says that the movement took place.
+    Captured,
+    /// It was captured, and taken back whole before anyone shipped.
+    Voided,
+    /// The PSP still works on it; it can capture with no new call.
+    InFlight,
+    /// Authorised: a capture call takes the money (some capture by themselves).
+    Authorized,
+    /// Waits for the customer.
+    ActionRequired,
+    /// Made, and never attempted.
+    Unattempted,
+    /// The PSP states a failure.
+    Failed(Failure),
+    /// Cancelled, nothing captured.
+    Canceled,
+    /// Expired, nothing captured.
+    Expired,
+    /// A status that this version of the adapter does not know.
+    Unknown,
+}
+
+/// A failure that the PSP states.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The most telling code: Stripe's `decline_code`, else `code`.
+    pub code: String,
+    /// The PSP's own verdict, where it gives one: Stripe's `advice_code`.
+    pub advice: Option<String>,
+    /// From when the failure is final; `None`: this adapter never calls it final.
+    pub final_from: Option<Instant>,
+    /// The object itself could still be paid: a retry must use it, never a new one.
+    pub still_payable: bool,
+}
+
+impl ObjectState {
+    /// It can capture with no new call from anyone.
+    pub fn can_still_capture(&self) -> bool {
+        matches!(self, Self::InFlight | Self::Authorized)
+    }
+
+    /// Nothing will ever come of it, and nobody can pay it any more.
+    pub fn is_dead(&self) -> bool {
+        match self {
+            Self::Failed(failure) => !failure.still_payable,
+            Self::Canceled | Self::Expired => true,
+            Self::Captured
+            | Self::Voided
+            | Self::InFlight
+            | Self::Authorized
+            | Self::ActionRequired
+            | Self::Unattempted
+            | Self::Unknown => false,
+        }
+    }
+
+    /// The word in evidence screens.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Captured => "captured",
+            Self::Voided => "voided",
+            Self::InFlight => "in_flight",
+            Self::Authorized => "authorized",
+            Self::ActionRequired => "action_required",
+            Self::Unattempted => "unattempted",
+            Self::Failed(_) => "failed",
+            Self::Canceled => "canceled",
+            Self::Expired => "expired",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// A captured object that no row explains and that could be this row's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UntaggedMatch {
+    /// The PSP's id of it.
+    pub reference: String,
+    /// Its amount.
+    pub captured: Money,
+    /// When the PSP created it.
+    pub created_at: Instant,
+    /// The tag it carries, if any: one that resolves to no row.
+    pub tag: Option<String>,
+}
