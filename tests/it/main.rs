@@ -11,3 +11,5 @@
     clippy::too_many_lines,
     reason = "a test fails by panicking, reads its services' addresses and the real clock"
 )]
+
+mod support;
