@@ -34,7 +34,7 @@ pub enum Brake {
 /// How many rows a run may hand back at an account that listed `listed` objects.
 pub fn handbacks_allowed(listed: u64, policy: &BrakePolicy) -> u64 {
     let five_percent = listed.checked_div(20).unwrap_or(0);
-    policy.max_handbacks.unwrap_or_else(|| five_percent.max(20).min(500))
+    policy.max_handbacks.unwrap_or_else(|| five_percent.clamp(20, 500))
 }
 
 /// Decides whether the brake is on.

@@ -1,1 +1,11 @@
-//! (being written)
+//! The only room with SQL: the user's mapped tables and tieout's own `tieout_*` tables.
+//!
+//! It decides nothing: [`effects`] turns a decision into changes, a [`driver`] carries them out.
+//! It never opens a connection on its own clock and never holds a row lock across a PSP call.
+
+pub mod error;
+pub mod mapping;
+pub mod records;
+pub mod effects;
+pub mod source_table;
+pub mod driver;

@@ -1,0 +1,115 @@
+//! What a run tells while it goes on. Screens, `--json` and progress bars are its readers.
+
+use std::path::PathBuf;
+
+use crate::exit::Exit;
+use crate::model::time::Instant;
+use crate::store::records::{AbandonedRun, JournalRow, TotalLine};
+
+/// One thing that happened.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// The run began.
+    Started {
+        /// Its id.
+        run_id: String,
+        /// The window's ends, where one was asked for.
+        window: Option<crate::run::setup::Window>,
+        /// Whether nothing is written.
+        dry_run: bool,
+        /// When (the database's clock).
+        at: Instant,
+    },
+    /// A dead run was found and closed.
+    Abandoned(AbandonedRun),
+    /// A status value that the mapping neither maps nor ignores: its rows were not seen.
+    UnmappedStatus {
+        /// The mapped table.
+        table: String,
+        /// The value.
+        value: String,
+    },
+    /// Rows were claimed.
+    Claimed {
+        /// The mapped table.
+        table: String,
+        /// How many.
+        rows: usize,
+    },
+    /// An account is about to be asked about so many rows.
+    Asking {
+        /// The account.
+        account: String,
+        /// How many rows.
+        rows: usize,
+    },
+    /// An account was asked.
+    Asked(AccountNote),
+    /// A row was decided; in a dry run this is what would be.
+    Decided(Box<JournalRow>),
+    /// Something was not examined, with what was not done and what to do next.
+    NotExamined {
+        /// The class that it raises the exit to.
+        exit: Exit,
+        /// One line.
+        text: String,
+    },
+    /// The run ended.
+    Ended(Box<Summary>),
+}
+
+/// What asking one account took.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct AccountNote {
+    /// The account.
+    pub account: String,
+    /// Rows asked about.
+    pub rows: u64,
+    /// Rows that got an answer.
+    pub answered: u64,
+    /// Requests sent.
+    pub requests: u64,
+    /// Requests repeated.
+    pub retries: u64,
+    /// Objects listed.
+    pub listed: u64,
+    /// Milliseconds spent.
+    pub duration_ms: u64,
+    /// The brake's text, where it is on.
+    pub brake: Option<String>,
+    /// Why the account was stopped, where it was.
+    pub stopped: Option<String>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// Its id.
+    pub run_id: String,
+    /// The process's end.
+    pub exit: Exit,
+    /// Both sides of the tie-out.
+    pub totals: Vec<TotalLine>,
+    /// Currencies whose two sides differ; empty when tied.
+    pub untied: Vec<String>,
+    /// Of the waits: how many by reason.
+    pub waits: Vec<(String, u64)>,
+    /// Rows decided.
+    pub decided: u64,
+    /// Cases opened, closed by this run, and open now.
+    pub cases: (u64, u64, u64),
+    /// The report's directory.
+    pub report: Option<PathBuf>,
+    /// The audit chain's head.
+    pub audit_head: Option<String>,
+    /// What was asked of each account.
+    pub accounts: Vec<AccountNote>,
+    /// One line for each thing that was not examined.
+    pub not_examined: Vec<String>,
+    /// When it began and ended (the database's clock).
+    pub started_at: Instant,
+    /// The end.
+    pub ended_at: Instant,
+    /// Whether nothing was written.
+    pub dry_run: bool,
+}

@@ -1,0 +1,131 @@
+//! What a run is told: the configuration worked out for this room, and the command's options.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use chrono::TimeDelta;
+use chrono_tz::Tz;
+
+use crate::decide::policy::{BrakePolicy, GaveUp, Mode, Timing};
+use crate::decide::rules::RuleSet;
+use crate::model::time::Instant;
+use crate::psp::AccountSettings;
+use crate::store::mapping::TableSettings;
+
+/// The configuration, as the run needs it.
+#[derive(Debug, Clone)]
+pub struct Setup {
+    /// The mapped tables.
+    pub tables: Vec<TableSettings>,
+    /// The PSP accounts by name.
+    pub accounts: BTreeMap<String, AccountSetup>,
+    /// Rules: the user's, then the shipped.
+    pub rules: RuleSet,
+    /// Names rules and deciding settings together: a short hash.
+    pub policy_version: String,
+    /// SHA-256 of the effective configuration, secrets left out.
+    pub config_sha256: String,
+    /// tieout's version.
+    pub version: String,
+    /// The zone of business days.
+    pub business_timezone: Tz,
+    /// Where reports go: `DIR/YYYY-MM-DD/RUN/`.
+    pub report_dir: PathBuf,
+}
+
+/// One account, with what deciding at it depends on.
+#[derive(Debug, Clone)]
+pub struct AccountSetup {
+    /// How it is asked.
+    pub settings: AccountSettings,
+    /// How far tieout may go.
+    pub mode: Mode,
+    /// Spans of time.
+    pub timing: Timing,
+    /// How often a row may be handed back.
+    pub max_retries: u32,
+    /// What then.
+    pub gave_up: GaveUp,
+    /// The brake.
+    pub brake: BrakePolicy,
+}
+
+/// Which timestamp a window cuts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum On {
+    /// The row's creation.
+    Created,
+    /// The row's last attempt.
+    Attempted,
+}
+
+/// A window, half-open, as it was worked out from the command's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Window {
+    /// From here …
+    pub from: Option<Instant>,
+    /// … to before here.
+    pub to: Option<Instant>,
+    /// Which timestamp.
+    pub on: On,
+    /// As it was asked for: `2026-11-19`, `since 6h`.
+    pub words: String,
+}
+
+/// Conditions of `--fail-on`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FailOn {
+    /// A new case.
+    Cases,
+    /// A row older than `max_age` is still open.
+    Aged,
+    /// Nothing was due.
+    Empty,
+    /// A duplicate capture was found.
+    Duplicates,
+}
+
+/// The options of one `tieout run`.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// The caller's own id; default: a new UUIDv7.
+    pub run_id: Option<String>,
+    /// Narrows to a window.
+    pub window: Option<Window>,
+    /// Narrows to these keys; they are due now.
+    pub ids: Option<Vec<String>>,
+    /// Narrows to these accounts.
+    pub accounts: Option<Vec<String>>,
+    /// Raises `stuck_after`.
+    pub min_age: Option<TimeDelta>,
+    /// At most so many rows.
+    pub limit: i64,
+    /// Rows claimed and decided together.
+    pub batch: i64,
+    /// Claims nothing new after this long.
+    pub max_duration: Option<TimeDelta>,
+    /// Writes nothing anywhere.
+    pub dry_run: bool,
+    /// Conditions that turn exit 0 into 4.
+    pub fail_on: Vec<FailOn>,
+    /// Whether a report is written.
+    pub report: bool,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self {
+            run_id: None,
+            window: None,
+            ids: None,
+            accounts: None,
+            min_age: None,
+            limit: 10_000,
+            batch: 10_000,
+            max_duration: None,
+            dry_run: false,
+            fail_on: Vec::new(),
+            report: true,
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The verbs of the store: what each must do, once for both databases.
+//!
+//! `postgres` and `sqlite` implement them; `tests/it/store.rs` is the one conformance suite.
+//! Every verb that writes is one database transaction. No verb takes the current time by itself:
+//! `now` is read once by [`Driver::now`] and bound.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::TimeDelta;
+
+use crate::model::time::Instant;
+use crate::model::transaction::{SiblingFact, Transaction};
+use crate::store::effects::RowEffects;
+use crate::store::error::StoreError;
+use crate::store::mapping::TableSettings;
+use crate::store::records::{
+    AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
+    RunStart, TotalLine,
+};
+use crate::store::source_table::SourceTable;
+
+/// The head of one writer's chain of journal records. It moves on only after a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Writer {
+    /// The writer's name within its run.
+    pub name: String,
+    /// Records written.
+    pub seq: i64,
+    /// The last record's hash; the run's id before the first.
+    pub head: String,
+}
+
+/// A case whose subject is an account.
+#[derive(Debug, Clone)]
+pub struct AccountCase {
+    /// The account's name.
+    pub account: String,
+    /// `absence_brake`, `account_unavailable`, …
+    pub reason: crate::model::reason::Reason,
+    /// One sentence with the figures.
+    pub text: String,
+    /// JSON of the figures; stored as evidence.
+    pub evidence: String,
+    /// Names rules and settings.
+    pub policy_version: String,
+}
+
+/// What people and earlier runs left about an account.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AccountState {
+    /// Paused by a person: since when and why.
+    pub paused: Option<(Instant, String)>,
+    /// Since when it gives no answer.
+    pub unanswered_since: Option<Instant>,
+    /// Its usual share of captured objects that resolve to rows, in thousandths.
+    pub usual_permille: Option<u32>,
+}
+
+/// Which cases to list.
+#[derive(Debug, Clone, Default)]
+pub struct CaseFilter {
+    /// Only open ones.
+    pub open_only: bool,
+    /// Only this reason's code.
+    pub reason: Option<String>,
+    /// Only those opened by this run.
+    pub opened_run: Option<String>,
+    /// Only numbers above this (keyset paging).
+    pub after: Option<i64>,
+    /// At most so many.
+    pub limit: i64,
+}
+
+/// What `tieout_checks` remembers of one row.
+#[derive(Debug, Clone)]
+pub struct CheckRow {
+    /// `open`, `case`, `parked`, `watch`, `closed`.
+    pub state: String,
+    /// The history that a decision would get.
+    pub history: crate::decide::decision::History,
+    /// When it is due.
+    pub next_check_at: Option<Instant>,
+    /// The run that holds the lease, and until when.
+    pub lease: Option<(String, Instant)>,
+    /// The image last seen.
+    pub image: String,
+}
+
+/// What verifying the chain found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AuditFinding {
+    /// Records read.
+    pub records: i64,
+    /// Runs read.
+    pub runs: i64,
+    /// Hash of the last closed run: the head.
+    pub head: Option<String>,
+    /// Every break found: which record or run, what was expected.
+    pub breaks: Vec<String>,
+}
+
+/// The verbs. See each for what must hold.
+#[expect(async_fn_in_trait, reason = "called on the two concrete drivers only, never as dyn")]
+pub trait Driver {
+    /// Applies tieout's migrations (table `tieout_migrations`); a second call is a no-op.
+    async fn migrate(&self) -> Result<(), StoreError>;
+
+    /// (found, wanted) numbers of migrations; found is 0 where there are none.
+    async fn schema_state(&self) -> Result<(i64, i64), StoreError>;
+
+    /// The database's clock, to the microsecond.
+    async fn now(&self) -> Result<Instant, StoreError>;
+
+    /// Checks mappings against the catalogue: identifiers, types, unique keys, enum labels, view
+    /// updatability, row-level security. Every misfit is reported, not only the first.
+    /// `accounts` are the configured accounts' names with each one's PSP.
+    async fn map_tables(
+        &self,
+        tables: &[TableSettings],
+        accounts: &[String],
+    ) -> Result<Vec<SourceTable>, StoreError>;
+
+    /// Status values seen in the table (by enum labels, or a loose scan of an index led by the
+    /// status; nothing where neither is there) that the mapping neither maps nor ignores.
+    async fn unmapped_statuses(&self, table: &SourceTable) -> Result<Vec<String>, StoreError>;
+
+    /// Opens a run.
+    async fn start_run(&self, start: &RunStart, now: Instant) -> Result<(), StoreError>;
+
+    /// Shows life and renews the run's leases to `lease_until`; false where the run is closed.
+    async fn heartbeat(
+        &self,
+        run_id: &str,
+        now: Instant,
+        lease_until: Instant,
+    ) -> Result<bool, StoreError>;
+
+    /// Closes every running run whose last heartbeat is older than `dead_after`: releases its
+    /// leases (counted into its totals), closes its chain. Takes the run's row FOR UPDATE, so
+    /// that an apply in progress ends first and a later one finds it closed.
+    async fn close_abandoned(
+        &self,
+        now: Instant,
+        dead_after: TimeDelta,
+    ) -> Result<Vec<AbandonedRun>, StoreError>;
+
+    /// Releases what the run still holds, closes its chain over all its writers' heads and
+    /// counts, and ends it. False where it was closed before.
+    async fn close_run(&self, run_id: &str, end: &RunEnd, now: Instant)
+    -> Result<bool, StoreError>;
+
+    /// Takes stuck rows into `tieout_checks`: new ones, and those whose row is processing again
+    /// with another image than the one that was decided. Set-based; returns how many.
+    async fn enrol(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        now: Instant,
+    ) -> Result<u64, StoreError>;
+
+    /// Leases up to `limit` due rows, oldest due first, none twice in a run, and reads them.
+    /// A row that left processing by itself is closed here (its open case too) and not counted;
+    /// a row under watch is claimed whatever its status. Lapsed leases of other runs are counted
+    /// as released by those. Control totals are written in the same transaction.
+    /// With `filter.ids`, those rows are due now, in whatever state their checks are.
+    async fn claim_due(
+        &self,
+        run_id: &str,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        limit: i64,
+        now: Instant,
+        lease_until: Instant,
+    ) -> Result<Vec<Claimed>, StoreError>;
+
+    /// What `enrol` and `claim_due` would take, without writing anything anywhere.
+    async fn preview_due(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        limit: i64,
+        now: Instant,
+    ) -> Result<Vec<Claimed>, StoreError>;
+
+    /// Gives rows back undecided (due at once again), counted as released.
+    async fn release(&self, run_id: &str, rows: &[Claimed], now: Instant)
+    -> Result<(), StoreError>;
+
+    /// Rows with the same natural key as each given row, by the row's key text.
+    async fn siblings(
+        &self,
+        table: &SourceTable,
+        rows: &[&Transaction],
+    ) -> Result<HashMap<String, Vec<SiblingFact>>, StoreError>;
+
+    /// Which of these tags, as sent to `account`, resolve to a row of the table (any status).
+    async fn resolve_tags(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        tags: &[String],
+    ) -> Result<HashSet<String>, StoreError>;
+
+    /// Which of these PSP references some row already has, in tieout's own record of successes
+    /// or in the table's mapped reference column: reference → (table, key).
+    async fn resolve_references(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        references: &[String],
+    ) -> Result<HashMap<String, Vec<(String, String)>>, StoreError>;
+
+    /// Carries out decisions, all in one transaction, in this order: hold the run's row; move
+    /// the checks whose token still matches; write or compare the user's rows by image; then,
+    /// for what came back: evidence, references, cases, hand-backs, outbox, journal with chain.
+    /// Rows that did not come back are journalled as superseded and are due again at once. A
+    /// row that the user's database refuses (constraint, trigger) becomes a `write_refused` case
+    /// of its own, never a failure of the batch. Deadlocks and serialization failures are
+    /// retried whole. `writer` moves on only after the commit.
+    async fn apply(
+        &self,
+        run_id: &str,
+        writer: &mut Writer,
+        table: &SourceTable,
+        batch: Vec<RowEffects>,
+        now: Instant,
+    ) -> Result<ApplyEnd, StoreError>;
+
+    /// Opens or refreshes the account's case; returns its number.
+    async fn put_account_case(
+        &self,
+        run_id: &str,
+        case: &AccountCase,
+        now: Instant,
+    ) -> Result<i64, StoreError>;
+
+    /// Closes the account's open case of this reason, if there is one.
+    async fn close_account_case(
+        &self,
+        run_id: &str,
+        account: &str,
+        reason: crate::model::reason::Reason,
+        resolution: &str,
+        now: Instant,
+    ) -> Result<bool, StoreError>;
+
+    /// What is known of an account.
+    async fn account_state(&self, account: &str) -> Result<AccountState, StoreError>;
+
+    /// Stores since when it gives no answer, and its usual share.
+    async fn put_account_state(
+        &self,
+        account: &str,
+        unanswered_since: Option<Instant>,
+        usual_permille: Option<u32>,
+    ) -> Result<(), StoreError>;
+
+    /// One run.
+    async fn run(&self, run_id: &str) -> Result<Option<RunRow>, StoreError>;
+
+    /// The newest runs first.
+    async fn runs(&self, limit: i64) -> Result<Vec<RunRow>, StoreError>;
+
+    /// Both sides of the tie-out of a run, each from its own tables: `claimed` and `released`
+    /// from the control totals; outcomes (`applied` yes or withheld) and `superseded` from the
+    /// journal. Read in one snapshot.
+    async fn run_totals(&self, run_id: &str) -> Result<Vec<TotalLine>, StoreError>;
+
+    /// Journal records of a run in the order (writer, seq), after the given place.
+    async fn journal_of_run(
+        &self,
+        run_id: &str,
+        after: Option<(String, i64)>,
+        limit: i64,
+    ) -> Result<Vec<JournalRow>, StoreError>;
+
+    /// Journal records of a row, oldest first.
+    async fn journal_of_row(&self, table: &str, key: &str) -> Result<Vec<JournalRow>, StoreError>;
+
+    /// What is remembered of a row.
+    async fn check(&self, table: &str, key: &str) -> Result<Option<CheckRow>, StoreError>;
+
+    /// Its hand-backs, oldest first.
+    async fn handbacks(&self, table: &str, key: &str) -> Result<Vec<HandbackRow>, StoreError>;
+
+    /// Evidence by its hash.
+    async fn evidence(&self, sha256: &str) -> Result<Option<String>, StoreError>;
+
+    /// Cases, by number.
+    async fn cases(&self, filter: &CaseFilter) -> Result<Vec<CaseRow>, StoreError>;
+
+    /// One case.
+    async fn case(&self, number: i64) -> Result<Option<CaseRow>, StoreError>;
+
+    /// Reads the whole chain and recomputes every hash: records within runs, runs to runs, and
+    /// every evidence's hash.
+    async fn verify_audit(&self) -> Result<AuditFinding, StoreError>;
+}

@@ -1,0 +1,588 @@
+//! From a decision to what the database shall hold: pure, the same for both databases.
+//!
+//! This is the only place that says which status a decision writes, what a mode withholds, and
+//! how the memory of a row (`tieout_checks`) moves on.
+
+use chrono::TimeDelta;
+use sha2::{Digest, Sha256};
+
+use crate::decide::backoff;
+use crate::decide::decision::{Asked, Decision, History, Verdict};
+use crate::decide::permit::{HandBack, Retry};
+use crate::decide::policy::{AbsentMeans, Mode, Timing};
+use crate::model::evidence::Miss;
+use crate::model::reason::{Outcome, Reason};
+use crate::model::time::{Instant, later, to_text};
+use crate::model::transaction::{Transaction, hex};
+use crate::store::mapping::{FilterValue, MapSettings, TableSettings};
+use crate::store::records::{Applied, Claimed, JournalRow, Planned};
+
+/// How many misses are kept; the proof needs at most three.
+const MISSES_KEPT: usize = 6;
+
+/// Everything that one decision changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowEffects {
+    /// The fencing token of the claim.
+    pub token: i64,
+    /// The image that the row must still have.
+    pub image: String,
+    /// The status to write; `None`: the row is only locked and compared.
+    pub status_to: Option<String>,
+    /// Other columns that are written with it: column → rendered value.
+    pub sets: Vec<(String, SetValue)>,
+    /// The history INSERT, where the mapping has one and a status is written.
+    pub history: Vec<(String, SetValue)>,
+    /// The record, not yet chained; `applied` is what holds if the row is unchanged.
+    pub journal: JournalRow,
+    /// The memory of the row afterwards.
+    pub check: CheckAfter,
+    /// Opens or refreshes the row's case.
+    pub opens_case: bool,
+    /// Closes the row's open case, with this resolution.
+    pub closes_case: Option<String>,
+    /// A hand-back.
+    pub handback: Option<HandbackEffect>,
+    /// An event for the outbox.
+    pub event: Option<EventEffect>,
+    /// The PSP object that this row now explains.
+    pub claims_reference: Option<String>,
+    /// The evidence's JSON, stored under `journal.evidence_sha256`.
+    pub evidence: String,
+}
+
+/// A value for another column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SetValue {
+    /// This text, cast to the column's type.
+    Text(String),
+    /// This instant, in the column's own notation of time.
+    At(Instant),
+    /// The column plus this.
+    Plus(i64),
+    /// This text, only where the column is NULL.
+    TextIfNull(String),
+    /// This instant, only where the column is NULL.
+    AtIfNull(Instant),
+    /// SQL NULL.
+    Null,
+}
+
+/// The memory of a row after a decision.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckAfter {
+    /// `open`, `case`, `parked`, `watch`, `closed`.
+    pub state: &'static str,
+    /// When it is due again; set for `open` and `watch` alone.
+    pub next_check_at: Option<Instant>,
+    /// The history after this look.
+    pub history: History,
+    /// How many events were staged, this one included.
+    pub events: u32,
+}
+
+/// A hand-back to store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandbackEffect {
+    /// From 1.
+    pub number: u32,
+    /// The permit's word.
+    pub permit: &'static str,
+    /// How to charge.
+    pub retry: Retry,
+    /// Not earlier.
+    pub not_before: Option<Instant>,
+    /// Not later.
+    pub charge_before: Instant,
+}
+
+/// An event to stage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventEffect {
+    /// Stable: a function of table, key and version.
+    pub id: String,
+    /// From 1 per row.
+    pub version: u32,
+    /// `transaction.succeeded`, …
+    pub kind: &'static str,
+    /// JSON.
+    pub payload: String,
+}
+
+/// Works out what a decision changes.
+pub fn effects(
+    planned: &Planned,
+    table: &TableSettings,
+    timing: &Timing,
+    run_id: &str,
+) -> RowEffects {
+    let row = &planned.claimed.row;
+    let decision = &planned.decision;
+    let withheld = is_withheld(planned.mode, decision);
+    let applied = if withheld { Applied::Withheld } else { Applied::Yes };
+    let status_to = target(table, row, decision)
+        .filter(|_| !withheld && planned.mode_writes(decision))
+        .filter(|to| *to != row.status);
+    let handback = hand_back_of(planned, table, withheld);
+    let event = event_of(planned, withheld, handback.as_ref());
+    let check = check_after(planned, table, timing, withheld, event.is_some());
+    let journal = journal_row(planned, applied, &check, handback.as_ref(), run_id, &status_to);
+    let is_end =
+        matches!(decision.verdict, Verdict::Succeeded | Verdict::Retryable(_) | Verdict::Failed)
+            && !withheld;
+    RowEffects {
+        token: planned.claimed.token,
+        image: row.image.clone(),
+        sets: status_to.as_ref().map_or_else(Vec::new, |to| sets(table, planned, to)),
+        history: status_to.as_ref().map_or_else(Vec::new, |to| history(table, planned, to)),
+        opens_case: decision.outcome() == Outcome::Review,
+        closes_case: (is_end && planned.claimed.open_case.is_some()).then(|| {
+            format!("decided {}: {}", decision.outcome().as_str(), journal.reason.as_str())
+        }),
+        claims_reference: claimed_reference(decision, withheld),
+        evidence: planned.evidence.clone(),
+        status_to,
+        journal,
+        check,
+        handback,
+        event,
+    }
+}
+
+impl Planned {
+    /// Whether the mode lets this decision touch the row at all.
+    fn mode_writes(&self, decision: &Decision) -> bool {
+        match self.mode {
+            Mode::Observe => false,
+            Mode::SucceedOnly => decision.outcome() == Outcome::Succeeded,
+            Mode::Full => true,
+        }
+    }
+}
+
+fn is_withheld(mode: Mode, decision: &Decision) -> bool {
+    match decision.outcome() {
+        Outcome::Wait | Outcome::Review => false,
+        Outcome::Succeeded => mode == Mode::Observe,
+        Outcome::Retryable | Outcome::Failed => mode != Mode::Full,
+    }
+}
+
+/// The status that the mapping has for this decision, if it has one.
+fn target(table: &TableSettings, row: &Transaction, decision: &Decision) -> Option<String> {
+    let map = map_of(table, &row.status)?;
+    let value = match (&decision.verdict, decision.reason) {
+        (Verdict::Wait, _) => None,
+        // Money that contradicts a row, and a change that its database refuses, leave the
+        // status untouched: a person decides.
+        (Verdict::Review, Reason::LateContradiction | Reason::EvidenceConflict) => None,
+        (Verdict::Review, Reason::WriteRefused) => None,
+        (Verdict::Review, _) => map.review.as_ref(),
+        (Verdict::Succeeded, _) => map.succeeded.as_ref(),
+        (Verdict::Failed, _) => map.failed.as_ref(),
+        (Verdict::Retryable(_), Reason::Absent) => map.absent.as_ref().or(map.retryable.as_ref()),
+        (Verdict::Retryable(_), _) => map.retryable.as_ref(),
+    };
+    value.map(|FilterValue(text)| text.clone())
+}
+
+/// The mapping's line for a status value.
+pub fn map_of<'a>(table: &'a TableSettings, status: &str) -> Option<&'a MapSettings> {
+    table.map.iter().find(|map| map.from.iter().any(|FilterValue(text)| text == status))
+}
+
+/// What proven absence means in a row's present status: the mapping's `absent` value, where it
+/// is another than `retryable`, says that nobody shall charge again.
+pub fn absent_means(table: &TableSettings, status: &str) -> AbsentMeans {
+    match map_of(table, status) {
+        Some(map) if map.absent.is_some() && map.absent != map.retryable => AbsentMeans::Abandoned,
+        Some(_) | None => AbsentMeans::HandBack,
+    }
+}
+
+fn hand_back_of(
+    planned: &Planned,
+    table: &TableSettings,
+    withheld: bool,
+) -> Option<HandbackEffect> {
+    let decision = &planned.decision;
+    let Verdict::Retryable(hand_back) = &decision.verdict else { return None };
+    let abandoned = decision.reason == Reason::Absent
+        && absent_means(table, &planned.claimed.row.status) == AbsentMeans::Abandoned;
+    if withheld || abandoned {
+        return None;
+    }
+    let hand_back: &HandBack = hand_back;
+    Some(HandbackEffect {
+        number: planned.claimed.history.handbacks.saturating_add(1),
+        permit: hand_back.permit().as_str(),
+        retry: hand_back.retry().clone(),
+        not_before: hand_back.not_before(),
+        charge_before: hand_back.charge_before(),
+    })
+}
+
+fn claimed_reference(decision: &Decision, withheld: bool) -> Option<String> {
+    let is_success = decision.outcome() == Outcome::Succeeded && !withheld;
+    decision.seen.as_ref().filter(|_| is_success).map(|seen| seen.reference.clone())
+}
+
+fn event_of(
+    planned: &Planned,
+    withheld: bool,
+    handback: Option<&HandbackEffect>,
+) -> Option<EventEffect> {
+    let decision = &planned.decision;
+    let claimed = &planned.claimed;
+    let kind = match &decision.verdict {
+        Verdict::Wait => return None,
+        Verdict::Review if claimed.open_case.is_some() || planned.mode == Mode::Observe => {
+            return None;
+        }
+        Verdict::Review => "transaction.review",
+        Verdict::Succeeded | Verdict::Failed | Verdict::Retryable(_) if withheld => return None,
+        Verdict::Succeeded if claimed.asked == Asked::Watch => return None,
+        Verdict::Succeeded => "transaction.succeeded",
+        Verdict::Failed => "transaction.failed",
+        Verdict::Retryable(_) if handback.is_none() => "transaction.failed",
+        Verdict::Retryable(_) => "transaction.retryable",
+    };
+    let version = claimed.events.saturating_add(1);
+    let id = event_id(&claimed.row, version);
+    let payload = event_payload(planned, kind, &id, version, handback);
+    Some(EventEffect { id, version, kind, payload })
+}
+
+fn event_id(row: &Transaction, version: u32) -> String {
+    let text = format!("{}\0{}\0{version}", row.key.table, row.key.id);
+    let digest = hex(&Sha256::digest(text.as_bytes()));
+    format!("evt_{}", digest.chars().take(32).collect::<String>())
+}
+
+fn event_payload(
+    planned: &Planned,
+    kind: &str,
+    id: &str,
+    version: u32,
+    handback: Option<&HandbackEffect>,
+) -> String {
+    let row = &planned.claimed.row;
+    let decision = &planned.decision;
+    let retry = handback.map(|h| {
+        let (object, until) = match &h.retry {
+            Retry::SameObject(reference) => (Some(reference.clone()), None),
+            Retry::SameKey { until } => (None, Some(to_text(*until))),
+            Retry::NewAttempt => (None, None),
+        };
+        serde_json::json!({
+            "number": h.number,
+            "how": h.retry.as_str(),
+            "psp_reference": object,
+            "same_key_until": until,
+            "not_before": h.not_before.map(to_text),
+            "charge_before": to_text(h.charge_before),
+        })
+    });
+    serde_json::json!({
+        "schema": "tieout.event/1",
+        "id": id,
+        "type": kind,
+        "table": row.key.table,
+        "key": row.key.id,
+        "version": version,
+        "account": row.account.text(),
+        "amount_minor": row.money.map(|m| m.minor),
+        "currency": row.money.map(|m| m.currency.code().to_owned()),
+        "reason": decision.reason.as_str(),
+        "psp_reference": decision.seen.as_ref().map(|s| s.reference.clone()),
+        "decided_at": to_text(planned.now),
+        "hand_back": retry,
+    })
+    .to_string()
+}
+
+/// How the memory of the row moves on.
+fn check_after(
+    planned: &Planned,
+    table: &TableSettings,
+    timing: &Timing,
+    withheld: bool,
+    staged: bool,
+) -> CheckAfter {
+    let decision = &planned.decision;
+    let claimed = &planned.claimed;
+    let mut history = answered(&claimed.history, decision, planned.now);
+    if claimed.history.first_account.is_none() {
+        history.first_account = Some(claimed.row.account.text().to_owned());
+    }
+    let events = claimed.events.saturating_add(u32::from(staged));
+    let (state, next) = match (&decision.verdict, withheld) {
+        (Verdict::Wait, _) if claimed.asked == Asked::Watch => watch_on(&mut history, decision),
+        (Verdict::Wait, _) => ("open", Some(next_or_backoff(planned, timing))),
+        (Verdict::Review, _) => ("case", None),
+        (Verdict::Succeeded | Verdict::Retryable(_) | Verdict::Failed, true) => {
+            ("open", Some(next_or_backoff(planned, timing)))
+        }
+        (Verdict::Succeeded | Verdict::Retryable(_) | Verdict::Failed, false) => {
+            ended(&mut history, planned, table)
+        }
+    };
+    CheckAfter { state, next_check_at: next, history, events }
+}
+
+fn next_or_backoff(planned: &Planned, timing: &Timing) -> Instant {
+    let claimed = &planned.claimed;
+    planned.decision.next_check_at.unwrap_or_else(|| {
+        backoff::next_check_at(&claimed.row.key, claimed.history.checks, timing, planned.now)
+    })
+}
+
+/// Age counts only while the source answers: an outage moves the beginning of age along.
+fn answered(before: &History, decision: &Decision, now: Instant) -> History {
+    let mut after = before.clone();
+    if decision.answered {
+        let outage = before.unanswered_since.map_or(TimeDelta::zero(), |since| now - since);
+        after.aged_from = later(before.aged_from, outage).min(now);
+        after.unanswered_since = None;
+        after.unanswered = 0;
+        after.checks = before.checks.saturating_add(1);
+    } else {
+        after.unanswered_since = before.unanswered_since.or(Some(now));
+        after.unanswered = before.unanswered.saturating_add(1);
+    }
+    if let Some(miss) = &decision.miss {
+        keep_miss(&mut after.misses, miss);
+    }
+    after
+}
+
+fn keep_miss(misses: &mut Vec<Miss>, miss: &Miss) {
+    misses.retain(|kept| kept.fingerprint == miss.fingerprint && kept.account == miss.account);
+    misses.push(miss.clone());
+    while misses.len() > MISSES_KEPT {
+        // The oldest stays (it spans the most time); the one after it goes.
+        misses.remove(1);
+    }
+}
+
+fn watch_on(history: &mut History, decision: &Decision) -> (&'static str, Option<Instant>) {
+    if decision.answered {
+        history.watch_step = history.watch_step.saturating_add(1);
+    }
+    match decision.watch_at {
+        Some(at) => ("watch", Some(at)),
+        None => ("closed", None),
+    }
+}
+
+fn ended(
+    history: &mut History,
+    planned: &Planned,
+    table: &TableSettings,
+) -> (&'static str, Option<Instant>) {
+    let decision = &planned.decision;
+    history.misses.clear();
+    if hand_back_of(planned, table, false).is_some() {
+        history.handbacks = history.handbacks.saturating_add(1);
+    }
+    if let Some(at) = decision.watch_at {
+        let goes_on = planned.claimed.asked == Asked::Watch;
+        history.watch_from = history.watch_from.filter(|_| goes_on).or(Some(planned.now));
+        history.watch_step = if goes_on { history.watch_step.saturating_add(1) } else { 0 };
+        return ("watch", Some(at));
+    }
+    match target(table, &planned.claimed.row, decision) {
+        Some(_) => ("closed", None),
+        None => ("parked", None),
+    }
+}
+
+fn journal_row(
+    planned: &Planned,
+    applied: Applied,
+    check: &CheckAfter,
+    handback: Option<&HandbackEffect>,
+    run_id: &str,
+    status_to: &Option<String>,
+) -> JournalRow {
+    let Claimed { row, asked, open_case: _, .. } = &planned.claimed;
+    let decision = &planned.decision;
+    let (currency, amount_minor) = row.total_bucket();
+    let seen = decision.seen.as_ref();
+    let psp_amount = seen.and_then(|seen| seen.amount);
+    JournalRow {
+        run_id: run_id.to_owned(),
+        writer: String::new(),
+        seq: 0,
+        at: planned.now,
+        table: row.key.table.clone(),
+        key: row.key.id.clone(),
+        account: row.account.text().to_owned(),
+        tag: row.tag.text().to_owned(),
+        kind: row.kind.as_str().to_owned(),
+        currency,
+        amount_minor,
+        asked: *asked,
+        outcome: decision.outcome(),
+        reason: decision.reason,
+        rule: decision.rule.clone(),
+        text: decision.text.clone(),
+        applied,
+        status_before: row.status.clone(),
+        status_after: status_to.clone().unwrap_or_else(|| row.status.clone()),
+        psp_reference: seen.map(|seen| seen.reference.clone()),
+        psp_status: seen.map(|seen| seen.status.clone()),
+        psp_currency: psp_amount.map(|money| money.currency.code().to_owned()),
+        psp_amount_minor: psp_amount.map(|money| money.minor),
+        fingerprint: row.fingerprint(),
+        evidence_sha256: hex(&Sha256::digest(planned.evidence.as_bytes())),
+        row_created_at: Some(row.created_at),
+        row_attempted_at: row.attempted_at,
+        checks: check.history.checks,
+        next_check_at: check.next_check_at,
+        handback_number: handback.map(|h| h.number),
+        case_number: None,
+        policy_version: planned.policy_version.clone(),
+        prev_hash: String::new(),
+        hash: String::new(),
+    }
+}
+
+impl JournalRow {
+    /// The text that is hashed: a JSON array of the fields in the order of the table, times as
+    /// RFC 3339 with six digits. Version 1; a later version would begin with another number.
+    pub fn canonical(&self) -> String {
+        serde_json::json!([
+            1,
+            self.run_id,
+            self.writer,
+            self.seq,
+            to_text(self.at),
+            self.table,
+            self.key,
+            self.account,
+            self.tag,
+            self.kind,
+            self.currency,
+            self.amount_minor,
+            asked_text(self.asked),
+            self.outcome.as_str(),
+            self.reason.as_str(),
+            self.rule,
+            self.text,
+            self.applied.as_str(),
+            self.status_before,
+            self.status_after,
+            self.psp_reference,
+            self.psp_status,
+            self.psp_currency,
+            self.psp_amount_minor,
+            self.fingerprint,
+            self.evidence_sha256,
+            self.row_created_at.map(to_text),
+            self.row_attempted_at.map(to_text),
+            self.checks,
+            self.next_check_at.map(to_text),
+            self.handback_number,
+            self.case_number,
+            self.policy_version,
+        ])
+        .to_string()
+    }
+
+    /// Sets the place in the chain and the hashes.
+    pub fn chain(&mut self, writer: &str, seq: i64, prev_hash: &str) {
+        self.writer = writer.to_owned();
+        self.seq = seq;
+        self.prev_hash = prev_hash.to_owned();
+        self.hash = self.expected_hash();
+    }
+
+    /// The hash that the record must carry.
+    pub fn expected_hash(&self) -> String {
+        let mut hash = Sha256::new();
+        hash.update(self.prev_hash.as_bytes());
+        hash.update([b'\n']);
+        hash.update(self.canonical().as_bytes());
+        hex(&hash.finalize())
+    }
+}
+
+/// The stored word of why a row was looked at.
+pub fn asked_text(asked: Asked) -> &'static str {
+    match asked {
+        Asked::Run => "run",
+        Asked::Kick => "kick",
+        Asked::Watch => "watch",
+    }
+}
+
+fn sets(table: &TableSettings, planned: &Planned, to: &str) -> Vec<(String, SetValue)> {
+    let by_outcome = match planned.decision.outcome() {
+        Outcome::Succeeded => Some(&table.set.succeeded),
+        Outcome::Failed => Some(&table.set.failed),
+        Outcome::Retryable => Some(&table.set.retryable),
+        Outcome::Review => Some(&table.set.review),
+        Outcome::Wait => None,
+    };
+    let mut values: Vec<(String, SetValue)> = Vec::new();
+    for (column, template) in table.set.always.iter().chain(by_outcome.into_iter().flatten()) {
+        values.retain(|(known, _)| known != column);
+        if let Some(value) = render(template, planned, table, to, true) {
+            values.push((column.clone(), value));
+        }
+    }
+    values
+}
+
+fn history(table: &TableSettings, planned: &Planned, to: &str) -> Vec<(String, SetValue)> {
+    let Some(history) = &table.history else { return Vec::new() };
+    let render = |(column, template): (&String, &String)| {
+        render(template, planned, table, to, false)
+            .or(Some(SetValue::Null))
+            .map(|value| (column.clone(), value))
+    };
+    history.columns.iter().filter_map(render).collect()
+}
+
+/// Renders one template; `None`: what it speaks of does not exist here, so nothing is written.
+fn render(
+    template: &str,
+    planned: &Planned,
+    table: &TableSettings,
+    to: &str,
+    only_if_null: bool,
+) -> Option<SetValue> {
+    let row = &planned.claimed.row;
+    let seen = planned.decision.seen.as_ref();
+    if let Some(step) = template.strip_prefix('+').and_then(|n| n.parse::<i64>().ok()) {
+        return Some(SetValue::Plus(step));
+    }
+    match template {
+        "{now}" => return Some(SetValue::At(planned.now)),
+        "{psp_time}" => {
+            let at = seen?.created_at;
+            return Some(if only_if_null { SetValue::AtIfNull(at) } else { SetValue::At(at) });
+        }
+        "{psp_reference}" => {
+            let text = seen?.reference.clone();
+            let if_null = SetValue::TextIfNull(text.clone());
+            return Some(if only_if_null { if_null } else { SetValue::Text(text) });
+        }
+        _other => {}
+    }
+    let mut text = template
+        .replace("{status}", to)
+        .replace("{status_before}", &row.status)
+        .replace("{reason}", planned.decision.reason.as_str())
+        .replace("{outcome}", planned.decision.outcome().as_str())
+        .replace("{now}", &to_text(planned.now));
+    if text.contains("{psp_reference}") {
+        text = text.replace("{psp_reference}", &seen?.reference);
+    }
+    let parts = row.key.parts(table.key.len()).unwrap_or_default();
+    for (column, value) in table.key.iter().zip(&parts) {
+        text = text.replace(&format!("{{{column}}}"), value);
+    }
+    Some(SetValue::Text(text))
+}

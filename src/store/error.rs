@@ -1,0 +1,160 @@
+//! What can go wrong at the store's door, in the words that operators act on.
+//!
+//! A lost race, a row that changed, a closed run are answers, not errors: they stand in the
+//! verbs' return types. An error here means that the step could not be done.
+
+/// A store failure. The text says what was not done; [`StoreError::hint`] what to do next.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No connection.
+    #[error("the database at {address} cannot be reached")]
+    Unreachable {
+        /// Host and port, or the file; never a password.
+        address: String,
+        /// The driver's error.
+        #[source]
+        source: sqlx::Error,
+    },
+    /// Login refused.
+    #[error("the database at {address} refused the login")]
+    Refused {
+        /// Host and port.
+        address: String,
+        /// The server's words.
+        message: String,
+    },
+    /// The settings cannot be a connection.
+    #[error("the database setting `{field}` is not usable: {problem}")]
+    Setting {
+        /// Which setting.
+        field: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A standby, or a read-only database.
+    #[error("the database is read-only: {detail}")]
+    ReadOnly {
+        /// A replica, a read-only file, …
+        detail: String,
+    },
+    /// A pooler in transaction mode stands between.
+    #[error("a connection pooler in transaction mode answers instead of PostgreSQL")]
+    Pooler {
+        /// What gave it away.
+        detail: String,
+    },
+    /// tieout's tables are missing or older than this binary.
+    #[error("tieout's tables are at schema {found}, and this version needs {wanted}")]
+    SchemaBehind {
+        /// Migrations found.
+        found: i64,
+        /// Migrations of this binary.
+        wanted: i64,
+    },
+    /// tieout's tables are newer than this binary.
+    #[error("tieout's tables are at schema {found}, newer than this version's {wanted}")]
+    SchemaAhead {
+        /// Migrations found.
+        found: i64,
+        /// Migrations of this binary.
+        wanted: i64,
+    },
+    /// The mapping does not fit the catalogue; every misfit is listed.
+    #[error("the mapping of {} does not fit the database", count(.0))]
+    Mapping(Vec<MappingError>),
+    /// A statement failed.
+    #[error("{doing} failed: {message}")]
+    Query {
+        /// What was being done.
+        doing: &'static str,
+        /// The server's message, without its source line.
+        message: String,
+        /// SQLSTATE, or SQLite's result code.
+        code: Option<String>,
+        /// The server's own hint or place.
+        detail: Option<String>,
+    },
+    /// What was read back is not what this version writes.
+    #[error("{doing}: {problem}")]
+    Unexpected {
+        /// What was being done.
+        doing: &'static str,
+        /// What was found.
+        problem: String,
+    },
+}
+
+fn count(errors: &[MappingError]) -> String {
+    let mut tables: Vec<&str> = errors.iter().map(|e| e.table.as_str()).collect();
+    tables.dedup();
+    match tables.as_slice() {
+        [only] => format!("table `{only}`"),
+        several => format!("{} tables", several.len()),
+    }
+}
+
+/// One misfit between the mapping and the catalogue.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("[[table]] {table}: {field}: {problem}; expected {expected}")]
+pub struct MappingError {
+    /// The mapping's name.
+    pub table: String,
+    /// The mapping's field: `amount.column`, `key`, `map.from`.
+    pub field: String,
+    /// What is wrong, with the column and its type.
+    pub problem: String,
+    /// What was expected.
+    pub expected: String,
+}
+
+/// The kinds that exit codes and retries are chosen by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StoreErrorClass {
+    /// Exit 10.
+    Config,
+    /// Exit 12.
+    Auth,
+    /// Exit 14.
+    Database,
+    /// Exit 15.
+    Schema,
+    /// Exit 1.
+    Internal,
+}
+
+impl StoreError {
+    /// The class that the exit code is chosen by.
+    pub fn class(&self) -> StoreErrorClass {
+        match self {
+            Self::Setting { .. } | Self::Mapping(_) | Self::Pooler { .. } => {
+                StoreErrorClass::Config
+            }
+            // DESIGN section 4: a replica is refused at start as a configuration error.
+            Self::ReadOnly { .. } => StoreErrorClass::Config,
+            Self::Refused { .. } => StoreErrorClass::Auth,
+            Self::Unreachable { .. } | Self::Query { .. } => StoreErrorClass::Database,
+            Self::SchemaBehind { .. } | Self::SchemaAhead { .. } => StoreErrorClass::Schema,
+            Self::Unexpected { .. } => StoreErrorClass::Internal,
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::Unreachable { .. } => "check [database] url and that the server is up",
+            Self::Refused { .. } => "check the user and the password setting of [database]",
+            Self::Setting { .. } | Self::Mapping(_) => "correct tieout.toml, then `tieout doctor`",
+            Self::ReadOnly { .. } => {
+                "point [database] url at the primary: a replica lags, and lag looks like absence"
+            }
+            Self::Pooler { .. } => {
+                "give [database] url the server's own address, or the pooler's session-mode port"
+            }
+            Self::SchemaBehind { .. } => "run `tieout db migrate`",
+            Self::SchemaAhead { .. } => "install the newer tieout",
+            Self::Query { .. } => "nothing of this step was written; run again",
+            Self::Unexpected { .. } => return None,
+        };
+        Some(hint.to_owned())
+    }
+}

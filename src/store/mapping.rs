@@ -1,0 +1,273 @@
+//! How the configuration describes a user's table: the typed words of `[[table]]`.
+//!
+//! Plain data as the file says it. What it means for one database is worked out against the
+//! catalogue (`source_table`), which refuses what does not fit with the column and its type.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+use crate::decide::policy::Mode;
+
+/// One `[[table]]`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TableSettings {
+    /// tieout's rows are keyed by (name, key).
+    pub name: String,
+    /// Table or view that is read: `schema.name` or `name`.
+    pub read: String,
+    /// Table whose status is written, by key; default: `read`.
+    pub write: Option<String>,
+    /// The key's columns: together a unique index of the written table.
+    pub key: Vec<String>,
+    /// Only rows for which all of these hold belong to tieout.
+    #[serde(default, rename = "where")]
+    pub filter: Vec<FilterSettings>,
+    /// Columns that name the intended movement: rows that share them are siblings.
+    #[serde(default)]
+    pub natural_key: Vec<String>,
+    /// Template of the tag: `{id}`, `pay_{external_id}`. Absent: rows are asked for by reference.
+    pub tag: Option<String>,
+    /// Templates that differ by account.
+    #[serde(default)]
+    pub tags: BTreeMap<String, String>,
+    /// False: several rows may share a tag, and none is settled by it alone.
+    #[serde(default = "yes")]
+    pub tag_unique: bool,
+    /// Template of the application's own idempotency key. Absent: none is claimed.
+    pub idempotency_key: Option<String>,
+    /// What kind of movement the rows are; default: a charge.
+    #[serde(default)]
+    pub kind: KindSettings,
+    /// Where the amount stands.
+    pub amount: AmountSettings,
+    /// Where the currency stands.
+    pub currency: CurrencySettings,
+    /// Columns whose values name the account, joined by `/`. Empty with exactly one account in
+    /// `accounts` under the key `*`.
+    #[serde(default)]
+    pub account: Vec<String>,
+    /// From the joined value to the configured account's name. `*` stands for every value.
+    pub accounts: BTreeMap<String, String>,
+    /// The status column.
+    pub status: String,
+    /// The column of creation times.
+    pub created: String,
+    /// The column that the application writes before every send.
+    pub attempted: Option<String>,
+    /// `once`: the application sends once, when it makes the row.
+    pub attempts: Option<AttemptsSetting>,
+    /// The column of the PSP's own reference.
+    pub psp_reference: Option<String>,
+    /// What columns without a zone mean: `utc`, a zone name, `epoch_s`, `epoch_ms`.
+    pub time: Option<String>,
+    /// How far tieout may go.
+    pub mode: Mode,
+    /// How a hand-back reaches the worker.
+    #[serde(default)]
+    pub channel: Channel,
+    /// From processing values to the values of each outcome.
+    pub map: Vec<MapSettings>,
+    /// Status values that tieout has nothing to do with.
+    #[serde(default)]
+    pub ignore: Vec<String>,
+    /// Other columns written with the status.
+    #[serde(default)]
+    pub set: SetSettings,
+    /// One INSERT for every change of a status.
+    pub history: Option<HistorySettings>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// One condition of `where`: exactly one of the operators.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilterSettings {
+    /// The column of `read`.
+    pub column: String,
+    /// `null` or `not_null`.
+    pub is: Option<NullTest>,
+    /// One of these values.
+    #[serde(rename = "in")]
+    pub one_of: Option<Vec<FilterValue>>,
+    /// None of these values; NULL passes.
+    pub not_in: Option<Vec<FilterValue>>,
+}
+
+/// A literal of a filter, kept as the text that the column's type reads.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "toml::Value")]
+pub struct FilterValue(pub String);
+
+impl TryFrom<toml::Value> for FilterValue {
+    type Error = String;
+    fn try_from(value: toml::Value) -> Result<Self, Self::Error> {
+        match value {
+            toml::Value::String(text) => Ok(Self(text)),
+            toml::Value::Integer(number) => Ok(Self(number.to_string())),
+            toml::Value::Boolean(flag) => Ok(Self(flag.to_string())),
+            other => Err(format!(
+                "expected a text, a whole number or true/false, and found {}",
+                other.type_str()
+            )),
+        }
+    }
+}
+
+/// Whether a column is NULL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NullTest {
+    /// It is NULL.
+    Null,
+    /// It is not NULL.
+    NotNull,
+}
+
+/// What kind of movement: one for the table, or by a column's values.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KindSettings {
+    /// `charge`, `refund` or `payout`.
+    #[serde(rename = "const")]
+    pub constant: Option<String>,
+    /// The column that tells.
+    pub column: Option<String>,
+    /// From its values to `charge`, `refund`, `payout`.
+    #[serde(default)]
+    pub values: BTreeMap<String, String>,
+}
+
+impl Default for KindSettings {
+    fn default() -> Self {
+        Self { constant: Some("charge".to_owned()), column: None, values: BTreeMap::new() }
+    }
+}
+
+/// Where the amount stands.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AmountSettings {
+    /// The column.
+    pub column: String,
+    /// `minor`, `major`, or `{ exponent = "column" }`.
+    pub unit: UnitSetting,
+}
+
+/// The unit of the amount column.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "toml::Value")]
+pub enum UnitSetting {
+    /// Minor units of the ISO exponent.
+    Minor,
+    /// Major units.
+    Major,
+    /// Integers scaled by the power of ten in this column.
+    ExponentColumn(String),
+}
+
+impl TryFrom<toml::Value> for UnitSetting {
+    type Error = String;
+    fn try_from(value: toml::Value) -> Result<Self, Self::Error> {
+        let wanted = "expected \"minor\", \"major\" or { exponent = \"column\" }";
+        match &value {
+            toml::Value::String(text) if text == "minor" => Ok(Self::Minor),
+            toml::Value::String(text) if text == "major" => Ok(Self::Major),
+            toml::Value::Table(table) if table.len() == 1 => table
+                .get("exponent")
+                .and_then(toml::Value::as_str)
+                .map(|column| Self::ExponentColumn(column.to_owned()))
+                .ok_or_else(|| wanted.to_owned()),
+            _other => Err(wanted.to_owned()),
+        }
+    }
+}
+
+/// Where the currency stands: exactly one of the three.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CurrencySettings {
+    /// A column of codes; case ignored.
+    pub column: Option<String>,
+    /// One currency for the table.
+    #[serde(rename = "const")]
+    pub constant: Option<String>,
+    /// From account names to codes.
+    pub by_account: Option<BTreeMap<String, String>>,
+}
+
+/// Declares how often the application sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AttemptsSetting {
+    /// Once, when it makes the row.
+    Once,
+}
+
+/// How a hand-back reaches the worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Channel {
+    /// By the status column: the worker polls the retryable value.
+    #[default]
+    Status,
+    /// By the outbox: the worker takes the hand-back there.
+    Outbox,
+}
+
+/// From processing values to the values of each outcome. An outcome left out keeps the status.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MapSettings {
+    /// Processing values.
+    pub from: Vec<FilterValue>,
+    /// Value of succeeded.
+    pub succeeded: Option<FilterValue>,
+    /// Value of failed.
+    pub failed: Option<FilterValue>,
+    /// Value of retryable.
+    pub retryable: Option<FilterValue>,
+    /// Value of proven absence, where it is not "safe to charge again".
+    pub absent: Option<FilterValue>,
+    /// Value of "needs a person".
+    pub review: Option<FilterValue>,
+}
+
+/// Other columns written with the status: column → template.
+///
+/// Templates: `{now}`, `{psp_reference}`, `{psp_time}`, `{status}`, `{id}` and other key columns,
+/// `{reason}`, `+1`, or a literal. `{psp_reference}` and `{psp_time}` are written only where the
+/// column is NULL.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SetSettings {
+    /// With every change of the status.
+    #[serde(default)]
+    pub always: BTreeMap<String, String>,
+    /// With succeeded.
+    #[serde(default)]
+    pub succeeded: BTreeMap<String, String>,
+    /// With failed.
+    #[serde(default)]
+    pub failed: BTreeMap<String, String>,
+    /// With retryable.
+    #[serde(default)]
+    pub retryable: BTreeMap<String, String>,
+    /// With review.
+    #[serde(default)]
+    pub review: BTreeMap<String, String>,
+}
+
+/// One INSERT for every change of a status.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HistorySettings {
+    /// The history table.
+    pub table: String,
+    /// Column → template, as in `set`; `{status}` is the new value, `{status_before}` the old.
+    pub columns: BTreeMap<String, String>,
+}

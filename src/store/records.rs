@@ -1,0 +1,436 @@
+//! What passes through the store's door: plain data, the same for both databases.
+
+use serde::{Deserialize, Serialize};
+
+use crate::decide::decision::{Asked, Decision, History};
+use crate::decide::policy::Mode;
+use crate::model::evidence::{Evidence, UntaggedMatch};
+use crate::model::reason::{Outcome, Reason};
+use crate::model::time::Instant;
+use crate::model::transaction::{SiblingFact, Transaction};
+
+/// Opens a run.
+#[derive(Debug, Clone)]
+pub struct RunStart {
+    /// UUIDv7, or the caller's own.
+    pub id: String,
+    /// `run`, `ingest`, …
+    pub command: String,
+    /// This machine's name.
+    pub host: String,
+    /// This process.
+    pub pid: i64,
+    /// tieout's version.
+    pub version: String,
+    /// SHA-256 of the effective configuration, secrets left out.
+    pub config_sha256: String,
+    /// Names rules and settings together.
+    pub policy_version: String,
+    /// JSON: window and filters.
+    pub scope: String,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunState {
+    /// Going on.
+    Running,
+    /// Everything in scope was examined.
+    Complete,
+    /// Something was not examined.
+    Partial,
+    /// It could not go on.
+    Failed,
+    /// A signal stopped it.
+    Interrupted,
+    /// It stopped without a word; another run closed it.
+    Abandoned,
+}
+
+impl RunState {
+    /// The stored word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Complete => "complete",
+            Self::Partial => "partial",
+            Self::Failed => "failed",
+            Self::Interrupted => "interrupted",
+            Self::Abandoned => "abandoned",
+        }
+    }
+
+    /// Reads the stored word.
+    pub fn parse(text: &str) -> Option<Self> {
+        [
+            Self::Running,
+            Self::Complete,
+            Self::Partial,
+            Self::Failed,
+            Self::Interrupted,
+            Self::Abandoned,
+        ]
+        .into_iter()
+        .find(|state| state.as_str() == text)
+    }
+}
+
+/// Closes a run.
+#[derive(Debug, Clone)]
+pub struct RunEnd {
+    /// Never `Running`.
+    pub state: RunState,
+    /// The process's exit code.
+    pub exit_code: i32,
+    /// Its class: `ok`, `partial`, …
+    pub exit_class: String,
+    /// JSON: per account what was asked, the brake's figures, what was not examined.
+    pub notes: String,
+}
+
+/// One run as it is stored.
+#[derive(Debug, Clone)]
+pub struct RunRow {
+    /// Its id.
+    pub id: String,
+    /// The command.
+    pub command: String,
+    /// Where it stands.
+    pub state: RunState,
+    /// When it began.
+    pub started_at: Instant,
+    /// When it last showed life.
+    pub heartbeat_at: Instant,
+    /// When it ended.
+    pub ended_at: Option<Instant>,
+    /// Where it ran.
+    pub host: String,
+    /// Its process.
+    pub pid: i64,
+    /// tieout's version.
+    pub version: String,
+    /// SHA-256 of its configuration.
+    pub config_sha256: String,
+    /// Its policy.
+    pub policy_version: String,
+    /// JSON: window and filters.
+    pub scope: String,
+    /// Its exit code.
+    pub exit_code: Option<i32>,
+    /// Its exit class.
+    pub exit_class: Option<String>,
+    /// JSON: notes of its end.
+    pub notes: String,
+    /// How many journal records it wrote.
+    pub journal_count: i64,
+    /// Its place in the chain of closed runs.
+    pub close_number: Option<i64>,
+    /// Binds its records to the chain.
+    pub close_hash: Option<String>,
+}
+
+/// A run that another run found dead and closed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AbandonedRun {
+    /// Its id.
+    pub id: String,
+    /// Its last sign of life.
+    pub heartbeat_at: Instant,
+    /// Rows it had decided.
+    pub decided: i64,
+    /// Rows it had claimed and not decided.
+    pub released: i64,
+}
+
+/// Which due rows to take.
+#[derive(Debug, Clone, Default)]
+pub struct ClaimFilter {
+    /// Creation at or after this.
+    pub created_from: Option<Instant>,
+    /// Creation before this.
+    pub created_to: Option<Instant>,
+    /// Last attempt at or after this.
+    pub attempted_from: Option<Instant>,
+    /// Last attempt before this.
+    pub attempted_to: Option<Instant>,
+    /// Only these keys (texts as in `RowKey::id`); due or not, their turn is now.
+    pub ids: Option<Vec<String>>,
+    /// Only these accounts (configured names).
+    pub accounts: Option<Vec<String>>,
+    /// Stuck means: processing, and created and last attempted before this.
+    pub stuck_before: Option<Instant>,
+}
+
+/// One claimed row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Claimed {
+    /// The row, read under the lease.
+    pub row: Transaction,
+    /// What is remembered.
+    pub history: History,
+    /// Why it is looked at.
+    pub asked: Asked,
+    /// The fencing token.
+    pub token: i64,
+    /// The number of its open case.
+    pub open_case: Option<i64>,
+    /// How many events were staged for it so far.
+    pub events: u32,
+}
+
+/// Everything that a decision was made from, as it is stored and replayed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredInputs {
+    /// Version of this JSON.
+    pub schema: u32,
+    /// The time of the decision.
+    pub now: Instant,
+    /// Why the row was looked at.
+    pub asked: Asked,
+    /// The row.
+    pub row: Transaction,
+    /// Its siblings.
+    pub siblings: Vec<SiblingFact>,
+    /// What the sources said.
+    pub evidence: Vec<Evidence>,
+    /// References that other rows have.
+    pub claimed_references: Vec<(String, String)>,
+    /// Money that no row explains.
+    pub untagged: Vec<UntaggedMatch>,
+    /// Nearly equal tags.
+    pub near_misses: Vec<(String, String)>,
+    /// What was remembered.
+    pub history: History,
+}
+
+/// A decision on its way to the database.
+#[derive(Debug, Clone)]
+pub struct Planned {
+    /// The row, as claimed.
+    pub claimed: Claimed,
+    /// The decision.
+    pub decision: Decision,
+    /// The stricter of the table's and the account's mode.
+    pub mode: Mode,
+    /// When it was decided.
+    pub now: Instant,
+    /// The JSON of [`StoredInputs`].
+    pub evidence: String,
+    /// Names rules and settings.
+    pub policy_version: String,
+}
+
+/// Whether a decision was carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Applied {
+    /// As decided.
+    Yes,
+    /// The row, its lease or its run had changed; nothing was written to it.
+    Superseded,
+    /// The mode forbids it; this is what would have been.
+    Withheld,
+}
+
+impl Applied {
+    /// The stored word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Yes => "yes",
+            Self::Superseded => "superseded",
+            Self::Withheld => "withheld",
+        }
+    }
+
+    /// Reads the stored word.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Yes, Self::Superseded, Self::Withheld].into_iter().find(|a| a.as_str() == text)
+    }
+}
+
+/// One record of the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JournalRow {
+    /// The run.
+    pub run_id: String,
+    /// Which of the run's writers.
+    pub writer: String,
+    /// From 1, without gaps, within (run, writer).
+    pub seq: i64,
+    /// When the decision was written (the database's clock).
+    pub at: Instant,
+    /// The table's name.
+    pub table: String,
+    /// The row's key.
+    pub key: String,
+    /// The account's name, or the unmapped value.
+    pub account: String,
+    /// The tag.
+    pub tag: String,
+    /// `charge`, `refund`, `payout`.
+    pub kind: String,
+    /// Code, or empty where the row could not be read.
+    pub currency: String,
+    /// Minor units.
+    pub amount_minor: i64,
+    /// Why the row was looked at.
+    pub asked: Asked,
+    /// What was decided.
+    pub outcome: Outcome,
+    /// Why.
+    pub reason: Reason,
+    /// The rule's id.
+    pub rule: Option<String>,
+    /// One sentence with the numbers.
+    pub text: String,
+    /// Whether it was carried out.
+    pub applied: Applied,
+    /// The status before.
+    pub status_before: String,
+    /// The status after.
+    pub status_after: String,
+    /// The PSP's id.
+    pub psp_reference: Option<String>,
+    /// The PSP's word.
+    pub psp_status: Option<String>,
+    /// The PSP's currency.
+    pub psp_currency: Option<String>,
+    /// The PSP's amount.
+    pub psp_amount_minor: Option<i64>,
+    /// The row's fingerprint.
+    pub fingerprint: String,
+    /// The evidence.
+    pub evidence_sha256: String,
+    /// The row's creation.
+    pub row_created_at: Option<Instant>,
+    /// The row's last attempt.
+    pub row_attempted_at: Option<Instant>,
+    /// Looks that were answered, this one included.
+    pub checks: u32,
+    /// The next look.
+    pub next_check_at: Option<Instant>,
+    /// The hand-back's number.
+    pub handback_number: Option<u32>,
+    /// The case's number.
+    pub case_number: Option<i64>,
+    /// Names rules and settings.
+    pub policy_version: String,
+    /// The record before, of the same run and writer; the first has the run's id here.
+    pub prev_hash: String,
+    /// SHA-256 over `prev_hash` and [`JournalRow::canonical`].
+    pub hash: String,
+}
+
+/// A case as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaseRow {
+    /// `C-1043` on screens.
+    pub number: i64,
+    /// `row`, `line`, `file`, `account`.
+    pub subject_kind: String,
+    /// The table's name; empty for accounts and files.
+    pub table: String,
+    /// The row's key, the account's name, …
+    pub subject: String,
+    /// Why.
+    pub reason: Reason,
+    /// One sentence.
+    pub text: String,
+    /// Whether it is open.
+    pub open: bool,
+    /// The account.
+    pub account: Option<String>,
+    /// Code, or empty.
+    pub currency: String,
+    /// Minor units.
+    pub amount_minor: i64,
+    /// The rule tried.
+    pub rule: Option<String>,
+    /// The policy it was decided by.
+    pub policy_version: String,
+    /// The evidence.
+    pub evidence_sha256: Option<String>,
+    /// When it was opened.
+    pub opened_at: Instant,
+    /// By which run.
+    pub opened_run: String,
+    /// When it was last decided again.
+    pub last_seen_at: Instant,
+    /// By which run.
+    pub last_run: String,
+    /// How many decisions led here.
+    pub times_seen: i64,
+    /// Who has it.
+    pub owner: Option<String>,
+    /// When it was closed.
+    pub closed_at: Option<Instant>,
+    /// How.
+    pub resolution: Option<String>,
+}
+
+/// A hand-back as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HandbackRow {
+    /// The table's name.
+    pub table: String,
+    /// The row's key.
+    pub key: String,
+    /// From 1.
+    pub number: u32,
+    /// By which run.
+    pub run_id: String,
+    /// When.
+    pub at: Instant,
+    /// The original account: the only one to charge at.
+    pub account: String,
+    /// The row's fingerprint when it was handed back.
+    pub fingerprint: String,
+    /// `absent`, `declined`, `unattempted`.
+    pub permit: String,
+    /// `same_object`, `same_key`, `new_attempt`.
+    pub retry: String,
+    /// The object of `same_object`.
+    pub psp_reference: Option<String>,
+    /// The end of `same_key`.
+    pub same_key_until: Option<Instant>,
+    /// Not earlier.
+    pub not_before: Option<Instant>,
+    /// Not later.
+    pub charge_before: Instant,
+    /// The evidence.
+    pub evidence_sha256: String,
+    /// When the worker took it.
+    pub taken_at: Option<Instant>,
+}
+
+/// What one apply did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ApplyEnd {
+    /// Every row was applied, withheld or superseded; how many of each, in that order.
+    Done {
+        /// Carried out.
+        applied: usize,
+        /// Withheld by the mode.
+        withheld: usize,
+        /// The row, or its lease, had changed.
+        superseded: usize,
+    },
+    /// The run is closed (abandoned by another): nothing was written, and nothing ever may be.
+    RunClosed,
+}
+
+/// One line of a run's control totals.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TotalLine {
+    /// The table's name.
+    pub table: String,
+    /// Code, or empty.
+    pub currency: String,
+    /// `claimed`, `released`, or an outcome, or `superseded`.
+    pub bucket: String,
+    /// How many rows.
+    pub rows: i64,
+    /// Their sum.
+    pub amount_minor: i128,
+}
