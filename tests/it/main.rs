@@ -12,4 +12,5 @@
     reason = "a test fails by panicking, reads its services' addresses and the real clock"
 )]
 
+mod architecture;
 mod support;
