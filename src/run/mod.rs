@@ -4,4 +4,6 @@
 //! worked out in `store::effects`. It never guesses: what was not examined is reported as such.
 
 pub mod setup;
+pub mod shutdown;
+pub mod clock;
 pub mod events;

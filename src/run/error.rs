@@ -1,0 +1,98 @@
+//! Why a run could not go on. What it could do was done and stands in the database.
+
+use crate::exit::Exit;
+use crate::report::ReportError;
+use crate::store::error::{StoreError, StoreErrorClass};
+
+/// A run that ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The database.
+    #[error("{doing}")]
+    Store {
+        /// What was being done.
+        doing: &'static str,
+        /// Why it failed.
+        #[source]
+        source: StoreError,
+    },
+    /// The report could not be written; every decision stands in the database.
+    #[error("the run is complete and journalled, and its report could not be written")]
+    Report {
+        /// Why.
+        #[source]
+        source: ReportError,
+    },
+    /// An account's settings do not work.
+    #[error("account `{account}` cannot be used: {problem}")]
+    Account {
+        /// Its name.
+        account: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Another run found this one without a sign of life and closed it.
+    #[error("run {run_id} was closed by another run while it was paused; nothing more was written")]
+    Closed {
+        /// This run.
+        run_id: String,
+    },
+    /// The evidence could not be written down.
+    #[error("the evidence of row {key} could not be put into JSON")]
+    Evidence {
+        /// The row.
+        key: String,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+}
+
+impl RunError {
+    /// The process's end.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Store { source, .. } => store_exit(source),
+            Self::Account { .. } => Exit::Config,
+            Self::Report { .. } | Self::Evidence { .. } | Self::Closed { .. } => Exit::Internal,
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::Store { source, .. } => source.hint(),
+            Self::Report { .. } => {
+                Some("free the report directory, then `tieout report build RUN`".to_owned())
+            }
+            Self::Account { .. } => Some("correct [[account]] in tieout.toml".to_owned()),
+            Self::Closed { .. } => {
+                Some("run again: the rows are free, and the other run has taken them".to_owned())
+            }
+            Self::Evidence { .. } => None,
+        }
+    }
+}
+
+/// The exit that a store failure leads to.
+pub fn store_exit(error: &StoreError) -> Exit {
+    match error.class() {
+        StoreErrorClass::Config => Exit::Config,
+        StoreErrorClass::Auth => Exit::Auth,
+        StoreErrorClass::Database => Exit::Database,
+        StoreErrorClass::Schema => Exit::Schema,
+        StoreErrorClass::Internal => Exit::Internal,
+    }
+}
+
+/// Names the step that a store failure stopped.
+pub trait Doing<T> {
+    /// Adds the step.
+    fn doing(self, doing: &'static str) -> Result<T, RunError>;
+}
+
+impl<T> Doing<T> for Result<T, StoreError> {
+    fn doing(self, doing: &'static str) -> Result<T, RunError> {
+        self.map_err(|source| RunError::Store { doing, source })
+    }
+}
