@@ -71,6 +71,17 @@ pub struct CaseFilter {
     pub limit: i64,
 }
 
+/// Cases around one run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CaseCounts {
+    /// Opened by it.
+    pub opened: u64,
+    /// Closed by it.
+    pub closed: u64,
+    /// Open now.
+    pub open: u64,
+}
+
 /// What `tieout_checks` remembers of one row.
 #[derive(Debug, Clone)]
 pub struct CheckRow {
@@ -288,6 +299,9 @@ pub trait Driver {
 
     /// Cases, by number.
     async fn cases(&self, filter: &CaseFilter) -> Result<Vec<CaseRow>, StoreError>;
+
+    /// How many cases the run opened and closed, and how many are open now.
+    async fn case_counts(&self, run_id: &str) -> Result<CaseCounts, StoreError>;
 
     /// One case.
     async fn case(&self, number: i64) -> Result<Option<CaseRow>, StoreError>;
