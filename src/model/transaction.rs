@@ -62,6 +62,15 @@ impl Kind {
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Charge, Self::Refund, Self::Payout].into_iter().find(|k| k.as_str() == text)
     }
+
+    /// An amount of this kind as totals, journal and reports carry it: + is money to the
+    /// merchant. Rows and PSP objects themselves state what moves without a sign.
+    pub fn signed(self, minor: i64) -> i64 {
+        match self {
+            Self::Charge => minor,
+            Self::Refund | Self::Payout => minor.saturating_neg(),
+        }
+    }
 }
 
 /// The PSP account a row belongs to.
@@ -190,11 +199,11 @@ impl Transaction {
         fingerprint_of(&self.image)
     }
 
-    /// Currency and amount for control totals: a row that could not be read counts as 0 of
-    /// no currency (the empty code), so that counts still tie out.
+    /// Currency and signed amount for control totals: a row that could not be read counts as 0
+    /// of no currency (the empty code), so that counts still tie out.
     pub fn total_bucket(&self) -> (String, i64) {
         match self.money {
-            Some(money) => (money.currency.code().to_owned(), money.minor),
+            Some(money) => (money.currency.code().to_owned(), self.kind.signed(money.minor)),
             None => (String::new(), 0),
         }
     }
@@ -252,5 +261,13 @@ mod tests {
         assert_eq!(key.parts(3), None);
         let single = RowKey { table: "t".into(), id: RowKey::id_of(&["[1]".to_owned()]) };
         assert_eq!(single.parts(1), Some(vec!["[1]".to_owned()]));
+    }
+
+    #[test]
+    fn money_that_leaves_the_merchant_is_negative() {
+        assert_eq!(Kind::Charge.signed(5), 5);
+        assert_eq!(Kind::Refund.signed(5), -5);
+        assert_eq!(Kind::Payout.signed(5), -5);
+        assert_eq!(Kind::Refund.signed(i64::MIN), i64::MAX);
     }
 }

@@ -433,7 +433,7 @@ fn journal_row(
         psp_reference: seen.map(|seen| seen.reference.clone()),
         psp_status: seen.map(|seen| seen.status.clone()),
         psp_currency: psp_amount.map(|money| money.currency.code().to_owned()),
-        psp_amount_minor: psp_amount.map(|money| money.minor),
+        psp_amount_minor: psp_amount.map(|money| row.kind.signed(money.minor)),
         fingerprint: row.fingerprint(),
         evidence_sha256: hex(&Sha256::digest(planned.evidence.as_bytes())),
         row_created_at: Some(row.created_at),

@@ -272,7 +272,7 @@ pub struct JournalRow {
     pub kind: String,
     /// Code, or empty where the row could not be read.
     pub currency: String,
-    /// Minor units.
+    /// Minor units; + is money to the merchant.
     pub amount_minor: i64,
     /// Why the row was looked at.
     pub asked: Asked,
@@ -296,7 +296,7 @@ pub struct JournalRow {
     pub psp_status: Option<String>,
     /// The PSP's currency.
     pub psp_currency: Option<String>,
-    /// The PSP's amount.
+    /// The PSP's amount, with the sign of the row's kind.
     pub psp_amount_minor: Option<i64>,
     /// The row's fingerprint.
     pub fingerprint: String,
