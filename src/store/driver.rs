@@ -173,7 +173,11 @@ pub trait Driver {
     /// A row that left processing by itself is closed here (its open case too) and not counted;
     /// a row under watch is claimed whatever its status. Lapsed leases of other runs are counted
     /// as released by those. Control totals are written in the same transaction.
-    /// With `filter.ids`, those rows are due now, in whatever state their checks are.
+    /// With `filter.ids`, those rows are due now, in whatever state their checks are: a row with
+    /// a case is asked as `Kick`, one under watch as `Watch`, any other only while processing.
+    /// The other conditions of the filter hold for them too. `last_run` becomes this run.
+    /// Where the channel is the status, the open hand-back of a row that has left its hand-back
+    /// values (`retryable`, `absent`) is marked as taken now.
     async fn claim_due(
         &self,
         run_id: &str,
@@ -197,7 +201,8 @@ pub trait Driver {
     async fn release(&self, run_id: &str, rows: &[Claimed], now: Instant)
     -> Result<(), StoreError>;
 
-    /// Rows with the same natural key as each given row, by the row's key text.
+    /// Rows with the same natural key as each given row, by the row's key text. The mapping's
+    /// `where` does not narrow them: money that a row outside of it moved, moved.
     async fn siblings(
         &self,
         table: &SourceTable,
@@ -224,9 +229,13 @@ pub trait Driver {
     /// Carries out decisions, all in one transaction, in this order: hold the run's row; move
     /// the checks whose token still matches; write or compare the user's rows by image; then,
     /// for what came back: evidence, references, cases, hand-backs, outbox, journal with chain.
-    /// Rows that did not come back are journalled as superseded and are due again at once. A
+    /// Rows that did not come back are journalled as superseded and are due again at once; one
+    /// whose lease was lost was counted as released when it was taken away, so that this count
+    /// is taken back, and its check is left to the new owner. `image` in its check becomes the
+    /// row's image after the write. Any outcome but a wait ends the row's open hand-back. A
+    /// success whose reference another row has becomes a `reference_claimed` case. A
     /// row that the user's database refuses (constraint, trigger) becomes a `write_refused` case
-    /// of its own, never a failure of the batch. Deadlocks and serialization failures are
+    /// of its own ([`RowEffects::into_case`]), never a failure of the batch. Deadlocks and serialization failures are
     /// retried whole. `writer` moves on only after the commit.
     async fn apply(
         &self,

@@ -149,6 +149,69 @@ pub fn effects(
     }
 }
 
+impl RowEffects {
+    /// Turns a change that could not be carried out into a case of its own: the user's database
+    /// refused the row (`write_refused`), or another row took the object first
+    /// (`reference_claimed`). The row keeps its status, nothing is handed back, and a person
+    /// is asked.
+    #[must_use]
+    pub fn into_case(mut self, reason: Reason, text: String) -> Self {
+        let had_case = self.closes_case.take().is_some();
+        if self.handback.take().is_some() {
+            self.check.history.handbacks = self.check.history.handbacks.saturating_sub(1);
+        }
+        if had_case && self.event.take().is_some() {
+            self.check.events = self.check.events.saturating_sub(1);
+        }
+        if let Some(event) = &mut self.event {
+            event.kind = "transaction.review";
+            event.payload = review_payload(&event.payload, reason);
+        }
+        self.status_to = None;
+        self.sets.clear();
+        self.history.clear();
+        self.claims_reference = None;
+        self.opens_case = true;
+        self.check.state = "case";
+        self.check.next_check_at = None;
+        self.check.history.watch_from = None;
+        self.check.history.watch_step = 0;
+        self.journal.outcome = Outcome::Review;
+        self.journal.reason = reason;
+        self.journal.text = text;
+        self.journal.status_after = self.journal.status_before.clone();
+        self.journal.next_check_at = None;
+        self.journal.handback_number = None;
+        self
+    }
+
+    /// The record of a decision that was not carried out because the row, or the lease on it,
+    /// had changed meanwhile.
+    #[must_use]
+    pub fn superseded(self, now: Instant) -> JournalRow {
+        let mut record = self.journal;
+        record.applied = Applied::Superseded;
+        record.status_after = record.status_before.clone();
+        record.handback_number = None;
+        record.case_number = None;
+        record.next_check_at = Some(now);
+        record
+    }
+}
+
+/// The event of a decision that became a case.
+fn review_payload(payload: &str, reason: Reason) -> String {
+    let Ok(mut event) = serde_json::from_str::<serde_json::Value>(payload) else {
+        return payload.to_owned();
+    };
+    if let Some(fields) = event.as_object_mut() {
+        fields.insert("type".to_owned(), "transaction.review".into());
+        fields.insert("reason".to_owned(), reason.as_str().into());
+        fields.insert("hand_back".to_owned(), serde_json::Value::Null);
+    }
+    event.to_string()
+}
+
 impl Planned {
     /// Whether the mode lets this decision touch the row at all.
     fn mode_writes(&self, decision: &Decision) -> bool {

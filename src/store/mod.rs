@@ -9,3 +9,4 @@ pub mod records;
 pub mod effects;
 pub mod source_table;
 pub mod driver;
+pub mod chain;
