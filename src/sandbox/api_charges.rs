@@ -3,13 +3,14 @@
 use super::answer::Answer;
 use super::api::{Reply, at_least_one, currency, new_metadata, path_id, positive_amount};
 use super::api_error::ApiError;
-use super::books::{Books, Move, Situation};
+use super::books::Books;
 use super::call::Call;
 use super::core::Core;
 use super::lists::ListAsk;
 use super::objects::{Charge, Head, Record, Word};
 use super::outcomes::outcome_of;
 use super::search::SearchAsk;
+use super::situations::{Move, Situation};
 use super::views::{self, CHARGE_EXPANDS, Expand};
 
 pub(super) fn create(core: &mut Core, call: &Call) -> Result<Reply, ApiError> {

@@ -5,7 +5,7 @@ use super::api::{
     Reply, at_least_one, checked_metadata, currency, new_metadata, path_id, positive_amount,
 };
 use super::api_error::ApiError;
-use super::books::{Books, Decline, Move, Situation};
+use super::books::Books;
 use super::call::Call;
 use super::core::{Core, Later, LaterWhat};
 use super::form::Params;
@@ -13,6 +13,7 @@ use super::lists::ListAsk;
 use super::objects::{Head, Intent, Record, Word};
 use super::outcomes::{Outcome, outcome_of};
 use super::search::SearchAsk;
+use super::situations::{Decline, Move, Situation};
 use super::views::{self, Expand, INTENT_EXPANDS};
 
 const CREATE: &[&str] = &[

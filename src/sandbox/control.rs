@@ -23,60 +23,22 @@ use std::time::Duration;
 
 use hyper::body::Bytes;
 use hyper::http::request::Parts;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::answer::Answer;
-use super::books::{Books, Move, Situation};
+use super::books::Books;
 use super::core::{AccountRef, Core};
 use super::faults::FaultRule;
 use super::form::Params;
 use super::scenarios::{self, scenarios};
-use super::seeds::{DEFAULT_ACCOUNT, Seed, SeedKind};
-use super::server::{Door, Shared};
+use super::seeds::{DEFAULT_ACCOUNT, Fill, Seed, SeedKind};
+use super::server::Shared;
+use super::settings::Door;
 use super::settings::{Behaviour, SandboxError};
+use super::situations::{Move, Situation};
 use super::views::{self, Expand};
-
-/// Many objects like one.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Fill {
-    /// How many.
-    pub count: u32,
-    /// What they are like; `{n}` in a metadata value is the object's number, from 0.
-    #[serde(default)]
-    pub like: Seed,
-    /// When the first was created, in Unix seconds; none spreads them so that the last is now.
-    #[serde(default)]
-    pub first_created: Option<i64>,
-    /// Milliseconds between two of them.
-    #[serde(default = "a_second")]
-    pub every_ms: u32,
-}
-
-fn a_second() -> u32 {
-    1000
-}
-
-impl Fill {
-    /// The objects, as seen at this second.
-    pub fn seeds(&self, now: i64) -> impl Iterator<Item = Seed> {
-        let every = i64::from(self.every_ms);
-        let spread = i64::from(self.count).saturating_mul(every) / 1000;
-        let first = self.first_created.unwrap_or(now.saturating_sub(spread));
-        (0..self.count).map(move |n| {
-            let mut seed = self.like.clone();
-            for value in seed.metadata.values_mut() {
-                if value.contains("{n}") {
-                    *value = value.replace("{n}", &n.to_string());
-                }
-            }
-            seed.created = Some(first.saturating_add(i64::from(n).saturating_mul(every) / 1000));
-            seed
-        })
-    }
-}
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -135,36 +97,8 @@ fn act(
         ("GET", "") => Ok(shared.with(|core| overview(core, shared.door()))),
         ("GET", "behaviour") => Ok(shared.with(|core| json!(core.behaviour))),
         ("PATCH", "behaviour") => patch_behaviour(shared, body),
-        ("GET", "objects") => Ok(list_objects(shared, query)?),
-        ("POST", "objects") => {
-            let seeds: Vec<Seed> = parse(body)?;
-            let ids = shared.with(|core| core.plant(seeds))?;
-            Ok(json!({ "ids": ids }))
-        }
-        ("POST", "fill") => {
-            let fill: Fill = parse(body)?;
-            let made = shared.with(|core| {
-                let now = core.now();
-                core.plant(fill.seeds(now).collect())
-            })?;
-            Ok(json!({ "count": made.len() }))
-        }
-        ("POST", "move") => {
-            let asked: MoveAsked = parse(body)?;
-            let name = asked.account.unwrap_or_else(|| DEFAULT_ACCOUNT.to_owned());
-            let account = AccountRef { name, live: asked.live };
-            let step = Move::to(asked.to);
-            shared.with(|core| core.move_object(&account, &asked.id, &step))?;
-            Ok(json!({ "moved": asked.id }))
-        }
+        ("GET", "objects") => list_objects(shared, query),
         ("GET", "faults") => Ok(shared.with(|core| faults(core))),
-        ("POST", "faults") => {
-            let rules: Vec<FaultRule> = parse(body)?;
-            Ok(shared.with(|core| {
-                rules.into_iter().for_each(|rule| core.faults.add(rule));
-                faults(core)
-            }))
-        }
         ("DELETE", "faults") => {
             shared.with(|core| core.faults.clear());
             Ok(json!({ "faults": [] }))
@@ -175,12 +109,50 @@ fn act(
             Ok(json!({ "total": 0 }))
         }
         ("GET", "scenarios") => Ok(json!({ "scenarios": scenarios() })),
-        ("POST", "door") => {
+        ("POST", word) => act_on(shared, word, body),
+        (method, word) => {
+            let message = format!("{method} /_sandbox/{word} is not a control request");
+            Err(Refused(404, message))
+        }
+    }
+}
+
+fn act_on(shared: &Arc<Shared>, word: &str, body: &Bytes) -> Result<Value, Refused> {
+    match word {
+        "objects" => {
+            let seeds: Vec<Seed> = parse(body)?;
+            let ids = shared.with(|core| core.plant(seeds))?;
+            Ok(json!({ "ids": ids }))
+        }
+        "fill" => {
+            let fill: Fill = parse(body)?;
+            let made = shared.with(|core| {
+                let now = core.now();
+                core.plant(fill.seeds(now).collect())
+            })?;
+            Ok(json!({ "count": made.len() }))
+        }
+        "move" => {
+            let asked: MoveAsked = parse(body)?;
+            let name = asked.account.unwrap_or_else(|| DEFAULT_ACCOUNT.to_owned());
+            let account = AccountRef { name, live: asked.live };
+            let step = Move::to(asked.to);
+            shared.with(|core| core.move_object(&account, &asked.id, &step))?;
+            Ok(json!({ "moved": asked.id }))
+        }
+        "faults" => {
+            let rules: Vec<FaultRule> = parse(body)?;
+            Ok(shared.with(|core| {
+                rules.into_iter().for_each(|rule| core.faults.add(rule));
+                faults(core)
+            }))
+        }
+        "door" => {
             let asked: DoorAsked = parse(body)?;
             shared.set_door(asked.door, asked.for_ms.map(Duration::from_millis));
             Ok(json!({ "door": asked.door }))
         }
-        ("POST", "clock") => {
+        "clock" => {
             let asked: ClockAsked = parse(body)?;
             Ok(shared.with(|core| {
                 let offset = &mut core.behaviour.clock_offset_secs;
@@ -188,19 +160,18 @@ fn act(
                 json!({ "now": core.now() })
             }))
         }
-        ("POST", "reset") => {
+        "reset" => {
             shared.with(Core::reset);
             Ok(json!({ "reset": true }))
         }
-        ("POST", other) if other.starts_with("scenarios/") => {
-            let name = other.trim_start_matches("scenarios/");
+        other => {
+            let Some(name) = other.strip_prefix("scenarios/") else {
+                let message = format!("POST /_sandbox/{other} is not a control request");
+                return Err(Refused(404, message));
+            };
             let scenario = scenarios::find(name)?;
             shared.with(|core| core.play(scenario));
             Ok(json!({ "scenario": name }))
-        }
-        (method, word) => {
-            let message = format!("{method} /_sandbox/{word} is not a control request");
-            Err(Refused(404, message))
         }
     }
 }

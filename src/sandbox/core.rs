@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use hyper::body::Bytes;
 
-use super::books::{Books, Moment, Move};
+use super::books::Books;
 use super::call::Call;
 use super::faults::FaultBook;
 use super::idempotency::SavedAnswers;
@@ -17,6 +17,7 @@ use super::mint::Mint;
 use super::scenarios::{self, Scenario};
 use super::seeds::{self, Seed};
 use super::settings::{Behaviour, SandboxError, Settings};
+use super::situations::{Moment, Move};
 
 /// Whose objects: an account, with its test and its live objects apart.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

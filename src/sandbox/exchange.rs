@@ -21,7 +21,8 @@ use super::idempotency::KeyState;
 use super::log::Received;
 use super::routes::route_of;
 use super::seeds::DEFAULT_ACCOUNT;
-use super::server::{Door, Shared};
+use super::server::Shared;
+use super::settings::Door;
 use super::staging::{self, Dark, Delivery, Staged, http_date};
 use super::wire::{Cut, Script, Wire};
 

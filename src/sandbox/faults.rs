@@ -13,11 +13,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::books::Situation;
 use super::mint::Mint;
 use super::routes::Route;
 use super::seeds::Seed;
 use super::settings::RetryAfter;
+use super::situations::Situation;
 
 /// One fault: where, how often, what.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -18,7 +18,7 @@
 //! Every other name pays, so that a user's own worker can send the ids it has. To add a case, add
 //! a line here and in `outcome_of`.
 
-use super::books::{Decline, Move, Situation};
+use super::situations::{Decline, Move, Situation};
 
 /// What happens at once, and what later.
 #[derive(Debug, Clone)]

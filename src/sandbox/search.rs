@@ -293,10 +293,7 @@ fn token_of(spot: &Spot) -> String {
 
 fn spot_of(token: &str) -> Option<Spot> {
     let (created, arrival) = token.split_once('.')?;
-    Some(Spot {
-        created: created.parse().ok()?,
-        arrival: arrival.parse().ok()?,
-    })
+    Some(Spot { created: created.parse().ok()?, arrival: arrival.parse().ok()? })
 }
 
 #[cfg(test)]

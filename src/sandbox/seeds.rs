@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, HashSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::books::{Books, Decline, Moment, Move, Situation};
+use super::books::Books;
 use super::mint::Mint;
 use super::objects::{Charge, Head, Intent, Metadata, Refund, Word};
 use super::outcomes::{advice_for, decline_by};
+use super::situations::{Decline, Moment, Move, Situation};
 
 /// The account that objects and requests belong to when nothing else is said.
 pub const DEFAULT_ACCOUNT: &str = "default";
@@ -124,6 +125,46 @@ impl Seed {
     #[must_use]
     pub fn created_at(self, created: i64) -> Self {
         Self { created: Some(created), ..self }
+    }
+}
+
+/// Many objects like one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fill {
+    /// How many.
+    pub count: u32,
+    /// What they are like; `{n}` in a metadata value is the object's number, from 0.
+    #[serde(default)]
+    pub like: Seed,
+    /// When the first was created, in Unix seconds; none spreads them so that the last is now.
+    #[serde(default)]
+    pub first_created: Option<i64>,
+    /// Milliseconds between two of them.
+    #[serde(default = "a_second")]
+    pub every_ms: u32,
+}
+
+fn a_second() -> u32 {
+    1000
+}
+
+impl Fill {
+    /// The objects, as seen at this second.
+    pub fn seeds(&self, now: i64) -> impl Iterator<Item = Seed> {
+        let every = i64::from(self.every_ms);
+        let spread = i64::from(self.count).saturating_mul(every) / 1000;
+        let first = self.first_created.unwrap_or(now.saturating_sub(spread));
+        (0..self.count).map(move |n| {
+            let mut seed = self.like.clone();
+            for value in seed.metadata.values_mut() {
+                if value.contains("{n}") {
+                    *value = value.replace("{n}", &n.to_string());
+                }
+            }
+            seed.created = Some(first.saturating_add(i64::from(n).saturating_mul(every) / 1000));
+            seed
+        })
     }
 }
 

@@ -11,7 +11,6 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use serde::{Deserialize, Serialize};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio_util::sync::CancellationToken;
@@ -19,23 +18,11 @@ use tokio_util::task::TaskTracker;
 
 use super::core::Core;
 use super::exchange;
-use super::settings::ApiKey;
+use super::settings::{ApiKey, Door};
 use super::wire::{Line, Wire};
 
 /// Connections that wait for a seat while the door is open.
 const BACKLOG: u32 = 1024;
-
-/// Whether the sandbox takes connections.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Door {
-    /// It does.
-    Open,
-    /// They are refused.
-    Refusing,
-    /// They are neither taken nor refused, until the client gives up.
-    Hanging,
-}
 
 /// What all tasks share.
 #[derive(Debug)]

@@ -144,6 +144,18 @@ pub enum RetryAfter {
     Text(String),
 }
 
+/// Whether the sandbox takes connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Door {
+    /// It does.
+    Open,
+    /// They are refused.
+    Refusing,
+    /// They are neither taken nor refused, until the client gives up.
+    Hanging,
+}
+
 /// Why a sandbox could not be started or told something.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {

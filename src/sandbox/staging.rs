@@ -12,12 +12,12 @@ use super::answer::Answer;
 use super::api::{self, Reply};
 use super::api_error::ApiError;
 use super::bodies;
-use super::books::{Move, Situation};
 use super::call::{Call, Lens};
 use super::core::{Core, Later, LaterWhat};
 use super::faults::{Action, Facts, PageFacts, Picked, Removed};
 use super::seeds;
 use super::settings::RetryAfter;
+use super::situations::{Move, Situation};
 use super::wire::Step;
 
 /// More first answers than this are not kept for stale replays.

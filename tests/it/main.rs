@@ -13,4 +13,5 @@
 )]
 
 mod architecture;
+mod sandbox;
 mod support;

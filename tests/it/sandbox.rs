@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use reqwest::StatusCode;
 use serde_json::{Value, json};
-use tieout::sandbox::{
-    Action, FaultRule, Handle, RetryAfter, Route, Sandbox, Seed, Settings, Situation,
-};
+use tieout::sandbox::faults::{Action, FaultRule};
+use tieout::sandbox::routes::Route;
+use tieout::sandbox::seeds::Seed;
+use tieout::sandbox::settings::{RetryAfter, Settings};
+use tieout::sandbox::situations::Situation;
+use tieout::sandbox::{Handle, Sandbox};
 
 const KEY: &str = "sk_test_sandbox";
 
