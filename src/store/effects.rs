@@ -43,6 +43,8 @@ pub struct RowEffects {
     pub closes_case: Option<String>,
     /// A hand-back.
     pub handback: Option<HandbackEffect>,
+    /// Ends the row's open hand-back, with this reason: what was decided now takes its place.
+    pub ends_handback: Option<String>,
     /// An event for the outbox.
     pub event: Option<EventEffect>,
     /// The PSP object that this row now explains.
@@ -140,6 +142,7 @@ pub fn effects(
             format!("decided {}: {}", decision.outcome().as_str(), journal.reason.as_str())
         }),
         claims_reference: claimed_reference(decision, withheld),
+        ends_handback: ends_handback(planned, withheld),
         evidence: planned.evidence.clone(),
         status_to,
         journal,
@@ -283,6 +286,85 @@ fn hand_back_of(
         not_before: hand_back.not_before(),
         charge_before: hand_back.charge_before(),
     })
+}
+
+/// An end, and trouble found while watching, take the place of a hand-back that nobody took yet.
+fn ends_handback(planned: &Planned, withheld: bool) -> Option<String> {
+    let decision = &planned.decision;
+    let replaced = match &decision.verdict {
+        Verdict::Succeeded | Verdict::Retryable(_) | Verdict::Failed => !withheld,
+        Verdict::Review => true,
+        Verdict::Wait => false,
+    };
+    let was_handed_back = planned.claimed.history.handbacks > 0;
+    (replaced && was_handed_back).then(|| decision.reason.as_str().to_owned())
+}
+
+impl RowEffects {
+    /// What remains of a decision whose row, lease or account had changed: the record, and the
+    /// row is due again at once with the memory that it had.
+    pub fn supersede(&mut self) {
+        self.journal.applied = Applied::Superseded;
+        self.journal.status_after = self.journal.status_before.clone();
+        self.journal.handback_number = None;
+        self.journal.case_number = None;
+        self.journal.next_check_at = None;
+        self.status_to = None;
+        self.sets.clear();
+        self.history.clear();
+        self.opens_case = false;
+        self.closes_case = None;
+        self.handback = None;
+        self.ends_handback = None;
+        self.event = None;
+        self.claims_reference = None;
+    }
+
+    /// Sends the row to a person instead: what was decided cannot be carried out. Its status
+    /// stays as it is.
+    pub fn send_to_review(&mut self, reason: Reason, text: String) {
+        let had_case = self.closes_case.is_some() || self.opens_case;
+        self.journal.outcome = Outcome::Review;
+        self.journal.reason = reason;
+        self.journal.text = text;
+        self.journal.applied = Applied::Yes;
+        self.journal.status_after = self.journal.status_before.clone();
+        self.journal.handback_number = None;
+        self.journal.next_check_at = None;
+        self.status_to = None;
+        self.sets.clear();
+        self.history.clear();
+        self.opens_case = true;
+        self.closes_case = None;
+        self.claims_reference = None;
+        self.check.state = "case";
+        self.check.next_check_at = None;
+        if self.handback.take().is_some() {
+            self.check.history.handbacks = self.check.history.handbacks.saturating_sub(1);
+        }
+        match self.event.as_mut().filter(|_| !had_case) {
+            Some(event) => event.turn_to_review(reason),
+            None if self.event.take().is_some() => {
+                self.check.events = self.check.events.saturating_sub(1);
+            }
+            None => {}
+        }
+    }
+}
+
+impl EventEffect {
+    fn turn_to_review(&mut self, reason: Reason) {
+        self.kind = "transaction.review";
+        let Ok(mut payload) = serde_json::from_str::<serde_json::Value>(&self.payload) else {
+            return;
+        };
+        if let Some(fields) = payload.as_object_mut() {
+            fields.insert("type".to_owned(), self.kind.into());
+            fields.insert("reason".to_owned(), reason.as_str().into());
+            fields.insert("hand_back".to_owned(), serde_json::Value::Null);
+        }
+        self.payload = payload.to_string();
+    }
 }
 
 fn claimed_reference(decision: &Decision, withheld: bool) -> Option<String> {

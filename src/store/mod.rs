@@ -7,6 +7,12 @@ pub mod error;
 pub mod mapping;
 pub mod records;
 pub mod effects;
-pub mod source_table;
-pub mod driver;
 pub mod chain;
+pub mod template;
+pub mod notation;
+pub mod source_table;
+pub mod fit;
+pub mod decode;
+pub mod driver;
+#[cfg(test)]
+mod sample;

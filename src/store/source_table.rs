@@ -1,10 +1,304 @@
-//! A mapped table as the catalogue confirms it.
+//! A mapped table as the catalogue confirms it: what is read, in which order, as which types.
+//!
+//! The drivers ask their catalogue and describe what they found as [`Relation`]s; `fit` checks the
+//! mapping against them and makes a [`SourceTable`]. SQL is rendered by each driver from it, and
+//! the only thing ever spliced into SQL is a [`QuotedIdent`], which only a catalogue's answer
+//! becomes.
 
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::model::money::Exactness;
+use crate::model::time::Instant;
+use crate::store::effects::SetValue;
 use crate::store::mapping::TableSettings;
+use crate::store::notation::Notation;
+use crate::store::template::Template;
+
+/// An identifier as the catalogue spells it, quoted for SQL.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct QuotedIdent(String);
+
+impl QuotedIdent {
+    /// From a name that a catalogue query answered; never from configuration.
+    pub(in crate::store) fn of_catalogue(name: &str) -> Self {
+        Self(format!("\"{}\"", name.replace('"', "\"\"")))
+    }
+
+    /// `schema.name`, both as a catalogue query answered them.
+    pub(in crate::store) fn qualified(schema: &str, name: &str) -> Self {
+        let (schema, name) = (Self::of_catalogue(schema), Self::of_catalogue(name));
+        Self(format!("{schema}.{name}"))
+    }
+}
+
+impl fmt::Display for QuotedIdent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a column's type is to tieout.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TypeClass {
+    /// Whole numbers.
+    Integer,
+    /// Exact decimals.
+    Decimal,
+    /// Binary floats, and columns that may really hold one (SQLite's NUMERIC and DECIMAL).
+    Float,
+    /// Text of any length.
+    Text,
+    /// `char(n)`: read without its padding, compared by the database's own rule.
+    Padded,
+    /// UUIDs.
+    Uuid,
+    /// True and false.
+    Boolean,
+    /// A native enum, with its labels.
+    Enum(Vec<String>),
+    /// A point in time with its zone.
+    TimestampTz,
+    /// A point in time whose zone must be declared.
+    Timestamp,
+    /// A day.
+    Date,
+    /// Bytes.
+    Bytes,
+    /// Anything else: arrays, JSON, intervals.
+    Other,
+}
+
+/// A column as the catalogue describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// Its name in SQL.
+    pub ident: QuotedIdent,
+    /// Its type as the database spells it: quoted, qualified, ready for a cast.
+    pub type_name: String,
+    /// What that is.
+    pub class: TypeClass,
+    /// How many characters it holds, where that is limited.
+    pub max_chars: Option<usize>,
+    /// NOT NULL and without a default: an INSERT must name it.
+    pub required: bool,
+    /// Computed by the database: never written.
+    pub generated: bool,
+    /// The role may write it.
+    pub may_write: bool,
+}
+
+impl Column {
+    /// How exact its numbers are.
+    pub fn exactness(&self) -> Exactness {
+        match self.class {
+            TypeClass::Float => Exactness::Float,
+            TypeClass::Integer
+            | TypeClass::Decimal
+            | TypeClass::Text
+            | TypeClass::Padded
+            | TypeClass::Uuid
+            | TypeClass::Boolean
+            | TypeClass::Enum(_)
+            | TypeClass::TimestampTz
+            | TypeClass::Timestamp
+            | TypeClass::Date
+            | TypeClass::Bytes
+            | TypeClass::Other => Exactness::Exact,
+        }
+    }
+}
+
+/// A table or view as the catalogue describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Relation {
+    /// Its name in SQL.
+    pub name: QuotedIdent,
+    /// Whether it is a view.
+    pub is_view: bool,
+    /// Rows of it can be written: a table, or a view that the database can write through.
+    pub updatable: bool,
+    /// Row-level security hides rows from this role.
+    pub row_security: bool,
+    /// The role may read it.
+    pub may_read: bool,
+    /// Its columns in their order.
+    pub columns: Vec<Column>,
+    /// Column sets of its unique indexes without a condition (for a view: of its base table).
+    pub unique_keys: Vec<Vec<String>>,
+    /// Columns that lead a usable index.
+    pub indexed: Vec<String>,
+}
+
+impl Relation {
+    /// The column of this very name.
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+}
 
 /// A mapping that fits its database.
 #[derive(Debug, Clone)]
 pub struct SourceTable {
-    /// The mapping.
+    /// The mapping, its status, kind and filter values spelled as the database spells them.
+    /// Effects must be worked out from these settings, not from the file's.
     pub settings: TableSettings,
+    /// What is read.
+    pub read: QuotedIdent,
+    /// What is written.
+    pub write: QuotedIdent,
+    /// The read and the written relation are one.
+    pub write_is_read: bool,
+    /// Every mapped column of `read`, each once: the columns that are selected, in this order,
+    /// and that the image is made of.
+    pub cells: Vec<Column>,
+    /// Which cell is what.
+    pub layout: Layout,
+    /// The key's columns as `write` has them.
+    pub write_key: Vec<Column>,
+    /// The status column as `write` has it.
+    pub write_status: Column,
+    /// Columns of `write` that are set with the status.
+    pub sets: BTreeMap<String, Target>,
+    /// Where a change of status is recorded by one INSERT.
+    pub history: Option<HistoryTable>,
+    /// An index leads with the status.
+    pub status_indexed: bool,
+    /// Mapped columns that are looked up and that no index leads with: for `doctor`.
+    pub unindexed: Vec<String>,
+}
+
+/// Which cell is what: indexes into [`SourceTable::cells`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// The key's columns.
+    pub key: Vec<usize>,
+    /// The status.
+    pub status: usize,
+    /// The amount.
+    pub amount: usize,
+    /// The power of ten that scales the amount.
+    pub exponent: Option<usize>,
+    /// The currency.
+    pub currency: Option<usize>,
+    /// The account's columns.
+    pub account: Vec<usize>,
+    /// The kind of movement.
+    pub kind: Option<usize>,
+    /// The PSP's reference.
+    pub psp_reference: Option<usize>,
+    /// The creation, and how it is written.
+    pub created: (usize, Notation),
+    /// The last attempt, and how it is written.
+    pub attempted: Option<(usize, Notation)>,
+    /// The natural key's columns.
+    pub natural_key: Vec<usize>,
+    /// The tag's template.
+    pub tag: Option<Template>,
+    /// Templates of accounts that differ.
+    pub tags: BTreeMap<String, Template>,
+    /// The template of the idempotency key.
+    pub idempotency_key: Option<Template>,
+}
+
+/// A column that is written with a status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Target {
+    /// The column.
+    pub column: Column,
+    /// How it writes a point in time.
+    pub notation: Notation,
+}
+
+/// How a column changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Change {
+    /// To the value.
+    Assign,
+    /// By the value.
+    Plus,
+    /// To the value, where it is NULL.
+    IfNull,
+}
+
+impl Target {
+    /// How the column changes, and by which text (cast to the column's type; `None` is NULL).
+    pub fn change(&self, value: &SetValue) -> (Change, Option<String>) {
+        let at = |at: &Instant| Some(self.notation.write(*at));
+        match value {
+            SetValue::Text(text) => (Change::Assign, Some(text.clone())),
+            SetValue::At(instant) => (Change::Assign, at(instant)),
+            SetValue::Plus(step) => (Change::Plus, Some(step.to_string())),
+            SetValue::TextIfNull(text) => (Change::IfNull, Some(text.clone())),
+            SetValue::AtIfNull(instant) => (Change::IfNull, at(instant)),
+            SetValue::Null => (Change::Assign, None),
+        }
+    }
+}
+
+/// The table that a change of status is recorded in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HistoryTable {
+    /// The table.
+    pub name: QuotedIdent,
+    /// Its columns that are written.
+    pub columns: BTreeMap<String, Target>,
+}
+
+impl SourceTable {
+    /// The tag's template at an account.
+    pub fn tag_template(&self, account: &str) -> Option<&Template> {
+        self.layout.tags.get(account).or(self.layout.tag.as_ref())
+    }
+
+    /// Which cell a column of `read` is.
+    pub fn cell(&self, column: &str) -> Option<usize> {
+        self.cells.iter().position(|cell| cell.name == column)
+    }
+
+    /// The cells at these indexes.
+    pub fn cells_at<'a>(&'a self, indexes: &'a [usize]) -> impl Iterator<Item = &'a Column> {
+        indexes.iter().filter_map(|index| self.cells.get(*index))
+    }
+
+    /// Every processing value of the mapping.
+    pub fn processing_values(&self) -> Vec<String> {
+        self.settings.map.iter().flat_map(|map| &map.from).map(|value| value.0.clone()).collect()
+    }
+
+    /// Every status value that the mapping names, ignored ones too.
+    pub fn known_values(&self) -> Vec<String> {
+        let targets = self.settings.map.iter().flat_map(|map| {
+            [&map.succeeded, &map.failed, &map.retryable, &map.absent, &map.review]
+                .into_iter()
+                .flatten()
+        });
+        let mut values: Vec<String> = self.processing_values();
+        values.extend(targets.map(|value| value.0.clone()));
+        values.extend(self.settings.ignore.iter().cloned());
+        values.sort();
+        values.dedup();
+        values
+    }
+
+    /// Values by which a hand-back waits to be taken.
+    pub fn handed_back_values(&self) -> Vec<String> {
+        let values = self.settings.map.iter().flat_map(|map| [&map.retryable, &map.absent]);
+        values.flatten().map(|value| value.0.clone()).collect()
+    }
+
+    /// The joined account values that belong to one of these accounts, and whether every value
+    /// that the mapping does not name belongs to one of them too (`*`).
+    pub fn account_values(&self, accounts: &[String]) -> (Vec<String>, bool) {
+        let named = self
+            .settings
+            .accounts
+            .iter()
+            .filter(|(value, account)| value.as_str() != "*" && accounts.contains(account));
+        let rest =
+            self.settings.accounts.get("*").is_some_and(|account| accounts.contains(account));
+        (named.map(|(value, _)| value.clone()).collect(), rest)
+    }
 }

@@ -1,0 +1,835 @@
+//! Does the mapping fit the database? Pure: the drivers bring what their catalogue says.
+//!
+//! Every misfit is reported with the mapping's field, the column, its type and what was expected,
+//! not only the first. What passes here can be spliced, cast and compared without surprises.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono_tz::Tz;
+
+use crate::decide::policy::Mode;
+use crate::model::money::Currency;
+use crate::model::transaction::Kind;
+use crate::store::decode::boolean;
+use crate::store::error::MappingError;
+use crate::store::mapping::{
+    AttemptsSetting, CurrencySettings, FilterSettings, FilterValue, HistorySettings, KindSettings,
+    MapSettings, SetSettings, TableSettings, UnitSetting,
+};
+use crate::store::notation::Notation;
+use crate::store::source_table::{
+    Column, HistoryTable, Layout, Relation, SourceTable, Target, TypeClass,
+};
+use crate::store::template::Template;
+
+/// What the catalogue says of the relations that a mapping names; `None`: there is none.
+#[derive(Debug, Clone)]
+pub struct Catalogue {
+    /// What is read.
+    pub read: Option<Relation>,
+    /// What is written; the same as `read` where the mapping names none.
+    pub write: Option<Relation>,
+    /// The history table, where the mapping names one.
+    pub history: Option<Relation>,
+    /// The database compares times that are kept as text (SQLite).
+    pub text_times: bool,
+}
+
+/// Checks a mapping; `accounts` are the configured accounts' names.
+pub fn fit(
+    settings: &TableSettings,
+    catalogue: &Catalogue,
+    accounts: &[String],
+) -> Result<SourceTable, Vec<MappingError>> {
+    let mut fitter = Fitter { settings: settings.clone(), accounts, errors: Vec::new() };
+    let table = fitter.table(catalogue);
+    match table {
+        Some(table) if fitter.errors.is_empty() => Ok(table),
+        Some(_) | None => Err(fitter.errors),
+    }
+}
+
+/// Two mappings of one name would share their rows' memory.
+pub fn unique_names(tables: &[TableSettings]) -> Vec<MappingError> {
+    let mut seen = BTreeSet::new();
+    let again = tables.iter().filter(|table| !seen.insert(table.name.as_str()));
+    again
+        .map(|table| MappingError {
+            table: table.name.clone(),
+            field: "name".to_owned(),
+            problem: format!("`{}` names two tables", table.name),
+            expected: "a name of its own for each [[table]]".to_owned(),
+        })
+        .collect()
+}
+
+struct Fitter<'a> {
+    settings: TableSettings,
+    accounts: &'a [String],
+    errors: Vec<MappingError>,
+}
+
+/// Which classes a field takes, in words for the message.
+struct Wanted {
+    takes: fn(&TypeClass) -> bool,
+    words: &'static str,
+}
+
+const KEY: Wanted = Wanted {
+    takes: |class| !matches!(class, TypeClass::Float | TypeClass::Other),
+    words: "a column of whole numbers, text, uuid, bytes or times",
+};
+const STATUS: Wanted = Wanted {
+    takes: |class| {
+        matches!(
+            class,
+            TypeClass::Integer
+                | TypeClass::Text
+                | TypeClass::Padded
+                | TypeClass::Enum(_)
+                | TypeClass::Boolean
+        )
+    },
+    words: "a column of text, an enum, whole numbers or booleans",
+};
+const VALUE: Wanted = Wanted {
+    takes: |class| (STATUS.takes)(class) || matches!(class, TypeClass::Uuid),
+    words: "a column of text, an enum, whole numbers, booleans or uuid",
+};
+const NUMBER: Wanted = Wanted {
+    takes: |class| {
+        matches!(
+            class,
+            TypeClass::Integer | TypeClass::Decimal | TypeClass::Float | TypeClass::Text
+        )
+    },
+    words: "a column of whole or decimal numbers",
+};
+const WHOLE: Wanted = Wanted {
+    takes: |class| matches!(class, TypeClass::Integer),
+    words: "a column of whole numbers",
+};
+const CODE: Wanted = Wanted {
+    takes: |class| matches!(class, TypeClass::Text | TypeClass::Padded | TypeClass::Enum(_)),
+    words: "a column of text or an enum",
+};
+const REFERENCE: Wanted = Wanted {
+    takes: |class| {
+        matches!(class, TypeClass::Text | TypeClass::Padded | TypeClass::Uuid | TypeClass::Integer)
+    },
+    words: "a column of text, uuid or whole numbers",
+};
+const TAG: Wanted = Wanted {
+    takes: |class| {
+        !matches!(
+            class,
+            TypeClass::Float
+                | TypeClass::Other
+                | TypeClass::Bytes
+                | TypeClass::Timestamp
+                | TypeClass::TimestampTz
+        )
+    },
+    words: "a column of text, whole numbers, an enum or uuid",
+};
+const NO_TEXT: Wanted = Wanted {
+    takes: |class| !matches!(class, TypeClass::Text | TypeClass::Padded),
+    words: "a column of times, or whole numbers of the epoch",
+};
+const ANY: Wanted = Wanted { takes: |_| true, words: "a column" };
+
+impl Fitter<'_> {
+    fn err(&mut self, field: &str, problem: impl Into<String>, expected: impl Into<String>) {
+        self.errors.push(MappingError {
+            table: self.settings.name.clone(),
+            field: field.to_owned(),
+            problem: problem.into(),
+            expected: expected.into(),
+        });
+    }
+
+    fn table(&mut self, catalogue: &Catalogue) -> Option<SourceTable> {
+        self.names();
+        let read = self.relation("read", &self.settings.read.clone(), catalogue.read.as_ref());
+        let write = match self.settings.write.clone() {
+            None => read,
+            Some(name) => self.relation("write", &name, catalogue.write.as_ref()),
+        };
+        let (read, write) = (read?, write?);
+        let zone = self.zone();
+        let mut cells =
+            Cells { relation: read, cells: Vec::new(), text_times: catalogue.text_times };
+        let layout = self.layout(&mut cells, zone);
+        let filter = self.filter(&mut cells);
+        let status = read.column(&self.settings.status.clone()).cloned();
+        let write_key = self.write_key(read, write);
+        let write_status = self.column(write, "status", &self.settings.status.clone(), &STATUS);
+        self.values(status.as_ref(), write_status.as_ref());
+        let sets = self.sets(write, zone);
+        let history = self.history(catalogue.history.as_ref(), zone);
+        self.may_write(write, write_status.as_ref());
+        let layout = layout?;
+        self.settings.filter = filter;
+        let looked_up = looked_up(&layout, &cells);
+        Some(SourceTable {
+            read: read.name.clone(),
+            write: write.name.clone(),
+            write_is_read: read.name == write.name,
+            status_indexed: write.indexed.contains(&self.settings.status),
+            unindexed: looked_up.into_iter().filter(|c| !write.indexed.contains(c)).collect(),
+            settings: self.settings.clone(),
+            cells: cells.cells,
+            layout,
+            write_key,
+            write_status: write_status?,
+            sets,
+            history,
+        })
+    }
+
+    /// What can be said without the catalogue.
+    fn names(&mut self) {
+        let settings = self.settings.clone();
+        if settings.key.is_empty() {
+            self.err("key", "it is empty", "the columns of the written table's unique key");
+        }
+        if settings.map.is_empty() {
+            self.err("map", "there is none", "one [[table.map]] with the processing values");
+        }
+        if settings.tag.is_none() && settings.tags.is_empty() && settings.psp_reference.is_none() {
+            let expected = "a tag template, or a psp_reference column, or both";
+            self.err("tag", "neither a tag nor a psp_reference is mapped", expected);
+        }
+        if settings.attempted.is_some() && settings.attempts == Some(AttemptsSetting::Once) {
+            let expected = "one of the two: the column, or attempts = \"once\" without it";
+            self.err("attempts", "both `attempted` and `attempts` are set", expected);
+        }
+        self.account_names(&settings);
+        self.kind_words(&settings.kind);
+        self.currency_words(&settings);
+    }
+
+    fn account_names(&mut self, settings: &TableSettings) {
+        let names = self.accounts.join(", ");
+        if settings.accounts.is_empty() {
+            let expected = format!("from values to accounts: {names}");
+            self.err("accounts", "there is none", expected);
+        }
+        for (value, account) in &settings.accounts {
+            if !self.accounts.contains(account) {
+                let field = format!("accounts.\"{value}\"");
+                self.err(&field, format!("no account `{account}`"), format!("one of: {names}"));
+            }
+        }
+        if settings.account.is_empty() && settings.accounts.keys().any(|value| value != "*") {
+            let expected = "account = [columns], or \"*\" as the only value of [table.accounts]";
+            self.err("account", "no column says which account a row belongs to", expected);
+        }
+        for account in settings.tags.keys() {
+            if !settings.accounts.values().any(|known| known == account) {
+                let field = format!("tags.{account}");
+                let expected = "an account of this table's [table.accounts]";
+                self.err(&field, format!("`{account}` is no account of this table"), expected);
+            }
+        }
+    }
+
+    fn kind_words(&mut self, kind: &KindSettings) {
+        let expected = "charge, refund or payout";
+        match (&kind.constant, &kind.column) {
+            (Some(word), None) if Kind::parse(word).is_none() => {
+                self.err("kind.const", format!("`{word}` is no kind"), expected);
+            }
+            (Some(_), None) | (None, Some(_)) => {}
+            (Some(_), Some(_)) | (None, None) => {
+                let expected = "{ const = \"charge\" } or { column = …, values = { … } }";
+                self.err("kind", "exactly one of const and column is needed", expected);
+            }
+        }
+        for (value, word) in &kind.values {
+            if Kind::parse(word).is_none() {
+                let field = format!("kind.values.\"{value}\"");
+                self.err(&field, format!("`{word}` is no kind"), expected);
+            }
+        }
+    }
+
+    fn currency_words(&mut self, settings: &TableSettings) {
+        let CurrencySettings { column, constant, by_account } = &settings.currency;
+        let given = [column.is_some(), constant.is_some(), by_account.is_some()];
+        if given.iter().filter(|given| **given).count() != 1 {
+            let expected = "exactly one of column, const and by_account";
+            self.err("currency", "it does not say where the currency stands", expected);
+        }
+        let expected = "an ISO 4217 code such as EUR";
+        if let Some(Err(error)) = constant.as_deref().map(Currency::parse) {
+            self.err("currency.const", error.to_string(), expected);
+        }
+        let Some(codes) = by_account else { return };
+        for (account, code) in codes {
+            if let Err(error) = Currency::parse(code) {
+                self.err(&format!("currency.by_account.{account}"), error.to_string(), expected);
+            }
+        }
+        for account in settings.accounts.values().collect::<BTreeSet<_>>() {
+            if !codes.contains_key(account) {
+                let expected = "one code for each account of this table";
+                self.err("currency.by_account", format!("`{account}` has none"), expected);
+            }
+        }
+    }
+
+    fn relation<'r>(
+        &mut self,
+        field: &str,
+        name: &str,
+        found: Option<&'r Relation>,
+    ) -> Option<&'r Relation> {
+        let Some(relation) = found else {
+            let expected = "a table or view that this role can see, as `schema.name` or `name`";
+            self.err(field, format!("there is no `{name}`"), expected);
+            return None;
+        };
+        if !relation.may_read {
+            let expected = format!("grant select on {} to this role", relation.name);
+            self.err(field, format!("this role may not read {}", relation.name), expected);
+        }
+        if relation.row_security {
+            let problem =
+                format!("row-level security hides rows of {} from this role", relation.name);
+            let expected =
+                "a role that sees every row (bypassrls), or a policy that shows them all";
+            self.err(field, problem, expected);
+        }
+        Some(relation)
+    }
+
+    fn column(
+        &mut self,
+        relation: &Relation,
+        field: &str,
+        name: &str,
+        wanted: &Wanted,
+    ) -> Option<Column> {
+        let Some(column) = relation.column(name) else {
+            let names: Vec<&str> = relation.columns.iter().map(|c| c.name.as_str()).collect();
+            let problem = format!("{} has no column `{name}`", relation.name);
+            self.err(field, problem, format!("one of: {}", names.join(", ")));
+            return None;
+        };
+        if !(wanted.takes)(&column.class) {
+            self.err(field, typed(column), wanted.words);
+            return None;
+        }
+        Some(column.clone())
+    }
+
+    fn zone(&mut self) -> Option<Tz> {
+        let text = self.settings.time.clone()?;
+        match text.as_str() {
+            "utc" => Some(Tz::UTC),
+            "epoch_s" | "epoch_ms" => None,
+            name => name.parse().ok().or_else(|| {
+                let expected = "utc, a zone name such as Europe/Berlin, epoch_s or epoch_ms";
+                self.err("time", format!("`{name}` is no time zone"), expected);
+                None
+            }),
+        }
+    }
+
+    fn cell(
+        &mut self,
+        cells: &mut Cells<'_>,
+        field: &str,
+        name: &str,
+        wanted: &Wanted,
+    ) -> Option<usize> {
+        let column = self.column(cells.relation, field, name, wanted)?;
+        Some(cells.put(column))
+    }
+
+    fn cells(
+        &mut self,
+        cells: &mut Cells<'_>,
+        field: &str,
+        names: &[String],
+        wanted: &Wanted,
+    ) -> Option<Vec<usize>> {
+        let found: Vec<Option<usize>> =
+            names.iter().map(|name| self.cell(cells, field, name, wanted)).collect();
+        found.into_iter().collect()
+    }
+
+    /// An optional column: `Some(None)` where the mapping names none.
+    fn maybe(
+        &mut self,
+        cells: &mut Cells<'_>,
+        field: &str,
+        name: Option<&String>,
+        wanted: &Wanted,
+    ) -> Option<Option<usize>> {
+        match name {
+            None => Some(None),
+            Some(name) => self.cell(cells, field, name, wanted).map(Some),
+        }
+    }
+
+    fn layout(&mut self, cells: &mut Cells<'_>, zone: Option<Tz>) -> Option<Layout> {
+        let settings = self.settings.clone();
+        let key = self.cells(cells, "key", &settings.key, &KEY);
+        let status = self.cell(cells, "status", &settings.status, &STATUS);
+        let amount = self.cell(cells, "amount.column", &settings.amount.column, &NUMBER);
+        let exponent = match &settings.amount.unit {
+            UnitSetting::ExponentColumn(name) => Some(name),
+            UnitSetting::Minor | UnitSetting::Major => None,
+        };
+        let exponent = self.maybe(cells, "amount.unit.exponent", exponent, &WHOLE);
+        let currency =
+            self.maybe(cells, "currency.column", settings.currency.column.as_ref(), &CODE);
+        let account = self.cells(cells, "account", &settings.account, &VALUE);
+        let kind = self.maybe(cells, "kind.column", settings.kind.column.as_ref(), &VALUE);
+        self.kind_values(cells, kind.flatten());
+        let psp_reference =
+            self.maybe(cells, "psp_reference", settings.psp_reference.as_ref(), &REFERENCE);
+        let created = self.time(cells, "created", &settings.created, zone);
+        let attempted = match &settings.attempted {
+            None => Some(None),
+            Some(name) => self.time(cells, "attempted", name, zone).map(Some),
+        };
+        let natural_key = self.cells(cells, "natural_key", &settings.natural_key, &KEY);
+        let tag = self.template(cells, "tag", settings.tag.as_ref());
+        let mut tags = BTreeMap::new();
+        for (account, text) in &settings.tags {
+            let field = format!("tags.{account}");
+            if let Some(Some(template)) = self.template(cells, &field, Some(text)) {
+                tags.insert(account.clone(), template);
+            }
+        }
+        let idempotency_key =
+            self.template(cells, "idempotency_key", settings.idempotency_key.as_ref());
+        Some(Layout {
+            key: key?,
+            status: status?,
+            amount: amount?,
+            exponent: exponent?,
+            currency: currency?,
+            account: account?,
+            kind: kind?,
+            psp_reference: psp_reference?,
+            created: created?,
+            attempted: attempted?,
+            natural_key: natural_key?,
+            tag: tag?,
+            tags,
+            idempotency_key: idempotency_key?,
+        })
+    }
+
+    /// Spells the values of `kind` as the database spells them.
+    fn kind_values(&mut self, cells: &Cells<'_>, index: Option<usize>) {
+        let Some(column) = index.and_then(|index| cells.cells.get(index)).cloned() else { return };
+        let mut values = BTreeMap::new();
+        for (value, word) in self.settings.kind.values.clone() {
+            if let Some(spelled) = self.spelled("kind.values", &column, &value) {
+                values.insert(spelled, word);
+            }
+        }
+        self.settings.kind.values = values;
+    }
+
+    fn time(
+        &mut self,
+        cells: &mut Cells<'_>,
+        field: &str,
+        name: &str,
+        zone: Option<Tz>,
+    ) -> Option<(usize, Notation)> {
+        let wanted = if cells.text_times { &ANY } else { &NO_TEXT };
+        let column = self.column(cells.relation, field, name, wanted)?;
+        let notation = self.notation(field, &column, zone)?;
+        Some((cells.put(column), notation))
+    }
+
+    /// How a column of `read` writes a point in time.
+    fn notation(&mut self, field: &str, column: &Column, zone: Option<Tz>) -> Option<Notation> {
+        let declared = self.settings.time.clone();
+        let (problem, expected) = match (&column.class, declared.as_deref()) {
+            (TypeClass::TimestampTz, _) => return Some(Notation::Zoned),
+            (TypeClass::Timestamp, _) if zone.is_some() => return zone.map(Notation::Local),
+            (TypeClass::Timestamp, _) => {
+                let problem = format!("{}, and `time` does not name its zone", typed(column));
+                (problem, "time = \"utc\" or a zone name such as Europe/Berlin")
+            }
+            (TypeClass::Text, Some("epoch_s" | "epoch_ms")) => {
+                (typed(column), "a column of whole numbers, as `time` says epoch")
+            }
+            (TypeClass::Text, _) => return Some(Notation::Text(zone)),
+            (TypeClass::Integer, Some("epoch_s")) => return Some(Notation::EpochSecs),
+            (TypeClass::Integer, Some("epoch_ms")) => return Some(Notation::EpochMillis),
+            (TypeClass::Integer, _) => {
+                let problem = format!("{}, and `time` does not say which epoch", typed(column));
+                (problem, "time = \"epoch_s\" or \"epoch_ms\"")
+            }
+            (_other, _) => (typed(column), "a column of times, or whole numbers of the epoch"),
+        };
+        self.err(field, problem, expected);
+        None
+    }
+
+    fn template(
+        &mut self,
+        cells: &mut Cells<'_>,
+        field: &str,
+        text: Option<&String>,
+    ) -> Option<Option<Template>> {
+        let Some(text) = text else { return Some(None) };
+        let template = match Template::parse(text) {
+            Ok(template) => template,
+            Err(error) => {
+                self.err(field, format!("`{text}`: {error}"), "a template such as pay_{id}");
+                return None;
+            }
+        };
+        if template.columns().next().is_none() {
+            let problem = format!("`{text}` is the same for every row");
+            self.err(field, problem, "a template that names a column, such as pay_{id}");
+            return None;
+        }
+        let columns: Vec<String> = template.columns().map(str::to_owned).collect();
+        self.cells(cells, field, &columns, &TAG).map(|_| Some(template))
+    }
+
+    fn filter(&mut self, cells: &mut Cells<'_>) -> Vec<FilterSettings> {
+        let mut filter = self.settings.filter.clone();
+        for one in &mut filter {
+            let wanted = if one.is.is_some() { &ANY } else { &VALUE };
+            let given = [one.is.is_some(), one.one_of.is_some(), one.not_in.is_some()];
+            if given.iter().filter(|given| **given).count() != 1 {
+                let problem = format!("the condition on `{}` has no single test", one.column);
+                self.err("where", problem, "exactly one of is, in and not_in");
+            }
+            let Some(column) = self.column(cells.relation, "where", &one.column.clone(), wanted)
+            else {
+                continue;
+            };
+            for values in [&mut one.one_of, &mut one.not_in].into_iter().flatten() {
+                self.spell_all("where", &column, values);
+            }
+            cells.put(column);
+        }
+        filter
+    }
+
+    /// The key must name one row of the written table, and mean the same there.
+    fn write_key(&mut self, read: &Relation, write: &Relation) -> Vec<Column> {
+        let key = self.settings.key.clone();
+        let mut columns = Vec::new();
+        for name in &key {
+            let Some(read_column) = read.column(name) else { continue };
+            let Some(column) = self.column(write, "key", name, &KEY) else { continue };
+            if column.class != read_column.class {
+                let problem = format!("{} in {}", typed(&column), write.name);
+                let expected = format!("{}, as in {}", read_column.type_name, read.name);
+                self.err("key", problem, expected);
+            }
+            columns.push(column);
+        }
+        let wanted: BTreeSet<&String> = key.iter().collect();
+        let is_unique =
+            write.unique_keys.iter().any(|unique| unique.iter().all(|c| wanted.contains(c)));
+        if !is_unique && columns.len() == key.len() && !key.is_empty() {
+            let has: Vec<String> =
+                write.unique_keys.iter().map(|unique| format!("({})", unique.join(", "))).collect();
+            let problem = format!("({}) is no unique key of {}", key.join(", "), write.name);
+            let expected = match has.as_slice() {
+                [] if write.is_view => "the base table in `write`, and its unique key".to_owned(),
+                [] => "a table with a primary key or a unique index".to_owned(),
+                some => format!("the columns of a unique index: {}", some.join(" or ")),
+            };
+            self.err("key", problem, expected);
+        }
+        columns
+    }
+
+    /// Checks and spells every status value; `from` and `ignore` as read, targets as written.
+    fn values(&mut self, read: Option<&Column>, write: Option<&Column>) {
+        let (Some(read), Some(write)) = (read, write) else { return };
+        let mut maps = self.settings.map.clone();
+        for map in &mut maps {
+            if map.from.is_empty() {
+                self.err("map.from", "it is empty", "the processing values");
+            }
+            self.spell_all("map.from", read, &mut map.from);
+            let MapSettings { succeeded, failed, retryable, absent, review, .. } = map;
+            for (field, value) in [
+                ("map.succeeded", succeeded),
+                ("map.failed", failed),
+                ("map.retryable", retryable),
+                ("map.absent", absent),
+                ("map.review", review),
+            ] {
+                let Some(value) = value.as_mut() else { continue };
+                if let Some(spelled) = self.spelled(field, write, &value.0) {
+                    value.0 = spelled;
+                }
+            }
+        }
+        let ignore = self.settings.ignore.clone();
+        self.settings.ignore =
+            ignore.iter().filter_map(|value| self.spelled("ignore", read, value)).collect();
+        self.settings.map = maps;
+        self.overlaps();
+    }
+
+    fn overlaps(&mut self) {
+        let maps = self.settings.map.clone();
+        let mut seen = BTreeSet::new();
+        for value in maps.iter().flat_map(|map| &map.from) {
+            if !seen.insert(&value.0) {
+                let problem = format!("`{}` stands in it twice", value.0);
+                self.err("map.from", problem, "each processing value once");
+            }
+        }
+        for value in self.settings.ignore.clone() {
+            if seen.contains(&value) {
+                let problem = format!("`{value}` is a processing value too");
+                self.err("ignore", problem, "values that tieout has nothing to do with");
+            }
+        }
+        for map in &maps {
+            let targets = [
+                ("map.succeeded", &map.succeeded),
+                ("map.failed", &map.failed),
+                ("map.retryable", &map.retryable),
+                ("map.absent", &map.absent),
+                ("map.review", &map.review),
+            ];
+            for (field, value) in targets {
+                let Some(FilterValue(value)) = value else { continue };
+                if seen.contains(value) {
+                    let problem = format!("`{value}` is a processing value too");
+                    let expected = "another value, or none: the outcome then lives in tieout's \
+                                    tables alone";
+                    self.err(field, problem, expected);
+                }
+            }
+        }
+    }
+
+    fn spell_all(&mut self, field: &str, column: &Column, values: &mut [FilterValue]) {
+        for value in values {
+            if let Some(spelled) = self.spelled(field, column, &value.0) {
+                value.0 = spelled;
+            }
+        }
+    }
+
+    /// A value as the database spells it when it is read back.
+    fn spelled(&mut self, field: &str, column: &Column, value: &str) -> Option<String> {
+        let (spelled, expected) = match &column.class {
+            TypeClass::Integer => {
+                (value.trim().parse::<i64>().ok().map(|n| n.to_string()), "a whole number".into())
+            }
+            TypeClass::Boolean => {
+                (boolean(value).map(|flag| flag.to_string()), "true or false".into())
+            }
+            TypeClass::Enum(labels) => (
+                labels.iter().find(|label| *label == value).cloned(),
+                format!("one of its labels: {}", labels.join(", ")),
+            ),
+            TypeClass::Uuid => {
+                (uuid::Uuid::parse_str(value).ok().map(|id| id.to_string()), "a uuid".into())
+            }
+            _text => {
+                let text = if column.class == TypeClass::Padded { value.trim_end() } else { value };
+                let most = column.max_chars.unwrap_or(usize::MAX);
+                let fits = text.chars().count() <= most;
+                (fits.then(|| text.to_owned()), format!("at most {most} characters"))
+            }
+        };
+        if spelled.is_none() {
+            self.err(field, format!("`{value}` is no value of it: {}", typed(column)), expected);
+        }
+        spelled
+    }
+
+    fn sets(&mut self, write: &Relation, zone: Option<Tz>) -> BTreeMap<String, Target> {
+        let SetSettings { always, succeeded, failed, retryable, review } =
+            self.settings.set.clone();
+        let mut targets = BTreeMap::new();
+        for (part, columns) in [
+            ("always", always),
+            ("succeeded", succeeded),
+            ("failed", failed),
+            ("retryable", retryable),
+            ("review", review),
+        ] {
+            for (name, template) in columns {
+                let field = format!("set.{part}.{name}");
+                if name == self.settings.status || self.settings.key.contains(&name) {
+                    let expected = "a column that is neither the status nor the key";
+                    self.err(&field, format!("`{name}` is the status or the key"), expected);
+                    continue;
+                }
+                if let Some(target) = self.target(write, &field, &name, &template, zone) {
+                    targets.insert(name, target);
+                }
+            }
+        }
+        targets
+    }
+
+    fn history(&mut self, found: Option<&Relation>, zone: Option<Tz>) -> Option<HistoryTable> {
+        let HistorySettings { table, columns } = self.settings.history.clone()?;
+        let relation = self.relation("history.table", &table, found)?;
+        let mut targets = BTreeMap::new();
+        for (name, template) in &columns {
+            let field = format!("history.columns.{name}");
+            if let Some(target) = self.target(relation, &field, name, template, zone) {
+                targets.insert(name.clone(), target);
+            }
+        }
+        for column in relation.columns.iter().filter(|c| c.required) {
+            if !columns.contains_key(&column.name) {
+                let problem = format!("{} is NOT NULL without a default", typed(column));
+                let expected = format!("a value for `{}` in it", column.name);
+                self.err("history.columns", problem, expected);
+            }
+        }
+        Some(HistoryTable { name: relation.name.clone(), columns: targets })
+    }
+
+    fn target(
+        &mut self,
+        relation: &Relation,
+        field: &str,
+        name: &str,
+        template: &str,
+        zone: Option<Tz>,
+    ) -> Option<Target> {
+        let column = self.column(relation, field, name, &ANY)?;
+        if column.generated {
+            self.err(field, format!("{} is generated", typed(&column)), "a column that is written");
+        }
+        if !column.may_write && self.settings.mode != Mode::Observe {
+            let problem = format!("this role may not write `{name}` of {}", relation.name);
+            self.err(field, problem, format!("grant the right on it, or mode = \"observe\""));
+        }
+        let notation = self.written(field, &column, template, zone)?;
+        Some(Target { column, notation })
+    }
+
+    /// Whether a template can be written into a column, and how it has times.
+    fn written(
+        &mut self,
+        field: &str,
+        column: &Column,
+        template: &str,
+        zone: Option<Tz>,
+    ) -> Option<Notation> {
+        let step = template.strip_prefix('+').and_then(|step| step.parse::<i64>().ok());
+        let counts = matches!(column.class, TypeClass::Integer | TypeClass::Decimal);
+        if step.is_some() && !counts {
+            self.err(field, format!("{} cannot be counted up", typed(column)), WHOLE.words);
+            return None;
+        }
+        if matches!(template, "{now}" | "{psp_time}") {
+            return match &column.class {
+                TypeClass::Date => Some(Notation::Day(zone.unwrap_or(Tz::UTC))),
+                _other => self.notation(field, column, zone),
+            };
+        }
+        let known = ["now", "psp_reference", "psp_time", "status", "status_before", "reason"];
+        let known: Vec<String> = known
+            .into_iter()
+            .chain(["outcome"])
+            .map(str::to_owned)
+            .chain(self.settings.key.iter().cloned())
+            .collect();
+        match Template::parse(template) {
+            Ok(parsed) => {
+                for name in parsed.columns().filter(|name| !known.iter().any(|k| k == name)) {
+                    let expected = format!("one of: {{{}}}, +1, or a literal", known.join("}, {"));
+                    self.err(field, format!("`{{{name}}}` in `{template}`"), expected);
+                }
+                if parsed.columns().next().is_none() && step.is_none() {
+                    self.literal(field, column, template);
+                }
+            }
+            Err(error) => {
+                self.err(field, format!("`{template}`: {error}"), "a template or a literal");
+            }
+        }
+        Some(Notation::Zoned)
+    }
+
+    fn literal(&mut self, field: &str, column: &Column, template: &str) {
+        if (VALUE.takes)(&column.class) {
+            self.spelled(field, column, template);
+        }
+    }
+
+    fn may_write(&mut self, write: &Relation, status: Option<&Column>) {
+        let writes = self.settings.mode != Mode::Observe;
+        if writes && !write.updatable {
+            let problem =
+                format!("{} is a view that the database cannot write through", write.name);
+            self.err("write", problem, "the base table in `write`");
+        }
+        let Some(status) = status else { return };
+        if status.generated {
+            self.err(
+                "status",
+                format!("{} is generated", typed(status)),
+                "a column that is written",
+            );
+        }
+        if writes && !status.may_write {
+            let problem = format!("this role may not write `{}` of {}", status.name, write.name);
+            let expected = format!("grant update ({}) on {}", status.ident, write.name);
+            self.err("status", problem, expected);
+        }
+    }
+}
+
+struct Cells<'r> {
+    relation: &'r Relation,
+    cells: Vec<Column>,
+    text_times: bool,
+}
+
+impl Cells<'_> {
+    /// The index of a column, which is selected once however often it is mapped.
+    fn put(&mut self, column: Column) -> usize {
+        let known = self.cells.iter().position(|cell| cell.name == column.name);
+        known.unwrap_or_else(|| {
+            self.cells.push(column);
+            self.cells.len().saturating_sub(1)
+        })
+    }
+}
+
+/// The first columns of what tieout looks rows up by.
+fn looked_up(layout: &Layout, cells: &Cells<'_>) -> Vec<String> {
+    let first = |index: Option<&usize>| {
+        index.and_then(|index| cells.cells.get(*index)).map(|c| c.name.clone())
+    };
+    let tag = layout.tags.values().chain(&layout.tag);
+    let tag = tag.filter_map(|template| template.columns().next().map(str::to_owned));
+    [
+        first(Some(&layout.status)),
+        first(layout.psp_reference.as_ref()),
+        first(layout.natural_key.first()),
+    ]
+    .into_iter()
+    .flatten()
+    .chain(tag)
+    .collect::<BTreeSet<_>>()
+    .into_iter()
+    .collect()
+}
+
+/// "column `amount` is double precision".
+fn typed(column: &Column) -> String {
+    format!("column `{}` is {}", column.name, column.type_name)
+}
