@@ -323,7 +323,8 @@ impl RowEffects {
     /// Sends the row to a person instead: what was decided cannot be carried out. Its status
     /// stays as it is.
     pub fn send_to_review(&mut self, reason: Reason, text: String) {
-        let had_case = self.closes_case.is_some() || self.opens_case;
+        // A decision that was review already stages its event only with a new case.
+        let had_case = self.closes_case.is_some();
         self.journal.outcome = Outcome::Review;
         self.journal.reason = reason;
         self.journal.text = text;
@@ -342,12 +343,11 @@ impl RowEffects {
         if self.handback.take().is_some() {
             self.check.history.handbacks = self.check.history.handbacks.saturating_sub(1);
         }
-        match self.event.as_mut().filter(|_| !had_case) {
-            Some(event) => event.turn_to_review(reason),
-            None if self.event.take().is_some() => {
-                self.check.events = self.check.events.saturating_sub(1);
-            }
-            None => {}
+        if had_case && self.event.take().is_some() {
+            self.check.events = self.check.events.saturating_sub(1);
+        }
+        if let Some(event) = &mut self.event {
+            event.turn_to_review(reason);
         }
     }
 }
