@@ -121,7 +121,7 @@ fn change_object(object: &mut Value, change: &Change) {
         Change::AmountBy(more) => each_amount(object, &|amount| json!(amount + more)),
         Change::AmountTimes(times) => each_amount(object, &|amount| json!(amount * times)),
         Change::AmountPer(per) => {
-            each_amount(object, &|amount| json!(amount.checked_div(*per).unwrap_or(amount)))
+            each_amount(object, &|amount| json!(amount.checked_div(*per).unwrap_or(amount)));
         }
         Change::Currency(code) => set_each(object, "currency", &json!(code)),
         Change::Status(status) => lay_over(object, &json!({ "status": status })),

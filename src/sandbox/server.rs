@@ -188,10 +188,15 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream) {
         .auto_date_header(false)
         .header_read_timeout(None)
         .serve_connection(io, service);
+    // The stream is gone before a branch's handler runs, so it is told in the branch itself.
+    let cut_off = async {
+        cut.cancelled().await;
+        wire.reset();
+    };
     tokio::select! {
         biased;
         () = stop.cancelled() => {}
-        () = cut.cancelled() => wire.reset(),
+        () = cut_off => {}
         // A client that hangs up is none of the sandbox's troubles.
         _ = served => {}
     }

@@ -271,13 +271,11 @@ fn deformed_tree(action: &Action, answer: Answer) -> Answer {
         Action::ShrinkPage { to } => alter::shrink(&mut tree, *to),
         Action::Duplicate(only) => alter::duplicate(&mut tree, only),
         Action::Alter { only, change } => alter::change(&mut tree, only, change),
-        Action::Hide(only) => {
-            if alter::hide(&mut tree, only) {
-                let id = tree.get("id").and_then(|id| id.as_str()).unwrap_or_default();
-                let object = tree.get("object").and_then(|kind| kind.as_str());
-                let error = ApiError::no_such(404, object.unwrap_or("object"), id, "id");
-                return Answer::json(404, &error.body("req_hidden"));
-            }
+        Action::Hide(only) if alter::hide(&mut tree, only) => {
+            let id = tree.get("id").and_then(|id| id.as_str()).unwrap_or_default();
+            let object = tree.get("object").and_then(|kind| kind.as_str());
+            let error = ApiError::no_such(404, object.unwrap_or("object"), id, "id");
+            return Answer::json(404, &error.body("req_hidden"));
         }
         _ => {}
     }
