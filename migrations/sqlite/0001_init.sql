@@ -67,6 +67,8 @@ create table tieout_checks (
     next_check_at       text,
     watch_from          text,
     watch_step          integer not null default 0 check (watch_step >= 0),
+    -- How the row was last ended; waits and reviews leave it.
+    ended_as            text check (ended_as in ('succeeded', 'retryable', 'failed')),
     -- How many events were staged for the row: the version of the next is one more.
     events              integer not null default 0 check (events >= 0),
     last_outcome        text,

@@ -48,6 +48,10 @@ pub struct History {
     pub watch_step: u32,
     /// When the current watch began.
     pub watch_from: Option<Instant>,
+    /// How tieout last ended the row (succeeded, retryable or failed); waits and reviews leave it.
+    /// Kept in `tieout_checks.ended_as`.
+    #[serde(default)]
+    pub ended_as: Option<Outcome>,
 }
 
 impl History {
@@ -66,6 +70,7 @@ impl History {
             last_handback: None,
             watch_step: 0,
             watch_from: None,
+            ended_as: None,
         }
     }
 }

@@ -97,15 +97,17 @@ impl UnattemptedObject {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Retry {
-    /// By the object that exists; a new one could be paid beside it.
+    /// By the object that exists, with a new key; a new object could be paid beside it.
     SameObject(String),
     /// With the original idempotency key, until it no longer protects.
     SameKey {
         /// Until when.
         until: Instant,
     },
-    /// A new attempt with a new key.
+    /// A new attempt with a new key: PSPs replay the answer saved under the old one.
     NewAttempt,
+    /// Nobody charges: the row only ends as abandoned. No hand-back is ever made of it.
+    Never,
 }
 
 impl Retry {
@@ -115,6 +117,7 @@ impl Retry {
             Self::SameObject(_) => "same_object",
             Self::SameKey { .. } => "same_key",
             Self::NewAttempt => "new_attempt",
+            Self::Never => "never",
         }
     }
 }

@@ -105,6 +105,8 @@ impl Default for Timing {
 pub struct RouteFacts {
     /// Which route.
     pub route: Route,
+    /// The object kinds that it covers; empty: all. Stripe's search knows no refunds.
+    pub kinds: Vec<String>,
     /// Whether a complete search of it that saw nothing counts as a miss.
     pub counts_as_miss: bool,
     /// How far it may lag behind what the PSP knows.
@@ -134,6 +136,14 @@ impl PspFacts {
     /// The declared facts of one route.
     pub fn route(&self, route: Route) -> Option<&RouteFacts> {
         self.routes.iter().find(|facts| facts.route == route)
+    }
+
+    /// The search by tag, where there is one for every object kind that a row of `kind` needs.
+    pub fn search_for(&self, kind: Kind) -> Option<&RouteFacts> {
+        let wanted = self.object_kinds(kind);
+        self.route(Route::Search).filter(|facts| {
+            facts.kinds.is_empty() || wanted.iter().all(|kind| facts.kinds.contains(kind))
+        })
     }
 
     /// The object kinds that a search for a row of `kind` must cover.

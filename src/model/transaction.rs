@@ -167,6 +167,9 @@ pub struct Transaction {
     pub status: String,
     /// Whether that status is one of the mapping's processing values.
     pub processing: bool,
+    /// Whether that status is one of the mapping's succeeded values (and no processing one).
+    #[serde(default)]
+    pub succeeded: bool,
     /// Charge, refund or payout.
     pub kind: Kind,
     /// The amount, where amount and currency could be read.

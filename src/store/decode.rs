@@ -10,7 +10,7 @@ use crate::model::time::Instant;
 use crate::model::transaction::{
     AccountRef, Attempts, Kind, RowDefect, RowKey, TagState, Transaction,
 };
-use crate::store::mapping::{AttemptsSetting, UnitSetting};
+use crate::store::mapping::{AttemptsSetting, FilterValue, UnitSetting};
 use crate::store::notation::Notation;
 use crate::store::source_table::{SourceTable, TypeClass};
 use crate::store::template::Template;
@@ -29,6 +29,7 @@ pub fn decode(table: &SourceTable, cells: &[Option<String>], image: String) -> T
     Transaction {
         key: reader.key(),
         processing: is_processing(table, &status),
+        succeeded: is_succeeded(table, &status),
         kind,
         money,
         tag: reader.tag(&account),
@@ -48,6 +49,13 @@ pub fn decode(table: &SourceTable, cells: &[Option<String>], image: String) -> T
 /// Whether a status is one of the mapping's processing values.
 pub fn is_processing(table: &SourceTable, status: &str) -> bool {
     table.settings.map.iter().any(|map| map.from.iter().any(|value| value.0 == status))
+}
+
+/// Whether a status is one of the mapping's succeeded values; a processing value is none.
+fn is_succeeded(table: &SourceTable, status: &str) -> bool {
+    let is_value = |value: &FilterValue| value.0 == status;
+    let mut targets = table.settings.map.iter().filter_map(|map| map.succeeded.as_ref());
+    targets.any(is_value) && !is_processing(table, status)
 }
 
 /// The account that a joined value names.

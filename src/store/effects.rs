@@ -179,6 +179,7 @@ impl RowEffects {
         self.check.next_check_at = None;
         self.check.history.watch_from = None;
         self.check.history.watch_step = 0;
+        self.check.history.ended_as = None;
         self.journal.outcome = Outcome::Review;
         self.journal.reason = reason;
         self.journal.text = text;
@@ -275,10 +276,10 @@ fn hand_back_of(
     let Verdict::Retryable(hand_back) = &decision.verdict else { return None };
     let abandoned = decision.reason == Reason::Absent
         && absent_means(table, &planned.claimed.row.status) == AbsentMeans::Abandoned;
-    if withheld || abandoned {
+    let hand_back: &HandBack = hand_back;
+    if withheld || abandoned || *hand_back.retry() == Retry::Never {
         return None;
     }
-    let hand_back: &HandBack = hand_back;
     Some(HandbackEffect {
         number: planned.claimed.history.handbacks.saturating_add(1),
         permit: hand_back.permit().as_str(),
@@ -386,7 +387,6 @@ fn event_of(
         }
         Verdict::Review => "transaction.review",
         Verdict::Succeeded | Verdict::Failed | Verdict::Retryable(_) if withheld => return None,
-        Verdict::Succeeded if claimed.asked == Asked::Watch => return None,
         Verdict::Succeeded => "transaction.succeeded",
         Verdict::Failed => "transaction.failed",
         Verdict::Retryable(_) if handback.is_none() => "transaction.failed",
@@ -417,7 +417,7 @@ fn event_payload(
         let (object, until) = match &h.retry {
             Retry::SameObject(reference) => (Some(reference.clone()), None),
             Retry::SameKey { until } => (None, Some(to_text(*until))),
-            Retry::NewAttempt => (None, None),
+            Retry::NewAttempt | Retry::Never => (None, None),
         };
         serde_json::json!({
             "number": h.number,
@@ -527,6 +527,7 @@ fn ended(
 ) -> (&'static str, Option<Instant>) {
     let decision = &planned.decision;
     history.misses.clear();
+    history.ended_as = Some(decision.outcome());
     if hand_back_of(planned, table, false).is_some() {
         history.handbacks = history.handbacks.saturating_add(1);
     }
