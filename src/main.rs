@@ -1,3 +1,13 @@
 //! The program's entry: words in, exit code out.
 
-fn main() {}
+use std::panic::catch_unwind;
+use std::process::ExitCode;
+
+use tieout::cli;
+use tieout::exit::Exit;
+
+fn main() -> ExitCode {
+    // A bug must end as the class that schedulers know, not as Rust's own 101.
+    let exit = catch_unwind(|| cli::main(std::env::args_os())).unwrap_or(Exit::Internal);
+    ExitCode::from(exit.code())
+}

@@ -1,1 +1,121 @@
-//! (being written)
+//! The command line: typed words → options, and what happened → screens, events, exit codes.
+//!
+//! One file a command. Nothing here decides about a payment, and nothing here writes to a user's
+//! table: commands call the verbs of the rooms. Data goes to stdout; what went wrong, logs and
+//! progress go to stderr. Text may change, `--json` and exit codes are the stable face.
+//!
+//! Adding a command: a variant of [`Command`] with its examples, a file with its `Args` and its
+//! `run`, a line in `dispatch`, a snapshot in `tests/it/cli.rs`.
+
+pub mod args;
+pub mod config;
+pub mod failure;
+pub mod logs;
+pub mod out;
+pub mod run;
+pub mod screen;
+pub mod version;
+pub mod window;
+
+use std::ffi::OsString;
+
+use clap::error::ErrorKind;
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::cli::args::Common;
+use crate::cli::failure::Failure;
+use crate::exit::Exit;
+
+/// Finds out what really happened to every payment that got stuck in processing.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tieout",
+    version,
+    max_term_width = 80,
+    arg_required_else_help = true,
+    subcommand_required = true,
+    disable_help_subcommand = true,
+    disable_help_flag = true,
+    after_help = EXAMPLES
+)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tieout demo                       see a run, without any configuration
+  tieout run --dry-run              what would be done with every due row
+  tieout run                        from cron: silent when all is well
+  tieout explain pay_9044           why is this row here?
+
+Exit codes: 0 ok, 3 partial, 5 untied; every other is a failure (see README).
+Every flag has an environment form, shown as [env: …]; flags win over it.";
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Find rows stuck in processing, ask the PSP, decide, apply, report
+    #[command(after_help = run::EXAMPLES)]
+    Run(Box<run::Args>),
+    /// Look at the configuration
+    #[command(subcommand, after_help = config::EXAMPLES)]
+    Config(config::Command),
+    /// Print the version
+    #[command(after_help = version::EXAMPLES)]
+    Version,
+}
+
+/// Runs the program on its words; the process's end comes back.
+pub fn main(words: impl IntoIterator<Item = OsString>) -> Exit {
+    let parsed = Cli::command().try_get_matches_from(words).and_then(|matches| {
+        let cli = Cli::from_arg_matches(&matches)?;
+        Ok((cli, matches))
+    });
+    let (cli, matches) = match parsed {
+        Ok(parsed) => parsed,
+        Err(error) => return usage(&error),
+    };
+    if let Err(failure) = logs::start(&cli.common) {
+        return failure::tell(&failure, &cli.common);
+    }
+    match dispatch(&cli, &matches) {
+        Ok(exit) => exit,
+        Err(failure) => failure::tell(&failure, &cli.common),
+    }
+}
+
+fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
+    let given = matches.subcommand().map_or(matches, |(_name, given)| given);
+    match &cli.command {
+        Command::Run(args) => run::run(args, &cli.common, given),
+        Command::Config(command) => config::run(command, &cli.common),
+        Command::Version => version::run(&cli.common),
+    }
+}
+
+/// Help and version are answers; everything else is a usage error, in the form of all errors.
+fn usage(error: &clap::Error) -> Exit {
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
+            // A closed pipe (`tieout --help | head`) is no failure.
+            let _printed = error.print();
+            Exit::Ok
+        }
+        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            let _printed = error.print();
+            Exit::Usage
+        }
+        _wrong_words => {
+            let text = error.render().to_string();
+            let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
+            let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+            let rest = if rest.is_empty() { "" } else { &format!("\n{rest}") };
+            out::stderr(&format!("tieout: usage: {first}; nothing was done{rest}"));
+            Exit::Usage
+        }
+    }
+}

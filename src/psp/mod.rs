@@ -1,8 +1,10 @@
 //! (being written)
 
 /// How one PSP account is asked.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Deserialize)]
 pub struct AccountSettings {
     /// Its name.
     pub name: String,
+    /// How far tieout may go with rows of this account.
+    pub mode: crate::decide::policy::Mode,
 }

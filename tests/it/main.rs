@@ -14,4 +14,6 @@
 
 mod architecture;
 mod sandbox;
+mod cli;
+mod config;
 mod support;

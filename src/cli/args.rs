@@ -1,0 +1,127 @@
+//! Flags that every command shares, and the words that several commands read alike.
+
+use std::path::{Path, PathBuf};
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, ValueEnum};
+
+use crate::config::names;
+use crate::config::sections::{Origin, Override};
+
+/// Flags of every command.
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Everywhere")]
+pub struct Common {
+    /// Print help
+    #[arg(short, long, global = true, action = clap::ArgAction::HelpShort)]
+    help: Option<bool>,
+    /// The configuration; default: ./tieout.toml, the user's, the system's
+    #[arg(long, global = true, value_name = "FILE", env = names::CONFIG, value_parser = path())]
+    config: Option<PathBuf>,
+    /// Print events, one JSON object a line, on stdout
+    #[arg(long, global = true, env = names::JSON, value_parser = yes_or_no)]
+    pub json: bool,
+    /// Print nothing but what went wrong
+    #[arg(
+        short, long, global = true, env = names::QUIET, value_parser = yes_or_no,
+        conflicts_with = "verbose"
+    )]
+    pub quiet: bool,
+    /// Print more: the summary without a terminal; -vv, -vvv: logs
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, env = names::VERBOSE)]
+    pub verbose: u8,
+    /// How logs are written
+    #[arg(
+        long, global = true, value_name = "FORM", env = names::LOG_FORMAT, value_enum,
+        default_value_t = LogFormat::Text
+    )]
+    pub log_format: LogFormat,
+    /// Where logs go; default: stderr
+    #[arg(long, global = true, value_name = "FILE", env = names::LOG_FILE, value_parser = path())]
+    log_file: Option<PathBuf>,
+    /// No colours (NO_COLOR is heeded too)
+    #[arg(
+        long, global = true, env = names::TIEOUT_NO_COLOR, value_parser = yes_or_no
+    )]
+    pub no_color: bool,
+}
+
+impl Common {
+    /// `--config`, where it was given.
+    pub fn config(&self) -> Option<&Path> {
+        self.config.as_deref().filter(|path| !path.as_os_str().is_empty())
+    }
+
+    /// `--log-file`, where it was given.
+    pub fn log_file(&self) -> Option<&Path> {
+        self.log_file.as_deref().filter(|path| !path.as_os_str().is_empty())
+    }
+}
+
+/// Reads a path; clap's own reader takes an empty variable for a mistake.
+pub fn path() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().map(PathBuf::from)
+}
+
+/// Reads a flag's variable; an empty one counts as not set.
+pub fn yes_or_no(text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "true" | "yes" | "on" => Ok(true),
+        "" | "0" | "false" | "no" | "off" => Ok(false),
+        _other => Err("expected true or false".to_owned()),
+    }
+}
+
+/// An option's word; an empty variable counts as not set.
+pub fn word(given: Option<&String>) -> Option<String> {
+    given.filter(|text| !text.is_empty()).cloned()
+}
+
+/// The forms of logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+    /// `key=value` pairs.
+    Logfmt,
+}
+
+/// Whether something is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum When {
+    /// On a terminal.
+    Auto,
+    /// Not at all.
+    Never,
+}
+
+/// Which flag (or variable) overrides which setting.
+pub struct Overriding {
+    /// clap's id of the flag.
+    pub id: &'static str,
+    /// The flag as it is typed.
+    pub flag: &'static str,
+    /// Its variable.
+    pub env: &'static str,
+    /// The setting's path.
+    pub path: &'static str,
+}
+
+/// The overrides that were given, each with where it came from.
+pub fn overrides(matches: &ArgMatches, known: &[Overriding]) -> Vec<Override> {
+    known
+        .iter()
+        .filter_map(|setting| {
+            let value = word(matches.get_one::<String>(setting.id))?;
+            let origin = match matches.value_source(setting.id)? {
+                ValueSource::CommandLine => Origin::Flag(setting.flag),
+                ValueSource::EnvVariable => Origin::Env(setting.env),
+                _default => return None,
+            };
+            Some(Override { path: setting.path, value, origin })
+        })
+        .collect()
+}

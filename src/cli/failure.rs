@@ -1,0 +1,97 @@
+//! How a failure is told: what happened, what was not done, what to do next; and its exit code.
+//!
+//! Every room's error is mapped here, exhaustively, so that a new kind cannot be forgotten.
+
+use std::error::Error;
+
+use serde_json::json;
+
+use crate::cli::args::Common;
+use crate::cli::out;
+use crate::config::problem::ConfigError;
+use crate::exit::Exit;
+use crate::store::error::StoreError;
+
+/// The version of `--json`; fields and types of events are only ever added.
+pub const SCHEMA: &str = "tieout/1";
+
+/// A command that could not do what it was asked.
+#[derive(Debug)]
+pub struct Failure {
+    /// The process's end.
+    pub exit: Exit,
+    /// What happened and what was not done.
+    pub text: String,
+    /// What to do next.
+    pub hint: Option<String>,
+}
+
+impl Failure {
+    /// From words.
+    pub fn new(exit: Exit, text: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { exit, text: text.into(), hint: Some(hint.into()) }
+    }
+
+    /// Words of the command line that cannot be meant so.
+    pub fn usage(text: impl Into<String>) -> Self {
+        Self { exit: Exit::Usage, text: text.into(), hint: None }
+    }
+
+    /// From an error with its causes.
+    pub fn of(error: &(dyn Error + 'static), exit: Exit, hint: Option<String>) -> Self {
+        Self { exit, text: chain(error), hint }
+    }
+}
+
+impl From<ConfigError> for Failure {
+    fn from(error: ConfigError) -> Self {
+        Self::of(&error, Exit::Config, Some(error.hint()))
+    }
+}
+
+impl From<crate::cli::window::WindowError> for Failure {
+    fn from(error: crate::cli::window::WindowError) -> Self {
+        Self::usage(error.to_string())
+    }
+}
+
+/// An error and its causes on one line; a mapping's misfits and a server's detail below.
+fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut parts = Vec::new();
+    let mut below = Vec::new();
+    let mut next: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        parts.push(error.to_string());
+        match error.downcast_ref::<StoreError>() {
+            Some(StoreError::Mapping(misfits)) => {
+                below.extend(misfits.iter().map(|misfit| format!("\n  {misfit}")));
+            }
+            Some(StoreError::Query { detail: Some(detail), .. }) => {
+                below.push(format!("\n  {detail}"));
+            }
+            _plain => {}
+        }
+        next = error.source();
+    }
+    format!("{}{}", parts.join(": "), below.concat())
+}
+
+/// Tells a failure on stderr, and as an event where events are asked for; its exit comes back.
+pub fn tell(failure: &Failure, common: &Common) -> Exit {
+    if common.json {
+        let event = json!({
+            "schema": SCHEMA,
+            "type": "exit",
+            "code": failure.exit.code(),
+            "class": failure.exit.class(),
+            "message": failure.text,
+            "hint": failure.hint,
+        });
+        out::stdout(&event.to_string());
+    }
+    out::stderr(&format!("tieout: {}: {}", failure.exit.class(), failure.text));
+    if let Some(hint) = &failure.hint {
+        out::stderr(&format!("hint: {hint}"));
+    }
+    failure.exit
+}

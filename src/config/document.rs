@@ -1,0 +1,467 @@
+//! A TOML text with the place of every value: read section by section into the rooms' own
+//! settings, so that several mistakes are told at once, each at its line.
+//!
+//! It knows nothing of what settings mean. It never stops at the first mistake.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer, Error};
+
+use crate::config::problem::{FilePlace, Place, Problem, nearest};
+
+/// The most mistakes told of one section.
+const PROBLEMS_MAX: usize = 20;
+
+/// A parsed text.
+#[derive(Debug)]
+pub struct Document<'a> {
+    path: PathBuf,
+    text: &'a str,
+    root: DeTable<'a>,
+    /// Where each value stands, by its path: `policy.max_age`, `table.0.map.1.from`.
+    places: BTreeMap<String, Range<usize>>,
+    problems: Vec<Problem>,
+}
+
+/// One table of the text, on its way into a type.
+#[derive(Debug)]
+pub struct Section<'a> {
+    /// As messages name it: `[policy]`, `[[account]] stripe_live`.
+    pub label: String,
+    /// Its path in the document: `policy`, `account.0`.
+    pub path: String,
+    table: Spanned<DeTable<'a>>,
+}
+
+impl<'a> Section<'a> {
+    /// Takes a key out, so that the rest can be read into another type.
+    pub fn take(&mut self, key: &str) -> Option<Section<'a>> {
+        let value = remove(self.table.as_mut(), key)?;
+        let span = value.span();
+        match value.into_inner() {
+            DeValue::Table(table) => Some(Section {
+                label: format!("{key} of {}", self.label),
+                path: format!("{}.{key}", self.path),
+                table: Spanned::new(span, table),
+            }),
+            other => {
+                // Not a table: put back, so that reading the rest names the mistake.
+                let key = Spanned::new(span.clone(), key.to_owned().into());
+                self.table.as_mut().insert(key, Spanned::new(span, other));
+                None
+            }
+        }
+    }
+
+    /// The text of a key, where it is a text.
+    pub fn text_of(&self, key: &str) -> Option<&str> {
+        self.table.get_ref().get(key).and_then(|value| value.get_ref().as_str())
+    }
+}
+
+impl<'a> Document<'a> {
+    /// Parses a text; where it is not TOML, the first place is the problem (later ones would only
+    /// follow from it).
+    pub fn parse(path: &Path, text: &'a str) -> Self {
+        let parsed = DeTable::parse(text).map(Spanned::into_inner);
+        let (root, error) = match parsed {
+            Ok(root) => (root, None),
+            Err(error) => (DeTable::new(), Some(error)),
+        };
+        let mut places = BTreeMap::new();
+        index(&root, "", &mut places);
+        let mut document = Self { path: path.to_owned(), text, root, places, problems: Vec::new() };
+        if let Some(error) = error {
+            let span = error.span().unwrap_or(0..0);
+            document.complain_at(&span, format!("not TOML: {}", error.message()));
+        }
+        document
+    }
+
+    /// Whether the text is TOML at all, so far.
+    pub fn is_sound(&self) -> bool {
+        self.problems.is_empty()
+    }
+
+    /// Every leaf with its path and its text, in the order of paths.
+    pub fn leaves(&self) -> Vec<(String, String)> {
+        let mut leaves = Vec::new();
+        collect_leaves(&self.root, "", &mut leaves);
+        leaves
+    }
+
+    /// A problem at the value of `path`, or at the nearest thing around it.
+    pub fn complain(&mut self, path: &str, text: String) {
+        let span = self.span_of(path);
+        self.complain_at(&span, text);
+    }
+
+    /// Something is missing that could stand anywhere.
+    pub fn lacks(&mut self, text: String) {
+        let place = Place::Whole(self.path.display().to_string());
+        self.problems.push(Problem { place, text });
+    }
+
+    fn complain_at(&mut self, span: &Range<usize>, text: String) {
+        let place = Place::File(FilePlace::of(&self.path, self.text, span));
+        let problem = Problem { place, text };
+        if !self.problems.contains(&problem) {
+            self.problems.push(problem);
+        }
+    }
+
+    fn span_of(&self, path: &str) -> Range<usize> {
+        let mut path = path;
+        loop {
+            if let Some(span) = self.places.get(path) {
+                return span.clone();
+            }
+            match path.rsplit_once('.') {
+                Some((parent, _)) => path = parent,
+                None => return 0..0,
+            }
+        }
+    }
+
+    /// Takes one table out of the root.
+    pub fn section(&mut self, name: &str) -> Option<Section<'a>> {
+        let value = remove(&mut self.root, name)?;
+        let span = value.span();
+        match value.into_inner() {
+            DeValue::Table(table) => Some(Section {
+                label: format!("[{name}]"),
+                path: name.to_owned(),
+                table: Spanned::new(span, table),
+            }),
+            other => {
+                let kind = other.type_str();
+                self.complain(name, format!("`{name}` is a {kind}; expected a table: [{name}]"));
+                None
+            }
+        }
+    }
+
+    /// Whether the file has anything by this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.places.contains_key(name)
+    }
+
+    /// Takes an array of tables out of the root.
+    pub fn entries(&mut self, name: &str) -> Vec<Section<'a>> {
+        let Some(value) = remove(&mut self.root, name) else { return Vec::new() };
+        let mut entries = Vec::new();
+        match value.into_inner() {
+            DeValue::Array(array) => {
+                for (at, item) in array.into_iter().enumerate() {
+                    let span = item.span();
+                    let path = format!("{name}.{at}");
+                    let DeValue::Table(table) = item.into_inner() else {
+                        self.complain(&path, format!("expected [[{name}]] tables"));
+                        continue;
+                    };
+                    let label = match table.get("name").and_then(|name| name.get_ref().as_str()) {
+                        Some(own) => format!("[[{name}]] {own}"),
+                        None => format!("[[{name}]] number {}", at.saturating_add(1)),
+                    };
+                    entries.push(Section { label, path, table: Spanned::new(span, table) });
+                }
+            }
+            _other => {
+                let text = format!("`{name}` must be written with double brackets: [[{name}]]");
+                self.complain(name, text);
+            }
+        }
+        entries
+    }
+
+    /// Takes a plain text out of the root.
+    pub fn text(&mut self, name: &str) -> Option<String> {
+        let value = remove(&mut self.root, name)?;
+        match value.get_ref().as_str() {
+            Some(text) => Some(text.to_owned()),
+            None => {
+                let kind = value.get_ref().type_str();
+                self.complain(name, format!("`{name}` is a {kind}; expected a text"));
+                None
+            }
+        }
+    }
+
+    /// Reads a section into its type; every mistake found in it is kept.
+    pub fn read<T: DeserializeOwned>(&mut self, section: Section<'a>) -> Option<T> {
+        let Section { label, path, mut table } = section;
+        let mut removed: Vec<String> = Vec::new();
+        for _mistake in 0..PROBLEMS_MAX {
+            let error = match T::deserialize(Deserializer::from(table.clone())) {
+                Ok(value) => return removed.is_empty().then_some(value),
+                Err(error) => error,
+            };
+            let span = error.span().unwrap_or_else(|| self.span_of(&path));
+            let told = Told::of(&error, &table, &span, &label);
+            if told.missing.as_ref().is_none_or(|key| !removed.contains(key)) {
+                let at = if told.missing.is_some() {
+                    self.header_of(&path, &span)
+                } else {
+                    span.clone()
+                };
+                self.complain_at(&at, told.text);
+            }
+            removed.extend(told.stands_for);
+            // Without the mistaken key the rest can be read, and tell its own mistakes.
+            match told.missing {
+                Some(_) => return None,
+                None => match cut(table.as_mut(), &span) {
+                    Some(key) => removed.push(key),
+                    None => return None,
+                },
+            }
+        }
+        None
+    }
+
+    /// The place to mark where a key is missing: the table's first line.
+    fn header_of(&self, path: &str, span: &Range<usize>) -> Range<usize> {
+        if span.is_empty() { self.span_of(path) } else { span.clone() }
+    }
+
+    /// Ends the reading: what is left in the root is unknown.
+    pub fn finish(mut self, known: &[&str]) -> Vec<Problem> {
+        let left: Vec<(String, Range<usize>)> =
+            self.root.keys().map(|key| (key.get_ref().clone().into_owned(), key.span())).collect();
+        for (key, span) in left {
+            let help = match nearest(&key, known.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known at the top: {}", known.join(", ")),
+            };
+            self.complain_at(&span, format!("unknown key `{key}`; {help}"));
+        }
+        self.problems.sort_by_key(|problem| match &problem.place {
+            Place::Whole(_) | Place::Word(_) => (0, 0),
+            Place::File(place) => (place.line, place.column),
+        });
+        self.problems
+    }
+}
+
+fn remove<'a>(table: &mut DeTable<'a>, key: &str) -> Option<Spanned<DeValue<'a>>> {
+    table.remove(key)
+}
+
+fn index(table: &DeTable<'_>, prefix: &str, places: &mut BTreeMap<String, Range<usize>>) {
+    for (key, value) in table {
+        let path = join(prefix, key.get_ref());
+        // A table of its own is marked at its name, a value at itself.
+        let span = if value.get_ref().is_table() { key.span() } else { value.span() };
+        places.insert(path.clone(), span);
+        index_value(value, &path, places);
+    }
+}
+
+fn index_value(
+    value: &Spanned<DeValue<'_>>,
+    path: &str,
+    places: &mut BTreeMap<String, Range<usize>>,
+) {
+    match value.get_ref() {
+        DeValue::Table(inner) => index(inner, path, places),
+        DeValue::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                let path = format!("{path}.{at}");
+                places.insert(path.clone(), item.span());
+                index_value(item, &path, places);
+            }
+        }
+        _scalar => {}
+    }
+}
+
+fn join(prefix: &str, key: &str) -> String {
+    if prefix.is_empty() { key.to_owned() } else { format!("{prefix}.{key}") }
+}
+
+fn collect_leaves(table: &DeTable<'_>, prefix: &str, leaves: &mut Vec<(String, String)>) {
+    for (key, value) in table {
+        let path = join(prefix, key.get_ref());
+        collect_value(value.get_ref(), &path, leaves);
+    }
+}
+
+fn collect_value(value: &DeValue<'_>, path: &str, leaves: &mut Vec<(String, String)>) {
+    match value {
+        DeValue::Table(inner) => collect_leaves(inner, path, leaves),
+        DeValue::Array(items) if items.iter().any(|item| item.get_ref().is_table()) => {
+            for (at, item) in items.iter().enumerate() {
+                let named = item.get_ref().get("name").and_then(|name| name.get_ref().as_str());
+                let step = named.map_or_else(|| at.to_string(), str::to_owned);
+                collect_value(item.get_ref(), &format!("{path}.{step}"), leaves);
+            }
+        }
+        scalar => leaves.push((path.to_owned(), scalar_text(scalar))),
+    }
+}
+
+fn scalar_text(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) => quoted(text),
+        DeValue::Integer(number) => number.to_string(),
+        DeValue::Float(number) => number.to_string(),
+        DeValue::Boolean(flag) => flag.to_string(),
+        DeValue::Datetime(at) => at.to_string(),
+        DeValue::Array(items) => {
+            let texts: Vec<String> = items.iter().map(|item| scalar_text(item.get_ref())).collect();
+            format!("[{}]", texts.join(", "))
+        }
+        DeValue::Table(_) => "{ … }".to_owned(),
+    }
+}
+
+/// A text as TOML and JSON both write it.
+pub fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// A mistake in the words of tieout.
+struct Told {
+    text: String,
+    /// The key that is missing, where that is the mistake.
+    missing: Option<String>,
+    /// The known key that an unknown one was probably meant to be.
+    stands_for: Option<String>,
+}
+
+impl Told {
+    fn of(error: &Error, table: &Spanned<DeTable<'_>>, span: &Range<usize>, label: &str) -> Self {
+        let message = error.message();
+        let path = path_at(table.get_ref(), span).unwrap_or_default();
+        let within = |path: &str| match path.rsplit_once('.') {
+            Some((parent, _)) => format!("{parent} of {label}"),
+            None => label.to_owned(),
+        };
+        let ticked = ticked(message);
+        let first = ticked.first().copied().unwrap_or("");
+        if message.starts_with("unknown field") {
+            let known = ticked.get(1..).unwrap_or_default();
+            let near = nearest(first, known.iter().copied());
+            let help = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("known here: {}", known.join(", ")),
+            };
+            let text = format!("unknown key `{first}` in {}; {help}", within(&path));
+            return Self { text, missing: None, stands_for: near.map(str::to_owned) };
+        }
+        if message.starts_with("missing field") {
+            let inner =
+                if path.is_empty() { label.to_owned() } else { format!("{path} of {label}") };
+            let text = format!("`{first}` is missing in {inner}{}", missing_help(first));
+            return Self { text, missing: Some(first.to_owned()), stands_for: None };
+        }
+        let text = if message.starts_with("unknown variant") {
+            let known = ticked.get(1..).unwrap_or_default();
+            let near = nearest(first, known.iter().copied());
+            let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            format!("`{path}` of {label} is `{first}`; expected {}{near}", known.join(", "))
+        } else {
+            format!("`{path}` of {label}: {}", plain(message))
+        };
+        Self { text, missing: None, stands_for: None }
+    }
+}
+
+/// A mode has no default: nobody should find out later how far tieout went.
+fn missing_help(key: &str) -> &'static str {
+    match key {
+        "mode" => "; expected observe, succeed_only or full (there is no default)",
+        "livemode" => "; expected true for live money, false for test data",
+        _ => "",
+    }
+}
+
+/// The words between backticks.
+fn ticked(message: &str) -> Vec<&str> {
+    message.split('`').skip(1).step_by(2).collect()
+}
+
+/// serde's words for types, in those of TOML.
+fn plain(message: &str) -> String {
+    let mut text = message.to_owned();
+    for (from, to) in [
+        ("expected u32", "expected a whole number, at least 0"),
+        ("expected u64", "expected a whole number, at least 0"),
+        ("expected i64", "expected a whole number"),
+        ("expected a boolean", "expected true or false"),
+        ("expected a sequence", "expected a list"),
+        ("expected a map", "expected a table"),
+        ("expected a string", "expected a text"),
+        ("invalid type: ", "this is "),
+        ("invalid value: ", "this is "),
+        ("this is string", "this is the text"),
+        ("this is integer", "this is the number"),
+        ("this is boolean", "this is"),
+        ("sequence, expected", "a list, expected"),
+        ("map, expected", "a table, expected"),
+    ] {
+        text = text.replace(from, to);
+    }
+    text
+}
+
+/// The path of the deepest key around `span`, inside `table`.
+fn path_at(table: &DeTable<'_>, span: &Range<usize>) -> Option<String> {
+    table.iter().find_map(|(key, value)| {
+        let name = key.get_ref().to_string();
+        if key.span() == *span {
+            return Some(name);
+        }
+        value_path_at(value, span).map(|inner| join_steps(&name, &inner))
+    })
+}
+
+fn join_steps(name: &str, inner: &str) -> String {
+    if inner.is_empty() { name.to_owned() } else { format!("{name}.{inner}") }
+}
+
+fn value_path_at(value: &Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<String> {
+    let deeper = match value.get_ref() {
+        DeValue::Table(inner) => path_at(inner, span),
+        DeValue::Array(items) => items.iter().enumerate().find_map(|(at, item)| {
+            value_path_at(item, span).map(|inner| join_steps(&at.to_string(), &inner))
+        }),
+        _scalar => None,
+    };
+    let contains = value.span().start <= span.start && span.end <= value.span().end;
+    deeper.or_else(|| contains.then(String::new))
+}
+
+/// Removes the deepest entry of a table that `span` points at; its key.
+fn cut(table: &mut DeTable<'_>, span: &Range<usize>) -> Option<String> {
+    let mut found: Option<String> = None;
+    for (key, value) in table.iter_mut() {
+        if key.span() == *span {
+            found = Some(key.get_ref().to_string());
+            break;
+        }
+        let contains = value.span().start <= span.start && span.end <= value.span().end;
+        if let Some(inner) = cut_value(value, span) {
+            return Some(inner);
+        }
+        if contains {
+            found = Some(key.get_ref().to_string());
+            break;
+        }
+    }
+    let key = found?;
+    remove(table, &key)?;
+    Some(key)
+}
+
+fn cut_value(value: &mut Spanned<DeValue<'_>>, span: &Range<usize>) -> Option<String> {
+    match value.get_mut() {
+        DeValue::Table(inner) => cut(inner, span),
+        DeValue::Array(items) => items.iter_mut().find_map(|item| cut_value(item, span)),
+        _scalar => None,
+    }
+}

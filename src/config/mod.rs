@@ -1,0 +1,114 @@
+//! tieout.toml and what overrides it → [`Config`], aggregating each room's own settings.
+//!
+//! Nobody but the faces imports this room: a room is handed its own settings. It reads files and
+//! the environment, and it never prints or keeps a secret: secrets are named, not written.
+//!
+//! Adding a section: its settings in the room that needs them, its name in [`TOP`], its reading
+//! in `reading`, its lines in `default.toml`.
+
+pub mod check;
+pub mod document;
+pub mod names;
+pub mod policy;
+pub mod problem;
+pub mod reading;
+pub mod sections;
+pub mod version;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use chrono_tz::Tz;
+
+use crate::config::problem::ConfigError;
+use crate::config::sections::{Given, Limits, Override, Shown};
+use crate::decide::rules::RuleSet;
+use crate::run::setup::{AccountSetup, FailOn, Setup};
+use crate::store::mapping::TableSettings;
+
+/// The name that a configuration file has where none is named.
+pub const FILE_NAME: &str = "tieout.toml";
+
+/// Every name that may stand at the top of the file.
+pub const TOP: [&str; 8] =
+    ["business_timezone", "database", "account", "table", "policy", "rules", "report", "limits"];
+
+/// A commented file with every setting, its default and an example.
+pub const DEFAULT: &str = include_str!("default.toml");
+
+/// The configuration, whole and checked.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The file it was read from.
+    pub path: PathBuf,
+    /// The zone of business days.
+    pub business_timezone: Given<Tz>,
+    /// The PSP accounts by name.
+    pub accounts: BTreeMap<String, AccountSetup>,
+    /// The mapped tables.
+    pub tables: Vec<TableSettings>,
+    /// Rules: the user's, then the shipped.
+    pub rules: RuleSet,
+    /// Where reports go.
+    pub report_dir: PathBuf,
+    /// Conditions that turn exit 0 into 4.
+    pub fail_on: Vec<FailOn>,
+    /// Limits of a run.
+    pub limits: Limits,
+    /// Every setting with its value and where that comes from, in the order of paths.
+    pub shown: Vec<Shown>,
+    /// SHA-256 of the effective settings, secrets left out.
+    pub config_sha256: String,
+    /// Names rules and deciding settings together.
+    pub policy_version: String,
+}
+
+impl Config {
+    /// What the run is told.
+    pub fn setup(&self) -> Setup {
+        Setup {
+            tables: self.tables.clone(),
+            accounts: self.accounts.clone(),
+            rules: self.rules.clone(),
+            policy_version: self.policy_version.clone(),
+            config_sha256: self.config_sha256.clone(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            business_timezone: self.business_timezone.value,
+            report_dir: self.report_dir.clone(),
+        }
+    }
+}
+
+/// Finds the file, reads it, and lays `overrides` over it.
+///
+/// # Errors
+/// With everything that was found wrong, each at its place. Nothing was done.
+pub fn load(named: Option<&Path>, overrides: &[Override]) -> Result<Config, ConfigError> {
+    let path = find(named)?;
+    let text = std::fs::read_to_string(&path)
+        .map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
+    reading::read(&path, &text, overrides)
+}
+
+/// Looks for the file: the named one; else here, in the user's configuration, in the system's.
+fn find(named: Option<&Path>) -> Result<PathBuf, ConfigError> {
+    if let Some(named) = named {
+        return Ok(named.to_owned());
+    }
+    let user = variable(names::XDG_CONFIG_HOME)
+        .map(PathBuf::from)
+        .or_else(|| variable(names::HOME).map(|home| PathBuf::from(home).join(".config")));
+    let mut looked = vec![PathBuf::from(FILE_NAME)];
+    looked.extend(user.map(|folder| folder.join("tieout").join(FILE_NAME)));
+    looked.push(PathBuf::from("/etc/tieout").join(FILE_NAME));
+    match looked.iter().find(|path| path.is_file()) {
+        Some(path) => Ok(path.clone()),
+        None => Err(ConfigError::NotFound { looked }),
+    }
+}
+
+/// An environment variable that is set and not empty.
+#[expect(clippy::disallowed_methods, reason = "config is the room that reads the environment")]
+pub fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}

@@ -1,0 +1,68 @@
+//! Every environment variable that tieout reads by itself, in one list. Secrets are read from
+//! the variables that the configuration names, and from no other.
+//!
+//! No name may begin with `TIEOUT_SERVICE_` or `TIEOUT_PORT`: Kubernetes sets those for every
+//! pod beside a service that is called `tieout`.
+
+/// The configuration file.
+pub const CONFIG: &str = "TIEOUT_CONFIG";
+/// The zone of business days, over `business_timezone`.
+pub const TZ: &str = "TIEOUT_TZ";
+/// `--quiet`.
+pub const QUIET: &str = "TIEOUT_QUIET";
+/// `--verbose`, as a number.
+pub const VERBOSE: &str = "TIEOUT_VERBOSE";
+/// `--json`.
+pub const JSON: &str = "TIEOUT_JSON";
+/// `--log-format`.
+pub const LOG_FORMAT: &str = "TIEOUT_LOG_FORMAT";
+/// `--log-file`.
+pub const LOG_FILE: &str = "TIEOUT_LOG_FILE";
+/// `--no-color`.
+pub const TIEOUT_NO_COLOR: &str = "TIEOUT_NO_COLOR";
+/// The convention of many programs: set and not empty means no colour.
+pub const NO_COLOR: &str = "NO_COLOR";
+/// `--progress`.
+pub const PROGRESS: &str = "TIEOUT_PROGRESS";
+/// `--date`.
+pub const DATE: &str = "TIEOUT_DATE";
+/// `--from`.
+pub const FROM: &str = "TIEOUT_FROM";
+/// `--to`.
+pub const TO: &str = "TIEOUT_TO";
+/// `--since`.
+pub const SINCE: &str = "TIEOUT_SINCE";
+/// `--on`.
+pub const ON: &str = "TIEOUT_ON";
+/// `--id`, one a line.
+pub const ID: &str = "TIEOUT_ID";
+/// `--ids-from`.
+pub const IDS_FROM: &str = "TIEOUT_IDS_FROM";
+/// `--psp`, separated by commas.
+pub const PSP: &str = "TIEOUT_PSP";
+/// `--min-age`, over `limits.min_age`.
+pub const MIN_AGE: &str = "TIEOUT_MIN_AGE";
+/// `--limit`, over `limits.rows`.
+pub const LIMIT: &str = "TIEOUT_LIMIT";
+/// `limits.batch`.
+pub const BATCH: &str = "TIEOUT_BATCH";
+/// `--max-duration`, over `limits.max_duration`.
+pub const MAX_DURATION: &str = "TIEOUT_MAX_DURATION";
+/// `--grace`, over `limits.grace`.
+pub const GRACE: &str = "TIEOUT_GRACE";
+/// `--dry-run`.
+pub const DRY_RUN: &str = "TIEOUT_DRY_RUN";
+/// `--report-dir`, over `report.dir`.
+pub const REPORT_DIR: &str = "TIEOUT_REPORT_DIR";
+/// `--fail-on`, over `report.fail_on`, separated by commas.
+pub const FAIL_ON: &str = "TIEOUT_FAIL_ON";
+/// `--yes`.
+pub const YES: &str = "TIEOUT_YES";
+/// `--run-id`.
+pub const RUN_ID: &str = "TIEOUT_RUN_ID";
+/// `--table` of `explain`.
+pub const TABLE: &str = "TIEOUT_TABLE";
+/// Where a user's own configuration lies, by the XDG convention.
+pub const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
+/// The home folder, where [`XDG_CONFIG_HOME`] is not set.
+pub const HOME: &str = "HOME";

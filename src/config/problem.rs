@@ -1,0 +1,236 @@
+//! What is wrong with a configuration, in the one form that every such text has: the place
+//! (`FILE:LINE:COL`), the line with a mark under it, and what to write instead.
+//!
+//! A problem never prints the value of a secret: secrets do not stand in the file at all.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+/// Excerpts longer than this are cut around the mark, so that 80 columns hold them.
+const EXCERPT_MAX: usize = 66;
+
+/// A configuration that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// No file where one was looked for.
+    #[error("no configuration found; nothing was done; looked for {}", list(.looked))]
+    NotFound {
+        /// Every place, in the order of looking.
+        looked: Vec<PathBuf>,
+    },
+    /// A file could not be read.
+    #[error("{} could not be read; nothing was done", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The file, a flag or an environment variable says something that cannot be meant so.
+    #[error("{}; nothing was done{}", count(.problems), blocks(.problems))]
+    Invalid {
+        /// All that was found, in the file's order.
+        problems: Vec<Problem>,
+    },
+}
+
+impl ConfigError {
+    /// What to do next.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NotFound { .. } => {
+                "name one with --config FILE, or see one run: `tieout demo`".to_owned()
+            }
+            Self::Unreadable { .. } => "check the path and the file's permissions".to_owned(),
+            Self::Invalid { .. } => "correct this, then `tieout config check`".to_owned(),
+        }
+    }
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn count(problems: &[Problem]) -> String {
+    match problems.len() {
+        1 => "1 problem in the configuration".to_owned(),
+        several => format!("{several} problems in the configuration"),
+    }
+}
+
+fn blocks(problems: &[Problem]) -> String {
+    problems.iter().map(|problem| format!("\n{problem}")).collect()
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// Where.
+    pub place: Place,
+    /// What is wrong there and what was expected, in full sentences.
+    pub text: String,
+}
+
+/// Where a problem is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// In a file.
+    File(FilePlace),
+    /// Something is missing in a file as a whole.
+    Whole(String),
+    /// In a flag or an environment variable: its name.
+    Word(String),
+}
+
+/// A place in a text file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePlace {
+    /// The file, as it was named.
+    pub file: String,
+    /// From 1.
+    pub line: usize,
+    /// From 1, in characters.
+    pub column: usize,
+    /// The whole line.
+    pub excerpt: String,
+    /// How many characters are marked.
+    pub marked: usize,
+}
+
+impl FilePlace {
+    /// The place of the bytes `span` in `text`.
+    pub fn of(file: &Path, text: &str, span: &Range<usize>) -> Self {
+        let start = floor_boundary(text, span.start);
+        let before = text.get(..start).unwrap_or("");
+        let line_start = before.rfind('\n').map_or(0, |at| at.saturating_add(1));
+        let rest = text.get(line_start..).unwrap_or("");
+        let excerpt = rest.lines().next().unwrap_or("").to_owned();
+        let column = before.get(line_start..).unwrap_or("").chars().count().saturating_add(1);
+        let end = floor_boundary(text, span.end.max(start));
+        let wanted = text.get(start..end).unwrap_or("").lines().next().unwrap_or("");
+        Self {
+            file: file.display().to_string(),
+            line: before.matches('\n').count().saturating_add(1),
+            column,
+            marked: wanted.chars().count().max(1),
+            excerpt,
+        }
+    }
+}
+
+fn floor_boundary(text: &str, at: usize) -> usize {
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at = at.saturating_sub(1);
+    }
+    at
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.place {
+            Place::File(place) => write!(f, "{place}\n{}", self.text),
+            Place::Whole(word) | Place::Word(word) => write!(f, "{word}: {}", self.text),
+        }
+    }
+}
+
+impl fmt::Display for FilePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let skipped = self.column.saturating_sub(1);
+        // A long line is shown from shortly before the mark.
+        let cut = if skipped.saturating_add(self.marked) > EXCERPT_MAX {
+            skipped.saturating_sub(20)
+        } else {
+            0
+        };
+        let lead = if cut > 0 { "…" } else { "" };
+        let shown: String = self.excerpt.chars().skip(cut).take(EXCERPT_MAX).collect();
+        let blank: String =
+            shown.chars().take(skipped.saturating_sub(cut)).map(tab_or_blank).collect();
+        let room = EXCERPT_MAX.saturating_sub(skipped.saturating_sub(cut)).max(1);
+        let marks = "^".repeat(self.marked.min(room));
+        let gutter = " ".repeat(self.line.to_string().len());
+        writeln!(f, "{}:{}:{}", self.file, self.line, self.column)?;
+        writeln!(f, "{} | {lead}{shown}", self.line)?;
+        write!(f, "{gutter} | {}{blank}{marks}", if cut > 0 { " " } else { "" })
+    }
+}
+
+fn tab_or_blank(c: char) -> char {
+    if c == '\t' { '\t' } else { ' ' }
+}
+
+/// The word among `known` that `word` was probably meant to be.
+pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let folded = fold(word);
+    let limit = (word.chars().count() / 3).clamp(1, 3);
+    known
+        .into_iter()
+        .map(|candidate| (edits(&folded, &fold(candidate)), candidate))
+        .filter(|(distance, _)| *distance <= limit)
+        .min_by_key(|(distance, _)| *distance)
+        .map(|(_, candidate)| candidate)
+}
+
+fn fold(word: &str) -> Vec<char> {
+    word.chars().map(|c| if c == '-' { '_' } else { c.to_ascii_lowercase() }).collect()
+}
+
+/// How many insertions, deletions, changes or swaps of neighbours lead from `a` to `b`.
+fn edits(a: &[char], b: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut row = vec![i.saturating_add(1)];
+        for (j, y) in b.iter().enumerate() {
+            let at = |row: &[usize], j: usize| row.get(j).copied().unwrap_or(usize::MAX);
+            let changed = at(&last, j).saturating_add(usize::from(x != y));
+            let shorter = at(&last, j.saturating_add(1)).saturating_add(1);
+            let longer = at(&row, j).saturating_add(1);
+            let mut best = changed.min(shorter).min(longer);
+            let swapped = i > 0
+                && j > 0
+                && a.get(i.saturating_sub(1)) == Some(y)
+                && b.get(j.saturating_sub(1)) == Some(x);
+            if swapped {
+                best = best.min(at(&before, j.saturating_sub(1)).saturating_add(1));
+            }
+            row.push(best);
+        }
+        before = std::mem::replace(&mut last, row);
+    }
+    last.last().copied().unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn misspelt_words_find_their_neighbour_and_others_none() {
+        let known = ["stuck_after", "max_age", "mode", "max_retries"];
+        for (word, want) in [
+            ("stuck_aftr", Some("stuck_after")),
+            ("stuck-after", Some("stuck_after")),
+            ("Max_Age", Some("max_age")),
+            ("mdoe", Some("mode")),
+            ("retries", None),
+            ("colour", None),
+        ] {
+            assert_eq!(nearest(word, known), want, "{word}");
+        }
+    }
+
+    #[test]
+    fn the_mark_stands_under_what_is_meant() {
+        let text = "a = 1\nö = \"x\" # long\n";
+        let at = text.find('"').unwrap();
+        let place = FilePlace::of(Path::new("t.toml"), text, &(at..at + 3));
+        assert_eq!(place.to_string(), "t.toml:2:5\n2 | ö = \"x\" # long\n  |     ^^^");
+        let end = FilePlace::of(Path::new("t.toml"), text, &(text.len()..text.len()));
+        assert_eq!((end.line, end.column, end.marked), (3, 1, 1));
+    }
+}

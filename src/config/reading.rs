@@ -1,0 +1,304 @@
+//! From the file's text to a checked [`Config`]: every section read, every cross-reference held.
+//!
+//! Nothing here reads a clock or a network. All mistakes are gathered before it gives up.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+use chrono_tz::Tz;
+
+use crate::config::check::table_misfits;
+use crate::config::document::{Document, Section, quoted};
+use crate::config::policy::{PolicySettings, Resolved, listed, misfits};
+use crate::config::problem::{ConfigError, Place, Problem, nearest};
+use crate::config::sections::{
+    Given, Limits, LimitsSettings, Origin, Override, ReportSettings, Resolver, RulesSettings,
+    Shown, read_fail_on, read_fail_on_list, show_fail_on,
+};
+use crate::config::{Config, TOP, version};
+use crate::decide::rules::RuleSet;
+use crate::psp::AccountSettings;
+use crate::run::setup::{AccountSetup, FailOn};
+use crate::store::mapping::TableSettings;
+
+/// Reads a text.
+///
+/// # Errors
+/// With everything that was found wrong, each at its place.
+pub fn read(path: &Path, text: &str, overrides: &[Override]) -> Result<Config, ConfigError> {
+    let mut reading = Reading {
+        folder: path.parent().unwrap_or(Path::new("")).to_owned(),
+        document: Document::parse(path, text),
+        resolver: Resolver::new(overrides),
+    };
+    if !reading.document.is_sound() {
+        return Err(ConfigError::Invalid { problems: reading.document.finish(&TOP) });
+    }
+    let leaves = reading.document.leaves();
+    let parts = reading.parts();
+    let Reading { document, resolver, .. } = reading;
+    let words = resolver.mistakes.into_iter();
+    let mut problems: Vec<Problem> =
+        words.map(|(word, text)| Problem { place: Place::Word(word), text }).collect();
+    problems.extend(document.finish(&TOP));
+    let Some(parts) = parts.filter(|_| problems.is_empty()) else {
+        return Err(ConfigError::Invalid { problems });
+    };
+    let shown = shown(leaves, resolver.shown, &parts.policy);
+    Ok(Config {
+        path: path.to_owned(),
+        business_timezone: parts.timezone,
+        config_sha256: version::config_sha256(&shown),
+        policy_version: version::policy_version(&parts.rules, &parts.accounts, &shown),
+        accounts: parts.accounts,
+        tables: parts.tables,
+        rules: parts.rules,
+        report_dir: parts.report_dir,
+        fail_on: parts.fail_on,
+        limits: parts.limits,
+        shown,
+    })
+}
+
+struct Reading<'a> {
+    folder: PathBuf,
+    document: Document<'a>,
+    resolver: Resolver<'a>,
+}
+
+struct Parts {
+    timezone: Given<Tz>,
+    accounts: BTreeMap<String, AccountSetup>,
+    tables: Vec<TableSettings>,
+    rules: RuleSet,
+    report_dir: PathBuf,
+    fail_on: Vec<FailOn>,
+    limits: Limits,
+    policy: Resolved,
+}
+
+impl<'a> Reading<'a> {
+    /// Every section, each tried even where another one failed.
+    fn parts(&mut self) -> Option<Parts> {
+        let timezone = self.timezone();
+        let policy = self.policy();
+        let accounts = self.accounts(&policy);
+        let tables = self.tables(&accounts);
+        let limits = self.limits();
+        let _database = self.document.section("database");
+        let (report_dir, fail_on) = self.report()?;
+        let rules = self.rules()?;
+        Some(Parts {
+            timezone: timezone?,
+            accounts: accounts.setups,
+            tables: tables?,
+            rules,
+            report_dir,
+            fail_on,
+            limits,
+            policy,
+        })
+    }
+
+    fn timezone(&mut self) -> Option<Given<Tz>> {
+        let text = self.document.text("business_timezone");
+        let from_file = text.as_deref().map(read_zone);
+        if let Some(Err(expected)) = &from_file {
+            let text = format!("`business_timezone`: expected {expected}");
+            self.document.complain("business_timezone", text);
+        }
+        let file = from_file.and_then(Result::ok).map(Some);
+        let show = |zone: &Option<Tz>| quoted(zone.map_or("", |zone| zone.name()));
+        let read = |text: &str| read_zone(text).map(Some);
+        let given = self.resolver.pick("business_timezone", file, None, read, show);
+        match given.value {
+            Some(value) => Some(Given { value, origin: given.origin }),
+            None => {
+                if text.is_none() {
+                    let text = "`business_timezone` is missing: days begin at midnight of a zone; \
+                                write business_timezone = \"Europe/Berlin\", or the zone that \
+                                finance closes its days in";
+                    self.document.lacks(text.to_owned());
+                }
+                None
+            }
+        }
+    }
+
+    fn policy(&mut self) -> Resolved {
+        let section = self.document.section("policy");
+        let settings: PolicySettings =
+            section.and_then(|section| self.document.read(section)).unwrap_or_default();
+        let resolved = settings.over(&Resolved::default());
+        for (field, text) in misfits(&resolved) {
+            self.document.complain(&format!("policy.{field}"), text);
+        }
+        resolved
+    }
+
+    fn accounts(&mut self, policy: &Resolved) -> Accounts {
+        let entries = self.document.entries("account");
+        let mut accounts = Accounts::default();
+        if entries.is_empty() {
+            self.missing_entries("account", "a PSP account to ask");
+        }
+        for entry in entries {
+            let path = entry.path.clone();
+            let name = entry.text_of("name").map(str::to_owned);
+            if let Some(name) = &name
+                && !accounts.names.insert(name.clone())
+            {
+                let text = format!("a second [[account]] is called `{name}`; names are unique");
+                self.document.complain(&format!("{path}.name"), text);
+            }
+            let Some(setup) = self.account(entry, policy) else { continue };
+            accounts.setups.insert(setup.settings.name.clone(), setup);
+        }
+        accounts
+    }
+
+    fn account(&mut self, mut entry: Section<'a>, policy: &Resolved) -> Option<AccountSetup> {
+        let path = entry.path.clone();
+        let own = entry.take("policy").and_then(|own| self.document.read::<PolicySettings>(own));
+        let resolved = own.unwrap_or_default().over(policy);
+        // What `[policy]` gets wrong was told there.
+        let inherited = misfits(policy);
+        for misfit in misfits(&resolved).into_iter().filter(|found| !inherited.contains(found)) {
+            self.document.complain(&format!("{path}.policy.{}", misfit.0), misfit.1);
+        }
+        let settings: AccountSettings = self.document.read(entry)?;
+        let Resolved { timing, max_retries, gave_up, brake } = resolved;
+        let mode = settings.mode;
+        Some(AccountSetup { settings, mode, timing, max_retries, gave_up, brake })
+    }
+
+    fn tables(&mut self, accounts: &Accounts) -> Option<Vec<TableSettings>> {
+        let entries = self.document.entries("table");
+        if entries.is_empty() {
+            self.missing_entries("table", "a table of yours to look after");
+        }
+        let known: BTreeSet<&str> = accounts.names.iter().map(String::as_str).collect();
+        let mut tables: Vec<TableSettings> = Vec::new();
+        let mut all_read = true;
+        for entry in entries {
+            let path = entry.path.clone();
+            let Some(table) = self.document.read::<TableSettings>(entry) else {
+                all_read = false;
+                continue;
+            };
+            for (field, text) in table_misfits(&table, &known) {
+                let text = format!("[[table]] {}: {text}", table.name);
+                self.document.complain(&format!("{path}.{field}"), text);
+            }
+            if tables.iter().any(|other| other.name == table.name) {
+                let text =
+                    format!("a second [[table]] is called `{}`; names are unique", table.name);
+                self.document.complain(&format!("{path}.name"), text);
+            }
+            tables.push(table);
+        }
+        all_read.then_some(tables)
+    }
+
+    fn missing_entries(&mut self, name: &str, what: &str) {
+        if self.document.has(name) {
+            return;
+        }
+        self.document.lacks(format!("there is no [[{name}]]: tieout needs {what}"));
+    }
+
+    fn limits(&mut self) -> Limits {
+        let section = self.document.section("limits");
+        let settings: LimitsSettings =
+            section.and_then(|section| self.document.read(section)).unwrap_or_default();
+        let (limits, wrong) = settings.resolve(&mut self.resolver);
+        for (path, text) in wrong {
+            match self.resolver.shown.iter().find(|shown| shown.path == path) {
+                Some(Shown { origin: origin @ (Origin::Env(_) | Origin::Flag(_)), .. }) => {
+                    self.resolver.mistakes.push((origin.word(), text));
+                }
+                _from_file => self.document.complain(path, text),
+            }
+        }
+        limits
+    }
+
+    fn report(&mut self) -> Option<(PathBuf, Vec<FailOn>)> {
+        let section = self.document.section("report");
+        let settings: ReportSettings =
+            section.and_then(|section| self.document.read(section)).unwrap_or_default();
+        let folder = self.folder.clone();
+        let given = self.resolver.pick(
+            "report.dir",
+            settings.dir.map(|dir| folder.join(dir)),
+            folder.join("reports"),
+            |text| Ok(PathBuf::from(text)),
+            |dir| quoted(&dir.display().to_string()),
+        );
+        let words = settings.fail_on.map(|words| {
+            let read = words.iter().map(|word| read_fail_on(word));
+            read.collect::<Result<Vec<FailOn>, String>>()
+        });
+        if let Some(Err(expected)) = &words {
+            self.document.complain("report.fail_on", format!("`fail_on`: expected {expected}"));
+        }
+        let fail_on = self.resolver.pick(
+            "report.fail_on",
+            words.and_then(Result::ok),
+            Vec::new(),
+            read_fail_on_list,
+            |conditions| show_fail_on(conditions),
+        );
+        Some((given.value, fail_on.value))
+    }
+
+    fn rules(&mut self) -> Option<RuleSet> {
+        let section = self.document.section("rules");
+        let settings: RulesSettings = match section {
+            Some(section) => self.document.read(section)?,
+            None => RulesSettings::default(),
+        };
+        for (at, file) in settings.files.iter().enumerate() {
+            if let Err(error) = std::fs::metadata(self.folder.join(file)) {
+                let text = format!("the rule file {} cannot be read: {error}", file.display());
+                self.document.complain(&format!("rules.files.{at}"), text);
+            }
+        }
+        Some(RuleSet::default())
+    }
+}
+
+#[derive(Default)]
+struct Accounts {
+    /// Every name, also of accounts with mistakes, so that mappings are not blamed for those.
+    names: BTreeSet<String>,
+    setups: BTreeMap<String, AccountSetup>,
+}
+
+fn read_zone(text: &str) -> Result<Tz, String> {
+    text.parse::<Tz>().map_err(|_unknown| {
+        let near = nearest(text, chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name()));
+        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        format!("a zone of the IANA database such as Europe/Berlin or UTC, found `{text}`{near}")
+    })
+}
+
+/// Every setting: what was resolved by precedence, the policy with its defaults, and the rest of
+/// the file as it stands.
+fn shown(leaves: Vec<(String, String)>, resolved: Vec<Shown>, policy: &Resolved) -> Vec<Shown> {
+    let mut all = resolved;
+    for (field, value) in listed(policy) {
+        let path = format!("policy.{field}");
+        let in_file = leaves.iter().any(|(leaf, _)| *leaf == path);
+        let origin = if in_file { Origin::File } else { Origin::Default };
+        all.push(Shown { path, value, origin });
+    }
+    for (path, value) in leaves {
+        if !all.iter().any(|shown| shown.path == path) {
+            let value = version::without_secret(&path, value);
+            all.push(Shown { path, value, origin: Origin::File });
+        }
+    }
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    all
+}

@@ -1,0 +1,132 @@
+//! The catalogue of configuration mistakes: for each file of `fixtures/config` the text that a
+//! user sees, golden beside it. `TIEOUT_BLESS=1` writes the golden texts anew; read the diff.
+
+use std::path::{Path, PathBuf};
+
+use tieout::config::problem::ConfigError;
+use tieout::config::sections::{Origin, Override};
+use tieout::config::{Config, reading};
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/config")
+}
+
+fn read(name: &str, overrides: &[Override]) -> Result<Config, ConfigError> {
+    let text = std::fs::read_to_string(folder().join(name)).unwrap();
+    // A bare name, so that messages do not depend on where the project lies.
+    reading::read(Path::new(name), &text, overrides)
+}
+
+#[test]
+fn every_mistake_has_its_text() {
+    let mut differing = Vec::new();
+    let mut names: Vec<String> = std::fs::read_dir(folder())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".toml") && !name.starts_with("fine"))
+        .collect();
+    names.sort();
+    assert!(names.len() > 20, "the catalogue is there");
+    for name in names {
+        let error = match read(&name, &[]) {
+            Err(error) => error,
+            Ok(_config) => panic!("{name} was taken for a good configuration"),
+        };
+        let text = format!("{error}\nhint: {}\n", error.hint());
+        let golden = folder().join(name.replace(".toml", ".expected"));
+        if std::env::var_os("TIEOUT_BLESS").is_some() {
+            std::fs::write(&golden, &text).unwrap();
+        }
+        let want = std::fs::read_to_string(&golden).unwrap_or_default();
+        if text != want {
+            differing.push(format!("--- {name}\n{text}--- expected\n{want}"));
+        }
+    }
+    assert!(differing.is_empty(), "\n{}", differing.join("\n"));
+}
+
+fn value_of(config: &Config, path: &str) -> (String, String) {
+    let shown = config.shown.iter().find(|shown| shown.path == path).expect(path);
+    (shown.value.clone(), shown.origin.text())
+}
+
+#[test]
+fn a_flag_wins_over_the_environment_and_that_over_the_file_and_that_over_the_default() {
+    let at = |path, origin| Override { path, value: "7".to_owned(), origin };
+    for (overrides, want) in [
+        (vec![], ("10000", "default")),
+        (vec![at("limits.rows", Origin::Env("TIEOUT_LIMIT"))], ("7", "env TIEOUT_LIMIT")),
+        (vec![at("limits.rows", Origin::Flag("--limit"))], ("7", "flag --limit")),
+    ] {
+        let config = read("fine.toml", &overrides).unwrap();
+        assert_eq!(value_of(&config, "limits.rows"), (want.0.to_owned(), want.1.to_owned()));
+    }
+    let zone = Override {
+        path: "business_timezone",
+        value: "Asia/Tokyo".to_owned(),
+        origin: Origin::Flag("--tz"),
+    };
+    let config = read("fine.toml", &[zone]).unwrap();
+    assert_eq!(config.setup().business_timezone, chrono_tz::Asia::Tokyo);
+    assert_eq!(value_of(&config, "business_timezone").1, "flag --tz");
+    let config = read("fine.toml", &[]).unwrap();
+    assert_eq!(value_of(&config, "business_timezone").1, "file");
+}
+
+#[test]
+fn a_mistake_in_a_flag_or_variable_is_told_by_its_name() {
+    for (origin, word) in [
+        (Origin::Flag("--limit"), "--limit: `many`: expected a whole number"),
+        (Origin::Env("TIEOUT_LIMIT"), "TIEOUT_LIMIT: `many`: expected a whole number"),
+    ] {
+        let given = Override { path: "limits.rows", value: "many".to_owned(), origin };
+        let text = read("fine.toml", &[given]).unwrap_err().to_string();
+        assert!(text.contains(word), "{text}");
+    }
+}
+
+/// The commented file is a good configuration as it stands, and with every line uncommented;
+/// what it says the defaults are is what they are.
+#[test]
+fn the_commented_file_tells_the_truth() {
+    let place = Path::new("tieout.toml");
+    let plain = reading::read(place, tieout::config::DEFAULT, &[]).unwrap();
+    let uncommented: String = tieout::config::DEFAULT
+        .lines()
+        .filter(|line| !line.contains("default: ") && !line.starts_with("# attempts"))
+        .filter(|line| !line.starts_with("# files"))
+        .map(|line| match line.strip_prefix("# ") {
+            Some(setting) if setting.split_once(" = ").is_some_and(|(key, _)| is_key(key)) => {
+                format!("{setting}\n")
+            }
+            _other => format!("{line}\n"),
+        })
+        .collect();
+    let full = reading::read(place, &uncommented, &[]).unwrap();
+    for path in full.shown.iter().filter(|shown| shown.path.starts_with("policy.")) {
+        let default = value_of(&plain, &path.path);
+        assert_eq!((path.value.clone(), "default".to_owned()), default, "{}", path.path);
+        let by_size = path.path == "policy.max_handbacks";
+        assert!(by_size || path.origin == Origin::File, "{} is not in the file", path.path);
+    }
+    assert_eq!(full.report_dir, plain.report_dir);
+}
+
+fn is_key(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
+}
+
+#[test]
+fn names_of_configurations_follow_what_they_name() {
+    let text = std::fs::read_to_string(folder().join("fine.toml")).unwrap();
+    let of = |text: &str| reading::read(Path::new("x.toml"), text, &[]).unwrap();
+    let base = of(&text);
+    let deciding = of(&text.replace("tag = \"{id}\"", "tag = \"pay_{id}\""));
+    assert_ne!(base.config_sha256, deciding.config_sha256);
+    assert_ne!(base.policy_version, deciding.policy_version);
+    let asking = of(&text.replace("STRIPE_KEY", "STRIPE_KEY_2"));
+    assert_ne!(base.config_sha256, asking.config_sha256);
+    assert_eq!(base.policy_version, asking.policy_version, "how it is asked decides nothing");
+    let same = of(&format!("# a comment\n{text}"));
+    assert_eq!(base.config_sha256, same.config_sha256);
+}
