@@ -28,6 +28,8 @@ use super::wire::{Cut, Script, Wire};
 
 /// No API body is longer than this; a control body may be.
 const LONGEST_API_BODY: usize = 1024 * 1024;
+/// The log keeps no more of a body than this.
+const LONGEST_KEPT_BODY: usize = 4096;
 const LONGEST_CONTROL_BODY: usize = 512 * 1024 * 1024;
 /// The version that answers name when the request names none.
 const USUAL_VERSION: &str = "2026-10-28.endive";
@@ -64,6 +66,10 @@ pub(super) async fn respond(
         Ok(Delivery::Cut) => {
             wire.reset();
             Err(Cut)
+        }
+        Ok(Delivery::GoAway) => {
+            wire.go_away.notify_one();
+            std::future::pending().await
         }
         Ok(Delivery::Silence) => std::future::pending().await,
         Ok(delivery) => build(delivery, &wire).ok_or(Cut),
@@ -171,7 +177,10 @@ fn admit(core: &mut Core, shared: &Shared, parts: &Parts, body: &Bytes) -> Admis
         let wait = Duration::from_millis(core.behaviour.latency_ms);
         Admission { call, ready: Ready::Answer(answer), wait }
     };
-    if let Err(error) = who {
+    // A client that takes the sandbox for its proxy has no key to show to it.
+    if let Err(error) = who
+        && call.method != "CONNECT"
+    {
         return refused(core, call, &error);
     }
     if let Some(answer) = over_limit(core, &call, seats) {
@@ -254,7 +263,7 @@ fn received(core: &Core, call: &Call, body: &Bytes) -> Received {
         account: call.account.name.clone(),
         idempotency_key: call.idempotency_key.clone(),
         version: call.version.clone(),
-        body: String::from_utf8_lossy(body).into_owned(),
+        body: String::from_utf8_lossy(body).chars().take(LONGEST_KEPT_BODY).collect(),
         status: None,
         fault: None,
     }
@@ -320,7 +329,7 @@ fn from_base64(text: &str) -> Option<Vec<u8>> {
 fn sign(core: &mut Core, call: &Call, delivery: Delivery) -> Delivery {
     let answer = match &delivery {
         Delivery::Plain(answer) | Delivery::Steps { head: answer, .. } => answer.clone(),
-        Delivery::Cut | Delivery::Silence => return delivery,
+        Delivery::Cut | Delivery::GoAway | Delivery::Silence => return delivery,
     };
     core.log.note_status(call.number, call.route, answer.status);
     let date = http_date(core.now().saturating_add(core.behaviour.date_skew_secs));
@@ -337,7 +346,7 @@ fn sign(core: &mut Core, call: &Call, delivery: Delivery) -> Delivery {
     }
     match delivery {
         Delivery::Steps { steps, length, .. } => Delivery::Steps { head: answer, steps, length },
-        Delivery::Plain(_) | Delivery::Cut | Delivery::Silence => Delivery::Plain(answer),
+        _ => Delivery::Plain(answer),
     }
 }
 
@@ -350,7 +359,7 @@ fn build(delivery: Delivery, wire: &Arc<Wire>) -> Option<Response<Script>> {
         Delivery::Steps { head, steps, length } => {
             (head, Script::new(steps, Arc::clone(wire)), length)
         }
-        Delivery::Cut | Delivery::Silence => return None,
+        Delivery::Cut | Delivery::GoAway | Delivery::Silence => return None,
     };
     let mut response = Response::builder().status(head.status);
     for (name, value) in &head.headers {

@@ -105,7 +105,7 @@ pub enum PageSpot {
     Last,
 }
 
-/// Which of the requests that fit, counted from 1.
+/// Which of the requests that fit, counted from 1. One that an earlier rule took is not counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Turn {
@@ -143,6 +143,14 @@ pub enum Action {
         /// How much of the body is sent.
         bytes: usize,
     },
+    /// Ends the answer after so many bytes of the body without resetting the connection: over
+    /// HTTP/2 RST_STREAM, over HTTP/1 a close. Deforms.
+    EndStreamAfter {
+        /// How much of the body is sent.
+        bytes: usize,
+    },
+    /// Says GOAWAY over HTTP/2, or nothing over HTTP/1, and closes unanswered. Replaces.
+    GoAway,
     /// Sends so many bytes of the body, then closes its own half and says no more. Deforms.
     HalfClose {
         /// How much of the body is sent.

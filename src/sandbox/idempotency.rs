@@ -10,7 +10,7 @@ use super::answer::Answer;
 use super::core::AccountRef;
 
 /// More keys than this are not kept, however young: the oldest go.
-const MOST_KEYS: usize = 500_000;
+const MOST_KEYS: usize = 100_000;
 
 #[derive(Debug, Default)]
 pub(super) struct SavedAnswers {

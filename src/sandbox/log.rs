@@ -29,7 +29,7 @@ pub struct Received {
     pub idempotency_key: Option<String>,
     /// The `Stripe-Version` that was asked for.
     pub version: Option<String>,
-    /// The form body as it came.
+    /// The beginning of the form body as it came.
     pub body: String,
     /// The status of the answer; none while it is under way and where none was given.
     pub status: Option<u16>,

@@ -1,4 +1,4 @@
-//! A PSP that misbehaves on purpose: stateful, seeded, speaking Stripe's API over plain HTTP.
+//! A PSP that misbehaves on purpose: stateful, seeded, speaking Stripe's API over HTTP.
 //!
 //! It serves `tieout demo`, a user's rehearsal of an outage (`tieout sandbox`), benchmarks and
 //! tests. It keeps payment intents, charges, refunds and disputes for each account, test and live
@@ -45,6 +45,7 @@ pub mod faults;
 mod alter;
 mod bodies;
 mod wire;
+mod tls;
 pub mod scenarios;
 mod control;
 
@@ -74,15 +75,13 @@ impl Sandbox {
     /// Starts one; it serves until its last handle is dropped or `shutdown` is called.
     ///
     /// # Errors
-    /// When the address cannot be listened on.
+    /// When the address cannot be listened on, or the identity for TLS cannot be used.
     pub async fn start(settings: Settings) -> Result<Handle, SandboxError> {
         let asked = SocketAddr::new(settings.host, settings.port);
         let failed = |source| SandboxError::Listen { address: asked, source };
         let listener = server::listen(asked).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let core = Core::new(&settings);
-        let shared = Shared::new(core, settings.keys, settings.control, settings.max_connections);
-        let shared = Arc::new(shared);
+        let shared = Arc::new(Shared::new(settings)?);
         shared.tasks.spawn(server::serve(Arc::clone(&shared), listener, address));
         let guard = Arc::new(shared.stop.clone().drop_guard());
         Ok(Handle { shared, address, _guard: guard })
@@ -101,7 +100,8 @@ impl Handle {
     /// Where it listens, as `http://127.0.0.1:PORT`, without a slash at the end.
     #[must_use]
     pub fn base_url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.shared.speaks_tls() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
     }
 
     /// Where it listens.

@@ -5,20 +5,26 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use hyper::server::conn::http1;
+use hyper::rt::Executor;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use rustls::ServerConfig;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, watch};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::core::Core;
 use super::exchange;
-use super::settings::{ApiKey, Door};
+use super::settings::{ApiKey, Door, SandboxError, Settings};
+use super::tls;
 use super::wire::{Line, Wire};
 
 /// Connections that wait for a seat while the door is open.
@@ -32,23 +38,30 @@ pub(super) struct Shared {
     pub(super) stop: CancellationToken,
     pub(super) keys: Vec<ApiKey>,
     pub(super) control: bool,
+    tls: Option<Arc<ServerConfig>>,
     seats: Arc<Semaphore>,
     door: watch::Sender<(Door, u64)>,
     cut: Mutex<CancellationToken>,
 }
 
 impl Shared {
-    pub(super) fn new(core: Core, keys: Vec<ApiKey>, control: bool, seats: usize) -> Self {
-        Self {
-            core: Mutex::new(core),
+    pub(super) fn new(settings: Settings) -> Result<Self, SandboxError> {
+        let seats = settings.max_connections.clamp(1, Semaphore::MAX_PERMITS);
+        Ok(Self {
+            core: Mutex::new(Core::new(&settings)),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
-            keys,
-            control,
-            seats: Arc::new(Semaphore::new(seats.min(Semaphore::MAX_PERMITS))),
+            tls: settings.tls.as_ref().map(tls::server_config).transpose()?,
+            keys: settings.keys,
+            control: settings.control,
+            seats: Arc::new(Semaphore::new(seats)),
             door: watch::channel((Door::Open, 0)).0,
             cut: Mutex::new(CancellationToken::new()),
-        }
+        })
+    }
+
+    pub(super) fn speaks_tls(&self) -> bool {
+        self.tls.is_some()
     }
 
     /// Does something with what the sandbox remembers. A panic elsewhere left it whole enough:
@@ -179,15 +192,7 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream) {
     let stop = shared.stop.clone();
     let wire = Arc::new(Wire::default());
     let _ = stream.set_nodelay(true);
-    let io = TokioIo::new(Line::new(stream, Arc::clone(&wire)));
-    let of_service = Arc::clone(&wire);
-    let service = service_fn(move |request| {
-        exchange::respond(Arc::clone(&shared), request, Arc::clone(&of_service))
-    });
-    let served = http1::Builder::new()
-        .auto_date_header(false)
-        .header_read_timeout(None)
-        .serve_connection(io, service);
+    let line = Line::new(stream, Arc::clone(&wire));
     // The stream is gone before a branch's handler runs, so it is told in the branch itself.
     let cut_off = async {
         cut.cancelled().await;
@@ -197,8 +202,82 @@ async fn connection(shared: Arc<Shared>, stream: TcpStream) {
         biased;
         () = stop.cancelled() => {}
         () = cut_off => {}
-        // A client that hangs up is none of the sandbox's troubles.
+        () = talk(shared, line, Arc::clone(&wire)) => {}
+    }
+}
+
+/// Answers what comes over one line. A client that hangs up, or that does not like the
+/// certificate, is none of the sandbox's troubles.
+async fn talk(shared: Arc<Shared>, line: Line, wire: Arc<Wire>) {
+    let Some(config) = shared.tls.clone() else {
+        return talk_http1(shared, TokioIo::new(line), wire).await;
+    };
+    let Ok(secured) = TlsAcceptor::from(config).accept(line).await else { return };
+    if secured.get_ref().1.alpn_protocol() == Some(b"h2") {
+        talk_http2(shared, TokioIo::new(secured), wire).await;
+    } else {
+        talk_http1(shared, TokioIo::new(secured), wire).await;
+    }
+}
+
+async fn talk_http1<I>(shared: Arc<Shared>, io: TokioIo<I>, wire: Arc<Wire>)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let of_service = Arc::clone(&wire);
+    let service = service_fn(move |request| {
+        exchange::respond(Arc::clone(&shared), request, Arc::clone(&of_service))
+    });
+    let served = http1::Builder::new()
+        .auto_date_header(false)
+        .header_read_timeout(None)
+        .serve_connection(io, service);
+    tokio::select! {
         _ = served => {}
+        () = wire.go_away.notified() => {}
+    }
+}
+
+async fn talk_http2<I>(shared: Arc<Shared>, io: TokioIo<I>, wire: Arc<Wire>)
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let tracked = Tracked { tasks: shared.tasks.clone(), stop: shared.stop.clone() };
+    let of_service = Arc::clone(&wire);
+    let service = service_fn(move |request| {
+        exchange::respond(Arc::clone(&shared), request, Arc::clone(&of_service))
+    });
+    let mut builder = http2::Builder::new(tracked);
+    builder.auto_date_header(false);
+    let mut served = pin!(builder.serve_connection(io, service));
+    tokio::select! {
+        _ = served.as_mut() => return,
+        () = wire.go_away.notified() => {}
+    }
+    served.as_mut().graceful_shutdown();
+    // Streams that are never answered would keep it for ever: the frame leaves, then the line.
+    let _ = tokio::time::timeout(Duration::from_millis(50), served).await;
+}
+
+/// Lets HTTP/2 have its tasks, and lets them end with the sandbox.
+#[derive(Debug, Clone)]
+struct Tracked {
+    tasks: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl<F> Executor<F> for Tracked
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    fn execute(&self, task: F) {
+        let stop = self.stop.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = task => {}
+            }
+        });
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Settings {
     pub max_requests_kept: usize,
     /// No more connections than this are served at once; others wait in the backlog.
     pub max_connections: usize,
+    /// TLS instead of plain HTTP, with any certificate, good or bad.
+    pub tls: Option<Tls>,
     /// Whether `/_sandbox/*` answers. Without it only the `Handle` controls the sandbox.
     pub control: bool,
 }
@@ -51,6 +53,7 @@ impl Default for Settings {
             max_objects: 3_000_000,
             max_requests_kept: 20_000,
             max_connections: 4_096,
+            tls: None,
             control: true,
         }
     }
@@ -64,6 +67,15 @@ pub struct ApiKey {
     pub secret: String,
     /// The account whose objects it sees, unless the request names another by `Stripe-Account`.
     pub account: String,
+}
+
+/// Who the sandbox says it is over TLS.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// Its certificates, its own first, and its private key, in PEM. Never a key of real use.
+    pub identity_pem: String,
+    /// Whether it speaks HTTP/2 with clients that can.
+    pub http2: bool,
 }
 
 /// How the sandbox behaves; may be changed at any time.
@@ -170,6 +182,15 @@ pub enum SandboxError {
         /// What the system said.
         #[source]
         source: std::io::Error,
+    },
+    /// The identity for TLS cannot be used.
+    #[error(
+        "the certificate and key for TLS cannot be used, so the sandbox was not started: {why}; \
+         give both in PEM, the sandbox's own certificate first"
+    )]
+    Identity {
+        /// What is wrong with it.
+        why: String,
     },
     /// A seeded object cannot stand as described.
     #[error("object {number} of the seed cannot be made: {why}; none of the seed was inserted")]

@@ -43,7 +43,8 @@ pub(super) struct Page<'a, T> {
 
 #[derive(Debug)]
 pub(super) struct Shelf<T> {
-    ordered: BTreeMap<Spot, T>,
+    /// Boxed, because a tree's nodes are half empty when they grow at one end.
+    ordered: BTreeMap<Spot, Box<T>>,
     spots: HashMap<String, Spot>,
     /// By metadata key and lower-case value; built by the first search, kept from then on. It may
     /// name objects that have changed since, so a search looks at each again.
@@ -75,21 +76,21 @@ impl<T: Record> Shelf<T> {
             enter(index, &object, spot);
         }
         self.spots.insert(object.id().to_owned(), spot);
-        self.ordered.insert(spot, object);
+        self.ordered.insert(spot, Box::new(object));
     }
 
     pub(super) fn take(&mut self, id: &str) -> Option<T> {
         let spot = self.spots.remove(id)?;
-        self.ordered.remove(&spot)
+        self.ordered.remove(&spot).map(|object| *object)
     }
 
     pub(super) fn get(&self, id: &str) -> Option<&T> {
-        self.spots.get(id).and_then(|spot| self.ordered.get(spot))
+        self.spots.get(id).and_then(|spot| self.at(spot))
     }
 
     /// For changes that leave id, creation and metadata as they are; see `change_metadata`.
     pub(super) fn get_mut(&mut self, id: &str) -> Option<&mut T> {
-        self.spots.get(id).and_then(|spot| self.ordered.get_mut(spot))
+        self.spots.get(id).and_then(|spot| self.ordered.get_mut(spot)).map(AsMut::as_mut)
     }
 
     /// Changes an object's metadata and lets searches know.
@@ -98,8 +99,12 @@ impl<T: Record> Shelf<T> {
         let Some(object) = self.ordered.get_mut(&spot) else { return };
         change(object);
         if let Some(index) = &mut self.by_tag {
-            enter(index, object, spot);
+            enter(index, object.as_ref(), spot);
         }
+    }
+
+    fn at(&self, spot: &Spot) -> Option<&T> {
+        self.ordered.get(spot).map(AsRef::as_ref)
     }
 
     pub(super) fn spot(&self, id: &str) -> Option<Spot> {
@@ -108,7 +113,7 @@ impl<T: Record> Shelf<T> {
 
     /// All objects, newest first.
     pub(super) fn newest_first(&self) -> impl Iterator<Item = &T> {
-        self.ordered.values().rev()
+        self.ordered.values().rev().map(AsRef::as_ref)
     }
 
     pub(super) fn page(
@@ -161,7 +166,7 @@ impl<T: Record> Shelf<T> {
         if !newer {
             spots.reverse();
         }
-        let objects = spots.iter().filter_map(|spot| self.ordered.get(spot));
+        let objects = spots.iter().filter_map(|spot| self.at(spot));
         let (mut items, has_more) = fill(objects, limit, wanted);
         if newer {
             items.reverse();
@@ -176,7 +181,7 @@ impl<T: Record> Shelf<T> {
         }
         let mut index = HashMap::new();
         for (spot, object) in &self.ordered {
-            enter(&mut index, object, *spot);
+            enter(&mut index, object.as_ref(), *spot);
         }
         self.by_tag = Some(index);
     }
@@ -193,7 +198,7 @@ impl<T: Record> Shelf<T> {
             .unwrap_or_default();
         spots.sort_unstable();
         spots.dedup();
-        let found = spots.iter().rev().filter_map(|spot| self.ordered.get(spot));
+        let found = spots.iter().rev().filter_map(|spot| self.at(spot));
         found
             .filter(|object| {
                 object.metadata().get(key).is_some_and(|text| text.to_lowercase() == lower_value)
@@ -213,7 +218,11 @@ impl<T: Record> Shelf<T> {
             | (Bound::Excluded(low), Bound::Included(high)) => low >= high,
             (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
         };
-        (!empty).then(|| self.ordered.range((first, last))).into_iter().flatten().map(|(_, t)| t)
+        (!empty)
+            .then(|| self.ordered.range((first, last)))
+            .into_iter()
+            .flatten()
+            .map(|(_, t)| t.as_ref())
     }
 }
 

@@ -21,7 +21,7 @@ use super::situations::{Move, Situation};
 use super::wire::Step;
 
 /// More first answers than this are not kept for stale replays.
-const MOST_FIRST_ANSWERS: usize = 2_000;
+const MOST_FIRST_ANSWERS: usize = 200;
 
 /// What the client will see, and what happens besides.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ pub(super) enum Delivery {
     Steps { head: Answer, steps: Vec<Step>, length: Option<usize> },
     /// A reset before any byte.
     Cut,
+    /// GOAWAY, and nothing more.
+    GoAway,
     /// Nothing, ever.
     Silence,
 }
@@ -197,6 +199,7 @@ fn replaced(core: &Core, call: &Call, action: &Action) -> Option<Staged> {
         Action::RefuseConnections { for_ms } => dark(Dark::Refusing, *for_ms),
         Action::HangConnections { for_ms } => dark(Dark::Hanging, *for_ms),
         Action::Reset => Staged::of(Delivery::Cut),
+        Action::GoAway => Staged::of(Delivery::GoAway),
         Action::NoAnswer => Staged::of(Delivery::Silence),
         Action::Status { code, retry_after, reason } => {
             let answer = status(core, call, *code, retry_after, reason.as_deref());
@@ -238,6 +241,11 @@ fn deformed(action: &Action, answer: Answer) -> Staged {
             // The pause lets the bytes leave: a reset takes what still waits with it.
             let pause = Step::Pause(Duration::from_millis(20));
             let steps = vec![Step::Bytes(part(*bytes)), pause, Step::Reset];
+            Staged::of(Delivery::Steps { head: answer, steps, length })
+        }
+        Action::EndStreamAfter { bytes } => {
+            let pause = Step::Pause(Duration::from_millis(20));
+            let steps = vec![Step::Bytes(part(*bytes)), pause, Step::End];
             Staged::of(Delivery::Steps { head: answer, steps, length })
         }
         Action::HalfClose { bytes } => {

@@ -15,6 +15,7 @@ use std::time::Duration;
 use hyper::body::{Body, Bytes, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::sync::Notify;
 use tokio::time::Sleep;
 
 /// What a script asks of the connection under it.
@@ -22,6 +23,7 @@ use tokio::time::Sleep;
 pub(super) struct Wire {
     reset: AtomicBool,
     half_close: AtomicBool,
+    pub(super) go_away: Notify,
 }
 
 impl Wire {
@@ -102,6 +104,8 @@ pub(super) enum Step {
     Pause(Duration),
     /// The connection is reset.
     Reset,
+    /// The answer ends unfinished; the connection is not reset.
+    End,
     /// This side of the connection is closed; the other stays.
     HalfClose,
     /// Silence for good.
@@ -115,6 +119,7 @@ impl fmt::Debug for Step {
             Self::Made(_) => f.write_str("Made"),
             Self::Pause(time) => write!(f, "Pause({time:?})"),
             Self::Reset => f.write_str("Reset"),
+            Self::End => f.write_str("End"),
             Self::HalfClose => f.write_str("HalfClose"),
             Self::Hang => f.write_str("Hang"),
         }
@@ -175,6 +180,7 @@ impl Body for Script {
                     self.wire.reset();
                     return Poll::Ready(Some(Err(Cut)));
                 }
+                Some(Step::End) => return Poll::Ready(Some(Err(Cut))),
                 Some(Step::HalfClose) => self.wire.half_close(),
                 Some(Step::Hang) => {
                     // Nobody wakes this again; it ends when the client or the sandbox goes.
@@ -195,7 +201,7 @@ impl Body for Script {
             match step {
                 Step::Bytes(bytes) => total += u64::try_from(bytes.len()).unwrap_or(u64::MAX),
                 Step::Pause(_) => {}
-                Step::Made(_) | Step::Reset | Step::HalfClose | Step::Hang => {
+                Step::Made(_) | Step::Reset | Step::End | Step::HalfClose | Step::Hang => {
                     return SizeHint::new();
                 }
             }

@@ -197,3 +197,33 @@ async fn reopened(sandbox: &Handle) {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }
+
+#[tokio::test]
+async fn a_proxy_says_200_to_a_tunnel_that_leads_nowhere() {
+    let rig = Rig::new().await;
+    let connect = b"CONNECT api.example.test:443 HTTP/1.1\r\nHost: api.example.test:443\r\n\r\n";
+    let mut socket = TcpStream::connect(rig.sandbox.address()).await.unwrap();
+    socket.write_all(connect).await.unwrap();
+    let mut buffer = [0; 12];
+    socket.read_exact(&mut buffer).await.unwrap();
+    assert_eq!(&buffer, b"HTTP/1.1 404");
+
+    rig.fault(Action::Html { code: 200 });
+    let mut socket = TcpStream::connect(rig.sandbox.address()).await.unwrap();
+    socket.write_all(connect).await.unwrap();
+    socket.read_exact(&mut buffer).await.unwrap();
+    assert_eq!(&buffer, b"HTTP/1.1 200");
+}
+
+#[tokio::test]
+async fn an_answer_ends_before_its_length_without_a_reset() {
+    let rig = Rig::new().await;
+    rig.fault(Action::EndStreamAfter { bytes: 12 });
+    let (text, end) = to_end(&mut asked(&rig.sandbox).await).await;
+    assert_eq!((body_of(&text).len(), end), (12, Ok(())));
+
+    rig.sandbox.clear_faults();
+    rig.fault(Action::GoAway);
+    let (text, end) = to_end(&mut asked(&rig.sandbox).await).await;
+    assert_eq!((text.as_str(), end), ("", Ok(())));
+}

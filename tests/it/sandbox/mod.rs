@@ -10,6 +10,7 @@ mod control;
 mod idempotency;
 mod objects;
 mod pages;
+mod secure;
 mod writes;
 
 use std::time::Duration;
