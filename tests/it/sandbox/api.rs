@@ -503,3 +503,46 @@ async fn the_same_seed_and_requests_give_the_same_bytes() {
     assert_eq!(runs[0], runs[1]);
     assert_ne!(runs[0].1, runs[2].1);
 }
+
+#[tokio::test]
+async fn spelled_out_methods_reach_what_stripes_names_do_not() {
+    let rig = Rig::new().await;
+    let (status, blocked) = read(rig.paying_by("pm_sandbox_blocked", "a")).await;
+    assert_eq!(status, 402);
+    let charge = blocked["error"]["charge"].as_str().unwrap();
+    let charge = rig.json(&format!("/v1/charges/{charge}")).await;
+    assert_eq!(charge["outcome"]["type"], "blocked");
+    assert_eq!(charge["outcome"]["network_status"], "not_sent_to_network");
+
+    let (_, refunded) = read(rig.paying_by("pm_sandbox_refund", "b")).await;
+    assert_eq!(refunded["status"], "succeeded");
+    let refunds =
+        rig.json(&format!("/v1/refunds?payment_intent={}", refunded["id"].as_str().unwrap())).await;
+    assert_eq!(refunds["data"][0]["amount"], 1000);
+
+    let alone = rig.post(
+        "/v1/payment_intents",
+        &[
+            ("amount", "5"),
+            ("currency", "eur"),
+            ("confirm", "true"),
+            ("off_session", "true"),
+            ("payment_method", "pm_sandbox_action"),
+        ],
+    );
+    let (status, refused) = read(alone).await;
+    assert_eq!((status, &refused["error"]["code"]), (402, &json!("authentication_required")));
+
+    let (_, bank) = read(rig.paying_by("pm_sandbox_processing.declined.0", "c")).await;
+    let path = format!("/v1/payment_intents/{}", bank["id"].as_str().unwrap());
+    let failed = loop {
+        let now = rig.json(&path).await;
+        if now["status"] != "processing" {
+            break now;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    };
+    assert_eq!(failed["status"], "requires_payment_method");
+    assert_eq!(failed["last_payment_error"]["decline_code"], "insufficient_funds");
+    assert_eq!(failed["last_payment_error"]["charge"], bank["latest_charge"]);
+}
