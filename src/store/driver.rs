@@ -65,6 +65,8 @@ pub struct CaseFilter {
     pub reason: Option<String>,
     /// Only those opened by this run.
     pub opened_run: Option<String>,
+    /// Of the closed ones only those closed at or after this; the open ones all.
+    pub closed_since: Option<Instant>,
     /// Only numbers above this (keyset paging).
     pub after: Option<i64>,
     /// At most so many.

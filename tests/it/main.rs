@@ -16,4 +16,5 @@ mod architecture;
 mod sandbox;
 mod cli;
 mod config;
+mod report;
 mod support;

@@ -1,0 +1,220 @@
+//! What `exceptions.csv` says beside a reason: which side is wrong, how grave it is, what to try.
+//!
+//! Advice only: nothing in tieout acts on it. There is no wildcard here, so that a new reason
+//! cannot be added without a thought for the person who will read it.
+
+use crate::model::reason::Reason;
+
+/// Where the lone or wrong record is.
+pub fn side(reason: Reason) -> &'static str {
+    use Reason as R;
+    match reason {
+        R::RowUnreadable
+        | R::TagUnusable
+        | R::UnknownAccount
+        | R::AccountChanged
+        | R::UnsupportedKind
+        | R::LateContradiction
+        | R::ReferenceClaimed
+        | R::ReferenceMismatch
+        | R::SiblingRow
+        | R::SiblingPending
+        | R::ReferenceUnknown
+        | R::GaveUp
+        | R::Rule
+        | R::WriteRefused
+        | R::HandbackNotTaken
+        | R::NotAtPsp
+        | R::NotInFile
+        | R::Absent
+        | R::AbsenceUnproven
+        | R::Unprovable
+        | R::WithinGrace
+        | R::Watched => "local",
+        R::EvidenceConflict
+        | R::DuplicateCapture
+        | R::DuplicateLive
+        | R::TimeMismatch
+        | R::CurrencyMismatch
+        | R::AmountMismatch
+        | R::Disputed
+        | R::Refunded
+        | R::Voided
+        | R::Captured
+        | R::PspUnavailable
+        | R::PspPending
+        | R::PendingTooLong
+        | R::DeclineUnknown
+        | R::PspStatusUnknown
+        | R::FailureNotFinal
+        | R::DeclinedRetryable
+        | R::DeclinedFinal
+        | R::Unattempted
+        | R::AuthorizedUncaptured
+        | R::ActionRequired
+        | R::Expired
+        | R::Canceled
+        | R::TagNearMiss
+        | R::PossibleUntaggedMatch
+        | R::AbsenceBrake
+        | R::AccountUnavailable
+        | R::ClockSkew => "psp",
+        R::Settled
+        | R::Orphan
+        | R::Returned
+        | R::Chargeback
+        | R::FeeVariance
+        | R::FxVariance
+        | R::ToleranceDelta
+        | R::ReferenceMissing
+        | R::ReferenceTruncated
+        | R::DateOutOfWindow
+        | R::FileMissing
+        | R::FileQuarantined
+        | R::FileLineRejected
+        | R::StatementCorrected
+        | R::PanDetected => "bank",
+    }
+}
+
+/// `high`: money may have moved twice, or is at stake in every row; `low`: nobody lost anything.
+pub fn severity(reason: Reason) -> &'static str {
+    use Reason as R;
+    match reason {
+        R::LateContradiction
+        | R::EvidenceConflict
+        | R::DuplicateCapture
+        | R::DuplicateLive
+        | R::ReferenceClaimed
+        | R::SiblingRow
+        | R::CurrencyMismatch
+        | R::AmountMismatch
+        | R::Disputed
+        | R::AbsenceBrake
+        | R::Returned
+        | R::Chargeback
+        | R::FileQuarantined
+        | R::StatementCorrected
+        | R::PanDetected => "high",
+        R::RowUnreadable
+        | R::TagUnusable
+        | R::UnknownAccount
+        | R::AccountChanged
+        | R::UnsupportedKind
+        | R::ReferenceMismatch
+        | R::TimeMismatch
+        | R::Refunded
+        | R::Voided
+        | R::PendingTooLong
+        | R::DeclineUnknown
+        | R::PspStatusUnknown
+        | R::AuthorizedUncaptured
+        | R::ReferenceUnknown
+        | R::TagNearMiss
+        | R::Unprovable
+        | R::PossibleUntaggedMatch
+        | R::GaveUp
+        | R::Rule
+        | R::WriteRefused
+        | R::AccountUnavailable
+        | R::HandbackNotTaken
+        | R::ClockSkew
+        | R::Orphan
+        | R::FxVariance
+        | R::NotInFile
+        | R::NotAtPsp
+        | R::FileMissing
+        | R::FileLineRejected => "medium",
+        R::Captured
+        | R::Settled
+        | R::PspUnavailable
+        | R::PspPending
+        | R::FailureNotFinal
+        | R::DeclinedRetryable
+        | R::DeclinedFinal
+        | R::Unattempted
+        | R::ActionRequired
+        | R::Expired
+        | R::Canceled
+        | R::WithinGrace
+        | R::AbsenceUnproven
+        | R::SiblingPending
+        | R::Absent
+        | R::Watched
+        | R::FeeVariance
+        | R::ToleranceDelta
+        | R::ReferenceMissing
+        | R::ReferenceTruncated
+        | R::DateOutOfWindow => "low",
+    }
+}
+
+/// What a person would usually try first; `saw_object`: the PSP showed an object for the row.
+pub fn suggested_action(reason: Reason, saw_object: bool) -> &'static str {
+    use Reason as R;
+    match reason {
+        R::LateContradiction | R::Captured | R::Settled => "confirm_success",
+        R::SiblingRow if saw_object => "refund_duplicate",
+        R::DuplicateCapture => "refund_duplicate",
+        R::Expired
+        | R::Canceled
+        | R::HandbackNotTaken
+        | R::DeclinedRetryable
+        | R::Unattempted
+        | R::Absent => "retry_at_original_psp",
+        R::ActionRequired
+        | R::PspUnavailable
+        | R::PspPending
+        | R::FailureNotFinal
+        | R::WithinGrace
+        | R::AbsenceUnproven
+        | R::SiblingPending
+        | R::Watched
+        | R::ClockSkew => "wait_until",
+        R::EvidenceConflict
+        | R::DuplicateLive
+        | R::CurrencyMismatch
+        | R::AmountMismatch
+        | R::Disputed
+        | R::PendingTooLong
+        | R::DeclineUnknown
+        | R::PspStatusUnknown
+        | R::AuthorizedUncaptured
+        | R::ReferenceUnknown
+        | R::Unprovable
+        | R::AccountUnavailable
+        | R::FeeVariance
+        | R::FxVariance
+        | R::NotAtPsp
+        | R::PanDetected => "contact_psp",
+        R::Returned
+        | R::Chargeback
+        | R::NotInFile
+        | R::FileMissing
+        | R::FileQuarantined
+        | R::FileLineRejected
+        | R::StatementCorrected => "contact_bank",
+        R::TagUnusable
+        | R::AccountChanged
+        | R::ReferenceClaimed
+        | R::ReferenceMismatch
+        | R::TimeMismatch
+        | R::TagNearMiss
+        | R::PossibleUntaggedMatch
+        | R::AbsenceBrake
+        | R::Orphan
+        | R::ReferenceMissing
+        | R::ReferenceTruncated => "fix_reference",
+        R::GaveUp | R::ToleranceDelta => "write_off",
+        R::RowUnreadable
+        | R::UnknownAccount
+        | R::UnsupportedKind
+        | R::SiblingRow
+        | R::Refunded
+        | R::Voided
+        | R::DeclinedFinal
+        | R::Rule
+        | R::WriteRefused
+        | R::DateOutOfWindow => "none",
+    }
+}

@@ -1,0 +1,276 @@
+//! Building a report: one pass over the run's journal, then the files that sum it up.
+//!
+//! Memory stays flat: records go to the disk as they come, those that must be sorted through
+//! [`Sorter`], and only sums by group are held.
+
+use std::path::{Path, PathBuf};
+
+use chrono_tz::Tz;
+
+use crate::report::aging;
+use crate::report::cells::{Cell, Dialect};
+use crate::report::columns::{
+    AGING, BRIDGE, EXCEPTIONS, INPUTS, RECONCILIATION, SUMMARY, Sheet, TRANSITIONS,
+};
+use crate::report::csv_file::{CsvFile, FileEntry};
+use crate::report::error::ReportError;
+use crate::report::exceptions::{self, Draft, Finisher};
+use crate::report::facts::Facts;
+use crate::report::inputs;
+use crate::report::manifest::{Findings, Manifest};
+use crate::report::place::Place;
+use crate::report::rows;
+use crate::report::sorter::{BUDGET, Sorter};
+use crate::report::source::Source;
+use crate::report::tie::{TieOut, currency_words, tie_out};
+use crate::report::totals::Totals;
+use crate::store::records::JournalRow;
+
+/// Journal records read at once.
+const PAGE: i64 = 2_000;
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy)]
+pub struct BuildOptions {
+    /// How CSV is written.
+    pub dialect: Dialect,
+    /// The zone of business days, for runs that wrote none into their scope.
+    pub timezone: Tz,
+    /// Bytes of records held in memory while they are sorted.
+    pub sort_budget: usize,
+}
+
+impl BuildOptions {
+    /// RFC 4180, in this zone.
+    pub fn in_zone(timezone: Tz) -> Self {
+        Self { dialect: Dialect::Plain, timezone, sort_budget: BUDGET }
+    }
+}
+
+/// A report that stands in its place.
+#[derive(Debug, Clone)]
+pub struct Built {
+    /// Where.
+    pub dir: PathBuf,
+    /// Rows in `reconciliation.csv`.
+    pub rows: u64,
+    /// Currencies whose two sides differ; empty when it ties out. The report says so too.
+    pub untied: Vec<String>,
+    /// One sentence for each difference.
+    pub findings: Vec<String>,
+    /// Its files.
+    pub files: Vec<FileEntry>,
+    /// The audit chain's head at the run's end.
+    pub audit_head: Option<String>,
+    /// Cells that the dialect had to escape.
+    pub escaped_cells: u64,
+    /// Whether an older report of the run stood there.
+    pub replaced: bool,
+}
+
+/// The files written so far.
+struct Written {
+    files: Vec<FileEntry>,
+    escaped_cells: u64,
+}
+
+impl Written {
+    fn take(&mut self, file: CsvFile) -> Result<(), ReportError> {
+        let (entry, escaped) = file.finish()?;
+        self.files.push(entry);
+        self.escaped_cells = self.escaped_cells.saturating_add(escaped);
+        Ok(())
+    }
+}
+
+/// Builds the report of a closed run.
+///
+/// # Errors
+/// Where the run is unknown or still running, or the database or the disk fails; nothing then
+/// stands in the report's place but an older report of the same run.
+pub async fn build<S: Source>(
+    source: &S,
+    run_id: &str,
+    root: &Path,
+    options: &BuildOptions,
+) -> Result<Built, ReportError> {
+    let run = source.run(run_id).await.map_err(ReportError::store(run_id))?;
+    let run = run.ok_or_else(|| ReportError::NoRun { run_id: run_id.to_owned() })?;
+    let facts = Facts::read(run, options.timezone)?;
+    let totals = source.run_totals(run_id).await.map_err(ReportError::store(run_id))?;
+    let tie = tie_out(&totals);
+    let place = Place::begin(root, facts.business_date, run_id)?;
+    let mut written = Written { files: Vec::new(), escaped_cells: 0 };
+
+    let totals = stream(source, &facts, place.folder(), options, &mut written).await?;
+    for (sheet, lines) in
+        [(&SUMMARY, totals.summary(&tie, &facts)), (&BRIDGE, totals.bridge(&tie, &facts))]
+    {
+        write_lines(place.folder(), sheet, options.dialect, &lines, &mut written)?;
+    }
+    write_lines(place.folder(), &INPUTS, options.dialect, &inputs::lines(&facts), &mut written)?;
+    let aging_at_end = write_aging(source, &facts, place.folder(), options, &mut written).await?;
+    in_order(&mut written.files);
+
+    let (untied, findings) = differences(&totals, &tie);
+    let found = Findings {
+        tie: &tie,
+        untied: &untied,
+        findings: &findings,
+        outcomes: totals.outcomes(),
+        residuals: &totals.residuals(&tie),
+        files: &written.files,
+        escaped_cells: written.escaped_cells,
+        dialect: options.dialect.as_str(),
+        aging_at_end,
+    };
+    Manifest::new(&facts, &found).write(place.folder())?;
+    let (dir, replaced) = place.finish()?;
+    Ok(Built {
+        dir,
+        rows: written.files.first().map_or(0, |file| file.rows),
+        untied,
+        findings,
+        files: written.files,
+        audit_head: facts.run.close_hash.clone(),
+        escaped_cells: written.escaped_cells,
+        replaced,
+    })
+}
+
+/// The pass over the journal: `transitions.csv` as it comes, the two sorted files after it.
+async fn stream<S: Source>(
+    source: &S,
+    facts: &Facts,
+    folder: &Path,
+    options: &BuildOptions,
+    written: &mut Written,
+) -> Result<Totals, ReportError> {
+    let mut transitions = CsvFile::create(folder, &TRANSITIONS, options.dialect)?;
+    let mut reconciliation = CsvFile::create(folder, &RECONCILIATION, options.dialect)?;
+    let mut by_row = Sorter::new(folder, "reconciliation", options.sort_budget);
+    let mut by_case = Sorter::new(folder, "exceptions", options.sort_budget);
+    let mut totals = Totals::default();
+    let mut after: Option<(String, i64)> = None;
+    loop {
+        let page = source.journal_of_run(&facts.run.id, after.clone(), PAGE).await;
+        let page = page.map_err(ReportError::store(&facts.run.id))?;
+        let Some(last) = page.last() else { break };
+        after = Some((last.writer.clone(), last.seq));
+        for record in &page {
+            totals.add(record);
+            transitions.write(&rows::transition(record, facts))?;
+            let line = reconciliation.render(&rows::reconciliation(record, facts));
+            by_row.push(rows::order(record), line)?;
+            if exceptions::is_exception(record) {
+                by_case.push(exceptions::order(record), draft(record, folder)?)?;
+            }
+        }
+    }
+    written.take(transitions)?;
+    for pair in by_row.finish()? {
+        reconciliation.put(&pair?.1)?;
+    }
+    written.take(reconciliation)?;
+    write_exceptions(source, facts, folder, options, by_case, written).await?;
+    Ok(totals)
+}
+
+async fn write_exceptions<S: Source>(
+    source: &S,
+    facts: &Facts,
+    folder: &Path,
+    options: &BuildOptions,
+    by_case: Sorter,
+    written: &mut Written,
+) -> Result<(), ReportError> {
+    let mut file = CsvFile::create(folder, &EXCEPTIONS, options.dialect)?;
+    let mut finisher = Finisher::new(source, facts);
+    for pair in by_case.finish()? {
+        let draft = Draft::from_bytes(&pair?.1).map_err(json_failed("reading", folder))?;
+        file.write(&finisher.line(&draft).await?)?;
+    }
+    let accounts = exceptions::account_cases(source, facts).await?;
+    for line in exceptions::account_lines(facts, &accounts) {
+        file.write(&line)?;
+    }
+    written.take(file)
+}
+
+async fn write_aging<S: Source>(
+    source: &S,
+    facts: &Facts,
+    folder: &Path,
+    options: &BuildOptions,
+    written: &mut Written,
+) -> Result<bool, ReportError> {
+    let (lines, at_end) = match &facts.notes.aging {
+        Some(lines) => (lines.clone(), true),
+        None => {
+            let began = facts.run.started_at;
+            let taken = aging::snapshot(source, began, facts.ended_at, facts.zone).await;
+            let lines = taken.map_err(ReportError::store(&facts.run.id))?;
+            (aging::without_owners(lines), false)
+        }
+    };
+    let lines: Vec<Vec<Cell>> = lines.iter().map(|line| aging::cells(line, facts)).collect();
+    write_lines(folder, &AGING, options.dialect, &lines, written)?;
+    Ok(at_end)
+}
+
+fn write_lines(
+    folder: &Path,
+    sheet: &'static Sheet,
+    dialect: Dialect,
+    lines: &[Vec<Cell>],
+    written: &mut Written,
+) -> Result<(), ReportError> {
+    let mut file = CsvFile::create(folder, sheet, dialect)?;
+    for line in lines {
+        file.write(line)?;
+    }
+    written.take(file)
+}
+
+/// Where the sides differ: the control totals from the journal, and the journal's two sums.
+fn differences(totals: &Totals, tie: &TieOut) -> (Vec<String>, Vec<String>) {
+    let off = tie.off().map(|line| {
+        let residual = line.residual();
+        format!(
+            "{} {}: claimed less all that became of it leaves {} rows and {} minor units",
+            line.table,
+            currency_words(&line.currency),
+            residual.rows,
+            residual.amount_minor
+        )
+    });
+    let mut findings: Vec<String> = off.collect();
+    let mut untied = tie.untied();
+    for (currency, finding) in totals.compare(tie) {
+        untied.push(currency);
+        findings.push(finding);
+    }
+    untied.sort_unstable();
+    untied.dedup();
+    (untied, findings)
+}
+
+/// The order of the manifest is that of the documentation, not that of writing.
+fn in_order(files: &mut [FileEntry]) {
+    let place = |file: &FileEntry| {
+        crate::report::columns::SHEETS.iter().position(|sheet| sheet.file == file.name)
+    };
+    files.sort_by_key(place);
+}
+
+fn draft(record: &JournalRow, folder: &Path) -> Result<Vec<u8>, ReportError> {
+    Draft::of(record).to_bytes().map_err(json_failed("writing", folder))
+}
+
+fn json_failed(
+    doing: &'static str,
+    folder: &Path,
+) -> impl FnOnce(serde_json::Error) -> ReportError {
+    let failed = ReportError::file(doing, folder);
+    move |error| failed(error.into())
+}

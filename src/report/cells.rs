@@ -1,0 +1,333 @@
+//! One cell of a CSV file, and how each dialect writes it.
+//!
+//! What is stored stays as it is: escaping happens here, at output, and only in the dialects for
+//! spreadsheets, where it is counted. Amounts are exact decimals and are never escaped.
+
+use chrono_tz::Tz;
+
+use crate::model::money::{Currency, decimal_text};
+use crate::model::time::{Instant, to_text};
+
+/// How CSV is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// RFC 4180: comma, no byte order mark, every cell as it is.
+    #[default]
+    Plain,
+    /// For a spreadsheet that reads commas and decimal points: byte order mark, escaped.
+    Excel,
+    /// For a spreadsheet that reads semicolons and decimal commas.
+    ExcelEu,
+}
+
+impl Dialect {
+    /// All.
+    pub const ALL: [Self; 3] = [Self::Plain, Self::Excel, Self::ExcelEu];
+
+    /// The word of `--dialect` and of the manifest.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Plain => "rfc4180",
+            Self::Excel => "excel",
+            Self::ExcelEu => "excel-eu",
+        }
+    }
+
+    /// Reads the word.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|dialect| dialect.as_str() == text)
+    }
+
+    /// Between cells.
+    pub fn delimiter(self) -> u8 {
+        match self {
+            Self::Plain | Self::Excel => b',',
+            Self::ExcelEu => b';',
+        }
+    }
+
+    /// Between whole and fraction.
+    pub fn decimal_mark(self) -> char {
+        match self {
+            Self::Plain | Self::Excel => '.',
+            Self::ExcelEu => ',',
+        }
+    }
+
+    /// Whether spreadsheets read it: with byte order mark and escaping.
+    pub fn is_for_spreadsheets(self) -> bool {
+        match self {
+            Self::Plain => false,
+            Self::Excel | Self::ExcelEu => true,
+        }
+    }
+}
+
+/// One cell.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cell {
+    /// Nothing known: an empty cell.
+    Null,
+    /// Text from outside: escaped where the dialect escapes.
+    Text(String),
+    /// A word of tieout's own, a hash or a time: never escaped.
+    Word(String),
+    /// A whole number.
+    Int(i128),
+    /// Minor units, written as a decimal of this many places.
+    Amount(i128, u32),
+}
+
+impl Cell {
+    /// Text from outside.
+    pub fn text(text: &str) -> Self {
+        if text.is_empty() { Self::Null } else { Self::Text(text.to_owned()) }
+    }
+
+    /// Text from outside, where there is one.
+    pub fn text_of(text: Option<&str>) -> Self {
+        text.map_or(Self::Null, Self::text)
+    }
+
+    /// A word of tieout's own.
+    pub fn word(word: &str) -> Self {
+        if word.is_empty() { Self::Null } else { Self::Word(word.to_owned()) }
+    }
+
+    /// A whole number.
+    pub fn int(number: impl Into<i128>) -> Self {
+        Self::Int(number.into())
+    }
+
+    /// A whole number, where there is one.
+    pub fn int_of(number: Option<impl Into<i128>>) -> Self {
+        number.map_or(Self::Null, Self::int)
+    }
+
+    /// An instant: RFC 3339, `Z`, six digits.
+    pub fn at(at: Option<Instant>) -> Self {
+        at.map_or(Self::Null, |at| Self::Word(to_text(at)))
+    }
+
+    /// The instant on the clock of the business, with its offset.
+    pub fn local(at: Option<Instant>, zone: Tz) -> Self {
+        at.map_or(Self::Null, |at| {
+            Self::Word(at.with_timezone(&zone).format("%Y-%m-%dT%H:%M:%S%:z").to_string())
+        })
+    }
+
+    /// A case's number on screens: never numeric-looking.
+    pub fn case(number: Option<i64>) -> Self {
+        number.map_or(Self::Null, |number| Self::Word(format!("C-{number}")))
+    }
+
+    /// An amount twice: as a decimal of the currency's scale, and in minor units. Both are empty
+    /// where there is no currency: an amount that could not be read is not zero.
+    pub fn money(currency: &str, minor: Option<i128>) -> [Self; 2] {
+        match (minor, Currency::parse(currency)) {
+            (Some(minor), Ok(known)) => [Self::Amount(minor, known.exponent()), Self::Int(minor)],
+            (Some(_) | None, Ok(_) | Err(_)) => [Self::Null, Self::Null],
+        }
+    }
+
+    /// [`Cell::money`] of a sum, which is zero where nothing could be read.
+    pub fn sum(currency: &str, minor: i128) -> [Self; 2] {
+        let exponent = Currency::parse(currency).map_or(0, |known| known.exponent());
+        [Self::Amount(minor, exponent), Self::Int(minor)]
+    }
+
+    /// The text of the cell before quoting, and whether it had to be escaped.
+    pub fn render(&self, dialect: Dialect) -> (String, bool) {
+        match self {
+            Self::Null => (String::new(), false),
+            Self::Word(word) => (word.clone(), false),
+            Self::Int(number) => (number.to_string(), false),
+            Self::Amount(minor, exponent) => {
+                let mut mark = [0; 4];
+                let mark = dialect.decimal_mark().encode_utf8(&mut mark);
+                (decimal_text(*minor, *exponent).replace('.', mark), false)
+            }
+            Self::Text(text) if dialect.is_for_spreadsheets() && would_change(text) => {
+                (format!("'{text}"), true)
+            }
+            Self::Text(text) => (text.clone(), false),
+        }
+    }
+}
+
+/// Writes one record with CRLF; returns how many cells had to be escaped.
+pub fn encode(cells: &[Cell], dialect: Dialect, out: &mut Vec<u8>) -> u64 {
+    let mut escaped = 0_u64;
+    for (index, cell) in cells.iter().enumerate() {
+        if index > 0 {
+            out.push(dialect.delimiter());
+        }
+        let (text, was_escaped) = cell.render(dialect);
+        escaped = escaped.saturating_add(u64::from(was_escaped));
+        quote(&text, dialect.delimiter(), out);
+    }
+    out.extend_from_slice(b"\r\n");
+    escaped
+}
+
+fn quote(text: &str, delimiter: u8, out: &mut Vec<u8>) {
+    let is_special = |byte: u8| byte == delimiter || matches!(byte, b'"' | b'\r' | b'\n');
+    if !text.bytes().any(is_special) {
+        out.extend_from_slice(text.as_bytes());
+        return;
+    }
+    out.push(b'"');
+    for byte in text.bytes() {
+        if byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(byte);
+    }
+    out.push(b'"');
+}
+
+/// Whether a spreadsheet would run the text, or show another one than it was given. A text that
+/// begins with the mark of escaping itself counts too, so that one mark can always be taken off.
+fn would_change(text: &str) -> bool {
+    text.starts_with('\'') || would_run(text) || reads_as_number(text) || reads_as_month(text)
+}
+
+/// The beginnings that make a cell a formula, also behind blanks and a byte order mark.
+fn would_run(text: &str) -> bool {
+    let begins = |c: char| matches!(c, '=' | '+' | '-' | '@' | '\t' | '\r' | '\n' | '\0');
+    let behind_blanks = text.trim_start_matches(['\u{feff}', ' ']);
+    behind_blanks.starts_with(begins) || text.contains('\0')
+}
+
+/// Leading zeros, more digits than a double holds, and all that looks like a decimal, a date, a
+/// time or a power: a spreadsheet keeps the value and loses the text.
+fn reads_as_number(text: &str) -> bool {
+    let text = text.trim();
+    if text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false") {
+        return true;
+    }
+    let is_digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if is_digits {
+        return text.len() > 15 || (text.len() > 1 && text.starts_with('0'));
+    }
+    text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | '('))
+        && text.contains(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_digit() || " .,:/-+eE%()".contains(c))
+}
+
+/// `MAR1`, `1-Mar`, `3 mai 2026`: months in the languages of the dialects.
+fn reads_as_month(text: &str) -> bool {
+    const MONTHS: [&str; 25] = [
+        "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec", "mai",
+        "mrz", "okt", "dez", "fev", "avr", "juin", "juil", "aou", "janv", "fevr", "mars", "sept",
+    ];
+    let lower = text.to_lowercase().replace(['é', 'è'], "e").replace(['û', 'ü'], "u");
+    let letters: String = lower.chars().filter(|c| c.is_alphabetic()).collect();
+    let is_plain = lower.chars().all(|c| c.is_alphanumeric() || " .-/".contains(c));
+    let has_digit = lower.bytes().any(|b| b.is_ascii_digit());
+    let is_month = MONTHS.iter().any(|m| letters == *m) || letters.starts_with("märz");
+    is_plain && has_digit && lower.chars().count() <= 16 && is_month
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(cells: &[Cell], dialect: Dialect) -> String {
+        let mut out = Vec::new();
+        encode(cells, dialect, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn cells_are_quoted_only_where_they_must_be() {
+        for (text, want) in [
+            ("plain", "plain\r\n"),
+            ("a,b", "\"a,b\"\r\n"),
+            ("a;b", "a;b\r\n"),
+            ("say \"hi\"", "\"say \"\"hi\"\"\"\r\n"),
+            ("two\r\nlines", "\"two\r\nlines\"\r\n"),
+            ("one\nmore", "\"one\nmore\"\r\n"),
+            (" blanks ", " blanks \r\n"),
+            ("Ünïcødé €", "Ünïcødé €\r\n"),
+            ("", "\r\n"),
+        ] {
+            assert_eq!(line(&[Cell::text(text)], Dialect::Plain), want, "{text:?}");
+        }
+        assert_eq!(line(&[Cell::text("a;b")], Dialect::ExcelEu), "\"a;b\"\r\n");
+    }
+
+    #[test]
+    fn amounts_have_their_currencys_scale_and_the_dialects_mark() {
+        for (currency, minor, dialect, want) in [
+            ("EUR", 1999, Dialect::Plain, "19.99,1999\r\n"),
+            ("EUR", -5, Dialect::Excel, "-0.05,-5\r\n"),
+            ("EUR", 1999, Dialect::ExcelEu, "19,99;1999\r\n"),
+            ("JPY", 310_000, Dialect::ExcelEu, "310000;310000\r\n"),
+            ("BHD", 5, Dialect::Plain, "0.005,5\r\n"),
+            ("", 0, Dialect::Plain, ",\r\n"),
+        ] {
+            assert_eq!(line(&Cell::money(currency, Some(minor)), dialect), want, "{currency}");
+        }
+    }
+
+    #[test]
+    fn spreadsheets_get_what_they_would_run_or_change_as_text() {
+        for text in [
+            "=cmd|' /C calc'!A0",
+            "+1",
+            "-5",
+            "@SUM(A1)",
+            "\tx",
+            "\rx",
+            "\nx",
+            " =1",
+            "\u{feff}=1",
+            "'quoted",
+            "00123",
+            "1234567890123456",
+            "1E5",
+            "3-4",
+            "2026-11-19",
+            "12:30",
+            "1.5",
+            "1,5",
+            ".5",
+            "5 %",
+            "(5)",
+            "TRUE",
+            "false",
+            "MAR1",
+            "1-Mrz",
+            "3 mai 2026",
+        ] {
+            let (rendered, escaped) = Cell::text(text).render(Dialect::Excel);
+            assert!(escaped, "{text:?}");
+            assert_eq!(rendered, format!("'{text}"), "{text:?}");
+            assert_eq!(Cell::text(text).render(Dialect::Plain), (text.to_owned(), false));
+        }
+        for text in ["8812", "0", "pi_3Q", "pay_8812", "a=b", "x-1", "May", "C-12", "acme/7", "é"]
+        {
+            assert_eq!(Cell::text(text).render(Dialect::Excel), (text.to_owned(), false));
+        }
+        assert!(!Cell::Amount(-5, 2).render(Dialect::Excel).1, "amounts are never escaped");
+    }
+
+    #[test]
+    fn instants_have_a_twin_on_the_clock_of_the_business() {
+        let at = crate::model::time::from_text("2026-10-25T00:30:00.123456Z");
+        let zone = chrono_tz::Europe::Berlin;
+        assert_eq!(Cell::at(at), Cell::Word("2026-10-25T00:30:00.123456Z".into()));
+        assert_eq!(Cell::local(at, zone), Cell::Word("2026-10-25T02:30:00+02:00".into()));
+        let later = crate::model::time::from_text("2026-10-25T01:30:00Z");
+        assert_eq!(Cell::local(later, zone), Cell::Word("2026-10-25T02:30:00+01:00".into()));
+    }
+
+    #[test]
+    fn dialects_read_back() {
+        for dialect in Dialect::ALL {
+            assert_eq!(Dialect::parse(dialect.as_str()), Some(dialect));
+        }
+        assert_eq!(Dialect::parse("tsv"), None);
+    }
+}

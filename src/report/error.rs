@@ -1,0 +1,113 @@
+//! Why a report could not be built or read. A report that does not verify is not an error: it is
+//! an answer, listed finding by finding.
+
+use std::path::{Path, PathBuf};
+
+use crate::store::error::StoreError;
+
+/// A report that could not be built or read. Nothing half-written ever stands in its place.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// No such run.
+    #[error("there is no run {run_id}")]
+    NoRun {
+        /// The id asked for.
+        run_id: String,
+    },
+    /// The run goes on: its totals still move.
+    #[error("run {run_id} is still running; no report was written")]
+    StillRunning {
+        /// The run.
+        run_id: String,
+    },
+    /// The run's id cannot be a directory's name.
+    #[error("run id {run_id:?} cannot name a directory; no report was written")]
+    BadName {
+        /// The id.
+        run_id: String,
+    },
+    /// What the run left behind cannot be read.
+    #[error("the {field} of run {run_id} cannot be read; no report was written")]
+    Unreadable {
+        /// The run.
+        run_id: String,
+        /// `notes` or `scope`.
+        field: &'static str,
+        /// Why.
+        #[source]
+        source: serde_json::Error,
+    },
+    /// The database gave no answer.
+    #[error("the journal of run {run_id} could not be read; no report was written")]
+    Store {
+        /// The run.
+        run_id: String,
+        /// Why.
+        #[source]
+        source: StoreError,
+    },
+    /// A file or directory.
+    #[error("{doing} {} failed", path.display())]
+    File {
+        /// `writing`, `reading`, …
+        doing: &'static str,
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// No manifest: what stands there is not a report.
+    #[error("{} is not a report: it has no manifest.json", path.display())]
+    NotAReport {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A manifest that this version cannot read.
+    #[error("the manifest of {} cannot be read: {problem}", path.display())]
+    Manifest {
+        /// The directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+}
+
+impl ReportError {
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoRun { .. } => Some("`tieout runs list` shows the runs there are".to_owned()),
+            Self::StillRunning { run_id } => Some(format!(
+                "when it has ended: `tieout report build {run_id}`; a dead run is closed by the \
+                 next `tieout run`"
+            )),
+            Self::BadName { .. } => {
+                Some("give runs ids of letters, digits, `-`, `_` and `.`".to_owned())
+            }
+            Self::Unreadable { .. } => None,
+            Self::Store { source, .. } => source.hint(),
+            Self::File { .. } => Some(
+                "check that the report directory exists, is writable and has room; then \
+                 `tieout report build RUN`"
+                    .to_owned(),
+            ),
+            Self::NotAReport { .. } | Self::Manifest { .. } => {
+                Some("build it again with `tieout report build RUN`".to_owned())
+            }
+        }
+    }
+
+    pub(in crate::report) fn file(
+        doing: &'static str,
+        path: &Path,
+    ) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::File { doing, path, source }
+    }
+
+    pub(in crate::report) fn store(run_id: &str) -> impl FnOnce(StoreError) -> Self {
+        let run_id = run_id.to_owned();
+        move |source| Self::Store { run_id, source }
+    }
+}
