@@ -10,7 +10,7 @@ use crate::cli::args::Common;
 use crate::cli::out;
 use crate::config::problem::ConfigError;
 use crate::exit::Exit;
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, StoreErrorClass};
 
 /// The version of `--json`; fields and types of events are only ever added.
 pub const SCHEMA: &str = "tieout/1";
@@ -35,6 +35,18 @@ impl Failure {
     /// Words of the command line that cannot be meant so.
     pub fn usage(text: impl Into<String>) -> Self {
         Self { exit: Exit::Usage, text: text.into(), hint: None }
+    }
+
+    /// From the store.
+    pub fn store(error: &StoreError) -> Self {
+        let exit = match error.class() {
+            StoreErrorClass::Config => Exit::Config,
+            StoreErrorClass::Auth => Exit::Auth,
+            StoreErrorClass::Database => Exit::Database,
+            StoreErrorClass::Schema => Exit::Schema,
+            StoreErrorClass::Internal => Exit::Internal,
+        };
+        Self::of(error, exit, error.hint())
     }
 
     /// From an error with its causes.

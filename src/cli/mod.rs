@@ -8,12 +8,23 @@
 //! `run`, a line in `dispatch`, a snapshot in `tests/it/cli.rs`.
 
 pub mod args;
+pub mod runs;
+pub mod explain;
+pub mod evidence;
+pub mod db;
+pub mod cases;
+pub mod audit;
 pub mod config;
+pub mod events;
 pub mod failure;
 pub mod logs;
 pub mod out;
+pub mod report;
 pub mod run;
+pub mod runtime;
+pub mod sandbox;
 pub mod screen;
+pub mod teller;
 pub mod version;
 pub mod window;
 
@@ -64,6 +75,9 @@ enum Command {
     /// Look at the configuration
     #[command(subcommand, after_help = config::EXAMPLES)]
     Config(config::Command),
+    /// Serve a PSP that misbehaves on purpose, to rehearse a bad day
+    #[command(after_help = sandbox::EXAMPLES)]
+    Sandbox(sandbox::Args),
     /// Print the version
     #[command(after_help = version::EXAMPLES)]
     Version,
@@ -93,6 +107,7 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
     match &cli.command {
         Command::Run(args) => run::run(args, &cli.common, given),
         Command::Config(command) => config::run(command, &cli.common),
+        Command::Sandbox(args) => sandbox::run(args, &cli.common),
         Command::Version => version::run(&cli.common),
     }
 }

@@ -1,1 +1,544 @@
-//! What people read: the summary of a run.
+//! What people read of a run: pure text from what the run told.
+//!
+//! No signal by colour alone, no line wider than 80 columns where it can be helped, every id
+//! whole so that it can be copied. Amounts are exact, and no currency is added to another.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono_tz::Tz;
+
+use crate::cli::window::length_text;
+use crate::model::money::{Currency, grouped_text};
+use crate::model::reason::Outcome;
+use crate::model::time::{Instant, to_short_text};
+use crate::report::tie::Sum;
+use crate::run::events::{AccountNote, Summary};
+use crate::run::setup::{On, Window};
+use crate::store::records::{JournalRow, TotalLine};
+
+/// What terminals have had for fifty years.
+const WIDTH: usize = 80;
+
+/// How long a bar is.
+const BAR: usize = 15;
+
+/// The word of buckets that rows can end in, in the order of the table.
+const BUCKETS: [(&str, &str); 7] = [
+    ("succeeded", "succeeded"),
+    ("retryable", "retryable"),
+    ("failed", "failed"),
+    ("review", "needs a person"),
+    ("wait", "still processing"),
+    ("superseded", "changed meanwhile"),
+    ("released", "given back"),
+];
+
+/// Shown even where they are empty.
+const ALWAYS: [&str; 4] = ["succeeded", "retryable", "review", "wait"];
+
+/// The first lines: the run and its window.
+pub fn head(run_id: &str, window: Option<&Window>, zone: Tz, dry_run: bool) -> Vec<String> {
+    let dry = if dry_run { " · dry run: nothing is written" } else { "" };
+    let Some(window) = window else {
+        return vec![format!("run {run_id} · every due row{dry}")];
+    };
+    let on = match window.on {
+        On::Created => "created",
+        On::Attempted => "attempted",
+    };
+    vec![
+        format!("run {run_id}{dry}"),
+        format!("window   {} {} · on {on}", window.words, zone.name()),
+        format!("         = {}", instants(window)),
+    ]
+}
+
+fn instants(window: &Window) -> String {
+    match (window.from, window.to) {
+        (Some(from), Some(to)) => {
+            format!("{} … {} ({})", to_short_text(from), to_short_text(to), length_text(to - from))
+        }
+        (Some(from), None) => format!("{} … now", to_short_text(from)),
+        (None, Some(to)) => format!("the beginning … {}", to_short_text(to)),
+        (None, None) => "everything".to_owned(),
+    }
+}
+
+/// A line for each account that was asked.
+pub fn accounts(notes: &[AccountNote]) -> Vec<String> {
+    let width = notes.iter().map(|note| note.account.chars().count()).max().unwrap_or(0).max(12);
+    notes
+        .iter()
+        .flat_map(|note| {
+            let rows = format!("{}/{}", count(note.answered), count(note.rows));
+            let line = format!(
+                "{:<width$} {} {rows} rows  {} look-ups  {} retries  {}",
+                note.account,
+                bar(note.answered, note.rows),
+                count(note.requests),
+                count(note.retries),
+                seconds(note.duration_ms),
+            );
+            let stopped = note.stopped.iter().map(|why| format!("  stopped: {why}"));
+            let brake = note.brake.iter().map(|why| format!("  absence brake: {why}"));
+            [line].into_iter().chain(stopped).chain(brake).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
+/// How much of it is done.
+pub fn bar(done: u64, all: u64) -> String {
+    let length = u64::try_from(BAR).unwrap_or(0);
+    let filled = match done.saturating_mul(length).checked_div(all) {
+        Some(filled) => usize::try_from(filled.min(length)).unwrap_or(0),
+        None => BAR,
+    };
+    format!("▕{}{}▏", "█".repeat(filled), " ".repeat(BAR.saturating_sub(filled)))
+}
+
+fn count(number: impl Into<i128>) -> String {
+    grouped_text(number.into(), 0)
+}
+
+fn seconds(ms: u64) -> String {
+    if ms < 10_000 {
+        format!("{}.{} s", ms / 1_000, ms % 1_000 / 100)
+    } else {
+        format!("{} s", count(ms / 1_000))
+    }
+}
+
+/// A bucket's rows and sums, over all tables.
+type Sums = BTreeMap<String, BTreeMap<String, (i64, i128)>>;
+
+fn sums(totals: &[TotalLine]) -> Sums {
+    let mut sums = Sums::new();
+    for line in totals {
+        let bucket = sums.entry(line.bucket.clone()).or_default();
+        let (rows, minor) = bucket.entry(line.currency.clone()).or_default();
+        *rows = rows.saturating_add(line.rows);
+        *minor = minor.saturating_add(line.amount_minor);
+    }
+    sums
+}
+
+fn rows_of(sums: &Sums, bucket: &str) -> i64 {
+    sums.get(bucket).map_or(0, |by_currency| by_currency.values().map(|(rows, _)| rows).sum())
+}
+
+fn amount(currency: &str, minor: i128) -> String {
+    let exponent = Currency::parse(currency).map_or(0, |currency| currency.exponent());
+    grouped_text(minor, exponent)
+}
+
+/// Rows that could not be read have no currency.
+fn currency_word(currency: &str) -> &str {
+    if currency.is_empty() { "unreadable" } else { currency }
+}
+
+/// The table of outcomes: rows × currencies; in several pieces where it would be too wide.
+pub fn table(summary: &Summary) -> Vec<String> {
+    let mut lines = outcomes(&summary.totals);
+    lines.extend(waits(&summary.waits));
+    lines
+}
+
+fn outcomes(totals: &[TotalLine]) -> Vec<String> {
+    let sums = sums(totals);
+    let currencies: BTreeSet<&str> = totals
+        .iter()
+        .filter(|line| line.bucket != "claimed" && !line.currency.is_empty())
+        .map(|line| line.currency.as_str())
+        .collect();
+    let mut buckets: Vec<(&str, &str)> = BUCKETS
+        .into_iter()
+        .filter(|(bucket, _)| ALWAYS.contains(bucket) || rows_of(&sums, bucket) != 0)
+        .collect();
+    let known = |bucket: &str| bucket == "claimed" || BUCKETS.iter().any(|(b, _)| *b == bucket);
+    // A bucket that this version does not know is shown by its own name, never dropped.
+    buckets.extend(sums.keys().filter(|b| !known(b)).map(|b| (b.as_str(), b.as_str())));
+    let mut columns = vec![Column::rows(&sums, &buckets)];
+    columns.extend(currencies.into_iter().map(|code| Column::amounts(&sums, &buckets, code)));
+    let labels: Vec<&str> = buckets.iter().map(|(_, label)| *label).collect();
+    render(&labels, &columns)
+}
+
+/// The control totals of a stored run: what was claimed, what became of it, what is left.
+pub fn totals(totals: &[TotalLine]) -> Vec<String> {
+    if totals.iter().all(|line| line.rows == 0) {
+        return vec!["nothing was due".to_owned()];
+    }
+    let mut lines = outcomes(totals);
+    lines.extend(tie_out(totals));
+    lines
+}
+
+struct Column {
+    head: String,
+    cells: Vec<String>,
+}
+
+impl Column {
+    fn rows(sums: &Sums, buckets: &[(&str, &str)]) -> Self {
+        let cells = buckets.iter().map(|(bucket, _)| count(rows_of(sums, bucket))).collect();
+        Self { head: "rows".to_owned(), cells }
+    }
+
+    fn amounts(sums: &Sums, buckets: &[(&str, &str)], code: &str) -> Self {
+        let cell = |bucket: &str| match sums.get(bucket).and_then(|by| by.get(code)) {
+            Some((rows, minor)) if *rows != 0 || *minor != 0 => amount(code, *minor),
+            _none => "–".to_owned(),
+        };
+        let cells = buckets.iter().map(|(bucket, _)| cell(bucket)).collect();
+        Self { head: code.to_owned(), cells }
+    }
+
+    fn width(&self) -> usize {
+        let cells = self.cells.iter().chain([&self.head]).map(|cell| cell.chars().count());
+        cells.max().unwrap_or(0).saturating_add(3)
+    }
+}
+
+fn render(labels: &[&str], columns: &[Column]) -> Vec<String> {
+    let label_width = labels.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+    let indent = label_width.saturating_add(2);
+    let mut lines = Vec::new();
+    let mut rest = columns;
+    while !rest.is_empty() {
+        let mut used = indent;
+        let mut taken = 0_usize;
+        for column in rest {
+            used = used.saturating_add(column.width());
+            if taken > 0 && used > WIDTH {
+                break;
+            }
+            taken = taken.saturating_add(1);
+        }
+        let (piece, later) = rest.split_at(taken);
+        let head: String =
+            piece.iter().map(|c| format!("{:>width$}", c.head, width = c.width())).collect();
+        lines.push(format!("{:indent$}{head}", ""));
+        for (at, label) in labels.iter().enumerate() {
+            let cells: String = piece
+                .iter()
+                .filter_map(|c| c.cells.get(at).map(|cell| format!("{cell:>w$}", w = c.width())))
+                .collect();
+            lines.push(format!("  {label:<label_width$}{cells}"));
+        }
+        rest = later;
+    }
+    lines
+}
+
+fn waits(waits: &[(String, u64)]) -> Vec<String> {
+    if waits.is_empty() {
+        return Vec::new();
+    }
+    let texts: Vec<String> =
+        waits.iter().map(|(reason, rows)| format!("{} {reason}", count(*rows))).collect();
+    wrapped("  of those still processing: ", &texts, ", ")
+}
+
+/// Joins words into lines that fit.
+fn wrapped(lead: &str, words: &[String], separator: &str) -> Vec<String> {
+    let indent = lead.chars().count();
+    let mut lines = vec![lead.to_owned()];
+    for (at, word) in words.iter().enumerate() {
+        let last = at.saturating_add(1) == words.len();
+        let word = if last { word.clone() } else { format!("{word}{separator}") };
+        let fits = lines.last().is_some_and(|line| {
+            let used = line.chars().count().saturating_add(word.trim_end().chars().count());
+            used <= WIDTH || line.trim().is_empty()
+        });
+        match lines.last_mut().filter(|_| fits) {
+            Some(line) => line.push_str(&word),
+            None => lines.push(format!("{:indent$}{word}", "")),
+        }
+    }
+    lines.into_iter().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// The two sides of a currency, over all tables.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Sides {
+    /// Code, or empty.
+    pub currency: String,
+    /// What the claims counted.
+    pub claimed: Sum,
+    /// What became of it.
+    pub accounted: Sum,
+    /// Whether both sides agree in every table: two differences never make one another good.
+    pub tied: bool,
+}
+
+impl Sides {
+    /// Claimed without accounted.
+    pub fn residual(&self) -> Sum {
+        self.claimed.minus(self.accounted)
+    }
+}
+
+/// Both sides by currency.
+pub fn sides(totals: &[TotalLine]) -> Vec<Sides> {
+    let mut by_currency: BTreeMap<String, Sides> = BTreeMap::new();
+    for line in crate::report::tie_out(totals).lines {
+        let currency = line.currency.clone();
+        let entry = by_currency.entry(line.currency.clone());
+        let sides = entry.or_insert_with(|| Sides { currency, tied: true, ..Sides::default() });
+        sides.claimed = sides.claimed.plus(line.claimed);
+        sides.accounted = sides.accounted.plus(line.claimed.minus(line.residual()));
+        sides.tied &= line.is_tied();
+    }
+    by_currency.into_values().collect()
+}
+
+/// The tie-out, one word a currency; an untied one says by how much, loudest of all.
+pub fn tie_out(totals: &[TotalLine]) -> Vec<String> {
+    let words: Vec<String> = sides(totals)
+        .iter()
+        .map(|sides| {
+            let word = currency_word(&sides.currency);
+            let residual = sides.residual();
+            let minor = amount(&sides.currency, residual.amount_minor);
+            if sides.tied {
+                format!("{word} residual {minor} ✓")
+            } else {
+                format!("{word} residual {minor}, {} rows UNTIED", count(residual.rows))
+            }
+        })
+        .collect();
+    if words.is_empty() { Vec::new() } else { wrapped("tie-out  ", &words, "   ") }
+}
+
+/// The last lines: cases, report, exit.
+pub fn tail(summary: &Summary) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (new, closed, open) = summary.cases;
+    if summary.cases != (0, 0, 0) {
+        let list = if new > 0 { "   → tieout cases list" } else { "" };
+        let (new, closed, open) = (count(new), count(closed), count(open));
+        lines.push(format!("cases    {new} new · {closed} closed · {open} open{list}"));
+    }
+    if let Some(dir) = &summary.report {
+        lines.push(format!("report   {}", dir.display()));
+    }
+    if let Some(head) = summary.audit_head.as_ref().filter(|_| summary.report.is_some()) {
+        lines.push(format!("audit    head {head}"));
+    }
+    let took = summary.ended_at - summary.started_at;
+    let took = seconds(u64::try_from(took.num_milliseconds()).unwrap_or(0));
+    lines.push(format!("exit {} ({}) in {took}", summary.exit.code(), summary.exit.class()));
+    lines
+}
+
+/// Everything after the head.
+pub fn summary(summary: &Summary) -> Vec<String> {
+    if summary.decided == 0 && summary.totals.iter().all(|line| line.rows == 0) {
+        let mut lines = vec!["nothing is due".to_owned()];
+        lines.extend(tail(summary));
+        return lines;
+    }
+    let mut lines = accounts(&summary.accounts);
+    lines.extend(table(summary));
+    lines.extend(tie_out(&summary.totals));
+    lines.extend(tail(summary));
+    lines
+}
+
+/// A dry run lists at most so many rows; `--json` lists every one.
+const PLAN_LISTED: usize = 200;
+
+/// What a dry run would do, counted as it goes on; its size does not grow with the rows.
+#[derive(Debug, Default)]
+pub struct Plan {
+    outcomes: BTreeMap<Outcome, u64>,
+    changed: u64,
+    listed: Vec<String>,
+}
+
+impl Plan {
+    /// One more row.
+    pub fn put(&mut self, row: &JournalRow) {
+        let times = self.outcomes.entry(row.outcome).or_default();
+        *times = times.saturating_add(1);
+        if row.status_before != row.status_after {
+            self.changed = self.changed.saturating_add(1);
+        }
+        if self.listed.len() < PLAN_LISTED {
+            self.listed.push(planned(row));
+        }
+    }
+
+    /// The plan, in words.
+    pub fn lines(&self, summary: &Summary) -> Vec<String> {
+        let decided: u64 = self.outcomes.values().sum();
+        let words: Vec<String> = self
+            .outcomes
+            .iter()
+            .map(|(outcome, rows)| format!("{} → {}", count(*rows), outcome.screen()))
+            .collect();
+        let mut lines = match decided {
+            0 => vec!["nothing is due. Nothing was written.".to_owned()],
+            _some => vec![
+                format!("would decide {} rows ({})", count(decided), words.join(", ")),
+                format!("and change {} statuses. Nothing was written.", count(self.changed)),
+            ],
+        };
+        lines.extend(self.listed.iter().cloned());
+        let listed = u64::try_from(self.listed.len()).unwrap_or(u64::MAX);
+        if decided > listed {
+            let more = count(decided.saturating_sub(listed));
+            lines.push(format!("  … and {more} more: --json lists every one"));
+        }
+        lines.extend(tail(summary).pop());
+        lines
+    }
+}
+
+fn planned(row: &JournalRow) -> String {
+    let after = if row.status_after == row.status_before {
+        row.outcome.screen().to_owned()
+    } else {
+        row.status_after.clone()
+    };
+    let reference = row.psp_reference.as_deref().map(|id| format!(" {id}")).unwrap_or_default();
+    format!(
+        "  {}  {} → {after}   {}{reference} {} ({})",
+        row.key,
+        row.status_before,
+        row.account,
+        row.text,
+        row.reason.as_str()
+    )
+}
+
+/// A run that another one found dead.
+pub fn abandoned(run: &crate::store::records::AbandonedRun) -> String {
+    format!(
+        "run {} stopped without finishing at {} (no sign of life for 2 min). Closed as \
+         abandoned: {} rows done, {} untouched. Continuing.",
+        run.id,
+        to_short_text(run.heartbeat_at),
+        count(run.decided),
+        count(run.released)
+    )
+}
+
+/// The line that ends everything on stderr where a run did not end well.
+pub fn last_line(summary: &Summary) -> String {
+    let report = summary.report.as_ref().map(|dir| format!(" report={}", dir.display()));
+    format!(
+        "tieout: run {} exit={} class={} examined={} cases_new={}{}",
+        summary.run_id,
+        summary.exit.code(),
+        summary.exit.class(),
+        summary.decided,
+        summary.cases.0,
+        report.unwrap_or_default()
+    )
+}
+
+/// An instant for people, or a dash.
+pub fn at(at: Option<Instant>) -> String {
+    at.map_or("–".to_owned(), to_short_text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exit::Exit;
+    use crate::model::time::from_text;
+
+    fn line(currency: &str, bucket: &str, rows: i64, minor: i128) -> TotalLine {
+        TotalLine {
+            table: "charges".to_owned(),
+            currency: currency.to_owned(),
+            bucket: bucket.to_owned(),
+            rows,
+            amount_minor: minor,
+        }
+    }
+
+    fn sample() -> Summary {
+        Summary {
+            run_id: "01990000-0000-7000-8000-000000000001".to_owned(),
+            exit: Exit::Ok,
+            totals: vec![
+                line("EUR", "claimed", 1_275, 8_891_577),
+                line("JPY", "claimed", 9, 322_000),
+                line("EUR", "succeeded", 1_213, 8_431_022),
+                line("JPY", "succeeded", 6, 310_000),
+                line("EUR", "retryable", 31, 200_400),
+                line("EUR", "review", 6, 87_155),
+                line("JPY", "review", 3, 12_000),
+                line("EUR", "wait", 25, 173_000),
+            ],
+            untied: Vec::new(),
+            waits: vec![("within_grace".to_owned(), 22), ("psp_pending".to_owned(), 3)],
+            decided: 1_284,
+            cases: (9, 4, 17),
+            report: Some("reports/2026-11-19/x".into()),
+            audit_head: Some("7f3a".to_owned()),
+            accounts: vec![AccountNote {
+                account: "stripe-eu".to_owned(),
+                rows: 1_284,
+                answered: 1_284,
+                requests: 312,
+                duration_ms: 41_000,
+                ..AccountNote::default()
+            }],
+            not_examined: Vec::new(),
+            started_at: from_text("2026-11-19T08:00:00Z").unwrap(),
+            ended_at: from_text("2026-11-19T08:00:44Z").unwrap(),
+            dry_run: false,
+        }
+    }
+
+    #[test]
+    fn the_summary_reads_like_the_specification() {
+        let want = "\
+stripe-eu    ▕███████████████▏ 1,284/1,284 rows  312 look-ups  0 retries  41 s
+                      rows         EUR       JPY
+  succeeded          1,219   84,310.22   310,000
+  retryable             31    2,004.00         –
+  needs a person         9      871.55    12,000
+  still processing      25    1,730.00         –
+  of those still processing: 22 within_grace, 3 psp_pending
+tie-out  EUR residual 0.00 ✓   JPY residual 0 ✓
+cases    9 new · 4 closed · 17 open   → tieout cases list
+report   reports/2026-11-19/x
+audit    head 7f3a
+exit 0 (ok) in 44 s";
+        assert_eq!(summary(&sample()).join("\n"), want);
+    }
+
+    #[test]
+    fn an_untied_run_says_by_how_much() {
+        let mut untied = sample();
+        untied.totals.push(line("EUR", "claimed", 1, 500));
+        let text = tie_out(&untied.totals).join("\n");
+        assert!(text.contains("EUR residual 5.00, 1 rows UNTIED"), "{text}");
+        assert!(text.contains("JPY residual 0 ✓"), "{text}");
+    }
+
+    #[test]
+    fn many_currencies_stay_within_eighty_columns() {
+        let mut wide = sample();
+        for code in ["AUD", "BHD", "CAD", "CHF", "CZK", "DKK", "GBP", "NOK", "SEK", "USD"] {
+            wide.totals.push(line(code, "claimed", 1, 1_234_567_890));
+            wide.totals.push(line(code, "wait", 1, 1_234_567_890));
+        }
+        let lines = summary(&wide);
+        for line in &lines {
+            assert!(line.chars().count() <= WIDTH, "{line}");
+        }
+        let text = lines.join("\n");
+        assert!(text.contains("1,234,567.890"), "three decimals of BHD: {text}");
+    }
+
+    #[test]
+    fn a_run_with_nothing_due_says_so() {
+        let nothing = Summary { totals: vec![], decided: 0, report: None, ..sample() };
+        assert!(summary(&nothing).join("\n").starts_with("nothing is due\n"));
+    }
+}

@@ -62,6 +62,14 @@ pub const YES: &str = "TIEOUT_YES";
 pub const RUN_ID: &str = "TIEOUT_RUN_ID";
 /// `--table` of `explain`.
 pub const TABLE: &str = "TIEOUT_TABLE";
+/// `--scenario` of `sandbox`.
+pub const SANDBOX_SCENARIO: &str = "TIEOUT_SANDBOX_SCENARIO";
+/// `--host` of `sandbox`.
+pub const SANDBOX_HOST: &str = "TIEOUT_SANDBOX_HOST";
+/// `--port` of `sandbox`.
+pub const SANDBOX_PORT: &str = "TIEOUT_SANDBOX_PORT";
+/// `--seed` of `sandbox`.
+pub const SANDBOX_SEED: &str = "TIEOUT_SANDBOX_SEED";
 /// Where a user's own configuration lies, by the XDG convention.
 pub const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 /// The home folder, where [`XDG_CONFIG_HOME`] is not set.

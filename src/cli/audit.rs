@@ -1,0 +1,69 @@
+//! `tieout audit`: does the journal say what it said when it was written?
+
+use clap::Subcommand;
+
+use serde_json::json;
+
+use crate::cli::args::Common;
+use crate::cli::events::line;
+use crate::cli::failure::Failure;
+use crate::cli::out;
+use crate::exit::Exit;
+use crate::store::driver::Driver;
+
+/// For `--help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  tieout audit verify           recompute every hash; exit 16 where one differs
+  tieout audit verify --json";
+
+/// Breaks listed; the rest is counted.
+const LISTED: usize = 50;
+
+/// What to do with the journal.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Recompute every hash of the journal, of its runs and of its evidence
+    Verify,
+}
+
+/// Runs the command.
+pub async fn run<D: Driver>(command: &Command, common: &Common, db: &D) -> Result<Exit, Failure> {
+    let Command::Verify = command;
+    let found = db.verify_audit().await.map_err(|e| Failure::store(&e))?;
+    let exit = if found.breaks.is_empty() { Exit::Ok } else { Exit::Integrity };
+    if common.json {
+        let body = json!({
+            "records": found.records,
+            "runs": found.runs,
+            "head": found.head,
+            "breaks": found.breaks,
+            "sound": found.breaks.is_empty(),
+        });
+        out::stdout(&line("audit", body));
+        return Ok(exit);
+    }
+    let head = found.head.as_deref().unwrap_or("none yet");
+    if found.breaks.is_empty() {
+        if !common.quiet {
+            out::stdout(&format!(
+                "audit ok: {} records of {} runs, head {head}",
+                found.records, found.runs
+            ));
+        }
+        return Ok(exit);
+    }
+    for text in found.breaks.iter().take(LISTED) {
+        out::stderr(&format!("tieout: integrity: {text}"));
+    }
+    Err(Failure::new(
+        exit,
+        format!(
+            "the journal does not verify: {} breaks in {} records of {} runs; nothing was changed",
+            found.breaks.len(),
+            found.records,
+            found.runs
+        ),
+        "keep the database as it is, and compare it with a backup and the reports' audit heads",
+    ))
+}

@@ -1,0 +1,100 @@
+//! Evidence in words: what each source was asked and what it said, one line each.
+//!
+//! It reads the stored JSON and adds nothing to it. What an older or newer version stored is
+//! shown as far as it can be read.
+
+use crate::model::evidence::{Answer, CompleteSearch, Evidence, PspObject};
+use crate::model::money::Money;
+use crate::model::time::to_short_text;
+use crate::store::records::StoredInputs;
+
+/// The lines of stored inputs; a note where they cannot be read.
+pub fn lines(json: &str) -> Vec<String> {
+    match serde_json::from_str::<StoredInputs>(json) {
+        Ok(inputs) => of_inputs(&inputs),
+        Err(_other_version) => vec!["stored by another version: see --json".to_owned()],
+    }
+}
+
+fn of_inputs(inputs: &StoredInputs) -> Vec<String> {
+    let mut lines: Vec<String> = inputs.evidence.iter().flat_map(of_evidence).collect();
+    for (reference, row) in &inputs.claimed_references {
+        lines.push(format!("{reference} is the reference of row {row} already"));
+    }
+    for other in &inputs.untagged {
+        lines.push(format!(
+            "{} captured {} at {} belongs to no row (tag {})",
+            other.reference,
+            other.captured,
+            to_short_text(other.created_at),
+            other.tag.as_deref().unwrap_or("none")
+        ));
+    }
+    for (reference, tag) in &inputs.near_misses {
+        lines.push(format!("{reference} has nearly the tag: {tag}"));
+    }
+    for sibling in &inputs.siblings {
+        lines.push(format!("row {} has the same natural key: {:?}", sibling.id, sibling.state));
+    }
+    lines
+}
+
+fn of_evidence(evidence: &Evidence) -> Vec<String> {
+    let head = format!(
+        "{} {} {}",
+        to_short_text(evidence.asked_at),
+        evidence.account,
+        evidence.route.as_str()
+    );
+    match &evidence.answer {
+        Answer::Found { objects, search } => {
+            let covered = search.as_ref().map(covered).unwrap_or_default();
+            let mut lines = vec![format!("{head}: found {}{covered}", objects.len())];
+            lines.extend(objects.iter().map(|object| format!("  {}", of_object(object))));
+            lines
+        }
+        Answer::Nothing(search) => {
+            let witness = match &search.witness {
+                Some(witness) => format!(
+                    "; witness {} of {}",
+                    witness.reference,
+                    to_short_text(witness.created_at)
+                ),
+                None => "; no witness".to_owned(),
+            };
+            vec![format!("{head}: nothing{}{witness}", covered(search))]
+        }
+        Answer::UnknownReference(reference) => {
+            vec![format!("{head}: knows no {reference}")]
+        }
+        Answer::NoAnswer(cause) => {
+            vec![format!("{head}: no answer: {} ({})", cause.kind.as_str(), cause.detail)]
+        }
+    }
+}
+
+fn covered(search: &CompleteSearch) -> String {
+    format!(
+        " among {} {} created {} … {}",
+        search.listed,
+        search.kinds.join(", "),
+        to_short_text(search.from),
+        to_short_text(search.to)
+    )
+}
+
+fn of_object(object: &PspObject) -> String {
+    let money = |money: Option<Money>| money.map_or("–".to_owned(), |money| money.to_string());
+    let captured = match object.captured {
+        Some(captured) => format!(" captured {captured}"),
+        None => format!(" amount {}", money(object.amount)),
+    };
+    let tag = object.tag.as_deref().unwrap_or("none");
+    format!(
+        "{} {} ({}){captured} created {} tag {tag}",
+        object.reference,
+        object.status,
+        object.state.as_str(),
+        to_short_text(object.created_at)
+    )
+}

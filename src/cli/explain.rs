@@ -1,0 +1,311 @@
+//! `tieout explain ID`: everything known about one row, and why it stands where it stands.
+//!
+//! It reads tieout's own records alone: no PSP is asked, nothing is written.
+
+use serde_json::json;
+
+use crate::cli::args::Common;
+use crate::cli::events::line;
+use crate::cli::failure::Failure;
+use crate::cli::{evidence, out, screen};
+use crate::config::{Config, names};
+use crate::exit::Exit;
+use crate::model::money::{Currency, decimal_text};
+use crate::model::reason::Outcome;
+use crate::model::time::{to_short_text, to_text};
+use crate::model::transaction::fingerprint_of;
+use crate::store::driver::{CheckRow, Driver};
+use crate::store::error::StoreError;
+use crate::store::records::{CaseRow, HandbackRow, JournalRow};
+
+/// For `--help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  tieout explain pay_9044
+  tieout explain 7 --table refunds
+  tieout explain '[\"acme\",\"7\"]'        a composite key
+  tieout explain pay_9044 --json        with the evidence whole";
+
+/// Looks shown; `--json` has them all.
+const LOOKS_SHOWN: usize = 12;
+
+/// Options of `explain`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The row's key
+    id: String,
+    /// The mapped table [default: every one that knows the key]
+    #[arg(long, value_name = "NAME", env = names::TABLE)]
+    table: Option<String>,
+}
+
+/// What is known of one row.
+struct Known {
+    table: String,
+    check: Option<CheckRow>,
+    journal: Vec<JournalRow>,
+    handbacks: Vec<HandbackRow>,
+    evidence: Option<String>,
+    case: Option<CaseRow>,
+}
+
+/// Explains a row.
+pub async fn run<D: Driver>(
+    args: &Args,
+    common: &Common,
+    config: &Config,
+    db: &D,
+) -> Result<Exit, Failure> {
+    let mut found = 0_usize;
+    for table in tables(args, config)? {
+        let known = read(db, &table, &args.id).await.map_err(|e| Failure::store(&e))?;
+        let Some(known) = known else { continue };
+        found = found.saturating_add(1);
+        if common.json {
+            out::stdout(&line("row", body(&known, &args.id)));
+        } else {
+            lines(&known, &args.id).iter().for_each(|line| out::stdout(line));
+        }
+    }
+    if found == 0 {
+        let text = format!("tieout has never looked at a row {}", args.id);
+        let hint = format!(
+            "it is not stuck yet, its status is not mapped, or the key is another; \
+             `tieout run --dry-run --id {}` looks at it now",
+            args.id
+        );
+        return Err(Failure::new(Exit::Usage, text, hint));
+    }
+    Ok(Exit::Ok)
+}
+
+fn tables(args: &Args, config: &Config) -> Result<Vec<String>, Failure> {
+    let all: Vec<String> = config.tables.iter().map(|table| table.name.clone()).collect();
+    match args.table.as_ref().filter(|name| !name.is_empty()) {
+        None => Ok(all),
+        Some(name) if all.contains(name) => Ok(vec![name.clone()]),
+        Some(name) => {
+            let text = format!("--table {name}: mapped are {}", all.join(", "));
+            Err(Failure::usage(text))
+        }
+    }
+}
+
+async fn read<D: Driver>(db: &D, table: &str, id: &str) -> Result<Option<Known>, StoreError> {
+    let check = db.check(table, id).await?;
+    let journal = db.journal_of_row(table, id).await?;
+    if check.is_none() && journal.is_empty() {
+        return Ok(None);
+    }
+    let last = journal.last();
+    let evidence = match last {
+        Some(last) => db.evidence(&last.evidence_sha256).await?,
+        None => None,
+    };
+    let case = match last.and_then(|last| last.case_number) {
+        Some(number) => db.case(number).await?,
+        None => None,
+    };
+    let handbacks = db.handbacks(table, id).await?;
+    let table = table.to_owned();
+    Ok(Some(Known { table, check, journal, handbacks, evidence, case }))
+}
+
+fn lines(known: &Known, id: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    if let Some(last) = known.journal.last() {
+        lines.push(format!(
+            "{}/{id}  {}  {}  created {}",
+            known.table,
+            money(last),
+            last.kind,
+            screen::at(last.row_created_at)
+        ));
+        lines.push(format!("account    {} · tag {}", last.account, last.tag));
+        lines.push(format!("status     {} (as last read or written)", last.status_after));
+    } else {
+        lines.push(format!("{}/{id}  not decided yet", known.table));
+    }
+    lines.extend(state(known));
+    lines.extend(looks(known));
+    if let Some(last) = known.journal.last() {
+        lines.push(format!("why        {}: {}", last.reason.as_str(), last.text));
+        lines.push(format!("           {}", last.reason.meaning()));
+        if let Some(rule) = &last.rule {
+            lines.push(format!("           by rule {rule}, policy {}", last.policy_version));
+        }
+        lines.push(format!("not done   {}", not_done(last)));
+    }
+    let heard = known.evidence.as_deref().map(evidence::lines).unwrap_or_default();
+    lines.extend(labelled("evidence", &heard));
+    lines.extend(labelled("misses", &misses(known)));
+    lines.extend(labelled("hand-backs", &handbacks(known)));
+    lines.push(format!("next       {}", next(known)));
+    lines
+}
+
+fn labelled(label: &str, texts: &[String]) -> Vec<String> {
+    let label_of = |at: usize| if at == 0 { label } else { "" };
+    texts.iter().enumerate().map(|(at, text)| format!("{:<11}{text}", label_of(at))).collect()
+}
+
+fn money(row: &JournalRow) -> String {
+    match Currency::parse(&row.currency) {
+        Ok(currency) => {
+            let amount = decimal_text(i128::from(row.amount_minor), currency.exponent());
+            format!("{amount} {currency}")
+        }
+        Err(_unreadable) => "amount unreadable".to_owned(),
+    }
+}
+
+fn state(known: &Known) -> Vec<String> {
+    let Some(check) = &known.check else { return Vec::new() };
+    let history = &check.history;
+    let mut lines = vec![format!(
+        "first seen {} · {} looks answered, {} in a row without answer · handed back {} times",
+        to_short_text(history.first_seen_at),
+        history.checks,
+        history.unanswered,
+        history.handbacks
+    )];
+    if let Some((run, until)) = &check.lease {
+        lines.push(format!("held       by run {run} until {}", to_short_text(*until)));
+    }
+    lines
+}
+
+fn looks(known: &Known) -> Vec<String> {
+    let skipped = known.journal.len().saturating_sub(LOOKS_SHOWN);
+    let mut texts: Vec<String> = Vec::new();
+    if skipped > 0 {
+        texts.push(format!("… {skipped} earlier"));
+    }
+    texts.extend(known.journal.iter().skip(skipped).map(|row| {
+        let applied = match row.applied {
+            crate::store::records::Applied::Yes => "",
+            crate::store::records::Applied::Superseded => " (changed meanwhile: not applied)",
+            crate::store::records::Applied::Withheld => " (withheld by the mode)",
+        };
+        format!(
+            "{}  {} · {}{applied}  run {}",
+            to_short_text(row.at),
+            row.outcome.screen(),
+            row.reason.as_str(),
+            row.run_id
+        )
+    }));
+    labelled("looked up", &texts)
+}
+
+/// What the decision kept from happening.
+fn not_done(last: &JournalRow) -> &'static str {
+    match last.outcome {
+        Outcome::Succeeded => "nothing is charged again: the money moved",
+        Outcome::Retryable => "no status of its own was guessed: the worker charges again",
+        Outcome::Failed => "not handed back: charging again is pointless or forbidden",
+        Outcome::Wait => "not marked succeeded, failed or retryable: nothing is proven yet",
+        Outcome::Review => "no verdict was written: a person decides",
+    }
+}
+
+fn misses(known: &Known) -> Vec<String> {
+    let Some(check) = &known.check else { return Vec::new() };
+    let now = fingerprint_of(&check.image);
+    let texts = check.history.misses.iter().map(|miss| {
+        let counts = if miss.fingerprint == now { "" } else { " (of the row as it was: void)" };
+        format!(
+            "{} {} {} nothing among {}{counts}",
+            to_short_text(miss.search.asked_at),
+            miss.account,
+            miss.search.route.as_str(),
+            miss.search.listed
+        )
+    });
+    texts.collect()
+}
+
+fn handbacks(known: &Known) -> Vec<String> {
+    let text = |handback: &HandbackRow| {
+        let until = handback.same_key_until;
+        let until = until.map(|at| format!(" until {}", to_short_text(at))).unwrap_or_default();
+        let taken = match handback.taken_at {
+            Some(at) => format!("taken {}", to_short_text(at)),
+            None => "not taken yet".to_owned(),
+        };
+        format!(
+            "#{} at {} by {} ({}{until}), charge before {}, {taken}",
+            handback.number,
+            to_short_text(handback.at),
+            handback.permit,
+            handback.retry,
+            to_short_text(handback.charge_before)
+        )
+    };
+    known.handbacks.iter().map(text).collect()
+}
+
+fn next(known: &Known) -> String {
+    if let Some(case) = known.case.as_ref().filter(|case| case.open) {
+        let owner = case.owner.as_deref().unwrap_or("–");
+        let opened = to_short_text(case.opened_at);
+        return format!("case C-{}, opened {opened}, owner {owner}", case.number);
+    }
+    let Some(check) = &known.check else { return "nothing: it is not followed".to_owned() };
+    let due = check.next_check_at.map(to_short_text);
+    match (check.state.as_str(), due) {
+        ("watch", Some(due)) => format!("its tag is looked at again at {due} (watch)"),
+        (_, Some(due)) => format!("looked at again at {due}"),
+        ("parked", None) => "left alone until the row changes".to_owned(),
+        ("closed", None) => "nothing: it is ended".to_owned(),
+        (state, None) => format!("nothing is planned ({state})"),
+    }
+}
+
+fn body(known: &Known, id: &str) -> serde_json::Value {
+    let evidence: serde_json::Value = known
+        .evidence
+        .as_deref()
+        .and_then(|text| serde_json::from_str(text).ok())
+        .unwrap_or(serde_json::Value::Null);
+    let check = known.check.as_ref();
+    json!({
+        "table": known.table,
+        "txn_id": id,
+        "state": check.map(|check| &check.state),
+        "next_check_at": check.and_then(|check| check.next_check_at).map(to_text),
+        "lease": check.and_then(|check| check.lease.as_ref()).map(|(run, until)| {
+            json!({ "run_id": run, "until": to_text(*until) })
+        }),
+        "history": check.map(|check| &check.history),
+        "decisions": known.journal.iter().map(|row| json!({
+            "at": to_text(row.at),
+            "run_id": row.run_id,
+            "outcome": row.outcome,
+            "reason": row.reason.as_str(),
+            "rule": row.rule,
+            "text": row.text,
+            "applied": row.applied,
+            "from": row.status_before,
+            "to": row.status_after,
+            "psp_txn": row.psp_reference,
+            "psp_status": row.psp_status,
+            "evidence_sha256": row.evidence_sha256,
+            "policy_version": row.policy_version,
+            "hash": row.hash,
+        })).collect::<Vec<_>>(),
+        "handbacks": known.handbacks.iter().map(|handback| json!({
+            "number": handback.number,
+            "at": to_text(handback.at),
+            "run_id": handback.run_id,
+            "permit": handback.permit,
+            "retry": handback.retry,
+            "psp_txn": handback.psp_reference,
+            "same_key_until": handback.same_key_until.map(to_text),
+            "charge_before": to_text(handback.charge_before),
+            "taken_at": handback.taken_at.map(to_text),
+        })).collect::<Vec<_>>(),
+        "case": known.case.as_ref().map(|case| format!("C-{}", case.number)),
+        "last_evidence": evidence,
+    })
+}

@@ -1,0 +1,247 @@
+//! `tieout report`: build a run's report again, verify one, list those there are.
+
+use std::path::{Path, PathBuf};
+
+use clap::{ArgMatches, Subcommand};
+use serde_json::json;
+
+use crate::cli::args::{Common, Overriding, overrides, path};
+use crate::cli::events::line;
+use crate::cli::failure::Failure;
+use crate::cli::out;
+use crate::config::{self, Config, names};
+use crate::exit::Exit;
+use crate::report::build::BuildOptions;
+use crate::report::error::ReportError;
+use crate::report::place::{Listed, ListedState};
+use crate::report::source::Source;
+use crate::report::verify::Verified;
+
+/// For `--help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  tieout report list
+  tieout report build 01990000-…                byte for byte as the run did
+  tieout report verify reports/2026-11-19/01990000-…
+  tieout report verify DIR --database           against the journal too";
+
+/// Findings listed; the rest is counted.
+const LISTED: usize = 50;
+
+/// What to do with reports.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Build the report of a closed run from its journal
+    Build(Build),
+    /// Recompute every hash, count and sum of a report; exit 16 where one differs
+    Verify(Verify),
+    /// List the reports there are, the newest first
+    List(List),
+}
+
+/// Options of `report build`.
+#[derive(Debug, clap::Args)]
+pub struct Build {
+    /// The run's id
+    run: String,
+    /// Where reports go [default: report.dir of the configuration]
+    #[arg(long, value_name = "DIR", env = names::REPORT_DIR)]
+    report_dir: Option<String>,
+}
+
+/// Options of `report verify`.
+#[derive(Debug, clap::Args)]
+pub struct Verify {
+    /// The report's directory
+    #[arg(value_parser = path())]
+    dir: PathBuf,
+    /// Hold it against the database as well
+    #[arg(long)]
+    database: bool,
+}
+
+/// Options of `report list`.
+#[derive(Debug, clap::Args)]
+pub struct List {
+    /// Where reports go [default: report.dir of the configuration]
+    #[arg(long, value_name = "DIR", env = names::REPORT_DIR)]
+    report_dir: Option<String>,
+}
+
+const OVERRIDING: [Overriding; 1] = [Overriding {
+    id: "report_dir",
+    flag: "--report-dir",
+    env: names::REPORT_DIR,
+    path: "report.dir",
+}];
+
+/// The configuration, with `--report-dir` over it.
+pub fn configuration(common: &Common, matches: &ArgMatches) -> Result<Config, Failure> {
+    let given = matches.subcommand().map_or(matches, |(_name, given)| given);
+    let given = overrides_of(given);
+    Ok(config::load(common.config(), &given)?)
+}
+
+fn overrides_of(matches: &ArgMatches) -> Vec<config::sections::Override> {
+    // `verify` has no such flag.
+    if matches.try_contains_id("report_dir").is_err() {
+        return Vec::new();
+    }
+    overrides(matches, &OVERRIDING)
+}
+
+/// `report build`.
+pub async fn build<S: Source>(
+    options: &Build,
+    common: &Common,
+    config: &Config,
+    source: &S,
+) -> Result<Exit, Failure> {
+    let how = BuildOptions::in_zone(config.business_timezone.value);
+    let built = crate::report::build(source, &options.run, &config.report_dir, &how).await;
+    let built = built.map_err(|error| failure(&error))?;
+    let exit = if built.untied.is_empty() { Exit::Ok } else { Exit::Untied };
+    if common.json {
+        let body = json!({
+            "run_id": options.run,
+            "dir": built.dir.display().to_string(),
+            "rows": built.rows,
+            "untied": built.untied,
+            "findings": built.findings,
+            "replaced": built.replaced,
+            "audit_head": built.audit_head,
+        });
+        out::stdout(&line("report_built", body));
+    } else if !common.quiet {
+        let replaced = if built.replaced { ", replacing an older one" } else { "" };
+        let dir = built.dir.display();
+        out::stdout(&format!("report   {dir}: {} rows{replaced}", built.rows));
+    }
+    untied(&built.untied, &built.findings);
+    Ok(exit)
+}
+
+/// `report verify` from the files alone.
+pub fn verify(options: &Verify, common: &Common) -> Result<Exit, Failure> {
+    let verified = crate::report::verify(&options.dir).map_err(|error| failure(&error))?;
+    told(&verified, common)
+}
+
+/// `report verify --database`.
+pub async fn verify_against<S: Source>(
+    dir: &Path,
+    common: &Common,
+    source: &S,
+) -> Result<Exit, Failure> {
+    let verified = crate::report::verify_against(source, dir).await;
+    told(&verified.map_err(|error| failure(&error))?, common)
+}
+
+/// What verifying found; what is wrong outweighs what is truly untied.
+fn told(verified: &Verified, common: &Common) -> Result<Exit, Failure> {
+    let dir = verified.dir.display();
+    if common.json {
+        let body = json!({
+            "run_id": verified.run_id,
+            "dir": dir.to_string(),
+            "rows": verified.rows,
+            "sound": verified.is_sound(),
+            "findings": verified.findings,
+            "untied": verified.untied,
+            "audit_head": verified.audit_head,
+            "against_database": verified.against_database,
+        });
+        out::stdout(&line("report_verified", body));
+    }
+    if !verified.is_sound() {
+        for finding in verified.findings.iter().take(LISTED) {
+            out::stderr(&format!("tieout: integrity: {finding}"));
+        }
+        return Err(Failure::new(
+            Exit::Integrity,
+            format!("{dir} does not verify: {} findings", verified.findings.len()),
+            format!("build it again (`tieout report build {}`) and compare", verified.run_id),
+        ));
+    }
+    if !common.json && !common.quiet {
+        let source =
+            if verified.against_database { "its files and the database" } else { "its files" };
+        out::stdout(&format!("report ok: {dir}: {} rows, verified from {source}", verified.rows));
+    }
+    untied(&verified.untied, &[]);
+    Ok(if verified.untied.is_empty() { Exit::Ok } else { Exit::Untied })
+}
+
+fn untied(currencies: &[String], findings: &[String]) {
+    if !currencies.is_empty() {
+        let text = currencies.join(", ");
+        out::stderr(&format!("tieout: untied: {text}: claimed and accounted for differ"));
+        for finding in findings.iter().take(LISTED) {
+            out::stderr(&format!("tieout: untied: {finding}"));
+        }
+    }
+}
+
+/// `report list`.
+pub fn list(common: &Common, config: &Config) -> Result<Exit, Failure> {
+    if !config.report_dir.exists() {
+        if !common.json && !common.quiet {
+            out::stdout(&format!("no report yet under {}", config.report_dir.display()));
+        }
+        return Ok(Exit::Ok);
+    }
+    let reports = crate::report::list(&config.report_dir).map_err(|error| failure(&error))?;
+    for report in &reports {
+        if common.json {
+            out::stdout(&line("report", body(report)));
+        } else {
+            out::stdout(&row(report));
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn row(report: &Listed) -> String {
+    let state = match &report.state {
+        ListedState::Whole { tie_out, exit_class, rows, .. } => {
+            format!("{tie_out:<7} {exit_class:<12} {rows} rows")
+        }
+        ListedState::Unfinished => "no manifest: not a report".to_owned(),
+        ListedState::Unreadable(problem) => format!("unreadable manifest: {problem}"),
+    };
+    format!("{}  {}  {state}", report.business_date, report.run_id)
+}
+
+fn body(report: &Listed) -> serde_json::Value {
+    let state = match &report.state {
+        ListedState::Whole { tie_out, exit_class, started_at, rows } => json!({
+            "state": "whole",
+            "tie_out": tie_out,
+            "class": exit_class,
+            "started_at": started_at,
+            "rows": rows,
+        }),
+        ListedState::Unfinished => json!({ "state": "no_manifest" }),
+        ListedState::Unreadable(problem) => {
+            json!({ "state": "unreadable", "problem": problem })
+        }
+    };
+    json!({
+        "run_id": report.run_id,
+        "business_date": report.business_date,
+        "dir": report.dir.display().to_string(),
+        "report": state,
+    })
+}
+
+fn failure(error: &ReportError) -> Failure {
+    let exit = match error {
+        ReportError::Store { source, .. } => Failure::store(source).exit,
+        ReportError::NoRun { .. } | ReportError::BadName { .. } => Exit::Usage,
+        ReportError::StillRunning { .. } => Exit::Locked,
+        ReportError::File { .. } => Exit::Config,
+        ReportError::NotAReport { .. } | ReportError::Manifest { .. } => Exit::Integrity,
+        ReportError::Unreadable { .. } => Exit::Internal,
+    };
+    Failure::of(error, exit, error.hint())
+}

@@ -1,0 +1,170 @@
+//! `tieout runs`: what ran, how it ended, what it did not examine.
+
+use clap::Subcommand;
+use serde_json::{Value, json};
+
+use crate::cli::args::Common;
+use crate::cli::events::line;
+use crate::cli::failure::Failure;
+use crate::cli::{out, screen};
+use crate::exit::Exit;
+use crate::model::time::{to_short_text, to_text};
+use crate::store::driver::Driver;
+use crate::store::records::{RunRow, TotalLine};
+
+/// For `--help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  tieout runs list                  the newest runs
+  tieout runs show                  the newest, with its control totals
+  tieout runs show 01990000-…       one of them";
+
+/// What to do with runs.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// List runs, the newest first
+    List(List),
+    /// Show one run with its control totals and what it did not examine
+    Show(Show),
+}
+
+/// Options of `runs list`.
+#[derive(Debug, clap::Args)]
+pub struct List {
+    /// At most so many
+    #[arg(long, value_name = "RUNS", default_value_t = 20)]
+    limit: u32,
+}
+
+/// Options of `runs show`.
+#[derive(Debug, clap::Args)]
+pub struct Show {
+    /// The run's id [default: the newest]
+    id: Option<String>,
+}
+
+/// Runs the command.
+pub async fn run<D: Driver>(command: &Command, common: &Common, db: &D) -> Result<Exit, Failure> {
+    match command {
+        Command::List(options) => list(options, common, db).await,
+        Command::Show(options) => show(options, common, db).await,
+    }
+}
+
+async fn list<D: Driver>(options: &List, common: &Common, db: &D) -> Result<Exit, Failure> {
+    let runs = db.runs(i64::from(options.limit)).await.map_err(|e| Failure::store(&e))?;
+    if runs.is_empty() && !common.json && !common.quiet {
+        out::stdout("no run yet");
+    }
+    for run in &runs {
+        if common.json {
+            out::stdout(&line("run", body(run, &[])));
+        } else {
+            out::stdout(&format!(
+                "{}  {}  {:<11} exit {:<3} {}",
+                run.id,
+                to_short_text(run.started_at),
+                run.state.as_str(),
+                run.exit_code.map_or("–".to_owned(), |code| code.to_string()),
+                run.exit_class.as_deref().unwrap_or("")
+            ));
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+async fn show<D: Driver>(options: &Show, common: &Common, db: &D) -> Result<Exit, Failure> {
+    let run = match &options.id {
+        Some(id) => db.run(id).await.map_err(|e| Failure::store(&e))?,
+        None => db.runs(1).await.map_err(|e| Failure::store(&e))?.into_iter().next(),
+    };
+    let Some(run) = run else {
+        let text = match &options.id {
+            Some(id) => format!("there is no run {id}"),
+            None => "there is no run yet".to_owned(),
+        };
+        return Err(Failure::new(Exit::Usage, text, "`tieout runs list` shows the runs there are"));
+    };
+    let totals = db.run_totals(&run.id).await.map_err(|e| Failure::store(&e))?;
+    if common.json {
+        out::stdout(&line("run", body(&run, &totals)));
+    } else {
+        lines(&run, &totals).iter().for_each(|line| out::stdout(line));
+    }
+    Ok(Exit::Ok)
+}
+
+fn lines(run: &RunRow, totals: &[TotalLine]) -> Vec<String> {
+    let exit = match (run.exit_code, &run.exit_class) {
+        (Some(code), Some(class)) => format!(" · exit {code} ({class})"),
+        _open => String::new(),
+    };
+    let mut lines = vec![
+        format!("run {} · {} · {}{exit}", run.id, run.command, run.state.as_str()),
+        format!(
+            "from {} to {} on {} (pid {}), tieout {}",
+            to_short_text(run.started_at),
+            screen::at(run.ended_at),
+            run.host,
+            run.pid,
+            run.version
+        ),
+        format!("scope    {}", run.scope),
+        format!("policy   {} · configuration {}", run.policy_version, run.config_sha256),
+        format!("journal  {} records", run.journal_count),
+    ];
+    lines.extend(screen::totals(totals));
+    for text in not_examined(&run.notes) {
+        lines.push(format!("not examined: {text}"));
+    }
+    if let (Some(number), Some(hash)) = (run.close_number, &run.close_hash) {
+        lines.push(format!("chain    closed as number {number}, hash {hash}"));
+    }
+    lines
+}
+
+/// The notes of a run's end name what was not examined.
+fn not_examined(notes: &str) -> Vec<String> {
+    let notes: Value = serde_json::from_str(notes).unwrap_or_default();
+    let texts = notes.get("not_examined").and_then(Value::as_array).cloned().unwrap_or_default();
+    texts.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
+}
+
+fn body(run: &RunRow, totals: &[TotalLine]) -> Value {
+    let parsed = |text: &str| serde_json::from_str::<Value>(text).unwrap_or_default();
+    let totals: Vec<Value> = totals
+        .iter()
+        .map(|line| {
+            json!({
+                "table": line.table,
+                "currency": line.currency,
+                "bucket": line.bucket,
+                "rows": line.rows,
+                // Beyond 64 bits a JSON number would lose its last digits.
+                "amount_minor": i64::try_from(line.amount_minor).ok(),
+                "amount_minor_text": line.amount_minor.to_string(),
+            })
+        })
+        .collect();
+    json!({
+        "run_id": run.id,
+        "command": run.command,
+        "state": run.state,
+        "started_at": to_text(run.started_at),
+        "heartbeat_at": to_text(run.heartbeat_at),
+        "ended_at": run.ended_at.map(to_text),
+        "host": run.host,
+        "pid": run.pid,
+        "version": run.version,
+        "config_sha256": run.config_sha256,
+        "policy_version": run.policy_version,
+        "scope": parsed(&run.scope),
+        "notes": parsed(&run.notes),
+        "exit": run.exit_code,
+        "class": run.exit_class,
+        "journal_count": run.journal_count,
+        "close_number": run.close_number,
+        "close_hash": run.close_hash,
+        "totals": totals,
+    })
+}

@@ -1,0 +1,86 @@
+//! Where futures run, and how a signal reaches them.
+//!
+//! The first SIGINT or SIGTERM asks for a clean stop. A second one, or the end of the grace, ends
+//! the process at once: every state that leaves is one that the next run finds and heals.
+
+use std::future::Future;
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
+use tokio::task::JoinSet;
+
+use crate::cli::failure::Failure;
+use crate::cli::out;
+use crate::exit::Exit;
+use crate::run::shutdown::{Signal, Stop};
+
+/// Deciding one account's rows must not keep another's answer waiting; more threads than this
+/// gain nothing, since the work is the network's and the database's.
+const WORKERS: usize = 2;
+
+/// Runs a future to its end.
+pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build()
+        .map_err(|error| {
+            let text = format!("no threads to work with: {error}; nothing was done");
+            Failure::new(Exit::Internal, text, "raise the limit of processes (ulimit -u)")
+        })?;
+    Ok(runtime.block_on(future))
+}
+
+/// Listens for signals until it is dropped. Called inside the runtime.
+pub struct Listening {
+    _task: JoinSet<()>,
+}
+
+/// Hands signals to `stop`; `grace` after the first one the process ends, clean or not.
+pub fn listen(stop: &Stop, grace: TimeDelta) -> Result<Listening, Failure> {
+    let open = |kind| {
+        signal(kind).map_err(|error| {
+            let text = format!("signals cannot be listened for: {error}; nothing was done");
+            Failure::new(Exit::Internal, text, "run it outside of whatever forbids signals")
+        })
+    };
+    let mut streams = (open(SignalKind::interrupt())?, open(SignalKind::terminate())?);
+    let grace = grace.to_std().unwrap_or(Duration::from_secs(8));
+    let stop = stop.clone();
+    let mut task = JoinSet::new();
+    task.spawn(async move {
+        let first = next(&mut streams).await;
+        if std::io::stderr().is_terminal() {
+            out::stderr("tieout: stopping: what is decided is applied; again to end at once");
+        }
+        stop.request(first);
+        let last = tokio::select! {
+            again = next(&mut streams) => again,
+            () = tokio::time::sleep(grace) => first,
+        };
+        end_now(last);
+    });
+    Ok(Listening { _task: task })
+}
+
+async fn next(streams: &mut (SignalStream, SignalStream)) -> Signal {
+    tokio::select! {
+        _got = streams.0.recv() => Signal::Interrupt,
+        _got = streams.1.recv() => Signal::Terminate,
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    clippy::exit,
+    reason = "asked for twice, or the grace is over: a supervisor's SIGKILL would come next"
+)]
+fn end_now(signal: Signal) {
+    let exit = match signal {
+        Signal::Interrupt => Exit::Interrupted,
+        Signal::Terminate => Exit::Terminated,
+    };
+    std::process::exit(i32::from(exit.code()));
+}

@@ -1,0 +1,159 @@
+//! Who hears what a run tells: a person at a terminal, a program, or nobody but cron.
+//!
+//! Nothing due to say is nothing said: without a terminal a good run writes no byte. Whatever was
+//! not examined is a line on stderr for everyone, when it is known.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use chrono_tz::Tz;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::cli::args::{Common, When};
+use crate::cli::{events, out, screen};
+use crate::exit::Exit;
+use crate::run::events::{Event, Summary};
+use crate::run::setup::Setup;
+
+/// How often the progress line is drawn anew while nothing happens.
+const TICK: Duration = Duration::from_millis(200);
+
+/// Who listens on stdout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Listener {
+    Person,
+    Program,
+    Nobody,
+}
+
+/// Turns events into text.
+pub struct Teller {
+    listener: Listener,
+    quiet: bool,
+    setup: Setup,
+    zone: Tz,
+    plan: Option<screen::Plan>,
+    bar: ProgressBar,
+    lines: out::Lines,
+}
+
+impl Teller {
+    /// For one run.
+    pub fn new(common: &Common, progress: When, dry_run: bool, setup: &Setup) -> Self {
+        let terminal = std::io::stdout().is_terminal();
+        let listener = if common.json {
+            Listener::Program
+        } else if common.quiet {
+            Listener::Nobody
+        } else if terminal || common.verbose > 0 || dry_run {
+            Listener::Person
+        } else {
+            Listener::Nobody
+        };
+        // Logs and a moving line on one terminal would write over each other.
+        let moves = progress == When::Auto
+            && listener == Listener::Person
+            && terminal
+            && common.verbose == 0
+            && std::io::stderr().is_terminal();
+        Self {
+            listener,
+            quiet: common.quiet,
+            zone: setup.business_timezone,
+            setup: setup.clone(),
+            plan: (dry_run && listener == Listener::Person).then(screen::Plan::default),
+            bar: if moves { bar() } else { ProgressBar::hidden() },
+            lines: out::Lines::new(),
+        }
+    }
+
+    /// One thing that happened.
+    pub fn tell(&mut self, event: &Event) {
+        match self.listener {
+            Listener::Program => {
+                for line in events::lines(event, &self.setup) {
+                    self.lines.put(&line);
+                }
+                if !matches!(event, Event::Decided(_)) {
+                    self.lines.flush();
+                }
+            }
+            Listener::Person => self.show(event),
+            Listener::Nobody => {}
+        }
+        self.warn(event);
+    }
+
+    fn show(&mut self, event: &Event) {
+        match event {
+            Event::Started { run_id, window, dry_run, .. } => {
+                for line in screen::head(run_id, window.as_ref(), self.zone, *dry_run) {
+                    self.lines.put(&line);
+                }
+                self.lines.flush();
+            }
+            Event::Claimed { rows, .. } => {
+                self.bar.inc_length(u64::try_from(*rows).unwrap_or(0));
+            }
+            Event::Asking { account, rows } => {
+                self.bar.enable_steady_tick(TICK);
+                self.bar.set_message(format!("asking {account} about {rows} rows"));
+            }
+            Event::Decided(row) => {
+                self.bar.inc(1);
+                if let Some(plan) = &mut self.plan {
+                    plan.put(row);
+                }
+            }
+            Event::Ended(summary) => self.end(summary),
+            Event::Abandoned(_)
+            | Event::UnmappedStatus { .. }
+            | Event::Asked(_)
+            | Event::NotExamined { .. } => {}
+        }
+    }
+
+    fn end(&mut self, summary: &Summary) {
+        self.bar.finish_and_clear();
+        let lines = match &self.plan {
+            Some(plan) => plan.lines(summary),
+            None => screen::summary(summary),
+        };
+        for line in lines {
+            self.lines.put(&line);
+        }
+        self.lines.flush();
+    }
+
+    /// What everybody must hear.
+    fn warn(&mut self, event: &Event) {
+        let line = match event {
+            Event::NotExamined { exit, text } => format!("tieout: {}: {text}", exit.class()),
+            Event::Abandoned(run) if !self.quiet => {
+                format!("tieout: {}", screen::abandoned(run))
+            }
+            Event::Ended(summary)
+                if summary.exit != Exit::Ok && self.listener != Listener::Person =>
+            {
+                screen::last_line(summary)
+            }
+            _other => return,
+        };
+        self.bar.suspend(|| out::stderr(&line));
+    }
+}
+
+impl Drop for Teller {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+fn bar() -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("▕{bar:15}▏ {pos}/{len} rows  {elapsed}  {msg}");
+    match style {
+        Ok(style) => bar.with_style(style.progress_chars("██ ")),
+        Err(_bad_template) => bar,
+    }
+}
