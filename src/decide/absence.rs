@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 
 use crate::decide::decision::History;
 use crate::decide::policy::Policy;
-use crate::model::evidence::{CompleteSearch, Miss};
+use crate::model::evidence::CompleteSearch;
 use crate::model::time::{Instant, earlier, later, span_text, to_short_text};
 use crate::model::transaction::{Attempts, Transaction};
 
@@ -90,9 +90,14 @@ pub enum Unproven {
         /// When the next one counts.
         at: Instant,
     },
+    /// The row stores a PSP reference: that object exists, whatever a list says.
+    HasReference {
+        /// The stored reference.
+        reference: String,
+    },
     /// Nothing tells when the last attempt was sent.
     AttemptsUnknown,
-    /// The search index was not asked about this row yet.
+    /// The search index was not asked about this row yet, or before the call was over.
     NeedsSearch,
 }
 
@@ -120,6 +125,9 @@ impl Unproven {
             Self::NeedsMiss { have, need, at } => {
                 format!("{have} of {need} misses; the next counts from {}", to_short_text(*at))
             }
+            Self::HasReference { reference } => {
+                format!("the row stores {reference}, and that object was not asked for")
+            }
             Self::AttemptsUnknown => {
                 "the mapping has no `attempted` column and does not say attempts = \"once\""
                     .to_owned()
@@ -128,9 +136,9 @@ impl Unproven {
         }
     }
 
-    /// Whether it is only a matter of the original call's life.
-    pub fn is_grace(&self) -> bool {
-        matches!(self, Self::CallMayArrive { .. })
+    /// Whether the proof makes progress by itself: it ends within minutes, however old the row.
+    pub fn is_under_way(&self) -> bool {
+        matches!(self, Self::CallMayArrive { .. } | Self::NeedsMiss { .. })
     }
 
     /// Whether waiting cannot help.
@@ -142,13 +150,14 @@ impl Unproven {
     pub fn look_again_at(&self) -> Option<Instant> {
         match self {
             Self::CallMayArrive { until } => Some(*until),
-            Self::FutureAttempt { at } => Some(*at),
             Self::NeedsMiss { at, .. } => Some(*at),
             Self::ClockSkew { .. }
+            | Self::FutureAttempt { .. }
             | Self::RouteDoesNotCount
             | Self::TooNarrow { .. }
             | Self::BeyondReach
             | Self::NoWitness
+            | Self::HasReference { .. }
             | Self::AttemptsUnknown
             | Self::NeedsSearch => None,
         }
@@ -158,6 +167,12 @@ impl Unproven {
 /// The last attempt as the row tells it: the mapped column, else the creation.
 pub fn mapped_last_attempt(row: &Transaction) -> Instant {
     row.attempted_at.map_or(row.created_at, |at| at.max(row.created_at))
+}
+
+/// A last attempt that lies in the future of `at`: a wrong clock or zone, and no negative verdict.
+pub fn future_attempt(row: &Transaction, at: Instant) -> Option<Unproven> {
+    let attempt = mapped_last_attempt(row);
+    (attempt > later(at, SKEW_MAX)).then_some(Unproven::FutureAttempt { at: attempt })
 }
 
 /// From when no call for this row can arrive any more.
@@ -180,27 +195,47 @@ pub fn same_key_until(row: &Transaction, policy: &Policy) -> Option<Instant> {
     policy.psp.key_life.map(|life| later(row.created_at, life))
 }
 
-/// Whether this search is a miss worth keeping: conditions (a), (c) and (d).
-pub fn counts(
+/// Whether this search may be believed about what it did not show: conditions (a) and (c).
+///
+/// # Errors
+/// With what it lacks.
+pub fn covers(
     search: &CompleteSearch,
     row: &Transaction,
     history: &History,
     policy: &Policy,
+    now: Instant,
 ) -> Result<(), Unproven> {
     if let Some(secs) = search.psp_skew_secs.filter(|s| s.abs() > SKEW_MAX.num_seconds()) {
         return Err(Unproven::ClockSkew { secs });
     }
-    if let Some(at) = row.attempted_at.filter(|at| *at > later(search.asked_at, SKEW_MAX)) {
-        return Err(Unproven::FutureAttempt { at });
+    // A question cannot have been put later than now; the earlier of both is the safe one.
+    let asked_at = search.asked_at.min(now);
+    if let Some(unproven) = future_attempt(row, asked_at) {
+        return Err(unproven);
     }
     let until = call_over_at(row, history, policy);
-    if search.asked_at <= until {
+    if asked_at <= until {
         return Err(Unproven::CallMayArrive { until });
     }
     if !search.counts_as_miss {
         return Err(Unproven::RouteDoesNotCount);
     }
-    wide_enough(search, row, policy)?;
+    wide_enough(search, row, policy)
+}
+
+/// Whether this search is a miss worth keeping: conditions (a), (c) and (d).
+///
+/// # Errors
+/// With what it lacks.
+pub fn counts(
+    search: &CompleteSearch,
+    row: &Transaction,
+    history: &History,
+    policy: &Policy,
+    now: Instant,
+) -> Result<(), Unproven> {
+    covers(search, row, history, policy, now)?;
     let last_attempt = mapped_last_attempt(row);
     match &search.witness {
         Some(witness) if witness.created_at > last_attempt => Ok(()),
@@ -238,7 +273,8 @@ fn wide_enough(
 
 /// Proves absence from this run's search and the misses kept from earlier ones.
 ///
-/// `confirmed` says whether the search by tag, where the PSP has one, found nothing in this run.
+/// `confirmed` says whether the search by tag, where the PSP has one, found nothing in this run,
+/// asked after the call was over.
 ///
 /// # Errors
 /// With what the proof still lacks.
@@ -251,21 +287,35 @@ pub fn prove(
     confirmed: bool,
     now: Instant,
 ) -> Result<Absence, Unproven> {
-    counts(search, row, history, policy)?;
+    if let Some(reference) = &row.psp_reference {
+        return Err(Unproven::HasReference { reference: reference.clone() });
+    }
+    counts(search, row, history, policy, now)?;
     let fingerprint = row.fingerprint();
     let key_until = same_key_until(row, policy);
     let need = if key_until.is_some_and(|until| until > now) { 2 } else { 3 };
     let gap = gap(search, policy);
-    let asked = misses_apart(search, &history.misses, account, &fingerprint, gap);
+    // What was kept is held to today's policy again: a longer call, another kind of object.
+    let kept = history
+        .misses
+        .iter()
+        .filter(|miss| miss.account == account && miss.fingerprint == fingerprint)
+        .filter(|miss| counts(&miss.search, row, history, policy, now).is_ok())
+        .map(|miss| miss.search.asked_at);
+    let mut times: Vec<Instant> =
+        kept.filter(|at| *at < search.asked_at).chain([search.asked_at]).collect();
+    times.sort_unstable();
+    let asked = apart(times.iter().rev().copied(), gap);
     if asked.len() < need {
-        let at = later(asked.first().copied().unwrap_or(search.asked_at), gap);
+        let oldest_first = apart(times.iter().copied(), gap);
+        let at = later(oldest_first.last().copied().unwrap_or(search.asked_at), gap);
         return Err(Unproven::NeedsMiss { have: asked.len(), need, at });
+    }
+    if !confirmed && policy.psp.search_for(row.kind).is_some() {
+        return Err(Unproven::NeedsSearch);
     }
     if row.attempts == Attempts::Unknown {
         return Err(Unproven::AttemptsUnknown);
-    }
-    if !confirmed && policy.psp.route(crate::model::evidence::Route::Search).is_some() {
-        return Err(Unproven::NeedsSearch);
     }
     let Some(witness) = &search.witness else { return Err(Unproven::NoWitness) };
     Ok(Absence {
@@ -283,24 +333,12 @@ pub fn gap(search: &CompleteSearch, policy: &Policy) -> TimeDelta {
     policy.timing.recheck_after.max(lag)
 }
 
-/// The newest chain of misses, each at least `gap` before the next, newest first; this search
-/// is its head.
-fn misses_apart(
-    search: &CompleteSearch,
-    earlier_misses: &[Miss],
-    account: &str,
-    fingerprint: &str,
-    gap: TimeDelta,
-) -> Vec<Instant> {
-    let mut times: Vec<Instant> = earlier_misses
-        .iter()
-        .filter(|miss| miss.account == account && miss.fingerprint == fingerprint)
-        .map(|miss| miss.search.asked_at)
-        .collect();
-    times.sort_unstable_by(|a, b| b.cmp(a));
-    let mut chain = vec![search.asked_at];
+/// Those of `times`, in their order from the first on, that lie at least `gap` apart.
+fn apart(times: impl Iterator<Item = Instant>, gap: TimeDelta) -> Vec<Instant> {
+    let mut chain: Vec<Instant> = Vec::new();
     for at in times {
-        if chain.last().is_some_and(|last| later(at, gap) <= *last) {
+        let is_apart = |last: &Instant| later(at.min(*last), gap) <= at.max(*last);
+        if chain.last().is_none_or(is_apart) {
             chain.push(at);
         }
     }

@@ -12,8 +12,8 @@ use crate::model::transaction::RowKey;
 pub fn delay(key: &RowKey, attempt: u32, timing: &Timing) -> TimeDelta {
     let first = timing.backoff_first.num_seconds().max(1);
     let cap = timing.backoff_cap.num_seconds().max(first);
-    let doubled = first.checked_shl(attempt.min(40)).filter(|secs| *secs > 0).unwrap_or(cap);
-    let span = doubled.min(cap).unsigned_abs();
+    let doublings = 1_i64.checked_shl(attempt.min(40)).unwrap_or(i64::MAX);
+    let span = first.saturating_mul(doublings).min(cap).unsigned_abs();
     let floor = first.unsigned_abs().div_ceil(10);
     let room = span.saturating_sub(floor).saturating_add(1);
     let picked = seed(key, attempt).checked_rem(room).unwrap_or(0).saturating_add(floor);

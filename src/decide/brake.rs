@@ -49,16 +49,19 @@ pub fn brake(figures: &BrakeFigures, policy: &BrakePolicy) -> Brake {
             figures.handbacks, figures.listed
         ));
     }
-    let wanted = u64::from(policy.min_tagged_permille)
-        .saturating_mul(u64::from(figures.usual_permille))
-        .checked_div(1_000)
-        .unwrap_or(1_000);
-    let share = figures.resolved.saturating_mul(1_000).checked_div(figures.nearest).unwrap_or(0);
+    // Shares in millionths: of the objects near the rows, and of the account's own usual share.
+    let share =
+        figures.resolved.saturating_mul(1_000_000).checked_div(figures.nearest).unwrap_or(0);
+    let wanted =
+        u64::from(policy.min_tagged_permille).saturating_mul(u64::from(figures.usual_permille));
     if figures.nearest == 0 || share < wanted {
         return Brake::On(format!(
             "{} of the {} captured objects nearest to the rows resolve to rows \
-             ({share} in 1000; at least {wanted} are wanted)",
-            figures.resolved, figures.nearest
+             ({} in 1000; at least {} are wanted)",
+            figures.resolved,
+            figures.nearest,
+            share.checked_div(1_000).unwrap_or(0),
+            wanted.div_ceil(1_000)
         ));
     }
     Brake::Off

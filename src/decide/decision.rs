@@ -122,7 +122,8 @@ pub struct Seen {
     pub created_at: Instant,
 }
 
-/// More evidence that could turn this wait into a verdict, in the same run.
+/// More evidence that could turn a wait or a review into something better, in the same run: it is
+/// asked for, and the row decided again, before anything is applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Want {
     /// A complete list over the row's window.

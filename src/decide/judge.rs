@@ -1,21 +1,20 @@
 //! `decide`: the decision table, top to bottom; the first line that holds wins.
 //!
-//! It never does I/O and never fails. Adding a reason: a step here at its precedence, and a row
-//! in the table of `tests/it/decisions.rs`.
+//! It never does I/O and never fails. Adding a reason: a step here (or in [`super::uncaptured`],
+//! [`super::nothing`]) at its precedence, and a row in the table of `tests/it/decisions.rs`.
 
 use chrono::TimeDelta;
 
-use crate::decide::absence::{self, Unproven};
 use crate::decide::backoff;
-use crate::decide::decision::{Asked, Decision, History, Inputs, Seen, Verdict, Want};
-use crate::decide::permit::{DefiniteFailure, HandBack, UnattemptedObject, stated_failure};
-use crate::decide::policy::{AbsentMeans, GaveUp, Policy};
-use crate::decide::rules::{Effect, Question, Rule, Subject};
-use crate::model::evidence::{
-    Answer, Cause, CompleteSearch, Evidence, Miss, ObjectState, PspObject, Route,
-};
-use crate::model::reason::{Outcome, Reason};
-use crate::model::time::{Instant, earlier, later, span_text, to_short_text};
+use crate::decide::decision::{Asked, Decision, Inputs, Verdict};
+use crate::decide::nothing::{nearly_tagged, nothing_found, reference_unknown};
+use crate::decide::policy::Policy;
+use crate::decide::rules::Subject;
+use crate::decide::uncaptured::{by_rule, ended_uncaptured, in_flight};
+use crate::decide::view::{Item, Standing, View, seen};
+use crate::model::evidence::ObjectState;
+use crate::model::reason::Reason;
+use crate::model::time::{Instant, earlier, later, to_short_text};
 use crate::model::transaction::{AccountRef, SiblingState, TagState};
 
 /// Decides one row.
@@ -38,180 +37,6 @@ pub fn decide(inputs: &Inputs<'_>, policy: &Policy, now: Instant) -> Decision {
         nearly_tagged,
     ];
     steps.iter().find_map(|step| step(&view)).unwrap_or_else(|| nothing_found(&view))
-}
-
-/// The inputs, sorted for judging: objects merged by reference, the newest observation wins.
-struct View<'a> {
-    inputs: &'a Inputs<'a>,
-    policy: &'a Policy,
-    now: Instant,
-    objects: Vec<&'a PspObject>,
-    conflict: Option<String>,
-    list: Option<&'a CompleteSearch>,
-    searched: bool,
-    no_answer: Option<&'a Cause>,
-    unknown_reference: Option<&'a str>,
-}
-
-impl<'a> View<'a> {
-    fn of(inputs: &'a Inputs<'a>, policy: &'a Policy, now: Instant) -> Self {
-        let mut evidence: Vec<&'a Evidence> = inputs.evidence.iter().collect();
-        evidence.sort_by_key(|e| (e.asked_at, e.route));
-        let mut view = Self {
-            inputs,
-            policy,
-            now,
-            objects: Vec::new(),
-            conflict: None,
-            list: None,
-            searched: false,
-            no_answer: None,
-            unknown_reference: None,
-        };
-        for item in evidence {
-            view.take(item);
-        }
-        view.objects
-            .sort_by(|a, b| (a.created_at, &a.reference).cmp(&(b.created_at, &b.reference)));
-        view
-    }
-
-    fn take(&mut self, item: &'a Evidence) {
-        match &item.answer {
-            Answer::Found { objects, search } => {
-                for object in objects {
-                    self.merge(object);
-                }
-                self.note_search(search.as_ref(), item.route);
-            }
-            Answer::Nothing(search) => self.note_search(Some(search), item.route),
-            Answer::UnknownReference(reference) => self.unknown_reference = Some(reference),
-            Answer::NoAnswer(cause) => self.no_answer = self.no_answer.or(Some(cause)),
-        }
-    }
-
-    fn note_search(&mut self, search: Option<&'a CompleteSearch>, route: Route) {
-        self.searched |= route == Route::Search && search.is_some();
-        if let Some(search) = search.filter(|s| s.route == Route::List) {
-            self.list = Some(search);
-        }
-    }
-
-    /// Money seen once does not vanish: a later answer that denies it is a conflict.
-    fn merge(&mut self, object: &'a PspObject) {
-        let known = self.objects.iter_mut().find(|known| known.is_named(&object.reference));
-        let Some(known) = known else {
-            self.objects.push(object);
-            return;
-        };
-        let had_money = known.captured.is_some_and(|m| m.minor > 0);
-        let denies = object.state.is_dead() || object.state == ObjectState::Unattempted;
-        if had_money && denies {
-            self.conflict = Some(format!(
-                "{} was {} and is said to be {} now",
-                known.reference, known.status, object.status
-            ));
-            return;
-        }
-        *known = object;
-    }
-
-    fn row(&self) -> &'a crate::model::transaction::Transaction {
-        self.inputs.row
-    }
-
-    fn history(&self) -> &'a History {
-        self.inputs.history
-    }
-
-    fn captured(&self) -> Vec<&'a PspObject> {
-        self.objects.iter().copied().filter(|o| has_captured(o)).collect()
-    }
-
-    fn live(&self) -> Vec<&'a PspObject> {
-        self.objects.iter().copied().filter(|o| o.state.can_still_capture()).collect()
-    }
-
-    /// Whether every object under the tag is known: a complete list, or a table that has no tag
-    /// and knows its one object by its reference.
-    fn all_known(&self) -> bool {
-        self.list.is_some() || self.row().tag == TagState::Unmapped
-    }
-
-    fn too_old(&self) -> bool {
-        let age = self.now.signed_duration_since(self.history().aged_from);
-        age > self.policy.timing.max_age
-    }
-
-    fn decision(&self, verdict: Verdict, reason: Reason, text: String) -> Decision {
-        Decision {
-            verdict,
-            reason,
-            rule: None,
-            text,
-            seen: self.objects.first().map(|o| seen(o)),
-            next_check_at: None,
-            watch_at: None,
-            miss: None,
-            answered: self.no_answer.is_none(),
-            wants: None,
-        }
-    }
-
-    fn review(&self, reason: Reason, text: String) -> Decision {
-        self.decision(Verdict::Review, reason, text)
-    }
-
-    fn review_of(&self, object: &PspObject, reason: Reason, text: String) -> Decision {
-        Decision { seen: Some(seen(object)), ..self.review(reason, text) }
-    }
-
-    /// A wait; without a better instant the back-off says when.
-    fn wait(&self, reason: Reason, text: String, at: Option<Instant>) -> Decision {
-        let key = &self.row().key;
-        let timing = &self.policy.timing;
-        let checks = self.history().checks;
-        let next = match at {
-            // One second past, since a search must be *after* the instant; spread over a minute.
-            Some(at) => later(
-                at.max(self.now),
-                TimeDelta::seconds(1)
-                    .checked_add(&backoff::spread(key, checks, 30))
-                    .unwrap_or_default(),
-            ),
-            None => backoff::next_check_at(key, checks, timing, self.now),
-        };
-        Decision { next_check_at: Some(next), ..self.decision(Verdict::Wait, reason, text) }
-    }
-
-    fn first_watch(&self) -> Option<Instant> {
-        self.policy.timing.watch.first().map(|span| later(self.now, *span))
-    }
-
-    fn rule_for(&self, subject: Subject, object: &PspObject) -> Option<&'a Rule> {
-        self.policy.rules.find(&Question {
-            psp: &self.policy.psp.psp,
-            subject,
-            object,
-            kind: self.row().kind,
-            money: self.row().money,
-            handbacks: self.history().handbacks,
-        })
-    }
-}
-
-fn seen(object: &PspObject) -> Seen {
-    Seen {
-        reference: object.reference.clone(),
-        status: object.status.clone(),
-        amount: object.captured.filter(|_| has_captured(object)).or(object.amount),
-        created_at: object.created_at,
-    }
-}
-
-fn has_captured(object: &PspObject) -> bool {
-    matches!(object.state, ObjectState::Captured | ObjectState::Voided)
-        || object.captured.is_some_and(|money| money.minor > 0)
 }
 
 fn row_is_readable(view: &View<'_>) -> Option<Decision> {
@@ -266,31 +91,18 @@ fn account_is_known(view: &View<'_>) -> Option<Decision> {
 }
 
 fn contradiction(view: &View<'_>) -> Option<Decision> {
-    if let Some(conflict) = &view.conflict {
-        return Some(view.review(Reason::EvidenceConflict, conflict.clone()));
-    }
     let captured = view.captured();
-    let first = captured.first()?;
-    // A row that is processing again was taken by its worker: money found is its own answer.
-    let ended = view.inputs.asked == Asked::Watch && !view.row().processing;
-    let is_success = view.row().psp_reference.as_deref().is_some_and(|r| first.is_named(r));
-    if !ended || (captured.len() == 1 && is_success) {
-        return None;
+    if let Some(first) = captured.first().filter(|_| view.standing == Standing::GivenUp) {
+        let text = format!(
+            "{} captured {} for a row that is `{}` and was given up",
+            first.reference(),
+            first.amount_text(),
+            view.row().status
+        );
+        return Some(view.review_of(first, Reason::LateContradiction, text));
     }
-    let text = format!(
-        "{} captured {} for a row that is `{}`",
-        first.reference,
-        amount_text(first),
-        view.row().status
-    );
-    Some(view.review_of(first, Reason::LateContradiction, text))
-}
-
-fn amount_text(object: &PspObject) -> String {
-    object
-        .captured
-        .or(object.amount)
-        .map_or_else(|| "an amount of an unknown currency".to_owned(), |m| m.to_string())
+    let conflict = view.conflict.as_ref()?;
+    Some(view.review(Reason::EvidenceConflict, conflict.clone()))
 }
 
 fn several_movements(view: &View<'_>) -> Option<Decision> {
@@ -298,114 +110,151 @@ fn several_movements(view: &View<'_>) -> Option<Decision> {
     let (first, rest) = captured.split_first()?;
     if !rest.is_empty() {
         let all: Vec<String> =
-            captured.iter().map(|o| format!("{} {}", o.reference, amount_text(o))).collect();
+            captured.iter().map(|o| format!("{} {}", o.reference(), o.amount_text())).collect();
         let text = format!("{} captures for one tag: {}", captured.len(), all.join(", "));
         return Some(view.review_of(first, Reason::DuplicateCapture, text));
     }
-    let live = view.live();
-    let other = live.iter().find(|o| o.reference != first.reference)?;
+    let other = view.live().find(|item| item.reference() != first.reference())?;
     let text = format!(
         "{} captured, and {} ({}) can still capture",
-        first.reference, other.reference, other.status
+        first.reference(),
+        other.reference(),
+        other.object.status
     );
     Some(view.review_of(first, Reason::DuplicateLive, text))
 }
 
 fn captured_elsewhere(view: &View<'_>) -> Option<Decision> {
     let captured = view.captured();
-    let object = captured.first()?;
-    let claim = view.inputs.claimed_references.iter().find(|(r, _)| object.is_named(r));
-    if let Some((reference, other)) = claim {
+    let item = *captured.first()?;
+    let name = item.reference();
+    let claims = view.inputs.claimed_references.iter().filter(|(r, _)| item.is_named(r));
+    if let Some((reference, other)) = claims.min() {
         let text = format!("{reference} already belongs to row {other}");
-        return Some(view.review_of(object, Reason::ReferenceClaimed, text));
+        return Some(view.review_of(item, Reason::ReferenceClaimed, text));
     }
-    let stored = view.row().psp_reference.as_deref();
-    if let Some(stored) = stored.filter(|stored| !object.is_named(stored)) {
-        let text = format!("the row stores {stored}, and {} captured", object.reference);
-        return Some(view.review_of(object, Reason::ReferenceMismatch, text));
+    if let Some(text) = another_reference(view, item) {
+        return Some(view.review_of(item, Reason::ReferenceMismatch, text));
     }
     let from = earlier(view.row().created_at, view.policy.timing.object_before_row);
-    if object.created_at < from {
+    if item.object.created_at < from {
         let text = format!(
-            "{} was created {}, before the row's window begins ({})",
-            object.reference,
-            to_short_text(object.created_at),
+            "{name} was created {}, before the row's window begins ({})",
+            to_short_text(item.object.created_at),
             to_short_text(from)
         );
-        return Some(view.review_of(object, Reason::TimeMismatch, text));
+        return Some(view.review_of(item, Reason::TimeMismatch, text));
     }
-    let sibling = view.inputs.siblings.iter().find(|s| s.state == SiblingState::Succeeded)?;
-    let text = format!(
-        "{} captured, and row {} with the same natural key already succeeded",
-        object.reference, sibling.id
-    );
-    Some(view.review_of(object, Reason::SiblingRow, text))
+    let paid = view.inputs.siblings.iter().filter(|s| s.state == SiblingState::Succeeded);
+    let sibling = paid.map(|sibling| &sibling.id).min()?;
+    let text =
+        format!("{name} captured, and row {sibling} with the same natural key already succeeded");
+    Some(view.review_of(item, Reason::SiblingRow, text))
+}
+
+/// The row stores another reference than the captured object's, or one whose tag is another's.
+fn another_reference(view: &View<'_>, item: &Item<'_>) -> Option<String> {
+    let name = item.reference();
+    if item.has_other_tag {
+        let tag = item.object.tag.as_deref().unwrap_or_default();
+        let own = view.row().tag.text();
+        return Some(format!("the row stores {name}, whose tag is `{tag}` and not `{own}`"));
+    }
+    let stored = view.row().psp_reference.as_deref().filter(|stored| !item.is_named(stored))?;
+    Some(format!("the row stores {stored}, and {name} captured"))
 }
 
 fn captured_otherwise(view: &View<'_>) -> Option<Decision> {
     let captured = view.captured();
-    let object = captured.first()?;
+    let item = *captured.first()?;
+    if *item.state() == ObjectState::InFlight {
+        // What moved so far is not its last word.
+        return None;
+    }
     let wanted = view.row().money?;
-    let got = object.captured.or(object.amount);
-    match got {
+    let name = item.reference();
+    match item.object.captured {
         Some(got) if got.currency != wanted.currency => {
-            let text = format!("{} captured {got}; the row says {wanted}", object.reference);
-            Some(view.review_of(object, Reason::CurrencyMismatch, text))
+            let text = format!("{name} captured {got}; the row says {wanted}");
+            Some(view.review_of(item, Reason::CurrencyMismatch, text))
         }
         Some(got) if got.minor != wanted.minor => {
-            let text = format!("{} captured {got}; the row says {wanted}", object.reference);
-            Some(view.review_of(object, Reason::AmountMismatch, text))
+            let text = format!("{name} captured {got}; the row says {wanted}");
+            Some(view.review_of(item, Reason::AmountMismatch, text))
+        }
+        Some(got) if *item.state() == ObjectState::Authorized => {
+            let text = format!("{name} captured {got} so far, and can still capture more");
+            Some(view.review_of(item, Reason::AmountMismatch, text))
         }
         Some(_) => None,
+        None if item.object.amount.is_none() => {
+            let text = format!("{name} captured in a currency ISO does not know");
+            Some(view.review_of(item, Reason::CurrencyMismatch, text))
+        }
         None => {
-            let text = format!("{} captured in a currency ISO does not know", object.reference);
-            Some(view.review_of(object, Reason::CurrencyMismatch, text))
+            let text = format!("{name} captured, and the PSP does not say how much");
+            Some(view.review_of(item, Reason::AmountMismatch, text))
         }
     }
 }
 
 fn taken_back(view: &View<'_>) -> Option<Decision> {
     let captured = view.captured();
-    let object = captured.first()?;
-    let (subject, reason, what) = if object.disputed {
+    let item = *captured.first()?;
+    let (subject, reason, what) = if item.object.disputed {
         (Subject::Disputed, Reason::Disputed, "is disputed")
-    } else if object.state == ObjectState::Voided {
-        (Subject::Voided, Reason::Voided, "was voided")
-    } else if object.refunded_minor != 0 {
+    } else if item.object.refunded_minor != 0 {
         (Subject::Refunded, Reason::Refunded, "was refunded")
+    } else if *item.state() == ObjectState::Voided {
+        (Subject::Voided, Reason::Voided, "was voided")
     } else {
         return None;
     };
-    let text = format!("{} captured {} and {what}", object.reference, amount_text(object));
-    if let Some(rule) = view.rule_for(subject, object) {
-        return Some(by_rule(view, rule, object, text));
+    let text = format!("{} captured {} and {what}", item.reference(), item.amount_text());
+    match view.rule_for(subject, item.object) {
+        Some(rule) => Some(no_news(view, by_rule(view, rule, item, text))),
+        None => Some(view.review_of(item, reason, text)),
     }
-    Some(view.review_of(object, reason, text))
 }
 
 fn captured(view: &View<'_>) -> Option<Decision> {
     let captured = view.captured();
-    let object = captured.first()?;
-    let text = format!("{} captured {} (exact)", object.reference, amount_text(object));
+    let item = *captured.first()?;
+    if *item.state() != ObjectState::Captured {
+        return None;
+    }
+    let text = format!("{} captured {} (exact)", item.reference(), item.amount_text());
     // An object that waits for the customer could still be paid beside this one.
-    let payable = view.objects.iter().any(|o| {
-        o.reference != object.reference && !o.state.is_dead() && o.state != ObjectState::Captured
-    });
+    let is_open =
+        |other: &Item<'_>| other.reference() != item.reference() && !other.state().is_dead();
     let watch_at = if view.inputs.asked == Asked::Watch {
         next_watch(view)
     } else {
-        view.first_watch().filter(|_| payable)
+        view.first_watch().filter(|_| view.items.iter().any(is_open))
     };
-    Some(Decision {
+    let decision = Decision {
         watch_at,
-        seen: Some(seen(object)),
+        seen: Some(seen(item.object)),
         ..view.decision(Verdict::Succeeded, Reason::Captured, text)
-    })
+    };
+    Some(no_news(view, decision))
+}
+
+/// A success is news only for a row that is to be decided. A row that its worker has again is
+/// the worker's until it is stuck again.
+fn no_news(view: &View<'_>, decision: Decision) -> Decision {
+    match (view.standing, &decision.verdict) {
+        (Standing::Taken | Standing::Settled | Standing::GivenUp, Verdict::Succeeded) => {
+            let seen = decision.seen.clone();
+            Decision { seen, ..watch_on(view, &decision.text) }
+        }
+        (Standing::Open, _) | (_, _) => decision,
+    }
 }
 
 fn unavailable(view: &View<'_>) -> Option<Decision> {
     let cause = view.no_answer;
-    if cause.is_none() && !view.inputs.evidence.is_empty() {
+    if cause.is_none() && view.was_asked {
         return None;
     }
     let (kind, detail) = cause.map_or(("not_asked", "no route was asked"), |cause| {
@@ -418,410 +267,55 @@ fn unavailable(view: &View<'_>) -> Option<Decision> {
     Some(Decision {
         next_check_at: Some(next),
         answered: false,
-        watch_at: view.inputs.history.watch_from.map(|_| next),
+        watch_at: (view.inputs.asked == Asked::Watch).then_some(next),
         ..view.decision(Verdict::Wait, Reason::PspUnavailable, text)
     })
 }
 
 /// After a hand-back or an end: what is not money is no news, and is looked at again.
 fn watched(view: &View<'_>) -> Option<Decision> {
-    if view.inputs.asked != Asked::Watch {
+    if view.inputs.asked != Asked::Watch && view.standing == Standing::Open {
         return None;
     }
-    let next = next_watch(view);
-    let text = match (view.objects.len(), next) {
-        (0, Some(at)) => format!("nothing under the tag; next look {}", to_short_text(at)),
-        (0, None) => "nothing under the tag; the watch ends".to_owned(),
-        (n, Some(at)) => format!("{n} objects, none captured; next look {}", to_short_text(at)),
-        (n, None) => format!("{n} objects, none captured; the watch ends"),
-    };
-    Some(Decision {
-        watch_at: next,
-        next_check_at: next.or(Some(view.now)),
-        ..view.decision(Verdict::Wait, Reason::Watched, text)
-    })
+    Some(watch_on(
+        view,
+        &match view.items.len() {
+            0 => "nothing under the tag".to_owned(),
+            1 => "1 object, none captured".to_owned(),
+            several => format!("{several} objects, none captured"),
+        },
+    ))
 }
 
+fn watch_on(view: &View<'_>, text: &str) -> Decision {
+    let next = next_watch(view);
+    let text = match next {
+        Some(at) => format!("{text}; next look {}", to_short_text(at)),
+        None => format!("{text}; the watch ends"),
+    };
+    // A wait always has a next look, whether or not anyone still watches.
+    let at_last = later(view.now, view.policy.timing.backoff_cap.max(TimeDelta::minutes(1)));
+    Decision {
+        watch_at: next,
+        next_check_at: Some(next.unwrap_or(at_last)),
+        ..view.decision(Verdict::Wait, Reason::Watched, text)
+    }
+}
+
+/// The next of the policy's looks; after the last one the watch goes on at that pace for as long
+/// as something under the tag could still capture by itself.
 fn next_watch(view: &View<'_>) -> Option<Instant> {
     let step = usize::try_from(view.history().watch_step).ok()?.checked_add(1)?;
-    let span = view.policy.timing.watch.get(step)?;
-    let from = view.history().watch_from.unwrap_or(view.now);
-    Some(later(from, *span).max(later(view.now, TimeDelta::minutes(1))))
-}
-
-fn in_flight(view: &View<'_>) -> Option<Decision> {
-    let object = view.objects.iter().find(|o| o.state == ObjectState::InFlight)?;
-    let text = format!("{} is `{}` at the PSP", object.reference, object.status);
-    if view.too_old() {
-        let text = format!("{text} since longer than {}", span_text(view.policy.timing.max_age));
-        return Some(view.review_of(object, Reason::PendingTooLong, text));
-    }
-    Some(Decision { seen: Some(seen(object)), ..view.wait(Reason::PspPending, text, None) })
-}
-
-/// Objects were found, and none captured anything nor is in flight.
-fn ended_uncaptured(view: &View<'_>) -> Option<Decision> {
-    let newest = view.objects.last()?;
-    if let Some(decision) = unknown_to_rules(view) {
-        return Some(decision);
-    }
-    if !view.all_known() {
-        let text =
-            format!("{} is `{}`; the window was not listed yet", newest.reference, newest.status);
-        return Some(Decision {
-            wants: Some(Want::List),
-            ..view.wait(Reason::FailureNotFinal, text, None)
-        });
-    }
-    // An open object decides before a dead one: charging again must use it or wait for it.
-    let pick = |wanted: fn(&ObjectState) -> bool| {
-        view.objects.iter().rev().copied().find(|o| wanted(&o.state))
-    };
-    let open = pick(|s| *s == ObjectState::Authorized)
-        .or_else(|| pick(|s| *s == ObjectState::ActionRequired))
-        .or_else(|| pick(|s| matches!(s, ObjectState::Failed(f) if f.still_payable)))
-        .or_else(|| pick(|s| *s == ObjectState::Unattempted))
-        .or_else(|| pick(|s| matches!(s, ObjectState::Failed(_))))
-        .unwrap_or(newest);
-    Some(match &open.state {
-        ObjectState::Failed(_) => failed(view, open),
-        ObjectState::Unattempted => unattempted(view, open),
-        ObjectState::Authorized
-        | ObjectState::ActionRequired
-        | ObjectState::Canceled
-        | ObjectState::Expired
-        | ObjectState::Captured
-        | ObjectState::Voided
-        | ObjectState::InFlight
-        | ObjectState::Unknown => uncaptured(view, open),
-    })
-}
-
-fn unknown_to_rules(view: &View<'_>) -> Option<Decision> {
-    for object in view.objects.iter().rev() {
-        let failure = stated_failure(object);
-        let subject = match (&object.state, failure) {
-            (ObjectState::Unknown, _) => Subject::UnknownStatus,
-            (_, Some(_)) => Subject::Failure,
-            (_, None) => continue,
-        };
-        if view.rule_for(subject, object).is_some() {
-            continue;
+    let looks = &view.policy.timing.watch;
+    let soonest = later(view.now, TimeDelta::minutes(1));
+    match looks.get(step) {
+        Some(span) => {
+            let from = view.history().watch_from.unwrap_or(view.now);
+            Some(later(from, *span).max(soonest))
         }
-        let (reason, text) = match failure {
-            Some(failure) => (
-                Reason::DeclineUnknown,
-                format!("{} failed with `{}`, which no rule knows", object.reference, failure.code),
-            ),
-            None => (
-                Reason::PspStatusUnknown,
-                format!("{} is `{}`, which no rule knows", object.reference, object.status),
-            ),
-        };
-        return Some(view.review_of(object, reason, text));
-    }
-    None
-}
-
-fn failed(view: &View<'_>, object: &PspObject) -> Decision {
-    let Some(rule) = view.rule_for(Subject::Failure, object) else {
-        // `unknown_to_rules` came first; a person decides should that ever change.
-        let text = format!("{} failed, and no rule knows how", object.reference);
-        return view.review_of(object, Reason::DeclineUnknown, text);
-    };
-    let code = stated_failure(object).map_or("", |f| f.code.as_str());
-    let text = format!("{} failed: {code} (rule {})", object.reference, rule.id);
-    by_rule(view, rule, object, text)
-}
-
-fn unattempted(view: &View<'_>, object: &PspObject) -> Decision {
-    let until = absence::call_over_at(view.row(), view.history(), view.policy);
-    let text = format!("{} exists and was never attempted", object.reference);
-    if view.now <= until {
-        let text = format!("{text}; the call can still arrive until {}", to_short_text(until));
-        return Decision {
-            seen: Some(seen(object)),
-            ..view.wait(Reason::WithinGrace, text, Some(until))
-        };
-    }
-    let Some(proof) = UnattemptedObject::of(object) else {
-        return view.review_of(object, Reason::PspStatusUnknown, text);
-    };
-    let hand_back = HandBack::unattempted(proof, view.now, view.policy.timing.charge_before);
-    retryable(view, object, Reason::Unattempted, hand_back, text)
-}
-
-fn uncaptured(view: &View<'_>, object: &PspObject) -> Decision {
-    let reason = match object.state {
-        ObjectState::Authorized => Reason::AuthorizedUncaptured,
-        ObjectState::ActionRequired => Reason::ActionRequired,
-        ObjectState::Expired => Reason::Expired,
-        ObjectState::Canceled => Reason::Canceled,
-        ObjectState::Unknown
-        | ObjectState::Captured
-        | ObjectState::Voided
-        | ObjectState::InFlight
-        | ObjectState::Unattempted
-        | ObjectState::Failed(_) => Reason::PspStatusUnknown,
-    };
-    let text = format!("{} is `{}`", object.reference, object.status);
-    let rule = Subject::of(object).and_then(|subject| view.rule_for(subject, object));
-    match rule {
-        Some(rule) => by_rule(view, rule, object, format!("{text} (rule {})", rule.id)),
-        None => view.review_of(object, reason, text),
-    }
-}
-
-/// Carries out what a rule says. A rule never overrides the table's own gates: a hand-back still
-/// needs its permit, a success its money.
-fn by_rule(view: &View<'_>, rule: &Rule, object: &PspObject, text: String) -> Decision {
-    let decision = match &rule.effect {
-        Effect::Review => {
-            let reason = natural_reason(object, Outcome::Review);
-            view.review_of(object, reason, text)
+        None => {
+            view.live().next()?;
+            Some(later(view.now, *looks.last()?).max(soonest))
         }
-        Effect::Wait if view.too_old() => view.review_of(object, Reason::PendingTooLong, text),
-        Effect::Wait => {
-            Decision { seen: Some(seen(object)), ..view.wait(Reason::Rule, text, None) }
-        }
-        Effect::Succeeded if has_captured(object) => Decision {
-            seen: Some(seen(object)),
-            ..view.decision(Verdict::Succeeded, Reason::Rule, text)
-        },
-        Effect::Succeeded => view.review_of(object, Reason::Rule, text),
-        Effect::Failed => final_failure(view, object, text),
-        Effect::Retryable { not_before } => declined(view, object, *not_before, text),
-    };
-    Decision { rule: Some(rule.id.clone()), ..decision }
-}
-
-fn natural_reason(object: &PspObject, outcome: Outcome) -> Reason {
-    match (stated_failure(object), outcome) {
-        (Some(_), Outcome::Failed) => Reason::DeclinedFinal,
-        (Some(_), Outcome::Retryable) => Reason::DeclinedRetryable,
-        (Some(_), Outcome::Review | Outcome::Wait | Outcome::Succeeded) | (None, _) => Reason::Rule,
-    }
-}
-
-/// When the failure may be believed: the call is over and the PSP calls it final.
-fn not_final_until(view: &View<'_>, object: &PspObject) -> Result<(), Option<Instant>> {
-    let call_over = absence::call_over_at(view.row(), view.history(), view.policy);
-    if view.now <= call_over {
-        return Err(Some(call_over));
-    }
-    match stated_failure(object).map(|failure| failure.final_from) {
-        Some(Some(from)) if from > view.now => Err(Some(from)),
-        Some(None) => Err(None),
-        Some(Some(_)) | None => Ok(()),
-    }
-}
-
-fn not_final(view: &View<'_>, object: &PspObject, until: Option<Instant>, text: &str) -> Decision {
-    let text = match until {
-        Some(at) => format!("{text}; not final before {}", to_short_text(at)),
-        None => format!("{text}; this PSP never calls it final"),
-    };
-    if until.is_none() && view.too_old() {
-        return view.review_of(object, Reason::PendingTooLong, text);
-    }
-    Decision { seen: Some(seen(object)), ..view.wait(Reason::FailureNotFinal, text, until) }
-}
-
-fn final_failure(view: &View<'_>, object: &PspObject, text: String) -> Decision {
-    if has_captured(object) {
-        return view.review_of(object, Reason::Rule, text);
-    }
-    if let Err(until) = not_final_until(view, object) {
-        return not_final(view, object, until, &text);
-    }
-    Decision {
-        watch_at: view.first_watch(),
-        seen: Some(seen(object)),
-        ..view.decision(Verdict::Failed, natural_reason(object, Outcome::Failed), text)
-    }
-}
-
-fn declined(
-    view: &View<'_>,
-    object: &PspObject,
-    not_before: Option<TimeDelta>,
-    text: String,
-) -> Decision {
-    if let Err(until) = not_final_until(view, object) {
-        return not_final(view, object, until, &text);
-    }
-    let Some(proof) = DefiniteFailure::of(object, view.now) else {
-        // Cancelled and expired objects state no failure: a rule cannot make one of them.
-        return view.review_of(object, Reason::Rule, text);
-    };
-    let payable = match &object.state {
-        ObjectState::Failed(failure) if failure.still_payable => Some(object.reference.clone()),
-        _dead => None,
-    };
-    if payable.is_none() && !view.objects.iter().all(|o| o.state.is_dead()) {
-        return view.review_of(object, Reason::DuplicateLive, text);
-    }
-    let not_before = not_before.map(|span| later(view.now, span));
-    let charge_within = view.policy.timing.charge_before;
-    let hand_back = HandBack::declined(proof, payable, not_before, view.now, charge_within);
-    retryable(view, object, Reason::DeclinedRetryable, hand_back, text)
-}
-
-fn retryable(
-    view: &View<'_>,
-    object: &PspObject,
-    reason: Reason,
-    hand_back: HandBack,
-    text: String,
-) -> Decision {
-    let decision = gave_up(view, &text).unwrap_or_else(|| Decision {
-        watch_at: view.first_watch(),
-        ..view.decision(Verdict::Retryable(Box::new(hand_back)), reason, text)
-    });
-    Decision { seen: Some(seen(object)), ..decision }
-}
-
-fn gave_up(view: &View<'_>, text: &str) -> Option<Decision> {
-    if view.history().handbacks < view.policy.max_retries {
-        return None;
-    }
-    let text = format!("handed back {} times without an end; {text}", view.history().handbacks);
-    Some(match view.policy.gave_up {
-        GaveUp::Review => view.review(Reason::GaveUp, text),
-        GaveUp::Failed => Decision {
-            watch_at: view.first_watch(),
-            ..view.decision(Verdict::Failed, Reason::GaveUp, text)
-        },
-    })
-}
-
-fn reference_unknown(view: &View<'_>) -> Option<Decision> {
-    let reference = view.unknown_reference?;
-    let text = format!("the row stores {reference}, which the PSP does not know");
-    Some(view.review(Reason::ReferenceUnknown, text))
-}
-
-fn nearly_tagged(view: &View<'_>) -> Option<Decision> {
-    let (reference, tag) = view.inputs.near_misses.first()?;
-    let own = view.row().tag.text();
-    let text = format!("{reference} carries the tag `{tag}`, nearly this row's `{own}`");
-    Some(view.review(Reason::TagNearMiss, text))
-}
-
-fn nothing_found(view: &View<'_>) -> Decision {
-    let AccountRef::Known(account) = &view.row().account else {
-        return view.review(Reason::UnknownAccount, "no account".to_owned());
-    };
-    let (row, history, policy) = (view.row(), view.history(), view.policy);
-    let Some(list) = view.list else { return not_listed(view) };
-    let miss = absence::counts(list, row, history, policy).is_ok().then(|| Miss {
-        account: account.clone(),
-        fingerprint: row.fingerprint(),
-        search: list.clone(),
-    });
-    let proof = absence::prove(list, row, account, history, policy, view.searched, view.now);
-    let decision = match proof {
-        Ok(absence) => proven_absent(view, absence),
-        Err(unproven) => unproven_yet(view, &unproven),
-    };
-    Decision { miss, ..decision }
-}
-
-/// A list is asked for only once a miss could count: before that it would be work for nothing.
-fn not_listed(view: &View<'_>) -> Decision {
-    let until = absence::call_over_at(view.row(), view.history(), view.policy);
-    if view.now <= until {
-        return unproven_yet(view, &Unproven::CallMayArrive { until });
-    }
-    let text = "nothing found; the window was not listed completely".to_owned();
-    Decision {
-        wants: Some(Want::List),
-        ..unproven_or_too_old(view, Reason::AbsenceUnproven, text, None)
-    }
-}
-
-fn unproven_yet(view: &View<'_>, unproven: &Unproven) -> Decision {
-    let text = format!("nothing found; {}", unproven.text());
-    if unproven.is_for_ever() {
-        return view.review(Reason::Unprovable, text);
-    }
-    let reason = match unproven {
-        Unproven::CallMayArrive { .. } => Reason::WithinGrace,
-        Unproven::ClockSkew { .. } | Unproven::FutureAttempt { .. } => Reason::ClockSkew,
-        Unproven::RouteDoesNotCount
-        | Unproven::TooNarrow { .. }
-        | Unproven::NoWitness
-        | Unproven::NeedsMiss { .. }
-        | Unproven::NeedsSearch
-        | Unproven::BeyondReach
-        | Unproven::AttemptsUnknown => Reason::AbsenceUnproven,
-    };
-    let wants = match unproven {
-        Unproven::NeedsSearch => Some(Want::Search),
-        Unproven::TooNarrow { .. } | Unproven::RouteDoesNotCount => Some(Want::List),
-        Unproven::ClockSkew { .. }
-        | Unproven::FutureAttempt { .. }
-        | Unproven::CallMayArrive { .. }
-        | Unproven::BeyondReach
-        | Unproven::NoWitness
-        | Unproven::NeedsMiss { .. }
-        | Unproven::AttemptsUnknown => None,
-    };
-    let at = unproven.look_again_at();
-    Decision { wants, ..unproven_or_too_old(view, reason, text, at) }
-}
-
-fn unproven_or_too_old(
-    view: &View<'_>,
-    reason: Reason,
-    text: String,
-    at: Option<Instant>,
-) -> Decision {
-    if view.too_old() {
-        let limit = span_text(view.policy.timing.max_age);
-        return view.review(Reason::Unprovable, format!("{text}; still unproven after {limit}"));
-    }
-    view.wait(reason, text, at)
-}
-
-fn proven_absent(view: &View<'_>, absence: absence::Absence) -> Decision {
-    let taken = |s: &SiblingState| matches!(s, SiblingState::Succeeded | SiblingState::HandedBack);
-    if let Some(sibling) = view.inputs.siblings.iter().find(|s| taken(&s.state)) {
-        let text = format!(
-            "absent, but row {} with the same natural key succeeded or was handed back",
-            sibling.id
-        );
-        return view.review(Reason::SiblingRow, text);
-    }
-    if let Some(other) = view.inputs.untagged.first() {
-        let text = format!(
-            "absent, but {} captured {} at {} and belongs to no row",
-            other.reference,
-            other.captured,
-            to_short_text(other.created_at)
-        );
-        return view.review(Reason::PossibleUntaggedMatch, text);
-    }
-    let waits_for = |s: &SiblingState| *s == SiblingState::Processing;
-    let older = view.inputs.siblings.iter().find(|s| waits_for(&s.state) && s.older);
-    if let Some(sibling) = older {
-        let text = format!(
-            "absent, but row {} with the same natural key is older and still processing",
-            sibling.id
-        );
-        return view.wait(Reason::SiblingPending, text, None);
-    }
-    let text = absence::proof_text(&absence);
-    if let Some(decision) = gave_up(view, &text) {
-        return decision;
-    }
-    let text = match view.policy.absent_means {
-        AbsentMeans::HandBack => text,
-        AbsentMeans::Abandoned => format!("{text}; absent means abandoned here"),
-    };
-    let hand_back = HandBack::absent(absence, view.now, view.policy.timing.charge_before);
-    Decision {
-        watch_at: view.first_watch(),
-        ..view.decision(Verdict::Retryable(Box::new(hand_back)), Reason::Absent, text)
     }
 }

@@ -10,5 +10,8 @@ pub mod permit;
 pub mod absence;
 pub mod backoff;
 pub mod decision;
+mod view;
+mod nothing;
+mod uncaptured;
 pub mod judge;
 pub mod brake;

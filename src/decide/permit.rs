@@ -142,6 +142,13 @@ impl HandBack {
         Self { permit: Permit::Absent(absence), retry, not_before: None, charge_before }
     }
 
+    /// The end of a row whose absence means that the customer never paid: nobody charges, and
+    /// should anyone ever take it for a hand-back, it has lapsed already.
+    pub(super) fn abandoned(absence: Absence, now: Instant) -> Self {
+        let permit = Permit::Absent(absence);
+        Self { permit, retry: Retry::Never, not_before: None, charge_before: now }
+    }
+
     /// A hand-back after a stated failure: the object itself where it can still be paid.
     pub(super) fn declined(
         failure: DefiniteFailure,

@@ -13,6 +13,7 @@
 )]
 
 mod architecture;
+mod decisions;
 mod sandbox;
 mod cli;
 mod config;

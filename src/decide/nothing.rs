@@ -1,0 +1,187 @@
+//! Nothing was found under the row's tag: what that means so far, and when it is proof enough.
+//!
+//! It never says "absent" by itself: that takes [`absence::prove`], and then nobody with the same
+//! natural key who was paid, and no money around that could be this row's.
+
+use crate::decide::absence::{self, Absence, Unproven};
+use crate::decide::decision::{Decision, Verdict, Want};
+use crate::decide::permit::HandBack;
+use crate::decide::policy::{AbsentMeans, GaveUp};
+use crate::decide::view::View;
+use crate::model::evidence::{Miss, UntaggedMatch};
+use crate::model::reason::Reason;
+use crate::model::time::{Instant, span_text, to_short_text};
+use crate::model::transaction::{AccountRef, SiblingState};
+
+pub(super) fn reference_unknown(view: &View<'_>) -> Option<Decision> {
+    let reference = view.unknown_reference()?;
+    let text = format!("the row stores {reference}, which the PSP does not know");
+    Some(view.review(Reason::ReferenceUnknown, text))
+}
+
+/// An object that carries nearly this row's tag, or came along without being the row's.
+pub(super) fn nearly_tagged(view: &View<'_>) -> Option<Decision> {
+    let near = view.inputs.near_misses.iter().map(|(r, tag)| (r.as_str(), tag.as_str()));
+    let (reference, tag) = near.chain(view.strangers.iter().copied()).min()?;
+    let own = view.row().tag.text();
+    let text = format!("{reference} carries the tag `{tag}`, nearly this row's `{own}`");
+    Some(view.review(Reason::TagNearMiss, text))
+}
+
+pub(super) fn nothing_found(view: &View<'_>) -> Decision {
+    let AccountRef::Known(account) = &view.row().account else {
+        return view.review(Reason::UnknownAccount, "no account".to_owned());
+    };
+    let (row, history, policy, now) = (view.row(), view.history(), view.policy, view.now);
+    let counts = |list: &_| absence::counts(list, row, history, policy, now).is_ok();
+    let Some(list) = view.list(counts) else { return not_listed(view) };
+    let miss = counts(list).then(|| Miss {
+        account: account.clone(),
+        fingerprint: row.fingerprint(),
+        search: list.clone(),
+    });
+    let proof = absence::prove(list, row, account, history, policy, view.is_searched(), now);
+    let decision = match proof {
+        Ok(absence) => proven_absent(view, absence),
+        Err(unproven) => unproven_yet(view, &unproven),
+    };
+    Decision { miss, ..decision }
+}
+
+/// A list is asked for only once a miss could count: before that it would be work for nothing.
+fn not_listed(view: &View<'_>) -> Decision {
+    if let Some(reference) = &view.row().psp_reference {
+        return unproven_yet(view, &Unproven::HasReference { reference: reference.clone() });
+    }
+    if let Some(unproven) = absence::future_attempt(view.row(), view.now) {
+        return unproven_yet(view, &unproven);
+    }
+    let until = absence::call_over_at(view.row(), view.history(), view.policy);
+    if view.now <= until {
+        return unproven_yet(view, &Unproven::CallMayArrive { until });
+    }
+    let text = "nothing found; the window was not listed completely".to_owned();
+    Decision { wants: Some(Want::List), ..or_too_old(view, Reason::AbsenceUnproven, text, None) }
+}
+
+fn unproven_yet(view: &View<'_>, unproven: &Unproven) -> Decision {
+    let text = format!("nothing found; {}", unproven.text());
+    if unproven.is_for_ever() {
+        // A find would spare a person the case: the search sees past every window.
+        let wants = (!view.is_searched()).then_some(Want::Search);
+        return Decision { wants, ..view.review(Reason::Unprovable, text) };
+    }
+    let reason = match unproven {
+        Unproven::CallMayArrive { .. } => Reason::WithinGrace,
+        Unproven::ClockSkew { .. } | Unproven::FutureAttempt { .. } => Reason::ClockSkew,
+        Unproven::RouteDoesNotCount
+        | Unproven::TooNarrow { .. }
+        | Unproven::NoWitness
+        | Unproven::NeedsMiss { .. }
+        | Unproven::NeedsSearch
+        | Unproven::HasReference { .. }
+        | Unproven::BeyondReach
+        | Unproven::AttemptsUnknown => Reason::AbsenceUnproven,
+    };
+    let wants = match unproven {
+        Unproven::NeedsSearch => Some(Want::Search),
+        Unproven::TooNarrow { .. } | Unproven::RouteDoesNotCount => Some(Want::List),
+        Unproven::ClockSkew { .. }
+        | Unproven::FutureAttempt { .. }
+        | Unproven::CallMayArrive { .. }
+        | Unproven::BeyondReach
+        | Unproven::NoWitness
+        | Unproven::NeedsMiss { .. }
+        | Unproven::HasReference { .. }
+        | Unproven::AttemptsUnknown => None,
+    };
+    let at = unproven.look_again_at();
+    if unproven.is_under_way() {
+        return Decision { wants, ..view.wait(reason, text, at) };
+    }
+    Decision { wants, ..or_too_old(view, reason, text, at) }
+}
+
+fn or_too_old(view: &View<'_>, reason: Reason, text: String, at: Option<Instant>) -> Decision {
+    if view.too_old(None) {
+        let limit = span_text(view.policy.timing.max_age);
+        return view.review(Reason::Unprovable, format!("{text}; still unproven after {limit}"));
+    }
+    view.wait(reason, text, at)
+}
+
+fn proven_absent(view: &View<'_>, absence: Absence) -> Decision {
+    let hands_back = view.policy.absent_means == AbsentMeans::HandBack;
+    if let Some(decision) = sibling_has_it(view, "absent").filter(|_| hands_back) {
+        return decision;
+    }
+    let by_age = |m: &&UntaggedMatch| (m.created_at, m.reference.clone());
+    if let Some(other) = view.inputs.untagged.iter().min_by_key(by_age) {
+        let text = format!(
+            "absent, but {} captured {} at {} and belongs to no row",
+            other.reference,
+            other.captured,
+            to_short_text(other.created_at)
+        );
+        return view.review(Reason::PossibleUntaggedMatch, text);
+    }
+    let text = absence::proof_text(&absence);
+    if !hands_back {
+        let text = format!("{text}; absent means abandoned here: nobody charges again");
+        return retryable_absent(view, HandBack::abandoned(absence, view.now), text);
+    }
+    if let Some(decision) = sibling_goes_first(view, "absent") {
+        return decision;
+    }
+    if let Some(decision) = gave_up(view, &text) {
+        return decision;
+    }
+    let hand_back = HandBack::absent(absence, view.now, view.policy.timing.charge_before);
+    retryable_absent(view, hand_back, text)
+}
+
+fn retryable_absent(view: &View<'_>, hand_back: HandBack, text: String) -> Decision {
+    Decision {
+        watch_at: view.first_watch(),
+        ..view.decision(Verdict::Retryable(Box::new(hand_back)), Reason::Absent, text)
+    }
+}
+
+/// Whoever shares the natural key and was paid, or may be charged: this row must not be, too.
+pub(super) fn sibling_has_it(view: &View<'_>, what: &str) -> Option<Decision> {
+    let has_it = |s: &SiblingState| matches!(s, SiblingState::Succeeded | SiblingState::HandedBack);
+    let siblings = view.inputs.siblings.iter().filter(|sibling| has_it(&sibling.state));
+    let id = siblings.map(|sibling| &sibling.id).min()?;
+    let text =
+        format!("{what}, but row {id} with the same natural key succeeded or was handed back");
+    Some(view.review(Reason::SiblingRow, text))
+}
+
+/// The oldest of several stuck rows with one natural key decides first.
+pub(super) fn sibling_goes_first(view: &View<'_>, what: &str) -> Option<Decision> {
+    let goes_first = |s: &SiblingState| *s == SiblingState::Processing;
+    let siblings = view.inputs.siblings.iter().filter(|s| goes_first(&s.state) && s.older);
+    let id = siblings.map(|sibling| &sibling.id).min()?;
+    let text =
+        format!("{what}, but row {id} with the same natural key is older and still processing");
+    if view.too_old(None) {
+        let limit = span_text(view.policy.timing.max_age);
+        return Some(view.review(Reason::SiblingRow, format!("{text} after {limit}")));
+    }
+    Some(view.wait(Reason::SiblingPending, text, None))
+}
+
+/// After `max_retries` hand-backs the policy says what becomes of the row.
+pub(super) fn gave_up(view: &View<'_>, text: &str) -> Option<Decision> {
+    if view.history().handbacks < view.policy.max_retries {
+        return None;
+    }
+    let text = format!("handed back {} times without an end; {text}", view.history().handbacks);
+    Some(match view.policy.gave_up {
+        GaveUp::Review => view.review(Reason::GaveUp, text),
+        GaveUp::Failed => Decision {
+            watch_at: view.first_watch(),
+            ..view.decision(Verdict::Failed, Reason::GaveUp, text)
+        },
+    })
+}

@@ -1,0 +1,518 @@
+//! The inputs of a decision, sorted for judging: which objects are the row's own, what each of
+//! them is by all that was seen of it, and which searches were complete.
+//!
+//! The order in which evidence and objects come changes nothing. Money seen once does not vanish:
+//! a later answer that denies it is a conflict. An answer of another account, an object of another
+//! kind of movement or with another tag is never taken for the row's.
+
+use chrono::TimeDelta;
+
+use crate::decide::absence;
+use crate::decide::backoff;
+use crate::decide::decision::{Asked, Decision, History, Inputs, Seen, Verdict};
+use crate::decide::policy::Policy;
+use crate::decide::rules::{Question, Rule, Subject};
+use crate::model::evidence::{
+    Answer, Cause, CompleteSearch, Evidence, ObjectState, PspObject, Route,
+};
+use crate::model::money::Money;
+use crate::model::reason::{Outcome, Reason};
+use crate::model::time::{Instant, later};
+use crate::model::transaction::{AccountRef, Attempts, Kind, Transaction};
+
+/// Where the row stands, apart from what the PSP says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// To be decided.
+    Open,
+    /// Its worker has it again: its next end is decided when it is stuck again.
+    Taken,
+    /// It is succeeded already.
+    Settled,
+    /// Handed back or failed: any money found now contradicts that.
+    GivenUp,
+}
+
+/// Everything that a decision is made from, in the order in which it is asked for.
+pub(super) struct View<'a> {
+    pub(super) inputs: &'a Inputs<'a>,
+    pub(super) policy: &'a Policy,
+    pub(super) now: Instant,
+    pub(super) standing: Standing,
+    /// The row's own objects, oldest first.
+    pub(super) items: Vec<Item<'a>>,
+    /// Objects that came along and are not the row's: (reference, their tag).
+    pub(super) strangers: Vec<(&'a str, &'a str)>,
+    /// What excludes each other, in a sentence.
+    pub(super) conflict: Option<String>,
+    lists: Vec<&'a CompleteSearch>,
+    searches: Vec<&'a CompleteSearch>,
+    /// When the last answer that shows the row's objects was asked for.
+    found_at: Option<Instant>,
+    pub(super) no_answer: Option<&'a Cause>,
+    pub(super) was_asked: bool,
+    unknown_reference: Option<&'a str>,
+}
+
+/// One object at the PSP by all that was seen of it.
+pub(super) struct Item<'a> {
+    /// What it is.
+    pub(super) object: &'a PspObject,
+    /// Every id that it goes by.
+    names: Vec<&'a str>,
+    /// The row stores its reference, and it carries another row's tag.
+    pub(super) has_other_tag: bool,
+}
+
+impl Item<'_> {
+    pub(super) fn reference(&self) -> &str {
+        &self.object.reference
+    }
+
+    pub(super) fn state(&self) -> &ObjectState {
+        &self.object.state
+    }
+
+    pub(super) fn is_named(&self, reference: &str) -> bool {
+        self.names.contains(&reference)
+    }
+
+    pub(super) fn has_captured(&self) -> bool {
+        has_captured(self.object)
+    }
+
+    /// What moved, else what was asked for, for people.
+    pub(super) fn amount_text(&self) -> String {
+        amount_of(self.object)
+            .map_or_else(|| "an amount of an unknown currency".to_owned(), |m| m.to_string())
+    }
+}
+
+/// Money moved: the PSP says so by the state, or by a sum.
+pub(super) fn has_captured(object: &PspObject) -> bool {
+    matches!(object.state, ObjectState::Captured | ObjectState::Voided)
+        || object.captured.is_some_and(|money| money.minor > 0)
+}
+
+fn amount_of(object: &PspObject) -> Option<Money> {
+    object.captured.filter(|_| has_captured(object)).or(object.amount)
+}
+
+/// One look at one object.
+#[derive(Clone, Copy)]
+struct Sighting<'a> {
+    object: &'a PspObject,
+    asked_at: Instant,
+    route: Route,
+    /// Of a route that says what is true now; a search index may show the past.
+    is_current: bool,
+}
+
+impl<'a> View<'a> {
+    pub(super) fn of(inputs: &'a Inputs<'a>, policy: &'a Policy, now: Instant) -> Self {
+        let mut view = Self {
+            inputs,
+            policy,
+            now,
+            standing: standing(inputs),
+            items: Vec::new(),
+            strangers: Vec::new(),
+            conflict: None,
+            lists: Vec::new(),
+            searches: Vec::new(),
+            found_at: None,
+            no_answer: None,
+            was_asked: false,
+            unknown_reference: None,
+        };
+        let mut evidence: Vec<&'a Evidence> = inputs.evidence.iter().collect();
+        evidence.sort_by(|a, b| {
+            let order = (a.asked_at, a.route).cmp(&(b.asked_at, b.route));
+            order.then_with(|| format!("{a:?}").cmp(&format!("{b:?}")))
+        });
+        let mut sightings = Vec::new();
+        for item in evidence {
+            if inputs.row.account == AccountRef::Known(item.account.clone()) {
+                view.take(item, &mut sightings);
+            } else {
+                view.take_foreign(item);
+            }
+        }
+        view.sort_out(sightings);
+        view
+    }
+
+    fn take(&mut self, item: &'a Evidence, sightings: &mut Vec<Sighting<'a>>) {
+        self.was_asked = true;
+        match &item.answer {
+            Answer::Found { objects, search } => {
+                sightings.extend(objects.iter().map(|object| Sighting {
+                    object,
+                    asked_at: item.asked_at,
+                    route: item.route,
+                    is_current: self.is_current(item.route),
+                }));
+                self.note_search(search.as_ref());
+            }
+            Answer::Nothing(search) => self.note_search(Some(search)),
+            Answer::UnknownReference(reference) => self.unknown_reference = Some(reference),
+            Answer::NoAnswer(cause) => self.no_answer = self.no_answer.or(Some(cause)),
+        }
+    }
+
+    /// Another account's silence says nothing of this row; an object found there is trouble.
+    fn take_foreign(&mut self, item: &Evidence) {
+        if let Answer::Found { objects, .. } = &item.answer
+            && let Some(reference) = objects.iter().map(|o| &o.reference).min()
+        {
+            let own = self.row().account.text();
+            let text =
+                format!("{reference} was found at {}, and the row belongs to {own}", item.account);
+            self.note_conflict(text);
+        }
+    }
+
+    fn is_current(&self, route: Route) -> bool {
+        let by_facts = || self.policy.psp.route(route).is_some_and(|facts| facts.counts_as_miss);
+        route == Route::Fetch || by_facts()
+    }
+
+    fn note_search(&mut self, search: Option<&'a CompleteSearch>) {
+        let Some(search) = search else { return };
+        match search.route {
+            Route::List => self.lists.push(search),
+            Route::Search => self.searches.push(search),
+            Route::Fetch | Route::File => {}
+        }
+    }
+
+    /// The first in the order of text, so that the order of evidence changes nothing.
+    fn note_conflict(&mut self, text: String) {
+        if self.conflict.as_ref().is_none_or(|known| text < *known) {
+            self.conflict = Some(text);
+        }
+    }
+
+    fn sort_out(&mut self, sightings: Vec<Sighting<'a>>) {
+        for mut group in same_objects(sightings) {
+            group.sort_by(in_time);
+            self.found_at = self.found_at.max(group.iter().map(|s| s.asked_at).max());
+            self.judge(&group);
+        }
+        let by_age = |o: &'a PspObject| (o.created_at, o.reference.as_str());
+        self.items.sort_by(|a, b| by_age(a.object).cmp(&by_age(b.object)));
+        self.strangers.sort_unstable();
+        self.part_with_other_kinds();
+    }
+
+    /// A refund under the tag of a charge is not the charge; where no such charge shows, it says
+    /// that something of it must have been there.
+    fn part_with_other_kinds(&mut self) {
+        let kind = self.row().kind;
+        let (own, other): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.items).into_iter().partition(|item| fits(item.object, kind));
+        self.items = own;
+        if let Some(item) = other.first().filter(|_| self.captured().is_empty()) {
+            let (reference, is) = (item.reference(), &item.object.kind);
+            self.note_conflict(format!("{reference} is a {is}, and the row a {}", kind.as_str()));
+        }
+    }
+
+    fn judge(&mut self, group: &[Sighting<'a>]) {
+        let Some(object) = what_it_is(group) else { return };
+        if let Some(text) = denied_money(group).or_else(|| impossible(object)) {
+            self.note_conflict(text);
+        }
+        let names: Vec<&'a str> = group.iter().flat_map(|s| names_of(s.object)).collect();
+        let tags: Vec<&'a str> = group.iter().filter_map(|s| s.object.tag.as_deref()).collect();
+        let stored = self.row().psp_reference.as_deref();
+        let is_stored = stored.is_some_and(|stored| names.contains(&stored));
+        // A tag that several rows share settles none of them; there the reference alone speaks.
+        let (is_tagged, has_other_tag) = match self.row().tag.usable() {
+            Some(own) => (tags.contains(&own), !tags.is_empty() && !tags.contains(&own)),
+            None => (false, false),
+        };
+        if is_tagged || is_stored {
+            self.items.push(Item { object, names, has_other_tag });
+        } else if self.row().tag.usable().is_some() {
+            self.strangers.push((&object.reference, tags.first().copied().unwrap_or_default()));
+        }
+    }
+
+    pub(super) fn row(&self) -> &'a Transaction {
+        self.inputs.row
+    }
+
+    pub(super) fn history(&self) -> &'a History {
+        self.inputs.history
+    }
+
+    /// Objects whose money moved.
+    pub(super) fn captured(&self) -> Vec<&Item<'a>> {
+        self.items.iter().filter(|item| item.has_captured()).collect()
+    }
+
+    /// Objects that can still capture with no new call.
+    pub(super) fn live(&self) -> impl Iterator<Item = &Item<'a>> {
+        self.items.iter().filter(|item| item.state().can_still_capture())
+    }
+
+    /// The stored reference, where the PSP says that it knows none such; an object seen by it
+    /// anywhere else stands against that.
+    pub(super) fn unknown_reference(&self) -> Option<&'a str> {
+        self.unknown_reference.filter(|r| !self.items.iter().any(|item| item.is_named(r)))
+    }
+
+    /// The complete list to judge by: one that fulfils what is asked of it, else the newest.
+    pub(super) fn list(&self, fit: impl Fn(&CompleteSearch) -> bool) -> Option<&'a CompleteSearch> {
+        let newest_first = || self.lists.iter().rev().copied();
+        newest_first().find(|list| fit(list)).or_else(|| newest_first().next())
+    }
+
+    /// When the row's objects were asked for last, at the latest now.
+    pub(super) fn found_at(&self) -> Instant {
+        self.found_at.map_or(self.now, |at| at.min(self.now))
+    }
+
+    /// Whether a search by tag, where there is one, was asked after the call was over. What it
+    /// found is among the objects.
+    pub(super) fn is_searched(&self) -> bool {
+        if self.policy.psp.search_for(self.row().kind).is_none() {
+            return true;
+        }
+        let over_at = absence::call_over_at(self.row(), self.history(), self.policy);
+        let in_time = |search: &&&CompleteSearch| search.asked_at.min(self.now) > over_at;
+        let searched = || self.searches.iter().filter(in_time).flat_map(|search| &search.kinds);
+        let kinds = self.policy.psp.object_kinds(self.row().kind);
+        kinds.iter().all(|kind| searched().any(|known| known == kind))
+    }
+
+    /// Whether it is undecided for too long, counted from the later of tieout's first look and
+    /// `since`.
+    pub(super) fn too_old(&self, since: Option<Instant>) -> bool {
+        let from = since.map_or(self.history().aged_from, |at| at.max(self.history().aged_from));
+        self.now.signed_duration_since(from) > self.policy.timing.max_age
+    }
+
+    pub(super) fn decision(&self, verdict: Verdict, reason: Reason, text: String) -> Decision {
+        Decision {
+            verdict,
+            reason,
+            rule: None,
+            text,
+            seen: self.items.first().map(|item| seen(item.object)),
+            next_check_at: None,
+            watch_at: None,
+            miss: None,
+            answered: self.no_answer.is_none(),
+            wants: None,
+        }
+    }
+
+    pub(super) fn review(&self, reason: Reason, text: String) -> Decision {
+        self.decision(Verdict::Review, reason, text)
+    }
+
+    pub(super) fn review_of(&self, item: &Item<'_>, reason: Reason, text: String) -> Decision {
+        Decision { seen: Some(seen(item.object)), ..self.review(reason, text) }
+    }
+
+    /// A wait; without an instant, or with one beyond all patience, the back-off says when.
+    pub(super) fn wait(&self, reason: Reason, text: String, at: Option<Instant>) -> Decision {
+        let key = &self.row().key;
+        let timing = &self.policy.timing;
+        let checks = self.history().checks;
+        let horizon = later(self.now, timing.max_age.max(timing.backoff_cap));
+        let next = match at.filter(|at| *at <= horizon) {
+            // One second past, since a search must be *after* the instant; spread over half a
+            // minute, so that rows that became due together are not all asked in one second.
+            Some(at) => {
+                let past = TimeDelta::seconds(1).checked_add(&backoff::spread(key, checks, 30));
+                later(at.max(self.now), past.unwrap_or(TimeDelta::seconds(1)))
+            }
+            None => backoff::next_check_at(key, checks, timing, self.now),
+        };
+        Decision { next_check_at: Some(next), ..self.decision(Verdict::Wait, reason, text) }
+    }
+
+    pub(super) fn wait_for(
+        &self,
+        item: &Item<'_>,
+        reason: Reason,
+        text: String,
+        at: Option<Instant>,
+    ) -> Decision {
+        Decision { seen: Some(seen(item.object)), ..self.wait(reason, text, at) }
+    }
+
+    pub(super) fn first_watch(&self) -> Option<Instant> {
+        self.policy.timing.watch.first().map(|span| later(self.now, *span))
+    }
+
+    /// The rule that matches, where one does.
+    pub(super) fn rule_for(&self, subject: Subject, object: &PspObject) -> Option<&'a Rule> {
+        self.policy.rules.find(&Question {
+            psp: &self.policy.psp.psp,
+            subject,
+            object,
+            kind: self.row().kind,
+            money: self.row().money,
+            handbacks: self.history().handbacks,
+        })
+    }
+}
+
+/// What the record shows of an object.
+pub(super) fn seen(object: &PspObject) -> Seen {
+    Seen {
+        reference: object.reference.clone(),
+        status: object.status.clone(),
+        amount: amount_of(object),
+        created_at: object.created_at,
+    }
+}
+
+/// Where the row stands. A status that is neither processing nor succeeded is tieout's own word
+/// of an end, or its review value: under a case the row is open until something ended it.
+fn standing(inputs: &Inputs<'_>) -> Standing {
+    let (row, history) = (inputs.row, inputs.history);
+    let is_watched = inputs.asked == Asked::Watch;
+    if row.succeeded {
+        return Standing::Settled;
+    }
+    // The row's present image was seen before tieout ended it: nobody changed it since.
+    let is_as_left = history.watch_from.is_some_and(|from| history.fingerprint_seen_at <= from);
+    match (is_as_left, row.processing) {
+        (true, _) => as_left(inputs),
+        (false, true) if is_watched => Standing::Taken,
+        (false, false) if is_watched => Standing::GivenUp,
+        (false, _) => Standing::Open,
+    }
+}
+
+/// The standing of a row that is as tieout's last end left it. Where that wrote no status, the
+/// row still says "processing".
+fn as_left(inputs: &Inputs<'_>) -> Standing {
+    let (row, history) = (inputs.row, inputs.history);
+    let was_taken = history.last_handback.as_ref().is_some_and(|past| past.taken_at.is_some());
+    match history.ended_as {
+        Some(Outcome::Succeeded) => Standing::Settled,
+        Some(Outcome::Failed) => Standing::GivenUp,
+        // Taken from the outbox by a worker that writes no column before it sends: it may well
+        // have charged.
+        Some(Outcome::Retryable)
+            if row.processing && was_taken && row.attempts != Attempts::Column =>
+        {
+            Standing::Open
+        }
+        Some(Outcome::Retryable) => Standing::GivenUp,
+        Some(Outcome::Wait | Outcome::Review) | None if inputs.asked == Asked::Watch => {
+            Standing::GivenUp
+        }
+        Some(Outcome::Wait | Outcome::Review) | None => Standing::Open,
+    }
+}
+
+/// Whether an object is of the kind of movement that the row intends.
+fn fits(object: &PspObject, kind: Kind) -> bool {
+    match kind {
+        Kind::Charge => object.kind != "refund" && object.kind != "payout",
+        Kind::Refund => object.kind == "refund",
+        Kind::Payout => object.kind == "payout",
+    }
+}
+
+fn names_of(object: &PspObject) -> impl Iterator<Item = &str> {
+    std::iter::once(object.reference.as_str()).chain(object.aliases.iter().map(String::as_str))
+}
+
+/// Sightings that share any id are of one object.
+fn same_objects(sightings: Vec<Sighting<'_>>) -> Vec<Vec<Sighting<'_>>> {
+    let mut groups: Vec<Vec<Sighting<'_>>> = Vec::new();
+    for sighting in sightings {
+        let is_same = |other: &Sighting<'_>| {
+            names_of(other.object).any(|name| sighting.object.is_named(name))
+        };
+        let (same, others): (Vec<_>, Vec<_>) =
+            groups.into_iter().partition(|group| group.iter().any(is_same));
+        groups = others;
+        let mut group: Vec<Sighting<'_>> = same.into_iter().flatten().collect();
+        group.push(sighting);
+        groups.push(group);
+    }
+    groups
+}
+
+/// What a lagging index shows is older than what a current route shows, whenever it was asked.
+fn in_time(a: &Sighting<'_>, b: &Sighting<'_>) -> std::cmp::Ordering {
+    let order = (a.is_current, a.asked_at, a.route).cmp(&(b.is_current, b.asked_at, b.route));
+    order.then_with(|| format!("{:?}", a.object).cmp(&format!("{:?}", b.object)))
+}
+
+/// What an object is: money above all, then what could still come of it; among equals the newest
+/// sighting. Of two looks in one run the more hopeful is believed, since it only means to wait.
+fn what_it_is<'a>(group: &[Sighting<'a>]) -> Option<&'a PspObject> {
+    let hope = |object: &PspObject| match &object.state {
+        _ if has_captured(object) => 3,
+        state if state.can_still_capture() => 2,
+        state if state.is_dead() => 0,
+        _open => 1,
+    };
+    // The last of the greatest is the newest.
+    group.iter().map(|sighting| sighting.object).max_by_key(|object| hope(object))
+}
+
+/// A current route that was asked after money was seen says that there is none, or less.
+fn denied_money(group: &[Sighting<'_>]) -> Option<String> {
+    let moved = |s: &Sighting<'_>| has_captured(s.object);
+    let denies = |late: &Sighting<'_>, early: &Sighting<'_>| {
+        let is_less = match (early.object.captured, late.object.captured) {
+            (Some(was), Some(is)) => is.currency != was.currency || is.minor < was.minor,
+            (Some(_) | None, _) => false,
+        };
+        late.is_current && late.asked_at >= early.asked_at && (!moved(late) || is_less)
+    };
+    let pairs = group.iter().filter(|s| moved(s)).flat_map(|early| {
+        group.iter().filter(move |late| denies(late, early)).map(move |late| (early, late))
+    });
+    pairs
+        .map(|(early, late)| {
+            format!(
+                "{} was `{}` ({}) and is said to be `{}` ({})",
+                early.object.reference,
+                early.object.status,
+                money_text(early.object),
+                late.object.status,
+                money_text(late.object),
+            )
+        })
+        .min()
+}
+
+fn money_text(object: &PspObject) -> String {
+    object.captured.map_or_else(|| "nothing captured".to_owned(), |money| money.to_string())
+}
+
+/// A state that excludes money, with money.
+fn impossible(object: &PspObject) -> Option<String> {
+    let excludes = match object.state {
+        ObjectState::Captured
+        | ObjectState::Voided
+        | ObjectState::InFlight
+        | ObjectState::Authorized => false,
+        ObjectState::ActionRequired
+        | ObjectState::Unattempted
+        | ObjectState::Failed(_)
+        | ObjectState::Canceled
+        | ObjectState::Expired
+        | ObjectState::Unknown => true,
+    };
+    (excludes && has_captured(object)).then(|| {
+        format!(
+            "{} is `{}` and is said to have captured {}",
+            object.reference,
+            object.status,
+            money_text(object)
+        )
+    })
+}
