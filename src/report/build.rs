@@ -190,8 +190,7 @@ async fn write_exceptions<S: Source>(
         let draft = Draft::from_bytes(&pair?.1).map_err(json_failed("reading", folder))?;
         file.write(&finisher.line(&draft).await?)?;
     }
-    let accounts = exceptions::account_cases(source, facts).await?;
-    for line in exceptions::account_lines(facts, &accounts) {
+    for line in exceptions::account_lines(source, facts).await? {
         file.write(&line)?;
     }
     written.take(file)

@@ -16,7 +16,7 @@ use crate::report::advice::{severity, side, suggested_action};
 use crate::report::aging::bucket;
 use crate::report::cells::Cell;
 use crate::report::error::ReportError;
-use crate::report::facts::Facts;
+use crate::report::facts::{AccountCaseNote, Facts};
 use crate::report::rows::{difference, local_minor, psp_money};
 use crate::report::sorter::tuple_key;
 use crate::report::source::Source;
@@ -220,49 +220,62 @@ fn row_cells(
     .cells(facts)
 }
 
-/// The lines of accounts: what the run itself noted. `cases` are the account cases it opened.
-pub fn account_lines(facts: &Facts, cases: &[CaseRow]) -> Vec<Vec<Cell>> {
-    let line = |case: &CaseRow| {
-        let note = facts.notes.accounts.iter().find(|note| note.account == case.subject);
-        let text = note.and_then(|note| match case.reason {
-            Reason::AbsenceBrake => note.brake.as_deref(),
-            _other => note.stopped.as_deref(),
-        });
-        Line {
-            case_number: Some(case.number),
-            reason: case.reason,
-            text: text.unwrap_or_else(|| case.reason.meaning()),
-            action: suggested_action(case.reason, false),
-            key: Cell::Null,
-            account: &case.subject,
-            reference: Cell::Null,
-            local_status: Cell::Null,
-            psp_status: Cell::Null,
-            currency: "",
-            money: [[Cell::Null, Cell::Null], [Cell::Null, Cell::Null], [Cell::Null, Cell::Null]],
-            created_at: None,
-            psp_at: None,
-            first_seen_run: Some(&case.opened_run),
-            times_seen: None,
-            last_checked_at: None,
-            next_check_at: None,
-            attempts: None,
-            evidence: "",
-            table: Cell::Null,
-            tag: Cell::Null,
-            kind: "account",
-            psp_currency: "",
-        }
-        .cells(facts)
-    };
-    cases.iter().map(line).collect()
-}
-
-/// The account cases that the run opened.
-pub async fn account_cases<S: Source>(
+/// The lines of accounts.
+pub async fn account_lines<S: Source>(
     source: &S,
     facts: &Facts,
-) -> Result<Vec<CaseRow>, ReportError> {
+) -> Result<Vec<Vec<Cell>>, ReportError> {
+    let mut lines = Vec::new();
+    for note in account_cases(source, facts).await? {
+        let after = Some(note.number.saturating_sub(1));
+        let filter = CaseFilter { after, limit: 1, ..CaseFilter::default() };
+        let read = source.cases(&filter).await.map_err(ReportError::store(&facts.run.id))?;
+        let case = read.first().filter(|case| case.number == note.number);
+        lines.push(account_cells(&note, facts, case.map(|case| case.opened_run.as_str())));
+    }
+    Ok(lines)
+}
+
+fn account_cells(note: &AccountCaseNote, facts: &Facts, first_seen_run: Option<&str>) -> Vec<Cell> {
+    Line {
+        case_number: Some(note.number),
+        reason: note.reason,
+        text: &note.text,
+        action: suggested_action(note.reason, false),
+        key: Cell::Null,
+        account: &note.account,
+        reference: Cell::Null,
+        local_status: Cell::Null,
+        psp_status: Cell::Null,
+        currency: "",
+        money: [[Cell::Null, Cell::Null], [Cell::Null, Cell::Null], [Cell::Null, Cell::Null]],
+        created_at: None,
+        psp_at: None,
+        first_seen_run,
+        times_seen: None,
+        last_checked_at: None,
+        next_check_at: None,
+        attempts: None,
+        evidence: note.evidence_sha256.as_deref().unwrap_or(""),
+        table: Cell::Null,
+        tag: Cell::Null,
+        kind: "account",
+        psp_currency: "",
+    }
+    .cells(facts)
+}
+
+/// What the run noted of accounts' cases, each once, by number. For a run that noted none (it was
+/// killed): those that it opened, with what cannot have changed since.
+async fn account_cases<S: Source>(
+    source: &S,
+    facts: &Facts,
+) -> Result<Vec<AccountCaseNote>, ReportError> {
+    if let Some(noted) = &facts.notes.account_cases {
+        let by_number: BTreeMap<i64, &AccountCaseNote> =
+            noted.iter().map(|note| (note.number, note)).collect();
+        return Ok(by_number.into_values().cloned().collect());
+    }
     let mut found = Vec::new();
     let mut filter =
         CaseFilter { opened_run: Some(facts.run.id.clone()), limit: PAGE, ..CaseFilter::default() };
@@ -271,7 +284,14 @@ pub async fn account_cases<S: Source>(
         let page = read.map_err(ReportError::store(&facts.run.id))?;
         let Some(last) = page.last() else { return Ok(found) };
         filter.after = Some(last.number);
-        found.extend(page.into_iter().filter(|case| case.subject_kind == "account"));
+        let accounts = page.into_iter().filter(|case| case.subject_kind == "account");
+        found.extend(accounts.map(|case| AccountCaseNote {
+            number: case.number,
+            text: case.reason.meaning().to_owned(),
+            reason: case.reason,
+            account: case.subject,
+            evidence_sha256: None,
+        }));
     }
 }
 

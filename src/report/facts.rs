@@ -5,8 +5,9 @@
 
 use chrono::{NaiveDate, TimeDelta};
 use chrono_tz::Tz;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
+use crate::model::reason::Reason;
 use crate::model::time::{Instant, earlier, from_text};
 use crate::report::aging::AgingLine;
 use crate::report::error::ReportError;
@@ -41,9 +42,29 @@ pub struct Notes {
     /// The cases by age as they stood at the run's end.
     #[serde(default)]
     pub aging: Option<Vec<AgingLine>>,
+    /// The cases about accounts that the run opened or saw again, in the order of its doing.
+    #[serde(default)]
+    pub account_cases: Option<Vec<AccountCaseNote>>,
     /// One line for each thing that was not examined.
     #[serde(default)]
     pub not_examined: Vec<String>,
+}
+
+/// A case about an account, as the run left it. The case itself may say something else by the
+/// time a report is built again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountCaseNote {
+    /// Its number.
+    pub number: i64,
+    /// The account.
+    pub account: String,
+    /// Why.
+    pub reason: Reason,
+    /// One sentence with the figures.
+    pub text: String,
+    /// The figures, by their hash.
+    #[serde(default)]
+    pub evidence_sha256: Option<String>,
 }
 
 /// What asking one account took.

@@ -336,6 +336,11 @@ fn the_psps_time_comes_from_the_evidence_and_the_account_s_case_from_the_notes()
     source.run.notes = serde_json::json!({
         "accounts": [{ "account": "stripe_live", "psp": "stripe", "rows": 1, "answered": 0,
             "brake": "3 of 20 tagged" }],
+        "account_cases": [
+            { "number": 2, "account": "stripe_live", "reason": "absence_brake", "text": "early" },
+            { "number": 2, "account": "stripe_live", "reason": "absence_brake",
+                "text": "3 of 20 tagged", "evidence_sha256": "ab" },
+        ],
     })
     .to_string();
     source.cases.push(CaseRow {
@@ -344,7 +349,7 @@ fn the_psps_time_comes_from_the_evidence_and_the_account_s_case_from_the_notes()
         table: String::new(),
         subject: "stripe_live".into(),
         text: "as a later run wrote it".into(),
-        reason: Reason::AbsenceBrake,
+        reason: Reason::AccountUnavailable,
         ..source.cases[0].clone()
     });
     let (_root, built) = built(&source, Dialect::Plain);
@@ -365,6 +370,14 @@ fn the_psps_time_comes_from_the_evidence_and_the_account_s_case_from_the_notes()
         ]
     );
     sound(&source, &built.dir);
+
+    // A run that was killed noted nothing: what it opened is still told.
+    source.run.notes = "{}".into();
+    let (_root, without) = self::built(&source, Dialect::Plain);
+    let lines = table(&without.dir, "exceptions.csv", Dialect::Plain);
+    assert_eq!(lines.len(), 2);
+    assert_eq!((&*lines[1]["reason"], &*lines[1]["kind"]), ("account_unavailable", "account"));
+
     let inputs = table(&built.dir, "inputs.csv", Dialect::Plain);
     assert_eq!(
         (&*inputs[0]["state"], &*inputs[0]["note"]),
