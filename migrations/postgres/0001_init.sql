@@ -122,6 +122,8 @@ create table tieout_cases (
 create unique index tieout_cases_one_open on tieout_cases (subject_kind, table_name, subject)
     where state = 'open';
 create index tieout_cases_open on tieout_cases (state, reason, number);
+create index tieout_cases_opened on tieout_cases (opened_run);
+create index tieout_cases_closed on tieout_cases (closed_run) where closed_run is not null;
 
 create table tieout_handbacks (
     table_name        text not null,
@@ -204,6 +206,7 @@ create table tieout_references (
     at                timestamptz not null,
     primary key (account, psp_reference)
 );
+create index tieout_references_row on tieout_references (table_name, key);
 
 create table tieout_outbox (
     event_id          text primary key,

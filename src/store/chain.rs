@@ -47,7 +47,8 @@ pub fn close_hash(
 }
 
 /// Reads the chain whole: first every evidence in any order and every record in the order (run,
-/// writer, seq), then every run that was closed by its close number.
+/// writer, seq), then every run that was closed by its close number, and every
+/// run that goes on.
 #[derive(Debug, Default)]
 pub struct Verifier {
     finding: AuditFinding,
@@ -104,6 +105,30 @@ impl Verifier {
         }
     }
 
+    /// The next record, where it cannot even be read: it keeps its place, and is a break.
+    pub fn unreadable(&mut self, run_id: &str, writer: &str, seq: i64, hash: &str, why: &str) {
+        self.finding.records = self.finding.records.saturating_add(1);
+        let heads = self.heads.entry(run_id.to_owned()).or_default();
+        let head = Head { writer: writer.to_owned(), count: seq, hash: hash.to_owned() };
+        match heads.last_mut().filter(|head| head.writer == writer) {
+            Some(known) => *known = head,
+            None => heads.push(head),
+        }
+        self.broken(format!("record {run_id}/{writer}/{seq}: it cannot be read: {why}"));
+    }
+
+    /// A run that goes on: its records are counted, and bound when it is closed.
+    pub fn running_run(&mut self, run: &RunRow) {
+        let heads = self.heads.remove(&run.id).unwrap_or_default();
+        let records: i64 = heads.iter().map(|head| head.count).sum();
+        if run.journal_count != records {
+            self.broken(format!(
+                "run {}: it wrote {} records so far, and {records} are there",
+                run.id, run.journal_count
+            ));
+        }
+    }
+
     /// The next closed run, by its close number; runs that go on are not bound yet.
     pub fn closed_run(&mut self, run: &RunRow) {
         self.finding.runs = self.finding.runs.saturating_add(1);
@@ -134,6 +159,9 @@ impl Verifier {
 
     /// What was found.
     pub fn finish(mut self) -> AuditFinding {
+        for run_id in std::mem::take(&mut self.heads).into_keys() {
+            self.broken(format!("run {run_id}: it has records, and is gone itself"));
+        }
         if self.unshown > 0 {
             self.finding.breaks.push(format!("and {} more", self.unshown));
         }

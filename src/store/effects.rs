@@ -37,6 +37,8 @@ pub struct RowEffects {
     pub journal: JournalRow,
     /// The memory of the row afterwards.
     pub check: CheckAfter,
+    /// The history after this look alone, as if it had decided nothing.
+    pub looked_at: History,
     /// Opens or refreshes the row's case.
     pub opens_case: bool,
     /// Closes the row's open case, with this resolution.
@@ -144,76 +146,13 @@ pub fn effects(
         claims_reference: claimed_reference(decision, withheld),
         ends_handback: ends_handback(planned, withheld),
         evidence: planned.evidence.clone(),
+        looked_at: looked_at(planned),
         status_to,
         journal,
         check,
         handback,
         event,
     }
-}
-
-impl RowEffects {
-    /// Turns a change that could not be carried out into a case of its own: the user's database
-    /// refused the row (`write_refused`), or another row took the object first
-    /// (`reference_claimed`). The row keeps its status, nothing is handed back, and a person
-    /// is asked.
-    #[must_use]
-    pub fn into_case(mut self, reason: Reason, text: String) -> Self {
-        let had_case = self.closes_case.take().is_some();
-        if self.handback.take().is_some() {
-            self.check.history.handbacks = self.check.history.handbacks.saturating_sub(1);
-        }
-        if had_case && self.event.take().is_some() {
-            self.check.events = self.check.events.saturating_sub(1);
-        }
-        if let Some(event) = &mut self.event {
-            event.kind = "transaction.review";
-            event.payload = review_payload(&event.payload, reason);
-        }
-        self.status_to = None;
-        self.sets.clear();
-        self.history.clear();
-        self.claims_reference = None;
-        self.opens_case = true;
-        self.check.state = "case";
-        self.check.next_check_at = None;
-        self.check.history.watch_from = None;
-        self.check.history.watch_step = 0;
-        self.check.history.ended_as = None;
-        self.journal.outcome = Outcome::Review;
-        self.journal.reason = reason;
-        self.journal.text = text;
-        self.journal.status_after = self.journal.status_before.clone();
-        self.journal.next_check_at = None;
-        self.journal.handback_number = None;
-        self
-    }
-
-    /// The record of a decision that was not carried out because the row, or the lease on it,
-    /// had changed meanwhile.
-    #[must_use]
-    pub fn superseded(self, now: Instant) -> JournalRow {
-        let mut record = self.journal;
-        record.applied = Applied::Superseded;
-        record.status_after = record.status_before.clone();
-        record.handback_number = None;
-        record.case_number = None;
-        record.next_check_at = Some(now);
-        record
-    }
-}
-
-/// The event of a decision that became a case.
-fn review_payload(payload: &str, reason: Reason) -> String {
-    let Ok(mut event) = serde_json::from_str::<serde_json::Value>(payload) else {
-        return payload.to_owned();
-    };
-    if let Some(fields) = event.as_object_mut() {
-        fields.insert("type".to_owned(), "transaction.review".into());
-        fields.insert("reason".to_owned(), reason.as_str().into());
-        fields.insert("hand_back".to_owned(), serde_json::Value::Null);
-    }
-    event.to_string()
 }
 
 impl Planned {
@@ -341,9 +280,8 @@ impl RowEffects {
         self.claims_reference = None;
         self.check.state = "case";
         self.check.next_check_at = None;
-        if self.handback.take().is_some() {
-            self.check.history.handbacks = self.check.history.handbacks.saturating_sub(1);
-        }
+        self.check.history = self.looked_at.clone();
+        self.handback = None;
         if had_case && self.event.take().is_some() {
             self.check.events = self.check.events.saturating_sub(1);
         }
@@ -456,10 +394,7 @@ fn check_after(
 ) -> CheckAfter {
     let decision = &planned.decision;
     let claimed = &planned.claimed;
-    let mut history = answered(&claimed.history, decision, planned.now);
-    if claimed.history.first_account.is_none() {
-        history.first_account = Some(claimed.row.account.text().to_owned());
-    }
+    let mut history = looked_at(planned);
     let events = claimed.events.saturating_add(u32::from(staged));
     let (state, next) = match (&decision.verdict, withheld) {
         (Verdict::Wait, _) if claimed.asked == Asked::Watch => watch_on(&mut history, decision),
@@ -473,6 +408,16 @@ fn check_after(
         }
     };
     CheckAfter { state, next_check_at: next, history, events }
+}
+
+/// The history after the look, whatever it decided.
+fn looked_at(planned: &Planned) -> History {
+    let claimed = &planned.claimed;
+    let mut history = answered(&claimed.history, &planned.decision, planned.now);
+    if claimed.history.first_account.is_none() {
+        history.first_account = Some(claimed.row.account.text().to_owned());
+    }
+    history
 }
 
 fn next_or_backoff(planned: &Planned, timing: &Timing) -> Instant {

@@ -713,7 +713,7 @@ impl Fitter<'_> {
         }
         if !column.may_write && self.settings.mode != Mode::Observe {
             let problem = format!("this role may not write `{name}` of {}", relation.name);
-            self.err(field, problem, format!("grant the right on it, or mode = \"observe\""));
+            self.err(field, problem, "grant the right on it, or mode = \"observe\"");
         }
         let notation = self.written(field, &column, template, zone)?;
         Some(Target { column, notation })

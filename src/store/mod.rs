@@ -14,5 +14,6 @@ pub mod source_table;
 pub mod fit;
 pub mod decode;
 pub mod driver;
+pub mod sqlite;
 #[cfg(test)]
 mod sample;

@@ -19,3 +19,5 @@ mod cli;
 mod config;
 mod report;
 mod support;
+mod invariants;
+mod store;

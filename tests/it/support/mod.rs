@@ -4,6 +4,7 @@
 //! shares a database, a file or a port with another test either.
 
 pub mod postgres;
+pub mod raw;
 
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

@@ -1,0 +1,492 @@
+//! Carrying decisions out: all of a batch in one transaction, or nothing of it.
+//!
+//! The order is the contract's: the run, the leases, the user's rows, and then, for what came
+//! back unchanged, everything that the decision means.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use sqlx::sqlite::SqliteConnection;
+
+use crate::decide::permit::Retry;
+use crate::model::reason::{Outcome, Reason};
+use crate::model::time::{Instant, to_text};
+use crate::store::driver::Writer;
+use crate::store::effects::RowEffects;
+use crate::store::error::StoreError;
+use crate::store::records::{Applied, ApplyEnd, JournalRow};
+use crate::store::source_table::SourceTable;
+use crate::store::sqlite::cases::{close_rows, put_rows};
+use crate::store::sqlite::cells::Cells;
+use crate::store::sqlite::journal;
+use crate::store::sqlite::runs::{Buckets, add_to, is_running, take_back_released};
+use crate::store::sqlite::sql::{execute, fetch, json_set};
+use crate::store::sqlite::write::{Written, write};
+
+const APPLYING: &str = "applying decisions";
+
+/// How many rows one statement's JSON carries, where it carries much for each.
+const CHUNK: usize = 5_000;
+
+/// A decision on its way, and how it fared.
+struct Applying {
+    effect: RowEffects,
+    /// The row's image after the write; `None`: superseded.
+    image: Option<String>,
+    /// The lease was lost before, and this run's claim of it was counted as released.
+    lost: bool,
+}
+
+/// What shall follow the commit: the writer's new place.
+pub(super) struct Carried {
+    pub(super) end: ApplyEnd,
+    pub(super) seq: i64,
+    pub(super) head: String,
+}
+
+/// Carries out one batch; `None`: the run is closed, and nothing was written.
+pub(super) async fn apply(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    writer: &Writer,
+    table: &SourceTable,
+    batch: Vec<RowEffects>,
+    now: Instant,
+) -> Result<Option<Carried>, StoreError> {
+    if !is_running(connection, run_id).await? {
+        return Ok(None);
+    }
+    let held = held(connection, run_id, table, &batch).await?;
+    let batch = undecided(connection, run_id, table, batch, &held).await?;
+    let contested = contested(connection, &batch, &held).await?;
+    let mut rows: Vec<Applying> = batch
+        .into_iter()
+        .map(|mut effect| {
+            let lost = !held.contains(&effect.journal.key);
+            if let Some(other) = contested.get(&effect.journal.key).filter(|_| !lost) {
+                effect.send_to_review(Reason::ReferenceClaimed, other.clone());
+            }
+            Applying { effect, image: None, lost }
+        })
+        .collect();
+    carry_out(connection, table, &mut rows).await?;
+    settle(connection, run_id, table, &rows, now).await?;
+    let records = record(connection, run_id, writer, table, rows, now).await?;
+    Ok(Some(records))
+}
+
+/// The keys whose lease this run still holds by the token of the claim.
+async fn held(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    table: &SourceTable,
+    batch: &[RowEffects],
+) -> Result<HashSet<String>, StoreError> {
+    let tokens: Vec<(&str, i64)> =
+        batch.iter().map(|effect| (effect.journal.key.as_str(), effect.token)).collect();
+    let query = sqlx::query(
+        "select c.key from json_each(?1) j join tieout_checks c on c.table_name = ?2 \
+         and c.key = j.value ->> 0 \
+         where c.lease_token = j.value ->> 1 and c.lease_run = ?3",
+    )
+    .bind(json_set(&tokens))
+    .bind(table.settings.name.clone())
+    .bind(run_id.to_owned());
+    let rows = fetch(connection, APPLYING, query).await?;
+    rows.iter().map(|row| Cells::new(row, APPLYING).text(0)).collect()
+}
+
+/// Leaves out what this run decided before: no row has two decisions in one run, and a batch that
+/// is carried out again after a commit that nobody heard of must change nothing.
+async fn undecided(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    table: &SourceTable,
+    mut batch: Vec<RowEffects>,
+    held: &HashSet<String>,
+) -> Result<Vec<RowEffects>, StoreError> {
+    if held.len() == batch.len() {
+        return Ok(batch);
+    }
+    let lost: Vec<&str> = batch
+        .iter()
+        .map(|effect| effect.journal.key.as_str())
+        .filter(|key| !held.contains(*key))
+        .collect();
+    let query = sqlx::query(
+        "select j.key from tieout_journal j where j.table_name = ?2 and j.run_id = ?3 \
+         and j.key in (select value from json_each(?1))",
+    )
+    .bind(json_set(&lost))
+    .bind(table.settings.name.clone())
+    .bind(run_id.to_owned());
+    let rows = fetch(connection, APPLYING, query).await?;
+    let decided: HashSet<String> =
+        rows.iter().map(|row| Cells::new(row, APPLYING).text(0)).collect::<Result<_, _>>()?;
+    batch.retain(|effect| !decided.contains(&effect.journal.key));
+    Ok(batch)
+}
+
+/// Successes whose PSP object explains another row already, in the store or in this batch: what
+/// to tell the person, by key.
+async fn contested(
+    connection: &mut SqliteConnection,
+    batch: &[RowEffects],
+    held: &HashSet<String>,
+) -> Result<HashMap<String, String>, StoreError> {
+    let claims: Vec<(&str, &str, &JournalRow)> = batch
+        .iter()
+        .filter(|effect| held.contains(&effect.journal.key))
+        .filter_map(|effect| {
+            let reference = effect.claims_reference.as_deref()?;
+            Some((effect.journal.account.as_str(), reference, &effect.journal))
+        })
+        .collect();
+    if claims.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let asked: Vec<(&str, &str)> = claims.iter().map(|(a, r, _)| (*a, *r)).collect();
+    let query = sqlx::query(
+        "select r.account, r.psp_reference, r.table_name, r.key from json_each(?1) j \
+         join tieout_references r on r.account = j.value ->> 0 \
+         and r.psp_reference = j.value ->> 1",
+    )
+    .bind(json_set(&asked));
+    let mut owners: HashMap<(String, String), (String, String)> = HashMap::new();
+    for row in &fetch(connection, APPLYING, query).await? {
+        let cells = Cells::new(row, APPLYING);
+        owners.insert((cells.text(0)?, cells.text(1)?), (cells.text(2)?, cells.text(3)?));
+    }
+    let mut contested = HashMap::new();
+    for (account, reference, record) in claims {
+        let object = (account.to_owned(), reference.to_owned());
+        let claimant = (record.table.clone(), record.key.clone());
+        let (table, key) = owners.entry(object).or_insert_with(|| claimant.clone());
+        if (&*table, &*key) != (&claimant.0, &claimant.1) {
+            let text = format!("{reference} was already taken for {table} {key}");
+            contested.insert(record.key.clone(), text);
+        }
+    }
+    Ok(contested)
+}
+
+/// Writes or compares the user's rows; what did not come back is superseded, what was refused
+/// becomes a case.
+async fn carry_out(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    rows: &mut [Applying],
+) -> Result<(), StoreError> {
+    let effects: Vec<&RowEffects> =
+        rows.iter().filter(|row| !row.lost).map(|row| &row.effect).collect();
+    let mut written = if effects.is_empty() {
+        HashMap::new()
+    } else {
+        write(connection, table, &effects).await?
+    };
+    for row in rows {
+        match written.remove(&row.effect.journal.key).filter(|_| !row.lost) {
+            Some(Written::Done(image)) => row.image = Some(image),
+            Some(Written::Refused(why)) => {
+                let text = format!(
+                    "the database refused to set the status to `{}`: {why}",
+                    row.effect.journal.status_after
+                );
+                row.image = Some(row.effect.image.clone());
+                row.effect.send_to_review(Reason::WriteRefused, text);
+            }
+            Some(Written::Changed) | None => row.effect.supersede(),
+        }
+    }
+    Ok(())
+}
+
+/// Everything that a decision means besides the row and the record.
+async fn settle(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    table: &SourceTable,
+    rows: &[Applying],
+    now: Instant,
+) -> Result<(), StoreError> {
+    let name = &table.settings.name;
+    let bodies: Vec<(&str, &str)> = rows
+        .iter()
+        .map(|row| (row.effect.journal.evidence_sha256.as_str(), row.effect.evidence.as_str()))
+        .collect();
+    journal::insert_evidence(connection, &bodies, now).await?;
+    let mut taken_back = Buckets::new();
+    for row in rows.iter().filter(|row| row.lost) {
+        add_to(&mut taken_back, &row.effect.journal.currency, row.effect.journal.amount_minor);
+    }
+    take_back_released(connection, run_id, name, &taken_back).await?;
+    let done: Vec<&Applying> = rows.iter().filter(|row| row.image.is_some()).collect();
+    references(connection, run_id, &done, now).await?;
+    end_handbacks(connection, name, &done, now).await?;
+    handbacks(connection, run_id, &done, now).await?;
+    outbox(connection, run_id, &done, now).await?;
+    for chunk in done.chunks(CHUNK) {
+        remember(connection, name, chunk, now).await?;
+    }
+    let changed: Vec<&str> = rows
+        .iter()
+        .filter(|row| row.image.is_none() && !row.lost)
+        .map(|row| row.effect.journal.key.as_str())
+        .collect();
+    due_again(connection, name, &changed, now).await
+}
+
+async fn references(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    done: &[&Applying],
+    now: Instant,
+) -> Result<(), StoreError> {
+    let values = done.iter().filter_map(|row| {
+        let record = &row.effect.journal;
+        let reference = row.effect.claims_reference.as_ref()?;
+        Some(serde_json::json!([record.account, reference, record.table, record.key]))
+    });
+    insert_all(
+        connection,
+        "insert into tieout_references (account, psp_reference, table_name, key, run_id, at) \
+         select j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, ?2, ?3 \
+         from json_each(?1) j where true on conflict (account, psp_reference) do nothing",
+        values,
+        run_id,
+        now,
+    )
+    .await
+}
+
+async fn end_handbacks(
+    connection: &mut SqliteConnection,
+    table: &str,
+    done: &[&Applying],
+    now: Instant,
+) -> Result<(), StoreError> {
+    let ended: Vec<(&str, &str)> = done
+        .iter()
+        .filter_map(|row| {
+            let why = row.effect.ends_handback.as_deref()?;
+            Some((row.effect.journal.key.as_str(), why))
+        })
+        .collect();
+    if ended.is_empty() {
+        return Ok(());
+    }
+    let query = sqlx::query(
+        "update tieout_handbacks as h set ended_at = ?3, end_reason = j.value ->> 1 \
+         from json_each(?1) j where h.table_name = ?2 and h.key = j.value ->> 0 \
+         and h.ended_at is null and h.taken_at is null",
+    )
+    .bind(json_set(&ended))
+    .bind(table.to_owned())
+    .bind(to_text(now));
+    execute(connection, APPLYING, query).await.map(|_| ())
+}
+
+async fn handbacks(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    done: &[&Applying],
+    now: Instant,
+) -> Result<(), StoreError> {
+    let values = done.iter().filter_map(|row| {
+        let record = &row.effect.journal;
+        let handback = row.effect.handback.as_ref()?;
+        let (object, until) = match &handback.retry {
+            Retry::SameObject(reference) => (Some(reference.clone()), None),
+            Retry::SameKey { until } => (None, Some(to_text(*until))),
+            Retry::NewAttempt | Retry::Never => (None, None),
+        };
+        Some(serde_json::json!([
+            record.table,
+            record.key,
+            handback.number,
+            record.account,
+            record.fingerprint,
+            handback.permit,
+            handback.retry.as_str(),
+            object,
+            until,
+            handback.not_before.map(to_text),
+            to_text(handback.charge_before),
+            record.evidence_sha256,
+        ]))
+    });
+    insert_all(
+        connection,
+        "insert into tieout_handbacks (table_name, key, number, account, fingerprint, permit, \
+         retry, psp_reference, same_key_until, not_before, charge_before, evidence_sha256, \
+         run_id, at) \
+         select j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, j.value ->> 4, \
+         j.value ->> 5, j.value ->> 6, j.value ->> 7, j.value ->> 8, j.value ->> 9, \
+         j.value ->> 10, j.value ->> 11, ?2, ?3 from json_each(?1) j",
+        values,
+        run_id,
+        now,
+    )
+    .await
+}
+
+async fn outbox(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    done: &[&Applying],
+    now: Instant,
+) -> Result<(), StoreError> {
+    let values = done.iter().filter_map(|row| {
+        let record = &row.effect.journal;
+        let event = row.effect.event.as_ref()?;
+        Some(serde_json::json!([
+            event.id,
+            record.table,
+            record.key,
+            event.version,
+            event.kind,
+            record.handback_number,
+            event.payload,
+        ]))
+    });
+    insert_all(
+        connection,
+        "insert into tieout_outbox (event_id, table_name, key, version, kind, handback_number, \
+         payload, run_id, staged_at) \
+         select j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, j.value ->> 4, \
+         j.value ->> 5, j.value ->> 6, ?2, ?3 from json_each(?1) j",
+        values,
+        run_id,
+        now,
+    )
+    .await
+}
+
+/// One statement that reads its rows from JSON in ?1; ?2 is the run and ?3 the time.
+async fn insert_all(
+    connection: &mut SqliteConnection,
+    sql: &'static str,
+    values: impl Iterator<Item = serde_json::Value>,
+    run_id: &str,
+    now: Instant,
+) -> Result<(), StoreError> {
+    let values: Vec<serde_json::Value> = values.collect();
+    for chunk in values.chunks(CHUNK) {
+        let query =
+            sqlx::query(sql).bind(json_set(chunk)).bind(run_id.to_owned()).bind(to_text(now));
+        execute(connection, APPLYING, query).await?;
+    }
+    Ok(())
+}
+
+/// The memory of rows that were decided; the lease ends.
+async fn remember(
+    connection: &mut SqliteConnection,
+    table: &str,
+    done: &[&Applying],
+    now: Instant,
+) -> Result<(), StoreError> {
+    let values = done.iter().map(|row| {
+        let (effect, history) = (&row.effect, &row.effect.check.history);
+        let image = row.image.as_deref().unwrap_or(&effect.image);
+        let seen_at = if image == effect.image { history.fingerprint_seen_at } else { now };
+        serde_json::json!([
+            effect.journal.key,
+            effect.check.state,
+            effect.check.next_check_at.map(to_text),
+            image,
+            to_text(seen_at),
+            history.first_account,
+            to_text(history.aged_from),
+            history.unanswered_since.map(to_text),
+            history.unanswered,
+            history.checks,
+            serde_json::json!(history.misses).to_string(),
+            history.handbacks,
+            history.watch_from.map(to_text),
+            history.watch_step,
+            effect.check.events,
+            effect.journal.outcome.as_str(),
+            effect.journal.reason.as_str(),
+            history.ended_as.map(Outcome::as_str),
+        ])
+    });
+    let query = sqlx::query(
+        "update tieout_checks as c set state = j.value ->> 1, next_check_at = j.value ->> 2, \
+         image = j.value ->> 3, fingerprint_seen_at = j.value ->> 4, account = j.value ->> 5, \
+         aged_from = j.value ->> 6, unanswered_since = j.value ->> 7, \
+         unanswered = j.value ->> 8, checks = j.value ->> 9, misses = j.value ->> 10, \
+         handbacks = j.value ->> 11, watch_from = j.value ->> 12, watch_step = j.value ->> 13, \
+         events = j.value ->> 14, last_outcome = j.value ->> 15, last_reason = j.value ->> 16, \
+         ended_as = j.value ->> 17, \
+         lease_run = null, lease_until = null \
+         from json_each(?1) j where c.table_name = ?2 and c.key = j.value ->> 0",
+    )
+    .bind(serde_json::Value::from_iter(values).to_string())
+    .bind(table.to_owned());
+    execute(connection, APPLYING, query).await.map(|_| ())
+}
+
+/// Rows that had changed are looked at again at once, by another run.
+async fn due_again(
+    connection: &mut SqliteConnection,
+    table: &str,
+    keys: &[&str],
+    now: Instant,
+) -> Result<(), StoreError> {
+    if keys.is_empty() {
+        return Ok(());
+    }
+    let query = sqlx::query(
+        "update tieout_checks set lease_run = null, lease_until = null, \
+         next_check_at = case when next_check_at is null then null \
+         else min(next_check_at, ?3) end \
+         where table_name = ?2 and key in (select value from json_each(?1))",
+    )
+    .bind(json_set(keys))
+    .bind(table.to_owned())
+    .bind(to_text(now));
+    execute(connection, APPLYING, query).await.map(|_| ())
+}
+
+/// Cases first, for their numbers; then the records, chained.
+async fn record(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    writer: &Writer,
+    table: &SourceTable,
+    rows: Vec<Applying>,
+    now: Instant,
+) -> Result<Carried, StoreError> {
+    let name = &table.settings.name;
+    let done = || rows.iter().filter(|row| row.image.is_some()).map(|row| &row.effect);
+    let opening: Vec<&RowEffects> = done().filter(|effect| effect.opens_case).collect();
+    let numbers = put_rows(connection, run_id, &opening, now).await?;
+    let closings: Vec<(&str, &str)> = done()
+        .filter_map(|effect| Some((effect.journal.key.as_str(), effect.closes_case.as_deref()?)))
+        .collect();
+    close_rows(connection, run_id, name, &closings, now).await?;
+    let mut records: Vec<JournalRow> = rows.into_iter().map(|row| row.effect.journal).collect();
+    let head = writer.head.clone();
+    let (seq, head) = journal::chain(&mut records, &numbers, &writer.name, writer.seq, head);
+    journal::insert(connection, &records).await?;
+    let query =
+        sqlx::query("update tieout_runs set journal_count = journal_count + ?2 where id = ?1")
+            .bind(run_id.to_owned())
+            .bind(i64::try_from(records.len()).unwrap_or(i64::MAX));
+    execute(connection, APPLYING, query).await?;
+    Ok(Carried { end: counted(&records), seq, head })
+}
+
+fn counted(records: &[JournalRow]) -> ApplyEnd {
+    let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
+    for record in records {
+        let count = counts.entry(record.applied.as_str()).or_default();
+        *count = count.saturating_add(1);
+    }
+    let of = |applied: Applied| counts.get(applied.as_str()).copied().unwrap_or(0);
+    ApplyEnd::Done {
+        applied: of(Applied::Yes),
+        withheld: of(Applied::Withheld),
+        superseded: of(Applied::Superseded),
+    }
+}

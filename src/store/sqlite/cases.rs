@@ -1,0 +1,275 @@
+//! Cases: opened once per subject, refreshed, closed; and what is known of accounts.
+
+use std::collections::HashMap;
+
+use sha2::{Digest, Sha256};
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+
+use crate::model::reason::Reason;
+use crate::model::time::{Instant, to_text};
+use crate::model::transaction::hex;
+use crate::store::driver::{AccountCase, AccountState, CaseCounts, CaseFilter};
+use crate::store::effects::RowEffects;
+use crate::store::error::StoreError;
+use crate::store::records::CaseRow;
+use crate::store::sqlite::cells::Cells;
+use crate::store::sqlite::journal::insert_evidence;
+use crate::store::sqlite::sql::{execute, failed, fetch, rendered};
+
+const OPENING: &str = "opening cases";
+const CLOSING: &str = "closing cases";
+const READING: &str = "reading cases";
+
+const COLUMNS: &str = "number, subject_kind, table_name, subject, reason, text, state, account, \
+     currency, amount_minor, rule, policy_version, evidence_sha256, opened_at, opened_run, \
+     last_seen_at, last_run, times_seen, owner, closed_at, resolution";
+
+fn case_of(row: &SqliteRow) -> Result<CaseRow, StoreError> {
+    let cells = Cells::new(row, READING);
+    Ok(CaseRow {
+        number: cells.int(0)?,
+        subject_kind: cells.text(1)?,
+        table: cells.text(2)?,
+        subject: cells.text(3)?,
+        reason: cells.word(4, Reason::parse)?,
+        text: cells.text(5)?,
+        open: cells.str(6)? == "open",
+        account: cells.opt_text(7)?,
+        currency: cells.text(8)?,
+        amount_minor: cells.int(9)?,
+        rule: cells.opt_text(10)?,
+        policy_version: cells.text(11)?,
+        evidence_sha256: cells.opt_text(12)?,
+        opened_at: cells.at(13)?,
+        opened_run: cells.text(14)?,
+        last_seen_at: cells.at(15)?,
+        last_run: cells.text(16)?,
+        times_seen: cells.int(17)?,
+        owner: cells.opt_text(18)?,
+        closed_at: cells.opt_at(19)?,
+        resolution: cells.opt_text(20)?,
+    })
+}
+
+/// One subject's case as the upsert reads it.
+type NewCase = [serde_json::Value; 11];
+
+/// Opens cases, or refreshes those that are open already; their numbers by subject.
+async fn put(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    cases: &[NewCase],
+    now: Instant,
+) -> Result<HashMap<String, i64>, StoreError> {
+    let query = sqlx::query(
+        "insert into tieout_cases (subject_kind, table_name, subject, reason, text, account, \
+         currency, amount_minor, rule, policy_version, evidence_sha256, state, opened_at, \
+         opened_run, last_seen_at, last_run) \
+         select j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, j.value ->> 4, \
+         j.value ->> 5, j.value ->> 6, j.value ->> 7, j.value ->> 8, j.value ->> 9, \
+         j.value ->> 10, 'open', ?2, ?3, ?2, ?3 from json_each(?1) j where true order by j.key \
+         on conflict (subject_kind, table_name, subject) where state = 'open' do update \
+         set reason = excluded.reason, text = excluded.text, account = excluded.account, \
+         currency = excluded.currency, amount_minor = excluded.amount_minor, \
+         rule = excluded.rule, policy_version = excluded.policy_version, \
+         evidence_sha256 = excluded.evidence_sha256, last_seen_at = excluded.last_seen_at, \
+         last_run = excluded.last_run, times_seen = times_seen + 1 \
+         returning subject, number",
+    )
+    .bind(super::sql::json_set(cases))
+    .bind(to_text(now))
+    .bind(run_id.to_owned());
+    let mut numbers = HashMap::new();
+    for row in fetch(connection, OPENING, query).await? {
+        let cells = Cells::new(&row, OPENING);
+        numbers.insert(cells.text(0)?, cells.int(1)?);
+    }
+    Ok(numbers)
+}
+
+/// Opens or refreshes the cases of rows; their numbers by key.
+pub(super) async fn put_rows(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    effects: &[&RowEffects],
+    now: Instant,
+) -> Result<HashMap<String, i64>, StoreError> {
+    let cases: Vec<NewCase> = effects
+        .iter()
+        .map(|effect| {
+            let record = &effect.journal;
+            [
+                "row".into(),
+                record.table.clone().into(),
+                record.key.clone().into(),
+                record.reason.as_str().into(),
+                record.text.clone().into(),
+                record.account.clone().into(),
+                record.currency.clone().into(),
+                record.amount_minor.into(),
+                record.rule.clone().into(),
+                record.policy_version.clone().into(),
+                record.evidence_sha256.clone().into(),
+            ]
+        })
+        .collect();
+    if cases.is_empty() {
+        return Ok(HashMap::new());
+    }
+    put(connection, run_id, &cases, now).await
+}
+
+/// Closes the open cases of rows: (key, resolution).
+pub(super) async fn close_rows(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    table: &str,
+    closings: &[(&str, &str)],
+    now: Instant,
+) -> Result<(), StoreError> {
+    if closings.is_empty() {
+        return Ok(());
+    }
+    let query = sqlx::query(
+        "update tieout_cases as c set state = 'closed', closed_at = ?3, closed_run = ?4, \
+         resolution = j.value ->> 1 from json_each(?1) j \
+         where c.subject_kind = 'row' and c.table_name = ?2 and c.subject = j.value ->> 0 \
+         and c.state = 'open'",
+    )
+    .bind(super::sql::json_set(closings))
+    .bind(table.to_owned())
+    .bind(to_text(now))
+    .bind(run_id.to_owned());
+    execute(connection, CLOSING, query).await.map(|_| ())
+}
+
+pub(super) async fn put_account(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    case: &AccountCase,
+    now: Instant,
+) -> Result<i64, StoreError> {
+    let sha256 = hex(&Sha256::digest(case.evidence.as_bytes()));
+    insert_evidence(connection, &[(&sha256, &case.evidence)], now).await?;
+    let new: NewCase = [
+        "account".into(),
+        "".into(),
+        case.account.clone().into(),
+        case.reason.as_str().into(),
+        case.text.clone().into(),
+        case.account.clone().into(),
+        "".into(),
+        0.into(),
+        serde_json::Value::Null,
+        case.policy_version.clone().into(),
+        sha256.into(),
+    ];
+    let numbers = put(connection, run_id, &[new], now).await?;
+    numbers.into_values().next().ok_or_else(|| StoreError::Unexpected {
+        doing: OPENING,
+        problem: format!("the case of account {} has no number", case.account),
+    })
+}
+
+pub(super) async fn close_account(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    account: &str,
+    reason: Reason,
+    resolution: &str,
+    now: Instant,
+) -> Result<bool, StoreError> {
+    let query = sqlx::query(
+        "update tieout_cases set state = 'closed', closed_at = ?3, closed_run = ?4, \
+         resolution = ?5 where subject_kind = 'account' and table_name = '' and subject = ?1 \
+         and reason = ?2 and state = 'open'",
+    )
+    .bind(account.to_owned())
+    .bind(reason.as_str())
+    .bind(to_text(now))
+    .bind(run_id.to_owned())
+    .bind(resolution.to_owned());
+    Ok(execute(connection, CLOSING, query).await? > 0)
+}
+
+pub(super) async fn list(
+    connection: &mut SqliteConnection,
+    filter: &CaseFilter,
+) -> Result<Vec<CaseRow>, StoreError> {
+    let sql = format!(
+        "select {COLUMNS} from tieout_cases \
+         where (not ?1 or state = 'open') and (?2 is null or reason = ?2) \
+         and (?3 is null or opened_run = ?3) and number > ?4 order by number limit ?5"
+    );
+    let query = rendered(&sql)
+        .bind(filter.open_only)
+        .bind(filter.reason.clone())
+        .bind(filter.opened_run.clone())
+        .bind(filter.after.unwrap_or(0))
+        .bind(filter.limit);
+    fetch(connection, READING, query).await?.iter().map(case_of).collect()
+}
+
+pub(super) async fn one(
+    connection: &mut SqliteConnection,
+    number: i64,
+) -> Result<Option<CaseRow>, StoreError> {
+    let sql = format!("select {COLUMNS} from tieout_cases where number = ?1");
+    let rows = fetch(connection, READING, rendered(&sql).bind(number)).await?;
+    rows.first().map(case_of).transpose()
+}
+
+pub(super) async fn counts(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+) -> Result<CaseCounts, StoreError> {
+    let query = sqlx::query(
+        "select (select count(*) from tieout_cases where opened_run = ?1), \
+         (select count(*) from tieout_cases where closed_run = ?1), \
+         (select count(*) from tieout_cases where state = 'open')",
+    )
+    .bind(run_id.to_owned());
+    let row = query.fetch_one(connection).await.map_err(failed(READING))?;
+    let cells = Cells::new(&row, READING);
+    let count = |column| cells.int(column).map(|count| u64::try_from(count).unwrap_or(0));
+    Ok(CaseCounts { opened: count(0)?, closed: count(1)?, open: count(2)? })
+}
+
+pub(super) async fn account_state(
+    connection: &mut SqliteConnection,
+    account: &str,
+) -> Result<AccountState, StoreError> {
+    let doing = "reading what is known of an account";
+    let query = sqlx::query(
+        "select paused_at, paused_why, unanswered_since, usual_permille \
+         from tieout_accounts where account = ?1",
+    )
+    .bind(account.to_owned());
+    let rows = fetch(connection, doing, query).await?;
+    let Some(row) = rows.first() else { return Ok(AccountState::default()) };
+    let cells = Cells::new(row, doing);
+    let why = cells.opt_text(1)?.unwrap_or_default();
+    Ok(AccountState {
+        paused: cells.opt_at(0)?.map(|at| (at, why)),
+        unanswered_since: cells.opt_at(2)?,
+        usual_permille: cells.opt_small(3)?,
+    })
+}
+
+pub(super) async fn put_account_state(
+    connection: &mut SqliteConnection,
+    account: &str,
+    unanswered_since: Option<Instant>,
+    usual_permille: Option<u32>,
+) -> Result<(), StoreError> {
+    let query = sqlx::query(
+        "insert into tieout_accounts (account, unanswered_since, usual_permille) \
+         values (?1, ?2, ?3) on conflict (account) do update \
+         set unanswered_since = excluded.unanswered_since, \
+         usual_permille = excluded.usual_permille",
+    )
+    .bind(account.to_owned())
+    .bind(unanswered_since.map(to_text))
+    .bind(usual_permille);
+    execute(connection, "storing what is known of an account", query).await.map(|_| ())
+}

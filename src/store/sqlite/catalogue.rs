@@ -1,0 +1,252 @@
+//! What SQLite's catalogue says of the relations that a mapping names.
+//!
+//! SQLite types values, not columns: the declared type says what a column should hold, and where
+//! it says little (no type, `datetime`, a name of the user's own) a few rows say what it does
+//! hold. Only the first rows are looked at, so that a check at start never walks a large table.
+
+use sqlx::Row as _;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+
+use crate::store::error::StoreError;
+use crate::store::fit::{Catalogue, fit, unique_names};
+use crate::store::mapping::TableSettings;
+use crate::store::source_table::{Column, QuotedIdent, Relation, SourceTable, TypeClass};
+use crate::store::sqlite::cells::Cells;
+use crate::store::sqlite::sql::{fetch, rendered};
+use crate::store::sqlite::statements::UNTYPED;
+
+const READING: &str = "reading the catalogue";
+
+/// How many rows are looked at to see what a column holds.
+const SAMPLED: usize = 100;
+
+pub(super) async fn map_tables(
+    connection: &mut SqliteConnection,
+    tables: &[TableSettings],
+    accounts: &[String],
+) -> Result<Vec<SourceTable>, StoreError> {
+    let mut errors = unique_names(tables);
+    let mut mapped = Vec::new();
+    for settings in tables {
+        let is_epoch = matches!(settings.time.as_deref(), Some("epoch_s" | "epoch_ms"));
+        let read = relation(connection, &settings.read, is_epoch).await?;
+        let write = match settings.write.as_deref().filter(|name| *name != settings.read) {
+            Some(name) => relation(connection, name, is_epoch).await?,
+            None => read.clone(),
+        };
+        let history = match &settings.history {
+            Some(history) => relation(connection, &history.table, is_epoch).await?,
+            None => None,
+        };
+        let catalogue = Catalogue { read, write, history, text_times: true };
+        match fit(settings, &catalogue, accounts) {
+            Ok(table) => mapped.push(table),
+            Err(found) => errors.extend(found),
+        }
+    }
+    if errors.is_empty() { Ok(mapped) } else { Err(StoreError::Mapping(errors)) }
+}
+
+/// A relation by its name in the mapping: `name`, or `schema.name` of an attached file.
+async fn relation(
+    connection: &mut SqliteConnection,
+    name: &str,
+    is_epoch: bool,
+) -> Result<Option<Relation>, StoreError> {
+    let (schema, name) = name.split_once('.').unwrap_or(("main", name));
+    let query = sqlx::query(
+        "select schema, name, type from pragma_table_list \
+         where name = ?1 collate nocase and schema = ?2 collate nocase \
+         and type in ('table', 'view', 'virtual')",
+    )
+    .bind(name.to_owned())
+    .bind(schema.to_owned());
+    let rows = fetch(connection, READING, query).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let cells = Cells::new(row, READING);
+    let (schema, name, is_view) = (cells.text(0)?, cells.text(1)?, cells.str(2)? == "view");
+    let mut columns = columns(connection, &schema, &name).await?;
+    let ident = QuotedIdent::qualified(&schema, &name);
+    look_at_values(connection, &ident, &mut columns, is_epoch).await?;
+    let (unique_keys, indexed) = indexes(connection, &schema, &name).await?;
+    let updatable = !is_view || is_writable_view(connection, &name).await?;
+    Ok(Some(Relation {
+        name: ident,
+        is_view,
+        updatable,
+        row_security: false,
+        may_read: true,
+        columns,
+        unique_keys,
+        indexed,
+    }))
+}
+
+async fn columns(
+    connection: &mut SqliteConnection,
+    schema: &str,
+    name: &str,
+) -> Result<Vec<Column>, StoreError> {
+    let query = sqlx::query(
+        "select name, type, \"notnull\", dflt_value is not null, pk, hidden \
+         from pragma_table_xinfo(?1, ?2) where hidden <> 1 order by cid",
+    )
+    .bind(name.to_owned())
+    .bind(schema.to_owned());
+    let rows = fetch(connection, READING, query).await?;
+    let keys = rows.iter().filter(|row| Cells::new(row, READING).int(4).is_ok_and(|pk| pk > 0));
+    let has_one_key = keys.count() == 1;
+    rows.iter().map(|row| column(Cells::new(row, READING), has_one_key)).collect()
+}
+
+fn column(cells: Cells<'_>, has_one_key: bool) -> Result<Column, StoreError> {
+    let (name, declared) = (cells.text(0)?, cells.text(1)?);
+    let is_rowid = has_one_key && cells.int(4)? > 0 && declared.eq_ignore_ascii_case("integer");
+    let is_filled = is_rowid || cells.int(3)? != 0;
+    Ok(Column {
+        ident: QuotedIdent::of_catalogue(&name),
+        class: declared_class(&declared),
+        type_name: if declared.is_empty() { UNTYPED.to_owned() } else { declared },
+        name,
+        max_chars: None,
+        required: cells.int(2)? != 0 && !is_filled,
+        generated: cells.int(5)? > 1,
+        may_write: true,
+    })
+}
+
+/// What a declared type promises, by SQLite's own rules of affinity, and by the names that people
+/// give to what SQLite has no type for. `Other`: it says nothing; the values will.
+fn declared_class(declared: &str) -> TypeClass {
+    let name = declared.to_ascii_uppercase();
+    let has = |parts: &[&str]| parts.iter().any(|part| name.contains(part));
+    if has(&["BOOL"]) {
+        TypeClass::Boolean
+    } else if has(&["INT"]) && !has(&["POINT", "INTERVAL"]) {
+        TypeClass::Integer
+    } else if has(&["CHAR", "CLOB", "TEXT"]) {
+        TypeClass::Text
+    } else if has(&["BLOB", "BINARY"]) {
+        TypeClass::Bytes
+    } else if has(&["REAL", "FLOA", "DOUB", "DEC", "NUM", "MONEY"]) {
+        TypeClass::Float
+    } else {
+        TypeClass::Other
+    }
+}
+
+/// Columns whose declared type says nothing are what their first values are.
+async fn look_at_values(
+    connection: &mut SqliteConnection,
+    relation: &QuotedIdent,
+    columns: &mut [Column],
+    is_epoch: bool,
+) -> Result<(), StoreError> {
+    let unclear: Vec<&mut Column> =
+        columns.iter_mut().filter(|column| column.class == TypeClass::Other).collect();
+    if unclear.is_empty() {
+        return Ok(());
+    }
+    let types: Vec<String> =
+        unclear.iter().map(|column| format!("typeof(t.{})", column.ident)).collect();
+    let sql = format!("select {} from {relation} as t limit {SAMPLED}", types.join(", "));
+    let rows = fetch(connection, READING, rendered(&sql)).await?;
+    for (index, column) in unclear.into_iter().enumerate() {
+        column.class = valued_class(&rows, index, &column.type_name, is_epoch);
+    }
+    Ok(())
+}
+
+fn valued_class(rows: &[SqliteRow], index: usize, declared: &str, is_epoch: bool) -> TypeClass {
+    let seen = |kind: &str| {
+        rows.iter().any(|row| row.try_get::<&str, _>(index).is_ok_and(|value| value == kind))
+    };
+    let is_time = ["DATE", "TIME"].iter().any(|t| declared.to_ascii_uppercase().contains(t));
+    match () {
+        () if seen("text") => TypeClass::Text,
+        () if seen("real") => TypeClass::Float,
+        () if seen("integer") => TypeClass::Integer,
+        () if seen("blob") => TypeClass::Bytes,
+        () if is_time && is_epoch => TypeClass::Integer,
+        () => TypeClass::Text,
+    }
+}
+
+/// Column sets of the unique indexes, and the columns that lead an index.
+async fn indexes(
+    connection: &mut SqliteConnection,
+    schema: &str,
+    name: &str,
+) -> Result<(Vec<Vec<String>>, Vec<String>), StoreError> {
+    // The primary key first: of a rowid table it may have no index of its own.
+    let query = sqlx::query(
+        "select '' as idx, 1, name, pk as place from pragma_table_info(?1, ?2) where pk > 0 \
+         union all \
+         select l.name, l.\"unique\", i.name, i.seqno from pragma_index_list(?1, ?2) l, \
+         pragma_index_info(l.name, ?2) i where l.partial = 0 order by 1, 4",
+    )
+    .bind(name.to_owned())
+    .bind(schema.to_owned());
+    let (mut unique, mut leading) = (Vec::new(), Vec::new());
+    let mut current: Option<(String, bool, Vec<Option<String>>)> = None;
+    let mut finish = |index: Option<(String, bool, Vec<Option<String>>)>| {
+        let Some((_, is_unique, columns)) = index else { return };
+        leading.extend(columns.first().cloned().flatten());
+        // An expression in the index has no name, and makes it no key of columns.
+        let named: Option<Vec<String>> = columns.into_iter().collect();
+        unique.extend(named.filter(|_| is_unique));
+    };
+    for row in &fetch(connection, READING, query).await? {
+        let cells = Cells::new(row, READING);
+        let (index, is_unique, column) = (cells.text(0)?, cells.int(1)? != 0, cells.opt_text(2)?);
+        match &mut current {
+            Some((known, _, columns)) if *known == index => columns.push(column),
+            _other => finish(current.replace((index, is_unique, vec![column]))),
+        }
+    }
+    finish(current);
+    Ok((unique, leading))
+}
+
+/// SQLite writes through a view only where a trigger says how.
+async fn is_writable_view(
+    connection: &mut SqliteConnection,
+    name: &str,
+) -> Result<bool, StoreError> {
+    let query = sqlx::query(
+        "select 1 from sqlite_master where type = 'trigger' and tbl_name = ?1 collate nocase \
+         and lower(sql) like '%instead%of%update%'",
+    )
+    .bind(name.to_owned());
+    Ok(!fetch(connection, READING, query).await?.is_empty())
+}
+
+/// Values of the status column that the mapping does not name, hopping from value to value of an
+/// index; nothing where no index leads with the status.
+pub(super) async fn unmapped_statuses(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+) -> Result<Vec<String>, StoreError> {
+    if !table.status_indexed {
+        return Ok(Vec::new());
+    }
+    let (write, status) = (&table.write, &table.write_status.ident);
+    let sql = format!(
+        "with recursive seen(value) as (select min(t.{status}) from {write} as t \
+         union all select (select min(t.{status}) from {write} as t where t.{status} > seen.value) \
+         from seen where seen.value is not null) \
+         select cast(value as text) from seen where value is not null"
+    );
+    let known = table.known_values();
+    let is_boolean = table.write_status.class == TypeClass::Boolean;
+    let mut unmapped = Vec::new();
+    for row in &fetch(connection, "looking for unmapped status values", rendered(&sql)).await? {
+        let value = Cells::new(row, READING).text(0)?;
+        let flag = crate::store::decode::boolean(&value).filter(|_| is_boolean);
+        let value = flag.map_or(value, |flag| flag.to_string());
+        if !known.contains(&value) {
+            unmapped.push(value);
+        }
+    }
+    Ok(unmapped)
+}

@@ -1,0 +1,483 @@
+//! Stuck rows are taken in, leased, and given back.
+//!
+//! One immediate transaction holds the file's write lock from the first look to the commit, so
+//! that nobody leases a row that another process is leasing.
+
+use std::collections::BTreeMap;
+
+use sqlx::sqlite::SqliteConnection;
+
+use crate::decide::decision::{Asked, History};
+use crate::model::time::{Instant, to_text};
+use crate::store::error::StoreError;
+use crate::store::mapping::Channel;
+use crate::store::records::{ClaimFilter, Claimed};
+use crate::store::source_table::SourceTable;
+use crate::store::sqlite::cases::close_rows;
+use crate::store::sqlite::rows::{
+    Found, LastHandback, MEMORY, Memory, last_handbacks, memory_of, read,
+};
+use crate::store::sqlite::runs::{Buckets, add_to, count};
+use crate::store::sqlite::sql::{execute, fetch, json_set};
+use crate::store::sqlite::statements::{
+    Statement, belongs, image, in_scope, is_processing, is_stuck, named, narrows, read_has_key,
+    read_key,
+};
+
+const ENROLLING: &str = "taking stuck rows in";
+const CLAIMING: &str = "claiming due rows";
+const RELEASING: &str = "giving rows back";
+
+/// Why a row is due.
+#[derive(Clone, Copy)]
+pub(super) struct Turn<'a> {
+    pub(super) table: &'a SourceTable,
+    pub(super) filter: &'a ClaimFilter,
+    /// `None`: a preview, which belongs to no run.
+    pub(super) run_id: Option<&'a str>,
+    pub(super) limit: i64,
+    pub(super) now: Instant,
+}
+
+impl Turn<'_> {
+    fn name(&self) -> &str {
+        &self.table.settings.name
+    }
+}
+
+/// `from …` of the rows that are stuck and unknown, or changed since they were decided.
+fn stuck_rows(statement: &mut Statement, turn: &Turn<'_>) -> String {
+    let Turn { table, filter, now, .. } = turn;
+    let name = statement.text(turn.name());
+    let now = statement.text(to_text(*now));
+    let mut conditions = vec![
+        is_processing(table, "t"),
+        belongs(table, "t"),
+        in_scope(statement, table, "t", filter),
+        is_stuck(statement, table, "t", filter),
+        format!(
+            "(c.key is null or (c.state <> 'open' and c.image <> {} \
+             and (c.lease_until is null or c.lease_until <= {now})))",
+            image(table, |column| named("t", column)),
+        ),
+    ];
+    if let Some(ids) = &filter.ids {
+        let ids = statement.text(json_set(ids));
+        let wanted = read_has_key(table, "t", "i.value");
+        conditions.insert(0, format!("exists (select 1 from json_each({ids}) i where {wanted})"));
+    }
+    format!(
+        "from {} as t left join tieout_checks c on c.table_name = {name} and c.key = {} where {}",
+        table.read,
+        read_key(table, "t"),
+        conditions.join(" and "),
+    )
+}
+
+pub(super) async fn enrol(
+    connection: &mut SqliteConnection,
+    turn: &Turn<'_>,
+) -> Result<u64, StoreError> {
+    let mut statement = Statement::default();
+    let name = statement.text(turn.name());
+    let now = statement.text(to_text(turn.now));
+    let from = stuck_rows(&mut statement, turn);
+    statement.push(&format!(
+        "insert into tieout_checks (table_name, key, state, image, first_seen_at, \
+         fingerprint_seen_at, aged_from, next_check_at) \
+         select {name}, {}, 'open', {}, {now}, {now}, {now}, {now} {from} \
+         on conflict (table_name, key) do update set state = 'open', image = excluded.image, \
+         fingerprint_seen_at = excluded.fingerprint_seen_at, aged_from = excluded.aged_from, \
+         next_check_at = excluded.next_check_at, unanswered_since = null, unanswered = 0, \
+         checks = 0, misses = '[]', watch_from = null, watch_step = 0, ended_as = null",
+        read_key(turn.table, "t"),
+        image(turn.table, |column| named("t", column)),
+    ));
+    execute(connection, ENROLLING, statement.query()).await
+}
+
+/// Rows whose turn it is, in their order, as far as `tieout_checks` and the filter tell.
+async fn candidates(
+    connection: &mut SqliteConnection,
+    turn: &Turn<'_>,
+    limit: i64,
+) -> Result<Vec<Memory>, StoreError> {
+    let Turn { table, filter, run_id, now, .. } = turn;
+    let mut statement = Statement::default();
+    let name = statement.text(turn.name());
+    let now = statement.text(to_text(*now));
+    let run = statement.text(run_id.unwrap_or_default());
+    let mut conditions = vec![
+        format!("c.table_name = {name}"),
+        format!("(c.lease_until is null or c.lease_until <= {now})"),
+        format!("c.last_run is not {run}"),
+    ];
+    match &filter.ids {
+        Some(ids) => {
+            let ids = statement.text(json_set(ids));
+            conditions.push(format!("c.key in (select value from json_each({ids}))"));
+        }
+        None => {
+            conditions.push(format!("c.state in ('open', 'watch') and c.next_check_at <= {now}"));
+        }
+    }
+    if narrows(filter) || filter.stuck_before.is_some() {
+        let is_row = read_has_key(table, "t", "c.key");
+        let scope = in_scope(&mut statement, table, "t", filter);
+        let stuck = is_stuck(&mut statement, table, "t", filter);
+        let fits = format!(
+            "exists (select 1 from {} as t where {is_row} and {scope} \
+             and (c.state = 'watch' or ({stuck}) or not ({})))",
+            table.read,
+            is_processing(table, "t"),
+        );
+        // A row that is gone has no window to be outside of; it is closed by a whole run.
+        let gone = format!("not exists (select 1 from {} as t where {is_row})", table.read);
+        conditions.push(if narrows(filter) { fits } else { format!("({fits} or {gone})") });
+    }
+    let limit = statement.int(limit);
+    statement.push(&format!(
+        "select {MEMORY} from tieout_checks c where {} \
+         order by c.next_check_at, c.key limit {limit}",
+        conditions.join(" and "),
+    ));
+    fetch(connection, CLAIMING, statement.query()).await?.iter().map(memory_of).collect()
+}
+
+/// What becomes of a candidate.
+enum Fate {
+    /// It is claimed.
+    Take(Box<Claimed>),
+    /// It left processing by itself, for this reason.
+    Close(String),
+    /// It was named, and there is nothing to ask.
+    Leave,
+}
+
+fn fate(memory: &Memory, found: Option<Found>, handback: Option<LastHandback>) -> Fate {
+    let Some(Found { row, belongs }) = found else {
+        return match memory.state.as_str() {
+            "open" | "watch" => Fate::Close("the row is gone from its table".to_owned()),
+            _other => Fate::Leave,
+        };
+    };
+    let is_stuck = row.processing && belongs;
+    let asked = match memory.state.as_str() {
+        "watch" => Asked::Watch,
+        "case" => Asked::Kick,
+        _other if is_stuck => Asked::Run,
+        "open" if row.processing => {
+            return Fate::Close("the row no longer fits the mapping's `where`".to_owned());
+        }
+        "open" => {
+            return Fate::Close(format!("the row's status became `{}` by itself", row.status));
+        }
+        _other => return Fate::Leave,
+    };
+    let mut history = memory.history.clone();
+    history.first_account = history.first_account.or_else(|| Some(row.account.text().to_owned()));
+    history.last_handback = handback.map(|handback| handback.past);
+    Fate::Take(Box::new(Claimed {
+        row,
+        history,
+        asked,
+        token: memory.lease_token,
+        open_case: memory.open_case,
+        events: memory.events,
+    }))
+}
+
+/// Candidates with their fates, each with what is remembered of it.
+async fn judged(
+    connection: &mut SqliteConnection,
+    turn: &Turn<'_>,
+    memories: Vec<Memory>,
+) -> Result<Vec<(Memory, Fate)>, StoreError> {
+    let keys: Vec<&str> = memories.iter().map(|memory| memory.key.as_str()).collect();
+    let mut rows = read(connection, turn.table, &keys).await?;
+    let handed: Vec<(&str, u32)> = memories
+        .iter()
+        .filter(|memory| memory.history.handbacks > 0)
+        .map(|memory| (memory.key.as_str(), memory.history.handbacks))
+        .collect();
+    let mut handbacks = last_handbacks(connection, turn.name(), &handed).await?;
+    let judge = |memory: Memory| {
+        let found = rows.remove(&memory.key);
+        let mut handback = handbacks.remove(&memory.key);
+        if let (Some(found), Some(handback)) = (&found, &mut handback)
+            && handback.is_open
+            && is_taken(turn.table, &found.row.status)
+        {
+            handback.past.taken_at = Some(turn.now);
+        }
+        let mut fate = fate(&memory, found, handback);
+        if let Fate::Take(claimed) = &mut fate
+            && claimed.row.image != memory.image
+        {
+            claimed.history.fingerprint_seen_at = turn.now;
+        }
+        (memory, fate)
+    };
+    Ok(memories.into_iter().map(judge).collect())
+}
+
+/// By the status channel a hand-back is taken when the row leaves the values that offer it.
+fn is_taken(table: &SourceTable, status: &str) -> bool {
+    let offers = table.handed_back_values();
+    table.settings.channel == Channel::Status
+        && !offers.is_empty()
+        && !offers.iter().any(|value| value == status)
+}
+
+pub(super) async fn claim_due(
+    connection: &mut SqliteConnection,
+    turn: &Turn<'_>,
+    run_id: &str,
+    lease_until: Instant,
+) -> Result<Vec<Claimed>, StoreError> {
+    let mut claimed: Vec<Claimed> = Vec::new();
+    loop {
+        let taken = i64::try_from(claimed.len()).unwrap_or(i64::MAX);
+        let room = turn.limit.saturating_sub(taken);
+        let is_named = turn.filter.ids.is_some();
+        let memories = if room > 0 {
+            // Named rows come once: what is left alone would be found again and again.
+            let page = if is_named { i64::MAX } else { room };
+            candidates(connection, turn, page).await?
+        } else {
+            Vec::new()
+        };
+        if memories.is_empty() {
+            return Ok(claimed);
+        }
+        let judged = judged(connection, turn, memories).await?;
+        let room = usize::try_from(room).unwrap_or(usize::MAX);
+        claimed.extend(take(connection, turn, run_id, lease_until, judged, room).await?);
+        if is_named {
+            return Ok(claimed);
+        }
+    }
+}
+
+/// Leases what is to be taken, closes what left by itself, counts both sides.
+async fn take(
+    connection: &mut SqliteConnection,
+    turn: &Turn<'_>,
+    run_id: &str,
+    lease_until: Instant,
+    judged: Vec<(Memory, Fate)>,
+    room: usize,
+) -> Result<Vec<Claimed>, StoreError> {
+    let (mut claimed, mut closed) = (Vec::new(), Vec::new());
+    let mut totals = Buckets::new();
+    let mut lapsed: BTreeMap<String, Buckets> = BTreeMap::new();
+    for (memory, fate) in judged {
+        match fate {
+            Fate::Leave => continue,
+            Fate::Take(_) if claimed.len() >= room => continue,
+            Fate::Take(mut row) => {
+                row.token = memory.lease_token.saturating_add(1);
+                let (currency, amount) = row.row.total_bucket();
+                add_to(&mut totals, &currency, amount);
+                claimed.push(*row);
+            }
+            Fate::Close(why) => closed.push((memory.key.clone(), why)),
+        }
+        if let Some((run, _)) = &memory.lease {
+            let buckets = lapsed.entry(run.clone()).or_default();
+            add_to(buckets, &memory.currency, memory.amount_minor);
+        }
+    }
+    lease(connection, turn, run_id, lease_until, &claimed).await?;
+    mark_taken(connection, turn, &claimed).await?;
+    close(connection, turn, run_id, &closed).await?;
+    count(connection, run_id, turn.name(), "claimed", &totals).await?;
+    for (run, buckets) in &lapsed {
+        count(connection, run, turn.name(), "released", buckets).await?;
+    }
+    Ok(claimed)
+}
+
+async fn lease(
+    connection: &mut SqliteConnection,
+    turn: &Turn<'_>,
+    run_id: &str,
+    lease_until: Instant,
+    claimed: &[Claimed],
+) -> Result<(), StoreError> {
+    if claimed.is_empty() {
+        return Ok(());
+    }
+    let values = claimed.iter().map(|claimed| {
+        let (currency, amount) = claimed.row.total_bucket();
+        serde_json::json!([
+            claimed.row.key.id,
+            claimed.token,
+            claimed.history.first_account,
+            currency,
+            amount,
+            to_text(claimed.row.created_at),
+            claimed.row.image,
+            to_text(claimed.history.fingerprint_seen_at),
+        ])
+    });
+    let query = sqlx::query(
+        "update tieout_checks as c set lease_token = j.value ->> 1, account = j.value ->> 2, \
+         currency = j.value ->> 3, amount_minor = j.value ->> 4, row_created_at = j.value ->> 5, \
+         image = j.value ->> 6, fingerprint_seen_at = j.value ->> 7, \
+         lease_run = ?3, lease_until = ?4, last_run = ?3 \
+         from json_each(?1) j where c.table_name = ?2 and c.key = j.value ->> 0",
+    )
+    .bind(serde_json::Value::from_iter(values).to_string())
+    .bind(turn.name().to_owned())
+    .bind(run_id.to_owned())
+    .bind(to_text(lease_until));
+    execute(connection, CLAIMING, query).await.map(|_| ())
+}
+
+async fn mark_taken(
+    connection: &mut SqliteConnection,
+    turn: &Turn<'_>,
+    claimed: &[Claimed],
+) -> Result<(), StoreError> {
+    let taken: Vec<(&str, u32)> = claimed
+        .iter()
+        .filter_map(|claimed| {
+            let last = claimed.history.last_handback.as_ref()?;
+            (last.taken_at == Some(turn.now)).then_some((claimed.row.key.id.as_str(), last.number))
+        })
+        .collect();
+    if taken.is_empty() {
+        return Ok(());
+    }
+    let query = sqlx::query(
+        "update tieout_handbacks as h set taken_at = ?3 from json_each(?1) j \
+         where h.table_name = ?2 and h.key = j.value ->> 0 and h.number = j.value ->> 1 \
+         and h.taken_at is null and h.ended_at is null",
+    )
+    .bind(json_set(&taken))
+    .bind(turn.name().to_owned())
+    .bind(to_text(turn.now));
+    execute(connection, CLAIMING, query).await.map(|_| ())
+}
+
+async fn close(
+    connection: &mut SqliteConnection,
+    turn: &Turn<'_>,
+    run_id: &str,
+    closed: &[(String, String)],
+) -> Result<(), StoreError> {
+    if closed.is_empty() {
+        return Ok(());
+    }
+    let keys: Vec<&str> = closed.iter().map(|(key, _)| key.as_str()).collect();
+    let query = sqlx::query(
+        "update tieout_checks set state = 'closed', next_check_at = null, lease_run = null, \
+         lease_until = null where table_name = ?2 \
+         and key in (select value from json_each(?1))",
+    )
+    .bind(json_set(&keys))
+    .bind(turn.name().to_owned());
+    execute(connection, CLAIMING, query).await?;
+    let closings: Vec<(&str, &str)> =
+        closed.iter().map(|(key, why)| (key.as_str(), why.as_str())).collect();
+    close_rows(connection, run_id, turn.name(), &closings, turn.now).await
+}
+
+/// What would be taken in and claimed, from reads alone.
+pub(super) async fn preview(
+    connection: &mut SqliteConnection,
+    turn: &Turn<'_>,
+) -> Result<Vec<Claimed>, StoreError> {
+    let mut memories = candidates(connection, turn, turn.limit).await?;
+    for fresh in would_enrol(connection, turn).await? {
+        memories.retain(|known| known.key != fresh.key);
+        memories.push(fresh);
+    }
+    memories.sort_by(|a, b| (a.next_check_at, &a.key).cmp(&(b.next_check_at, &b.key)));
+    let judged = judged(connection, turn, memories).await?;
+    let limit = usize::try_from(turn.limit).unwrap_or(0);
+    let taken = judged.into_iter().filter_map(|(_, fate)| match fate {
+        Fate::Take(claimed) => Some(*claimed),
+        Fate::Close(_) | Fate::Leave => None,
+    });
+    Ok(taken.take(limit).collect())
+}
+
+/// The memory that enrolling would leave, without writing it.
+async fn would_enrol(
+    connection: &mut SqliteConnection,
+    turn: &Turn<'_>,
+) -> Result<Vec<Memory>, StoreError> {
+    let mut statement = Statement::default();
+    let from = stuck_rows(&mut statement, turn);
+    let limit = statement.int(turn.limit);
+    let (key, image) = (read_key(turn.table, "t"), image(turn.table, |column| named("t", column)));
+    statement.push(&format!("select {key}, {image} {from} order by 1 limit {limit}"));
+    let mut fresh = Vec::new();
+    for row in &fetch(connection, ENROLLING, statement.query()).await? {
+        let cells = super::cells::Cells::new(row, ENROLLING);
+        let key = cells.text(0)?;
+        let known = super::rows::memory(connection, turn.name(), &key).await?;
+        fresh.push(taken_in(key, cells.text(1)?, known, turn.now));
+    }
+    Ok(fresh)
+}
+
+fn taken_in(key: String, image: String, known: Option<Memory>, now: Instant) -> Memory {
+    let first = History::first_look(now);
+    let known = known.unwrap_or_else(|| Memory {
+        key,
+        state: String::new(),
+        image: String::new(),
+        history: first.clone(),
+        next_check_at: None,
+        events: 0,
+        lease_token: 0,
+        lease: None,
+        currency: String::new(),
+        amount_minor: 0,
+        open_case: None,
+    });
+    let history = History {
+        first_seen_at: known.history.first_seen_at,
+        first_account: known.history.first_account.clone(),
+        handbacks: known.history.handbacks,
+        ..first
+    };
+    Memory { state: "open".to_owned(), image, history, next_check_at: Some(now), ..known }
+}
+
+pub(super) async fn release(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    rows: &[Claimed],
+    now: Instant,
+) -> Result<(), StoreError> {
+    let mut by_table: BTreeMap<&str, Vec<(&str, i64)>> = BTreeMap::new();
+    for claimed in rows {
+        let key = &claimed.row.key;
+        by_table.entry(&key.table).or_default().push((&key.id, claimed.token));
+    }
+    for (table, held) in by_table {
+        let query = sqlx::query(
+            "update tieout_checks as c set lease_run = null, lease_until = null, \
+             next_check_at = case when c.next_check_at is null then null \
+             else min(c.next_check_at, ?4) end \
+             from json_each(?1) j where c.table_name = ?2 and c.key = j.value ->> 0 \
+             and c.lease_token = j.value ->> 1 and c.lease_run = ?3 \
+             returning currency, amount_minor",
+        )
+        .bind(json_set(&held))
+        .bind(table.to_owned())
+        .bind(run_id.to_owned())
+        .bind(to_text(now));
+        let mut buckets = Buckets::new();
+        for row in &fetch(connection, RELEASING, query).await? {
+            let cells = super::cells::Cells::new(row, RELEASING);
+            add_to(&mut buckets, cells.str(0)?, cells.int(1)?);
+        }
+        count(connection, run_id, table, "released", &buckets).await?;
+    }
+    Ok(())
+}

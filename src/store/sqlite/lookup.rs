@@ -1,0 +1,222 @@
+//! Which rows are behind a natural key, a tag, a PSP's reference: read, never written.
+
+use std::collections::{HashMap, HashSet};
+
+use sqlx::sqlite::SqliteConnection;
+
+use crate::model::transaction::{SiblingFact, SiblingState, Transaction};
+use crate::store::decode::is_processing;
+use crate::store::error::StoreError;
+use crate::store::source_table::{Column, SourceTable};
+use crate::store::sqlite::cells::Cells;
+use crate::store::sqlite::sql::{fetch, json_set, literal, rendered};
+use crate::store::sqlite::statements::{equals, named, read_has_key, read_key, text_of};
+use crate::store::template::{Piece, Template};
+
+const READING: &str = "looking rows up";
+
+/// In how many ways a tag may be read backwards before it is looked up by rendering instead.
+const READINGS: usize = 16;
+
+pub(super) async fn siblings(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    rows: &[&Transaction],
+) -> Result<HashMap<String, Vec<SiblingFact>>, StoreError> {
+    let asking: HashMap<&str, &Transaction> = rows
+        .iter()
+        .filter(|row| row.natural_key.is_some())
+        .map(|row| (row.key.id.as_str(), *row))
+        .collect();
+    let natural: Vec<&Column> = table.cells_at(&table.layout.natural_key).collect();
+    if asking.is_empty() || natural.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let same: Vec<String> = natural
+        .iter()
+        .map(|column| format!("{} = {}", named("b", column), named("a", column)))
+        .collect();
+    let cell = |index: usize, alias: &str| {
+        table.cells.get(index).map_or("null".to_owned(), |c| text_of(c, &named(alias, c)))
+    };
+    let sql = format!(
+        "select s.a, s.b, s.status, s.created, \
+         exists (select 1 from tieout_references r \
+         where r.table_name = ?2 and r.key = s.b), \
+         exists (select 1 from tieout_handbacks h where h.table_name = ?2 and h.key = s.b \
+         and h.taken_at is null and h.ended_at is null) \
+         from (select {} as a, {} as b, {} as status, {} as created \
+         from json_each(?1) j join {read} as a on {} join {read} as b on {}) s \
+         where s.a <> s.b order by 1, 2",
+        read_key(table, "a"),
+        read_key(table, "b"),
+        cell(table.layout.status, "b"),
+        cell(table.layout.created.0, "b"),
+        read_has_key(table, "a", "j.value"),
+        same.join(" and "),
+        read = table.read,
+    );
+    let keys: Vec<&str> = asking.keys().copied().collect();
+    let query = rendered(&sql).bind(json_set(&keys)).bind(table.settings.name.clone());
+    let mut facts: HashMap<String, Vec<SiblingFact>> = HashMap::new();
+    for row in &fetch(connection, READING, query).await? {
+        let cells = Cells::new(row, READING);
+        let (asker, id) = (cells.text(0)?, cells.text(1)?);
+        let Some(asking) = asking.get(asker.as_str()) else { continue };
+        let status = cells.opt_text(2)?.unwrap_or_default();
+        // A creation that cannot be read is before everything, as `decode` has it.
+        let created = cells.opt_text(3)?;
+        let created = created.and_then(|text| table.layout.created.1.read(&text).ok().flatten());
+        let older = match created {
+            Some(created) => (created, &id) < (asking.created_at, &asking.key.id),
+            None => true,
+        };
+        let (is_done, is_offered) = (cells.int(4)? != 0, cells.int(5)? != 0);
+        let state = sibling_state(table, &status, is_done, is_offered);
+        facts.entry(asker).or_default().push(SiblingFact { id, state, older });
+    }
+    Ok(facts)
+}
+
+fn sibling_state(
+    table: &SourceTable,
+    status: &str,
+    is_done: bool,
+    is_offered: bool,
+) -> SiblingState {
+    let succeeded = table.settings.map.iter().filter_map(|map| map.succeeded.as_ref());
+    let is_value = succeeded.into_iter().any(|value| value.0 == status);
+    let is_processing = is_processing(table, status);
+    match () {
+        () if is_done || (is_value && !is_processing) => SiblingState::Succeeded,
+        () if is_offered => SiblingState::HandedBack,
+        () if is_processing => SiblingState::Processing,
+        () => SiblingState::Other,
+    }
+}
+
+pub(super) async fn resolve_tags(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    account: &str,
+    tags: &[String],
+) -> Result<HashSet<String>, StoreError> {
+    let Some(template) = table.tag_template(account) else { return Ok(HashSet::new()) };
+    let (mut values, mut opaque) = (Vec::new(), Vec::new());
+    for tag in tags {
+        match template.readings(tag, READINGS) {
+            Some(ways) => values.extend(ways),
+            None => opaque.push(tag.as_str()),
+        }
+    }
+    let mut found = by_values(connection, table, template, &values).await?;
+    found.extend(by_rendering(connection, table, template, &opaque).await?);
+    let wanted: HashSet<&str> = tags.iter().map(String::as_str).collect();
+    found.retain(|tag| wanted.contains(tag.as_str()));
+    Ok(found)
+}
+
+/// The template in SQL; NULL where one of its columns is.
+fn rendering(table: &SourceTable, template: &Template, alias: &str) -> String {
+    let piece = |piece: Piece<'_>| match piece {
+        Piece::Literal(text) => literal(text),
+        Piece::Column(name) => column(table, name)
+            .map_or("null".to_owned(), |c| format!("({})", text_of(c, &named(alias, c)))),
+    };
+    template.pieces().map(piece).collect::<Vec<_>>().join("||")
+}
+
+fn column<'a>(table: &'a SourceTable, name: &str) -> Option<&'a Column> {
+    table.cell(name).and_then(|index| table.cells.get(index))
+}
+
+/// Rows by the values that a tag must have been made from, by the columns' indexes; what each
+/// row's tag really is comes back, because `007` finds the number 7.
+async fn by_values(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    template: &Template,
+    values: &[Vec<String>],
+) -> Result<HashSet<String>, StoreError> {
+    if values.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let equal: Vec<String> = template
+        .columns()
+        .enumerate()
+        .filter_map(|(place, name)| {
+            let column = column(table, name)?;
+            Some(equals(column, &named("t", column), &format!("(j.value ->> {place})")))
+        })
+        .collect();
+    let sql = format!(
+        "select distinct {} from json_each(?1) j join {} as t on {}",
+        rendering(table, template, "t"),
+        table.read,
+        equal.join(" and "),
+    );
+    texts(&fetch(connection, READING, rendered(&sql).bind(json_set(values))).await?)
+}
+
+/// Rows by what their tag renders to: for templates that do not read backwards, by a scan.
+async fn by_rendering(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    template: &Template,
+    tags: &[&str],
+) -> Result<HashSet<String>, StoreError> {
+    if tags.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let sql = format!(
+        "select distinct {tag} from {} as t where {tag} in (select value from json_each(?1))",
+        table.read,
+        tag = rendering(table, template, "t"),
+    );
+    texts(&fetch(connection, READING, rendered(&sql).bind(json_set(tags))).await?)
+}
+
+fn texts(rows: &[sqlx::sqlite::SqliteRow]) -> Result<HashSet<String>, StoreError> {
+    let texts: Result<Vec<Option<String>>, StoreError> =
+        rows.iter().map(|row| Cells::new(row, READING).opt_text(0)).collect();
+    Ok(texts?.into_iter().flatten().collect())
+}
+
+pub(super) async fn resolve_references(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    account: &str,
+    references: &[String],
+) -> Result<HashMap<String, Vec<(String, String)>>, StoreError> {
+    let mut found: HashMap<String, Vec<(String, String)>> = HashMap::new();
+    let query = sqlx::query(
+        "select r.psp_reference, r.table_name, r.key from json_each(?1) j \
+         join tieout_references r on r.account = ?2 and r.psp_reference = j.value order by 1, 2, 3",
+    )
+    .bind(json_set(references))
+    .bind(account.to_owned());
+    for row in &fetch(connection, READING, query).await? {
+        let cells = Cells::new(row, READING);
+        found.entry(cells.text(0)?).or_default().push((cells.text(1)?, cells.text(2)?));
+    }
+    let mapped = table.layout.psp_reference.and_then(|index| table.cells.get(index));
+    let Some(column) = mapped else { return Ok(found) };
+    let text = text_of(column, &named("t", column));
+    let compared = equals(column, &named("t", column), "j.value");
+    let sql = format!(
+        "select {text}, {} from json_each(?1) j join {} as t on {compared} order by 1, 2",
+        read_key(table, "t"),
+        table.read,
+    );
+    for row in &fetch(connection, READING, rendered(&sql).bind(json_set(references))).await? {
+        let cells = Cells::new(row, READING);
+        let owner = (table.settings.name.clone(), cells.text(1)?);
+        let owners = found.entry(cells.text(0)?).or_default();
+        if !owners.contains(&owner) {
+            owners.push(owner);
+        }
+    }
+    let wanted: HashSet<&String> = references.iter().collect();
+    found.retain(|reference, _| wanted.contains(reference));
+    Ok(found)
+}

@@ -1,0 +1,68 @@
+//! tieout's own tables in this file: made once, their number asked cheaply.
+
+use sqlx::SqlSafeStr as _;
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::sqlite::SqliteConnection;
+
+use crate::store::error::StoreError;
+use crate::store::sqlite::sql::{failed, fetch};
+
+const MIGRATING: &str = "making tieout's tables";
+
+/// Where the numbers of the migrations stand; the user's own `_sqlx_migrations` is not ours.
+const TABLE: &str = "tieout_migrations";
+
+/// Every migration of this binary. A new one is a file of the next number and a line here, and
+/// its twin in the other database's folder.
+fn all() -> Vec<Migration> {
+    vec![Migration::new(
+        1,
+        "init".into(),
+        MigrationType::Simple,
+        include_str!("../../../migrations/sqlite/0001_init.sql").into_sql_str(),
+        false,
+    )]
+}
+
+/// The number of the last migration of this binary.
+fn wanted() -> i64 {
+    all().iter().map(|migration| migration.version).max().unwrap_or(0)
+}
+
+/// Makes or completes the tables, within the caller's transaction: two processes that start at
+/// once on a new file do it one after the other, and the second finds nothing to do.
+pub(super) async fn migrate(connection: &mut SqliteConnection) -> Result<(), StoreError> {
+    let found = found(connection).await?;
+    if found > wanted() {
+        return Err(StoreError::SchemaAhead { found, wanted: wanted() });
+    }
+    let mut migrator = Migrator::with_migrations(all());
+    migrator.dangerous_set_table_name(TABLE);
+    migrator.run(connection).await.map_err(refused)
+}
+
+fn refused(error: MigrateError) -> StoreError {
+    let message = match error {
+        MigrateError::Execute(source) | MigrateError::ExecuteMigration(source, _) => {
+            return failed(MIGRATING)(source);
+        }
+        other => other.to_string(),
+    };
+    StoreError::Unexpected { doing: MIGRATING, problem: message }
+}
+
+async fn found(connection: &mut SqliteConnection) -> Result<i64, StoreError> {
+    let there =
+        sqlx::query("select 1 from sqlite_master where type = 'table' and name = ?1").bind(TABLE);
+    if fetch(connection, MIGRATING, there).await?.is_empty() {
+        return Ok(0);
+    }
+    sqlx::query_scalar("select coalesce(max(version), 0) from tieout_migrations where success")
+        .fetch_one(connection)
+        .await
+        .map_err(failed(MIGRATING))
+}
+
+pub(super) async fn state(connection: &mut SqliteConnection) -> Result<(i64, i64), StoreError> {
+    Ok((found(connection).await?, wanted()))
+}

@@ -1,0 +1,420 @@
+//! SQLite: the embedded default. One file holds the user's tables and tieout's.
+//!
+//! What each verb must do stands in `store::driver`. Every verb that writes is one
+//! `begin immediate`: SQLite lets one process write at a time, so that the file's lock does what
+//! row locks do elsewhere, and a transaction that reads first can never find its read outdated.
+//! Readers go on meanwhile, each in a snapshot of its own.
+
+mod apply;
+mod cases;
+mod catalogue;
+mod cells;
+mod claim;
+mod journal;
+mod lookup;
+mod migrate;
+mod rows;
+mod runs;
+mod sql;
+mod statements;
+mod write;
+
+use std::collections::{HashMap, HashSet};
+use std::str::FromStr;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use sqlx::pool::PoolConnection;
+use sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+};
+use sqlx::{ConnectOptions as _, Sqlite, Transaction as SqlTransaction};
+
+use crate::model::reason::Reason;
+use crate::model::time::{Instant, from_text};
+use crate::model::transaction::{SiblingFact, Transaction};
+use crate::store::driver::{
+    AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Writer,
+};
+use crate::store::effects::RowEffects;
+use crate::store::error::StoreError;
+use crate::store::mapping::TableSettings;
+use crate::store::records::{
+    AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
+    RunStart, TotalLine,
+};
+use crate::store::source_table::SourceTable;
+use crate::store::sqlite::claim::Turn;
+use crate::store::sqlite::sql::failed;
+
+/// How long a statement waits for another process that is writing. A batch holds the file for
+/// about a second; whoever waits longer has found a process that hangs.
+const BUSY: Duration = Duration::from_secs(30);
+
+/// Readers at a time; each is a thread and an open file.
+const READERS: u32 = 4;
+
+/// One SQLite file.
+#[derive(Debug, Clone)]
+pub struct SqliteStore {
+    writer: SqlitePool,
+    reader: SqlitePool,
+}
+
+impl SqliteStore {
+    /// Opens the file. It is made only where the address says so (`?mode=rwc`): a mistyped path
+    /// must not become an empty database in which nothing is ever due.
+    ///
+    /// # Errors
+    /// Where the address is none of SQLite's, or the file cannot be opened.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        let options = SqliteConnectOptions::from_str(url).map_err(|error| StoreError::Setting {
+            field: "url".to_owned(),
+            problem: format!("`{url}` is no address of an SQLite file: {error}"),
+        })?;
+        if url.contains(":memory:") || url.contains("mode=memory") {
+            return Err(StoreError::Setting {
+                field: "url".to_owned(),
+                problem: "a database in memory ends with the process; name a file".to_owned(),
+            });
+        }
+        let options = options
+            .foreign_keys(true)
+            .synchronous(SqliteSynchronous::Full)
+            .busy_timeout(BUSY)
+            .disable_statement_logging();
+        let read_only = options.clone().create_if_missing(false).read_only(true);
+        let writer = SqlitePoolOptions::new()
+            .max_connections(1)
+            .test_before_acquire(false)
+            .connect_with(options.journal_mode(SqliteJournalMode::Wal))
+            .await
+            .map_err(|source| StoreError::Unreachable { address: url.to_owned(), source })?;
+        let reader = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .test_before_acquire(false)
+            .connect_lazy_with(read_only);
+        Ok(Self { writer, reader })
+    }
+
+    /// Ends all connections; the last one tidies the write-ahead log.
+    pub async fn close(&self) {
+        self.reader.close().await;
+        self.writer.close().await;
+    }
+
+    async fn write(
+        &self,
+        doing: &'static str,
+    ) -> Result<SqlTransaction<'static, Sqlite>, StoreError> {
+        self.writer.begin_with("begin immediate").await.map_err(failed(doing))
+    }
+
+    async fn read(&self, doing: &'static str) -> Result<PoolConnection<Sqlite>, StoreError> {
+        self.reader.acquire().await.map_err(failed(doing))
+    }
+
+    async fn snapshot(
+        &self,
+        doing: &'static str,
+    ) -> Result<SqlTransaction<'static, Sqlite>, StoreError> {
+        self.reader.begin().await.map_err(failed(doing))
+    }
+}
+
+async fn commit(
+    transaction: SqlTransaction<'static, Sqlite>,
+    doing: &'static str,
+) -> Result<(), StoreError> {
+    transaction.commit().await.map_err(failed(doing))
+}
+
+impl Driver for SqliteStore {
+    async fn migrate(&self) -> Result<(), StoreError> {
+        let doing = "making tieout's tables";
+        let mut transaction = self.write(doing).await?;
+        migrate::migrate(&mut transaction).await?;
+        commit(transaction, doing).await
+    }
+
+    async fn schema_state(&self) -> Result<(i64, i64), StoreError> {
+        migrate::state(&mut *self.read("looking at tieout's tables").await?).await
+    }
+
+    async fn now(&self) -> Result<Instant, StoreError> {
+        let doing = "asking the time";
+        let mut connection = self.read(doing).await?;
+        let text: String =
+            sqlx::query_scalar("select strftime('%Y-%m-%dT%H:%M:%f', 'now') || '000Z'")
+                .fetch_one(&mut *connection)
+                .await
+                .map_err(failed(doing))?;
+        from_text(&text).ok_or_else(|| StoreError::Unexpected {
+            doing,
+            problem: format!("`{text}` is not a time"),
+        })
+    }
+
+    async fn map_tables(
+        &self,
+        tables: &[TableSettings],
+        accounts: &[String],
+    ) -> Result<Vec<SourceTable>, StoreError> {
+        let mut connection = self.read("reading the catalogue").await?;
+        catalogue::map_tables(&mut connection, tables, accounts).await
+    }
+
+    async fn unmapped_statuses(&self, table: &SourceTable) -> Result<Vec<String>, StoreError> {
+        let mut connection = self.read("looking for unmapped status values").await?;
+        catalogue::unmapped_statuses(&mut connection, table).await
+    }
+
+    async fn start_run(&self, start: &RunStart, now: Instant) -> Result<(), StoreError> {
+        let doing = "opening a run";
+        let mut transaction = self.write(doing).await?;
+        runs::start(&mut transaction, start, now).await?;
+        commit(transaction, doing).await
+    }
+
+    async fn heartbeat(
+        &self,
+        run_id: &str,
+        now: Instant,
+        lease_until: Instant,
+    ) -> Result<bool, StoreError> {
+        let doing = "showing the run's life";
+        let mut transaction = self.write(doing).await?;
+        let is_alive = runs::heartbeat(&mut transaction, run_id, now, lease_until).await?;
+        commit(transaction, doing).await?;
+        Ok(is_alive)
+    }
+
+    async fn close_abandoned(
+        &self,
+        now: Instant,
+        dead_after: TimeDelta,
+    ) -> Result<Vec<AbandonedRun>, StoreError> {
+        let doing = "closing abandoned runs";
+        let mut transaction = self.write(doing).await?;
+        let closed = runs::close_abandoned(&mut transaction, now, dead_after).await?;
+        commit(transaction, doing).await?;
+        Ok(closed)
+    }
+
+    async fn close_run(
+        &self,
+        run_id: &str,
+        end: &RunEnd,
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        let doing = "closing a run";
+        let mut transaction = self.write(doing).await?;
+        let is_closed = runs::close(&mut transaction, run_id, end, now).await?;
+        commit(transaction, doing).await?;
+        Ok(is_closed)
+    }
+
+    async fn enrol(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        now: Instant,
+    ) -> Result<u64, StoreError> {
+        let doing = "taking stuck rows in";
+        let turn = Turn { table, filter, run_id: None, limit: i64::MAX, now };
+        let mut transaction = self.write(doing).await?;
+        let taken = claim::enrol(&mut transaction, &turn).await?;
+        commit(transaction, doing).await?;
+        Ok(taken)
+    }
+
+    async fn claim_due(
+        &self,
+        run_id: &str,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        limit: i64,
+        now: Instant,
+        lease_until: Instant,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let doing = "claiming due rows";
+        let turn = Turn { table, filter, run_id: Some(run_id), limit, now };
+        let mut transaction = self.write(doing).await?;
+        if !runs::is_running(&mut transaction, run_id).await? {
+            return Ok(Vec::new());
+        }
+        let claimed = claim::claim_due(&mut transaction, &turn, run_id, lease_until).await?;
+        commit(transaction, doing).await?;
+        Ok(claimed)
+    }
+
+    async fn preview_due(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        limit: i64,
+        now: Instant,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let turn = Turn { table, filter, run_id: None, limit, now };
+        claim::preview(&mut *self.snapshot("looking for due rows").await?, &turn).await
+    }
+
+    async fn release(
+        &self,
+        run_id: &str,
+        rows: &[Claimed],
+        now: Instant,
+    ) -> Result<(), StoreError> {
+        let doing = "giving rows back";
+        let mut transaction = self.write(doing).await?;
+        claim::release(&mut transaction, run_id, rows, now).await?;
+        commit(transaction, doing).await
+    }
+
+    async fn siblings(
+        &self,
+        table: &SourceTable,
+        rows: &[&Transaction],
+    ) -> Result<HashMap<String, Vec<SiblingFact>>, StoreError> {
+        lookup::siblings(&mut *self.read("looking rows up").await?, table, rows).await
+    }
+
+    async fn resolve_tags(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        tags: &[String],
+    ) -> Result<HashSet<String>, StoreError> {
+        lookup::resolve_tags(&mut *self.read("looking rows up").await?, table, account, tags).await
+    }
+
+    async fn resolve_references(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        references: &[String],
+    ) -> Result<HashMap<String, Vec<(String, String)>>, StoreError> {
+        let mut connection = self.read("looking rows up").await?;
+        lookup::resolve_references(&mut connection, table, account, references).await
+    }
+
+    async fn apply(
+        &self,
+        run_id: &str,
+        writer: &mut Writer,
+        table: &SourceTable,
+        batch: Vec<RowEffects>,
+        now: Instant,
+    ) -> Result<ApplyEnd, StoreError> {
+        let doing = "applying decisions";
+        let mut transaction = self.write(doing).await?;
+        let carried = apply::apply(&mut transaction, run_id, writer, table, batch, now).await?;
+        let Some(carried) = carried else { return Ok(ApplyEnd::RunClosed) };
+        commit(transaction, doing).await?;
+        writer.seq = carried.seq;
+        writer.head = carried.head;
+        Ok(carried.end)
+    }
+
+    async fn put_account_case(
+        &self,
+        run_id: &str,
+        case: &AccountCase,
+        now: Instant,
+    ) -> Result<i64, StoreError> {
+        let doing = "opening an account's case";
+        let mut transaction = self.write(doing).await?;
+        let number = cases::put_account(&mut transaction, run_id, case, now).await?;
+        commit(transaction, doing).await?;
+        Ok(number)
+    }
+
+    async fn close_account_case(
+        &self,
+        run_id: &str,
+        account: &str,
+        reason: Reason,
+        resolution: &str,
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        let doing = "closing an account's case";
+        let mut transaction = self.write(doing).await?;
+        let is_closed =
+            cases::close_account(&mut transaction, run_id, account, reason, resolution, now)
+                .await?;
+        commit(transaction, doing).await?;
+        Ok(is_closed)
+    }
+
+    async fn account_state(&self, account: &str) -> Result<AccountState, StoreError> {
+        cases::account_state(&mut *self.read("reading accounts").await?, account).await
+    }
+
+    async fn put_account_state(
+        &self,
+        account: &str,
+        unanswered_since: Option<Instant>,
+        usual_permille: Option<u32>,
+    ) -> Result<(), StoreError> {
+        let doing = "storing what is known of an account";
+        let mut transaction = self.write(doing).await?;
+        cases::put_account_state(&mut transaction, account, unanswered_since, usual_permille)
+            .await?;
+        commit(transaction, doing).await
+    }
+
+    async fn run(&self, run_id: &str) -> Result<Option<RunRow>, StoreError> {
+        let mut connection = self.read("reading runs").await?;
+        runs::one(&mut connection, run_id).await
+    }
+
+    async fn runs(&self, limit: i64) -> Result<Vec<RunRow>, StoreError> {
+        runs::newest(&mut *self.read("reading runs").await?, limit).await
+    }
+
+    async fn run_totals(&self, run_id: &str) -> Result<Vec<TotalLine>, StoreError> {
+        runs::totals(&mut *self.read("reading a run's totals").await?, run_id).await
+    }
+
+    async fn journal_of_run(
+        &self,
+        run_id: &str,
+        after: Option<(String, i64)>,
+        limit: i64,
+    ) -> Result<Vec<JournalRow>, StoreError> {
+        let mut connection = self.read("reading the journal").await?;
+        journal::of_run(&mut connection, run_id, after.as_ref(), limit).await
+    }
+
+    async fn journal_of_row(&self, table: &str, key: &str) -> Result<Vec<JournalRow>, StoreError> {
+        journal::of_row(&mut *self.read("reading the journal").await?, table, key).await
+    }
+
+    async fn check(&self, table: &str, key: &str) -> Result<Option<CheckRow>, StoreError> {
+        rows::check(&mut *self.snapshot("reading what is remembered").await?, table, key).await
+    }
+
+    async fn handbacks(&self, table: &str, key: &str) -> Result<Vec<HandbackRow>, StoreError> {
+        rows::handbacks(&mut *self.read("reading hand-backs").await?, table, key).await
+    }
+
+    async fn evidence(&self, sha256: &str) -> Result<Option<String>, StoreError> {
+        journal::evidence(&mut *self.read("reading evidence").await?, sha256).await
+    }
+
+    async fn cases(&self, filter: &CaseFilter) -> Result<Vec<CaseRow>, StoreError> {
+        cases::list(&mut *self.read("reading cases").await?, filter).await
+    }
+
+    async fn case(&self, number: i64) -> Result<Option<CaseRow>, StoreError> {
+        cases::one(&mut *self.read("reading cases").await?, number).await
+    }
+
+    async fn case_counts(&self, run_id: &str) -> Result<CaseCounts, StoreError> {
+        cases::counts(&mut *self.read("counting cases").await?, run_id).await
+    }
+
+    async fn verify_audit(&self) -> Result<AuditFinding, StoreError> {
+        journal::verify(&mut *self.snapshot("verifying the audit chain").await?).await
+    }
+}

@@ -1,0 +1,238 @@
+//! Reading the user's rows, and what tieout remembers of them.
+
+use std::collections::HashMap;
+
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+
+use crate::decide::decision::{History, PastHandBack};
+use crate::model::reason::Outcome;
+use crate::model::time::Instant;
+use crate::model::transaction::Transaction;
+use crate::store::decode::decode;
+use crate::store::driver::CheckRow;
+use crate::store::error::StoreError;
+use crate::store::records::HandbackRow;
+use crate::store::source_table::SourceTable;
+use crate::store::sqlite::cells::Cells;
+use crate::store::sqlite::sql::{fetch, json_set, rendered};
+use crate::store::sqlite::statements::{belongs, cell_texts, image, named, read_has_key, read_key};
+
+const READING: &str = "reading the mapped table";
+const REMEMBERING: &str = "reading what is remembered of rows";
+
+/// The columns of `tieout_checks` that [`memory_of`] reads, in its order.
+pub(super) const MEMORY: &str = "c.key, c.state, c.account, c.image, c.first_seen_at, \
+     c.fingerprint_seen_at, c.aged_from, c.unanswered_since, c.unanswered, c.checks, c.misses, \
+     c.handbacks, c.next_check_at, c.watch_from, c.watch_step, c.events, c.lease_token, \
+     c.lease_run, c.lease_until, c.currency, c.amount_minor, c.ended_as, \
+     (select k.number from tieout_cases k where k.subject_kind = 'row' \
+     and k.table_name = c.table_name and k.subject = c.key and k.state = 'open')";
+
+/// What tieout remembers of a row, its last hand-back left out.
+#[derive(Debug, Clone)]
+pub(super) struct Memory {
+    pub(super) key: String,
+    pub(super) state: String,
+    pub(super) image: String,
+    pub(super) history: History,
+    pub(super) next_check_at: Option<Instant>,
+    pub(super) events: u32,
+    pub(super) lease_token: i64,
+    pub(super) lease: Option<(String, Instant)>,
+    pub(super) currency: String,
+    pub(super) amount_minor: i64,
+    pub(super) open_case: Option<i64>,
+}
+
+pub(super) fn memory_of(row: &SqliteRow) -> Result<Memory, StoreError> {
+    let cells = Cells::new(row, REMEMBERING);
+    let history = History {
+        first_account: cells.opt_text(2)?,
+        first_seen_at: cells.at(4)?,
+        fingerprint_seen_at: cells.at(5)?,
+        aged_from: cells.at(6)?,
+        unanswered_since: cells.opt_at(7)?,
+        unanswered: cells.count(8)?,
+        checks: cells.count(9)?,
+        misses: cells.json(10)?,
+        handbacks: cells.count(11)?,
+        last_handback: None,
+        watch_from: cells.opt_at(13)?,
+        watch_step: cells.count(14)?,
+        ended_as: cells.opt_word(21, Outcome::parse)?,
+    };
+    Ok(Memory {
+        key: cells.text(0)?,
+        state: cells.text(1)?,
+        image: cells.text(3)?,
+        history,
+        next_check_at: cells.opt_at(12)?,
+        events: cells.count(15)?,
+        lease_token: cells.int(16)?,
+        lease: cells.opt_text(17)?.zip(cells.opt_at(18)?),
+        currency: cells.text(19)?,
+        amount_minor: cells.int(20)?,
+        open_case: cells.opt_int(22)?,
+    })
+}
+
+pub(super) async fn memory(
+    connection: &mut SqliteConnection,
+    table: &str,
+    key: &str,
+) -> Result<Option<Memory>, StoreError> {
+    let sql =
+        format!("select {MEMORY} from tieout_checks c where c.table_name = ?1 and c.key = ?2");
+    let query = rendered(&sql).bind(table.to_owned()).bind(key.to_owned());
+    let rows = fetch(connection, REMEMBERING, query).await?;
+    rows.first().map(memory_of).transpose()
+}
+
+/// A hand-back, and whether it still waits to be taken.
+#[derive(Debug, Clone)]
+pub(super) struct LastHandback {
+    pub(super) past: PastHandBack,
+    pub(super) is_open: bool,
+}
+
+/// The last hand-back of each of these rows: (key, its number).
+pub(super) async fn last_handbacks(
+    connection: &mut SqliteConnection,
+    table: &str,
+    wanted: &[(&str, u32)],
+) -> Result<HashMap<String, LastHandback>, StoreError> {
+    if wanted.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let query = sqlx::query(
+        "select h.key, h.number, h.at, h.taken_at, h.charge_before, h.ended_at is null \
+         from json_each(?1) j join tieout_handbacks h on h.table_name = ?2 \
+         and h.key = j.value ->> 0 and h.number = j.value ->> 1",
+    )
+    .bind(json_set(wanted))
+    .bind(table.to_owned());
+    let mut found = HashMap::new();
+    for row in &fetch(connection, REMEMBERING, query).await? {
+        let cells = Cells::new(row, REMEMBERING);
+        let past = PastHandBack {
+            number: cells.count(1)?,
+            at: cells.at(2)?,
+            taken_at: cells.opt_at(3)?,
+            charge_before: cells.at(4)?,
+        };
+        let is_open = past.taken_at.is_none() && cells.int(5)? != 0;
+        found.insert(cells.text(0)?, LastHandback { past, is_open });
+    }
+    Ok(found)
+}
+
+/// A row of the user's table, and whether the mapping's `where` means it.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) row: Transaction,
+    pub(super) belongs: bool,
+}
+
+/// Reads the rows of these keys; a key that is not in the answer is gone from the table.
+pub(super) async fn read(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    keys: &[&str],
+) -> Result<HashMap<String, Found>, StoreError> {
+    let sql = format!(
+        "select {}, {}, {} from json_each(?1) j join {} as t on {}",
+        image(table, |column| named("t", column)),
+        belongs(table, "t"),
+        cell_texts(table, "t"),
+        table.read,
+        read_has_key(table, "t", "j.value"),
+    );
+    let mut found = HashMap::with_capacity(keys.len());
+    for row in &fetch(connection, READING, rendered(&sql).bind(json_set(keys))).await? {
+        let cells = Cells::new(row, READING);
+        let texts = (0..table.cells.len())
+            .map(|index| cells.opt_text(index.saturating_add(2)))
+            .collect::<Result<Vec<_>, _>>()?;
+        let row = decode(table, &texts, cells.text(0)?);
+        let belongs = cells.opt_int(1)?.is_some_and(|flag| flag != 0);
+        found.insert(row.key.id.clone(), Found { row, belongs });
+    }
+    Ok(found)
+}
+
+/// The images and status texts of these rows as they are now.
+pub(super) async fn images(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    keys: &[&str],
+) -> Result<HashMap<String, String>, StoreError> {
+    let sql = format!(
+        "select {}, {} from json_each(?1) j join {} as t on {}",
+        read_key(table, "t"),
+        image(table, |column| named("t", column)),
+        table.read,
+        read_has_key(table, "t", "j.value"),
+    );
+    let rows = fetch(connection, READING, rendered(&sql).bind(json_set(keys))).await?;
+    let pair = |row| {
+        let cells = Cells::new(row, READING);
+        Ok((cells.text(0)?, cells.text(1)?))
+    };
+    rows.iter().map(pair).collect()
+}
+
+pub(super) async fn check(
+    connection: &mut SqliteConnection,
+    table: &str,
+    key: &str,
+) -> Result<Option<CheckRow>, StoreError> {
+    let Some(memory) = memory(connection, table, key).await? else { return Ok(None) };
+    let mut history = memory.history;
+    let wanted = [(key, history.handbacks)];
+    history.last_handback =
+        last_handbacks(connection, table, &wanted).await?.remove(key).map(|last| last.past);
+    Ok(Some(CheckRow {
+        state: memory.state,
+        history,
+        next_check_at: memory.next_check_at,
+        lease: memory.lease,
+        image: memory.image,
+    }))
+}
+
+pub(super) async fn handbacks(
+    connection: &mut SqliteConnection,
+    table: &str,
+    key: &str,
+) -> Result<Vec<HandbackRow>, StoreError> {
+    let query = sqlx::query(
+        "select table_name, key, number, run_id, at, account, fingerprint, permit, retry, \
+         psp_reference, same_key_until, not_before, charge_before, evidence_sha256, taken_at \
+         from tieout_handbacks where table_name = ?1 and key = ?2 order by number",
+    )
+    .bind(table.to_owned())
+    .bind(key.to_owned());
+    let rows = fetch(connection, REMEMBERING, query).await?;
+    rows.iter().map(handback_of).collect()
+}
+
+fn handback_of(row: &SqliteRow) -> Result<HandbackRow, StoreError> {
+    let cells = Cells::new(row, REMEMBERING);
+    Ok(HandbackRow {
+        table: cells.text(0)?,
+        key: cells.text(1)?,
+        number: cells.count(2)?,
+        run_id: cells.text(3)?,
+        at: cells.at(4)?,
+        account: cells.text(5)?,
+        fingerprint: cells.text(6)?,
+        permit: cells.text(7)?,
+        retry: cells.text(8)?,
+        psp_reference: cells.opt_text(9)?,
+        same_key_until: cells.opt_at(10)?,
+        not_before: cells.opt_at(11)?,
+        charge_before: cells.at(12)?,
+        evidence_sha256: cells.text(13)?,
+        taken_at: cells.opt_at(14)?,
+    })
+}

@@ -1,0 +1,79 @@
+//! The door to SQLite's statements: errors in the store's words, names quoted, sets as JSON.
+//!
+//! This is the one file of the driver that vouches for SQL made at run time: what is spliced into
+//! it is a quoted name, a quoted literal of the configuration, or text of this room.
+
+use sqlx::query::Query;
+use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
+use sqlx::{AssertSqlSafe, Sqlite};
+
+use crate::store::error::StoreError;
+
+pub(super) type SqliteQuery = Query<'static, Sqlite, SqliteArguments>;
+
+/// A statement that was rendered from a mapping.
+pub(super) fn rendered(sql: &str) -> SqliteQuery {
+    sqlx::query(AssertSqlSafe(sql.to_owned()))
+}
+
+/// Says what was being done when a statement failed.
+pub(super) fn failed(doing: &'static str) -> impl Fn(sqlx::Error) -> StoreError + Copy {
+    move |error| failure(doing, &error)
+}
+
+fn failure(doing: &'static str, error: &sqlx::Error) -> StoreError {
+    let Some(database) = error.as_database_error() else {
+        return StoreError::Query { doing, message: error.to_string(), code: None, detail: None };
+    };
+    let code = database.code().map(std::borrow::Cow::into_owned);
+    if primary_code(error) == Some(8) {
+        return StoreError::ReadOnly { detail: format!("{doing}: {}", database.message()) };
+    }
+    let detail = match primary_code(error) {
+        Some(5 | 6) => Some("another process kept the file locked for 30 s".to_owned()),
+        Some(13) => Some("the disk that the file is on is full".to_owned()),
+        Some(_) | None => None,
+    };
+    StoreError::Query { doing, message: database.message().to_owned(), code, detail }
+}
+
+/// SQLite's result code without its extension.
+pub(super) fn primary_code(error: &sqlx::Error) -> Option<i64> {
+    let code: i64 = error.as_database_error()?.code()?.parse().ok()?;
+    Some(code & 0xff)
+}
+
+/// The user's database refused a change: a constraint, a STRICT type, a trigger that raised.
+pub(super) fn refusal(error: &sqlx::Error) -> Option<String> {
+    (primary_code(error) == Some(19))
+        .then(|| error.as_database_error().map(|e| e.message().to_owned()))
+        .flatten()
+}
+
+/// A text literal, quoted.
+pub(super) fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+/// A set as the one JSON text that `json_each` reads.
+pub(super) fn json_set<T: serde::Serialize>(items: &[T]) -> String {
+    serde_json::Value::from_iter(items.iter().map(|item| serde_json::json!(item))).to_string()
+}
+
+/// Runs a statement and collects its rows.
+pub(super) async fn fetch(
+    connection: &mut SqliteConnection,
+    doing: &'static str,
+    query: SqliteQuery,
+) -> Result<Vec<SqliteRow>, StoreError> {
+    query.fetch_all(connection).await.map_err(failed(doing))
+}
+
+/// Runs a statement and says how many rows it changed.
+pub(super) async fn execute(
+    connection: &mut SqliteConnection,
+    doing: &'static str,
+    query: SqliteQuery,
+) -> Result<u64, StoreError> {
+    query.execute(connection).await.map(|done| done.rows_affected()).map_err(failed(doing))
+}

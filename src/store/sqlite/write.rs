@@ -1,0 +1,346 @@
+//! Writing the user's rows: compared whole, written in sets, a refused row isolated.
+//!
+//! The caller holds the file's write lock, so that nothing changes between comparing and writing
+//! but by our own statements and the user's triggers. A statement that the user's database
+//! refuses is undone to its savepoint and tried again by halves, until each refusal has its row.
+
+use std::collections::{BTreeMap, HashMap};
+
+use sqlx::sqlite::SqliteConnection;
+
+use crate::store::effects::RowEffects;
+use crate::store::error::StoreError;
+use crate::store::source_table::{Change, Column, SourceTable, Target, TypeClass};
+use crate::store::sqlite::cells::Cells;
+use crate::store::sqlite::rows::images;
+use crate::store::sqlite::sql::{execute, failed, fetch, refusal, rendered};
+use crate::store::sqlite::statements::{has_key, image, key_text, named};
+
+const WRITING: &str = "writing the mapped table";
+
+/// What became of a row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Written {
+    /// It was as decided from; its image is this now.
+    Done(String),
+    /// It had changed.
+    Changed,
+    /// The user's database refused the change, in these words.
+    Refused(String),
+}
+
+/// One row's change, with its values in the order of its shape.
+struct Write<'a> {
+    key: &'a str,
+    image: &'a str,
+    status: &'a str,
+    sets: Vec<Option<String>>,
+    history: Vec<Option<String>>,
+}
+
+/// Rows that one statement can write: the same columns in the same way.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct Shape<'a> {
+    sets: Vec<(&'a str, Change)>,
+    history: Vec<&'a str>,
+}
+
+/// Compares every row, and writes those that have a status to write.
+pub(super) async fn write(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    effects: &[&RowEffects],
+) -> Result<HashMap<String, Written>, StoreError> {
+    let mut outcome = HashMap::with_capacity(effects.len());
+    let mut shapes: BTreeMap<Shape<'_>, Vec<Write<'_>>> = BTreeMap::new();
+    // Where the image stands in another relation than the status, it is compared by a read.
+    let by_update = |effect: &RowEffects| effect.status_to.is_some() && table.write_is_read;
+    let read: Vec<&&RowEffects> = effects.iter().filter(|effect| !by_update(effect)).collect();
+    let keys: Vec<&str> = read.iter().map(|effect| effect.journal.key.as_str()).collect();
+    let mut now =
+        if keys.is_empty() { HashMap::new() } else { images(connection, table, &keys).await? };
+    for effect in read {
+        let found = now.remove(&effect.journal.key).filter(|image| *image == effect.image);
+        let written = found.map_or(Written::Changed, Written::Done);
+        outcome.insert(effect.journal.key.clone(), written);
+    }
+    for effect in effects {
+        if matches!(outcome.get(&effect.journal.key), Some(Written::Changed)) {
+            continue;
+        }
+        let Some(status) = &effect.status_to else { continue };
+        let (shape, write) = shaped(table, effect, status)?;
+        shapes.entry(shape).or_default().push(write);
+    }
+    if !shapes.is_empty() {
+        let has_triggers = has_triggers(connection, table).await?;
+        for (shape, writes) in &shapes {
+            let group = Group { table, shape, has_triggers };
+            outcome.extend(group.write(connection, writes).await?);
+        }
+    }
+    Ok(outcome)
+}
+
+fn shaped<'a>(
+    table: &'a SourceTable,
+    effect: &'a RowEffects,
+    status: &'a str,
+) -> Result<(Shape<'a>, Write<'a>), StoreError> {
+    let unknown = |column: &str| StoreError::Unexpected {
+        doing: WRITING,
+        problem: format!("`{column}` was not checked against the catalogue"),
+    };
+    let mut shape = Shape { sets: Vec::new(), history: Vec::new() };
+    let mut write = Write {
+        key: &effect.journal.key,
+        image: &effect.image,
+        status,
+        sets: Vec::new(),
+        history: Vec::new(),
+    };
+    for (column, value) in &effect.sets {
+        let target = table.sets.get(column).ok_or_else(|| unknown(column))?;
+        let (change, text) = target.change(value);
+        shape.sets.push((column, change));
+        write.sets.push(text);
+    }
+    let targets = table.history.as_ref().map(|history| &history.columns);
+    for (column, value) in &effect.history {
+        let target = targets.and_then(|t| t.get(column)).ok_or_else(|| unknown(column))?;
+        shape.history.push(column);
+        write.history.push(target.change(value).1);
+    }
+    Ok((shape, write))
+}
+
+/// Whether triggers of the written relation may change what was just written.
+async fn has_triggers(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+) -> Result<bool, StoreError> {
+    let name = table.settings.write.as_ref().unwrap_or(&table.settings.read);
+    let name = name.split_once('.').map_or(name.as_str(), |(_, name)| name);
+    let query = sqlx::query(
+        "select 1 from sqlite_master where type = 'trigger' and tbl_name = ?1 collate nocase",
+    )
+    .bind(name.to_owned());
+    Ok(!fetch(connection, WRITING, query).await?.is_empty())
+}
+
+/// One shape's statements.
+struct Group<'a> {
+    table: &'a SourceTable,
+    shape: &'a Shape<'a>,
+    has_triggers: bool,
+}
+
+/// How trying a part of a group ended.
+enum Tried {
+    Done(HashMap<String, Written>),
+    Refused(String),
+}
+
+impl Group<'_> {
+    async fn write(
+        &self,
+        connection: &mut SqliteConnection,
+        writes: &[Write<'_>],
+    ) -> Result<HashMap<String, Written>, StoreError> {
+        let mut outcome = HashMap::with_capacity(writes.len());
+        let mut parts = vec![writes];
+        while let Some(part) = parts.pop() {
+            savepoint(connection, "savepoint tieout_rows").await?;
+            match self.try_write(connection, part).await? {
+                Tried::Done(written) => outcome.extend(written),
+                Tried::Refused(why) => {
+                    savepoint(connection, "rollback to tieout_rows").await?;
+                    match part {
+                        [only] => {
+                            outcome.insert(only.key.to_owned(), Written::Refused(why));
+                        }
+                        several => {
+                            let middle = several.len().div_ceil(2);
+                            let (first, second) = several.split_at(middle);
+                            parts.push(second);
+                            parts.push(first);
+                        }
+                    }
+                }
+            }
+            savepoint(connection, "release tieout_rows").await?;
+        }
+        Ok(outcome)
+    }
+
+    async fn try_write(
+        &self,
+        connection: &mut SqliteConnection,
+        part: &[Write<'_>],
+    ) -> Result<Tried, StoreError> {
+        let updated = match self.update(connection, part).await? {
+            Ok(updated) => updated,
+            Err(why) => return Ok(Tried::Refused(why)),
+        };
+        if let Some(why) = self.insert_history(connection, part, &updated).await? {
+            return Ok(Tried::Refused(why));
+        }
+        let mut now = if self.is_read_again(part.len(), updated.len()) {
+            let keys: Vec<&str> = part.iter().map(|write| write.key).collect();
+            images(connection, self.table, &keys).await?
+        } else {
+            updated.clone()
+        };
+        let mut outcome = HashMap::with_capacity(part.len());
+        for write in part {
+            let image = now.remove(write.key);
+            let written = match (updated.contains_key(write.key), image) {
+                (true, Some(image)) if self.has_triggers && image == write.image => {
+                    return Ok(Tried::Refused("a trigger put the row back as it was".to_owned()));
+                }
+                (true, Some(image)) => Written::Done(image),
+                // A trigger that says `raise(ignore)` skips the row without an error.
+                (false, Some(image)) if image == write.image => {
+                    Written::Refused("a trigger left the row as it was".to_owned())
+                }
+                (_, Some(_) | None) => Written::Changed,
+            };
+            outcome.insert(write.key.to_owned(), written);
+        }
+        Ok(Tried::Done(outcome))
+    }
+
+    /// What `returning` said is not the end of it where triggers, another relation, or rows that
+    /// did not come back are in play.
+    fn is_read_again(&self, wanted: usize, updated: usize) -> bool {
+        self.has_triggers || !self.table.write_is_read || updated < wanted
+    }
+
+    /// The keys that were updated, with their new images (empty where another relation is read).
+    async fn update(
+        &self,
+        connection: &mut SqliteConnection,
+        part: &[Write<'_>],
+    ) -> Result<Result<HashMap<String, String>, String>, StoreError> {
+        let table = self.table;
+        let key: Vec<&Column> = table.write_key.iter().collect();
+        let plain = |column: &Column| column.ident.to_string();
+        let status = &table.write_status;
+        let mut sets = vec![format!("{} = {}", status.ident, assigned(status, "(j.value ->> 2)"))];
+        for (place, (name, change)) in self.shape.sets.iter().enumerate() {
+            let Some(target) = table.sets.get(*name) else { continue };
+            let value = format!("(j.value ->> {})", place.saturating_add(3));
+            sets.push(format!("{} = {}", target.column.ident, changed(target, *change, &value)));
+        }
+        let (compared, after) = if table.write_is_read {
+            let is_same = format!(" and {} = j.value ->> 1", image(table, |c| named("w", c)));
+            (is_same, image(table, plain))
+        } else {
+            (String::new(), "''".to_owned())
+        };
+        let sql = format!(
+            "update {} as w set {} from json_each(?1) j where {}{compared} returning {}, {after}",
+            table.write,
+            sets.join(", "),
+            has_key(&key, "w", "(j.value ->> 0)"),
+            key_text(&key, plain),
+        );
+        let values = part.iter().map(|write| {
+            let columns = self.shape.sets.iter().filter_map(|(name, _)| table.sets.get(*name));
+            let head =
+                [write.key.into(), write.image.into(), value_for(status, Some(write.status))];
+            let rest = columns
+                .zip(&write.sets)
+                .map(|(target, text)| value_for(&target.column, text.as_deref()));
+            serde_json::Value::from_iter(head.into_iter().chain(rest))
+        });
+        let values = serde_json::Value::from_iter(values).to_string();
+        let rows = match rendered(&sql).bind(values).fetch_all(&mut *connection).await {
+            Ok(rows) => rows,
+            Err(error) => return refusal(&error).map(Err).ok_or_else(|| failed(WRITING)(error)),
+        };
+        let pair = |row| {
+            let cells = Cells::new(row, WRITING);
+            Ok((cells.text(0)?, cells.text(1)?))
+        };
+        rows.iter().map(pair).collect::<Result<_, StoreError>>().map(Ok)
+    }
+
+    /// One INSERT for every row that was updated; the refusal, where there is one.
+    async fn insert_history(
+        &self,
+        connection: &mut SqliteConnection,
+        part: &[Write<'_>],
+        updated: &HashMap<String, String>,
+    ) -> Result<Option<String>, StoreError> {
+        let Some(history) = self.table.history.as_ref().filter(|_| !self.shape.history.is_empty())
+        else {
+            return Ok(None);
+        };
+        let targets: Vec<&Target> =
+            self.shape.history.iter().filter_map(|name| history.columns.get(*name)).collect();
+        let names: Vec<String> = targets.iter().map(|t| t.column.ident.to_string()).collect();
+        let values: Vec<String> = (0..targets.len())
+            .zip(&targets)
+            .map(|(place, target)| assigned(&target.column, &format!("(j.value ->> {place})")))
+            .collect();
+        let sql = format!(
+            "insert into {} ({}) select {} from json_each(?1) j order by j.key",
+            history.name,
+            names.join(", "),
+            values.join(", ")
+        );
+        let rows = part.iter().filter(|write| updated.contains_key(write.key)).map(|write| {
+            serde_json::Value::from_iter(
+                targets.iter().zip(&write.history).map(|(t, v)| value_for(&t.column, v.as_deref())),
+            )
+        });
+        let rows = serde_json::Value::from_iter(rows).to_string();
+        match rendered(&sql).bind(rows).execute(&mut *connection).await {
+            Ok(_) => Ok(None),
+            Err(error) => refusal(&error).map(Some).ok_or_else(|| failed(WRITING)(error)),
+        }
+    }
+}
+
+/// A value as the JSON that becomes what the column holds.
+fn value_for(column: &Column, text: Option<&str>) -> serde_json::Value {
+    let Some(text) = text else { return serde_json::Value::Null };
+    let number = match column.class {
+        TypeClass::Boolean => crate::store::decode::boolean(text).map(i64::from),
+        TypeClass::Integer => text.parse().ok(),
+        TypeClass::Decimal
+        | TypeClass::Float
+        | TypeClass::Text
+        | TypeClass::Padded
+        | TypeClass::Uuid
+        | TypeClass::Enum(_)
+        | TypeClass::TimestampTz
+        | TypeClass::Timestamp
+        | TypeClass::Date
+        | TypeClass::Bytes
+        | TypeClass::Other => None,
+    };
+    number.map_or_else(|| text.into(), Into::into)
+}
+
+/// A value on its way into a column.
+fn assigned(column: &Column, value: &str) -> String {
+    if column.class == TypeClass::Bytes {
+        return format!("unhex({value})");
+    }
+    value.to_owned()
+}
+
+fn changed(target: &Target, change: Change, value: &str) -> String {
+    let before = named("w", &target.column);
+    match change {
+        Change::Assign => assigned(&target.column, value),
+        Change::Plus => format!("ifnull({before}, 0) + {value}"),
+        Change::IfNull => format!("ifnull({before}, {})", assigned(&target.column, value)),
+    }
+}
+
+async fn savepoint(connection: &mut SqliteConnection, sql: &'static str) -> Result<(), StoreError> {
+    execute(connection, WRITING, sqlx::query(sql)).await.map(|_| ())
+}

@@ -1,0 +1,245 @@
+//! What must hold in tieout's tables after anything at all: plain SQL that shares no code with
+//! the product. The names are those of the list of invariants that the tests speak of.
+//!
+//! Every query answers with what breaks it, so that a failure shows the rows. Adding one: a line
+//! in `EVERYWHERE`, and a sample in `every_invariant_can_fail` that it must catch.
+
+use crate::support::raw::Raw;
+
+/// A mapped table whose statuses nobody but tieout changed.
+pub struct Mapped<'a> {
+    /// The mapping's name.
+    pub name: &'a str,
+    /// The table in SQL.
+    pub relation: &'a str,
+    /// The key's text in SQL: `cast(t.id as text)`.
+    pub key: &'a str,
+    /// The status column as text in SQL: `cast(t.status as text)`.
+    pub status: &'a str,
+}
+
+const ENDED: &str = "outcome in ('succeeded', 'retryable', 'failed') and applied = 'yes'";
+
+/// Name, what it says, and a query for what breaks it. `{ended}` is [`ENDED`].
+const EVERYWHERE: &[(&str, &str, &str)] = &[
+    (
+        "I1",
+        "a row in one state of its own is ended by a change of status at most once",
+        "select table_name, key, fingerprint, cast(count(*) as text) from tieout_journal
+         where {ended} and status_before <> status_after
+         group by table_name, key, fingerprint having count(*) > 1",
+    ),
+    (
+        "I2",
+        "records have no gaps: each writer counts from 1",
+        "select run_id, writer, cast(count(*) as text), cast(max(seq) as text)
+         from tieout_journal group by run_id, writer having count(*) <> max(seq) or min(seq) <> 1",
+    ),
+    (
+        "I2",
+        "a run wrote as many records as it says",
+        "select r.id, cast(r.journal_count as text) from tieout_runs r where r.journal_count <>
+         (select count(*) from tieout_journal j where j.run_id = r.id)",
+    ),
+    (
+        "I2",
+        "every record's evidence is there",
+        "select run_id, writer, cast(seq as text) from tieout_journal j where not exists
+         (select 1 from tieout_evidence e where e.sha256 = j.evidence_sha256)",
+    ),
+    (
+        "I3",
+        "only an end or a review that was carried out changes a status",
+        "select run_id, writer, cast(seq as text), outcome, applied from tieout_journal
+         where status_before <> status_after
+         and (applied <> 'yes' or outcome not in ('succeeded', 'retryable', 'failed', 'review'))",
+    ),
+    (
+        "I4",
+        "a decision that was not carried out leaves nothing behind",
+        "select run_id, writer, cast(seq as text) from tieout_journal where applied = 'superseded'
+         and (status_before <> status_after or handback_number is not null
+         or case_number is not null)",
+    ),
+    (
+        "I6",
+        "every hand-back has its one record",
+        "select h.table_name, h.key, cast(h.number as text) from tieout_handbacks h where 1 <>
+         (select count(*) from tieout_journal j where j.table_name = h.table_name
+         and j.key = h.key and j.handback_number = h.number and j.run_id = h.run_id
+         and j.outcome = 'retryable' and j.applied = 'yes'
+         and j.evidence_sha256 = h.evidence_sha256)",
+    ),
+    (
+        "I6",
+        "every record of a hand-back has its hand-back",
+        "select j.table_name, j.key, cast(j.handback_number as text) from tieout_journal j
+         where j.handback_number is not null and not exists (select 1 from tieout_handbacks h
+         where h.table_name = j.table_name and h.key = j.key and h.number = j.handback_number)",
+    ),
+    (
+        "I6",
+        "hand-backs are numbered without gaps, and counted",
+        "select c.table_name, c.key, cast(c.handbacks as text) from tieout_checks c
+         where c.handbacks <> (select count(*) from tieout_handbacks h
+         where h.table_name = c.table_name and h.key = c.key) or c.handbacks <>
+         coalesce((select max(h.number) from tieout_handbacks h
+         where h.table_name = c.table_name and h.key = c.key), 0)",
+    ),
+    (
+        "I10",
+        "a wait looks again later",
+        "select run_id, writer, cast(seq as text) from tieout_journal
+         where outcome = 'wait' and applied = 'yes' and reason <> 'watched'
+         and (next_check_at is null or next_check_at <= at)",
+    ),
+    (
+        "I10",
+        "a row that waits for a person has exactly one open case",
+        "select c.table_name, c.key from tieout_checks c where c.state = 'case' and 1 <>
+         (select count(*) from tieout_cases k where k.subject_kind = 'row'
+         and k.table_name = c.table_name and k.subject = c.key and k.state = 'open')",
+    ),
+    (
+        "I10",
+        "a subject has at most one open case",
+        "select subject_kind, table_name, subject from tieout_cases where state = 'open'
+         group by subject_kind, table_name, subject having count(*) > 1",
+    ),
+    (
+        "I10",
+        "a review that was carried out names its case",
+        "select run_id, writer, cast(seq as text) from tieout_journal j
+         where outcome = 'review' and applied = 'yes' and not exists (select 1 from tieout_cases k
+         where k.number = j.case_number and k.subject = j.key and k.table_name = j.table_name)",
+    ),
+    (
+        "I11",
+        "a success holds its PSP object, and nobody else does",
+        "select j.table_name, j.key, j.psp_reference from tieout_journal j
+         where j.outcome = 'succeeded' and j.applied = 'yes' and j.psp_reference is not null
+         and not exists (select 1 from tieout_references r where r.account = j.account
+         and r.psp_reference = j.psp_reference and r.table_name = j.table_name and r.key = j.key)",
+    ),
+    (
+        "I25",
+        "a run that is over holds no lease",
+        "select c.table_name, c.key, r.id from tieout_checks c join tieout_runs r
+         on r.id = c.lease_run where r.state <> 'running'",
+    ),
+    (
+        "I25",
+        "closed runs are numbered from 1 without gaps, and bound",
+        "select cast(count(*) as text), cast(max(close_number) as text) from tieout_runs
+         where close_number is not null having count(*) <> coalesce(max(close_number), 0)",
+    ),
+    (
+        "I25",
+        "the first closed run follows none, every other the one before",
+        "select r.id from tieout_runs r where r.close_number is not null
+         and coalesce(r.prev_close_hash, '') <> coalesce((select p.close_hash from tieout_runs p
+         where p.close_number = r.close_number - 1), '')",
+    ),
+    (
+        "I26",
+        "claimed = outcomes + superseded + released + still leased, by table and currency",
+        "select run_id, table_name, currency, cast(sum(n) as text), cast(sum(amount) as text)
+         from (select run_id, table_name, currency,
+           case side when 'claimed' then rows else -rows end as n,
+           case side when 'claimed' then amount_minor else -amount_minor end as amount
+           from tieout_run_totals
+           union all
+           select run_id, table_name, currency, -1, -amount_minor from tieout_journal
+           union all
+           select lease_run, table_name, currency, -1, -amount_minor from tieout_checks
+           where lease_run is not null) both
+         group by run_id, table_name, currency having sum(n) <> 0 or sum(amount) <> 0",
+    ),
+    (
+        "I26",
+        "every record has a reason and a sentence",
+        "select run_id, writer, cast(seq as text) from tieout_journal
+         where reason = '' or text = ''",
+    ),
+    (
+        "I28",
+        "a closed run never writes again",
+        "select j.run_id, j.writer, cast(j.seq as text) from tieout_journal j
+         join tieout_runs r on r.id = j.run_id where r.ended_at is not null and j.at > r.ended_at",
+    ),
+    (
+        "I28",
+        "the fencing token grew with every claim",
+        "select c.table_name, c.key, cast(c.lease_token as text) from tieout_checks c
+         where c.lease_token < (select count(*) from tieout_journal j
+         where j.table_name = c.table_name and j.key = c.key)",
+    ),
+    (
+        "I30",
+        "every end that was carried out staged exactly one event, and no other did",
+        "select c.table_name, c.key from tieout_checks c where
+         (select count(*) from tieout_journal j where j.table_name = c.table_name
+         and j.key = c.key and {ended}) <> (select count(*) from tieout_outbox o
+         where o.table_name = c.table_name and o.key = c.key and o.kind <> 'transaction.review')",
+    ),
+    (
+        "I30",
+        "an event of review stands for a case of its own",
+        "select c.table_name, c.key from tieout_checks c where
+         (select count(*) from tieout_cases k where k.subject_kind = 'row'
+         and k.table_name = c.table_name and k.subject = c.key) < (select count(*)
+         from tieout_outbox o where o.table_name = c.table_name and o.key = c.key
+         and o.kind = 'transaction.review')",
+    ),
+    (
+        "I30",
+        "events of a row are numbered without gaps, and counted",
+        "select c.table_name, c.key, cast(c.events as text) from tieout_checks c
+         where c.events <> (select count(*) from tieout_outbox o
+         where o.table_name = c.table_name and o.key = c.key) or c.events <>
+         coalesce((select max(o.version) from tieout_outbox o
+         where o.table_name = c.table_name and o.key = c.key), 0)",
+    ),
+];
+
+/// What is broken, in words; empty where everything holds. `place` is a PostgreSQL address, or an
+/// SQLite address or path.
+pub async fn broken(place: &str, mapped: &[Mapped<'_>]) -> Vec<String> {
+    let raw = Raw::open(place).await;
+    let mut broken = Vec::new();
+    for (name, says, query) in EVERYWHERE {
+        let rows = raw.rows(&query.replace("{ended}", ENDED)).await;
+        if !rows.is_empty() {
+            broken.push(format!("{name}: {says}: {rows:?}"));
+        }
+    }
+    for table in mapped {
+        let rows = raw.rows(&as_journalled(table)).await;
+        if !rows.is_empty() {
+            broken.push(format!("I2: {} has the status of its last change: {rows:?}", table.name));
+        }
+    }
+    raw.close().await;
+    broken
+}
+
+/// Rows whose status is not what the last record that changed it says.
+fn as_journalled(table: &Mapped<'_>) -> String {
+    let Mapped { name, relation, key, status } = table;
+    format!(
+        "select j.key, j.status_after, {status} from tieout_journal j
+         join tieout_runs r on r.id = j.run_id join {relation} t on {key} = j.key
+         where j.table_name = '{name}' and j.status_before <> j.status_after
+         and {status} <> j.status_after and not exists (select 1 from tieout_journal later
+         where later.table_name = j.table_name and later.key = j.key
+         and later.status_before <> later.status_after
+         and (later.at > j.at or (later.at = j.at and later.run_id = j.run_id
+         and later.seq > j.seq)))"
+    )
+}
+
+/// Fails with everything that is broken.
+pub async fn assert_invariants(place: &str, mapped: &[Mapped<'_>]) {
+    let broken = broken(place, mapped).await;
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}

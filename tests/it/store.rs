@@ -1,0 +1,78 @@
+//! The conformance suite of the store: every case runs on every database.
+//!
+//! A case is an async function over a [`world::World`]; adding one is the function and its name
+//! in the list below. Adding a database is an `impl world::Under` and a line at the macro's end.
+//! Where the invariants are checked by other topics' tests too, they stand in `invariants.rs`.
+
+mod applies;
+mod chains;
+mod claims;
+mod lookups;
+mod world;
+
+use tieout::store::sqlite::SqliteStore;
+
+macro_rules! cases {
+    ($database:ty: $($room:ident :: $case:ident),+ $(,)?) => {
+        $(
+            #[tokio::test]
+            async fn $case() {
+                super::$room::$case::<$database>().await;
+            }
+        )+
+    };
+}
+
+macro_rules! conformance {
+    ($($name:ident: $database:ty),+ $(,)?) => {
+        $(
+            mod $name {
+                use super::*;
+                cases! { $database:
+                    chains::migrating_twice_changes_nothing,
+                    chains::runs_open_live_and_close,
+                    chains::an_abandoned_run_is_closed_and_never_writes_again,
+                    chains::the_journal_is_append_only,
+                    chains::verifying_finds_every_changed_field,
+                    chains::verifying_finds_what_was_taken_away,
+                    chains::accounts_are_remembered,
+                    claims::stuck_rows_are_taken_in_once,
+                    claims::a_changed_row_is_taken_in_again,
+                    claims::claims_go_by_the_oldest_due,
+                    claims::every_row_gets_its_turn,
+                    claims::windows_narrow,
+                    claims::accounts_narrow,
+                    claims::named_rows_are_due_now,
+                    claims::two_claimers_share_no_row,
+                    claims::a_lapsed_lease_is_taken_over,
+                    claims::released_rows_are_due_again,
+                    claims::rows_that_left_are_closed,
+                    claims::a_preview_writes_nothing,
+                    claims::watched_rows_come_whatever_their_status,
+                    claims::a_hand_back_is_taken_when_the_status_leaves,
+                    applies::a_success_writes_everything,
+                    applies::a_wait_writes_no_status_but_compares,
+                    applies::any_mapped_column_supersedes,
+                    applies::a_lost_lease_supersedes_and_ties_out,
+                    applies::modes_withhold,
+                    applies::a_review_opens_one_case,
+                    applies::a_hand_back_is_numbered,
+                    applies::one_reference_explains_one_row,
+                    applies::one_refused_row_of_fifty_is_a_case,
+                    applies::a_trigger_that_meddles_is_a_case,
+                    applies::a_closed_run_writes_nothing,
+                    applies::composite_keys_and_views,
+                    lookups::siblings_are_found,
+                    lookups::tags_resolve,
+                    lookups::references_resolve,
+                    lookups::unmapped_statuses_are_seen,
+                    lookups::a_misfit_is_named,
+                }
+            }
+        )+
+    };
+}
+
+conformance! {
+    sqlite: SqliteStore,
+}

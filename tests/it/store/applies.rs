@@ -1,0 +1,456 @@
+//! Carrying decisions out.
+
+use tieout::decide::decision::Asked;
+use tieout::decide::policy::Mode;
+use tieout::model::reason::{Outcome, Reason};
+use tieout::store::driver::CaseFilter;
+use tieout::store::records::{Applied, ApplyEnd, Claimed};
+
+use super::world::{
+    MAPPING, Under, World, at, eur, failed, noon, retryable, review, succeeded, succeeded_by, wait,
+};
+
+/// How many rows were carried out, withheld, superseded.
+pub fn done(applied: usize, withheld: usize, superseded: usize) -> ApplyEnd {
+    ApplyEnd::Done { applied, withheld, superseded }
+}
+
+pub async fn a_success_writes_everything<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=2).await;
+    w.raw.execute("update charges set psp_ref = 'pi_known', version = 7 where id = 2").await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    assert_eq!(claimed[0].row.money, Some(eur(1901)));
+    let end = w.apply("r1", &mut writer, &claimed, succeeded, at(1)).await;
+    assert_eq!(end, done(2, 0, 0));
+    assert_eq!(writer.seq, 2);
+    let rows =
+        "select status, psp_ref, cast(version as text), substr(cast(updated_at as text), 1, 16)
+                from charges order by id";
+    let text = |text: &str| Some(text.to_owned());
+    let updated = w.raw.rows("select substr(cast(updated_at as text), 1, 16) from charges").await;
+    let stamp = updated[0][0].clone();
+    assert!(stamp.is_some());
+    assert_eq!(
+        w.raw.rows(rows).await,
+        [
+            // A counter that was NULL begins at 1; a reference that is there stays.
+            vec![text("paid"), text("pi_1"), text("1"), stamp.clone()],
+            vec![text("paid"), text("pi_known"), text("8"), stamp],
+        ]
+    );
+    let events = "select cast(charge_id as text), status, was from charge_events order by 1";
+    assert_eq!(
+        w.raw.rows(events).await,
+        [
+            vec![text("1"), text("paid"), text("processing")],
+            vec![text("2"), text("paid"), text("processing")],
+        ]
+    );
+    let records = w.store.journal_of_row("charges", "1").await.unwrap();
+    let [record] = records.as_slice() else { panic!("{records:#?}") };
+    assert_eq!((record.outcome, record.reason), (Outcome::Succeeded, Reason::Captured));
+    assert_eq!(
+        (record.status_before.as_str(), record.status_after.as_str()),
+        ("processing", "paid")
+    );
+    assert_eq!((record.amount_minor, record.psp_amount_minor), (1901, Some(1901)));
+    assert_eq!(record.hash, record.expected_hash());
+    assert_eq!(record.fingerprint, claimed[0].row.fingerprint());
+    let evidence = w.store.evidence(&record.evidence_sha256).await.unwrap().unwrap();
+    assert!(evidence.contains("\"key\":\"1\""), "{evidence}");
+    let check = w.store.check("charges", "1").await.unwrap().unwrap();
+    assert_eq!((check.state.as_str(), check.lease), ("closed", None));
+    assert_ne!(check.image, claimed[0].row.image, "the image is the one after the write");
+    let outbox = "select kind, cast(version as text) from tieout_outbox order by key";
+    assert_eq!(w.raw.rows(outbox).await[0], [text("transaction.succeeded"), text("1")]);
+    assert!(w.totals("r1").await.contains(&("EUR/succeeded".to_owned(), 2, 3803)));
+    assert!(w.close("r1", at(2)).await);
+    w.finish().await;
+}
+
+pub async fn a_wait_writes_no_status_but_compares<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=2).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    w.raw.execute("update charges set amount = 1 where id = 2").await;
+    let end = w.apply("r1", &mut writer, &claimed, wait(noon()), noon()).await;
+    assert_eq!(end, done(1, 0, 1));
+    assert_eq!(w.status("1").await, "processing");
+    let one = w.store.check("charges", "1").await.unwrap().unwrap();
+    assert_eq!((one.state.as_str(), one.next_check_at), ("open", Some(at(30))));
+    assert_eq!(one.history.checks, 1);
+    let two = w.store.check("charges", "2").await.unwrap().unwrap();
+    assert_eq!((two.state.as_str(), two.next_check_at), ("open", Some(noon())), "due at once");
+    assert_eq!(two.history.checks, 0);
+    assert_eq!(w.raw.one("select cast(count(*) as text) from charge_events").await, "0");
+    assert_eq!(w.raw.one("select cast(count(*) as text) from tieout_outbox").await, "0");
+    w.close("r1", at(1)).await;
+    // The next run sees the row as it is now.
+    w.start("r2", at(1)).await;
+    let claimed = w.claim("r2", 9, at(1)).await;
+    assert_eq!(claimed.len(), 1);
+    assert_eq!(claimed[0].row.money, Some(eur(1)));
+    assert_eq!(claimed[0].history.fingerprint_seen_at, at(1));
+    w.finish().await;
+}
+
+pub async fn any_mapped_column_supersedes<D: Under>() {
+    let changes = [
+        ("account", "'adyen'"),
+        ("status", "'sent'"),
+        ("amount", "2"),
+        ("amount", "null"),
+        ("currency", "'USD'"),
+        ("created_at", "'2026-11-18T00:00:00Z'"),
+        ("attempted_at", "'2026-11-19T11:59:59Z'"),
+        ("attempted_at", "null"),
+        ("psp_ref", "'pi_other'"),
+        ("psp_ref", "''"),
+        ("subscription", "99"),
+        ("moto", "true"),
+        ("attempt", "2"),
+    ];
+    let w = World::<D>::new().await;
+    let mapped: Vec<&str> = w.table.cells.iter().map(|c| c.name.as_str()).collect();
+    for column in &mapped {
+        assert!(*column == "id" || changes.iter().any(|(c, _)| c == column), "{column} is untried");
+    }
+    let count = i64::try_from(changes.len()).unwrap();
+    // One row for each change and each way of deciding, and one that stays.
+    w.stuck(1..=(2 * count + 1)).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 99, noon()).await;
+    for (place, (column, value)) in (1_i64..).zip(changes) {
+        let sql = format!(
+            "update charges set {column} = {value} where id in ({place}, {})",
+            place + count
+        );
+        assert_eq!(w.raw.execute(&sql).await, 2);
+    }
+    w.raw.execute("delete from charges where id = 1").await;
+    let decide = |c: &Claimed| match c.row.key.id.parse::<i64>().unwrap() {
+        id if id <= count => succeeded(c),
+        _other => wait(noon())(c),
+    };
+    let before = w.raw.rows("select cast(id as text), status from charges order by id").await;
+    let end = w.apply("r1", &mut writer, &claimed, decide, noon()).await;
+    assert_eq!(end, done(1, 0, claimed.len() - 1));
+    let after = w.raw.rows("select cast(id as text), status from charges order by id").await;
+    assert_eq!(before, after);
+    for record in w.store.journal_of_run("r1", None, 99).await.unwrap() {
+        let survives = record.key == (2 * count + 1).to_string();
+        assert_eq!(record.applied == Applied::Yes, survives, "{record:#?}");
+    }
+    // A column that is not mapped is nobody's business.
+    w.raw.execute("update charges set note = 'edited'").await;
+    w.finish_unmapped().await;
+}
+
+pub async fn a_lost_lease_supersedes_and_ties_out<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=3).await;
+    let mut slow = w.start("slow", noon()).await;
+    let first = w.claim("slow", 3, noon()).await;
+    let mut quick = w.start("quick", at(5)).await;
+    let second = w.claim("quick", 2, at(5)).await;
+    // The slow one comes to: two of its leases are lost, one lapsed and is still its own.
+    let end = w.apply("slow", &mut slow, &first, succeeded, at(6)).await;
+    assert_eq!(end, done(1, 0, 2));
+    assert_eq!([w.status("1").await, w.status("3").await], ["processing", "paid"]);
+    let held = w.store.check("charges", "1").await.unwrap().unwrap();
+    assert_eq!(held.lease, Some(("quick".to_owned(), at(7))), "the new owner's lease stands");
+    let totals = w.totals("slow").await;
+    assert!(totals.contains(&("EUR/superseded".to_owned(), 2, 3803)), "{totals:?}");
+    let end = w.apply("quick", &mut quick, &second, succeeded, at(6)).await;
+    assert_eq!(end, done(2, 0, 0));
+    // Applying twice is as good as applying once.
+    w.apply("quick", &mut quick, &second, failed, at(6)).await;
+    assert_eq!(w.status("1").await, "paid");
+    w.totals("quick").await;
+    w.finish().await;
+}
+
+pub async fn modes_withhold<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=6).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    let modes = [
+        (Mode::Observe, succeeded(&claimed[0]), true),
+        (Mode::Observe, retryable(noon())(&claimed[1]), true),
+        (Mode::SucceedOnly, succeeded(&claimed[2]), false),
+        (Mode::SucceedOnly, retryable(noon())(&claimed[3]), true),
+        (Mode::SucceedOnly, failed(&claimed[4]), true),
+        (Mode::Observe, review(&claimed[5]), false),
+    ];
+    let batch = claimed
+        .iter()
+        .zip(&modes)
+        .map(|(c, (mode, decision, _))| w.effect_in(*mode, "r1", c, decision.clone(), noon()))
+        .collect();
+    let end = w.store.apply("r1", &mut writer, &w.table, batch, noon()).await.unwrap();
+    assert_eq!(end, done(2, 4, 0));
+    for (claimed, (mode, decision, withheld)) in claimed.iter().zip(&modes) {
+        let key = &claimed.row.key.id;
+        let record = w.store.journal_of_row("charges", key).await.unwrap().remove(0);
+        assert_eq!(record.applied == Applied::Withheld, *withheld, "{mode:?} {decision:?}");
+        let expected = if key == "3" { "paid" } else { "processing" };
+        assert_eq!(w.status(key).await, expected);
+    }
+    assert_eq!(w.raw.one("select cast(count(*) as text) from tieout_outbox").await, "1");
+    assert_eq!(w.raw.one("select cast(count(*) as text) from tieout_handbacks").await, "0");
+    let open = w.store.check("charges", "1").await.unwrap().unwrap();
+    assert_eq!(open.state, "open", "what is withheld is asked again");
+    w.totals("r1").await;
+    w.finish().await;
+}
+
+pub async fn a_review_opens_one_case<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=2).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    w.apply("r1", &mut writer, &claimed, review, noon()).await;
+    w.close("r1", at(1)).await;
+    let open = CaseFilter { open_only: true, limit: 9, ..CaseFilter::default() };
+    let cases = w.store.cases(&open).await.unwrap();
+    assert_eq!(cases.len(), 2);
+    let case = &cases[0];
+    assert_eq!(
+        (case.subject.as_str(), case.reason, case.open),
+        ("1", Reason::AmountMismatch, true)
+    );
+    assert_eq!((case.amount_minor, case.currency.as_str(), case.times_seen), (1901, "EUR", 1));
+    assert_eq!((case.opened_at, case.opened_run.as_str()), (noon(), "r1"));
+    let record = w.store.journal_of_row("charges", "1").await.unwrap().remove(0);
+    assert_eq!(record.case_number, Some(case.number));
+    // Kicked twice: once again review, then decided.
+    let ids = || tieout::store::records::ClaimFilter {
+        ids: Some(vec!["1".to_owned()]),
+        ..tieout::store::records::ClaimFilter::default()
+    };
+    let mut writer = w.start("r2", at(2)).await;
+    let kicked = w.claim_with("r2", &ids(), 9, at(2)).await;
+    assert_eq!((kicked[0].asked, kicked[0].open_case), (Asked::Kick, Some(case.number)));
+    w.apply("r2", &mut writer, &kicked, review, at(2)).await;
+    let again = w.store.case(case.number).await.unwrap().unwrap();
+    assert_eq!((again.times_seen, again.last_seen_at, again.opened_at), (2, at(2), noon()));
+    let mut writer = w.start("r3", at(3)).await;
+    let kicked = w.claim_with("r3", &ids(), 9, at(3)).await;
+    w.apply("r3", &mut writer, &kicked, succeeded, at(3)).await;
+    let closed = w.store.case(case.number).await.unwrap().unwrap();
+    assert_eq!((closed.open, closed.closed_at), (false, Some(at(3))));
+    assert!(closed.resolution.unwrap().contains("captured"));
+    assert_eq!(w.status("1").await, "paid");
+    let counts = w.store.case_counts("r1").await.unwrap();
+    assert_eq!((counts.opened, counts.closed, counts.open), (2, 0, 1));
+    assert_eq!(w.store.case_counts("r3").await.unwrap().closed, 1);
+    let by_reason = CaseFilter {
+        reason: Some("amount_mismatch".to_owned()),
+        after: Some(case.number),
+        limit: 9,
+        ..CaseFilter::default()
+    };
+    assert_eq!(w.store.cases(&by_reason).await.unwrap().len(), 1);
+    w.finish().await;
+}
+
+pub async fn a_hand_back_is_numbered<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=1).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    w.apply("r1", &mut writer, &claimed, retryable(noon()), noon()).await;
+    w.close("r1", noon()).await;
+    let handback = w.store.handbacks("charges", "1").await.unwrap().remove(0);
+    assert_eq!((handback.number, handback.account.as_str()), (1, "stripe_live"));
+    assert_eq!((handback.permit.as_str(), handback.retry.as_str()), ("unattempted", "same_object"));
+    assert_eq!(handback.psp_reference.as_deref(), Some("pi_1"));
+    assert_eq!(handback.fingerprint, claimed[0].row.fingerprint());
+    let check = w.store.check("charges", "1").await.unwrap().unwrap();
+    assert_eq!((check.state.as_str(), check.next_check_at), ("watch", Some(at(15))));
+    assert_eq!(check.history.ended_as, Some(Outcome::Retryable));
+    assert_eq!(check.history.watch_from, Some(noon()));
+    // Money shows up before anyone took it: the hand-back is over, and a second one follows it.
+    let mut writer = w.start("r2", at(15)).await;
+    let watched = w.claim("r2", 9, at(15)).await;
+    assert_eq!(watched[0].asked, Asked::Watch);
+    w.apply("r2", &mut writer, &watched, review, at(15)).await;
+    let open = "select cast(count(*) as text) from tieout_handbacks where ended_at is null";
+    assert_eq!(w.raw.one(open).await, "0");
+    let named = tieout::store::records::ClaimFilter {
+        ids: Some(vec!["1".to_owned()]),
+        ..tieout::store::records::ClaimFilter::default()
+    };
+    let mut writer = w.start("r3", at(60)).await;
+    let kicked = w.claim_with("r3", &named, 9, at(60)).await;
+    w.apply("r3", &mut writer, &kicked, retryable(at(60)), at(60)).await;
+    let stored = w.store.handbacks("charges", "1").await.unwrap();
+    assert_eq!(stored.iter().map(|h| h.number).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(w.raw.one(open).await, "1");
+    // The database itself refuses two at a time.
+    let twice = "insert into tieout_handbacks (table_name, key, number, run_id, at, account,
+        fingerprint, permit, retry, charge_before, evidence_sha256) select table_name, key, 3,
+        run_id, at, account, fingerprint, permit, 'new_attempt', charge_before, evidence_sha256
+        from tieout_handbacks where number = 2";
+    assert!(w.raw.try_execute(twice).await.is_err());
+    w.finish().await;
+}
+
+pub async fn one_reference_explains_one_row<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=4).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    // Rows 1 and 2 in one batch, row 3 in the next; row 4 has an object of its own.
+    let shared = |c: &Claimed| succeeded_by(c, "pi_shared");
+    let end = w.apply("r1", &mut writer, &claimed[..2], shared, noon()).await;
+    assert_eq!(end, done(2, 0, 0));
+    w.apply("r1", &mut writer, &claimed[2..3], shared, noon()).await;
+    w.apply("r1", &mut writer, &claimed[3..], succeeded, noon()).await;
+    let statuses: Vec<String> =
+        [w.status("1").await, w.status("2").await, w.status("3").await, w.status("4").await].into();
+    assert_eq!(statuses, ["paid", "processing", "processing", "paid"]);
+    for key in ["2", "3"] {
+        let record = w.store.journal_of_row("charges", key).await.unwrap().remove(0);
+        assert_eq!((record.outcome, record.reason), (Outcome::Review, Reason::ReferenceClaimed));
+        assert!(record.text.contains("pi_shared"), "{}", record.text);
+        assert!(record.case_number.is_some());
+        let check = w.store.check("charges", key).await.unwrap().unwrap();
+        assert_eq!((check.state.as_str(), check.history.ended_as), ("case", None));
+    }
+    w.totals("r1").await;
+    w.finish().await;
+}
+
+pub async fn one_refused_row_of_fifty_is_a_case<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=50).await;
+    // One period of a subscription is paid once, says the user's own index.
+    w.raw
+        .execute(
+            "create unique index paid_once on charges (subscription) where status = 'paid';
+             insert into charges (id, account, status, amount, currency, created_at, subscription)
+             values (100, 'stripe', 'paid', 1, 'EUR', '2026-11-01T00:00:00Z', 23)",
+        )
+        .await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 99, noon()).await;
+    assert_eq!(claimed.len(), 50);
+    let end = w.apply("r1", &mut writer, &claimed, succeeded, noon()).await;
+    assert_eq!(end, done(50, 0, 0));
+    assert_eq!(w.status("23").await, "processing");
+    let paid = "select cast(count(*) as text) from charges where status = 'paid'";
+    assert_eq!(w.raw.one(paid).await, "50");
+    assert_eq!(w.raw.one("select cast(count(*) as text) from charge_events").await, "49");
+    let record = w.store.journal_of_row("charges", "23").await.unwrap().remove(0);
+    assert_eq!((record.outcome, record.reason), (Outcome::Review, Reason::WriteRefused));
+    assert_eq!(record.status_after, "processing");
+    let case = w.store.case(record.case_number.unwrap()).await.unwrap().unwrap();
+    assert_eq!((case.reason, case.subject.as_str()), (Reason::WriteRefused, "23"));
+    assert!(w.totals("r1").await.contains(&("EUR/review".to_owned(), 1, 1923)));
+    w.finish().await;
+}
+
+pub async fn a_trigger_that_meddles_is_a_case<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=4).await;
+    let triggers = if w.raw.is_sqlite() {
+        "create trigger raises before update on charges when new.id = 1
+         begin select raise(abort, 'not this one'); end;
+         create trigger skips before update on charges when new.id = 2
+         begin select raise(ignore); end;
+         create trigger undoes after update on charges when new.id = 3
+         begin update charges set status = old.status, psp_ref = old.psp_ref where id = 3; end;"
+    } else {
+        "create function meddles() returns trigger language plpgsql as $$ begin
+           if new.id = 1 then raise exception 'not this one'; end if;
+           if new.id = 2 then return null; end if;
+           if new.id = 3 then return old; end if;
+           return new; end $$;
+         create trigger meddles before update on charges
+         for each row execute function meddles();"
+    };
+    w.raw.execute(triggers).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    let end = w.apply("r1", &mut writer, &claimed, succeeded, noon()).await;
+    assert_eq!(end, done(4, 0, 0));
+    for key in ["1", "2", "3"] {
+        assert_eq!(w.status(key).await, "processing");
+        let record = w.store.journal_of_row("charges", key).await.unwrap().remove(0);
+        assert_eq!(record.reason, Reason::WriteRefused, "{key}: {}", record.text);
+    }
+    let record = w.store.journal_of_row("charges", "1").await.unwrap().remove(0);
+    assert!(record.text.contains("not this one"), "{}", record.text);
+    assert_eq!(w.status("4").await, "paid");
+    w.finish().await;
+}
+
+pub async fn a_closed_run_writes_nothing<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=2).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    let before = writer.clone();
+    assert!(w.close("r1", at(1)).await);
+    let end = w.apply("r1", &mut writer, &claimed, succeeded, at(1)).await;
+    assert_eq!(end, ApplyEnd::RunClosed);
+    assert_eq!(writer, before);
+    assert_eq!(w.status("1").await, "processing");
+    assert!(w.store.journal_of_run("r1", None, 9).await.unwrap().is_empty());
+    assert!(w.totals("r1").await.contains(&("EUR/released".to_owned(), 2, 3803)));
+    assert!(w.claim("r1", 9, at(1)).await.is_empty(), "a closed run claims nothing");
+    w.finish().await;
+}
+
+pub async fn composite_keys_and_views<D: Under>() {
+    let mapping = MAPPING
+        .replace("read = \"charges\"", "read = \"charges_seen\"\nwrite = \"tenant_charges\"")
+        .replace("key = [\"id\"]", "key = [\"tenant\", \"id\"]")
+        .replace("tag = \"pay_{id}\"", "tag = \"{order_number}-{id}\"")
+        .replace("charge-{id}-{attempt}", "{tenant}-{id}")
+        .replace("natural_key = [\"subscription\"]", "natural_key = []")
+        .replace("psp_reference = \"psp_ref\"", "");
+    let mapping = mapping.split("[set]").next().unwrap();
+    let w = World::<D>::of(
+        "create table orders (id bigint primary key, number text, currency text);
+         create table tenant_charges (tenant text not null, id bigint not null, order_id bigint,
+           account text, status text, amount bigint, created_at timestamptz,
+           attempted_at timestamptz, moto boolean not null default false,
+           primary key (tenant, id));
+         create view charges_seen as select c.tenant, c.id, c.account, c.status, c.amount,
+           c.created_at, c.attempted_at, c.moto,
+           (select o.number from orders o where o.id = c.order_id) as order_number,
+           (select o.currency from orders o where o.id = c.order_id) as currency
+           from tenant_charges c;
+         insert into orders values (1, 'A-7', 'EUR'), (2, 'B-8', 'jpy');
+         insert into tenant_charges (tenant, id, order_id, account, status, amount, created_at)
+           values ('ac\"me', 1, 1, 'stripe', 'processing', 100, '2026-11-19T10:00:00Z'),
+           ('globex', 1, 2, 'stripe', 'processing', 200, '2026-11-19T10:00:00Z'),
+           ('globex', 2, 2, 'stripe', 'processing', 300, '2026-11-19T10:00:00Z')",
+        mapping,
+    )
+    .await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    let keys: Vec<&str> = claimed.iter().map(|c| c.row.key.id.as_str()).collect();
+    assert_eq!(keys, ["[\"ac\\\"me\",\"1\"]", "[\"globex\",\"1\"]", "[\"globex\",\"2\"]"]);
+    assert_eq!(claimed[0].row.tag.text(), "A-7-1");
+    // The parent is part of the row: a change of it supersedes too.
+    w.raw.execute("update orders set currency = 'EUR' where id = 2").await;
+    let end = w.apply("r1", &mut writer, &claimed, succeeded, noon()).await;
+    assert_eq!(end, done(1, 0, 2));
+    let statuses = "select status from tenant_charges order by tenant, id";
+    let statuses: Vec<_> = w.raw.rows(statuses).await.into_iter().flatten().flatten().collect();
+    assert_eq!(statuses, ["paid", "processing", "processing"]);
+    w.totals("r1").await;
+    w.close("r1", noon()).await;
+    let mut writer = w.start("r2", at(1)).await;
+    let claimed = w.claim("r2", 9, at(1)).await;
+    assert_eq!(w.apply("r2", &mut writer, &claimed, failed, at(1)).await, done(2, 0, 0));
+    w.finish_unmapped().await;
+}

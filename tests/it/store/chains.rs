@@ -1,0 +1,293 @@
+//! Migrations, runs, and the audit chain.
+
+use chrono::TimeDelta;
+use tieout::model::reason::Reason;
+use tieout::store::driver::{AccountCase, AccountState, CaseFilter};
+use tieout::store::records::{ApplyEnd, RunState};
+
+use super::world::{Under, World, at, noon, review, succeeded, wait};
+
+pub async fn migrating_twice_changes_nothing<D: Under>() {
+    let w = World::<D>::new().await;
+    let (found, wanted) = w.store.schema_state().await.unwrap();
+    assert!(found == wanted && wanted > 0, "{found} of {wanted}");
+    w.stuck(1..=1).await;
+    w.start("r1", noon()).await;
+    w.claim("r1", 1, noon()).await;
+    w.store.migrate().await.unwrap();
+    assert_eq!(w.store.schema_state().await.unwrap(), (found, wanted));
+    assert!(w.store.check("charges", "1").await.unwrap().is_some());
+    w.finish().await;
+}
+
+pub async fn runs_open_live_and_close<D: Under>() {
+    let w = World::<D>::new().await;
+    w.start("r1", noon()).await;
+    w.start("r2", at(1)).await;
+    let run = w.store.run("r1").await.unwrap().unwrap();
+    assert_eq!((run.state, run.started_at, run.ended_at), (RunState::Running, noon(), None));
+    assert!(w.store.run("r9").await.unwrap().is_none());
+    let newest: Vec<String> =
+        w.store.runs(9).await.unwrap().into_iter().map(|run| run.id).collect();
+    assert_eq!(newest, ["r2", "r1"]);
+    assert_eq!(w.store.runs(1).await.unwrap().len(), 1);
+    assert!(w.store.heartbeat("r1", at(2), at(4)).await.unwrap());
+    assert_eq!(w.store.run("r1").await.unwrap().unwrap().heartbeat_at, at(2));
+    // Closed in the other order: the chain is that of closing.
+    assert!(w.close("r2", at(3)).await);
+    assert!(w.close("r1", at(4)).await);
+    assert!(!w.close("r1", at(5)).await, "closed before");
+    assert!(!w.store.heartbeat("r1", at(5), at(7)).await.unwrap());
+    let (one, two) = (w.store.run("r1").await.unwrap(), w.store.run("r2").await.unwrap());
+    let (one, two) = (one.unwrap(), two.unwrap());
+    assert_eq!((two.close_number, one.close_number), (Some(1), Some(2)));
+    assert_eq!((one.exit_code, one.exit_class.as_deref()), (Some(0), Some("ok")));
+    assert_eq!(one.ended_at, Some(at(4)));
+    let finding = w.store.verify_audit().await.unwrap();
+    assert_eq!((finding.runs, finding.head), (2, one.close_hash));
+    let seen = w.store.now().await.unwrap();
+    assert!((seen - chrono::Utc::now()).abs() < TimeDelta::minutes(1), "{seen}");
+    w.finish().await;
+}
+
+pub async fn an_abandoned_run_is_closed_and_never_writes_again<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=5).await;
+    let mut writer = w.start("dead", noon()).await;
+    let claimed = w.claim("dead", 5, noon()).await;
+    w.apply("dead", &mut writer, &claimed[..2], succeeded, noon()).await;
+    w.start("alive", at(2)).await;
+    let dead_after = TimeDelta::minutes(2);
+    assert!(w.store.close_abandoned(at(2), dead_after).await.unwrap().is_empty(), "not yet");
+    let closed = w.store.close_abandoned(at(3), dead_after).await.unwrap();
+    let [abandoned] = closed.as_slice() else { panic!("{closed:?}") };
+    assert_eq!((abandoned.id.as_str(), abandoned.heartbeat_at), ("dead", noon()));
+    assert_eq!((abandoned.decided, abandoned.released), (2, 3));
+    assert!(w.store.close_abandoned(at(3), dead_after).await.unwrap().is_empty());
+    let run = w.store.run("dead").await.unwrap().unwrap();
+    assert_eq!((run.state, run.exit_code, run.journal_count), (RunState::Abandoned, None, 2));
+    // It was only paused, and comes back.
+    let end = w.apply("dead", &mut writer, &claimed[2..], succeeded, at(4)).await;
+    assert_eq!(end, ApplyEnd::RunClosed);
+    assert_eq!(w.status("3").await, "processing");
+    w.totals("dead").await;
+    assert_eq!(w.claim("alive", 9, at(4)).await.len(), 3);
+    w.finish().await;
+}
+
+pub async fn the_journal_is_append_only<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=2).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 2, noon()).await;
+    w.apply("r1", &mut writer, &claimed, wait(noon()), noon()).await;
+    let mut refused = vec![
+        "update tieout_journal set text = 'x'",
+        "delete from tieout_journal",
+        "delete from tieout_journal where seq = 2",
+        "update tieout_evidence set body = 'x'",
+        "delete from tieout_evidence",
+    ];
+    if !w.raw.is_sqlite() {
+        refused.extend(["truncate tieout_journal", "truncate tieout_evidence"]);
+    }
+    for sql in refused {
+        let error = w.raw.try_execute(sql).await.expect_err(sql).to_string();
+        assert!(error.contains("append-only"), "{sql}: {error}");
+    }
+    w.finish().await;
+}
+
+/// Three closed runs of two writers, and one that goes on.
+async fn a_chain<D: Under>() -> World<D> {
+    let w = World::<D>::new().await;
+    w.stuck(1..=9).await;
+    for (number, decided) in [(1, 3), (2, 2), (3, 3)] {
+        let (run, now) = (format!("r{number}"), at(number));
+        let mut one = w.start(&run, now).await;
+        let mut two = one.clone();
+        two.name = "w2".to_owned();
+        let claimed = w.claim(&run, decided, now).await;
+        let (first, rest) = claimed.split_at(1);
+        w.apply(&run, &mut two, first, review, now).await;
+        w.apply(&run, &mut one, rest, succeeded, now).await;
+        w.close(&run, now).await;
+    }
+    let mut writer = w.start("r4", at(9)).await;
+    let claimed = w.claim("r4", 1, at(9)).await;
+    w.apply("r4", &mut writer, &claimed, wait(at(9)), at(9)).await;
+    let guards = if w.raw.is_sqlite() {
+        "drop trigger tieout_journal_no_update; drop trigger tieout_journal_no_delete;
+         drop trigger tieout_evidence_no_update; drop trigger tieout_evidence_no_delete"
+    } else {
+        "alter table tieout_journal disable trigger all;
+         alter table tieout_evidence disable trigger all"
+    };
+    w.finish().await;
+    w.raw.execute(guards).await;
+    w
+}
+
+async fn breaks<D: Under>(w: &World<D>) -> Vec<String> {
+    w.store.verify_audit().await.unwrap().breaks
+}
+
+/// Copies of what is tampered with, and the way back to them.
+const KEEP: &str = "create table kept as select * from tieout_journal;
+    create table kept_evidence as select * from tieout_evidence";
+const RESTORE: &str = "delete from tieout_journal; insert into tieout_journal select * from kept;
+    delete from tieout_evidence; insert into tieout_evidence select * from kept_evidence";
+
+/// Runs `tamper`, must find it, runs `undo`, must find nothing.
+async fn is_found<D: Under>(w: &World<D>, tamper: &str, undo: &str) {
+    w.raw.execute(tamper).await;
+    let found = breaks(w).await;
+    assert!(!found.is_empty(), "nobody noticed: {tamper}");
+    w.raw.execute(undo).await;
+    assert_eq!(breaks(w).await, Vec::<String>::new(), "after undoing: {tamper}");
+}
+
+pub async fn verifying_finds_every_changed_field<D: Under>() {
+    let w = a_chain::<D>().await;
+    let finding = w.store.verify_audit().await.unwrap();
+    assert_eq!((finding.records, finding.runs), (9, 3));
+    let columns = if w.raw.is_sqlite() {
+        "select name, lower(type) from pragma_table_info('tieout_journal') order by cid"
+    } else {
+        "select cast(column_name as text), cast(data_type as text)
+         from information_schema.columns where table_name = 'tieout_journal'"
+    };
+    let columns = w.raw.rows(columns).await;
+    w.raw.execute(KEEP).await;
+    let mut tried = 0;
+    assert!(columns.len() > 30);
+    let words = |column: &str| match column {
+        "asked" => Some("kick"),
+        "outcome" => Some("failed"),
+        "applied" => Some("withheld"),
+        "reason" => Some("amount_mismatch"),
+        "run_id" => Some("r4"),
+        _other => None,
+    };
+    for place in ["run_id = 'r2' and writer = 'w1' and seq = 1", "run_id = 'r4' and seq = 1"] {
+        for column in &columns {
+            let [Some(name), Some(kind)] = column.as_slice() else { panic!("{column:?}") };
+            let is_time = name == "at" || name.ends_with("_at");
+            let changed = match (words(name), kind.as_str()) {
+                (Some(word), _) => format!("'{word}'"),
+                (None, "integer" | "bigint" | "smallint") => format!("coalesce({name}, 0) + 7"),
+                (None, "text") if is_time => "'2020-01-01T00:00:00.000000Z'".to_owned(),
+                (None, kind) if kind.starts_with("timestamp") => {
+                    "'2020-01-01T00:00:00Z'".to_owned()
+                }
+                (None, _) => format!("coalesce({name}, '') || 'x'"),
+            };
+            if changed == "'r4'" && place.contains("r4") {
+                continue;
+            }
+            let tamper = format!("update tieout_journal set {name} = {changed} where {place}");
+            // What a constraint of the table forbids cannot be done at all: as good as found.
+            if w.raw.try_execute(&tamper).await.is_ok() {
+                assert!(!breaks(&w).await.is_empty(), "nobody noticed: {tamper}");
+                tried += 1;
+                w.raw.execute(RESTORE).await;
+            }
+        }
+    }
+    assert!(tried > 40, "only {tried} changes could be made");
+    assert_eq!(breaks(&w).await, Vec::<String>::new());
+    is_found(
+        &w,
+        "update tieout_evidence set body = body || ' '",
+        "update tieout_evidence set body = substr(body, 1, length(body) - 1)",
+    )
+    .await;
+    for (column, forward, back) in [
+        ("state", "'partial'", "'complete'"),
+        ("close_hash", "close_hash || 'x'", "substr(close_hash, 1, 64)"),
+        ("journal_count", "journal_count + 1", "journal_count - 1"),
+        ("close_number", "9", "2"),
+    ] {
+        let set =
+            |value: &str| format!("update tieout_runs set {column} = {value} where id = 'r2'");
+        is_found(&w, &set(forward), &set(back)).await;
+    }
+}
+
+pub async fn verifying_finds_what_was_taken_away<D: Under>() {
+    let w = a_chain::<D>().await;
+    w.raw.execute(KEEP).await;
+    for tamper in [
+        // The first, one in the middle, the last of a writer, a writer, all of a run.
+        "delete from tieout_journal where run_id = 'r1' and writer = 'w1' and seq = 1",
+        "delete from tieout_journal where run_id = 'r3' and writer = 'w1' and seq = 1",
+        "delete from tieout_journal where run_id = 'r3' and writer = 'w1' and seq = 2",
+        "delete from tieout_journal where run_id = 'r3' and writer = 'w2'",
+        "delete from tieout_journal where run_id = 'r3'",
+        // The same of the run that goes on.
+        "delete from tieout_journal where run_id = 'r4'",
+        // Two records change places.
+        "update tieout_journal set seq = 3 where run_id = 'r1' and writer = 'w1' and seq = 1;
+         update tieout_journal set seq = 1 where run_id = 'r1' and writer = 'w1' and seq = 2;
+         update tieout_journal set seq = 2 where run_id = 'r1' and writer = 'w1' and seq = 3",
+        "delete from tieout_evidence where sha256 in (select min(sha256) from tieout_evidence)",
+    ] {
+        is_found(&w, tamper, RESTORE).await;
+    }
+    // A run that was taken out whole, with everything that it wrote.
+    w.raw.execute("create table kept_runs as select * from tieout_runs").await;
+    let foreign = if w.raw.is_sqlite() { "" } else { "set session_replication_role = replica; " };
+    is_found(
+        &w,
+        &format!(
+            "{foreign}delete from tieout_journal where run_id = 'r2';
+             delete from tieout_runs where id = 'r2'"
+        ),
+        &format!(
+            "{foreign}insert into tieout_runs select * from kept_runs where id = 'r2'; {RESTORE}"
+        ),
+    )
+    .await;
+}
+
+pub async fn accounts_are_remembered<D: Under>() {
+    let w = World::<D>::new().await;
+    w.start("r1", noon()).await;
+    assert_eq!(w.store.account_state("stripe_live").await.unwrap(), AccountState::default());
+    w.store.put_account_state("stripe_live", Some(noon()), Some(970)).await.unwrap();
+    let state = w.store.account_state("stripe_live").await.unwrap();
+    assert_eq!((state.unanswered_since, state.usual_permille), (Some(noon()), Some(970)));
+    w.raw
+        .execute(
+            "update tieout_accounts set paused_at = '2026-11-19T11:00:00.000000Z',
+             paused_by = 'ann', paused_why = 'audit'",
+        )
+        .await;
+    w.store.put_account_state("stripe_live", None, None).await.unwrap();
+    let state = w.store.account_state("stripe_live").await.unwrap();
+    assert_eq!(state.paused, Some((at(-60), "audit".to_owned())));
+    assert_eq!((state.unanswered_since, state.usual_permille), (None, None));
+    let case = AccountCase {
+        account: "stripe_live".to_owned(),
+        reason: Reason::AbsenceBrake,
+        text: "the tag seems not to arrive".to_owned(),
+        evidence: "{\"listed\":9}".to_owned(),
+        policy_version: "p1".to_owned(),
+    };
+    let number = w.store.put_account_case("r1", &case, noon()).await.unwrap();
+    assert_eq!(w.store.put_account_case("r1", &case, at(1)).await.unwrap(), number);
+    let stored = w.store.case(number).await.unwrap().unwrap();
+    assert_eq!((stored.subject_kind.as_str(), stored.subject.as_str()), ("account", "stripe_live"));
+    assert_eq!(stored.times_seen, 2);
+    let evidence = w.store.evidence(&stored.evidence_sha256.unwrap()).await.unwrap();
+    assert_eq!(evidence.as_deref(), Some("{\"listed\":9}"));
+    let close = async |reason| {
+        w.store.close_account_case("r1", "stripe_live", reason, "it answers", at(2)).await.unwrap()
+    };
+    assert!(!close(Reason::AccountUnavailable).await, "of another reason");
+    assert!(close(Reason::AbsenceBrake).await);
+    assert!(!close(Reason::AbsenceBrake).await);
+    let filter = CaseFilter { open_only: true, limit: 9, ..CaseFilter::default() };
+    assert!(w.store.cases(&filter).await.unwrap().is_empty());
+    w.finish().await;
+}

@@ -1,0 +1,97 @@
+//! SQL on either database from outside of the product: for setting up, tampering and checking.
+
+use sqlx::postgres::PgPoolOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqlitePoolOptions};
+use sqlx::{AssertSqlSafe, Executor as _, PgPool, Row as _, SqlitePool};
+use std::str::FromStr as _;
+use std::time::Duration;
+
+/// A connection of the test's own.
+#[derive(Debug, Clone)]
+pub enum Raw {
+    /// A file.
+    Sqlite(SqlitePool),
+    /// A server.
+    Postgres(PgPool),
+}
+
+impl Raw {
+    /// Opens `postgres://…`, `sqlite://…`, or the path of an SQLite file.
+    pub async fn open(place: &str) -> Self {
+        if place.starts_with("postgres") {
+            let pool = PgPoolOptions::new().max_connections(2).connect(place).await;
+            return Self::Postgres(pool.expect("the test's own connection"));
+        }
+        let url = if place.starts_with("sqlite:") {
+            place.to_owned()
+        } else {
+            format!("sqlite://{place}")
+        };
+        let options = SqliteConnectOptions::from_str(&url)
+            .unwrap()
+            .create_if_missing(true)
+            .busy_timeout(Duration::from_secs(30))
+            // Tampering must not be stopped by what the product itself asks for.
+            .foreign_keys(false);
+        let pool = SqlitePoolOptions::new().max_connections(1).connect_with(options).await;
+        Self::Sqlite(pool.expect("the test's own connection"))
+    }
+
+    /// Runs statements, several at once if need be.
+    pub async fn try_execute(&self, sql: &str) -> Result<u64, sqlx::Error> {
+        let query = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
+        match self {
+            Self::Sqlite(pool) => pool.execute(query).await.map(|done| done.rows_affected()),
+            Self::Postgres(pool) => pool.execute(query).await.map(|done| done.rows_affected()),
+        }
+    }
+
+    /// As [`Raw::try_execute`], and must not fail; says how many rows it changed.
+    pub async fn execute(&self, sql: &str) -> u64 {
+        self.try_execute(sql).await.unwrap_or_else(|error| panic!("{error}\nin: {sql}"))
+    }
+
+    /// The rows of a query whose columns are all texts: cast what is not.
+    pub async fn rows(&self, sql: &str) -> Vec<Vec<Option<String>>> {
+        let query = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
+        let text = |error: sqlx::Error| -> ! { panic!("{error}\nin: {sql}") };
+        match self {
+            Self::Sqlite(pool) => {
+                let rows = pool.fetch_all(query).await.unwrap_or_else(|error| text(error));
+                let cells = |row: &sqlx::sqlite::SqliteRow| {
+                    (0..row.len()).map(|i| row.try_get(i).unwrap_or_else(|e| text(e))).collect()
+                };
+                rows.iter().map(cells).collect()
+            }
+            Self::Postgres(pool) => {
+                let rows = pool.fetch_all(query).await.unwrap_or_else(|error| text(error));
+                let cells = |row: &sqlx::postgres::PgRow| {
+                    (0..row.len()).map(|i| row.try_get(i).unwrap_or_else(|e| text(e))).collect()
+                };
+                rows.iter().map(cells).collect()
+            }
+        }
+    }
+
+    /// The one text of a query of one row and one column.
+    pub async fn one(&self, sql: &str) -> String {
+        let rows = self.rows(sql).await;
+        match rows.as_slice() {
+            [row] if row.len() == 1 => row[0].clone().unwrap_or_else(|| "NULL".to_owned()),
+            other => panic!("expected one text, and got {other:?}\nin: {sql}"),
+        }
+    }
+
+    /// Whether this is SQLite.
+    pub fn is_sqlite(&self) -> bool {
+        matches!(self, Self::Sqlite(_))
+    }
+
+    /// Ends the connections.
+    pub async fn close(self) {
+        match self {
+            Self::Sqlite(pool) => pool.close().await,
+            Self::Postgres(pool) => pool.close().await,
+        }
+    }
+}
