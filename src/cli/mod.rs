@@ -14,6 +14,7 @@ pub mod evidence;
 pub mod db;
 pub mod cases;
 pub mod audit;
+pub mod demo;
 pub mod config;
 pub mod events;
 pub mod failure;
@@ -72,6 +73,9 @@ enum Command {
     /// Find rows stuck in processing, ask the PSP, decide, apply, report
     #[command(after_help = run::EXAMPLES)]
     Run(Box<run::Args>),
+    /// Show the main job on a database and a PSP of its own, in seconds
+    #[command(after_help = demo::EXAMPLES)]
+    Demo(demo::Args),
     /// Look at the configuration
     #[command(subcommand, after_help = config::EXAMPLES)]
     Config(config::Command),
@@ -106,6 +110,7 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
     let given = matches.subcommand().map_or(matches, |(_name, given)| given);
     match &cli.command {
         Command::Run(args) => run::run(args, &cli.common, given),
+        Command::Demo(args) => demo::run(args, &cli.common),
         Command::Config(command) => config::run(command, &cli.common),
         Command::Sandbox(args) => sandbox::run(args, &cli.common),
         Command::Version => version::run(&cli.common),

@@ -185,6 +185,7 @@ fn options(args: &Args, config: &Config) -> Result<RunOptions, Failure> {
         dry_run: args.dry_run,
         fail_on: config.fail_on.clone(),
         report: true,
+        clock_offset: TimeDelta::zero(),
     })
 }
 

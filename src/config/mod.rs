@@ -25,6 +25,7 @@ use crate::config::sections::{Given, Limits, Override, Shown};
 use crate::decide::rules::RuleSet;
 use crate::run::setup::{AccountSetup, FailOn, Setup};
 use crate::store::mapping::TableSettings;
+use crate::store::settings::DatabaseSettings;
 
 /// The name that a configuration file has where none is named.
 pub const FILE_NAME: &str = "tieout.toml";
@@ -43,6 +44,8 @@ pub struct Config {
     pub path: PathBuf,
     /// The zone of business days.
     pub business_timezone: Given<Tz>,
+    /// The database's settings, its address resolved.
+    pub database: DatabaseSettings,
     /// The PSP accounts by name.
     pub accounts: BTreeMap<String, AccountSetup>,
     /// The mapped tables.
@@ -67,6 +70,7 @@ impl Config {
     /// What the run is told.
     pub fn setup(&self) -> Setup {
         Setup {
+            env: std::sync::Arc::new(variable),
             tables: self.tables.clone(),
             accounts: self.accounts.clone(),
             rules: self.rules.clone(),

@@ -70,6 +70,8 @@ pub const SANDBOX_HOST: &str = "TIEOUT_SANDBOX_HOST";
 pub const SANDBOX_PORT: &str = "TIEOUT_SANDBOX_PORT";
 /// `--seed` of `sandbox`.
 pub const SANDBOX_SEED: &str = "TIEOUT_SANDBOX_SEED";
+/// Where the demo's files go.
+pub const DEMO_DIR: &str = "TIEOUT_DEMO_DIR";
 /// Where a user's own configuration lies, by the XDG convention.
 pub const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
 /// The home folder, where [`XDG_CONFIG_HOME`] is not set.

@@ -17,9 +17,12 @@ use crate::config::sections::{
 };
 use crate::config::{Config, TOP, version};
 use crate::decide::rules::RuleSet;
-use crate::psp::AccountSettings;
+use crate::psp::rules;
+use crate::psp::settings::AccountSettings;
 use crate::run::setup::{AccountSetup, FailOn};
+use crate::store::error::StoreError;
 use crate::store::mapping::TableSettings;
+use crate::store::settings::DatabaseSettings;
 
 /// Reads a text.
 ///
@@ -48,6 +51,7 @@ pub fn read(path: &Path, text: &str, overrides: &[Override]) -> Result<Config, C
     Ok(Config {
         path: path.to_owned(),
         business_timezone: parts.timezone,
+        database: parts.database,
         config_sha256: version::config_sha256(&shown),
         policy_version: version::policy_version(&parts.rules, &parts.accounts, &shown),
         accounts: parts.accounts,
@@ -68,6 +72,7 @@ struct Reading<'a> {
 
 struct Parts {
     timezone: Given<Tz>,
+    database: DatabaseSettings,
     accounts: BTreeMap<String, AccountSetup>,
     tables: Vec<TableSettings>,
     rules: RuleSet,
@@ -85,11 +90,12 @@ impl<'a> Reading<'a> {
         let accounts = self.accounts(&policy);
         let tables = self.tables(&accounts);
         let limits = self.limits();
-        let _database = self.document.section("database");
+        let database = self.database();
         let (report_dir, fail_on) = self.report()?;
         let rules = self.rules()?;
         Some(Parts {
             timezone: timezone?,
+            database: database?,
             accounts: accounts.setups,
             tables: tables?,
             rules,
@@ -123,6 +129,38 @@ impl<'a> Reading<'a> {
                 None
             }
         }
+    }
+
+    fn database(&mut self) -> Option<DatabaseSettings> {
+        let Some(section) = self.document.section("database") else {
+            let text = "[database] is missing: where your tables are, and tieout's own beside \
+                        them; write [database] and url = \"postgres://…\" or \"sqlite:…\"";
+            self.document.lacks(text.to_owned());
+            return None;
+        };
+        let mut settings = self.document.read::<DatabaseSettings>(section)?;
+        settings.url_file = settings.url_file.map(|file| self.folder.join(file));
+        match settings.resolve(crate::config::variable) {
+            Ok(settings) => Some(self.beside_the_file(settings)),
+            Err(error) => {
+                let at = match &error {
+                    StoreError::Setting { field, .. } => format!("database.{field}"),
+                    _other => "database".to_owned(),
+                };
+                self.document.complain(&at, error.to_string());
+                None
+            }
+        }
+    }
+
+    /// A relative SQLite path is relative to the configuration file.
+    fn beside_the_file(&self, mut settings: DatabaseSettings) -> DatabaseSettings {
+        let place = settings.url.as_deref().and_then(|url| url.strip_prefix("sqlite:"));
+        let place = place.map(|place| place.strip_prefix("//").unwrap_or(place));
+        if let Some(place) = place.filter(|place| !place.starts_with(['/', ':'])) {
+            settings.url = Some(format!("sqlite:{}", self.folder.join(place).display()));
+        }
+        settings
     }
 
     fn policy(&mut self) -> Resolved {
@@ -166,7 +204,12 @@ impl<'a> Reading<'a> {
         for misfit in misfits(&resolved).into_iter().filter(|found| !inherited.contains(found)) {
             self.document.complain(&format!("{path}.policy.{}", misfit.0), misfit.1);
         }
-        let settings: AccountSettings = self.document.read(entry)?;
+        let mut settings: AccountSettings = self.document.read(entry)?;
+        settings.key_file = settings.key_file.map(|file| self.folder.join(file));
+        settings.ca_file = settings.ca_file.map(|file| self.folder.join(file));
+        if let Err(error) = settings.check() {
+            self.document.complain(&format!("{path}.{}", error.field), error.to_string());
+        }
         let Resolved { timing, max_retries, gave_up, brake } = resolved;
         let mode = settings.mode;
         Some(AccountSetup { settings, mode, timing, max_retries, gave_up, brake })
@@ -258,13 +301,27 @@ impl<'a> Reading<'a> {
             Some(section) => self.document.read(section)?,
             None => RulesSettings::default(),
         };
+        let mut own = Vec::new();
         for (at, file) in settings.files.iter().enumerate() {
-            if let Err(error) = std::fs::metadata(self.folder.join(file)) {
-                let text = format!("the rule file {} cannot be read: {error}", file.display());
-                self.document.complain(&format!("rules.files.{at}"), text);
+            let name = file.display().to_string();
+            let read = match std::fs::read_to_string(self.folder.join(file)) {
+                Ok(text) => rules::parse(&text, &name, true).map_err(|error| error.to_string()),
+                Err(error) => Err(format!("the rule file {name} cannot be read: {error}")),
+            };
+            match read {
+                Ok(mut rules) => own.append(&mut rules),
+                Err(problem) => self.document.complain(&format!("rules.files.{at}"), problem),
             }
         }
-        Some(RuleSet::default())
+        let checked = rules::with_shipped(own)
+            .and_then(|(rules, examples)| rules::check_examples(&rules, &examples).map(|()| rules));
+        match checked {
+            Ok(rules) => Some(rules),
+            Err(error) => {
+                self.document.complain("rules.files", error.to_string());
+                None
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Why a run could not go on. What it could do was done and stands in the database.
 
 use crate::exit::Exit;
-use crate::report::ReportError;
+use crate::report::error::ReportError;
 use crate::store::error::{StoreError, StoreErrorClass};
 
 /// A run that ended early.

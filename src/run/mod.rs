@@ -2,8 +2,164 @@
 //!
 //! It holds no rule of its own: what is true of a row is decided in `decide`, what is written is
 //! worked out in `store::effects`. It never guesses: what was not examined is reported as such.
+//! No future that owns a database step is ever dropped half-way (`select`, time-out): in sqlx a
+//! cancelled `begin()` can leave a pooled connection inside a transaction.
 
 pub mod setup;
 pub mod shutdown;
 pub mod clock;
+pub mod error;
 pub mod events;
+pub mod gather;
+pub mod hold;
+pub mod scene;
+pub mod books;
+pub mod drive;
+pub mod finish;
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use tokio_util::sync::CancellationToken;
+
+use crate::model::time::{Instant, later};
+use crate::run::books::{Books, Tell};
+use crate::run::clock::DatabaseClock;
+use crate::run::error::{Doing, RunError};
+use crate::run::events::{Event, Summary};
+use crate::run::scene::Scene;
+use crate::run::setup::{RunOptions, Setup};
+use crate::run::shutdown::Stop;
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::error::StoreError;
+use crate::store::records::RunStart;
+
+/// How long a lease holds without being renewed.
+pub const LEASE: TimeDelta = TimeDelta::minutes(2);
+/// A run without a sign of life for this long is closed by the next: as long as a lease, so that
+/// its rows come free together.
+pub const DEAD_AFTER: TimeDelta = TimeDelta::minutes(2);
+/// How often life is shown: eight chances before a run counts as dead.
+const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Finds the stuck rows, asks, decides, applies, reports.
+///
+/// # Errors
+/// Where the run could not go on; what it could do stands in the database.
+pub async fn run(
+    setup: &Setup,
+    options: &RunOptions,
+    db: &Database,
+    stop: &Stop,
+    tell: Tell<'_>,
+) -> Result<Summary, RunError> {
+    let now = read_clock(db, options).await.doing("reading the database's clock")?;
+    if !options.dry_run {
+        let abandoned = db.close_abandoned(now, DEAD_AFTER).await;
+        for run in abandoned.doing("closing runs that stopped without a word")? {
+            tell(Event::Abandoned(run));
+        }
+    }
+    let names: Vec<String> = setup.accounts.keys().cloned().collect();
+    let tables = db.map_tables(&setup.tables, &names).await;
+    let tables = tables.doing("checking the mapping against the database")?;
+    let run_id = options.run_id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+    let clock = DatabaseClock::new(now);
+    let scene = Scene::open(setup, options, db, stop, &run_id, tables, clock.clone()).await?;
+    if !options.dry_run {
+        let start = start_of(setup, options, &run_id);
+        db.start_run(&start, now).await.doing("opening the run")?;
+    }
+    let window = options.window.clone();
+    let dry_run = options.dry_run;
+    tell(Event::Started { run_id: run_id.clone(), window, dry_run, at: now });
+
+    let mut books = Books::open(&run_id);
+    let done = CancellationToken::new();
+    let work = async {
+        let result = drive::drive(&scene, &mut books, tell).await;
+        let result = match result {
+            Ok(()) => finish::settle_held(&scene, &mut books, tell).await,
+            Err(error) => Err(error),
+        };
+        done.cancel();
+        result
+    };
+    let life = async { if dry_run { Ok(()) } else { show_life(&scene, &clock, &done).await } };
+    let (result, alive) = tokio::join!(work, life);
+    finish::finish(&scene, books, result.and(alive), now, tell).await
+}
+
+/// The database's clock; in a rehearsal, moved.
+pub async fn read_clock(db: &Database, options: &RunOptions) -> Result<Instant, StoreError> {
+    Ok(later(db.now().await?, options.clock_offset))
+}
+
+/// Shows life until `done`. A database step is never dropped half-way: only the sleep is.
+async fn show_life(
+    scene: &Scene<'_>,
+    clock: &DatabaseClock,
+    done: &CancellationToken,
+) -> Result<(), RunError> {
+    let (db, run_id) = (scene.db, scene.run_id);
+    loop {
+        tokio::select! {
+            () = done.cancelled() => return Ok(()),
+            () = tokio::time::sleep(HEARTBEAT) => {}
+        }
+        let shown = async {
+            let now = read_clock(db, scene.options).await?;
+            clock.set(now);
+            db.heartbeat(run_id, now, later(now, LEASE)).await
+        };
+        match shown.await {
+            Ok(true) => {}
+            Ok(false) => return Err(RunError::Closed { run_id: run_id.to_owned() }),
+            // The work meets the same database and says what it could not do. A missed beat
+            // alone ends nothing: apply checks the run's row itself.
+            Err(error) => {
+                tracing::warn!(run.id = run_id, error = %error, "A sign of life was not written");
+            }
+        }
+    }
+}
+
+fn start_of(setup: &Setup, options: &RunOptions, run_id: &str) -> RunStart {
+    RunStart {
+        id: run_id.to_owned(),
+        command: "run".to_owned(),
+        host: host_name(),
+        pid: i64::from(std::process::id()),
+        version: setup.version.clone(),
+        config_sha256: setup.config_sha256.clone(),
+        policy_version: setup.policy_version.clone(),
+        scope: scope_text(setup, options),
+    }
+}
+
+fn scope_text(setup: &Setup, options: &RunOptions) -> String {
+    let window = options.window.as_ref();
+    let end = |at: Option<Instant>| at.map(crate::model::time::to_text);
+    serde_json::json!({
+        "window": window.map(|w| serde_json::json!({
+            "words": w.words,
+            "from": end(w.from),
+            "to": end(w.to),
+            "on": match w.on { setup::On::Created => "created", setup::On::Attempted => "attempted" },
+        })),
+        "timezone": setup.business_timezone.name(),
+        "ids": options.ids.as_ref().map(Vec::len),
+        "accounts": options.accounts,
+        "limit": options.limit,
+        "tables": setup.tables.iter().map(|t| t.name.clone()).collect::<Vec<_>>(),
+    })
+    .to_string()
+}
+
+/// The machine's name: a label for people, never part of a decision.
+fn host_name() -> String {
+    std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .map(|name| name.trim().to_owned())
+        .unwrap_or_default()
+}

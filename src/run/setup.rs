@@ -9,16 +9,18 @@ use chrono_tz::Tz;
 use crate::decide::policy::{BrakePolicy, GaveUp, Mode, Timing};
 use crate::decide::rules::RuleSet;
 use crate::model::time::Instant;
-use crate::psp::AccountSettings;
+use crate::psp::settings::{AccountSettings, EnvLookup};
 use crate::store::mapping::TableSettings;
 
 /// The configuration, as the run needs it.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Setup {
     /// The mapped tables.
     pub tables: Vec<TableSettings>,
     /// The PSP accounts by name.
     pub accounts: BTreeMap<String, AccountSetup>,
+    /// Looks up environment variables that settings name; only the wiring may touch them.
+    pub env: EnvLookup,
     /// Rules: the user's, then the shipped.
     pub rules: RuleSet,
     /// Names rules and deciding settings together: a short hash.
@@ -110,6 +112,8 @@ pub struct RunOptions {
     pub fail_on: Vec<FailOn>,
     /// Whether a report is written.
     pub report: bool,
+    /// Added to the database's clock: a rehearsal of another time, never a user's run.
+    pub clock_offset: TimeDelta,
 }
 
 impl Default for RunOptions {
@@ -126,6 +130,7 @@ impl Default for RunOptions {
             dry_run: false,
             fail_on: Vec::new(),
             report: true,
+            clock_offset: TimeDelta::zero(),
         }
     }
 }

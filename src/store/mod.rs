@@ -4,6 +4,7 @@
 //! It never opens a connection on its own clock and never holds a row lock across a PSP call.
 
 pub mod error;
+pub mod settings;
 pub mod mapping;
 pub mod records;
 pub mod effects;
@@ -15,5 +16,7 @@ pub mod fit;
 pub mod decode;
 pub mod driver;
 pub mod sqlite;
+pub mod database;
+pub mod demo;
 #[cfg(test)]
 mod sample;

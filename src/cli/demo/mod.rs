@@ -1,0 +1,115 @@
+//! `tieout demo`: the main job on a table and a PSP of its own, in seconds, with no service.
+//!
+//! The PSP is the sandbox, in this process; everything else is the real thing: the HTTP adapter,
+//! the database, the journal, the reports. The past that proven absence needs is made by real
+//! runs too, with the clocks of both sides set back.
+
+pub mod cast;
+pub mod show;
+
+use std::path::PathBuf;
+
+use chrono::TimeDelta;
+use serde_json::json;
+
+use crate::cli::args::Common;
+use crate::cli::demo::show::{Shown, show};
+use crate::cli::events::line;
+use crate::cli::failure::Failure;
+use crate::cli::{out, runtime, screen};
+use crate::config::names;
+use crate::exit::Exit;
+use crate::run::events::Event;
+use crate::run::shutdown::Stop;
+
+/// For `--help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  tieout demo                       makes ./tieout-demo/, runs, shows the summary
+  tieout demo                       again: nothing is decided twice
+  cd tieout-demo && tieout cases list
+
+It exits 0 and says how `tieout run` would have exited.";
+
+/// From a signal to the end.
+const GRACE: TimeDelta = TimeDelta::seconds(8);
+
+/// Options of `demo`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Where the demo's files go
+    #[arg(long, value_name = "DIR", env = names::DEMO_DIR, default_value = "tieout-demo")]
+    dir: PathBuf,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
+    let shown = runtime::block_on(async {
+        let stop = Stop::new();
+        let _listening = runtime::listen(&stop, GRACE)?;
+        let mut tell = |event: Event| {
+            if let Event::NotExamined { exit, text } = event {
+                out::stderr(&format!("tieout: {}: {text}", exit.class()));
+            }
+        };
+        let shown = show(&args.dir, &stop, &mut tell).await;
+        shown.map_err(|error| Failure::of(&error, error.exit(), error.hint()))
+    })??;
+    if common.json {
+        let summary = &shown.summary;
+        out::stdout(&line(
+            "demo",
+            json!({ "dir": args.dir, "again": shown.again, "run_id": summary.run_id,
+                "exit": summary.exit.code(), "decided": summary.decided }),
+        ));
+    } else if !common.quiet {
+        for text in words(args, &shown) {
+            out::stdout(&text);
+        }
+    }
+    Ok(Exit::Ok)
+}
+
+fn words(args: &Args, shown: &Shown) -> Vec<String> {
+    let summary = &shown.summary;
+    let dir = args.dir.display();
+    let count = |rows: &[(String, i64)], status: &str| {
+        rows.iter().find(|(known, _)| known == status).map_or(0, |(_, count)| *count)
+    };
+    let stuck = count(&shown.before, "processing");
+    let mut lines = if shown.again {
+        vec![
+            format!("The demo in {dir}/ was there: its decided rows are not decided twice."),
+            format!("{} rows still wait; {} of them were due by now.", stuck, summary.decided),
+        ]
+    } else {
+        vec![format!("Made {dir}/: {stuck} rows are stuck; asking the demo's PSP about them.")]
+    };
+    lines.push(String::new());
+    lines.extend(screen::head(&summary.run_id, None, shown.zone, false));
+    lines.extend(screen::summary(summary));
+    lines.push(String::new());
+    lines.push(format!(
+        "`tieout run` would have exited {} ({}).",
+        summary.exit.code(),
+        summary.exit.class()
+    ));
+    if let Some(report) = &summary.report {
+        lines.push(format!("The reports are in {}/", report.display()));
+    }
+    lines.extend(
+        [
+            "",
+            "Try next:",
+            &format!("  cd {dir}"),
+            "  tieout cases list              what needs a person",
+            "  tieout cases show C-1          with the evidence",
+            "  tieout explain ID              why is this row where it is?",
+            "  tieout audit verify            the journal's chain",
+            "  less tieout.toml               a beginning for your own",
+            "Call `tieout demo` again in a few minutes: what waits is looked at again.",
+        ]
+        .map(str::to_owned),
+    );
+    lines
+}

@@ -1,0 +1,250 @@
+//! Making the demo: its directory, its PSP, its past, and the run that is shown.
+
+use std::path::{Path, PathBuf};
+
+use chrono::TimeDelta;
+use chrono_tz::Tz;
+use serde_json::json;
+
+use crate::cli::demo::cast::{Cast, Seen};
+use crate::exit::Exit;
+use crate::model::time::{from_text, to_text};
+use crate::run::error::RunError;
+use crate::run::events::{Event, Summary};
+use crate::run::run;
+use crate::run::setup::{RunOptions, Setup};
+use crate::run::shutdown::Stop;
+use crate::sandbox::settings::{SandboxError, Settings};
+use crate::sandbox::{Handle, Sandbox};
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::error::StoreError;
+
+/// The demo's configuration; it is a good beginning for one's own.
+const CONFIG: &str = include_str!("tieout.toml");
+
+/// The runs of the past: who is looked at, and how many minutes ago.
+const PAST: [(Seen, i64); 7] = [
+    (Seen::DaysAgo, 8 * 24 * 60),
+    (Seen::HandedBack, 140),
+    (Seen::HandedBack, 118),
+    (Seen::HandedBack, 100),
+    (Seen::Twice, 50),
+    (Seen::Once, 17),
+    (Seen::Twice, 17),
+];
+
+/// Why the demo could not be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// A file of the demo.
+    #[error("{path}: {doing} failed")]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What was being done.
+        doing: &'static str,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The directory holds something else.
+    #[error("{path} exists and is no demo of tieout's; nothing was written")]
+    NotADemo {
+        /// Which.
+        path: PathBuf,
+    },
+    /// The sandbox.
+    #[error("the demo's PSP could not be started")]
+    Sandbox(#[source] SandboxError),
+    /// The database.
+    #[error("the demo's database")]
+    Store(#[source] StoreError),
+    /// The configuration.
+    #[error("the demo's configuration")]
+    Config(#[source] crate::config::problem::ConfigError),
+    /// A run.
+    #[error("the demo's run")]
+    Run(#[source] RunError),
+}
+
+/// What the demo came to.
+pub struct Shown {
+    /// The last run.
+    pub summary: Summary,
+    /// The zone of business days.
+    pub zone: Tz,
+    /// Whether the demo was there before this call.
+    pub again: bool,
+    /// Rows by status, before and after the last run.
+    pub before: Vec<(String, i64)>,
+    /// The same, after.
+    pub after: Vec<(String, i64)>,
+}
+
+/// Makes the demo in `dir`, or goes on with the one that is there, and runs the main job.
+///
+/// # Errors
+/// Where a file, the database or a run failed.
+pub async fn show(
+    dir: &Path,
+    stop: &Stop,
+    tell: &mut (dyn FnMut(Event) + Send),
+) -> Result<Shown, DemoError> {
+    let (base, again) = base_of(dir)?;
+    let cast = Cast::at(base);
+    let psp = start_psp(&cast).await?;
+    write_config(dir, &psp.base_url())?;
+    let database = dir.join("demo.db");
+    if !again {
+        let rows = rows_json(&cast);
+        crate::store::demo::create(&database, &rows).await.map_err(DemoError::Store)?;
+    }
+    let path = dir.join("tieout.toml");
+    let config = crate::config::load(Some(&path), &[]).map_err(DemoError::Config)?;
+    let setup = config.setup();
+    let db = Database::connect(&config.database).await.map_err(DemoError::Store)?;
+    if !again {
+        db.migrate().await.map_err(DemoError::Store)?;
+        live_through_the_past(&cast, &psp, &setup, &db, stop).await?;
+        finish_making(dir, base)?;
+    }
+    psp.seed(cast.late.clone()).map_err(DemoError::Sandbox)?;
+    let before = crate::store::demo::statuses(&database).await.map_err(DemoError::Store)?;
+    let options = RunOptions::default();
+    let summary = run(&setup, &options, &db, stop, tell).await.map_err(DemoError::Run)?;
+    let after = crate::store::demo::statuses(&database).await.map_err(DemoError::Store)?;
+    psp.shutdown().await;
+    Ok(Shown { summary, zone: setup.business_timezone, again, before, after })
+}
+
+/// The instant that the demo was made for. A directory that was begun and not finished is made
+/// anew; a directory of somebody else's is left alone.
+fn base_of(dir: &Path) -> Result<(i64, bool), DemoError> {
+    let made = dir.join("made_at");
+    if let Ok(text) = std::fs::read_to_string(&made) {
+        let base = from_text(text.trim()).map(|at| at.timestamp());
+        return base.map(|base| (base, true)).ok_or(DemoError::NotADemo { path: dir.to_owned() });
+    }
+    let begun = dir.join("begun");
+    if dir.exists() && !begun.exists() {
+        return Err(DemoError::NotADemo { path: dir.to_owned() });
+    }
+    let failed = |doing| {
+        let path = dir.to_owned();
+        move |source| DemoError::File { path, doing, source }
+    };
+    if dir.exists() {
+        std::fs::remove_dir_all(dir).map_err(failed("clearing a demo that was not finished"))?;
+    }
+    std::fs::create_dir_all(dir).map_err(failed("making the directory"))?;
+    std::fs::write(&begun, "").map_err(failed("writing a mark"))?;
+    Ok((crate::clock::now().timestamp(), false))
+}
+
+fn finish_making(dir: &Path, base: i64) -> Result<(), DemoError> {
+    let at = chrono::DateTime::from_timestamp(base, 0).unwrap_or_default();
+    let path = dir.join("made_at");
+    std::fs::write(&path, to_text(at)).map_err(|source| DemoError::File {
+        path,
+        doing: "writing a mark",
+        source,
+    })
+}
+
+async fn start_psp(cast: &Cast) -> Result<Handle, DemoError> {
+    let settings = Settings { faults: cast.faults.clone(), ..Settings::default() };
+    let psp = Sandbox::start(settings).await.map_err(DemoError::Sandbox)?;
+    psp.seed(cast.objects.clone()).map_err(DemoError::Sandbox)?;
+    Ok(psp)
+}
+
+/// The configuration, with the address that the PSP has this time.
+fn write_config(dir: &Path, base_url: &str) -> Result<(), DemoError> {
+    let files = [
+        ("tieout.toml", CONFIG.replace("{base_url}", base_url)),
+        ("stripe.key", "sk_test_demo\n".to_owned()),
+    ];
+    for (name, text) in files {
+        let path = dir.join(name);
+        std::fs::write(&path, text).map_err(|source| DemoError::File {
+            path,
+            doing: "writing it",
+            source,
+        })?;
+    }
+    Ok(())
+}
+
+fn rows_json(cast: &Cast) -> String {
+    let time = |secs: i64| {
+        chrono::DateTime::from_timestamp(secs, 0)
+            .map(|at| at.format("%Y-%m-%d %H:%M:%S").to_string())
+    };
+    let rows: Vec<serde_json::Value> = cast
+        .rows
+        .iter()
+        .map(|row| {
+            json!({
+                "id": row.id,
+                "subscription_id": row.subscription,
+                "period": row.period,
+                "provider": row.provider,
+                "amount": row.amount,
+                "currency": row.currency,
+                "status": row.status,
+                "reference": row.reference,
+                "created": time(row.created),
+                "attempted": time(row.attempted),
+            })
+        })
+        .collect();
+    serde_json::Value::from(rows).to_string()
+}
+
+/// Earlier runs, each over the rows that it saw, with both clocks set back.
+async fn live_through_the_past(
+    cast: &Cast,
+    psp: &Handle,
+    setup: &Setup,
+    db: &Database,
+    stop: &Stop,
+) -> Result<(), DemoError> {
+    for (seen, minutes_ago) in PAST {
+        let Some(ids) = cast.seen.get(&seen).filter(|ids| !ids.is_empty()) else { continue };
+        let back = TimeDelta::minutes(minutes_ago);
+        psp.behave(|behaviour| behaviour.clock_offset_secs = -back.num_seconds());
+        let options = RunOptions {
+            ids: Some(ids.clone()),
+            clock_offset: -back,
+            report: false,
+            ..RunOptions::default()
+        };
+        run(setup, &options, db, stop, &mut |_event| {}).await.map_err(DemoError::Run)?;
+    }
+    psp.behave(|behaviour| behaviour.clock_offset_secs = 0);
+    Ok(())
+}
+
+impl DemoError {
+    /// The process's end.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::File { .. } | Self::Sandbox(_) => Exit::Internal,
+            Self::NotADemo { .. } => Exit::Usage,
+            Self::Config(_) => Exit::Config,
+            Self::Store(error) => crate::run::error::store_exit(error),
+            Self::Run(error) => error.exit(),
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotADemo { .. } => Some("choose another place: `tieout demo --dir DIR`".into()),
+            Self::Store(error) => error.hint(),
+            Self::Run(error) => error.hint(),
+            Self::File { .. } | Self::Sandbox(_) | Self::Config(_) => None,
+        }
+    }
+}

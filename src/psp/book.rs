@@ -1,0 +1,232 @@
+//! What a look has seen so far: every listed object folded into its payment, the rows' own whole,
+//! all others in a few words.
+//!
+//! A charge folds into its intent in whichever order they come. Objects that belong to no row keep
+//! only what a witness, the brake and the search for untagged money need; pages are never kept.
+
+use std::collections::HashMap;
+
+use crate::model::money::Money;
+use crate::model::time::Instant;
+use crate::psp::near::NearTags;
+use crate::psp::stripe::{ObjectKind, Piece};
+use crate::psp::stripe_objects::{Parts, at};
+
+/// A listed object that belongs to none of the rows asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Neighbour {
+    /// The PSP's id of it.
+    pub reference: Box<str>,
+    /// Ids of its folded children.
+    pub aliases: Vec<Box<str>>,
+    /// `payment_intent`, `charge`, `refund`.
+    pub kind: &'static str,
+    /// The tag it carries.
+    pub tag: Option<Box<str>>,
+    /// The sum that moved, where one did.
+    pub captured: Option<Money>,
+    /// When the PSP created it.
+    pub created_at: Instant,
+}
+
+/// What is being asked for.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    by_tag: HashMap<String, Vec<u32>>,
+    by_reference: HashMap<String, Vec<u32>>,
+    near: NearTags,
+    kinds: Vec<Vec<ObjectKind>>,
+}
+
+impl Wanted {
+    /// Adds the next question; they are numbered as they are added.
+    pub(super) fn add(
+        &mut self,
+        tag: Option<&str>,
+        reference: Option<&str>,
+        kinds: Vec<ObjectKind>,
+    ) {
+        let Ok(number) = u32::try_from(self.kinds.len()) else { return };
+        self.kinds.push(kinds);
+        if let Some(tag) = tag {
+            self.by_tag.entry(tag.to_owned()).or_default().push(number);
+            self.near.add(tag, number);
+        }
+        if let Some(reference) = reference {
+            self.by_reference.entry(reference.to_owned()).or_default().push(number);
+        }
+    }
+
+    fn is_for(&self, question: u32, kind: ObjectKind) -> bool {
+        let kinds = usize::try_from(question).ok().and_then(|index| self.kinds.get(index));
+        // An intent is the parent of a charge: whoever asks for the one means the other as well.
+        let is_payment = |k: ObjectKind| k != ObjectKind::Refund;
+        kinds.is_some_and(|kinds| {
+            kinds.iter().any(|k| *k == kind || (is_payment(*k) && is_payment(kind)))
+        })
+    }
+
+    fn rows_of(&self, piece: &Piece) -> Vec<u32> {
+        let by_tag = piece.tag.as_ref().and_then(|tag| self.by_tag.get(tag));
+        let names = [&piece.id, &piece.parent];
+        let by_name = names.iter().filter_map(|name| self.by_reference.get(*name));
+        let all = by_tag.into_iter().chain(by_name).flatten().copied();
+        all.filter(|question| self.is_for(*question, piece.kind)).collect()
+    }
+
+    fn near_rows(&self, piece: &Piece) -> Vec<u32> {
+        let Some(tag) = &piece.tag else { return Vec::new() };
+        let near = self.near.near(tag);
+        near.into_iter().filter(|question| self.is_for(*question, piece.kind)).collect()
+    }
+}
+
+/// One payment or refund.
+#[derive(Debug)]
+struct Group {
+    light: Neighbour,
+    /// The parent itself was seen, not only children of it.
+    has_parent: bool,
+    ours: bool,
+    rows: Vec<u32>,
+    near: Vec<u32>,
+    parts: Option<Box<Parts>>,
+}
+
+/// Everything seen in one look.
+#[derive(Debug, Default)]
+pub(super) struct Book {
+    groups: Vec<Group>,
+    by_parent: HashMap<Box<str>, usize>,
+}
+
+/// A payment of some row that was not read whole yet.
+#[derive(Debug, Clone)]
+pub(super) struct Unread {
+    pub(super) reference: String,
+    pub(super) rows: Vec<u32>,
+}
+
+impl Book {
+    /// Folds one object in.
+    pub(super) fn add(&mut self, piece: Piece, wanted: &Wanted) {
+        let Some(created_at) = at(piece.created) else { return };
+        let rows = wanted.rows_of(&piece);
+        let near = if rows.is_empty() { wanted.near_rows(&piece) } else { Vec::new() };
+        let index = self.group_of(&piece, created_at);
+        let Some(group) = self.groups.get_mut(index) else { return };
+        let is_parent = piece.id == piece.parent;
+        if is_parent {
+            group.has_parent = true;
+            group.light.kind = piece.kind.as_str();
+            group.light.created_at = created_at;
+            group.light.captured = piece.captured;
+        } else if !group.light.aliases.iter().any(|alias| **alias == *piece.id) {
+            group.light.aliases.push(piece.id.into_boxed_str());
+        }
+        if !group.has_parent {
+            group.light.captured = group.light.captured.or(piece.captured);
+        }
+        group.ours |= piece.ours;
+        if group.light.tag.is_none() || is_parent {
+            group.light.tag = piece.tag.map(String::into_boxed_str).or(group.light.tag.take());
+        }
+        for row in rows {
+            if !group.rows.contains(&row) {
+                group.rows.push(row);
+            }
+        }
+        group.near.extend(near);
+        if !group.rows.is_empty() {
+            group.parts.get_or_insert_default().merge(piece.parts);
+        }
+    }
+
+    fn group_of(&mut self, piece: &Piece, created_at: Instant) -> usize {
+        if let Some(index) = self.by_parent.get(piece.parent.as_str()) {
+            return *index;
+        }
+        let index = self.groups.len();
+        let reference: Box<str> = piece.parent.as_str().into();
+        self.by_parent.insert(reference.clone(), index);
+        // A child seen without its parent stands under the parent's name.
+        let kind = if piece.id == piece.parent { piece.kind } else { ObjectKind::PaymentIntent };
+        self.groups.push(Group {
+            light: Neighbour {
+                reference,
+                aliases: Vec::new(),
+                kind: kind.as_str(),
+                tag: None,
+                captured: None,
+                created_at,
+            },
+            has_parent: false,
+            ours: false,
+            rows: Vec::new(),
+            near: Vec::new(),
+            parts: None,
+        });
+        index
+    }
+
+    /// Payments of which only a child was seen, without any tag: whose they are stands on the
+    /// parent alone.
+    pub(super) fn parentless(&self) -> Vec<String> {
+        let untagged = |g: &&Group| !g.has_parent && g.light.tag.is_none() && g.rows.is_empty();
+        self.groups.iter().filter(untagged).map(|g| g.light.reference.to_string()).collect()
+    }
+
+    /// A parent that the PSP does not know is not asked for again.
+    pub(super) fn settle_parentless(&mut self, reference: &str) {
+        if let Some(group) = self.group_mut(reference) {
+            group.has_parent = true;
+        }
+    }
+
+    /// Payments of rows that were not read whole.
+    pub(super) fn unread(&self) -> Vec<Unread> {
+        let is_unread = |g: &&Group| {
+            !g.rows.is_empty() && !g.parts.as_ref().is_some_and(|parts| parts.is_whole())
+        };
+        let unread =
+            |g: &Group| Unread { reference: g.light.reference.to_string(), rows: g.rows.clone() };
+        self.groups.iter().filter(is_unread).map(unread).collect()
+    }
+
+    /// Puts a fresh, whole reading in place of what was seen.
+    pub(super) fn replace(&mut self, reference: &str, parts: Parts) {
+        if let Some(group) = self.group_mut(reference) {
+            group.parts = Some(Box::new(parts));
+        }
+    }
+
+    fn group_mut(&mut self, reference: &str) -> Option<&mut Group> {
+        let index = *self.by_parent.get(reference)?;
+        self.groups.get_mut(index)
+    }
+
+    /// The payments of rows: their rows, what was read of them, and every id seen of them.
+    pub(super) fn of_rows(&self) -> impl Iterator<Item = (&[u32], &Parts, &Neighbour)> {
+        self.groups.iter().filter(|group| !group.rows.is_empty()).filter_map(|group| {
+            Some((group.rows.as_slice(), group.parts.as_deref()?, &group.light))
+        })
+    }
+
+    /// Our objects that belong to no row.
+    pub(super) fn others(&self) -> impl Iterator<Item = &Neighbour> {
+        let is_other = |group: &&Group| group.rows.is_empty() && group.ours;
+        self.groups.iter().filter(is_other).map(|group| &group.light)
+    }
+
+    /// Near misses by question: (question, reference, tag).
+    pub(super) fn near(&self) -> impl Iterator<Item = (u32, &Neighbour)> {
+        let unmatched = self.groups.iter().filter(|group| group.rows.is_empty());
+        unmatched.flat_map(|group| group.near.iter().map(|row| (*row, &group.light)))
+    }
+
+    /// How many of our payments and refunds were seen.
+    pub(super) fn ours_count(&self) -> u64 {
+        let ours = self.groups.iter().filter(|group| group.ours).count();
+        u64::try_from(ours).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,435 @@
+//! Listing windows of creation times to a provable end, in time slices side by side.
+//!
+//! A window starts as one slice, newest first. A worker without work takes the older half of the
+//! slice with the most left, as its density says, so that quiet nights and busy noons end
+//! together. A page counts only if every object lies in the seconds asked for, none comes twice,
+//! and the order is newest first; the end of a slice is asked for once more before it is believed.
+//! Anything else makes the whole window incomplete, which is no answer. Objects made while paging
+//! stand above the cursor and cannot shift what is below it.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use crate::model::evidence::{Cause, CauseKind};
+use crate::model::time::Instant;
+use crate::psp::book::{Book, Wanted};
+use crate::psp::lane::cause;
+use crate::psp::stripe::{ListPage, ObjectKind, PAGE, PageAsk, Stripe, wider_skew};
+
+/// A slice is split only while this many pages are left in it: a split costs half a page and the
+/// second look at its end.
+const SPLIT_PAGES_MIN: u64 = 3;
+
+/// Seconds to list, both inclusive, of one kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) kind: ObjectKind,
+    pub(super) from: i64,
+    pub(super) to: i64,
+}
+
+/// How the listing of one window went.
+#[derive(Debug, Clone)]
+pub(super) struct Tally {
+    pub(super) window: Window,
+    pub(super) listed: u64,
+    pub(super) pages: u64,
+    pub(super) asked_at: Option<Instant>,
+    pub(super) skew_secs: Option<i64>,
+    /// Why it is not complete.
+    pub(super) failed: Option<Cause>,
+    /// Read to its end.
+    pub(super) is_done: bool,
+}
+
+#[derive(Debug)]
+struct Slice {
+    window: usize,
+    /// The oldest second that is still this slice's; a thief raises it.
+    from: i64,
+    to: i64,
+    cursor: Option<String>,
+    /// The second of the last object seen, and the ids seen of that second.
+    reached: Option<i64>,
+    same_second: HashSet<String>,
+    /// Objects in a million seconds, by the last page.
+    density: Option<u64>,
+    state: State,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Waiting,
+    Busy,
+    /// The last page said so; to be asked once more.
+    Ending,
+    Done,
+}
+
+struct Board {
+    slices: Vec<Slice>,
+    tallies: Vec<Tally>,
+    book: Book,
+    wanted: Arc<Wanted>,
+    pages: u64,
+    pages_max: u64,
+    /// Probing stops handing out work here.
+    budget: Option<u64>,
+}
+
+/// A listing under way.
+#[derive(Clone)]
+pub(super) struct Listing {
+    stripe: Arc<Stripe>,
+    board: Arc<Mutex<Board>>,
+    turned: Arc<Notify>,
+    workers: u32,
+}
+
+enum Task {
+    Page(usize, PageAsk),
+    /// The same question below the last object: nothing may come.
+    End(usize, PageAsk),
+    Wait,
+    Stop,
+}
+
+impl Listing {
+    pub(super) fn new(
+        stripe: Arc<Stripe>,
+        wanted: Arc<Wanted>,
+        book: Book,
+        windows: Vec<Window>,
+        workers: u32,
+        pages_max: u64,
+    ) -> Self {
+        let slices = windows.iter().enumerate();
+        let slices = slices.map(|(index, window)| Slice::new(index, window.from, window.to));
+        let board = Board {
+            slices: slices.collect(),
+            tallies: windows.into_iter().map(Tally::new).collect(),
+            book,
+            wanted,
+            pages: 0,
+            pages_max,
+            budget: None,
+        };
+        let board = Arc::new(Mutex::new(board));
+        Self { stripe, board, turned: Arc::new(Notify::new()), workers: workers.max(1) }
+    }
+
+    fn board(&self) -> MutexGuard<'_, Board> {
+        // A holder never leaves the board half changed.
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads a few pages, enough to say how many there are.
+    pub(super) async fn probe(&self) {
+        {
+            let mut board = self.board();
+            let windows = u64::try_from(board.tallies.len()).unwrap_or(u64::MAX);
+            board.budget = Some(windows.saturating_add(u64::from(self.workers)));
+        }
+        self.work().await;
+        self.board().budget = None;
+    }
+
+    /// Lists everything that is left.
+    pub(super) async fn run(&self) {
+        self.work().await;
+    }
+
+    async fn work(&self) {
+        let mut workers = JoinSet::new();
+        for _ in 0..self.workers {
+            let listing = self.clone();
+            workers.spawn(async move { listing.worker().await });
+        }
+        // A worker that panicked leaves its slice Busy: the window stays incomplete.
+        while workers.join_next().await.is_some() {}
+    }
+
+    async fn worker(&self) {
+        loop {
+            // Listened for before looking, so that no turn between the two is missed.
+            let turned = self.turned.notified();
+            tokio::pin!(turned);
+            turned.as_mut().enable();
+            let task = self.board().next_task();
+            match task {
+                Task::Page(slice, ask) => {
+                    let page = self.stripe.list(&ask).await;
+                    self.board().take_page(slice, &ask, page);
+                }
+                Task::End(slice, ask) => {
+                    let page = self.stripe.list(&ask).await;
+                    self.board().take_end(slice, page);
+                }
+                Task::Wait => turned.await,
+                Task::Stop => return,
+            }
+            self.turned.notify_waiters();
+        }
+    }
+
+    /// Pages still to come for each window, by the density seen; the pages read not counted.
+    pub(super) fn estimate(&self) -> Vec<u64> {
+        let board = self.board();
+        let mut pages = vec![0_u64; board.tallies.len()];
+        for slice in board.slices.iter().filter(|slice| slice.state != State::Done) {
+            if let Some(sum) = pages.get_mut(slice.window) {
+                let left = board.pages_left(slice).saturating_add(1);
+                *sum = sum.saturating_add(left);
+            }
+        }
+        pages
+    }
+
+    /// Leaves windows unlisted: another way is cheaper.
+    pub(super) fn drop_windows(&self, dropped: impl Fn(usize) -> bool) {
+        let mut board = self.board();
+        for index in 0..board.tallies.len() {
+            if dropped(index) {
+                board.close(index);
+            }
+        }
+    }
+
+    /// What was seen, and how each window went.
+    pub(super) fn finish(&self) -> (Book, Vec<Tally>) {
+        let mut board = self.board();
+        board.settle();
+        (std::mem::take(&mut board.book), board.tallies.clone())
+    }
+}
+
+impl Tally {
+    fn new(window: Window) -> Self {
+        Self {
+            window,
+            listed: 0,
+            pages: 0,
+            asked_at: None,
+            skew_secs: None,
+            failed: None,
+            is_done: false,
+        }
+    }
+}
+
+impl Slice {
+    fn new(window: usize, from: i64, to: i64) -> Self {
+        let state = if from > to { State::Done } else { State::Waiting };
+        Self {
+            window,
+            from,
+            to,
+            cursor: None,
+            reached: None,
+            same_second: HashSet::new(),
+            density: None,
+            state,
+        }
+    }
+
+    /// The newest second that is not wholly read.
+    fn top(&self) -> i64 {
+        self.reached.unwrap_or(self.to)
+    }
+
+    fn seconds_left(&self) -> u64 {
+        let span = self.top().saturating_sub(self.from).saturating_add(1);
+        u64::try_from(span).unwrap_or(0)
+    }
+}
+
+impl Board {
+    fn next_task(&mut self) -> Task {
+        let is_spent = self.budget.is_some_and(|budget| self.pages >= budget);
+        if is_spent {
+            return Task::Stop;
+        }
+        let ready = |s: &Slice| matches!(s.state, State::Waiting | State::Ending);
+        let next = self.slices.iter().position(ready).or_else(|| self.split());
+        let Some(index) = next else {
+            let is_busy = self.slices.iter().any(|slice| slice.state == State::Busy);
+            return if is_busy { Task::Wait } else { Task::Stop };
+        };
+        self.pages = self.pages.saturating_add(1);
+        if self.pages > self.pages_max {
+            let detail = format!("the list has no end within {} pages", self.pages_max);
+            self.fail(index, cause(CauseKind::Incomplete, detail));
+            return Task::Wait;
+        }
+        let Some(slice) = self.slices.get_mut(index) else { return Task::Stop };
+        let Some(tally) = self.tallies.get_mut(slice.window) else { return Task::Stop };
+        tally.pages = tally.pages.saturating_add(1);
+        let is_end = slice.state == State::Ending;
+        slice.state = State::Busy;
+        let ask = PageAsk {
+            kind: tally.window.kind,
+            from: slice.from,
+            to: slice.to,
+            cursor: slice.cursor.clone(),
+            limit: if is_end { 1 } else { PAGE },
+        };
+        if is_end { Task::End(index, ask) } else { Task::Page(index, ask) }
+    }
+
+    fn pages_left(&self, slice: &Slice) -> u64 {
+        let per_page = u128::try_from(PAGE).unwrap_or(1).saturating_mul(1_000_000);
+        let objects =
+            u128::from(slice.seconds_left()).saturating_mul(u128::from(slice.density.unwrap_or(0)));
+        u64::try_from(objects.checked_div(per_page).unwrap_or(0)).unwrap_or(u64::MAX)
+    }
+
+    /// Takes the older half of the largest slice under way.
+    fn split(&mut self) -> Option<usize> {
+        let busy = self.slices.iter().enumerate().filter(|(_, s)| s.state == State::Busy);
+        let largest = busy.max_by_key(|(_, slice)| self.pages_left(slice))?.0;
+        let left = self.slices.get(largest).map(|slice| self.pages_left(slice))?;
+        let slice = self.slices.get_mut(largest)?;
+        if left < SPLIT_PAGES_MIN || slice.top() <= slice.from {
+            return None;
+        }
+        let half = slice.top().saturating_sub(slice.from).checked_div(2)?;
+        let middle = slice.from.saturating_add(half);
+        let mut older = Slice::new(slice.window, slice.from, middle);
+        older.density = slice.density;
+        slice.from = middle.saturating_add(1);
+        self.slices.push(older);
+        self.slices.len().checked_sub(1)
+    }
+
+    fn take_page(&mut self, index: usize, ask: &PageAsk, page: Result<ListPage, Cause>) {
+        let page = match page {
+            Ok(page) => page,
+            Err(cause) => return self.fail(index, cause),
+        };
+        self.note(index, page.asked_at, page.skew_secs);
+        if let Err(detail) = self.check(index, ask, &page) {
+            let path = ask.kind.as_str();
+            let detail = format!("listing {path}s: {detail}");
+            return self.fail(index, cause(CauseKind::Incomplete, detail));
+        }
+        let Some(slice) = self.slices.get_mut(index) else { return };
+        if slice.state == State::Done {
+            return;
+        }
+        let newest = page.pieces.first().map(|piece| piece.created);
+        let oldest = page.pieces.last().map(|piece| piece.created);
+        if let (Some(newest), Some(oldest)) = (newest, oldest) {
+            slice.density = Some(density(page.pieces.len(), slice.top().max(newest), oldest));
+        }
+        slice.cursor = page.pieces.last().map(|piece| piece.id.clone()).or(slice.cursor.take());
+        slice.reached = oldest.or(slice.reached);
+        // A thief took what is older, and lists it again: that the page went past the border
+        // shows that this slice is at its end.
+        let from = slice.from;
+        let is_past = oldest.is_some_and(|oldest| oldest < from);
+        slice.state = match (is_past, page.has_more) {
+            (true, _) => State::Done,
+            (false, true) => State::Waiting,
+            (false, false) => State::Ending,
+        };
+        let window = slice.window;
+        let mut listed = 0_u64;
+        for piece in page.pieces.into_iter().filter(|piece| piece.created >= from) {
+            listed = listed.saturating_add(1);
+            self.book.add(piece, &self.wanted);
+        }
+        if let Some(tally) = self.tallies.get_mut(window) {
+            tally.listed = tally.listed.saturating_add(listed);
+        }
+    }
+
+    /// What a page must fulfil to count; says what it does not.
+    fn check(&mut self, index: usize, ask: &PageAsk, page: &ListPage) -> Result<(), String> {
+        let Some(slice) = self.slices.get_mut(index) else { return Ok(()) };
+        if page.pieces.is_empty() && page.has_more {
+            return Err("an empty page says that more follow".to_owned());
+        }
+        for piece in &page.pieces {
+            if piece.created < ask.from || piece.created > ask.to {
+                return Err(format!(
+                    "the server ignored the window: {} was created at {}, and {} to {} was asked",
+                    piece.id, piece.created, ask.from, ask.to
+                ));
+            }
+            match slice.reached {
+                Some(reached) if piece.created > reached => {
+                    return Err(format!("{} is newer than the object before it", piece.id));
+                }
+                Some(reached) if piece.created < reached => slice.same_second.clear(),
+                Some(_) | None => {}
+            }
+            slice.reached = Some(piece.created);
+            if !slice.same_second.insert(piece.id.clone()) {
+                return Err(format!("{} came twice", piece.id));
+            }
+        }
+        Ok(())
+    }
+
+    fn take_end(&mut self, index: usize, page: Result<ListPage, Cause>) {
+        let page = match page {
+            Ok(page) => page,
+            Err(cause) => return self.fail(index, cause),
+        };
+        self.note(index, page.asked_at, page.skew_secs);
+        if page.has_more || !page.pieces.is_empty() {
+            let detail = "the list said that it was at its end, and more came when asked again";
+            return self.fail(index, cause(CauseKind::Incomplete, detail.to_owned()));
+        }
+        if let Some(slice) = self.slices.get_mut(index) {
+            slice.state = State::Done;
+        }
+    }
+
+    fn note(&mut self, index: usize, asked_at: Instant, skew_secs: Option<i64>) {
+        let window = self.slices.get(index).map(|slice| slice.window);
+        if let Some(tally) = window.and_then(|window| self.tallies.get_mut(window)) {
+            tally.asked_at = Some(tally.asked_at.map_or(asked_at, |first| first.min(asked_at)));
+            tally.skew_secs = wider_skew(tally.skew_secs, skew_secs);
+        }
+    }
+
+    fn fail(&mut self, index: usize, cause: Cause) {
+        let Some(window) = self.slices.get(index).map(|slice| slice.window) else { return };
+        if let Some(tally) = self.tallies.get_mut(window) {
+            tally.failed.get_or_insert(cause);
+        }
+        self.close(window);
+    }
+
+    /// Nothing of this window is asked any more.
+    fn close(&mut self, window: usize) {
+        for slice in self.slices.iter_mut().filter(|slice| slice.window == window) {
+            slice.state = State::Done;
+        }
+        if let Some(tally) = self.tallies.get_mut(window) {
+            tally.failed.get_or_insert_with(|| {
+                cause(CauseKind::Incomplete, "the window was not listed".to_owned())
+            });
+        }
+    }
+
+    /// A window is done when all its slices are and none failed.
+    fn settle(&mut self) {
+        for (index, tally) in self.tallies.iter_mut().enumerate() {
+            let mut own = self.slices.iter().filter(|slice| slice.window == index);
+            tally.is_done = tally.failed.is_none() && own.all(|slice| slice.state == State::Done);
+        }
+    }
+}
+
+/// Objects in a million seconds.
+fn density(objects: usize, newest: i64, oldest: i64) -> u64 {
+    let span = newest.saturating_sub(oldest).saturating_add(1);
+    let span = u64::try_from(span).unwrap_or(1).max(1);
+    let objects = u64::try_from(objects).unwrap_or(0).saturating_mul(1_000_000);
+    objects.checked_div(span).unwrap_or(0)
+}

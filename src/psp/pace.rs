@@ -1,0 +1,162 @@
+//! When the next request of an account may go out: even spacing that gives way to 429.
+//!
+//! The configured rate is a ceiling that the operator promised to somebody; the lane goes below it
+//! when the PSP says so and climbs back slowly. It never goes above. No random numbers: jitter is
+//! a hash of what is being asked, so that a rehearsal repeats.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+/// Requests that may catch up after a pause of the caller's own, so that a late timer costs none.
+const BURST: u32 = 3;
+
+/// After a refusal the rate falls to this many percent of itself …
+const SLOWER_PERCENT: u32 = 70;
+
+/// … and after this many answers in a row without one it climbs again.
+const CLIMB_AFTER: u32 = 20;
+
+/// The slowest that refusals can make the lane: one request in four seconds.
+const INTERVAL_MAX: Duration = Duration::from_secs(4);
+
+/// The first and the longest wait before asking again.
+const BACKOFF_FIRST: Duration = Duration::from_millis(500);
+const BACKOFF_MAX: Duration = Duration::from_secs(5);
+
+/// The pace of one account.
+#[derive(Debug)]
+pub(super) struct Pace {
+    fastest: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    interval: Duration,
+    next: Instant,
+    held_until: Instant,
+    slowed_at: Option<Instant>,
+    smooth: u32,
+}
+
+impl Pace {
+    pub(super) fn new(requests_per_second: u32) -> Self {
+        let fastest = Duration::from_secs(1).checked_div(requests_per_second.max(1));
+        let fastest = fastest.unwrap_or(INTERVAL_MAX);
+        let now = Instant::now();
+        let state =
+            State { interval: fastest, next: now, held_until: now, slowed_at: None, smooth: 0 };
+        Self { fastest, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing in here can panic halfway: the state of a poisoned lock is whole.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes the next slot and says when it is.
+    pub(super) fn slot(&self, now: Instant) -> Instant {
+        let mut state = self.state();
+        let lag = state.interval.saturating_mul(BURST);
+        let earliest = now.checked_sub(lag).unwrap_or(now);
+        let base = state.next.max(earliest);
+        let slot = base.max(state.held_until);
+        state.next = slot.checked_add(state.interval).unwrap_or(slot);
+        slot.max(now)
+    }
+
+    /// A 429 came: go slower, and nobody goes before `hold` has passed.
+    pub(super) fn refused(&self, now: Instant, hold: Duration) {
+        let mut state = self.state();
+        state.smooth = 0;
+        let until = now.checked_add(hold).unwrap_or(now);
+        state.held_until = state.held_until.max(until);
+        // Requests already in flight are refused together: they count as one refusal.
+        let is_new = state.slowed_at.is_none_or(|at| now.duration_since(at) > state.interval);
+        if is_new {
+            let slower = state.interval.saturating_mul(100).checked_div(SLOWER_PERCENT);
+            state.interval = slower.unwrap_or(INTERVAL_MAX).min(INTERVAL_MAX);
+            state.slowed_at = Some(now);
+        }
+    }
+
+    /// Nobody goes before `hold` has passed: the server said so without a 429.
+    pub(super) fn hold(&self, now: Instant, hold: Duration) {
+        let mut state = self.state();
+        let until = now.checked_add(hold).unwrap_or(now);
+        state.held_until = state.held_until.max(until);
+    }
+
+    /// An answer came.
+    pub(super) fn answered(&self) {
+        let mut state = self.state();
+        state.smooth = state.smooth.saturating_add(1);
+        if state.smooth >= CLIMB_AFTER && state.interval > self.fastest {
+            state.smooth = 0;
+            let faster = state.interval.saturating_mul(9).checked_div(10);
+            state.interval = faster.unwrap_or(self.fastest).max(self.fastest);
+        }
+    }
+}
+
+/// How long to wait before attempt number `attempt` (from 1) of the question named `what`.
+pub(super) fn backoff(what: &str, attempt: u32) -> Duration {
+    let doublings = 2_u32.saturating_pow(attempt.saturating_sub(1));
+    let full = BACKOFF_FIRST.saturating_mul(doublings).min(BACKOFF_MAX);
+    let mut hasher = DefaultHasher::new();
+    (what, attempt).hash(&mut hasher);
+    let permille = u32::try_from(hasher.finish().checked_rem(500).unwrap_or(0)).unwrap_or(0);
+    full.saturating_mul(permille.saturating_add(500)).checked_div(1_000).unwrap_or(full)
+}
+
+#[cfg(test)]
+impl Pace {
+    fn per_second(&self) -> u128 {
+        1_000_000_000_u128.checked_div(self.state().interval.as_nanos()).unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn slots_are_spaced_and_a_pause_allows_a_small_burst() {
+        let pace = Pace::new(100);
+        let start = Instant::now();
+        let at = |pace: &Pace| (pace.slot(Instant::now()) - start).as_millis();
+        assert_eq!([at(&pace), at(&pace), at(&pace)], [0, 10, 20]);
+        tokio::time::advance(Duration::from_secs(1)).await;
+        // Three catch up, then the spacing holds again.
+        let slots = [at(&pace), at(&pace), at(&pace), at(&pace), at(&pace)];
+        assert_eq!(slots, [1000, 1000, 1000, 1000, 1010]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_holds_everyone_and_slows_once() {
+        let pace = Pace::new(100);
+        let now = Instant::now();
+        pace.refused(now, Duration::from_secs(2));
+        pace.refused(now, Duration::from_secs(2));
+        assert_eq!(pace.per_second(), 70);
+        assert_eq!(pace.slot(now) - now, Duration::from_secs(2));
+        for _ in 0..1_000 {
+            pace.answered();
+        }
+        assert_eq!(pace.per_second(), 100, "it climbs back to the ceiling and not above");
+    }
+
+    #[test]
+    fn backoff_doubles_under_its_cap() {
+        for (attempt, least, most) in
+            [(1, 250, 500), (2, 500, 1_000), (3, 1_000, 2_000), (9, 2_500, 5_000)]
+        {
+            let wait = backoff("/v1/charges", attempt).as_millis();
+            assert!((least..=most).contains(&wait), "{attempt}: {wait}");
+            assert_eq!(backoff("/v1/charges", attempt).as_millis(), wait, "it repeats");
+        }
+    }
+}

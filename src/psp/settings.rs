@@ -1,0 +1,573 @@
+//! What the configuration says of one PSP account, and the secret it names.
+//!
+//! A secret never stands in the configuration itself: it is named by an environment variable, a
+//! file or a command, read at the first question, and its Debug shows nothing.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use serde::{Deserialize, Deserializer};
+
+use crate::decide::policy::Mode;
+use crate::model::time::parse_span;
+
+/// Looks up an environment variable. The configuration's room hands it in.
+pub type EnvLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Longest key of Stripe's metadata.
+const METADATA_KEY_MAX: usize = 40;
+
+/// How long a key command may take.
+const KEY_COMMAND_MAX: Duration = Duration::from_secs(10);
+
+/// The API version that the adapter was written against and that every request names.
+pub const STRIPE_API_VERSION: &str = "2026-10-28.endive";
+
+/// The PSPs that have an adapter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PspKind {
+    /// Stripe, or what speaks its API.
+    Stripe,
+}
+
+impl PspKind {
+    /// The word of the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Stripe => "stripe",
+        }
+    }
+}
+
+/// Which listed objects are this application's, at an account shared with another system.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ours {
+    /// `metadata[KEY]`, `description`, `application`, `transfer_group` or `statement_descriptor`.
+    pub field: String,
+    /// The exact value that marks an object as ours.
+    pub value: String,
+}
+
+/// One `[[account]]` of the configuration.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AccountSettings {
+    /// The account's name in mappings, reports and commands.
+    pub name: String,
+    /// The adapter.
+    pub psp: PspKind,
+    /// How far tieout may go with rows of this account. Required: nobody should find out later.
+    pub mode: Mode,
+    /// Whether the account holds live money. Required, and checked against every object.
+    pub livemode: bool,
+    /// Where the API answers; default: the PSP's own address.
+    #[serde(default = "default_base_url")]
+    pub base_url: String,
+    /// The environment variable that holds the secret key.
+    #[serde(default)]
+    pub key_env: Option<String>,
+    /// The file that holds the secret key.
+    #[serde(default)]
+    pub key_file: Option<PathBuf>,
+    /// The command that prints the secret key: program and arguments, no shell.
+    #[serde(default)]
+    pub key_command: Option<Vec<String>>,
+    /// Where the tag sits at the PSP: `metadata[KEY]`.
+    #[serde(default = "default_tag")]
+    pub tag: String,
+    /// The API version named in every request.
+    #[serde(default = "default_api_version")]
+    pub api_version: String,
+    /// A connected account to act for (the `Stripe-Account` header).
+    #[serde(default)]
+    pub stripe_account: Option<String>,
+    /// The object kinds that this account charges by.
+    #[serde(default = "default_charges_by")]
+    pub charges_by: Vec<String>,
+    /// Which objects are ours, at a shared account.
+    #[serde(default)]
+    pub ours: Option<Ours>,
+    /// Whether the PSP offers the search by tag; Stripe does not to merchants in India.
+    #[serde(default = "default_search")]
+    pub search: bool,
+    /// The most requests sent in a second; the lane goes lower by itself when told to.
+    #[serde(default = "default_requests_per_second")]
+    pub requests_per_second: u32,
+    /// The most requests in flight at once.
+    #[serde(default = "default_concurrency")]
+    pub concurrency: u32,
+    /// How long one whole answer may take, its body included.
+    #[serde(default = "default_deadline", deserialize_with = "span")]
+    pub deadline: TimeDelta,
+    /// How long connecting may take.
+    #[serde(default = "default_connect_timeout", deserialize_with = "span")]
+    pub connect_timeout: TimeDelta,
+    /// How often a question is asked again after a transient failure.
+    #[serde(default = "default_retries")]
+    pub retries: u32,
+    /// The longest that a `Retry-After` is obeyed.
+    #[serde(default = "default_retry_after_max", deserialize_with = "span")]
+    pub retry_after_max: TimeDelta,
+    /// After so many questions failed in a row, the account is left alone …
+    #[serde(default = "default_breaker_after")]
+    pub breaker_after: u32,
+    /// … for this long; then one question tries again.
+    #[serde(default = "default_breaker_pause", deserialize_with = "span")]
+    pub breaker_pause: TimeDelta,
+    /// The most bytes of one answer, unpacked.
+    #[serde(default = "default_body_max_bytes")]
+    pub body_max_bytes: u64,
+    /// The most pages that one look may list.
+    #[serde(default = "default_pages_max")]
+    pub pages_max: u64,
+    /// How long an idempotency key protects, from its first use.
+    #[serde(default = "default_key_life", deserialize_with = "span")]
+    pub key_life: TimeDelta,
+    /// A proxy to go through. Proxy variables of the environment are ignored.
+    #[serde(default)]
+    pub proxy: Option<String>,
+    /// Trust only the certificates in this PEM file.
+    #[serde(default)]
+    pub ca_file: Option<PathBuf>,
+}
+
+fn default_base_url() -> String {
+    "https://api.stripe.com".to_owned()
+}
+
+fn default_tag() -> String {
+    "metadata[tieout_id]".to_owned()
+}
+
+fn default_api_version() -> String {
+    STRIPE_API_VERSION.to_owned()
+}
+
+fn default_charges_by() -> Vec<String> {
+    vec!["payment_intent".to_owned(), "charge".to_owned()]
+}
+
+fn default_search() -> bool {
+    true
+}
+
+/// Stripe lets 25 a second through for each endpoint; a reader leaves room for the shop.
+fn default_requests_per_second() -> u32 {
+    20
+}
+
+fn default_concurrency() -> u32 {
+    8
+}
+
+fn default_deadline() -> TimeDelta {
+    TimeDelta::seconds(20)
+}
+
+fn default_connect_timeout() -> TimeDelta {
+    TimeDelta::seconds(5)
+}
+
+fn default_retries() -> u32 {
+    3
+}
+
+fn default_retry_after_max() -> TimeDelta {
+    TimeDelta::seconds(30)
+}
+
+fn default_breaker_after() -> u32 {
+    5
+}
+
+fn default_breaker_pause() -> TimeDelta {
+    TimeDelta::seconds(30)
+}
+
+/// A page of 100 expanded objects is below 1 MiB.
+fn default_body_max_bytes() -> u64 {
+    16 * 1024 * 1024
+}
+
+/// A million objects.
+fn default_pages_max() -> u64 {
+    10_000
+}
+
+/// Stripe keeps idempotency keys for at least 24 hours.
+fn default_key_life() -> TimeDelta {
+    TimeDelta::hours(24)
+}
+
+fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TimeDelta, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_span(&text).ok_or_else(|| {
+        serde::de::Error::custom(format!("`{text}` is not a span such as 20s, 15min, 24h or 7d"))
+    })
+}
+
+/// A setting that cannot be meant so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("account `{account}`: {field} is {found}; expected {expected}")]
+pub struct SettingsError {
+    /// The account's name.
+    pub account: String,
+    /// The setting.
+    pub field: &'static str,
+    /// What stands there.
+    pub found: String,
+    /// What was expected.
+    pub expected: String,
+}
+
+impl AccountSettings {
+    /// Checks what the types cannot say.
+    ///
+    /// # Errors
+    /// With the first setting that cannot be meant so.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        self.check_name()?;
+        self.check_key_source()?;
+        self.check_address()?;
+        self.tag_key()?;
+        if let Some(ours) = &self.ours {
+            OursField::parse(&ours.field).ok_or_else(|| {
+                let expected = "metadata[KEY], description, application, transfer_group or \
+                                statement_descriptor";
+                self.refuse("ours.field", &ours.field, expected)
+            })?;
+        }
+        let known = |kind: &String| kind == "payment_intent" || kind == "charge";
+        if self.charges_by.is_empty() || !self.charges_by.iter().all(known) {
+            let found = format!("{:?}", self.charges_by);
+            let expected = "a list of payment_intent, charge or both";
+            return Err(self.refuse("charges_by", &found, expected));
+        }
+        self.check_limits()
+    }
+
+    fn refuse(&self, field: &'static str, found: &str, expected: &str) -> SettingsError {
+        SettingsError {
+            account: self.name.clone(),
+            field,
+            found: format!("`{found}`"),
+            expected: expected.to_owned(),
+        }
+    }
+
+    fn check_name(&self) -> Result<(), SettingsError> {
+        let is_fine = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
+        if self.name.is_empty() || self.name.len() > 64 || !self.name.bytes().all(is_fine) {
+            let expected = "1 to 64 letters, digits, `_`, `-` or `.`";
+            return Err(self.refuse("name", &self.name, expected));
+        }
+        Ok(())
+    }
+
+    fn check_key_source(&self) -> Result<(), SettingsError> {
+        let named = [self.key_env.is_some(), self.key_file.is_some(), self.key_command.is_some()];
+        let count = named.iter().filter(|is_named| **is_named).count();
+        if count != 1 {
+            let found = format!("{count} of key_env, key_file, key_command");
+            return Err(self.refuse("the secret key", &found, "exactly one of them"));
+        }
+        if self.key_command.as_ref().is_some_and(Vec::is_empty) {
+            return Err(self.refuse("key_command", "[]", "a program and its arguments"));
+        }
+        Ok(())
+    }
+
+    fn check_address(&self) -> Result<(), SettingsError> {
+        let expected = "an https address without query (plain http only on loopback)";
+        let refused = || self.refuse("base_url", &self.base_url, expected);
+        let url = reqwest::Url::parse(&self.base_url).map_err(|_bad| refused())?;
+        let is_plain =
+            url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
+        let is_safe = url.scheme() == "https" || (url.scheme() == "http" && is_loopback(&url));
+        if is_plain && is_safe && url.password().is_none() { Ok(()) } else { Err(refused()) }
+    }
+
+    fn check_limits(&self) -> Result<(), SettingsError> {
+        let positive = [
+            ("requests_per_second", u64::from(self.requests_per_second)),
+            ("concurrency", u64::from(self.concurrency)),
+            ("breaker_after", u64::from(self.breaker_after)),
+            ("body_max_bytes", self.body_max_bytes),
+            ("pages_max", self.pages_max),
+        ];
+        if let Some((field, _zero)) = positive.iter().find(|(_, value)| *value == 0) {
+            return Err(self.refuse(field, "0", "at least 1"));
+        }
+        let too_many = self.requests_per_second > 1_000 || self.concurrency > 256;
+        if too_many {
+            let found = format!("{} / {}", self.requests_per_second, self.concurrency);
+            let expected = "at most 1000 / 256";
+            return Err(self.refuse("requests_per_second / concurrency", &found, expected));
+        }
+        let spans = [
+            ("deadline", self.deadline),
+            ("connect_timeout", self.connect_timeout),
+            ("key_life", self.key_life),
+        ];
+        match spans.iter().find(|(_, span)| *span <= TimeDelta::zero()) {
+            Some((field, _span)) => Err(self.refuse(field, "0s", "a span above 0")),
+            None => Ok(()),
+        }
+    }
+
+    /// The metadata key that holds the tag.
+    ///
+    /// # Errors
+    /// When `tag` is not `metadata[KEY]` with a key that Stripe takes.
+    pub fn tag_key(&self) -> Result<&str, SettingsError> {
+        metadata_key(&self.tag).ok_or_else(|| {
+            let expected = "metadata[KEY] with a KEY of 1 to 40 characters without brackets";
+            self.refuse("tag", &self.tag, expected)
+        })
+    }
+
+    /// Where the secret key is to be read.
+    pub fn key_source(&self) -> KeySource {
+        match (&self.key_env, &self.key_file, &self.key_command) {
+            (Some(name), _, _) => KeySource::Env(name.clone()),
+            (None, Some(path), _) => KeySource::File(path.clone()),
+            (None, None, Some(command)) => KeySource::Command(command.clone()),
+            (None, None, None) => KeySource::Missing,
+        }
+    }
+}
+
+/// Whether an address names this machine.
+pub(super) fn is_loopback(url: &reqwest::Url) -> bool {
+    let host = url.host_str().unwrap_or("").trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+}
+
+fn metadata_key(place: &str) -> Option<&str> {
+    let key = place.strip_prefix("metadata[")?.strip_suffix(']')?;
+    let is_fine = |c: char| !c.is_control() && !matches!(c, '[' | ']' | '"' | '\\');
+    let fits = (1..=METADATA_KEY_MAX).contains(&key.chars().count());
+    (fits && key.chars().all(is_fine)).then_some(key)
+}
+
+/// The field of [`Ours`], parsed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum OursField {
+    Metadata(String),
+    Description,
+    Application,
+    TransferGroup,
+    StatementDescriptor,
+}
+
+impl OursField {
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        match text {
+            "description" => Some(Self::Description),
+            "application" => Some(Self::Application),
+            "transfer_group" => Some(Self::TransferGroup),
+            "statement_descriptor" => Some(Self::StatementDescriptor),
+            place => metadata_key(place).map(|key| Self::Metadata(key.to_owned())),
+        }
+    }
+}
+
+/// A secret. It is shown nowhere.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The secret itself, for the one header that carries it.
+    pub(super) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[redacted]")
+    }
+}
+
+/// Where a secret is to be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySource {
+    /// An environment variable.
+    Env(String),
+    /// A file.
+    File(PathBuf),
+    /// A program and its arguments.
+    Command(Vec<String>),
+    /// The configuration names none.
+    Missing,
+}
+
+/// Why a secret could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// The variable is not set.
+    #[error("the environment variable {0}, which should hold the secret key, is not set")]
+    NotSet(String),
+    /// The file could not be read.
+    #[error("the key file {path} could not be read")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The command could not be run.
+    #[error("the key command `{program}` could not be run")]
+    Run {
+        /// The program.
+        program: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// The command failed.
+    #[error("the key command `{program}` failed ({status})")]
+    Failed {
+        /// The program.
+        program: String,
+        /// How it ended.
+        status: String,
+    },
+    /// What was read cannot be a key.
+    #[error("{0} holds no usable key: one line of visible ASCII is expected")]
+    Unusable(String),
+    /// The configuration names no source.
+    #[error("no key_env, key_file or key_command is configured")]
+    NoSource,
+}
+
+impl KeySource {
+    /// Reads the secret.
+    ///
+    /// # Errors
+    /// When the source does not answer with one line.
+    pub async fn read(&self, env: &EnvLookup) -> Result<Secret, SecretError> {
+        match self {
+            Self::Env(name) => {
+                let text = env(name).ok_or_else(|| SecretError::NotSet(name.clone()))?;
+                secret(&text, name)
+            }
+            Self::File(path) => {
+                let text = tokio::fs::read_to_string(path).await;
+                let text =
+                    text.map_err(|source| SecretError::File { path: path.clone(), source })?;
+                secret(&text, &path.display().to_string())
+            }
+            Self::Command(command) => read_command(command).await,
+            Self::Missing => Err(SecretError::NoSource),
+        }
+    }
+}
+
+async fn read_command(command: &[String]) -> Result<Secret, SecretError> {
+    let Some((program, arguments)) = command.split_first() else {
+        return Err(SecretError::NoSource);
+    };
+    let failed = |status: String| SecretError::Failed { program: program.clone(), status };
+    let output = tokio::process::Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    let output = match tokio::time::timeout(KEY_COMMAND_MAX, output).await {
+        Ok(output) => {
+            output.map_err(|source| SecretError::Run { program: program.clone(), source })?
+        }
+        Err(_elapsed) => return Err(failed("it took longer than 10 s".to_owned())),
+    };
+    if !output.status.success() {
+        return Err(failed(output.status.to_string()));
+    }
+    secret(&String::from_utf8_lossy(&output.stdout), program)
+}
+
+fn secret(text: &str, source: &str) -> Result<Secret, SecretError> {
+    let text = text.trim();
+    let is_key = !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
+    if is_key { Ok(Secret(text.to_owned())) } else { Err(SecretError::Unusable(source.to_owned())) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINIMAL: &str = r#"
+        name = "stripe_live"
+        psp = "stripe"
+        mode = "full"
+        livemode = true
+        key_env = "STRIPE_KEY"
+    "#;
+
+    fn read(more: &str) -> Result<AccountSettings, String> {
+        let settings: AccountSettings =
+            toml::from_str(&format!("{MINIMAL}\n{more}")).map_err(|e| e.to_string())?;
+        settings.check().map_err(|e| e.to_string()).map(|()| settings)
+    }
+
+    #[test]
+    fn five_lines_make_an_account() {
+        let settings = read("").unwrap();
+        assert_eq!(settings.base_url, "https://api.stripe.com");
+        assert_eq!(settings.tag_key().unwrap(), "tieout_id");
+        assert_eq!(settings.charges_by, ["payment_intent", "charge"]);
+        assert_eq!(settings.key_life, TimeDelta::hours(24));
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_by_name() {
+        for (more, says) in [
+            ("key_file = \"/x\"", "exactly one of them"),
+            ("tag = \"order_id\"", "tag is `order_id`; expected metadata[KEY]"),
+            ("tag = \"metadata[a[b]]\"", "expected metadata[KEY]"),
+            ("tag = \"metadata[]\"", "expected metadata[KEY]"),
+            ("base_url = \"http://api.stripe.com\"", "expected an https address"),
+            ("base_url = \"https://key@api.stripe.com\"", "expected an https address"),
+            ("base_url = \"nonsense\"", "expected an https address"),
+            ("charges_by = [\"invoice\"]", "charges_by"),
+            ("charges_by = []", "charges_by"),
+            ("concurrency = 0", "concurrency is `0`; expected at least 1"),
+            ("deadline = \"0s\"", "deadline"),
+            ("deadline = \"fast\"", "not a span"),
+            ("ours = { field = \"amount\", value = \"1\" }", "ours.field"),
+            ("livemod = true", "unknown field `livemod`"),
+            ("secret_key = \"sk_live_1\"", "unknown field"),
+        ] {
+            let said = read(more).unwrap_err();
+            assert!(said.contains(says), "{more}: {said}");
+        }
+        assert!(read("base_url = \"http://127.0.0.1:1\"").is_ok());
+        assert!(read("base_url = \"http://[::1]:1\"").is_ok());
+        let no_mode = toml::from_str::<AccountSettings>("name = \"a\"").unwrap_err();
+        assert!(no_mode.to_string().contains("missing field"));
+    }
+
+    #[tokio::test]
+    async fn secrets_come_from_three_places_and_never_show() {
+        let env: EnvLookup = Arc::new(|name| (name == "A").then(|| " sk_test_a\n".to_owned()));
+        let a = KeySource::Env("A".to_owned()).read(&env).await.unwrap();
+        assert_eq!(a.expose(), "sk_test_a");
+        assert_eq!(format!("{a:?}"), "[redacted]");
+        let missing = KeySource::Env("B".to_owned()).read(&env).await.unwrap_err();
+        assert!(missing.to_string().contains('B'));
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let c = KeySource::Command(words("echo sk_test_c")).read(&env).await.unwrap();
+        assert_eq!(c.expose(), "sk_test_c");
+        assert!(KeySource::Command(words("false")).read(&env).await.is_err());
+        assert!(KeySource::Command(words("printf a\\nb")).read(&env).await.is_err());
+        assert!(KeySource::File("/nonexistent".into()).read(&env).await.is_err());
+    }
+}

@@ -1,0 +1,257 @@
+//! What moves during a run: the chain of its journal, what is held back, what is counted.
+//! The only room from which decisions reach the store.
+
+use std::collections::BTreeMap;
+
+use crate::decide::brake::{Brake, BrakeFigures};
+use crate::decide::policy::Timing;
+use crate::exit::Exit;
+use crate::model::reason::{Outcome, Reason};
+use crate::run::error::{Doing, RunError};
+use crate::run::events::{AccountNote, Event};
+use crate::run::gather::Weighed;
+use crate::run::hold::{self, Hold};
+use crate::run::scene::{OpenAccount, Scene};
+use crate::store::driver::{AccountCase, Driver, Writer};
+use crate::store::effects::{RowEffects, effects};
+use crate::store::records::{ApplyEnd, Planned};
+use crate::store::source_table::SourceTable;
+
+/// Rows written in one database transaction.
+const APPLY_AT_ONCE: usize = 2_000;
+
+/// Who is told what happens.
+pub type Tell<'a> = &'a mut (dyn FnMut(Event) + Send);
+
+/// The moving part of a run.
+pub struct Books {
+    /// Hand-backs that wait for the brake.
+    pub hold: Hold,
+    /// What was asked of each account.
+    pub notes: BTreeMap<String, AccountNote>,
+    /// What the brake counted, and its word where it is on.
+    pub brakes: BTreeMap<String, (BrakeFigures, Option<String>)>,
+    /// The strongest end so far.
+    pub exit: Exit,
+    /// One line for each thing that was not examined.
+    pub not_examined: Vec<String>,
+    /// Waits by reason.
+    pub waits: BTreeMap<&'static str, u64>,
+    /// Rows decided, by what was decided.
+    pub outcomes: BTreeMap<Outcome, u64>,
+    /// Reasons that `--fail-on` asks for.
+    pub reasons: BTreeMap<Reason, u64>,
+    /// Rows carried out, withheld, superseded.
+    pub applied: (u64, u64, u64),
+    /// Another run closed this one: nothing may be written any more.
+    pub closed: bool,
+    writer: Writer,
+}
+
+impl Books {
+    /// Of a run that decided nothing yet.
+    pub fn open(run_id: &str) -> Self {
+        Self {
+            hold: Hold::default(),
+            notes: BTreeMap::new(),
+            brakes: BTreeMap::new(),
+            exit: Exit::Ok,
+            not_examined: Vec::new(),
+            waits: BTreeMap::new(),
+            outcomes: BTreeMap::new(),
+            reasons: BTreeMap::new(),
+            applied: (0, 0, 0),
+            closed: false,
+            writer: Writer { name: "1".to_owned(), seq: 0, head: run_id.to_owned() },
+        }
+    }
+
+    /// Notes that something was not examined, and tells.
+    pub fn miss(&mut self, exit: Exit, text: String, tell: Tell<'_>) {
+        self.exit = self.exit.or_stronger(exit);
+        if !self.not_examined.contains(&text) {
+            tell(Event::NotExamined { exit, text: text.clone() });
+            self.not_examined.push(text);
+        }
+    }
+
+    /// Carries decisions out, in database transactions of bounded size; in a dry run tells them.
+    pub async fn carry(
+        &mut self,
+        scene: &Scene<'_>,
+        table: &SourceTable,
+        account: Option<&OpenAccount>,
+        rows: Vec<Weighed>,
+        tell: Tell<'_>,
+    ) -> Result<(), RunError> {
+        let mode = scene.mode(table, account);
+        let default_timing = Timing::default();
+        let timing = account.map_or(&default_timing, |open| &open.setup.timing);
+        let mut rows = rows.into_iter().peekable();
+        while rows.peek().is_some() && !self.closed {
+            let chunk: Vec<Weighed> = rows.by_ref().take(APPLY_AT_ONCE).collect();
+            let mut batch = Vec::with_capacity(chunk.len());
+            for row in chunk {
+                let planned = plan(row, mode, &scene.setup.policy_version)?;
+                self.count(&planned);
+                let row = effects(&planned, &table.settings, timing, scene.run_id);
+                tell(Event::Decided(Box::new(row.journal.clone())));
+                batch.push(row);
+            }
+            if !scene.options.dry_run {
+                self.apply(scene, table, batch).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, planned: &Planned) {
+        let decision = &planned.decision;
+        let bump = |n: &mut u64| *n = n.saturating_add(1);
+        bump(self.outcomes.entry(decision.outcome()).or_default());
+        bump(self.reasons.entry(decision.reason).or_default());
+        if decision.outcome() == Outcome::Wait {
+            bump(self.waits.entry(decision.reason.as_str()).or_default());
+        }
+    }
+
+    async fn apply(
+        &mut self,
+        scene: &Scene<'_>,
+        table: &SourceTable,
+        batch: Vec<RowEffects>,
+    ) -> Result<(), RunError> {
+        let now = scene.clock.now();
+        let end = scene
+            .db
+            .apply(scene.run_id, &mut self.writer, table, batch, now)
+            .await
+            .doing("writing decisions")?;
+        match end {
+            ApplyEnd::RunClosed => self.closed = true,
+            ApplyEnd::Done { applied, withheld, superseded } => {
+                let add = |n: &mut u64, more: usize| {
+                    *n = n.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
+                };
+                add(&mut self.applied.0, applied);
+                add(&mut self.applied.1, withheld);
+                add(&mut self.applied.2, superseded);
+            }
+        }
+        Ok(())
+    }
+
+    /// The brake's word over each account's held hand-backs: all go, or none.
+    pub async fn brake(&mut self, scene: &Scene<'_>, tell: Tell<'_>) -> Result<(), RunError> {
+        for name in self.hold.accounts() {
+            let Some(open) = scene.accounts.get(&name) else { continue };
+            let (rows, figures, word) =
+                self.hold.release(&name, &open.setup.brake, open.usual_permille);
+            let text = match &word {
+                Brake::Off => None,
+                Brake::On(text) => Some(text.clone()),
+            };
+            self.brakes.insert(name.clone(), (figures, text.clone()));
+            if let Some(text) = &text {
+                self.pull(scene, &name, figures, text, tell).await?;
+            } else if !scene.options.dry_run {
+                self.close_case(scene, &name, Reason::AbsenceBrake, "the brake is off").await?;
+            }
+            let mut by_table: BTreeMap<usize, Vec<Weighed>> = BTreeMap::new();
+            for (table, mut row) in rows {
+                if let Some(text) = &text {
+                    hold::stop(&mut row, text, &open.setup.timing);
+                }
+                by_table.entry(table).or_default().push(row);
+            }
+            for (index, rows) in by_table {
+                let Some(table) = scene.tables.get(index) else { continue };
+                self.carry(scene, table, Some(open), rows, tell).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn pull(
+        &mut self,
+        scene: &Scene<'_>,
+        account: &str,
+        figures: BrakeFigures,
+        text: &str,
+        tell: Tell<'_>,
+    ) -> Result<(), RunError> {
+        self.miss(
+            Exit::Partial,
+            format!("account {account}: absence brake: {text}; 0 rows handed back by absence"),
+            tell,
+        );
+        let evidence = serde_json::json!({
+            "schema": crate::model::evidence::EVIDENCE_SCHEMA,
+            "run": scene.run_id,
+            "handbacks": figures.handbacks,
+            "listed": figures.listed,
+            "nearest": figures.nearest,
+            "resolved": figures.resolved,
+            "usual_permille": figures.usual_permille,
+        });
+        self.put_case(scene, account, Reason::AbsenceBrake, text, evidence.to_string()).await
+    }
+
+    /// Opens or refreshes a case about an account.
+    pub async fn put_case(
+        &mut self,
+        scene: &Scene<'_>,
+        account: &str,
+        reason: Reason,
+        text: &str,
+        evidence: String,
+    ) -> Result<(), RunError> {
+        if scene.options.dry_run {
+            return Ok(());
+        }
+        let case = AccountCase {
+            account: account.to_owned(),
+            reason,
+            text: text.to_owned(),
+            evidence,
+            policy_version: scene.setup.policy_version.clone(),
+        };
+        let now = scene.clock.now();
+        let put = scene.db.put_account_case(scene.run_id, &case, now).await;
+        put.doing("opening a case about an account").map(|_number| ())
+    }
+
+    /// Closes a case about an account whose cause is gone.
+    pub async fn close_case(
+        &mut self,
+        scene: &Scene<'_>,
+        account: &str,
+        reason: Reason,
+        resolution: &str,
+    ) -> Result<(), RunError> {
+        if scene.options.dry_run {
+            return Ok(());
+        }
+        let now = scene.clock.now();
+        let closed =
+            scene.db.close_account_case(scene.run_id, account, reason, resolution, now).await;
+        closed.doing("closing a case about an account").map(|_was_open| ())
+    }
+}
+
+fn plan(
+    row: Weighed,
+    mode: crate::decide::policy::Mode,
+    policy_version: &str,
+) -> Result<Planned, RunError> {
+    let evidence = serde_json::to_string(&row.inputs)
+        .map_err(|source| RunError::Evidence { key: row.claimed.row.key.id.clone(), source })?;
+    Ok(Planned {
+        claimed: row.claimed,
+        decision: row.decision,
+        mode,
+        now: row.now,
+        evidence,
+        policy_version: policy_version.to_owned(),
+    })
+}

@@ -1,0 +1,361 @@
+//! The loop of a run: claim a batch of each table in turn, ask every account of the batch side
+//! by side, decide, hold or apply; until nothing is due, a limit is reached or a stop requested.
+
+use std::collections::BTreeMap;
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+
+use crate::decide::decision::Inputs;
+use crate::decide::judge::decide;
+use crate::exit::Exit;
+use crate::model::evidence::EVIDENCE_SCHEMA;
+use crate::model::reason::Reason;
+use crate::model::time::{Instant, earlier, later, span_text};
+use crate::model::transaction::AccountRef;
+use crate::psp::lane::{AccountStop, StopKind};
+use crate::run::books::{Books, Tell};
+use crate::run::error::{Doing, RunError};
+use crate::run::events::Event;
+use crate::run::gather::{Asked, Gather, Weighed, check_tag_length};
+use crate::run::scene::{OpenAccount, Scene};
+use crate::run::setup::On;
+use crate::run::{LEASE, read_clock};
+use crate::store::driver::Driver;
+use crate::store::records::{ClaimFilter, Claimed, StoredInputs};
+use crate::store::source_table::SourceTable;
+
+/// Takes every due row of every table through the run, in batches, table by table in turn.
+pub async fn drive(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Result<(), RunError> {
+    let started = scene.clock.now();
+    let filter = claim_filter(scene, started);
+    let mut remaining = scene.options.limit;
+    let mut open: Vec<usize> = Vec::new();
+    for (index, table) in scene.tables.iter().enumerate() {
+        warn_of_unmapped(scene, books, table, tell).await?;
+        if !scene.options.dry_run {
+            let taken = scene.db.enrol(table, &filter, started).await;
+            taken.doing("taking stuck rows into the work list")?;
+        }
+        open.push(index);
+    }
+    while !open.is_empty() {
+        let mut still_open = Vec::new();
+        let share = share_of(remaining, open.len());
+        for index in open {
+            let Some(table) = scene.tables.get(index) else { continue };
+            let want = share.min(remaining).min(scene.options.batch);
+            if want <= 0 || must_end(scene, books, started, tell) {
+                return Ok(());
+            }
+            let claimed = claim(scene, table, &filter, want).await?;
+            let count = i64::try_from(claimed.len()).unwrap_or(i64::MAX);
+            remaining = remaining.saturating_sub(count);
+            if count == 0 {
+                continue;
+            }
+            tell(Event::Claimed { table: table.settings.name.clone(), rows: claimed.len() });
+            take(scene, books, index, table, claimed, tell).await?;
+            // A dry run sees its whole work list at once.
+            if !scene.options.dry_run {
+                still_open.push(index);
+            }
+        }
+        open = still_open;
+    }
+    Ok(())
+}
+
+/// What each table may claim next, so that the first does not starve the others.
+fn share_of(remaining: i64, tables: usize) -> i64 {
+    let tables = i64::try_from(tables).unwrap_or(i64::MAX).max(1);
+    remaining.checked_add(tables.saturating_sub(1)).unwrap_or(remaining) / tables
+}
+
+fn claim_filter(scene: &Scene<'_>, now: Instant) -> ClaimFilter {
+    let options = scene.options;
+    let mut filter = ClaimFilter {
+        ids: options.ids.clone(),
+        accounts: options.accounts.clone(),
+        stuck_before: Some(earlier(now, scene.stuck_after())),
+        ..ClaimFilter::default()
+    };
+    if let Some(window) = &options.window {
+        match window.on {
+            On::Created => (filter.created_from, filter.created_to) = (window.from, window.to),
+            On::Attempted => {
+                (filter.attempted_from, filter.attempted_to) = (window.from, window.to);
+            }
+        }
+    }
+    filter
+}
+
+async fn warn_of_unmapped(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    table: &SourceTable,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    let values = scene.db.unmapped_statuses(table).await;
+    for value in values.doing("looking for status values that nobody mapped")? {
+        let name = table.settings.name.clone();
+        let text = format!(
+            "table {name}: status `{value}` is neither mapped nor ignored; its rows were not \
+             looked at; add it to [[table.map]] or to ignore"
+        );
+        tell(Event::UnmappedStatus { table: name, value });
+        books.miss(Exit::Partial, text, tell);
+    }
+    Ok(())
+}
+
+/// Whether no further batch may be claimed.
+fn must_end(scene: &Scene<'_>, books: &mut Books, started: Instant, tell: Tell<'_>) -> bool {
+    if scene.stop.requested().is_some() || books.closed {
+        return true;
+    }
+    let Some(limit) = scene.options.max_duration else { return false };
+    let over = scene.clock.now() >= later(started, limit);
+    if over {
+        let text = format!("deadline: {} are over; rows still due were left", span_text(limit));
+        books.miss(Exit::Partial, text, tell);
+    }
+    over
+}
+
+async fn claim(
+    scene: &Scene<'_>,
+    table: &SourceTable,
+    filter: &ClaimFilter,
+    limit: i64,
+) -> Result<Vec<Claimed>, RunError> {
+    let now = read_clock(scene.db, scene.options).await.doing("reading the database's clock")?;
+    scene.clock.set(now);
+    if scene.options.dry_run {
+        let due = scene.db.preview_due(table, filter, limit, now).await;
+        return due.doing("looking for due rows");
+    }
+    let lease_until = later(now, LEASE);
+    let claimed = scene.db.claim_due(scene.run_id, table, filter, limit, now, lease_until).await;
+    claimed.doing("claiming due rows")
+}
+
+/// One batch: every account is asked side by side, and each is carried on as soon as it is done.
+async fn take(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    index: usize,
+    table: &SourceTable,
+    claimed: Vec<Claimed>,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    let mut known: BTreeMap<&str, Vec<Claimed>> = BTreeMap::new();
+    let mut unknown = Vec::new();
+    for row in claimed {
+        let name = match &row.row.account {
+            AccountRef::Known(name) => scene.accounts.get_key_value(name),
+            AccountRef::Unmapped(_) => None,
+        };
+        match name {
+            Some((name, _)) => known.entry(name).or_default().push(row),
+            None => unknown.push(row),
+        }
+    }
+    if !unknown.is_empty() {
+        let rows = unknown.into_iter().map(|row| without_account(scene, row)).collect();
+        books.carry(scene, table, None, rows, tell).await?;
+    }
+    let mut asking = FuturesUnordered::new();
+    for (name, mut rows) in known {
+        let Some(open) = scene.accounts.get(name) else { continue };
+        if let Some((_, why)) = &open.paused {
+            let text = format!("account {name} is paused ({why}); {} rows given back", rows.len());
+            books.miss(Exit::Partial, text, tell);
+            give_back(scene, &rows).await?;
+            continue;
+        }
+        tell(Event::Asking { account: name.to_owned(), rows: rows.len() });
+        let tag_max = open.account.facts().tag_max;
+        rows.iter_mut().for_each(|row| check_tag_length(row, tag_max));
+        asking.push(ask(scene, table, name, open, rows));
+    }
+    while let Some((name, open, result)) = asking.next().await {
+        let (rows, asked) = result?;
+        settle(scene, books, index, table, (name, open), rows, asked, tell).await?;
+    }
+    Ok(())
+}
+
+async fn ask<'s>(
+    scene: &'s Scene<'_>,
+    table: &'s SourceTable,
+    name: &'s str,
+    open: &'s OpenAccount,
+    rows: Vec<Claimed>,
+) -> (&'s str, &'s OpenAccount, Result<(Vec<Weighed>, Asked), RunError>) {
+    let gather = Gather {
+        db: scene.db,
+        table,
+        account: &open.account,
+        account_name: name,
+        policies: &open.policies,
+        clock: &scene.clock,
+    };
+    (name, open, gather.weigh(rows).await)
+}
+
+/// Rows of no configured account: the judge says so.
+fn without_account(scene: &Scene<'_>, claimed: Claimed) -> Weighed {
+    let now = scene.clock.now();
+    let inputs = Inputs {
+        row: &claimed.row,
+        siblings: &[],
+        evidence: &[],
+        claimed_references: &[],
+        untagged: &[],
+        near_misses: &[],
+        history: &claimed.history,
+        asked: claimed.asked,
+    };
+    let decision = decide(&inputs, &scene.nobody, now);
+    let inputs = StoredInputs {
+        schema: EVIDENCE_SCHEMA,
+        now,
+        asked: claimed.asked,
+        row: claimed.row.clone(),
+        siblings: Vec::new(),
+        evidence: Vec::new(),
+        claimed_references: Vec::new(),
+        untagged: Vec::new(),
+        near_misses: Vec::new(),
+        history: claimed.history.clone(),
+    };
+    Weighed { claimed, decision, now, inputs, nearest: Vec::new() }
+}
+
+/// Gives rows back undecided.
+pub async fn give_back(scene: &Scene<'_>, rows: &[Claimed]) -> Result<(), RunError> {
+    if rows.is_empty() || scene.options.dry_run {
+        return Ok(());
+    }
+    let now = scene.clock.now();
+    scene.db.release(scene.run_id, rows, now).await.doing("giving rows back undecided")
+}
+
+/// What one account's rows came to: notes, the account's own case, hold or apply.
+#[expect(clippy::too_many_arguments, reason = "one step of the loop, called from one place")]
+async fn settle(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    index: usize,
+    table: &SourceTable,
+    (name, open): (&str, &OpenAccount),
+    rows: Vec<Weighed>,
+    asked: Asked,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    note(books, name, open, rows.len(), &asked, tell);
+    if let Some(stop) = open.account.stopped() {
+        report_stop(books, name, &stop, tell);
+    }
+    note_outage(scene, books, name, open, rows.len(), asked.answered, tell).await?;
+    // A stop cut these off in the middle of asking: they are given back, not made to wait.
+    let interrupted = scene.stop.requested().is_some();
+    let (rows, cut): (Vec<Weighed>, Vec<Weighed>) = rows
+        .into_iter()
+        .partition(|row| !(interrupted && row.decision.reason == Reason::PspUnavailable));
+    let cut: Vec<Claimed> = cut.into_iter().map(|row| row.claimed).collect();
+    give_back(scene, &cut).await?;
+    books.hold.note_listed(name, asked.listed);
+    let (brake, timing) = (&open.setup.brake, &open.setup.timing);
+    let through = if scene.mode(table, Some(open)) == crate::decide::policy::Mode::Full {
+        books.hold.pass(name, index, rows, brake, timing)
+    } else {
+        rows
+    };
+    books.carry(scene, table, Some(open), through, tell).await
+}
+
+fn note(
+    books: &mut Books,
+    name: &str,
+    open: &OpenAccount,
+    rows: usize,
+    asked: &Asked,
+    tell: Tell<'_>,
+) {
+    let note = books.notes.entry(name.to_owned()).or_default();
+    let counts = open.account.counts();
+    note.account = name.to_owned();
+    note.rows = note.rows.saturating_add(u64::try_from(rows).unwrap_or(u64::MAX));
+    note.answered = note.answered.saturating_add(asked.answered);
+    note.listed = note.listed.saturating_add(asked.listed);
+    note.requests = counts.requests;
+    note.retries = counts.requests.saturating_sub(counts.ok.saturating_add(counts.refused));
+    note.stopped = open.account.stopped().map(|stop| stop.text);
+    tell(Event::Asked(note.clone()));
+}
+
+fn report_stop(books: &mut Books, name: &str, stop: &AccountStop, tell: Tell<'_>) {
+    let exit = match stop.kind {
+        StopKind::Auth | StopKind::WrongEnvironment => Exit::Auth,
+        StopKind::Misconfigured => Exit::Config,
+        StopKind::Tls => Exit::Trust,
+    };
+    books.miss(exit, format!("account {name}: {}; 0 of its rows changed", stop.text), tell);
+}
+
+/// An account that gives no answer costs no row anything; after `unavailable_for` a person is
+/// told, once.
+async fn note_outage(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    name: &str,
+    open: &OpenAccount,
+    rows: usize,
+    answered: u64,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    if rows == 0 || scene.stop.requested().is_some() {
+        return Ok(());
+    }
+    let now = scene.clock.now();
+    let missing = u64::try_from(rows).unwrap_or(u64::MAX).saturating_sub(answered);
+    if missing > 0 {
+        let text = format!(
+            "account {name}: no answer for {missing} of {rows} rows; they stay as they are"
+        );
+        books.miss(Exit::Partial, text, tell);
+    }
+    if answered > 0 {
+        if open.unanswered_since.is_some() && !scene.options.dry_run {
+            let put = scene.db.put_account_state(name, None, None).await;
+            put.doing("noting that the account answers again")?;
+            let why = "the account answers again";
+            books.close_case(scene, name, Reason::AccountUnavailable, why).await?;
+        }
+        return Ok(());
+    }
+    let since = open.unanswered_since.unwrap_or(now);
+    if open.unanswered_since.is_none() && !scene.options.dry_run {
+        let put = scene.db.put_account_state(name, Some(since), None).await;
+        put.doing("noting that the account gives no answer")?;
+    }
+    if now >= later(since, open.setup.timing.unavailable_for) {
+        let text = format!(
+            "no answer since {}, longer than {}",
+            crate::model::time::to_short_text(since),
+            span_text(open.setup.timing.unavailable_for)
+        );
+        let evidence = serde_json::json!({
+            "schema": EVIDENCE_SCHEMA,
+            "run": scene.run_id,
+            "unanswered_since": crate::model::time::to_text(since),
+            "rows": rows,
+        });
+        let reason = Reason::AccountUnavailable;
+        books.put_case(scene, name, reason, &text, evidence.to_string()).await?;
+    }
+    Ok(())
+}

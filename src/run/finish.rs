@@ -1,0 +1,202 @@
+//! The end of a run: the held hand-backs, the tie-out from the database, the close, the report.
+
+use crate::exit::Exit;
+use crate::model::reason::Reason;
+use crate::model::time::Instant;
+use crate::report::build::BuildOptions;
+use crate::report::tie::tie_out;
+use crate::run::books::{Books, Tell};
+use crate::run::drive::give_back;
+use crate::run::error::{Doing, RunError};
+use crate::run::events::{Event, Summary};
+use crate::run::read_clock;
+use crate::run::scene::Scene;
+use crate::run::setup::FailOn;
+use crate::store::driver::Driver;
+use crate::store::records::{Claimed, RunEnd, RunState, TotalLine};
+
+/// Hands back what the brake lets go. A run that was asked to stop gives it back undecided: the
+/// brake has not seen the whole account.
+pub async fn settle_held(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    if scene.stop.requested().is_none() {
+        return books.brake(scene, tell).await;
+    }
+    let held: Vec<Claimed> =
+        books.hold.take_all().into_iter().map(|(_, row)| row.claimed).collect();
+    give_back(scene, &held).await
+}
+
+/// Closes the run, whatever became of it, and says how it ended.
+pub async fn finish(
+    scene: &Scene<'_>,
+    mut books: Books,
+    result: Result<(), RunError>,
+    started_at: Instant,
+    tell: Tell<'_>,
+) -> Result<Summary, RunError> {
+    if books.closed {
+        return Err(RunError::Closed { run_id: scene.run_id.to_owned() });
+    }
+    if let Err(error) = result {
+        if !scene.options.dry_run && !matches!(error, RunError::Closed { .. }) {
+            close_failed(scene, &books, &error).await;
+        }
+        return Err(error);
+    }
+    let exit = scene.stop.exit();
+    if let Some(exit) = exit {
+        books.exit = books.exit.or_stronger(exit);
+    }
+    let mut summary = if scene.options.dry_run {
+        dry_summary(scene, &books, started_at)
+    } else {
+        close(scene, &mut books, started_at).await?
+    };
+    if summary.decided > 0 && scene.options.report && !scene.options.dry_run {
+        summary.report = Some(report(scene).await?);
+    }
+    tell(Event::Ended(Box::new(summary.clone())));
+    Ok(summary)
+}
+
+async fn close_failed(scene: &Scene<'_>, books: &Books, error: &RunError) {
+    let exit = books.exit.or_stronger(error.exit());
+    let end = RunEnd {
+        state: RunState::Failed,
+        exit_code: i32::from(exit.code()),
+        exit_class: exit.class().to_owned(),
+        notes: notes(books),
+    };
+    // The error that ended the run is the one to report; a run that cannot even be closed is
+    // closed as abandoned by the next.
+    if let Err(close_error) = scene.db.close_run(scene.run_id, &end, scene.clock.now()).await {
+        tracing::warn!(
+            run.id = scene.run_id,
+            error = %close_error,
+            "The run could not be closed; the next run closes it as abandoned"
+        );
+    }
+}
+
+async fn close(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    started_at: Instant,
+) -> Result<Summary, RunError> {
+    let totals = scene.db.run_totals(scene.run_id).await.doing("reading the totals back")?;
+    let untied = tie_out(&totals).untied();
+    if !untied.is_empty() {
+        books.exit = books.exit.or_stronger(Exit::Untied);
+    }
+    let counts = scene.db.case_counts(scene.run_id).await.doing("counting cases")?;
+    if attention(scene, books, counts.opened) {
+        books.exit = books.exit.or_stronger(Exit::Attention);
+    }
+    let now = read_clock(scene.db, scene.options).await.doing("reading the database's clock")?;
+    let end = RunEnd {
+        state: state_of(books.exit),
+        exit_code: i32::from(books.exit.code()),
+        exit_class: books.exit.class().to_owned(),
+        notes: notes(books),
+    };
+    let closed = scene.db.close_run(scene.run_id, &end, now).await.doing("closing the run")?;
+    if !closed {
+        return Err(RunError::Closed { run_id: scene.run_id.to_owned() });
+    }
+    let row = scene.db.run(scene.run_id).await.doing("reading the run back")?;
+    let cases = (counts.opened, counts.closed, counts.open);
+    let audit_head = row.and_then(|row| row.close_hash);
+    Ok(Summary { audit_head, cases, untied, ..summary(scene, books, totals, started_at, now) })
+}
+
+fn dry_summary(scene: &Scene<'_>, books: &Books, started_at: Instant) -> Summary {
+    summary(scene, books, Vec::new(), started_at, scene.clock.now())
+}
+
+fn summary(
+    scene: &Scene<'_>,
+    books: &Books,
+    totals: Vec<TotalLine>,
+    started_at: Instant,
+    ended_at: Instant,
+) -> Summary {
+    Summary {
+        run_id: scene.run_id.to_owned(),
+        exit: books.exit,
+        totals,
+        untied: Vec::new(),
+        waits: books.waits.iter().map(|(code, n)| ((*code).to_owned(), *n)).collect(),
+        decided: books.outcomes.values().sum(),
+        cases: (0, 0, 0),
+        report: None,
+        audit_head: None,
+        accounts: books.notes.values().cloned().collect(),
+        not_examined: books.not_examined.clone(),
+        started_at,
+        ended_at,
+        dry_run: scene.options.dry_run,
+    }
+}
+
+fn state_of(exit: Exit) -> RunState {
+    match exit {
+        Exit::Ok | Exit::Attention => RunState::Complete,
+        Exit::Interrupted | Exit::Terminated => RunState::Interrupted,
+        Exit::Internal | Exit::Integrity | Exit::Untied => RunState::Failed,
+        Exit::Usage
+        | Exit::Partial
+        | Exit::Config
+        | Exit::Locked
+        | Exit::Auth
+        | Exit::Trust
+        | Exit::Database
+        | Exit::Schema => RunState::Partial,
+    }
+}
+
+fn attention(scene: &Scene<'_>, books: &Books, new_cases: u64) -> bool {
+    let count = |reason: Reason| books.reasons.get(&reason).copied().unwrap_or(0);
+    scene.options.fail_on.iter().any(|condition| match condition {
+        FailOn::Cases => new_cases > 0,
+        FailOn::Aged => count(Reason::Unprovable) > 0 || count(Reason::PendingTooLong) > 0,
+        FailOn::Empty => books.outcomes.values().sum::<u64>() == 0,
+        FailOn::Duplicates => count(Reason::DuplicateCapture) > 0,
+    })
+}
+
+/// What reports say of the run's asking; the report room reads it back as JSON.
+fn notes(books: &Books) -> String {
+    let brakes: Vec<serde_json::Value> = books
+        .brakes
+        .iter()
+        .map(|(account, (figures, text))| {
+            serde_json::json!({
+                "account": account,
+                "handbacks": figures.handbacks,
+                "listed": figures.listed,
+                "nearest": figures.nearest,
+                "resolved": figures.resolved,
+                "usual_permille": figures.usual_permille,
+                "on": text,
+            })
+        })
+        .collect();
+    serde_json::json!({
+        "accounts": books.notes.values().collect::<Vec<_>>(),
+        "brakes": brakes,
+        "not_examined": books.not_examined,
+        "waits": books.waits,
+    })
+    .to_string()
+}
+
+async fn report(scene: &Scene<'_>) -> Result<std::path::PathBuf, RunError> {
+    let options = BuildOptions::in_zone(scene.setup.business_timezone);
+    let built =
+        crate::report::build(scene.db, scene.run_id, &scene.setup.report_dir, &options).await;
+    built.map(|built| built.dir).map_err(|source| RunError::Report { source })
+}

@@ -1,0 +1,740 @@
+//! From claimed rows of one account to decisions: asks, resolves tags and references, decides,
+//! and asks again where a decision says that one more answer could turn it into a verdict.
+//!
+//! Every pass asks about all its rows at once; nothing here goes row by row over a network.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::decide::absence;
+use crate::decide::decision::{Decision, Inputs, Verdict, Want};
+use crate::decide::judge::decide;
+use crate::decide::policy::{AbsentMeans, Policy};
+use crate::model::evidence::{Answer, EVIDENCE_SCHEMA, Evidence, Route, UntaggedMatch, Witness};
+use crate::model::reason::Reason;
+use crate::model::time::{Instant, later};
+use crate::model::transaction::{SiblingFact, TagState, Transaction};
+use crate::psp::account::{Account, Looked, Need, Question};
+use crate::psp::book::Neighbour;
+use crate::run::clock::DatabaseClock;
+use crate::run::error::{Doing, RunError};
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::records::{Claimed, StoredInputs};
+use crate::store::source_table::SourceTable;
+
+/// How many captured objects around a row the brake looks at.
+const NEAREST: usize = 20;
+/// How far past the window the search for a witness goes, in days, before it rests until the
+/// next look: a tag that nothing newer carries for a month is a matter for a person.
+const WITNESS_DAYS: i64 = 32;
+/// After so many rows without a witness the others wait for the next look: where the tag is
+/// broken, reading on for each row would list the account over and over.
+const READ_ON_IN_VAIN: u8 = 3;
+/// How many tags are resolved in one question to the database.
+const RESOLVE_AT_ONCE: usize = 500;
+
+/// One row with its decision and everything it was made from.
+pub struct Weighed {
+    /// The row.
+    pub claimed: Claimed,
+    /// The decision.
+    pub decision: Decision,
+    /// When it was decided.
+    pub now: Instant,
+    /// What it was made from.
+    pub inputs: StoredInputs,
+    /// For a hand-back: the captured objects nearest to the row, and whether each resolves.
+    pub nearest: Vec<(String, bool)>,
+}
+
+/// What asking brought besides decisions.
+#[derive(Default)]
+pub struct Asked {
+    /// Objects listed.
+    pub listed: u64,
+    /// Rows with an answer.
+    pub answered: u64,
+}
+
+/// What is gathered about each row of a batch, by its index.
+struct Facts {
+    evidence: Vec<Evidence>,
+    near: Vec<(String, String)>,
+    claimed_references: Vec<(String, String)>,
+    untagged: Vec<UntaggedMatch>,
+}
+
+/// Asks and decides for the rows of one table at one account.
+pub struct Gather<'a> {
+    /// The database.
+    pub db: &'a Database,
+    /// The table.
+    pub table: &'a SourceTable,
+    /// The account.
+    pub account: &'a Account,
+    /// Its name.
+    pub account_name: &'a str,
+    /// Policies by what absence means in the row's status.
+    pub policies: &'a BTreeMap<bool, Policy>,
+    /// The database's clock.
+    pub clock: &'a DatabaseClock,
+}
+
+impl Gather<'_> {
+    /// Takes the rows through all passes.
+    pub async fn weigh(&self, rows: Vec<Claimed>) -> Result<(Vec<Weighed>, Asked), RunError> {
+        let mut asked = Asked::default();
+        let mut facts: Vec<Facts> = rows.iter().map(|_| Facts::empty()).collect();
+        let siblings = self.siblings(&rows).await?;
+        let mut neighbours = Neighbours::default();
+
+        let everyone: Vec<usize> = (0..rows.len()).collect();
+        self.ask(&rows, &everyone, Need::Find, &mut facts, &mut neighbours, &mut asked).await?;
+        let mut decisions = self.decide_all(&rows, &facts, &siblings);
+
+        for (want, need) in [(Want::List, Need::Complete), (Want::Search, Need::Search)] {
+            let wanting = indices(&decisions, |d| d.wants == Some(want));
+            if wanting.is_empty() {
+                continue;
+            }
+            self.ask(&rows, &wanting, need, &mut facts, &mut neighbours, &mut asked).await?;
+            if want == Want::List {
+                self.find_witnesses(&rows, &wanting, &mut facts, &mut neighbours, &mut asked)
+                    .await?;
+            }
+            self.decide_again(&rows, &facts, &siblings, &wanting, &mut decisions);
+        }
+        self.check_references(&rows, &siblings, &mut facts, &mut decisions).await?;
+        let nearest = self
+            .check_hand_backs(&rows, &siblings, &neighbours, &mut facts, &mut decisions)
+            .await?;
+        asked.answered =
+            u64::try_from(decisions.iter().filter(|d| d.answered).count()).unwrap_or(u64::MAX);
+        let now = self.clock.now();
+        Ok((weighed(rows, decisions, facts, siblings, nearest, now), asked))
+    }
+
+    async fn siblings(
+        &self,
+        rows: &[Claimed],
+    ) -> Result<HashMap<String, Vec<SiblingFact>>, RunError> {
+        let with_key: Vec<&Transaction> =
+            rows.iter().map(|c| &c.row).filter(|row| row.natural_key.is_some()).collect();
+        if with_key.is_empty() {
+            return Ok(HashMap::new());
+        }
+        self.db.siblings(self.table, &with_key).await.doing("reading sibling rows")
+    }
+
+    fn policy(&self, row: &Transaction) -> &Policy {
+        let means = crate::store::effects::absent_means(&self.table.settings, &row.status);
+        let key = means == AbsentMeans::Abandoned;
+        // Both entries are always made (`run::policy_of`); the map is never empty.
+        self.policies.get(&key).unwrap_or_else(|| &self.policies[&false])
+    }
+
+    fn decide_one(
+        &self,
+        claimed: &Claimed,
+        facts: &Facts,
+        siblings: &HashMap<String, Vec<SiblingFact>>,
+    ) -> Decision {
+        let inputs = Inputs {
+            row: &claimed.row,
+            siblings: siblings.get(&claimed.row.key.id).map_or(&[], Vec::as_slice),
+            evidence: &facts.evidence,
+            claimed_references: &facts.claimed_references,
+            untagged: &facts.untagged,
+            near_misses: &facts.near,
+            history: &claimed.history,
+            asked: claimed.asked,
+        };
+        decide(&inputs, self.policy(&claimed.row), self.clock.now())
+    }
+
+    fn decide_all(
+        &self,
+        rows: &[Claimed],
+        facts: &[Facts],
+        siblings: &HashMap<String, Vec<SiblingFact>>,
+    ) -> Vec<Decision> {
+        rows.iter().zip(facts).map(|(row, fact)| self.decide_one(row, fact, siblings)).collect()
+    }
+
+    fn decide_again(
+        &self,
+        rows: &[Claimed],
+        facts: &[Facts],
+        siblings: &HashMap<String, Vec<SiblingFact>>,
+        which: &[usize],
+        decisions: &mut [Decision],
+    ) {
+        for index in which {
+            let (Some(row), Some(fact), Some(decision)) =
+                (rows.get(*index), facts.get(*index), decisions.get_mut(*index))
+            else {
+                continue;
+            };
+            *decision = self.decide_one(row, fact, siblings);
+        }
+    }
+
+    /// One pass: asks about the rows at `which`, adds what came back to their facts.
+    async fn ask(
+        &self,
+        rows: &[Claimed],
+        which: &[usize],
+        need: Need,
+        facts: &mut [Facts],
+        neighbours: &mut Neighbours,
+        asked: &mut Asked,
+    ) -> Result<(), RunError> {
+        let questions: Vec<Question> = which
+            .iter()
+            .filter_map(|index| rows.get(*index).map(|claimed| (*index, &claimed.row)))
+            .filter(|(_, row)| can_be_asked(row))
+            .map(|(index, row)| self.question(index, row))
+            .collect();
+        if questions.is_empty() {
+            return Ok(());
+        }
+        let mut looked = self.account.look(&questions, need).await;
+        asked.listed = asked.listed.saturating_add(looked.listed);
+        neighbours.take(std::mem::take(&mut looked.others));
+        for evidence in &looked.evidence {
+            neighbours.note_found(evidence);
+        }
+        let witness = self.newest_witness(neighbours).await?;
+        file_answers(&questions, looked, witness.as_ref(), facts);
+        Ok(())
+    }
+
+    fn question(&self, index: usize, row: &Transaction) -> Question {
+        let policy = self.policy(row);
+        Question {
+            row: index,
+            reference: row.psp_reference.clone(),
+            tag: row.tag.usable().map(str::to_owned),
+            kinds: policy.psp.object_kinds(row.kind),
+            window: absence::needed_window(row, policy),
+        }
+    }
+
+    /// The newest listed object whose tag resolves to a row of this table.
+    async fn newest_witness(
+        &self,
+        neighbours: &mut Neighbours,
+    ) -> Result<Option<Witness>, RunError> {
+        for chunk in neighbours.newest_tags_above_witness().chunks(RESOLVE_AT_ONCE) {
+            self.resolve(neighbours, chunk).await?;
+            if neighbours.settle_witness() {
+                break;
+            }
+        }
+        Ok(neighbours.witness.clone())
+    }
+
+    async fn resolve(&self, neighbours: &mut Neighbours, tags: &[String]) -> Result<(), RunError> {
+        let unknown: Vec<String> =
+            tags.iter().filter(|tag| !neighbours.resolved.contains_key(*tag)).cloned().collect();
+        if unknown.is_empty() {
+            return Ok(());
+        }
+        let found = self
+            .db
+            .resolve_tags(self.table, self.account_name, &unknown)
+            .await
+            .doing("resolving tags of listed objects")?;
+        for tag in unknown {
+            let is_row = found.contains(&tag);
+            neighbours.resolved.insert(tag, is_row);
+        }
+        Ok(())
+    }
+
+    /// A list that ended before anything newer than the row's last attempt is read on, day by
+    /// day, until a witness turns up: a year-old row costs a day's list, not a year's.
+    async fn find_witnesses(
+        &self,
+        rows: &[Claimed],
+        which: &[usize],
+        facts: &mut [Facts],
+        neighbours: &mut Neighbours,
+        asked: &mut Asked,
+    ) -> Result<(), RunError> {
+        let mut lacking: Vec<usize> =
+            which.iter().copied().filter(|i| lacks_witness(rows, facts, *i)).collect();
+        // A witness newer than the newest attempt serves every older row too.
+        lacking.sort_by_key(|index| {
+            std::cmp::Reverse(rows.get(*index).map(|c| absence::mapped_last_attempt(&c.row)))
+        });
+        let mut in_vain = 0_u8;
+        for index in lacking {
+            let Some(claimed) = rows.get(index) else { continue };
+            if in_vain >= READ_ON_IN_VAIN || !lacks_witness(rows, facts, index) {
+                continue;
+            }
+            self.read_on(&claimed.row, neighbours, asked).await?;
+            let witness = self.newest_witness(neighbours).await?;
+            for fact in facts.iter_mut() {
+                fact.set_witness(witness.as_ref());
+            }
+            in_vain = in_vain.saturating_add(u8::from(lacks_witness(rows, facts, index)));
+        }
+        Ok(())
+    }
+
+    async fn read_on(
+        &self,
+        row: &Transaction,
+        neighbours: &mut Neighbours,
+        asked: &mut Asked,
+    ) -> Result<(), RunError> {
+        let policy = self.policy(row);
+        let last_attempt = absence::mapped_last_attempt(row);
+        let (_, mut from) = absence::needed_window(row, policy);
+        let until = self.clock.now();
+        for _day in 0..WITNESS_DAYS {
+            if from >= until {
+                break;
+            }
+            let to = later(from, chrono::TimeDelta::days(1)).min(until);
+            let question = Question {
+                row: usize::MAX,
+                reference: None,
+                tag: None,
+                kinds: policy.psp.object_kinds(row.kind),
+                window: (from, to),
+            };
+            let mut looked = self.account.look(&[question], Need::Complete).await;
+            asked.listed = asked.listed.saturating_add(looked.listed);
+            neighbours.take(std::mem::take(&mut looked.others));
+            let witness = self.newest_witness(neighbours).await?;
+            let unanswered = looked.evidence.iter().flatten().any(is_no_answer);
+            if unanswered || witness.is_some_and(|w| w.created_at > last_attempt) {
+                break;
+            }
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// References of the money found that another row already has.
+    async fn check_references(
+        &self,
+        rows: &[Claimed],
+        siblings: &HashMap<String, Vec<SiblingFact>>,
+        facts: &mut [Facts],
+        decisions: &mut [Decision],
+    ) -> Result<(), RunError> {
+        let successes = indices(decisions, |d| matches!(d.verdict, Verdict::Succeeded));
+        let references: Vec<String> = successes
+            .iter()
+            .filter_map(|index| facts.get(*index))
+            .flat_map(Facts::captured_references)
+            .collect();
+        if references.is_empty() {
+            return Ok(());
+        }
+        let owners = self
+            .db
+            .resolve_references(self.table, self.account_name, &references)
+            .await
+            .doing("looking whose references these are")?;
+        let mut again = Vec::new();
+        for index in successes {
+            let (Some(claimed), Some(fact)) = (rows.get(index), facts.get_mut(index)) else {
+                continue;
+            };
+            fact.claimed_references = fact
+                .captured_references()
+                .into_iter()
+                .flat_map(|reference| {
+                    let others = owners.get(&reference).into_iter().flatten();
+                    let key = &claimed.row.key;
+                    let foreign = others.filter(|(t, k)| (t, k) != (&key.table, &key.id));
+                    foreign.map(|(_, k)| (reference.clone(), k.clone())).collect::<Vec<_>>()
+                })
+                .collect();
+            if !fact.claimed_references.is_empty() {
+                again.push(index);
+            }
+        }
+        self.decide_again(rows, facts, siblings, &again, decisions);
+        Ok(())
+    }
+
+    /// Rows that would be handed back by absence: money near them that no row explains, and the
+    /// captured objects nearest to them for the brake.
+    async fn check_hand_backs(
+        &self,
+        rows: &[Claimed],
+        siblings: &HashMap<String, Vec<SiblingFact>>,
+        neighbours: &Neighbours,
+        facts: &mut [Facts],
+        decisions: &mut [Decision],
+    ) -> Result<HashMap<usize, Vec<(String, bool)>>, RunError> {
+        let absent = indices(decisions, |d| {
+            d.reason == Reason::Absent && matches!(d.verdict, Verdict::Retryable(_))
+        });
+        if absent.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let around = neighbours.captured();
+        let mut tags = HashSet::new();
+        let mut references = HashSet::new();
+        for claimed in absent.iter().filter_map(|index| rows.get(*index)) {
+            for near in around.nearest(&claimed.row) {
+                tags.extend(near.tag.clone());
+            }
+            for object in around.equal_money(&claimed.row, self.policy(&claimed.row)) {
+                tags.extend(object.tag.clone());
+                references.insert(object.reference.clone());
+                references.extend(object.aliases.iter().cloned());
+            }
+        }
+        let resolved = self.resolve_all(neighbours, tags).await?;
+        let references: Vec<String> = references.into_iter().collect();
+        let owned = self
+            .db
+            .resolve_references(self.table, self.account_name, &references)
+            .await
+            .doing("looking whose references these are")?;
+        let mut nearest = HashMap::new();
+        for index in &absent {
+            let (Some(claimed), Some(fact)) = (rows.get(*index), facts.get_mut(*index)) else {
+                continue;
+            };
+            let is_row = |tag: &Option<String>| {
+                tag.as_ref().is_some_and(|tag| resolved.get(tag).copied().unwrap_or(false))
+            };
+            let near = around.nearest(&claimed.row).into_iter();
+            nearest.insert(
+                *index,
+                near.map(|n| (n.reference.clone(), n.own || is_row(&n.tag))).collect(),
+            );
+            fact.untagged = around
+                .equal_money(&claimed.row, self.policy(&claimed.row))
+                .into_iter()
+                .filter(|n| !is_row(&n.tag) && !n.is_owned(&owned))
+                .filter_map(Near::untagged)
+                .collect();
+        }
+        let again: Vec<usize> = absent
+            .into_iter()
+            .filter(|index| facts.get(*index).is_some_and(|fact| !fact.untagged.is_empty()))
+            .collect();
+        self.decide_again(rows, facts, siblings, &again, decisions);
+        Ok(nearest)
+    }
+
+    async fn resolve_all(
+        &self,
+        neighbours: &Neighbours,
+        tags: HashSet<String>,
+    ) -> Result<HashMap<String, bool>, RunError> {
+        let mut resolved: HashMap<String, bool> = HashMap::new();
+        let mut unknown = Vec::new();
+        for tag in tags {
+            match neighbours.resolved.get(&tag) {
+                Some(is_row) => {
+                    resolved.insert(tag, *is_row);
+                }
+                None => unknown.push(tag),
+            }
+        }
+        for chunk in unknown.chunks(RESOLVE_AT_ONCE) {
+            let found = self
+                .db
+                .resolve_tags(self.table, self.account_name, chunk)
+                .await
+                .doing("resolving tags of listed objects")?;
+            resolved.extend(chunk.iter().map(|tag| (tag.clone(), found.contains(tag))));
+        }
+        Ok(resolved)
+    }
+}
+
+impl Facts {
+    fn empty() -> Self {
+        Self {
+            evidence: Vec::new(),
+            near: Vec::new(),
+            claimed_references: Vec::new(),
+            untagged: Vec::new(),
+        }
+    }
+
+    fn captured_references(&self) -> Vec<String> {
+        self.evidence
+            .iter()
+            .filter_map(|item| match &item.answer {
+                Answer::Found { objects, .. } => Some(objects),
+                Answer::Nothing(_) | Answer::UnknownReference(_) | Answer::NoAnswer(_) => None,
+            })
+            .flatten()
+            .filter(|object| object.captured.is_some_and(|money| money.minor > 0))
+            .flat_map(|object| {
+                std::iter::once(object.reference.clone()).chain(object.aliases.iter().cloned())
+            })
+            .collect()
+    }
+
+    fn set_witness(&mut self, witness: Option<&Witness>) {
+        for item in &mut self.evidence {
+            let search = match &mut item.answer {
+                Answer::Nothing(search) => Some(search),
+                Answer::Found { search, .. } => search.as_mut(),
+                Answer::UnknownReference(_) | Answer::NoAnswer(_) => None,
+            };
+            if let Some(search) = search.filter(|search| search.route == Route::List) {
+                search.witness = witness.cloned();
+            }
+        }
+    }
+}
+
+fn is_no_answer(item: &Evidence) -> bool {
+    matches!(item.answer, Answer::NoAnswer(_))
+}
+
+fn can_be_asked(row: &Transaction) -> bool {
+    row.defects.is_empty() && (row.psp_reference.is_some() || row.tag.usable().is_some())
+}
+
+fn indices(decisions: &[Decision], wanted: impl Fn(&Decision) -> bool) -> Vec<usize> {
+    let hits = decisions.iter().enumerate().filter(|(_, decision)| wanted(decision));
+    hits.map(|(index, _)| index).collect()
+}
+
+fn lacks_witness(rows: &[Claimed], facts: &[Facts], index: usize) -> bool {
+    let (Some(claimed), Some(fact)) = (rows.get(index), facts.get(index)) else { return false };
+    let last_attempt = absence::mapped_last_attempt(&claimed.row);
+    fact.evidence.iter().any(|item| match &item.answer {
+        Answer::Nothing(search) if search.route == Route::List => {
+            search.witness.as_ref().is_none_or(|witness| witness.created_at <= last_attempt)
+        }
+        Answer::Nothing(_)
+        | Answer::Found { .. }
+        | Answer::UnknownReference(_)
+        | Answer::NoAnswer(_) => false,
+    })
+}
+
+/// Puts the answers of one pass into the facts of their rows.
+fn file_answers(
+    questions: &[Question],
+    looked: Looked,
+    witness: Option<&Witness>,
+    facts: &mut [Facts],
+) {
+    for (question, evidence) in questions.iter().zip(looked.evidence) {
+        if let Some(fact) = facts.get_mut(question.row) {
+            // A later complete list stands in place of the earlier, incomplete one.
+            let routes: HashSet<Route> = evidence.iter().map(|item| item.route).collect();
+            fact.evidence.retain(|old| !(is_no_answer(old) && routes.contains(&old.route)));
+            fact.evidence.extend(evidence);
+        }
+    }
+    for (question, near) in questions.iter().zip(looked.near) {
+        if let Some(fact) = facts.get_mut(question.row) {
+            fact.near.extend(near);
+        }
+    }
+    for fact in facts {
+        fact.set_witness(witness);
+    }
+}
+
+/// The captured objects around the rows, compact, and what is known of their tags.
+#[derive(Default)]
+struct Neighbours {
+    /// Captured or not, in no order until asked for; each reference once.
+    all: Vec<Near>,
+    seen: HashSet<String>,
+    resolved: HashMap<String, bool>,
+    witness: Option<Witness>,
+}
+
+struct Near {
+    reference: String,
+    aliases: Vec<String>,
+    tag: Option<String>,
+    captured: Option<crate::model::money::Money>,
+    created_at: Instant,
+    /// It answers one of the batch's own rows.
+    own: bool,
+}
+
+impl Near {
+    fn untagged(&self) -> Option<UntaggedMatch> {
+        Some(UntaggedMatch {
+            reference: self.reference.clone(),
+            captured: self.captured?,
+            created_at: self.created_at,
+            tag: self.tag.clone(),
+        })
+    }
+
+    fn is_owned(&self, owned: &HashMap<String, Vec<(String, String)>>) -> bool {
+        std::iter::once(&self.reference)
+            .chain(&self.aliases)
+            .any(|reference| owned.get(reference).is_some_and(|rows| !rows.is_empty()))
+    }
+}
+
+impl Neighbours {
+    fn take(&mut self, others: Vec<Neighbour>) {
+        for other in others {
+            if self.seen.insert(other.reference.to_string()) {
+                self.all.push(Near {
+                    reference: other.reference.into(),
+                    aliases: other.aliases.into_iter().map(String::from).collect(),
+                    tag: other.tag.map(String::from),
+                    captured: other.captured,
+                    created_at: other.created_at,
+                    own: false,
+                });
+            }
+        }
+    }
+
+    /// Objects found for the batch's own rows: their tags resolve by themselves.
+    fn note_found(&mut self, evidence: &[Evidence]) {
+        for item in evidence {
+            let Answer::Found { objects, search: Some(_) } = &item.answer else { continue };
+            for object in objects {
+                let Some(tag) = &object.tag else { continue };
+                self.offer_witness(&object.reference, tag, object.created_at);
+                if self.seen.insert(object.reference.clone()) {
+                    self.all.push(Near {
+                        reference: object.reference.clone(),
+                        aliases: object.aliases.clone(),
+                        tag: Some(tag.clone()),
+                        captured: object.captured,
+                        created_at: object.created_at,
+                        own: true,
+                    });
+                }
+            }
+        }
+    }
+
+    fn offer_witness(&mut self, reference: &str, tag: &str, created_at: Instant) {
+        if self.witness.as_ref().is_none_or(|known| known.created_at < created_at) {
+            self.witness =
+                Some(Witness { reference: reference.to_owned(), tag: tag.to_owned(), created_at });
+        }
+    }
+
+    /// Tags of objects newer than the best witness so far, newest first, each once.
+    fn newest_tags_above_witness(&mut self) -> Vec<String> {
+        self.all.sort_by(|a, b| {
+            b.created_at.cmp(&a.created_at).then_with(|| a.reference.cmp(&b.reference))
+        });
+        let floor = self.witness.as_ref().map(|witness| witness.created_at);
+        let mut known = HashSet::new();
+        self.all
+            .iter()
+            .filter(|near| floor.is_none_or(|floor| near.created_at > floor))
+            .filter_map(|near| near.tag.clone())
+            .filter(|tag| self.resolved.get(tag) != Some(&false) && known.insert(tag.clone()))
+            .collect()
+    }
+
+    /// Takes the newest object whose tag is known to resolve as the witness.
+    fn settle_witness(&mut self) -> bool {
+        let resolves = |near: &&Near| {
+            near.tag.as_ref().is_some_and(|tag| self.resolved.get(tag) == Some(&true))
+        };
+        let Some(best) = self.all.iter().find(resolves) else { return false };
+        let (reference, tag, at) =
+            (best.reference.clone(), best.tag.clone().unwrap_or_default(), best.created_at);
+        self.offer_witness(&reference, &tag, at);
+        true
+    }
+
+    /// The captured objects, sorted by time once for all rows that ask.
+    fn captured(&self) -> Around<'_> {
+        let mut by_time: Vec<&Near> = self.all.iter().filter(|n| n.captured.is_some()).collect();
+        by_time.sort_by(|a, b| {
+            a.created_at.cmp(&b.created_at).then_with(|| a.reference.cmp(&b.reference))
+        });
+        Around { by_time }
+    }
+}
+
+/// Captured objects in the order of time.
+struct Around<'a> {
+    by_time: Vec<&'a Near>,
+}
+
+impl<'a> Around<'a> {
+    /// Those nearest in time to the row's last attempt.
+    fn nearest(&self, row: &Transaction) -> Vec<&'a Near> {
+        let at = absence::mapped_last_attempt(row);
+        let middle = self.by_time.partition_point(|near| near.created_at < at);
+        let (before, after) = self.by_time.split_at(middle);
+        let (mut before, mut after) = (before.iter().rev().peekable(), after.iter().peekable());
+        let mut picked = Vec::new();
+        while picked.len() < NEAREST {
+            let next = match (before.peek(), after.peek()) {
+                (Some(old), Some(new)) if at - old.created_at <= new.created_at - at => {
+                    before.next()
+                }
+                (_, Some(_)) => after.next(),
+                (Some(_), None) => before.next(),
+                (None, None) => break,
+            };
+            picked.extend(next.copied());
+        }
+        picked
+    }
+
+    /// Those of the row's own money, created while its call could have made them.
+    fn equal_money(&self, row: &Transaction, policy: &Policy) -> Vec<&'a Near> {
+        let from = row.created_at;
+        let to = later(absence::mapped_last_attempt(row), policy.timing.in_flight_max);
+        let start = self.by_time.partition_point(|near| near.created_at < from);
+        let window = self.by_time.iter().skip(start).take_while(|near| near.created_at <= to);
+        window.filter(|near| !near.own && near.captured == row.money).copied().collect()
+    }
+}
+
+fn weighed(
+    rows: Vec<Claimed>,
+    decisions: Vec<Decision>,
+    facts: Vec<Facts>,
+    mut siblings: HashMap<String, Vec<SiblingFact>>,
+    mut nearest: HashMap<usize, Vec<(String, bool)>>,
+    now: Instant,
+) -> Vec<Weighed> {
+    let parts = rows.into_iter().zip(decisions).zip(facts).enumerate();
+    parts
+        .map(|(index, ((claimed, decision), fact))| {
+            let inputs = StoredInputs {
+                schema: EVIDENCE_SCHEMA,
+                now,
+                asked: claimed.asked,
+                row: claimed.row.clone(),
+                siblings: siblings.remove(&claimed.row.key.id).unwrap_or_default(),
+                evidence: fact.evidence,
+                claimed_references: fact.claimed_references,
+                untagged: fact.untagged,
+                near_misses: fact.near,
+                history: claimed.history.clone(),
+            };
+            let nearest = nearest.remove(&index).unwrap_or_default();
+            Weighed { claimed, decision, now, inputs, nearest }
+        })
+        .collect()
+}
+
+/// Marks tags that do not fit their place at the PSP.
+pub fn check_tag_length(claimed: &mut Claimed, tag_max: usize) {
+    if let TagState::Usable(tag) = &claimed.row.tag
+        && tag.chars().count() > tag_max
+    {
+        claimed.row.tag = TagState::TooLong { tag: tag.clone(), max: tag_max };
+    }
+}

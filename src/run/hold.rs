@@ -1,0 +1,115 @@
+//! Hand-backs by absence wait here until their account's part of the run is done: the brake
+//! looks at all of them together, and then all go or none.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::decide::backoff;
+use crate::decide::brake::{Brake, BrakeFigures, brake, handbacks_allowed};
+use crate::decide::decision::{Decision, Verdict};
+use crate::decide::policy::{BrakePolicy, Timing};
+use crate::model::reason::Reason;
+use crate::run::gather::Weighed;
+
+/// The hand-backs of one account that wait for the brake.
+#[derive(Default)]
+pub struct Held {
+    /// By the table's place in the setup.
+    rows: Vec<(usize, Weighed)>,
+    /// Rows beyond what could ever go, already told to wait.
+    turned_away: u64,
+    nearest: HashMap<String, bool>,
+    listed: u64,
+}
+
+/// All accounts' held hand-backs.
+#[derive(Default)]
+pub struct Hold {
+    accounts: BTreeMap<String, Held>,
+}
+
+impl Hold {
+    /// Counts what the run listed at the account.
+    pub fn note_listed(&mut self, account: &str, listed: u64) {
+        let held = self.accounts.entry(account.to_owned()).or_default();
+        held.listed = held.listed.saturating_add(listed);
+    }
+
+    /// Keeps a hand-back by absence back; gives every other decision through at once. Beyond the
+    /// count that the brake could ever let go, the rows are not kept but told to wait.
+    pub fn pass(
+        &mut self,
+        account: &str,
+        table: usize,
+        rows: Vec<Weighed>,
+        policy: &BrakePolicy,
+        timing: &Timing,
+    ) -> Vec<Weighed> {
+        let held = self.accounts.entry(account.to_owned()).or_default();
+        // u64::MAX listed gives the most that any account may hand back in a run.
+        let most = usize::try_from(handbacks_allowed(u64::MAX, policy)).unwrap_or(usize::MAX);
+        let mut through = Vec::with_capacity(rows.len());
+        for mut row in rows {
+            let by_absence = row.decision.reason == Reason::Absent
+                && matches!(row.decision.verdict, Verdict::Retryable(_));
+            if !by_absence {
+                through.push(row);
+                continue;
+            }
+            held.nearest.extend(row.nearest.drain(..));
+            if held.rows.len() > most {
+                held.turned_away = held.turned_away.saturating_add(1);
+                stop(&mut row, "more rows would be handed back at once than are allowed", timing);
+                through.push(row);
+            } else {
+                held.rows.push((table, row));
+            }
+        }
+        through
+    }
+
+    /// The accounts with anything held.
+    pub fn accounts(&self) -> Vec<String> {
+        let busy = self.accounts.iter().filter(|(_, held)| !held.rows.is_empty());
+        busy.map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Takes an account's rows out, with the brake's word on them.
+    pub fn release(
+        &mut self,
+        account: &str,
+        policy: &BrakePolicy,
+        usual_permille: u32,
+    ) -> (Vec<(usize, Weighed)>, BrakeFigures, Brake) {
+        let held = self.accounts.remove(account).unwrap_or_default();
+        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+        let figures = BrakeFigures {
+            handbacks: count(held.rows.len()).saturating_add(held.turned_away),
+            listed: held.listed,
+            nearest: count(held.nearest.len()),
+            resolved: count(held.nearest.values().filter(|resolved| **resolved).count()),
+            usual_permille,
+        };
+        let word = brake(&figures, policy);
+        (held.rows, figures, word)
+    }
+
+    /// Everything still held, for giving back undecided.
+    pub fn take_all(&mut self) -> Vec<(usize, Weighed)> {
+        std::mem::take(&mut self.accounts).into_values().flat_map(|held| held.rows).collect()
+    }
+}
+
+/// Turns a hand-back into a wait under the brake.
+pub fn stop(row: &mut Weighed, why: &str, timing: &Timing) {
+    let history = &row.claimed.history;
+    let next = backoff::next_check_at(&row.claimed.row.key, history.checks, timing, row.now);
+    row.decision = Decision {
+        verdict: Verdict::Wait,
+        reason: Reason::AbsenceBrake,
+        text: format!("the brake is on: {why}; {}", row.decision.text),
+        next_check_at: Some(next),
+        watch_at: None,
+        wants: None,
+        ..row.decision.clone()
+    };
+}

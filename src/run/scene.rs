@@ -1,0 +1,159 @@
+//! What stands still during a run: the configuration, the mapped tables, the open accounts.
+
+use std::collections::BTreeMap;
+
+use crate::decide::policy::{AbsentMeans, BrakePolicy, GaveUp, Mode, Policy, PspFacts, Timing};
+use crate::decide::rules::RuleSet;
+use crate::model::time::Instant;
+use crate::psp::account::Account;
+use crate::psp::settings::EnvLookup;
+use crate::run::clock::DatabaseClock;
+use crate::run::error::{Doing, RunError};
+use crate::run::setup::{AccountSetup, RunOptions, Setup};
+use crate::run::shutdown::Stop;
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::source_table::SourceTable;
+
+/// The stage of one run.
+pub struct Scene<'a> {
+    /// The configuration.
+    pub setup: &'a Setup,
+    /// The command's options.
+    pub options: &'a RunOptions,
+    /// The database.
+    pub db: &'a Database,
+    /// The request to stop.
+    pub stop: &'a Stop,
+    /// The run's id.
+    pub run_id: &'a str,
+    /// The mapped tables, in the order of the setup.
+    pub tables: Vec<SourceTable>,
+    /// The accounts that may be asked, by name.
+    pub accounts: BTreeMap<String, OpenAccount>,
+    /// Decides rows that belong to no configured account: only to say so.
+    pub nobody: Policy,
+    /// The database's clock.
+    pub clock: DatabaseClock,
+}
+
+/// An account with everything that asking and deciding at it needs.
+pub struct OpenAccount {
+    /// How it is asked.
+    pub account: Account,
+    /// Its settings.
+    pub setup: AccountSetup,
+    /// Since when and why a person paused it.
+    pub paused: Option<(Instant, String)>,
+    /// Since when it gives no answer.
+    pub unanswered_since: Option<Instant>,
+    /// Its usual share of tagged objects, in thousandths.
+    pub usual_permille: u32,
+    /// Policies by whether proven absence means "abandoned".
+    pub policies: BTreeMap<bool, Policy>,
+}
+
+impl<'a> Scene<'a> {
+    /// Opens the accounts that the tables name. No PSP is asked yet.
+    pub async fn open(
+        setup: &'a Setup,
+        options: &'a RunOptions,
+        db: &'a Database,
+        stop: &'a Stop,
+        run_id: &'a str,
+        tables: Vec<SourceTable>,
+        clock: DatabaseClock,
+    ) -> Result<Self, RunError> {
+        let mut accounts = BTreeMap::new();
+        for (name, account) in &setup.accounts {
+            let open = OpenAccount::open(name, account, setup, db, stop, &clock).await?;
+            accounts.insert(name.clone(), open);
+        }
+        let nobody = nobody();
+        Ok(Self { setup, options, db, stop, run_id, tables, accounts, nobody, clock })
+    }
+
+    /// The stricter of the table's and the account's mode.
+    pub fn mode(&self, table: &SourceTable, account: Option<&OpenAccount>) -> Mode {
+        let table_mode = table.settings.mode;
+        account.map_or(table_mode, |open| open.setup.mode.min(table_mode))
+    }
+
+    /// How long rows of any account must be stuck before the claim takes them.
+    pub fn stuck_after(&self) -> chrono::TimeDelta {
+        let configured = self.setup.accounts.values().map(|a| a.timing.stuck_after).max();
+        let stuck_after = configured.unwrap_or_else(|| Timing::default().stuck_after);
+        self.options.min_age.map_or(stuck_after, |age| age.max(stuck_after))
+    }
+}
+
+impl OpenAccount {
+    async fn open(
+        name: &str,
+        setup: &AccountSetup,
+        whole: &Setup,
+        db: &Database,
+        stop: &Stop,
+        clock: &DatabaseClock,
+    ) -> Result<Self, RunError> {
+        let reading = clock.clone();
+        let env: EnvLookup = std::sync::Arc::clone(&whole.env);
+        let account = Account::open(
+            setup.settings.clone(),
+            env,
+            std::sync::Arc::new(move || reading.now()),
+            stop.token(),
+        )
+        .map_err(|error| RunError::Account {
+            account: name.to_owned(),
+            problem: error.to_string(),
+        })?;
+        let state = db.account_state(name).await.doing("reading the account's state")?;
+        let policies = [false, true]
+            .into_iter()
+            .map(|abandoned| {
+                (abandoned, policy_of(setup, &whole.rules, account.facts().clone(), abandoned))
+            })
+            .collect();
+        Ok(Self {
+            account,
+            setup: setup.clone(),
+            paused: state.paused,
+            unanswered_since: state.unanswered_since,
+            usual_permille: state.usual_permille.unwrap_or(1_000),
+            policies,
+        })
+    }
+}
+
+fn policy_of(setup: &AccountSetup, rules: &RuleSet, psp: PspFacts, abandoned: bool) -> Policy {
+    Policy {
+        timing: setup.timing.clone(),
+        max_retries: setup.max_retries,
+        gave_up: setup.gave_up,
+        absent_means: if abandoned { AbsentMeans::Abandoned } else { AbsentMeans::HandBack },
+        rules: rules.clone(),
+        psp,
+        brake: setup.brake.clone(),
+    }
+}
+
+/// A policy under which only what needs no PSP can be said of a row.
+fn nobody() -> Policy {
+    Policy {
+        timing: Timing::default(),
+        max_retries: 0,
+        gave_up: GaveUp::Review,
+        absent_means: AbsentMeans::HandBack,
+        rules: RuleSet::default(),
+        psp: PspFacts {
+            psp: String::new(),
+            kinds: Vec::new(),
+            tag_max: usize::MAX,
+            routes: Vec::new(),
+            charges_by: Vec::new(),
+            key_life: None,
+        },
+        brake: BrakePolicy::default(),
+    }
+}

@@ -1,0 +1,127 @@
+//! One store, whichever database it is.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::TimeDelta;
+
+use crate::model::reason::Reason;
+use crate::model::time::Instant;
+use crate::model::transaction::{SiblingFact, Transaction};
+use crate::store::driver::{
+    AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Writer,
+};
+use crate::store::effects::RowEffects;
+use crate::store::error::StoreError;
+use crate::store::mapping::TableSettings;
+use crate::store::records::{
+    AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
+    RunStart, TotalLine,
+};
+use crate::store::settings::{DatabaseSettings, shown_address};
+use crate::store::source_table::SourceTable;
+use crate::store::sqlite::SqliteStore;
+
+/// The opened database.
+#[derive(Debug, Clone)]
+pub enum Database {
+    /// SQLite.
+    Sqlite(SqliteStore),
+}
+
+impl Database {
+    /// Opens the database of these settings (resolved before), and refuses what cannot serve: a
+    /// replica, a read-only session, a pooler in transaction mode. tieout's tables are not looked
+    /// at: see [`Database::require_schema`].
+    pub async fn connect(settings: &DatabaseSettings) -> Result<Self, StoreError> {
+        let url = settings.address()?;
+        match url.split_once(':').map(|(scheme, _)| scheme) {
+            Some("sqlite") => Ok(Self::Sqlite(SqliteStore::connect(url).await?)),
+            _other => Err(StoreError::Setting {
+                field: "url".to_owned(),
+                problem: format!(
+                    "`{}` begins with neither postgres: nor sqlite:",
+                    shown_address(url)
+                ),
+            }),
+        }
+    }
+
+    /// Refuses tieout's tables where they are missing, older or newer than this version needs.
+    pub async fn require_schema(&self) -> Result<(), StoreError> {
+        let (found, wanted) = self.schema_state().await?;
+        match found.cmp(&wanted) {
+            std::cmp::Ordering::Less => Err(StoreError::SchemaBehind { found, wanted }),
+            std::cmp::Ordering::Equal => Ok(()),
+            std::cmp::Ordering::Greater => Err(StoreError::SchemaAhead { found, wanted }),
+        }
+    }
+
+    /// `PostgreSQL` or `SQLite`, for people.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Sqlite(_) => "SQLite",
+        }
+    }
+
+    /// Ends every connection properly.
+    pub async fn close(&self) {
+        match self {
+            Self::Sqlite(store) => store.close().await,
+        }
+    }
+}
+
+/// Hands each verb to the driver at hand.
+macro_rules! delegate {
+    ($($verb:ident($($name:ident: $of:ty),*) -> $answer:ty;)+) => {
+        impl Driver for Database {
+            $(async fn $verb(&self, $($name: $of),*) -> Result<$answer, StoreError> {
+                match self {
+                    Self::Sqlite(store) => store.$verb($($name),*).await,
+                }
+            })+
+        }
+    };
+}
+
+delegate! {
+    migrate() -> ();
+    schema_state() -> (i64, i64);
+    now() -> Instant;
+    map_tables(tables: &[TableSettings], accounts: &[String]) -> Vec<SourceTable>;
+    unmapped_statuses(table: &SourceTable) -> Vec<String>;
+    start_run(start: &RunStart, now: Instant) -> ();
+    heartbeat(run_id: &str, now: Instant, lease_until: Instant) -> bool;
+    close_abandoned(now: Instant, dead_after: TimeDelta) -> Vec<AbandonedRun>;
+    close_run(run_id: &str, end: &RunEnd, now: Instant) -> bool;
+    enrol(table: &SourceTable, filter: &ClaimFilter, now: Instant) -> u64;
+    claim_due(run_id: &str, table: &SourceTable, filter: &ClaimFilter, limit: i64, now: Instant,
+        lease_until: Instant) -> Vec<Claimed>;
+    preview_due(table: &SourceTable, filter: &ClaimFilter, limit: i64, now: Instant)
+        -> Vec<Claimed>;
+    release(run_id: &str, rows: &[Claimed], now: Instant) -> ();
+    siblings(table: &SourceTable, rows: &[&Transaction]) -> HashMap<String, Vec<SiblingFact>>;
+    resolve_tags(table: &SourceTable, account: &str, tags: &[String]) -> HashSet<String>;
+    resolve_references(table: &SourceTable, account: &str, references: &[String])
+        -> HashMap<String, Vec<(String, String)>>;
+    apply(run_id: &str, writer: &mut Writer, table: &SourceTable, batch: Vec<RowEffects>,
+        now: Instant) -> ApplyEnd;
+    put_account_case(run_id: &str, case: &AccountCase, now: Instant) -> i64;
+    close_account_case(run_id: &str, account: &str, reason: Reason, resolution: &str,
+        now: Instant) -> bool;
+    account_state(account: &str) -> AccountState;
+    put_account_state(account: &str, unanswered_since: Option<Instant>,
+        usual_permille: Option<u32>) -> ();
+    run(run_id: &str) -> Option<RunRow>;
+    runs(limit: i64) -> Vec<RunRow>;
+    run_totals(run_id: &str) -> Vec<TotalLine>;
+    journal_of_run(run_id: &str, after: Option<(String, i64)>, limit: i64) -> Vec<JournalRow>;
+    journal_of_row(table: &str, key: &str) -> Vec<JournalRow>;
+    check(table: &str, key: &str) -> Option<CheckRow>;
+    handbacks(table: &str, key: &str) -> Vec<HandbackRow>;
+    evidence(sha256: &str) -> Option<String>;
+    cases(filter: &CaseFilter) -> Vec<CaseRow>;
+    case_counts(run_id: &str) -> CaseCounts;
+    case(number: i64) -> Option<CaseRow>;
+    verify_audit() -> AuditFinding;
+}

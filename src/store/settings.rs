@@ -1,0 +1,176 @@
+//! `[database]`: where the user's tables and tieout's own are.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use chrono::TimeDelta;
+use serde::{Deserialize, Deserializer};
+
+use crate::model::time::parse_span;
+use crate::store::error::StoreError;
+
+/// The typed words of `[database]`. The address may hold a password: it never shows in Debug.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DatabaseSettings {
+    /// `postgres://user@host/name` or `sqlite:path`. Exactly one of the three.
+    pub url: Option<String>,
+    /// The environment variable that holds it.
+    pub url_env: Option<String>,
+    /// The file that holds it, on one line.
+    pub url_file: Option<PathBuf>,
+    /// PostgreSQL: the schemas to look in, in order; tieout's tables are made in the first.
+    pub search_path: Option<String>,
+    /// PostgreSQL: the most connections at a time.
+    #[serde(default = "connections")]
+    pub connections: u32,
+    /// The longest that one statement may take.
+    #[serde(default = "statement_timeout", deserialize_with = "span")]
+    pub statement_timeout: TimeDelta,
+    /// How long a statement waits for a row that somebody else holds.
+    #[serde(default = "lock_timeout", deserialize_with = "span")]
+    pub lock_timeout: TimeDelta,
+    /// How long to wait for a connection.
+    #[serde(default = "connect_timeout", deserialize_with = "span")]
+    pub connect_timeout: TimeDelta,
+}
+
+/// One run claims, applies and shows life side by side, and reads its report.
+fn connections() -> u32 {
+    4
+}
+
+/// A batch of thousands of rows on a slow disk takes seconds; minutes mean trouble.
+fn statement_timeout() -> TimeDelta {
+    TimeDelta::minutes(5)
+}
+
+/// Applications hold a row for milliseconds; a row held longer is left for the next run.
+fn lock_timeout() -> TimeDelta {
+    TimeDelta::seconds(5)
+}
+
+fn connect_timeout() -> TimeDelta {
+    TimeDelta::seconds(15)
+}
+
+fn span<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TimeDelta, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    parse_span(&text).filter(|span| *span > TimeDelta::zero()).ok_or_else(|| {
+        serde::de::Error::custom(format!("`{text}` is no span of time such as 30s or 5min"))
+    })
+}
+
+impl DatabaseSettings {
+    /// Settings of this address, everything else by default.
+    pub fn of_url(url: &str) -> Self {
+        Self {
+            url: Some(url.to_owned()),
+            url_env: None,
+            url_file: None,
+            search_path: None,
+            connections: connections(),
+            statement_timeout: statement_timeout(),
+            lock_timeout: lock_timeout(),
+            connect_timeout: connect_timeout(),
+        }
+    }
+
+    /// Reads the address from where the settings say; `env` reads an environment variable.
+    pub fn resolve(mut self, env: impl Fn(&str) -> Option<String>) -> Result<Self, StoreError> {
+        let url = match (&self.url, &self.url_env, &self.url_file) {
+            (Some(url), None, None) => url.clone(),
+            (None, Some(name), None) => env(name).ok_or_else(|| {
+                setting("url_env", format!("the environment variable {name} is not set"))
+            })?,
+            (None, None, Some(path)) => std::fs::read_to_string(path).map_err(|error| {
+                setting("url_file", format!("{} cannot be read: {error}", path.display()))
+            })?,
+            _none_or_several => {
+                let problem = "exactly one of url, url_env and url_file is needed";
+                return Err(setting("url", problem.to_owned()));
+            }
+        };
+        self.url = Some(url.trim().to_owned());
+        self.url_env = None;
+        self.url_file = None;
+        Ok(self)
+    }
+
+    /// The address, once resolved.
+    pub fn address(&self) -> Result<&str, StoreError> {
+        let url = self.url.as_deref().filter(|url| !url.is_empty());
+        url.ok_or_else(|| setting("url", "there is no address".to_owned()))
+    }
+}
+
+fn setting(field: &str, problem: String) -> StoreError {
+    StoreError::Setting { field: field.to_owned(), problem }
+}
+
+/// The address without its password and parameters, for messages.
+pub fn shown_address(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    match url.split_once("://") {
+        Some((scheme, rest)) => {
+            let place = rest.rsplit_once('@').map_or(rest, |(_login, place)| place);
+            format!("{scheme}://{place}")
+        }
+        None => url.to_owned(),
+    }
+}
+
+impl fmt::Debug for DatabaseSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DatabaseSettings")
+            .field("url", &self.url.as_deref().map(shown_address))
+            .field("url_env", &self.url_env)
+            .field("url_file", &self.url_file)
+            .field("search_path", &self.search_path)
+            .field("connections", &self.connections)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_password_never_shows() {
+        for (url, shown) in [
+            (
+                "postgres://me:s3cret@db.example:5432/pay?sslmode=require",
+                "postgres://db.example:5432/pay",
+            ),
+            ("postgres://me:p@ss@db/pay", "postgres://db/pay"),
+            ("sqlite:tieout.db", "sqlite:tieout.db"),
+            ("postgres://db/pay?password=s3cret", "postgres://db/pay"),
+        ] {
+            assert_eq!(shown_address(url), shown);
+            let debug = format!("{:?}", DatabaseSettings::of_url(url));
+            assert!(!debug.contains("s3cret") && !debug.contains("p@ss"), "{debug}");
+        }
+    }
+
+    #[test]
+    fn the_address_comes_from_exactly_one_place() {
+        let read = |text: &str| toml::from_str::<DatabaseSettings>(text).unwrap();
+        let env = |name: &str| (name == "DB").then(|| "postgres://env\n".to_owned());
+        let resolved = read("url_env = 'DB'").resolve(env).unwrap();
+        assert_eq!(resolved.address().unwrap(), "postgres://env");
+        for (text, part) in [
+            ("url_env = 'NONE'", "NONE is not set"),
+            ("", "exactly one"),
+            ("url = 'sqlite:x'\nurl_env = 'DB'", "exactly one"),
+            ("url_file = '/nowhere/at/all'", "cannot be read"),
+        ] {
+            let error = read(text).resolve(env).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        assert_eq!(read("url = 'x'\nlock_timeout = '2s'").lock_timeout, TimeDelta::seconds(2));
+        for bad in ["lock_timeout = '0s'", "lock_timeout = 'soon'", "pool = 3"] {
+            assert!(toml::from_str::<DatabaseSettings>(bad).is_err(), "{bad}");
+        }
+    }
+}
