@@ -77,6 +77,7 @@ install_node_programs() {
     cp "$here/services/package.json" "$here/services/package-lock.json" "$folder/"
     (cd "$folder" && npm ci --ignore-scripts --no-audit --no-fund </dev/null >&2) ||
         die "npm could not install tests/services/package-lock.json"
+    "$(node)" --version >/dev/null || die "npm installed no node for $(uname -m)"
     touch "$folder/.whole"
 }
 
@@ -207,7 +208,8 @@ web.run_app(app, host='127.0.0.1', port=$port)"
     announce TEST_LOCALSTRIPE_URL "http://127.0.0.1:$port"
 }
 
-node() { echo "$(node_folder)/node_modules/.bin/node"; }
+# By its path: npm 9, which Debian 12 has, links no commands of optional packages.
+node() { echo "$(node_folder)"/node_modules/node-linux-*/bin/node; }
 
 launch_stripe-mock() {
     local port
