@@ -1,6 +1,7 @@
 //! Reports: built from vectors in place of a database, so that every file, order and sum can be
 //! held against what went in; and from a real one.
 
+mod database;
 mod places;
 mod properties;
 mod vectors;

@@ -8,7 +8,7 @@ mod applies;
 mod chains;
 mod claims;
 mod lookups;
-mod world;
+pub mod world;
 
 use tieout::store::sqlite::SqliteStore;
 
@@ -66,6 +66,7 @@ macro_rules! conformance {
                     lookups::tags_resolve,
                     lookups::references_resolve,
                     lookups::unmapped_statuses_are_seen,
+                    lookups::closed_cases_are_read_since,
                     lookups::a_misfit_is_named,
                 }
             }

@@ -199,14 +199,16 @@ pub(super) async fn list(
     let sql = format!(
         "select {COLUMNS} from tieout_cases \
          where (not ?1 or state = 'open') and (?2 is null or reason = ?2) \
-         and (?3 is null or opened_run = ?3) and number > ?4 order by number limit ?5"
+         and (?3 is null or opened_run = ?3) and number > ?4 \
+         and (?6 is null or closed_at is null or closed_at >= ?6) order by number limit ?5"
     );
     let query = rendered(&sql)
         .bind(filter.open_only)
         .bind(filter.reason.clone())
         .bind(filter.opened_run.clone())
         .bind(filter.after.unwrap_or(0))
-        .bind(filter.limit);
+        .bind(filter.limit)
+        .bind(filter.closed_since.map(to_text));
     fetch(connection, READING, query).await?.iter().map(case_of).collect()
 }
 

@@ -1,9 +1,13 @@
 //! Siblings, tags, references, statuses nobody mapped, and mappings that do not fit.
 
 use tieout::model::transaction::{SiblingFact, SiblingState};
+use tieout::store::driver::CaseFilter;
 use tieout::store::error::StoreError;
+use tieout::store::records::ClaimFilter;
 
-use super::world::{MAPPING, Under, World, accounts, at, noon, retryable, settings, succeeded_by};
+use super::world::{
+    MAPPING, Under, World, accounts, at, noon, retryable, review, settings, succeeded, succeeded_by,
+};
 
 pub async fn siblings_are_found<D: Under>() {
     let w = World::<D>::new().await;
@@ -125,5 +129,31 @@ pub async fn a_misfit_is_named<D: Under>() {
             other => panic!("{to}: {other:?}"),
         }
     }
+    w.finish().await;
+}
+
+pub async fn closed_cases_are_read_since<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=3).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    w.apply("r1", &mut writer, &claimed, review, noon()).await;
+    for (id, minute) in [("1", 10), ("2", 20)] {
+        let ids = Some(vec![id.to_owned()]);
+        let filter = ClaimFilter { ids, ..ClaimFilter::default() };
+        let mut writer = w.start(id, at(minute)).await;
+        let claimed = w.claim_with(id, &filter, 9, at(minute)).await;
+        w.apply(id, &mut writer, &claimed, succeeded, at(minute)).await;
+    }
+    let read = async |minute: Option<i64>| {
+        let closed_since = minute.map(at);
+        let filter = CaseFilter { closed_since, limit: 9, ..CaseFilter::default() };
+        let cases = w.store.cases(&filter).await.unwrap();
+        cases.into_iter().map(|case| case.subject).collect::<Vec<_>>()
+    };
+    assert_eq!(read(None).await, ["1", "2", "3"]);
+    assert_eq!(read(Some(10)).await, ["1", "2", "3"], "at that instant counts");
+    assert_eq!(read(Some(11)).await, ["2", "3"]);
+    assert_eq!(read(Some(21)).await, ["3"], "the open ones are always read");
     w.finish().await;
 }
