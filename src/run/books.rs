@@ -3,10 +3,14 @@
 
 use std::collections::BTreeMap;
 
+use sha2::{Digest, Sha256};
+
 use crate::decide::brake::{Brake, BrakeFigures};
 use crate::decide::policy::Timing;
 use crate::exit::Exit;
 use crate::model::reason::{Outcome, Reason};
+use crate::model::transaction::hex;
+use crate::report::facts::AccountCaseNote;
 use crate::run::error::{Doing, RunError};
 use crate::run::events::{AccountNote, Event};
 use crate::run::gather::Weighed;
@@ -31,6 +35,8 @@ pub struct Books {
     pub notes: BTreeMap<String, AccountNote>,
     /// What the brake counted, and its word where it is on.
     pub brakes: BTreeMap<String, (BrakeFigures, Option<String>)>,
+    /// Cases about accounts, as this run put them: what a report can rely on later.
+    pub account_cases: Vec<AccountCaseNote>,
     /// The strongest end so far.
     pub exit: Exit,
     /// One line for each thing that was not examined.
@@ -55,6 +61,7 @@ impl Books {
             hold: Hold::default(),
             notes: BTreeMap::new(),
             brakes: BTreeMap::new(),
+            account_cases: Vec::new(),
             exit: Exit::Ok,
             not_examined: Vec::new(),
             waits: BTreeMap::new(),
@@ -218,7 +225,15 @@ impl Books {
         };
         let now = scene.clock.now();
         let put = scene.db.put_account_case(scene.run_id, &case, now).await;
-        put.doing("opening a case about an account").map(|_number| ())
+        let number = put.doing("opening a case about an account")?;
+        self.account_cases.push(AccountCaseNote {
+            number,
+            account: case.account,
+            reason,
+            text: case.text,
+            evidence_sha256: Some(hex(&Sha256::digest(case.evidence.as_bytes()))),
+        });
+        Ok(())
     }
 
     /// Closes a case about an account whose cause is gone.

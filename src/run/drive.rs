@@ -288,6 +288,7 @@ fn note(
     let note = books.notes.entry(name.to_owned()).or_default();
     let counts = open.account.counts();
     note.account = name.to_owned();
+    note.psp = open.setup.settings.psp.as_str().to_owned();
     note.rows = note.rows.saturating_add(u64::try_from(rows).unwrap_or(u64::MAX));
     note.answered = note.answered.saturating_add(asked.answered);
     note.listed = note.listed.saturating_add(asked.listed);

@@ -63,6 +63,8 @@ pub enum Event {
 pub struct AccountNote {
     /// The account.
     pub account: String,
+    /// Its PSP's name.
+    pub psp: String,
     /// Rows asked about.
     pub rows: u64,
     /// Rows that got an answer.

@@ -3,7 +3,8 @@
 use crate::exit::Exit;
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
-use crate::report::build::BuildOptions;
+use crate::report::aging::{AgingLine, snapshot};
+use crate::report::build::{BuildOptions, Built};
 use crate::report::tie::tie_out;
 use crate::run::books::{Books, Tell};
 use crate::run::drive::give_back;
@@ -56,8 +57,15 @@ pub async fn finish(
     } else {
         close(scene, &mut books, started_at).await?
     };
-    if summary.decided > 0 && scene.options.report && !scene.options.dry_run {
-        summary.report = Some(report(scene).await?);
+    // An interrupted run has no time for a report; `report build` makes it later.
+    let is_whole = exit.is_none() && !scene.options.dry_run;
+    if summary.decided > 0 && scene.options.report && is_whole {
+        let built = report(scene).await?;
+        if !built.untied.is_empty() {
+            summary.exit = summary.exit.or_stronger(Exit::Untied);
+            summary.untied = built.untied;
+        }
+        summary.report = Some(built.dir);
     }
     tell(Event::Ended(Box::new(summary.clone())));
     Ok(summary)
@@ -69,7 +77,7 @@ async fn close_failed(scene: &Scene<'_>, books: &Books, error: &RunError) {
         state: RunState::Failed,
         exit_code: i32::from(exit.code()),
         exit_class: exit.class().to_owned(),
-        notes: notes(books),
+        notes: notes(books, None),
     };
     // The error that ended the run is the one to report; a run that cannot even be closed is
     // closed as abandoned by the next.
@@ -97,11 +105,14 @@ async fn close(
         books.exit = books.exit.or_stronger(Exit::Attention);
     }
     let now = read_clock(scene.db, scene.options).await.doing("reading the database's clock")?;
+    // Cases go on living: how they stand by age is noted now, or never known again.
+    let zone = scene.setup.business_timezone;
+    let aging = snapshot(scene.db, started_at, now, zone).await.doing("counting cases by age")?;
     let end = RunEnd {
         state: state_of(books.exit),
         exit_code: i32::from(books.exit.code()),
         exit_class: books.exit.class().to_owned(),
-        notes: notes(books),
+        notes: notes(books, Some(&aging)),
     };
     let closed = scene.db.close_run(scene.run_id, &end, now).await.doing("closing the run")?;
     if !closed {
@@ -169,7 +180,7 @@ fn attention(scene: &Scene<'_>, books: &Books, new_cases: u64) -> bool {
 }
 
 /// What reports say of the run's asking; the report room reads it back as JSON.
-fn notes(books: &Books) -> String {
+fn notes(books: &Books, aging: Option<&[AgingLine]>) -> String {
     let brakes: Vec<serde_json::Value> = books
         .brakes
         .iter()
@@ -187,6 +198,8 @@ fn notes(books: &Books) -> String {
         .collect();
     serde_json::json!({
         "accounts": books.notes.values().collect::<Vec<_>>(),
+        "account_cases": books.account_cases,
+        "aging": aging,
         "brakes": brakes,
         "not_examined": books.not_examined,
         "waits": books.waits,
@@ -194,9 +207,9 @@ fn notes(books: &Books) -> String {
     .to_string()
 }
 
-async fn report(scene: &Scene<'_>) -> Result<std::path::PathBuf, RunError> {
+async fn report(scene: &Scene<'_>) -> Result<Built, RunError> {
     let options = BuildOptions::in_zone(scene.setup.business_timezone);
     let built =
         crate::report::build(scene.db, scene.run_id, &scene.setup.report_dir, &options).await;
-    built.map(|built| built.dir).map_err(|source| RunError::Report { source })
+    built.map_err(|source| RunError::Report { source })
 }
