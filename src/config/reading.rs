@@ -301,7 +301,7 @@ impl<'a> Reading<'a> {
             Some(section) => self.document.read(section)?,
             None => RulesSettings::default(),
         };
-        let mut own = Vec::new();
+        let mut files = Vec::new();
         for (at, file) in settings.files.iter().enumerate() {
             let name = file.display().to_string();
             let read = match std::fs::read_to_string(self.folder.join(file)) {
@@ -309,12 +309,14 @@ impl<'a> Reading<'a> {
                 Err(error) => Err(format!("the rule file {name} cannot be read: {error}")),
             };
             match read {
-                Ok(mut rules) => own.append(&mut rules),
+                Ok(rules) => files.push(rules),
                 Err(problem) => self.document.complain(&format!("rules.files.{at}"), problem),
             }
         }
-        let checked = rules::with_shipped(own)
-            .and_then(|(rules, examples)| rules::check_examples(&rules, &examples).map(|()| rules));
+        let checked = rules::shipped("stripe").and_then(|shipped| {
+            files.push(shipped);
+            rules::check_examples(&files).map(|()| rules::combine(&files))
+        });
         match checked {
             Ok(rules) => Some(rules),
             Err(error) => {

@@ -116,6 +116,12 @@ impl Book {
         let index = self.group_of(&piece, created_at);
         let Some(group) = self.groups.get_mut(index) else { return };
         let is_parent = piece.id == piece.parent;
+        if let Some(intent) = &piece.parts.intent {
+            // An intent, or a charge that came with its intent in it.
+            group.has_parent = true;
+            group.light.created_at = at(intent.created).unwrap_or(created_at);
+            group.light.captured = intent.captured();
+        }
         if is_parent {
             group.has_parent = true;
             group.light.kind = piece.kind.as_str();

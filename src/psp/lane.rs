@@ -14,7 +14,7 @@ use chrono::{DateTime, TimeDelta};
 use reqwest::header::{HeaderMap, HeaderName};
 use reqwest::{Client, Url};
 use serde::de::DeserializeOwned;
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use crate::model::evidence::{Cause, CauseKind};
@@ -208,7 +208,10 @@ pub(super) enum Body<T> {
 /// The lane of one account.
 pub(super) struct Lane {
     account: String,
-    client: Client,
+    settings: AccountSettings,
+    /// Made at the first request: reading the machine's certificates is what a run with nothing
+    /// due need not pay for.
+    client: OnceCell<Client>,
     base: Url,
     limits: Limits,
     pace: Pace,
@@ -265,7 +268,6 @@ impl Lane {
             account: account.clone(),
             base_url: settings.base_url.clone(),
         })?;
-        let client = client(settings, &base)?;
         let limits = Limits {
             deadline: to_std(settings.deadline),
             retries: settings.retries,
@@ -277,10 +279,11 @@ impl Lane {
         let slots = usize::try_from(settings.concurrency).unwrap_or(1);
         Ok(Self {
             account,
-            client,
+            settings: settings.clone(),
+            client: OnceCell::new(),
             base,
             limits,
-            pace: Pace::new(settings.requests_per_second),
+            pace: Pace::new(settings.requests_per_second, tokio::time::Instant::now()),
             slots: Semaphore::new(slots),
             tally: Tally::default(),
             breaker: Mutex::default(),
@@ -290,8 +293,16 @@ impl Lane {
         })
     }
 
+    pub(super) fn account(&self) -> &str {
+        &self.account
+    }
+
     pub(super) fn db_now(&self) -> Instant {
         (self.db_now)()
+    }
+
+    pub(super) fn per_second(&self) -> u128 {
+        self.pace.per_second()
     }
 
     pub(super) fn counts(&self) -> Counts {
@@ -467,7 +478,12 @@ impl Lane {
             let detail = format!("{} is not a path", ask.path);
             trouble(CauseKind::Unreadable, detail, Again::Never)
         })?;
-        let request = self.client.get(url).headers(headers.clone()).query(&ask.query);
+        let client = self.client.get_or_try_init(|| async { client(&self.settings, &self.base) });
+        let client = client.await.map_err(|error| Trouble {
+            cause: self.stop_account(StopKind::Misconfigured, error.to_string()),
+            again: Again::Never,
+        })?;
+        let request = client.get(url).headers(headers.clone()).query(&ask.query);
         let mut response = request.send().await.map_err(|error| self.unsent(ask, &error))?;
         let status = response.status().as_u16();
         let received_at = self.db_now();

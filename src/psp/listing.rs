@@ -126,12 +126,14 @@ impl Listing {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads a few pages, enough to say how many there are.
-    pub(super) async fn probe(&self) {
+    /// Reads the first page of each window and up to `more` further ones, to say how many there
+    /// are.
+    pub(super) async fn probe(&self, more: u64) {
         {
             let mut board = self.board();
             let windows = u64::try_from(board.tallies.len()).unwrap_or(u64::MAX);
-            board.budget = Some(windows.saturating_add(u64::from(self.workers)));
+            let more = more.min(u64::from(self.workers));
+            board.budget = Some(windows.saturating_add(more));
         }
         self.work().await;
         self.board().budget = None;
@@ -148,7 +150,6 @@ impl Listing {
             let listing = self.clone();
             workers.spawn(async move { listing.worker().await });
         }
-        // A worker that panicked leaves its slice Busy: the window stays incomplete.
         while workers.join_next().await.is_some() {}
     }
 
@@ -161,17 +162,26 @@ impl Listing {
             let task = self.board().next_task();
             match task {
                 Task::Page(slice, ask) => {
+                    let mut held = Held { listing: self, slice, is_open: true };
                     let page = self.stripe.list(&ask).await;
-                    self.board().take_page(slice, &ask, page);
+                    // Let go under the same lock: from here on the slice may be another's.
+                    let mut board = self.board();
+                    board.take_page(slice, &ask, page);
+                    held.is_open = false;
+                    drop(board);
                 }
                 Task::End(slice, ask) => {
+                    let mut held = Held { listing: self, slice, is_open: true };
                     let page = self.stripe.list(&ask).await;
-                    self.board().take_end(slice, page);
+                    // Let go under the same lock: from here on the slice may be another's.
+                    let mut board = self.board();
+                    board.take_end(slice, page);
+                    held.is_open = false;
+                    drop(board);
                 }
                 Task::Wait => turned.await,
                 Task::Stop => return,
             }
-            self.turned.notify_waiters();
         }
     }
 
@@ -203,6 +213,24 @@ impl Listing {
         let mut board = self.board();
         board.settle();
         (std::mem::take(&mut board.book), board.tallies.clone())
+    }
+}
+
+/// A worker's hold on a slice: however it ends, the others hear of it, and nobody waits for a
+/// slice that its worker left halfway.
+struct Held<'a> {
+    listing: &'a Listing,
+    slice: usize,
+    is_open: bool,
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        if self.is_open {
+            let detail = "the listing of a slice was left halfway".to_owned();
+            self.listing.board().fail(self.slice, cause(CauseKind::Incomplete, detail));
+        }
+        self.listing.turned.notify_waiters();
     }
 }
 
@@ -262,7 +290,8 @@ impl Board {
         if self.pages > self.pages_max {
             let detail = format!("the list has no end within {} pages", self.pages_max);
             self.fail(index, cause(CauseKind::Incomplete, detail));
-            return Task::Wait;
+            // Each call fails one more window, so that this ends.
+            return self.next_task();
         }
         let Some(slice) = self.slices.get_mut(index) else { return Task::Stop };
         let Some(tally) = self.tallies.get_mut(slice.window) else { return Task::Stop };

@@ -1,23 +1,38 @@
-//! Asking a PSP so that its answer is evidence.
+//! How a PSP is asked so that its answer is evidence.
 //!
-//! Read-only: tieout moves no money. An error is never an answer, a page that is not provably the
-//! last is never the end, and one account that is down never holds up another.
-//! In reading order: `account` (the questions and answers), `settings`; `stripe*` (the adapter);
-//! `listing` and `book` (a window read to its end, folded); `lane` and `pace` (limits, deadlines,
-//! the breaker); `rules` (statuses and codes as data); `redact`.
+//! An [`account::Account`] takes questions about rows and gives [`Evidence`] for each: objects
+//! found, a complete search that saw nothing, a reference that the PSP does not know, or no answer
+//! and why. It reads only: no request of this room can move money. It never turns an error, a
+//! partial list or a lagging index into "nothing", never asks another account than the one
+//! configured, and reads no clock of its own as evidence: the database's time is handed in.
 //!
-//! Adding a PSP: one adapter file with its wire types, a variant of `settings::PspKind`, its facts
-//! in `account`, its `NAME.rules.toml` with sources and examples, its fixtures and tests.
+//! Reading order: `settings`, `account` (the questions and the answers), `planner` (by which
+//! route), `listing` (windows to a provable end), `stripe` and `stripe_objects` (one API), `lane`
+//! (one account's requests), `rules` (what codes mean, as data).
+//!
+//! Adding a PSP:
+//! 1. `settings::PspKind` and what its account needs to be told;
+//! 2. an adapter beside `stripe`: one page of a list with the checks of its paging, one object by
+//!    its reference, one search by tag, each through the [`lane`](self), and each as a `Piece`;
+//! 3. its objects' states and amounts, with a table of every status that its reference names;
+//! 4. what it declares in [`crate::decide::policy::PspFacts`]: a route's misses count only where
+//!    its documentation says that it does not lag;
+//! 5. `NAME.rules.toml` with a source and an example for every code;
+//! 6. its faults in the sandbox, and its rows in `tests/it/psp.rs`.
+//!
+//! [`Evidence`]: crate::model::evidence::Evidence
 
 pub mod settings;
 pub mod account;
 pub mod rules;
 pub mod lane;
-mod pace;
-mod redact;
+mod planner;
+mod listing;
+mod ask_one;
+pub mod book;
+mod near;
 mod stripe;
 mod stripe_objects;
 mod stripe_money;
-mod near;
-pub mod book;
-mod listing;
+mod pace;
+mod redact;

@@ -1,11 +1,30 @@
-//! Rule files: TOML → rules, with every mistake at its line.
+//! Rule files: what a PSP's statuses and codes mean, as TOML that a person can read and check.
 //!
-//! The shipped rules of each PSP stand beside its adapter and name their sources. Each rule
-//! carries an example that it, and no rule before it, must decide: [`check_examples`] runs them.
+//! A rule without a source or an example is refused, and so is one whose own example another rule
+//! takes first: what is never reached misleads whoever reads it. The effect of a rule is bounded
+//! by the decision table; a rule file cannot make money appear or a partial answer complete.
+//!
+//! ```toml
+//! psp = "stripe"                     # of every rule of the file; leave out to mean every PSP
+//!
+//! [[rule]]
+//! id = "stripe.decline.insufficient_funds"
+//! when = "failure"                   # failure, refunded, voided, disputed, authorized,
+//!                                    # action_required, canceled, expired, unknown_status
+//! code = ["insufficient_funds"]      # also: advice, status, kind, currency
+//! handbacks_below = 3                # also: amount_at_most_minor
+//! outcome = "retryable"              # retryable, failed, succeeded, wait, review
+//! not_before = "24h"                 # of a retryable one: how much later
+//! source = "https://docs.stripe.com/declines/codes"
+//! example = { status = "requires_payment_method", code = "insufficient_funds" }
+//! ```
 
-use chrono::TimeDelta;
+use std::collections::HashSet;
+
+use chrono::{DateTime, TimeDelta};
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+use toml::Spanned;
 
 use crate::decide::rules::{Effect, Match, Question, Rule, RuleSet, Subject};
 use crate::model::evidence::{Failure, ObjectState, PspObject};
@@ -13,34 +32,56 @@ use crate::model::money::{Currency, Money};
 use crate::model::time::parse_span;
 use crate::model::transaction::{Kind, hex};
 
-/// The shipped rules for Stripe.
-const STRIPE: &str = include_str!("stripe.rules.toml");
+/// Characters of the version: enough to tell rule files apart in a journal.
+const VERSION_CHARS: usize = 12;
 
-/// A rule file that cannot be used. Nothing of it is.
+const STRIPE_RULES: &str = include_str!("stripe.rules.toml");
+
+/// A rule file, read and checked.
+#[derive(Debug, Clone)]
+pub struct RuleFile {
+    /// Its rules, in their order.
+    pub rules: Vec<Rule>,
+    examples: Vec<Example>,
+    text: String,
+}
+
+/// Why a rule file is refused: where, and what.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {problem}")]
 pub struct RuleError {
-    /// The file's name.
+    /// The file.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong, and what was expected.
+    /// What is wrong and what was expected.
     pub problem: String,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    #[serde(default)]
-    rule: Vec<toml::Spanned<Line>>,
+/// A case that a rule must decide.
+#[derive(Debug, Clone)]
+struct Example {
+    rule: String,
+    line: usize,
+    file: String,
+    psp: Option<String>,
+    subject: Subject,
+    case: RawExample,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Line {
-    id: String,
+struct RawFile {
     psp: Option<String>,
-    subject: String,
+    #[serde(default)]
+    rule: Vec<Spanned<RawRule>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RawRule {
+    id: String,
+    when: String,
     #[serde(default)]
     status: Vec<String>,
     #[serde(default)]
@@ -56,171 +97,144 @@ struct Line {
     outcome: String,
     not_before: Option<String>,
     source: String,
-    example: Example,
+    example: RawExample,
 }
 
-/// What the rule is for: a fact that it must decide.
-#[derive(Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Example {
+struct RawExample {
     #[serde(default)]
     status: String,
     #[serde(default)]
     code: String,
     advice: Option<String>,
+    #[serde(default = "charge")]
+    kind: String,
     currency: Option<String>,
     amount_minor: Option<i64>,
-    kind: Option<String>,
+    #[serde(default)]
+    handbacks: u32,
 }
 
-/// One rule with its example.
-#[derive(Debug, Clone)]
-pub struct Exampled {
-    /// The rule.
-    pub rule: Rule,
-    object: PspObject,
-    kind: Kind,
-    money: Option<Money>,
-    file: String,
-    line: usize,
+fn charge() -> String {
+    Kind::Charge.as_str().to_owned()
 }
 
-/// Reads a rule file.
+/// Reads a rule file. `own` says that it is the user's and not shipped.
 ///
 /// # Errors
-/// At the first mistake, with its line.
-pub fn parse(text: &str, file: &str, own: bool) -> Result<Vec<Exampled>, RuleError> {
-    let at = |offset: usize, problem: String| RuleError {
-        file: file.to_owned(),
+/// With the file, the line and what was expected.
+pub fn parse(text: &str, source_name: &str, own: bool) -> Result<RuleFile, RuleError> {
+    let refuse = |offset: usize, problem: String| RuleError {
+        file: source_name.to_owned(),
         line: line_of(text, offset),
         problem,
     };
-    let parsed: File = toml::from_str(text).map_err(|error| {
-        at(error.span().map_or(0, |span| span.start), error.message().to_owned())
-    })?;
-    let mut rules: Vec<Exampled> = Vec::new();
-    for spanned in parsed.rule {
+    let raw: RawFile = toml::from_str(text)
+        .map_err(|e| refuse(e.span().map_or(0, |span| span.start), e.message().to_owned()))?;
+    let mut file = RuleFile { rules: Vec::new(), examples: Vec::new(), text: text.to_owned() };
+    let mut ids = HashSet::new();
+    for spanned in raw.rule {
         let offset = spanned.span().start;
-        let line = line_of(text, offset);
-        let rule = exampled(spanned.into_inner(), own, file, line)
-            .map_err(|problem| at(offset, problem))?;
-        if rules.iter().any(|known| known.rule.id == rule.rule.id) {
-            return Err(at(offset, format!("the id `{}` stands twice", rule.rule.id)));
+        let raw_rule = spanned.into_inner();
+        if !ids.insert(raw_rule.id.clone()) {
+            return Err(refuse(offset, format!("a second rule has the id `{}`", raw_rule.id)));
         }
-        rules.push(rule);
+        let (rule, subject) = rule_of(&raw_rule, raw.psp.as_deref(), own)
+            .map_err(|problem| refuse(offset, format!("rule `{}`: {problem}", raw_rule.id)))?;
+        file.examples.push(Example {
+            rule: rule.id.clone(),
+            line: line_of(text, offset),
+            file: source_name.to_owned(),
+            psp: raw.psp.clone(),
+            subject,
+            case: raw_rule.example,
+        });
+        file.rules.push(rule);
     }
-    Ok(rules)
+    Ok(file)
 }
 
-/// The user's rules, then the shipped ones, with a version that names them all.
+/// The rules shipped for a PSP; an adapter without rules has none.
 ///
 /// # Errors
-/// Where the shipped rules cannot be read: a defect of the build.
-pub fn with_shipped(own: Vec<Exampled>) -> Result<(RuleSet, Vec<Exampled>), RuleError> {
-    let mut all = own;
-    all.extend(parse(STRIPE, "stripe.rules.toml", false)?);
-    let mut hash = Sha256::new();
-    for exampled in &all {
-        hash.update(format!("{:?}\n", exampled.rule));
+/// Never for the files shipped, which the tests read.
+pub fn shipped(psp: &str) -> Result<RuleFile, RuleError> {
+    match psp {
+        "stripe" => parse(STRIPE_RULES, "stripe.rules.toml", false),
+        _other => parse("", "none", false),
     }
-    let version = hex(&hash.finalize()).chars().take(12).collect();
-    let rules = all.iter().map(|exampled| exampled.rule.clone()).collect();
-    Ok((RuleSet { rules, version }, all))
 }
 
-/// Every rule must decide its own example, and no rule before it may.
+/// Puts rule files together in the order in which their rules are tried: the user's first.
+#[must_use]
+pub fn combine(files: &[RuleFile]) -> RuleSet {
+    let mut digest = Sha256::new();
+    for file in files {
+        // The length keeps a line moved from one file's end to the next's start visible.
+        digest.update(u64::try_from(file.text.len()).unwrap_or(u64::MAX).to_be_bytes());
+        digest.update(file.text.as_bytes());
+    }
+    let version: String = hex(&digest.finalize()).chars().take(VERSION_CHARS).collect();
+    RuleSet { rules: files.iter().flat_map(|file| file.rules.clone()).collect(), version }
+}
+
+/// Tries every file's examples against all of them together, in their order: each must be decided
+/// by the rule that it stands in.
 ///
 /// # Errors
-/// With the first that does not, and which rule took its example.
-pub fn check_examples(rules: &RuleSet, examples: &[Exampled]) -> Result<(), RuleError> {
-    for exampled in examples {
-        let question = Question {
-            psp: exampled.rule.matches.psp.as_deref().unwrap_or("stripe"),
-            subject: exampled.rule.matches.subject,
-            object: &exampled.object,
-            kind: exampled.kind,
-            money: exampled.money,
-            handbacks: 0,
+/// With the first example that another rule decides, or none.
+pub fn check_examples(files: &[RuleFile]) -> Result<(), RuleError> {
+    let set = combine(files);
+    let own: HashSet<&str> =
+        files.iter().flat_map(|f| &f.rules).filter(|r| r.own).map(|r| r.id.as_str()).collect();
+    for example in files.iter().flat_map(|file| &file.examples) {
+        let found = decided_by(&set, example);
+        // The user may take over what a shipped rule said: that is what own rules are for.
+        let is_taken_over = found.as_deref().is_some_and(|id| own.contains(id))
+            && !own.contains(example.rule.as_str());
+        if found.as_deref() == Some(example.rule.as_str()) || is_taken_over {
+            continue;
+        }
+        let problem = match found {
+            Some(other) => format!("its example is decided by rule `{other}`, which comes first"),
+            None => "it does not match its own example".to_owned(),
         };
-        let found = rules.find(&question).map(|rule| rule.id.as_str());
-        if found != Some(exampled.rule.id.as_str()) {
-            let taken = found.unwrap_or("no rule");
-            return Err(RuleError {
-                file: exampled.file.clone(),
-                line: exampled.line,
-                problem: format!("the example of `{}` is decided by {taken}", exampled.rule.id),
-            });
-        }
+        return Err(RuleError {
+            file: example.file.clone(),
+            line: example.line,
+            problem: format!("rule `{}`: {problem}", example.rule),
+        });
     }
     Ok(())
 }
 
-fn line_of(text: &str, offset: usize) -> usize {
-    let before = text.as_bytes().get(..offset).unwrap_or_default();
-    before.iter().filter(|byte| **byte == b'\n').count().saturating_add(1)
-}
-
-fn exampled(line: Line, own: bool, file: &str, number: usize) -> Result<Exampled, String> {
-    let subject = Subject::parse(&line.subject)
-        .ok_or_else(|| format!("subject `{}`: expected failure, canceled, …", line.subject))?;
-    if line.source.trim().is_empty() {
-        return Err(format!("rule `{}` names no source", line.id));
-    }
-    let kinds = line.kind.iter().map(|kind| parse_kind(kind)).collect::<Result<_, _>>()?;
-    let effect = effect(&line)?;
-    let (object, kind, money) = example(&line, subject)?;
-    let rule = Rule {
-        id: line.id,
-        own,
-        matches: Match {
-            psp: line.psp,
-            subject,
-            statuses: line.status,
-            codes: line.code,
-            advices: line.advice,
-            kinds,
-            currencies: line.currency,
-            amount_at_most_minor: line.amount_at_most_minor,
-            handbacks_below: line.handbacks_below,
-        },
-        effect,
+fn decided_by(set: &RuleSet, example: &Example) -> Option<String> {
+    let kind = Kind::parse(&example.case.kind)?;
+    let currency = Currency::parse(example.case.currency.as_deref().unwrap_or("EUR")).ok()?;
+    let money = Money::new(example.case.amount_minor.unwrap_or(1_000), currency);
+    let object = object_of(example, money);
+    let question = Question {
+        psp: example.psp.as_deref().unwrap_or("any"),
+        subject: example.subject,
+        object: &object,
+        kind,
+        money: Some(money),
+        handbacks: example.case.handbacks,
     };
-    Ok(Exampled { rule, object, kind, money, file: file.to_owned(), line: number })
+    set.find(&question).map(|rule| rule.id.clone())
 }
 
-fn parse_kind(text: &str) -> Result<Kind, String> {
-    Kind::parse(text).ok_or_else(|| format!("kind `{text}`: expected charge, refund or payout"))
-}
-
-fn effect(line: &Line) -> Result<Effect, String> {
-    let span = |text: &String| -> Result<TimeDelta, String> {
-        parse_span(text).ok_or_else(|| format!("not_before `{text}`: expected 90min, 24h, 3d"))
+/// An object that shows the example's fact.
+fn object_of(example: &Example, money: Money) -> PspObject {
+    let failure = Failure {
+        code: example.case.code.clone(),
+        advice: example.case.advice.clone(),
+        final_from: None,
+        still_payable: false,
     };
-    let not_before = line.not_before.as_ref().map(span).transpose()?;
-    match line.outcome.as_str() {
-        "retryable" => Ok(Effect::Retryable { not_before }),
-        _other if not_before.is_some() => {
-            Err("not_before goes with outcome = \"retryable\" alone".to_owned())
-        }
-        "failed" => Ok(Effect::Failed),
-        "succeeded" => Ok(Effect::Succeeded),
-        "wait" => Ok(Effect::Wait),
-        "review" => Ok(Effect::Review),
-        other => {
-            Err(format!("outcome `{other}`: expected retryable, failed, succeeded, wait or review"))
-        }
-    }
-}
-
-fn example(line: &Line, subject: Subject) -> Result<(PspObject, Kind, Option<Money>), String> {
-    let example = &line.example;
-    let state = match subject {
-        Subject::Failure => ObjectState::Failed(Failure {
-            code: example.code.clone(),
-            advice: example.advice.clone(),
-            final_from: None,
-            still_payable: false,
-        }),
+    let state = match example.subject {
+        Subject::Failure => ObjectState::Failed(failure),
         Subject::Refunded | Subject::Disputed => ObjectState::Captured,
         Subject::Voided => ObjectState::Voided,
         Subject::Authorized => ObjectState::Authorized,
@@ -229,78 +243,213 @@ fn example(line: &Line, subject: Subject) -> Result<(PspObject, Kind, Option<Mon
         Subject::Expired => ObjectState::Expired,
         Subject::UnknownStatus => ObjectState::Unknown,
     };
-    let money = match (&example.currency, example.amount_minor) {
-        (Some(code), minor) => {
-            let currency = Currency::parse(code).map_err(|error| error.to_string())?;
-            Some(Money::new(minor.unwrap_or(0), currency))
-        }
-        (None, Some(_)) => return Err("an example with an amount needs its currency".to_owned()),
-        (None, None) => None,
-    };
-    let kind = example.kind.as_deref().map_or(Ok(Kind::Charge), parse_kind)?;
-    let object = PspObject {
+    PspObject {
         reference: "example".to_owned(),
         aliases: Vec::new(),
-        kind: String::new(),
+        kind: "example".to_owned(),
         state,
-        status: example.status.clone(),
-        amount: money,
+        status: example.case.status.clone(),
+        amount: Some(money),
         captured: None,
         refunded_minor: 0,
-        disputed: subject == Subject::Disputed,
-        created_at: crate::model::time::Instant::default(),
+        disputed: example.subject == Subject::Disputed,
+        created_at: DateTime::<chrono::Utc>::MIN_UTC,
         tag: None,
+    }
+}
+
+fn rule_of(raw: &RawRule, psp: Option<&str>, own: bool) -> Result<(Rule, Subject), String> {
+    let is_id = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+    if raw.id.is_empty() || !raw.id.bytes().all(is_id) {
+        return Err("id: expected letters, digits, `.`, `_` or `-`".to_owned());
+    }
+    if raw.source.trim().is_empty() {
+        return Err("source: expected where this is written, or who decided it".to_owned());
+    }
+    let subject = Subject::parse(&raw.when).ok_or_else(|| {
+        format!(
+            "when: `{}` is none of failure, refunded, voided, disputed, authorized, \
+             action_required, canceled, expired, unknown_status",
+            raw.when
+        )
+    })?;
+    if subject != Subject::Failure && !(raw.code.is_empty() && raw.advice.is_empty()) {
+        return Err(format!("code and advice go with when = \"failure\", not `{}`", raw.when));
+    }
+    let effect = effect_of(raw)?;
+    let can_retry = matches!(subject, Subject::Failure);
+    if matches!(effect, Effect::Retryable { .. }) && !can_retry {
+        return Err("outcome: only a stated failure can make a row retryable".to_owned());
+    }
+    let matches = Match {
+        psp: psp.map(str::to_owned),
+        subject,
+        statuses: raw.status.clone(),
+        codes: raw.code.clone(),
+        advices: raw.advice.clone(),
+        kinds: kinds_of(raw)?,
+        currencies: currencies_of(raw)?,
+        amount_at_most_minor: raw.amount_at_most_minor,
+        handbacks_below: raw.handbacks_below,
     };
-    Ok((object, kind, money))
+    if Kind::parse(&raw.example.kind).is_none() {
+        return Err(format!("example: kind `{}` is no kind of movement", raw.example.kind));
+    }
+    Ok((Rule { id: raw.id.clone(), own, matches, effect }, subject))
+}
+
+fn effect_of(raw: &RawRule) -> Result<Effect, String> {
+    let not_before = match &raw.not_before {
+        Some(text) => {
+            Some(parse_span(text).filter(|s| *s >= TimeDelta::zero()).ok_or_else(|| {
+                format!("not_before: `{text}` is not a span such as 15min, 24h or 7d")
+            })?)
+        }
+        None => None,
+    };
+    let effect = match raw.outcome.as_str() {
+        "retryable" => return Ok(Effect::Retryable { not_before }),
+        "failed" => Effect::Failed,
+        "succeeded" => Effect::Succeeded,
+        "wait" => Effect::Wait,
+        "review" => Effect::Review,
+        other => {
+            return Err(format!(
+                "outcome: `{other}` is none of retryable, failed, succeeded, wait, review"
+            ));
+        }
+    };
+    match not_before {
+        Some(_) => Err("not_before goes with outcome = \"retryable\"".to_owned()),
+        None => Ok(effect),
+    }
+}
+
+fn kinds_of(raw: &RawRule) -> Result<Vec<Kind>, String> {
+    let kinds = raw.kind.iter();
+    kinds
+        .map(|kind| {
+            Kind::parse(kind)
+                .ok_or_else(|| format!("kind: `{kind}` is none of charge, refund, payout"))
+        })
+        .collect()
+}
+
+fn currencies_of(raw: &RawRule) -> Result<Vec<String>, String> {
+    let currencies = raw.currency.iter();
+    currencies
+        .map(|text| {
+            let currency = Currency::parse(text).map_err(|unknown| format!("currency: {unknown}"));
+            currency.map(|currency| currency.code().to_owned())
+        })
+        .collect()
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    let before = text.bytes().take(offset);
+    before.filter(|byte| *byte == b'\n').count().saturating_add(1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const RULE: &str = "[[rule]]\nid = \"a\"\nwhen = \"failure\"\ncode = [\"x\"]\n\
+                        outcome = \"failed\"\nsource = \"us\"\nexample = { code = \"x\" }\n";
+
     #[test]
-    fn shipped_rules_decide_their_own_examples() {
-        let (rules, examples) = with_shipped(Vec::new()).unwrap();
-        assert!(examples.len() > 20);
-        check_examples(&rules, &examples).unwrap();
+    fn the_shipped_rules_decide_their_own_examples() {
+        let file = shipped("stripe").unwrap();
+        check_examples(std::slice::from_ref(&file)).unwrap();
+        assert!(file.rules.iter().all(|rule| !rule.own));
+        let set = combine(&[file]);
+        assert_eq!(set.version.len(), VERSION_CHARS);
     }
 
     #[test]
-    fn mistakes_are_named_with_their_line() {
-        let rule = |rest: &str| format!("\n[[rule]]\nid = \"x\"\n{rest}");
-        let cases = [
-            ("subject = \"failure\"", "missing field"),
-            (
-                "subject = \"nonsense\"\noutcome = \"failed\"\nsource = \"s\"\nexample = {}",
-                "subject",
-            ),
-            ("subject = \"failure\"\noutcome = \"win\"\nsource = \"s\"\nexample = {}", "outcome"),
-            ("subject = \"failure\"\noutcome = \"failed\"\nsource = \" \"\nexample = {}", "source"),
-            (
-                "subject = \"failure\"\noutcome = \"failed\"\nnot_before = \"1h\"\nsource = \"s\"\n\
-                 example = {}",
-                "not_before",
-            ),
-            ("subject = \"failure\"\noutcomes = \"failed\"", "unknown field"),
-        ];
-        for (rest, part) in cases {
-            let error = parse(&rule(rest), "mine.toml", true).unwrap_err();
-            assert!(error.to_string().contains(part), "{rest}: {error}");
-            assert!(error.line >= 2, "{error}");
-        }
-    }
-
-    #[test]
-    fn an_example_that_an_earlier_rule_takes_is_a_mistake() {
-        let rule = |id: &str| {
-            format!(
-                "[[rule]]\nid = \"{id}\"\nsubject = \"failure\"\ncode = [\"a\"]\n\
-                 outcome = \"failed\"\nsource = \"s\"\nexample = {{ code = \"a\" }}\n"
-            )
+    fn every_decline_code_of_the_reference_has_a_rule_and_unknown_ones_have_none() {
+        let file = shipped("stripe").unwrap();
+        let find = |code: &str| {
+            file.rules
+                .iter()
+                .find(|r| r.matches.codes.iter().any(|c| c == code))
+                .map(|rule| rule.effect.outcome().as_str())
         };
-        let own = parse(&format!("{}{}", rule("one"), rule("two")), "mine.toml", true).unwrap();
-        let (rules, examples) = with_shipped(own).unwrap();
-        let error = check_examples(&rules, &examples).unwrap_err();
-        assert!(error.to_string().contains("`two` is decided by one"), "{error}");
+        for (codes, outcome) in [
+            (
+                "try_again_later processing_error issuer_not_available reenter_transaction \
+              approve_with_id",
+                "retryable",
+            ),
+            (
+                "insufficient_funds card_velocity_exceeded withdrawal_count_limit_exceeded \
+              do_not_honor generic_decline call_issuer no_action_taken",
+                "retryable",
+            ),
+            (
+                "authentication_required authentication_not_handled \
+              mobile_device_authentication_required incorrect_number incorrect_cvc incorrect_pin \
+              incorrect_zip incorrect_address invalid_cvc invalid_expiry_month \
+              invalid_expiry_year invalid_number invalid_pin offline_pin_required \
+              online_or_offline_pin_required",
+                "wait",
+            ),
+            (
+                "expired_card lost_card stolen_card pickup_card restricted_card fraudulent \
+              merchant_blacklist do_not_try_again revocation_of_authorization \
+              revocation_of_all_authorizations stop_payment_order security_violation \
+              service_not_allowed transaction_not_allowed not_permitted invalid_account \
+              new_account_information_available card_not_supported currency_not_supported \
+              pin_try_exceeded invalid_amount testmode_decline blocked",
+                "failed",
+            ),
+            ("duplicate_transaction", "review"),
+        ] {
+            for code in codes.split_whitespace() {
+                assert_eq!(find(code), Some(outcome), "{code}");
+            }
+        }
+        assert_eq!(find("a_code_of_tomorrow"), None);
+    }
+
+    #[test]
+    fn a_bad_rule_is_refused_with_its_line() {
+        for (from, to, says) in [
+            ("source = \"us\"\n", "", "f.toml:1: missing field `source`"),
+            ("source = \"us\"", "source = \" \"", "f.toml:1: rule `a`: source"),
+            ("example = { code = \"x\" }\n", "", "missing field `example`"),
+            ("outcome = \"failed\"", "outcome = \"paid\"", "outcome: `paid` is none of"),
+            ("when = \"failure\"", "when = \"broken\"", "when: `broken` is none of"),
+            ("when = \"failure\"", "when = \"canceled\"", "code and advice go with"),
+            ("id = \"a\"", "id = \"a b\"", "id: expected"),
+            ("code = [\"x\"]", "codes = [\"x\"]", "f.toml:4: unknown field `codes`"),
+            ("code = [\"x\"]", "code = [", "f.toml:5"),
+            ("outcome = \"failed\"", "outcome = \"failed\"\nnot_before = \"1h\"", "goes with"),
+            ("code = [\"x\"]", "currency = [\"XYZ\"]", "currency: `XYZ`"),
+            ("code = [\"x\"]", "kind = [\"gift\"]", "kind: `gift`"),
+        ] {
+            let text = RULE.replace(from, to);
+            let said = parse(&text, "f.toml", true).unwrap_err().to_string();
+            assert!(said.contains(says), "{to}: {said}");
+        }
+        let twice = parse(&format!("{RULE}\n{RULE}"), "f.toml", true).unwrap_err();
+        assert_eq!((twice.line, twice.problem.as_str()), (9, "a second rule has the id `a`"));
+    }
+
+    #[test]
+    fn an_example_that_another_rule_takes_is_refused() {
+        let second = RULE.replace("\"a\"", "\"b\"");
+        let file = parse(&format!("{RULE}{second}"), "f.toml", false).unwrap();
+        let said = check_examples(&[file]).unwrap_err().to_string();
+        assert_eq!(
+            said,
+            "f.toml:8: rule `b`: its example is decided by rule `a`, which comes first"
+        );
+        let missed =
+            parse(&RULE.replace("{ code = \"x\" }", "{ code = \"y\" }"), "f", true).unwrap();
+        assert!(check_examples(&[missed]).unwrap_err().to_string().contains("own example"));
+        let (own, base) = (parse(RULE, "own", true).unwrap(), parse(&second, "b", false).unwrap());
+        check_examples(&[own.clone(), base.clone()]).unwrap();
+        assert_ne!(combine(&[own.clone()]).version, combine(&[own, base]).version);
     }
 }

@@ -93,7 +93,7 @@ pub struct AccountSettings {
     /// Which objects are ours, at a shared account.
     #[serde(default)]
     pub ours: Option<Ours>,
-    /// Whether the PSP offers the search by tag; Stripe does not to merchants in India.
+    /// Whether the PSP offers its search to this account; Stripe does not to merchants in India.
     #[serde(default = "default_search")]
     pub search: bool,
     /// The most requests sent in a second; the lane goes lower by itself when told to.

@@ -236,6 +236,21 @@ impl Parts {
         !self.moved && !took && self.missing_charge().is_none()
     }
 
+    /// Everything is here and agrees, but for the latest charge.
+    pub(super) fn lacks_charge_only(&self) -> bool {
+        self.intent.is_some() && !self.moved && self.missing_charge().is_some()
+    }
+
+    /// Puts a reading of this moment over what was read before.
+    pub(super) fn take_fresh(&mut self, fresh: Parts) {
+        self.intent = fresh.intent.or(self.intent.take());
+        for charge in fresh.charges {
+            self.charges.retain(|known| known.id != charge.id);
+            self.charges.push(charge);
+        }
+        self.moved = false;
+    }
+
     /// The intent's latest charge, where only its id is known.
     pub(super) fn missing_charge(&self) -> Option<&str> {
         match self.intent.as_ref()?.latest_charge.as_ref()? {
@@ -415,12 +430,18 @@ fn intent_object(intent: &Intent, seen: &[Charge], tag_key: &str) -> Option<PspO
         Some(Link::Id(id)) => seen.iter().find(|charge| charge.id == *id),
         None => None,
     };
-    let expanded = latest.filter(|charge| seen.iter().all(|known| known.id != charge.id));
-    let charges: Vec<&Charge> = seen.iter().chain(expanded).collect();
+    let mut charges: Vec<&Charge> = seen.iter().collect();
+    charges.extend(latest.filter(|charge| seen.iter().all(|known| known.id != charge.id)));
     let mut aliases: Vec<String> = charges.iter().map(|charge| charge.id.clone()).collect();
     if let Some(Link::Id(id)) = intent.latest_charge.as_ref().filter(|_| latest.is_none()) {
         aliases.push(id.clone());
     }
+    // The latest charge may have been read twice: money given back in either reading counts.
+    let given_back = |charge: &&Charge| {
+        let again = latest.filter(|latest| latest.id == charge.id).map_or(0, Charge::given_back);
+        charge.given_back().max(again)
+    };
+    let disputed = charges.iter().copied().chain(latest).any(|c| c.disputed == Some(true));
     let tag = intent.tag(tag_key).or_else(|| charges.iter().find_map(|c| c.tag(tag_key)));
     Some(PspObject {
         reference: intent.id.clone(),
@@ -430,8 +451,8 @@ fn intent_object(intent: &Intent, seen: &[Charge], tag_key: &str) -> Option<PspO
         status: intent_status(intent),
         amount: money(intent.amount, &intent.currency),
         captured: intent.captured(),
-        refunded_minor: charges.iter().fold(0, |sum, c| c.given_back().saturating_add(sum)),
-        disputed: charges.iter().any(|charge| charge.disputed == Some(true)),
+        refunded_minor: charges.iter().fold(0, |sum, c| given_back(c).saturating_add(sum)),
+        disputed,
         created_at: at(intent.created)?,
         tag,
     })

@@ -1,6 +1,7 @@
 //! Why a run could not go on. What it could do was done and stands in the database.
 
 use crate::exit::Exit;
+use crate::psp::account::OpenError;
 use crate::report::error::ReportError;
 use crate::store::error::{StoreError, StoreErrorClass};
 
@@ -24,12 +25,13 @@ pub enum RunError {
         source: ReportError,
     },
     /// An account's settings do not work.
-    #[error("account `{account}` cannot be used: {problem}")]
+    #[error("account `{account}` cannot be used; no row was looked at")]
     Account {
         /// Its name.
         account: String,
         /// What is wrong.
-        problem: String,
+        #[source]
+        source: OpenError,
     },
     /// Another run found this one without a sign of life and closed it.
     #[error("run {run_id} was closed by another run while it was paused; nothing more was written")]

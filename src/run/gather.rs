@@ -200,12 +200,29 @@ impl Gather<'_> {
         }
         let mut looked = self.account.look(&questions, need).await;
         asked.listed = asked.listed.saturating_add(looked.listed);
-        neighbours.take(std::mem::take(&mut looked.others));
+        neighbours.take(looked.others());
         for evidence in &looked.evidence {
             neighbours.note_found(evidence);
         }
+        self.drop_known_tags(neighbours, &mut looked.near).await?;
         let witness = self.newest_witness(neighbours).await?;
         file_answers(&questions, looked, witness.as_ref(), facts);
+        Ok(())
+    }
+
+    /// A tag that is nearly this row's and belongs to another row is that row's own.
+    async fn drop_known_tags(
+        &self,
+        neighbours: &mut Neighbours,
+        near: &mut [Vec<(String, String)>],
+    ) -> Result<(), RunError> {
+        let tags: Vec<String> = near.iter().flatten().map(|(_, tag)| tag.clone()).collect();
+        for chunk in tags.chunks(RESOLVE_AT_ONCE) {
+            self.resolve(neighbours, chunk).await?;
+        }
+        for own in near {
+            own.retain(|(_, tag)| neighbours.resolved.get(tag) != Some(&true));
+        }
         Ok(())
     }
 
@@ -306,9 +323,9 @@ impl Gather<'_> {
                 kinds: policy.psp.object_kinds(row.kind),
                 window: (from, to),
             };
-            let mut looked = self.account.look(&[question], Need::Complete).await;
+            let looked = self.account.look(&[question], Need::Complete).await;
             asked.listed = asked.listed.saturating_add(looked.listed);
-            neighbours.take(std::mem::take(&mut looked.others));
+            neighbours.take(looked.others());
             let witness = self.newest_witness(neighbours).await?;
             let unanswered = looked.evidence.iter().flatten().any(is_no_answer);
             if unanswered || witness.is_some_and(|w| w.created_at > last_attempt) {
@@ -584,13 +601,13 @@ impl Near {
 }
 
 impl Neighbours {
-    fn take(&mut self, others: Vec<Neighbour>) {
+    fn take<'n>(&mut self, others: impl Iterator<Item = &'n Neighbour>) {
         for other in others {
             if self.seen.insert(other.reference.to_string()) {
                 self.all.push(Near {
-                    reference: other.reference.into(),
-                    aliases: other.aliases.into_iter().map(String::from).collect(),
-                    tag: other.tag.map(String::from),
+                    reference: other.reference.to_string(),
+                    aliases: other.aliases.iter().map(|alias| alias.to_string()).collect(),
+                    tag: other.tag.as_ref().map(|tag| tag.to_string()),
                     captured: other.captured,
                     created_at: other.created_at,
                     own: false,

@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 use crate::decide::policy::{AbsentMeans, BrakePolicy, GaveUp, Mode, Policy, PspFacts, Timing};
 use crate::decide::rules::RuleSet;
 use crate::model::time::Instant;
-use crate::psp::account::Account;
-use crate::psp::settings::EnvLookup;
+use crate::psp::account::{Account, Surroundings};
 use crate::run::clock::DatabaseClock;
 use crate::run::error::{Doing, RunError};
 use crate::run::setup::{AccountSetup, RunOptions, Setup};
@@ -97,22 +96,18 @@ impl OpenAccount {
         clock: &DatabaseClock,
     ) -> Result<Self, RunError> {
         let reading = clock.clone();
-        let env: EnvLookup = std::sync::Arc::clone(&whole.env);
-        let account = Account::open(
-            setup.settings.clone(),
-            env,
-            std::sync::Arc::new(move || reading.now()),
-            stop.token(),
-        )
-        .map_err(|error| RunError::Account {
-            account: name.to_owned(),
-            problem: error.to_string(),
-        })?;
+        let around = Surroundings {
+            env: std::sync::Arc::clone(&whole.env),
+            db_now: std::sync::Arc::new(move || reading.now()),
+            stop: stop.token(),
+        };
+        let account = Account::open(setup.settings.clone(), around)
+            .map_err(|source| RunError::Account { account: name.to_owned(), source })?;
         let state = db.account_state(name).await.doing("reading the account's state")?;
         let policies = [false, true]
             .into_iter()
             .map(|abandoned| {
-                (abandoned, policy_of(setup, &whole.rules, account.facts().clone(), abandoned))
+                (abandoned, policy_of(setup, &whole.rules, account.facts(), abandoned))
             })
             .collect();
         Ok(Self {
