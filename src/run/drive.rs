@@ -292,6 +292,7 @@ fn note(
     note.rows = note.rows.saturating_add(u64::try_from(rows).unwrap_or(u64::MAX));
     note.answered = note.answered.saturating_add(asked.answered);
     note.listed = note.listed.saturating_add(asked.listed);
+    note.duration_ms = note.duration_ms.saturating_add(asked.duration_ms);
     note.requests = counts.requests;
     note.retries = counts.requests.saturating_sub(counts.ok.saturating_add(counts.refused));
     note.stopped = open.account.stopped().map(|stop| stop.text);

@@ -54,6 +54,8 @@ pub struct Asked {
     pub listed: u64,
     /// Rows with an answer.
     pub answered: u64,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
 }
 
 /// What is gathered about each row of a batch, by its index.
@@ -83,6 +85,7 @@ pub struct Gather<'a> {
 impl Gather<'_> {
     /// Takes the rows through all passes.
     pub async fn weigh(&self, rows: Vec<Claimed>) -> Result<(Vec<Weighed>, Asked), RunError> {
+        let began = tokio::time::Instant::now();
         let mut asked = Asked::default();
         let mut facts: Vec<Facts> = rows.iter().map(|_| Facts::empty()).collect();
         let siblings = self.siblings(&rows).await?;
@@ -110,6 +113,7 @@ impl Gather<'_> {
             .await?;
         asked.answered =
             u64::try_from(decisions.iter().filter(|d| d.answered).count()).unwrap_or(u64::MAX);
+        asked.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let now = self.clock.now();
         Ok((weighed(rows, decisions, facts, siblings, nearest, now), asked))
     }
