@@ -7,6 +7,7 @@
 mod applies;
 mod chains;
 mod claims;
+mod files;
 mod lookups;
 pub mod world;
 

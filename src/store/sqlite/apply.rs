@@ -3,7 +3,8 @@
 //! The order is the contract's: the run, the leases, the user's rows, and then, for what came
 //! back unchanged, everything that the decision means.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
 
 use sqlx::sqlite::SqliteConnection;
 
@@ -28,17 +29,37 @@ const APPLYING: &str = "applying decisions";
 const CHUNK: usize = 5_000;
 
 /// A decision on its way, and how it fared.
-struct Applying {
-    effect: RowEffects,
+struct Applying<'a> {
+    /// As it was decided, until something forbids it.
+    effect: Cow<'a, RowEffects>,
     /// The row's image after the write; `None`: superseded.
     image: Option<String>,
     /// The lease was lost before, and this run's claim of it was counted as released.
     lost: bool,
 }
 
-/// What shall follow the commit: the writer's new place.
+/// One batch, or a part of one.
+#[derive(Clone, Copy)]
+pub(super) struct Batch<'a> {
+    pub(super) run_id: &'a str,
+    pub(super) table: &'a SourceTable,
+    pub(super) rows: &'a [RowEffects],
+    pub(super) now: Instant,
+    /// The user's database refused to commit the change of this one row, in these words.
+    pub(super) refused: Option<&'a str>,
+}
+
+/// How many rows were carried out, withheld, superseded.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Counts {
+    pub(super) applied: usize,
+    pub(super) withheld: usize,
+    pub(super) superseded: usize,
+}
+
+/// What follows the commit: the counts, and the writer's new place.
 pub(super) struct Carried {
-    pub(super) end: ApplyEnd,
+    pub(super) counts: Counts,
     pub(super) seq: i64,
     pub(super) head: String,
 }
@@ -46,91 +67,84 @@ pub(super) struct Carried {
 /// Carries out one batch; `None`: the run is closed, and nothing was written.
 pub(super) async fn apply(
     connection: &mut SqliteConnection,
-    run_id: &str,
     writer: &Writer,
-    table: &SourceTable,
-    batch: Vec<RowEffects>,
-    now: Instant,
+    batch: &Batch<'_>,
 ) -> Result<Option<Carried>, StoreError> {
-    if !is_running(connection, run_id).await? {
+    if !is_running(connection, batch.run_id).await? {
         return Ok(None);
     }
-    let held = held(connection, run_id, table, &batch).await?;
-    let batch = undecided(connection, run_id, table, batch, &held).await?;
-    let contested = contested(connection, &batch, &held).await?;
-    let mut rows: Vec<Applying> = batch
+    let held = held(connection, batch).await?;
+    let decided = decided(connection, batch, &held).await?;
+    let fresh: Vec<&RowEffects> =
+        batch.rows.iter().filter(|effect| !decided.contains(&effect.journal.key)).collect();
+    let contested = contested(connection, &fresh, &held).await?;
+    let mut rows: Vec<Applying<'_>> = fresh
         .into_iter()
-        .map(|mut effect| {
+        .map(|effect| {
             let lost = !held.contains(&effect.journal.key);
+            let mut effect = Cow::Borrowed(effect);
             if let Some(other) = contested.get(&effect.journal.key).filter(|_| !lost) {
-                effect.send_to_review(Reason::ReferenceClaimed, other.clone());
+                effect.to_mut().send_to_review(Reason::ReferenceClaimed, other.clone());
             }
             Applying { effect, image: None, lost }
         })
         .collect();
-    carry_out(connection, table, &mut rows).await?;
-    settle(connection, run_id, table, &rows, now).await?;
-    let records = record(connection, run_id, writer, table, rows, now).await?;
-    Ok(Some(records))
+    carry_out(connection, batch, &mut rows).await?;
+    settle(connection, batch, &rows).await?;
+    record(connection, batch, writer, rows).await.map(Some)
 }
 
 /// The keys whose lease this run still holds by the token of the claim.
 async fn held(
     connection: &mut SqliteConnection,
-    run_id: &str,
-    table: &SourceTable,
-    batch: &[RowEffects],
+    batch: &Batch<'_>,
 ) -> Result<HashSet<String>, StoreError> {
     let tokens: Vec<(&str, i64)> =
-        batch.iter().map(|effect| (effect.journal.key.as_str(), effect.token)).collect();
+        batch.rows.iter().map(|effect| (effect.journal.key.as_str(), effect.token)).collect();
     let query = sqlx::query(
         "select c.key from json_each(?1) j join tieout_checks c on c.table_name = ?2 \
          and c.key = j.value ->> 0 \
          where c.lease_token = j.value ->> 1 and c.lease_run = ?3",
     )
     .bind(json_set(&tokens))
-    .bind(table.settings.name.clone())
-    .bind(run_id.to_owned());
+    .bind(batch.table.settings.name.clone())
+    .bind(batch.run_id.to_owned());
     let rows = fetch(connection, APPLYING, query).await?;
     rows.iter().map(|row| Cells::new(row, APPLYING).text(0)).collect()
 }
 
-/// Leaves out what this run decided before: no row has two decisions in one run, and a batch that
-/// is carried out again after a commit that nobody heard of must change nothing.
-async fn undecided(
+/// What this run decided before is left out: no row has two decisions in one run, and a batch
+/// that is carried out again after a commit that nobody heard of must change nothing.
+async fn decided(
     connection: &mut SqliteConnection,
-    run_id: &str,
-    table: &SourceTable,
-    mut batch: Vec<RowEffects>,
+    batch: &Batch<'_>,
     held: &HashSet<String>,
-) -> Result<Vec<RowEffects>, StoreError> {
-    if held.len() == batch.len() {
-        return Ok(batch);
-    }
+) -> Result<HashSet<String>, StoreError> {
     let lost: Vec<&str> = batch
+        .rows
         .iter()
         .map(|effect| effect.journal.key.as_str())
         .filter(|key| !held.contains(*key))
         .collect();
+    if lost.is_empty() {
+        return Ok(HashSet::new());
+    }
     let query = sqlx::query(
         "select j.key from tieout_journal j where j.table_name = ?2 and j.run_id = ?3 \
          and j.key in (select value from json_each(?1))",
     )
     .bind(json_set(&lost))
-    .bind(table.settings.name.clone())
-    .bind(run_id.to_owned());
+    .bind(batch.table.settings.name.clone())
+    .bind(batch.run_id.to_owned());
     let rows = fetch(connection, APPLYING, query).await?;
-    let decided: HashSet<String> =
-        rows.iter().map(|row| Cells::new(row, APPLYING).text(0)).collect::<Result<_, _>>()?;
-    batch.retain(|effect| !decided.contains(&effect.journal.key));
-    Ok(batch)
+    rows.iter().map(|row| Cells::new(row, APPLYING).text(0)).collect()
 }
 
 /// Successes whose PSP object explains another row already, in the store or in this batch: what
 /// to tell the person, by key.
 async fn contested(
     connection: &mut SqliteConnection,
-    batch: &[RowEffects],
+    batch: &[&RowEffects],
     held: &HashSet<String>,
 ) -> Result<HashMap<String, String>, StoreError> {
     let claims: Vec<(&str, &str, &JournalRow)> = batch
@@ -173,15 +187,14 @@ async fn contested(
 /// becomes a case.
 async fn carry_out(
     connection: &mut SqliteConnection,
-    table: &SourceTable,
-    rows: &mut [Applying],
+    batch: &Batch<'_>,
+    rows: &mut [Applying<'_>],
 ) -> Result<(), StoreError> {
     let effects: Vec<&RowEffects> =
-        rows.iter().filter(|row| !row.lost).map(|row| &row.effect).collect();
-    let mut written = if effects.is_empty() {
-        HashMap::new()
-    } else {
-        write(connection, table, &effects).await?
+        rows.iter().filter(|row| !row.lost).map(|row| &*row.effect).collect();
+    let mut written = match effects.as_slice() {
+        [] => HashMap::new(),
+        some => write(connection, batch.table, some, batch.refused).await?,
     };
     for row in rows {
         match written.remove(&row.effect.journal.key).filter(|_| !row.lost) {
@@ -192,9 +205,9 @@ async fn carry_out(
                     row.effect.journal.status_after
                 );
                 row.image = Some(row.effect.image.clone());
-                row.effect.send_to_review(Reason::WriteRefused, text);
+                row.effect.to_mut().send_to_review(Reason::WriteRefused, text);
             }
-            Some(Written::Changed) | None => row.effect.supersede(),
+            Some(Written::Changed) | None => row.effect.to_mut().supersede(),
         }
     }
     Ok(())
@@ -203,11 +216,10 @@ async fn carry_out(
 /// Everything that a decision means besides the row and the record.
 async fn settle(
     connection: &mut SqliteConnection,
-    run_id: &str,
-    table: &SourceTable,
-    rows: &[Applying],
-    now: Instant,
+    batch: &Batch<'_>,
+    rows: &[Applying<'_>],
 ) -> Result<(), StoreError> {
+    let Batch { run_id, table, now, .. } = *batch;
     let name = &table.settings.name;
     let bodies: Vec<(&str, &str)> = rows
         .iter()
@@ -219,7 +231,7 @@ async fn settle(
         add_to(&mut taken_back, &row.effect.journal.currency, row.effect.journal.amount_minor);
     }
     take_back_released(connection, run_id, name, &taken_back).await?;
-    let done: Vec<&Applying> = rows.iter().filter(|row| row.image.is_some()).collect();
+    let done: Vec<&Applying<'_>> = rows.iter().filter(|row| row.image.is_some()).collect();
     references(connection, run_id, &done, now).await?;
     end_handbacks(connection, name, &done, now).await?;
     handbacks(connection, run_id, &done, now).await?;
@@ -238,7 +250,7 @@ async fn settle(
 async fn references(
     connection: &mut SqliteConnection,
     run_id: &str,
-    done: &[&Applying],
+    done: &[&Applying<'_>],
     now: Instant,
 ) -> Result<(), StoreError> {
     let values = done.iter().filter_map(|row| {
@@ -261,7 +273,7 @@ async fn references(
 async fn end_handbacks(
     connection: &mut SqliteConnection,
     table: &str,
-    done: &[&Applying],
+    done: &[&Applying<'_>],
     now: Instant,
 ) -> Result<(), StoreError> {
     let ended: Vec<(&str, &str)> = done
@@ -288,7 +300,7 @@ async fn end_handbacks(
 async fn handbacks(
     connection: &mut SqliteConnection,
     run_id: &str,
-    done: &[&Applying],
+    done: &[&Applying<'_>],
     now: Instant,
 ) -> Result<(), StoreError> {
     let values = done.iter().filter_map(|row| {
@@ -332,7 +344,7 @@ async fn handbacks(
 async fn outbox(
     connection: &mut SqliteConnection,
     run_id: &str,
-    done: &[&Applying],
+    done: &[&Applying<'_>],
     now: Instant,
 ) -> Result<(), StoreError> {
     let values = done.iter().filter_map(|row| {
@@ -382,7 +394,7 @@ async fn insert_all(
 async fn remember(
     connection: &mut SqliteConnection,
     table: &str,
-    done: &[&Applying],
+    done: &[&Applying<'_>],
     now: Instant,
 ) -> Result<(), StoreError> {
     let values = done.iter().map(|row| {
@@ -451,21 +463,26 @@ async fn due_again(
 /// Cases first, for their numbers; then the records, chained.
 async fn record(
     connection: &mut SqliteConnection,
-    run_id: &str,
+    batch: &Batch<'_>,
     writer: &Writer,
-    table: &SourceTable,
-    rows: Vec<Applying>,
-    now: Instant,
+    rows: Vec<Applying<'_>>,
 ) -> Result<Carried, StoreError> {
+    let Batch { run_id, table, now, .. } = *batch;
     let name = &table.settings.name;
-    let done = || rows.iter().filter(|row| row.image.is_some()).map(|row| &row.effect);
+    let done = || rows.iter().filter(|row| row.image.is_some()).map(|row| &*row.effect);
     let opening: Vec<&RowEffects> = done().filter(|effect| effect.opens_case).collect();
     let numbers = put_rows(connection, run_id, &opening, now).await?;
     let closings: Vec<(&str, &str)> = done()
         .filter_map(|effect| Some((effect.journal.key.as_str(), effect.closes_case.as_deref()?)))
         .collect();
     close_rows(connection, run_id, name, &closings, now).await?;
-    let mut records: Vec<JournalRow> = rows.into_iter().map(|row| row.effect.journal).collect();
+    let mut records: Vec<JournalRow> = rows
+        .into_iter()
+        .map(|row| match row.effect {
+            Cow::Borrowed(effect) => effect.journal.clone(),
+            Cow::Owned(effect) => effect.journal,
+        })
+        .collect();
     let head = writer.head.clone();
     let (seq, head) = journal::chain(&mut records, &numbers, &writer.name, writer.seq, head);
     journal::insert(connection, &records).await?;
@@ -474,19 +491,30 @@ async fn record(
             .bind(run_id.to_owned())
             .bind(i64::try_from(records.len()).unwrap_or(i64::MAX));
     execute(connection, APPLYING, query).await?;
-    Ok(Carried { end: counted(&records), seq, head })
+    Ok(Carried { counts: Counts::of(&records), seq, head })
 }
 
-fn counted(records: &[JournalRow]) -> ApplyEnd {
-    let mut counts: BTreeMap<&'static str, usize> = BTreeMap::new();
-    for record in records {
-        let count = counts.entry(record.applied.as_str()).or_default();
-        *count = count.saturating_add(1);
+impl Counts {
+    fn of(records: &[JournalRow]) -> Self {
+        let count = |applied| records.iter().filter(|record| record.applied == applied).count();
+        Self {
+            applied: count(Applied::Yes),
+            withheld: count(Applied::Withheld),
+            superseded: count(Applied::Superseded),
+        }
     }
-    let of = |applied: Applied| counts.get(applied.as_str()).copied().unwrap_or(0);
-    ApplyEnd::Done {
-        applied: of(Applied::Yes),
-        withheld: of(Applied::Withheld),
-        superseded: of(Applied::Superseded),
+
+    /// The sum of two parts of a batch.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self {
+            applied: self.applied.saturating_add(other.applied),
+            withheld: self.withheld.saturating_add(other.withheld),
+            superseded: self.superseded.saturating_add(other.superseded),
+        }
+    }
+
+    pub(super) fn done(self) -> ApplyEnd {
+        let Self { applied, withheld, superseded } = self;
+        ApplyEnd::Done { applied, withheld, superseded }
     }
 }

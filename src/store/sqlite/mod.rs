@@ -26,9 +26,10 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePool, SqlitePoolOptions, SqliteSynchronous,
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
+    SqliteSynchronous,
 };
-use sqlx::{ConnectOptions as _, Sqlite, Transaction as SqlTransaction};
+use sqlx::{ConnectOptions as _, Connection as _, Sqlite, Transaction as SqlTransaction};
 
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, from_text};
@@ -44,6 +45,7 @@ use crate::store::records::{
     RunStart, TotalLine,
 };
 use crate::store::source_table::SourceTable;
+use crate::store::sqlite::apply::{Batch, Counts};
 use crate::store::sqlite::claim::Turn;
 use crate::store::sqlite::sql::failed;
 
@@ -87,6 +89,7 @@ impl SqliteStore {
         let writer = SqlitePoolOptions::new()
             .max_connections(1)
             .test_before_acquire(false)
+            .after_release(|connection, _| Box::pin(is_clean(connection)))
             .connect_with(options.journal_mode(SqliteJournalMode::Wal))
             .await
             .map_err(|source| StoreError::Unreachable { address: url.to_owned(), source })?;
@@ -114,12 +117,36 @@ impl SqliteStore {
         self.reader.acquire().await.map_err(failed(doing))
     }
 
+    /// One batch in one transaction; the writer moves on after the commit.
+    async fn carry(
+        &self,
+        writer: &mut Writer,
+        batch: &Batch<'_>,
+    ) -> Result<Option<Counts>, StoreError> {
+        let doing = "applying decisions";
+        let mut transaction = self.write(doing).await?;
+        let Some(carried) = apply::apply(&mut transaction, writer, batch).await? else {
+            return Ok(None);
+        };
+        commit(transaction, doing).await?;
+        writer.seq = carried.seq;
+        writer.head = carried.head;
+        Ok(Some(carried.counts))
+    }
+
     async fn snapshot(
         &self,
         doing: &'static str,
     ) -> Result<SqlTransaction<'static, Sqlite>, StoreError> {
         self.reader.begin().await.map_err(failed(doing))
     }
+}
+
+/// A connection that comes back within a transaction is closed. SQLite itself ends a transaction
+/// on some errors (a full disk, a trigger that rolls back), and what counts it would not know.
+async fn is_clean(connection: &mut SqliteConnection) -> Result<bool, sqlx::Error> {
+    connection.ping().await?;
+    Ok(!connection.is_in_transaction())
 }
 
 async fn commit(
@@ -306,14 +333,32 @@ impl Driver for SqliteStore {
         batch: Vec<RowEffects>,
         now: Instant,
     ) -> Result<ApplyEnd, StoreError> {
-        let doing = "applying decisions";
-        let mut transaction = self.write(doing).await?;
-        let carried = apply::apply(&mut transaction, run_id, writer, table, batch, now).await?;
-        let Some(carried) = carried else { return Ok(ApplyEnd::RunClosed) };
-        commit(transaction, doing).await?;
-        writer.seq = carried.seq;
-        writer.head = carried.head;
-        Ok(carried.end)
+        let mut counts = Counts::default();
+        let mut parts = vec![batch.as_slice()];
+        while let Some(rows) = parts.pop() {
+            let whole = Batch { run_id, table, rows, now, refused: None };
+            let carried = match self.carry(writer, &whole).await {
+                Ok(carried) => carried,
+                Err(error) => match (sql::refused_whole(&error), rows) {
+                    (None, _) | (_, []) => return Err(error),
+                    (Some(why), [_only]) => {
+                        let alone = Batch { refused: Some(&why), ..whole };
+                        self.carry(writer, &alone).await?
+                    }
+                    // Refused as a whole: by halves, until the refusal has its row.
+                    (Some(_), several) => {
+                        let (first, second) = several.split_at(several.len().div_ceil(2));
+                        parts.extend([second, first]);
+                        continue;
+                    }
+                },
+            };
+            match carried {
+                Some(part) => counts = counts.and(part),
+                None => return Ok(ApplyEnd::RunClosed),
+            }
+        }
+        Ok(counts.done())
     }
 
     async fn put_account_case(

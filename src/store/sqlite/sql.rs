@@ -43,9 +43,24 @@ pub(super) fn primary_code(error: &sqlx::Error) -> Option<i64> {
     Some(code & 0xff)
 }
 
+/// SQLITE_CONSTRAINT: a constraint, a STRICT type, a trigger that raised.
+pub(super) const REFUSED: i64 = 19;
+
+/// The user's database refused what was to be committed: a deferred foreign key, a trigger that
+/// rolled everything back.
+pub(super) fn refused_whole(error: &StoreError) -> Option<String> {
+    match error {
+        StoreError::Query { message, code: Some(code), .. } => {
+            let code: i64 = code.parse().ok()?;
+            (code & 0xff == REFUSED).then(|| message.clone())
+        }
+        _other => None,
+    }
+}
+
 /// The user's database refused a change: a constraint, a STRICT type, a trigger that raised.
 pub(super) fn refusal(error: &sqlx::Error) -> Option<String> {
-    (primary_code(error) == Some(19))
+    (primary_code(error) == Some(REFUSED))
         .then(|| error.as_database_error().map(|e| e.message().to_owned()))
         .flatten()
 }

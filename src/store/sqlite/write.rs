@@ -13,7 +13,7 @@ use crate::store::error::StoreError;
 use crate::store::source_table::{Change, Column, SourceTable, Target, TypeClass};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::rows::images;
-use crate::store::sqlite::sql::{execute, failed, fetch, refusal, rendered};
+use crate::store::sqlite::sql::{REFUSED, execute, failed, fetch, refusal, rendered};
 use crate::store::sqlite::statements::{has_key, image, key_text, named};
 
 const WRITING: &str = "writing the mapped table";
@@ -45,16 +45,20 @@ struct Shape<'a> {
     history: Vec<&'a str>,
 }
 
-/// Compares every row, and writes those that have a status to write.
+/// Compares every row, and writes those that have a status to write. `refused`: what the user's
+/// database said when the change of this one row was to be committed; it is not tried again.
 pub(super) async fn write(
     connection: &mut SqliteConnection,
     table: &SourceTable,
     effects: &[&RowEffects],
+    refused: Option<&str>,
 ) -> Result<HashMap<String, Written>, StoreError> {
     let mut outcome = HashMap::with_capacity(effects.len());
     let mut shapes: BTreeMap<Shape<'_>, Vec<Write<'_>>> = BTreeMap::new();
     // Where the image stands in another relation than the status, it is compared by a read.
-    let by_update = |effect: &RowEffects| effect.status_to.is_some() && table.write_is_read;
+    let by_update = |effect: &RowEffects| {
+        effect.status_to.is_some() && table.write_is_read && refused.is_none()
+    };
     let read: Vec<&&RowEffects> = effects.iter().filter(|effect| !by_update(effect)).collect();
     let keys: Vec<&str> = read.iter().map(|effect| effect.journal.key.as_str()).collect();
     let mut now =
@@ -69,6 +73,10 @@ pub(super) async fn write(
             continue;
         }
         let Some(status) = &effect.status_to else { continue };
+        if let Some(why) = refused {
+            outcome.insert(effect.journal.key.clone(), Written::Refused(why.to_owned()));
+            continue;
+        }
         let (shape, write) = shaped(table, effect, status)?;
         shapes.entry(shape).or_default().push(write);
     }
@@ -154,7 +162,7 @@ impl Group<'_> {
             match self.try_write(connection, part).await? {
                 Tried::Done(written) => outcome.extend(written),
                 Tried::Refused(why) => {
-                    savepoint(connection, "rollback to tieout_rows").await?;
+                    undo(connection, &why).await?;
                     match part {
                         [only] => {
                             outcome.insert(only.key.to_owned(), Written::Refused(why));
@@ -339,6 +347,17 @@ fn changed(target: &Target, change: Change, value: &str) -> String {
         Change::Plus => format!("ifnull({before}, 0) + {value}"),
         Change::IfNull => format!("ifnull({before}, {})", assigned(&target.column, value)),
     }
+}
+
+/// Back to before the refused statement. A trigger that says `raise(rollback)` has ended the whole
+/// transaction; the refusal then goes up to whoever holds it, and is told by its code.
+async fn undo(connection: &mut SqliteConnection, why: &str) -> Result<(), StoreError> {
+    savepoint(connection, "rollback to tieout_rows").await.map_err(|_| StoreError::Query {
+        doing: WRITING,
+        message: why.to_owned(),
+        code: Some(REFUSED.to_string()),
+        detail: Some("a trigger rolled the whole transaction back".to_owned()),
+    })
 }
 
 async fn savepoint(connection: &mut SqliteConnection, sql: &'static str) -> Result<(), StoreError> {

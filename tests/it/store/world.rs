@@ -230,15 +230,7 @@ impl<D: Under> World<D> {
         decision: Decision,
         now: Instant,
     ) -> RowEffects {
-        let planned = Planned {
-            claimed: claimed.clone(),
-            evidence: format!("{{\"key\":\"{}\",\"run\":\"{run}\"}}", claimed.row.key.id),
-            decision,
-            mode,
-            now,
-            policy_version: "p1".to_owned(),
-        };
-        effects(&planned, &self.table.settings, &Timing::default(), run)
+        effect_in(&self.table, mode, run, claimed, decision, now)
     }
 
     /// Closes a run.
@@ -290,6 +282,36 @@ impl<D: Under> World<D> {
         let finding = self.store.verify_audit().await.unwrap();
         assert_eq!(finding.breaks, Vec::<String>::new());
     }
+}
+
+/// What a decision changes.
+pub fn effect_of(
+    table: &SourceTable,
+    run: &str,
+    claimed: &Claimed,
+    decision: Decision,
+    now: Instant,
+) -> RowEffects {
+    effect_in(table, Mode::Full, run, claimed, decision, now)
+}
+
+fn effect_in(
+    table: &SourceTable,
+    mode: Mode,
+    run: &str,
+    claimed: &Claimed,
+    decision: Decision,
+    now: Instant,
+) -> RowEffects {
+    let planned = Planned {
+        claimed: claimed.clone(),
+        evidence: format!("{{\"key\":\"{}\",\"run\":\"{run}\"}}", claimed.row.key.id),
+        decision,
+        mode,
+        now,
+        policy_version: "p1".to_owned(),
+    };
+    effects(&planned, &table.settings, &Timing::default(), run)
 }
 
 fn tied(lines: &[TotalLine]) {
