@@ -12,6 +12,7 @@ use crate::cli::out;
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
 use crate::report::build::BuildOptions;
+use crate::report::cells::Dialect;
 use crate::report::error::ReportError;
 use crate::report::place::{Listed, ListedState};
 use crate::report::source::Source;
@@ -44,9 +45,17 @@ pub enum Command {
 pub struct Build {
     /// The run's id
     run: String,
+    /// How CSV is written: rfc4180, excel (formulas escaped), excel-eu (`;` and decimal commas)
+    #[arg(long, value_name = "DIALECT", default_value = "rfc4180", value_parser = dialect)]
+    dialect: Dialect,
     /// Where reports go [default: report.dir of the configuration]
     #[arg(long, value_name = "DIR", env = names::REPORT_DIR)]
     report_dir: Option<String>,
+}
+
+fn dialect(text: &str) -> Result<Dialect, String> {
+    let words = || Dialect::ALL.map(Dialect::as_str).join(", ");
+    Dialect::parse(text).ok_or_else(|| format!("expected one of {}", words()))
 }
 
 /// Options of `report verify`.
@@ -97,7 +106,8 @@ pub async fn build<S: Source>(
     config: &Config,
     source: &S,
 ) -> Result<Exit, Failure> {
-    let how = BuildOptions::in_zone(config.business_timezone.value);
+    let zone = config.business_timezone.value;
+    let how = BuildOptions { dialect: options.dialect, ..BuildOptions::in_zone(zone) };
     let built = crate::report::build(source, &options.run, &config.report_dir, &how).await;
     let built = built.map_err(|error| failure(&error))?;
     let exit = if built.untied.is_empty() { Exit::Ok } else { Exit::Untied };
