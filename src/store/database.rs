@@ -13,6 +13,7 @@ use crate::store::driver::{
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::mapping::TableSettings;
+use crate::store::postgres::PgStore;
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
     RunStart, TotalLine,
@@ -24,7 +25,9 @@ use crate::store::sqlite::SqliteStore;
 /// The opened database.
 #[derive(Debug, Clone)]
 pub enum Database {
-    /// SQLite.
+    /// PostgreSQL.
+    Postgres(PgStore),
+    /// One file.
     Sqlite(SqliteStore),
 }
 
@@ -35,6 +38,9 @@ impl Database {
     pub async fn connect(settings: &DatabaseSettings) -> Result<Self, StoreError> {
         let url = settings.address()?;
         match url.split_once(':').map(|(scheme, _)| scheme) {
+            Some("postgres" | "postgresql") => {
+                Ok(Self::Postgres(PgStore::connect(settings).await?))
+            }
             Some("sqlite") => Ok(Self::Sqlite(SqliteStore::connect(url).await?)),
             _other => Err(StoreError::Setting {
                 field: "url".to_owned(),
@@ -59,6 +65,7 @@ impl Database {
     /// `PostgreSQL` or `SQLite`, for people.
     pub fn kind(&self) -> &'static str {
         match self {
+            Self::Postgres(_) => "PostgreSQL",
             Self::Sqlite(_) => "SQLite",
         }
     }
@@ -66,6 +73,7 @@ impl Database {
     /// Ends every connection properly.
     pub async fn close(&self) {
         match self {
+            Self::Postgres(store) => store.close().await,
             Self::Sqlite(store) => store.close().await,
         }
     }
@@ -77,6 +85,7 @@ macro_rules! delegate {
         impl Driver for Database {
             $(async fn $verb(&self, $($name: $of),*) -> Result<$answer, StoreError> {
                 match self {
+                    Self::Postgres(store) => store.$verb($($name),*).await,
                     Self::Sqlite(store) => store.$verb($($name),*).await,
                 }
             })+

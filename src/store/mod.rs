@@ -16,6 +16,7 @@ pub mod fit;
 pub mod decode;
 pub mod driver;
 pub mod sqlite;
+pub mod postgres;
 pub mod database;
 pub mod demo;
 #[cfg(test)]

@@ -152,7 +152,7 @@ const EVERYWHERE: &[(&str, &str, &str)] = &[
            select run_id, table_name, currency, -1, -amount_minor from tieout_journal
            union all
            select lease_run, table_name, currency, -1, -amount_minor from tieout_checks
-           where lease_run is not null) both
+           where lease_run is not null) sides
          group by run_id, table_name, currency having sum(n) <> 0 or sum(amount) <> 0",
     ),
     (

@@ -18,6 +18,7 @@ mod sandbox;
 mod cli;
 mod config;
 mod report;
+mod schemas;
 mod support;
 mod invariants;
 mod store;

@@ -11,6 +11,7 @@ mod files;
 mod lookups;
 pub mod world;
 
+use tieout::store::postgres::PgStore;
 use tieout::store::sqlite::SqliteStore;
 
 macro_rules! cases {
@@ -77,4 +78,5 @@ macro_rules! conformance {
 
 conformance! {
     sqlite: SqliteStore,
+    postgres: PgStore,
 }

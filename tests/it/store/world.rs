@@ -14,15 +14,18 @@ use tieout::model::transaction::{Kind, Transaction};
 use tieout::store::driver::{Driver, Writer};
 use tieout::store::effects::{RowEffects, effects};
 use tieout::store::mapping::TableSettings;
+use tieout::store::postgres::PgStore;
 use tieout::store::records::{
     ApplyEnd, ClaimFilter, Claimed, Planned, RunEnd, RunStart, RunState, TotalLine,
 };
+use tieout::store::settings::DatabaseSettings;
 use tieout::store::source_table::SourceTable;
 use tieout::store::sqlite::SqliteStore;
 
 use crate::invariants::{Mapped, assert_invariants};
+use crate::support::postgres::{Database, postgres_database_from};
 use crate::support::raw::Raw;
-use crate::support::{SqlitePlace, sqlite_path};
+use crate::support::sqlite_path;
 
 /// The tests' noon.
 pub fn noon() -> Instant {
@@ -90,31 +93,59 @@ pub struct World<D> {
     pub raw: Raw,
     pub place: String,
     pub table: SourceTable,
-    _sqlite: Option<SqlitePlace>,
+    _place: Place,
 }
+
+/// What goes away with the test: the file, or the server's database.
+pub type Place = Box<dyn std::any::Any>;
 
 /// A database that a suite runs on. Adding one: this trait, and a line in `conformance!`.
 pub trait Under: Sized + Driver {
     /// A fresh database with `ddl` run, migrated.
-    async fn fresh(ddl: &str) -> (Self, Raw, String, Option<SqlitePlace>);
+    async fn fresh(ddl: &str) -> (Self, Raw, String, Place);
     /// Another process's connection to the same database.
     async fn again(place: &str) -> Self;
 }
 
 impl Under for SqliteStore {
-    async fn fresh(ddl: &str) -> (Self, Raw, String, Option<SqlitePlace>) {
+    async fn fresh(ddl: &str) -> (Self, Raw, String, Place) {
         let place = sqlite_path();
         let url = place.url();
         let raw = Raw::open(&url).await;
         raw.execute(ddl).await;
         let store = Self::again(&url).await;
         store.migrate().await.unwrap();
-        (store, raw, url, Some(place))
+        (store, raw, url, Box::new(place))
     }
 
     async fn again(place: &str) -> Self {
         SqliteStore::connect(place).await.unwrap()
     }
+}
+
+impl Under for PgStore {
+    async fn fresh(ddl: &str) -> (Self, Raw, String, Place) {
+        let database = migrated().await;
+        let url = database.url().to_owned();
+        let raw = Raw::open(&url).await;
+        raw.execute(ddl).await;
+        (Self::again(&url).await, raw, url, Box::new(database))
+    }
+
+    async fn again(place: &str) -> Self {
+        PgStore::connect(&DatabaseSettings::of_url(place)).await.unwrap()
+    }
+}
+
+/// A PostgreSQL database with tieout's tables.
+pub async fn migrated() -> Database {
+    const MIGRATION: &str = include_str!("../../../migrations/postgres/0001_init.sql");
+    postgres_database_from(MIGRATION, async |url| {
+        let store = PgStore::again(&url).await;
+        store.migrate().await.unwrap();
+        store.close().await;
+    })
+    .await
 }
 
 /// A mapping's words.
@@ -135,10 +166,10 @@ impl<D: Under> World<D> {
 
     /// A database with these tables and this mapping.
     pub async fn of(ddl: &str, mapping: &str) -> Self {
-        let (store, raw, place, sqlite) = D::fresh(ddl).await;
+        let (store, raw, place, kept) = D::fresh(ddl).await;
         let tables = store.map_tables(&[settings(mapping)], &accounts()).await;
         let table = tables.unwrap_or_else(|error| panic!("{error:?}")).remove(0);
-        Self { store, raw, place, table, _sqlite: sqlite }
+        Self { store, raw, place, table, _place: kept }
     }
 
     /// Maps the table in other words.

@@ -1,0 +1,124 @@
+//! What is known of accounts, and their cases.
+
+use sha2::{Digest, Sha256};
+use sqlx::postgres::PgPool;
+
+use crate::model::reason::Reason;
+use crate::model::time::Instant;
+use crate::model::transaction::hex;
+use crate::store::driver::{AccountCase, AccountState};
+use crate::store::error::StoreError;
+use crate::store::postgres::errors::{failed, unexpected};
+
+pub(super) async fn put_case(
+    pool: &PgPool,
+    run_id: &str,
+    case: &AccountCase,
+    now: Instant,
+) -> Result<i64, StoreError> {
+    let doing = "opening the account's case";
+    let hash = hex(&Sha256::digest(case.evidence.as_bytes()));
+    let mut tx = pool.begin().await.map_err(failed(doing))?;
+    sqlx::query(
+        "insert into tieout_evidence (sha256, body, created_at) values ($1, $2, $3) \
+         on conflict do nothing",
+    )
+    .bind(&hash)
+    .bind(&case.evidence)
+    .bind(now)
+    .execute(&mut *tx)
+    .await
+    .map_err(failed(doing))?;
+    let number = sqlx::query_scalar(
+        "insert into tieout_cases as k (subject_kind, table_name, subject, reason, text, state, \
+         account, policy_version, evidence_sha256, opened_at, opened_run, last_seen_at, last_run) \
+         values ('account', '', $2, $1, $3, 'open', $2, $4, $5, $6, $7, $6, $7) \
+         on conflict (subject_kind, table_name, subject) where state = 'open' do update \
+         set reason = excluded.reason, text = excluded.text, \
+         policy_version = excluded.policy_version, \
+         evidence_sha256 = excluded.evidence_sha256, last_seen_at = excluded.last_seen_at, \
+         last_run = excluded.last_run, times_seen = k.times_seen + 1 returning k.number",
+    )
+    .bind(case.reason.as_str())
+    .bind(&case.account)
+    .bind(&case.text)
+    .bind(&case.policy_version)
+    .bind(&hash)
+    .bind(now)
+    .bind(run_id)
+    .fetch_one(&mut *tx)
+    .await
+    .map_err(failed(doing))?;
+    tx.commit().await.map_err(failed(doing))?;
+    Ok(number)
+}
+
+pub(super) async fn close_case(
+    pool: &PgPool,
+    run_id: &str,
+    account: &str,
+    reason: Reason,
+    resolution: &str,
+    now: Instant,
+) -> Result<bool, StoreError> {
+    let closed = sqlx::query(
+        "update tieout_cases set state = 'closed', closed_at = $1, closed_run = $2, \
+         resolution = $3 where state = 'open' and subject_kind = 'account' \
+         and reason = $4 and subject = $5",
+    )
+    .bind(now)
+    .bind(run_id)
+    .bind(resolution)
+    .bind(reason.as_str())
+    .bind(account)
+    .execute(pool)
+    .await
+    .map_err(failed("closing the account's case"))?;
+    Ok(closed.rows_affected() > 0)
+}
+
+pub(super) async fn state(pool: &PgPool, account: &str) -> Result<AccountState, StoreError> {
+    type Stored = (Option<Instant>, Option<String>, Option<Instant>, Option<i32>);
+    let doing = "reading the account";
+    let stored: Option<Stored> = sqlx::query_as(
+        "select paused_at, paused_why, unanswered_since, usual_permille \
+         from tieout_accounts where account = $1",
+    )
+    .bind(account)
+    .fetch_optional(pool)
+    .await
+    .map_err(failed(doing))?;
+    let Some((paused_at, why, unanswered_since, permille)) = stored else {
+        return Ok(AccountState::default());
+    };
+    let usual_permille = permille
+        .map(u32::try_from)
+        .transpose()
+        .map_err(|_| unexpected(doing, "a negative share"))?;
+    Ok(AccountState {
+        paused: paused_at.map(|at| (at, why.unwrap_or_default())),
+        unanswered_since,
+        usual_permille,
+    })
+}
+
+pub(super) async fn put_state(
+    pool: &PgPool,
+    account: &str,
+    unanswered_since: Option<Instant>,
+    usual_permille: Option<u32>,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "insert into tieout_accounts (account, unanswered_since, usual_permille) \
+         values ($1, $2, $3) on conflict (account) do update \
+         set unanswered_since = excluded.unanswered_since, \
+         usual_permille = excluded.usual_permille",
+    )
+    .bind(account)
+    .bind(unanswered_since)
+    .bind(usual_permille.map(|permille| i32::try_from(permille).unwrap_or(i32::MAX)))
+    .execute(pool)
+    .await
+    .map_err(failed("storing what is known of the account"))?;
+    Ok(())
+}

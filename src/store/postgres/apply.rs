@@ -1,0 +1,412 @@
+//! Carrying out decisions: one transaction for the user's rows and tieout's, set by set.
+//!
+//! An attempt that meets trouble is rolled back whole and made again with more care: a deadlock as
+//! it was, a refused row by halves, a row that somebody holds left out, a lost lease left out. A
+//! COMMIT whose answer was lost is never sent again: the journal's primary key tells whether it
+//! landed, asked while holding the run's row, which the lost transaction held to its end.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnection, PgPool};
+
+use crate::model::reason::Reason;
+use crate::model::time::Instant;
+use crate::store::driver::Writer;
+use crate::store::effects::RowEffects;
+use crate::store::error::StoreError;
+use crate::store::postgres::connect::IDLE_IN_TRANSACTION;
+use crate::store::postgres::errors::{Calls, answered, calls_for, failed};
+use crate::store::postgres::ledger::{Ledger, Loss, journal};
+use crate::store::postgres::rows::{Care, Fault, Rows};
+use crate::store::postgres::runs::{Sums, count_row, take_back};
+use crate::store::records::{Applied, ApplyEnd};
+use crate::store::source_table::SourceTable;
+
+const APPLYING: &str = "applying the decisions";
+const COMMITTING: &str = "committing the decisions";
+
+/// Rows of one statement. More saves no round trip that counts, and costs memory.
+const CHUNK: usize = 5_000;
+
+/// Attempts at a batch: each kind of trouble needs one more, deadlocks may come again.
+const TRIES: u32 = 12;
+
+/// One batch on its way.
+struct Batch<'a> {
+    run_id: &'a str,
+    table: &'a SourceTable,
+    now: Instant,
+    rows: Vec<RowEffects>,
+    /// Rows as they were before this attempt changed what becomes of them.
+    undo: Vec<(usize, RowEffects)>,
+    /// Rows whose lease is no longer ours.
+    lost: HashMap<usize, Loss>,
+    care: Care,
+}
+
+/// How an attempt ended.
+enum Attempt {
+    Committed(Writer),
+    RunClosed,
+    /// The COMMIT was sent, and its answer never came.
+    Unknown(Writer),
+}
+
+pub(super) async fn apply(
+    pool: &PgPool,
+    run_id: &str,
+    writer: &mut Writer,
+    table: &SourceTable,
+    rows: Vec<RowEffects>,
+    now: Instant,
+) -> Result<ApplyEnd, StoreError> {
+    let mut batch = Batch {
+        run_id,
+        table,
+        now,
+        rows,
+        undo: Vec::new(),
+        lost: HashMap::new(),
+        care: Care { halve: false, skip_held: false },
+    };
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        if batch.rows.is_empty() {
+            return Ok(batch.end());
+        }
+        let fault = match batch.attempt(pool, writer).await {
+            Ok(Attempt::Committed(moved)) => {
+                *writer = moved;
+                return Ok(batch.end());
+            }
+            Ok(Attempt::RunClosed) => return Ok(ApplyEnd::RunClosed),
+            Ok(Attempt::Unknown(moved)) => {
+                return batch.find_out(pool, writer, moved).await;
+            }
+            Err(fault) => fault,
+        };
+        batch.undo();
+        match fault {
+            Fault::Store(error) => return Err(error),
+            Fault::Refused => batch.care.halve = true,
+            Fault::Held => batch.care.skip_held = true,
+            Fault::Lost => batch.find_lost(pool).await?,
+            Fault::Again => tokio::time::sleep(Duration::from_millis(5 << tries.min(6))).await,
+        }
+        if tries >= TRIES {
+            let message = "it met deadlocks or other trouble too often".to_owned();
+            return Err(StoreError::Query { doing: APPLYING, message, code: None, detail: None });
+        }
+    }
+}
+
+impl Batch<'_> {
+    fn end(&self) -> ApplyEnd {
+        let count = |applied| self.rows.iter().filter(|r| r.journal.applied == applied).count();
+        ApplyEnd::Done {
+            applied: count(Applied::Yes),
+            withheld: count(Applied::Withheld),
+            superseded: count(Applied::Superseded),
+        }
+    }
+
+    /// Changes what becomes of a row, for this attempt.
+    fn change(&mut self, index: usize, change: impl FnOnce(&mut RowEffects)) {
+        let Some(row) = self.rows.get_mut(index) else { return };
+        self.undo.push((index, row.clone()));
+        change(row);
+    }
+
+    fn undo(&mut self) {
+        while let Some((index, before)) = self.undo.pop() {
+            if let Some(row) = self.rows.get_mut(index) {
+                *row = before;
+            }
+        }
+    }
+
+    async fn find_lost(&mut self, pool: &PgPool) -> Result<(), StoreError> {
+        let mut connection = pool.acquire().await.map_err(failed(APPLYING))?;
+        let (ledger, rows) = self.ledger();
+        let rows: Vec<(usize, &RowEffects)> = rows.iter().enumerate().collect();
+        let lost = ledger.lost(&mut connection, &rows).await?;
+        self.lose(lost);
+        Ok(())
+    }
+
+    /// Leaves lost rows out of the next attempt. What this run decided before leaves the batch: no
+    /// row has two decisions in one run.
+    fn lose(&mut self, lost: HashMap<usize, Loss>) {
+        if lost.values().all(|loss| *loss != Loss::Decided) {
+            self.lost.extend(lost);
+            return;
+        }
+        let decided = |index: usize| lost.get(&index) == Some(&Loss::Decided);
+        let rows = std::mem::take(&mut self.rows).into_iter().enumerate();
+        self.rows = rows.filter(|(index, _)| !decided(*index)).map(|(_, row)| row).collect();
+        // The others have other places now; the next attempt finds them again.
+        self.lost.clear();
+    }
+
+    fn ledger(&self) -> (Ledger<'_>, &[RowEffects]) {
+        let table = self.table.settings.name.as_str();
+        (Ledger { run_id: self.run_id, table, now: self.now }, &self.rows)
+    }
+
+    async fn attempt(&mut self, pool: &PgPool, writer: &Writer) -> Result<Attempt, Fault> {
+        let mut tx = pool.begin().await.map_err(failed(APPLYING))?;
+        if self.care.halve {
+            // Deferred constraints speak at their row, not at the end where nobody can be found.
+            run(&mut tx, "set constraints all immediate").await.map_err(step)?;
+        }
+        let Some(paused) = self.hold_run(&mut tx).await.map_err(step)? else {
+            return Ok(Attempt::RunClosed);
+        };
+        let live = self.leave_out(&paused);
+        self.find_taken_references(&mut tx, &live).await?;
+        let images = self.settle_rows(&mut tx, &live).await?;
+        let moved = self.write_ledger(&mut tx, writer).await?;
+        self.move_checks(&mut tx, &images).await?;
+        match tx.commit().await {
+            Ok(()) => Ok(Attempt::Committed(moved)),
+            Err(error) if answered(&error).is_none() => {
+                tracing::warn!(
+                    run.id = %self.run_id,
+                    "the connection broke while committing; reading whether it landed"
+                );
+                Ok(Attempt::Unknown(moved))
+            }
+            Err(error) => Err(match calls_for(&error) {
+                Calls::Again => Fault::Again,
+                Calls::FindGuilty if !self.care.halve => Fault::Refused,
+                Calls::FindGuilty | Calls::SkipLocked | Calls::Stop => {
+                    Fault::Store(failed(COMMITTING)(error))
+                }
+            }),
+        }
+    }
+
+    /// Holds the run's row to the end of the transaction; `None` where the run is closed. Returns
+    /// the accounts that are paused, held as they are.
+    async fn hold_run(&self, connection: &mut PgConnection) -> sqlx::Result<Option<Vec<String>>> {
+        let accounts: HashSet<&str> =
+            self.rows.iter().map(|row| row.journal.account.as_str()).collect();
+        let accounts: Vec<&str> = accounts.into_iter().collect();
+        let (is_open, paused): (bool, Vec<String>) = sqlx::query_as(
+            "with run as materialized (select from tieout_runs where id = $1 \
+             and state = 'running' for key share), \
+             paused as materialized (select account from tieout_accounts \
+             where account = any($2) and paused_at is not null for share) \
+             select exists (select from run), array(select account from paused)",
+        )
+        .bind(self.run_id)
+        .bind(accounts)
+        .fetch_one(connection)
+        .await?;
+        Ok(is_open.then_some(paused))
+    }
+
+    /// Supersedes rows of paused accounts and rows whose lease is lost; returns the others.
+    fn leave_out(&mut self, paused: &[String]) -> Vec<usize> {
+        let (mut live, mut out) = (Vec::with_capacity(self.rows.len()), Vec::new());
+        for (index, row) in self.rows.iter().enumerate() {
+            let is_out = self.lost.contains_key(&index) || paused.contains(&row.journal.account);
+            if is_out { out.push(index) } else { live.push(index) }
+        }
+        for index in out {
+            self.change(index, RowEffects::supersede);
+        }
+        live
+    }
+
+    /// An object explains one row for ever: who comes second goes to a person.
+    async fn find_taken_references(
+        &mut self,
+        connection: &mut PgConnection,
+        live: &[usize],
+    ) -> Result<(), Fault> {
+        let (ledger, rows) = self.ledger();
+        let claims: Vec<(usize, &RowEffects)> =
+            live.iter().filter_map(|index| rows.get(*index).map(|row| (*index, row))).collect();
+        let taken = ledger.taken_references(connection, &claims).await?;
+        for (index, owner) in taken {
+            self.change(index, |row| {
+                let reference = row.claims_reference.clone().unwrap_or_default();
+                let text = format!("{reference} already explains {owner}");
+                row.send_to_review(Reason::ReferenceClaimed, text);
+            });
+        }
+        Ok(())
+    }
+
+    /// Writes and compares the user's rows; returns the new images of those that were written.
+    async fn settle_rows(
+        &mut self,
+        connection: &mut PgConnection,
+        live: &[usize],
+    ) -> Result<HashMap<usize, String>, Fault> {
+        let mut images = HashMap::new();
+        let (mut gone, mut refused) = (Vec::new(), Vec::new());
+        for chunk in live.chunks(CHUNK) {
+            let rows = Rows { table: self.table, batch: &self.rows, care: self.care };
+            let end = rows.settle(connection, chunk).await?;
+            gone.extend(chunk.iter().filter(|index| !end.came.contains_key(index)));
+            refused.extend(end.refused);
+            let written = end.came.into_iter();
+            images.extend(written.filter_map(|(index, image)| image.map(|image| (index, image))));
+        }
+        for (index, words) in refused {
+            self.change(index, |row| {
+                let text = format!("the database refused the change: {words}");
+                row.send_to_review(Reason::WriteRefused, text);
+            });
+        }
+        for index in gone {
+            self.change(index, RowEffects::supersede);
+        }
+        Ok(images)
+    }
+
+    /// Everything of tieout's but the memory of rows; returns the writer as it is afterwards.
+    async fn write_ledger(
+        &mut self,
+        connection: &mut PgConnection,
+        writer: &Writer,
+    ) -> Result<Writer, Fault> {
+        let mut cases = HashMap::new();
+        let (ledger, rows) = self.ledger();
+        for chunk in rows.chunks(CHUNK) {
+            let all: Vec<&RowEffects> = chunk.iter().collect();
+            ledger.evidence(connection, &all).await.map_err(step)?;
+            if !ledger.references(connection, &all).await.map_err(step)? {
+                return Err(Fault::Again);
+            }
+            cases.extend(ledger.open_cases(connection, &all).await?);
+            ledger.close_cases(connection, &all).await.map_err(step)?;
+            ledger.end_handbacks(connection, &all).await.map_err(step)?;
+            ledger.handbacks(connection, &all).await.map_err(step)?;
+            ledger.events(connection, &all).await.map_err(step)?;
+        }
+        let mut moved = writer.clone();
+        for row in &mut self.rows {
+            let number = cases.get(&row.journal.key).copied().filter(|_| row.opens_case);
+            row.journal.case_number = number;
+            moved.seq = moved.seq.saturating_add(1);
+            row.journal.chain(&moved.name, moved.seq, &moved.head);
+            moved.head.clone_from(&row.journal.hash);
+        }
+        for chunk in self.rows.chunks(CHUNK) {
+            journal(connection, chunk.iter().map(|row| &row.journal)).await.map_err(step)?;
+        }
+        Ok(moved)
+    }
+
+    /// Moves the memory of rows on. Every row whose lease is ours must move: a lease that was
+    /// lost since is found here, and the attempt is made again without its row.
+    async fn move_checks(
+        &self,
+        connection: &mut PgConnection,
+        images: &HashMap<usize, String>,
+    ) -> Result<(), Fault> {
+        let (ledger, rows) = self.ledger();
+        let ours: Vec<(usize, &RowEffects)> =
+            rows.iter().enumerate().filter(|(index, _)| !self.lost.contains_key(index)).collect();
+        let is_gone = |row: &RowEffects| row.journal.applied == Applied::Superseded;
+        let done: Vec<_> = ours.iter().filter(|(_, row)| !is_gone(row)).collect();
+        let gone: Vec<_> = ours.iter().filter(|(_, row)| is_gone(row)).collect();
+        let mut moved = 0;
+        for chunk in done.chunks(CHUNK) {
+            let rows: Vec<(&RowEffects, Option<&str>)> = chunk
+                .iter()
+                .map(|(index, row)| (*row, images.get(index).map(String::as_str)))
+                .collect();
+            moved += ledger.checks(connection, &rows).await?;
+        }
+        for chunk in gone.chunks(CHUNK) {
+            let rows: Vec<&RowEffects> = chunk.iter().map(|(_, row)| *row).collect();
+            moved += ledger.superseded(connection, &rows).await.map_err(step)?;
+        }
+        if usize::try_from(moved).is_ok_and(|moved| moved == ours.len()) {
+            self.take_back_released(connection).await.map_err(step)?;
+            // Last, as heartbeats wait for it.
+            return ledger.count_records(connection, rows.len()).await.map_err(step);
+        }
+        Err(Fault::Lost)
+    }
+
+    /// The run that took a lapsed lease counted its row as released by this run. Here it is
+    /// recorded as superseded: a row leaves a run by one door.
+    async fn take_back_released(&self, connection: &mut PgConnection) -> sqlx::Result<()> {
+        let mut sums = Sums::new();
+        for (index, _) in self.lost.iter().filter(|(_, loss)| **loss == Loss::Taken) {
+            let Some(row) = self.rows.get(*index) else { continue };
+            let record = &row.journal;
+            count_row(&mut sums, &record.table, &record.currency, record.amount_minor);
+        }
+        take_back(connection, self.run_id, &sums).await
+    }
+
+    /// Whether a COMMIT without an answer landed.
+    async fn find_out(
+        &self,
+        pool: &PgPool,
+        writer: &mut Writer,
+        moved: Writer,
+    ) -> Result<ApplyEnd, StoreError> {
+        let landed = has_landed(pool, self.run_id, &moved).await.map_err(failed(COMMITTING))?;
+        if landed {
+            *writer = moved;
+            return Ok(self.end());
+        }
+        let message = "the connection broke before the commit; nothing of the batch was written";
+        Err(StoreError::Query {
+            doing: COMMITTING,
+            message: message.to_owned(),
+            code: None,
+            detail: None,
+        })
+    }
+}
+
+/// Reads the batch's last record once the lost transaction has ended one way or the other: it
+/// holds the run's row so long.
+async fn has_landed(pool: &PgPool, run_id: &str, moved: &Writer) -> sqlx::Result<bool> {
+    let mut tx = pool.begin().await?;
+    let patience = IDLE_IN_TRANSACTION.num_milliseconds().saturating_mul(2);
+    sqlx::query("select set_config('lock_timeout', $1, true)")
+        .bind(patience.to_string())
+        .execute(&mut *tx)
+        .await?;
+    sqlx::query("select 1 from tieout_runs where id = $1 for update")
+        .bind(run_id)
+        .execute(&mut *tx)
+        .await?;
+    let landed = sqlx::query_scalar(
+        "select exists (select from tieout_journal \
+         where run_id = $1 and writer = $2 and seq = $3 and hash = $4)",
+    )
+    .bind(run_id)
+    .bind(&moved.name)
+    .bind(moved.seq)
+    .bind(&moved.head)
+    .fetch_one(&mut *tx)
+    .await?;
+    tx.rollback().await?;
+    Ok(landed)
+}
+
+/// A failed statement on tieout's own tables: nobody is guilty of it but trouble.
+fn step(error: sqlx::Error) -> Fault {
+    match calls_for(&error) {
+        Calls::Again => Fault::Again,
+        Calls::SkipLocked | Calls::FindGuilty | Calls::Stop => {
+            Fault::Store(failed(APPLYING)(error))
+        }
+    }
+}
+
+async fn run(connection: &mut PgConnection, sql: &'static str) -> sqlx::Result<()> {
+    sqlx::query(sql).execute(connection).await.map(|_| ())
+}

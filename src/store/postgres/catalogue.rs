@@ -1,0 +1,332 @@
+//! What PostgreSQL's catalogue says of the relations that a mapping names: one query for all.
+
+use serde::Deserialize;
+use sqlx::postgres::PgConnection;
+
+use crate::store::error::{MappingError, StoreError};
+use crate::store::fit::{Catalogue, fit, unique_names};
+use crate::store::mapping::TableSettings;
+use crate::store::postgres::errors::{failed, unexpected};
+use crate::store::postgres::sql::{Cells, Sql};
+use crate::store::source_table::{Column, QuotedIdent, Relation, SourceTable, TypeClass};
+
+const READING: &str = "reading the catalogue";
+
+/// How many unmapped status values are told at most; the point is made by then.
+const UNMAPPED_MAX: i64 = 100;
+
+#[derive(Debug, Clone, Deserialize)]
+struct Found {
+    schema: String,
+    name: String,
+    kind: String,
+    updatable: bool,
+    row_security: bool,
+    may_read: bool,
+    columns: Vec<FoundColumn>,
+    indexes: Vec<FoundIndex>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct FoundColumn {
+    name: String,
+    spelled: String,
+    base: String,
+    category: String,
+    labels: Option<Vec<String>>,
+    typmod: i64,
+    required: bool,
+    generated: bool,
+    may_update: bool,
+    may_insert: bool,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct FoundIndex {
+    unique: bool,
+    whole: bool,
+    columns: Vec<Option<String>>,
+}
+
+/// Relations by the place of their name. A view carries the indexes of the tables that it reads.
+const RELATIONS: &str = "\
+select n.place, json_build_object(
+    'schema', s.nspname, 'name', c.relname, 'kind', c.relkind,
+    'updatable', (pg_relation_is_updatable(c.oid, true) & 4) = 4,
+    'row_security', row_security_active(c.oid),
+    'may_read', has_table_privilege(c.oid, 'select') or has_any_column_privilege(c.oid, 'select'),
+    'columns', (
+        select coalesce(json_agg(json_build_object(
+            'name', a.attname, 'spelled', format_type(a.atttypid, -1),
+            'base', b.typname, 'category', b.typcategory, 'typmod',
+            case when t.typtype = 'd' then t.typtypmod else a.atttypmod end,
+            'labels', (select json_agg(e.enumlabel order by e.enumsortorder)
+                from pg_enum e where e.enumtypid = b.oid),
+            'required', a.attnotnull and not a.atthasdef
+                and a.attidentity = '' and a.attgenerated = '',
+            'generated', a.attgenerated <> '' or a.attidentity = 'a',
+            'may_update', has_column_privilege(c.oid, a.attnum, 'update'),
+            'may_insert', has_column_privilege(c.oid, a.attnum, 'insert')
+        ) order by a.attnum), '[]')
+        from pg_attribute a
+        join pg_type t on t.oid = a.atttypid
+        left join pg_type d on t.typtype = 'd' and d.oid = t.typbasetype
+        join pg_type b on b.oid = case
+            when t.typtype <> 'd' then t.oid
+            when d.typtype = 'd' then d.typbasetype
+            else d.oid end
+        where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped),
+    'indexes', (
+        select coalesce(json_agg(json_build_object(
+            'unique', i.indisunique and i.indpred is null and i.indexprs is null,
+            'whole', i.indpred is null and m.amname = 'btree',
+            'columns', (select json_agg(a.attname order by k.at)
+                from unnest(i.indkey::int2[]) with ordinality k(attnum, at)
+                left join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum
+                where k.at <= i.indnkeyatts)
+        )), '[]')
+        from pg_index i
+        join pg_class x on x.oid = i.indexrelid
+        join pg_am m on m.oid = x.relam
+        where i.indisvalid and i.indrelid in (
+            select c.oid
+            union all
+            select p.refobjid from pg_rewrite r
+            join pg_depend p on p.classid = 'pg_rewrite'::regclass and p.objid = r.oid
+                and p.refclassid = 'pg_class'::regclass and p.refobjid <> c.oid
+            where c.relkind = 'v' and r.ev_class = c.oid))
+)::text
+from unnest($1::text[], $2::text[]) with ordinality as n(schema, name, place)
+join pg_class c on c.relname = n.name and c.relkind in ('r', 'p', 'v', 'm', 'f')
+join pg_namespace s on s.oid = c.relnamespace
+where case when n.schema is null then pg_table_is_visible(c.oid) else s.nspname = n.schema end";
+
+pub(super) async fn map_tables(
+    connection: &mut PgConnection,
+    tables: &[TableSettings],
+    accounts: &[String],
+) -> Result<Vec<SourceTable>, StoreError> {
+    let names: Vec<&str> = tables.iter().flat_map(names_of).collect();
+    let found = relations(connection, &names).await?;
+    let find = |name: &str| {
+        let place = names.iter().position(|known| *known == name)?;
+        found.iter().find(|(at, _)| *at == place).map(|(_, relation)| relation)
+    };
+    let mut errors = unique_names(tables);
+    let mut mapped = Vec::new();
+    for settings in tables {
+        errors.extend(unusable(settings, &find));
+        let read = find(&settings.read).map(|found| relation(found, false));
+        let write = settings.write.as_deref().unwrap_or(&settings.read);
+        let catalogue = Catalogue {
+            read,
+            write: find(write).map(|found| relation(found, false)),
+            history: settings
+                .history
+                .as_ref()
+                .and_then(|history| find(&history.table))
+                .map(|found| relation(found, true)),
+            text_times: false,
+        };
+        match fit(settings, &catalogue, accounts) {
+            Ok(mut table) => {
+                let partly = find(write).map(leading).unwrap_or_default();
+                table.unindexed.retain(|column| !partly.contains(column));
+                mapped.push(table);
+            }
+            Err(misfits) => errors.extend(misfits),
+        }
+    }
+    if errors.is_empty() { Ok(mapped) } else { Err(StoreError::Mapping(errors)) }
+}
+
+fn names_of(settings: &TableSettings) -> impl Iterator<Item = &str> {
+    let history = settings.history.as_ref().map(|history| history.table.as_str());
+    [Some(settings.read.as_str()), settings.write.as_deref(), history].into_iter().flatten()
+}
+
+async fn relations(
+    connection: &mut PgConnection,
+    names: &[&str],
+) -> Result<Vec<(usize, Found)>, StoreError> {
+    let split: Vec<(Option<String>, String)> = names.iter().map(|name| split_name(name)).collect();
+    let (schemas, tables): (Vec<Option<String>>, Vec<String>) = split.into_iter().unzip();
+    let mut sql = Sql::new(RELATIONS);
+    sql.bind(schemas);
+    sql.bind(tables);
+    let rows = sql.fetch(connection).await.map_err(failed(READING))?;
+    let mut found = Vec::new();
+    for row in &rows {
+        let cells = Cells::new(row, READING);
+        let place = usize::try_from(cells.big(0)?.saturating_sub(1)).unwrap_or(usize::MAX);
+        let relation = serde_json::from_str(&cells.text(1)?)
+            .map_err(|error| unexpected(READING, error.to_string()))?;
+        found.push((place, relation));
+    }
+    Ok(found)
+}
+
+/// `schema.name` or `name`, each as the catalogue spells it; `"a.b"."c"` where a name has a point.
+fn split_name(name: &str) -> (Option<String>, String) {
+    let mut parts = vec![String::new()];
+    let mut quoted = false;
+    let mut chars = name.chars().peekable();
+    while let Some(c) = chars.next() {
+        let Some(part) = parts.last_mut() else { break };
+        match c {
+            '"' if quoted && chars.peek() == Some(&'"') => {
+                chars.next();
+                part.push('"');
+            }
+            '"' => quoted = !quoted,
+            '.' if !quoted => parts.push(String::new()),
+            other => part.push(other),
+        }
+    }
+    match parts.as_slice() {
+        [name] => (None, name.clone()),
+        [schema, name] => (Some(schema.clone()), name.clone()),
+        // No relation has such a name: `fit` says so.
+        _more => (Some(String::new()), name.to_owned()),
+    }
+}
+
+/// Relations that exist and still cannot serve.
+fn unusable<'f>(
+    settings: &TableSettings,
+    find: &impl Fn(&str) -> Option<&'f Found>,
+) -> Vec<MappingError> {
+    let write = settings.write.as_deref();
+    let named = [("read", Some(settings.read.as_str())), ("write", write)];
+    let mut errors = Vec::new();
+    for (field, name) in named {
+        let Some(found) = name.and_then(find) else { continue };
+        let (problem, expected) = match found.kind.as_str() {
+            "m" => ("a materialized view, which shows yesterday", "the table, or a plain view"),
+            "f" => {
+                ("a foreign table, which no transaction here covers", "a table of this database")
+            }
+            _other => continue,
+        };
+        errors.push(MappingError {
+            table: settings.name.clone(),
+            field: field.to_owned(),
+            problem: format!("`{}` is {problem}", found.name),
+            expected: expected.to_owned(),
+        });
+    }
+    errors
+}
+
+fn relation(found: &Found, inserted: bool) -> Relation {
+    let unique = found.indexes.iter().filter(|index| index.unique);
+    let whole = found.indexes.iter().filter(|index| index.whole);
+    Relation {
+        name: QuotedIdent::qualified(&found.schema, &found.name),
+        is_view: found.kind == "v",
+        updatable: found.updatable,
+        row_security: found.row_security,
+        may_read: found.may_read || inserted,
+        columns: found.columns.iter().map(|column| self::column(column, inserted)).collect(),
+        unique_keys: unique
+            .map(|index| index.columns.iter().flatten().cloned().collect())
+            .collect(),
+        indexed: whole.filter_map(first).collect(),
+    }
+}
+
+/// What leads any index, partial ones too.
+fn leading(found: &Found) -> Vec<String> {
+    found.indexes.iter().filter_map(first).collect()
+}
+
+fn first(index: &FoundIndex) -> Option<String> {
+    index.columns.first().cloned().flatten()
+}
+
+fn column(found: &FoundColumn, inserted: bool) -> Column {
+    let is_limited = matches!(found.base.as_str(), "varchar" | "bpchar");
+    // The limit is kept with four bytes on top of it.
+    let max_chars = usize::try_from(found.typmod.saturating_sub(4)).ok().filter(|n| *n > 0);
+    Column {
+        name: found.name.clone(),
+        ident: QuotedIdent::of_catalogue(&found.name),
+        type_name: found.spelled.clone(),
+        class: class(found),
+        max_chars: max_chars.filter(|_| is_limited),
+        required: found.required,
+        generated: found.generated,
+        may_write: if inserted { found.may_insert } else { found.may_update },
+    }
+}
+
+fn class(found: &FoundColumn) -> TypeClass {
+    match (found.base.as_str(), found.category.as_str()) {
+        ("int2" | "int4" | "int8", _) => TypeClass::Integer,
+        ("numeric", _) => TypeClass::Decimal,
+        ("float4" | "float8", _) => TypeClass::Float,
+        ("bpchar", _) => TypeClass::Padded,
+        ("uuid", _) => TypeClass::Uuid,
+        ("bool", _) => TypeClass::Boolean,
+        ("timestamptz", _) => TypeClass::TimestampTz,
+        ("timestamp", _) => TypeClass::Timestamp,
+        ("date", _) => TypeClass::Date,
+        ("bytea", _) => TypeClass::Bytes,
+        (_, "E") => TypeClass::Enum(found.labels.clone().unwrap_or_default()),
+        (_, "S") => TypeClass::Text,
+        _other => TypeClass::Other,
+    }
+}
+
+/// Status values that the mapping neither maps nor ignores: of an enum its labels, else what a
+/// walk from value to value over an index led by the status finds.
+pub(super) async fn unmapped_statuses(
+    connection: &mut PgConnection,
+    table: &SourceTable,
+) -> Result<Vec<String>, StoreError> {
+    let known = table.known_values();
+    let status = &table.write_status;
+    let values = match &status.class {
+        TypeClass::Enum(labels) => labels.clone(),
+        _other if !table.status_indexed => return Ok(Vec::new()),
+        _other => {
+            let (ident, write) = (&status.ident, &table.write);
+            let mut sql = Sql::new(format!(
+                "with recursive seen as (\
+                 (select t.{ident} as value from {write} t where t.{ident} is not null \
+                 order by t.{ident} limit 1) \
+                 union all \
+                 select (select t.{ident} from {write} t where t.{ident} > seen.value \
+                 order by t.{ident} limit 1) from seen where seen.value is not null) \
+                 select value::text from seen where value is not null limit "
+            ));
+            let known = i64::try_from(known.len()).unwrap_or_default();
+            let limit = sql.bind(known.saturating_add(UNMAPPED_MAX));
+            sql.push(&limit);
+            let doing = "reading the status values";
+            let rows = sql.fetch(connection).await.map_err(failed(doing))?;
+            let texts = rows.iter().map(|row| Cells::new(row, doing).text(0));
+            texts.collect::<Result<Vec<_>, _>>()?
+        }
+    };
+    Ok(values.into_iter().filter(|value| !known.contains(value)).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_split_as_they_are_quoted() {
+        for (name, schema, table) in [
+            ("charges", None, "charges"),
+            ("billing.charges", Some("billing"), "charges"),
+            ("My Schema.Pay Ments", Some("My Schema"), "Pay Ments"),
+            ("\"a.b\".\"c\"\"d\"", Some("a.b"), "c\"d"),
+            ("a.b.c", Some(""), "a.b.c"),
+        ] {
+            let expected = (schema.map(str::to_owned), table.to_owned());
+            assert_eq!(split_name(name), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The server's errors: in which words they are shown, and what each one calls for.
+//!
+//! sqlx's own Display prints the server's C source line, and DETAIL shows values of the row: both
+//! stay out of messages.
+
+use sqlx::postgres::PgDatabaseError;
+
+use crate::store::error::StoreError;
+
+/// What a failed statement calls for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Calls {
+    /// Nothing was wrong with it: a deadlock or a serialization failure. The whole again.
+    Again,
+    /// Somebody holds a row for long: leave such rows out.
+    SkipLocked,
+    /// One of the rows is refused: a constraint, a trigger, a value that does not fit.
+    FindGuilty,
+    /// The step cannot be done.
+    Stop,
+}
+
+/// The server's error, where it answered with one.
+pub(super) fn answered(error: &sqlx::Error) -> Option<&PgDatabaseError> {
+    match error {
+        sqlx::Error::Database(error) => error.try_downcast_ref::<PgDatabaseError>(),
+        _other => None,
+    }
+}
+
+/// What to do about a statement on the user's rows that failed.
+pub(super) fn calls_for(error: &sqlx::Error) -> Calls {
+    let Some(error) = answered(error) else { return Calls::Stop };
+    let code = error.code();
+    let is_raised = error.r#where().is_some_and(|place| place.contains("PL/pgSQL function"));
+    match code.get(..2).unwrap_or_default() {
+        _any if matches!(code, "40001" | "40P01") => Calls::Again,
+        _any if code == "55P03" => Calls::SkipLocked,
+        // Data exceptions, integrity, raised exceptions, external routines, check options.
+        "22" | "23" | "P0" | "38" | "39" | "44" | "2F" => Calls::FindGuilty,
+        // Resources, operators and the server itself; triggers do not raise those of their own.
+        "53" | "54" | "55" | "57" | "58" | "08" | "25" | "XX" => Calls::Stop,
+        _other if is_raised => Calls::FindGuilty,
+        _other => Calls::Stop,
+    }
+}
+
+/// Whether the transaction must be run again as it was.
+pub(super) fn is_transient(error: &sqlx::Error) -> bool {
+    calls_for(error) == Calls::Again
+}
+
+/// One line for people: message, SQLSTATE, constraint.
+pub(super) fn shown(error: &sqlx::Error) -> String {
+    let Some(error) = answered(error) else { return plain(error) };
+    let constraint = error.constraint().map_or_else(String::new, |name| format!(", {name}"));
+    format!("{} ({}{constraint})", cut(error.message(), 300), error.code())
+}
+
+/// A statement's failure as the store's error.
+pub(super) fn failed(doing: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
+    move |error| match answered(&error) {
+        Some(pg) => StoreError::Query {
+            doing,
+            message: cut(pg.message(), 500),
+            code: Some(pg.code().to_owned()),
+            detail: place(pg),
+        },
+        None => StoreError::Query { doing, message: plain(&error), code: None, detail: None },
+    }
+}
+
+/// A result that cannot be: the text says what was found.
+pub(super) fn unexpected(doing: &'static str, problem: impl Into<String>) -> StoreError {
+    StoreError::Unexpected { doing, problem: problem.into() }
+}
+
+fn place(error: &PgDatabaseError) -> Option<String> {
+    let constraint = error.constraint().map(|name| format!("constraint {name}"));
+    let parts: Vec<String> = [
+        constraint,
+        error.r#where().map(|text| cut(text, 200)),
+        error.hint().map(|text| cut(text, 200)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// The connection's own failures have no SQLSTATE.
+fn plain(error: &sqlx::Error) -> String {
+    match error {
+        sqlx::Error::Io(error) => format!("the connection broke: {error}"),
+        sqlx::Error::PoolTimedOut => "no connection became free in time".to_owned(),
+        sqlx::Error::PoolClosed => "the connections are closed".to_owned(),
+        other => other.to_string(),
+    }
+}
+
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,322 @@
+//! Looking rows up: by natural key, by tag, by PSP reference. Reads only.
+//!
+//! The `where` of the mapping does not narrow these: a row that tieout has nothing to do with
+//! still explains an object at the PSP, and money that moved for it has moved.
+
+use std::collections::{HashMap, HashSet};
+
+use sqlx::postgres::{PgConnection, PgPool};
+
+use crate::model::transaction::{AccountRef, RowKey, SiblingFact, SiblingState, Transaction};
+use crate::store::decode::account_of;
+use crate::store::error::StoreError;
+use crate::store::postgres::claim::read_row;
+use crate::store::postgres::errors::failed;
+use crate::store::postgres::sql::{Cells, Sql};
+use crate::store::postgres::statements::{Statements, holds, is_one_of};
+use crate::store::source_table::{Column, SourceTable};
+use crate::store::template::{Piece, Template};
+
+/// A tag that could have been made in more ways than this is looked up by rendering every row.
+const READINGS_MAX: usize = 4;
+
+pub(super) async fn siblings(
+    pool: &PgPool,
+    table: &SourceTable,
+    rows: &[&Transaction],
+) -> Result<HashMap<String, Vec<SiblingFact>>, StoreError> {
+    let doing = "reading sibling rows";
+    let keyed: Vec<(&Transaction, &str)> =
+        rows.iter().filter_map(|row| row.natural_key.as_deref().map(|key| (*row, key))).collect();
+    let natural: HashSet<&str> = keyed.iter().map(|(_, key)| *key).collect();
+    if natural.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let mut connection = pool.acquire().await.map_err(failed(doing))?;
+    let found =
+        siblings_sql(table, &natural).fetch(&mut connection).await.map_err(failed(doing))?;
+    let mut by_natural: HashMap<String, Vec<(Transaction, SiblingState)>> = HashMap::new();
+    for row in &found {
+        let cells = Cells::new(row, doing);
+        let (handed_back, succeeded) = (cells.flag(0)?, cells.flag(1)?);
+        let row = read_row(table, &cells, 2)?;
+        let state = match () {
+            () if row.succeeded || succeeded => SiblingState::Succeeded,
+            () if handed_back => SiblingState::HandedBack,
+            () if row.processing => SiblingState::Processing,
+            () => SiblingState::Other,
+        };
+        if let Some(key) = row.natural_key.clone() {
+            by_natural.entry(key).or_default().push((row, state));
+        }
+    }
+    let facts = keyed.into_iter().map(|(row, key)| {
+        let others = by_natural.get(key).map(Vec::as_slice).unwrap_or_default();
+        (row.key.id.clone(), facts(row, others))
+    });
+    Ok(facts.filter(|(_, facts)| !facts.is_empty()).collect())
+}
+
+/// The others of the same kind: a refund is no sibling of its charge.
+fn facts(row: &Transaction, others: &[(Transaction, SiblingState)]) -> Vec<SiblingFact> {
+    let others = others.iter().filter(|(o, _)| o.key.id != row.key.id && o.kind == row.kind);
+    let mut facts: Vec<SiblingFact> = others
+        .map(|(other, state)| SiblingFact {
+            id: other.key.id.clone(),
+            state: *state,
+            older: (other.created_at, &other.key.id) < (row.created_at, &row.key.id),
+        })
+        .collect();
+    facts.sort_by(|one, other| one.id.cmp(&other.id));
+    facts
+}
+
+fn siblings_sql(table: &SourceTable, natural: &HashSet<&str>) -> Sql {
+    let parts = Statements::of(table);
+    let columns: Vec<&Column> = table.cells_at(&table.layout.natural_key).collect();
+    let mut values: Vec<Vec<String>> = vec![Vec::new(); columns.len()];
+    for key in natural {
+        let key = RowKey { table: String::new(), id: (*key).to_owned() };
+        let parts = key.parts(columns.len()).unwrap_or_default();
+        for (column, part) in values.iter_mut().zip(parts) {
+            column.push(part);
+        }
+    }
+    let mut sql = Sql::default();
+    let name = sql.bind(table.settings.name.clone());
+    let (from, joined) = join_values(&columns, values, &mut sql);
+    let key = parts.key_text("t");
+    sql.push(&format!(
+        "select exists (select from tieout_handbacks h where h.table_name = {name} \
+         and h.key = {key} and h.ended_at is null and h.taken_at is null), \
+         exists (select from tieout_checks c where c.table_name = {name} and c.key = {key} \
+         and c.state <> 'open' and c.last_outcome = 'succeeded'), {}, {} \
+         from {from} join {} t on {joined}",
+        parts.image("t"),
+        parts.cells("t"),
+        table.read,
+    ));
+    sql
+}
+
+/// Arrays of values as rows `u`, and the condition that `t`'s columns are equal to them.
+fn join_values(columns: &[&Column], values: Vec<Vec<String>>, sql: &mut Sql) -> (String, String) {
+    let arrays: Vec<String> =
+        values.into_iter().map(|column| format!("{}::text[]", sql.bind(column))).collect();
+    let names: Vec<String> = (0..columns.len()).map(|index| format!("v{index}")).collect();
+    let equal: Vec<String> = columns
+        .iter()
+        .zip(&names)
+        .map(|(column, name)| format!("t.{} = u.{name}::{}", column.ident, column.type_name))
+        .collect();
+    let from = format!("unnest({}) as u({})", arrays.join(", "), names.join(", "));
+    (from, equal.join(" and "))
+}
+
+pub(super) async fn resolve_tags(
+    pool: &PgPool,
+    table: &SourceTable,
+    account: &str,
+    tags: &[String],
+) -> Result<HashSet<String>, StoreError> {
+    let doing = "resolving tags";
+    let Some(template) = table.tag_template(account).filter(|_| !tags.is_empty()) else {
+        return Ok(HashSet::new());
+    };
+    let wanted: HashSet<&str> = tags.iter().map(String::as_str).collect();
+    let resolver = Resolver::of(table, template);
+    let mut resolved = HashSet::new();
+    let mut connection = pool.acquire().await.map_err(failed(doing))?;
+    for sql in resolver.statements(&wanted) {
+        let rows = sql.fetch(&mut connection).await.map_err(failed(doing))?;
+        for row in &rows {
+            let cells = Cells::new(row, doing);
+            let tag = resolver.read(&cells)?;
+            resolved.extend(tag.filter(|tag| wanted.contains(tag.as_str())));
+        }
+    }
+    Ok(resolved)
+}
+
+/// Looks tags of one template up, by the columns' own indexes where it reads backwards.
+struct Resolver<'a> {
+    table: &'a SourceTable,
+    template: &'a Template,
+    /// The template's columns, each once.
+    cells: Vec<usize>,
+}
+
+impl<'a> Resolver<'a> {
+    fn of(table: &'a SourceTable, template: &'a Template) -> Self {
+        let mut cells: Vec<usize> =
+            template.columns().filter_map(|column| table.cell(column)).collect();
+        cells.sort_unstable();
+        cells.dedup();
+        Self { table, template, cells }
+    }
+
+    /// The template's columns in its order, as often as it names them.
+    fn columns(&self) -> Vec<&'a Column> {
+        let indexes = self.template.columns().filter_map(|column| self.table.cell(column));
+        indexes.filter_map(|index| self.table.cells.get(index)).collect()
+    }
+
+    fn statements(&self, wanted: &HashSet<&str>) -> Vec<Sql> {
+        let columns = self.columns();
+        let mut values: Vec<Vec<String>> = vec![Vec::new(); columns.len()];
+        let mut by_rendering = Vec::new();
+        for tag in wanted.iter().filter(|tag| !tag.contains('\0')) {
+            let Some(readings) = self.template.readings(tag, READINGS_MAX) else {
+                by_rendering.push((*tag).to_owned());
+                continue;
+            };
+            let possible = |reading: &Vec<String>| {
+                columns.iter().zip(reading).all(|(column, value)| holds(column, value))
+            };
+            for reading in readings.into_iter().filter(possible) {
+                for (column, value) in values.iter_mut().zip(reading) {
+                    column.push(value);
+                }
+            }
+        }
+        let mut statements = Vec::new();
+        if values.first().is_some_and(|column| !column.is_empty()) {
+            let mut sql = Sql::default();
+            let (from, joined) = join_values(&columns, values, &mut sql);
+            sql.push(&format!(
+                "select {} from {from} join {} t on {joined}",
+                self.selected(),
+                self.table.read
+            ));
+            statements.push(sql);
+        }
+        if !by_rendering.is_empty() {
+            statements.push(self.rendering(by_rendering));
+        }
+        statements
+    }
+
+    fn selected(&self) -> String {
+        let parts = Statements::of(self.table);
+        parts.cells_at("t", &self.cells)
+    }
+
+    /// The last resort: a walk over the table, unless an index has this very expression.
+    fn rendering(&self, tags: Vec<String>) -> Sql {
+        let mut sql = Sql::default();
+        let pieces: Vec<String> = self
+            .template
+            .pieces()
+            .filter_map(|piece| match piece {
+                Piece::Literal(text) => Some(format!("{}::text", sql.bind(text.to_owned()))),
+                Piece::Column(name) => {
+                    let column = self.table.cells.get(self.table.cell(name)?)?;
+                    Some(format!("t.{}::text", column.ident))
+                }
+            })
+            .collect();
+        let tags = sql.bind(tags);
+        sql.push(&format!(
+            "select {} from {} t where {} = any({tags})",
+            self.selected(),
+            self.table.read,
+            pieces.join(" || ")
+        ));
+        sql
+    }
+
+    /// The row's tag.
+    fn read(&self, cells: &Cells<'_>) -> Result<Option<String>, StoreError> {
+        let mut texts: HashMap<&str, String> = HashMap::new();
+        for (place, index) in self.cells.iter().enumerate() {
+            let Some(column) = self.table.cells.get(*index) else { continue };
+            if let Some(text) = cells.maybe_text(place)? {
+                texts.insert(&column.name, text);
+            }
+        }
+        Ok(self.template.render(|column| texts.get(column).map(String::as_str)).ok())
+    }
+}
+
+/// The account that a row's account columns, from this place on, name.
+fn read_account(
+    table: &SourceTable,
+    cells: &Cells<'_>,
+    from: usize,
+) -> Result<AccountRef, StoreError> {
+    let parts: Vec<Option<String>> = (0..table.layout.account.len())
+        .map(|place| cells.maybe_text(from.saturating_add(place)))
+        .collect::<Result<_, _>>()?;
+    Ok(account_of(table, &parts))
+}
+
+pub(super) async fn resolve_references(
+    pool: &PgPool,
+    table: &SourceTable,
+    account: &str,
+    references: &[String],
+) -> Result<HashMap<String, Vec<(String, String)>>, StoreError> {
+    let doing = "resolving references";
+    let mut owners: HashMap<String, Vec<(String, String)>> = HashMap::new();
+    if references.is_empty() {
+        return Ok(owners);
+    }
+    let mut connection = pool.acquire().await.map_err(failed(doing))?;
+    let mut own = Sql::new(
+        "select psp_reference, table_name, key from tieout_references \
+         where account = $1 and psp_reference = any($2)",
+    );
+    own.bind(account.to_owned());
+    let possible = references.iter().filter(|reference| !reference.contains('\0'));
+    own.bind(possible.cloned().collect::<Vec<_>>());
+    let rows = own.fetch(&mut connection).await.map_err(failed(doing))?;
+    for row in &rows {
+        let cells = Cells::new(row, doing);
+        owners.entry(cells.text(0)?).or_default().push((cells.text(1)?, cells.text(2)?));
+    }
+    for (reference, key) in mapped(&mut connection, table, account, references).await? {
+        let owner = (table.settings.name.clone(), key);
+        let known = owners.entry(reference).or_default();
+        if !known.contains(&owner) {
+            known.push(owner);
+        }
+    }
+    Ok(owners)
+}
+
+/// Rows whose mapped reference column has one of these.
+async fn mapped(
+    connection: &mut PgConnection,
+    table: &SourceTable,
+    account: &str,
+    references: &[String],
+) -> Result<Vec<(String, String)>, StoreError> {
+    let doing = "resolving references";
+    let column = table.layout.psp_reference.and_then(|index| table.cells.get(index));
+    let Some(column) = column else { return Ok(Vec::new()) };
+    let parts = Statements::of(table);
+    let mut sql = Sql::default();
+    let wanted = is_one_of("t", column, references.to_vec(), &mut sql);
+    let account_cells = parts.cells_at("t", &table.layout.account);
+    let account_cells =
+        if account_cells.is_empty() { account_cells } else { format!(", {account_cells}") };
+    sql.push(&format!(
+        "select t.{}::text, {}{account_cells} from {} t where {wanted}",
+        column.ident,
+        parts.key_text("t"),
+        table.read
+    ));
+    let rows = sql.fetch(connection).await.map_err(failed(doing))?;
+    let mut found = Vec::new();
+    for row in &rows {
+        let cells = Cells::new(row, doing);
+        // A row of another account may have the same reference there.
+        match read_account(table, &cells, 2)? {
+            AccountRef::Known(other) if other != account => {}
+            AccountRef::Known(_) | AccountRef::Unmapped(_) => {
+                found.push((cells.text(0)?, cells.text(1)?));
+            }
+        }
+    }
+    Ok(found)
+}

@@ -1,0 +1,53 @@
+//! tieout's own tables: made and brought up to date, never the user's.
+
+use sqlx::SqlSafeStr;
+use sqlx::migrate::{Migration, MigrationType, Migrator};
+use sqlx::postgres::PgPool;
+
+use crate::store::error::StoreError;
+use crate::store::postgres::errors::{answered, failed};
+
+const TABLE: &str = "tieout_migrations";
+
+/// Number, name and text of each migration. Adding one: a file, a line here, and its twin at
+/// SQLite. One that ever left this house is never changed.
+const MIGRATIONS: &[(i64, &str, &str)] =
+    &[(1, "init", include_str!("../../../migrations/postgres/0001_init.sql"))];
+
+pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {
+    let migrations = MIGRATIONS.iter().map(|(number, name, text)| {
+        Migration::new(
+            *number,
+            (*name).into(),
+            MigrationType::Simple,
+            (*text).into_sql_str(),
+            false,
+        )
+    });
+    let mut migrator = Migrator::with_migrations(migrations.collect());
+    migrator.dangerous_set_table_name(TABLE);
+    migrator.run(pool).await.map_err(|error| {
+        let doing = "bringing tieout's tables up to date";
+        match error {
+            sqlx::migrate::MigrateError::Execute(error)
+            | sqlx::migrate::MigrateError::ExecuteMigration(error, _) => failed(doing)(error),
+            other => {
+                StoreError::Query { doing, message: other.to_string(), code: None, detail: None }
+            }
+        }
+    })
+}
+
+/// (found, wanted).
+pub(super) async fn state(pool: &PgPool) -> Result<(i64, i64), StoreError> {
+    let wanted = MIGRATIONS.last().map_or(0, |(number, ..)| *number);
+    let found =
+        sqlx::query_scalar("select coalesce(max(version), 0) from tieout_migrations where success")
+            .fetch_one(pool)
+            .await;
+    match found {
+        Ok(found) => Ok((found, wanted)),
+        Err(error) if answered(&error).is_some_and(|pg| pg.code() == "42P01") => Ok((0, wanted)),
+        Err(error) => Err(failed("reading the schema's number")(error)),
+    }
+}

@@ -1,0 +1,297 @@
+//! PostgreSQL: many workers on many machines, one transaction for the user's rows and tieout's.
+//!
+//! What each verb must do stands in `store::driver`. READ COMMITTED throughout: correctness rests
+//! on comparing rows, tokens and the run's state, not on the isolation level. Texts go in and
+//! texts come out: parameters are cast to the column's type, columns never are, so that the
+//! user's indexes serve. No future of this room may be cancelled halfway (a time-out or select
+//! around it): a cancelled step can leave its connection within a transaction.
+
+mod accounts;
+mod apply;
+mod catalogue;
+mod checks;
+mod claim;
+mod connect;
+mod errors;
+mod ledger;
+mod lookup;
+mod migrate;
+mod preview;
+mod read;
+mod rows;
+mod runs;
+mod sql;
+mod statements;
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::TimeDelta;
+use sqlx::postgres::PgPool;
+
+use crate::model::reason::Reason;
+use crate::model::time::Instant;
+use crate::model::transaction::{SiblingFact, Transaction};
+use crate::store::driver::{
+    AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Writer,
+};
+use crate::store::effects::RowEffects;
+use crate::store::error::StoreError;
+use crate::store::mapping::TableSettings;
+use crate::store::postgres::errors::failed;
+use crate::store::records::{
+    AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
+    RunStart, TotalLine,
+};
+use crate::store::settings::DatabaseSettings;
+use crate::store::source_table::SourceTable;
+
+/// The store on PostgreSQL.
+#[derive(Debug, Clone)]
+pub struct PgStore {
+    pool: PgPool,
+    address: String,
+}
+
+impl PgStore {
+    /// Connects, and refuses a replica, a read-only session and a pooler in transaction mode.
+    pub async fn connect(settings: &DatabaseSettings) -> Result<Self, StoreError> {
+        let (pool, address) = connect::open(settings).await?;
+        Ok(Self { pool, address })
+    }
+
+    /// Host, port and name, for people; never the login.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Closes every connection, so that the server sees a proper end.
+    pub async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+impl Driver for PgStore {
+    async fn migrate(&self) -> Result<(), StoreError> {
+        migrate::migrate(&self.pool).await
+    }
+
+    async fn schema_state(&self) -> Result<(i64, i64), StoreError> {
+        migrate::state(&self.pool).await
+    }
+
+    async fn now(&self) -> Result<Instant, StoreError> {
+        sqlx::query_scalar("select clock_timestamp()")
+            .fetch_one(&self.pool)
+            .await
+            .map_err(failed("reading the database's clock"))
+    }
+
+    async fn map_tables(
+        &self,
+        tables: &[TableSettings],
+        accounts: &[String],
+    ) -> Result<Vec<SourceTable>, StoreError> {
+        let mut connection = self.pool.acquire().await.map_err(failed("reading the catalogue"))?;
+        catalogue::map_tables(&mut connection, tables, accounts).await
+    }
+
+    async fn unmapped_statuses(&self, table: &SourceTable) -> Result<Vec<String>, StoreError> {
+        let doing = "reading the status values";
+        let mut connection = self.pool.acquire().await.map_err(failed(doing))?;
+        catalogue::unmapped_statuses(&mut connection, table).await
+    }
+
+    async fn start_run(&self, start: &RunStart, now: Instant) -> Result<(), StoreError> {
+        runs::start(&self.pool, start, now).await
+    }
+
+    async fn heartbeat(
+        &self,
+        run_id: &str,
+        now: Instant,
+        lease_until: Instant,
+    ) -> Result<bool, StoreError> {
+        runs::heartbeat(&self.pool, run_id, now, lease_until).await
+    }
+
+    async fn close_abandoned(
+        &self,
+        now: Instant,
+        dead_after: TimeDelta,
+    ) -> Result<Vec<AbandonedRun>, StoreError> {
+        runs::close_abandoned(&self.pool, now, dead_after).await
+    }
+
+    async fn close_run(
+        &self,
+        run_id: &str,
+        end: &RunEnd,
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        runs::close(&self.pool, run_id, end, now).await
+    }
+
+    async fn enrol(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        now: Instant,
+    ) -> Result<u64, StoreError> {
+        claim::enrol(&self.pool, table, filter, now).await
+    }
+
+    async fn claim_due(
+        &self,
+        run_id: &str,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        limit: i64,
+        now: Instant,
+        lease_until: Instant,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        let claim = claim::Claim { run_id, table, filter, now, lease_until };
+        claim::claim_due(&self.pool, &claim, limit).await
+    }
+
+    async fn preview_due(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        limit: i64,
+        now: Instant,
+    ) -> Result<Vec<Claimed>, StoreError> {
+        preview::preview_due(&self.pool, table, filter, limit, now).await
+    }
+
+    async fn release(
+        &self,
+        run_id: &str,
+        rows: &[Claimed],
+        now: Instant,
+    ) -> Result<(), StoreError> {
+        claim::release(&self.pool, run_id, rows, now).await
+    }
+
+    async fn siblings(
+        &self,
+        table: &SourceTable,
+        rows: &[&Transaction],
+    ) -> Result<HashMap<String, Vec<SiblingFact>>, StoreError> {
+        lookup::siblings(&self.pool, table, rows).await
+    }
+
+    async fn resolve_tags(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        tags: &[String],
+    ) -> Result<HashSet<String>, StoreError> {
+        lookup::resolve_tags(&self.pool, table, account, tags).await
+    }
+
+    async fn resolve_references(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        references: &[String],
+    ) -> Result<HashMap<String, Vec<(String, String)>>, StoreError> {
+        lookup::resolve_references(&self.pool, table, account, references).await
+    }
+
+    async fn apply(
+        &self,
+        run_id: &str,
+        writer: &mut Writer,
+        table: &SourceTable,
+        batch: Vec<RowEffects>,
+        now: Instant,
+    ) -> Result<ApplyEnd, StoreError> {
+        apply::apply(&self.pool, run_id, writer, table, batch, now).await
+    }
+
+    async fn put_account_case(
+        &self,
+        run_id: &str,
+        case: &AccountCase,
+        now: Instant,
+    ) -> Result<i64, StoreError> {
+        accounts::put_case(&self.pool, run_id, case, now).await
+    }
+
+    async fn close_account_case(
+        &self,
+        run_id: &str,
+        account: &str,
+        reason: Reason,
+        resolution: &str,
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        accounts::close_case(&self.pool, run_id, account, reason, resolution, now).await
+    }
+
+    async fn account_state(&self, account: &str) -> Result<AccountState, StoreError> {
+        accounts::state(&self.pool, account).await
+    }
+
+    async fn put_account_state(
+        &self,
+        account: &str,
+        unanswered_since: Option<Instant>,
+        usual_permille: Option<u32>,
+    ) -> Result<(), StoreError> {
+        accounts::put_state(&self.pool, account, unanswered_since, usual_permille).await
+    }
+
+    async fn run(&self, run_id: &str) -> Result<Option<RunRow>, StoreError> {
+        read::run(&self.pool, run_id).await
+    }
+
+    async fn runs(&self, limit: i64) -> Result<Vec<RunRow>, StoreError> {
+        read::runs(&self.pool, limit).await
+    }
+
+    async fn run_totals(&self, run_id: &str) -> Result<Vec<TotalLine>, StoreError> {
+        runs::totals(&self.pool, run_id).await
+    }
+
+    async fn journal_of_run(
+        &self,
+        run_id: &str,
+        after: Option<(String, i64)>,
+        limit: i64,
+    ) -> Result<Vec<JournalRow>, StoreError> {
+        read::journal_of_run(&self.pool, run_id, after, limit).await
+    }
+
+    async fn journal_of_row(&self, table: &str, key: &str) -> Result<Vec<JournalRow>, StoreError> {
+        read::journal_of_row(&self.pool, table, key).await
+    }
+
+    async fn check(&self, table: &str, key: &str) -> Result<Option<CheckRow>, StoreError> {
+        read::check(&self.pool, table, key).await
+    }
+
+    async fn handbacks(&self, table: &str, key: &str) -> Result<Vec<HandbackRow>, StoreError> {
+        read::handbacks(&self.pool, table, key).await
+    }
+
+    async fn evidence(&self, sha256: &str) -> Result<Option<String>, StoreError> {
+        read::evidence(&self.pool, sha256).await
+    }
+
+    async fn cases(&self, filter: &CaseFilter) -> Result<Vec<CaseRow>, StoreError> {
+        read::cases(&self.pool, filter).await
+    }
+
+    async fn case_counts(&self, run_id: &str) -> Result<CaseCounts, StoreError> {
+        read::case_counts(&self.pool, run_id).await
+    }
+
+    async fn case(&self, number: i64) -> Result<Option<CaseRow>, StoreError> {
+        read::case(&self.pool, number).await
+    }
+
+    async fn verify_audit(&self) -> Result<AuditFinding, StoreError> {
+        read::verify_audit(&self.pool).await
+    }
+}

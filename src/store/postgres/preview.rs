@@ -1,0 +1,96 @@
+//! What enrolling and claiming would take, read and never written.
+
+use std::collections::HashSet;
+
+use sqlx::postgres::PgPool;
+
+use crate::decide::decision::{Asked, History};
+use crate::model::time::Instant;
+use crate::store::error::StoreError;
+use crate::store::postgres::checks::{self, Remembered};
+use crate::store::postgres::claim::{
+    add_handbacks, cell_names, due_sql, read_due, read_row, stuck_rows,
+};
+use crate::store::postgres::errors::failed;
+use crate::store::postgres::sql::{Cells, Sql};
+use crate::store::records::{ClaimFilter, Claimed};
+use crate::store::source_table::SourceTable;
+
+const READING: &str = "reading due rows";
+
+pub(super) async fn preview_due(
+    pool: &PgPool,
+    table: &SourceTable,
+    filter: &ClaimFilter,
+    limit: i64,
+    now: Instant,
+) -> Result<Vec<Claimed>, StoreError> {
+    let mut tx = pool
+        .begin_with("begin isolation level repeatable read, read only")
+        .await
+        .map_err(failed(READING))?;
+    let rows = would_enrol(table, filter, limit).fetch(&mut tx).await.map_err(failed(READING))?;
+    let mut enrolled = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let cells = Cells::new(row, READING);
+        let remembered = match cells.maybe_text(0)? {
+            Some(_) => Some(Remembered::read(&cells, READING)?),
+            None => None,
+        };
+        let row = read_row(table, &cells, checks::COUNT)?;
+        enrolled.push(as_enrolled(row, remembered, now));
+    }
+    let reopened: HashSet<String> =
+        enrolled.iter().map(|claimed| claimed.row.key.id.clone()).collect();
+    let due = due_sql(table, filter, limit, now, None);
+    let rows = due.fetch(&mut tx).await.map_err(failed(READING))?;
+    let due = read_due(table, &rows)?;
+    let mut claimed: Vec<Claimed> = due
+        .into_iter()
+        .filter(|due| !reopened.contains(&due.remembered.key))
+        .filter_map(|due| due.claimed(now, 0))
+        .collect();
+    claimed.extend(enrolled);
+    claimed.truncate(usize::try_from(limit).unwrap_or_default());
+    add_handbacks(&mut tx, table, &mut claimed, None).await?;
+    tx.rollback().await.map_err(failed(READING))?;
+    Ok(claimed)
+}
+
+fn would_enrol(table: &SourceTable, filter: &ClaimFilter, limit: i64) -> Sql {
+    let mut sql = Sql::default();
+    let name = sql.bind(table.settings.name.clone());
+    let stuck = stuck_rows(table, filter, &mut sql);
+    let limit = sql.bind(limit);
+    sql.push(&format!(
+        "select distinct on (s.key) {}, s.image, {} from ({stuck}) s \
+         left join tieout_checks c on c.table_name = {name} and c.key = s.key {} \
+         where c.key is null \
+         or (c.state <> 'open' and c.image <> s.image and c.lease_run is null) \
+         order by s.key limit {limit}",
+        checks::COLUMNS,
+        cell_names(table, "s"),
+        checks::OPEN_CASE,
+    ));
+    sql
+}
+
+/// The memory that enrolling would leave.
+fn as_enrolled(
+    row: crate::model::transaction::Transaction,
+    remembered: Option<Remembered>,
+    now: Instant,
+) -> Claimed {
+    let (open_case, events) =
+        remembered.as_ref().map_or((None, 0), |known| (known.open_case, known.events));
+    let history = match remembered {
+        None => History::first_look(now),
+        Some(known) => History {
+            first_seen_at: known.history.first_seen_at,
+            first_account: known.history.first_account,
+            handbacks: known.history.handbacks,
+            ..History::first_look(now)
+        },
+    };
+    Claimed { row, history, asked: Asked::Run, token: 0, open_case, events }
+}

@@ -1,0 +1,142 @@
+//! SQL with names known at run time: text grown together with its parameters.
+
+use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
+use sqlx::query::Query;
+use sqlx::{Arguments, AssertSqlSafe, Encode, Row, Type};
+
+use crate::model::time::Instant;
+use crate::store::error::StoreError;
+use crate::store::postgres::errors::unexpected;
+
+/// A statement and its parameters. Only literals of this room and quoted identifiers are pushed;
+/// every value is bound.
+#[derive(Default)]
+pub(super) struct Sql {
+    text: String,
+    arguments: PgArguments,
+    bound: usize,
+    failure: Option<String>,
+}
+
+impl Sql {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    pub(super) fn push(&mut self, text: &str) -> &mut Self {
+        self.text.push_str(text);
+        self
+    }
+
+    /// Binds a value; returns its place, `$3`.
+    pub(super) fn bind<T>(&mut self, value: T) -> String
+    where
+        T: for<'q> Encode<'q, Postgres> + Type<Postgres>,
+    {
+        if let Err(error) = self.arguments.add(value) {
+            self.failure = Some(error.to_string());
+        }
+        self.bound = self.bound.saturating_add(1);
+        format!("${}", self.bound)
+    }
+
+    fn query(self) -> Result<Query<'static, Postgres, PgArguments>, sqlx::Error> {
+        match self.failure {
+            Some(problem) => Err(sqlx::Error::Protocol(problem)),
+            None => Ok(sqlx::query_with(AssertSqlSafe(self.text), self.arguments)),
+        }
+    }
+
+    pub(super) async fn fetch(self, connection: &mut PgConnection) -> sqlx::Result<Vec<PgRow>> {
+        self.query()?.fetch_all(connection).await
+    }
+
+    pub(super) async fn run(self, connection: &mut PgConnection) -> sqlx::Result<u64> {
+        Ok(self.query()?.execute(connection).await?.rows_affected())
+    }
+}
+
+/// Reads columns of a row by place, with what was being done in the error.
+pub(super) struct Cells<'r> {
+    row: &'r PgRow,
+    doing: &'static str,
+}
+
+impl<'r> Cells<'r> {
+    pub(super) fn new(row: &'r PgRow, doing: &'static str) -> Self {
+        Self { row, doing }
+    }
+
+    fn get<T>(&self, index: usize) -> Result<T, StoreError>
+    where
+        T: sqlx::Decode<'r, Postgres> + Type<Postgres>,
+    {
+        self.row.try_get(index).map_err(|error| unexpected(self.doing, error.to_string()))
+    }
+
+    pub(super) fn text(&self, index: usize) -> Result<String, StoreError> {
+        self.get(index)
+    }
+
+    pub(super) fn maybe_text(&self, index: usize) -> Result<Option<String>, StoreError> {
+        self.get(index)
+    }
+
+    pub(super) fn big(&self, index: usize) -> Result<i64, StoreError> {
+        self.get(index)
+    }
+
+    pub(super) fn maybe_big(&self, index: usize) -> Result<Option<i64>, StoreError> {
+        self.get(index)
+    }
+
+    pub(super) fn int(&self, index: usize) -> Result<i32, StoreError> {
+        self.get(index)
+    }
+
+    pub(super) fn maybe_int(&self, index: usize) -> Result<Option<i32>, StoreError> {
+        self.get(index)
+    }
+
+    /// A count kept as a PostgreSQL integer; a CHECK keeps it from being negative.
+    pub(super) fn count(&self, index: usize) -> Result<u32, StoreError> {
+        Ok(u32::try_from(self.int(index)?).unwrap_or_default())
+    }
+
+    pub(super) fn flag(&self, index: usize) -> Result<bool, StoreError> {
+        self.get(index)
+    }
+
+    pub(super) fn maybe_flag(&self, index: usize) -> Result<Option<bool>, StoreError> {
+        self.get(index)
+    }
+
+    pub(super) fn at(&self, index: usize) -> Result<Instant, StoreError> {
+        self.get(index)
+    }
+
+    pub(super) fn maybe_at(&self, index: usize) -> Result<Option<Instant>, StoreError> {
+        self.get(index)
+    }
+
+    /// A stored word of a closed set.
+    pub(super) fn word<T>(
+        &self,
+        index: usize,
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Result<T, StoreError> {
+        let text = self.text(index)?;
+        parse(&text).ok_or_else(|| unexpected(self.doing, format!("unknown word `{text}`")))
+    }
+
+    /// A sum, as the text of a numeric.
+    pub(super) fn sum(&self, index: usize) -> Result<i128, StoreError> {
+        let text = self.text(index)?;
+        text.parse().map_err(|_| unexpected(self.doing, format!("`{text}` is no whole number")))
+    }
+}
+
+/// A count as PostgreSQL's integer keeps it.
+pub(super) fn small(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
