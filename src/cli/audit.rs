@@ -47,7 +47,7 @@ pub async fn run<D: Driver>(command: &Command, common: &Common, db: &D) -> Resul
     if found.breaks.is_empty() {
         if !common.quiet {
             out::stdout(&format!(
-                "audit ok: {} records of {} runs, head {head}",
+                "audit ok: head {head} ({} records, {} runs)",
                 found.records, found.runs
             ));
         }

@@ -192,7 +192,7 @@ fn screen(case: &CaseRow, evidence: Option<&str>) -> Vec<String> {
         format!("          {}", case.reason.meaning()),
         format!("opened    {} by run {}", to_short_text(case.opened_at), case.opened_run),
         format!(
-            "last seen {} by run {} ({} decisions led here)",
+            "last seen {} by run {} (seen {}×)",
             to_short_text(case.last_seen_at),
             case.last_run,
             case.times_seen

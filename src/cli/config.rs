@@ -64,7 +64,7 @@ fn check(config: &Config, common: &Common) {
         out::stdout(&event.to_string());
     } else if !common.quiet {
         out::stdout(&format!(
-            "{path}: ok: {} accounts, {} tables, policy {}",
+            "{path}: ok (accounts {}, tables {}, policy {})",
             config.accounts.len(),
             config.tables.len(),
             config.policy_version

@@ -10,7 +10,7 @@ use crate::cli::screen::{Sides, sides};
 use crate::model::reason::Outcome;
 use crate::model::time::{Instant, to_text};
 use crate::run::events::{AccountNote, Event, Summary};
-use crate::run::setup::{On, Setup, Window};
+use crate::run::setup::{Setup, Window};
 use crate::store::records::JournalRow;
 
 /// One line.
@@ -192,10 +192,7 @@ fn started(
         from: window.from.map(to_text),
         to: window.to.map(to_text),
         tz,
-        on: match window.on {
-            On::Created => "created",
-            On::Attempted => "attempted",
-        },
+        on: window.on.as_str(),
         words: &window.words,
     });
     let body = RunStart {

@@ -163,7 +163,7 @@ fn state(known: &Known) -> Vec<String> {
     let Some(check) = &known.check else { return Vec::new() };
     let history = &check.history;
     let mut lines = vec![format!(
-        "first seen {} · {} looks answered, {} in a row without answer · handed back {} times",
+        "first seen {} · answered {}×, unanswered {}× in a row · handed back {}×",
         to_short_text(history.first_seen_at),
         history.checks,
         history.unanswered,

@@ -10,7 +10,8 @@ use crate::cli::args::Common;
 use crate::cli::out;
 use crate::config::problem::ConfigError;
 use crate::exit::Exit;
-use crate::store::error::{StoreError, StoreErrorClass};
+use crate::run::error::{RunError, store_exit};
+use crate::store::error::StoreError;
 
 /// The version of `--json`; fields and types of events are only ever added.
 pub const SCHEMA: &str = "tieout/1";
@@ -39,14 +40,12 @@ impl Failure {
 
     /// From the store.
     pub fn store(error: &StoreError) -> Self {
-        let exit = match error.class() {
-            StoreErrorClass::Config => Exit::Config,
-            StoreErrorClass::Auth => Exit::Auth,
-            StoreErrorClass::Database => Exit::Database,
-            StoreErrorClass::Schema => Exit::Schema,
-            StoreErrorClass::Internal => Exit::Internal,
-        };
-        Self::of(error, exit, error.hint())
+        Self::of(error, store_exit(error), error.hint())
+    }
+
+    /// From a run.
+    pub fn run(error: &RunError) -> Self {
+        Self::of(error, error.exit(), error.hint())
     }
 
     /// From an error with its causes.

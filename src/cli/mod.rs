@@ -11,6 +11,7 @@ pub mod args;
 pub mod runs;
 pub mod explain;
 pub mod evidence;
+pub mod database;
 pub mod db;
 pub mod cases;
 pub mod audit;
@@ -76,6 +77,24 @@ enum Command {
     /// Show the main job on a database and a PSP of its own, in seconds
     #[command(after_help = demo::EXAMPLES)]
     Demo(demo::Args),
+    /// Say everything known about one row, and why it stands where it stands
+    #[command(after_help = explain::EXAMPLES)]
+    Explain(explain::Args),
+    /// Look at what waits for a person
+    #[command(subcommand, after_help = cases::EXAMPLES)]
+    Cases(cases::Command),
+    /// Build, verify and list reports
+    #[command(subcommand, after_help = report::EXAMPLES)]
+    Report(report::Command),
+    /// Look at what ran and how it ended
+    #[command(subcommand, after_help = runs::EXAMPLES)]
+    Runs(runs::Command),
+    /// Verify the journal
+    #[command(subcommand, after_help = audit::EXAMPLES)]
+    Audit(audit::Command),
+    /// Make or check tieout's own tables
+    #[command(subcommand, after_help = db::EXAMPLES)]
+    Db(db::Command),
     /// Look at the configuration
     #[command(subcommand, after_help = config::EXAMPLES)]
     Config(config::Command),
@@ -108,12 +127,34 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Exit {
 
 fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
     let given = matches.subcommand().map_or(matches, |(_name, given)| given);
+    let common = &cli.common;
     match &cli.command {
-        Command::Run(args) => run::run(args, &cli.common, given),
-        Command::Demo(args) => demo::run(args, &cli.common),
-        Command::Config(command) => config::run(command, &cli.common),
-        Command::Sandbox(args) => sandbox::run(args, &cli.common),
-        Command::Version => version::run(&cli.common),
+        Command::Run(args) => run::run(args, common, given),
+        Command::Demo(args) => demo::run(args, common),
+        Command::Config(command) => config::run(command, common),
+        Command::Sandbox(args) => sandbox::run(args, common),
+        Command::Version => version::run(common),
+        Command::Report(command) => report::run(command, common, given),
+        Command::Explain(args) => {
+            let config = crate::config::load(common.config(), &[])?;
+            database::with(&config, async |db| explain::run(args, common, &config, db).await)
+        }
+        Command::Cases(command) => {
+            let config = crate::config::load(common.config(), &[])?;
+            database::with(&config, async |db| cases::run(command, common, db).await)
+        }
+        Command::Runs(command) => {
+            let config = crate::config::load(common.config(), &[])?;
+            database::with(&config, async |db| runs::run(command, common, db).await)
+        }
+        Command::Audit(command) => {
+            let config = crate::config::load(common.config(), &[])?;
+            database::with(&config, async |db| audit::run(command, common, db).await)
+        }
+        Command::Db(command) => {
+            let config = crate::config::load(common.config(), &[])?;
+            database::with_any(&config, async |db| db::run(command, common, db).await)
+        }
     }
 }
 

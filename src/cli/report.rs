@@ -8,7 +8,8 @@ use serde_json::json;
 use crate::cli::args::{Common, Overriding, overrides, path};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::out;
+use crate::cli::screen::{self, rows};
+use crate::cli::{database, out};
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
 use crate::report::build::BuildOptions;
@@ -84,23 +85,28 @@ const OVERRIDING: [Overriding; 1] = [Overriding {
     path: "report.dir",
 }];
 
-/// The configuration, with `--report-dir` over it.
-pub fn configuration(common: &Common, matches: &ArgMatches) -> Result<Config, Failure> {
+/// Runs the command.
+pub fn run(command: &Command, common: &Common, matches: &ArgMatches) -> Result<Exit, Failure> {
     let given = matches.subcommand().map_or(matches, |(_name, given)| given);
-    let given = overrides_of(given);
-    Ok(config::load(common.config(), &given)?)
-}
-
-fn overrides_of(matches: &ArgMatches) -> Vec<config::sections::Override> {
-    // `verify` has no such flag.
-    if matches.try_contains_id("report_dir").is_err() {
-        return Vec::new();
+    match command {
+        Command::List(_) => {
+            list(common, &config::load(common.config(), &overrides(given, &OVERRIDING))?)
+        }
+        Command::Build(options) => {
+            let config = config::load(common.config(), &overrides(given, &OVERRIDING))?;
+            database::with(&config, async |db| build(options, common, &config, db).await)
+        }
+        Command::Verify(options) if options.database => {
+            let config = config::load(common.config(), &[])?;
+            let dir = &options.dir;
+            database::with(&config, async |db| verify_against(dir, common, db).await)
+        }
+        Command::Verify(options) => verify(options, common),
     }
-    overrides(matches, &OVERRIDING)
 }
 
 /// `report build`.
-pub async fn build<S: Source>(
+async fn build<S: Source>(
     options: &Build,
     common: &Common,
     config: &Config,
@@ -125,20 +131,20 @@ pub async fn build<S: Source>(
     } else if !common.quiet {
         let replaced = if built.replaced { ", replacing an older one" } else { "" };
         let dir = built.dir.display();
-        out::stdout(&format!("report   {dir}: {} rows{replaced}", built.rows));
+        out::stdout(&format!("report   {dir} ({}{replaced})", rows(built.rows)));
     }
     untied(&built.untied, &built.findings);
     Ok(exit)
 }
 
 /// `report verify` from the files alone.
-pub fn verify(options: &Verify, common: &Common) -> Result<Exit, Failure> {
+fn verify(options: &Verify, common: &Common) -> Result<Exit, Failure> {
     let verified = crate::report::verify(&options.dir).map_err(|error| failure(&error))?;
     told(&verified, common)
 }
 
 /// `report verify --database`.
-pub async fn verify_against<S: Source>(
+async fn verify_against<S: Source>(
     dir: &Path,
     common: &Common,
     source: &S,
@@ -176,7 +182,7 @@ fn told(verified: &Verified, common: &Common) -> Result<Exit, Failure> {
     if !common.json && !common.quiet {
         let source =
             if verified.against_database { "its files and the database" } else { "its files" };
-        out::stdout(&format!("report ok: {dir}: {} rows, verified from {source}", verified.rows));
+        out::stdout(&format!("report ok: {dir} ({}), by {source}", rows(verified.rows)));
     }
     untied(&verified.untied, &[]);
     Ok(if verified.untied.is_empty() { Exit::Ok } else { Exit::Untied })
@@ -193,7 +199,7 @@ fn untied(currencies: &[String], findings: &[String]) {
 }
 
 /// `report list`.
-pub fn list(common: &Common, config: &Config) -> Result<Exit, Failure> {
+fn list(common: &Common, config: &Config) -> Result<Exit, Failure> {
     if !config.report_dir.exists() {
         if !common.json && !common.quiet {
             out::stdout(&format!("no report yet under {}", config.report_dir.display()));
@@ -214,7 +220,7 @@ pub fn list(common: &Common, config: &Config) -> Result<Exit, Failure> {
 fn row(report: &Listed) -> String {
     let state = match &report.state {
         ListedState::Whole { tie_out, exit_class, rows, .. } => {
-            format!("{tie_out:<7} {exit_class:<12} {rows} rows")
+            format!("{tie_out:<7} {exit_class:<12} {}", screen::rows(*rows))
         }
         ListedState::Unfinished => "no manifest: not a report".to_owned(),
         ListedState::Unreadable(problem) => format!("unreadable manifest: {problem}"),

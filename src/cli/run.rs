@@ -9,12 +9,16 @@ use clap::{ArgMatches, ValueEnum};
 
 use crate::cli::args::{Common, Overriding, When, overrides, path, word, yes_or_no};
 use crate::cli::failure::Failure;
-use crate::cli::out;
+use crate::cli::teller::Teller;
 use crate::cli::window::{Words, resolve};
+use crate::cli::{database, out, runtime};
 use crate::config::problem::nearest;
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
+use crate::run::events::Event;
 use crate::run::setup::{On, RunOptions, Window};
+use crate::run::shutdown::Stop;
+use crate::store::database::Database;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -154,8 +158,24 @@ const OVERRIDING: [Overriding; 7] = [
 /// Runs the command.
 pub fn run(args: &Args, common: &Common, matches: &ArgMatches) -> Result<Exit, Failure> {
     let config = config::load(common.config(), &overrides(matches, &OVERRIDING))?;
-    let _options = options(args, &config)?;
-    Err(Failure::usage("run is not wired yet"))
+    let options = options(args, &config)?;
+    database::with(&config, async |db| go(&config, &options, args.progress, common, db).await)
+}
+
+async fn go(
+    config: &Config,
+    options: &RunOptions,
+    progress: When,
+    common: &Common,
+    db: &Database,
+) -> Result<Exit, Failure> {
+    let stop = Stop::new();
+    let _listening = runtime::listen(&stop, config.limits.grace)?;
+    let setup = config.setup();
+    let mut teller = Teller::new(common, progress, options, &setup);
+    let mut tell = |event: Event| teller.tell(&event);
+    let ended = crate::run::run(&setup, options, db, &stop, &mut tell).await;
+    ended.map(|summary| summary.exit).map_err(|error| Failure::run(&error))
 }
 
 /// The options that the words mean.
@@ -184,8 +204,7 @@ fn options(args: &Args, config: &Config) -> Result<RunOptions, Failure> {
         max_duration: config.limits.max_duration,
         dry_run: args.dry_run,
         fail_on: config.fail_on.clone(),
-        report: true,
-        clock_offset: TimeDelta::zero(),
+        ..RunOptions::default()
     })
 }
 

@@ -13,7 +13,7 @@ use crate::model::reason::Outcome;
 use crate::model::time::{Instant, to_short_text};
 use crate::report::tie::Sum;
 use crate::run::events::{AccountNote, Summary};
-use crate::run::setup::{On, Window};
+use crate::run::setup::Window;
 use crate::store::records::{JournalRow, TotalLine};
 
 /// What terminals have had for fifty years.
@@ -36,21 +36,34 @@ const BUCKETS: [(&str, &str); 7] = [
 /// Shown even where they are empty.
 const ALWAYS: [&str; 4] = ["succeeded", "retryable", "review", "wait"];
 
-/// The first lines: the run and its window.
+/// The first lines of a run that was not narrowed to rows or accounts.
 pub fn head(run_id: &str, window: Option<&Window>, zone: Tz, dry_run: bool) -> Vec<String> {
-    let dry = if dry_run { " · dry run: nothing is written" } else { "" };
-    let Some(window) = window else {
-        return vec![format!("run {run_id} · every due row{dry}")];
+    narrowed_head(run_id, window, zone, "", dry_run)
+}
+
+/// The first lines: the run, its window, and which rows it was narrowed to.
+pub fn narrowed_head(
+    run_id: &str,
+    window: Option<&Window>,
+    zone: Tz,
+    narrowed: &str,
+    dry_run: bool,
+) -> Vec<String> {
+    let which = match (window, narrowed) {
+        (None, "") => " · every due row".to_owned(),
+        (Some(_), "") => String::new(),
+        (_, narrowed) => format!(" · {narrowed}"),
     };
-    let on = match window.on {
-        On::Created => "created",
-        On::Attempted => "attempted",
-    };
-    vec![
-        format!("run {run_id}{dry}"),
-        format!("window   {} {} · on {on}", window.words, zone.name()),
-        format!("         = {}", instants(window)),
-    ]
+    let mut lines = vec![format!("run {run_id}{which}")];
+    if dry_run {
+        lines.push("dry run: nothing is written anywhere".to_owned());
+    }
+    if let Some(window) = window {
+        let on = window.on.as_str();
+        lines.push(format!("window   {} {} · on {on}", window.words, zone.name()));
+        lines.push(format!("         = {}", instants(window)));
+    }
+    lines
 }
 
 fn instants(window: &Window) -> String {
@@ -94,6 +107,12 @@ pub fn bar(done: u64, all: u64) -> String {
         None => BAR,
     };
     format!("▕{}{}▏", "█".repeat(filled), " ".repeat(BAR.saturating_sub(filled)))
+}
+
+/// So many rows, in words.
+pub fn rows(number: impl Into<i128>) -> String {
+    let number = number.into();
+    if number == 1 { "1 row".to_owned() } else { format!("{} rows", count(number)) }
 }
 
 fn count(number: impl Into<i128>) -> String {
@@ -247,7 +266,7 @@ fn wrapped(lead: &str, words: &[String], separator: &str) -> Vec<String> {
         let last = at.saturating_add(1) == words.len();
         let word = if last { word.clone() } else { format!("{word}{separator}") };
         let fits = lines.last().is_some_and(|line| {
-            let used = line.chars().count().saturating_add(word.trim_end().chars().count());
+            let used = line.chars().count() + word.trim_end().chars().count();
             used <= WIDTH || line.trim().is_empty()
         });
         match lines.last_mut().filter(|_| fits) {
@@ -303,7 +322,7 @@ pub fn tie_out(totals: &[TotalLine]) -> Vec<String> {
             if sides.tied {
                 format!("{word} residual {minor} ✓")
             } else {
-                format!("{word} residual {minor}, {} rows UNTIED", count(residual.rows))
+                format!("{word} residual {minor}, {} UNTIED", rows(residual.rows))
             }
         })
         .collect();
@@ -380,8 +399,8 @@ impl Plan {
         let mut lines = match decided {
             0 => vec!["nothing is due. Nothing was written.".to_owned()],
             _some => vec![
-                format!("would decide {} rows ({})", count(decided), words.join(", ")),
-                format!("and change {} statuses. Nothing was written.", count(self.changed)),
+                format!("would decide {} ({})", rows(decided), words.join(", ")),
+                format!("and change the status of {}. Nothing was written.", rows(self.changed)),
             ],
         };
         lines.extend(self.listed.iter().cloned());
@@ -396,30 +415,24 @@ impl Plan {
 }
 
 fn planned(row: &JournalRow) -> String {
-    let after = if row.status_after == row.status_before {
-        row.outcome.screen().to_owned()
-    } else {
-        row.status_after.clone()
+    let change = match row.outcome {
+        _changed if row.status_after != row.status_before => {
+            format!("{} → {}", row.status_before, row.status_after)
+        }
+        Outcome::Wait => format!("{}, waits", row.status_before),
+        outcome => format!("{} → {}", row.status_before, outcome.screen()),
     };
-    let reference = row.psp_reference.as_deref().map(|id| format!(" {id}")).unwrap_or_default();
-    format!(
-        "  {}  {} → {after}   {}{reference} {} ({})",
-        row.key,
-        row.status_before,
-        row.account,
-        row.text,
-        row.reason.as_str()
-    )
+    format!("  {}  {change}  {}: {} ({})", row.key, row.account, row.text, row.reason.as_str())
 }
 
 /// A run that another one found dead.
 pub fn abandoned(run: &crate::store::records::AbandonedRun) -> String {
     format!(
         "run {} stopped without finishing at {} (no sign of life for 2 min). Closed as \
-         abandoned: {} rows done, {} untouched. Continuing.",
+         abandoned: {} done, {} untouched. Continuing.",
         run.id,
         to_short_text(run.heartbeat_at),
-        count(run.decided),
+        rows(run.decided),
         count(run.released)
     )
 }
@@ -517,7 +530,7 @@ exit 0 (ok) in 44 s";
         let mut untied = sample();
         untied.totals.push(line("EUR", "claimed", 1, 500));
         let text = tie_out(&untied.totals).join("\n");
-        assert!(text.contains("EUR residual 5.00, 1 rows UNTIED"), "{text}");
+        assert!(text.contains("EUR residual 5.00, 1 row UNTIED"), "{text}");
         assert!(text.contains("JPY residual 0 ✓"), "{text}");
     }
 

@@ -12,8 +12,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::cli::args::{Common, When};
 use crate::cli::{events, out, screen};
 use crate::exit::Exit;
+use crate::model::time::span_text;
 use crate::run::events::{Event, Summary};
-use crate::run::setup::Setup;
+use crate::run::setup::{RunOptions, Setup};
 
 /// How often the progress line is drawn anew while nothing happens.
 const TICK: Duration = Duration::from_millis(200);
@@ -32,6 +33,7 @@ pub struct Teller {
     quiet: bool,
     setup: Setup,
     zone: Tz,
+    narrowed: String,
     plan: Option<screen::Plan>,
     bar: ProgressBar,
     lines: out::Lines,
@@ -39,7 +41,8 @@ pub struct Teller {
 
 impl Teller {
     /// For one run.
-    pub fn new(common: &Common, progress: When, dry_run: bool, setup: &Setup) -> Self {
+    pub fn new(common: &Common, progress: When, options: &RunOptions, setup: &Setup) -> Self {
+        let dry_run = options.dry_run;
         let terminal = std::io::stdout().is_terminal();
         let listener = if common.json {
             Listener::Program
@@ -60,6 +63,7 @@ impl Teller {
             listener,
             quiet: common.quiet,
             zone: setup.business_timezone,
+            narrowed: narrowed(options),
             setup: setup.clone(),
             plan: (dry_run && listener == Listener::Person).then(screen::Plan::default),
             bar: if moves { bar() } else { ProgressBar::hidden() },
@@ -87,7 +91,9 @@ impl Teller {
     fn show(&mut self, event: &Event) {
         match event {
             Event::Started { run_id, window, dry_run, .. } => {
-                for line in screen::head(run_id, window.as_ref(), self.zone, *dry_run) {
+                let (zone, narrowed) = (self.zone, self.narrowed.as_str());
+                for line in screen::narrowed_head(run_id, window.as_ref(), zone, narrowed, *dry_run)
+                {
                     self.lines.put(&line);
                 }
                 self.lines.flush();
@@ -147,6 +153,17 @@ impl Drop for Teller {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// What the options narrow the rows to, besides a window.
+fn narrowed(options: &RunOptions) -> String {
+    let ids = options.ids.as_ref().map(|ids| match ids.as_slice() {
+        [only] => format!("row {only}"),
+        several => format!("{} rows by id", several.len()),
+    });
+    let accounts = options.accounts.as_ref().map(|names| format!("of {}", names.join(", ")));
+    let age = options.min_age.map(|age| format!("older than {}", span_text(age)));
+    ids.into_iter().chain(accounts).chain(age).collect::<Vec<_>>().join(" ")
 }
 
 fn bar() -> ProgressBar {

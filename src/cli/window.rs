@@ -259,7 +259,7 @@ mod tests {
     /// I36: by its definition, and by looking at the clock on both sides of each boundary.
     #[test]
     fn consecutive_days_tile_with_no_gap_and_no_overlap() {
-        let zones = chrono_tz::TZ_VARIANTS.iter().step_by(7).copied();
+        let zones = chrono_tz::TZ_VARIANTS.iter().step_by(13).copied();
         let known = ["Europe/Berlin", "Pacific/Apia", "Africa/Cairo", "Asia/Beirut", "Asia/Gaza"];
         let known = known.into_iter().map(zone).chain([
             zone("America/Havana"),

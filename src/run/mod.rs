@@ -150,7 +150,7 @@ fn scope_text(setup: &Setup, options: &RunOptions) -> String {
             "words": w.words,
             "from": end(w.from),
             "to": end(w.to),
-            "on": on(w.on),
+            "on": w.on.as_str(),
         })),
         "timezone": setup.business_timezone.name(),
         "ids": options.ids.as_ref().map(Vec::len),

@@ -61,6 +61,16 @@ pub enum On {
     Attempted,
 }
 
+impl On {
+    /// The word of the command line and of stored scopes.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Attempted => "attempted",
+        }
+    }
+}
+
 /// A window, half-open, as it was worked out from the command's words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {

@@ -65,7 +65,20 @@ fn the_version_is_told_to_people_and_machines() {
 #[test]
 fn help_fits_eighty_columns_and_shows_examples() {
     let folder = tempfile::tempdir().unwrap();
-    for words in [&[][..], &["run"], &["config"], &["sandbox"], &["version"]] {
+    for words in [
+        &[][..],
+        &["run"],
+        &["config"],
+        &["sandbox"],
+        &["version"],
+        &["demo"],
+        &["explain"],
+        &["cases"],
+        &["report"],
+        &["runs"],
+        &["audit"],
+        &["db"],
+    ] {
         let text = tieout(folder.path(), &[words, &["--help"]].concat(), &[]);
         assert!(text.starts_with("exit 0\n"), "{words:?}: {text}");
         assert!(text.contains("\nExamples:\n  tieout "), "{words:?}: {text}");

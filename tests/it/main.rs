@@ -16,6 +16,7 @@ mod architecture;
 mod decisions;
 mod sandbox;
 mod cli;
+mod cli_run;
 mod config;
 mod report;
 mod schemas;

@@ -1,0 +1,376 @@
+//! The whole program on a table of its own and a PSP that misbehaves on request: the screens of
+//! the specification, what cron sees, what programs read, signals and exit codes.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use sqlx::{Connection, SqliteConnection};
+use tieout::sandbox::seeds::Seed;
+use tieout::sandbox::settings::Settings;
+use tieout::sandbox::situations::Situation;
+use tieout::sandbox::{Handle, Sandbox};
+
+use crate::support::tieout_bin;
+
+const CONFIG: &str = r#"
+business_timezone = "Europe/Berlin"
+
+[database]
+url = "sqlite:shop.db"
+
+[[account]]
+name = "stripe_test"
+psp = "stripe"
+mode = "full"
+livemode = false
+key_env = "SHOP_KEY"
+base_url = "{base_url}"
+tag = "metadata[tieout_id]"
+requests_per_second = 500
+retries = 0
+deadline = "2s"
+
+[[table]]
+name = "charges"
+read = "charges"
+key = ["id"]
+tag = "{id}"
+amount = { column = "amount", unit = "minor" }
+currency = { column = "currency" }
+accounts = { "*" = "stripe_test" }
+status = "status"
+created = "created_at"
+attempted = "attempted_at"
+psp_reference = "psp_id"
+time = "utc"
+mode = "full"
+ignore = ["paid", "failed", "retry"]
+map = [{ from = ["processing"], succeeded = "paid", failed = "failed", retryable = "retry" }]
+"#;
+
+/// How a call ended.
+struct Ended {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+/// A shop with stuck rows, and the PSP it charges at.
+struct Shop {
+    folder: tempfile::TempDir,
+    psp: Handle,
+}
+
+impl Shop {
+    async fn open() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let psp = Sandbox::start(Settings::default()).await.unwrap();
+        let config = CONFIG.replace("{base_url}", &psp.base_url());
+        std::fs::write(folder.path().join("tieout.toml"), config).unwrap();
+        let shop = Self { folder, psp };
+        shop.sql(
+            "create table charges (id text primary key, amount integer, currency text, \
+             status text not null, psp_id text, created_at text, attempted_at text)",
+        )
+        .await;
+        shop.sql("create index charges_status on charges (status)").await;
+        shop
+    }
+
+    /// A shop whose tables are made, with these stuck rows: (key, minor units, what the PSP has).
+    async fn with(rows: &[(&str, i64, &[Situation])]) -> Self {
+        let shop = Self::open().await;
+        let now = shop.psp.now();
+        for (id, amount, objects) in rows {
+            let at = "strftime('%Y-%m-%d %H:%M:%S', 'now', '-2 hours')";
+            let values = format!("('{id}', {amount}, 'EUR', 'processing', null, {at}, {at})");
+            shop.sql(&format!("insert into charges values {values}")).await;
+            let seeds = objects.iter().map(|situation| {
+                let seed = Seed::captured("tieout_id", id, *amount, "eur");
+                seed.standing(*situation).created_at(now - 7_200)
+            });
+            shop.psp.seed(seeds).unwrap();
+        }
+        let migrated = shop.tieout(&["db", "migrate"], &[]);
+        assert_eq!(migrated.code, Some(0), "{}", migrated.stderr);
+        shop
+    }
+
+    fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    async fn connect(&self) -> SqliteConnection {
+        let url = format!("sqlite:{}?mode=rwc", self.path().join("shop.db").display());
+        SqliteConnection::connect(&url).await.unwrap()
+    }
+
+    async fn sql(&self, text: &str) {
+        let mut connection = self.connect().await;
+        sqlx::raw_sql(sqlx::AssertSqlSafe(text.to_owned())).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
+    }
+
+    async fn statuses(&self) -> Vec<(String, String)> {
+        let mut connection = self.connect().await;
+        sqlx::query_as("select id, status from charges order by id")
+            .fetch_all(&mut connection)
+            .await
+            .unwrap()
+    }
+
+    fn command(&self, words: &[&str], env: &[(&str, &str)]) -> Command {
+        let mut command = Command::new(tieout_bin());
+        command.args(words).current_dir(self.path()).env_clear();
+        command.env("SHOP_KEY", "sk_test_shop").envs(env.iter().copied());
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn tieout(&self, words: &[&str], env: &[(&str, &str)]) -> Ended {
+        let output = self.command(words, env).output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Ended {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+
+    fn begin(&self, words: &[&str]) -> Child {
+        self.command(words, &[]).spawn().unwrap()
+    }
+}
+
+/// Compares with `fixtures/cli/NAME.txt`, ids and times masked; `TIEOUT_BLESS=1` writes it.
+#[track_caller]
+fn golden(name: &str, shop: &Shop, ended: &Ended) {
+    let text = format!(
+        "exit {}\n--- stdout\n{}--- stderr\n{}",
+        ended.code.unwrap(),
+        ended.stdout,
+        ended.stderr
+    );
+    let text = text.replace(&shop.psp.base_url(), "[psp]");
+    let text = text.replace(concat!("tieout ", env!("CARGO_PKG_VERSION")), "tieout [version]");
+    let text = masked(&text);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/cli").join(name);
+    let path = path.with_extension("txt");
+    if std::env::var_os("TIEOUT_BLESS").is_some() {
+        std::fs::write(&path, &text).unwrap();
+    }
+    let want = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(text == want, "{name}: now\n{text}--- golden\n{want}");
+}
+
+/// Ids, hashes, instants, days and spans by their kind.
+fn masked(text: &str) -> String {
+    let filters = [
+        (r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "[run]"),
+        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[time]"),
+        (r"\d{4}-\d\d-\d\d", "[day]"),
+        (r"\b(pi|ch|re)_[0-9A-Za-z]+", "[$1]"),
+        (r"\b[0-9a-f]{64}\b", "[sha256]"),
+        (r"\b[0-9a-f]{12}\b", "[hash]"),
+        (r"\d+\.\d s\b", "[span]"),
+        (r"\b\d+(min|h)\b", "[age]"),
+        (r"\(pid \d+\)", "(pid [pid])"),
+        (r" on \S+ \(pid", " on [host] (pid"),
+        (r"\d+ look-ups", "[n] look-ups"),
+    ];
+    filters.iter().fold(text.to_owned(), |text, (pattern, by)| {
+        regex::Regex::new(pattern).unwrap().replace_all(&text, *by).into_owned()
+    })
+}
+
+const CAPTURED: &[Situation] = &[Situation::Succeeded];
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_good_run_from_cron_prints_nothing_and_the_same_run_by_hand_prints_its_summary() {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED), ("pay_2", 500, CAPTURED)]).await;
+    let quiet = shop.tieout(&["run", "--id", "pay_1"], &[]);
+    assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(0), "", ""));
+    golden("run_summary", &shop, &shop.tieout(&["run", "-v", "--log-file", "run.log"], &[]));
+    let want = [("pay_1", "paid"), ("pay_2", "paid")].map(|(a, b)| (a.to_owned(), b.to_owned()));
+    assert_eq!(shop.statuses().await, want);
+    golden("run_nothing_due", &shop, &shop.tieout(&["run", "-v", "--log-file", "run.log"], &[]));
+    let log = std::fs::read_to_string(shop.path().join("run.log")).unwrap();
+    assert!(!log.contains("sk_test_shop"), "a secret in the log: {log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_prints_the_plan_and_writes_nothing_anywhere() {
+    let twice = &[Situation::Succeeded, Situation::Succeeded];
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED), ("pay_2", 500, twice)]).await;
+    let before = std::fs::read(shop.path().join("shop.db")).unwrap();
+    golden("run_dry", &shop, &shop.tieout(&["run", "--dry-run"], &[]));
+    assert!(std::fs::read(shop.path().join("shop.db")).unwrap() == before, "the file changed");
+    assert!(!shop.path().join("reports").exists());
+    let real = shop.tieout(&["run", "--json"], &[]);
+    let said: Vec<String> = verdicts(&real.stdout);
+    assert_eq!(said, ["pay_1 succeeded captured", "pay_2 review duplicate_capture"]);
+}
+
+fn events(stdout: &str) -> Vec<Value> {
+    stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+}
+
+fn verdicts(stdout: &str) -> Vec<String> {
+    let mut verdicts: Vec<String> = events(stdout)
+        .iter()
+        .filter(|event| event["type"] == "verdict")
+        .map(|event| {
+            let word = |name: &str| event[name].as_str().unwrap().to_owned();
+            format!("{} {} {}", word("txn_id"), word("outcome"), word("reason"))
+        })
+        .collect();
+    verdicts.sort();
+    verdicts
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn events_begin_and_end_a_run_and_name_their_schema() {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+    let id = "01990000-0000-7000-8000-000000000001";
+    let ended = shop.tieout(&["run", "--json", "--run-id", id, "--since", "1d"], &[]);
+    let events = events(&ended.stdout);
+    assert!(events.iter().all(|event| event["schema"] == "tieout/1"), "{}", ended.stdout);
+    let first = events.first().unwrap();
+    assert_eq!((&first["type"], &first["run_id"]), (&"run_start".into(), &id.into()));
+    assert_eq!(first["window"]["tz"], "Europe/Berlin");
+    let last = events.last().unwrap();
+    assert_eq!((&last["type"], &last["exit"]), (&"run_end".into(), &0.into()));
+    let tie = events.iter().find(|event| event["type"] == "tieout").unwrap();
+    assert_eq!((&tie["claimed_minor"], &tie["residual_minor"]), (&1_999.into(), &0.into()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_bad_day_looks_like_from_cron() {
+    for (scenario, code) in [("outage", 3), ("revoked_key", 12), ("maintenance_page", 3)] {
+        let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+        shop.psp.scenario(scenario).unwrap();
+        let ended = shop.tieout(&["run"], &[]);
+        assert_eq!(ended.code, Some(code), "{scenario}: {}", ended.stderr);
+        golden(&format!("run_{scenario}"), &shop, &ended);
+        let want = [("pay_1".to_owned(), "processing".to_owned())];
+        assert_eq!(shop.statuses().await, want, "{scenario}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_is_nowhere_is_told_and_never_shown() {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+    golden("run_no_key", &shop, &shop.tieout(&["run"], &[("SHOP_KEY", "")]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn why_is_this_row_here() {
+    let twice = &[Situation::Succeeded, Situation::Succeeded];
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED), ("pay_2", 500, twice)]).await;
+    assert_eq!(shop.tieout(&["run"], &[]).code, Some(0));
+    golden("explain", &shop, &shop.tieout(&["explain", "pay_2"], &[]));
+    golden("explain_unknown", &shop, &shop.tieout(&["explain", "pay_9"], &[]));
+    golden("cases_list", &shop, &shop.tieout(&["cases", "list"], &[]));
+    golden("cases_show", &shop, &shop.tieout(&["cases", "show", "C-1"], &[]));
+    golden("runs_list", &shop, &shop.tieout(&["runs", "list"], &[]));
+    golden("runs_show", &shop, &shop.tieout(&["runs", "show"], &[]));
+    golden("audit", &shop, &shop.tieout(&["audit", "verify"], &[]));
+    golden("report_list", &shop, &shop.tieout(&["report", "list"], &[]));
+    for words in [
+        &["explain", "pay_2"][..],
+        &["cases", "list"],
+        &["cases", "show", "C-1"],
+        &["runs", "list"],
+        &["runs", "show"],
+        &["audit", "verify"],
+        &["report", "list"],
+        &["db", "status"],
+    ] {
+        let ended = shop.tieout(&[words, &["--json"]].concat(), &[]);
+        assert_eq!(ended.code, Some(0), "{words:?}: {}", ended.stderr);
+        let all = events(&ended.stdout);
+        assert!(!all.is_empty(), "{words:?}");
+        assert!(all.iter().all(|event| event["schema"] == "tieout/1"), "{words:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_that_are_not_migrated_are_refused_with_the_way_out() {
+    let shop = Shop::open().await;
+    golden("schema_missing", &shop, &shop.tieout(&["run"], &[]));
+    golden("schema_status", &shop, &shop.tieout(&["db", "status", "--check"], &[]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_that_was_changed_does_not_verify() {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+    assert_eq!(shop.tieout(&["run"], &[]).code, Some(0));
+    let day = std::fs::read_dir(shop.path().join("reports")).unwrap().next().unwrap().unwrap();
+    let report = std::fs::read_dir(day.path()).unwrap().next().unwrap().unwrap().path();
+    let dir = report.display().to_string();
+    for words in [&["report", "verify", &dir][..], &["report", "verify", &dir, "--database"]] {
+        let ended = shop.tieout(words, &[]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    }
+    let file = report.join("reconciliation.csv");
+    let text = std::fs::read_to_string(&file).unwrap().replace("19.99", "18.99");
+    std::fs::write(&file, text).unwrap();
+    let ended = shop.tieout(&["report", "verify", &dir], &[]);
+    assert_eq!(ended.code, Some(16), "{}", ended.stderr);
+    assert!(ended.stderr.contains("does not verify"), "{}", ended.stderr);
+}
+
+/// Sends a signal by the system's own tool.
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").arg(name).arg(child.id().to_string()).status().unwrap();
+    assert!(sent.success());
+}
+
+async fn until_asked(shop: &Shop) {
+    for _try in 0..200 {
+        if shop.psp.total_requests() > 0 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the PSP was never asked");
+}
+
+/// A signal while the PSP keeps silent: the run ends by it, and no row was guessed at.
+async fn signalled(name: &str, again: bool, code: i32, state: &str) {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+    shop.psp.scenario("silent").unwrap();
+    // The answer's deadline must outlive the run's patience.
+    let config = std::fs::read_to_string(shop.path().join("tieout.toml")).unwrap();
+    let config = config.replace("deadline = \"2s\"", "deadline = \"60s\"");
+    std::fs::write(shop.path().join("tieout.toml"), config).unwrap();
+    let mut child = shop.begin(&["run"]);
+    until_asked(&shop).await;
+    signal(&child, name);
+    if again {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        signal(&child, name);
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(code), "{name}");
+    let runs = shop.tieout(&["runs", "list"], &[]).stdout;
+    assert!(runs.contains(state), "{name}: {runs}");
+    let want = [("pay_1".to_owned(), "processing".to_owned())];
+    assert_eq!(shop.statuses().await, want);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sigterm_stops_cleanly() {
+    signalled("-TERM", false, 143, "interrupted").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sigint_stops_cleanly() {
+    signalled("-INT", false, 130, "interrupted").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_signal_ends_at_once() {
+    signalled("-TERM", true, 143, "running").await;
+}
