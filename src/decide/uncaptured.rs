@@ -381,8 +381,7 @@ fn only_by_reference(view: &View<'_>, item: &Item<'_>, text: &str) -> Option<Dec
 
 /// A failure that may still turn, of any object under the tag.
 fn not_final(view: &View<'_>, item: &Item<'_>, text: &str) -> Option<Decision> {
-    let finals =
-        || view.items.iter().filter_map(|i| stated_failure(i.object)).map(|f| f.final_from);
+    let finals = || view.items.iter().flat_map(|item| item.final_from.iter().copied());
     if finals().any(|from| from.is_none()) {
         let text = format!("{text}; this PSP never calls it final");
         return Some(wait_or_person(view, item, text, None));

@@ -10,6 +10,7 @@ use chrono::TimeDelta;
 use crate::decide::absence;
 use crate::decide::backoff;
 use crate::decide::decision::{Asked, Decision, History, Inputs, Seen, Verdict};
+use crate::decide::permit::stated_failure;
 use crate::decide::policy::Policy;
 use crate::decide::rules::{Question, Rule, Subject};
 use crate::model::evidence::{
@@ -60,6 +61,8 @@ pub(super) struct Item<'a> {
     pub(super) object: &'a PspObject,
     /// Every id that it goes by.
     names: Vec<&'a str>,
+    /// From when each failure that any look showed is final; `None`: never.
+    pub(super) final_from: Vec<Option<Instant>>,
     /// The row stores its reference, and it carries another row's tag.
     pub(super) has_other_tag: bool,
 }
@@ -220,7 +223,8 @@ impl<'a> View<'a> {
 
     fn judge(&mut self, group: &[Sighting<'a>]) {
         let Some(object) = what_it_is(group) else { return };
-        if let Some(text) = denied_money(group).or_else(|| impossible(object)) {
+        let conflict = denied_money(group).or_else(|| denied_attempt(group));
+        if let Some(text) = conflict.or_else(|| impossible(object)) {
             self.note_conflict(text);
         }
         let names: Vec<&'a str> = group.iter().flat_map(|s| names_of(s.object)).collect();
@@ -233,7 +237,9 @@ impl<'a> View<'a> {
             None => (false, false),
         };
         if is_tagged || is_stored {
-            self.items.push(Item { object, names, has_other_tag });
+            let failures = group.iter().filter_map(|s| stated_failure(s.object));
+            let final_from = failures.map(|failure| failure.final_from).collect();
+            self.items.push(Item { object, names, final_from, has_other_tag });
         } else if self.row().tag.usable().is_some() {
             self.strangers.push((&object.reference, tags.first().copied().unwrap_or_default()));
         }
@@ -372,32 +378,19 @@ pub(super) fn seen(object: &PspObject) -> Seen {
     }
 }
 
-/// Where the row stands. A status that is neither processing nor succeeded is tieout's own word
-/// of an end, or its review value: under a case the row is open until something ended it.
+/// Where the row stands. A status that is neither processing nor succeeded is the word of an end;
+/// or it is tieout's own review value, and then the row is open when its case is kicked.
 fn standing(inputs: &Inputs<'_>) -> Standing {
     let (row, history) = (inputs.row, inputs.history);
-    let is_watched = inputs.asked == Asked::Watch;
     if row.succeeded {
         return Standing::Settled;
     }
     // The row's present image was seen before tieout ended it: nobody changed it since.
     let is_as_left = history.watch_from.is_some_and(|from| history.fingerprint_seen_at <= from);
-    match (is_as_left, row.processing) {
-        (true, _) => as_left(inputs),
-        (false, true) if is_watched => Standing::Taken,
-        (false, false) if is_watched => Standing::GivenUp,
-        (false, _) => Standing::Open,
-    }
-}
-
-/// The standing of a row that is as tieout's last end left it. Where that wrote no status, the
-/// row still says "processing".
-fn as_left(inputs: &Inputs<'_>) -> Standing {
-    let (row, history) = (inputs.row, inputs.history);
     let was_taken = history.last_handback.as_ref().is_some_and(|past| past.taken_at.is_some());
-    match history.ended_as {
+    // Where an end wrote no status, the row still says "processing".
+    match history.ended_as.filter(|_| is_as_left) {
         Some(Outcome::Succeeded) => Standing::Settled,
-        Some(Outcome::Failed) => Standing::GivenUp,
         // Taken from the outbox by a worker that writes no column before it sends: it may well
         // have charged.
         Some(Outcome::Retryable)
@@ -405,11 +398,13 @@ fn as_left(inputs: &Inputs<'_>) -> Standing {
         {
             Standing::Open
         }
-        Some(Outcome::Retryable) => Standing::GivenUp,
-        Some(Outcome::Wait | Outcome::Review) | None if inputs.asked == Asked::Watch => {
-            Standing::GivenUp
-        }
-        Some(Outcome::Wait | Outcome::Review) | None => Standing::Open,
+        Some(Outcome::Retryable | Outcome::Failed) => Standing::GivenUp,
+        Some(Outcome::Wait | Outcome::Review) | None => match (row.processing, inputs.asked) {
+            (true, Asked::Watch) if is_as_left => Standing::GivenUp,
+            (true, Asked::Watch) => Standing::Taken,
+            (false, Asked::Run | Asked::Watch) => Standing::GivenUp,
+            (true, Asked::Run | Asked::Kick) | (false, Asked::Kick) => Standing::Open,
+        },
     }
 }
 
@@ -450,13 +445,15 @@ fn in_time(a: &Sighting<'_>, b: &Sighting<'_>) -> std::cmp::Ordering {
 }
 
 /// What an object is: money above all, then what could still come of it; among equals the newest
-/// sighting. Of two looks in one run the more hopeful is believed, since it only means to wait.
+/// sighting. Of two looks in one run the more hopeful is believed, since that only means to wait;
+/// an attempt seen once was made.
 fn what_it_is<'a>(group: &[Sighting<'a>]) -> Option<&'a PspObject> {
     let hope = |object: &PspObject| match &object.state {
-        _ if has_captured(object) => 3,
-        state if state.can_still_capture() => 2,
-        state if state.is_dead() => 0,
-        _open => 1,
+        _ if has_captured(object) => 4,
+        state if state.can_still_capture() => 3,
+        ObjectState::Unattempted => 0,
+        state if state.is_dead() => 1,
+        _open => 2,
     };
     // The last of the greatest is the newest.
     group.iter().map(|sighting| sighting.object).max_by_key(|object| hope(object))
@@ -487,6 +484,23 @@ fn denied_money(group: &[Sighting<'_>]) -> Option<String> {
             )
         })
         .min()
+}
+
+/// A current route says "never attempted" of what was seen attempted before.
+fn denied_attempt(group: &[Sighting<'_>]) -> Option<String> {
+    let is_unattempted = |s: &&Sighting<'_>| s.object.state == ObjectState::Unattempted;
+    let denials = group.iter().filter(is_unattempted).filter(|late| late.is_current);
+    let texts = denials.flat_map(|late| {
+        let attempted = group.iter().filter(|early| !is_unattempted(early));
+        let before = attempted.filter(|early| early.asked_at <= late.asked_at);
+        before.map(|early| {
+            format!(
+                "{} was `{}`, and {} is said never to have been attempted",
+                early.object.reference, early.object.status, late.object.reference
+            )
+        })
+    });
+    texts.min()
 }
 
 fn money_text(object: &PspObject) -> String {

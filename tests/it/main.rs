@@ -14,6 +14,7 @@
 
 mod architecture;
 mod decisions;
+mod properties;
 mod sandbox;
 mod cli;
 mod cli_run;

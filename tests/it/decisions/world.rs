@@ -24,7 +24,7 @@ use tieout::model::transaction::{
 pub const ACCOUNT: &str = "stripe_live";
 
 /// One decision's worth of inputs.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct World {
     pub row: Transaction,
     pub siblings: Vec<SiblingFact>,
@@ -36,6 +36,27 @@ pub struct World {
     pub policy: Policy,
     pub asked: Asked,
     pub now: Instant,
+}
+
+/// A line a part; of the policy what differs from the plain one.
+impl std::fmt::Debug for World {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(f, "{:?} at {}\n{:?}", self.asked, self.now, self.row)?;
+        writeln!(f, "{:?}", self.history)?;
+        for item in &self.evidence {
+            writeln!(f, "{item:?}")?;
+        }
+        let around = (&self.siblings, &self.claimed_references, &self.untagged, &self.near_misses);
+        writeln!(f, "{around:?}")?;
+        let (policy, plain) = (&self.policy, plain_policy());
+        if policy.rules != plain.rules {
+            writeln!(f, "{:?}", policy.rules.rules.first())?;
+        }
+        if (&policy.timing, &policy.psp) != (&plain.timing, &plain.psp) {
+            writeln!(f, "{:?} {:?}", policy.timing, policy.psp)?;
+        }
+        write!(f, "{:?} {:?} {}", policy.absent_means, policy.gave_up, policy.max_retries)
+    }
 }
 
 impl World {
