@@ -141,10 +141,6 @@ fn start_of(setup: &Setup, options: &RunOptions, run_id: &str) -> RunStart {
 fn scope_text(setup: &Setup, options: &RunOptions) -> String {
     let window = options.window.as_ref();
     let end = |at: Option<Instant>| at.map(crate::model::time::to_text);
-    let on = |on| match on {
-        setup::On::Created => "created",
-        setup::On::Attempted => "attempted",
-    };
     serde_json::json!({
         "window": window.map(|w| serde_json::json!({
             "words": w.words,
