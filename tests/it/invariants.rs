@@ -243,3 +243,118 @@ pub async fn assert_invariants(place: &str, mapped: &[Mapped<'_>]) {
     let broken = broken(place, mapped).await;
     assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::world::{World, at, noon, retryable, review, succeeded, wait};
+    use tieout::store::sqlite::SqliteStore;
+
+    /// What each invariant says, and how to break it; in the order of `EVERYWHERE`.
+    const BREAKING: &[(&str, &str)] = &[
+        (
+            "ended by a change of status at most once",
+            "insert into tieout_journal select run_id, writer, 9, at, table_name, key, account, tag,
+             kind, currency, amount_minor, asked, 'failed', reason, rule, text, applied,
+             status_before, 'failed', psp_reference, psp_status, psp_currency, psp_amount_minor,
+             fingerprint, evidence_sha256, row_created_at, row_attempted_at, checks, next_check_at,
+             handback_number, case_number, policy_version, prev_hash, hash
+             from tieout_journal where key = '1'",
+        ),
+        ("each writer counts from 1", "update tieout_journal set seq = 99 where key = '4'"),
+        ("as many records as it says", "update tieout_runs set journal_count = 9"),
+        ("evidence is there", "delete from tieout_evidence"),
+        (
+            "only an end or a review",
+            "update tieout_journal set status_after = 'paid' where key = '4'",
+        ),
+        (
+            "leaves nothing behind",
+            "update tieout_journal set applied = 'superseded' where key = '3'",
+        ),
+        ("has its one record", "delete from tieout_journal where key = '3'"),
+        ("has its hand-back", "delete from tieout_handbacks"),
+        ("numbered without gaps, and counted", "update tieout_handbacks set number = 2"),
+        ("looks again later", "update tieout_journal set next_check_at = at where key = '4'"),
+        ("exactly one open case", "delete from tieout_cases"),
+        (
+            "at most one open case",
+            "insert into tieout_cases select 99, subject_kind, table_name, subject, reason, text,
+             state, account, currency, amount_minor, rule, policy_version, evidence_sha256,
+             opened_at, opened_run, last_seen_at, last_run, times_seen, owner, closed_at,
+             closed_run, resolution from tieout_cases",
+        ),
+        ("names its case", "update tieout_journal set case_number = 77 where key = '2'"),
+        ("holds its PSP object", "update tieout_references set key = '4'"),
+        ("holds no lease", "update tieout_checks set lease_run = 'r1' where key = '5'"),
+        ("numbered from 1", "update tieout_runs set close_number = 7 where id = 'r1'"),
+        ("follows none", "update tieout_runs set prev_close_hash = 'x' where id = 'r1'"),
+        (
+            "claimed = outcomes",
+            "update tieout_run_totals set amount_minor = amount_minor + 1 where run_id = 'r1'",
+        ),
+        ("a reason and a sentence", "update tieout_journal set text = '' where key = '1'"),
+        (
+            "never writes again",
+            "update tieout_journal set at = '2027-01-01T00:00:00.000000Z' where key = '1'",
+        ),
+        ("the fencing token grew", "update tieout_checks set lease_token = 0 where key = '1'"),
+        ("exactly one event", "delete from tieout_outbox where key = '1'"),
+        ("an event of review", "delete from tieout_cases"),
+        ("events of a row are numbered", "update tieout_outbox set version = 2 where key = '1'"),
+    ];
+
+    async fn sound() -> World<SqliteStore> {
+        let w = World::<SqliteStore>::new().await;
+        w.stuck(1..=5).await;
+        let mut writer = w.start("r1", noon()).await;
+        let claimed = w.claim("r1", 4, noon()).await;
+        let decide = |c: &tieout::store::records::Claimed| match c.row.key.id.as_str() {
+            "1" => succeeded(c),
+            "2" => review(c),
+            "3" => retryable(noon())(c),
+            _other => wait(noon())(c),
+        };
+        w.apply("r1", &mut writer, &claimed, decide, noon()).await;
+        w.close("r1", at(1)).await;
+        w.start("r2", at(2)).await;
+        w.claim("r2", 1, at(2)).await;
+        w
+    }
+
+    #[tokio::test]
+    async fn every_invariant_can_fail() {
+        assert_eq!(BREAKING.len(), EVERYWHERE.len());
+        for ((name, says, _), (part, tamper)) in EVERYWHERE.iter().zip(BREAKING) {
+            assert!(says.contains(part), "{says}: {part}");
+            let w = sound().await;
+            assert_eq!(broken(&w.place, &[]).await, Vec::<String>::new());
+            w.raw
+                .execute(&format!(
+                    "pragma ignore_check_constraints = on;
+                     drop trigger tieout_journal_no_update; drop trigger tieout_journal_no_delete;
+                     drop trigger tieout_evidence_no_delete; drop index tieout_cases_one_open;
+                     {tamper}"
+                ))
+                .await;
+            let broken = broken(&w.place, &[]).await;
+            let found = broken.iter().any(|text| text.starts_with(name) && text.contains(says));
+            assert!(found, "nobody noticed: {says}: {broken:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_status_that_nobody_journalled_is_seen() {
+        let w = sound().await;
+        let mapped = || Mapped {
+            name: "charges",
+            relation: "charges",
+            key: "cast(t.id as text)",
+            status: "t.status",
+        };
+        assert_eq!(broken(&w.place, &[mapped()]).await, Vec::<String>::new());
+        w.raw.execute("update charges set status = 'processing' where id = 1").await;
+        let broken = broken(&w.place, &[mapped()]).await;
+        assert!(broken.len() == 1 && broken[0].starts_with("I2"), "{broken:?}");
+    }
+}
