@@ -450,6 +450,6 @@ mod tests {
         assert!(check_examples(&[missed]).unwrap_err().to_string().contains("own example"));
         let (own, base) = (parse(RULE, "own", true).unwrap(), parse(&second, "b", false).unwrap());
         check_examples(&[own.clone(), base.clone()]).unwrap();
-        assert_ne!(combine(&[own.clone()]).version, combine(&[own, base]).version);
+        assert_ne!(combine(std::slice::from_ref(&own)).version, combine(&[own, base]).version);
     }
 }

@@ -7,7 +7,12 @@
 //! The PSP's answers are in memory on tieout's side and in a loaded table on the script's: asking
 //! is another benchmark. Prints seconds, the ratio, and where tieout's time goes.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark reports to a person")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a benchmark reads its service's address and reports to a person"
+)]
 
 use std::time::{Duration, Instant as Watch};
 

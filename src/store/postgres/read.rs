@@ -1,6 +1,6 @@
 //! Reading tieout's own tables back: runs, records, cases, hand-backs, evidence, the whole chain.
 
-use sqlx::postgres::{PgPool, PgRow};
+use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
 use crate::decide::decision::Asked;
 use crate::model::reason::{Outcome, Reason};
@@ -305,33 +305,7 @@ pub(super) async fn verify_audit(pool: &PgPool) -> Result<AuditFinding, StoreErr
         .await
         .map_err(failed(doing))?;
     let mut verifier = Verifier::default();
-    let mut after = String::new();
-    loop {
-        let page: Vec<(String, String)> = sqlx::query_as(
-            "select sha256, body from tieout_evidence where sha256 > $1 order by sha256 limit $2",
-        )
-        .bind(&after)
-        .bind(PAGE)
-        .fetch_all(&mut *tx)
-        .await
-        .map_err(failed(doing))?;
-        let Some((last, _)) = page.last() else { break };
-        after.clone_from(last);
-        for (sha256, body) in &page {
-            verifier.evidence(sha256, body);
-        }
-    }
-    let missing: Vec<(String, String, i64)> = sqlx::query_as(
-        "select j.run_id, j.writer, j.seq from tieout_journal j where not exists \
-         (select from tieout_evidence e where e.sha256 = j.evidence_sha256) limit $1",
-    )
-    .bind(PAGE)
-    .fetch_all(&mut *tx)
-    .await
-    .map_err(failed(doing))?;
-    for (run_id, writer, seq) in &missing {
-        verifier.evidence_missing(run_id, writer, *seq);
-    }
+    verify_evidence(&mut tx, &mut verifier, doing).await?;
     let mut after = (String::new(), String::new(), 0);
     loop {
         let mut sql = Sql::new(JOURNAL);
@@ -368,6 +342,42 @@ pub(super) async fn verify_audit(pool: &PgPool) -> Result<AuditFinding, StoreErr
     }
     tx.rollback().await.map_err(failed(doing))?;
     Ok(verifier.finish())
+}
+
+/// What the evidence is, by its hash, and which records lost theirs.
+async fn verify_evidence(
+    tx: &mut PgConnection,
+    verifier: &mut Verifier,
+    doing: &'static str,
+) -> Result<(), StoreError> {
+    let mut after = String::new();
+    loop {
+        let page: Vec<(String, String)> = sqlx::query_as(
+            "select sha256, body from tieout_evidence where sha256 > $1 order by sha256 limit $2",
+        )
+        .bind(&after)
+        .bind(PAGE)
+        .fetch_all(&mut *tx)
+        .await
+        .map_err(failed(doing))?;
+        let Some((last, _)) = page.last() else { break };
+        after.clone_from(last);
+        for (sha256, body) in &page {
+            verifier.evidence(sha256, body);
+        }
+    }
+    let missing: Vec<(String, String, i64)> = sqlx::query_as(
+        "select j.run_id, j.writer, j.seq from tieout_journal j where not exists \
+         (select from tieout_evidence e where e.sha256 = j.evidence_sha256) limit $1",
+    )
+    .bind(PAGE)
+    .fetch_all(&mut *tx)
+    .await
+    .map_err(failed(doing))?;
+    for (run_id, writer, seq) in &missing {
+        verifier.evidence_missing(run_id, writer, *seq);
+    }
+    Ok(())
 }
 
 async fn fetch(pool: &PgPool, sql: Sql, doing: &'static str) -> Result<Vec<PgRow>, StoreError> {
