@@ -9,10 +9,10 @@ use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
 use crate::decide::policy::{Mode, PspFacts, RouteFacts};
-use crate::model::evidence::{Cause, CompleteSearch, Evidence, Route};
+use crate::model::evidence::{Answer, Evidence, Route};
 use crate::model::time::Instant;
 use crate::model::transaction::Kind;
-use crate::psp::book::{Book, Neighbour, Wanted};
+use crate::psp::book::{Book, Neighbour};
 use crate::psp::lane::{AccountStop, Counts, DbClock, Lane, LaneError};
 use crate::psp::planner;
 use crate::psp::settings::{AccountSettings, EnvLookup, SettingsError};
@@ -22,7 +22,7 @@ use crate::psp::stripe::Stripe;
 const STRIPE_TAG_MAX: usize = 500;
 
 /// Stripe: "less than a minute" in normal operation. Its misses never count, whatever the lag.
-const STRIPE_SEARCH_LAG: TimeDelta = TimeDelta::minutes(1);
+pub(super) const STRIPE_SEARCH_LAG: TimeDelta = TimeDelta::minutes(1);
 
 /// What surrounds an account: handed in, so that nothing here reads a clock or the environment.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ pub struct Question {
     pub row: usize,
     /// The PSP's own id, where the row stores it.
     pub reference: Option<String>,
-    /// The tag, where it is usable.
+    /// The tag, where it is usable. Neither tag nor reference: only the window is listed.
     pub tag: Option<String>,
     /// The object kinds that count: `PspFacts::object_kinds`.
     pub kinds: Vec<String>,
@@ -61,67 +61,21 @@ pub enum Need {
     Search,
 }
 
-/// One window that was listed for some questions.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ListedWindow {
-    /// The object kinds listed.
-    pub kinds: Vec<String>,
-    /// Creation times from here (inclusive) …
-    pub from: Instant,
-    /// … to here (exclusive); never later than the moment of asking.
-    pub to: Instant,
-    /// When its first request was sent.
-    pub asked_at: Option<Instant>,
-    /// PSP minus database, in seconds: the widest seen.
-    pub skew_secs: Option<i64>,
-    /// Objects listed, children counted too.
-    pub listed: u64,
-    /// Why it is not complete; `None`: it is.
-    pub failed: Option<Cause>,
-}
-
-impl ListedWindow {
-    /// The search that this window is, for one of its questions.
-    pub(super) fn search(&self, route: Route) -> Option<CompleteSearch> {
-        let asked_at = self.asked_at.filter(|_| self.failed.is_none())?;
-        Some(CompleteSearch {
-            route,
-            kinds: self.kinds.clone(),
-            from: self.from,
-            to: self.to,
-            asked_at,
-            counts_as_miss: route == Route::List,
-            lag_secs: 0,
-            psp_skew_secs: self.skew_secs,
-            listed: self.listed,
-            witness: None,
-        })
-    }
-}
-
 /// What a look brought.
+#[derive(Debug)]
 pub struct Looked {
     /// For each question, what its routes answered. Empty: it could not be asked at all.
     pub evidence: Vec<Vec<Evidence>>,
     /// For each question, objects whose tag is nearly its own: (reference, their tag). Those whose
     /// tag belongs to another row are still among them.
     pub near: Vec<Vec<(String, String)>>,
-    /// The windows listed, complete or not.
-    pub windows: Vec<ListedWindow>,
-    /// For each question, which of the windows is its own.
-    pub window_of: Vec<Option<usize>>,
     /// Our payments and refunds seen, children folded in.
     pub listed: u64,
     /// Pages read.
     pub pages: u64,
     /// Which route was taken, and why, in one sentence.
     pub why: String,
-    /// The account was stopped: all further questions get no answer.
-    pub stop: Option<AccountStop>,
-    pub(super) answers: Vec<Vec<Evidence>>,
-    pub(super) unread: Vec<Option<Cause>>,
     pub(super) book: Book,
-    pub(super) wanted: Arc<Wanted>,
 }
 
 impl Looked {
@@ -160,6 +114,14 @@ impl Account {
         let lane = Lane::open(&settings, around.db_now, around.stop).map_err(OpenError::Lane)?;
         let stripe = Stripe::new(&settings, &tag_key, lane, around.env);
         Ok(Self { settings: Arc::new(settings), stripe: Arc::new(stripe) })
+    }
+
+    pub(super) fn now(&self) -> Instant {
+        self.stripe.lane.db_now()
+    }
+
+    pub(super) fn evidence(&self, route: Route, asked_at: Instant, answer: Answer) -> Evidence {
+        Evidence { account: self.settings.name.clone(), route, asked_at, answer }
     }
 
     /// The account's name.
@@ -202,21 +164,6 @@ impl Account {
     /// Asks about rows. It always answers: what could not be learnt is `NoAnswer`.
     pub async fn look(&self, questions: &[Question], need: Need) -> Looked {
         planner::look(self, questions, need).await
-    }
-
-    /// Lists one of a look's windows further, up to `to`: on and on until the newest witness. The
-    /// evidence of its questions is brought up to date.
-    ///
-    /// # Errors
-    /// When the further part could not be read to its end. The window then stays as it was.
-    pub async fn extend(
-        &self,
-        questions: &[Question],
-        looked: &mut Looked,
-        window: usize,
-        to: Instant,
-    ) -> Result<(), Cause> {
-        planner::extend(self, questions, looked, window, to).await
     }
 
     /// How many requests went out since the account was opened, and how they ended.

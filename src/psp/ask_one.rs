@@ -12,9 +12,9 @@ use crate::model::evidence::{
     Answer, Cause, CauseKind, CompleteSearch, Evidence, PspObject, Route,
 };
 use crate::model::time::Instant;
-use crate::psp::account::{Account, Looked, Question};
+use crate::psp::account::{Account, Question, STRIPE_SEARCH_LAG};
 use crate::psp::lane::cause;
-use crate::psp::planner::left_halfway;
+use crate::psp::look::{Look, left_halfway};
 use crate::psp::stripe::{Fetched, ObjectKind, Stripe, kind_of, wider_skew};
 use crate::psp::stripe_objects::Parts;
 
@@ -80,7 +80,7 @@ pub(super) async fn ask_rows(
     account: &Account,
     questions: &[Question],
     rows: &[usize],
-    looked: &mut Looked,
+    look: &mut Look,
 ) {
     let asks = of_rows(account, questions, rows);
     let told = side_by_side(account, asks, |stripe, (question, kinds)| async move {
@@ -98,7 +98,7 @@ pub(super) async fn ask_rows(
         told
     })
     .await;
-    note(account, looked, rows, told);
+    note(account, look, rows, told);
 }
 
 /// Fetches rows by their references.
@@ -106,7 +106,7 @@ pub(super) async fn fetch_rows(
     account: &Account,
     questions: &[Question],
     rows: &[usize],
-    looked: &mut Looked,
+    look: &mut Look,
 ) {
     let asks = of_rows(account, questions, rows);
     let told = side_by_side(account, asks, |stripe, (question, _)| async move {
@@ -117,7 +117,7 @@ pub(super) async fn fetch_rows(
         told
     })
     .await;
-    note(account, looked, rows, told);
+    note(account, look, rows, told);
 }
 
 /// Searches rows by their tags.
@@ -125,7 +125,7 @@ pub(super) async fn search_rows(
     account: &Account,
     questions: &[Question],
     rows: &[usize],
-    looked: &mut Looked,
+    look: &mut Look,
 ) {
     let asks = of_rows(account, questions, rows);
     let told = side_by_side(account, asks, |stripe, (question, kinds)| async move {
@@ -136,7 +136,7 @@ pub(super) async fn search_rows(
         told
     })
     .await;
-    note(account, looked, rows, told);
+    note(account, look, rows, told);
 }
 
 fn of_rows(
@@ -148,25 +148,20 @@ fn of_rows(
     questions.map(|question| (question.clone(), search_kinds(account, question))).collect()
 }
 
-fn note(account: &Account, looked: &mut Looked, rows: &[usize], told: Vec<Option<Told>>) {
+fn note(account: &Account, look: &mut Look, rows: &[usize], told: Vec<Option<Told>>) {
     for (row, told) in rows.iter().zip(told) {
         let told = told.unwrap_or_else(|| {
-            let now = account.stripe.lane.db_now();
-            let lost = no_answer(account.name(), Route::Fetch, now, left_halfway());
+            let now = account.now();
+            let lost = account.evidence(Route::Fetch, now, Answer::NoAnswer(left_halfway()));
             Told { evidence: vec![lost], near: Vec::new() }
         });
-        if let Some(answers) = looked.answers.get_mut(*row) {
+        if let Some(answers) = look.answers.get_mut(*row) {
             answers.extend(told.evidence);
         }
-        if let Some(near) = looked.near.get_mut(*row) {
+        if let Some(near) = look.near.get_mut(*row) {
             near.extend(told.near);
         }
     }
-}
-
-fn no_answer(account: &str, route: Route, asked_at: Instant, cause: Cause) -> Evidence {
-    let answer = Answer::NoAnswer(cause);
-    Evidence { account: account.to_owned(), route, asked_at, answer }
 }
 
 async fn fetch(stripe: &Stripe, reference: &str, told: &mut Told) {
@@ -254,7 +249,7 @@ async fn search_tag(
         to: question.window.1,
         asked_at: stripe.lane.db_now(),
         counts_as_miss: false,
-        lag_secs: 60,
+        lag_secs: STRIPE_SEARCH_LAG.num_seconds(),
         psp_skew_secs: None,
         listed: 0,
         witness: None,

@@ -7,8 +7,8 @@
 //! configured, and reads no clock of its own as evidence: the database's time is handed in.
 //!
 //! Reading order: `settings`, `account` (the questions and the answers), `planner` (by which
-//! route), `listing` (windows to a provable end), `stripe` and `stripe_objects` (one API), `lane`
-//! (one account's requests), `rules` (what codes mean, as data).
+//! route), `look` (each row's evidence), `listing` (windows to a provable end), `stripe` and
+//! `stripe_objects` (one API), `lane` (one account's requests), `rules` (what codes mean, as data).
 //!
 //! Adding a PSP:
 //! 1. `settings::PspKind` and what its account needs to be told;
@@ -26,6 +26,7 @@ pub mod settings;
 pub mod account;
 pub mod rules;
 pub mod lane;
+mod look;
 mod planner;
 mod listing;
 mod ask_one;

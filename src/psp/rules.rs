@@ -8,7 +8,7 @@
 //! psp = "stripe"                     # of every rule of the file; leave out to mean every PSP
 //!
 //! [[rule]]
-//! id = "stripe.decline.insufficient_funds"
+//! id = "stripe.delayed"
 //! when = "failure"                   # failure, refunded, voided, disputed, authorized,
 //!                                    # action_required, canceled, expired, unknown_status
 //! code = ["insufficient_funds"]      # also: advice, status, kind, currency
@@ -392,7 +392,7 @@ mod tests {
               incorrect_zip incorrect_address invalid_cvc invalid_expiry_month \
               invalid_expiry_year invalid_number invalid_pin offline_pin_required \
               online_or_offline_pin_required",
-                "wait",
+                "failed",
             ),
             (
                 "expired_card lost_card stolen_card pickup_card restricted_card fraudulent \

@@ -565,3 +565,6 @@ fn refund_object(refund: &Refund, tag_key: &str) -> Option<PspObject> {
         tag: refund.tag(tag_key),
     })
 }
+
+#[cfg(test)]
+mod tests;
