@@ -291,3 +291,43 @@ pub async fn accounts_are_remembered<D: Under>() {
     assert!(w.store.cases(&filter).await.unwrap().is_empty());
     w.finish().await;
 }
+
+#[tokio::test]
+async fn both_migrations_make_the_same_tables() {
+    use tieout::store::postgres::PgStore;
+    use tieout::store::sqlite::SqliteStore;
+    let (lite, server) = tokio::join!(World::<SqliteStore>::new(), World::<PgStore>::new());
+    let columns = lite
+        .raw
+        .rows(
+            "select t.name, c.name, cast(max(c.\"notnull\", c.pk > 0) as text)
+             from pragma_table_list t join pragma_table_xinfo(t.name) c
+             where t.name like 'tieout\\_%' escape '\\' and t.name <> 'tieout_migrations'
+             order by 1, 2",
+        )
+        .await;
+    let twins = server
+        .raw
+        .rows(
+            "select cast(table_name as text), cast(column_name as text),
+             case is_nullable when 'NO' then '1' else '0' end
+             from information_schema.columns where table_name like 'tieout\\_%'
+             and table_name <> 'tieout_migrations' order by table_name collate \"C\",
+             column_name collate \"C\"",
+        )
+        .await;
+    assert!(columns.len() > 100);
+    assert_eq!(columns, twins);
+    let indexes = "select name, 'x' from sqlite_master where type = 'index'
+        and name like 'tieout\\_%' escape '\\' order by 1";
+    let indexes = lite.raw.rows(indexes).await;
+    let twins = server
+        .raw
+        .rows(
+            "select cast(indexname as text), 'x' from pg_indexes where tablename like 'tieout\\_%'
+             and not exists (select 1 from pg_constraint where conname = indexname)
+             order by indexname collate \"C\"",
+        )
+        .await;
+    assert_eq!(indexes, twins);
+}

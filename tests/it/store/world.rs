@@ -425,6 +425,8 @@ pub fn hand_back(decision: &Decision) -> &HandBack {
 }
 
 fn unattempted(row: &Transaction, now: Instant) -> Decision {
+    // A person's approval is not written yet: the permit is made as if the row were stuck again.
+    let row = &Transaction { processing: true, succeeded: false, ..row.clone() };
     let object = PspObject {
         reference: format!("pi_{}", row.key.id),
         aliases: Vec::new(),
