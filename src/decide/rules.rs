@@ -141,7 +141,8 @@ impl Effect {
 pub struct Rule {
     /// Unique: `stripe.advice.do_not_try_again`.
     pub id: String,
-    /// The user's own, not shipped: its decisions carry the reason `rule`.
+    /// The user's own, not shipped. Where it sends to a person the reason is `rule`; a shipped rule
+    /// that does so leaves the reason that the state has by itself.
     pub own: bool,
     /// What it matches.
     pub matches: Match,
@@ -212,4 +213,154 @@ fn has_advice(rule: &Match, failure: &Failure) -> bool {
 
 fn any_of(list: &[String], value: &str) -> bool {
     list.is_empty() || list.iter().any(|item| item.eq_ignore_ascii_case(value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::money::Currency;
+    use crate::model::time::from_text;
+
+    fn matching(subject: Subject) -> Match {
+        Match {
+            psp: None,
+            subject,
+            statuses: Vec::new(),
+            codes: Vec::new(),
+            advices: Vec::new(),
+            kinds: Vec::new(),
+            currencies: Vec::new(),
+            amount_at_most_minor: None,
+            handbacks_below: None,
+        }
+    }
+
+    fn words(list: &[&str]) -> Vec<String> {
+        list.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    fn declined(code: &str, advice: Option<&str>) -> PspObject {
+        let created_at = from_text("2026-11-19T08:00:00Z").unwrap();
+        PspObject {
+            reference: "pi_1".into(),
+            aliases: Vec::new(),
+            kind: "payment_intent".into(),
+            state: ObjectState::Failed(Failure {
+                code: code.into(),
+                advice: advice.map(str::to_owned),
+                final_from: Some(created_at),
+                still_payable: true,
+            }),
+            status: "requires_payment_method".into(),
+            amount: None,
+            captured: None,
+            refunded_minor: 0,
+            disputed: false,
+            created_at,
+            tag: None,
+        }
+    }
+
+    fn ask<'a>(subject: Subject, object: &'a PspObject) -> Question<'a> {
+        let money = Money::new(2_000, Currency::parse("EUR").unwrap());
+        let (kind, money) = (Kind::Charge, Some(money));
+        Question { psp: "stripe", subject, object, kind, money, handbacks: 2 }
+    }
+
+    #[test]
+    fn each_field_of_a_match_narrows_it() {
+        let object = declined("card_declined", Some("try_again_later"));
+        let question = ask(Subject::Failure, &object);
+        let failure = || matching(Subject::Failure);
+        let holds = [
+            failure(),
+            Match { psp: Some("stripe".into()), ..failure() },
+            Match { statuses: words(&["canceled", "requires_payment_method"]), ..failure() },
+            Match { codes: words(&["expired_card", "CARD_DECLINED"]), ..failure() },
+            Match { advices: words(&["try_again_later"]), ..failure() },
+            Match { kinds: vec![Kind::Refund, Kind::Charge], ..failure() },
+            Match { currencies: words(&["eur"]), ..failure() },
+            Match { amount_at_most_minor: Some(2_000), ..failure() },
+            Match { handbacks_below: Some(3), ..failure() },
+        ];
+        for (index, rule) in holds.iter().enumerate() {
+            assert!(rule.holds(&question), "{index}: {rule:?}");
+        }
+        let fails = [
+            matching(Subject::Canceled),
+            Match { psp: Some("adyen".into()), ..failure() },
+            Match { statuses: words(&["canceled"]), ..failure() },
+            Match { codes: words(&["card"]), ..failure() },
+            Match { advices: words(&["do_not_try_again"]), ..failure() },
+            Match { kinds: vec![Kind::Refund], ..failure() },
+            Match { currencies: words(&["USD"]), ..failure() },
+            Match { amount_at_most_minor: Some(1_999), ..failure() },
+            Match { handbacks_below: Some(2), ..failure() },
+        ];
+        for (index, rule) in fails.iter().enumerate() {
+            assert!(!rule.holds(&question), "{index}: {rule:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_matches_no_condition_on_it() {
+        let object = declined("card_declined", None);
+        let question = Question { money: None, ..ask(Subject::Failure, &object) };
+        let failure = || matching(Subject::Failure);
+        assert!(failure().holds(&question));
+        for rule in [
+            Match { advices: words(&["try_again_later"]), ..failure() },
+            Match { currencies: words(&["EUR"]), ..failure() },
+            Match { amount_at_most_minor: Some(i64::MAX), ..failure() },
+        ] {
+            assert!(!rule.holds(&question), "{rule:?}");
+        }
+        let dead = PspObject { state: ObjectState::Canceled, ..declined("", None) };
+        let coded = Match { codes: words(&["card_declined"]), ..matching(Subject::Canceled) };
+        assert!(!coded.holds(&ask(Subject::Canceled, &dead)), "a cancellation states no code");
+    }
+
+    #[test]
+    fn the_first_rule_that_matches_wins() {
+        let rule = |id: &str, codes: &[&str], effect| Rule {
+            id: id.into(),
+            own: false,
+            matches: Match { codes: words(codes), ..matching(Subject::Failure) },
+            effect,
+        };
+        let rules = RuleSet {
+            rules: vec![
+                rule("own", &["stolen_card"], Effect::Review),
+                rule("shipped", &["stolen_card", "card_declined"], Effect::Failed),
+                rule("rest", &[], Effect::Wait),
+            ],
+            version: String::new(),
+        };
+        for (code, id) in
+            [("stolen_card", "own"), ("card_declined", "shipped"), ("mystery", "rest")]
+        {
+            let object = declined(code, None);
+            let found = rules.find(&ask(Subject::Failure, &object)).map(|rule| rule.id.as_str());
+            assert_eq!(found, Some(id));
+            assert_eq!(rules.find(&ask(Subject::Expired, &object)), None);
+        }
+    }
+
+    #[test]
+    fn subjects_read_back_as_they_are_written() {
+        for text in [
+            "failure",
+            "refunded",
+            "voided",
+            "disputed",
+            "authorized",
+            "action_required",
+            "canceled",
+            "expired",
+            "unknown_status",
+        ] {
+            assert_eq!(Subject::parse(text).map(Subject::as_str), Some(text));
+        }
+        assert_eq!(Subject::parse("captured"), None);
+    }
 }

@@ -82,7 +82,8 @@ impl Change {
         let row = &mut world.row;
         match self {
             Self::Defect => {
-                row.defects.push(RowDefect { field: "amount".into(), problem: "unreadable".into() })
+                row.defects
+                    .push(RowDefect { field: "amount".into(), problem: "unreadable".into() });
             }
             Self::NoMoney => row.money = None,
             Self::Amount(minor) => row.money = Some(euros(*minor)),

@@ -101,11 +101,11 @@ impl Laws<'_> {
 
     fn ended(&self) -> Vec<&'static str> {
         let World { now, .. } = self.world;
-        let is_final = |o: &&PspObject| match &o.state {
+        let is_final = |o: &PspObject| match &o.state {
             ObjectState::Failed(failure) => failure.final_from.is_some_and(|from| from <= *now),
             _ => true,
         };
-        let all_final = self.own.iter().all(|o| is_final(&o));
+        let all_final = self.own.iter().all(|o| is_final(o));
         unless(&[
             (!self.own.iter().any(|o| has_money(o)), "no money was seen"),
             (!self.own.iter().any(|o| can_capture(o)), "nothing can still capture"),
