@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::golden::golden;
 use crate::support::tieout_bin;
 
 /// Runs the program on words in an empty folder with nothing of tieout in its environment.
@@ -21,27 +22,6 @@ fn tieout(folder: &Path, words: &[&str], env: &[(&str, &str)]) -> String {
     )
 }
 
-/// Compares with the golden text `fixtures/cli/NAME.txt`; `TIEOUT_BLESS=1` writes it anew.
-#[track_caller]
-fn golden(name: &str, text: String) {
-    let text = masked(&text);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/cli").join(name);
-    let path = path.with_extension("txt");
-    if std::env::var_os("TIEOUT_BLESS").is_some() {
-        std::fs::write(&path, &text).unwrap();
-    }
-    let want = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(text == want, "{name}: now\n{text}--- golden\n{want}");
-}
-
-/// What differs from run to run, or from version to version, by its kind.
-fn masked(text: &str) -> String {
-    let text = text.replace(env!("CARGO_PKG_VERSION"), "[version]");
-    let hex = |word: &str| word.len() == 12 && word.bytes().all(|b| b.is_ascii_hexdigit());
-    let mask = |word: &str| if hex(word.trim()) { "[hash]\n".to_owned() } else { word.to_owned() };
-    text.split_inclusive(|c: char| c.is_whitespace()).map(mask).collect()
-}
-
 fn fixture(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/config").join(name);
     std::fs::read_to_string(path).unwrap()
@@ -57,7 +37,7 @@ fn folder_with(name: &str) -> (tempfile::TempDir, PathBuf) {
 #[test]
 fn the_version_is_told_to_people_and_machines() {
     let folder = tempfile::tempdir().unwrap();
-    golden("version", tieout(folder.path(), &["version"], &[]));
+    golden("cli", "version", &tieout(folder.path(), &["version"], &[]));
     let json = tieout(folder.path(), &["version", "--json"], &[]);
     assert!(json.starts_with("exit 0\n--- stdout\n{\"schema\":\"tieout/1\","), "{json}");
 }
@@ -91,37 +71,52 @@ fn help_fits_eighty_columns_and_shows_examples() {
 #[test]
 fn wrong_words_are_usage_errors() {
     let (_keep, folder) = folder_with("fine.toml");
-    golden("usage_unknown_flag", tieout(&folder, &["run", "--dat", "2026-11-19"], &[]));
+    golden("cli", "usage_unknown_flag", &tieout(&folder, &["run", "--dat", "2026-11-19"], &[]));
     golden(
+        "cli",
         "usage_date_and_since",
-        tieout(&folder, &["run", "--date", "2026-11-19", "--since", "6h"], &[]),
+        &tieout(&folder, &["run", "--date", "2026-11-19", "--since", "6h"], &[]),
     );
-    golden("usage_date_words", tieout(&folder, &["run", "--date", "19.11.2026"], &[]));
-    golden("usage_no_offset", tieout(&folder, &["run", "--from", "2026-11-19T08:00:00"], &[]));
-    golden("usage_unknown_account", tieout(&folder, &["run", "--psp", "stripe_life"], &[]));
-    golden("usage_ids_from_missing", tieout(&folder, &["run", "--ids-from", "none.txt"], &[]));
-    golden("usage_long_window", tieout(&folder, &["run", "--since", "60d"], &[]));
-    golden("usage_run_id", tieout(&folder, &["run", "--run-id", "7"], &[]));
-    golden("usage_flag_variable", tieout(&folder, &["run"], &[("TIEOUT_DRY_RUN", "perhaps")]));
+    golden("cli", "usage_date_words", &tieout(&folder, &["run", "--date", "19.11.2026"], &[]));
+    golden(
+        "cli",
+        "usage_no_offset",
+        &tieout(&folder, &["run", "--from", "2026-11-19T08:00:00"], &[]),
+    );
+    golden("cli", "usage_unknown_account", &tieout(&folder, &["run", "--psp", "stripe_life"], &[]));
+    golden(
+        "cli",
+        "usage_ids_from_missing",
+        &tieout(&folder, &["run", "--ids-from", "none.txt"], &[]),
+    );
+    golden("cli", "usage_long_window", &tieout(&folder, &["run", "--since", "60d"], &[]));
+    golden("cli", "usage_run_id", &tieout(&folder, &["run", "--run-id", "7"], &[]));
+    golden(
+        "cli",
+        "usage_flag_variable",
+        &tieout(&folder, &["run"], &[("TIEOUT_DRY_RUN", "perhaps")]),
+    );
 }
 
 #[test]
 fn a_missing_configuration_says_where_it_was_looked_for() {
     let folder = tempfile::tempdir().unwrap();
     golden(
+        "cli",
         "config_not_found",
-        tieout(folder.path(), &["config", "check"], &[("HOME", "/home/nobody")]),
+        &tieout(folder.path(), &["config", "check"], &[("HOME", "/home/nobody")]),
     );
     golden(
+        "cli",
         "config_unreadable",
-        tieout(folder.path(), &["config", "check", "--config", "other.toml"], &[]),
+        &tieout(folder.path(), &["config", "check", "--config", "other.toml"], &[]),
     );
 }
 
 #[test]
 fn a_wrong_configuration_is_told_on_stderr_and_as_an_event() {
     let (_keep, folder) = folder_with("unknown_key.toml");
-    golden("config_unknown_key", tieout(&folder, &["config", "check"], &[]));
+    golden("cli", "config_unknown_key", &tieout(&folder, &["config", "check"], &[]));
     let text = tieout(&folder, &["run", "--json"], &[]);
     assert!(text.contains("{\"class\":\"config\",\"code\":10,"), "{text}");
 }
@@ -130,5 +125,5 @@ fn a_wrong_configuration_is_told_on_stderr_and_as_an_event() {
 fn an_empty_variable_counts_as_not_set() {
     let (_keep, folder) = folder_with("fine.toml");
     let empty = [("TIEOUT_JSON", ""), ("TIEOUT_QUIET", ""), ("TIEOUT_CONFIG", "")];
-    golden("config_empty_variable", tieout(&folder, &["config", "check"], &empty));
+    golden("cli", "config_empty_variable", &tieout(&folder, &["config", "check"], &empty));
 }

@@ -12,7 +12,7 @@ use tieout::sandbox::settings::Settings;
 use tieout::sandbox::situations::Situation;
 use tieout::sandbox::{Handle, Sandbox};
 
-use crate::support::tieout_bin;
+use crate::support::{golden, tieout_bin};
 
 const CONFIG: &str = r#"
 business_timezone = "Europe/Berlin"
@@ -144,7 +144,6 @@ impl Shop {
     }
 }
 
-/// Compares with `fixtures/cli/NAME.txt`, ids and times masked; `TIEOUT_BLESS=1` writes it.
 #[track_caller]
 fn golden(name: &str, shop: &Shop, ended: &Ended) {
     let text = format!(
@@ -153,36 +152,7 @@ fn golden(name: &str, shop: &Shop, ended: &Ended) {
         ended.stdout,
         ended.stderr
     );
-    let text = text.replace(&shop.psp.base_url(), "[psp]");
-    let text = text.replace(concat!("tieout ", env!("CARGO_PKG_VERSION")), "tieout [version]");
-    let text = masked(&text);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/cli").join(name);
-    let path = path.with_extension("txt");
-    if std::env::var_os("TIEOUT_BLESS").is_some() {
-        std::fs::write(&path, &text).unwrap();
-    }
-    let want = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(text == want, "{name}: now\n{text}--- golden\n{want}");
-}
-
-/// Ids, hashes, instants, days and spans by their kind.
-fn masked(text: &str) -> String {
-    let filters = [
-        (r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}", "[run]"),
-        (r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "[time]"),
-        (r"\d{4}-\d\d-\d\d", "[day]"),
-        (r"\b(pi|ch|re)_[0-9A-Za-z]+", "[$1]"),
-        (r"\b[0-9a-f]{64}\b", "[sha256]"),
-        (r"\b[0-9a-f]{12}\b", "[hash]"),
-        (r"\d+\.\d s\b", "[span]"),
-        (r"\b\d+(min|h)\b", "[age]"),
-        (r"\(pid \d+\)", "(pid [pid])"),
-        (r" on \S+ \(pid", " on [host] (pid"),
-        (r"\d+ look-ups", "[n] look-ups"),
-    ];
-    filters.iter().fold(text.to_owned(), |text, (pattern, by)| {
-        regex::Regex::new(pattern).unwrap().replace_all(&text, *by).into_owned()
-    })
+    golden::golden("cli", name, &text.replace(&shop.psp.base_url(), "[psp]"));
 }
 
 const CAPTURED: &[Situation] = &[Situation::Succeeded];
