@@ -122,6 +122,11 @@ pub async fn postgres_database_from(made_from: &str, build: impl AsyncFnOnce(Str
     create(&template).await.expect("a copy of the template")
 }
 
+/// A copy of a database that nobody is connected to, or will not be in a moment.
+pub async fn copy_of(database: &Database) -> Database {
+    create(database.name()).await.expect("a copy of the database")
+}
+
 async fn create(template: &str) -> Result<Database, sqlx::Error> {
     let name = fresh_name();
     let mut server = server().await;

@@ -1,0 +1,326 @@
+//! The life of a row that the PSP does not know: from the first look to the hand-back, past it,
+//! and everything that must stop it on the way.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tieout::sandbox::faults::{Action, FaultRule, Which};
+use tieout::sandbox::routes::Route;
+use tieout::sandbox::seeds::Seed;
+
+use super::shop::{Engine, Payment, Shop, Words, on_both_databases, tieout_now};
+
+on_both_databases!(
+    absence_is_proven_over_runs_and_handed_back_once,
+    money_after_the_hand_back_is_a_contradiction,
+    a_worker_that_took_the_row_starts_a_new_proof,
+    a_dropped_tag_pulls_the_brake,
+    too_many_hand_backs_pull_the_brake,
+    without_a_witness_nothing_is_absent,
+    what_appears_late_wins,
+    a_change_of_the_row_voids_its_misses,
+    ids_that_begin_alike_are_not_near,
+    absent_rows_give_up_after_max_retries,
+    without_attempts_absence_is_for_a_person,
+    siblings_are_not_charged_beside_each_other,
+);
+
+async fn shop_with(engine: Engine, words: Words, ids: std::ops::RangeInclusive<i64>) -> Shop {
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.background(60).await;
+    let rows: Vec<Payment> = ids.map(Payment::stuck).collect();
+    shop.insert(&rows).await;
+    shop
+}
+
+async fn absence_is_proven_over_runs_and_handed_back_once(engine: Engine) {
+    let shop = shop_with(engine, Words::default(), 1..=1).await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "wait within_grace");
+    shop.a_span_passes().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "wait absence_unproven");
+    // Looking again at once proves nothing more: misses must stand apart.
+    shop.due_now().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "wait absence_unproven");
+    shop.a_span_passes().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "retryable absent");
+    assert_eq!(shop.status(1).await, "retry");
+    let hand_backs = shop
+        .texts(
+            "select key || ' ' || cast(number as text) || ' ' || permit || ' ' || retry \
+             from tieout_handbacks where ended_at is null",
+        )
+        .await;
+    assert_eq!(hand_backs, ["1 1 absent same_key"]);
+    assert_eq!(shop.texts("select state from tieout_checks").await, ["watch"]);
+    let event = shop.raw.one("select payload from tieout_outbox").await;
+    let event: Value = serde_json::from_str(&event).unwrap();
+    assert_eq!(event["type"], "transaction.retryable");
+    assert_eq!(event["hand_back"]["how"], "same_key");
+
+    // The watch looks again, and finds nothing new.
+    shop.a_span_passes().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "wait watched");
+    assert_eq!(shop.status(1).await, "retry");
+    assert_eq!(shop.count("tieout_handbacks").await, 1);
+    shop.check(false).await;
+}
+
+async fn handed_back(shop: &Shop, id: i64) {
+    let ran = shop.run_until_proven().await;
+    assert_eq!(shop.status(id).await, "retry", "{ran:?}");
+}
+
+async fn money_after_the_hand_back_is_a_contradiction(engine: Engine) {
+    let mut shop = shop_with(engine, Words::default(), 1..=1).await;
+    handed_back(&shop, 1).await;
+    shop.plant(vec![Payment::stuck(1).captured()]);
+    shop.a_span_passes().await;
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(1), "review late_contradiction");
+    assert_eq!(shop.status(1).await, "retry", "the status is left to the person");
+    assert_eq!(shop.open_cases().await, ["1 late_contradiction"]);
+    assert_eq!(shop.count("tieout_handbacks where ended_at is null").await, 0);
+    // It is one case, however often one looks.
+    shop.due_now().await;
+    shop.run().await.ended(0);
+    assert_eq!(shop.count("tieout_cases").await, 1);
+    shop.check(false).await;
+}
+
+async fn a_worker_that_took_the_row_starts_a_new_proof(engine: Engine) {
+    let mut shop = shop_with(engine, Words::default(), 1..=1).await;
+    handed_back(&shop, 1).await;
+    let now = super::shop::at_text(tieout_now());
+    let take = format!(
+        "update payments set status = 'processing', attempted_at = '{now}' \
+         where id = 1 and status = 'retry'"
+    );
+    assert_eq!(shop.raw.execute(&take).await, 1);
+    // Its call may be under way: what was proven before says nothing of it.
+    let mut seen = Vec::new();
+    for _ in 0..3 {
+        let verdict = shop.run().await.ended(0).verdict(1);
+        assert!(verdict.starts_with("wait") || verdict == "not decided", "{verdict}");
+        seen.push(verdict);
+        shop.a_span_passes().await;
+    }
+    assert!(seen.contains(&"wait within_grace".to_owned()), "{seen:?}");
+    assert_eq!(shop.count("tieout_handbacks where taken_at is not null").await, 1);
+    // Nothing newer than the attempt shows that the tag arrives. Then something does.
+    shop.plant(vec![Payment::stuck(900_000).captured().created_at(tieout_now())].into_iter().map(
+        |seed| Seed { id: Some("pi_witness".to_owned()), ..seed },
+    ).collect());
+    let ran = shop.run_until_proven().await;
+    assert_eq!(shop.status(1).await, "retry", "{ran:?}");
+    assert_eq!(shop.count("tieout_handbacks").await, 2);
+    shop.check(true).await;
+}
+
+async fn a_dropped_tag_pulls_the_brake(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(60).await;
+    // A deploy: from here on objects arrive without their tag, but for a last few.
+    let now = tieout_now();
+    let blind = (0..40).map(|n| {
+        let seed = Seed::captured("other", "x", 77_000 + n, "eur").created_at(now - 1_700 + n);
+        Seed { id: Some(format!("pi_blind_{n}")), ..seed }
+    });
+    shop.plant(blind.collect());
+    shop.insert(&[Payment::stuck(1), Payment::stuck(2)]).await;
+    shop.run().await.ended(0);
+    shop.a_span_passes().await;
+    shop.run().await.ended(0);
+    shop.a_span_passes().await;
+    let ran = shop.run().await.ended(3);
+    for id in [1, 2] {
+        assert_eq!(ran.verdict(id), "wait absence_brake", "{ran:?}");
+        assert_eq!(shop.status(id).await, "processing");
+    }
+    assert!(ran.stderr.contains("absence brake"), "{}", ran.stderr);
+    assert_eq!(shop.open_cases().await, ["shop absence_brake"]);
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
+    // Again: one case, seen twice.
+    shop.a_span_passes().await;
+    shop.run().await.ended(3);
+    assert_eq!(shop.texts("select cast(times_seen as text) from tieout_cases").await, ["2"]);
+    shop.check(false).await;
+}
+
+async fn too_many_hand_backs_pull_the_brake(engine: Engine) {
+    let words = Words::default().policy("max_handbacks", "3");
+    let shop = shop_with(engine, words, 1..=4).await;
+    let ran = shop.run_until_proven().await.ended(3);
+    assert!(ran.stderr.contains("4 rows would be handed back"), "{}", ran.stderr);
+    assert_eq!(shop.count("payments where status = 'processing'").await, 4);
+    assert_eq!(shop.open_cases().await, ["shop absence_brake"]);
+    // A person sees to one of them; three may go, and the case is closed.
+    shop.raw.execute("update payments set status = 'cart' where id = 4").await;
+    shop.due_now().await;
+    shop.run().await.ended(0);
+    assert_eq!(shop.count("payments where status = 'retry'").await, 3);
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.check(true).await;
+}
+
+async fn without_a_witness_nothing_is_absent(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    // The PSP is full of money that is not this shop's, and the shop's own is older.
+    let now = tieout_now();
+    let foreign = (0..30).map(|n| {
+        let tag = format!("elsewhere_{n}");
+        let seed = Seed::captured("order_id", &tag, 10 + n, "eur").created_at(now - 60 * n);
+        Seed { id: Some(format!("pi_foreign_{n}")), ..seed }
+    });
+    shop.plant(foreign.collect());
+    let old = Payment { status: "paid", psp_ref: Some("pi_7".to_owned()), ..Payment::stuck(7) };
+    shop.plant(vec![old.captured().created_at(now - 45 * 60)]);
+    shop.insert(&[old, Payment::stuck(1)]).await;
+    for _ in 0..4 {
+        let verdict = shop.run().await.ended(0).verdict(1);
+        assert!(verdict.starts_with("wait"), "{verdict}");
+        shop.a_span_passes().await;
+    }
+    let text = shop
+        .texts("select text from tieout_journal where key = '1' order by at desc limit 1")
+        .await;
+    assert!(text[0].contains("carries a tag that resolves to a row"), "{text:?}");
+    shop.check(false).await;
+}
+
+async fn what_appears_late_wins(engine: Engine) {
+    let mut shop = shop_with(engine, Words::default(), 1..=4).await;
+    let rows: Vec<Seed> = (1..=4).map(|id| Payment::stuck(id).captured()).collect();
+    shop.plant(rows);
+    let hide = |route, id: i64| {
+        shop.sandbox.fault(FaultRule::on(route, Action::Hide(Which::Tagged(format!("pay_{id}")))));
+    };
+    // 1: a replica's list does not show it. 2: the search index does not. 3 and 4: neither does.
+    for (route, id) in [
+        (Route::ListIntents, 1),
+        (Route::ListCharges, 1),
+        (Route::SearchIntents, 2),
+        (Route::SearchCharges, 2),
+    ] {
+        hide(route, id);
+    }
+    // A request takes one rule, so those for several rows stand behind each other by turns.
+    let ran = shop.run_until_proven().await;
+    for id in 1..=4 {
+        assert_eq!(shop.status(id).await, "paid", "{id}: {ran:?}");
+    }
+    shop.sandbox.clear_faults();
+    // Both routes blind at once, then one of them sees.
+    shop.insert(&[Payment::stuck(5)]).await;
+    shop.plant(vec![Payment::stuck(5).captured()]);
+    let blind = |route| FaultRule::on(route, Action::Hide(Which::Tagged("pay_5".to_owned())));
+    for route in [
+        Route::ListIntents,
+        Route::ListCharges,
+        Route::SearchIntents,
+        Route::SearchCharges,
+    ] {
+        shop.sandbox.fault(blind(route));
+    }
+    assert_eq!(shop.run().await.ended(0).verdict(5), "wait within_grace");
+    shop.a_span_passes().await;
+    assert_eq!(shop.run().await.ended(0).verdict(5), "wait absence_unproven");
+    shop.sandbox.clear_faults();
+    for route in [Route::ListIntents, Route::ListCharges] {
+        shop.sandbox.fault(blind(route));
+    }
+    shop.a_span_passes().await;
+    assert_eq!(shop.run().await.ended(0).verdict(5), "succeeded captured");
+    shop.check(false).await;
+}
+
+async fn a_change_of_the_row_voids_its_misses(engine: Engine) {
+    let shop = shop_with(engine, Words::default(), 1..=1).await;
+    shop.run().await.ended(0);
+    shop.a_span_passes().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "wait absence_unproven");
+    shop.raw.execute("update payments set amount = amount + 1 where id = 1").await;
+    shop.a_span_passes().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "wait within_grace", "seen anew");
+    shop.a_span_passes().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "wait absence_unproven");
+    shop.a_span_passes().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "retryable absent");
+    shop.check(false).await;
+}
+
+async fn ids_that_begin_alike_are_not_near(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(60).await;
+    // The tag of one is the beginning of the other's, and each is its own row.
+    let paid = Payment { status: "paid", psp_ref: Some("pi_1000".to_owned()), ..Payment::stuck(1_000) };
+    shop.plant(vec![paid.captured()]);
+    shop.insert(&[paid, Payment::stuck(10_000)]).await;
+    let ran = shop.run_until_proven().await;
+    assert_eq!(shop.status(10_000).await, "retry", "{ran:?}");
+    shop.check(false).await;
+}
+
+async fn absent_rows_give_up_after_max_retries(engine: Engine) {
+    let words = Words::default().policy("max_retries", "1");
+    let shop = shop_with(engine, words, 1..=1).await;
+    handed_back(&shop, 1).await;
+    // The worker takes it, and dies before it sends; its clock says that it was long ago.
+    let attempted = super::shop::at_text(tieout_now() - 600);
+    let take = format!(
+        "update payments set status = 'processing', attempted_at = '{attempted}' where id = 1"
+    );
+    shop.raw.execute(&take).await;
+    let mut last = String::new();
+    for _ in 0..6 {
+        last = shop.run().await.ended(0).verdict(1);
+        if last.starts_with("review") {
+            break;
+        }
+        shop.a_span_passes().await;
+    }
+    assert_eq!(last, "review gave_up");
+    assert_eq!(shop.status(1).await, "processing");
+    assert_eq!(shop.open_cases().await, ["1 gave_up"]);
+    shop.check(true).await;
+}
+
+async fn without_attempts_absence_is_for_a_person(engine: Engine) {
+    let shop = shop_with(engine, Words::default(), 1..=2).await;
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let blind = text.replace("attempted = \"attempted_at\"\n", "");
+    assert_ne!(blind, text);
+    std::fs::write(&path, &blind).unwrap();
+    let ran = shop.run_until_proven().await;
+    assert_eq!(shop.open_cases().await, ["1 unprovable", "2 unprovable"], "{ran:?}");
+    assert_eq!(shop.count("payments where status = 'processing'").await, 2);
+    shop.check(false).await;
+}
+
+async fn siblings_are_not_charged_beside_each_other(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(60).await;
+    let of = |order: &str, id: i64| Payment {
+        order_no: Some(order.to_owned()),
+        age: 40 * 60 - id,
+        ..Payment::stuck(id)
+    };
+    let paid = Payment { status: "paid", psp_ref: Some("pi_1".to_owned()), ..of("A", 1) };
+    shop.plant(vec![paid.captured()]);
+    // A: one is paid. B: two are stuck. C: both are stuck, and the younger one was captured.
+    shop.insert(&[paid, of("A", 2), of("B", 3), of("B", 4), of("C", 5), of("C", 6)]).await;
+    shop.plant(vec![of("C", 6).captured()]);
+    for _ in 0..5 {
+        shop.run().await.ended(0);
+        shop.a_span_passes().await;
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(shop.status(2).await, "processing");
+    assert_eq!(shop.status(3).await, "retry");
+    assert_eq!(shop.status(4).await, "processing");
+    assert_eq!(shop.status(5).await, "processing");
+    assert_eq!(shop.status(6).await, "paid");
+    let cases = shop.open_cases().await;
+    assert_eq!(cases, ["2 sibling_row", "4 sibling_row", "5 sibling_row"]);
+    shop.check(false).await;
+}

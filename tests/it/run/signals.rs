@@ -1,0 +1,120 @@
+//! SIGTERM and SIGINT at any instant: gone within its grace, nothing half done, no lease kept.
+
+use std::time::{Duration, Instant};
+
+use tieout::sandbox::faults::{Action, FaultRule};
+
+use super::shop::{Engine, Payment, Ran, Shop, Words, on_both_databases, signal};
+use crate::breaking::chance::Chance;
+
+on_both_databases!(
+    a_signal_at_any_instant_ends_cleanly,
+    a_psp_that_never_answers_holds_nobody_up,
+    a_second_signal_ends_at_once,
+);
+
+/// How long a stop may take; Heroku kills after ten seconds.
+const GRACE: Duration = Duration::from_secs(8);
+
+async fn with_rows(engine: Engine, rows: i64) -> Shop {
+    let words = Words { limits: "batch = 10".to_owned(), ..Words::default() };
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.background(60).await;
+    let rows: Vec<Payment> = (1..=rows).map(Payment::stuck).collect();
+    shop.plant(rows.iter().filter(|row| row.id % 3 > 0).map(Payment::captured).collect());
+    shop.insert(&rows).await;
+    shop
+}
+
+/// Starts a run, sends a signal so much later, and says how it ended and how long that took.
+async fn stopped(shop: &Shop, name: &str, after: Duration) -> (Ran, Duration) {
+    let child = shop.program(&["run"]).spawn().unwrap();
+    let pid = child.id().unwrap();
+    tokio::time::sleep(after).await;
+    signal(pid, name).await;
+    let since = Instant::now();
+    let ran = Ran::of(&child.wait_with_output().await.unwrap());
+    (ran, since.elapsed())
+}
+
+async fn nothing_is_left_behind(shop: &Shop) {
+    assert_eq!(shop.count("tieout_checks where lease_run is not null").await, 0);
+    assert_eq!(shop.count("tieout_runs where state = 'running'").await, 0);
+    shop.check(false).await;
+}
+
+async fn a_signal_at_any_instant_ends_cleanly(engine: Engine) {
+    let mut chance = Chance::from_environment();
+    let mut stage = with_rows(engine, 60).await;
+    stage.sandbox.behave(|behaviour| behaviour.latency_ms = 20);
+    let whole = stage.copy().await;
+    whole.sandbox.behave(|behaviour| behaviour.latency_ms = 20);
+    let began = Instant::now();
+    whole.run().await.ended(0);
+    let whole = began.elapsed();
+    let mut caught = 0;
+    for round in 0..20 {
+        let shop = stage.copy().await;
+        shop.sandbox.behave(|behaviour| behaviour.latency_ms = 20);
+        let (name, code) = if round % 2 == 0 { ("TERM", 143) } else { ("INT", 130) };
+        let after = chance.below(whole);
+        let (ran, took) = stopped(&shop, name, after).await;
+        assert!(took < GRACE, "{took:?} after {after:?}");
+        // Before the program could ask for signals it ends by them; after its end it is too late.
+        match ran.code {
+            Some(got) if got == code => caught += 1,
+            Some(0) | None => {}
+            other => panic!("{name} after {after:?}: {other:?} {}", ran.stderr),
+        }
+        nothing_is_left_behind(&shop).await;
+        shop.run().await.ended(0);
+        let paid = shop.count("payments where status = 'paid' and id < 900000").await;
+        assert_eq!(paid, 40, "{name} after {after:?}");
+        shop.check(false).await;
+    }
+    assert!(caught >= 5, "only {caught} of 20 signals met a run; it took {whole:?}");
+}
+
+async fn a_psp_that_never_answers_holds_nobody_up(engine: Engine) {
+    let mut stage = with_rows(engine, 30).await;
+    stage.words.account = "deadline = \"60s\"".to_owned();
+    let text = std::fs::read_to_string(stage.folder().join("tieout.toml")).unwrap();
+    let patient = text.replace("deadline = \"2s\"", "deadline = \"60s\"");
+    for (name, code, action) in [
+        ("TERM", 143, Action::NoAnswer),
+        ("INT", 130, Action::Drip { bytes: 1, every_ms: 500 }),
+    ] {
+        let shop = stage.copy().await;
+        let base = |shop: &Shop| shop.sandbox.base_url();
+        let text = patient.replace(&base(&stage), &base(&shop));
+        std::fs::write(shop.folder().join("tieout.toml"), text).unwrap();
+        shop.sandbox.fault(FaultRule::always(action));
+        let (ran, took) = stopped(&shop, name, Duration::from_millis(1_500)).await;
+        assert!(took < GRACE, "{took:?}");
+        assert_eq!(ran.code, Some(code), "{}", ran.stderr);
+        nothing_is_left_behind(&shop).await;
+        assert_eq!(shop.count("payments where status = 'processing'").await, 30);
+    }
+}
+
+async fn a_second_signal_ends_at_once(engine: Engine) {
+    let shop = with_rows(engine, 30).await;
+    shop.sandbox.fault(FaultRule::always(Action::Delay { ms: 1_800 }));
+    let child = shop.program(&["run"]).spawn().unwrap();
+    let pid = child.id().unwrap();
+    tokio::time::sleep(Duration::from_millis(900)).await;
+    signal(pid, "TERM").await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    signal(pid, "TERM").await;
+    let since = Instant::now();
+    let ran = Ran::of(&child.wait_with_output().await.unwrap());
+    assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
+    assert_eq!(ran.code, Some(143));
+    shop.check(false).await;
+    // Its leases lapse, and the next run heals what it left.
+    shop.sandbox.clear_faults();
+    shop.ten_minutes_pass().await;
+    shop.run().await.ended(0);
+    assert_eq!(shop.count("payments where status = 'paid' and id < 900000").await, 20);
+    shop.check(false).await;
+}

@@ -1,0 +1,276 @@
+//! The ways to run: modes, windows, limits, several tables, nothing to do.
+
+use super::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases, tieout_now};
+
+on_both_databases!(
+    observing_writes_no_status,
+    succeed_only_withholds_hand_backs,
+    the_stricter_mode_holds,
+    nothing_due_says_nothing,
+    a_good_run_from_cron_says_nothing,
+    limits_are_kept,
+    ids_narrow_and_are_due,
+    windows_narrow,
+    a_run_ends_at_its_deadline,
+    a_status_that_nobody_mapped_is_seen,
+    two_tables_in_one_run,
+    a_paused_account_is_left_alone,
+    without_its_tables_nothing_runs,
+);
+
+async fn with_captured(engine: Engine, words: Words, ids: std::ops::RangeInclusive<i64>) -> Shop {
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.background(60).await;
+    let rows: Vec<Payment> = ids.map(Payment::stuck).collect();
+    shop.insert(&rows).await;
+    shop.plant(rows.iter().map(Payment::captured).collect());
+    shop
+}
+
+async fn observing_writes_no_status(engine: Engine) {
+    let words = Words { account_mode: "observe", ..Words::default() };
+    let shop = with_captured(engine, words, 1..=3).await;
+    shop.insert(&[Payment::stuck(9)]).await;
+    let payments = shop.dump().await.remove("payments");
+    shop.run_until_proven().await;
+    let verdicts = shop
+        .texts(
+            "select distinct key || ' ' || outcome || ' ' || applied from tieout_journal \
+             where outcome <> 'wait' order by 1",
+        )
+        .await;
+    let withheld = "succeeded withheld";
+    let wanted = [format!("1 {withheld}"), format!("2 {withheld}"), format!("3 {withheld}")];
+    assert_eq!(verdicts[..3], wanted);
+    assert_eq!(verdicts[3..], ["9 retryable withheld"]);
+    assert_eq!(shop.dump().await.remove("payments"), payments);
+    assert_eq!(shop.count("tieout_outbox").await, 0);
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
+    shop.check(false).await;
+}
+
+async fn succeed_only_withholds_hand_backs(engine: Engine) {
+    let words = Words { table_mode: "succeed_only", ..Words::default() };
+    let shop = with_captured(engine, words, 1..=2).await;
+    shop.insert(&[Payment::stuck(9)]).await;
+    shop.run_until_proven().await;
+    assert_eq!(shop.status(1).await, "paid");
+    assert_eq!(shop.status(9).await, "processing");
+    let applied = shop
+        .texts("select distinct applied from tieout_journal where outcome = 'retryable'")
+        .await;
+    assert_eq!(applied, ["withheld"]);
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
+    shop.check(false).await;
+}
+
+async fn the_stricter_mode_holds(engine: Engine) {
+    let words =
+        Words { table_mode: "full", account_mode: "succeed_only", ..Words::default() };
+    let shop = with_captured(engine, words, 1..=1).await;
+    shop.insert(&[Payment::stuck(9)]).await;
+    shop.run_until_proven().await;
+    assert_eq!(shop.status(1).await, "paid");
+    assert_eq!(shop.status(9).await, "processing");
+    shop.check(false).await;
+}
+
+async fn nothing_due_says_nothing(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(20).await;
+    shop.sandbox.clear_requests();
+    let before = shop.files();
+    let ran = shop.tieout(&["run"]).await.ended(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    assert_eq!(shop.sandbox.total_requests(), 0, "nobody is asked about nothing");
+    assert_eq!(shop.files(), before, "no report of nothing");
+    assert_eq!(shop.texts("select state from tieout_runs").await, ["complete"]);
+    shop.run_with(&["--fail-on", "empty"]).await.ended(4);
+    shop.check(false).await;
+}
+
+async fn a_good_run_from_cron_says_nothing(engine: Engine) {
+    let shop = with_captured(engine, Words::default(), 1..=3).await;
+    let ran = shop.tieout(&["run"]).await.ended(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    assert_eq!(shop.count("payments where status = 'paid'").await, 63);
+    let reports: Vec<_> = shop.files();
+    assert!(reports.iter().any(|path| path.ends_with("manifest.json")), "{reports:?}");
+    shop.check(false).await;
+}
+
+async fn limits_are_kept(engine: Engine) {
+    let shop = with_captured(engine, Words::default(), 1..=10).await;
+    for left in [7, 4, 1, 0, 0] {
+        shop.run_with(&["--limit", "3"]).await.ended(0);
+        assert_eq!(shop.count("payments where status = 'processing'").await, left);
+    }
+    shop.check(false).await;
+}
+
+async fn ids_narrow_and_are_due(engine: Engine) {
+    let shop = with_captured(engine, Words::default(), 1..=5).await;
+    let ran = shop.run_with(&["--id", "2", "--id", "4"]).await.ended(0);
+    assert_eq!(ran.verdicts().into_keys().collect::<Vec<_>>(), ["2", "4"]);
+    let file = shop.folder().join("ids.txt");
+    std::fs::write(&file, "1\n\n 5 \n").unwrap();
+    let ran = shop.run_with(&["--ids-from", file.to_str().unwrap()]).await.ended(0);
+    assert_eq!(ran.verdicts().into_keys().collect::<Vec<_>>(), ["1", "5"]);
+    assert_eq!(shop.status(3).await, "processing");
+    // One that is not there, and one that is done, are no rows to decide.
+    let ran = shop.run_with(&["--id", "999", "--id", "2"]).await;
+    assert!(ran.verdicts().is_empty(), "{ran:?}");
+    // Due or not: a row that is planned for later is looked at when it is named.
+    shop.insert(&[Payment::stuck(9)]).await;
+    shop.run().await.ended(0);
+    assert_eq!(shop.run().await.ended(0).verdict(9), "not decided");
+    let named = shop.run_with(&["--id", "9"]).await.ended(0);
+    assert!(named.verdict(9).starts_with("wait "), "{}", named.verdict(9));
+    shop.check(false).await;
+}
+
+async fn windows_narrow(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(20).await;
+    let hour = 3_600;
+    let old = Payment { age: 50 * hour, attempted: Some(50 * hour), ..Payment::stuck(1) };
+    let retried = Payment { age: 50 * hour, attempted: Some(hour), ..Payment::stuck(2) };
+    let young = Payment { age: hour, attempted: Some(hour), ..Payment::stuck(3) };
+    for row in [&old, &retried, &young] {
+        shop.plant(vec![row.captured()]);
+    }
+    shop.insert(&[old, retried, young]).await;
+    let keys = |ran: super::shop::Ran| ran.verdicts().into_keys().collect::<Vec<_>>();
+    let on = ["--dry-run", "--on", "attempted"];
+    let since = |span: &'static str| ["--dry-run", "--since", span];
+    assert_eq!(keys(shop.run_with(&since("2h")).await), ["3"]);
+    assert_eq!(keys(shop.run_with(&since("60h")).await), ["1", "2", "3"]);
+    let attempted = [on.as_slice(), &["--since", "2h"]].concat();
+    assert_eq!(keys(shop.run_with(&attempted).await), ["2", "3"]);
+    let (from, to) = (at_text(tieout_now() - 51 * hour), at_text(tieout_now() - 49 * hour));
+    let instants = ["--dry-run", "--from", &from, "--to", &to];
+    assert_eq!(keys(shop.run_with(&instants).await), ["1", "2"]);
+    let attempted = [on.as_slice(), &["--from", &from, "--to", &to]].concat();
+    assert_eq!(keys(shop.run_with(&attempted).await), ["1"]);
+    // And for real: what is outside of the window stays.
+    shop.run_with(&["--since", "2h"]).await.ended(0);
+    assert_eq!(shop.count("payments where status = 'processing'").await, 2);
+    shop.check(false).await;
+}
+
+async fn a_run_ends_at_its_deadline(engine: Engine) {
+    let words = Words { limits: "batch = 1".to_owned(), ..Words::default() };
+    let shop = with_captured(engine, words, 1..=40).await;
+    shop.sandbox.behave(|behaviour| behaviour.latency_ms = 150);
+    let ran = shop.run_with(&["--max-duration", "1s"]).await.ended(3);
+    assert!(ran.stderr.contains("deadline"), "{}", ran.stderr);
+    let left = shop.count("payments where status = 'processing'").await;
+    assert!((1..40).contains(&left), "{left} left");
+    assert_eq!(shop.count("tieout_checks where lease_run is not null").await, 0);
+    shop.sandbox.behave(|behaviour| behaviour.latency_ms = 0);
+    shop.run().await.ended(0);
+    assert_eq!(shop.count("payments where status = 'processing'").await, 0);
+    shop.check(false).await;
+}
+
+async fn a_status_that_nobody_mapped_is_seen(engine: Engine) {
+    let shop = with_captured(engine, Words::default(), 1..=1).await;
+    let new = Payment { status: "capture_pending", ..Payment::stuck(2) };
+    shop.insert(&[new]).await;
+    let ran = shop.run().await.ended(3);
+    assert_eq!(ran.verdict(1), "succeeded captured", "the others are looked at all the same");
+    assert_eq!(ran.of_type("unmapped_status")[0]["value"], "capture_pending");
+    assert!(ran.stderr.contains("`capture_pending`"), "{}", ran.stderr);
+    assert_eq!(shop.status(2).await, "capture_pending");
+    shop.check(false).await;
+}
+
+const REFUNDS: &str = r#"
+[[table]]
+name = "refunds"
+read = "refunds"
+key = ["id"]
+tag = "refund-{id}"
+kind = { const = "refund" }
+amount = { column = "cents", unit = "minor" }
+currency = { const = "EUR" }
+account = []
+accounts = { "*" = "shop" }
+status = "status"
+created = "made"
+attempts = "once"
+psp_reference = "re_id"
+mode = "full"
+map = [{ from = ["sent"], succeeded = "done", failed = "failed", retryable = "again" }]
+"#;
+
+async fn two_tables_in_one_run(engine: Engine) {
+    use tieout::sandbox::seeds::{Seed, SeedKind};
+    let words = Words { more: REFUNDS.to_owned(), ..Words::default() };
+    let mut shop = with_captured(engine, words, 1..=3).await;
+    let now = tieout_now();
+    let refund = |id: i64, age: i64| Seed {
+        kind: SeedKind::Refund,
+        id: Some(format!("re_{id}")),
+        ..Seed::captured("order_id", &format!("refund-{id}"), 70 + id, "eur")
+            .created_at(now - age)
+    };
+    // Refunds that were made, and one that was not; the last is the witness.
+    for id in (1..=12).filter(|id| *id != 7) {
+        shop.plant(vec![refund(id, 1_800 - 100 * id)]);
+    }
+    for id in 1..=12 {
+        let status = if [1, 2, 7].contains(&id) { "sent" } else { "done" };
+        let made = at_text(now - 1_801 + 100 * id);
+        let sql = format!(
+            "insert into refunds (id, status, cents, made) values ({id}, '{status}', {}, '{made}')",
+            70 + id
+        );
+        shop.raw.execute(&sql).await;
+    }
+    let ran = shop.run().await.ended(0);
+    let tables: Vec<_> =
+        ran.of_type("claimed").iter().map(|event| event["table"].to_string()).collect();
+    assert_eq!(tables, ["\"payments\"", "\"refunds\""]);
+    let done = shop.texts("select status from refunds where id in (1, 2) order by id").await;
+    assert_eq!(done, ["done", "done"]);
+    assert_eq!(shop.count("payments where status = 'paid'").await, 63);
+    let totals = shop
+        .texts(
+            "select table_name || ' ' || currency || ' ' || cast(rows as text) || ' ' || \
+             cast(amount_minor as text) from tieout_run_totals where side = 'claimed' order by 1",
+        )
+        .await;
+    assert_eq!(totals, ["payments EUR 3 30006", "refunds EUR 3 -220"]);
+    shop.run_until_proven().await;
+    let again = shop.texts("select status from refunds where id = 7").await;
+    assert_eq!(again, ["again"], "a refund that was never made may be made again");
+    shop.check(false).await;
+}
+
+async fn a_paused_account_is_left_alone(engine: Engine) {
+    let shop = with_captured(engine, Words::default(), 1..=2).await;
+    let now = at_text(tieout_now());
+    shop.raw
+        .execute(&format!(
+            "insert into tieout_accounts (account, paused_at, paused_by, paused_why) \
+             values ('shop', '{now}', 'ops', 'migration')"
+        ))
+        .await;
+    let ran = shop.run().await.ended(3);
+    assert!(ran.stderr.contains("paused (migration)"), "{}", ran.stderr);
+    assert_eq!(shop.sandbox.total_requests(), 0);
+    assert_eq!(shop.count("payments where status = 'processing'").await, 2);
+    shop.raw.execute("update tieout_accounts set paused_at = null, paused_by = null").await;
+    shop.run().await.ended(0);
+    assert_eq!(shop.count("payments where status = 'processing'").await, 0);
+    shop.check(false).await;
+}
+
+async fn without_its_tables_nothing_runs(engine: Engine) {
+    let shop = with_captured(engine, Words::default(), 1..=1).await;
+    shop.raw.execute("drop table tieout_migrations").await;
+    let ran = shop.run().await.ended(15);
+    assert!(ran.stderr.contains("db migrate"), "{}", ran.stderr);
+    assert_eq!(shop.status(1).await, "processing");
+}
