@@ -24,3 +24,5 @@ mod schemas;
 mod support;
 mod invariants;
 mod store;
+mod run;
+mod breaking;
