@@ -95,18 +95,19 @@ impl Gather<'_> {
         self.ask(&rows, &everyone, Need::Find, &mut facts, &mut neighbours, &mut asked).await?;
         let mut decisions = self.decide_all(&rows, &facts, &siblings);
 
-        for (want, need) in [(Want::List, Need::Complete), (Want::Search, Need::Search)] {
-            let wanting = indices(&decisions, |d| d.wants == Some(want));
-            if wanting.is_empty() {
-                continue;
-            }
-            self.ask(&rows, &wanting, need, &mut facts, &mut neighbours, &mut asked).await?;
-            if want == Want::List {
-                self.find_witnesses(&rows, &wanting, &mut facts, &mut neighbours, &mut asked)
-                    .await?;
-            }
-            self.decide_again(&rows, &facts, &siblings, &wanting, &mut decisions);
-        }
+        let wanting = indices(&decisions, |d| d.wants == Some(Want::List));
+        self.ask(&rows, &wanting, Need::Complete, &mut facts, &mut neighbours, &mut asked).await?;
+        // Rows that the first pass listed already may lack a witness as well.
+        let unproven = indices(&decisions, |d| {
+            d.wants == Some(Want::List) || d.reason == Reason::AbsenceUnproven
+        });
+        self.find_witnesses(&rows, &unproven, &mut facts, &mut neighbours, &mut asked).await?;
+        self.decide_again(&rows, &facts, &siblings, &unproven, &mut decisions);
+
+        let wanting = indices(&decisions, |d| d.wants == Some(Want::Search));
+        self.ask(&rows, &wanting, Need::Search, &mut facts, &mut neighbours, &mut asked).await?;
+        self.decide_again(&rows, &facts, &siblings, &wanting, &mut decisions);
+
         self.check_references(&rows, &siblings, &mut facts, &mut decisions).await?;
         let nearest = self
             .check_hand_backs(&rows, &siblings, &neighbours, &mut facts, &mut decisions)
