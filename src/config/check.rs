@@ -268,7 +268,7 @@ fn map_misfits(table: &TableSettings, found: &mut Vec<Misfit>) {
             let path = format!("map.{at}.from.{index}");
             if !processing.insert(value) {
                 found.push((path, format!("`{value}` stands in `from` twice")));
-            } else if table.ignore.contains(value) {
+            } else if table.ignore.iter().any(|ignored| ignored.0 == *value) {
                 found.push((path, format!("`{value}` is in `ignore` too")));
             }
         }

@@ -100,7 +100,11 @@ const NUMBER: Wanted = Wanted {
     takes: |class| {
         matches!(
             class,
-            TypeClass::Integer | TypeClass::Decimal | TypeClass::Float | TypeClass::Text
+            TypeClass::Integer
+                | TypeClass::Decimal
+                | TypeClass::Float
+                | TypeClass::Text
+                | TypeClass::Padded
         )
     },
     words: "a column of whole or decimal numbers",
@@ -140,12 +144,16 @@ const ANY: Wanted = Wanted { takes: |_| true, words: "a column" };
 
 impl Fitter<'_> {
     fn err(&mut self, field: &str, problem: impl Into<String>, expected: impl Into<String>) {
-        self.errors.push(MappingError {
+        let misfit = MappingError {
             table: self.settings.name.clone(),
             field: field.to_owned(),
             problem: problem.into(),
             expected: expected.into(),
-        });
+        };
+        // A column that is read and written is looked at twice.
+        if !self.errors.contains(&misfit) {
+            self.errors.push(misfit);
+        }
     }
 
     fn table(&mut self, catalogue: &Catalogue) -> Option<SourceTable> {
@@ -574,9 +582,9 @@ impl Fitter<'_> {
                 }
             }
         }
-        let ignore = self.settings.ignore.clone();
-        self.settings.ignore =
-            ignore.iter().filter_map(|value| self.spelled("ignore", read, value)).collect();
+        let mut ignore = self.settings.ignore.clone();
+        self.spell_all("ignore", read, &mut ignore);
+        self.settings.ignore = ignore;
         self.settings.map = maps;
         self.overlaps();
     }
@@ -590,7 +598,7 @@ impl Fitter<'_> {
                 self.err("map.from", problem, "each processing value once");
             }
         }
-        for value in self.settings.ignore.clone() {
+        for FilterValue(value) in self.settings.ignore.clone() {
             if seen.contains(&value) {
                 let problem = format!("`{value}` is a processing value too");
                 self.err("ignore", problem, "values that tieout has nothing to do with");
@@ -648,7 +656,7 @@ impl Fitter<'_> {
             }
         };
         if spelled.is_none() {
-            self.err(field, format!("`{value}` is no value of it: {}", typed(column)), expected);
+            self.err(field, format!("`{value}` is no value of {}", named(column)), expected);
         }
         spelled
     }
@@ -691,7 +699,7 @@ impl Fitter<'_> {
         }
         for column in relation.columns.iter().filter(|c| c.required) {
             if !columns.contains_key(&column.name) {
-                let problem = format!("{} is NOT NULL without a default", typed(column));
+                let problem = format!("{} is NOT NULL without a default", named(column));
                 let expected = format!("a value for `{}` in it", column.name);
                 self.err("history.columns", problem, expected);
             }
@@ -709,7 +717,7 @@ impl Fitter<'_> {
     ) -> Option<Target> {
         let column = self.column(relation, field, name, &ANY)?;
         if column.generated {
-            self.err(field, format!("{} is generated", typed(&column)), "a column that is written");
+            self.err(field, format!("{} is generated", named(&column)), "a column that is written");
         }
         if !column.may_write && self.settings.mode != Mode::Observe {
             let problem = format!("this role may not write `{name}` of {}", relation.name);
@@ -730,7 +738,7 @@ impl Fitter<'_> {
         let step = template.strip_prefix('+').and_then(|step| step.parse::<i64>().ok());
         let counts = matches!(column.class, TypeClass::Integer | TypeClass::Decimal);
         if step.is_some() && !counts {
-            self.err(field, format!("{} cannot be counted up", typed(column)), WHOLE.words);
+            self.err(field, format!("{} cannot be counted up", named(column)), WHOLE.words);
             return None;
         }
         if matches!(template, "{now}" | "{psp_time}") {
@@ -780,7 +788,7 @@ impl Fitter<'_> {
         if status.generated {
             self.err(
                 "status",
-                format!("{} is generated", typed(status)),
+                format!("{} is generated", named(status)),
                 "a column that is written",
             );
         }
@@ -827,6 +835,11 @@ fn looked_up(layout: &Layout, cells: &Cells<'_>) -> Vec<String> {
     .collect::<BTreeSet<_>>()
     .into_iter()
     .collect()
+}
+
+/// "column `amount` (double precision)".
+fn named(column: &Column) -> String {
+    format!("column `{}` ({})", column.name, column.type_name)
 }
 
 /// "column `amount` is double precision".

@@ -71,7 +71,7 @@ pub struct TableSettings {
     pub map: Vec<MapSettings>,
     /// Status values that tieout has nothing to do with.
     #[serde(default)]
-    pub ignore: Vec<String>,
+    pub ignore: Vec<FilterValue>,
     /// Other columns written with the status.
     #[serde(default)]
     pub set: SetSettings,

@@ -277,7 +277,7 @@ impl SourceTable {
         });
         let mut values: Vec<String> = self.processing_values();
         values.extend(targets.map(|value| value.0.clone()));
-        values.extend(self.settings.ignore.iter().cloned());
+        values.extend(self.settings.ignore.iter().map(|value| value.0.clone()));
         values.sort();
         values.dedup();
         values

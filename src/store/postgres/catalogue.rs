@@ -115,7 +115,11 @@ pub(super) async fn map_tables(
     let mut errors = unique_names(tables);
     let mut mapped = Vec::new();
     for settings in tables {
-        errors.extend(unusable(settings, &find));
+        let unusable = unusable(settings, &find);
+        if !unusable.is_empty() {
+            errors.extend(unusable);
+            continue;
+        }
         let read = find(&settings.read).map(|found| relation(found, false));
         let write = settings.write.as_deref().unwrap_or(&settings.read);
         let catalogue = Catalogue {

@@ -260,7 +260,8 @@ impl Rows<'_> {
             false => "''".to_owned(),
         };
         sql.push(&format!(
-            "update {} as w set {} from unnest({}) as u({}) where {} returning {}, {image}, w.{}::text",
+            "update {} as w set {} from unnest({}) as u({}) where {} \
+             returning {}, {image}, w.{}::text",
             self.table.write,
             sets.join(", "),
             arrays.join(", "),

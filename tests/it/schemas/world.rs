@@ -3,16 +3,20 @@
 use chrono::TimeDelta;
 use serde::Deserialize;
 use sqlx::{AssertSqlSafe, PgPool};
+use tieout::decide::decision::Decision;
+use tieout::decide::policy::Timing;
 use tieout::model::time::{Instant, from_text, to_text};
 use tieout::model::transaction::{AccountRef, TagState, Transaction};
 use tieout::store::database::Database as Store;
 use tieout::store::driver::{Driver, Writer};
+use tieout::store::effects::{RowEffects, effects};
 use tieout::store::error::StoreError;
 use tieout::store::mapping::TableSettings;
-use tieout::store::records::{ClaimFilter, Claimed, RunStart};
+use tieout::store::records::{ApplyEnd, ClaimFilter, Claimed, Planned, RunEnd, RunStart, RunState};
 use tieout::store::settings::DatabaseSettings;
 use tieout::store::source_table::SourceTable;
 
+use crate::store::world::succeeded;
 use crate::support::postgres::Database;
 
 #[derive(Deserialize)]
@@ -121,12 +125,117 @@ impl Foreign {
         self.claim(run, self.table()).await.iter().map(|claimed| line(&claimed.row)).collect()
     }
 
-    /// The rows of a query whose columns are all texts, a line a row.
-    pub async fn rows(&self, sql: &str) -> Vec<String> {
-        let sql = format!("select concat_ws(' ', {sql}");
-        let rows = sqlx::query_scalar(AssertSqlSafe(sql.clone())).fetch_all(&self.pool).await;
-        rows.unwrap_or_else(|error| panic!("{error}\nin: {sql}"))
+    /// Closes a run, which gives its rows back.
+    pub async fn close(&self, run: &str) {
+        let end = RunEnd {
+            state: RunState::Complete,
+            exit_code: 0,
+            exit_class: "ok".to_owned(),
+            notes: "{}".to_owned(),
+        };
+        assert!(self.store.close_run(run, &end, noon()).await.unwrap());
     }
+
+    /// The rows of a query of texts, a line a row.
+    pub async fn rows(&self, sql: &str) -> Vec<String> {
+        let rows: Result<Vec<Option<String>>, _> =
+            sqlx::query_scalar(AssertSqlSafe(sql.to_owned())).fetch_all(&self.pool).await;
+        let rows = rows.unwrap_or_else(|error| panic!("{error}\nin: {sql}"));
+        rows.into_iter().map(|row| row.unwrap_or_else(|| "NULL".to_owned())).collect()
+    }
+
+    /// What decisions change.
+    pub fn effects(
+        &self,
+        run: &str,
+        table: &SourceTable,
+        claimed: &[Claimed],
+        decide: impl Fn(&Claimed) -> Decision,
+    ) -> Vec<RowEffects> {
+        let effect = |claimed: &Claimed| {
+            let planned = Planned {
+                claimed: claimed.clone(),
+                decision: decide(claimed),
+                mode: table.settings.mode,
+                now: noon(),
+                evidence: format!("{{\"key\":{:?}}}", claimed.row.key.id),
+                policy_version: "p".to_owned(),
+            };
+            effects(&planned, &table.settings, &Timing::default(), run)
+        };
+        claimed.iter().map(effect).collect()
+    }
+
+    /// Claims every stuck row of a table in a run of its own, and decides.
+    pub async fn decide(
+        &self,
+        run: &str,
+        table: &SourceTable,
+        decide: impl Fn(&Claimed) -> Decision,
+    ) -> ApplyEnd {
+        let mut writer = self.start(run).await;
+        let claimed = self.claim(run, table).await;
+        let batch = self.effects(run, table, &claimed, decide);
+        self.store.apply(run, &mut writer, table, batch, noon()).await.unwrap()
+    }
+
+    /// Each mapped column, changed between the claim and the write of one row, supersedes the
+    /// decision; afterwards the same decision is carried out once, and not twice.
+    ///
+    /// `places` are the relations with the row and what names it there; `changes` are columns with
+    /// a new value: `(relation, column, value)`.
+    pub async fn is_written_once(
+        &self,
+        table: &SourceTable,
+        key: &str,
+        places: &[(&str, &str)],
+        changes: &[(&str, &str, &str)],
+    ) {
+        let filter = ClaimFilter { ids: Some(vec![key.to_owned()]), ..ClaimFilter::default() };
+        let keys: Vec<&String> = table.settings.key.iter().collect();
+        for cell in table.cells.iter().filter(|cell| !keys.contains(&&cell.name)) {
+            let is_tried = changes.iter().any(|(_, column, _)| *column == cell.name);
+            assert!(is_tried, "{} of {} is untried", cell.name, table.read);
+        }
+        for (number, (relation, column, value)) in changes.iter().enumerate() {
+            let at = places.iter().find(|(known, _)| known == relation).unwrap().1;
+            let run = format!("change-{}-{number}", table.settings.name);
+            let mut writer = self.start(&run).await;
+            let claimed = self.claim_by(&run, table, &filter).await;
+            assert_eq!(claimed.len(), 1, "{column}");
+            let kept = format!("create table kept as select * from {relation} where {at}");
+            self.database.execute(kept).await;
+            let change = format!("update {relation} set \"{column}\" = {value} where {at}");
+            self.database.execute(change).await;
+            let batch = self.effects(&run, table, &claimed, succeeded);
+            let end = self.store.apply(&run, &mut writer, table, batch, noon()).await.unwrap();
+            assert_eq!(end, done(0, 0, 1), "{relation}.{column} = {value}");
+            let undo = format!(
+                "update {relation} set \"{column}\" = (select \"{column}\" from kept) where {at}; \
+                 drop table kept"
+            );
+            self.database.execute(undo).await;
+        }
+        let run = format!("once-{}", table.settings.name);
+        let mut writer = self.start(&run).await;
+        let claimed = self.claim_by(&run, table, &filter).await;
+        let batch = self.effects(&run, table, &claimed, succeeded);
+        let again = batch.clone();
+        let end = self.store.apply(&run, &mut writer, table, batch, noon()).await.unwrap();
+        assert_eq!(end, done(1, 0, 0));
+        let end = self.store.apply(&run, &mut writer, table, again, noon()).await.unwrap();
+        assert_eq!(end, done(0, 0, 0), "what the run decided before is left out");
+    }
+}
+
+/// How many rows were carried out, withheld, superseded.
+pub fn done(applied: usize, withheld: usize, superseded: usize) -> ApplyEnd {
+    ApplyEnd::Done { applied, withheld, superseded }
+}
+
+/// A time without the zeros at its end.
+fn shown(at: Instant) -> String {
+    to_text(at).replace(".000000Z", "Z").replace(":00Z", "Z")
 }
 
 /// A row as a line.
@@ -141,7 +250,7 @@ pub fn line(row: &Transaction) -> String {
     };
     let text = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
     let money = row.money.map_or_else(
-        || row.defects.iter().map(|d| format!("{}: {}", d.field, d.problem)).collect(),
+        || format!("({}: {})", row.defects[0].field, row.defects[0].problem),
         |money| money.to_string(),
     );
     let mut line = format!(
@@ -149,10 +258,10 @@ pub fn line(row: &Transaction) -> String {
         row.key.id,
         row.status,
         text(&row.psp_reference),
-        to_text(row.created_at),
+        shown(row.created_at),
     );
     if let Some(at) = row.attempted_at {
-        line.push_str(&format!(" tried={}", to_text(at)));
+        line.push_str(&format!(" tried={}", shown(at)));
     }
     if let Some(key) = &row.natural_key {
         line.push_str(&format!(" natural={key}"));

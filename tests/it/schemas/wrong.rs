@@ -1,0 +1,121 @@
+//! Mappings that do not fit: each is refused with its field, the column, its type and what was
+//! expected; all misfits of a mapping at once.
+
+use tieout::store::database::Database;
+use tieout::store::driver::Driver;
+use tieout::store::error::{MappingError, StoreError};
+use tieout::store::mapping::TableSettings;
+use tieout::store::settings::DatabaseSettings;
+use tieout::store::source_table::SourceTable;
+
+use super::world::{accounts, migrated, settings};
+
+const TABLES: &str = "
+    create type pay_state as enum ('new', 'sending', 'paid');
+    create table payments (
+        id bigint primary key, uid uuid not null unique, amount numeric(12, 2), cents integer,
+        ratio double precision, tags text[], data jsonb, currency char(3), state pay_state,
+        code varchar(4), flag boolean, created_at timestamptz, sent_at timestamp, sent_on date,
+        sent_s bigint, memo text, label text generated always as ('x') stored, ref text,
+        partly integer);
+    create unique index on payments (partly) where partly > 0;
+    create table log (id bigint generated always as identity, payment_id integer not null,
+        kind text not null, note text default '');
+    create view joined as select p.*, l.kind from payments p join log l on l.payment_id = p.id;
+    create view plain as select id, amount, currency, state, created_at, ref from payments;
+    create materialized view yesterday as select * from payments;
+    create table hidden (like payments including all);
+    alter table hidden enable row level security;
+    create table unread (like payments including all);";
+
+const MAPPING: &str = r#"
+[[table]]
+name = "payments"
+read = "payments"
+key = ["id"]
+tag = "{id}"
+amount = { column = "amount", unit = "major" }
+currency = { column = "currency" }
+accounts = { "*" = "stripe_live" }
+status = "state"
+created = "created_at"
+mode = "full"
+map = [{ from = ["sending"], succeeded = "paid" }]
+"#;
+
+/// A case of a fixture: what stands in [`MAPPING`], what takes its place, what is told.
+type Case = (String, String, Vec<String>);
+
+fn cases(text: &str) -> Vec<Case> {
+    let blocks = text.split("\n\n").filter(|block| !block.trim_start().starts_with('#'));
+    blocks
+        .map(|block| {
+            let mut lines = block.trim().lines();
+            let (from, to) = lines.next().unwrap().split_once(" ==> ").unwrap();
+            let told = lines.map(|line| line.trim().to_owned()).collect();
+            (from.to_owned(), to.replace("\\n", "\n"), told)
+        })
+        .collect()
+}
+
+fn mapping(from: &str, to: &str) -> Vec<TableSettings> {
+    assert!(MAPPING.contains(from), "{from}");
+    settings(&MAPPING.replacen(from, to, 1))
+}
+
+fn told(result: Result<Vec<SourceTable>, StoreError>) -> Vec<String> {
+    match result {
+        Ok(_) => vec!["it fits".to_owned()],
+        Err(StoreError::Mapping(errors)) => errors
+            .iter()
+            .map(MappingError::to_string)
+            .map(|text| text.trim_start_matches("[[table]] payments: ").to_owned())
+            .collect(),
+        Err(other) => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn every_misfit_is_told_with_its_column_and_type() {
+    let (database, store) = migrated().await;
+    database.execute(TABLES).await;
+    let cases = cases(include_str!("../../../fixtures/schemas/wrong.txt"));
+    assert!(cases.len() > 40, "{}", cases.len());
+    for (from, to, expected) in cases {
+        let found = told(store.map_tables(&mapping(&from, &to), &accounts()).await);
+        assert_eq!(found, expected, "{to}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_role_may_not_do_is_told() {
+    let (database, _owner) = migrated().await;
+    database.execute(TABLES).await;
+    database
+        .execute(
+            "do $$ begin create role tieout_test_clerk login;
+               exception when duplicate_object then null; end $$;
+             grant select on payments, hidden, log to tieout_test_clerk;
+             grant update (amount) on payments, hidden to tieout_test_clerk;",
+        )
+        .await;
+    let url = database.url().replace("postgres@", "tieout_test_clerk@");
+    let store = Database::connect(&DatabaseSettings::of_url(&url)).await.unwrap();
+    for (from, to, expected) in cases(include_str!("../../../fixtures/schemas/barred.txt")) {
+        let found = told(store.map_tables(&mapping(&from, &to), &accounts()).await);
+        assert_eq!(found, expected, "{to}");
+    }
+    store.close().await;
+}
+
+#[tokio::test]
+async fn two_mappings_of_one_name_are_refused() {
+    let (database, store) = migrated().await;
+    database.execute(TABLES).await;
+    let twice = settings(&MAPPING.repeat(2));
+    assert_eq!(
+        told(store.map_tables(&twice, &accounts()).await),
+        ["name: `payments` names two tables; expected a name of its own for \
+          each [[table]]"]
+    );
+}
