@@ -243,6 +243,10 @@ pub(super) async fn cases(pool: &PgPool, filter: &CaseFilter) -> Result<Vec<Case
         let after = sql.bind(after);
         sql.push(&format!(" and number > {after}"));
     }
+    if let Some(since) = filter.closed_since {
+        let since = sql.bind(since);
+        sql.push(&format!(" and (closed_at is null or closed_at >= {since})"));
+    }
     let limit = sql.bind(filter.limit);
     sql.push(&format!(" order by number limit {limit}"));
     fetch(pool, sql, "reading the cases").await?.iter().map(case_row).collect()
