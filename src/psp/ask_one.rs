@@ -255,6 +255,7 @@ async fn search_tag(
         witness: None,
     };
     let mut parents: Vec<String> = Vec::new();
+    let mut seen: Vec<String> = Vec::new();
     for (index, kind) in kinds.iter().enumerate() {
         let result = stripe.search(*kind, tag).await?;
         if index == 0 {
@@ -262,7 +263,9 @@ async fn search_tag(
         }
         search.psp_skew_secs = wider_skew(search.psp_skew_secs, result.skew_secs);
         for piece in result.pieces {
-            search.listed = search.listed.saturating_add(1);
+            if !seen.contains(&piece.parent) {
+                seen.push(piece.parent.clone());
+            }
             // The index ignores case; a row's tag does not.
             match piece.tag {
                 Some(seen) if seen == tag => {
@@ -270,7 +273,12 @@ async fn search_tag(
                         parents.push(piece.parent);
                     }
                 }
-                Some(seen) => told.near.push((piece.parent, seen)),
+                Some(seen) => {
+                    let near = (piece.parent, seen);
+                    if !told.near.contains(&near) {
+                        told.near.push(near);
+                    }
+                }
                 None => {
                     let detail = format!("the search answered {}, which has no tag", piece.id);
                     return Err(cause(CauseKind::Unreadable, detail));
@@ -278,6 +286,7 @@ async fn search_tag(
             }
         }
     }
+    search.listed = u64::try_from(seen.len()).unwrap_or(u64::MAX);
     let mut objects = Vec::new();
     for parent in parents {
         match fetch_object(stripe, &parent).await? {

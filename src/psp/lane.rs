@@ -413,6 +413,7 @@ impl Lane {
         asked_at: &mut Option<Instant>,
     ) -> Result<Result<Exchange, Trouble>, Cause> {
         self.may_ask()?;
+        let is_trial = self.pass_breaker(false)?;
         let interrupted = || cause(CauseKind::Interrupted, "the run was asked to stop".to_owned());
         let _slot = tokio::select! {
             slot = self.slots.acquire() => slot.map_err(|_closed| interrupted())?,
@@ -425,6 +426,7 @@ impl Lane {
         }
         // While this one waited, others may have learnt that asking is no use.
         self.may_ask()?;
+        self.pass_breaker(is_trial)?;
         asked_at.get_or_insert_with(|| self.db_now());
         self.tally.requests.fetch_add(1, Ordering::Relaxed);
         let exchange = tokio::time::timeout(self.limits.deadline, self.exchange(headers, ask));
@@ -455,9 +457,16 @@ impl Lane {
         if self.stop.is_cancelled() {
             return Err(cause(CauseKind::Interrupted, "the run was asked to stop".to_owned()));
         }
+        Ok(())
+    }
+
+    /// Whether the breaker lets this question through. `is_trial`: it was let through an open
+    /// breaker before, to try for all.
+    fn pass_breaker(&self, is_trial: bool) -> Result<bool, Cause> {
         let mut breaker = lock(&self.breaker);
         let now = tokio::time::Instant::now();
         match breaker.open_until {
+            _ if is_trial => Ok(true),
             Some(until) if until > now => {
                 let failed = breaker.failed_in_a_row;
                 let detail = format!("not asked: the last {failed} questions got no answer");
@@ -466,10 +475,9 @@ impl Lane {
             Some(_) => {
                 // This one tries; the others wait for what becomes of it.
                 breaker.open_until = now.checked_add(self.limits.breaker_pause);
-                drop(breaker);
-                Ok(())
+                Ok(true)
             }
-            None => Ok(()),
+            None => Ok(false),
         }
     }
 
@@ -489,6 +497,10 @@ impl Lane {
         let received_at = self.db_now();
         self.tally.note(status);
         let skew_secs = skew_secs(response.headers(), received_at);
+        if response.headers().contains_key(reqwest::header::AGE) {
+            let detail = format!("GET {}: a cache answered, and not the PSP", ask.path);
+            return Err(trouble(CauseKind::Unreadable, detail, Again::Backoff));
+        }
         if status != 200 {
             self.judge_status(ask, status, response.headers(), received_at)?;
         }

@@ -3,7 +3,8 @@
 //! A window starts as one slice, newest first. A worker without work takes the older half of the
 //! slice with the most left, as its density says, so that quiet nights and busy noons end
 //! together. A page counts only if every object lies in the seconds asked for, none comes twice,
-//! and the order is newest first; the end of a slice is asked for once more before it is believed.
+//! and the order is newest first. A slice is at its end when a page goes past its border; where
+//! the list itself ends, it is asked once more before that is believed.
 //! Anything else makes the whole window incomplete, which is no answer. Objects made while paging
 //! stand above the cursor and cannot shift what is below it.
 
@@ -300,7 +301,9 @@ impl Board {
         slice.state = State::Busy;
         let ask = PageAsk {
             kind: tally.window.kind,
-            from: slice.from,
+            // Past the slice's own end: a page that goes over the border shows by itself that
+            // nothing is missing before it.
+            from: tally.window.from,
             to: slice.to,
             cursor: slice.cursor.clone(),
             limit: if is_end { 1 } else { PAGE },
@@ -355,8 +358,7 @@ impl Board {
         }
         slice.cursor = page.pieces.last().map(|piece| piece.id.clone()).or(slice.cursor.take());
         slice.reached = oldest.or(slice.reached);
-        // A thief took what is older, and lists it again: that the page went past the border
-        // shows that this slice is at its end.
+        // What is older than the border is another slice's, which lists it again.
         let from = slice.from;
         let is_past = oldest.is_some_and(|oldest| oldest < from);
         slice.state = match (is_past, page.has_more) {

@@ -138,8 +138,7 @@ impl Look {
             let objects = objects.get_mut(row).map(std::mem::take).unwrap_or_default();
             let mut own = match window {
                 Some(window) => from_list(account, window, unread, objects, now),
-                // Another row's window showed it: a find is a find.
-                None => by_chance(account, objects, now),
+                None => by_chance(account, answers, objects, now),
             };
             own.append(answers);
             evidence.push(own);
@@ -200,7 +199,21 @@ fn is_named(light: &Neighbour, reference: &str) -> bool {
     *light.reference == *reference || light.aliases.iter().any(|alias| **alias == *reference)
 }
 
-fn by_chance(account: &Account, objects: Vec<PspObject>, now: Instant) -> Vec<Evidence> {
+/// What another row's window showed of a question that was asked by itself: a find is a find,
+/// where its own answers do not have it already.
+fn by_chance(
+    account: &Account,
+    answers: &[Evidence],
+    objects: Vec<PspObject>,
+    now: Instant,
+) -> Vec<Evidence> {
+    let is_told = |object: &PspObject| {
+        answers.iter().any(|item| match &item.answer {
+            Answer::Found { objects, .. } => objects.iter().any(|o| o.is_named(&object.reference)),
+            Answer::Nothing(_) | Answer::UnknownReference(_) | Answer::NoAnswer(_) => false,
+        })
+    };
+    let objects: Vec<PspObject> = objects.into_iter().filter(|o| !is_told(o)).collect();
     if objects.is_empty() {
         return Vec::new();
     }

@@ -405,6 +405,10 @@ impl Stripe {
     }
 
     fn piece<T: IntoPiece>(&self, object: T) -> Result<Piece, Cause> {
+        if !object.is_of_its_kind() {
+            let detail = format!("{} is not of the kind that was asked for", object.id());
+            return Err(cause(CauseKind::Unreadable, detail));
+        }
         match object.livemode() {
             Mode::Is(live) if live != self.livemode => {
                 return Err(self.wrong_mode("an object that the PSP sent", live));
@@ -488,6 +492,7 @@ impl From<Option<bool>> for Mode {
 
 trait IntoPiece {
     fn id(&self) -> &str;
+    fn is_of_its_kind(&self) -> bool;
     fn livemode(&self) -> Mode;
     fn into_piece(self, tag_key: &str, ours: Option<&(OursField, String)>) -> Piece;
 }
@@ -502,6 +507,10 @@ fn is_ours(
 impl IntoPiece for Intent {
     fn id(&self) -> &str {
         &self.id
+    }
+
+    fn is_of_its_kind(&self) -> bool {
+        self.object == ObjectKind::PaymentIntent.as_str()
     }
 
     fn livemode(&self) -> Mode {
@@ -525,6 +534,10 @@ impl IntoPiece for Intent {
 impl IntoPiece for Charge {
     fn id(&self) -> &str {
         &self.id
+    }
+
+    fn is_of_its_kind(&self) -> bool {
+        self.object == ObjectKind::Charge.as_str()
     }
 
     fn livemode(&self) -> Mode {
@@ -562,6 +575,10 @@ impl IntoPiece for Charge {
 impl IntoPiece for Refund {
     fn id(&self) -> &str {
         &self.id
+    }
+
+    fn is_of_its_kind(&self) -> bool {
+        self.object == ObjectKind::Refund.as_str()
     }
 
     fn livemode(&self) -> Mode {

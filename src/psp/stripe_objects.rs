@@ -101,6 +101,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Link<T> {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Intent {
     pub(super) id: String,
+    pub(super) object: String,
     pub(super) created: i64,
     pub(super) livemode: Option<bool>,
     pub(super) amount: i64,
@@ -121,6 +122,7 @@ pub(super) struct Intent {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Charge {
     pub(super) id: String,
+    pub(super) object: String,
     pub(super) created: i64,
     pub(super) livemode: Option<bool>,
     pub(super) amount: i64,
@@ -147,6 +149,7 @@ pub(super) struct Charge {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub(super) struct Refund {
     pub(super) id: String,
+    pub(super) object: String,
     pub(super) created: i64,
     pub(super) amount: i64,
     pub(super) currency: String,

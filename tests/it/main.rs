@@ -23,6 +23,7 @@ mod report;
 mod schemas;
 mod support;
 mod invariants;
+mod psp;
 mod store;
 mod run;
 mod breaking;

@@ -79,97 +79,85 @@ fn error(kind: &str, code: &str, decline: Option<&str>, advice: Option<&str>) ->
            "payment_method": {"id": "pm_1", "object": "payment_method", "type": "card"}})
 }
 
+fn holds(table: Vec<(Value, &str)>) {
+    for (object, says) in table {
+        let name = object.to_string();
+        assert_eq!(told(object), says, "{name}");
+    }
+}
+
 #[test]
-fn every_status_of_an_intent_has_its_meaning() {
-    let declined = error("card_error", "card_declined", Some("insufficient_funds"), None);
-    let advised =
-        error("card_error", "card_declined", Some("generic_decline"), Some("do_not_try_again"));
-    let debit = json!({"type": "card_error", "code": "debit_not_authorized",
-                       "payment_method": {"type": "sepa_debit"}});
-    let nothing_told = json!({});
-    for (object, says) in [
+fn a_captured_intent_tells_what_was_taken_back() {
+    let refunded = json!({"amount_refunded": 1999, "refunded": true});
+    let bounced = json!({"failure_balance_transaction": "txn_1"});
+    holds(vec![
         (paid(charge(json!({}))), "captured succeeded 19.99 USD"),
         (paid(json!("ch_1")), "captured succeeded 19.99 USD"),
         (
             paid(charge(json!({"amount_refunded": 500}))),
             "captured succeeded 19.99 USD refunded 500",
         ),
-        (
-            paid(charge(json!({"amount_refunded": 1999, "refunded": true}))),
-            "captured succeeded 19.99 USD refunded 1999",
-        ),
+        (paid(charge(refunded)), "captured succeeded 19.99 USD refunded 1999"),
         (paid(charge(json!({"disputed": true}))), "captured succeeded 19.99 USD disputed"),
         // A bank debit that bounced after it had succeeded.
-        (
-            paid(charge(json!({"failure_balance_transaction": "txn_1"}))),
-            "captured succeeded 19.99 USD refunded 1999",
-        ),
-        (intent(json!({"status": "processing"})), "in_flight processing -"),
-        (intent(json!({"status": "requires_capture"})), "authorized requires_capture -"),
+        (paid(charge(bounced)), "captured succeeded 19.99 USD refunded 1999"),
+        // An amount of a currency that ISO does not know moved all the same.
+        (intent(json!({"currency": "zzz", "amount_received": 5})), "captured succeeded -"),
+    ]);
+}
+
+#[test]
+fn every_other_status_of_an_intent_has_its_meaning() {
+    let standing = |status: &str| intent(json!({"status": status}));
+    let canceled =
+        |reason: &str| intent(json!({"status": "canceled", "cancellation_reason": reason}));
+    holds(vec![
+        (standing("processing"), "in_flight processing -"),
+        (standing("requires_capture"), "authorized requires_capture -"),
         (
             intent(json!({"status": "requires_capture", "amount_received": 700})),
             "authorized requires_capture 7.00 USD",
         ),
-        (intent(json!({"status": "requires_action"})), "action_required requires_action -"),
+        (standing("requires_action"), "action_required requires_action -"),
+        (standing("requires_payment_method"), "unattempted requires_payment_method -"),
+        (standing("requires_confirmation"), "unattempted requires_confirmation -"),
+        (standing("canceled"), "canceled canceled -"),
+        (canceled("void_invoice"), "canceled canceled:void_invoice -"),
+        (canceled("abandoned"), "canceled canceled:abandoned -"),
+        (canceled("duplicate"), "canceled canceled:duplicate -"),
+        (canceled("automatic"), "expired canceled:automatic -"),
+        (standing("requires_prayer"), "unknown requires_prayer -"),
+    ]);
+}
+
+#[test]
+fn a_failed_attempt_of_an_intent_tells_its_code() {
+    let declined = error("card_error", "card_declined", Some("insufficient_funds"), None);
+    let advised =
+        error("card_error", "card_declined", Some("generic_decline"), Some("do_not_try_again"));
+    let debit = json!({"type": "card_error", "code": "debit_not_authorized",
+                       "payment_method": {"type": "sepa_debit"}});
+    let after = |error: Value| {
+        intent(json!({"status": "requires_payment_method", "last_payment_error": error}))
+    };
+    let left = |charge: Value| {
+        intent(json!({"status": "requires_payment_method", "latest_charge": charge}))
+    };
+    let failed = json!({"status": "failed", "captured": false, "failure_code": "expired_card"});
+    let status = "requires_payment_method";
+    holds(vec![
+        (after(declined), &format!("failed {status} -: insufficient_funds - 0d payable")),
         (
-            intent(json!({"status": "requires_payment_method"})),
-            "unattempted requires_payment_method -",
+            after(advised),
+            &format!("failed {status} -: generic_decline do_not_try_again 0d payable"),
         ),
-        (intent(json!({"status": "requires_confirmation"})), "unattempted requires_confirmation -"),
-        (
-            intent(json!({"status": "requires_payment_method",
-                          "last_payment_error": declined})),
-            "failed requires_payment_method -: insufficient_funds - 0d payable",
-        ),
-        (
-            intent(json!({"status": "requires_payment_method",
-                          "last_payment_error": advised})),
-            "failed requires_payment_method -: generic_decline do_not_try_again 0d payable",
-        ),
-        (
-            intent(json!({"status": "requires_payment_method", "last_payment_error": debit})),
-            "failed requires_payment_method -: debit_not_authorized - 7d payable",
-        ),
-        (
-            intent(json!({"status": "requires_payment_method",
-                          "last_payment_error": nothing_told})),
-            "failed requires_payment_method -: unstated - 7d payable",
-        ),
+        (after(debit), &format!("failed {status} -: debit_not_authorized - 7d payable")),
+        (after(json!({})), &format!("failed {status} -: unstated - 7d payable")),
         // The error was cleared, and the failed charge still tells.
-        (
-            intent(json!({"status": "requires_payment_method", "latest_charge": charge(
-                json!({"status": "failed", "captured": false,
-                       "failure_code": "expired_card"}))})),
-            "failed requires_payment_method -: expired_card - 0d payable",
-        ),
-        (
-            intent(json!({"status": "requires_payment_method", "latest_charge": "ch_1"})),
-            "unknown requires_payment_method -",
-        ),
-        (intent(json!({"status": "canceled"})), "canceled canceled -"),
-        (
-            intent(json!({"status": "canceled", "cancellation_reason": "void_invoice"})),
-            "canceled canceled:void_invoice -",
-        ),
-        (
-            intent(json!({"status": "canceled", "cancellation_reason": "abandoned"})),
-            "canceled canceled:abandoned -",
-        ),
-        (
-            intent(json!({"status": "canceled", "cancellation_reason": "duplicate"})),
-            "canceled canceled:duplicate -",
-        ),
-        (
-            intent(json!({"status": "canceled", "cancellation_reason": "automatic"})),
-            "expired canceled:automatic -",
-        ),
-        (intent(json!({"status": "requires_prayer"})), "unknown requires_prayer -"),
-        // An amount of a currency that ISO does not know moved all the same.
-        (intent(json!({"currency": "zzz", "amount_received": 5})), "captured succeeded -"),
-    ] {
-        let name = object.to_string();
-        assert_eq!(told(object), says, "{name}");
-    }
+        (left(charge(failed)), &format!("failed {status} -: expired_card - 0d payable")),
+        // Known by its id alone: what became of it is not known.
+        (left(json!("ch_1")), &format!("unknown {status} -")),
+    ]);
 }
 
 #[test]
@@ -186,7 +174,7 @@ fn every_status_of_a_lone_charge_and_of_a_refund_has_its_meaning() {
     let blocked = json!({"type": "blocked", "reason": "highest_risk_level"});
     let failed = json!({"status": "failed", "captured": false});
     let failed = |more: Value| over(alone(failed.clone()), more);
-    for (object, says) in [
+    holds(vec![
         (alone(json!({})), "captured succeeded 19.99 USD"),
         (alone(json!({"amount_captured": 700})), "captured succeeded 7.00 USD"),
         (alone(json!({"captured": false, "amount_captured": 0})), "authorized succeeded -"),
@@ -221,10 +209,7 @@ fn every_status_of_a_lone_charge_and_of_a_refund_has_its_meaning() {
         ),
         (refund(json!({"status": "canceled"})), "canceled canceled -"),
         (refund(json!({"status": null})), "unknown none -"),
-    ] {
-        let name = object.to_string();
-        assert_eq!(told(object), says, "{name}");
-    }
+    ]);
 }
 
 #[test]
@@ -258,8 +243,8 @@ fn json_that_is_not_stripes_is_refused() {
     for text in [
         r#"{"id": "pi_1"}"#,
         r#"{"id": "pi_1", "created": "yesterday"}"#,
-        r#"{"id": "pi_1", "created": 1.5, "amount": 1, "currency": "usd", "status": "x"}"#,
-        r#"{"id": 7, "created": 1, "amount": 1, "currency": "usd", "status": "x"}"#,
+        r#"{"id": "pi_1", "object": "payment_intent", "created": 1.5, "amount": 1, "currency": "usd", "status": "x"}"#,
+        r#"{"id": 7, "object": "payment_intent", "created": 1, "amount": 1, "currency": "usd", "status": "x"}"#,
     ] {
         assert!(serde_json::from_str::<Intent>(text).is_err(), "{text}");
     }
