@@ -3,10 +3,11 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use crate::cli::args::Common;
+use crate::cli::args::{Common, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::{evidence, out};
+use crate::config::names;
 use crate::exit::Exit;
 use crate::model::money::{Currency, decimal_text};
 use crate::model::reason::Reason;
@@ -38,16 +39,16 @@ pub enum Command {
 #[derive(Debug, clap::Args)]
 pub struct List {
     /// Closed ones too
-    #[arg(long)]
+    #[arg(long, env = names::CASES_ALL, value_parser = yes_or_no)]
     all: bool,
     /// Only of this reason
-    #[arg(long, value_name = "REASON")]
+    #[arg(long, value_name = "REASON", env = names::CASES_REASON)]
     reason: Option<String>,
     /// Only those that this run opened
-    #[arg(long, value_name = "UUID")]
+    #[arg(long, value_name = "UUID", env = names::CASES_RUN)]
     run: Option<String>,
     /// At most so many
-    #[arg(long, value_name = "CASES", default_value_t = 200)]
+    #[arg(long, value_name = "CASES", env = names::CASES_LIMIT, default_value_t = 200)]
     limit: u32,
 }
 

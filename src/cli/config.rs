@@ -3,10 +3,10 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use crate::cli::args::Common;
+use crate::cli::args::{Common, yes_or_no};
 use crate::cli::failure::{Failure, SCHEMA};
 use crate::cli::out;
-use crate::config::{self, Config};
+use crate::config::{self, Config, names};
 use crate::exit::Exit;
 
 /// For `--help`.
@@ -31,7 +31,7 @@ pub enum Command {
 #[derive(Debug, clap::Args)]
 pub struct Show {
     /// Say of each setting whether flag, environment, file or default gave it
-    #[arg(long)]
+    #[arg(long, env = names::ORIGIN, value_parser = yes_or_no)]
     origin: bool,
 }
 

@@ -3,10 +3,11 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use crate::cli::args::Common;
+use crate::cli::args::{Common, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::out;
+use crate::config::names;
 use crate::exit::Exit;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
@@ -32,7 +33,7 @@ pub enum Command {
 #[derive(Debug, clap::Args)]
 pub struct Status {
     /// Exit 15 where they are missing, older or newer
-    #[arg(long)]
+    #[arg(long, env = names::DB_CHECK, value_parser = yes_or_no)]
     check: bool,
 }
 

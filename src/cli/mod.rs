@@ -158,6 +158,11 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
     }
 }
 
+/// The whole command line, for man pages, completions and the test that reads every flag.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
 /// Help and version are answers; everything else is a usage error, in the form of all errors.
 fn usage(error: &clap::Error) -> Exit {
     match error.kind() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{ArgMatches, Subcommand};
 use serde_json::json;
 
-use crate::cli::args::{Common, Overriding, overrides, path};
+use crate::cli::args::{Common, Overriding, overrides, path, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::screen::{self, rows};
@@ -47,7 +47,10 @@ pub struct Build {
     /// The run's id
     run: String,
     /// How CSV is written: rfc4180, excel (formulas escaped), excel-eu (`;` and decimal commas)
-    #[arg(long, value_name = "DIALECT", default_value = "rfc4180", value_parser = dialect)]
+    #[arg(
+        long, value_name = "DIALECT", env = names::REPORT_DIALECT, default_value = "rfc4180",
+        value_parser = dialect
+    )]
     dialect: Dialect,
     /// Where reports go [default: report.dir of the configuration]
     #[arg(long, value_name = "DIR", env = names::REPORT_DIR)]
@@ -66,7 +69,7 @@ pub struct Verify {
     #[arg(value_parser = path())]
     dir: PathBuf,
     /// Hold it against the database as well
-    #[arg(long)]
+    #[arg(long, env = names::REPORT_DATABASE, value_parser = yes_or_no)]
     database: bool,
 }
 

@@ -7,6 +7,7 @@ use crate::cli::args::Common;
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::{out, screen};
+use crate::config::names;
 use crate::exit::Exit;
 use crate::model::time::{to_short_text, to_text};
 use crate::store::driver::Driver;
@@ -32,7 +33,7 @@ pub enum Command {
 #[derive(Debug, clap::Args)]
 pub struct List {
     /// At most so many
-    #[arg(long, value_name = "RUNS", default_value_t = 20)]
+    #[arg(long, value_name = "RUNS", env = names::RUNS_LIMIT, default_value_t = 20)]
     limit: u32,
 }
 

@@ -6,7 +6,7 @@ use chrono::TimeDelta;
 use clap::Args as ClapArgs;
 use serde_json::json;
 
-use crate::cli::args::Common;
+use crate::cli::args::{Common, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::{out, runtime};
@@ -42,7 +42,7 @@ pub struct Args {
     )]
     scenario: String,
     /// List the bad days there are, and end
-    #[arg(long)]
+    #[arg(long, env = names::SANDBOX_LIST, value_parser = yes_or_no)]
     list: bool,
     /// The address to listen on; no other machine reaches the default
     #[arg(

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer, Error};
 
-use crate::config::problem::{FilePlace, Place, Problem, nearest};
+use crate::config::problem::{FilePlace, Place, Problem, SECRET_NAMES, nearest};
 
 /// The most mistakes told of one section.
 const PROBLEMS_MAX: usize = 20;
@@ -347,6 +347,14 @@ impl Told {
             let known = ticked.get(1..).unwrap_or_default();
             let near = nearest(first, known.iter().copied());
             let help = match near {
+                _secret if SECRET_NAMES.contains(&first) => {
+                    let named = known.iter().filter(|key| names_a_secret(key)).copied();
+                    let named: Vec<&str> = named.collect();
+                    format!(
+                        "a secret does not stand in the file, it is named: {}",
+                        named.join(", ")
+                    )
+                }
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known here: {}", known.join(", ")),
             };
@@ -369,6 +377,11 @@ impl Told {
         };
         Self { text, missing: None, stands_for: None }
     }
+}
+
+/// Keys that say where a secret is to be read.
+fn names_a_secret(key: &str) -> bool {
+    ["_env", "_file", "_command"].iter().any(|end| key.ends_with(end)) && key != "ca_file"
 }
 
 /// A mode has no default: nobody should find out later how far tieout went.

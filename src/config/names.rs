@@ -62,6 +62,26 @@ pub const YES: &str = "TIEOUT_YES";
 pub const RUN_ID: &str = "TIEOUT_RUN_ID";
 /// `--table` of `explain`.
 pub const TABLE: &str = "TIEOUT_TABLE";
+/// `--origin` of `config show`.
+pub const ORIGIN: &str = "TIEOUT_ORIGIN";
+/// `--all` of `cases list`.
+pub const CASES_ALL: &str = "TIEOUT_CASES_ALL";
+/// `--reason` of `cases list`.
+pub const CASES_REASON: &str = "TIEOUT_CASES_REASON";
+/// `--run` of `cases list`.
+pub const CASES_RUN: &str = "TIEOUT_CASES_RUN";
+/// `--limit` of `cases list`.
+pub const CASES_LIMIT: &str = "TIEOUT_CASES_LIMIT";
+/// `--limit` of `runs list`.
+pub const RUNS_LIMIT: &str = "TIEOUT_RUNS_LIMIT";
+/// `--check` of `db status`.
+pub const DB_CHECK: &str = "TIEOUT_DB_CHECK";
+/// `--database` of `report verify`.
+pub const REPORT_DATABASE: &str = "TIEOUT_REPORT_DATABASE";
+/// `--dialect` of `report build`.
+pub const REPORT_DIALECT: &str = "TIEOUT_REPORT_DIALECT";
+/// `--list` of `sandbox`.
+pub const SANDBOX_LIST: &str = "TIEOUT_SANDBOX_LIST";
 /// `--scenario` of `sandbox`.
 pub const SANDBOX_SCENARIO: &str = "TIEOUT_SANDBOX_SCENARIO";
 /// `--host` of `sandbox`.

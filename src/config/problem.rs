@@ -115,9 +115,37 @@ impl FilePlace {
             line: before.matches('\n').count().saturating_add(1),
             column,
             marked: wanted.chars().count().max(1),
-            excerpt,
+            excerpt: without_secrets(&excerpt),
         }
     }
+}
+
+/// Names that somebody may give a secret which does not belong in the file.
+pub const SECRET_NAMES: [&str; 8] =
+    ["key", "api_key", "secret", "secret_key", "password", "token", "apikey", "webhook_secret"];
+
+/// A line to show: what a secret would stand in is starred out, character by character, so that
+/// marks still stand under what they mean.
+fn without_secrets(line: &str) -> String {
+    let name = line.split('=').next().unwrap_or("").trim().trim_matches('"');
+    let is_secret = SECRET_NAMES.contains(&name.to_ascii_lowercase().as_str());
+    let starts: &[&str] = &["sk_live_", "sk_test_", "rk_live_", "rk_test_"];
+    let mut shown = String::new();
+    for (at, piece) in line.split('"').enumerate() {
+        if at > 0 {
+            shown.push('"');
+        }
+        let inside = at % 2 == 1;
+        let login = piece.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
+        let has_password = login.is_some_and(|(login, _)| login.contains(':'));
+        let hide =
+            inside && (is_secret || has_password || starts.iter().any(|s| piece.starts_with(s)));
+        match hide {
+            true => shown.extend(piece.chars().map(|_| '*')),
+            false => shown.push_str(piece),
+        }
+    }
+    shown
 }
 
 fn floor_boundary(text: &str, at: usize) -> usize {
@@ -221,6 +249,19 @@ mod tests {
             ("colour", None),
         ] {
             assert_eq!(nearest(word, known), want, "{word}");
+        }
+    }
+
+    #[test]
+    fn an_excerpt_shows_no_secret() {
+        for (line, want) in [
+            ("key = \"abc\"", "key = \"***\""),
+            ("kye = \"sk_live_1\" # x", "kye = \"*********\" # x"),
+            ("url = \"postgres://u:p@h/d\"", "url = \"******************\""),
+            ("url = \"postgres://u@h/d\"", "url = \"postgres://u@h/d\""),
+            ("key_env = \"STRIPE\"", "key_env = \"STRIPE\""),
+        ] {
+            assert_eq!(without_secrets(line), want);
         }
     }
 

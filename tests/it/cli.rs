@@ -37,7 +37,7 @@ fn folder_with(name: &str) -> (tempfile::TempDir, PathBuf) {
 #[test]
 fn the_version_is_told_to_people_and_machines() {
     let folder = tempfile::tempdir().unwrap();
-    golden("cli", "version", &tieout(folder.path(), &["version"], &[]));
+    golden("fixtures/cli", "version", &tieout(folder.path(), &["version"], &[]));
     let json = tieout(folder.path(), &["version", "--json"], &[]);
     assert!(json.starts_with("exit 0\n--- stdout\n{\"schema\":\"tieout/1\","), "{json}");
 }
@@ -68,31 +68,68 @@ fn help_fits_eighty_columns_and_shows_examples() {
     }
 }
 
+/// Precedence needs it, and a container has nothing but its environment.
+#[test]
+fn every_flag_has_an_environment_form_that_no_other_has() {
+    let mut seen = std::collections::BTreeMap::new();
+    let mut commands = vec![tieout::cli::command()];
+    while let Some(command) = commands.pop() {
+        commands.extend(command.get_subcommands().cloned());
+        for flag in command.get_arguments().filter(|arg| arg.get_long().is_some()) {
+            let name = flag.get_long().unwrap();
+            if ["help", "version"].contains(&name) {
+                continue;
+            }
+            let of = command.get_name();
+            let env = flag.get_env().unwrap_or_else(|| panic!("{of} --{name} has no variable"));
+            let env = env.to_str().unwrap().to_owned();
+            assert!(env.starts_with("TIEOUT_"), "{of} --{name}: {env}");
+            // Kubernetes sets these beside a service that is called `tieout`.
+            assert!(!env.starts_with("TIEOUT_PORT") && !env.starts_with("TIEOUT_SERVICE"));
+            let before = seen.insert(env.clone(), name.to_owned());
+            assert!(before.is_none_or(|before| before == name), "{env} means two flags");
+        }
+    }
+    assert!(seen.len() > 30, "{seen:?}");
+}
+
 #[test]
 fn wrong_words_are_usage_errors() {
     let (_keep, folder) = folder_with("fine.toml");
-    golden("cli", "usage_unknown_flag", &tieout(&folder, &["run", "--dat", "2026-11-19"], &[]));
     golden(
-        "cli",
+        "fixtures/cli",
+        "usage_unknown_flag",
+        &tieout(&folder, &["run", "--dat", "2026-11-19"], &[]),
+    );
+    golden(
+        "fixtures/cli",
         "usage_date_and_since",
         &tieout(&folder, &["run", "--date", "2026-11-19", "--since", "6h"], &[]),
     );
-    golden("cli", "usage_date_words", &tieout(&folder, &["run", "--date", "19.11.2026"], &[]));
     golden(
-        "cli",
+        "fixtures/cli",
+        "usage_date_words",
+        &tieout(&folder, &["run", "--date", "19.11.2026"], &[]),
+    );
+    golden(
+        "fixtures/cli",
         "usage_no_offset",
         &tieout(&folder, &["run", "--from", "2026-11-19T08:00:00"], &[]),
     );
-    golden("cli", "usage_unknown_account", &tieout(&folder, &["run", "--psp", "stripe_life"], &[]));
     golden(
-        "cli",
+        "fixtures/cli",
+        "usage_unknown_account",
+        &tieout(&folder, &["run", "--psp", "stripe_life"], &[]),
+    );
+    golden(
+        "fixtures/cli",
         "usage_ids_from_missing",
         &tieout(&folder, &["run", "--ids-from", "none.txt"], &[]),
     );
-    golden("cli", "usage_long_window", &tieout(&folder, &["run", "--since", "60d"], &[]));
-    golden("cli", "usage_run_id", &tieout(&folder, &["run", "--run-id", "7"], &[]));
+    golden("fixtures/cli", "usage_long_window", &tieout(&folder, &["run", "--since", "60d"], &[]));
+    golden("fixtures/cli", "usage_run_id", &tieout(&folder, &["run", "--run-id", "7"], &[]));
     golden(
-        "cli",
+        "fixtures/cli",
         "usage_flag_variable",
         &tieout(&folder, &["run"], &[("TIEOUT_DRY_RUN", "perhaps")]),
     );
@@ -102,12 +139,12 @@ fn wrong_words_are_usage_errors() {
 fn a_missing_configuration_says_where_it_was_looked_for() {
     let folder = tempfile::tempdir().unwrap();
     golden(
-        "cli",
+        "fixtures/cli",
         "config_not_found",
         &tieout(folder.path(), &["config", "check"], &[("HOME", "/home/nobody")]),
     );
     golden(
-        "cli",
+        "fixtures/cli",
         "config_unreadable",
         &tieout(folder.path(), &["config", "check", "--config", "other.toml"], &[]),
     );
@@ -116,7 +153,7 @@ fn a_missing_configuration_says_where_it_was_looked_for() {
 #[test]
 fn a_wrong_configuration_is_told_on_stderr_and_as_an_event() {
     let (_keep, folder) = folder_with("unknown_key.toml");
-    golden("cli", "config_unknown_key", &tieout(&folder, &["config", "check"], &[]));
+    golden("fixtures/cli", "config_unknown_key", &tieout(&folder, &["config", "check"], &[]));
     let text = tieout(&folder, &["run", "--json"], &[]);
     assert!(text.contains("{\"class\":\"config\",\"code\":10,"), "{text}");
 }
@@ -125,5 +162,5 @@ fn a_wrong_configuration_is_told_on_stderr_and_as_an_event() {
 fn an_empty_variable_counts_as_not_set() {
     let (_keep, folder) = folder_with("fine.toml");
     let empty = [("TIEOUT_JSON", ""), ("TIEOUT_QUIET", ""), ("TIEOUT_CONFIG", "")];
-    golden("cli", "config_empty_variable", &tieout(&folder, &["config", "check"], &empty));
+    golden("fixtures/cli", "config_empty_variable", &tieout(&folder, &["config", "check"], &empty));
 }

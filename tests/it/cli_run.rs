@@ -152,7 +152,7 @@ fn golden(name: &str, shop: &Shop, ended: &Ended) {
         ended.stdout,
         ended.stderr
     );
-    golden::golden("cli", name, &text.replace(&shop.psp.base_url(), "[psp]"));
+    golden::golden("fixtures/cli", name, &text.replace(&shop.psp.base_url(), "[psp]"));
 }
 
 const CAPTURED: &[Situation] = &[Situation::Succeeded];

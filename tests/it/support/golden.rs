@@ -4,11 +4,11 @@
 
 use std::path::Path;
 
-/// Compares with `fixtures/FOLDER/NAME.txt`, what differs from run to run masked.
+/// Compares with `FOLDER/NAME.txt`, what differs from run to run masked.
 #[track_caller]
 pub fn golden(folder: &str, name: &str, text: &str) {
     let text = masked(text);
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(folder).join(name);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder).join(name);
     let path = path.with_extension("txt");
     if std::env::var_os("TIEOUT_BLESS").is_some_and(|word| !word.is_empty()) {
         std::fs::write(&path, &text).unwrap();
