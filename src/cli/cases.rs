@@ -96,7 +96,7 @@ async fn list<D: Driver>(options: &List, common: &Common, db: &D) -> Result<Exit
                 out::stdout(&line("case", body(case)));
             } else {
                 if shown == 0 {
-                    out::stdout("case      age   reason                   amount  subject");
+                    out::stdout("case    age    reason                        amount  subject");
                 }
                 out::stdout(&row(case, now));
             }
@@ -112,7 +112,7 @@ async fn list<D: Driver>(options: &List, common: &Common, db: &D) -> Result<Exit
 fn row(case: &CaseRow, now: Instant) -> String {
     let state = if case.open { "" } else { "  (closed)" };
     format!(
-        "{:<9} {:<5} {:<21} {:>12}  {}{state}",
+        "{:<7} {:<6} {:<23} {:>12}  {}{state}",
         format!("C-{}", case.number),
         age(case, now),
         case.reason.as_str(),

@@ -319,7 +319,10 @@ pub fn tie_out(totals: &[TotalLine]) -> Vec<String> {
             let word = currency_word(&sides.currency);
             let residual = sides.residual();
             let minor = amount(&sides.currency, residual.amount_minor);
-            if sides.tied {
+            if sides.tied && sides.currency.is_empty() {
+                // Rows that could not be read have no amount to leave over.
+                format!("{word} residual 0 rows ✓")
+            } else if sides.tied {
                 format!("{word} residual {minor} ✓")
             } else {
                 format!("{word} residual {minor}, {} UNTIED", rows(residual.rows))
