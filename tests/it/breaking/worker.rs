@@ -176,8 +176,8 @@ impl Worker {
             job.id,
             job.attempt
         );
-        let mine = answer["status"] == "requires_confirmation"
-            && !self.raw.rows(&sql).await.is_empty();
+        let mine =
+            answer["status"] == "requires_confirmation" && !self.raw.rows(&sql).await.is_empty();
         let again = Job { object: None, taken: Instant::now(), ..*job };
         if mine { self.confirm(&again, &object).await } else { None }
     }

@@ -107,9 +107,12 @@ async fn a_worker_that_took_the_row_starts_a_new_proof(engine: Engine) {
     assert!(seen.contains(&"wait within_grace".to_owned()), "{seen:?}");
     assert_eq!(shop.count("tieout_handbacks where taken_at is not null").await, 1);
     // Nothing newer than the attempt shows that the tag arrives. Then something does.
-    shop.plant(vec![Payment::stuck(900_000).captured().created_at(tieout_now())].into_iter().map(
-        |seed| Seed { id: Some("pi_witness".to_owned()), ..seed },
-    ).collect());
+    shop.plant(
+        vec![Payment::stuck(900_000).captured().created_at(tieout_now())]
+            .into_iter()
+            .map(|seed| Seed { id: Some("pi_witness".to_owned()), ..seed })
+            .collect(),
+    );
     let ran = shop.run_until_proven().await;
     assert_eq!(shop.status(1).await, "retry", "{ran:?}");
     assert_eq!(shop.count("tieout_handbacks").await, 2);
@@ -213,12 +216,9 @@ async fn what_appears_late_wins(engine: Engine) {
     shop.insert(&[Payment::stuck(5)]).await;
     shop.plant(vec![Payment::stuck(5).captured()]);
     let blind = |route| FaultRule::on(route, Action::Hide(Which::Tagged("pay_5".to_owned())));
-    for route in [
-        Route::ListIntents,
-        Route::ListCharges,
-        Route::SearchIntents,
-        Route::SearchCharges,
-    ] {
+    for route in
+        [Route::ListIntents, Route::ListCharges, Route::SearchIntents, Route::SearchCharges]
+    {
         shop.sandbox.fault(blind(route));
     }
     assert_eq!(shop.run().await.ended(0).verdict(5), "wait within_grace");
@@ -252,7 +252,8 @@ async fn ids_that_begin_alike_are_not_near(engine: Engine) {
     let mut shop = Shop::open(engine).await;
     shop.background(60).await;
     // The tag of one is the beginning of the other's, and each is its own row.
-    let paid = Payment { status: "paid", psp_ref: Some("pi_1000".to_owned()), ..Payment::stuck(1_000) };
+    let paid =
+        Payment { status: "paid", psp_ref: Some("pi_1000".to_owned()), ..Payment::stuck(1_000) };
     shop.plant(vec![paid.captured()]);
     shop.insert(&[paid, Payment::stuck(10_000)]).await;
     let ran = shop.run_until_proven().await;

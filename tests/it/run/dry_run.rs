@@ -20,10 +20,7 @@ async fn busy(engine: Engine) -> Shop {
     shop.a_span_passes().await;
     let rows: Vec<Payment> = (5..=9).map(Payment::stuck).collect();
     shop.plant(rows.iter().take(4).map(Payment::captured).collect());
-    shop.plant(vec![Seed {
-        id: Some("pi_second".to_owned()),
-        ..Payment::stuck(8).captured()
-    }]);
+    shop.plant(vec![Seed { id: Some("pi_second".to_owned()), ..Payment::stuck(8).captured() }]);
     shop.insert(&rows).await;
     shop.insert(&[Payment { amount: None, ..Payment::stuck(10) }]).await;
     shop

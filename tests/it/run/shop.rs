@@ -296,9 +296,18 @@ impl Ran {
         self
     }
 
+    /// Says what was decided, for whoever reads a failed test; the first few rows will do.
+    fn tell(&self) {
+        eprintln!("run ended {:?} {}", self.code, self.stderr.trim_end());
+        for v in self.of_type("verdict").iter().take(12) {
+            eprintln!("  {} {} {}: {}", v["txn_id"], v["outcome"], v["reason"], v["text"]);
+        }
+    }
+
     /// The lines of `--json`.
     pub fn events(&self) -> Vec<Value> {
-        let line = |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
+        let line =
+            |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("{e}: {line}"));
         self.stdout.lines().map(line).collect()
     }
 
@@ -371,8 +380,7 @@ impl Shop {
         raw: Raw,
     ) -> Self {
         let sandbox = Sandbox::start(Settings::default()).await.unwrap();
-        let shop =
-            Self { sandbox, raw, engine, words, place, folder, server, seeds: Vec::new() };
+        let shop = Self { sandbox, raw, engine, words, place, folder, server, seeds: Vec::new() };
         shop.write_words();
         shop
     }
@@ -485,7 +493,9 @@ impl Shop {
     pub async fn run_with(&self, args: &[&str]) -> Ran {
         let mut all = vec!["run", "--json"];
         all.extend(args);
-        self.tieout(&all).await
+        let ran = self.tieout(&all).await;
+        ran.tell();
+        ran
     }
 
     /// `tieout run --json`.
@@ -528,9 +538,7 @@ impl Shop {
         let sql = match self.engine {
             Engine::Sqlite => {
                 let back = |column: &str| {
-                    format!(
-                        "strftime('%Y-%m-%dT%H:%M:%f', {column}, '-10 minutes') || '000Z'"
-                    )
+                    format!("strftime('%Y-%m-%dT%H:%M:%f', {column}, '-10 minutes') || '000Z'")
                 };
                 format!(
                     "update tieout_runs set started_at = {}, heartbeat_at = {} \
@@ -564,7 +572,11 @@ impl Shop {
 
     /// A count.
     pub async fn count(&self, from_where: &str) -> i64 {
-        self.raw.one(&format!("select cast(count(*) as text) from {from_where}")).await.parse().unwrap()
+        self.raw
+            .one(&format!("select cast(count(*) as text) from {from_where}"))
+            .await
+            .parse()
+            .unwrap()
     }
 
     /// The open cases: `subject reason`, in order.
@@ -579,9 +591,7 @@ impl Shop {
     /// Every row of every table, by table.
     pub async fn dump(&self) -> BTreeMap<String, Vec<String>> {
         let names = match self.engine {
-            Engine::Sqlite => {
-                "select name from sqlite_master where type = 'table' order by name"
-            }
+            Engine::Sqlite => "select name from sqlite_master where type = 'table' order by name",
             Engine::Postgres => {
                 "select cast(table_name as text) from information_schema.tables \
                  where table_schema = 'public' order by 1"
@@ -592,7 +602,9 @@ impl Shop {
             let rows = match self.engine {
                 Engine::Sqlite => {
                     let columns = self
-                        .texts(&format!("select 'quote(\"' || name || '\")' from pragma_table_info('{name}')"))
+                        .texts(&format!(
+                            "select 'quote(\"' || name || '\")' from pragma_table_info('{name}')"
+                        ))
                         .await;
                     format!("select {} from \"{name}\" order by 1", columns.join(" || ',' || "))
                 }

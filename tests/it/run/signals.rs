@@ -80,10 +80,9 @@ async fn a_psp_that_never_answers_holds_nobody_up(engine: Engine) {
     stage.words.account = "deadline = \"60s\"".to_owned();
     let text = std::fs::read_to_string(stage.folder().join("tieout.toml")).unwrap();
     let patient = text.replace("deadline = \"2s\"", "deadline = \"60s\"");
-    for (name, code, action) in [
-        ("TERM", 143, Action::NoAnswer),
-        ("INT", 130, Action::Drip { bytes: 1, every_ms: 500 }),
-    ] {
+    for (name, code, action) in
+        [("TERM", 143, Action::NoAnswer), ("INT", 130, Action::Drip { bytes: 1, every_ms: 500 })]
+    {
         let shop = stage.copy().await;
         let base = |shop: &Shop| shop.sandbox.base_url();
         let text = patient.replace(&base(&stage), &base(&shop));

@@ -56,17 +56,15 @@ async fn succeed_only_withholds_hand_backs(engine: Engine) {
     shop.run_until_proven().await;
     assert_eq!(shop.status(1).await, "paid");
     assert_eq!(shop.status(9).await, "processing");
-    let applied = shop
-        .texts("select distinct applied from tieout_journal where outcome = 'retryable'")
-        .await;
+    let applied =
+        shop.texts("select distinct applied from tieout_journal where outcome = 'retryable'").await;
     assert_eq!(applied, ["withheld"]);
     assert_eq!(shop.count("tieout_handbacks").await, 0);
     shop.check(false).await;
 }
 
 async fn the_stricter_mode_holds(engine: Engine) {
-    let words =
-        Words { table_mode: "full", account_mode: "succeed_only", ..Words::default() };
+    let words = Words { table_mode: "full", account_mode: "succeed_only", ..Words::default() };
     let shop = with_captured(engine, words, 1..=1).await;
     shop.insert(&[Payment::stuck(9)]).await;
     shop.run_until_proven().await;
@@ -212,8 +210,7 @@ async fn two_tables_in_one_run(engine: Engine) {
     let refund = |id: i64, age: i64| Seed {
         kind: SeedKind::Refund,
         id: Some(format!("re_{id}")),
-        ..Seed::captured("order_id", &format!("refund-{id}"), 70 + id, "eur")
-            .created_at(now - age)
+        ..Seed::captured("order_id", &format!("refund-{id}"), 70 + id, "eur").created_at(now - age)
     };
     // Refunds that were made, and one that was not; the last is the witness.
     for id in (1..=12).filter(|id| *id != 7) {
@@ -244,7 +241,8 @@ async fn two_tables_in_one_run(engine: Engine) {
     assert_eq!(totals, ["payments EUR 3 30006", "refunds EUR 3 -220"]);
     shop.run_until_proven().await;
     let again = shop.texts("select status from refunds where id = 7").await;
-    let said = shop.texts("select reason || ': ' || text from tieout_journal where key = '7'").await;
+    let said =
+        shop.texts("select reason || ': ' || text from tieout_journal where key = '7'").await;
     assert_eq!(again, ["again"], "a refund that was never made may be made again: {said:#?}");
     shop.check(false).await;
 }
