@@ -102,7 +102,7 @@ async fn held(
     let tokens: Vec<(&str, i64)> =
         batch.rows.iter().map(|effect| (effect.journal.key.as_str(), effect.token)).collect();
     let query = sqlx::query(
-        "select c.key from json_each(?1) j join tieout_checks c on c.table_name = ?2 \
+        "select c.key from json_each(?1) j cross join tieout_checks c on c.table_name = ?2 \
          and c.key = j.value ->> 0 \
          where c.lease_token = j.value ->> 1 and c.lease_run = ?3",
     )
@@ -161,7 +161,7 @@ async fn contested(
     let asked: Vec<(&str, &str)> = claims.iter().map(|(a, r, _)| (*a, *r)).collect();
     let query = sqlx::query(
         "select r.account, r.psp_reference, r.table_name, r.key from json_each(?1) j \
-         join tieout_references r on r.account = j.value ->> 0 \
+         cross join tieout_references r on r.account = j.value ->> 0 \
          and r.psp_reference = j.value ->> 1",
     )
     .bind(json_set(&asked));
@@ -276,23 +276,22 @@ async fn end_handbacks(
     done: &[&Applying<'_>],
     now: Instant,
 ) -> Result<(), StoreError> {
-    let ended: Vec<(&str, &str)> = done
+    let ended: Vec<(&str, &str, &str)> = done
         .iter()
         .filter_map(|row| {
             let why = row.effect.ends_handback.as_deref()?;
-            Some((row.effect.journal.key.as_str(), why))
+            Some((table, row.effect.journal.key.as_str(), why))
         })
         .collect();
     if ended.is_empty() {
         return Ok(());
     }
     let query = sqlx::query(
-        "update tieout_handbacks as h set ended_at = ?3, end_reason = j.value ->> 1 \
-         from json_each(?1) j where h.table_name = ?2 and h.key = j.value ->> 0 \
+        "update tieout_handbacks as h set ended_at = ?2, end_reason = j.value ->> 2 \
+         from json_each(?1) j where h.table_name = j.value ->> 0 and h.key = j.value ->> 1 \
          and h.ended_at is null and h.taken_at is null",
     )
     .bind(json_set(&ended))
-    .bind(table.to_owned())
     .bind(to_text(now));
     execute(connection, APPLYING, query).await.map(|_| ())
 }
@@ -402,6 +401,7 @@ async fn remember(
         let image = row.image.as_deref().unwrap_or(&effect.image);
         let seen_at = if image == effect.image { history.fingerprint_seen_at } else { now };
         serde_json::json!([
+            table,
             effect.journal.key,
             effect.check.state,
             effect.check.next_check_at.map(to_text),
@@ -423,18 +423,16 @@ async fn remember(
         ])
     });
     let query = sqlx::query(
-        "update tieout_checks as c set state = j.value ->> 1, next_check_at = j.value ->> 2, \
-         image = j.value ->> 3, fingerprint_seen_at = j.value ->> 4, account = j.value ->> 5, \
-         aged_from = j.value ->> 6, unanswered_since = j.value ->> 7, \
-         unanswered = j.value ->> 8, checks = j.value ->> 9, misses = j.value ->> 10, \
-         handbacks = j.value ->> 11, watch_from = j.value ->> 12, watch_step = j.value ->> 13, \
-         events = j.value ->> 14, last_outcome = j.value ->> 15, last_reason = j.value ->> 16, \
-         ended_as = j.value ->> 17, \
-         lease_run = null, lease_until = null \
-         from json_each(?1) j where c.table_name = ?2 and c.key = j.value ->> 0",
+        "update tieout_checks as c set state = j.value ->> 2, next_check_at = j.value ->> 3, \
+         image = j.value ->> 4, fingerprint_seen_at = j.value ->> 5, account = j.value ->> 6, \
+         aged_from = j.value ->> 7, unanswered_since = j.value ->> 8, \
+         unanswered = j.value ->> 9, checks = j.value ->> 10, misses = j.value ->> 11, \
+         handbacks = j.value ->> 12, watch_from = j.value ->> 13, watch_step = j.value ->> 14, \
+         events = j.value ->> 15, last_outcome = j.value ->> 16, last_reason = j.value ->> 17, \
+         ended_as = j.value ->> 18, lease_run = null, lease_until = null \
+         from json_each(?1) j where c.table_name = j.value ->> 0 and c.key = j.value ->> 1",
     )
-    .bind(serde_json::Value::from_iter(values).to_string())
-    .bind(table.to_owned());
+    .bind(serde_json::Value::from_iter(values).to_string());
     execute(connection, APPLYING, query).await.map(|_| ())
 }
 

@@ -14,7 +14,7 @@ use crate::store::error::StoreError;
 use crate::store::records::CaseRow;
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::journal::insert_evidence;
-use crate::store::sqlite::sql::{execute, failed, fetch, rendered};
+use crate::store::sqlite::sql::{execute, failed, fetch, json_set, rendered};
 
 const OPENING: &str = "opening cases";
 const CLOSING: &str = "closing cases";
@@ -76,7 +76,7 @@ async fn put(
          last_run = excluded.last_run, times_seen = times_seen + 1 \
          returning subject, number",
     )
-    .bind(super::sql::json_set(cases))
+    .bind(json_set(cases))
     .bind(to_text(now))
     .bind(run_id.to_owned());
     let mut numbers = HashMap::new();
@@ -130,14 +130,24 @@ pub(super) async fn close_rows(
     if closings.is_empty() {
         return Ok(());
     }
+    // The numbers first: by a number the row is found without a choice of indexes.
     let query = sqlx::query(
-        "update tieout_cases as c set state = 'closed', closed_at = ?3, closed_run = ?4, \
-         resolution = j.value ->> 1 from json_each(?1) j \
-         where c.subject_kind = 'row' and c.table_name = ?2 and c.subject = j.value ->> 0 \
-         and c.state = 'open'",
+        "select k.number, j.value ->> 1 from json_each(?1) j cross join tieout_cases k \
+         on k.subject_kind = 'row' and k.table_name = ?2 and k.subject = j.value ->> 0 \
+         and k.state = 'open'",
     )
-    .bind(super::sql::json_set(closings))
-    .bind(table.to_owned())
+    .bind(json_set(closings))
+    .bind(table.to_owned());
+    let mut numbers = Vec::new();
+    for row in fetch(connection, CLOSING, query).await? {
+        let cells = Cells::new(&row, CLOSING);
+        numbers.push((cells.int(0)?, cells.text(1)?));
+    }
+    let query = sqlx::query(
+        "update tieout_cases as c set state = 'closed', closed_at = ?2, closed_run = ?3, \
+         resolution = j.value ->> 1 from json_each(?1) j where c.number = j.value ->> 0",
+    )
+    .bind(json_set(&numbers))
     .bind(to_text(now))
     .bind(run_id.to_owned());
     execute(connection, CLOSING, query).await.map(|_| ())

@@ -311,6 +311,7 @@ async fn lease(
     let values = claimed.iter().map(|claimed| {
         let (currency, amount) = claimed.row.total_bucket();
         serde_json::json!([
+            turn.name(),
             claimed.row.key.id,
             claimed.token,
             claimed.history.first_account,
@@ -322,14 +323,13 @@ async fn lease(
         ])
     });
     let query = sqlx::query(
-        "update tieout_checks as c set lease_token = j.value ->> 1, account = j.value ->> 2, \
-         currency = j.value ->> 3, amount_minor = j.value ->> 4, row_created_at = j.value ->> 5, \
-         image = j.value ->> 6, fingerprint_seen_at = j.value ->> 7, \
-         lease_run = ?3, lease_until = ?4, last_run = ?3 \
-         from json_each(?1) j where c.table_name = ?2 and c.key = j.value ->> 0",
+        "update tieout_checks as c set lease_token = j.value ->> 2, account = j.value ->> 3, \
+         currency = j.value ->> 4, amount_minor = j.value ->> 5, row_created_at = j.value ->> 6, \
+         image = j.value ->> 7, fingerprint_seen_at = j.value ->> 8, \
+         lease_run = ?2, lease_until = ?3, last_run = ?2 \
+         from json_each(?1) j where c.table_name = j.value ->> 0 and c.key = j.value ->> 1",
     )
     .bind(serde_json::Value::from_iter(values).to_string())
-    .bind(turn.name().to_owned())
     .bind(run_id.to_owned())
     .bind(to_text(lease_until));
     execute(connection, CLAIMING, query).await.map(|_| ())
@@ -340,23 +340,23 @@ async fn mark_taken(
     turn: &Turn<'_>,
     claimed: &[Claimed],
 ) -> Result<(), StoreError> {
-    let taken: Vec<(&str, u32)> = claimed
+    let taken: Vec<(&str, &str, u32)> = claimed
         .iter()
         .filter_map(|claimed| {
             let last = claimed.history.last_handback.as_ref()?;
-            (last.taken_at == Some(turn.now)).then_some((claimed.row.key.id.as_str(), last.number))
+            let key = claimed.row.key.id.as_str();
+            (last.taken_at == Some(turn.now)).then_some((turn.name(), key, last.number))
         })
         .collect();
     if taken.is_empty() {
         return Ok(());
     }
     let query = sqlx::query(
-        "update tieout_handbacks as h set taken_at = ?3 from json_each(?1) j \
-         where h.table_name = ?2 and h.key = j.value ->> 0 and h.number = j.value ->> 1 \
-         and h.taken_at is null and h.ended_at is null",
+        "update tieout_handbacks as h set taken_at = ?2 from json_each(?1) j \
+         where h.table_name = j.value ->> 0 and h.key = j.value ->> 1 \
+         and h.number = j.value ->> 2 and h.taken_at is null and h.ended_at is null",
     )
     .bind(json_set(&taken))
-    .bind(turn.name().to_owned())
     .bind(to_text(turn.now));
     execute(connection, CLAIMING, query).await.map(|_| ())
 }
@@ -454,30 +454,32 @@ pub(super) async fn release(
     rows: &[Claimed],
     now: Instant,
 ) -> Result<(), StoreError> {
-    let mut by_table: BTreeMap<&str, Vec<(&str, i64)>> = BTreeMap::new();
-    for claimed in rows {
-        let key = &claimed.row.key;
-        by_table.entry(&key.table).or_default().push((&key.id, claimed.token));
+    let held: Vec<(&str, &str, i64)> = rows
+        .iter()
+        .map(|claimed| {
+            let key = &claimed.row.key;
+            (key.table.as_str(), key.id.as_str(), claimed.token)
+        })
+        .collect();
+    let query = sqlx::query(
+        "update tieout_checks as c set lease_run = null, lease_until = null, \
+         next_check_at = case when c.next_check_at is null then null \
+         else min(c.next_check_at, ?3) end \
+         from json_each(?1) j where c.table_name = j.value ->> 0 and c.key = j.value ->> 1 \
+         and c.lease_token = j.value ->> 2 and +c.lease_run = ?2 \
+         returning table_name, currency, amount_minor",
+    )
+    .bind(json_set(&held))
+    .bind(run_id.to_owned())
+    .bind(to_text(now));
+    let mut by_table: BTreeMap<String, Buckets> = BTreeMap::new();
+    for row in &fetch(connection, RELEASING, query).await? {
+        let cells = super::cells::Cells::new(row, RELEASING);
+        let buckets = by_table.entry(cells.text(0)?).or_default();
+        add_to(buckets, cells.str(1)?, cells.int(2)?);
     }
-    for (table, held) in by_table {
-        let query = sqlx::query(
-            "update tieout_checks as c set lease_run = null, lease_until = null, \
-             next_check_at = case when c.next_check_at is null then null \
-             else min(c.next_check_at, ?4) end \
-             from json_each(?1) j where c.table_name = ?2 and c.key = j.value ->> 0 \
-             and c.lease_token = j.value ->> 1 and c.lease_run = ?3 \
-             returning currency, amount_minor",
-        )
-        .bind(json_set(&held))
-        .bind(table.to_owned())
-        .bind(run_id.to_owned())
-        .bind(to_text(now));
-        let mut buckets = Buckets::new();
-        for row in &fetch(connection, RELEASING, query).await? {
-            let cells = super::cells::Cells::new(row, RELEASING);
-            add_to(&mut buckets, cells.str(0)?, cells.int(1)?);
-        }
-        count(connection, run_id, table, "released", &buckets).await?;
+    for (table, buckets) in &by_table {
+        count(connection, run_id, table, "released", buckets).await?;
     }
     Ok(())
 }

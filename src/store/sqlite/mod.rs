@@ -53,6 +53,10 @@ use crate::store::sqlite::sql::failed;
 /// about a second; whoever waits longer has found a process that hangs.
 const BUSY: Duration = Duration::from_secs(30);
 
+/// The writer's page cache, in KiB below zero as SQLite has it: hashes fall all over their index,
+/// and a batch must not read the same pages again and again. It is taken only as it is used.
+const CACHE_KIB: &str = "-65536";
+
 /// Readers at a time; each is a thread and an open file.
 const READERS: u32 = 4;
 
@@ -90,7 +94,9 @@ impl SqliteStore {
             .max_connections(1)
             .test_before_acquire(false)
             .after_release(|connection, _| Box::pin(is_clean(connection)))
-            .connect_with(options.journal_mode(SqliteJournalMode::Wal))
+            .connect_with(
+                options.journal_mode(SqliteJournalMode::Wal).pragma("cache_size", CACHE_KIB),
+            )
             .await
             .map_err(|source| StoreError::Unreachable { address: url.to_owned(), source })?;
         let reader = SqlitePoolOptions::new()

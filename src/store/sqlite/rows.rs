@@ -106,7 +106,7 @@ pub(super) async fn last_handbacks(
     }
     let query = sqlx::query(
         "select h.key, h.number, h.at, h.taken_at, h.charge_before, h.ended_at is null \
-         from json_each(?1) j join tieout_handbacks h on h.table_name = ?2 \
+         from json_each(?1) j cross join tieout_handbacks h on h.table_name = ?2 \
          and h.key = j.value ->> 0 and h.number = j.value ->> 1",
     )
     .bind(json_set(wanted))

@@ -1,4 +1,9 @@
-//! The door to SQLite's statements: errors in the store's words, names quoted, sets as JSON.
+//! The door to SQLite's statements: errors in the store's words, literals quoted, sets as JSON.
+//!
+//! A set is one JSON text in ?1, read as `json_each(?1) j`. It must be the outer loop: a select
+//! says `cross join`, which SQLite never turns round, and an update compares every column of the
+//! key with the set, the table's name too; with a bound name it would walk the whole table for
+//! each row of the set. A plus before a column keeps an index of few values out of the choice.
 //!
 //! This is the one file of the driver that vouches for SQL made at run time: what is spliced into
 //! it is a quoted name, a quoted literal of the configuration, or text of this room.
