@@ -49,7 +49,7 @@ attempted = "last_attempted_at"
 psp_reference = "provider_payment_id"
 time = "utc"
 mode = "full"
-map = [{ from = ["processing"], succeeded = "succeeded", failed = "failed", retryable = "retryable" }]
+map = [{ from = ["processing"], succeeded = "succeeded", failed = "failed" }]
 set = { always = { updated_at = "{now}" }, succeeded = { provider_payment_id = "{psp_reference}" } }
 "#;
 

@@ -388,7 +388,7 @@ async fn two_tables_in_one_run() {
         let claimed = foreign.claim("run", table).await;
         let read: Vec<String> = claimed.iter().map(|c| world::line(&c.row)).collect();
         assert_eq!(read, lines);
-        let batch = foreign.effects("run", table, &claimed, |claimed| succeeded_by_table(claimed));
+        let batch = foreign.effects("run", table, &claimed, succeeded_by_table);
         let end = foreign.store.apply("run", &mut writer, table, batch, noon()).await.unwrap();
         assert_eq!(end, done(1, 0, 0));
     }

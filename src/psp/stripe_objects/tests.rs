@@ -243,8 +243,10 @@ fn json_that_is_not_stripes_is_refused() {
     for text in [
         r#"{"id": "pi_1"}"#,
         r#"{"id": "pi_1", "created": "yesterday"}"#,
-        r#"{"id": "pi_1", "object": "payment_intent", "created": 1.5, "amount": 1, "currency": "usd", "status": "x"}"#,
-        r#"{"id": 7, "object": "payment_intent", "created": 1, "amount": 1, "currency": "usd", "status": "x"}"#,
+        r#"{"id": "pi_1", "object": "payment_intent", "created": 1.5, "amount": 1,
+            "currency": "usd", "status": "x"}"#,
+        r#"{"id": 7, "object": "payment_intent", "created": 1, "amount": 1,
+            "currency": "usd", "status": "x"}"#,
     ] {
         assert!(serde_json::from_str::<Intent>(text).is_err(), "{text}");
     }

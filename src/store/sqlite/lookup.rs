@@ -191,7 +191,8 @@ pub(super) async fn resolve_references(
     let mut found: HashMap<String, Vec<(String, String)>> = HashMap::new();
     let query = sqlx::query(
         "select r.psp_reference, r.table_name, r.key from json_each(?1) j \
-         cross join tieout_references r on r.account = ?2 and r.psp_reference = j.value order by 1, 2, 3",
+         cross join tieout_references r on r.account = ?2 and r.psp_reference = j.value \
+         order by 1, 2, 3",
     )
     .bind(json_set(references))
     .bind(account.to_owned());

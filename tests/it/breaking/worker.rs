@@ -102,7 +102,8 @@ impl Worker {
         let now = now_text();
         let open = "h.table_name = 'payments' and h.taken_at is null and h.ended_at is null";
         let sql = format!(
-            "select h.key, cast(h.number as text), h.retry, h.psp_reference from tieout_handbacks h \
+            "select h.key, cast(h.number as text), h.retry, h.psp_reference \
+             from tieout_handbacks h \
              join payments p on cast(p.id as text) = h.key where p.status = 'retry' and {open} \
              and h.charge_before > '{now}' and (h.not_before is null or h.not_before <= '{now}') \
              limit 1"
@@ -437,7 +438,8 @@ async fn settled(shop: &Shop, last: i64) {
     let intents = shop.sandbox.objects(SeedKind::Intent).len();
     let hand_backs = shop.count("tieout_handbacks").await;
     eprintln!(
-        "{last} payments, {intents} intents, {hand_backs} hand-backs, {} runs, open cases {cases:?}",
+        "{last} payments, {intents} intents, {hand_backs} hand-backs, {} runs, \
+         open cases {cases:?}",
         shop.count("tieout_runs").await
     );
     let contradicted = cases.values().filter(|why| {

@@ -184,7 +184,7 @@ async fn a_key_of_the_other_mode_asks_nothing() {
         ("two\nlines", false, Some(StopKind::Auth)),
         ("sk_test_x", false, None),
     ] {
-        let text = format!("{QUICK}");
+        let text = QUICK.to_owned();
         let mut settings = super::settings(&desk.sandbox.base_url(), &text);
         settings.livemode = livemode;
         let key = key.to_owned();

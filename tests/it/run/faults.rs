@@ -97,8 +97,10 @@ fn unchanged(name: &str, action: Action) -> Case {
 
 /// A shop whose four rows are ripe: asked before, their calls over, one miss kept.
 async fn stage(engine: Engine) -> Shop {
-    let mut words = Words::default();
-    words.account = "retry_after_max = \"1s\"\nbody_max_bytes = 1048576".to_owned();
+    let words = Words {
+        account: "retry_after_max = \"1s\"\nbody_max_bytes = 1048576".to_owned(),
+        ..Words::default()
+    };
     // Three pages of each kind, so that there is one in the middle.
     let words = words.policy("object_before_row", "\"1h\"");
     let mut shop = Shop::open_with(engine, words).await;

@@ -417,6 +417,7 @@ impl Shop {
     }
 
     /// The address of the database.
+    #[expect(dead_code, reason = "the charging worker uses it, whose test is not in the list yet")]
     pub fn place(&self) -> &str {
         &self.place
     }
@@ -652,6 +653,7 @@ impl Shop {
     }
 
     /// The tags of captured objects with how often each was captured: the truth at the PSP.
+    #[expect(dead_code, reason = "the charging worker uses it, whose test is not in the list yet")]
     pub fn captures(&self) -> BTreeMap<String, usize> {
         let mut captures = BTreeMap::new();
         for intent in self.sandbox.objects(SeedKind::Intent) {
