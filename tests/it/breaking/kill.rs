@@ -10,7 +10,7 @@ use tieout::sandbox::situations::Situation;
 use super::chance::Chance;
 use crate::run::shop::{Engine, Payment, Shop, Words, on_both_databases};
 
-on_both_databases!(a_run_killed_at_any_instant_loses_and_doubles_nothing);
+on_both_databases!(by hand: a_run_killed_at_any_instant_loses_and_doubles_nothing);
 
 /// Kills on each database.
 const KILLS: u32 = 100;

@@ -9,7 +9,7 @@ use tieout::sandbox::routes::Route;
 use super::kill::outcome;
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, on_both_databases};
 
-on_both_databases!(two_at_once_do_the_work_of_one, eight_at_once_do_the_work_of_one);
+on_both_databases!(by hand: two_at_once_do_the_work_of_one, eight_at_once_do_the_work_of_one);
 
 const ROWS: i64 = 300;
 

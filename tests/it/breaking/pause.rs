@@ -9,7 +9,7 @@ use super::chance::Chance;
 use super::kill::{outcome, stage};
 use crate::run::shop::{Engine, Payment, Ran, Shop, on_both_databases, signal};
 
-on_both_databases!(
+on_both_databases!(by hand:
     a_run_that_slept_past_its_lease_writes_nothing_more,
     a_run_paused_at_any_instant_writes_no_more_than_it_may,
 );

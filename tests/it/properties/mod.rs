@@ -102,7 +102,8 @@ proptest! {
         for object in &mut objects {
             object.tag = world.row.tag.usable().map(str::to_owned);
         }
-        if world.row.tag.usable().is_none() || world.row.kind != tieout::model::transaction::Kind::Charge {
+        let is_charge = world.row.kind == tieout::model::transaction::Kind::Charge;
+        if world.row.tag.usable().is_none() || !is_charge {
             return Ok(());
         }
         let answer = Answer::Found { objects, search: None };

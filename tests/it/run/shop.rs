@@ -31,6 +31,23 @@ pub enum Engine {
 
 /// Runs each test on both databases.
 macro_rules! on_both_databases {
+    // Run by hand (`--run-ignored all`) until they hold every time: see the note on the issue.
+    (by hand: $($test:ident),+ $(,)?) => {
+        mod on_sqlite {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "does not hold every time yet"]
+            async fn $test() {
+                Box::pin(super::$test(crate::run::shop::Engine::Sqlite)).await;
+            })+
+        }
+        mod on_postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            #[ignore = "does not hold every time yet"]
+            async fn $test() {
+                Box::pin(super::$test(crate::run::shop::Engine::Postgres)).await;
+            })+
+        }
+    };
     ($($test:ident),+ $(,)?) => {
         mod on_sqlite {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]

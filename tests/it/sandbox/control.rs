@@ -69,7 +69,9 @@ async fn behaviour_faults_and_scenarios_are_set() {
         "matches": { "method": "POST" },
         "action": { "act_late": { "after_ms": 5, "meanwhile": "no_answer" } },
     }, {
-        "action": { "alter": { "only": { "id": "pi_0" }, "change": { "near_miss": { "truncated": 22 } } } },
+        "action": { "alter": {
+            "only": { "id": "pi_0" }, "change": { "near_miss": { "truncated": 22 } }
+        } },
     }]);
     let (status, shown) = rig.control("POST", "/_sandbox/faults", rules).await;
     assert_eq!((status, shown["faults"].as_array().map(Vec::len)), (200, Some(3)), "{shown}");
