@@ -130,10 +130,8 @@ async fn keys_open_their_accounts_and_modes() {
     assert!(unknown.headers().contains_key("www-authenticate"));
     let (status, body) = read(rig.client.get(rig.url("/v1/payment_intents"))).await;
     assert_eq!((status, &body["error"]["type"]), (401, &json!("invalid_request_error")));
-    assert_eq!(
-        read(rig.client.get(rig.url("/v1/balance")).basic_auth("sk_live_a", Some(""))).await.1["livemode"],
-        true
-    );
+    let balance = rig.client.get(rig.url("/v1/balance")).basic_auth("sk_live_a", Some(""));
+    assert_eq!(read(balance).await.1["livemode"], true);
 }
 
 #[tokio::test]
