@@ -75,7 +75,18 @@ struct Told {
     near: Vec<(String, String)>,
 }
 
-/// Asks for rows one by one: by reference where there is one, else by search.
+impl Told {
+    /// What was read under this id already.
+    fn fetched(&self, reference: &str) -> Option<&PspObject> {
+        self.evidence.iter().find_map(|item| match &item.answer {
+            Answer::Found { objects, .. } => objects.iter().find(|o| o.reference == reference),
+            Answer::Nothing(_) | Answer::UnknownReference(_) | Answer::NoAnswer(_) => None,
+        })
+    }
+}
+
+/// Asks for rows one by one: by reference where there is one, and by search where there is a tag.
+/// A reference alone shows one object; a second one under the row's tag is seen by search only.
 pub(super) async fn ask_rows(
     account: &Account,
     questions: &[Question],
@@ -85,14 +96,10 @@ pub(super) async fn ask_rows(
     let asks = of_rows(account, questions, rows);
     let told = side_by_side(account, asks, |stripe, (question, kinds)| async move {
         let mut told = Told::default();
-        let Some(reference) = &question.reference else {
-            search(&stripe, &question, &kinds, &mut told).await;
-            return told;
-        };
-        fetch(&stripe, reference, &mut told).await;
-        // The PSP does not know what the row stores: what its tag says is still worth knowing.
-        let is_unknown = |e: &Evidence| matches!(e.answer, Answer::UnknownReference(_));
-        if told.evidence.iter().any(is_unknown) && !kinds.is_empty() {
+        if let Some(reference) = &question.reference {
+            fetch(&stripe, reference, &mut told).await;
+        }
+        if !kinds.is_empty() {
             search(&stripe, &question, &kinds, &mut told).await;
         }
         told
@@ -289,6 +296,10 @@ async fn search_tag(
     search.listed = u64::try_from(seen.len()).unwrap_or(u64::MAX);
     let mut objects = Vec::new();
     for parent in parents {
+        if let Some(object) = told.fetched(&parent) {
+            objects.push(object.clone());
+            continue;
+        }
         match fetch_object(stripe, &parent).await? {
             (_, Some(object)) => objects.push(object),
             (_, None) => {

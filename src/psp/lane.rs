@@ -539,8 +539,8 @@ impl Lane {
         match status {
             401 | 403 => {
                 let text = format!(
-                    "the PSP refused the key ({status} on {}); no row of this account was \
-                     changed; check the account's key and its permissions",
+                    "the PSP refused the key ({status} on {}); check the account's key and its \
+                     permissions",
                     ask.path
                 );
                 let cause = self.stop_account(StopKind::Auth, text);

@@ -39,11 +39,10 @@ impl Plan {
         let mut sum = 0_u64;
         for question in self.rows.iter().filter_map(|row| questions.get(*row)) {
             let searches = ask_one::search_kinds(account, question).len();
+            // Each kind is searched, and the object is read by its id: an index may be behind.
             let cost = match (&question.reference, searches) {
-                (Some(_), _) => 1,
                 (None, 0) => return None,
-                // Each kind, and the object once more by its id: an index may be behind.
-                (None, searches) => u64::try_from(searches).ok()?.checked_add(1)?,
+                (Some(_) | None, searches) => u64::try_from(searches).ok()?.checked_add(1)?,
             };
             sum = sum.saturating_add(cost);
         }

@@ -285,7 +285,7 @@ impl Stripe {
             let code = code.map_or(String::new(), |code| format!(", {code}"));
             let text = format!(
                 "GET {path} answered {status}{code}: this address does not list as Stripe's API \
-                 does; no row of this account was changed; check base_url and api_version"
+                 does; check base_url and api_version"
             );
             return self.lane.stop_account(StopKind::Misconfigured, text);
         }
@@ -334,8 +334,7 @@ impl Stripe {
                 _other => Err(self.lane.stop_account(
                     StopKind::Misconfigured,
                     format!(
-                        "GET {} answered 404 and not as Stripe's API does; no row of this \
-                         account was changed; check base_url",
+                        "GET {} answered 404 and not as Stripe's API does; check base_url",
                         ask.path
                     ),
                 )),

@@ -305,7 +305,11 @@ fn report_stop(books: &mut Books, name: &str, stop: &AccountStop, tell: Tell<'_>
         StopKind::Misconfigured => Exit::Config,
         StopKind::Tls => Exit::Trust,
     };
-    books.miss(exit, format!("account {name}: {}; 0 of its rows changed", stop.text), tell);
+    let text = format!(
+        "account {name}: {}; it is not asked any more, and rows without an answer stay as they are",
+        stop.text
+    );
+    books.miss(exit, text, tell);
 }
 
 /// An account that gives no answer costs no row anything; after `unavailable_for` a person is

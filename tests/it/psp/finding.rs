@@ -31,11 +31,14 @@ async fn a_charge_stands_within_its_intent() {
     ] {
         for need in [Need::Find, Need::Complete] {
             let looked = desk.look(std::slice::from_ref(&question), need).await;
-            let [object] = found(&looked.evidence[0])[..] else { panic!("{:?}", looked.evidence) };
-            assert_eq!(object.reference, "pi_a");
-            assert_eq!(object.aliases, ["ch_a"]);
-            assert_eq!(object.captured.unwrap().to_string(), "19.99 EUR");
-            assert_eq!(object.tag.as_deref(), Some("a"));
+            let objects = found(&looked.evidence[0]);
+            assert!(!objects.is_empty(), "{:?}", looked.evidence);
+            for object in objects {
+                assert_eq!(object.reference, "pi_a");
+                assert_eq!(object.aliases, ["ch_a"]);
+                assert_eq!(object.captured.unwrap().to_string(), "19.99 EUR");
+                assert_eq!(object.tag.as_deref(), Some("a"));
+            }
             assert_eq!(looked.others().count(), 0);
         }
     }
@@ -233,13 +236,30 @@ async fn the_cheaper_way_is_taken() {
     assert!(looked.evidence.iter().all(|evidence| found(evidence).len() == 1), "{}", looked.why);
     let calls = desk.sandbox.total_requests();
     assert!(calls <= 11, "{calls}: {}", looked.why);
-    // A stored reference outside the window is fetched.
+    // A stored reference outside the window is fetched, and its tag searched for a second object.
     let elsewhere = Question {
         window: (dawn() - TimeDelta::days(9), dawn() - TimeDelta::days(8)),
         ..asked(Some("row-0"), Some("pi_0"))
     };
     let looked = desk.look(&[elsewhere], Need::Find).await;
-    assert_eq!(routes(&looked.evidence[0]), [By::Fetch]);
+    assert_eq!(routes(&looked.evidence[0]), [By::Fetch, By::Search]);
+}
+
+#[tokio::test]
+async fn a_stored_reference_does_not_hide_a_second_object_under_the_tag() {
+    let desk = Desk::new(QUICK).await;
+    desk.plant(900);
+    let first = dawn().timestamp();
+    let second = Seed::captured(TAG, "row-0", 700, "eur").created_at(first);
+    desk.sandbox.seed([Seed { id: Some("pi_second".to_owned()), ..second }]).unwrap();
+    for need in [Need::Find, Need::Complete] {
+        let looked = desk.look(&[asked(Some("row-0"), Some("pi_0"))], need).await;
+        let mut seen: Vec<&str> =
+            found(&looked.evidence[0]).iter().map(|object| object.reference.as_str()).collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen, ["pi_0", "pi_second"], "{need:?}: {}", looked.why);
+    }
 }
 
 #[tokio::test]

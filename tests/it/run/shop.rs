@@ -362,7 +362,7 @@ pub struct Shop {
     place: String,
     folder: TempDir,
     server: Option<Database>,
-    seeds: Vec<Seed>,
+    pub seeds: Vec<Seed>,
 }
 
 impl Shop {
