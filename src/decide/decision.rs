@@ -130,6 +130,9 @@ pub enum Want {
     List,
     /// The search by tag.
     Search,
+    /// What this run decides of the row's siblings: it goes first, but only once none of them may
+    /// turn out to be paid.
+    Siblings,
 }
 
 /// What shall become of the row.

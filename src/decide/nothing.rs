@@ -130,7 +130,9 @@ fn proven_absent(view: &View<'_>, absence: Absence) -> Decision {
         let text = format!("{text}; absent means abandoned here: nobody charges again");
         return retryable_absent(view, HandBack::abandoned(absence, view.now), text);
     }
-    if let Some(decision) = sibling_goes_first(view, "absent") {
+    let siblings =
+        || sibling_goes_first(view, "absent").or_else(|| sibling_unknown(view, "absent"));
+    if let Some(decision) = siblings() {
         return decision;
     }
     if let Some(decision) = gave_up(view, &text) {
@@ -159,11 +161,25 @@ pub(super) fn sibling_has_it(view: &View<'_>, what: &str) -> Option<Decision> {
 
 /// The oldest of several stuck rows with one natural key decides first.
 pub(super) fn sibling_goes_first(view: &View<'_>, what: &str) -> Option<Decision> {
-    let goes_first = |s: &SiblingState| *s == SiblingState::Processing;
-    let siblings = view.inputs.siblings.iter().filter(|s| goes_first(&s.state) && s.older);
+    let is_stuck = |s: &SiblingState| matches!(s, SiblingState::Processing | SiblingState::Waiting);
+    let siblings = view.inputs.siblings.iter().filter(|s| is_stuck(&s.state) && s.older);
     let id = siblings.map(|sibling| &sibling.id).min()?;
     let text =
         format!("{what}, but row {id} with the same natural key is older and still processing");
+    sibling_pending(view, text)
+}
+
+/// The oldest goes first, but not before every younger one was found unpaid as well: handed back
+/// beside one that captured, the same payment would be charged twice.
+pub(super) fn sibling_unknown(view: &View<'_>, what: &str) -> Option<Decision> {
+    let siblings = view.inputs.siblings.iter().filter(|s| s.state == SiblingState::Processing);
+    let id = siblings.map(|sibling| &sibling.id).min()?;
+    let text =
+        format!("{what}, but row {id} with the same natural key is processing and may be paid");
+    sibling_pending(view, text).map(|decision| Decision { wants: Some(Want::Siblings), ..decision })
+}
+
+fn sibling_pending(view: &View<'_>, text: String) -> Option<Decision> {
     if view.too_old(None) {
         let limit = span_text(view.policy.timing.max_age);
         return Some(view.review(Reason::SiblingRow, format!("{text} after {limit}")));

@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 use crate::decide::absence::{self, Unproven};
 use crate::decide::decision::{Decision, Verdict, Want};
 use crate::decide::nothing::{
-    gave_up, nearly_tagged, reference_unknown, sibling_goes_first, sibling_has_it,
+    gave_up, nearly_tagged, reference_unknown, sibling_goes_first, sibling_has_it, sibling_unknown,
 };
 use crate::decide::permit::{DefiniteFailure, HandBack, UnattemptedObject, stated_failure};
 use crate::decide::rules::{Effect, Rule, Subject};
@@ -403,11 +403,12 @@ fn must_not_charge(view: &View<'_>, item: &Item<'_>) -> Option<Decision> {
     nearly_tagged(view)
         .or_else(|| sibling_has_it(view, &what))
         .or_else(|| sibling_goes_first(view, &what))
-        .or_else(|| not_searched(view, item, what))
+        .or_else(|| not_searched(view, item, &what))
+        .or_else(|| sibling_unknown(view, &what))
 }
 
 /// The search by tag sees past every window: before a row is handed back it is asked, too.
-fn not_searched(view: &View<'_>, item: &Item<'_>, what: String) -> Option<Decision> {
+fn not_searched(view: &View<'_>, item: &Item<'_>, what: &str) -> Option<Decision> {
     if view.row().tag.usable().is_none() || view.is_searched() {
         return None;
     }

@@ -246,7 +246,9 @@ pub enum SiblingState {
     Succeeded,
     /// In a processing status.
     Processing,
-    /// Handed back and not yet taken or ended.
+    /// In a processing status, found unpaid for good as it stands, and waiting for its siblings.
+    Waiting,
+    /// Its status is one of the mapping's retryable values, or its hand-back is not taken yet.
     HandedBack,
     /// Anything else: failed, cancelled, unmapped.
     Other,

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest, Sha256};
 
 use crate::decide::brake::{Brake, BrakeFigures};
-use crate::decide::policy::Timing;
+use crate::decide::policy::{Mode, Timing};
 use crate::exit::Exit;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::transaction::hex;
@@ -16,6 +16,7 @@ use crate::run::events::{AccountNote, Event};
 use crate::run::gather::Weighed;
 use crate::run::hold::{self, Hold};
 use crate::run::scene::{OpenAccount, Scene};
+use crate::run::siblings::{Rehearsed, look_again};
 use crate::store::driver::{AccountCase, Driver, Writer};
 use crate::store::effects::{RowEffects, effects};
 use crate::store::records::{ApplyEnd, Planned};
@@ -51,6 +52,8 @@ pub struct Books {
     pub applied: (u64, u64, u64),
     /// Another run closed this one: nothing may be written any more.
     pub closed: bool,
+    /// What a dry run would have written, for the siblings of those rows.
+    rehearsed: Rehearsed,
     writer: Writer,
 }
 
@@ -69,6 +72,7 @@ impl Books {
             reasons: BTreeMap::new(),
             applied: (0, 0, 0),
             closed: false,
+            rehearsed: Rehearsed::default(),
             writer: Writer { name: "1".to_owned(), seq: 0, head: run_id.to_owned() },
         }
     }
@@ -103,6 +107,9 @@ impl Books {
                 self.count(&planned);
                 let row = effects(&planned, &table.settings, timing, scene.run_id);
                 tell(Event::Decided(Box::new(row.journal.clone())));
+                if scene.options.dry_run {
+                    self.rehearsed.note(&row.journal);
+                }
                 batch.push(row);
             }
             if !scene.options.dry_run {
@@ -152,6 +159,7 @@ impl Books {
     pub async fn brake(&mut self, scene: &Scene<'_>, tell: Tell<'_>) -> Result<(), RunError> {
         for name in self.hold.accounts() {
             let Some(open) = scene.accounts.get(&name) else { continue };
+            self.judge_held_again(scene, &name, open, tell).await?;
             let (rows, figures, word) =
                 self.hold.release(&name, &open.setup.brake, open.usual_permille);
             let text = match &word {
@@ -175,6 +183,32 @@ impl Books {
                 let Some(table) = scene.tables.get(index) else { continue };
                 self.carry(scene, table, Some(open), rows, tell).await?;
             }
+        }
+        Ok(())
+    }
+
+    /// What was held for long, or for its siblings, is judged by how those stand now.
+    async fn judge_held_again(
+        &mut self,
+        scene: &Scene<'_>,
+        name: &str,
+        open: &OpenAccount,
+        tell: Tell<'_>,
+    ) -> Result<(), RunError> {
+        let rows = self.hold.recall(name);
+        let mut by_table: BTreeMap<usize, Vec<Weighed>> = BTreeMap::new();
+        for (table, row) in look_again(scene, open, &self.rehearsed, rows).await? {
+            by_table.entry(table).or_default().push(row);
+        }
+        for (index, rows) in by_table {
+            let Some(table) = scene.tables.get(index) else { continue };
+            let (brake, timing) = (&open.setup.brake, &open.setup.timing);
+            let through = if scene.mode(table, Some(open)) == Mode::Full {
+                self.hold.pass(name, index, rows, brake, timing)
+            } else {
+                rows
+            };
+            self.carry(scene, table, Some(open), through, tell).await?;
         }
         Ok(())
     }

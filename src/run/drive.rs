@@ -268,6 +268,7 @@ async fn settle(
     let cut: Vec<Claimed> = cut.into_iter().map(|row| row.claimed).collect();
     give_back(scene, &cut).await?;
     books.hold.note_listed(name, asked.listed);
+    let rows = books.hold.keep_undecided(name, index, rows);
     let (brake, timing) = (&open.setup.brake, &open.setup.timing);
     let through = if scene.mode(table, Some(open)) == crate::decide::policy::Mode::Full {
         books.hold.pass(name, index, rows, brake, timing)

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use crate::decide::absence;
 use crate::decide::decision::{Decision, Inputs, Verdict, Want};
 use crate::decide::judge::decide;
-use crate::decide::policy::{AbsentMeans, Policy};
+use crate::decide::policy::Policy;
 use crate::model::evidence::{Answer, EVIDENCE_SCHEMA, Evidence, Route, UntaggedMatch, Witness};
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, later};
@@ -17,6 +17,7 @@ use crate::psp::account::{Account, Looked, Need, Question};
 use crate::psp::book::Neighbour;
 use crate::run::clock::DatabaseClock;
 use crate::run::error::{Doing, RunError};
+use crate::run::scene::policy_of_row;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::records::{Claimed, StoredInputs};
@@ -88,7 +89,7 @@ impl Gather<'_> {
         let began = tokio::time::Instant::now();
         let mut asked = Asked::default();
         let mut facts: Vec<Facts> = rows.iter().map(|_| Facts::empty()).collect();
-        let siblings = self.siblings(&rows).await?;
+        let mut siblings = self.siblings(&rows).await?;
         let mut neighbours = Neighbours::default();
 
         let everyone: Vec<usize> = (0..rows.len()).collect();
@@ -108,6 +109,7 @@ impl Gather<'_> {
         self.ask(&rows, &wanting, Need::Search, &mut facts, &mut neighbours, &mut asked).await?;
         self.decide_again(&rows, &facts, &siblings, &wanting, &mut decisions);
 
+        self.look_at_siblings_again(&rows, &mut siblings, &facts, &mut decisions).await?;
         self.check_references(&rows, &siblings, &mut facts, &mut decisions).await?;
         let nearest = self
             .check_hand_backs(&rows, &siblings, &neighbours, &mut facts, &mut decisions)
@@ -131,11 +133,34 @@ impl Gather<'_> {
         self.db.siblings(self.table, &with_key).await.doing("reading sibling rows")
     }
 
+    /// Asking took its time: how the siblings of rows to be handed back stand now.
+    async fn look_at_siblings_again(
+        &self,
+        rows: &[Claimed],
+        siblings: &mut HashMap<String, Vec<SiblingFact>>,
+        facts: &[Facts],
+        decisions: &mut [Decision],
+    ) -> Result<(), RunError> {
+        let again = indices(decisions, |d| matches!(d.verdict, Verdict::Retryable(_)));
+        let keyed: Vec<&Transaction> = again
+            .iter()
+            .filter_map(|index| rows.get(*index).map(|claimed| &claimed.row))
+            .filter(|row| row.natural_key.is_some())
+            .collect();
+        if keyed.is_empty() {
+            return Ok(());
+        }
+        let now = self.db.siblings(self.table, &keyed).await.doing("reading sibling rows again")?;
+        for row in keyed {
+            siblings.remove(&row.key.id);
+        }
+        siblings.extend(now);
+        self.decide_again(rows, facts, siblings, &again, decisions);
+        Ok(())
+    }
+
     fn policy(&self, row: &Transaction) -> &Policy {
-        let means = crate::store::effects::absent_means(&self.table.settings, &row.status);
-        let key = means == AbsentMeans::Abandoned;
-        // Both entries are always made (`run::policy_of`); the map is never empty.
-        self.policies.get(&key).unwrap_or_else(|| &self.policies[&false])
+        policy_of_row(self.policies, self.table, row)
     }
 
     fn decide_one(
@@ -397,7 +422,9 @@ impl Gather<'_> {
         decisions: &mut [Decision],
     ) -> Result<HashMap<usize, Vec<(String, bool)>>, RunError> {
         let absent = indices(decisions, |d| {
-            d.reason == Reason::Absent && matches!(d.verdict, Verdict::Retryable(_))
+            let is_absent =
+                d.reason == Reason::Absent && matches!(d.verdict, Verdict::Retryable(_));
+            is_absent || d.wants == Some(Want::Siblings)
         });
         if absent.is_empty() {
             return Ok(HashMap::new());

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::decide::backoff;
 use crate::decide::brake::{Brake, BrakeFigures, brake, handbacks_allowed};
-use crate::decide::decision::{Decision, Verdict};
+use crate::decide::decision::{Decision, Verdict, Want};
 use crate::decide::policy::{BrakePolicy, Timing};
 use crate::model::reason::Reason;
 use crate::run::gather::Weighed;
@@ -15,6 +15,8 @@ use crate::run::gather::Weighed;
 pub struct Held {
     /// By the table's place in the setup.
     rows: Vec<(usize, Weighed)>,
+    /// Rows that wait for what the run decides of their siblings.
+    undecided: Vec<(usize, Weighed)>,
     /// Rows beyond what could ever go, already told to wait.
     turned_away: u64,
     nearest: HashMap<String, bool>,
@@ -32,6 +34,31 @@ impl Hold {
     pub fn note_listed(&mut self, account: &str, listed: u64) {
         let held = self.accounts.entry(account.to_owned()).or_default();
         held.listed = held.listed.saturating_add(listed);
+    }
+
+    /// Keeps rows back whose siblings this run may still decide; gives all others through.
+    pub fn keep_undecided(
+        &mut self,
+        account: &str,
+        table: usize,
+        rows: Vec<Weighed>,
+    ) -> Vec<Weighed> {
+        let is_undecided = |row: &Weighed| row.decision.wants == Some(Want::Siblings);
+        let (undecided, through): (Vec<Weighed>, Vec<Weighed>) =
+            rows.into_iter().partition(is_undecided);
+        if !undecided.is_empty() {
+            let held = self.accounts.entry(account.to_owned()).or_default();
+            held.undecided.extend(undecided.into_iter().map(|row| (table, row)));
+        }
+        through
+    }
+
+    /// Takes out every row of an account, to be judged again.
+    pub fn recall(&mut self, account: &str) -> Vec<(usize, Weighed)> {
+        let Some(held) = self.accounts.get_mut(account) else { return Vec::new() };
+        let mut rows = std::mem::take(&mut held.rows);
+        rows.append(&mut held.undecided);
+        rows
     }
 
     /// Keeps a hand-back by absence back; gives every other decision through at once. Beyond the
@@ -69,7 +96,8 @@ impl Hold {
 
     /// The accounts with anything held.
     pub fn accounts(&self) -> Vec<String> {
-        let busy = self.accounts.iter().filter(|(_, held)| !held.rows.is_empty());
+        let busy =
+            self.accounts.iter().filter(|(_, h)| !h.rows.is_empty() || !h.undecided.is_empty());
         busy.map(|(name, _)| name.clone()).collect()
     }
 
@@ -95,7 +123,8 @@ impl Hold {
 
     /// Everything still held, for giving back undecided.
     pub fn take_all(&mut self) -> Vec<(usize, Weighed)> {
-        std::mem::take(&mut self.accounts).into_values().flat_map(|held| held.rows).collect()
+        let accounts = std::mem::take(&mut self.accounts).into_values();
+        accounts.flat_map(|held| held.rows.into_iter().chain(held.undecided)).collect()
     }
 }
 

@@ -13,6 +13,7 @@ pub mod events;
 pub mod gather;
 pub mod hold;
 pub mod scene;
+mod siblings;
 pub mod books;
 pub mod drive;
 pub mod finish;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::decide::policy::{AbsentMeans, BrakePolicy, GaveUp, Mode, Policy, PspFacts, Timing};
 use crate::decide::rules::RuleSet;
 use crate::model::time::Instant;
+use crate::model::transaction::Transaction;
 use crate::psp::account::{Account, Surroundings};
 use crate::run::clock::DatabaseClock;
 use crate::run::error::{Doing, RunError};
@@ -12,6 +13,7 @@ use crate::run::setup::{AccountSetup, RunOptions, Setup};
 use crate::run::shutdown::Stop;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
+use crate::store::effects::absent_means;
 use crate::store::source_table::SourceTable;
 
 /// The stage of one run.
@@ -119,6 +121,17 @@ impl OpenAccount {
             policies,
         })
     }
+}
+
+/// By what absence means in the row's status.
+pub fn policy_of_row<'p>(
+    policies: &'p BTreeMap<bool, Policy>,
+    table: &SourceTable,
+    row: &Transaction,
+) -> &'p Policy {
+    let means = absent_means(&table.settings, &row.status);
+    // Both entries are always made (`OpenAccount::open`); the map is never empty.
+    policies.get(&(means == AbsentMeans::Abandoned)).unwrap_or_else(|| &policies[&false])
 }
 
 fn policy_of(setup: &AccountSetup, rules: &RuleSet, psp: PspFacts, abandoned: bool) -> Policy {

@@ -14,6 +14,7 @@ pub mod notation;
 pub mod source_table;
 pub mod fit;
 pub mod decode;
+mod sibling;
 pub mod driver;
 pub mod sqlite;
 pub mod postgres;

@@ -7,13 +7,15 @@ use std::collections::{HashMap, HashSet};
 
 use sqlx::postgres::{PgConnection, PgPool};
 
-use crate::model::transaction::{AccountRef, RowKey, SiblingFact, SiblingState, Transaction};
+use crate::model::reason::Reason;
+use crate::model::transaction::{AccountRef, RowKey, SiblingFact, Transaction};
 use crate::store::decode::account_of;
 use crate::store::error::StoreError;
 use crate::store::postgres::claim::read_row;
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::{Statements, holds, is_one_of};
+use crate::store::sibling::{self, Sibling};
 use crate::store::source_table::{Column, SourceTable};
 use crate::store::template::{Piece, Template};
 
@@ -35,40 +37,24 @@ pub(super) async fn siblings(
     let mut connection = pool.acquire().await.map_err(failed(doing))?;
     let found =
         siblings_sql(table, &natural).fetch(&mut connection).await.map_err(failed(doing))?;
-    let mut by_natural: HashMap<String, Vec<(Transaction, SiblingState)>> = HashMap::new();
+    let mut by_natural: HashMap<String, Vec<Sibling>> = HashMap::new();
     for row in &found {
         let cells = Cells::new(row, doing);
-        let (handed_back, succeeded) = (cells.flag(0)?, cells.flag(1)?);
-        let row = read_row(table, &cells, 2)?;
-        let state = match () {
-            () if row.succeeded || succeeded => SiblingState::Succeeded,
-            () if handed_back => SiblingState::HandedBack,
-            () if row.processing => SiblingState::Processing,
-            () => SiblingState::Other,
+        let sibling = Sibling {
+            is_offered: cells.flag(0)?,
+            has_success: cells.flag(1)?,
+            is_waiting: cells.flag(2)?,
+            row: read_row(table, &cells, 3)?,
         };
-        if let Some(key) = row.natural_key.clone() {
-            by_natural.entry(key).or_default().push((row, state));
+        if let Some(key) = sibling.row.natural_key.clone() {
+            by_natural.entry(key).or_default().push(sibling);
         }
     }
     let facts = keyed.into_iter().map(|(row, key)| {
-        let others = by_natural.get(key).map(Vec::as_slice).unwrap_or_default();
-        (row.key.id.clone(), facts(row, others))
+        let same_key = by_natural.get(key).map(Vec::as_slice).unwrap_or_default();
+        (row.key.id.clone(), sibling::facts(table, row, same_key))
     });
     Ok(facts.filter(|(_, facts)| !facts.is_empty()).collect())
-}
-
-/// The others of the same kind: a refund is no sibling of its charge.
-fn facts(row: &Transaction, others: &[(Transaction, SiblingState)]) -> Vec<SiblingFact> {
-    let others = others.iter().filter(|(o, _)| o.key.id != row.key.id && o.kind == row.kind);
-    let mut facts: Vec<SiblingFact> = others
-        .map(|(other, state)| SiblingFact {
-            id: other.key.id.clone(),
-            state: *state,
-            older: (other.created_at, &other.key.id) < (row.created_at, &row.key.id),
-        })
-        .collect();
-    facts.sort_by(|one, other| one.id.cmp(&other.id));
-    facts
 }
 
 fn siblings_sql(table: &SourceTable, natural: &HashSet<&str>) -> Sql {
@@ -85,14 +71,16 @@ fn siblings_sql(table: &SourceTable, natural: &HashSet<&str>) -> Sql {
     let mut sql = Sql::default();
     let name = sql.bind(table.settings.name.clone());
     let (from, joined) = join_values(&columns, values, &mut sql);
-    let key = parts.key_text("t");
+    let (key, image) = (parts.key_text("t"), parts.image("t"));
+    let waiting = Reason::SiblingPending.as_str();
     sql.push(&format!(
         "select exists (select from tieout_handbacks h where h.table_name = {name} \
          and h.key = {key} and h.ended_at is null and h.taken_at is null), \
+         exists (select from tieout_references r where r.table_name = {name} \
+         and r.key = {key}), \
          exists (select from tieout_checks c where c.table_name = {name} and c.key = {key} \
-         and c.state <> 'open' and c.last_outcome = 'succeeded'), {}, {} \
-         from {from} join {} t on {joined}",
-        parts.image("t"),
+         and c.state = 'open' and c.last_reason = '{waiting}' and c.image = {image}), \
+         {image}, {} from {from} join {} t on {joined}",
         parts.cells("t"),
         table.read,
     ));

@@ -4,13 +4,15 @@ use std::collections::{HashMap, HashSet};
 
 use sqlx::sqlite::SqliteConnection;
 
-use crate::model::transaction::{SiblingFact, SiblingState, Transaction};
-use crate::store::decode::is_processing;
+use crate::model::reason::Reason;
+use crate::model::transaction::{SiblingFact, Transaction};
 use crate::store::error::StoreError;
+use crate::store::sibling::{self, Sibling};
 use crate::store::source_table::{Column, SourceTable};
 use crate::store::sqlite::cells::Cells;
+use crate::store::sqlite::rows::read;
 use crate::store::sqlite::sql::{fetch, json_set, literal, rendered};
-use crate::store::sqlite::statements::{equals, named, read_has_key, read_key, text_of};
+use crate::store::sqlite::statements::{equals, image, named, read_has_key, read_key, text_of};
 use crate::store::template::{Piece, Template};
 
 const READING: &str = "looking rows up";
@@ -36,63 +38,52 @@ pub(super) async fn siblings(
         .iter()
         .map(|column| format!("{} = {}", named("b", column), named("a", column)))
         .collect();
-    let cell = |index: usize, alias: &str| {
-        table.cells.get(index).map_or("null".to_owned(), |c| text_of(c, &named(alias, c)))
-    };
     let sql = format!(
-        "select s.a, s.b, s.status, s.created, \
-         exists (select 1 from tieout_references r \
-         where r.table_name = ?2 and r.key = s.b), \
+        "select s.a, s.b, \
+         exists (select 1 from tieout_references r where r.table_name = ?2 and r.key = s.b), \
          exists (select 1 from tieout_handbacks h where h.table_name = ?2 and h.key = s.b \
-         and h.taken_at is null and h.ended_at is null) \
-         from (select {} as a, {} as b, {} as status, {} as created \
+         and h.taken_at is null and h.ended_at is null), \
+         exists (select 1 from tieout_checks c where c.table_name = ?2 and c.key = s.b \
+         and c.state = 'open' and c.last_reason = ?3 and c.image = s.image) \
+         from (select {} as a, {} as b, {} as image \
          from json_each(?1) j join {read} as a on {} join {read} as b on {}) s \
-         where s.a <> s.b order by 1, 2",
+         where s.a <> s.b",
         read_key(table, "a"),
         read_key(table, "b"),
-        cell(table.layout.status, "b"),
-        cell(table.layout.created.0, "b"),
+        image(table, |column| named("b", column)),
         read_has_key(table, "a", "j.value"),
         same.join(" and "),
         read = table.read,
     );
     let keys: Vec<&str> = asking.keys().copied().collect();
-    let query = rendered(&sql).bind(json_set(&keys)).bind(table.settings.name.clone());
-    let mut facts: HashMap<String, Vec<SiblingFact>> = HashMap::new();
-    for row in &fetch(connection, READING, query).await? {
+    let query = rendered(&sql)
+        .bind(json_set(&keys))
+        .bind(table.settings.name.clone())
+        .bind(Reason::SiblingPending.as_str());
+    let pairs = fetch(connection, READING, query).await?;
+    let mut keys = Vec::with_capacity(pairs.len());
+    for row in &pairs {
+        keys.push(Cells::new(row, READING).text(1)?);
+    }
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let found = read(connection, table, &keys).await?;
+    let mut same_key: HashMap<String, Vec<Sibling>> = HashMap::new();
+    for row in &pairs {
         let cells = Cells::new(row, READING);
         let (asker, id) = (cells.text(0)?, cells.text(1)?);
-        let Some(asking) = asking.get(asker.as_str()) else { continue };
-        let status = cells.opt_text(2)?.unwrap_or_default();
-        // A creation that cannot be read is before everything, as `decode` has it.
-        let created = cells.opt_text(3)?;
-        let created = created.and_then(|text| table.layout.created.1.read(&text).ok().flatten());
-        let older = match created {
-            Some(created) => (created, &id) < (asking.created_at, &asking.key.id),
-            None => true,
-        };
-        let (is_done, is_offered) = (cells.int(4)? != 0, cells.int(5)? != 0);
-        let state = sibling_state(table, &status, is_done, is_offered);
-        facts.entry(asker).or_default().push(SiblingFact { id, state, older });
+        let Some(other) = found.get(&id) else { continue };
+        same_key.entry(asker).or_default().push(Sibling {
+            row: other.row.clone(),
+            has_success: cells.int(2)? != 0,
+            is_offered: cells.int(3)? != 0,
+            is_waiting: cells.int(4)? != 0,
+        });
     }
-    Ok(facts)
-}
-
-fn sibling_state(
-    table: &SourceTable,
-    status: &str,
-    is_done: bool,
-    is_offered: bool,
-) -> SiblingState {
-    let succeeded = table.settings.map.iter().filter_map(|map| map.succeeded.as_ref());
-    let is_value = succeeded.into_iter().any(|value| value.0 == status);
-    let is_processing = is_processing(table, status);
-    match () {
-        () if is_done || (is_value && !is_processing) => SiblingState::Succeeded,
-        () if is_offered => SiblingState::HandedBack,
-        () if is_processing => SiblingState::Processing,
-        () => SiblingState::Other,
-    }
+    let facts = same_key.into_iter().filter_map(|(asker, same_key)| {
+        let facts = sibling::facts(table, asking.get(asker.as_str())?, &same_key);
+        Some((asker, facts))
+    });
+    Ok(facts.filter(|(_, facts)| !facts.is_empty()).collect())
 }
 
 pub(super) async fn resolve_tags(

@@ -118,6 +118,7 @@ fn complaints(world: &World, decision: &Decision, cell: &str) -> Vec<String> {
         match word {
             "list" => wants = Some(Want::List),
             "search" => wants = Some(Want::Search),
+            "siblings" => wants = Some(Want::Siblings),
             _ if expected(world, decision, word) => {}
             _ => wrong.push(word.to_owned()),
         }

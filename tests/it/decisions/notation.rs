@@ -121,6 +121,7 @@ fn sibling(text: &str) -> SiblingFact {
     let state = match state {
         "succeeded" => SiblingState::Succeeded,
         "processing" => SiblingState::Processing,
+        "waiting" => SiblingState::Waiting,
         "handed_back" => SiblingState::HandedBack,
         "other" => SiblingState::Other,
         _ => panic!("sibling: `{state}`"),

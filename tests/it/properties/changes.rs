@@ -304,8 +304,8 @@ fn row_change() -> impl Strategy<Value = Change> {
 }
 
 fn any_sibling() -> impl Strategy<Value = SiblingState> {
-    use SiblingState::{HandedBack, Other, Processing, Succeeded};
-    select(vec![Succeeded, Processing, HandedBack, Other])
+    use SiblingState::{HandedBack, Other, Processing, Succeeded, Waiting};
+    select(vec![Succeeded, Processing, Waiting, HandedBack, Other])
 }
 
 fn history_change() -> impl Strategy<Value = Change> {

@@ -121,7 +121,8 @@ impl Laws<'_> {
         let charges = *hand_back.retry() != Retry::Never;
         let taken =
             |s: &SiblingState| matches!(s, SiblingState::Succeeded | SiblingState::HandedBack);
-        let goes_first = |s: &SiblingState| *s == SiblingState::Processing;
+        let may_be_paid = |s: &SiblingState| *s == SiblingState::Processing;
+        let goes_first = |s: &SiblingState| *s == SiblingState::Waiting;
         let in_time = match hand_back.retry() {
             Retry::SameKey { until } => hand_back.charge_before() <= *until && until > now,
             _ => true,
@@ -134,6 +135,10 @@ impl Laws<'_> {
             (
                 !charges || !siblings.iter().any(|s| goes_first(&s.state) && s.older),
                 "no older sibling goes first",
+            ),
+            (
+                !charges || !siblings.iter().any(|s| may_be_paid(&s.state)),
+                "no sibling may turn out to be paid",
             ),
             (!charges || history.handbacks < policy.max_retries, "not more often than allowed"),
             (

@@ -309,8 +309,10 @@ async fn siblings_are_not_charged_beside_each_other(engine: Engine) {
     let paid = Payment { status: "paid", psp_ref: Some("pi_1".to_owned()), ..of("A", 1) };
     shop.plant(vec![paid.captured()]);
     // A: one is paid. B: two are stuck. C: both are stuck, and the younger one was captured.
+    // D: the same, with another amount, so that the younger one becomes a case.
     shop.insert(&[paid, of("A", 2), of("B", 3), of("B", 4), of("C", 5), of("C", 6)]).await;
-    shop.plant(vec![of("C", 6).captured()]);
+    shop.insert(&[of("D", 7), of("D", 8)]).await;
+    shop.plant(vec![of("C", 6).captured(), Seed { amount: 77, ..of("D", 8).captured() }]);
     for _ in 0..5 {
         shop.run().await.ended(0);
         shop.a_span_passes().await;
@@ -322,6 +324,8 @@ async fn siblings_are_not_charged_beside_each_other(engine: Engine) {
     assert_eq!(shop.status(5).await, "processing");
     assert_eq!(shop.status(6).await, "paid");
     let cases = shop.open_cases().await;
-    assert_eq!(cases, ["2 sibling_row", "4 sibling_row", "5 sibling_row"]);
+    let wanted = ["2 sibling_row", "4 sibling_row", "5 sibling_row", "8 amount_mismatch"];
+    assert_eq!(cases, wanted);
+    assert_eq!(shop.status(7).await, "processing");
     shop.check(false).await;
 }

@@ -33,6 +33,19 @@ pub async fn siblings_are_found<D: Under>() {
     );
     assert_eq!(siblings["1"].iter().filter(|s| s.older).count(), 0);
     assert!(!siblings.contains_key("5") && !siblings.contains_key("6"), "{siblings:?}");
+    // Whoever waits for its siblings is unpaid, as long as it is the row that was judged.
+    w.raw.execute("update tieout_checks set last_reason = 'sibling_pending' where key = '1'").await;
+    let siblings = w.store.siblings(&w.table, &rows).await.unwrap();
+    assert_eq!(siblings["2"][0], fact("1", SiblingState::Waiting, true));
+    w.raw.execute("update charges set amount = amount + 1 where id = 1").await;
+    let siblings = w.store.siblings(&w.table, &rows).await.unwrap();
+    assert_eq!(siblings["2"][0], fact("1", SiblingState::Processing, true));
+    w.raw.execute("update charges set amount = amount - 1 where id = 1").await;
+    // A value of the mapping by which a row is charged again, whoever wrote it.
+    w.raw.execute("update charges set status = 'retry' where id = 1").await;
+    let siblings = w.store.siblings(&w.table, &rows).await.unwrap();
+    assert_eq!(siblings["2"][0], fact("1", SiblingState::HandedBack, true));
+    w.raw.execute("update charges set status = 'processing' where id = 1").await;
     // What tieout decided counts where the mapping has no value for it.
     let first: Vec<_> = claimed.iter().filter(|c| c.row.key.id == "1").cloned().collect();
     w.apply("r1", &mut writer, &first, |c| succeeded_by(c, "pi_x"), at(1)).await;
