@@ -55,6 +55,7 @@ macro_rules! conformance {
                     applies::a_success_writes_everything,
                     applies::a_wait_writes_no_status_but_compares,
                     applies::any_mapped_column_supersedes,
+                    applies::a_pause_holds_up_to_the_commit,
                     applies::a_lost_lease_supersedes_and_ties_out,
                     applies::modes_withhold,
                     applies::a_review_opens_one_case,

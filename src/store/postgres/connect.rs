@@ -5,6 +5,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgSslMode};
 
 use crate::store::error::StoreError;
@@ -76,7 +77,8 @@ fn options(
         true => parsed,
         false => parsed.ssl_mode(PgSslMode::VerifyFull),
     };
-    Ok(parsed.application_name("tieout").options(session))
+    // A slow statement is no news to whoever reads cron's mail.
+    Ok(parsed.application_name("tieout").options(session).disable_statement_logging())
 }
 
 async fn probe(pool: &PgPool, nonce: &str) -> Result<(), StoreError> {

@@ -36,6 +36,8 @@ struct Applying<'a> {
     image: Option<String>,
     /// The lease was lost before, and this run's claim of it was counted as released.
     lost: bool,
+    /// A person paused its account since it was asked.
+    paused: bool,
 }
 
 /// One batch, or a part of one.
@@ -78,6 +80,7 @@ pub(super) async fn apply(
     let fresh: Vec<&RowEffects> =
         batch.rows.iter().filter(|effect| !decided.contains(&effect.journal.key)).collect();
     let contested = contested(connection, &fresh, &held).await?;
+    let paused = paused(connection, batch).await?;
     let mut rows: Vec<Applying<'_>> = fresh
         .into_iter()
         .map(|effect| {
@@ -86,7 +89,8 @@ pub(super) async fn apply(
             if let Some(other) = contested.get(&effect.journal.key).filter(|_| !lost) {
                 effect.to_mut().send_to_review(Reason::ReferenceClaimed, other.clone());
             }
-            Applying { effect, image: None, lost }
+            let paused = paused.contains(&effect.journal.account);
+            Applying { effect, image: None, lost, paused }
         })
         .collect();
     carry_out(connection, batch, &mut rows).await?;
@@ -109,6 +113,22 @@ async fn held(
     .bind(json_set(&tokens))
     .bind(batch.table.settings.name.clone())
     .bind(batch.run_id.to_owned());
+    let rows = fetch(connection, APPLYING, query).await?;
+    rows.iter().map(|row| Cells::new(row, APPLYING).text(0)).collect()
+}
+
+/// The accounts of a batch that are paused now: the switch holds up to the commit.
+async fn paused(
+    connection: &mut SqliteConnection,
+    batch: &Batch<'_>,
+) -> Result<HashSet<String>, StoreError> {
+    let accounts: HashSet<&str> =
+        batch.rows.iter().map(|effect| effect.journal.account.as_str()).collect();
+    let query = sqlx::query(
+        "select account from tieout_accounts where paused_at is not null \
+         and account in (select value from json_each(?1))",
+    )
+    .bind(json_set(&accounts.into_iter().collect::<Vec<_>>()));
     let rows = fetch(connection, APPLYING, query).await?;
     rows.iter().map(|row| Cells::new(row, APPLYING).text(0)).collect()
 }
@@ -191,7 +211,7 @@ async fn carry_out(
     rows: &mut [Applying<'_>],
 ) -> Result<(), StoreError> {
     let effects: Vec<&RowEffects> =
-        rows.iter().filter(|row| !row.lost).map(|row| &*row.effect).collect();
+        rows.iter().filter(|row| !row.lost && !row.paused).map(|row| &*row.effect).collect();
     let mut written = match effects.as_slice() {
         [] => HashMap::new(),
         some => write(connection, batch.table, some, batch.refused).await?,

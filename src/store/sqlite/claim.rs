@@ -164,6 +164,8 @@ fn fate(memory: &Memory, found: Option<Found>, handback: Option<LastHandback>) -
     let is_stuck = row.processing && belongs;
     let asked = match memory.state.as_str() {
         "watch" => Asked::Watch,
+        // A case whose row ended meanwhile: money found for it would contradict its end.
+        "case" if !row.processing => Asked::Watch,
         "case" => Asked::Kick,
         _other if is_stuck => Asked::Run,
         "open" if row.processing => {

@@ -149,6 +149,27 @@ pub async fn any_mapped_column_supersedes<D: Under>() {
     w.finish_unmapped().await;
 }
 
+pub async fn a_pause_holds_up_to_the_commit<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=2).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 2, noon()).await;
+    w.store.put_account_state("stripe_live", None, None).await.unwrap();
+    let pause = "update tieout_accounts set paused_at = '2026-11-19T12:00:00.000000Z', \
+                 paused_by = 'ann', paused_why = 'audit'";
+    assert_eq!(w.raw.execute(pause).await, 1);
+    let end = w.apply("r1", &mut writer, &claimed, succeeded, noon()).await;
+    assert_eq!(end, done(0, 0, 2));
+    assert_eq!([w.status("1").await, w.status("2").await], ["processing", "processing"]);
+    w.raw.execute("update tieout_accounts set paused_at = null, paused_by = null").await;
+    let mut writer = w.start("r2", at(1)).await;
+    let claimed = w.claim("r2", 2, at(1)).await;
+    assert_eq!(claimed.len(), 2, "what was only paused is due again");
+    let end = w.apply("r2", &mut writer, &claimed, succeeded, at(1)).await;
+    assert_eq!(end, done(2, 0, 0));
+    w.finish().await;
+}
+
 pub async fn a_lost_lease_supersedes_and_ties_out<D: Under>() {
     let w = World::<D>::new().await;
     w.stuck(1..=3).await;
