@@ -277,6 +277,15 @@ fn watched(view: &View<'_>) -> Option<Decision> {
     if view.inputs.asked != Asked::Watch && view.standing == Standing::Open {
         return None;
     }
+    if let Some((number, until)) = view.untaken().filter(|(_, until)| *until <= view.now) {
+        let text = format!(
+            "hand-back {number} was not taken by {}; nobody charges again until its worker \
+             comes for it",
+            to_short_text(until)
+        );
+        let watch_at = next_watch(view);
+        return Some(Decision { watch_at, ..view.review(Reason::HandbackNotTaken, text) });
+    }
     Some(watch_on(
         view,
         &match view.items.len() {
@@ -314,6 +323,10 @@ fn next_watch(view: &View<'_>) -> Option<Instant> {
             Some(later(from, *span).max(soonest))
         }
         None => {
+            // Whether the worker came for it is looked at once more, where that is later.
+            if let Some((_, until)) = view.untaken().filter(|(_, until)| *until > view.now) {
+                return Some(until.max(soonest));
+            }
             view.live().next()?;
             Some(later(view.now, *looks.last()?).max(soonest))
         }

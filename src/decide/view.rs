@@ -351,6 +351,14 @@ impl<'a> View<'a> {
         Decision { seen: Some(seen(item.object)), ..self.wait(reason, text, at) }
     }
 
+    /// The number of a hand-back that nobody came for yet, and until when somebody should have.
+    pub(super) fn untaken(&self) -> Option<(u32, Instant)> {
+        let past = self.history().last_handback.as_ref().filter(|past| past.taken_at.is_none())?;
+        let is_last = self.history().ended_as == Some(Outcome::Retryable);
+        let waits = is_last && self.standing == Standing::GivenUp;
+        waits.then(|| (past.number, later(past.at, self.policy.timing.take_within)))
+    }
+
     pub(super) fn first_watch(&self) -> Option<Instant> {
         self.policy.timing.watch.first().map(|span| later(self.now, *span))
     }

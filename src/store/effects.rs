@@ -182,7 +182,7 @@ fn target(table: &TableSettings, row: &Transaction, decision: &Decision) -> Opti
         // Money that contradicts a row, and a change that its database refuses, leave the
         // status untouched: a person decides.
         (Verdict::Review, Reason::LateContradiction | Reason::EvidenceConflict) => None,
-        (Verdict::Review, Reason::WriteRefused) => None,
+        (Verdict::Review, Reason::WriteRefused | Reason::HandbackNotTaken) => None,
         (Verdict::Review, _) => map.review.as_ref(),
         (Verdict::Succeeded, _) => map.succeeded.as_ref(),
         (Verdict::Failed, _) => map.failed.as_ref(),
@@ -233,7 +233,8 @@ fn ends_handback(planned: &Planned, withheld: bool) -> Option<String> {
     let decision = &planned.decision;
     let replaced = match &decision.verdict {
         Verdict::Succeeded | Verdict::Retryable(_) | Verdict::Failed => !withheld,
-        Verdict::Review => true,
+        // The worker may still come for it.
+        Verdict::Review => decision.reason != Reason::HandbackNotTaken,
         Verdict::Wait => false,
     };
     let was_handed_back = planned.claimed.history.handbacks > 0;
@@ -399,6 +400,8 @@ fn check_after(
     let (state, next) = match (&decision.verdict, withheld) {
         (Verdict::Wait, _) if claimed.asked == Asked::Watch => watch_on(&mut history, decision),
         (Verdict::Wait, _) => ("open", Some(next_or_backoff(planned, timing))),
+        // A person is told, and the tag is watched on all the same.
+        (Verdict::Review, _) if decision.watch_at.is_some() => watch_on(&mut history, decision),
         (Verdict::Review, _) => ("case", None),
         (Verdict::Succeeded | Verdict::Retryable(_) | Verdict::Failed, true) => {
             ("open", Some(next_or_backoff(planned, timing)))

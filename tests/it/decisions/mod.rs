@@ -23,7 +23,6 @@ const DECIDED_ELSEWHERE: &[(Reason, &str)] = &[
     (Reason::WriteRefused, "apply: the user's database refused the row"),
     (Reason::AbsenceBrake, "the run: the brake looks at an account's hand-backs together"),
     (Reason::AccountUnavailable, "the run: one case for an account that gives no answer"),
-    (Reason::HandbackNotTaken, "delivery: the worker did not come for it"),
     (Reason::Orphan, "settlement files"),
     (Reason::Returned, "settlement files"),
     (Reason::Chargeback, "settlement files"),
@@ -57,7 +56,8 @@ const NEVER_TOGETHER: &[(Reason, Reason, &str)] = &[
     (Reason::Absent, Reason::GaveUp, "one line of DESIGN: proven absent, and the count says which"),
     (Reason::GaveUp, Reason::Rule, "from here on the list names no step of the ladder"),
     (Reason::Rule, Reason::Watched, "no step of the ladder"),
-    (Reason::Watched, Reason::ClockSkew, "no step of the ladder"),
+    (Reason::Watched, Reason::HandbackNotTaken, "the time since the hand-back says which"),
+    (Reason::HandbackNotTaken, Reason::ClockSkew, "no step of the ladder"),
 ];
 
 /// One case: its line number, its cells.

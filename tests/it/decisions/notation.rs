@@ -196,6 +196,7 @@ fn policy_word(world: &mut World, word: &str) {
             }
         }
         "in_flight_max" => policy.timing.in_flight_max = span(value),
+        "take_within" => policy.timing.take_within = span(value),
         "recheck_after" => policy.timing.recheck_after = span(value),
         "rule" | "own" => policy.rules.rules.insert(0, a_rule(value, name == "own")),
         _ => panic!("policy: `{word}`"),

@@ -8,7 +8,7 @@ use tieout::sandbox::faults::{Action, FaultRule, Which};
 use tieout::sandbox::routes::Route;
 use tieout::sandbox::seeds::Seed;
 
-use super::shop::{Engine, Payment, Shop, Words, on_both_databases, tieout_now};
+use super::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases, tieout_now};
 
 on_both_databases!(
     absence_is_proven_over_runs_and_handed_back_once,
@@ -23,6 +23,7 @@ on_both_databases!(
     absent_rows_give_up_after_max_retries,
     without_attempts_absence_is_for_a_person,
     siblings_are_not_charged_beside_each_other,
+    a_hand_back_that_nobody_takes_is_told_once,
 );
 
 async fn shop_with(engine: Engine, words: Words, ids: std::ops::RangeInclusive<i64>) -> Shop {
@@ -68,6 +69,28 @@ async fn absence_is_proven_over_runs_and_handed_back_once(engine: Engine) {
 async fn handed_back(shop: &Shop, id: i64) {
     let ran = shop.run_until_proven().await;
     assert_eq!(shop.status(id).await, "retry", "{ran:?}");
+}
+
+async fn a_hand_back_that_nobody_takes_is_told_once(engine: Engine) {
+    let words = Words::default().policy("watch", "[\"1s\", \"1h\", \"2h\", \"3h\"]");
+    let shop = shop_with(engine, words, 1..=1).await;
+    handed_back(&shop, 1).await;
+    let long_ago = at_text(tieout_now() - 25 * 3_600);
+    shop.raw.execute(&format!("update tieout_handbacks set at = '{long_ago}'")).await;
+    for _ in 0..2 {
+        shop.due_now().await;
+        assert_eq!(shop.run().await.ended(0).verdict(1), "review handback_not_taken");
+        assert_eq!(shop.open_cases().await, ["1 handback_not_taken"]);
+    }
+    assert_eq!(shop.status(1).await, "retry", "the worker may still come");
+    let open = "tieout_handbacks where ended_at is null and taken_at is null";
+    assert_eq!(shop.count(open).await, 1);
+    // Watched on all the same: money that turns up now must be seen.
+    shop.sandbox.seed([Payment::stuck(1).captured()]).unwrap();
+    shop.due_now().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "review late_contradiction");
+    assert_eq!(shop.open_cases().await, ["1 late_contradiction"]);
+    shop.check(false).await;
 }
 
 async fn money_after_the_hand_back_is_a_contradiction(engine: Engine) {
