@@ -2,17 +2,22 @@
 //!
 //! A window starts as one slice, newest first. A worker without work takes the older half of the
 //! slice with the most left, as its density says, so that quiet nights and busy noons end
-//! together. A page counts only if every object lies in the seconds asked for, none comes twice,
-//! and the order is newest first. A slice is at its end when a page goes past its border; where
-//! the list itself ends, it is asked once more before that is believed.
+//! together. Each split costs half a page that two slices read, so a slice is split once for each
+//! page that told something new of it, and not at all while requests go out as fast as they may.
+//! A page counts only if every object lies in the seconds asked for, none comes twice, and the
+//! order is newest first. A slice is at its end when a page goes past its border. Where the list
+//! itself ends, it is asked once more before that is believed; then nothing may stand below, and
+//! slices below need no look of their own.
 //! Anything else makes the whole window incomplete, which is no answer. Objects made while paging
 //! stand above the cursor and cannot shift what is below it.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
+use tokio::time::Instant as Tick;
 
 use crate::model::evidence::{Cause, CauseKind};
 use crate::model::time::Instant;
@@ -23,6 +28,9 @@ use crate::psp::stripe::{ListPage, ObjectKind, PAGE, PageAsk, Stripe, wider_skew
 /// A slice is split only while this many pages are left in it: a split costs half a page and the
 /// second look at its end.
 const SPLIT_PAGES_MIN: u64 = 3;
+
+/// Requests looked back at, to tell whether they go out as fast as the account lets them.
+const LOOK_BACK: usize = 16;
 
 /// Seconds to list, both inclusive, of one kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,9 +64,17 @@ struct Slice {
     /// The second of the last object seen, and the ids seen of that second.
     reached: Option<i64>,
     same_second: HashSet<String>,
-    /// Objects in a million seconds, by the last page.
-    density: Option<u64>,
+    /// Objects of the latest pages and the seconds that they span; older pages count less.
+    seen: Seen,
+    /// A page came since the last split.
+    is_fresh: bool,
     state: State,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    objects: u64,
+    secs: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,9 +86,25 @@ enum State {
     Done,
 }
 
+/// Where the list of a window ended, by one slice's last page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct ListEnd {
+    /// Nothing stands in an older second than this one.
+    second: i64,
+    /// The slice that is asked once more.
+    slice: usize,
+    is_sure: bool,
+}
+
 struct Board {
     slices: Vec<Slice>,
     tallies: Vec<Tally>,
+    /// By window.
+    ends: Vec<Option<ListEnd>>,
+    /// The oldest object of each window.
+    oldest: Vec<Option<i64>>,
+    /// When the latest questions were handed out.
+    handed: VecDeque<Tick>,
     book: Book,
     wanted: Arc<Wanted>,
     pages: u64,
@@ -109,9 +141,13 @@ impl Listing {
     ) -> Self {
         let slices = windows.iter().enumerate();
         let slices = slices.map(|(index, window)| Slice::new(index, window.from, window.to));
+        let count = windows.len();
         let board = Board {
             slices: slices.collect(),
             tallies: windows.into_iter().map(Tally::new).collect(),
+            ends: vec![None; count],
+            oldest: vec![None; count],
+            handed: VecDeque::with_capacity(LOOK_BACK),
             book,
             wanted,
             pages: 0,
@@ -160,7 +196,8 @@ impl Listing {
             let turned = self.turned.notified();
             tokio::pin!(turned);
             turned.as_mut().enable();
-            let task = self.board().next_task();
+            let pace = self.stripe.lane.per_second();
+            let task = self.board().next_task(Tick::now(), pace);
             match task {
                 Task::Page(slice, ask) => {
                     let mut held = Held { listing: self, slice, is_open: true };
@@ -190,7 +227,10 @@ impl Listing {
     pub(super) fn estimate(&self) -> Vec<u64> {
         let board = self.board();
         let mut pages = vec![0_u64; board.tallies.len()];
-        for slice in board.slices.iter().filter(|slice| slice.state != State::Done) {
+        for (index, slice) in board.slices.iter().enumerate() {
+            if slice.state == State::Done || board.is_below_end(index) {
+                continue;
+            }
             if let Some(sum) = pages.get_mut(slice.window) {
                 let left = board.pages_left(slice).saturating_add(1);
                 *sum = sum.saturating_add(left);
@@ -249,6 +289,17 @@ impl Tally {
     }
 }
 
+impl Seen {
+    /// Adds a page; what came before counts half.
+    fn add(&mut self, objects: usize, newest: i64, oldest: i64) {
+        let span = newest.saturating_sub(oldest).saturating_add(1);
+        let span = u64::try_from(span).unwrap_or(1).max(1);
+        let objects = u64::try_from(objects).unwrap_or(0);
+        self.objects = self.objects.checked_div(2).unwrap_or(0).saturating_add(objects);
+        self.secs = self.secs.checked_div(2).unwrap_or(0).saturating_add(span);
+    }
+}
+
 impl Slice {
     fn new(window: usize, from: i64, to: i64) -> Self {
         let state = if from > to { State::Done } else { State::Waiting };
@@ -259,7 +310,8 @@ impl Slice {
             cursor: None,
             reached: None,
             same_second: HashSet::new(),
-            density: None,
+            seen: Seen::default(),
+            is_fresh: false,
             state,
         }
     }
@@ -276,13 +328,13 @@ impl Slice {
 }
 
 impl Board {
-    fn next_task(&mut self) -> Task {
+    fn next_task(&mut self, now: Tick, pace: u128) -> Task {
         let is_spent = self.budget.is_some_and(|budget| self.pages >= budget);
         if is_spent {
             return Task::Stop;
         }
-        let ready = |s: &Slice| matches!(s.state, State::Waiting | State::Ending);
-        let next = self.slices.iter().position(ready).or_else(|| self.split());
+        let next = (0..self.slices.len()).find(|index| self.is_ready(*index));
+        let next = next.or_else(|| if self.is_full(now, pace) { None } else { self.split() });
         let Some(index) = next else {
             let is_busy = self.slices.iter().any(|slice| slice.state == State::Busy);
             return if is_busy { Task::Wait } else { Task::Stop };
@@ -292,8 +344,16 @@ impl Board {
             let detail = format!("the list has no end within {} pages", self.pages_max);
             self.fail(index, cause(CauseKind::Incomplete, detail));
             // Each call fails one more window, so that this ends.
-            return self.next_task();
+            return self.next_task(now, pace);
         }
+        self.hand_out(index, now)
+    }
+
+    fn hand_out(&mut self, index: usize, now: Tick) -> Task {
+        if self.handed.len() >= LOOK_BACK {
+            self.handed.pop_front();
+        }
+        self.handed.push_back(now);
         let Some(slice) = self.slices.get_mut(index) else { return Task::Stop };
         let Some(tally) = self.tallies.get_mut(slice.window) else { return Task::Stop };
         tally.pages = tally.pages.saturating_add(1);
@@ -311,16 +371,49 @@ impl Board {
         if is_end { Task::End(index, ask) } else { Task::Page(index, ask) }
     }
 
+    /// What may be asked now. Below the end of a list that is being asked once more nothing is:
+    /// should nothing stand there, the answer says so for all of it.
+    fn is_ready(&self, index: usize) -> bool {
+        let slice = self.slices.get(index);
+        slice.is_some_and(|slice| matches!(slice.state, State::Waiting | State::Ending))
+            && !self.is_below_end(index)
+    }
+
+    /// Whether the slice lies wholly below where the window's list ended.
+    fn is_below_end(&self, index: usize) -> bool {
+        let Some(slice) = self.slices.get(index) else { return false };
+        let end = self.ends.get(slice.window).copied().flatten();
+        end.is_some_and(|end| end.slice != index && slice.to < end.second)
+    }
+
+    /// Whether the latest questions went out as fast as the account lets them: more slices side
+    /// by side would only wait for each other.
+    fn is_full(&self, now: Tick, pace: u128) -> bool {
+        let Some(first) = self.handed.front().filter(|_| self.handed.len() >= LOOK_BACK) else {
+            return false;
+        };
+        let due = u64::try_from(pace).ok().and_then(|pace| {
+            let micros = u64::try_from(LOOK_BACK).ok()?.saturating_mul(1_000_000);
+            micros.checked_div(pace).map(Duration::from_micros)
+        });
+        due.is_some_and(|due| now.duration_since(*first) <= due)
+    }
+
     fn pages_left(&self, slice: &Slice) -> u64 {
-        let per_page = u128::try_from(PAGE).unwrap_or(1).saturating_mul(1_000_000);
+        let per_page = u128::try_from(PAGE).unwrap_or(1);
         let objects =
-            u128::from(slice.seconds_left()).saturating_mul(u128::from(slice.density.unwrap_or(0)));
+            u128::from(slice.seconds_left()).saturating_mul(u128::from(slice.seen.objects));
+        let objects = objects.checked_div(u128::from(slice.seen.secs)).unwrap_or(0);
         u64::try_from(objects.checked_div(per_page).unwrap_or(0)).unwrap_or(u64::MAX)
     }
 
     /// Takes the older half of the largest slice under way.
     fn split(&mut self) -> Option<usize> {
-        let busy = self.slices.iter().enumerate().filter(|(_, s)| s.state == State::Busy);
+        let busy = self.slices.iter().enumerate().filter(|(index, slice)| {
+            let end = self.ends.get(slice.window).copied().flatten();
+            let has_more = end.is_none_or(|end| end.slice != *index && slice.from >= end.second);
+            slice.state == State::Busy && slice.is_fresh && has_more
+        });
         let largest = busy.max_by_key(|(_, slice)| self.pages_left(slice))?.0;
         let left = self.slices.get(largest).map(|slice| self.pages_left(slice))?;
         let slice = self.slices.get_mut(largest)?;
@@ -330,7 +423,8 @@ impl Board {
         let half = slice.top().saturating_sub(slice.from).checked_div(2)?;
         let middle = slice.from.saturating_add(half);
         let mut older = Slice::new(slice.window, slice.from, middle);
-        older.density = slice.density;
+        older.seen = slice.seen;
+        slice.is_fresh = false;
         slice.from = middle.saturating_add(1);
         self.slices.push(older);
         self.slices.len().checked_sub(1)
@@ -342,20 +436,25 @@ impl Board {
             Err(cause) => return self.fail(index, cause),
         };
         self.note(index, page.asked_at, page.skew_secs);
+        let top = self.slices.get(index).map_or(ask.to, Slice::top);
         if let Err(detail) = self.check(index, ask, &page) {
             let path = ask.kind.as_str();
             let detail = format!("listing {path}s: {detail}");
             return self.fail(index, cause(CauseKind::Incomplete, detail));
+        }
+        let oldest = page.pieces.last().map(|piece| piece.created);
+        if oldest.is_some_and(|oldest| self.note_oldest(index, oldest)) {
+            return self.fail(index, ended_too_early());
         }
         let Some(slice) = self.slices.get_mut(index) else { return };
         if slice.state == State::Done {
             return;
         }
         let newest = page.pieces.first().map(|piece| piece.created);
-        let oldest = page.pieces.last().map(|piece| piece.created);
         if let (Some(newest), Some(oldest)) = (newest, oldest) {
-            slice.density = Some(density(page.pieces.len(), slice.top().max(newest), oldest));
+            slice.seen.add(page.pieces.len(), top.max(newest), oldest);
         }
+        slice.is_fresh = true;
         slice.cursor = page.pieces.last().map(|piece| piece.id.clone()).or(slice.cursor.take());
         slice.reached = oldest.or(slice.reached);
         // What is older than the border is another slice's, which lists it again.
@@ -367,6 +466,11 @@ impl Board {
             (false, false) => State::Ending,
         };
         let window = slice.window;
+        if slice.state == State::Ending {
+            // Nothing at all came: nothing stands in the slice's own newest second either.
+            let second = oldest.or(slice.reached).unwrap_or(slice.to.saturating_add(1));
+            self.note_end(index, second);
+        }
         let mut listed = 0_u64;
         for piece in page.pieces.into_iter().filter(|piece| piece.created >= from) {
             listed = listed.saturating_add(1);
@@ -405,6 +509,25 @@ impl Board {
         Ok(())
     }
 
+    /// Notes the oldest object of a page; whether it stands where nothing was sure to be.
+    fn note_oldest(&mut self, index: usize, oldest: i64) -> bool {
+        let Some(window) = self.slices.get(index).map(|slice| slice.window) else { return false };
+        if let Some(known) = self.oldest.get_mut(window) {
+            *known = Some(known.map_or(oldest, |known| known.min(oldest)));
+        }
+        let end = self.ends.get(window).copied().flatten();
+        end.is_some_and(|end| end.is_sure && oldest < end.second)
+    }
+
+    /// Notes that a slice saw the end of the list; the newest end is the one to be asked again.
+    fn note_end(&mut self, index: usize, second: i64) {
+        let window = self.slices.get(index).map(|slice| slice.window);
+        let Some(end) = window.and_then(|window| self.ends.get_mut(window)) else { return };
+        if end.is_none_or(|known| known.second < second) {
+            *end = Some(ListEnd { second, slice: index, is_sure: false });
+        }
+    }
+
     fn take_end(&mut self, index: usize, page: Result<ListPage, Cause>) {
         let page = match page {
             Ok(page) => page,
@@ -412,10 +535,22 @@ impl Board {
         };
         self.note(index, page.asked_at, page.skew_secs);
         if page.has_more || !page.pieces.is_empty() {
-            let detail = "the list said that it was at its end, and more came when asked again";
-            return self.fail(index, cause(CauseKind::Incomplete, detail.to_owned()));
+            return self.fail(index, ended_too_early());
         }
-        if let Some(slice) = self.slices.get_mut(index) {
+        let Some(slice) = self.slices.get_mut(index) else { return };
+        slice.state = State::Done;
+        let window = slice.window;
+        let Some(Some(end)) = self.ends.get_mut(window) else { return };
+        if end.slice != index {
+            // A newer slice saw the end meanwhile and speaks for both.
+            return;
+        }
+        end.is_sure = true;
+        let second = end.second;
+        if self.oldest.get(window).copied().flatten().is_some_and(|oldest| oldest < second) {
+            return self.fail(index, ended_too_early());
+        }
+        for slice in self.slices.iter_mut().filter(|s| s.window == window && s.to < second) {
             slice.state = State::Done;
         }
     }
@@ -457,10 +592,7 @@ impl Board {
     }
 }
 
-/// Objects in a million seconds.
-fn density(objects: usize, newest: i64, oldest: i64) -> u64 {
-    let span = newest.saturating_sub(oldest).saturating_add(1);
-    let span = u64::try_from(span).unwrap_or(1).max(1);
-    let objects = u64::try_from(objects).unwrap_or(0).saturating_mul(1_000_000);
-    objects.checked_div(span).unwrap_or(0)
+fn ended_too_early() -> Cause {
+    let detail = "the list said that it was at its end, and more came when asked again";
+    cause(CauseKind::Incomplete, detail.to_owned())
 }
