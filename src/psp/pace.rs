@@ -16,6 +16,11 @@ const BURST: u32 = 3;
 /// After a refusal the rate falls to this many percent of itself …
 const SLOWER_PERCENT: u32 = 70;
 
+/// … to this many, where the one before it was not followed by as many answers as there are here:
+/// the rate is far off, and a search in small steps would be refused all the way …
+const FAR_OFF_PERCENT: u32 = 40;
+const FAR_OFF_ANSWERS: u32 = 3;
+
 /// … and after this many answers in a row without one it climbs again.
 const CLIMB_AFTER: u32 = 20;
 
@@ -40,14 +45,22 @@ struct State {
     held_until: Instant,
     slowed_at: Option<Instant>,
     smooth: u32,
+    /// Answers since the last refusal.
+    answers: u32,
 }
 
 impl Pace {
     pub(super) fn new(requests_per_second: u32, now: Instant) -> Self {
         let fastest = Duration::from_secs(1).checked_div(requests_per_second.max(1));
         let fastest = fastest.unwrap_or(INTERVAL_MAX);
-        let state =
-            State { interval: fastest, next: now, held_until: now, slowed_at: None, smooth: 0 };
+        let state = State {
+            interval: fastest,
+            next: now,
+            held_until: now,
+            slowed_at: None,
+            smooth: 0,
+            answers: FAR_OFF_ANSWERS,
+        };
         Self { fastest, state: Mutex::new(state) }
     }
 
@@ -76,10 +89,13 @@ impl Pace {
         // Requests already in flight are refused together: they count as one refusal.
         let is_new = state.slowed_at.is_none_or(|at| now.duration_since(at) > state.interval);
         if is_new {
-            let slower = state.interval.saturating_mul(100).checked_div(SLOWER_PERCENT);
+            let is_far = state.answers < FAR_OFF_ANSWERS;
+            let percent = if is_far { FAR_OFF_PERCENT } else { SLOWER_PERCENT };
+            let slower = state.interval.saturating_mul(100).checked_div(percent);
             state.interval = slower.unwrap_or(INTERVAL_MAX).min(INTERVAL_MAX);
             state.slowed_at = Some(now);
         }
+        state.answers = 0;
     }
 
     /// Nobody goes before `hold` has passed: the server said so without a 429.
@@ -92,6 +108,7 @@ impl Pace {
     /// An answer came.
     pub(super) fn answered(&self) {
         let mut state = self.state();
+        state.answers = state.answers.saturating_add(1);
         state.smooth = state.smooth.saturating_add(1);
         if state.smooth >= CLIMB_AFTER && state.interval > self.fastest {
             state.smooth = 0;
@@ -142,6 +159,21 @@ mod tests {
             pace.answered();
         }
         assert_eq!(pace.per_second(), 100, "it climbs back to the ceiling and not above");
+    }
+
+    #[test]
+    fn a_rate_that_is_far_off_is_left_quickly() {
+        let start = Instant::now();
+        let pace = Pace::new(100, start);
+        let refused_at = |ms: u64| {
+            pace.refused(start + Duration::from_millis(ms), Duration::ZERO);
+            pace.per_second()
+        };
+        assert_eq!([refused_at(0), refused_at(1_000), refused_at(2_000)], [70, 28, 11]);
+        for _ in 0..FAR_OFF_ANSWERS {
+            pace.answered();
+        }
+        assert_eq!(refused_at(3_000), 7, "a small step where answers came in between");
     }
 
     #[test]
