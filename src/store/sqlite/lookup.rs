@@ -12,7 +12,9 @@ use crate::store::source_table::{Column, SourceTable};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::rows::read;
 use crate::store::sqlite::sql::{fetch, json_set, literal, rendered};
-use crate::store::sqlite::statements::{equals, image, named, read_has_key, read_key, text_of};
+use crate::store::sqlite::statements::{
+    image, is_one_of_set, named, read_has_key, read_key, text_of,
+};
 use crate::store::template::{Piece, Template};
 
 const READING: &str = "looking rows up";
@@ -132,19 +134,12 @@ async fn by_values(
     if values.is_empty() {
         return Ok(HashSet::new());
     }
-    let equal: Vec<String> = template
-        .columns()
-        .enumerate()
-        .filter_map(|(place, name)| {
-            let column = column(table, name)?;
-            Some(equals(column, &named("t", column), &format!("(j.value ->> {place})")))
-        })
-        .collect();
+    let columns: Vec<&Column> = template.columns().filter_map(|name| column(table, name)).collect();
     let sql = format!(
-        "select distinct {} from json_each(?1) j join {} as t on {}",
+        "select distinct {} from {} as t where {}",
         rendering(table, template, "t"),
         table.read,
-        equal.join(" and "),
+        is_one_of_set(&columns, "t"),
     );
     texts(&fetch(connection, READING, rendered(&sql).bind(json_set(values))).await?)
 }
@@ -193,14 +188,15 @@ pub(super) async fn resolve_references(
     }
     let mapped = table.layout.psp_reference.and_then(|index| table.cells.get(index));
     let Some(column) = mapped else { return Ok(found) };
-    let text = text_of(column, &named("t", column));
-    let compared = equals(column, &named("t", column), "j.value");
     let sql = format!(
-        "select {text}, {} from json_each(?1) j join {} as t on {compared} order by 1, 2",
+        "select {}, {} from {} as t where {} order by 1, 2",
+        text_of(column, &named("t", column)),
         read_key(table, "t"),
         table.read,
+        is_one_of_set(&[column], "t"),
     );
-    for row in &fetch(connection, READING, rendered(&sql).bind(json_set(references))).await? {
+    let asked: Vec<[&String; 1]> = references.iter().map(|reference| [reference]).collect();
+    for row in &fetch(connection, READING, rendered(&sql).bind(json_set(&asked))).await? {
         let cells = Cells::new(row, READING);
         let owner = (table.settings.name.clone(), cells.text(1)?);
         let owners = found.entry(cells.text(0)?).or_default();

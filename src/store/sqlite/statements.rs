@@ -53,6 +53,12 @@ impl Statement {
         self.place(Bind::Int(number))
     }
 
+    /// Asks how the statement would be carried out, and carries nothing out.
+    pub(super) fn explained(mut self) -> Self {
+        self.sql.insert_str(0, "explain query plan ");
+        self
+    }
+
     pub(super) fn query(self) -> sqlx::query::Query<'static, Sqlite, SqliteArguments> {
         let query = sqlx::query(AssertSqlSafe(self.sql));
         self.binds.into_iter().fold(query, |query, bind| match bind {
@@ -101,6 +107,27 @@ pub(super) fn equals(column: &Column, name: &str, value: &str) -> String {
     } else {
         format!("{name} = {value}")
     }
+}
+
+/// The columns are together one of the set in ?1, an array of arrays. The set is read once into an
+/// index of its own: it serves an index of the columns, and where there is none the table is read
+/// once and not once for each of the set.
+pub(super) fn is_one_of_set(columns: &[&Column], alias: &str) -> String {
+    let (mut names, mut values) = (Vec::new(), Vec::new());
+    for (place, column) in columns.iter().enumerate() {
+        let (name, value) = (named(alias, column), format!("j.value ->> {place}"));
+        let (name, value) = match &column.class {
+            TypeClass::Bytes => (name, format!("unhex({value})")),
+            _other if is_compared_by_text(column) => {
+                (format!("({})", text_of(column, &name)), value)
+            }
+            _other => (name, value),
+        };
+        names.push(name);
+        values.push(value);
+    }
+    let (names, values) = (names.join(", "), values.join(", "));
+    format!("({names}) in (select {values} from json_each(?1) j)")
 }
 
 /// Without a declared type there is no affinity that would make a text the column's own value.
