@@ -104,6 +104,7 @@ delegate! {
     close_abandoned(now: Instant, dead_after: TimeDelta) -> Vec<AbandonedRun>;
     close_run(run_id: &str, end: &RunEnd, now: Instant) -> bool;
     enrol(table: &SourceTable, filter: &ClaimFilter, now: Instant) -> u64;
+    claim_plan(table: &SourceTable, filter: &ClaimFilter, limit: i64, now: Instant) -> Vec<String>;
     claim_due(run_id: &str, table: &SourceTable, filter: &ClaimFilter, limit: i64, now: Instant,
         lease_until: Instant) -> Vec<Claimed>;
     preview_due(table: &SourceTable, filter: &ClaimFilter, limit: i64, now: Instant)

@@ -171,6 +171,16 @@ pub trait Driver {
         now: Instant,
     ) -> Result<u64, StoreError>;
 
+    /// How the database would carry out `enrol` and `claim_due`, in its own words, a line a step:
+    /// the user's table may hold a hundred million rows, and must be walked by an index.
+    async fn claim_plan(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        limit: i64,
+        now: Instant,
+    ) -> Result<Vec<String>, StoreError>;
+
     /// Leases up to `limit` due rows, oldest due first, none twice in a run, and reads them.
     /// A row that left processing by itself is closed here (its open case too) and not counted;
     /// a row under watch is claimed whatever its status. Lapsed leases of other runs are counted

@@ -41,6 +41,7 @@ macro_rules! conformance {
                     claims::stuck_rows_are_taken_in_once,
                     claims::a_changed_row_is_taken_in_again,
                     claims::claims_go_by_the_oldest_due,
+                    claims::the_claim_walks_indexes,
                     claims::every_row_gets_its_turn,
                     claims::windows_narrow,
                     claims::accounts_narrow,

@@ -44,6 +44,25 @@ pub(super) async fn enrol(
     }
 }
 
+/// How the server would enrol stuck rows and look for due ones, step by step.
+pub(super) async fn plan(
+    pool: &PgPool,
+    table: &SourceTable,
+    filter: &ClaimFilter,
+    limit: i64,
+    now: Instant,
+) -> Result<Vec<String>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(CLAIMING))?;
+    let mut steps = Vec::new();
+    for sql in [enrol_sql(table, filter, now), due_sql(table, filter, limit, now, Some(""))] {
+        let rows = sql.explained().fetch(&mut connection).await.map_err(failed(CLAIMING))?;
+        for row in &rows {
+            steps.push(Cells::new(row, CLAIMING).text(0)?);
+        }
+    }
+    Ok(steps)
+}
+
 /// Rows that are stuck and new, or stuck again with another image than the one decided.
 fn enrol_sql(table: &SourceTable, filter: &ClaimFilter, now: Instant) -> Sql {
     let mut sql = Sql::default();

@@ -140,6 +140,16 @@ impl Driver for PgStore {
         claim::enrol(&self.pool, table, filter, now).await
     }
 
+    async fn claim_plan(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        limit: i64,
+        now: Instant,
+    ) -> Result<Vec<String>, StoreError> {
+        claim::plan(&self.pool, table, filter, limit, now).await
+    }
+
     async fn claim_due(
         &self,
         run_id: &str,

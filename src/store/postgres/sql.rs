@@ -40,6 +40,12 @@ impl Sql {
         format!("${}", self.bound)
     }
 
+    /// Asks how the statement would be carried out, and carries nothing out.
+    pub(super) fn explained(mut self) -> Self {
+        self.text.insert_str(0, "explain ");
+        self
+    }
+
     fn query(self) -> Result<Query<'static, Postgres, PgArguments>, sqlx::Error> {
         match self.failure {
             Some(problem) => Err(sqlx::Error::Protocol(problem)),

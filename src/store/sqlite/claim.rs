@@ -14,6 +14,7 @@ use crate::store::mapping::Channel;
 use crate::store::records::{ClaimFilter, Claimed};
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::cases::close_rows;
+use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::rows::{
     Found, LastHandback, MEMORY, Memory, last_handbacks, memory_of, read,
 };
@@ -78,6 +79,25 @@ pub(super) async fn enrol(
     connection: &mut SqliteConnection,
     turn: &Turn<'_>,
 ) -> Result<u64, StoreError> {
+    execute(connection, ENROLLING, enrolling(turn).query()).await
+}
+
+/// How SQLite would take stuck rows in and look for due ones, step by step.
+pub(super) async fn plan(
+    connection: &mut SqliteConnection,
+    turn: &Turn<'_>,
+) -> Result<Vec<String>, StoreError> {
+    let mut steps = Vec::new();
+    for statement in [enrolling(turn), choosing(turn, turn.limit)] {
+        let rows = fetch(connection, CLAIMING, statement.explained().query()).await?;
+        for row in &rows {
+            steps.push(Cells::new(row, CLAIMING).text(3)?);
+        }
+    }
+    Ok(steps)
+}
+
+fn enrolling(turn: &Turn<'_>) -> Statement {
     let mut statement = Statement::default();
     let name = statement.text(turn.name());
     let now = statement.text(to_text(turn.now));
@@ -93,7 +113,7 @@ pub(super) async fn enrol(
         read_key(turn.table, "t"),
         image(turn.table, |column| named("t", column)),
     ));
-    execute(connection, ENROLLING, statement.query()).await
+    statement
 }
 
 /// Rows whose turn it is, in their order, as far as `tieout_checks` and the filter tell.
@@ -102,6 +122,11 @@ async fn candidates(
     turn: &Turn<'_>,
     limit: i64,
 ) -> Result<Vec<Memory>, StoreError> {
+    let statement = choosing(turn, limit);
+    fetch(connection, CLAIMING, statement.query()).await?.iter().map(memory_of).collect()
+}
+
+fn choosing(turn: &Turn<'_>, limit: i64) -> Statement {
     let Turn { table, filter, run_id, now, .. } = turn;
     let mut statement = Statement::default();
     let name = statement.text(turn.name());
@@ -141,7 +166,7 @@ async fn candidates(
          order by c.next_check_at, c.key limit {limit}",
         conditions.join(" and "),
     ));
-    fetch(connection, CLAIMING, statement.query()).await?.iter().map(memory_of).collect()
+    statement
 }
 
 /// What becomes of a candidate.

@@ -261,6 +261,17 @@ impl Driver for SqliteStore {
         Ok(taken)
     }
 
+    async fn claim_plan(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        limit: i64,
+        now: Instant,
+    ) -> Result<Vec<String>, StoreError> {
+        let turn = Turn { table, filter, run_id: None, limit, now };
+        claim::plan(&mut *self.read("asking how rows are claimed").await?, &turn).await
+    }
+
     async fn claim_due(
         &self,
         run_id: &str,

@@ -126,6 +126,41 @@ pub async fn claims_go_by_the_oldest_due<D: Under>() {
     w.finish().await;
 }
 
+/// The user's table may hold a hundred million rows, and so may tieout's memory of closed ones.
+pub async fn the_claim_walks_indexes<D: Under>() {
+    let w = World::<D>::new().await;
+    let count = "with recursive g(n) as (select 1 union all select n + 1 from g where n < 20000)";
+    w.raw
+        .execute(&format!(
+            "insert into charges (id, account, status, amount, currency, created_at)
+             {count} select n, 'stripe', case when n % 1000 = 0 then 'processing' else 'paid' end,
+             100, 'EUR', '2026-11-19T10:00:00Z' from g"
+        ))
+        .await;
+    for (state, which, due) in [("open", "=", "'2026-11-19T11:00:00Z'"), ("closed", "<>", "null")] {
+        w.raw
+            .execute(&format!(
+                "insert into tieout_checks (table_name, key, state, image, first_seen_at,
+                 fingerprint_seen_at, aged_from, next_check_at)
+                 {count} select 'charges', cast(n as text), '{state}', '', '2026-11-19T10:00:00Z',
+                 '2026-11-19T10:00:00Z', '2026-11-19T10:00:00Z', {due} from g
+                 where n % 1000 {which} 0"
+            ))
+            .await;
+    }
+    w.raw.execute("analyze").await;
+    let filter = ClaimFilter { stuck_before: Some(at(-20)), ..ClaimFilter::default() };
+    let plan = w.store.claim_plan(&w.table, &filter, 100, noon()).await.unwrap();
+    for index in ["charges_status", "tieout_checks_due"] {
+        assert!(plan.iter().any(|step| step.contains(index)), "{index}: {plan:#?}");
+    }
+    // PostgreSQL's and SQLite's words for reading a table from one end to the other.
+    for walk in ["Seq Scan on charges", "Seq Scan on tieout_checks", "SCAN t", "SCAN c"] {
+        assert!(plan.iter().all(|step| !step.contains(walk)), "{walk}: {plan:#?}");
+    }
+    w.finish().await;
+}
+
 pub async fn every_row_gets_its_turn<D: Under>() {
     let w = World::<D>::new().await;
     w.stuck(1..=10).await;
