@@ -84,8 +84,8 @@ async fn sqlite(rows: i64, rounds: usize) {
     let mut ratios = Vec::new();
     for _round in 0..rounds {
         let dir = tempfile::tempdir().unwrap();
-        let ours = format!("sqlite:{}", dir.path().join("ours.db").display());
-        let peer = format!("sqlite:{}", dir.path().join("peer.db").display());
+        let place = |who: &str| format!("sqlite:{}?mode=rwc", dir.path().join(who).display());
+        let (ours, peer) = (place("ours.db"), place("peer.db"));
         for url in [&ours, &peer] {
             connect(url).await.migrate().await.unwrap();
             let mut c = sqlite_connection(url).await;
