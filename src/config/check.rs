@@ -71,10 +71,12 @@ fn account_misfits(table: &TableSettings, accounts: &BTreeSet<&str>, found: &mut
     }
     let stars = table.accounts.contains_key("*");
     if table.accounts.is_empty() {
-        let text = "`accounts` maps nothing; expected \"VALUE\" = \"ACCOUNT\", or \"*\" for all";
+        let text = "`accounts` maps nothing; expected \"VALUE\" = \"ACCOUNT\" for the values of \
+                    `account`, or account = { const = \"ACCOUNT\" } for the whole table";
         found.push(("accounts".to_owned(), text.to_owned()));
     } else if table.account.is_empty() && !(stars && table.accounts.len() == 1) {
-        let text = "without `account` columns, `accounts` expects exactly \"*\" = \"ACCOUNT\"";
+        let text = "no `account` column has these values; expected account = [\"COLUMN\"], or \
+                    account = { const = \"ACCOUNT\" } for the whole table";
         found.push(("accounts".to_owned(), text.to_owned()));
     }
 }

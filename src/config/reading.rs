@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use chrono_tz::Tz;
+use serde::Deserialize;
 
 use crate::config::check::table_misfits;
 use crate::config::document::{Document, Section, quoted};
@@ -23,6 +24,14 @@ use crate::run::setup::{AccountSetup, FailOn};
 use crate::store::error::StoreError;
 use crate::store::mapping::TableSettings;
 use crate::store::settings::DatabaseSettings;
+
+/// `account = { const = "stripe_live" }`: every row of the table belongs to one account.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OneAccount {
+    #[serde(rename = "const")]
+    name: String,
+}
 
 /// Reads a text.
 ///
@@ -225,7 +234,7 @@ impl<'a> Reading<'a> {
         let mut all_read = true;
         for entry in entries {
             let path = entry.path.clone();
-            let Some(table) = self.document.read::<TableSettings>(entry) else {
+            let Some(table) = self.table(entry) else {
                 all_read = false;
                 continue;
             };
@@ -241,6 +250,22 @@ impl<'a> Reading<'a> {
             tables.push(table);
         }
         all_read.then_some(tables)
+    }
+
+    fn table(&mut self, mut entry: Section<'a>) -> Option<TableSettings> {
+        let path = format!("{}.accounts", entry.path);
+        let account = entry.take("account");
+        let is_constant = account.is_some();
+        let account: Option<OneAccount> = account.and_then(|words| self.document.read(words));
+        let mut table = self.document.read::<TableSettings>(entry)?;
+        if is_constant {
+            if !table.accounts.is_empty() {
+                let text = "`accounts` has no say where `account` is a constant; leave it out";
+                self.document.complain(&path, format!("[[table]] {}: {text}", table.name));
+            }
+            table.accounts.insert("*".to_owned(), account?.name);
+        }
+        Some(table)
     }
 
     fn missing_entries(&mut self, name: &str, what: &str) {

@@ -45,10 +45,11 @@ pub struct TableSettings {
     /// Where the currency stands.
     pub currency: CurrencySettings,
     /// Columns whose values name the account, joined by `/`. Empty with exactly one account in
-    /// `accounts` under the key `*`.
+    /// `accounts` under the key `*`, which the file may also say as `account = { const = … }`.
     #[serde(default)]
     pub account: Vec<String>,
     /// From the joined value to the configured account's name. `*` stands for every value.
+    #[serde(default)]
     pub accounts: BTreeMap<String, String>,
     /// The status column.
     pub status: String,

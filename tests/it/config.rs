@@ -130,3 +130,12 @@ fn names_of_configurations_follow_what_they_name() {
     let same = of(&format!("# a comment\n{text}"));
     assert_eq!(base.config_sha256, same.config_sha256);
 }
+
+#[test]
+fn every_row_of_a_table_may_belong_to_one_account() {
+    let text = std::fs::read_to_string(folder().join("account_constant.toml")).unwrap();
+    let text = text.replace("stripe_lve", "stripe_live");
+    let config = reading::read(Path::new("x.toml"), &text, &[]).unwrap();
+    assert!(config.tables[0].account.is_empty());
+    assert_eq!(config.tables[0].accounts["*"], "stripe_live");
+}
