@@ -169,6 +169,18 @@ pub fn mapped_last_attempt(row: &Transaction) -> Instant {
     row.attempted_at.map_or(row.created_at, |at| at.max(row.created_at))
 }
 
+/// The last attempt that may have made an object. Without an `attempted` column a row that was
+/// handed back tells nothing of its later sends: any of them came before the row was seen as it
+/// is now, or when its hand-back was taken.
+pub fn last_attempt(row: &Transaction, history: &History) -> Instant {
+    let mapped = mapped_last_attempt(row);
+    if row.attempts == Attempts::Column || history.handbacks == 0 {
+        return mapped;
+    }
+    let taken_at = history.last_handback.as_ref().and_then(|past| past.taken_at);
+    mapped.max(history.fingerprint_seen_at).max(taken_at.unwrap_or(mapped))
+}
+
 /// A last attempt that lies in the future of `at`: a wrong clock or zone, and no negative verdict.
 pub fn future_attempt(row: &Transaction, at: Instant) -> Option<Unproven> {
     let attempt = mapped_last_attempt(row);
@@ -177,15 +189,15 @@ pub fn future_attempt(row: &Transaction, at: Instant) -> Option<Unproven> {
 
 /// From when no call for this row can arrive any more.
 pub fn call_over_at(row: &Transaction, history: &History, policy: &Policy) -> Instant {
-    let last = mapped_last_attempt(row).max(history.fingerprint_seen_at);
+    let last = last_attempt(row, history).max(history.fingerprint_seen_at);
     later(last, policy.timing.in_flight_max)
 }
 
 /// The creation times that a search must cover, before the search for a witness.
-pub fn needed_window(row: &Transaction, policy: &Policy) -> (Instant, Instant) {
+pub fn needed_window(row: &Transaction, history: &History, policy: &Policy) -> (Instant, Instant) {
     (
         earlier(row.created_at, policy.timing.object_before_row),
-        later(mapped_last_attempt(row), policy.timing.in_flight_max),
+        later(last_attempt(row, history), policy.timing.in_flight_max),
     )
 }
 
@@ -221,7 +233,7 @@ pub fn covers(
     if !search.counts_as_miss {
         return Err(Unproven::RouteDoesNotCount);
     }
-    wide_enough(search, row, policy)
+    wide_enough(search, row, history, policy)
 }
 
 /// Whether this search is a miss worth keeping: conditions (a), (c) and (d).
@@ -236,7 +248,7 @@ pub fn counts(
     now: Instant,
 ) -> Result<(), Unproven> {
     covers(search, row, history, policy, now)?;
-    let last_attempt = mapped_last_attempt(row);
+    let last_attempt = last_attempt(row, history);
     match &search.witness {
         Some(witness) if witness.created_at > last_attempt => Ok(()),
         Some(_) | None => Err(Unproven::NoWitness),
@@ -246,9 +258,10 @@ pub fn counts(
 fn wide_enough(
     search: &CompleteSearch,
     row: &Transaction,
+    history: &History,
     policy: &Policy,
 ) -> Result<(), Unproven> {
-    let (from, to) = needed_window(row, policy);
+    let (from, to) = needed_window(row, history, policy);
     let reach = policy.psp.route(search.route).and_then(|facts| facts.reach);
     if reach.is_some_and(|reach| from < earlier(search.asked_at, reach)) {
         return Err(Unproven::BeyondReach);

@@ -367,7 +367,7 @@ fn only_by_reference(view: &View<'_>, item: &Item<'_>, text: &str) -> Option<Dec
         let text = format!("{text}; it was asked for before the call was over");
         return Some(view.wait_for(item, Reason::FailureNotFinal, text, Some(view.now)));
     }
-    let last_attempt = absence::mapped_last_attempt(view.row());
+    let last_attempt = absence::last_attempt(view.row(), view.history());
     let knows_attempts = view.row().attempts != Attempts::Unknown;
     let made_by_it = item.object.created_at >= earlier(last_attempt, absence::SKEW_MAX);
     if knows_attempts && made_by_it {

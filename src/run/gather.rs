@@ -221,9 +221,9 @@ impl Gather<'_> {
     ) -> Result<(), RunError> {
         let questions: Vec<Question> = which
             .iter()
-            .filter_map(|index| rows.get(*index).map(|claimed| (*index, &claimed.row)))
-            .filter(|(_, row)| can_be_asked(row))
-            .map(|(index, row)| self.question(index, row))
+            .filter_map(|index| rows.get(*index).map(|claimed| (*index, claimed)))
+            .filter(|(_, claimed)| can_be_asked(&claimed.row))
+            .map(|(index, claimed)| self.question(index, claimed))
             .collect();
         if questions.is_empty() {
             return Ok(());
@@ -256,14 +256,14 @@ impl Gather<'_> {
         Ok(())
     }
 
-    fn question(&self, index: usize, row: &Transaction) -> Question {
+    fn question(&self, index: usize, Claimed { row, history, .. }: &Claimed) -> Question {
         let policy = self.policy(row);
         Question {
             row: index,
             reference: row.psp_reference.clone(),
             tag: row.tag.usable().map(str::to_owned),
             kinds: policy.psp.object_kinds(row.kind),
-            window: absence::needed_window(row, policy),
+            window: absence::needed_window(row, history, policy),
         }
     }
 
@@ -312,16 +312,14 @@ impl Gather<'_> {
         let mut lacking: Vec<usize> =
             which.iter().copied().filter(|i| lacks_witness(rows, facts, *i)).collect();
         // A witness newer than the newest attempt serves every older row too.
-        lacking.sort_by_key(|index| {
-            std::cmp::Reverse(rows.get(*index).map(|c| absence::mapped_last_attempt(&c.row)))
-        });
+        lacking.sort_by_key(|index| std::cmp::Reverse(rows.get(*index).map(last_attempt)));
         let mut in_vain = 0_u8;
         for index in lacking {
             let Some(claimed) = rows.get(index) else { continue };
             if in_vain >= READ_ON_IN_VAIN || !lacks_witness(rows, facts, index) {
                 continue;
             }
-            self.read_on(&claimed.row, neighbours, asked).await?;
+            self.read_on(claimed, neighbours, asked).await?;
             let witness = self.newest_witness(neighbours).await?;
             for fact in facts.iter_mut() {
                 fact.set_witness(witness.as_ref());
@@ -333,13 +331,14 @@ impl Gather<'_> {
 
     async fn read_on(
         &self,
-        row: &Transaction,
+        claimed: &Claimed,
         neighbours: &mut Neighbours,
         asked: &mut Asked,
     ) -> Result<(), RunError> {
+        let row = &claimed.row;
         let policy = self.policy(row);
-        let last_attempt = absence::mapped_last_attempt(row);
-        let (_, mut from) = absence::needed_window(row, policy);
+        let last_attempt = last_attempt(claimed);
+        let (_, mut from) = absence::needed_window(row, &claimed.history, policy);
         let until = self.clock.now();
         for _day in 0..WITNESS_DAYS {
             if from >= until {
@@ -433,10 +432,10 @@ impl Gather<'_> {
         let mut tags = HashSet::new();
         let mut references = HashSet::new();
         for claimed in absent.iter().filter_map(|index| rows.get(*index)) {
-            for near in around.nearest(&claimed.row) {
+            for near in around.nearest(claimed) {
                 tags.extend(near.tag.clone());
             }
-            for object in around.equal_money(&claimed.row, self.policy(&claimed.row)) {
+            for object in around.equal_money(claimed, self.policy(&claimed.row)) {
                 tags.extend(object.tag.clone());
                 references.insert(object.reference.clone());
                 references.extend(object.aliases.iter().cloned());
@@ -457,13 +456,13 @@ impl Gather<'_> {
             let is_row = |tag: &Option<String>| {
                 tag.as_ref().is_some_and(|tag| resolved.get(tag).copied().unwrap_or(false))
             };
-            let near = around.nearest(&claimed.row).into_iter();
+            let near = around.nearest(claimed).into_iter();
             nearest.insert(
                 *index,
                 near.map(|n| (n.reference.clone(), n.own || is_row(&n.tag))).collect(),
             );
             fact.untagged = around
-                .equal_money(&claimed.row, self.policy(&claimed.row))
+                .equal_money(claimed, self.policy(&claimed.row))
                 .into_iter()
                 .filter(|n| !is_row(&n.tag) && !n.is_owned(&owned))
                 .filter_map(Near::untagged)
@@ -543,6 +542,10 @@ impl Facts {
     }
 }
 
+fn last_attempt(claimed: &Claimed) -> Instant {
+    absence::last_attempt(&claimed.row, &claimed.history)
+}
+
 fn is_no_answer(item: &Evidence) -> bool {
     matches!(item.answer, Answer::NoAnswer(_))
 }
@@ -558,7 +561,7 @@ fn indices(decisions: &[Decision], wanted: impl Fn(&Decision) -> bool) -> Vec<us
 
 fn lacks_witness(rows: &[Claimed], facts: &[Facts], index: usize) -> bool {
     let (Some(claimed), Some(fact)) = (rows.get(index), facts.get(index)) else { return false };
-    let last_attempt = absence::mapped_last_attempt(&claimed.row);
+    let last_attempt = last_attempt(claimed);
     fact.evidence.iter().any(|item| match &item.answer {
         Answer::Nothing(search) if search.route == Route::List => {
             search.witness.as_ref().is_none_or(|witness| witness.created_at <= last_attempt)
@@ -720,8 +723,8 @@ struct Around<'a> {
 
 impl<'a> Around<'a> {
     /// Those nearest in time to the row's last attempt.
-    fn nearest(&self, row: &Transaction) -> Vec<&'a Near> {
-        let at = absence::mapped_last_attempt(row);
+    fn nearest(&self, claimed: &Claimed) -> Vec<&'a Near> {
+        let at = last_attempt(claimed);
         let middle = self.by_time.partition_point(|near| near.created_at < at);
         let (before, after) = self.by_time.split_at(middle);
         let (mut before, mut after) = (before.iter().rev().peekable(), after.iter().peekable());
@@ -741,9 +744,10 @@ impl<'a> Around<'a> {
     }
 
     /// Those of the row's own money, created while its call could have made them.
-    fn equal_money(&self, row: &Transaction, policy: &Policy) -> Vec<&'a Near> {
+    fn equal_money(&self, claimed: &Claimed, policy: &Policy) -> Vec<&'a Near> {
+        let row = &claimed.row;
         let from = row.created_at;
-        let to = later(absence::mapped_last_attempt(row), policy.timing.in_flight_max);
+        let to = later(last_attempt(claimed), policy.timing.in_flight_max);
         let start = self.by_time.partition_point(|near| near.created_at < from);
         let window = self.by_time.iter().skip(start).take_while(|near| near.created_at <= to);
         window.filter(|near| !near.own && near.captured == row.money).copied().collect()

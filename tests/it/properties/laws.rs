@@ -255,8 +255,17 @@ impl Laws<'_> {
     }
 
     fn last_attempt(&self) -> Instant {
-        let row = &self.world.row;
-        row.attempted_at.unwrap_or(row.created_at).max(row.created_at)
+        let World { row, history, .. } = self.world;
+        let told = row.attempted_at.unwrap_or(row.created_at).max(row.created_at);
+        match row.attempts {
+            Attempts::Column => told,
+            // What it sent after a hand-back it wrote nowhere.
+            Attempts::Once | Attempts::Unknown if history.handbacks > 0 => {
+                let taken_at = history.last_handback.as_ref().and_then(|past| past.taken_at);
+                told.max(history.fingerprint_seen_at).max(taken_at.unwrap_or(told))
+            }
+            Attempts::Once | Attempts::Unknown => told,
+        }
     }
 
     fn over_at(&self) -> Instant {
