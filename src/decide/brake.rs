@@ -3,6 +3,9 @@
 //! Absence is proven per row; this looks at the whole account and run. Where too few of the
 //! captured objects around the rows resolve to rows, or too many rows would be handed back at
 //! once, all hand-backs by absence of the account wait, and one case asks a person.
+//! Rows that absence only ends as abandoned wait with them, since a broken tag makes paid rows look
+//! abandoned too; but they do not count as hand-backs: nobody charges them, and a shop may well
+//! have thousands of customers a day who never paid.
 //! A failure that the PSP states by itself needs no tag and is not braked.
 
 use crate::decide::policy::BrakePolicy;
@@ -12,6 +15,8 @@ use crate::decide::policy::BrakePolicy;
 pub struct BrakeFigures {
     /// How many rows would be handed back by absence.
     pub handbacks: u64,
+    /// How many more would end as abandoned by absence, with nobody to charge them.
+    pub abandoned: u64,
     /// How many objects the run listed at the account.
     pub listed: u64,
     /// Captured objects nearest to those rows (20 for each) that were looked at …
@@ -39,7 +44,7 @@ pub fn handbacks_allowed(listed: u64, policy: &BrakePolicy) -> u64 {
 
 /// Decides whether the brake is on.
 pub fn brake(figures: &BrakeFigures, policy: &BrakePolicy) -> Brake {
-    if figures.handbacks == 0 {
+    if figures.handbacks == 0 && figures.abandoned == 0 {
         return Brake::Off;
     }
     let allowed = handbacks_allowed(figures.listed, policy);
@@ -72,7 +77,7 @@ mod tests {
     use super::*;
 
     fn figures(handbacks: u64, listed: u64, nearest: u64, resolved: u64) -> BrakeFigures {
-        BrakeFigures { handbacks, listed, nearest, resolved, usual_permille: 1_000 }
+        BrakeFigures { handbacks, abandoned: 0, listed, nearest, resolved, usual_permille: 1_000 }
     }
 
     #[test]
@@ -87,6 +92,10 @@ mod tests {
         assert!(is_on(figures(21, 100, 420, 420)));
         assert!(!is_on(figures(500, 1_000_000, 9_000, 9_000)));
         assert!(is_on(figures(501, 1_000_000, 9_000, 9_000)));
+        let abandoned = |resolved| BrakeFigures { abandoned: 900, ..figures(0, 100, 20, resolved) };
+        assert!(!is_on(abandoned(16)), "nobody charges these, however many");
+        assert!(is_on(abandoned(15)), "their tag must arrive all the same");
+        assert!(is_on(BrakeFigures { abandoned: 1, ..figures(21, 100, 420, 420) }));
         let shared = BrakeFigures { usual_permille: 500, ..figures(1, 100, 20, 8) };
         assert!(!is_on(shared), "80 % of its own usual half");
     }

@@ -223,13 +223,14 @@ impl Books {
     ) -> Result<(), RunError> {
         self.miss(
             Exit::Partial,
-            format!("account {account}: absence brake: {text}; 0 rows handed back by absence"),
+            format!("account {account}: absence brake: {text}; 0 rows ended by absence"),
             tell,
         );
         let evidence = serde_json::json!({
             "schema": crate::model::evidence::EVIDENCE_SCHEMA,
             "run": scene.run_id,
             "handbacks": figures.handbacks,
+            "abandoned": figures.abandoned,
             "listed": figures.listed,
             "nearest": figures.nearest,
             "resolved": figures.resolved,

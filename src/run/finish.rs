@@ -188,6 +188,7 @@ fn notes(books: &Books, aging: Option<&[AgingLine]>) -> String {
             serde_json::json!({
                 "account": account,
                 "handbacks": figures.handbacks,
+                "abandoned": figures.abandoned,
                 "listed": figures.listed,
                 "nearest": figures.nearest,
                 "resolved": figures.resolved,

@@ -1,23 +1,32 @@
-//! Hand-backs by absence wait here until their account's part of the run is done: the brake
-//! looks at all of them together, and then all go or none.
+//! Ends by absence (hand-backs, and rows abandoned for good) wait here until their account's part
+//! of the run is done: the brake looks at all of them together, and then all go or none.
 
 use std::collections::{BTreeMap, HashMap};
 
 use crate::decide::backoff;
 use crate::decide::brake::{Brake, BrakeFigures, brake, handbacks_allowed};
 use crate::decide::decision::{Decision, Verdict, Want};
+use crate::decide::permit::Retry;
 use crate::decide::policy::{BrakePolicy, Timing};
 use crate::model::reason::Reason;
 use crate::run::gather::Weighed;
 
-/// The hand-backs of one account that wait for the brake.
+/// How many rows that absence ends as abandoned one run keeps for the brake: they are not limited
+/// as hand-backs are, and memory is.
+const ABANDONED_AT_ONCE: u64 = 2_000;
+
+/// The ends by absence of one account that wait for the brake.
 #[derive(Default)]
 pub struct Held {
     /// By the table's place in the setup.
     rows: Vec<(usize, Weighed)>,
     /// Rows that wait for what the run decides of their siblings.
     undecided: Vec<(usize, Weighed)>,
-    /// Rows beyond what could ever go, already told to wait.
+    /// Of the rows kept, those that would be charged again …
+    handbacks: u64,
+    /// … and those that nobody is to charge again.
+    abandoned: u64,
+    /// Hand-backs beyond what could ever go, already told to wait.
     turned_away: u64,
     nearest: HashMap<String, bool>,
     listed: u64,
@@ -58,11 +67,12 @@ impl Hold {
         let Some(held) = self.accounts.get_mut(account) else { return Vec::new() };
         let mut rows = std::mem::take(&mut held.rows);
         rows.append(&mut held.undecided);
+        (held.handbacks, held.abandoned) = (0, 0);
         rows
     }
 
-    /// Keeps a hand-back by absence back; gives every other decision through at once. Beyond the
-    /// count that the brake could ever let go, the rows are not kept but told to wait.
+    /// Keeps an end by absence back; gives every other decision through at once. Beyond the count
+    /// that the brake could ever let go, the rows are not kept but told to wait.
     pub fn pass(
         &mut self,
         account: &str,
@@ -73,22 +83,20 @@ impl Hold {
     ) -> Vec<Weighed> {
         let held = self.accounts.entry(account.to_owned()).or_default();
         // u64::MAX listed gives the most that any account may hand back in a run.
-        let most = usize::try_from(handbacks_allowed(u64::MAX, policy)).unwrap_or(usize::MAX);
+        let most = handbacks_allowed(u64::MAX, policy);
         let mut through = Vec::with_capacity(rows.len());
         for mut row in rows {
-            let by_absence = row.decision.reason == Reason::Absent
-                && matches!(row.decision.verdict, Verdict::Retryable(_));
-            if !by_absence {
+            let Some(is_charged_again) = ends_by_absence(&row.decision) else {
                 through.push(row);
                 continue;
-            }
+            };
             held.nearest.extend(row.nearest.drain(..));
-            if held.rows.len() > most {
-                held.turned_away = held.turned_away.saturating_add(1);
-                stop(&mut row, "more rows would be handed back at once than are allowed", timing);
-                through.push(row);
-            } else {
-                held.rows.push((table, row));
+            match held.too_many(is_charged_again, most) {
+                Some(why) => {
+                    stop(&mut row, why, timing);
+                    through.push(row);
+                }
+                None => held.rows.push((table, row)),
             }
         }
         through
@@ -111,7 +119,8 @@ impl Hold {
         let held = self.accounts.remove(account).unwrap_or_default();
         let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         let figures = BrakeFigures {
-            handbacks: count(held.rows.len()).saturating_add(held.turned_away),
+            handbacks: held.handbacks.saturating_add(held.turned_away),
+            abandoned: held.abandoned,
             listed: held.listed,
             nearest: count(held.nearest.len()),
             resolved: count(held.nearest.values().filter(|resolved| **resolved).count()),
@@ -128,7 +137,37 @@ impl Hold {
     }
 }
 
-/// Turns a hand-back into a wait under the brake.
+impl Held {
+    /// Counts a row in. Says why it cannot be kept, where it cannot.
+    fn too_many(&mut self, is_charged_again: bool, most: u64) -> Option<&'static str> {
+        if is_charged_again && self.handbacks > most {
+            self.turned_away = self.turned_away.saturating_add(1);
+            return Some("more rows would be handed back at once than are allowed");
+        }
+        if !is_charged_again && self.abandoned >= ABANDONED_AT_ONCE {
+            return Some("a run ends 2000 rows as abandoned, and the others are left to the next");
+        }
+        let kept = if is_charged_again { &mut self.handbacks } else { &mut self.abandoned };
+        *kept = kept.saturating_add(1);
+        None
+    }
+}
+
+/// Whether a row that ends by absence is charged again; `None`: it does not end so.
+fn ends_by_absence(decision: &Decision) -> Option<bool> {
+    match &decision.verdict {
+        Verdict::Retryable(hand_back) if decision.reason == Reason::Absent => {
+            Some(*hand_back.retry() != Retry::Never)
+        }
+        Verdict::Retryable(_)
+        | Verdict::Succeeded
+        | Verdict::Failed
+        | Verdict::Wait
+        | Verdict::Review => None,
+    }
+}
+
+/// Turns an end by absence into a wait under the brake.
 pub fn stop(row: &mut Weighed, why: &str, timing: &Timing) {
     let history = &row.claimed.history;
     let next = backoff::next_check_at(&row.claimed.row.key, history.checks, timing, row.now);

@@ -426,9 +426,10 @@ proptest! {
 }
 
 fn figures() -> impl Strategy<Value = BrakeFigures> {
-    (0_u64..600, 0_u64..20_000, 0_u64..500, 0_u64..500, 0_u32..=1_000).prop_map(
-        |(handbacks, listed, nearest, resolved, usual_permille)| BrakeFigures {
+    (0_u64..600, 0_u64..9, 0_u64..20_000, 0_u64..500, 0_u64..500, 0_u32..=1_000).prop_map(
+        |(handbacks, abandoned, listed, nearest, resolved, usual_permille)| BrakeFigures {
             handbacks,
+            abandoned,
             listed,
             nearest,
             resolved: resolved.min(nearest),
@@ -449,7 +450,8 @@ proptest! {
         let share_holds = figures.nearest > 0
             && figures.resolved * 1_000_000
                 >= 800 * u64::from(figures.usual_permille) * figures.nearest;
-        let may_go = figures.handbacks == 0 || (figures.handbacks <= most && share_holds);
+        let nothing_ends = figures.handbacks == 0 && figures.abandoned == 0;
+        let may_go = nothing_ends || (figures.handbacks <= most && share_holds);
         prop_assert_eq!(is_on(&figures), !may_go);
         if is_on(&figures) {
             let more = BrakeFigures { handbacks: figures.handbacks + 1, ..figures };
