@@ -81,6 +81,9 @@ pub struct CheckAfter {
     pub next_check_at: Option<Instant>,
     /// The history after this look.
     pub history: History,
+    /// The row's image that is remembered is the one of its end, and this was only a look at it
+    /// since. It stays: a row that its worker took and left stuck again is told by the change.
+    pub keeps_image: bool,
     /// How many events were staged, this one included.
     pub events: u32,
 }
@@ -281,6 +284,7 @@ impl RowEffects {
         self.claims_reference = None;
         self.check.state = "case";
         self.check.next_check_at = None;
+        self.check.keeps_image = false;
         self.check.history = self.looked_at.clone();
         self.handback = None;
         if had_case && self.event.take().is_some() {
@@ -410,7 +414,13 @@ fn check_after(
             ended(&mut history, planned, table)
         }
     };
-    CheckAfter { state, next_check_at: next, history, events }
+    let goes_on = match &decision.verdict {
+        Verdict::Wait => true,
+        Verdict::Review => state == "watch",
+        Verdict::Succeeded | Verdict::Retryable(_) | Verdict::Failed => false,
+    };
+    let keeps_image = claimed.asked == Asked::Watch && goes_on;
+    CheckAfter { state, next_check_at: next, history, keeps_image, events }
 }
 
 /// The history after the look, whatever it decided.

@@ -401,10 +401,13 @@ async fn lease(connection: &mut PgConnection, claim: &Claim<'_>, kept: &[Due]) -
     let currencies = sql.bind(currencies);
     let amounts = sql.bind(amounts);
     let created = sql.bind(rows.iter().map(|(_, row)| row.created_at).collect::<Vec<_>>());
-    // Only images that changed travel back.
+    // Only images that changed travel back. A watch keeps the image of the row's end, by which a
+    // row that its worker took since is told.
+    let is_news =
+        |check: &Remembered, row: &Transaction| check.state != "watch" && check.image != row.image;
     let images = sql.bind(
         rows.iter()
-            .map(|(check, row)| (check.image != row.image).then(|| row.image.clone()))
+            .map(|(check, row)| is_news(check, row).then(|| row.image.clone()))
             .collect::<Vec<_>>(),
     );
     sql.push(&format!(

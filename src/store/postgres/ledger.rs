@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use sqlx::postgres::PgConnection;
 
+use crate::decide::decision::Asked;
 use crate::decide::permit::Retry;
 use crate::model::time::{Instant, to_text};
 use crate::store::effects::{HandbackEffect, RowEffects, asked_text};
@@ -327,7 +328,8 @@ impl Ledger<'_> {
         let names: Vec<&str> = columns.iter().map(|(_, _, name)| *name).collect();
         sql.push(&format!(
             "update tieout_checks c set state = u.state, account = u.account, \
-             image = coalesce(u.image, c.image), fingerprint_seen_at = u.seen, \
+             image = coalesce(u.image, c.image), \
+             fingerprint_seen_at = coalesce(u.seen, c.fingerprint_seen_at), \
              aged_from = u.aged, unanswered_since = u.since, unanswered = u.unanswered, \
              checks = u.checks, misses = u.misses, handbacks = u.handbacks, \
              next_check_at = u.next, watch_from = u.watch_from, watch_step = u.step, \
@@ -349,13 +351,14 @@ impl Ledger<'_> {
     ) -> Result<Vec<(String, &'static str, &'static str)>, StoreError> {
         let misses = rows.iter().map(|(row, _)| misses_text(row)).collect::<Result<Vec<_>, _>>()?;
         let images: Vec<Option<String>> =
-            rows.iter().map(|(_, image)| image.map(str::to_owned)).collect();
+            rows.iter().map(|(row, image)| image_after(row, *image)).collect();
         // A row that tieout itself changed was first seen so now.
-        let seen: Vec<Instant> = rows
+        let seen: Vec<Option<Instant>> = rows
             .iter()
             .map(|(row, image)| match image {
-                Some(_) => self.now,
-                None => row.check.history.fingerprint_seen_at,
+                Some(_) => Some(self.now),
+                None if row.check.keeps_image => None,
+                None => Some(row.check.history.fingerprint_seen_at),
             })
             .collect();
         let rows: Vec<&RowEffects> = rows.iter().map(|(row, _)| *row).collect();
@@ -469,6 +472,13 @@ pub(super) enum Loss {
     Decided,
     /// It ended otherwise.
     Ended,
+}
+
+/// The image to remember where it is another than the claim left: what was written, or what a
+/// watch that decided something looked at.
+fn image_after(row: &RowEffects, written: Option<&str>) -> Option<String> {
+    let was_watch = row.journal.asked == Asked::Watch && !row.check.keeps_image;
+    written.or_else(|| was_watch.then_some(row.image.as_str())).map(str::to_owned)
 }
 
 fn misses_text(row: &RowEffects) -> Result<String, StoreError> {

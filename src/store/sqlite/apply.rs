@@ -420,13 +420,14 @@ async fn remember(
         let (effect, history) = (&row.effect, &row.effect.check.history);
         let image = row.image.as_deref().unwrap_or(&effect.image);
         let seen_at = if image == effect.image { history.fingerprint_seen_at } else { now };
+        let keeps = effect.check.keeps_image;
         serde_json::json!([
             table,
             effect.journal.key,
             effect.check.state,
             effect.check.next_check_at.map(to_text),
-            image,
-            to_text(seen_at),
+            (!keeps).then_some(image),
+            (!keeps).then(|| to_text(seen_at)),
             history.first_account,
             to_text(history.aged_from),
             history.unanswered_since.map(to_text),
@@ -444,7 +445,9 @@ async fn remember(
     });
     let query = sqlx::query(
         "update tieout_checks as c set state = j.value ->> 2, next_check_at = j.value ->> 3, \
-         image = j.value ->> 4, fingerprint_seen_at = j.value ->> 5, account = j.value ->> 6, \
+         image = coalesce(j.value ->> 4, c.image), \
+         fingerprint_seen_at = coalesce(j.value ->> 5, c.fingerprint_seen_at), \
+         account = j.value ->> 6, \
          aged_from = j.value ->> 7, unanswered_since = j.value ->> 8, \
          unanswered = j.value ->> 9, checks = j.value ->> 10, misses = j.value ->> 11, \
          handbacks = j.value ->> 12, watch_from = j.value ->> 13, watch_step = j.value ->> 14, \

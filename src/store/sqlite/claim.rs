@@ -352,7 +352,9 @@ async fn lease(
     let query = sqlx::query(
         "update tieout_checks as c set lease_token = j.value ->> 2, account = j.value ->> 3, \
          currency = j.value ->> 4, amount_minor = j.value ->> 5, row_created_at = j.value ->> 6, \
-         image = j.value ->> 7, fingerprint_seen_at = j.value ->> 8, \
+         image = case c.state when 'watch' then c.image else j.value ->> 7 end, \
+         fingerprint_seen_at = \
+         case c.state when 'watch' then c.fingerprint_seen_at else j.value ->> 8 end, \
          lease_run = ?2, lease_until = ?3, last_run = ?2 \
          from json_each(?1) j where c.table_name = j.value ->> 0 and c.key = j.value ->> 1",
     )

@@ -14,8 +14,11 @@ on_both_databases!(
     absence_is_proven_over_runs_and_handed_back_once,
     money_after_the_hand_back_is_a_contradiction,
     a_worker_that_took_the_row_starts_a_new_proof,
+    a_row_that_is_stuck_again_after_its_watch_is_not_lost,
     a_dropped_tag_pulls_the_brake,
     too_many_hand_backs_pull_the_brake,
+    abandoned_rows_are_no_hand_backs,
+    a_dropped_tag_abandons_nothing,
     without_a_witness_nothing_is_absent,
     what_appears_late_wins,
     a_change_of_the_row_voids_its_misses,
@@ -142,6 +145,28 @@ async fn a_worker_that_took_the_row_starts_a_new_proof(engine: Engine) {
     shop.check(true).await;
 }
 
+async fn a_row_that_is_stuck_again_after_its_watch_is_not_lost(engine: Engine) {
+    let words =
+        Words::default().policy("stuck_after", "\"20min\"").policy("watch", "[\"1s\", \"2s\"]");
+    let mut shop = shop_with(engine, words, 1..=1).await;
+    handed_back(&shop, 1).await;
+    // The worker takes it and dies. The watch looks while the row is too young to be stuck.
+    let attempted = super::shop::at_text(tieout_now() - 600);
+    let take = format!(
+        "update payments set status = 'processing', attempted_at = '{attempted}' where id = 1"
+    );
+    shop.raw.execute(&take).await;
+    shop.due_now().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "wait watched");
+    // Then it is stuck, as it would be some minutes later.
+    shop.words = shop.words.clone().policy("stuck_after", "\"5min\"");
+    shop.write_words();
+    let ran = shop.run_until_proven().await;
+    assert_eq!(shop.status(1).await, "retry", "{ran:?}");
+    assert_eq!(shop.count("tieout_handbacks").await, 2);
+    shop.check(true).await;
+}
+
 async fn a_dropped_tag_pulls_the_brake(engine: Engine) {
     let mut shop = Shop::open(engine).await;
     shop.background(60).await;
@@ -186,6 +211,43 @@ async fn too_many_hand_backs_pull_the_brake(engine: Engine) {
     assert_eq!(shop.count("payments where status = 'retry'").await, 3);
     assert_eq!(shop.open_cases().await, Vec::<String>::new());
     shop.check(true).await;
+}
+
+/// Absence says here that the customer never paid: nobody charges again.
+fn absent_means_abandoned(shop: &Shop) {
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let retry = "retryable = \"retry\"";
+    let word = text.replace(retry, &format!("{retry}, absent = \"gone\""));
+    assert_ne!(word, text);
+    std::fs::write(&path, &word).unwrap();
+}
+
+async fn abandoned_rows_are_no_hand_backs(engine: Engine) {
+    let words = Words::default().policy("max_handbacks", "3");
+    let shop = shop_with(engine, words, 1..=9).await;
+    absent_means_abandoned(&shop);
+    let ran = shop.run_until_proven().await.ended(0);
+    assert_eq!(shop.count("payments where status = 'gone'").await, 9, "{ran:?}");
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.check(false).await;
+}
+
+async fn a_dropped_tag_abandons_nothing(engine: Engine) {
+    let mut shop = shop_with(engine, Words::default(), 1..=2).await;
+    absent_means_abandoned(&shop);
+    let now = tieout_now();
+    let blind = (0..40).map(|n| {
+        let seed = Seed::captured("other", "x", 77_000 + n, "eur").created_at(now - 1_700 + n);
+        Seed { id: Some(format!("pi_blind_{n}")), ..seed }
+    });
+    shop.plant(blind.collect());
+    let ran = shop.run_until_proven().await.ended(3);
+    assert!(ran.stderr.contains("absence brake"), "{}", ran.stderr);
+    assert_eq!(shop.count("payments where status = 'processing'").await, 2);
+    assert_eq!(shop.open_cases().await, ["shop absence_brake"]);
+    shop.check(false).await;
 }
 
 async fn without_a_witness_nothing_is_absent(engine: Engine) {
