@@ -40,7 +40,7 @@ pub struct Weighed {
     pub claimed: Claimed,
     /// The decision.
     pub decision: Decision,
-    /// When it was decided.
+    /// When it was decided: the record, the next look and a replay all count from here.
     pub now: Instant,
     /// What it was made from.
     pub inputs: StoredInputs,
@@ -65,6 +65,14 @@ struct Facts {
     near: Vec<(String, String)>,
     claimed_references: Vec<(String, String)>,
     untagged: Vec<UntaggedMatch>,
+}
+
+/// A decision with the instant that it was made for. Later passes take minutes, and a row that
+/// they do not concern keeps the instant of its own: a wait of seconds that is recorded minutes
+/// later would be over before it began.
+struct Decided {
+    decision: Decision,
+    now: Instant,
 }
 
 /// Asks and decides for the rows of one table at one account.
@@ -114,11 +122,10 @@ impl Gather<'_> {
         let nearest = self
             .check_hand_backs(&rows, &siblings, &neighbours, &mut facts, &mut decisions)
             .await?;
-        asked.answered =
-            u64::try_from(decisions.iter().filter(|d| d.answered).count()).unwrap_or(u64::MAX);
+        asked.answered = u64::try_from(decisions.iter().filter(|d| d.decision.answered).count())
+            .unwrap_or(u64::MAX);
         asked.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let now = self.clock.now();
-        Ok((weighed(rows, decisions, facts, siblings, nearest, now), asked))
+        Ok((weighed(rows, decisions, facts, siblings, nearest), asked))
     }
 
     async fn siblings(
@@ -139,7 +146,7 @@ impl Gather<'_> {
         rows: &[Claimed],
         siblings: &mut HashMap<String, Vec<SiblingFact>>,
         facts: &[Facts],
-        decisions: &mut [Decision],
+        decisions: &mut [Decided],
     ) -> Result<(), RunError> {
         let again = indices(decisions, |d| matches!(d.verdict, Verdict::Retryable(_)));
         let keyed: Vec<&Transaction> = again
@@ -168,7 +175,7 @@ impl Gather<'_> {
         claimed: &Claimed,
         facts: &Facts,
         siblings: &HashMap<String, Vec<SiblingFact>>,
-    ) -> Decision {
+    ) -> Decided {
         let inputs = Inputs {
             row: &claimed.row,
             siblings: siblings.get(&claimed.row.key.id).map_or(&[], Vec::as_slice),
@@ -179,7 +186,8 @@ impl Gather<'_> {
             history: &claimed.history,
             asked: claimed.asked,
         };
-        decide(&inputs, self.policy(&claimed.row), self.clock.now())
+        let now = self.clock.now();
+        Decided { decision: decide(&inputs, self.policy(&claimed.row), now), now }
     }
 
     fn decide_all(
@@ -187,7 +195,7 @@ impl Gather<'_> {
         rows: &[Claimed],
         facts: &[Facts],
         siblings: &HashMap<String, Vec<SiblingFact>>,
-    ) -> Vec<Decision> {
+    ) -> Vec<Decided> {
         rows.iter().zip(facts).map(|(row, fact)| self.decide_one(row, fact, siblings)).collect()
     }
 
@@ -197,7 +205,7 @@ impl Gather<'_> {
         facts: &[Facts],
         siblings: &HashMap<String, Vec<SiblingFact>>,
         which: &[usize],
-        decisions: &mut [Decision],
+        decisions: &mut [Decided],
     ) {
         for index in which {
             let (Some(row), Some(fact), Some(decision)) =
@@ -371,7 +379,7 @@ impl Gather<'_> {
         rows: &[Claimed],
         siblings: &HashMap<String, Vec<SiblingFact>>,
         facts: &mut [Facts],
-        decisions: &mut [Decision],
+        decisions: &mut [Decided],
     ) -> Result<(), RunError> {
         let successes = indices(decisions, |d| matches!(d.verdict, Verdict::Succeeded));
         let references: Vec<String> = successes
@@ -418,7 +426,7 @@ impl Gather<'_> {
         siblings: &HashMap<String, Vec<SiblingFact>>,
         neighbours: &Neighbours,
         facts: &mut [Facts],
-        decisions: &mut [Decision],
+        decisions: &mut [Decided],
     ) -> Result<HashMap<usize, Vec<(String, bool)>>, RunError> {
         let absent = indices(decisions, |d| {
             let is_absent =
@@ -554,8 +562,8 @@ fn can_be_asked(row: &Transaction) -> bool {
     row.defects.is_empty() && (row.psp_reference.is_some() || row.tag.usable().is_some())
 }
 
-fn indices(decisions: &[Decision], wanted: impl Fn(&Decision) -> bool) -> Vec<usize> {
-    let hits = decisions.iter().enumerate().filter(|(_, decision)| wanted(decision));
+fn indices(decisions: &[Decided], wanted: impl Fn(&Decision) -> bool) -> Vec<usize> {
+    let hits = decisions.iter().enumerate().filter(|(_, decided)| wanted(&decided.decision));
     hits.map(|(index, _)| index).collect()
 }
 
@@ -756,15 +764,15 @@ impl<'a> Around<'a> {
 
 fn weighed(
     rows: Vec<Claimed>,
-    decisions: Vec<Decision>,
+    decisions: Vec<Decided>,
     facts: Vec<Facts>,
     mut siblings: HashMap<String, Vec<SiblingFact>>,
     mut nearest: HashMap<usize, Vec<(String, bool)>>,
-    now: Instant,
 ) -> Vec<Weighed> {
     let parts = rows.into_iter().zip(decisions).zip(facts).enumerate();
     parts
-        .map(|(index, ((claimed, decision), fact))| {
+        .map(|(index, ((claimed, decided), fact))| {
+            let Decided { decision, now } = decided;
             let inputs = StoredInputs {
                 schema: EVIDENCE_SCHEMA,
                 now,
