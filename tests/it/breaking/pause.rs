@@ -4,15 +4,52 @@
 use std::time::{Duration, Instant};
 
 use tieout::sandbox::faults::{Action, FaultRule};
+use tieout::sandbox::seeds::Seed;
+use tieout::sandbox::situations::Situation;
 
 use super::chance::Chance;
-use super::kill::{outcome, stage};
-use crate::run::shop::{Engine, Payment, Ran, Shop, on_both_databases, signal};
+use super::kill::outcome;
+use crate::run::shop::{Engine, Payment, Ran, Shop, Words, on_both_databases, signal};
 
-on_both_databases!(by hand:
+on_both_databases!(
     a_run_that_slept_past_its_lease_writes_nothing_more,
     a_run_paused_at_any_instant_writes_no_more_than_it_may,
 );
+
+/// Rows that the next look ends in every way there is, in batches of a few.
+async fn stage(engine: Engine) -> Shop {
+    let words = Words { limits: "batch = 7".to_owned(), ..Words::default() };
+    let mut shop = Shop::open_with(engine, words.policy("watch", "[\"1h\"]").patient()).await;
+    shop.background(60).await;
+    let absent: Vec<Payment> = (1..=8).map(Payment::stuck).collect();
+    let declined: Vec<Payment> = (9..=12).map(Payment::stuck).collect();
+    shop.plant(declined.iter().map(declined_at).collect());
+    shop.insert(&absent).await;
+    shop.insert(&declined).await;
+    shop.run().await.ended(0);
+    shop.a_span_passes().await;
+    let ids: Vec<String> = (1..=8).map(|id: i64| id.to_string()).collect();
+    let words: Vec<&str> = ids.iter().flat_map(|id| ["--id", id]).collect();
+    shop.run_with(&words).await.ended(0);
+    tokio::time::sleep(Duration::from_millis(1_300)).await;
+    let rows: Vec<Payment> = (13..=60).map(Payment::stuck).collect();
+    let seeds = rows.iter().map(|row| match row.id % 8 {
+        0 => Seed { amount: 1, ..row.captured() },
+        1 => row.captured().standing(Situation::RequiresCapture),
+        _ => row.captured(),
+    });
+    shop.plant(seeds.collect());
+    shop.insert(&rows).await;
+    shop.insert(&[Payment { amount: None, ..Payment::stuck(61) }]).await;
+    shop.due_now().await;
+    shop
+}
+
+fn declined_at(row: &Payment) -> Seed {
+    let code = if row.id % 2 == 0 { "insufficient_funds" } else { "stolen_card" };
+    let seed = row.captured().standing(Situation::Declined);
+    Seed { decline_code: Some(code.to_owned()), ..seed }
+}
 
 /// Waits until the sandbox was asked something.
 async fn is_asked(shop: &Shop) {
@@ -26,7 +63,7 @@ async fn is_asked(shop: &Shop) {
 }
 
 async fn a_run_that_slept_past_its_lease_writes_nothing_more(engine: Engine) {
-    let mut shop = Shop::open(engine).await;
+    let mut shop = Shop::open_with(engine, Words::default().patient()).await;
     shop.background(60).await;
     let rows: Vec<Payment> = (1..=20).map(Payment::stuck).collect();
     shop.plant(rows.iter().map(Payment::captured).collect());
