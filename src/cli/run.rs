@@ -16,9 +16,8 @@ use crate::config::problem::nearest;
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
 use crate::run::events::Event;
-use crate::run::setup::{On, RunOptions, Window};
+use crate::run::setup::{On, RunOptions, Setup, Window};
 use crate::run::shutdown::Stop;
-use crate::store::database::Database;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -103,6 +102,12 @@ pub struct Args {
     /// From a signal to the end [default: 8s]
     #[arg(long, value_name = "SPAN", env = names::GRACE, help_heading = "How")]
     grace: Option<String>,
+    /// At most so many requests at a time, to each account [default: its own]
+    #[arg(long, value_name = "N", env = names::CONCURRENCY, help_heading = "How")]
+    concurrency: Option<String>,
+    /// At most so many requests a second, to each account: 20 or 20/s [default: its own]
+    #[arg(long, value_name = "N/s", env = names::RATE, help_heading = "How")]
+    rate: Option<String>,
     /// Write nothing anywhere; print what would be done
     #[arg(
         long, env = names::DRY_RUN, value_parser = yes_or_no, help_heading = "How"
@@ -159,23 +164,36 @@ const OVERRIDING: [Overriding; 7] = [
 pub fn run(args: &Args, common: &Common, matches: &ArgMatches) -> Result<Exit, Failure> {
     let config = config::load(common.config(), &overrides(matches, &OVERRIDING))?;
     let options = options(args, &config)?;
-    database::with(&config, async |db| go(&config, &options, args.progress, common, db).await)
+    let mut setup = config.setup();
+    bound_requests(args, &mut setup)?;
+    let grace = config.limits.grace;
+    database::with(&config, async |db| {
+        let stop = Stop::new();
+        let _listening = runtime::listen(&stop, grace)?;
+        let mut teller = Teller::new(common, args.progress, &options, &setup);
+        let mut tell = |event: Event| teller.tell(&event);
+        let ended = crate::run::run(&setup, &options, db, &stop, &mut tell).await;
+        ended.map(|summary| summary.exit).map_err(|error| Failure::run(&error))
+    })
 }
 
-async fn go(
-    config: &Config,
-    options: &RunOptions,
-    progress: When,
-    common: &Common,
-    db: &Database,
-) -> Result<Exit, Failure> {
-    let stop = Stop::new();
-    let _listening = runtime::listen(&stop, config.limits.grace)?;
-    let setup = config.setup();
-    let mut teller = Teller::new(common, progress, options, &setup);
-    let mut tell = |event: Event| teller.tell(&event);
-    let ended = crate::run::run(&setup, options, db, &stop, &mut tell).await;
-    ended.map(|summary| summary.exit).map_err(|error| Failure::run(&error))
+/// How fast every account may be asked, where the words say so.
+fn bound_requests(args: &Args, setup: &mut Setup) -> Result<(), Failure> {
+    let concurrency = word(args.concurrency.as_ref());
+    let concurrency = concurrency.map(|text| number("--concurrency", &text, 256)).transpose()?;
+    let rate = word(args.rate.as_ref());
+    let rate = rate.map(|text| number("--rate", text.trim_end_matches("/s"), 1_000)).transpose()?;
+    for account in setup.accounts.values_mut() {
+        let settings = &mut account.settings;
+        settings.concurrency = concurrency.unwrap_or(settings.concurrency);
+        settings.requests_per_second = rate.unwrap_or(settings.requests_per_second);
+    }
+    Ok(())
+}
+
+fn number(flag: &str, text: &str, most: u32) -> Result<u32, Failure> {
+    let number = text.parse::<u32>().ok().filter(|number| (1..=most).contains(number));
+    number.ok_or_else(|| Failure::usage(format!("{flag} {text}: expected 1 to {most}")))
 }
 
 /// The options that the words mean.

@@ -48,6 +48,10 @@ pub const LIMIT: &str = "TIEOUT_LIMIT";
 pub const BATCH: &str = "TIEOUT_BATCH";
 /// `--max-duration`, over `limits.max_duration`.
 pub const MAX_DURATION: &str = "TIEOUT_MAX_DURATION";
+/// `--concurrency`.
+pub const CONCURRENCY: &str = "TIEOUT_CONCURRENCY";
+/// `--rate`.
+pub const RATE: &str = "TIEOUT_RATE";
 /// `--grace`, over `limits.grace`.
 pub const GRACE: &str = "TIEOUT_GRACE";
 /// `--dry-run`.

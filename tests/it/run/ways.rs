@@ -99,8 +99,13 @@ async fn a_good_run_from_cron_says_nothing(engine: Engine) {
 
 async fn limits_are_kept(engine: Engine) {
     let shop = with_captured(engine, Words::default(), 1..=10).await;
+    for words in [["--concurrency", "0"], ["--concurrency", "257"], ["--rate", "fast"]] {
+        let ran = shop.run_with(&words).await.ended(2);
+        assert!(ran.stderr.contains("expected 1 to"), "{}", ran.stderr);
+        assert_eq!(shop.sandbox.total_requests(), 0);
+    }
     for left in [7, 4, 1, 0, 0] {
-        shop.run_with(&["--limit", "3"]).await.ended(0);
+        shop.run_with(&["--limit", "3", "--concurrency", "1", "--rate", "50/s"]).await.ended(0);
         assert_eq!(shop.count("payments where status = 'processing'").await, left);
     }
     shop.check(false).await;
