@@ -72,9 +72,44 @@ pub fn brake(figures: &BrakeFigures, policy: &BrakePolicy) -> Brake {
     Brake::Off
 }
 
+/// Fewer objects than this say nothing of what is usual.
+const NEAR_MIN: u64 = 20;
+/// How slowly the usual share follows: one run moves it by a sixteenth of the way.
+const INERTIA: u32 = 16;
+
+/// The account's usual share after a run whose brake stayed off; `None`: too little was seen. It
+/// follows slowly, and never a day on which the brake was on: a tag that stops arriving must not
+/// become usual.
+pub fn usual_after(figures: &BrakeFigures) -> Option<u32> {
+    if figures.nearest < NEAR_MIN {
+        return None;
+    }
+    let share = figures.resolved.saturating_mul(1_000).checked_div(figures.nearest)?;
+    let share = u32::try_from(share).ok()?.min(1_000);
+    let usual = figures.usual_permille;
+    let step = usual.abs_diff(share).div_ceil(INERTIA);
+    Some(if share < usual { usual.saturating_sub(step) } else { usual.saturating_add(step) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_usual_share_follows_slowly() {
+        let seen = |nearest, resolved, usual_permille| {
+            usual_after(&BrakeFigures { usual_permille, ..figures(1, 100, nearest, resolved) })
+        };
+        assert_eq!(seen(19, 19, 1_000), None, "too few to be usual");
+        assert_eq!(seen(20, 20, 1_000), Some(1_000));
+        assert_eq!(seen(100, 84, 1_000), Some(990), "a sixteenth of the way");
+        assert_eq!(seen(100, 100, 984), Some(985), "and back");
+        let mut usual = 1_000;
+        for _run in 0..200 {
+            usual = seen(100, 90, usual).unwrap();
+        }
+        assert_eq!(usual, 900, "it gets there");
+    }
 
     fn figures(handbacks: u64, listed: u64, nearest: u64, resolved: u64) -> BrakeFigures {
         BrakeFigures { handbacks, abandoned: 0, listed, nearest, resolved, usual_permille: 1_000 }

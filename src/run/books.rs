@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use crate::decide::brake::{Brake, BrakeFigures};
+use crate::decide::brake::{Brake, BrakeFigures, usual_after};
 use crate::decide::policy::{Mode, Timing};
 use crate::exit::Exit;
 use crate::model::reason::{Outcome, Reason};
@@ -171,6 +171,10 @@ impl Books {
                 self.pull(scene, &name, figures, text, tell).await?;
             } else if !scene.options.dry_run {
                 self.close_case(scene, &name, Reason::AbsenceBrake, "the brake is off").await?;
+                if let Some(usual) = usual_after(&figures) {
+                    let put = scene.db.put_account_state(&name, None, Some(usual)).await;
+                    put.doing("noting the account's usual share")?;
+                }
             }
             let mut by_table: BTreeMap<usize, Vec<Weighed>> = BTreeMap::new();
             for (table, mut row) in rows {

@@ -280,7 +280,7 @@ pub trait Driver {
     /// What is known of an account.
     async fn account_state(&self, account: &str) -> Result<AccountState, StoreError>;
 
-    /// Stores since when it gives no answer, and its usual share.
+    /// Stores since when it gives no answer, and its usual share; `None` keeps the share.
     async fn put_account_state(
         &self,
         account: &str,

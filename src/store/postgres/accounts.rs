@@ -112,7 +112,7 @@ pub(super) async fn put_state(
         "insert into tieout_accounts (account, unanswered_since, usual_permille) \
          values ($1, $2, $3) on conflict (account) do update \
          set unanswered_since = excluded.unanswered_since, \
-         usual_permille = excluded.usual_permille",
+         usual_permille = coalesce(excluded.usual_permille, tieout_accounts.usual_permille)",
     )
     .bind(account)
     .bind(unanswered_since)

@@ -278,7 +278,7 @@ pub(super) async fn put_account_state(
         "insert into tieout_accounts (account, unanswered_since, usual_permille) \
          values (?1, ?2, ?3) on conflict (account) do update \
          set unanswered_since = excluded.unanswered_since, \
-         usual_permille = excluded.usual_permille",
+         usual_permille = coalesce(excluded.usual_permille, tieout_accounts.usual_permille)",
     )
     .bind(account.to_owned())
     .bind(unanswered_since.map(to_text))

@@ -55,6 +55,9 @@ async fn absence_is_proven_over_runs_and_handed_back_once(engine: Engine) {
         )
         .await;
     assert_eq!(hand_backs, ["1 1 absent same_key"]);
+    // The brake saw only objects that belong to rows, and takes that for usual.
+    let usual = "select cast(usual_permille as text) from tieout_accounts";
+    assert_eq!(shop.texts(usual).await, ["1000"]);
     assert_eq!(shop.texts("select state from tieout_checks").await, ["watch"]);
     let event = shop.raw.one("select payload from tieout_outbox").await;
     let event: Value = serde_json::from_str(&event).unwrap();
@@ -187,6 +190,8 @@ async fn a_dropped_tag_pulls_the_brake(engine: Engine) {
         assert_eq!(ran.verdict(id), "wait absence_brake", "{ran:?}");
         assert_eq!(shop.status(id).await, "processing");
     }
+    let usual = "tieout_accounts where usual_permille is not null";
+    assert_eq!(shop.count(usual).await, 0, "a broken tag never becomes usual");
     assert!(ran.stderr.contains("absence brake"), "{}", ran.stderr);
     assert_eq!(shop.open_cases().await, ["shop absence_brake"]);
     assert_eq!(shop.count("tieout_handbacks").await, 0);

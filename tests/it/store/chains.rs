@@ -266,7 +266,7 @@ pub async fn accounts_are_remembered<D: Under>() {
     w.store.put_account_state("stripe_live", None, None).await.unwrap();
     let state = w.store.account_state("stripe_live").await.unwrap();
     assert_eq!(state.paused, Some((at(-60), "audit".to_owned())));
-    assert_eq!((state.unanswered_since, state.usual_permille), (None, None));
+    assert_eq!((state.unanswered_since, state.usual_permille), (None, Some(970)));
     let case = AccountCase {
         account: "stripe_live".to_owned(),
         reason: Reason::AbsenceBrake,
