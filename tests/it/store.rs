@@ -9,6 +9,7 @@ mod chains;
 mod claims;
 mod files;
 mod lookups;
+mod pool;
 pub mod world;
 
 use tieout::store::postgres::PgStore;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use sqlx::ConnectOptions;
 use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgSslMode};
+use sqlx::{Executor as _, Row as _};
 
 use crate::store::error::StoreError;
 use crate::store::postgres::errors::{answered, failed};
@@ -39,10 +40,11 @@ pub(super) async fn open(settings: &DatabaseSettings) -> Result<(PgPool, String)
 /// swallow the next caller's writes.
 async fn is_clean(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     // Outside of a transaction both are the time of this very statement. A ROLLBACK would do as
-    // well, and would write a warning into the server's log every time.
-    sqlx::query_scalar("select transaction_timestamp() = statement_timestamp()")
-        .fetch_one(connection)
-        .await
+    // well, and would write a warning into the server's log every time. A simple query: an
+    // extended one begins its transaction when it is bound, and its statement when it is executed,
+    // so that the two would always differ and no connection would be used twice.
+    let clean = sqlx::raw_sql("select transaction_timestamp() = statement_timestamp()");
+    connection.fetch_one(clean).await?.try_get(0)
 }
 
 fn options(
