@@ -28,6 +28,7 @@ Examples:
   tieout run --from 2026-11-01 --to 2026-11-19 --yes
   tieout run --id pay_9044 --id pay_9045  these rows, now
   tieout run --psp stripe_live --max-duration 8min
+  tieout run --all --since 3d             paid at the PSP, and failed here?
 
 Dates are whole business days, the last one included; instants such as
 2026-11-19T08:00:00Z are half-open. Without them every due row is taken.";
@@ -71,6 +72,9 @@ pub struct Args {
     /// The zone of business days, instead of the configured one
     #[arg(long, value_name = "ZONE", env = names::TZ, help_heading = "Which rows")]
     tz: Option<String>,
+    /// With a window: rows that failed or were handed back, too; is one paid at the PSP?
+    #[arg(long, env = names::ALL, value_parser = yes_or_no, help_heading = "Which rows")]
+    all: bool,
     /// Exactly these rows, due or not
     #[arg(
         long, value_name = "ID", env = names::ID, value_delimiter = '\n', num_args = 1..,
@@ -211,6 +215,11 @@ fn options(args: &Args, config: &Config) -> Result<RunOptions, Failure> {
     let now = crate::clock::now();
     let window = resolve(&words, config.business_timezone.value, on, now)?;
     confirm(args, window.as_ref(), config.limits.rows, now)?;
+    if args.all && window.as_ref().is_none_or(|window| window.from.is_none()) {
+        let text = "--all needs a beginning, such as --since 3d: without one it would look at \
+                    every row that ever failed; nothing was done";
+        return Err(Failure::usage(text.to_owned()));
+    }
     Ok(RunOptions {
         run_id: word(args.run_id.as_ref()).as_deref().map(run_id).transpose()?,
         window,
@@ -221,6 +230,7 @@ fn options(args: &Args, config: &Config) -> Result<RunOptions, Failure> {
         batch: config.limits.batch,
         max_duration: config.limits.max_duration,
         dry_run: args.dry_run,
+        given_up: args.all,
         fail_on: config.fail_on.clone(),
         ..RunOptions::default()
     })

@@ -40,6 +40,8 @@ pub const ID: &str = "TIEOUT_ID";
 pub const IDS_FROM: &str = "TIEOUT_IDS_FROM";
 /// `--psp`, separated by commas.
 pub const PSP: &str = "TIEOUT_PSP";
+/// `--all`.
+pub const ALL: &str = "TIEOUT_ALL";
 /// `--min-age`, over `limits.min_age`.
 pub const MIN_AGE: &str = "TIEOUT_MIN_AGE";
 /// `--limit`, over `limits.rows`.

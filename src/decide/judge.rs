@@ -20,7 +20,8 @@ use crate::model::transaction::{AccountRef, SiblingState, TagState};
 /// Decides one row.
 pub fn decide(inputs: &Inputs<'_>, policy: &Policy, now: Instant) -> Decision {
     let view = View::of(inputs, policy, now);
-    let steps: [fn(&View<'_>) -> Option<Decision>; 14] = [
+    let steps: [fn(&View<'_>) -> Option<Decision>; 15] = [
+        given_up_elsewhere,
         row_is_readable,
         account_is_known,
         contradiction,
@@ -37,6 +38,16 @@ pub fn decide(inputs: &Inputs<'_>, policy: &Policy, now: Instant) -> Decision {
         nearly_tagged,
     ];
     steps.iter().find_map(|step| step(&view)).unwrap_or_else(|| nothing_found(&view))
+}
+
+/// A row that somebody else gave up, and that cannot be asked about, is nobody's case.
+fn given_up_elsewhere(view: &View<'_>) -> Option<Decision> {
+    let is_elsewhere = view.inputs.asked == Asked::Watch
+        && view.standing == Standing::GivenUp
+        && view.history().ended_as.is_none();
+    let trouble = row_is_readable(view).or_else(|| account_is_known(view));
+    let trouble = trouble.filter(|_| is_elsewhere && !view.was_asked)?;
+    Some(watch_on(view, &format!("cannot be asked about: {}", trouble.text)))
 }
 
 fn row_is_readable(view: &View<'_>) -> Option<Decision> {

@@ -78,6 +78,7 @@ fn claim_filter(scene: &Scene<'_>, now: Instant) -> ClaimFilter {
         ids: options.ids.clone(),
         accounts: options.accounts.clone(),
         stuck_before: Some(earlier(now, scene.stuck_after())),
+        given_up: options.given_up,
         ..ClaimFilter::default()
     };
     if let Some(window) = &options.window {

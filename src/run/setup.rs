@@ -118,6 +118,8 @@ pub struct RunOptions {
     pub max_duration: Option<TimeDelta>,
     /// Writes nothing anywhere.
     pub dry_run: bool,
+    /// Rows of the window that were given up are looked at as well.
+    pub given_up: bool,
     /// Conditions that turn exit 0 into 4.
     pub fail_on: Vec<FailOn>,
     /// Whether a report is written.
@@ -138,6 +140,7 @@ impl Default for RunOptions {
             batch: 10_000,
             max_duration: None,
             dry_run: false,
+            given_up: false,
             fail_on: Vec::new(),
             report: true,
             clock_offset: TimeDelta::zero(),

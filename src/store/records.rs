@@ -160,7 +160,12 @@ pub struct ClaimFilter {
     pub accounts: Option<Vec<String>>,
     /// Stuck means: processing, and created and last attempted before this.
     pub stuck_before: Option<Instant>,
+    /// Rows that were given up are looked at as well, once, as a watch does.
+    pub given_up: bool,
 }
+
+/// The watch step of a row that is looked at once, beyond every step that a policy has.
+pub const LAST_LOOK: u32 = 1_000;
 
 /// One claimed row.
 #[derive(Debug, Clone, PartialEq, Eq)]

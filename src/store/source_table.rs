@@ -11,7 +11,7 @@ use std::fmt;
 use crate::model::money::Exactness;
 use crate::model::time::Instant;
 use crate::store::effects::SetValue;
-use crate::store::mapping::TableSettings;
+use crate::store::mapping::{MapSettings, TableSettings};
 use crate::store::notation::Notation;
 use crate::store::template::Template;
 
@@ -287,6 +287,19 @@ impl SourceTable {
     pub fn handed_back_values(&self) -> Vec<String> {
         let values = self.settings.map.iter().flat_map(|map| [&map.retryable, &map.absent]);
         values.flatten().map(|value| value.0.clone()).collect()
+    }
+
+    /// Values of rows that nobody expects money for any more, or not yet again: the mapping's
+    /// targets for failed, retryable and absent.
+    pub fn given_up_values(&self) -> Vec<String> {
+        let targets =
+            |map: &MapSettings| [&map.failed, &map.retryable, &map.absent].map(Clone::clone);
+        let values = self.settings.map.iter().flat_map(targets).flatten().map(|value| value.0);
+        let processing = self.processing_values();
+        let mut values: Vec<String> = values.filter(|value| !processing.contains(value)).collect();
+        values.sort();
+        values.dedup();
+        values
     }
 
     /// The joined account values that belong to one of these accounts, and whether every value

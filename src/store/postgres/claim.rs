@@ -18,7 +18,7 @@ use crate::store::postgres::errors::{failed, is_transient};
 use crate::store::postgres::runs::{Sums, add_totals, count_row};
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
-use crate::store::records::{ClaimFilter, Claimed};
+use crate::store::records::{ClaimFilter, Claimed, LAST_LOOK};
 use crate::store::source_table::SourceTable;
 
 const CLAIMING: &str = "claiming due rows";
@@ -34,14 +34,63 @@ pub(super) async fn enrol(
     now: Instant,
 ) -> Result<u64, StoreError> {
     let mut connection = pool.acquire().await.map_err(failed(ENROLLING))?;
+    let stuck = patiently(&mut connection, || enrol_sql(table, filter, now)).await?;
+    if !filter.given_up {
+        return Ok(stuck);
+    }
+    let given_up = patiently(&mut connection, || watch_sql(table, filter, now)).await?;
+    Ok(stuck.saturating_add(given_up))
+}
+
+async fn patiently(
+    connection: &mut PgConnection,
+    statement: impl Fn() -> Sql,
+) -> Result<u64, StoreError> {
     let mut tries = 0;
     loop {
         tries += 1;
-        match enrol_sql(table, filter, now).run(&mut connection).await {
+        match statement().run(connection).await {
             Err(error) if is_transient(&error) && tries < TRIES => {}
             ended => return ended.map_err(failed(ENROLLING)),
         }
     }
+}
+
+/// Rows that were given up, whoever did: one look at each, which changes no row.
+fn watch_sql(table: &SourceTable, filter: &ClaimFilter, now: Instant) -> Sql {
+    let mut sql = Sql::default();
+    let name = sql.bind(table.settings.name.clone());
+    let now = sql.bind(now);
+    let step = sql.bind(i64::from(LAST_LOOK));
+    let rows = given_up_rows(table, filter, &mut sql);
+    sql.push(&format!(
+        "insert into tieout_checks as c (table_name, key, state, image, first_seen_at, \
+         fingerprint_seen_at, aged_from, next_check_at, watch_from, watch_step) \
+         select distinct on (s.key) {name}, s.key, 'watch', s.image, {now}, {now}, {now}, {now}, \
+         {now}, {step} from ({rows}) s order by s.key \
+         on conflict (table_name, key) do update set state = 'watch', \
+         next_check_at = excluded.next_check_at, \
+         watch_from = coalesce(c.watch_from, excluded.watch_from), \
+         watch_step = case c.state when 'watch' then c.watch_step else excluded.watch_step end \
+         where {MAY_WATCH}"
+    ));
+    sql
+}
+
+/// Of a check `c`: it may be watched once more.
+pub(super) const MAY_WATCH: &str =
+    "c.state in ('closed', 'parked', 'watch') and c.lease_run is null";
+
+/// Key, image and cells of the rows in scope that were given up.
+pub(super) fn given_up_rows(table: &SourceTable, filter: &ClaimFilter, sql: &mut Sql) -> String {
+    let parts = Statements::of(table);
+    let mut conditions =
+        vec![parts.has_status("t", table.given_up_values(), sql), parts.filter("t", sql)];
+    if let Some(ids) = &filter.ids {
+        conditions.push(parts.is_one_of_ids("t", ids, sql));
+    }
+    conditions.extend(parts.narrow("t", filter, sql));
+    key_image_cells(table, &conditions)
 }
 
 /// How the server would enrol stuck rows and look for due ones, step by step.
@@ -98,6 +147,11 @@ pub(super) fn stuck_rows(table: &SourceTable, filter: &ClaimFilter, sql: &mut Sq
         (None, None) => {}
     }
     conditions.extend(parts.narrow("t", filter, sql));
+    key_image_cells(table, &conditions)
+}
+
+fn key_image_cells(table: &SourceTable, conditions: &[String]) -> String {
+    let parts = Statements::of(table);
     format!(
         "select {} as key, {} as image, {} from {} t where {}",
         parts.key_text("t"),

@@ -9,11 +9,11 @@ use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::postgres::checks::{self, Remembered};
 use crate::store::postgres::claim::{
-    add_handbacks, cell_names, due_sql, read_due, read_row, stuck_rows,
+    MAY_WATCH, add_handbacks, cell_names, due_sql, given_up_rows, read_due, read_row, stuck_rows,
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::sql::{Cells, Sql};
-use crate::store::records::{ClaimFilter, Claimed};
+use crate::store::records::{ClaimFilter, Claimed, LAST_LOOK};
 use crate::store::source_table::SourceTable;
 
 const READING: &str = "reading due rows";
@@ -39,6 +39,18 @@ pub(super) async fn preview_due(
         };
         let row = read_row(table, &cells, checks::COUNT)?;
         enrolled.push(as_enrolled(row, remembered, now));
+    }
+    if filter.given_up {
+        let sql = would_watch(table, filter, limit);
+        for row in &sql.fetch(&mut tx).await.map_err(failed(READING))? {
+            let cells = Cells::new(row, READING);
+            let remembered = match cells.maybe_text(0)? {
+                Some(_) => Some(Remembered::read(&cells, READING)?),
+                None => None,
+            };
+            let row = read_row(table, &cells, checks::COUNT)?;
+            enrolled.push(as_watched(row, remembered, now));
+        }
     }
     let reopened: HashSet<String> =
         enrolled.iter().map(|claimed| claimed.row.key.id.clone()).collect();
@@ -73,6 +85,37 @@ fn would_enrol(table: &SourceTable, filter: &ClaimFilter, limit: i64) -> Sql {
         checks::OPEN_CASE,
     ));
     sql
+}
+
+fn would_watch(table: &SourceTable, filter: &ClaimFilter, limit: i64) -> Sql {
+    let mut sql = Sql::default();
+    let name = sql.bind(table.settings.name.clone());
+    let rows = given_up_rows(table, filter, &mut sql);
+    let limit = sql.bind(limit);
+    sql.push(&format!(
+        "select distinct on (s.key) {}, s.image, {} from ({rows}) s \
+         left join tieout_checks c on c.table_name = {name} and c.key = s.key {} \
+         where c.key is null or ({MAY_WATCH}) order by s.key limit {limit}",
+        checks::COLUMNS,
+        cell_names(table, "s"),
+        checks::OPEN_CASE,
+    ));
+    sql
+}
+
+/// The memory that a look at a row given up would begin with.
+fn as_watched(
+    row: crate::model::transaction::Transaction,
+    remembered: Option<Remembered>,
+    now: Instant,
+) -> Claimed {
+    let (open_case, events) =
+        remembered.as_ref().map_or((None, 0), |known| (known.open_case, known.events));
+    let is_watched = remembered.as_ref().is_some_and(|known| known.state == "watch");
+    let mut history = remembered.map_or_else(|| History::first_look(now), |known| known.history);
+    history.watch_from = history.watch_from.or(Some(now));
+    history.watch_step = if is_watched { history.watch_step } else { LAST_LOOK };
+    Claimed { row, history, asked: Asked::Watch, token: 0, open_case, events }
 }
 
 /// The memory that enrolling would leave.

@@ -99,10 +99,14 @@ impl<'t> Statements<'t> {
 
     /// The status is one of the processing values.
     pub(super) fn is_processing(&self, alias: &str, sql: &mut Sql) -> String {
+        self.has_status(alias, self.table.processing_values(), sql)
+    }
+
+    /// The row's status is one of these values.
+    pub(super) fn has_status(&self, alias: &str, values: Vec<String>, sql: &mut Sql) -> String {
         let Some(status) = self.table.cells.get(self.table.layout.status) else {
             return "false".to_owned();
         };
-        let values = self.table.processing_values();
         match &status.class {
             // As constants: a cast to an enum is not, and a partial index needs constants.
             TypeClass::Enum(labels) => {

@@ -11,7 +11,7 @@ use crate::decide::decision::{Asked, History};
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::mapping::Channel;
-use crate::store::records::{ClaimFilter, Claimed};
+use crate::store::records::{ClaimFilter, Claimed, LAST_LOOK};
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::cases::close_rows;
 use crate::store::sqlite::cells::Cells;
@@ -21,8 +21,8 @@ use crate::store::sqlite::rows::{
 use crate::store::sqlite::runs::{Buckets, add_to, count};
 use crate::store::sqlite::sql::{execute, fetch, json_set};
 use crate::store::sqlite::statements::{
-    Statement, belongs, image, in_scope, is_processing, is_stuck, named, narrows, read_has_key,
-    read_key,
+    Statement, belongs, has_status, image, in_scope, is_processing, is_stuck, named, narrows,
+    read_has_key, read_key,
 };
 
 const ENROLLING: &str = "taking stuck rows in";
@@ -79,7 +79,57 @@ pub(super) async fn enrol(
     connection: &mut SqliteConnection,
     turn: &Turn<'_>,
 ) -> Result<u64, StoreError> {
-    execute(connection, ENROLLING, enrolling(turn).query()).await
+    let stuck = execute(connection, ENROLLING, enrolling(turn).query()).await?;
+    if !turn.filter.given_up {
+        return Ok(stuck);
+    }
+    let given_up = execute(connection, ENROLLING, watching(turn).query()).await?;
+    Ok(stuck.saturating_add(given_up))
+}
+
+/// `from …` of the rows in scope that were given up, whoever did.
+fn given_up_rows(statement: &mut Statement, turn: &Turn<'_>) -> String {
+    let Turn { table, filter, .. } = turn;
+    let name = statement.text(turn.name());
+    let mut conditions = vec![
+        has_status(table, "t", &table.given_up_values()),
+        belongs(table, "t"),
+        in_scope(statement, table, "t", filter),
+        "(c.key is null or (c.state in ('closed', 'parked', 'watch') and c.lease_run is null))"
+            .to_owned(),
+    ];
+    if let Some(ids) = &filter.ids {
+        let ids = statement.text(json_set(ids));
+        let wanted = read_has_key(table, "t", "i.value");
+        conditions.insert(0, format!("exists (select 1 from json_each({ids}) i where {wanted})"));
+    }
+    format!(
+        "from {} as t left join tieout_checks c on c.table_name = {name} and c.key = {} where {}",
+        table.read,
+        read_key(table, "t"),
+        conditions.join(" and "),
+    )
+}
+
+/// One look at each row that was given up, which changes no row.
+fn watching(turn: &Turn<'_>) -> Statement {
+    let mut statement = Statement::default();
+    let name = statement.text(turn.name());
+    let now = statement.text(to_text(turn.now));
+    let step = statement.int(i64::from(LAST_LOOK));
+    let from = given_up_rows(&mut statement, turn);
+    statement.push(&format!(
+        "insert into tieout_checks as k (table_name, key, state, image, first_seen_at, \
+         fingerprint_seen_at, aged_from, next_check_at, watch_from, watch_step) \
+         select {name}, {}, 'watch', {}, {now}, {now}, {now}, {now}, {now}, {step} {from} \
+         on conflict (table_name, key) do update set state = 'watch', \
+         next_check_at = excluded.next_check_at, \
+         watch_from = coalesce(k.watch_from, excluded.watch_from), \
+         watch_step = case k.state when 'watch' then k.watch_step else excluded.watch_step end",
+        read_key(turn.table, "t"),
+        image(turn.table, |column| named("t", column)),
+    ));
+    statement
 }
 
 /// How SQLite would take stuck rows in and look for due ones, step by step.
@@ -423,6 +473,12 @@ pub(super) async fn preview(
         memories.retain(|known| known.key != fresh.key);
         memories.push(fresh);
     }
+    if turn.filter.given_up {
+        for watched in would_watch(connection, turn).await? {
+            memories.retain(|known| known.key != watched.key);
+            memories.push(watched);
+        }
+    }
     memories.sort_by(|a, b| (a.next_check_at, &a.key).cmp(&(b.next_check_at, &b.key)));
     let judged = judged(connection, turn, memories).await?;
     let limit = usize::try_from(turn.limit).unwrap_or(0);
@@ -451,6 +507,31 @@ async fn would_enrol(
         fresh.push(taken_in(key, cells.text(1)?, known, turn.now));
     }
     Ok(fresh)
+}
+
+/// The memory that a look at rows given up would begin with.
+async fn would_watch(
+    connection: &mut SqliteConnection,
+    turn: &Turn<'_>,
+) -> Result<Vec<Memory>, StoreError> {
+    let mut statement = Statement::default();
+    let from = given_up_rows(&mut statement, turn);
+    let limit = statement.int(turn.limit);
+    let (key, image) = (read_key(turn.table, "t"), image(turn.table, |column| named("t", column)));
+    statement.push(&format!("select {key}, {image} {from} order by 1 limit {limit}"));
+    let mut watched = Vec::new();
+    for row in &fetch(connection, ENROLLING, statement.query()).await? {
+        let cells = super::cells::Cells::new(row, ENROLLING);
+        let key = cells.text(0)?;
+        let known = super::rows::memory(connection, turn.name(), &key).await?;
+        let mut memory = known.unwrap_or(taken_in(key, cells.text(1)?, None, turn.now));
+        let is_watched = memory.state == "watch";
+        memory.history.watch_from = memory.history.watch_from.or(Some(turn.now));
+        memory.history.watch_step = if is_watched { memory.history.watch_step } else { LAST_LOOK };
+        memory.state = "watch".to_owned();
+        watched.push(memory);
+    }
+    Ok(watched)
 }
 
 fn taken_in(key: String, image: String, known: Option<Memory>, now: Instant) -> Memory {

@@ -202,8 +202,13 @@ fn is_one_of(column: &Column, alias: &str, values: &[String]) -> String {
 
 /// The row's status is a processing value.
 pub(super) fn is_processing(table: &SourceTable, alias: &str) -> String {
+    has_status(table, alias, &table.processing_values())
+}
+
+/// The row's status is one of these values.
+pub(super) fn has_status(table: &SourceTable, alias: &str, values: &[String]) -> String {
     match table.cells.get(table.layout.status) {
-        Some(column) => is_one_of(column, alias, &table.processing_values()),
+        Some(column) => is_one_of(column, alias, values),
         None => "false".to_owned(),
     }
 }

@@ -15,6 +15,7 @@ on_both_databases!(
     a_status_that_nobody_mapped_is_seen,
     two_tables_in_one_run,
     a_paused_account_is_left_alone,
+    what_was_given_up_is_looked_at_once_more,
     without_its_tables_nothing_runs,
 );
 
@@ -249,6 +250,39 @@ async fn two_tables_in_one_run(engine: Engine) {
     let said =
         shop.texts("select reason || ': ' || text from tieout_journal where key = '7'").await;
     assert_eq!(again, ["again"], "a refund that was never made may be made again: {said:#?}");
+    shop.check(false).await;
+}
+
+async fn what_was_given_up_is_looked_at_once_more(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(60).await;
+    let failed = |id| Payment { status: "failed", ..Payment::stuck(id) };
+    // 1 was paid at the PSP, 2 was not, 3 cannot be asked about, 4 is too old to be asked about.
+    let nameless = Payment { account: "nobody", ..failed(3) };
+    let old = Payment { age: 9 * 86_400, attempted: Some(9 * 86_400), ..failed(4) };
+    shop.plant(vec![failed(1).captured(), old.captured()]);
+    shop.insert(&[failed(1), failed(2), nameless, old]).await;
+    shop.run().await.ended(0);
+    assert_eq!(shop.count("tieout_checks").await, 0, "nothing is stuck");
+    let ran = shop.run_with(&["--all"]).await.ended(2);
+    assert!(ran.stderr.contains("--all needs a beginning"), "{}", ran.stderr);
+    let window = ["--all", "--since", "3d"];
+    let would = shop.run_with(&[&window[..], &["--dry-run"]].concat()).await.ended(0);
+    assert_eq!(shop.count("tieout_checks").await, 0, "a dry run writes nothing");
+    for time in 1..=2 {
+        let ran = shop.run_with(&window).await.ended(0);
+        assert_eq!(ran.verdict(2), "wait watched", "{ran:?}");
+        assert_eq!(ran.verdict(3), "wait watched", "{ran:?}");
+        assert_eq!(ran.verdict(4), "not decided");
+        let first = if time == 1 { "review late_contradiction" } else { "not decided" };
+        assert_eq!(ran.verdict(1), first, "a case waits for a person");
+        assert_eq!(shop.open_cases().await, ["1 late_contradiction"]);
+    }
+    for id in [1, 2, 3] {
+        assert_eq!(would.verdict(id).split(' ').count(), 2, "{would:?}");
+        assert_eq!(shop.status(id).await, "failed", "a look changes no row");
+    }
+    assert_eq!(would.verdict(1), "review late_contradiction");
     shop.check(false).await;
 }
 
