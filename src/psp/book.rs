@@ -120,19 +120,18 @@ impl Book {
             // An intent, or a charge that came with its intent in it.
             group.has_parent = true;
             group.light.created_at = at(intent.created).unwrap_or(created_at);
-            group.light.captured = intent.captured();
+            group.light.captured = intent.captured().or(group.light.captured);
         }
         if is_parent {
             group.has_parent = true;
             group.light.kind = piece.kind.as_str();
             group.light.created_at = created_at;
-            group.light.captured = piece.captured;
+            group.light.captured = piece.captured.or(group.light.captured);
         } else if !group.light.aliases.iter().any(|alias| **alias == *piece.id) {
             group.light.aliases.push(piece.id.into_boxed_str());
         }
-        if !group.has_parent {
-            group.light.captured = group.light.captured.or(piece.captured);
-        }
+        // An intent that does not say its sum leaves it to its charges.
+        group.light.captured = group.light.captured.or(piece.captured);
         group.ours |= piece.ours;
         if group.light.tag.is_none() || is_parent {
             group.light.tag = piece.tag.map(String::into_boxed_str).or(group.light.tag.take());

@@ -460,8 +460,8 @@ fn quoted(text: &str) -> String {
 /// Which kind a reference names by its prefix; `None` for what this adapter cannot fetch, and for
 /// text that no id of Stripe's is made of (a stored reference is data and never becomes a path).
 pub(super) fn kind_of(reference: &str) -> Option<ObjectKind> {
-    let is_id =
-        reference.len() <= 255 && reference.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let is_id = reference.len() <= 255
+        && reference.bytes().all(|b| b.is_ascii_alphanumeric() || b"_-".contains(&b));
     let (prefix, rest) = reference.split_once('_')?;
     if !is_id || rest.is_empty() {
         return None;

@@ -235,7 +235,7 @@ impl Parts {
         let Some(intent) = &self.intent else {
             return self.charges.iter().all(|charge| charge.payment_intent.is_none());
         };
-        let took = intent.captured().is_none() && self.charges.iter().any(Charge::took_money);
+        let took = !intent.took_money() && self.charges.iter().any(Charge::took_money);
         !self.moved && !took && self.missing_charge().is_none()
     }
 
@@ -306,11 +306,15 @@ impl Intent {
         }
     }
 
+    fn took_money(&self) -> bool {
+        self.amount_received.unwrap_or(0) > 0 || self.status == "succeeded"
+    }
+
+    /// What came in, where the intent says it. Stripe always does; servers that speak its API may
+    /// leave it to the charges, and a sum that nobody stated is not zero.
     pub(super) fn captured(&self) -> Option<Money> {
-        let received = self.amount_received.unwrap_or(0);
-        (received > 0 || self.status == "succeeded")
-            .then(|| money(received, &self.currency))
-            .flatten()
+        let received = self.amount_received?;
+        self.took_money().then(|| money(received, &self.currency)).flatten()
     }
 }
 
@@ -453,11 +457,24 @@ fn intent_object(intent: &Intent, seen: &[Charge], tag_key: &str) -> Option<PspO
         state: intent_state(intent, latest),
         status: intent_status(intent),
         amount: money(intent.amount, &intent.currency),
-        captured: intent.captured(),
+        captured: intent.captured().or_else(|| captured_by(intent, &charges)),
         refunded_minor: charges.iter().fold(0, |sum, c| given_back(c).saturating_add(sum)),
         disputed,
         created_at: at(intent.created)?,
         tag,
+    })
+}
+
+/// What the charges of an intent captured, where the intent itself does not say it.
+fn captured_by(intent: &Intent, charges: &[&Charge]) -> Option<Money> {
+    if intent.amount_received.is_some() || !intent.took_money() {
+        return None;
+    }
+    let mut sums = charges.iter().filter_map(|charge| charge.captured_money());
+    let first = sums.next()?;
+    sums.try_fold(first, |sum, next| {
+        let minor = sum.minor.checked_add(next.minor)?;
+        (sum.currency == next.currency).then_some(Money { minor, ..sum })
     })
 }
 

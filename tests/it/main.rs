@@ -26,4 +26,5 @@ mod invariants;
 mod psp;
 mod store;
 mod run;
+mod emulators;
 mod breaking;

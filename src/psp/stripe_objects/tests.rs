@@ -107,6 +107,17 @@ fn a_captured_intent_tells_what_was_taken_back() {
 }
 
 #[test]
+fn a_sum_that_the_intent_leaves_out_is_its_charges_and_never_zero() {
+    let unsaid = |charge: Value| intent(json!({"amount_received": null, "latest_charge": charge}));
+    holds(vec![
+        (unsaid(charge(json!({}))), "captured succeeded 19.99 USD"),
+        (unsaid(charge(json!({"amount_captured": 700}))), "captured succeeded 7.00 USD"),
+        (unsaid(charge(json!({"captured": false}))), "captured succeeded -"),
+        (unsaid(Value::Null), "captured succeeded -"),
+    ]);
+}
+
+#[test]
 fn every_other_status_of_an_intent_has_its_meaning() {
     let standing = |status: &str| intent(json!({"status": status}));
     let canceled =
