@@ -244,7 +244,8 @@ impl Gather<'_> {
         }
         self.drop_known_tags(neighbours, &mut looked.near).await?;
         let witness = self.newest_witness(neighbours).await?;
-        file_answers(&questions, looked, witness.as_ref(), facts);
+        file_answers(&questions, looked, facts);
+        set_witness(facts, which, witness.as_ref());
         Ok(())
     }
 
@@ -329,9 +330,7 @@ impl Gather<'_> {
             }
             self.read_on(claimed, neighbours, asked).await?;
             let witness = self.newest_witness(neighbours).await?;
-            for fact in facts.iter_mut() {
-                fact.set_witness(witness.as_ref());
-            }
+            set_witness(facts, which, witness.as_ref());
             in_vain = in_vain.saturating_add(u8::from(lacks_witness(rows, facts, index)));
         }
         Ok(())
@@ -582,12 +581,7 @@ fn lacks_witness(rows: &[Claimed], facts: &[Facts], index: usize) -> bool {
 }
 
 /// Puts the answers of one pass into the facts of their rows.
-fn file_answers(
-    questions: &[Question],
-    looked: Looked,
-    witness: Option<&Witness>,
-    facts: &mut [Facts],
-) {
+fn file_answers(questions: &[Question], looked: Looked, facts: &mut [Facts]) {
     for (question, evidence) in questions.iter().zip(looked.evidence) {
         if let Some(fact) = facts.get_mut(question.row) {
             // A later complete list stands in place of the earlier, incomplete one.
@@ -601,8 +595,15 @@ fn file_answers(
             fact.near.extend(near);
         }
     }
-    for fact in facts {
-        fact.set_witness(witness);
+}
+
+/// Only rows that are decided again hear of a newer witness: what was decided keeps the evidence
+/// that it was decided from.
+fn set_witness(facts: &mut [Facts], which: &[usize], witness: Option<&Witness>) {
+    for index in which {
+        if let Some(fact) = facts.get_mut(*index) {
+            fact.set_witness(witness);
+        }
     }
 }
 
