@@ -72,7 +72,11 @@ fn chain(error: &(dyn Error + 'static)) -> String {
     let mut below = Vec::new();
     let mut next: Option<&(dyn Error + 'static)> = Some(error);
     while let Some(error) = next {
-        parts.push(error.to_string());
+        let text = error.to_string();
+        // Some errors say their cause in their own words already.
+        if !parts.last().is_some_and(|said: &String| said.ends_with(&text)) {
+            parts.push(text);
+        }
         match error.downcast_ref::<StoreError>() {
             Some(StoreError::Mapping(misfits)) => {
                 below.extend(misfits.iter().map(|misfit| format!("\n  {misfit}")));

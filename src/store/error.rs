@@ -15,6 +15,16 @@ pub enum StoreError {
         #[source]
         source: sqlx::Error,
     },
+    /// An SQLite file that cannot be used as a database.
+    #[error("the database {address} {problem}")]
+    File {
+        /// The address.
+        address: String,
+        /// What is wrong with the file.
+        problem: &'static str,
+        /// What to do next.
+        hint: &'static str,
+    },
     /// Login refused.
     #[error("the database at {address} refused the login")]
     Refused {
@@ -132,7 +142,9 @@ impl StoreError {
             // DESIGN section 4: a replica is refused at start as a configuration error.
             Self::ReadOnly { .. } => StoreErrorClass::Config,
             Self::Refused { .. } => StoreErrorClass::Auth,
-            Self::Unreachable { .. } | Self::Query { .. } => StoreErrorClass::Database,
+            Self::Unreachable { .. } | Self::File { .. } | Self::Query { .. } => {
+                StoreErrorClass::Database
+            }
             Self::SchemaBehind { .. } | Self::SchemaAhead { .. } => StoreErrorClass::Schema,
             Self::Unexpected { .. } => StoreErrorClass::Internal,
         }
@@ -142,6 +154,7 @@ impl StoreError {
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::Unreachable { .. } => "check [database] url and that the server is up",
+            Self::File { hint, .. } => hint,
             Self::Refused { .. } => "check the user and the password setting of [database]",
             Self::Setting { .. } | Self::Mapping(_) => "correct tieout.toml, then `tieout doctor`",
             Self::ReadOnly { .. } => {

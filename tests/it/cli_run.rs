@@ -236,6 +236,20 @@ async fn a_key_that_is_nowhere_is_told_and_never_shown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_database_file_that_is_none_is_told_with_the_way_out() {
+    let shop = Shop::with(&[]).await;
+    let path = shop.path().join("tieout.toml");
+    let config = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(shop.path().join("garbage.db"), "no database, whatever its name says").unwrap();
+    for name in ["missing", "garbage"] {
+        std::fs::write(&path, config.replace("sqlite:shop.db", &format!("sqlite:{name}.db")))
+            .unwrap();
+        golden(&format!("db_{name}"), &shop, &shop.tieout(&["run"], &[]));
+    }
+    assert!(!shop.path().join("missing.db").exists(), "a mistyped path makes no empty database");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn why_is_this_row_here() {
     let twice = &[Situation::Succeeded, Situation::Succeeded];
     let shop = Shop::with(&[("pay_1", 1_999, CAPTURED), ("pay_2", 500, twice)]).await;

@@ -67,6 +67,29 @@ pub struct SqliteStore {
     reader: SqlitePool,
 }
 
+/// Why a file could not be opened, by SQLite's result codes (sqlite.org/rescode.html).
+fn unopened(url: &str, source: sqlx::Error) -> StoreError {
+    let code = match &source {
+        sqlx::Error::Database(error) => error.code().and_then(|code| code.parse::<i64>().ok()),
+        _other => None,
+    };
+    // The low byte is the primary code.
+    let (problem, hint) = match code.map(|code| code & 0xff) {
+        Some(8) => (
+            "cannot be written by this user",
+            "let the user that runs tieout write the file and its folder (SQLite keeps its log \
+             beside it)",
+        ),
+        Some(14) => (
+            "cannot be opened: there is no such file, or its folder is out of reach",
+            "check [database] url; a file of your application's must be there already",
+        ),
+        Some(26) => ("is no SQLite database", "check [database] url"),
+        _other => return StoreError::Unreachable { address: url.to_owned(), source },
+    };
+    StoreError::File { address: url.to_owned(), problem, hint }
+}
+
 impl SqliteStore {
     /// Opens the file. It is made only where the address says so (`?mode=rwc`): a mistyped path
     /// must not become an empty database in which nothing is ever due.
@@ -98,7 +121,7 @@ impl SqliteStore {
                 options.journal_mode(SqliteJournalMode::Wal).pragma("cache_size", CACHE_KIB),
             )
             .await
-            .map_err(|source| StoreError::Unreachable { address: url.to_owned(), source })?;
+            .map_err(|source| unopened(url, source))?;
         let reader = SqlitePoolOptions::new()
             .max_connections(READERS)
             .test_before_acquire(false)
