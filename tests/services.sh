@@ -173,11 +173,21 @@ launch_replica() { # a streaming standby, with a slot so that it never falls off
     announce TEST_POSTGRES_REPLICA_URL "postgres://postgres@127.0.0.1:$port/postgres"
 }
 
-launch_pgbouncer() { # in transaction mode: what tieout must notice and refuse
-    local port
+# Three of them: two in transaction mode, which tieout must notice and refuse, of which one drops
+# a session's settings in silence and takes its server connections in turn; and one in session
+# mode, which must do, and which refuses every setting of the start.
+launch_pgbouncer() {
+    start_pgbouncer transaction TEST_PGBOUNCER_URL "ignore_startup_parameters = extra_float_digits"
+    start_pgbouncer transaction TEST_PGBOUNCER_LENIENT_URL "server_round_robin = 1
+ignore_startup_parameters = extra_float_digits, options"
+    start_pgbouncer session TEST_PGBOUNCER_SESSION_URL ""
+}
+
+start_pgbouncer() { # MODE VARIABLE MORE-SETTINGS
+    local port name=pgbouncer-$2
     port=$(free_port)
-    install -d -o "$run_user" "$dir/pgbouncer"
-    cat >"$dir/pgbouncer/ini" <<END
+    install -d -o "$run_user" "$dir/$name"
+    cat >"$dir/$name/ini" <<END
 [databases]
 * = host=127.0.0.1 port=${postgres_port:?pgbouncer needs postgres before it} user=postgres
 [pgbouncer]
@@ -185,14 +195,14 @@ listen_addr = 127.0.0.1
 listen_port = $port
 unix_socket_dir =
 auth_type = any
-pool_mode = transaction
-default_pool_size = 4
+pool_mode = $1
+default_pool_size = $([ "$1" = session ] && echo 20 || echo 4)
 max_client_conn = 500
-ignore_startup_parameters = extra_float_digits
+$3
 END
-    background pgbouncer "${as_run_user[@]}" "$(command -v pgbouncer)" "$dir/pgbouncer/ini"
-    wait_for pgbouncer "$port"
-    announce TEST_PGBOUNCER_URL "postgres://postgres@127.0.0.1:$port/postgres"
+    background "$name" "${as_run_user[@]}" "$(command -v pgbouncer)" "$dir/$name/ini"
+    wait_for "$name" "$port"
+    announce "$2" "postgres://postgres@127.0.0.1:$port/postgres"
 }
 
 # Their own commands bind every interface; these bind loopback alone.

@@ -48,7 +48,7 @@ pub enum StoreError {
         detail: String,
     },
     /// A pooler in transaction mode stands between.
-    #[error("a connection pooler in transaction mode answers instead of PostgreSQL")]
+    #[error("a connection pooler in transaction mode answers instead of PostgreSQL: {detail}")]
     Pooler {
         /// What gave it away.
         detail: String,

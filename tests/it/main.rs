@@ -27,4 +27,5 @@ mod psp;
 mod store;
 mod run;
 mod emulators;
+mod databases;
 mod breaking;

@@ -1,39 +1,93 @@
 //! Opening PostgreSQL, and refusing at start what would make every later answer doubtful: a
 //! replica, a read-only session, a pooler that hands statements to other sessions.
+//!
+//! A server takes the session's settings at its start. A pooler refuses them or drops them,
+//! whatever its mode: there they are set once the sessions have shown that they are sessions.
 
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use sqlx::ConnectOptions;
-use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgSslMode};
-use sqlx::{Executor as _, Row as _};
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgPool, PgPoolOptions, PgRow, PgSslMode};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _};
 
 use crate::store::error::StoreError;
-use crate::store::postgres::errors::{answered, failed};
+use crate::store::postgres::errors::{answered, failed, shown};
 use crate::store::settings::{DatabaseSettings, shown_address};
 
 /// A transaction of tieout's is never idle: a process that was stopped in the middle of one must
 /// not hold the user's rows for longer.
 pub(super) const IDLE_IN_TRANSACTION: TimeDelta = TimeDelta::seconds(60);
 
+/// How many sessions are opened beside each other to see whether they stay apart. Two counts: a
+/// pooler that takes its server connections in turn may give each its own again by chance.
+const BESIDE_EACH_OTHER: [usize; 2] = [2, 3];
+
+/// A session's settings: name and value.
+type Words = Vec<(&'static str, String)>;
+
 /// Opens the pool and probes the session.
 pub(super) async fn open(settings: &DatabaseSettings) -> Result<(PgPool, String), StoreError> {
     let url = settings.address()?;
     let address = shown_address(url);
-    let nonce = uuid::Uuid::now_v7().simple().to_string();
-    let options = options(settings, url, &nonce)?;
-    let pool = PgPoolOptions::new()
+    let nonce = fresh_nonce();
+    let words = session_words(settings, &nonce);
+    let options = options(url)?;
+    let direct = options.clone().options(words.iter().map(|(name, value)| (*name, value)));
+    match connect(settings, direct, Vec::new()).await {
+        Ok(pool) => {
+            let session = ask(&pool).await?;
+            if session.nonce.as_deref() == Some(&nonce) {
+                session.check()?;
+                return Ok((pool, address));
+            }
+            pool.close().await;
+        }
+        Err(error) if is_about_startup(&error) => {}
+        Err(error) => return Err(refused(error, &address)),
+    }
+    // No setting of the start may be left: a strict pooler refuses this one of the driver's too.
+    let options = options.extra_float_digits(None);
+    see_sessions_apart(settings, &options, &address).await?;
+    let pool = connect(settings, options, words).await.map_err(|e| refused(e, &address))?;
+    ask(&pool).await?.check()?;
+    Ok((pool, address))
+}
+
+/// The pool; `words` are set in each session once it is open.
+async fn connect(
+    settings: &DatabaseSettings,
+    options: PgConnectOptions,
+    words: Words,
+) -> Result<PgPool, sqlx::Error> {
+    let (names, values): (Vec<&str>, Vec<String>) = words.into_iter().unzip();
+    let words = Arc::new((names, values));
+    PgPoolOptions::new()
         .max_connections(settings.connections.max(2))
         .acquire_timeout(duration(settings.connect_timeout))
         // Connections are checked as they come back, and broken ones show at once.
         .test_before_acquire(false)
+        .after_connect(move |connection, _| {
+            let words = Arc::clone(&words);
+            Box::pin(async move { set(connection, &words.0, &words.1).await })
+        })
         .after_release(|connection, _| Box::pin(is_clean(connection)))
         .connect_with(options)
         .await
-        .map_err(|error| refused(error, &address))?;
-    probe(&pool, &nonce).await?;
-    Ok((pool, address))
+}
+
+async fn set(
+    connection: &mut PgConnection,
+    names: &[&str],
+    values: &[String],
+) -> Result<(), sqlx::Error> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let sql = "select count(set_config(w.name, w.value, false)) \
+               from unnest($1::text[], $2::text[]) as w (name, value)";
+    sqlx::query(sql).bind(names).bind(values).execute(connection).await.map(|_| ())
 }
 
 /// A connection that is given back within a transaction is closed: its open transaction would
@@ -47,17 +101,26 @@ async fn is_clean(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
     connection.fetch_one(clean).await?.try_get(0)
 }
 
-fn options(
-    settings: &DatabaseSettings,
-    url: &str,
-    nonce: &str,
-) -> Result<PgConnectOptions, StoreError> {
+fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
     let parsed = PgConnectOptions::from_str(url).map_err(|_| StoreError::Setting {
         field: "url".to_owned(),
         problem: format!("`{}` is no PostgreSQL address", shown_address(url)),
     })?;
+    let is_local = parsed.get_socket().is_some()
+        || parsed.get_host().starts_with('/')
+        || matches!(parsed.get_host(), "localhost" | "127.0.0.1" | "::1" | "[::1]");
+    let names_mode = url.contains("sslmode=") || url.contains("ssl-mode=");
+    let parsed = match is_local || names_mode {
+        true => parsed,
+        false => parsed.ssl_mode(PgSslMode::VerifyFull),
+    };
+    // A slow statement is no news to whoever reads cron's mail.
+    Ok(parsed.application_name("tieout").disable_statement_logging())
+}
+
+fn session_words(settings: &DatabaseSettings, nonce: &str) -> Words {
     let millis = |span: TimeDelta| span.num_milliseconds().to_string();
-    let mut session = vec![
+    let mut words = vec![
         ("statement_timeout", millis(settings.statement_timeout)),
         ("lock_timeout", millis(settings.lock_timeout)),
         ("idle_in_transaction_session_timeout", millis(IDLE_IN_TRANSACTION)),
@@ -69,41 +132,107 @@ fn options(
         ("tieout.session", nonce.to_owned()),
     ];
     if let Some(path) = &settings.search_path {
-        session.push(("search_path", path.clone()));
+        words.push(("search_path", path.clone()));
     }
-    let is_local = parsed.get_socket().is_some()
-        || parsed.get_host().starts_with('/')
-        || matches!(parsed.get_host(), "localhost" | "127.0.0.1" | "::1" | "[::1]");
-    let names_mode = url.contains("sslmode=") || url.contains("ssl-mode=");
-    let parsed = match is_local || names_mode {
-        true => parsed,
-        false => parsed.ssl_mode(PgSslMode::VerifyFull),
-    };
-    // A slow statement is no news to whoever reads cron's mail.
-    Ok(parsed.application_name("tieout").options(session).disable_statement_logging())
+    words
 }
 
-async fn probe(pool: &PgPool, nonce: &str) -> Result<(), StoreError> {
-    let (seen, is_replica, is_read_only): (Option<String>, bool, bool) = sqlx::query_as(
+fn fresh_nonce() -> String {
+    uuid::Uuid::now_v7().simple().to_string()
+}
+
+/// What the server says of the session.
+struct Session {
+    nonce: Option<String>,
+    is_replica: bool,
+    is_read_only: bool,
+}
+
+impl Session {
+    fn check(&self) -> Result<(), StoreError> {
+        if self.is_replica {
+            return Err(StoreError::ReadOnly { detail: "the server is a replica".to_owned() });
+        }
+        if self.is_read_only {
+            let detail = "sessions of this role or database are read-only".to_owned();
+            return Err(StoreError::ReadOnly { detail });
+        }
+        Ok(())
+    }
+}
+
+async fn ask(pool: &PgPool) -> Result<Session, StoreError> {
+    // Simple, as is all that is asked before the sessions are known to be sessions.
+    let sql = sqlx::raw_sql(
         "select current_setting('tieout.session', true), pg_is_in_recovery(), \
          current_setting('transaction_read_only')::boolean",
-    )
-    .fetch_one(pool)
-    .await
-    .map_err(failed("asking the server what it is"))?;
-    if seen.as_deref() != Some(nonce) {
-        return Err(StoreError::Pooler {
-            detail: "the session does not keep the settings it was opened with".to_owned(),
-        });
-    }
-    if is_replica {
-        return Err(StoreError::ReadOnly { detail: "the server is a replica".to_owned() });
-    }
-    if is_read_only {
-        let detail = "sessions of this role or database are read-only".to_owned();
-        return Err(StoreError::ReadOnly { detail });
+    );
+    let read = |row: PgRow| -> Result<Session, sqlx::Error> {
+        let (nonce, is_replica) = (row.try_get(0)?, row.try_get(1)?);
+        Ok(Session { nonce, is_replica, is_read_only: row.try_get(2)? })
+    };
+    let row = pool.fetch_one(sql).await;
+    row.and_then(read).map_err(failed("asking the server what it is"))
+}
+
+/// Refuses a pooler whose sessions are not sessions.
+async fn see_sessions_apart(
+    settings: &DatabaseSettings,
+    options: &PgConnectOptions,
+    address: &str,
+) -> Result<(), StoreError> {
+    let patience = duration(settings.connect_timeout);
+    for count in BESIDE_EACH_OTHER {
+        // Connections of its own and none of a pool's: left halfway, they are closed.
+        let seen = tokio::time::timeout(patience, mixed_up(options, count)).await;
+        let detail = match seen {
+            Ok(Ok(None)) => continue,
+            Ok(Ok(Some(detail))) => detail,
+            Ok(Err(error)) => return Err(refused(error, address)),
+            Err(_elapsed) => format!("{count} sessions could not be open beside each other"),
+        };
+        return Err(StoreError::Pooler { detail });
     }
     Ok(())
+}
+
+/// Whether sessions see each other's settings; the text says how. Each leaves a mark, and then
+/// all hold a transaction open at once: what is handed from one to another shows a wrong mark.
+async fn mixed_up(options: &PgConnectOptions, count: usize) -> Result<Option<String>, sqlx::Error> {
+    let mut sessions = Vec::with_capacity(count);
+    for _ in 0..count {
+        let mut session = PgConnection::connect_with(options).await?;
+        let mark = fresh_nonce();
+        // Simple queries: through a pooler that mixes sessions up, prepared ones would as well.
+        let sql = format!("select set_config('tieout.session', '{mark}', false)");
+        session.execute(sqlx::raw_sql(AssertSqlSafe(sql))).await?;
+        sessions.push((session, mark));
+    }
+    for (session, _) in &mut sessions {
+        if let Err(error) = session.execute(sqlx::raw_sql("begin")).await {
+            return Ok(Some(shown(&error)));
+        }
+    }
+    let mut mixed = None;
+    for (session, mark) in &mut sessions {
+        let sql = "select current_setting('tieout.session', true)";
+        let row = session.fetch_one(sqlx::raw_sql(sql)).await?;
+        let seen: Option<String> = row.try_get(0)?;
+        if seen.as_deref() != Some(mark) {
+            mixed = Some("a session does not keep its settings between transactions".to_owned());
+        }
+    }
+    for (mut session, _) in sessions {
+        session.execute(sqlx::raw_sql("rollback")).await?;
+        session.close().await?;
+    }
+    Ok(mixed)
+}
+
+/// What poolers say to a session's own settings.
+fn is_about_startup(error: &sqlx::Error) -> bool {
+    answered(error)
+        .is_some_and(|pg| pg.code() == "08P01" && pg.message().contains("startup parameter"))
 }
 
 fn refused(error: sqlx::Error, address: &str) -> StoreError {
@@ -114,8 +243,7 @@ fn refused(error: sqlx::Error, address: &str) -> StoreError {
         return StoreError::Unreachable { address, source: error };
     };
     match code.as_str() {
-        // What PgBouncer says to a session's own settings.
-        "08P01" if message.contains("startup parameter") => StoreError::Pooler { detail: message },
+        "08P01" if is_about_startup(&error) => StoreError::Pooler { detail: message },
         code if code.starts_with("28") => StoreError::Refused { address, message },
         "3D000" => StoreError::Setting { field: "url".to_owned(), problem: message },
         _other => StoreError::Unreachable { address, source: error },

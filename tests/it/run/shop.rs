@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use serde_json::Value;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _};
 use tempfile::TempDir;
 use tieout::sandbox::seeds::{Seed, SeedKind};
 use tieout::sandbox::settings::Settings;
@@ -90,6 +91,10 @@ pub struct Words {
     pub ignore: Vec<&'static str>,
     /// The sandbox's address; none is its own.
     pub base_url: Option<String>,
+    /// The database's address; none is its own.
+    pub database: Option<String>,
+    /// More lines of `[database]`.
+    pub database_more: &'static str,
     /// The name of the account in the key's variable: the key.
     pub key: String,
 }
@@ -106,6 +111,8 @@ impl Default for Words {
             limits: String::new(),
             ignore: vec!["new", "cart"],
             base_url: None,
+            database: None,
+            database_more: "",
             key: KEY.to_owned(),
         }
     }
@@ -128,6 +135,8 @@ impl Words {
     /// The whole file.
     fn text(&self, database: &str, sandbox: &str) -> String {
         let base_url = self.base_url.as_deref().unwrap_or(sandbox);
+        let database = self.database.as_deref().unwrap_or(database);
+        let database_more = self.database_more;
         let mut policy = BTreeMap::from([
             ("in_flight_max", "\"1s\"".to_owned()),
             ("stuck_after", "\"1s\"".to_owned()),
@@ -147,6 +156,7 @@ impl Words {
 business_timezone = "Europe/Berlin"
 [database]
 url = "{database}"
+{database_more}
 [[account]]
 name = "shop"
 psp = "stripe"
@@ -340,6 +350,24 @@ impl Ran {
     }
 }
 
+/// A transaction of the application's own, on PostgreSQL.
+pub struct Held {
+    connection: sqlx::PgConnection,
+}
+
+impl Held {
+    /// Runs statements in it.
+    pub async fn try_execute(&mut self, sql: &str) -> Result<(), sqlx::Error> {
+        let sql = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
+        self.connection.execute(sql).await.map(|_| ())
+    }
+
+    /// Ends it, and what it holds.
+    pub async fn rollback(&mut self) {
+        self.try_execute("rollback").await.unwrap();
+    }
+}
+
 /// A shop.
 pub struct Shop {
     /// Its PSP.
@@ -427,6 +455,20 @@ impl Shop {
     /// The address of the database.
     pub fn place(&self) -> &str {
         &self.place
+    }
+
+    /// The server's database, where there is one.
+    pub fn server(&self) -> Option<&Database> {
+        self.server.as_ref()
+    }
+
+    /// A transaction of the application's own that holds a payment's row.
+    pub async fn begin_holding(&self, id: i64) -> Held {
+        let connection = sqlx::PgConnection::connect(&self.place).await.unwrap();
+        let mut held = Held { connection };
+        let hold = format!("begin; select from payments where id = {id} for update");
+        held.try_execute(&hold).await.unwrap();
+        held
     }
 
     /// The folder of tieout.toml and the reports.

@@ -32,6 +32,17 @@ impl Database {
         address(&need_env("TEST_PGBOUNCER_URL"), &self.name)
     }
 
+    /// The same through a pooler that drops a session's settings in silence, and takes its server
+    /// connections in turn; in transaction mode too.
+    pub fn lenient_pgbouncer_url(&self) -> String {
+        address(&need_env("TEST_PGBOUNCER_LENIENT_URL"), &self.name)
+    }
+
+    /// The same through pgbouncer in session mode, which must do.
+    pub fn session_pgbouncer_url(&self) -> String {
+        address(&need_env("TEST_PGBOUNCER_SESSION_URL"), &self.name)
+    }
+
     /// The same database on the streaming replica, once it has everything written so far.
     pub async fn replica_url(&self) -> String {
         let url = address(&need_env("TEST_POSTGRES_REPLICA_URL"), &self.name);

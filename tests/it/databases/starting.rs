@@ -1,0 +1,170 @@
+//! What is refused at start with exit 10 and the way out, and what must do.
+
+use tieout::store::driver::Driver as _;
+use tieout::store::error::StoreErrorClass;
+use tieout::store::postgres::PgStore;
+use tieout::store::settings::DatabaseSettings;
+
+use super::{assert_paid_once, go_through, shop_with};
+use crate::run::shop::{Shop, Words};
+use crate::support::postgres::postgres_database;
+
+/// Nothing was looked at, nothing was written, and the way out is told.
+async fn assert_refused(shop: &Shop, says: &[&str]) {
+    let before = shop.dump().await;
+    let ran = shop.tieout(&["run"]).await.ended(10);
+    for says in says {
+        assert!(ran.stderr.contains(says), "`{says}` is not in: {}", ran.stderr);
+    }
+    assert_eq!(shop.dump().await, before);
+}
+
+#[tokio::test]
+async fn poolers_in_transaction_mode_are_refused() {
+    let mut shop = shop_with(Words::default(), 1..=1).await;
+    let database = shop.server().unwrap();
+    for url in [database.pgbouncer_url(), database.lenient_pgbouncer_url()] {
+        go_through(&mut shop, url);
+        let says = ["a connection pooler in transaction mode", "hint: ", "session-mode"];
+        assert_refused(&shop, &says).await;
+    }
+    assert_eq!(shop.status(1).await, "processing");
+}
+
+/// However busy it is: other clients' statements lie between the probe's.
+#[tokio::test]
+async fn a_busy_pooler_in_transaction_mode_is_refused_every_time() {
+    let database = postgres_database().await;
+    for url in [database.pgbouncer_url(), database.lenient_pgbouncer_url()] {
+        let mut others = tokio::task::JoinSet::new();
+        for _ in 0..6 {
+            let url = url.clone();
+            others.spawn(async move {
+                use sqlx::{Connection as _, Executor as _};
+                let mut other = sqlx::PgConnection::connect(&url).await.unwrap();
+                loop {
+                    other.execute(sqlx::raw_sql("select 1")).await.unwrap();
+                }
+            });
+        }
+        for _ in 0..10 {
+            let refused = PgStore::connect(&DatabaseSettings::of_url(&url)).await.unwrap_err();
+            assert_eq!(refused.class(), StoreErrorClass::Config, "{refused:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_pooler_in_session_mode_does() {
+    let words = Words { database_more: "lock_timeout = \"1s\"", ..Words::default() };
+    let mut shop = shop_with(words, 1..=3).await;
+    let url = shop.server().unwrap().session_pgbouncer_url();
+    go_through(&mut shop, url.clone());
+    shop.tieout(&["db", "migrate"]).await.ended(0);
+    // The settings of the session hold: a row that somebody keeps is not waited for.
+    let mut other = shop.begin_holding(2).await;
+    shop.run().await;
+    assert_eq!(shop.status(1).await, "paid");
+    assert_eq!(shop.status(2).await, "processing");
+    other.rollback().await;
+    shop.due_now().await;
+    shop.run().await.ended(0);
+    assert_paid_once(&shop, 1..=3).await;
+    // Each session has them, and none of the last one's.
+    let settings = DatabaseSettings { connections: 3, ..DatabaseSettings::of_url(&url) };
+    let store = PgStore::connect(&settings).await.unwrap();
+    let (one, two, three) = tokio::join!(store.now(), store.now(), store.now());
+    assert!(one.is_ok() && two.is_ok() && three.is_ok());
+    store.close().await;
+}
+
+#[tokio::test]
+async fn a_replica_is_refused() {
+    let mut shop = shop_with(Words::default(), 1..=1).await;
+    let url = shop.server().unwrap().replica_url().await;
+    go_through(&mut shop, url);
+    assert_refused(&shop, &["the server is a replica", "point [database] url at the primary"])
+        .await;
+}
+
+#[tokio::test]
+async fn a_read_only_database_is_refused() {
+    let shop = shop_with(Words::default(), 1..=1).await;
+    let name = shop.server().unwrap().name().to_owned();
+    shop.raw
+        .execute(&format!("alter database {name} set default_transaction_read_only = on"))
+        .await;
+    assert_refused(&shop, &["the database is read-only"]).await;
+}
+
+/// A role of the test's own with everything that a run needs.
+async fn role(shop: &Shop) -> String {
+    let name = shop.server().unwrap().name().replace("t_", "r_");
+    shop.raw
+        .execute(&format!(
+            "create role {name} login; grant usage on schema public to {name}; \
+             grant all on all tables in schema public to {name}; \
+             grant all on all sequences in schema public to {name}"
+        ))
+        .await;
+    name
+}
+
+fn address_of(shop: &Shop, role: &str) -> String {
+    shop.server().unwrap().url().replace("postgres@", &format!("{role}@"))
+}
+
+#[tokio::test]
+async fn a_role_that_may_not_write_is_refused() {
+    let mut shop = shop_with(Words::default(), 1..=1).await;
+    let role = role(&shop).await;
+    let url = address_of(&shop, &role);
+    go_through(&mut shop, url);
+    shop.raw.execute(&format!("alter role {role} set default_transaction_read_only = on")).await;
+    assert_refused(&shop, &["the database is read-only"]).await;
+    shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
+}
+
+#[tokio::test]
+async fn row_level_security_on_the_role_is_refused() {
+    let mut shop = shop_with(Words::default(), 1..=2).await;
+    let role = role(&shop).await;
+    let url = address_of(&shop, &role);
+    go_through(&mut shop, url);
+    shop.raw
+        .execute(
+            "alter table payments enable row level security; \
+             create policy one on payments using (id = 1)",
+        )
+        .await;
+    let says = ["row-level security hides rows", "payments", "bypassrls"];
+    assert_refused(&shop, &says).await;
+    // With everything in sight it works.
+    shop.raw.execute(&format!("alter role {role} bypassrls")).await;
+    shop.run().await.ended(0);
+    assert_paid_once(&shop, 1..=2).await;
+    shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
+}
+
+#[tokio::test]
+async fn a_login_that_is_refused_names_no_password() {
+    let mut shop = shop_with(Words::default(), 1..=1).await;
+    let role = role(&shop).await;
+    shop.raw.execute(&format!("alter role {role} nologin")).await;
+    let url = address_of(&shop, &role).replace('@', ":pass4711@");
+    go_through(&mut shop, url);
+    let ran = shop.tieout(&["run"]).await.ended(12);
+    assert!(ran.stderr.contains("refused the login"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("pass4711"), "{}", ran.stderr);
+    shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_changes_nothing() {
+    let words = Words { database_more: "connect_timeout = \"1s\"", ..Words::default() };
+    let mut shop = shop_with(words, 1..=1).await;
+    go_through(&mut shop, "postgres://postgres@127.0.0.1:1/nowhere".to_owned());
+    let ran = shop.tieout(&["run"]).await.ended(14);
+    assert!(ran.stderr.contains("cannot be reached"), "{}", ran.stderr);
+    assert_eq!(shop.status(1).await, "processing");
+}

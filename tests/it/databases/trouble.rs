@@ -1,0 +1,136 @@
+//! Trouble in the middle of a run: answers that are lost, backends that are terminated, rows and
+//! statements that the server refuses for the moment.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tieout::sandbox::faults::{Action, FaultRule};
+use tieout::sandbox::routes::Route;
+
+use super::proxy::{self, Cut};
+use super::{assert_paid_once, go_through, shop_with};
+use crate::run::shop::{Shop, Words};
+
+/// The COMMIT was carried out and its answer lost: the run reads that it landed.
+#[tokio::test]
+async fn a_commit_whose_answer_is_lost_is_read_and_not_repeated() {
+    let mut shop = shop_with(Words::default(), 1..=3).await;
+    let (through, has_cut) = proxy::before(shop.server().unwrap().url(), Cut::AfterCommit).await;
+    go_through(&mut shop, through);
+    shop.run().await.ended(0);
+    assert!(has_cut.load(Ordering::SeqCst), "nothing was cut");
+    assert_paid_once(&shop, 1..=3).await;
+    // And the next run has nothing to do.
+    shop.run().await.ended(0);
+    assert_paid_once(&shop, 1..=3).await;
+}
+
+/// The COMMIT never arrived: nothing was written, nothing is claimed to be, the next run decides.
+#[tokio::test]
+async fn a_commit_that_was_lost_itself_is_not_taken_for_done() {
+    let mut shop = shop_with(Words::default(), 1..=3).await;
+    let direct = shop.server().unwrap().url().to_owned();
+    let (through, has_cut) = proxy::before(&direct, Cut::BeforeCommit).await;
+    go_through(&mut shop, through);
+    let ran = shop.run().await.ended(14);
+    assert!(has_cut.load(Ordering::SeqCst), "nothing was cut");
+    assert!(ran.stderr.contains("nothing of the batch was written"), "{}", ran.stderr);
+    for id in 1..=3 {
+        assert_eq!(shop.status(id).await, "processing");
+    }
+    assert_eq!(shop.count("tieout_journal").await, 0);
+    go_through(&mut shop, direct);
+    again(&shop).await;
+    assert_paid_once(&shop, 1..=3).await;
+}
+
+/// A run that went away is closed by the next, and its rows are free.
+async fn again(shop: &Shop) {
+    shop.ten_minutes_pass().await;
+    shop.due_now().await;
+    shop.run().await.ended(0);
+}
+
+const TERMINATE: &str = "select count(pg_terminate_backend(pid))::text from pg_stat_activity \
+     where datname = current_database() and application_name = 'tieout'";
+
+/// As at a restart of the server: every connection of the run ends while it asks the PSP.
+#[tokio::test]
+async fn terminated_backends_lose_no_row_and_decide_nothing_twice() {
+    let shop = shop_with(Words::default(), 1..=3).await;
+    shop.sandbox.fault(FaultRule::on(Route::ListIntents, Action::Delay { ms: 700 }));
+    let run = shop.program(&["run", "--json"]).spawn().unwrap();
+    let claimed = "tieout_checks where lease_run is not null";
+    while shop.count(claimed).await < 3 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_ne!(shop.raw.one(TERMINATE).await, "0");
+    let ran = crate::run::shop::Ran::of(&run.wait_with_output().await.unwrap());
+    assert!([Some(0), Some(14)].contains(&ran.code), "{ran:?}");
+    if ran.code == Some(14) {
+        assert!(ran.stderr.contains("hint: "), "{}", ran.stderr);
+        again(&shop).await;
+    }
+    assert_paid_once(&shop, 1..=3).await;
+}
+
+/// A statement that meets a serialization failure or a deadlock was not wrong: it is made again.
+#[tokio::test]
+async fn what_passes_by_itself_is_tried_again() {
+    for code in ["40001", "40P01"] {
+        let shop = shop_with(Words::default(), 1..=3).await;
+        shop.raw
+            .execute(&format!(
+                "create sequence trouble; \
+                 create function trouble() returns trigger language plpgsql as $$ begin \
+                     if nextval('trouble') <= 3 then \
+                         raise exception 'as it happens' using errcode = '{code}'; \
+                     end if; \
+                     return new; end $$; \
+                 create trigger trouble before update on payments \
+                     for each row execute function trouble()"
+            ))
+            .await;
+        shop.run().await.ended(0);
+        assert_eq!(shop.raw.one("select (last_value > 3)::text from trouble").await, "true");
+        assert_paid_once(&shop, 1..=3).await;
+    }
+}
+
+/// Two lock the same rows in opposite order: whoever the server picks, nobody crashes.
+#[tokio::test]
+async fn a_deadlock_with_the_application_ends_well() {
+    let shop = shop_with(Words::default(), 1..=2).await;
+    // The application updates 2 and then 1; tieout is held at 1 until it has begun.
+    let mut other = shop.begin_holding(2).await;
+    let run = shop.program(&["run", "--json"]).spawn().unwrap();
+    let waiting = "pg_stat_activity where datname = current_database() \
+         and application_name = 'tieout' and wait_event_type = 'Lock'";
+    while shop.count(waiting).await == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let _either = other.try_execute("update payments set note = 'mine' where id = 1").await;
+    other.rollback().await;
+    let ran = crate::run::shop::Ran::of(&run.wait_with_output().await.unwrap());
+    assert!([Some(0), Some(3)].contains(&ran.code), "{ran:?}");
+    shop.due_now().await;
+    shop.run().await.ended(0);
+    assert_paid_once(&shop, 1..=2).await;
+}
+
+/// Who holds a row for longer keeps it: it is left for the next run, and the others are decided.
+#[tokio::test]
+async fn a_row_that_somebody_holds_is_left_for_the_next_run() {
+    let words = Words { database_more: "lock_timeout = \"1s\"", ..Words::default() };
+    let shop = shop_with(words, 1..=3).await;
+    let mut other = shop.begin_holding(2).await;
+    let ran = shop.run().await;
+    assert!([Some(0), Some(3)].contains(&ran.code), "{ran:?}");
+    assert_eq!(shop.status(1).await, "paid");
+    assert_eq!(shop.status(2).await, "processing");
+    assert_eq!(shop.status(3).await, "paid");
+    other.rollback().await;
+    shop.due_now().await;
+    shop.run().await.ended(0);
+    assert_paid_once(&shop, 1..=3).await;
+}
