@@ -15,7 +15,7 @@ use crate::model::time::Instant;
 use crate::psp::account::{Account, Question, STRIPE_SEARCH_LAG};
 use crate::psp::lane::cause;
 use crate::psp::look::{Look, left_halfway};
-use crate::psp::stripe::{Fetched, ObjectKind, Stripe, kind_of, wider_skew};
+use crate::psp::stripe::{Fetched, ObjectKind, Piece, Stripe, kind_of, wider_skew};
 use crate::psp::stripe_objects::Parts;
 
 /// The object kinds that a search by tag can cover for a question.
@@ -25,6 +25,11 @@ pub(super) fn search_kinds(account: &Account, question: &Question) -> Vec<Object
     }
     let kinds = question.kinds.iter().filter_map(|kind| ObjectKind::parse(kind));
     kinds.filter(|kind| kind.is_searchable()).collect()
+}
+
+/// Whether refunds are asked for: no search knows them.
+pub(super) fn is_of_refunds(question: &Question) -> bool {
+    question.kinds.iter().all(|kind| ObjectKind::parse(kind) == Some(ObjectKind::Refund))
 }
 
 /// Runs one question each, as many at once as the account allows, and answers in order. `None`: a
@@ -86,7 +91,8 @@ impl Told {
 }
 
 /// Asks for rows one by one: by reference where there is one, and by search where there is a tag.
-/// A reference alone shows one object; a second one under the row's tag is seen by search only.
+/// A reference alone shows one object; a second one under the row's tag is seen by search, or
+/// for a refund by the list of its payment's refunds.
 pub(super) async fn ask_rows(
     account: &Account,
     questions: &[Question],
@@ -97,7 +103,10 @@ pub(super) async fn ask_rows(
     let told = side_by_side(account, asks, |stripe, (question, kinds)| async move {
         let mut told = Told::default();
         if let Some(reference) = &question.reference {
-            fetch(&stripe, reference, &mut told).await;
+            let payment = fetch(&stripe, reference, &mut told).await;
+            if let Some(payment) = payment.filter(|_| is_of_refunds(&question)) {
+                refunds_beside(&stripe, &question, &payment, &mut told).await;
+            }
         }
         if !kinds.is_empty() {
             search(&stripe, &question, &kinds, &mut told).await;
@@ -171,28 +180,65 @@ fn note(account: &Account, look: &mut Look, rows: &[usize], told: Vec<Option<Tol
     }
 }
 
-async fn fetch(stripe: &Stripe, reference: &str, told: &mut Told) {
+/// Fetches by reference; says which payment it is a refund of, if it is one.
+async fn fetch(stripe: &Stripe, reference: &str, told: &mut Told) -> Option<String> {
     let account = stripe.lane.account().to_owned();
     let sent_at = stripe.lane.db_now();
-    let (asked_at, answer) = match fetch_object(stripe, reference).await {
-        Ok((asked_at, Some(object))) => {
+    let mut payment = None;
+    let (asked_at, answer) = match fetch_parts(stripe, reference).await {
+        Ok((asked_at, Some((object, parts)))) => {
+            payment = parts.refund.and_then(|refund| refund.payment());
             (asked_at, Answer::Found { objects: vec![object], search: None })
         }
         Ok((asked_at, None)) => (asked_at, Answer::UnknownReference(reference.to_owned())),
         Err(cause) => (sent_at, Answer::NoAnswer(cause)),
     };
     told.evidence.push(Evidence { account, route: Route::Fetch, asked_at, answer });
+    payment
+}
+
+/// Looks at the other refunds of the same payment: another one under the row's tag is the row's
+/// as well. Finding none says nothing, as it may stand on another payment.
+async fn refunds_beside(stripe: &Stripe, question: &Question, payment: &str, told: &mut Told) {
+    let Some(tag) = question.tag.as_deref() else { return };
+    let account = stripe.lane.account().to_owned();
+    let sent_at = stripe.lane.db_now();
+    let (asked_at, answer) = match stripe.refunds_of(payment).await {
+        Ok((asked_at, pieces)) => {
+            let own = |piece: &Piece| {
+                piece.tag.as_deref() == Some(tag) && told.fetched(&piece.id).is_none()
+            };
+            let others = pieces.iter().filter(|piece| own(piece));
+            let others = others.map(|piece| object_of(stripe, &piece.id, &piece.parts));
+            match others.collect::<Result<Vec<PspObject>, Cause>>() {
+                Ok(others) if others.is_empty() => return,
+                Ok(objects) => (asked_at, Answer::Found { objects, search: None }),
+                Err(cause) => (asked_at, Answer::NoAnswer(cause)),
+            }
+        }
+        Err(cause) => (sent_at, Answer::NoAnswer(cause)),
+    };
+    told.evidence.push(Evidence { account, route: Route::List, asked_at, answer });
 }
 
 async fn fetch_object(
     stripe: &Stripe,
     reference: &str,
 ) -> Result<(Instant, Option<PspObject>), Cause> {
+    let (asked_at, found) = fetch_parts(stripe, reference).await?;
+    Ok((asked_at, found.map(|(object, _)| object)))
+}
+
+async fn fetch_parts(
+    stripe: &Stripe,
+    reference: &str,
+) -> Result<(Instant, Option<(PspObject, Parts)>), Cause> {
     match stripe.fetch(reference).await? {
         Fetched::Unknown { asked_at } => Ok((asked_at, None)),
         Fetched::Found { asked_at, piece } => {
             let parts = whole(stripe, &piece.parent, piece.parts).await?;
-            Ok((asked_at, Some(object_of(stripe, reference, &parts)?)))
+            let object = object_of(stripe, reference, &parts)?;
+            Ok((asked_at, Some((object, parts))))
         }
     }
 }

@@ -42,6 +42,10 @@ impl Plan {
             // Each kind is searched, and the object is read by its id: an index may be behind.
             let cost = match (&question.reference, searches) {
                 (None, 0) => return None,
+                // Beside the refund, those of its payment are listed.
+                (Some(_), 0) if ask_one::is_of_refunds(question) => 2,
+                // Only a list shows what else stands under the tag.
+                (Some(_), 0) if question.tag.is_some() => return None,
                 (Some(_) | None, searches) => u64::try_from(searches).ok()?.checked_add(1)?,
             };
             sum = sum.saturating_add(cost);

@@ -16,7 +16,7 @@ use crate::model::money::Money;
 use crate::model::time::Instant;
 use crate::psp::lane::{Ask, Body, Lane, Reply, StopKind, cause};
 use crate::psp::redact::plain_word;
-use crate::psp::settings::{AccountSettings, EnvLookup, KeySource, OursField, Secret};
+use crate::psp::settings::{AccountSettings, EnvLookup, KeySource, OursField, Secret, SecretError};
 use crate::psp::stripe_objects::{Charge, Intent, Link, Page, Parts, Refund, SearchPage};
 
 /// Objects of one page; Stripe's most.
@@ -397,6 +397,45 @@ impl Stripe {
                 Err(cause(CauseKind::Incomplete, detail))
             }
         }
+    }
+
+    /// Every refund of one payment, whatever its tag.
+    pub(super) async fn refunds_of(&self, payment: &str) -> Result<(Instant, Vec<Piece>), Cause> {
+        let path = ObjectKind::Refund.path();
+        let filter = match kind_of(payment) {
+            Some(ObjectKind::PaymentIntent) => "payment_intent",
+            Some(ObjectKind::Charge | ObjectKind::Refund) | None => "charge",
+        };
+        let mut first: Option<Instant> = None;
+        let mut pieces: Vec<Piece> = Vec::new();
+        for _ in 0..SEARCH_PAGES_MAX {
+            let mut query = vec![
+                (filter.to_owned(), payment.to_owned()),
+                ("limit".to_owned(), PAGE.to_string()),
+            ];
+            query.extend(pieces.last().map(|last| ("starting_after".to_owned(), last.id.clone())));
+            let reply = self.get::<Page<Refund>>(&Ask { path: path.to_owned(), query }).await?;
+            let page = match reply.body {
+                Body::Ok(page) if page.object == "list" => page,
+                Body::Ok(_) => return Err(not_a(path, "list")),
+                Body::Refused { status, body: _ } => {
+                    let detail = format!("GET {path} of {payment} answered {status}");
+                    return Err(cause(CauseKind::Unreadable, detail));
+                }
+            };
+            if page.data.iter().any(|refund| refund.payment().as_deref() != Some(payment)) {
+                let detail = format!("GET {path}: the server ignored that {payment} was asked for");
+                return Err(cause(CauseKind::Unreadable, detail));
+            }
+            let asked_at = *first.get_or_insert(reply.asked_at);
+            let has_more = page.has_more && !page.data.is_empty();
+            pieces.extend(self.pieces(page.data)?);
+            if !has_more {
+                return Ok((asked_at, pieces));
+            }
+        }
+        let detail = format!("GET {path} of {payment}: no end after {SEARCH_PAGES_MAX} pages");
+        Err(cause(CauseKind::Incomplete, detail))
     }
 
     fn pieces<T: IntoPiece>(&self, objects: Vec<T>) -> Result<Vec<Piece>, Cause> {

@@ -155,6 +155,8 @@ pub(super) struct Refund {
     pub(super) currency: String,
     pub(super) status: Option<String>,
     pub(super) metadata: Option<HashMap<String, String>>,
+    pub(super) charge: Option<Link<Named>>,
+    pub(super) payment_intent: Option<Link<Named>>,
     pub(super) failure_reason: Option<String>,
     pub(super) description: Option<String>,
 }
@@ -408,6 +410,11 @@ impl Refund {
                 None
             }
         }
+    }
+
+    /// The payment that it gives back: its intent, or a charge without one.
+    pub(super) fn payment(&self) -> Option<String> {
+        self.payment_intent.as_ref().or(self.charge.as_ref()).map(link_id)
     }
 
     pub(super) fn captured_money(&self) -> Option<Money> {

@@ -60,16 +60,24 @@ async fn confirmed(emulator: &Emulator, number: i64, card_no: &str, manual: bool
     id
 }
 
-async fn insert(shop: &Shop, emulator: &Emulator, number: i64, kind: &str, reference: &str) {
+async fn insert(shop: &Shop, emulator: &Emulator, number: i64, reference: &str) {
     let Payment { id, amount, .. } = emulator.payment(number);
     let amount = amount.unwrap();
     let now = crate::run::shop::at_text(crate::run::shop::tieout_now());
     shop.raw
         .execute(&format!(
-            "insert into untagged values ({id}, null, '{kind}', 'processing', {amount}, \
+            "insert into untagged values ({id}, null, 'charge', 'processing', {amount}, \
              '{now}', '{now}', '{reference}')"
         ))
         .await;
+}
+
+/// A refund's row, which has its tag: a refund is looked at beside its payment's others.
+async fn insert_refund(shop: &Shop, emulator: &Emulator, number: i64, reference: &str) {
+    insert(shop, emulator, number, reference).await;
+    let id = emulator.id(number);
+    let set = format!("update untagged set kind = 'refund', tag = 'pay_{id}' where id = {id}");
+    shop.raw.execute(&set).await;
 }
 
 async fn shop_of_untagged(emulator: &Emulator) -> Shop {
@@ -124,7 +132,7 @@ async fn what_is_asked_by_its_reference_is_decided_by_what_it_became() {
     // A few at a time: for more of them it would be asked for a list, which it refuses.
     for some in cases.chunks(4) {
         for (number, reference, _, _) in some {
-            insert(&shop, &emulator, *number, "charge", reference).await;
+            insert(&shop, &emulator, *number, reference).await;
         }
         until_stuck().await;
         run_twice(&shop).await;
@@ -134,6 +142,34 @@ async fn what_is_asked_by_its_reference_is_decided_by_what_it_became() {
     }
     let wanted = cases.map(|(number, _, verdict, status)| (number, verdict, status));
     assert_untagged(&shop, &emulator, &wanted).await;
+}
+
+#[tokio::test]
+async fn refunds_are_looked_at_beside_their_payments_others() {
+    let emulator = localstripe().await;
+    let shop = shop_of_untagged(&emulator).await;
+    let sold = confirmed(&emulator, 900, GOOD, false).await;
+    let give_back = async |number: i64| {
+        let mut form = emulator.form(number, &[("payment_intent", &sold)]);
+        form.retain(|(name, _)| name != "currency");
+        form.retain(|(name, _)| name != "amount");
+        form.push(("amount".to_owned(), "400".to_owned()));
+        id_of(&emulator.post("/v1/refunds", &form).await)
+    };
+    let once = give_back(1).await;
+    let twice = give_back(2).await;
+    give_back(2).await;
+    // One at a time: for more of them it would be asked for a list, which it refuses.
+    for (number, reference, verdict, status) in [
+        (1, once, "succeeded captured", "paid"),
+        (2, twice, "review duplicate_capture", "processing"),
+    ] {
+        insert_refund(&shop, &emulator, number, &reference).await;
+        shop.raw.execute("update untagged set amount = 400").await;
+        until_stuck().await;
+        shop.run().await.ended(0);
+        assert_untagged(&shop, &emulator, &[(number, verdict, status)]).await;
+    }
 }
 
 #[tokio::test]
@@ -154,7 +190,7 @@ async fn its_lists_refuse_windows_and_no_row_is_touched() {
 async fn a_404_without_a_code_is_no_answer_about_a_reference() {
     let emulator = localstripe().await;
     let shop = shop_of_untagged(&emulator).await;
-    insert(&shop, &emulator, 1, "charge", "pi_nobodyknows").await;
+    insert(&shop, &emulator, 1, "pi_nobodyknows").await;
     until_stuck().await;
     let ran = shop.run().await.ended(10);
     assert!(ran.stderr.contains("404 and not as Stripe's API does"), "{}", ran.stderr);

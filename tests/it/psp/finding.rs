@@ -179,6 +179,54 @@ async fn refunds_are_listed_and_fetched_and_have_no_search() {
     assert!(facts.search_for(tieout::model::transaction::Kind::Charge).is_some());
 }
 
+/// A refund that was made twice, by a worker that lost the first answer: the row stores one of
+/// them, and both left the account.
+#[tokio::test]
+async fn a_second_refund_under_the_tag_is_seen_beside_the_stored_one() {
+    let desk = Desk::new(QUICK).await;
+    let paid = Seed {
+        id: Some("pi_sold".to_owned()),
+        charge_id: Some("ch_sold".to_owned()),
+        ..Seed::captured(TAG, "sold", 1_000, "eur").created_at(dawn().timestamp())
+    };
+    let made = |id: &str, tag: &str| Seed {
+        kind: SeedKind::Refund,
+        id: Some(id.to_owned()),
+        charge: Some("ch_sold".to_owned()),
+        ..Seed::captured(TAG, tag, 250, "eur").created_at(dawn().timestamp())
+    };
+    desk.sandbox.seed([paid, made("re_1", "r-1"), made("re_2", "r-2")]).unwrap();
+    let asked = || Question { reference: Some("re_1".to_owned()), ..refund("r-1") };
+    // Those of other rows are theirs; and that there is no other is no search of any window.
+    let looked = desk.look(&[asked()], Need::Find).await;
+    assert_eq!(found(&looked.evidence[0]).len(), 1, "{:?}", looked.evidence);
+    assert!(complete(&looked.evidence[0]).is_none());
+    assert_eq!(routes(&looked.evidence[0]), [By::Fetch]);
+    desk.sandbox.seed([made("re_3", "r-1")]).unwrap();
+    let looked = desk.look(&[asked()], Need::Find).await;
+    let told: Vec<&str> =
+        found(&looked.evidence[0]).iter().map(|object| object.reference.as_str()).collect();
+    assert_eq!(told, ["re_1", "re_3"]);
+    // A list that fails is said to have failed.
+    let failing = Action::Status { code: 500, retry_after: Default::default(), reason: None };
+    desk.sandbox.fault(FaultRule::on(Route::ListRefunds, failing));
+    let looked = desk.look(&[asked()], Need::Find).await;
+    assert_eq!(causes(&looked.evidence[0]).len(), 1, "{:?}", looked.evidence);
+}
+
+/// Without a search only a list shows what else stands under the tag of a row that stores one.
+#[tokio::test]
+async fn without_a_search_a_second_capture_beside_the_stored_one_is_listed() {
+    let desk = Desk::new(&format!("{QUICK}search = false\n")).await;
+    let paid = |id: &str| Seed {
+        id: Some(id.to_owned()),
+        ..Seed::captured(TAG, "twice", 1_000, "eur").created_at(dawn().timestamp())
+    };
+    desk.sandbox.seed([paid("pi_one"), paid("pi_two")]).unwrap();
+    let looked = desk.look(&[asked(Some("twice"), Some("pi_one"))], Need::Find).await;
+    assert_eq!(found(&looked.evidence[0]).len(), 2, "{:?}", looked.evidence);
+}
+
 #[tokio::test]
 async fn objects_of_another_system_are_neither_neighbours_nor_counted() {
     let ours = "ours = { field = \"metadata[system]\", value = \"shop\" }\n";
