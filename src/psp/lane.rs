@@ -44,11 +44,11 @@ pub struct AccountStop {
 /// What stops an account. Each has its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopKind {
-    /// The PSP refused the key (401, 403), or there is none. Exit 12.
+    /// The PSP refused the key (401, 403), or whoever hands it out did. Exit 12.
     Auth,
     /// A live key met test objects or the other way round. Exit 12.
     WrongEnvironment,
-    /// The address answers, but not as this PSP's API. Exit 10.
+    /// The address answers, but not as this PSP's API; or there is no key. Exit 10.
     Misconfigured,
     /// The server could not be authenticated. Exit 13.
     Tls,

@@ -449,6 +449,15 @@ pub enum SecretError {
 }
 
 impl KeySource {
+    /// The setting that it stands in.
+    pub fn field(&self) -> &'static str {
+        match self {
+            Self::Env(_) | Self::Missing => "key_env",
+            Self::File(_) => "key_file",
+            Self::Command(_) => "key_command",
+        }
+    }
+
     /// Reads the secret.
     ///
     /// # Errors

@@ -182,8 +182,17 @@ impl Stripe {
 
     async fn make_headers(&self) -> Result<HeaderMap, Cause> {
         let key = self.key.read(&self.env).await.map_err(|error| {
-            let text = format!("{error}; nothing was asked");
-            self.lane.stop_account(StopKind::Auth, text)
+            let text = format!("{}: {error}; nothing was asked", self.key.field());
+            let kind = match error {
+                // Whoever hands out the key refused it.
+                SecretError::Failed { .. } => StopKind::Auth,
+                SecretError::NotSet(_)
+                | SecretError::File { .. }
+                | SecretError::Run { .. }
+                | SecretError::Unusable(_)
+                | SecretError::NoSource => StopKind::Misconfigured,
+            };
+            self.lane.stop_account(kind, text)
         })?;
         self.check_key(&key)?;
         let unfit = |what: &str| {
