@@ -184,9 +184,9 @@ impl<'a> Reader<'a> {
                 by_account.as_ref().and_then(|codes| codes.get(account.text())).map(String::as_str)
             }
         };
-        match text.map(Currency::parse) {
+        match text.map(currency_of) {
             Some(Ok(currency)) => return Some(currency),
-            Some(Err(error)) => defects.push(defect("currency", &error.to_string())),
+            Some(Err(problem)) => defects.push(defect("currency", &problem)),
             None if self.table.layout.currency.is_some() => {
                 defects.push(defect("currency", "it is NULL"));
             }
@@ -248,6 +248,20 @@ pub fn boolean(text: &str) -> Option<bool> {
         "true" | "t" | "1" | "yes" | "y" | "on" => Some(true),
         "false" | "f" | "0" | "no" | "n" | "off" => Some(false),
         _other => None,
+    }
+}
+
+/// A code, or a code with the places of its minor unit, as some ledgers write it: `EUR/2`.
+fn currency_of(text: &str) -> Result<Currency, String> {
+    let (code, places) = text.split_once('/').map_or((text, None), |(c, p)| (c, Some(p.trim())));
+    let currency = Currency::parse(code).map_err(|error| error.to_string())?;
+    let own = currency.exponent();
+    match places {
+        Some(places) if places.parse() != Ok(own) => Err(format!(
+            "`{text}` says that the minor unit has {places} places, and that of {} has {own}",
+            currency.code()
+        )),
+        Some(_) | None => Ok(currency),
     }
 }
 
@@ -338,6 +352,14 @@ mod tests {
             ("", "amount", Some("NaN"), "-", "amount: `NaN` is not a decimal number"),
             ("", "currency", None, "-", "currency: it is NULL"),
             ("", "currency", Some("EUR "), "12.50 EUR", ""),
+            ("", "currency", Some("eur/2"), "12.50 EUR", ""),
+            (
+                "",
+                "currency",
+                Some("EUR/4"),
+                "-",
+                "currency: `EUR/4` says that the minor unit has 4 places, and that of EUR has 2",
+            ),
             ("", "currency", Some("XYZ"), "-", "currency: `XYZ` is not an ISO 4217 currency code"),
             (minor, "amount", Some("1250"), "12.50 EUR", ""),
             (
