@@ -28,4 +28,5 @@ mod store;
 mod run;
 mod emulators;
 mod databases;
+mod readme;
 mod breaking;

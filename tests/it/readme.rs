@@ -1,0 +1,240 @@
+//! What the README says is tried: its commands, its configuration, its links, its exit codes.
+//!
+//! A fenced block or command of another kind fails here until it is tried as well.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use regex::Regex;
+use tieout::exit::Exit;
+use tieout::sandbox::Sandbox;
+use tieout::sandbox::seeds::Seed;
+use tieout::sandbox::settings::Settings;
+
+use crate::run::shop::Ran;
+use crate::support::postgres::postgres_database;
+use crate::support::raw::Raw;
+use crate::support::tieout_bin;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+fn readme() -> String {
+    std::fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap()
+}
+
+/// The fenced blocks: language and text.
+fn blocks(text: &str) -> Vec<(String, String)> {
+    let fenced = Regex::new(r"(?ms)^```(\w*)\n(.*?)^```$").unwrap();
+    fenced.captures_iter(text).map(|c| (c[1].to_owned(), c[2].to_owned())).collect()
+}
+
+fn block(language: &str) -> String {
+    let mut own = blocks(&readme()).into_iter().filter(|(of, _)| of == language);
+    let (_, text) = own.next().unwrap_or_else(|| panic!("the README has no {language} block"));
+    assert!(own.next().is_none(), "a second {language} block: try it here too");
+    text
+}
+
+/// Runs the program as in a shell that has these variables and nothing else of tieout's.
+fn tieout(folder: &Path, words: &[&str], env: &[(&str, &str)]) -> Ran {
+    let mut command = std::process::Command::new(tieout_bin());
+    command.args(words).current_dir(folder).env_clear().envs(env.iter().copied());
+    Ran::of(&command.output().unwrap())
+}
+
+#[test]
+fn every_fenced_block_is_of_a_kind_that_is_tried() {
+    for (language, text) in blocks(&readme()) {
+        let is_tried = matches!(language.as_str(), "sh" | "toml");
+        let is_picture = language.is_empty() && text.contains('┌');
+        assert!(is_tried || is_picture, "nobody tries this {language} block:\n{text}");
+    }
+}
+
+/// Neither command needs anything: the one is tried here, the other is how this test was run.
+#[test]
+fn the_first_two_commands_do_what_they_say() {
+    let block = block("sh");
+    let commands: Vec<&str> =
+        block.lines().map(|line| line.split('#').next().unwrap().trim()).collect();
+    assert_eq!(commands, ["cargo run --release -- demo", "./test"]);
+    use std::os::unix::fs::PermissionsExt as _;
+    let mode = std::fs::metadata(Path::new(ROOT).join("test")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o111, 0o111, "./test can be run by everybody");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_demo_makes_what_it_says_and_decides_nothing_twice() {
+    let place = tempfile::tempdir().unwrap();
+    let ran = tieout(place.path(), &["demo"], &[]).ended(0);
+    assert!(ran.stdout.contains("`tieout run` would have exited "), "{}", ran.stdout);
+    let folder = place.path().join("tieout-demo");
+    let raw = Raw::open(&format!("sqlite://{}", folder.join("demo.db").display())).await;
+    let rows: i64 =
+        raw.one("select cast(count(*) as text) from tieout_checks").await.parse().unwrap();
+    assert!((200..1_000).contains(&rows), "a few hundred stuck rows, and not {rows}");
+    assert!(folder.join("tieout.toml").is_file());
+    // What it says to try next.
+    let try_next = ran.stdout.split("Try next:").nth(1).unwrap();
+    let spaces = Regex::new(" {2,}").unwrap();
+    let id = raw.one("select min(key) from tieout_journal").await;
+    let mut tried = 0;
+    for line in try_next.lines().map(str::trim).filter(|line| line.starts_with("tieout ")) {
+        let command = spaces.split(line).next().unwrap().replace(" ID", &format!(" {id}"));
+        let words: Vec<&str> = command.split(' ').skip(1).collect();
+        let ran = tieout(&folder, &words, &[]).ended(0);
+        assert!(!ran.stdout.is_empty(), "{command}");
+        tried += 1;
+    }
+    assert!(tried >= 4, "{try_next}");
+    // Again: no row that is settled is decided anew.
+    let settled = "select cast(count(*) as text) from tieout_journal where outcome in \
+         ('succeeded', 'failed', 'retryable')";
+    let keys = format!("{settled} group by table_name, key having count(*) > 1");
+    tieout(place.path(), &["demo"], &[]).ended(0);
+    assert_ne!(raw.one(settled).await, "0");
+    assert_eq!(raw.rows(&keys).await.len(), 0, "a row was settled twice");
+}
+
+const BILLING: &str = "
+    create schema billing;
+    create table billing.charges (
+        id bigint primary key, provider text not null, status text not null,
+        amount_cents bigint not null, currency text not null,
+        created_at timestamptz not null, last_attempted_at timestamptz);
+    create index on billing.charges (status);
+    insert into billing.charges values
+        (1, 'stripe', 'processing', 1999, 'EUR', now() - interval '3 hours',
+         now() - interval '2 hours');";
+
+const COLUMNS: &str = "select table_name || '.' || column_name || ' ' || data_type \
+     from information_schema.columns where table_schema = 'billing' order by 1";
+
+/// The configuration as it is printed, with nothing but the sandbox in the place of Stripe.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_configuration_works_in_the_four_steps_that_are_told() {
+    let text = block("toml");
+    let place = tempfile::tempdir().unwrap();
+    let file = place.path().join("tieout.toml");
+    let database = postgres_database().await;
+    database.execute(BILLING).await;
+    let env = [("DATABASE_URL", database.url()), ("STRIPE_KEY", "sk_test_readme")];
+    let tieout = |words: &[&str]| tieout(place.path(), words, &env);
+
+    std::fs::write(&file, &text).unwrap();
+    tieout(&["config", "check"]).ended(0);
+
+    let sandbox = Sandbox::start(Settings::default()).await.unwrap();
+    let here = format!("livemode = false\nbase_url = \"{}\"", sandbox.base_url());
+    assert_eq!(text.matches("livemode = true").count(), 1);
+    std::fs::write(&file, text.replace("livemode = true", &here)).unwrap();
+    let sent = chrono::Utc::now().timestamp() - 2 * 3_600;
+    let paid = Seed::captured("internal_id", "1", 1_999, "eur").created_at(sent);
+    sandbox.seed([paid]).unwrap();
+
+    let raw = Raw::open(database.url()).await;
+    let columns = raw.rows(COLUMNS).await;
+    let charges = "select cast(c as text) from billing.charges c";
+    let before = raw.one(charges).await;
+    tieout(&["db", "migrate"]).ended(0);
+    let ran = tieout(&["run", "--dry-run"]).ended(0);
+    assert!(ran.stdout.contains("captured"), "{}", ran.stdout);
+    assert_eq!(raw.one(charges).await, before);
+    assert_eq!(raw.one("select cast(count(*) as text) from tieout_runs").await, "0");
+    // From cron, a good run prints nothing.
+    let ran = tieout(&["run"]).ended(0);
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+    assert_eq!(raw.one("select status from billing.charges").await, "succeeded");
+    assert_eq!(raw.rows(COLUMNS).await, columns);
+    tieout(&["explain", "1"]).ended(0);
+    raw.close().await;
+}
+
+/// Every command that a text names is one that the program takes.
+fn assert_taken(place: &str, command: &str) {
+    let words = command.split_whitespace();
+    let taken = tieout::cli::command().try_get_matches_from(words);
+    let is_help = |error: &clap::Error| {
+        matches!(
+            error.kind(),
+            clap::error::ErrorKind::DisplayHelp
+                | clap::error::ErrorKind::DisplayVersion
+                // A group of commands by its name.
+                | clap::error::ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        )
+    };
+    if let Err(error) = taken
+        && !is_help(&error)
+    {
+        panic!("{place} says `{command}`: {error}");
+    }
+}
+
+#[test]
+fn every_command_that_is_named_exists() {
+    let named = Regex::new(r"`(tieout [^`]+)`").unwrap();
+    let mut count = 0;
+    for name in ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/reports.md"] {
+        let text = std::fs::read_to_string(Path::new(ROOT).join(name)).unwrap();
+        for command in named.captures_iter(&text) {
+            assert_taken(name, &command[1]);
+            count += 1;
+        }
+    }
+    assert!(count >= 5, "{count}");
+    let cron = std::fs::read_to_string(Path::new(ROOT).join("cron/tieout.crontab")).unwrap();
+    let lines = cron.lines().filter_map(|line| line.split_once("/usr/bin/tieout "));
+    let lines: Vec<&str> = lines.map(|(_, words)| words).collect();
+    assert_eq!(lines.len(), 1);
+    assert_taken("cron/tieout.crontab", &format!("tieout {}", lines[0]));
+}
+
+#[test]
+fn every_example_of_the_help_is_taken() {
+    let mut commands = vec![tieout::cli::command()];
+    let mut count = 0;
+    while let Some(command) = commands.pop() {
+        commands.extend(command.get_subcommands().cloned());
+        let Some(after) = command.get_after_help() else { continue };
+        let after = after.to_string();
+        let examples = after.lines().filter_map(|line| line.strip_prefix("  tieout "));
+        for example in examples {
+            // Two blanks part a command from what is said of it; what else ends it is the shell's.
+            let words = example.split("  ").next().unwrap().split(['|', '>']).next().unwrap();
+            assert_taken(command.get_name(), &format!("tieout {words}"));
+            count += 1;
+        }
+    }
+    assert!(count >= 20, "{count}");
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let link = Regex::new(r"\]\(([^)#]+)[^)]*\)").unwrap();
+    for name in ["README.md", "CONTRIBUTING.md", "docs/reports.md"] {
+        let path = Path::new(ROOT).join(name);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let targets = link.captures_iter(&text).map(|c| c[1].to_owned());
+        for target in targets.filter(|target| !target.starts_with("http")) {
+            assert!(path.parent().unwrap().join(&target).exists(), "{name}: {target}");
+        }
+    }
+}
+
+#[test]
+fn the_table_of_exit_codes_is_the_programs() {
+    let text = readme();
+    let table = text.split("## Exit codes").nth(1).unwrap().split("An unknown code").next();
+    let cell = Regex::new(r"\| (\d+(?:, \d+)*) \|").unwrap();
+    let mut told: Vec<u8> = cell
+        .captures_iter(table.unwrap())
+        .flat_map(|c| c[1].split(", ").map(|code| code.parse().unwrap()).collect::<Vec<u8>>())
+        .collect();
+    told.sort_unstable();
+    let mut all: Vec<u8> = Exit::BY_PRECEDENCE.iter().map(|exit| exit.code()).collect();
+    all.sort_unstable();
+    assert_eq!(told, all);
+    let by_code: BTreeMap<u8, &str> =
+        Exit::BY_PRECEDENCE.iter().map(|exit| (exit.code(), exit.class())).collect();
+    assert_eq!(by_code.len(), all.len(), "two ends share a code");
+}
