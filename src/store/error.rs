@@ -26,7 +26,7 @@ pub enum StoreError {
         hint: &'static str,
     },
     /// Login refused.
-    #[error("the database at {address} refused the login")]
+    #[error("the database at {address} refused the login: {message}")]
     Refused {
         /// Host and port.
         address: String,

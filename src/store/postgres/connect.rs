@@ -24,6 +24,9 @@ pub(super) const IDLE_IN_TRANSACTION: TimeDelta = TimeDelta::seconds(60);
 /// pooler that takes its server connections in turn may give each its own again by chance.
 const BESIDE_EACH_OTHER: [usize; 2] = [2, 3];
 
+/// How long the reason of a failure is looked for.
+const ONE_MORE_TRY: Duration = Duration::from_secs(5);
+
 /// A session's settings: name and value.
 type Words = Vec<(&'static str, String)>;
 
@@ -45,6 +48,7 @@ pub(super) async fn open(settings: &DatabaseSettings) -> Result<(PgPool, String)
             pool.close().await;
         }
         Err(error) if is_about_startup(&error) => {}
+        Err(sqlx::Error::PoolTimedOut) => return Err(refused(why_not(&options).await, &address)),
         Err(error) => return Err(refused(error, &address)),
     }
     // No setting of the start may be left: a strict pooler refuses this one of the driver's too.
@@ -75,6 +79,15 @@ async fn connect(
         .after_release(|connection, _| Box::pin(is_clean(connection)))
         .connect_with(options)
         .await
+}
+
+/// The pool tries again until its time is over and then says only that: what keeps a connection
+/// from being made, asked once more without a pool.
+async fn why_not(options: &PgConnectOptions) -> sqlx::Error {
+    match tokio::time::timeout(ONE_MORE_TRY, PgConnection::connect_with(options)).await {
+        Ok(Err(error)) => error,
+        Ok(Ok(_)) | Err(_) => sqlx::Error::PoolTimedOut,
+    }
 }
 
 async fn set(
