@@ -269,7 +269,7 @@ async fn writers_on_one_file_take_turns() {
 async fn a_file_that_cannot_serve_is_refused() {
     let place = sqlite_path();
     let missing = SqliteStore::connect(&place.url()).await.unwrap_err();
-    assert!(matches!(missing, StoreError::Unreachable { .. }), "{missing:?}");
+    assert!(matches!(missing, StoreError::File { .. }), "{missing:?}");
     assert!(!place.path().exists(), "a mistyped path makes no file");
     for url in ["sqlite::memory:", "sqlite://?mode=memory", "sqlite:x.db?mode=sideways"] {
         let error = SqliteStore::connect(url).await.unwrap_err();
