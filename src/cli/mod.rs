@@ -21,6 +21,8 @@ pub mod events;
 pub mod failure;
 pub mod logs;
 pub mod out;
+pub mod pause;
+pub mod person;
 pub mod report;
 pub mod run;
 pub mod runtime;
@@ -83,6 +85,12 @@ enum Command {
     /// Look at what waits for a person
     #[command(subcommand, after_help = cases::EXAMPLES)]
     Cases(cases::Command),
+    /// Stop an account: none of its rows is written until it is resumed
+    #[command(after_help = pause::EXAMPLES)]
+    Pause(pause::Args),
+    /// Let a paused account go on
+    #[command(after_help = pause::RESUME_EXAMPLES)]
+    Resume(pause::ResumeArgs),
     /// Build, verify and list reports
     #[command(subcommand, after_help = report::EXAMPLES)]
     Report(report::Command),
@@ -142,6 +150,14 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
         Command::Cases(command) => {
             let config = crate::config::load(common.config(), &[])?;
             database::with(&config, async |db| cases::run(command, common, db).await)
+        }
+        Command::Pause(args) => {
+            let config = crate::config::load(common.config(), &[])?;
+            database::with(&config, async |db| pause::run(args, common, &config, db).await)
+        }
+        Command::Resume(args) => {
+            let config = crate::config::load(common.config(), &[])?;
+            database::with(&config, async |db| pause::resume(args, common, &config, db).await)
         }
         Command::Runs(command) => {
             let config = crate::config::load(common.config(), &[])?;

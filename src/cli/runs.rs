@@ -10,15 +10,17 @@ use crate::cli::{out, screen};
 use crate::config::names;
 use crate::exit::Exit;
 use crate::model::time::{to_short_text, to_text};
+use crate::run::DEAD_AFTER;
 use crate::store::driver::Driver;
-use crate::store::records::{RunRow, TotalLine};
+use crate::store::records::{RunRow, RunState, TotalLine};
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
 Examples:
   tieout runs list                  the newest runs
   tieout runs show                  the newest, with its control totals
-  tieout runs show 01990000-…       one of them";
+  tieout runs show 01990000-…       one of them
+  tieout runs abandon 01990000-…    close one that shows no life";
 
 /// What to do with runs.
 #[derive(Debug, Subcommand)]
@@ -27,6 +29,8 @@ pub enum Command {
     List(List),
     /// Show one run with its control totals and what it did not examine
     Show(Show),
+    /// Close a run that shows no life; one that lives is left alone (exit 11)
+    Abandon(Abandon),
 }
 
 /// Options of `runs list`.
@@ -44,12 +48,61 @@ pub struct Show {
     id: Option<String>,
 }
 
+/// Options of `runs abandon`.
+#[derive(Debug, clap::Args)]
+pub struct Abandon {
+    /// The run's id
+    id: String,
+}
+
 /// Runs the command.
 pub async fn run<D: Driver>(command: &Command, common: &Common, db: &D) -> Result<Exit, Failure> {
     match command {
         Command::List(options) => list(options, common, db).await,
         Command::Show(options) => show(options, common, db).await,
+        Command::Abandon(options) => abandon(&options.id, common, db).await,
     }
+}
+
+fn unknown(text: String) -> Failure {
+    Failure::new(Exit::Usage, text, "`tieout runs list` shows the runs there are")
+}
+
+/// Closes what shows no life. Every run does so for all others when it starts; this is for who
+/// does not want to wait for the next.
+async fn abandon<D: Driver>(id: &str, common: &Common, db: &D) -> Result<Exit, Failure> {
+    let now = db.now().await.map_err(|e| Failure::store(&e))?;
+    let closed = db.abandon_run(id, now, DEAD_AFTER).await.map_err(|e| Failure::store(&e))?;
+    let run = db.run(id).await.map_err(|e| Failure::store(&e))?;
+    let run = run.ok_or_else(|| unknown(format!("there is no run {id}; nothing was done")))?;
+    let silent = (now - run.heartbeat_at).num_seconds().max(0);
+    if run.state == RunState::Running {
+        let text = format!(
+            "run {id} on {} (pid {}) is alive: heartbeat {silent} s ago; it was not closed",
+            run.host, run.pid
+        );
+        let hint = format!(
+            "end the process, then wait until it was silent for {} s",
+            DEAD_AFTER.num_seconds()
+        );
+        return Err(Failure::new(Exit::Locked, text, hint));
+    }
+    if common.json {
+        let mut body = body(&run, &[]);
+        body["changed"] = json!(closed.is_some());
+        out::stdout(&line("run", body));
+    } else if !common.quiet {
+        let text = match closed {
+            Some(closed) => format!(
+                "run {id} is closed as abandoned: silent for {silent} s, {} rows decided, {} \
+                 given back",
+                closed.decided, closed.released
+            ),
+            None => format!("run {id} had ended before: {}; nothing was done", run.state.as_str()),
+        };
+        out::stdout(&text);
+    }
+    Ok(Exit::Ok)
 }
 
 async fn list<D: Driver>(options: &List, common: &Common, db: &D) -> Result<Exit, Failure> {
@@ -84,7 +137,7 @@ async fn show<D: Driver>(options: &Show, common: &Common, db: &D) -> Result<Exit
             Some(id) => format!("there is no run {id}"),
             None => "there is no run yet".to_owned(),
         };
-        return Err(Failure::new(Exit::Usage, text, "`tieout runs list` shows the runs there are"));
+        return Err(unknown(text));
     };
     let totals = db.run_totals(&run.id).await.map_err(|e| Failure::store(&e))?;
     if common.json {

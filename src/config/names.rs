@@ -80,6 +80,10 @@ pub const CASES_RUN: &str = "TIEOUT_CASES_RUN";
 pub const CASES_LIMIT: &str = "TIEOUT_CASES_LIMIT";
 /// `--limit` of `runs list`.
 pub const RUNS_LIMIT: &str = "TIEOUT_RUNS_LIMIT";
+/// `--why` of `pause`.
+pub const PAUSE_WHY: &str = "TIEOUT_PAUSE_WHY";
+/// Who called sudo, by sudo's own convention.
+pub const SUDO_USER: &str = "SUDO_USER";
 /// `--check` of `db status`.
 pub const DB_CHECK: &str = "TIEOUT_DB_CHECK";
 /// `--database` of `report verify`.

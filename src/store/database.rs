@@ -8,7 +8,8 @@ use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::model::transaction::{SiblingFact, Transaction};
 use crate::store::driver::{
-    AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Writer,
+    AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Pause,
+    Paused, Writer,
 };
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
@@ -101,6 +102,7 @@ delegate! {
     unmapped_statuses(table: &SourceTable) -> Vec<String>;
     start_run(start: &RunStart, now: Instant) -> ();
     heartbeat(run_id: &str, now: Instant, lease_until: Instant) -> bool;
+    abandon_run(run_id: &str, now: Instant, dead_after: TimeDelta) -> Option<AbandonedRun>;
     close_abandoned(now: Instant, dead_after: TimeDelta) -> Vec<AbandonedRun>;
     close_run(run_id: &str, end: &RunEnd, now: Instant) -> bool;
     enrol(table: &SourceTable, filter: &ClaimFilter, now: Instant) -> u64;
@@ -119,6 +121,9 @@ delegate! {
     put_account_case(run_id: &str, case: &AccountCase, now: Instant) -> i64;
     close_account_case(run_id: &str, account: &str, reason: Reason, resolution: &str,
         now: Instant) -> bool;
+    pause_account(account: &str, by: &str, why: &str, now: Instant) -> Paused;
+    resume_account(account: &str) -> Option<Pause>;
+    pauses() -> Vec<Pause>;
     account_state(account: &str) -> AccountState;
     put_account_state(account: &str, unanswered_since: Option<Instant>,
         usual_permille: Option<u32>) -> ();

@@ -56,6 +56,31 @@ pub struct AccountState {
     pub usual_permille: Option<u32>,
 }
 
+/// An account that a person stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pause {
+    /// The account's name.
+    pub account: String,
+    /// Since when.
+    pub at: Instant,
+    /// Who stopped it.
+    pub by: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What pausing an account came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Paused {
+    /// The pause in force: the one that was there before, where there was one.
+    pub pause: Pause,
+    /// It was not paused before.
+    pub is_new: bool,
+    /// False: a batch that was begun before the pause did not end while it was waited for, and
+    /// may still be written.
+    pub is_settled: bool,
+}
+
 /// Which cases to list.
 #[derive(Debug, Clone, Default)]
 pub struct CaseFilter {
@@ -147,6 +172,15 @@ pub trait Driver {
         now: Instant,
         lease_until: Instant,
     ) -> Result<bool, StoreError>;
+
+    /// Closes this one run where it is running and its last heartbeat is older than `dead_after`,
+    /// as [`Driver::close_abandoned`] does; none where it shows life, ended before or is unknown.
+    async fn abandon_run(
+        &self,
+        run_id: &str,
+        now: Instant,
+        dead_after: TimeDelta,
+    ) -> Result<Option<AbandonedRun>, StoreError>;
 
     /// Closes every running run whose last heartbeat is older than `dead_after`: releases its
     /// leases (counted into its totals), closes its chain. Takes the run's row FOR UPDATE, so
@@ -276,6 +310,23 @@ pub trait Driver {
         resolution: &str,
         now: Instant,
     ) -> Result<bool, StoreError>;
+
+    /// Stops writing rows of an account until it is resumed. Batches that are being written are
+    /// waited for, so that nothing is written after an answer that is settled.
+    /// The database's own name of the session's user is added to `by` where it has one.
+    async fn pause_account(
+        &self,
+        account: &str,
+        by: &str,
+        why: &str,
+        now: Instant,
+    ) -> Result<Paused, StoreError>;
+
+    /// Ends an account's pause; the pause that there was comes back.
+    async fn resume_account(&self, account: &str) -> Result<Option<Pause>, StoreError>;
+
+    /// The accounts that are paused, by name.
+    async fn pauses(&self) -> Result<Vec<Pause>, StoreError>;
 
     /// What is known of an account.
     async fn account_state(&self, account: &str) -> Result<AccountState, StoreError>;

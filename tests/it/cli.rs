@@ -56,6 +56,8 @@ fn help_fits_eighty_columns_and_shows_examples() {
         &["cases"],
         &["report"],
         &["runs"],
+        &["pause"],
+        &["resume"],
         &["audit"],
         &["db"],
     ] {

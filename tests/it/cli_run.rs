@@ -281,6 +281,56 @@ async fn why_is_this_row_here() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_account_is_paused_by_a_person_and_goes_on() {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+    let me = Command::new("id").arg("-un").output().unwrap().stdout;
+    let me = format!(" by {}: ", String::from_utf8(me).unwrap().trim());
+    let said = |words: &[&str]| {
+        let mut ended = shop.tieout(words, &[]);
+        ended.stdout = ended.stdout.replace(&me, " by [user]: ");
+        ended
+    };
+    let why = "--why=refund migration, ask mara";
+    golden("pause", &shop, &said(&["pause", "stripe_test", why]));
+    golden("pause_again", &shop, &said(&["pause", "stripe_test", "--why", "other"]));
+    golden("pause_unknown", &shop, &said(&["pause", "stripe_tset", why]));
+    golden("pause_no_why", &shop, &said(&["pause", "stripe_test", "--why", " "]));
+    golden("run_paused", &shop, &shop.tieout(&["run"], &[]));
+    let runs = shop.tieout(&["runs", "show"], &[]).stdout;
+    assert!(runs.contains("not examined: account stripe_test is paused (refund"), "{runs}");
+    golden("resume", &shop, &said(&["resume", "stripe_test"]));
+    golden("resume_again", &shop, &said(&["resume", "stripe_test"]));
+    assert_eq!(shop.tieout(&["run"], &[]).code, Some(0));
+    for (words, changed) in [(&["pause", "stripe_test", why][..], true), (&["resume"], true)] {
+        let words = [words, &["stripe_test"][..usize::from(words.len() == 1)]].concat();
+        let ended = shop.tieout(&[&words[..], &["--json"]].concat(), &[]);
+        let event = &events(&ended.stdout)[0];
+        assert_eq!((&event["type"], &event["changed"]), (&"account".into(), &changed.into()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_given_up_by_name_where_it_shows_no_life() {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+    let id = "01990000-0000-7000-8000-000000000009";
+    shop.sql(&format!(
+        "insert into tieout_runs (id, command, state, started_at, heartbeat_at, host, pid, version, \
+         config_sha256, policy_version, scope) values ('{id}', 'run', 'running', \
+         strftime('%Y-%m-%dT%H:%M:%S.000000Z', 'now'), \
+         strftime('%Y-%m-%dT%H:%M:%S.000000Z', 'now', '+3 seconds'), 'h', 7, '0', 'c', 'p', '{{}}')"
+    ))
+    .await;
+    golden("abandon_alive", &shop, &shop.tieout(&["runs", "abandon", id], &[]));
+    shop.sql("update tieout_runs set heartbeat_at = '2026-01-01T00:00:00.000000Z'").await;
+    let ended = shop.tieout(&["runs", "abandon", id], &[]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("closed as abandoned"), "{}", ended.stdout);
+    golden("abandon_again", &shop, &shop.tieout(&["runs", "abandon", id], &[]));
+    golden("abandon_unknown", &shop, &shop.tieout(&["runs", "abandon", "7"], &[]));
+    assert_eq!(shop.tieout(&["audit", "verify"], &[]).code, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tables_that_are_not_migrated_are_refused_with_the_way_out() {
     let shop = Shop::open().await;
     golden("schema_missing", &shop, &shop.tieout(&["run"], &[]));

@@ -35,6 +35,8 @@ macro_rules! conformance {
                     chains::migrating_twice_changes_nothing,
                     chains::runs_open_live_and_close,
                     chains::an_abandoned_run_is_closed_and_never_writes_again,
+                    chains::one_silent_run_is_closed_by_name,
+                    chains::an_account_is_paused_and_resumed,
                     chains::the_journal_is_append_only,
                     chains::verifying_finds_every_changed_field,
                     chains::verifying_finds_what_was_taken_away,

@@ -16,6 +16,7 @@ mod errors;
 mod ledger;
 mod lookup;
 mod migrate;
+mod pauses;
 mod preview;
 mod read;
 mod rows;
@@ -32,7 +33,8 @@ use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::model::transaction::{SiblingFact, Transaction};
 use crate::store::driver::{
-    AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Writer,
+    AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Pause,
+    Paused, Writer,
 };
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
@@ -112,6 +114,15 @@ impl Driver for PgStore {
         lease_until: Instant,
     ) -> Result<bool, StoreError> {
         runs::heartbeat(&self.pool, run_id, now, lease_until).await
+    }
+
+    async fn abandon_run(
+        &self,
+        run_id: &str,
+        now: Instant,
+        dead_after: TimeDelta,
+    ) -> Result<Option<AbandonedRun>, StoreError> {
+        runs::close_dead(&self.pool, run_id, now, dead_after).await
     }
 
     async fn close_abandoned(
@@ -237,6 +248,24 @@ impl Driver for PgStore {
         now: Instant,
     ) -> Result<bool, StoreError> {
         accounts::close_case(&self.pool, run_id, account, reason, resolution, now).await
+    }
+
+    async fn pause_account(
+        &self,
+        account: &str,
+        by: &str,
+        why: &str,
+        now: Instant,
+    ) -> Result<Paused, StoreError> {
+        pauses::pause(&self.pool, account, by, why, now).await
+    }
+
+    async fn resume_account(&self, account: &str) -> Result<Option<Pause>, StoreError> {
+        pauses::resume(&self.pool, account).await
+    }
+
+    async fn pauses(&self) -> Result<Vec<Pause>, StoreError> {
+        pauses::all(&self.pool).await
     }
 
     async fn account_state(&self, account: &str) -> Result<AccountState, StoreError> {

@@ -86,14 +86,23 @@ pub(super) async fn close_abandoned(
     .map_err(failed("looking for abandoned runs"))?;
     let mut closed = Vec::new();
     for id in dead {
-        match abandon(pool, &id, now, before).await {
-            Ok(found) => closed.extend(found),
-            // It still holds its row: an apply of it goes on. The next run looks again.
-            Err(error) if answered(&error).is_some_and(|pg| pg.code() == "55P03") => {}
-            Err(error) => return Err(failed(CLOSING)(error)),
-        }
+        closed.extend(close_dead(pool, &id, now, dead_after).await?);
     }
     Ok(closed)
+}
+
+/// Closes one run that shows no life.
+pub(super) async fn close_dead(
+    pool: &PgPool,
+    run_id: &str,
+    now: Instant,
+    dead_after: TimeDelta,
+) -> Result<Option<AbandonedRun>, StoreError> {
+    match abandon(pool, run_id, now, earlier(now, dead_after)).await {
+        // It still holds its row: an apply of it goes on. The next run looks again.
+        Err(error) if answered(&error).is_some_and(|pg| pg.code() == "55P03") => Ok(None),
+        ended => ended.map_err(failed(CLOSING)),
+    }
 }
 
 async fn abandon(

@@ -13,6 +13,7 @@ mod claim;
 mod journal;
 mod lookup;
 mod migrate;
+mod pauses;
 mod rows;
 mod runs;
 mod sql;
@@ -35,7 +36,8 @@ use crate::model::reason::Reason;
 use crate::model::time::{Instant, from_text};
 use crate::model::transaction::{SiblingFact, Transaction};
 use crate::store::driver::{
-    AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Writer,
+    AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Pause,
+    Paused, Writer,
 };
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
@@ -245,6 +247,20 @@ impl Driver for SqliteStore {
         Ok(is_alive)
     }
 
+    async fn abandon_run(
+        &self,
+        run_id: &str,
+        now: Instant,
+        dead_after: TimeDelta,
+    ) -> Result<Option<AbandonedRun>, StoreError> {
+        let doing = "closing an abandoned run";
+        let mut transaction = self.write(doing).await?;
+        let id = Some(run_id);
+        let mut closed = runs::close_abandoned(&mut transaction, id, now, dead_after).await?;
+        commit(transaction, doing).await?;
+        Ok(closed.pop())
+    }
+
     async fn close_abandoned(
         &self,
         now: Instant,
@@ -252,7 +268,7 @@ impl Driver for SqliteStore {
     ) -> Result<Vec<AbandonedRun>, StoreError> {
         let doing = "closing abandoned runs";
         let mut transaction = self.write(doing).await?;
-        let closed = runs::close_abandoned(&mut transaction, now, dead_after).await?;
+        let closed = runs::close_abandoned(&mut transaction, None, now, dead_after).await?;
         commit(transaction, doing).await?;
         Ok(closed)
     }
@@ -429,6 +445,31 @@ impl Driver for SqliteStore {
                 .await?;
         commit(transaction, doing).await?;
         Ok(is_closed)
+    }
+
+    async fn pause_account(
+        &self,
+        account: &str,
+        by: &str,
+        why: &str,
+        now: Instant,
+    ) -> Result<Paused, StoreError> {
+        // Whoever writes has the file alone: a batch was committed before, or reads the switch.
+        let mut transaction = self.write(pauses::PAUSING).await?;
+        let paused = pauses::pause(&mut transaction, account, by, why, now).await?;
+        commit(transaction, pauses::PAUSING).await?;
+        Ok(paused)
+    }
+
+    async fn resume_account(&self, account: &str) -> Result<Option<Pause>, StoreError> {
+        let mut transaction = self.write(pauses::RESUMING).await?;
+        let pause = pauses::resume(&mut transaction, account).await?;
+        commit(transaction, pauses::RESUMING).await?;
+        Ok(pause)
+    }
+
+    async fn pauses(&self) -> Result<Vec<Pause>, StoreError> {
+        pauses::all(&mut *self.read("reading the paused accounts").await?, None).await
     }
 
     async fn account_state(&self, account: &str) -> Result<AccountState, StoreError> {

@@ -124,16 +124,20 @@ pub(super) async fn close(
     Ok(true)
 }
 
+/// Closes runs that show no life: all of them, or only `run_id`.
 pub(super) async fn close_abandoned(
     connection: &mut SqliteConnection,
+    run_id: Option<&str>,
     now: Instant,
     dead_after: TimeDelta,
 ) -> Result<Vec<AbandonedRun>, StoreError> {
     let query = sqlx::query(
         "select id, heartbeat_at, journal_count from tieout_runs \
-         where state = 'running' and heartbeat_at < ?1 order by heartbeat_at, id",
+         where state = 'running' and heartbeat_at < ?1 and (?2 is null or id = ?2) \
+         order by heartbeat_at, id",
     )
-    .bind(to_text(earlier(now, dead_after)));
+    .bind(to_text(earlier(now, dead_after)))
+    .bind(run_id.map(str::to_owned));
     let closing = Closing {
         state: RunState::Abandoned,
         exit_code: None,

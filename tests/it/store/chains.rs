@@ -2,7 +2,7 @@
 
 use chrono::TimeDelta;
 use tieout::model::reason::Reason;
-use tieout::store::driver::{AccountCase, AccountState, CaseFilter};
+use tieout::store::driver::{AccountCase, AccountState, CaseFilter, Driver as _};
 use tieout::store::records::{ApplyEnd, RunState};
 
 use super::world::{Under, World, at, noon, review, succeeded, wait};
@@ -72,6 +72,80 @@ pub async fn an_abandoned_run_is_closed_and_never_writes_again<D: Under>() {
     assert_eq!(w.status("3").await, "processing");
     w.totals("dead").await;
     assert_eq!(w.claim("alive", 9, at(4)).await.len(), 3);
+    w.finish().await;
+}
+
+pub async fn one_silent_run_is_closed_by_name<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=2).await;
+    w.start("one", noon()).await;
+    w.start("two", noon()).await;
+    w.claim("one", 2, noon()).await;
+    let dead_after = TimeDelta::minutes(2);
+    let abandon = async |run, now| w.store.abandon_run(run, now, dead_after).await.unwrap();
+    assert_eq!(abandon("one", at(2)).await, None, "it may live");
+    assert_eq!(abandon("none", at(3)).await, None);
+    let closed = abandon("one", at(3)).await.unwrap();
+    assert_eq!((closed.id.as_str(), closed.decided, closed.released), ("one", 0, 2));
+    assert_eq!(abandon("one", at(3)).await, None, "closed before");
+    let state = async |run| w.store.run(run).await.unwrap().unwrap().state;
+    assert_eq!((state("one").await, state("two").await), (RunState::Abandoned, RunState::Running));
+    w.finish().await;
+}
+
+pub async fn an_account_is_paused_and_resumed<D: Under>() {
+    let w = World::<D>::new().await;
+    assert_eq!(w.store.pauses().await.unwrap(), []);
+    assert_eq!(w.store.resume_account("stripe_live").await.unwrap(), None);
+    w.store.put_account_state("stripe_live", None, Some(970)).await.unwrap();
+    let pause =
+        async |why, now| w.store.pause_account("stripe_live", "ann", why, now).await.unwrap();
+    let first = pause("audit", noon()).await;
+    assert!(first.is_new && first.is_settled, "{first:?}");
+    assert_eq!((first.pause.at, first.pause.why.as_str()), (noon(), "audit"));
+    assert!(first.pause.by.starts_with("ann"), "{first:?}");
+    let again = pause("another", at(1)).await;
+    assert!(!again.is_new, "{again:?}");
+    assert_eq!(again.pause, first.pause, "the first pause stands");
+    w.store.pause_account("adyen_live", "ann", "too", at(2)).await.unwrap();
+    let names = w.store.pauses().await.unwrap().into_iter().map(|pause| pause.account);
+    assert_eq!(names.collect::<Vec<_>>(), ["adyen_live", "stripe_live"]);
+    assert_eq!(w.store.resume_account("stripe_live").await.unwrap(), Some(first.pause));
+    let state = w.store.account_state("stripe_live").await.unwrap();
+    assert_eq!((state.paused, state.usual_permille), (None, Some(970)));
+    assert_eq!(w.store.pauses().await.unwrap().len(), 1);
+    w.finish().await;
+}
+
+/// An apply keeps what it read the switch under to its end: the pause waits for it, and where it
+/// stands still, holds all the same and says so.
+#[tokio::test]
+async fn a_pause_waits_for_the_batch_that_is_being_written() {
+    use tieout::store::postgres::PgStore;
+    use tieout::store::settings::DatabaseSettings;
+    let w = World::<PgStore>::new().await;
+    let settings = DatabaseSettings {
+        lock_timeout: TimeDelta::milliseconds(200),
+        ..DatabaseSettings::of_url(&w.place)
+    };
+    let hasty = PgStore::connect(&settings).await.unwrap();
+    let crate::support::raw::Raw::Postgres(pool) = &w.raw else { unreachable!() };
+    let mut batch = pool.begin().await.unwrap();
+    sqlx::query("select account from tieout_accounts where paused_at is not null for share")
+        .execute(&mut *batch)
+        .await
+        .unwrap();
+    let paused = hasty.pause_account("stripe_live", "ann", "audit", noon()).await.unwrap();
+    assert!(paused.is_new && !paused.is_settled, "{paused:?}");
+    let patient = w.store.clone();
+    let waiting = tokio::spawn(async move {
+        patient.pause_account("stripe_live", "ann", "audit", noon()).await.unwrap()
+    });
+    tokio::time::sleep(std::time::Duration::from_millis(300)).await;
+    assert!(!waiting.is_finished(), "it does not wait for the batch");
+    batch.commit().await.unwrap();
+    let paused = waiting.await.unwrap();
+    assert!(!paused.is_new && paused.is_settled, "{paused:?}");
     w.finish().await;
 }
 
