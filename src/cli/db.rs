@@ -7,7 +7,7 @@ use crate::cli::args::{Common, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::out;
-use crate::config::names;
+use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
@@ -17,6 +17,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   tieout db migrate             make or bring up tieout's tables (tieout_*)
   tieout db status --check      exit 15 where they are not this version's
+  tieout db roles               print the SQL of roles of least privilege
 
 A run never migrates. Your own tables are never altered.";
 
@@ -27,6 +28,8 @@ pub enum Command {
     Migrate,
     /// Say at which version tieout's tables are
     Status(Status),
+    /// Print SQL for three PostgreSQL roles of least privilege; changes nothing
+    Roles(Roles),
 }
 
 /// Options of `db status`.
@@ -37,10 +40,24 @@ pub struct Status {
     check: bool,
 }
 
+/// Options of `db roles`.
+#[derive(Debug, clap::Args)]
+pub struct Roles {
+    /// What the roles' names begin with: PREFIX_run, PREFIX_read, PREFIX_people
+    #[arg(long, value_name = "PREFIX", env = names::ROLE_PREFIX, default_value = "tieout")]
+    prefix: String,
+}
+
 /// Runs the command.
-pub async fn run<D: Driver>(command: &Command, common: &Common, db: &D) -> Result<Exit, Failure> {
+pub async fn run<D: Driver>(
+    command: &Command,
+    common: &Common,
+    config: &Config,
+    db: &D,
+) -> Result<Exit, Failure> {
     let before = db.schema_state().await.map_err(|e| Failure::store(&e))?;
     match command {
+        Command::Roles(options) => roles(options, common, config, db).await,
         Command::Migrate => {
             db.migrate().await.map_err(|e| Failure::store(&e))?;
             let after = db.schema_state().await.map_err(|e| Failure::store(&e))?;
@@ -67,6 +84,40 @@ pub async fn run<D: Driver>(command: &Command, common: &Common, db: &D) -> Resul
             }
         }
     }
+}
+
+/// The longest beginning of a role's name: PostgreSQL cuts names after 63 bytes.
+const PREFIX_MAX: usize = 48;
+
+async fn roles<D: Driver>(
+    options: &Roles,
+    common: &Common,
+    config: &Config,
+    db: &D,
+) -> Result<Exit, Failure> {
+    let prefix = &options.prefix;
+    let is_fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
+    let begins = prefix.bytes().next().is_some_and(|b| b.is_ascii_lowercase());
+    if !begins || prefix.len() > PREFIX_MAX || !prefix.bytes().all(is_fine) {
+        let text = format!(
+            "--prefix {prefix}: expected 1 to {PREFIX_MAX} of a-z, 0-9 and _, a letter first"
+        );
+        return Err(Failure::usage(text));
+    }
+    let accounts: Vec<String> = config.accounts.keys().cloned().collect();
+    let tables = db.map_tables(&config.tables, &accounts).await.map_err(|e| Failure::store(&e))?;
+    let sql = db.role_statements(&tables, prefix).await.map_err(|e| Failure::store(&e))?;
+    let Some(sql) = sql else {
+        let text = "an SQLite file has no roles; nothing was printed";
+        let hint = "who may write is who may write the file and its folder: chown, chmod";
+        return Err(Failure::new(Exit::Usage, text, hint));
+    };
+    if common.json {
+        out::stdout(&line("roles", json!({ "prefix": prefix, "sql": sql })));
+    } else {
+        out::stdout(sql.trim_end());
+    }
+    Ok(Exit::Ok)
 }
 
 fn tell(common: &Common, (found, wanted): (i64, i64), word: &str) {

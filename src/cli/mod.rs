@@ -169,7 +169,7 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
         }
         Command::Db(command) => {
             let config = crate::config::load(common.config(), &[])?;
-            database::with_any(&config, async |db| db::run(command, common, db).await)
+            database::with_any(&config, async |db| db::run(command, common, &config, db).await)
         }
     }
 }

@@ -80,6 +80,8 @@ pub const CASES_RUN: &str = "TIEOUT_CASES_RUN";
 pub const CASES_LIMIT: &str = "TIEOUT_CASES_LIMIT";
 /// `--limit` of `runs list`.
 pub const RUNS_LIMIT: &str = "TIEOUT_RUNS_LIMIT";
+/// `--prefix` of `db roles`.
+pub const ROLE_PREFIX: &str = "TIEOUT_ROLE_PREFIX";
 /// `--why` of `pause`.
 pub const PAUSE_WHY: &str = "TIEOUT_PAUSE_WHY";
 /// Who called sudo, by sudo's own convention.

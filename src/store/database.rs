@@ -100,6 +100,7 @@ delegate! {
     now() -> Instant;
     map_tables(tables: &[TableSettings], accounts: &[String]) -> Vec<SourceTable>;
     unmapped_statuses(table: &SourceTable) -> Vec<String>;
+    role_statements(tables: &[SourceTable], prefix: &str) -> Option<String>;
     start_run(start: &RunStart, now: Instant) -> ();
     heartbeat(run_id: &str, now: Instant, lease_until: Instant) -> bool;
     abandon_run(run_id: &str, now: Instant, dead_after: TimeDelta) -> Option<AbandonedRun>;

@@ -162,6 +162,14 @@ pub trait Driver {
     /// status; nothing where neither is there) that the mapping neither maps nor ignores.
     async fn unmapped_statuses(&self, table: &SourceTable) -> Result<Vec<String>, StoreError>;
 
+    /// The SQL of roles that may do what their work needs and no more, for a person to read and
+    /// run; none where the database has no roles. Their names begin with `prefix`.
+    async fn role_statements(
+        &self,
+        tables: &[SourceTable],
+        prefix: &str,
+    ) -> Result<Option<String>, StoreError>;
+
     /// Opens a run.
     async fn start_run(&self, start: &RunStart, now: Instant) -> Result<(), StoreError>;
 

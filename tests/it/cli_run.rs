@@ -314,8 +314,8 @@ async fn a_run_is_given_up_by_name_where_it_shows_no_life() {
     let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
     let id = "01990000-0000-7000-8000-000000000009";
     shop.sql(&format!(
-        "insert into tieout_runs (id, command, state, started_at, heartbeat_at, host, pid, version, \
-         config_sha256, policy_version, scope) values ('{id}', 'run', 'running', \
+        "insert into tieout_runs (id, command, state, started_at, heartbeat_at, host, pid, \
+         version, config_sha256, policy_version, scope) values ('{id}', 'run', 'running', \
          strftime('%Y-%m-%dT%H:%M:%S.000000Z', 'now'), \
          strftime('%Y-%m-%dT%H:%M:%S.000000Z', 'now', '+3 seconds'), 'h', 7, '0', 'c', 'p', '{{}}')"
     ))

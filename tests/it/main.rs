@@ -26,6 +26,7 @@ mod invariants;
 mod psp;
 mod store;
 mod run;
+mod roles;
 mod emulators;
 mod databases;
 mod readme;

@@ -19,6 +19,7 @@ mod migrate;
 mod pauses;
 mod preview;
 mod read;
+mod roles;
 mod rows;
 mod runs;
 mod sql;
@@ -101,6 +102,16 @@ impl Driver for PgStore {
         let doing = "reading the status values";
         let mut connection = self.pool.acquire().await.map_err(failed(doing))?;
         catalogue::unmapped_statuses(&mut connection, table).await
+    }
+
+    async fn role_statements(
+        &self,
+        tables: &[SourceTable],
+        prefix: &str,
+    ) -> Result<Option<String>, StoreError> {
+        let doing = "reading the catalogue for the roles";
+        let mut connection = self.pool.acquire().await.map_err(failed(doing))?;
+        roles::statements(&mut connection, tables, prefix).await.map(Some)
     }
 
     async fn start_run(&self, start: &RunStart, now: Instant) -> Result<(), StoreError> {

@@ -227,6 +227,14 @@ impl Driver for SqliteStore {
         catalogue::unmapped_statuses(&mut connection, table).await
     }
 
+    async fn role_statements(
+        &self,
+        _tables: &[SourceTable],
+        _prefix: &str,
+    ) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
+
     async fn start_run(&self, start: &RunStart, now: Instant) -> Result<(), StoreError> {
         let doing = "opening a run";
         let mut transaction = self.write(doing).await?;

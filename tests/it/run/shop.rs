@@ -17,7 +17,7 @@ use tieout::sandbox::settings::Settings;
 use tieout::sandbox::{Handle, Sandbox};
 
 use crate::invariants::{Mapped, assert_invariants};
-use crate::support::postgres::{Database, copy_of, postgres_database};
+use crate::support::postgres::{Database, copy_of, login_role, postgres_database};
 use crate::support::raw::Raw;
 use crate::support::tieout_bin;
 
@@ -381,7 +381,10 @@ pub struct Shop {
     place: String,
     folder: TempDir,
     server: Option<Database>,
+    /// Everything that was planted there.
     pub seeds: Vec<Seed>,
+    /// The role that the program logs in as; none: the owner.
+    login: Option<String>,
 }
 
 impl Shop {
@@ -391,7 +394,20 @@ impl Shop {
     }
 
     /// The same, with other words in its tieout.toml.
+    ///
+    /// `TIEOUT_TEST_ROLE=run` runs the program under that role of `db roles`, on PostgreSQL.
     pub async fn open_with(engine: Engine, words: Words) -> Self {
+        let mut shop = Self::open_bare(engine, words).await;
+        shop.tieout(&["db", "migrate"]).await.ended(0);
+        let role = std::env::var("TIEOUT_TEST_ROLE").unwrap_or_default();
+        if engine == Engine::Postgres && !role.is_empty() {
+            shop.under_role(&role).await;
+        }
+        shop
+    }
+
+    /// The same, without tieout's own tables.
+    pub async fn open_bare(engine: Engine, words: Words) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (place, server) = match engine {
             Engine::Sqlite => (format!("sqlite://{}", db_file(folder.path()).display()), None),
@@ -402,9 +418,32 @@ impl Shop {
         };
         let raw = Raw::open(&place).await;
         raw.execute(TABLES).await;
-        let shop = Self::around(engine, words, place, folder, server, raw).await;
-        shop.tieout(&["db", "migrate"]).await.ended(0);
-        shop
+        Self::around(engine, words, place, folder, server, raw).await
+    }
+
+    /// From here on the program runs as a role of `tieout db roles`, and may do nothing else.
+    pub async fn under_role(&mut self, role: &str) {
+        self.login = None;
+        self.write_words();
+        let name = format!("tieout_suite_{role}");
+        let sql = self.tieout(&["db", "roles", "--prefix", "tieout_suite"]).await.ended(0).stdout;
+        login_role(&name).await;
+        self.raw.execute(&sql).await;
+        self.login = Some(name);
+        self.write_words();
+    }
+
+    /// The test's own connection as the role that the program runs as.
+    pub async fn raw_as_role(&self) -> Raw {
+        Raw::open(&self.program_place()).await
+    }
+
+    /// The address that the program connects to.
+    fn program_place(&self) -> String {
+        match &self.login {
+            Some(login) => self.place.replacen("postgres@", &format!("{login}@"), 1),
+            None => self.place.clone(),
+        }
     }
 
     async fn around(
@@ -416,14 +455,15 @@ impl Shop {
         raw: Raw,
     ) -> Self {
         let sandbox = Sandbox::start(Settings::default()).await.unwrap();
-        let shop = Self { sandbox, raw, engine, words, place, folder, server, seeds: Vec::new() };
+        let (seeds, login) = (Vec::new(), None);
+        let shop = Self { sandbox, raw, engine, words, place, folder, server, seeds, login };
         shop.write_words();
         shop
     }
 
     /// Writes tieout.toml anew.
     pub fn write_words(&self) {
-        let text = self.words.text(&self.place, &self.sandbox.base_url());
+        let text = self.words.text(&self.program_place(), &self.sandbox.base_url());
         std::fs::write(self.folder.path().join("tieout.toml"), text).unwrap();
     }
 
@@ -448,6 +488,8 @@ impl Shop {
         let raw = Raw::open(&place).await;
         let mut copy =
             Self::around(self.engine, self.words.clone(), place, folder, server, raw).await;
+        copy.login.clone_from(&self.login);
+        copy.write_words();
         copy.plant(self.seeds.clone());
         copy
     }

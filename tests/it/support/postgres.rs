@@ -138,6 +138,18 @@ pub async fn copy_of(database: &Database) -> Database {
     create(database.name()).await.expect("a copy of the database")
 }
 
+/// Makes a role that may log in; roles belong to the whole server, which other tests share.
+pub async fn login_role(name: &str) {
+    let mut server = server().await;
+    let sql = format!(
+        "select pg_advisory_lock(hashtextextended('roles of the tests', 0)); \
+         do $$ begin if not exists (select from pg_roles where rolname = '{name}') then \
+         create role {name} login; end if; end $$; select pg_advisory_unlock_all()"
+    );
+    run(&mut server, &sql).await.unwrap();
+    server.close().await.unwrap();
+}
+
 async fn create(template: &str) -> Result<Database, sqlx::Error> {
     let name = fresh_name();
     let mut server = server().await;

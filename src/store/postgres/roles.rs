@@ -1,0 +1,217 @@
+//! The SQL of three roles that may do what their work needs, and no more.
+//!
+//! It is printed for a person to read and run; nothing here changes a right. `run` is for the
+//! schedule, `read` for looking, `people` for pausing accounts and for the cases. None of them
+//! may change or delete a journal record or an evidence, and none of them migrates or prunes:
+//! that is the owner's.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use sqlx::postgres::PgConnection;
+
+use crate::decide::policy::Mode;
+use crate::store::error::StoreError;
+use crate::store::postgres::errors::failed;
+use crate::store::source_table::{QuotedIdent, SourceTable};
+
+const READING: &str = "reading the catalogue for the roles";
+
+/// tieout's tables and what `run` may do with each beside reading it. A new table is a line here;
+/// the test of the roles counts them.
+const RUN: &[(&str, &[&str])] = &[
+    ("tieout_migrations", &[]),
+    (
+        "tieout_runs",
+        &[
+            "insert",
+            "update (state, heartbeat_at, ended_at, exit_code, exit_class, notes, journal_count, \
+             close_number, prev_close_hash, close_hash)",
+        ],
+    ),
+    ("tieout_run_totals", &["insert", "update (rows, amount_minor)"]),
+    ("tieout_checks", &["insert", "update"]),
+    ("tieout_evidence", &["insert"]),
+    ("tieout_cases", &["insert", "update"]),
+    ("tieout_handbacks", &["insert", "update (taken_at, ended_at, end_reason)"]),
+    ("tieout_journal", &["insert"]),
+    ("tieout_references", &["insert", "update (key)"]),
+    (
+        "tieout_outbox",
+        &[
+            "insert",
+            "update (delivered_at, suppressed_at, suppressed_why, attempts, next_attempt_at)",
+        ],
+    ),
+    (
+        "tieout_accounts",
+        &[
+            "insert (account, unanswered_since, usual_permille)",
+            "update (unanswered_since, usual_permille)",
+        ],
+    ),
+];
+
+/// What `people` may do beside reading everything.
+const PEOPLE: &[(&str, &[&str])] = &[
+    ("tieout_accounts", &["insert", "update"]),
+    ("tieout_cases", &["update (state, owner, closed_at, closed_run, resolution)"]),
+];
+
+/// What the catalogue says beyond the mapping.
+struct Found {
+    database: String,
+    /// Where tieout's tables are.
+    home: String,
+    /// The schemas of the mapped tables.
+    schemas: Vec<String>,
+    /// Sequences that the history tables number their rows by.
+    sequences: Vec<String>,
+}
+
+pub(super) async fn statements(
+    connection: &mut PgConnection,
+    tables: &[SourceTable],
+    prefix: &str,
+) -> Result<String, StoreError> {
+    let found = find(connection, tables).await.map_err(failed(READING))?;
+    let role = |name: &str| QuotedIdent::of_catalogue(&format!("{prefix}_{name}"));
+    let (run, read, people) = (role("run"), role("read"), role("people"));
+    let all = format!("{run}, {read}, {people}");
+    let mut text = heading(&found.database, prefix);
+    for (role, what) in [
+        (&run, "what the schedule runs as"),
+        (&read, "for looking: explain, runs, cases, reports, verifying"),
+        (&people, "for pausing accounts and for the cases"),
+    ] {
+        make_role(&mut text, role, what);
+    }
+    let mut schemas: BTreeSet<&str> = found.schemas.iter().map(String::as_str).collect();
+    schemas.insert(&found.home);
+    let schemas: Vec<&str> = schemas.into_iter().collect();
+    put(&mut text, &format!("\ngrant usage on schema {} to {all};", schemas.join(", ")));
+    put(&mut text, "\n-- tieout's own tables.");
+    let home = &found.home;
+    for (table, may) in RUN {
+        put(&mut text, &format!("revoke all on {home}.{table} from {all};"));
+        put(&mut text, &format!("grant select on {home}.{table} to {all};"));
+        if !may.is_empty() {
+            put(&mut text, &format!("grant {} on {home}.{table} to {run};", may.join(", ")));
+        }
+    }
+    for (table, may) in PEOPLE {
+        put(&mut text, &format!("grant {} on {home}.{table} to {people};", may.join(", ")));
+    }
+    mapped(&mut text, tables, &run, &all);
+    for sequence in &found.sequences {
+        put(&mut text, &format!("grant usage on sequence {sequence} to {run};"));
+    }
+    put(&mut text, "\ncommit;");
+    Ok(text)
+}
+
+fn put(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
+}
+
+fn heading(database: &str, prefix: &str) -> String {
+    format!(
+        "-- Three roles for tieout in the database {database}. Nothing was changed: read this, \
+         then run\n\
+         -- it as the tables' owner after `tieout db migrate`, and again when the mapping or the\n\
+         -- version changes:  tieout db roles | psql -v ON_ERROR_STOP=1 \"$OWNER_URL\"\n\
+         -- The roles cannot log in. Give each to a login:  grant {prefix}_run to some_login;\n\
+         -- Triggers of yours run as the role that writes: grant it what they need.\n\
+         -- Migrating and pruning stay with the owner.\n\
+         begin;\n"
+    )
+}
+
+fn make_role(text: &mut String, role: &QuotedIdent, what: &str) {
+    let literal = role.to_string();
+    let literal = literal.trim_matches('"').replace("\"\"", "\"").replace('\'', "''");
+    let _fits = write!(
+        text,
+        "\n-- {role}: {what}.\n\
+         do $$ begin\n    \
+         if not exists (select from pg_roles where rolname = '{literal}') then\n        \
+         create role {role} nologin;\n    \
+         end if;\n\
+         end $$;\n"
+    );
+}
+
+/// The user's tables: read what is read, write the columns that the mapping writes.
+fn mapped(text: &mut String, tables: &[SourceTable], run: &QuotedIdent, all: &str) {
+    for table in tables {
+        put(text, &format!("\n-- [[table]] {}.", one_line(&table.settings.name)));
+        let (read, write) = (&table.read, &table.write);
+        put(text, &format!("grant select on {read} to {all};"));
+        if table.settings.mode == Mode::Observe {
+            continue;
+        }
+        if !table.write_is_read {
+            put(text, &format!("grant select on {write} to {run};"));
+        }
+        let columns: BTreeSet<&QuotedIdent> = table
+            .sets
+            .values()
+            .map(|target| &target.column.ident)
+            .chain([&table.write_status.ident])
+            .collect();
+        put(text, &format!("grant update ({}) on {write} to {run};", list(columns)));
+        if let Some(history) = &table.history {
+            let columns = history.columns.values().map(|target| &target.column.ident);
+            let columns = list(columns);
+            put(text, &format!("grant insert ({columns}) on {} to {run};", history.name));
+        }
+    }
+}
+
+fn list<'a>(names: impl IntoIterator<Item = &'a QuotedIdent>) -> String {
+    names.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// A name within a comment must not end it.
+fn one_line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+async fn find(connection: &mut PgConnection, tables: &[SourceTable]) -> sqlx::Result<Found> {
+    let mut relations: Vec<String> = Vec::new();
+    for table in tables {
+        relations.extend([table.read.to_string(), table.write.to_string()]);
+        relations.extend(table.history.as_ref().map(|history| history.name.to_string()));
+    }
+    let histories: Vec<String> =
+        tables.iter().filter_map(|t| t.history.as_ref()).map(|h| h.name.to_string()).collect();
+    let (database, home): (String, String) = sqlx::query_as(
+        "select quote_ident(current_database()), quote_ident(coalesce((select n.nspname \
+         from pg_class c join pg_namespace n on n.oid = c.relnamespace \
+         where c.oid = to_regclass('tieout_runs')), current_schema()))",
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    let schemas = sqlx::query_scalar(
+        "select distinct quote_ident(n.nspname) from unnest($1::text[]) as u(name) \
+         join pg_class c on c.oid = u.name::regclass \
+         join pg_namespace n on n.oid = c.relnamespace order by 1",
+    )
+    .bind(relations)
+    .fetch_all(&mut *connection)
+    .await?;
+    let sequences = sqlx::query_scalar(
+        "select distinct quote_ident(n.nspname) || '.' || quote_ident(s.relname) \
+         from unnest($1::text[]) as u(name) \
+         join pg_attrdef d on d.adrelid = u.name::regclass \
+         join pg_depend p on p.classid = 'pg_attrdef'::regclass and p.objid = d.oid \
+         and p.refclassid = 'pg_class'::regclass \
+         join pg_class s on s.oid = p.refobjid and s.relkind = 'S' \
+         join pg_namespace n on n.oid = s.relnamespace order by 1",
+    )
+    .bind(histories)
+    .fetch_all(&mut *connection)
+    .await?;
+    Ok(Found { database, home, schemas, sequences })
+}

@@ -1,0 +1,169 @@
+//! The roles that `tieout db roles` prints, on a real server: the main job works under the one
+//! for the schedule, and whatever no role needs is refused to it by the server itself.
+
+use crate::run::shop::{Engine, Payment, Shop, Words};
+use crate::support::golden::golden;
+use crate::support::raw::Raw;
+
+/// A shop that writes everything that a mapping can write.
+async fn shop() -> Shop {
+    let words = Words {
+        more: "[table.history]\ntable = \"events\"\ncolumns = { payment = \"{id}\", \
+               status = \"{status}\", happened = \"{now}\" }\n"
+            .to_owned(),
+        ..Words::default()
+    };
+    let mut shop = Shop::open_bare(Engine::Postgres, words).await;
+    shop.raw
+        .execute(
+            "create table events (n serial primary key, payment bigint not null, \
+             status text not null, happened timestamptz not null);
+             create table secrets (word text); insert into secrets values ('x')",
+        )
+        .await;
+    shop.tieout(&["db", "migrate"]).await.ended(0);
+    shop.background(60).await;
+    shop
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_main_job_works_under_the_role_for_the_schedule() {
+    let mut shop = shop().await;
+    let paid: Vec<Payment> = (1..=3).map(Payment::stuck).collect();
+    shop.insert(&paid).await;
+    shop.plant(paid.iter().map(Payment::captured).collect());
+    // Absent: it goes through waits and misses to a hand-back.
+    shop.insert(&[Payment::stuck(4)]).await;
+    // Captured twice: a case.
+    let twice = Payment::stuck(5);
+    shop.insert(std::slice::from_ref(&twice)).await;
+    let again = tieout::sandbox::seeds::Seed { id: Some("pi_55".to_owned()), ..twice.captured() };
+    shop.plant(vec![twice.captured(), again]);
+    shop.under_role("run").await;
+    assert_eq!(shop.raw_as_role().await.one("select current_user::text").await, "tieout_suite_run");
+    shop.run_until_proven().await;
+    let statuses = shop.texts("select status from payments where id < 9 order by id").await;
+    assert_eq!(statuses, ["paid", "paid", "paid", "retry", "processing"]);
+    assert_eq!(shop.count("events").await, 4);
+    assert_eq!(shop.open_cases().await, ["5 duplicate_capture"]);
+    for words in
+        [&["audit", "verify"][..], &["explain", "4"], &["cases", "list"], &["db", "status"]]
+    {
+        shop.tieout(words).await.ended(0);
+    }
+    shop.check(false).await;
+}
+
+/// What no schedule needs, and what would hide what it did.
+const REFUSED_TO_RUN: &[&str] = &[
+    "update tieout_journal set text = 'x'",
+    "delete from tieout_journal",
+    "truncate tieout_journal cascade",
+    "update tieout_evidence set body = 'x'",
+    "delete from tieout_evidence",
+    "truncate tieout_evidence",
+    "delete from tieout_runs",
+    "update tieout_runs set id = 'x'",
+    "update tieout_runs set started_at = now()",
+    "delete from tieout_checks",
+    "delete from tieout_cases",
+    "delete from tieout_handbacks",
+    "update tieout_handbacks set key = 'x'",
+    "delete from tieout_references",
+    "update tieout_references set psp_reference = 'x'",
+    "delete from tieout_outbox",
+    "update tieout_outbox set payload = 'x'",
+    "update tieout_accounts set paused_at = null, paused_by = null",
+    "insert into tieout_migrations select * from tieout_migrations",
+    "update tieout_migrations set success = false",
+    "delete from tieout_migrations",
+    "update payments set amount = 1",
+    "update payments set account = 'x'",
+    "delete from payments",
+    "insert into payments select * from payments",
+    "truncate payments",
+    "update events set status = 'x'",
+    "delete from events",
+    "select * from events",
+    "select * from secrets",
+    "drop table tieout_journal cascade",
+    "alter table tieout_journal disable trigger all",
+    "drop trigger tieout_journal_append_only on tieout_journal",
+    "create table tieout_mine (x int)",
+];
+
+async fn refuses(role: &Raw, statements: &[&str]) {
+    for sql in statements {
+        let error = match role.try_execute(sql).await {
+            Ok(_done) => panic!("{sql}: it is allowed"),
+            Err(error) => error,
+        };
+        let code = error.as_database_error().and_then(|e| e.code()).map(|code| code.into_owned());
+        assert_eq!(code.as_deref(), Some("42501"), "{sql}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_role_is_refused_what_it_does_not_need() {
+    let mut shop = shop().await;
+    // From PostgreSQL 15 on nobody may make tables here; before, everybody.
+    shop.raw.execute("revoke create on schema public from public").await;
+    let paid = Payment::stuck(1);
+    shop.insert(std::slice::from_ref(&paid)).await;
+    shop.plant(vec![paid.captured()]);
+    shop.run().await.ended(0);
+    shop.under_role("run").await;
+    refuses(&shop.raw_as_role().await, REFUSED_TO_RUN).await;
+    for role in ["read", "people"] {
+        shop.under_role(role).await;
+        let raw = shop.raw_as_role().await;
+        refuses(
+            &raw,
+            REFUSED_TO_RUN
+                .iter()
+                .filter(|sql| role != "people" || !sql.contains("paused_at"))
+                .copied()
+                .collect::<Vec<_>>()
+                .as_slice(),
+        )
+        .await;
+        refuses(
+            &raw,
+            &[
+                "update payments set status = 'paid'",
+                "insert into tieout_journal select * from tieout_journal",
+                "update tieout_checks set state = 'closed'",
+                "update tieout_runs set heartbeat_at = now()",
+            ],
+        )
+        .await;
+        for words in [&["audit", "verify"][..], &["cases", "list"], &["runs", "show"]] {
+            shop.tieout(words).await.ended(0);
+        }
+    }
+    shop.tieout(&["pause", "shop", "--why", "test"]).await.ended(0);
+    let by = shop.texts("select paused_by from tieout_accounts").await;
+    assert!(by[0].ends_with(" (database user tieout_suite_people)"), "{by:?}");
+    shop.tieout(&["resume", "shop"]).await.ended(0);
+}
+
+/// A table that is new must be given, or not given, to each role on purpose.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_table_has_its_grants_and_the_words_are_stable() {
+    let shop = shop().await;
+    let printed = shop.tieout(&["db", "roles"]).await.ended(0);
+    let database = shop.texts("select quote_ident(current_database())").await.remove(0);
+    golden("fixtures/cli", "db_roles", &printed.stdout.replace(&database, "[database]"));
+    let tables = "select quote_ident(table_name) from information_schema.tables \
+                  where table_name like 'tieout\\_%' order by 1";
+    for table in shop.texts(tables).await {
+        let grant = format!("grant select on public.{table} to ");
+        assert!(printed.stdout.contains(&grant), "{table}: no line in postgres/roles.rs");
+    }
+    for prefix in ["Tieout", "x; drop", "", "9a"] {
+        shop.tieout(&["db", "roles", "--prefix", prefix]).await.ended(2);
+    }
+    let file = Shop::open(Engine::Sqlite).await;
+    let said = file.tieout(&["db", "roles"]).await.ended(2);
+    assert!(said.stderr.contains("has no roles"), "{}", said.stderr);
+}
