@@ -39,6 +39,8 @@ missing_packages() { # for the services named
             stripe-mock | emulate) command -v npm >/dev/null || echo npm ;;
         esac
     done
+    # The units of cron/systemd are held by systemd's own tool.
+    command -v systemd-analyze >/dev/null || echo systemd
     # Without authorities the HTTP client refuses to start, even for plain http.
     [ -s /etc/ssl/certs/ca-certificates.crt ] || echo ca-certificates
 }

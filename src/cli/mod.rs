@@ -27,6 +27,7 @@ pub mod report;
 pub mod run;
 pub mod runtime;
 pub mod sandbox;
+pub mod schedule;
 pub mod screen;
 pub mod teller;
 pub mod version;
@@ -106,6 +107,9 @@ enum Command {
     /// Look at the configuration
     #[command(subcommand, after_help = config::EXAMPLES)]
     Config(config::Command),
+    /// Print ready files for cron, systemd, Kubernetes or Heroku
+    #[command(subcommand, after_help = schedule::EXAMPLES)]
+    Schedule(schedule::Command),
     /// Serve a PSP that misbehaves on purpose, to rehearse a bad day
     #[command(after_help = sandbox::EXAMPLES)]
     Sandbox(sandbox::Args),
@@ -141,6 +145,7 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
         Command::Demo(args) => demo::run(args, common),
         Command::Config(command) => config::run(command, common),
         Command::Sandbox(args) => sandbox::run(args, common),
+        Command::Schedule(command) => Ok(schedule::run(command, common)),
         Command::Version => version::run(common),
         Command::Report(command) => report::run(command, common, given),
         Command::Explain(args) => {

@@ -19,7 +19,7 @@ use crate::store::driver::{Driver, Pause};
 /// For `--help`.
 pub const EXAMPLES: &str = "\
 Examples:
-  tieout pause stripe_live --why \"refund migration, ask mara\"
+  tieout pause stripe_live --why migration
   tieout resume stripe_live
 
 Rows of a paused account are claimed and given back undecided; runs exit 3.";

@@ -70,7 +70,7 @@ impl Config {
     /// What the run is told.
     pub fn setup(&self) -> Setup {
         Setup {
-            env: std::sync::Arc::new(variable),
+            env: std::sync::Arc::new(named_secret),
             tables: self.tables.clone(),
             accounts: self.accounts.clone(),
             rules: self.rules.clone(),
@@ -115,4 +115,26 @@ fn find(named: Option<&Path>) -> Result<PathBuf, ConfigError> {
 #[expect(clippy::disallowed_methods, reason = "config is the room that reads the environment")]
 pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// What a secret's name stands for: an environment variable, or a credential of this name that
+/// systemd handed to the service.
+pub fn named_secret(name: &str) -> Option<String> {
+    variable(name).or_else(|| {
+        // A name is never a path: it stays within the folder.
+        let is_plain = !name.is_empty() && !name.contains('/') && !name.starts_with('.');
+        let folder = variable(names::CREDENTIALS_DIRECTORY).filter(|_| is_plain)?;
+        std::fs::read_to_string(Path::new(&folder).join(name)).ok()
+    })
+}
+
+/// Where a file of the configuration is: beside it, or among the credentials of the service.
+pub fn place(folder: &Path, file: &Path) -> PathBuf {
+    match file.strip_prefix("$CREDENTIALS_DIRECTORY") {
+        Ok(name) => match variable(names::CREDENTIALS_DIRECTORY) {
+            Some(credentials) => Path::new(&credentials).join(name),
+            None => file.to_owned(),
+        },
+        Err(_elsewhere) => folder.join(file),
+    }
 }

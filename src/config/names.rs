@@ -106,5 +106,7 @@ pub const SANDBOX_SEED: &str = "TIEOUT_SANDBOX_SEED";
 pub const DEMO_DIR: &str = "TIEOUT_DEMO_DIR";
 /// Where a user's own configuration lies, by the XDG convention.
 pub const XDG_CONFIG_HOME: &str = "XDG_CONFIG_HOME";
+/// The folder of credentials, by systemd's own convention.
+pub const CREDENTIALS_DIRECTORY: &str = "CREDENTIALS_DIRECTORY";
 /// The home folder, where [`XDG_CONFIG_HOME`] is not set.
 pub const HOME: &str = "HOME";

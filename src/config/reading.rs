@@ -17,6 +17,7 @@ use crate::config::sections::{
     Shown, read_fail_on, read_fail_on_list, show_fail_on,
 };
 use crate::config::{Config, TOP, version};
+use crate::config::{named_secret, place};
 use crate::decide::rules::RuleSet;
 use crate::psp::rules;
 use crate::psp::settings::AccountSettings;
@@ -148,8 +149,9 @@ impl<'a> Reading<'a> {
             return None;
         };
         let mut settings = self.document.read::<DatabaseSettings>(section)?;
-        settings.url_file = settings.url_file.map(|file| self.folder.join(file));
-        match settings.resolve(crate::config::variable) {
+        settings.url_file = settings.url_file.map(|file| place(&self.folder, &file));
+        settings.password_file = settings.password_file.map(|file| place(&self.folder, &file));
+        match settings.resolve(named_secret) {
             Ok(settings) => Some(self.beside_the_file(settings)),
             Err(error) => {
                 let at = match &error {
@@ -214,8 +216,8 @@ impl<'a> Reading<'a> {
             self.document.complain(&format!("{path}.policy.{}", misfit.0), misfit.1);
         }
         let mut settings: AccountSettings = self.document.read(entry)?;
-        settings.key_file = settings.key_file.map(|file| self.folder.join(file));
-        settings.ca_file = settings.ca_file.map(|file| self.folder.join(file));
+        settings.key_file = settings.key_file.map(|file| place(&self.folder, &file));
+        settings.ca_file = settings.ca_file.map(|file| place(&self.folder, &file));
         if let Err(error) = settings.check() {
             self.document.complain(&format!("{path}.{}", error.field), error.to_string());
         }

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
 
 use chrono::TimeDelta;
 use serde::{Deserialize, Deserializer};
@@ -19,6 +21,16 @@ pub struct DatabaseSettings {
     pub url_env: Option<String>,
     /// The file that holds it, on one line.
     pub url_file: Option<PathBuf>,
+    /// PostgreSQL: the password, where the address has none: by the name of an environment
+    /// variable …
+    pub password_env: Option<String>,
+    /// … by a file that holds it on one line …
+    pub password_file: Option<PathBuf>,
+    /// … or by the command that prints it: program and arguments, no shell.
+    pub password_command: Option<Vec<String>>,
+    /// What `password_env` held, once resolved.
+    #[serde(skip)]
+    pub password: Option<String>,
     /// PostgreSQL: the schemas to look in, in order; tieout's tables are made in the first.
     pub search_path: Option<String>,
     /// PostgreSQL: the most connections at a time.
@@ -68,6 +80,10 @@ impl DatabaseSettings {
             url: Some(url.to_owned()),
             url_env: None,
             url_file: None,
+            password_env: None,
+            password_file: None,
+            password_command: None,
+            password: None,
             search_path: None,
             connections: connections(),
             statement_timeout: statement_timeout(),
@@ -94,7 +110,57 @@ impl DatabaseSettings {
         self.url = Some(url.trim().to_owned());
         self.url_env = None;
         self.url_file = None;
+        self.check_password()?;
+        if let Some(name) = self.password_env.take() {
+            let held = env(&name).ok_or_else(|| {
+                setting("password_env", format!("the environment variable {name} is not set"))
+            })?;
+            self.password = Some(one_line(&held, "password_env")?);
+        }
         Ok(self)
+    }
+
+    fn check_password(&self) -> Result<(), StoreError> {
+        let named = [
+            ("password_env", self.password_env.is_some()),
+            ("password_file", self.password_file.is_some()),
+            ("password_command", self.password_command.is_some()),
+        ];
+        let named: Vec<&str> =
+            named.iter().filter(|(_, is_set)| *is_set).map(|(field, _)| *field).collect();
+        match named.as_slice() {
+            [] => Ok(()),
+            [field] if self.url.as_deref().is_some_and(|url| url.starts_with("sqlite:")) => {
+                Err(setting(field, "an SQLite file has no password".to_owned()))
+            }
+            [_one] if self.password_command.as_ref().is_some_and(Vec::is_empty) => {
+                let problem = "a program and its arguments are expected".to_owned();
+                Err(setting("password_command", problem))
+            }
+            [_one] => Ok(()),
+            [_first, second, ..] => {
+                let problem = format!("only one of {} may be set", named.join(", "));
+                Err(setting(second, problem))
+            }
+        }
+    }
+
+    /// The password that is named beside the address. Read when it is needed: a command may ask
+    /// a person's key or a vault.
+    ///
+    /// # Errors
+    /// Where what is named holds no one line. The password is never part of the text.
+    pub async fn read_password(&self) -> Result<Option<String>, StoreError> {
+        if let Some(path) = &self.password_file {
+            let text = tokio::fs::read_to_string(path).await.map_err(|error| {
+                setting("password_file", format!("{} cannot be read: {error}", path.display()))
+            })?;
+            return one_line(&text, "password_file").map(Some);
+        }
+        match &self.password_command {
+            Some(command) => printed(command).await.map(Some),
+            None => Ok(self.password.clone()),
+        }
     }
 
     /// The address, once resolved.
@@ -102,6 +168,41 @@ impl DatabaseSettings {
         let url = self.url.as_deref().filter(|url| !url.is_empty());
         url.ok_or_else(|| setting("url", "there is no address".to_owned()))
     }
+}
+
+/// How long a password command may take.
+const COMMAND_MAX: Duration = Duration::from_secs(10);
+
+async fn printed(command: &[String]) -> Result<String, StoreError> {
+    let field = "password_command";
+    let (program, arguments) = command
+        .split_first()
+        .ok_or_else(|| setting(field, "a program and its arguments are expected".to_owned()))?;
+    let output = tokio::process::Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .kill_on_drop(true)
+        .output();
+    // The arguments may name what is secret: only the program is told.
+    let failed = |how: String| setting(field, format!("`{program}` {how}"));
+    let output = match tokio::time::timeout(COMMAND_MAX, output).await {
+        Ok(Ok(output)) => output,
+        Ok(Err(error)) => return Err(failed(format!("could not be run: {error}"))),
+        Err(_elapsed) => return Err(failed("took longer than 10 s".to_owned())),
+    };
+    if !output.status.success() {
+        return Err(failed(format!("failed ({})", output.status)));
+    }
+    one_line(&String::from_utf8_lossy(&output.stdout), field)
+}
+
+fn one_line(text: &str, field: &str) -> Result<String, StoreError> {
+    let line = text.trim_end_matches(['\n', '\r']);
+    if line.is_empty() || line.contains(char::is_control) {
+        return Err(setting(field, "one line of text is expected".to_owned()));
+    }
+    Ok(line.to_owned())
 }
 
 fn setting(field: &str, problem: String) -> StoreError {
@@ -151,6 +252,49 @@ mod tests {
             let debug = format!("{:?}", DatabaseSettings::of_url(url));
             assert!(!debug.contains("s3cret") && !debug.contains("p@ss"), "{debug}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_password_is_named_in_one_of_three_ways_and_never_shows() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        std::fs::write(&file, "s3 cret\n").unwrap();
+        let env = |name: &str| (name == "PW").then(|| "s3 cret".to_owned());
+        let read = |text: &str| {
+            let settings: DatabaseSettings =
+                toml::from_str(&format!("url = 'postgres://me@db/pay'\n{text}")).unwrap();
+            settings.resolve(env)
+        };
+        let named_file = format!("password_file = '{}'", file.display());
+        for text in
+            ["password_env = 'PW'", &named_file, "password_command = ['printf', 's3 cret\\n']"]
+        {
+            let settings = read(text).unwrap();
+            assert!(!format!("{settings:?}").contains("s3"), "{text}");
+            let password = settings.read_password().await.unwrap();
+            assert_eq!(password.as_deref(), Some("s3 cret"), "{text}");
+        }
+        assert_eq!(read("").unwrap().read_password().await.unwrap(), None);
+        for (text, part) in [
+            ("password_env = 'NONE'", "NONE is not set"),
+            ("password_command = []", "a program"),
+            ("password_env = 'PW'\npassword_command = ['x']", "only one of"),
+        ] {
+            let error = read(text).unwrap_err().to_string();
+            assert!(error.contains(part), "{text}: {error}");
+        }
+        for (text, part) in [
+            ("password_file = '/nowhere'", "cannot be read"),
+            ("password_command = ['false', 's3']", "`false` failed"),
+            ("password_command = ['/no/such', 's3']", "could not be run"),
+            ("password_command = ['printf', 's3\\ns3']", "one line"),
+            ("password_command = ['true']", "one line"),
+        ] {
+            let error = read(text).unwrap().read_password().await.unwrap_err().to_string();
+            assert!(error.contains(part) && !error.contains("s3"), "{text}: {error}");
+        }
+        let file = toml::from_str::<DatabaseSettings>("url = 'sqlite:x'\npassword_env = 'PW'");
+        assert!(file.unwrap().resolve(env).unwrap_err().to_string().contains("no password"));
     }
 
     #[test]

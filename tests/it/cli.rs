@@ -58,6 +58,7 @@ fn help_fits_eighty_columns_and_shows_examples() {
         &["runs"],
         &["pause"],
         &["resume"],
+        &["schedule"],
         &["audit"],
         &["db"],
     ] {

@@ -27,6 +27,7 @@ mod psp;
 mod store;
 mod run;
 mod roles;
+mod schedule;
 mod emulators;
 mod databases;
 mod readme;

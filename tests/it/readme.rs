@@ -182,11 +182,6 @@ fn every_command_that_is_named_exists() {
         }
     }
     assert!(count >= 5, "{count}");
-    let cron = std::fs::read_to_string(Path::new(ROOT).join("cron/tieout.crontab")).unwrap();
-    let lines = cron.lines().filter_map(|line| line.split_once("/usr/bin/tieout "));
-    let lines: Vec<&str> = lines.map(|(_, words)| words).collect();
-    assert_eq!(lines.len(), 1);
-    assert_taken("cron/tieout.crontab", &format!("tieout {}", lines[0]));
 }
 
 #[test]

@@ -37,6 +37,10 @@ pub(super) async fn open(settings: &DatabaseSettings) -> Result<(PgPool, String)
     let nonce = fresh_nonce();
     let words = session_words(settings, &nonce);
     let options = options(url)?;
+    let options = match settings.read_password().await? {
+        Some(password) => options.password(&password),
+        None => options,
+    };
     let direct = options.clone().options(words.iter().map(|(name, value)| (*name, value)));
     match connect(settings, direct, Vec::new()).await {
         Ok(pool) => {

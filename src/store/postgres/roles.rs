@@ -144,6 +144,17 @@ fn make_role(text: &mut String, role: &QuotedIdent, what: &str) {
 
 /// The user's tables: read what is read, write the columns that the mapping writes.
 fn mapped(text: &mut String, tables: &[SourceTable], run: &QuotedIdent, all: &str) {
+    // First what an earlier mapping granted: two mappings may share a table.
+    let histories = tables.iter().filter_map(|table| table.history.as_ref());
+    let relations: BTreeSet<&QuotedIdent> = tables
+        .iter()
+        .flat_map(|table| [&table.read, &table.write])
+        .chain(histories.map(|history| &history.name))
+        .collect();
+    put(text, "\n-- Your tables: read what is mapped, write the columns that the mapping writes.");
+    for relation in relations {
+        put(text, &format!("revoke all on {relation} from {all};"));
+    }
     for table in tables {
         put(text, &format!("\n-- [[table]] {}.", one_line(&table.settings.name)));
         let (read, write) = (&table.read, &table.write);

@@ -427,7 +427,9 @@ impl Shop {
         self.write_words();
         let name = format!("tieout_suite_{role}");
         let sql = self.tieout(&["db", "roles", "--prefix", "tieout_suite"]).await.ended(0).stdout;
-        login_role(&name).await;
+        for each in ["run", "read", "people"] {
+            login_role(&format!("tieout_suite_{each}")).await;
+        }
         self.raw.execute(&sql).await;
         self.login = Some(name);
         self.write_words();

@@ -144,7 +144,9 @@ pub async fn login_role(name: &str) {
     let sql = format!(
         "select pg_advisory_lock(hashtextextended('roles of the tests', 0)); \
          do $$ begin if not exists (select from pg_roles where rolname = '{name}') then \
-         create role {name} login; end if; end $$; select pg_advisory_unlock_all()"
+         create role {name} login; \
+         elsif exists (select from pg_roles where rolname = '{name}' and not rolcanlogin) then \
+         alter role {name} login; end if; end $$; select pg_advisory_unlock_all()"
     );
     run(&mut server, &sql).await.unwrap();
     server.close().await.unwrap();

@@ -1,0 +1,206 @@
+//! The ready files of `cron/`: held by the tools of what reads them, and run as they would be.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use crate::run::shop::{Engine, KEY, Payment, Shop, Words};
+use crate::support::tieout_bin;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn file(name: &str) -> String {
+    std::fs::read_to_string(root().join("cron").join(name)).unwrap()
+}
+
+fn printed(words: &[&str]) -> String {
+    let output = Command::new(tieout_bin()).args(words).env_clear().output().unwrap();
+    assert!(output.status.success(), "{words:?}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+const UNITS: [&str; 4] =
+    ["tieout.service", "tieout.timer", "tieout-daily.service", "tieout-daily.timer"];
+
+#[test]
+fn what_is_printed_is_what_lies_in_cron() {
+    for (kind, name) in
+        [("cron", "tieout.crontab"), ("k8s", "kubernetes.yaml"), ("heroku", "heroku.txt")]
+    {
+        assert_eq!(printed(&["schedule", "print", kind]), file(name), "{kind}");
+    }
+    let all = printed(&["schedule", "print", "systemd"]);
+    let wanted: String = UNITS
+        .map(|unit| format!("# /etc/systemd/system/{unit}\n{}\n", file(&format!("systemd/{unit}"))))
+        .concat();
+    assert_eq!(all, wanted);
+    let lines = printed(&["schedule", "print", "systemd", "--json"]);
+    assert_eq!(lines.lines().count(), UNITS.len());
+}
+
+/// The words that a schedule starts must be words that this program takes.
+#[test]
+fn every_scheduled_command_is_one() {
+    let mut found = 0;
+    for name in ["tieout.crontab", "heroku.txt", "systemd/tieout.service"]
+        .into_iter()
+        .chain(["systemd/tieout-daily.service"])
+    {
+        for line in file(name).lines().filter(|line| !line.starts_with('#')) {
+            let Some(at) = line.find("tieout run") else { continue };
+            let words = line[at..].split(' ');
+            let parsed = tieout::cli::command().try_get_matches_from(words);
+            assert!(parsed.is_ok(), "{name}: {line}: {}", parsed.unwrap_err());
+            found += 1;
+        }
+    }
+    assert_eq!(found, 6, "two jobs each, and one a unit");
+}
+
+fn systemd_analyze(args: &[&str]) -> Output {
+    let run = Command::new("systemd-analyze").args(args).env("SYSTEMD_COLORS", "0").output();
+    run.unwrap_or_else(|error| {
+        panic!("systemd-analyze: {error}; install Debian's package `systemd`, then run this again")
+    })
+}
+
+/// The units, with the program that was built in the place of the installed one.
+fn units() -> (tempfile::TempDir, Vec<PathBuf>) {
+    let folder = tempfile::tempdir().unwrap();
+    let bin = tieout_bin().display().to_string();
+    let write = |unit: &str| {
+        let text = file(&format!("systemd/{unit}"));
+        let path = folder.path().join(unit);
+        std::fs::write(&path, text.replace("/usr/bin/tieout", &bin)).unwrap();
+        path
+    };
+    let paths = UNITS.map(write).to_vec();
+    (folder, paths)
+}
+
+#[test]
+fn systemd_takes_the_units_and_finds_them_locked_up() {
+    let (_kept, paths) = units();
+    let paths: Vec<&str> = paths.iter().map(|path| path.to_str().unwrap()).collect();
+    let verified = systemd_analyze(&[&["verify", "--man=no"], &paths[..]].concat());
+    let said = String::from_utf8_lossy(&verified.stderr);
+    assert!(verified.status.success() && said.is_empty(), "{said}");
+    for path in paths.iter().filter(|path| path.ends_with(".service")) {
+        let secure = systemd_analyze(&["security", "--offline=yes", "--threshold=20", path]);
+        let said = String::from_utf8_lossy(&secure.stdout);
+        assert!(secure.status.success(), "exposed more than 2.0: {said}");
+    }
+    // It would see a line that systemd does not know.
+    let wrong = paths[0];
+    let text = std::fs::read_to_string(wrong).unwrap() + "ProtectEverything=yes\n";
+    std::fs::write(wrong, text).unwrap();
+    let verified = systemd_analyze(&["verify", "--man=no", wrong]);
+    assert!(String::from_utf8_lossy(&verified.stderr).contains("ProtectEverything"));
+}
+
+/// As cron does: nothing of anybody's environment, /bin/sh, and the lines of the file itself.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_lines_of_the_crontab_run_as_cron_runs_them() {
+    let mut shop = Shop::open_with(Engine::Sqlite, Words::default().patient()).await;
+    let stuck = Payment::stuck(1);
+    shop.insert(std::slice::from_ref(&stuck)).await;
+    shop.plant(vec![stuck.captured()]);
+    // Nothing is in the environment: the key is in a file.
+    let config = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("key_env = \"SHOP_PSP_KEY\"", "key_file = \"key\""))
+        .unwrap();
+    std::fs::write(shop.folder().join("key"), KEY).unwrap();
+    let bin = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(tieout_bin(), bin.path().join("tieout")).unwrap();
+    let mut variables: Vec<(String, String)> = Vec::new();
+    let mut jobs = Vec::new();
+    for line in file("tieout.crontab").lines().filter(|line| !line.starts_with('#')) {
+        match line.split_once('=') {
+            Some((name, value)) if !name.contains(' ') => {
+                variables.push((name.to_owned(), value.to_owned()));
+            }
+            _job => jobs.push(line.to_owned()),
+        }
+    }
+    assert_eq!(jobs.len(), 2);
+    for job in jobs {
+        let fields: Vec<&str> = job.split_whitespace().collect();
+        assert_eq!(fields[5], "tieout", "the sixth field is the user: {job}");
+        let (_, command) = job.split_once("  tieout  ").unwrap();
+        assert!(!command.contains('%'), "cron makes a new line of it: {job}");
+        let mut shell = Command::new("/usr/bin/env");
+        shell.arg("-i").args(["HOME=/", "LOGNAME=tieout"]).current_dir("/");
+        for (name, value) in &variables {
+            let value = match name.as_str() {
+                "PATH" => format!("{}:{value}", bin.path().display()),
+                "TIEOUT_CONFIG" => config.display().to_string(),
+                _other => value.clone(),
+            };
+            shell.arg(format!("{name}={value}"));
+        }
+        let output = shell.args(["/bin/sh", "-c", command]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!((output.status.code(), said.as_ref()), (Some(0), ""), "{job}");
+        assert!(output.stdout.is_empty(), "cron would send a mail: {output:?}");
+    }
+    assert_eq!(shop.status(1).await, "paid");
+    shop.check(false).await;
+}
+
+/// A secret's name is an environment variable, or a credential that systemd handed over; the
+/// other ways are a file and a command. None is ever printed.
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_come_as_credentials_files_and_commands() {
+    let mut shop = Shop::open_with(Engine::Postgres, Words::default().patient()).await;
+    let config = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    let address = shop.place().to_owned();
+    let credentials = tempfile::tempdir().unwrap();
+    let put = |name: &str, value: &str| {
+        std::fs::write(credentials.path().join(name), format!("{value}\n")).unwrap();
+    };
+    put("MY_DATABASE", &address);
+    put("MY_KEY", KEY);
+    put("password", "s3cret");
+    let command = format!("[\"/bin/cat\", \"{}\"]", credentials.path().join("MY_KEY").display());
+    let url = format!("url = \"{address}\"");
+    let ways = [
+        (url.clone(), "key_env = \"MY_KEY\"".to_owned()),
+        (
+            "url_env = \"MY_DATABASE\"".to_owned(),
+            "key_file = \"$CREDENTIALS_DIRECTORY/MY_KEY\"".to_owned(),
+        ),
+        (
+            "url_file = \"$CREDENTIALS_DIRECTORY/MY_DATABASE\"".to_owned(),
+            format!("key_command = {command}"),
+        ),
+        (
+            format!("{url}\npassword_file = \"$CREDENTIALS_DIRECTORY/password\""),
+            "key_env = \"MY_KEY\"".to_owned(),
+        ),
+        (
+            format!("{url}\npassword_command = [\"echo\", \"s3cret\"]"),
+            "key_env = \"MY_KEY\"".to_owned(),
+        ),
+        (format!("{url}\npassword_env = \"password\""), "key_env = \"MY_KEY\"".to_owned()),
+    ];
+    for (number, (database, key)) in (1_i64..).zip(ways) {
+        let stuck = Payment::stuck(number);
+        shop.insert(std::slice::from_ref(&stuck)).await;
+        shop.plant(vec![stuck.captured()]);
+        let words = text.replace(&url, &database);
+        std::fs::write(&config, words.replace("key_env = \"SHOP_PSP_KEY\"", &key)).unwrap();
+        for args in [&["run", "-vvv"][..], &["config", "show", "--origin"], &["config", "check"]] {
+            let mut program = shop.program(args);
+            program.env_clear().env("CREDENTIALS_DIRECTORY", credentials.path());
+            let output = program.output().await.unwrap();
+            let said = String::from_utf8_lossy(&output.stdout).into_owned()
+                + &String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(0), "{database} {key} {args:?}: {said}");
+            assert!(!said.contains("s3cret") && !said.contains(KEY), "{args:?}: {said}");
+        }
+        assert_eq!(shop.status(number).await, "paid", "{database} {key}");
+    }
+}
