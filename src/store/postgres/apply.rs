@@ -157,18 +157,16 @@ impl Batch<'_> {
 
     async fn attempt(&mut self, pool: &PgPool, writer: &Writer) -> Result<Attempt, Fault> {
         let mut tx = pool.begin().await.map_err(failed(APPLYING))?;
-        if self.care.halve {
-            // Deferred constraints speak at their row, not at the end where nobody can be found.
-            run(&mut tx, "set constraints all immediate").await.map_err(step)?;
-        }
-        let Some(paused) = self.hold_run(&mut tx).await.map_err(step)? else {
-            return Ok(Attempt::RunClosed);
+        let moved = match self.write(&mut tx, writer).await {
+            Ok(Some(moved)) => moved,
+            Ok(None) => return Ok(Attempt::RunClosed),
+            Err(fault) => {
+                // Over before the next attempt: what this one still held would be left out there
+                // as somebody else's. Where it cannot be told so, the connection's end is its own.
+                let _broken = tx.rollback().await;
+                return Err(fault);
+            }
         };
-        let live = self.leave_out(&paused);
-        self.find_taken_references(&mut tx, &live).await?;
-        let images = self.settle_rows(&mut tx, &live).await?;
-        let moved = self.write_ledger(&mut tx, writer).await?;
-        self.move_checks(&mut tx, &images).await?;
         match tx.commit().await {
             Ok(()) => Ok(Attempt::Committed(moved)),
             Err(error) if answered(&error).is_none() => {
@@ -186,6 +184,27 @@ impl Batch<'_> {
                 }
             }),
         }
+    }
+
+    /// Everything of an attempt but its commit; `None` where the run is closed.
+    async fn write(
+        &mut self,
+        connection: &mut PgConnection,
+        writer: &Writer,
+    ) -> Result<Option<Writer>, Fault> {
+        if self.care.halve {
+            // Deferred constraints speak at their row, not at the end where nobody can be found.
+            run(connection, "set constraints all immediate").await.map_err(step)?;
+        }
+        let Some(paused) = self.hold_run(connection).await.map_err(step)? else {
+            return Ok(None);
+        };
+        let live = self.leave_out(&paused);
+        self.find_taken_references(connection, &live).await?;
+        let images = self.settle_rows(connection, &live).await?;
+        let moved = self.write_ledger(connection, writer).await?;
+        self.move_checks(connection, &images).await?;
+        Ok(Some(moved))
     }
 
     /// Holds the run's row to the end of the transaction; `None` where the run is closed. Returns
