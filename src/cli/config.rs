@@ -5,26 +5,40 @@ use serde_json::json;
 
 use crate::cli::args::{Common, yes_or_no};
 use crate::cli::failure::{Failure, SCHEMA};
-use crate::cli::out;
+use crate::cli::{out, runtime};
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
+use crate::store::database::Database;
+use crate::store::driver::Driver;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
 Examples:
   tieout config default > tieout.toml     a commented file with every setting
   tieout config check                     every mistake, with its line
+  tieout config check --connect           does each mapping fit the database?
+  tieout config schema > tieout.schema.json    for editors
   tieout config show --origin             what is in force, and why";
 
 /// What to do with the configuration.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Read and check the file; connects to nothing
-    Check,
+    /// Read and check the file; connects to nothing unless told to
+    Check(Check),
     /// Print every setting in force; secrets are left out
     Show(Show),
     /// Print a commented file with every setting and its default
     Default,
+    /// Print the JSON schema of the file, for editors
+    Schema,
+}
+
+/// Options of `config check`.
+#[derive(Debug, clap::Args)]
+pub struct Check {
+    /// Hold each mapping against the database too, as a run does at its start
+    #[arg(long, env = names::CONNECT, value_parser = yes_or_no)]
+    connect: bool,
 }
 
 /// Options of `config show`.
@@ -39,7 +53,17 @@ pub struct Show {
 pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
     match command {
         Command::Default => out::stdout(config::DEFAULT.trim_end()),
-        Command::Check => check(&load(common)?, common),
+        Command::Schema => {
+            let text = serde_json::to_string_pretty(&config::schema::schema());
+            out::stdout(&text.unwrap_or_default());
+        }
+        Command::Check(options) => {
+            let config = load(common)?;
+            if options.connect {
+                connect(&config)?;
+            }
+            check(&config, options, common);
+        }
         Command::Show(options) => show(&load(common)?, options, common),
     }
     Ok(Exit::Ok)
@@ -49,7 +73,19 @@ fn load(common: &Common) -> Result<Config, Failure> {
     Ok(config::load(common.config(), &[])?)
 }
 
-fn check(config: &Config, common: &Common) {
+/// Holds the mappings against the catalogue; nothing is written.
+fn connect(config: &Config) -> Result<(), Failure> {
+    runtime::block_on(Box::pin(async {
+        let db = Database::look(&config.database).await;
+        let db = db.map_err(|error| Failure::store(&error))?;
+        let accounts: Vec<String> = config.accounts.keys().cloned().collect();
+        let mapped = db.map_tables(&config.tables, &accounts).await;
+        db.close().await;
+        mapped.map(|_fits| ()).map_err(|error| Failure::store(&error))
+    }))?
+}
+
+fn check(config: &Config, options: &Check, common: &Common) {
     let path = config.path.display().to_string();
     if common.json {
         let event = json!({
@@ -58,13 +94,15 @@ fn check(config: &Config, common: &Common) {
             "file": path,
             "accounts": config.accounts.len(),
             "tables": config.tables.len(),
+            "connected": options.connect,
             "config_sha256": config.config_sha256,
             "policy_version": config.policy_version,
         });
         out::stdout(&event.to_string());
     } else if !common.quiet {
+        let fits = if options.connect { ", every mapping fits the database" } else { "" };
         out::stdout(&format!(
-            "{path}: ok (accounts {}, tables {}, policy {})",
+            "{path}: ok (accounts {}, tables {}, policy {}){fits}",
             config.accounts.len(),
             config.tables.len(),
             config.policy_version

@@ -16,6 +16,7 @@ pub mod db;
 pub mod cases;
 pub mod audit;
 pub mod demo;
+pub mod doctor;
 pub mod config;
 pub mod events;
 pub mod failure;
@@ -110,6 +111,9 @@ enum Command {
     /// Print ready files for cron, systemd, Kubernetes or Heroku
     #[command(subcommand, after_help = schedule::EXAMPLES)]
     Schedule(schedule::Command),
+    /// Look at everything that a run stands on; writes nothing
+    #[command(after_help = doctor::EXAMPLES)]
+    Doctor,
     /// Serve a PSP that misbehaves on purpose, to rehearse a bad day
     #[command(after_help = sandbox::EXAMPLES)]
     Sandbox(sandbox::Args),
@@ -144,6 +148,7 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
         Command::Run(args) => run::run(args, common, given),
         Command::Demo(args) => demo::run(args, common),
         Command::Config(command) => config::run(command, common),
+        Command::Doctor => doctor::run(common),
         Command::Sandbox(args) => sandbox::run(args, common),
         Command::Schedule(command) => Ok(schedule::run(command, common)),
         Command::Version => version::run(common),

@@ -12,6 +12,7 @@ pub mod names;
 pub mod policy;
 pub mod problem;
 pub mod reading;
+pub mod schema;
 pub mod sections;
 pub mod version;
 

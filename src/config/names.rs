@@ -70,6 +70,8 @@ pub const RUN_ID: &str = "TIEOUT_RUN_ID";
 pub const TABLE: &str = "TIEOUT_TABLE";
 /// `--origin` of `config show`.
 pub const ORIGIN: &str = "TIEOUT_ORIGIN";
+/// `--connect` of `config check`.
+pub const CONNECT: &str = "TIEOUT_CONNECT";
 /// `--all` of `cases list`.
 pub const CASES_ALL: &str = "TIEOUT_CASES_ALL";
 /// `--reason` of `cases list`.

@@ -7,14 +7,19 @@
 use std::fmt;
 
 use chrono::TimeDelta;
+use schemars::JsonSchema;
 use serde::de::{Deserialize, Deserializer, Error as _, Unexpected, Visitor};
 
 use crate::decide::policy::{BrakePolicy, GaveUp, Timing};
 use crate::model::time::{parse_span, span_text};
 
+/// What a span looks like, for the schema of the file.
+const SPAN_PATTERN: &str = r"^\s*[0-9]+\s*[a-z]+\s*$";
+
 /// A span of time as the configuration writes it: `90s`, `15min`, `24h`, `7d`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span(pub TimeDelta);
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[schemars(extend("pattern" = SPAN_PATTERN))]
+pub struct Span(#[schemars(with = "String")] pub TimeDelta);
 
 impl<'de> Deserialize<'de> for Span {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -34,7 +39,8 @@ impl<'de> Deserialize<'de> for Span {
 }
 
 /// A share between 0 and 1, held exactly as thousandths.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, JsonSchema)]
+#[schemars(extend("type" = "number", "minimum" = 0, "maximum" = 1), with = "serde_json::Value")]
 pub struct Permille(pub u32);
 
 impl<'de> Deserialize<'de> for Permille {
@@ -64,7 +70,7 @@ fn permille_of(text: &str) -> Option<u32> {
 }
 
 /// The words of `[policy]`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, serde::Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PolicySettings {
     /// The longest that the charging worker's call can still live.

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use chrono::TimeDelta;
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::config::policy::Span;
@@ -21,17 +22,29 @@ const BATCH: i64 = 10_000;
 const GRACE: TimeDelta = TimeDelta::seconds(8);
 
 /// `[report]`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReportSettings {
     /// Where reports go, relative to the configuration file.
     pub dir: Option<PathBuf>,
     /// Conditions that turn exit 0 into 4.
+    #[schemars(with = "Option<Vec<FailOnWord>>")]
     pub fail_on: Option<Vec<String>>,
 }
 
+/// The words of `fail_on`, for the schema of the file; a test holds them to [`FAIL_ON_WORDS`].
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "it is only described")]
+enum FailOnWord {
+    Cases,
+    Aged,
+    Empty,
+    Duplicates,
+}
+
 /// `[rules]`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RulesSettings {
     /// Rule files, relative to the configuration file; the first rule that matches wins.
@@ -40,7 +53,7 @@ pub struct RulesSettings {
 }
 
 /// `[limits]`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LimitsSettings {
     /// The most rows of one run.

@@ -1,6 +1,7 @@
 //! What the configuration says about deciding, resolved for one table and one account.
 
 use chrono::TimeDelta;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::decide::rules::RuleSet;
@@ -8,7 +9,9 @@ use crate::model::evidence::Route;
 use crate::model::transaction::Kind;
 
 /// How far a table or an account lets tieout go. The stricter of both holds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Mode {
     /// Decides, journals, reports; writes no status, stages no event, hands nothing back.
@@ -31,7 +34,7 @@ impl Mode {
 }
 
 /// What becomes of a row that was handed back `max_retries` times.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum GaveUp {
     /// Failed for good.

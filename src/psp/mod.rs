@@ -32,6 +32,7 @@ mod listing;
 mod ask_one;
 pub mod book;
 mod near;
+pub mod probe;
 mod stripe;
 mod stripe_objects;
 mod stripe_money;

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use crate::decide::policy::Mode;
@@ -28,7 +29,7 @@ const KEY_COMMAND_MAX: Duration = Duration::from_secs(10);
 pub const STRIPE_API_VERSION: &str = "2026-10-28.endive";
 
 /// The PSPs that have an adapter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PspKind {
     /// Stripe, or what speaks its API.
@@ -45,7 +46,7 @@ impl PspKind {
 }
 
 /// Which listed objects are this application's, at an account shared with another system.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Ours {
     /// `metadata[KEY]`, `description`, `application`, `transfer_group` or `statement_descriptor`.
@@ -55,7 +56,7 @@ pub struct Ours {
 }
 
 /// One `[[account]]` of the configuration.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AccountSettings {
     /// The account's name in mappings, reports and commands.
@@ -104,21 +105,25 @@ pub struct AccountSettings {
     pub concurrency: u32,
     /// How long one whole answer may take, its body included.
     #[serde(default = "default_deadline", deserialize_with = "span")]
+    #[schemars(with = "String")]
     pub deadline: TimeDelta,
     /// How long connecting may take.
     #[serde(default = "default_connect_timeout", deserialize_with = "span")]
+    #[schemars(with = "String")]
     pub connect_timeout: TimeDelta,
     /// How often a question is asked again after a transient failure.
     #[serde(default = "default_retries")]
     pub retries: u32,
     /// The longest that a `Retry-After` is obeyed.
     #[serde(default = "default_retry_after_max", deserialize_with = "span")]
+    #[schemars(with = "String")]
     pub retry_after_max: TimeDelta,
     /// After so many questions failed in a row, the account is left alone …
     #[serde(default = "default_breaker_after")]
     pub breaker_after: u32,
     /// … for this long; then one question tries again.
     #[serde(default = "default_breaker_pause", deserialize_with = "span")]
+    #[schemars(with = "String")]
     pub breaker_pause: TimeDelta,
     /// The most bytes of one answer, unpacked.
     #[serde(default = "default_body_max_bytes")]
@@ -128,6 +133,7 @@ pub struct AccountSettings {
     pub pages_max: u64,
     /// How long an idempotency key protects, from its first use.
     #[serde(default = "default_key_life", deserialize_with = "span")]
+    #[schemars(with = "String")]
     pub key_life: TimeDelta,
     /// A proxy to go through. Proxy variables of the environment are ignored.
     #[serde(default)]

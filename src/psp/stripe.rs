@@ -15,6 +15,7 @@ use crate::model::evidence::{Cause, CauseKind};
 use crate::model::money::Money;
 use crate::model::time::Instant;
 use crate::psp::lane::{Ask, Body, Lane, Reply, StopKind, cause};
+use crate::psp::probe::KeyKind;
 use crate::psp::redact::plain_word;
 use crate::psp::settings::{AccountSettings, EnvLookup, KeySource, OursField, Secret, SecretError};
 use crate::psp::stripe_objects::{Charge, Intent, Link, Page, Parts, Refund, SearchPage};
@@ -224,6 +225,16 @@ impl Stripe {
         match key_is_live {
             Some(is_live) if is_live != self.livemode => Err(self.wrong_mode("the key", is_live)),
             Some(_) | None => Ok(()),
+        }
+    }
+
+    /// What the key says of itself by its prefix.
+    pub(super) async fn key_kind(&self) -> KeyKind {
+        let Ok(key) = self.key.read(&self.env).await else { return KeyKind::Unknown };
+        match key.expose().get(..3) {
+            Some("sk_") => KeyKind::Secret,
+            Some("rk_") => KeyKind::Restricted,
+            Some(_) | None => KeyKind::Unknown,
         }
     }
 

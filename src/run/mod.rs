@@ -17,6 +17,7 @@ mod siblings;
 pub mod books;
 pub mod drive;
 pub mod finish;
+pub mod doctor;
 
 use std::time::Duration;
 

@@ -53,6 +53,16 @@ impl Database {
         }
     }
 
+    /// Opens the database to look at it alone, for commands that never write. What cannot serve
+    /// is refused as by [`Database::connect`].
+    pub async fn look(settings: &DatabaseSettings) -> Result<Self, StoreError> {
+        let url = settings.address()?;
+        match url.strip_prefix("sqlite:") {
+            Some(_file) => Ok(Self::Sqlite(SqliteStore::look(url).await?)),
+            None => Self::connect(settings).await,
+        }
+    }
+
     /// Refuses tieout's tables where they are missing, older or newer than this version needs.
     pub async fn require_schema(&self) -> Result<(), StoreError> {
         let (found, wanted) = self.schema_state().await?;

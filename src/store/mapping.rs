@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::decide::policy::Mode;
 
 /// One `[[table]]`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TableSettings {
     /// tieout's rows are keyed by (name, key).
@@ -85,7 +86,7 @@ fn yes() -> bool {
 }
 
 /// One condition of `where`: exactly one of the operators.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilterSettings {
     /// The column of `read`.
@@ -100,8 +101,9 @@ pub struct FilterSettings {
 }
 
 /// A literal of a filter, kept as the text that the column's type reads.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "toml::Value")]
+#[schemars(extend("type" = ["string", "integer", "boolean"]), with = "serde_json::Value")]
 pub struct FilterValue(pub String);
 
 impl TryFrom<toml::Value> for FilterValue {
@@ -120,7 +122,7 @@ impl TryFrom<toml::Value> for FilterValue {
 }
 
 /// Whether a column is NULL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum NullTest {
     /// It is NULL.
@@ -130,7 +132,7 @@ pub enum NullTest {
 }
 
 /// What kind of movement: one for the table, or by a column's values.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct KindSettings {
     /// `charge`, `refund` or `payout`.
@@ -150,7 +152,7 @@ impl Default for KindSettings {
 }
 
 /// Where the amount stands.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AmountSettings {
     /// The column.
@@ -160,8 +162,9 @@ pub struct AmountSettings {
 }
 
 /// The unit of the amount column.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(try_from = "toml::Value")]
+#[schemars(with = "UnitWords")]
 pub enum UnitSetting {
     /// Minor units of the ISO exponent.
     Minor,
@@ -188,8 +191,35 @@ impl TryFrom<toml::Value> for UnitSetting {
     }
 }
 
+/// The words of [`UnitSetting`], for the schema of the file.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it is only described")]
+enum UnitWords {
+    /// `minor` or `major`.
+    Named(UnitName),
+    /// The column of the power of ten.
+    Exponent(ExponentColumn),
+}
+
+#[derive(JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[expect(dead_code, reason = "it is only described")]
+enum UnitName {
+    Minor,
+    Major,
+}
+
+#[derive(JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it is only described")]
+struct ExponentColumn {
+    /// The column with the power of ten that the amount is scaled by.
+    exponent: String,
+}
+
 /// Where the currency stands: exactly one of the three.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CurrencySettings {
     /// A column of codes; case ignored.
@@ -202,7 +232,7 @@ pub struct CurrencySettings {
 }
 
 /// Declares how often the application sends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AttemptsSetting {
     /// Once, when it makes the row.
@@ -210,7 +240,7 @@ pub enum AttemptsSetting {
 }
 
 /// How a hand-back reaches the worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Channel {
     /// By the status column: the worker polls the retryable value.
@@ -221,7 +251,7 @@ pub enum Channel {
 }
 
 /// From processing values to the values of each outcome. An outcome left out keeps the status.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MapSettings {
     /// Processing values.
@@ -243,7 +273,7 @@ pub struct MapSettings {
 /// Templates: `{now}`, `{psp_reference}`, `{psp_time}`, `{status}`, `{id}` and other key columns,
 /// `{reason}`, `+1`, or a literal. `{psp_reference}` and `{psp_time}` are written only where the
 /// column is NULL.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetSettings {
     /// With every change of the status.
@@ -264,7 +294,7 @@ pub struct SetSettings {
 }
 
 /// One INSERT for every change of a status.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HistorySettings {
     /// The history table.

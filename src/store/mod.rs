@@ -19,6 +19,7 @@ pub mod driver;
 pub mod sqlite;
 pub mod postgres;
 pub mod database;
+pub mod inspect;
 pub mod demo;
 #[cfg(test)]
 mod sample;

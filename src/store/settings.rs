@@ -6,13 +6,14 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use crate::model::time::parse_span;
 use crate::store::error::StoreError;
 
 /// The typed words of `[database]`. The address may hold a password: it never shows in Debug.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DatabaseSettings {
     /// `postgres://user@host/name` or `sqlite:path`. Exactly one of the three.
@@ -38,12 +39,15 @@ pub struct DatabaseSettings {
     pub connections: u32,
     /// The longest that one statement may take.
     #[serde(default = "statement_timeout", deserialize_with = "span")]
+    #[schemars(with = "String")]
     pub statement_timeout: TimeDelta,
     /// How long a statement waits for a row that somebody else holds.
     #[serde(default = "lock_timeout", deserialize_with = "span")]
+    #[schemars(with = "String")]
     pub lock_timeout: TimeDelta,
     /// How long to wait for a connection.
     #[serde(default = "connect_timeout", deserialize_with = "span")]
+    #[schemars(with = "String")]
     pub connect_timeout: TimeDelta,
 }
 

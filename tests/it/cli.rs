@@ -61,6 +61,8 @@ fn help_fits_eighty_columns_and_shows_examples() {
         &["schedule"],
         &["audit"],
         &["db"],
+        &["doctor"],
+        &["config", "init"],
     ] {
         let text = tieout(folder.path(), &[words, &["--help"]].concat(), &[]);
         assert!(text.starts_with("exit 0\n"), "{words:?}: {text}");

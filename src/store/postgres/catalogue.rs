@@ -149,6 +149,15 @@ fn names_of(settings: &TableSettings) -> impl Iterator<Item = &str> {
     [Some(settings.read.as_str()), settings.write.as_deref(), history].into_iter().flatten()
 }
 
+/// What is known of these relations, each with the place of its name.
+pub(super) async fn described(
+    connection: &mut PgConnection,
+    names: &[&str],
+) -> Result<Vec<(usize, Relation)>, StoreError> {
+    let found = relations(connection, names).await?;
+    Ok(found.iter().map(|(place, found)| (*place, relation(found, false))).collect())
+}
+
 async fn relations(
     connection: &mut PgConnection,
     names: &[&str],

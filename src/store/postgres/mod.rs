@@ -13,6 +13,7 @@ mod checks;
 mod claim;
 mod connect;
 mod errors;
+mod inspect;
 mod ledger;
 mod lookup;
 mod migrate;

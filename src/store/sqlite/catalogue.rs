@@ -48,7 +48,7 @@ pub(super) async fn map_tables(
 }
 
 /// A relation by its name in the mapping: `name`, or `schema.name` of an attached file.
-async fn relation(
+pub(super) async fn relation(
     connection: &mut SqliteConnection,
     name: &str,
     is_epoch: bool,

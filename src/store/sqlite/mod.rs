@@ -10,6 +10,7 @@ mod cases;
 mod catalogue;
 mod cells;
 mod claim;
+mod inspect;
 mod journal;
 mod lookup;
 mod migrate;
@@ -46,6 +47,7 @@ use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
     RunStart, TotalLine,
 };
+use crate::store::settings::shown_address;
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::apply::{Batch, Counts};
 use crate::store::sqlite::claim::Turn;
@@ -58,6 +60,9 @@ const BUSY: Duration = Duration::from_secs(30);
 /// The writer's page cache, in KiB below zero as SQLite has it: hashes fall all over their index,
 /// and a batch must not read the same pages again and again. It is taken only as it is used.
 const CACHE_KIB: &str = "-65536";
+
+/// Whoever only looks does not wait for long.
+const BUSY_LOOK: Duration = Duration::from_secs(5);
 
 /// Readers at a time; each is a thread and an open file.
 const READERS: u32 = 4;
@@ -129,6 +134,30 @@ impl SqliteStore {
             .test_before_acquire(false)
             .connect_lazy_with(read_only);
         Ok(Self { writer, reader })
+    }
+
+    /// Opens a file to look at it alone: nothing can be written through it, its journal included.
+    ///
+    /// # Errors
+    /// Where the address is none of SQLite's, or there is no such file.
+    pub async fn look(url: &str) -> Result<Self, StoreError> {
+        let address = shown_address(url);
+        let options = SqliteConnectOptions::from_str(url).map_err(|error| StoreError::Setting {
+            field: "url".to_owned(),
+            problem: format!("`{address}` is no address of an SQLite file: {error}"),
+        })?;
+        let options = options
+            .create_if_missing(false)
+            .busy_timeout(BUSY_LOOK)
+            .pragma("query_only", "on")
+            .disable_statement_logging();
+        let pool = SqlitePoolOptions::new()
+            .max_connections(READERS)
+            .test_before_acquire(false)
+            .connect_with(options)
+            .await
+            .map_err(|source| StoreError::Unreachable { address, source })?;
+        Ok(Self { writer: pool.clone(), reader: pool })
     }
 
     /// Ends all connections; the last one tidies the write-ahead log.

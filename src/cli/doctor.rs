@@ -1,0 +1,164 @@
+//! `tieout doctor`: everything that a run stands on, and the next command where something is
+//! wrong. It only reads, and may be run in production at any time.
+
+use serde_json::json;
+
+use crate::cli::args::Common;
+use crate::cli::events::line;
+use crate::cli::failure::{self, Failure};
+use crate::cli::{out, runtime};
+use crate::config::{self, Config};
+use crate::exit::Exit;
+use crate::run::doctor::{Finding, Level, examine};
+use crate::run::shutdown::Stop;
+
+/// For `--help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  tieout doctor             every line ok, warn or FAIL, with the next command
+  tieout doctor --quiet     only what is not ok
+  tieout doctor --json      one event a line, each with a stable code
+
+It writes nothing, anywhere: it looks at the configuration, the database,
+the role's rights, each mapped table, the clocks, each PSP account, the disk.
+Exit 0 where nothing FAILs; else 3, 10, 12, 13, 14 or 15 by what failed.";
+
+/// The column of what was looked at, at least this wide.
+const WHAT: usize = 12;
+
+/// What terminals have had for fifty years.
+const WIDTH: usize = 80;
+
+/// Runs the command.
+pub fn run(common: &Common) -> Result<Exit, Failure> {
+    let mut screen = Screen::new(common);
+    let config = match config::load(common.config(), &[]) {
+        Ok(config) => config,
+        Err(error) => {
+            screen.put(&Finding {
+                what: "config".to_owned(),
+                level: Level::Fail(Exit::Config),
+                code: "config",
+                text: "it cannot be used; nothing else was looked at".to_owned(),
+                next: Some("tieout config check".to_owned()),
+            });
+            return Err(error.into());
+        }
+    };
+    screen.widen(&config);
+    screen.put(&Finding {
+        what: "config".to_owned(),
+        level: Level::Ok,
+        code: "config",
+        text: format!(
+            "{} (accounts {}, tables {})",
+            config.path.display(),
+            config.accounts.len(),
+            config.tables.len()
+        ),
+        next: None,
+    });
+    let setup = config.setup();
+    let exit = runtime::block_on(Box::pin(async {
+        let stop = Stop::new();
+        let _listening = runtime::listen(&stop, config.limits.grace)?;
+        let mut say = |finding: Finding| screen.put(&finding);
+        Ok::<Exit, Failure>(examine(&setup, &config.database, &stop, &mut say).await)
+    }))??;
+    screen.end(exit);
+    if exit != Exit::Ok && common.quiet {
+        let failure = Failure::new(exit, "doctor found what a run would fail on", "tieout doctor");
+        return Ok(failure::tell(&failure, common));
+    }
+    Ok(exit)
+}
+
+/// The screen, or the events.
+struct Screen<'a> {
+    common: &'a Common,
+    what: String,
+    width: usize,
+}
+
+impl<'a> Screen<'a> {
+    fn new(common: &'a Common) -> Self {
+        Self { common, what: String::new(), width: WHAT }
+    }
+
+    /// Gives the longest name room.
+    fn widen(&mut self, config: &Config) {
+        let names = config.tables.iter().map(|table| table.name.as_str());
+        let names = names.chain(config.accounts.keys().map(String::as_str));
+        let longest = names.map(|name| name.chars().count()).max().unwrap_or(0);
+        self.width = longest.clamp(WHAT, 24);
+    }
+
+    fn put(&mut self, finding: &Finding) {
+        if self.common.json {
+            let body = json!({
+                "what": finding.what,
+                "state": finding.level.as_str().to_ascii_lowercase(),
+                "code": finding.code,
+                "text": finding.text,
+                "next": finding.next,
+                "exit": match finding.level {
+                    Level::Fail(exit) => Some(exit.code()),
+                    Level::Ok | Level::Warn => None,
+                },
+            });
+            return out::stdout(&line("check", body));
+        }
+        if self.common.quiet && finding.level == Level::Ok {
+            return;
+        }
+        let what = if finding.what == self.what { "" } else { finding.what.as_str() };
+        let lead = format!("{what:<width$}  {:<4}  ", finding.level.as_str(), width = self.width);
+        self.what.clone_from(&finding.what);
+        let indent = lead.chars().count();
+        let mut lines = wrapped(&finding.text, WIDTH.saturating_sub(indent).max(30)).into_iter();
+        out::stdout(format!("{lead}{}", lines.next().unwrap_or_default()).trim_end());
+        for more in lines {
+            out::stdout(&format!("{:indent$}{more}", ""));
+        }
+        if let Some(next) = &finding.next {
+            // Never broken: it is there to be copied.
+            out::stdout(&format!("{:indent$}→ {next}", ""));
+        }
+    }
+
+    fn end(&self, exit: Exit) {
+        if self.common.json {
+            let body = json!({ "exit": exit.code(), "class": exit.class() });
+            out::stdout(&line("doctor_end", body));
+        } else if !self.common.quiet {
+            out::stdout(&format!("exit {} ({})", exit.code(), exit.class()));
+        }
+    }
+}
+
+/// A text in lines of at most so many characters, broken between words.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _full => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_break_between_words() {
+        assert_eq!(wrapped("ab cd ef", 5), ["ab cd", "ef"]);
+        assert_eq!(wrapped("abcdefgh ij", 5), ["abcdefgh", "ij"]);
+        assert!(wrapped("", 5).is_empty());
+    }
+}

@@ -1,0 +1,119 @@
+//! The JSON schema of tieout.toml, for editors: made from the very types that read the file, with
+//! their comments as descriptions.
+//!
+//! It says what the file may look like. Whether names in it refer to each other is `config
+//! check`'s to say, and whether a mapping fits its database `config check --connect`'s.
+
+use std::collections::BTreeMap;
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Value, json};
+
+use crate::config::policy::PolicySettings;
+use crate::config::sections::{LimitsSettings, ReportSettings, RulesSettings};
+use crate::psp::settings::AccountSettings;
+use crate::store::mapping::TableSettings;
+use crate::store::settings::DatabaseSettings;
+
+/// The whole file, as it is described.
+#[derive(JsonSchema)]
+#[schemars(title = "tieout.toml")]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "it is only described")]
+struct File {
+    /// The zone that finance closes its days in: a name of the IANA database.
+    business_timezone: String,
+    /// Where your tables are, and tieout's own beside them.
+    database: DatabaseSettings,
+    /// The PSP accounts to ask.
+    #[schemars(length(min = 1))]
+    account: Vec<AccountSettings>,
+    /// Your tables to look after.
+    #[schemars(length(min = 1))]
+    table: Vec<TableSettings>,
+    /// What deciding depends on.
+    #[serde(default)]
+    policy: PolicySettings,
+    /// Your own rules.
+    #[serde(default)]
+    rules: RulesSettings,
+    /// Reports.
+    #[serde(default)]
+    report: ReportSettings,
+    /// Limits of a run.
+    #[serde(default)]
+    limits: LimitsSettings,
+}
+
+/// The schema, in draft 2020-12.
+pub fn schema() -> Value {
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let mut schema: Schema = generator.into_root_schema_for::<File>();
+    // What the reading takes out of a section before its type reads the rest.
+    add(
+        &mut schema,
+        "/$defs/AccountSettings/properties",
+        "policy",
+        json!({
+            "description": "Settings of [policy] for this account alone.",
+            "$ref": "#/$defs/PolicySettings",
+        }),
+    );
+    add(
+        &mut schema,
+        "/$defs/TableSettings/properties",
+        "account",
+        json!({
+            "description": "Columns whose values name the account, joined by `/`; or one account \
+                            for the whole table.",
+            "anyOf": [
+                { "type": "array", "items": { "type": "string" } },
+                {
+                    "type": "object",
+                    "properties": {
+                    "const": { "type": "string", "description": "The account's name." },
+                },
+                    "required": ["const"],
+                    "additionalProperties": false,
+                },
+            ],
+        }),
+    );
+    schema.to_value()
+}
+
+fn add(schema: &mut Schema, place: &str, name: &str, value: Value) {
+    if let Some(Value::Object(properties)) = schema.pointer_mut(place) {
+        properties.insert(name.to_owned(), value);
+    }
+}
+
+/// Every setting by its path, with its description: `account.mode` → what it says.
+pub fn described() -> BTreeMap<String, String> {
+    let schema = schema();
+    let mut found = BTreeMap::new();
+    walk(&schema, &schema, "", &mut found);
+    found
+}
+
+fn walk(root: &Value, at: &Value, path: &str, found: &mut BTreeMap<String, String>) {
+    let at = at
+        .get("$ref")
+        .and_then(Value::as_str)
+        .map_or(Some(at), |place| root.pointer(place.trim_start_matches('#')));
+    let Some(at) = at else { return };
+    for inner in ["anyOf", "oneOf"].iter().filter_map(|word| at.get(word)?.as_array()).flatten() {
+        walk(root, inner, path, found);
+    }
+    if let Some(items) = at.get("items") {
+        walk(root, items, path, found);
+    }
+    let Some(properties) = at.get("properties").and_then(Value::as_object) else { return };
+    for (name, property) in properties {
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        let text = property.get("description").and_then(Value::as_str).unwrap_or_default();
+        found.entry(path.clone()).or_insert_with(|| text.to_owned());
+        walk(root, property, &path, found);
+    }
+}

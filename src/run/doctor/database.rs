@@ -1,0 +1,215 @@
+//! The database, its role, and the clocks.
+
+use chrono::TimeDelta;
+
+use crate::clock;
+use crate::exit::Exit;
+use crate::run::clock::DatabaseClock;
+use crate::run::doctor::{Finding, Probes, Reading, Say, chain, fail, ok, warn};
+use crate::run::error::store_exit;
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::error::StoreError;
+use crate::store::inspect::{Inspect, Link, Rights};
+
+/// From here on no row is handed back: a miss could be older than the attempt that it denies.
+const SKEW_MAX_SECS: i64 = 120;
+
+/// The Date header has whole seconds, and an answer takes its time.
+const SKEW_NOTED_SECS: i64 = 10;
+
+/// A database that cannot be opened, in the words of the error.
+pub(super) fn refused(error: &StoreError) -> Finding {
+    let next = error.hint().unwrap_or_else(|| "see the server's log".to_owned());
+    fail("database", store_exit(error), "database_refused", chain(error), next)
+}
+
+pub(super) async fn look(db: &Database, say: Say<'_>) {
+    let server = match db.server().await {
+        Ok(server) => server,
+        Err(error) => {
+            say(refused(&error));
+            return;
+        }
+    };
+    let link = match &server.link {
+        Link::Local => String::new(),
+        Link::Tls(protocol) => format!(", {protocol}"),
+        Link::Plain => ", no TLS".to_owned(),
+    };
+    let is_server = matches!(db, Database::Postgres(_));
+    let primary = if is_server { ", primary" } else { "" };
+    match db.schema_state().await {
+        Err(error) => say(refused(&error)),
+        Ok((found, wanted)) => {
+            let text = format!("{}{primary}{link}, schema {found}/{wanted}", server.product);
+            say(match found.cmp(&wanted) {
+                std::cmp::Ordering::Equal => ok("database", "database", text),
+                std::cmp::Ordering::Less => {
+                    let text = match found {
+                        0 => format!("{text}: tieout's tables are not made yet"),
+                        _older => format!("{text}: tieout's tables are of an older version"),
+                    };
+                    fail("database", Exit::Schema, "schema_behind", text, "tieout db migrate")
+                }
+                std::cmp::Ordering::Greater => {
+                    let text = format!("{text}: tieout's tables are of a newer version");
+                    let next = "install the newer tieout";
+                    fail("database", Exit::Schema, "schema_ahead", text, next)
+                }
+            });
+        }
+    }
+    if server.link == Link::Plain {
+        let text = "the connection is not encrypted: whoever listens reads it".to_owned();
+        say(warn("database", "no_tls", text, "add sslmode=verify-full to [database] url"));
+    }
+    if is_server {
+        // A connection through one that hands statements around would have been refused.
+        let text = "the session keeps its settings (no pooler in transaction mode)".to_owned();
+        say(ok("pool mode", "pool_mode", text));
+    }
+    match db.rights().await {
+        Ok(rights) => role(&rights, say),
+        Err(error) => say(warn("role", "untold", chain(&error), "tieout doctor")),
+    }
+}
+
+fn role(rights: &Rights, say: Say<'_>) {
+    let role = rights.role.as_deref().unwrap_or("this user");
+    let mut is_fine = true;
+    if !rights.lacks.is_empty() {
+        is_fine = false;
+        let text = format!("{role} lacks {}", listed(&rights.lacks));
+        let next = match rights.role {
+            Some(_) => grants("grant", &rights.lacks, "to", role),
+            None => "let the user that runs tieout write there".to_owned(),
+        };
+        say(fail("role", Exit::Config, "rights_missing", text, next));
+    }
+    if rights.is_superuser || rights.owns_journal {
+        is_fine = false;
+        let what = match rights.is_superuser {
+            true => "is a superuser",
+            false => "owns tieout's tables",
+        };
+        let text = format!("{role} {what}, and could rewrite the journal that a run only adds to");
+        let next = "run tieout by a role of its own that owns nothing";
+        say(warn("role", "role_owns_journal", text, next));
+    } else if !rights.excess.is_empty() {
+        is_fine = false;
+        let text = format!("{role} can {}", listed(&rights.excess));
+        let next = grants("revoke", &rights.excess, "from", role);
+        say(fail("role", Exit::Config, "rights_excess", text, next));
+    }
+    if is_fine {
+        let text = match &rights.role {
+            Some(role) => format!("{role} may do what a run needs, and no more to the journal"),
+            None => "the file and its folder can be written".to_owned(),
+        };
+        say(ok("role", "role", text));
+    }
+}
+
+/// Rights by what may be done: (`delete`, its tables).
+fn by_right(rights: &[String]) -> Vec<(&str, String)> {
+    let mut all: Vec<(&str, String)> = Vec::new();
+    for (right, table) in rights.iter().filter_map(|right| right.split_once(" on ")) {
+        match all.iter_mut().find(|(known, _)| *known == right) {
+            Some((_, tables)) => tables.push_str(&format!(", {table}")),
+            None => all.push((right, table.to_owned())),
+        }
+    }
+    all
+}
+
+/// `delete on a, b; update on c`.
+fn listed(rights: &[String]) -> String {
+    let parts = by_right(rights).into_iter().map(|(right, on)| format!("{right} on {on}"));
+    let listed = parts.collect::<Vec<_>>().join("; ");
+    if listed.is_empty() { rights.join(", ") } else { listed }
+}
+
+/// `revoke delete on a, b from role; …`: one statement for each right.
+fn grants(verb: &str, rights: &[String], to: &str, role: &str) -> String {
+    let statements = by_right(rights)
+        .into_iter()
+        .map(|(right, on)| format!("{verb} {right} on {on} {to} \"{role}\";"));
+    statements.collect::<Vec<_>>().join(" ")
+}
+
+/// Reads the database's clock between two readings of this machine's.
+pub(super) async fn clock(db: Option<&Database>) -> Reading {
+    let before = clock::now();
+    let there = match db {
+        Some(db) => db.now().await.ok(),
+        None => None,
+    };
+    let passed = clock::now().signed_duration_since(before);
+    let ahead_ms = there.map(|there| {
+        let half = TimeDelta::milliseconds(passed.num_milliseconds() / 2);
+        there.signed_duration_since(before).num_milliseconds() - half.num_milliseconds()
+    });
+    Reading { clock: DatabaseClock::new(there.unwrap_or_else(clock::now)), ahead_ms }
+}
+
+impl Reading {
+    /// The one line of all clocks.
+    pub(super) fn tell(&self, probes: &Probes, say: Say<'_>) {
+        let mut parts = Vec::new();
+        let mut worst = 0_i64;
+        if let Some(ms) = self.ahead_ms {
+            parts.push(format!("database {}", secs_text(ms)));
+        }
+        for (name, probe) in probes {
+            if let Some(skew) = probe.as_ref().ok().and_then(|probe| probe.skew_secs) {
+                worst = worst.max(skew.saturating_abs());
+                parts.push(format!("{name} {}", secs_text(skew.saturating_mul(1_000))));
+            }
+        }
+        let machine = self.ahead_ms.map_or(0, |ms| ms.saturating_abs() / 1_000);
+        let text = match parts.as_slice() {
+            [] => "no other clock answered".to_owned(),
+            some => some.join(", "),
+        };
+        let next = "let time be set by NTP on the database's server and on this machine";
+        say(if worst > SKEW_MAX_SECS {
+            let text = format!("{text}: above 2 min no row is handed back");
+            fail("clock", Exit::Config, "clock_skew", text, next)
+        } else if worst.max(machine) > SKEW_NOTED_SECS {
+            warn("clock", "clock_skew", text, next)
+        } else {
+            ok("clock", "clock", text)
+        });
+    }
+}
+
+/// `+0.4 s`, by a tenth.
+fn secs_text(ms: i64) -> String {
+    let tenths = ms.saturating_abs().saturating_add(50) / 100;
+    let sign = if ms < 0 { "-" } else { "+" };
+    format!("{sign}{}.{} s", tenths / 10, tenths % 10)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_are_told_by_a_tenth() {
+        for (ms, text) in [(0, "+0.0 s"), (-40, "-0.0 s"), (60, "+0.1 s"), (-61_980, "-62.0 s")] {
+            assert_eq!(secs_text(ms), text);
+        }
+    }
+
+    #[test]
+    fn rights_become_one_statement_each() {
+        let rights = ["delete on a", "update on b", "delete on c"].map(str::to_owned);
+        assert_eq!(
+            grants("revoke", &rights, "from", "run"),
+            "revoke delete on a, c from \"run\"; revoke update on b from \"run\";"
+        );
+        assert_eq!(listed(&rights), "delete on a, c; update on b");
+        assert_eq!(listed(&["writing /x".to_owned()]), "writing /x");
+    }
+}

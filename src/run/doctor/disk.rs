@@ -1,0 +1,71 @@
+//! Where reports go: can they be written, and is there room?
+
+use std::path::Path;
+
+use rustix::fs::{Access, access, statvfs};
+
+use crate::exit::Exit;
+use crate::run::doctor::{Say, fail, ok, warn};
+
+/// A report of ten thousand rows takes a few MiB; a full disk also stops databases.
+const LITTLE: u64 = 1024 * 1024 * 1024;
+
+/// Below this a report may not fit.
+const TOO_LITTLE: u64 = 64 * 1024 * 1024;
+
+pub(super) fn look(report_dir: &Path, say: Say<'_>) {
+    let shown = report_dir.display();
+    // The folder is made by the first report; until then its parent must let it be made.
+    let there = report_dir.ancestors().map(|folder| match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    });
+    let Some(there) = there.into_iter().find(|folder| folder.exists()) else {
+        let text = format!("{shown} can be made nowhere");
+        let next = "set report.dir to a folder that exists";
+        return say(fail("disk", Exit::Config, "report_dir", text, next));
+    };
+    if access(there, Access::WRITE_OK | Access::EXEC_OK).is_err() || !there.is_dir() {
+        let text = format!("reports cannot be written to {shown}");
+        let next = format!("let this user write {}, or set report.dir", there.display());
+        return say(fail("disk", Exit::Config, "report_dir", text, next));
+    }
+    let free = statvfs(there).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    let Ok(free) = free else {
+        let text = format!("{shown} can be written; how much is free could not be told");
+        return say(warn("disk", "untold", text, format!("df {}", there.display())));
+    };
+    let text = format!("{shown} can be written, {} free", size_text(free));
+    let next = "free some space, or set report.dir to another disk";
+    say(match free {
+        free if free < TOO_LITTLE => fail("disk", Exit::Database, "disk_full", text, next),
+        free if free < LITTLE => warn("disk", "disk_low", text, next),
+        _enough => ok("disk", "disk", text),
+    });
+}
+
+/// `41 GiB`.
+fn size_text(bytes: u64) -> String {
+    let mut size = bytes;
+    let mut unit = "B";
+    for bigger in ["KiB", "MiB", "GiB", "TiB"] {
+        if size < 1024 {
+            break;
+        }
+        size /= 1024;
+        unit = bigger;
+    }
+    format!("{size} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_in_the_unit_that_suits() {
+        for (bytes, text) in [(1023, "1023 B"), (1024, "1 KiB"), (44_023_414_784, "41 GiB")] {
+            assert_eq!(size_text(bytes), text);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `doctor`: everything that a run stands on, looked at one after the other, and for each thing
+//! that is wrong the next command.
+//!
+//! It only reads, at the database and at the PSPs, and is meant for production: a look costs a
+//! few short queries and a few requests. It ends at nothing: what one look could not tell is a
+//! finding, and the next look goes on.
+
+mod accounts;
+mod database;
+mod disk;
+mod tables;
+
+use std::collections::BTreeMap;
+
+use crate::exit::Exit;
+use crate::psp::probe::Probe;
+use crate::run::clock::DatabaseClock;
+use crate::run::setup::Setup;
+use crate::run::shutdown::Stop;
+use crate::store::database::Database;
+use crate::store::settings::DatabaseSettings;
+use crate::store::source_table::SourceTable;
+
+/// How a thing stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Level {
+    /// As it should be.
+    Ok,
+    /// A run works, and something should be known or mended.
+    Warn,
+    /// A run would refuse, or do harm; the exit that it leads to.
+    Fail(Exit),
+}
+
+impl Level {
+    /// The word of the screen.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Warn => "warn",
+            Self::Fail(_) => "FAIL",
+        }
+    }
+}
+
+/// One line of the doctor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What was looked at: `database`, `role`, a table's or an account's name.
+    pub what: String,
+    /// How it stands.
+    pub level: Level,
+    /// A stable word for programs: `no_index`, `tag_shared`.
+    pub code: &'static str,
+    /// One sentence.
+    pub text: String,
+    /// What to do next; always there after a warning or a failure.
+    pub next: Option<String>,
+}
+
+/// Where findings go, one by one as they are made.
+pub type Say<'a> = &'a mut (dyn FnMut(Finding) + Send);
+
+/// Looks at everything that a run of this setup stands on; the strongest exit comes back.
+pub async fn examine(
+    setup: &Setup,
+    settings: &DatabaseSettings,
+    stop: &Stop,
+    say: Say<'_>,
+) -> Exit {
+    let mut exit = Exit::Ok;
+    let mut say = |finding: Finding| {
+        if let Level::Fail(found) = finding.level {
+            exit = exit.or_stronger(found);
+        }
+        say(finding);
+    };
+    let opened = match Database::look(settings).await {
+        Ok(db) => Some(db),
+        Err(error) => {
+            say(database::refused(&error));
+            None
+        }
+    };
+    let mut mapped = Vec::new();
+    if let Some(db) = &opened {
+        database::look(db, &mut say).await;
+        mapped = tables::look(setup, db, &mut say).await;
+    }
+    let reading = database::clock(opened.as_ref()).await;
+    let probes = accounts::probe(setup, stop, reading.clock(), &mapped).await;
+    reading.tell(&probes, &mut say);
+    let known = Known { setup, db: opened.as_ref(), tables: &mapped };
+    for (name, probe) in &probes {
+        accounts::look(&known, name, probe, &mut say).await;
+    }
+    disk::look(&setup.report_dir, &mut say);
+    if let Some(db) = &opened {
+        db.close().await;
+    }
+    exit
+}
+
+/// What the accounts' looks may ask.
+struct Known<'a> {
+    setup: &'a Setup,
+    db: Option<&'a Database>,
+    tables: &'a [SourceTable],
+}
+
+/// An account's probe, or why it could not be opened.
+type Probes = BTreeMap<String, Result<Probe, String>>;
+
+/// The clocks, read side by side.
+struct Reading {
+    /// The database's clock, going on; this machine's where no database answers.
+    clock: DatabaseClock,
+    /// Database minus this machine, in milliseconds.
+    ahead_ms: Option<i64>,
+}
+
+impl Reading {
+    fn clock(&self) -> DatabaseClock {
+        self.clock.clone()
+    }
+}
+
+fn ok(what: &str, code: &'static str, text: String) -> Finding {
+    Finding { what: what.to_owned(), level: Level::Ok, code, text, next: None }
+}
+
+fn warn(what: &str, code: &'static str, text: String, next: impl Into<String>) -> Finding {
+    let next = Some(next.into());
+    Finding { what: what.to_owned(), level: Level::Warn, code, text, next }
+}
+
+fn fail(
+    what: &str,
+    exit: Exit,
+    code: &'static str,
+    text: String,
+    next: impl Into<String>,
+) -> Finding {
+    let next = Some(next.into());
+    Finding { what: what.to_owned(), level: Level::Fail(exit), code, text, next }
+}
+
+/// A store error with its causes, on one line.
+fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(&format!(": {cause}"));
+        next = cause.source();
+    }
+    text
+}

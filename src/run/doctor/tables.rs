@@ -1,0 +1,278 @@
+//! The mapped tables: does each mapping fit, and what will tieout meet there?
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::exit::Exit;
+use crate::model::money::grouped_text;
+use crate::run::doctor::{Finding, Say, chain, fail, ok, warn};
+use crate::run::error::store_exit;
+use crate::run::setup::Setup;
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::error::StoreError;
+use crate::store::inspect::{Inspect, Standing};
+use crate::store::source_table::SourceTable;
+
+/// Tags that are compared with each other.
+const TAGS: i64 = 20_000;
+
+/// Tags that are looked for in another table.
+const TAGS_ELSEWHERE: usize = 50;
+
+/// Characters that the value of a Stripe metadata key holds.
+const TAG_MAX: usize = 500;
+
+/// Names shown of many.
+const SHOWN: usize = 5;
+
+/// Looks at every mapping; those that fit come back.
+pub(super) async fn look(setup: &Setup, db: &Database, say: Say<'_>) -> Vec<SourceTable> {
+    let names: Vec<String> = setup.accounts.keys().cloned().collect();
+    let mut mapped = Vec::new();
+    let mut tags = BTreeMap::new();
+    for settings in &setup.tables {
+        match db.map_tables(std::slice::from_ref(settings), &names).await {
+            Ok(tables) => {
+                for table in tables {
+                    let found = one(db, &table, say).await;
+                    tags.insert(table.settings.name.clone(), found);
+                    mapped.push(table);
+                }
+            }
+            Err(StoreError::Mapping(errors)) => {
+                for error in errors {
+                    let text =
+                        format!("{}: {}; expected {}", error.field, error.problem, error.expected);
+                    let next = "correct tieout.toml, then tieout config check --connect";
+                    say(fail(&settings.name, Exit::Config, "mapping", text, next));
+                }
+            }
+            Err(error) => {
+                let next = error.hint().unwrap_or_else(|| "tieout doctor".to_owned());
+                let exit = store_exit(&error);
+                say(fail(&settings.name, exit, "untold", chain(&error), next));
+            }
+        }
+    }
+    shared_by_tables(db, &mapped, &tags, say).await;
+    mapped
+}
+
+/// Everything about one table; a few of its tags by account come back.
+async fn one(db: &Database, table: &SourceTable, say: Say<'_>) -> BTreeMap<String, Vec<String>> {
+    let name = table.settings.name.as_str();
+    let mut findings = Vec::new();
+    let mut rows = None;
+    match db.standing(table).await {
+        Ok(standing) => {
+            rows = standing.rows;
+            of_standing(table, &standing, &mut findings);
+        }
+        Err(error) => findings.push(warn(name, "untold", chain(&error), "tieout doctor")),
+    }
+    of_mapping(table, &mut findings);
+    let mut by_account = BTreeMap::new();
+    let mut told = BTreeSet::new();
+    for account in table.settings.accounts.values().collect::<BTreeSet<_>>() {
+        match db.tags(table, account, TAGS).await {
+            Ok(tags) => {
+                if told.insert(table.tag_template(account).cloned().map(|t| format!("{t:?}"))) {
+                    of_tags(table, account, &tags, &mut findings);
+                }
+                let some = tags.into_iter().flatten().take(TAGS_ELSEWHERE).collect();
+                by_account.insert(account.clone(), some);
+            }
+            Err(error) => {
+                let text = format!("tags could not be compared: {}", chain(&error));
+                findings.push(warn(name, "untold", text, "tieout doctor"));
+            }
+        }
+    }
+    if findings.is_empty() {
+        let rows = rows.map_or(String::new(), |rows| {
+            format!(", about {} rows", grouped_text(i128::from(rows), 0))
+        });
+        let mode = table.settings.mode.as_str();
+        let text = format!("{} fits{rows}, mode {mode}", bare(&table.write.to_string()));
+        findings.push(ok(name, "table", text));
+    }
+    findings.into_iter().for_each(say);
+    by_account
+}
+
+/// A name as people write it.
+fn bare(ident: &str) -> String {
+    let name = ident.replace('"', "");
+    name.strip_prefix("main.").map_or(name.clone(), str::to_owned)
+}
+
+fn of_standing(table: &SourceTable, standing: &Standing, findings: &mut Vec<Finding>) {
+    let name = table.settings.name.as_str();
+    let status = &table.settings.status;
+    for (value, check) in &standing.barred {
+        let text = format!("the CHECK {check} refuses `{value}`, which the mapping names");
+        let next = "correct the value in [[table.map]], or let the constraint take it";
+        findings.push(fail(name, Exit::Config, "check_refuses", text, next));
+    }
+    if !standing.unmapped.is_empty() {
+        let text = format!(
+            "{status} has values that are neither mapped nor ignored: {}",
+            some_of(&standing.unmapped)
+        );
+        let next = "name them in [[table.map]] or under ignore: a run ends with exit 3 until then";
+        findings.push(warn(name, "status_unmapped", text, next));
+    }
+    for (relation, trigger) in &standing.triggers {
+        let text = format!("trigger {trigger} of {} fires when a row is written", bare(relation));
+        let next = "read what it does: one that writes another mapped table undoes or repeats";
+        findings.push(warn(name, "trigger", text, next));
+    }
+    for (relation, index) in &standing.unique {
+        let text = format!(
+            "the unique index {index} of {} covers {status}: a row whose new status it refuses \
+             becomes a case",
+            bare(relation)
+        );
+        let next = "nothing to do, where two rows of one status are a mistake indeed";
+        findings.push(warn(name, "unique_over_status", text, next));
+    }
+    if let Some(wanted) = &standing.index_wanted {
+        let text = format!(
+            "no index leads to the stuck rows: each run would walk {} whole",
+            bare(&wanted.table)
+        );
+        findings.push(warn(name, "no_index", text, wanted.create.clone()));
+    }
+    for (column, create) in &standing.lookups {
+        let text = format!("no index leads with {column}, by which rows are looked up");
+        let next = create.clone().unwrap_or_else(|| {
+            format!("make one on what {column} is in {}", bare(&table.read.to_string()))
+        });
+        findings.push(warn(name, "no_lookup_index", text, next));
+    }
+    let accounts = &table.settings.accounts;
+    let unknown: Vec<String> = standing
+        .accounts
+        .iter()
+        .filter(|value| !accounts.contains_key(*value) && !accounts.contains_key("*"))
+        .map(|value| if value.is_empty() { "NULL".to_owned() } else { value.clone() })
+        .collect();
+    if !unknown.is_empty() {
+        let text = format!(
+            "{} has values that name no account: {}; such rows need a person",
+            table.settings.account.join(" and "),
+            some_of(&unknown)
+        );
+        let next = "name them in [table.accounts], or leave the rows out by where";
+        findings.push(warn(name, "account_unmapped", text, next));
+    }
+    for untold in &standing.untold {
+        findings.push(warn(
+            name,
+            "untold",
+            format!("could not be told: {untold}"),
+            "tieout doctor",
+        ));
+    }
+}
+
+fn of_mapping(table: &SourceTable, findings: &mut Vec<Finding>) {
+    let name = table.settings.name.as_str();
+    let settings = &table.settings;
+    if settings.attempted.is_none() && settings.attempts.is_none() {
+        let text = "no column says when a row was last sent: that nothing was charged is never \
+                    proven, and a row that the PSP does not know goes to a person"
+            .to_owned();
+        let next = "map attempted, or attempts = \"once\" where the application sends once";
+        findings.push(warn(name, "attempts_unknown", text, next));
+    }
+}
+
+fn of_tags(
+    table: &SourceTable,
+    account: &str,
+    tags: &[Option<String>],
+    findings: &mut Vec<Finding>,
+) {
+    let name = table.settings.name.as_str();
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for tag in tags.iter().flatten() {
+        let count = seen.entry(tag).or_default();
+        *count = count.saturating_add(1);
+    }
+    let shared = seen.iter().filter(|(_, count)| **count > 1);
+    if let Some((tag, count)) = shared.clone().next()
+        && table.settings.tag_unique
+    {
+        let text = format!(
+            "{} of the looked-at tags at {account} are shared by rows, `{tag}` by {count}: none \
+             of them can be settled by its tag",
+            shared.count()
+        );
+        let next = "a tag of its own for each row; or tag_unique = false, to have it said";
+        findings.push(warn(name, "tag_shared", text, next));
+    }
+    let empty = tags.iter().filter(|tag| tag.as_deref().is_none_or(str::is_empty)).count();
+    if empty > 0 && table.settings.psp_reference.is_none() {
+        let text = format!("{empty} of {} looked-at rows have no tag: a part is NULL", tags.len());
+        let next = "leave them out by where, or map psp_reference";
+        findings.push(warn(name, "tag_missing", text, next));
+    }
+    let longest = seen.keys().map(|tag| tag.chars().count()).max().unwrap_or(0);
+    if longest > TAG_MAX {
+        let text = format!(
+            "a tag at {account} has {longest} characters, and the PSP keeps {TAG_MAX}: such rows \
+             need a person"
+        );
+        findings.push(warn(name, "tag_too_long", text, "a shorter template in `tag`"));
+    }
+}
+
+/// Tags of one table that are rows of another too: two rows would claim one payment.
+async fn shared_by_tables(
+    db: &Database,
+    tables: &[SourceTable],
+    tags: &BTreeMap<String, BTreeMap<String, Vec<String>>>,
+    say: Say<'_>,
+) {
+    for (place, one) in tables.iter().enumerate() {
+        for other in tables.iter().skip(place.saturating_add(1)) {
+            let (name, kind) = (&one.settings.name, &one.settings.kind);
+            // A charge and a refund are looked for among different objects.
+            let differ = kind.constant.is_some()
+                && other.settings.kind.constant.is_some()
+                && kind.constant != other.settings.kind.constant;
+            if differ {
+                continue;
+            }
+            for (account, some) in tags.get(name).into_iter().flatten() {
+                let is_there = other.settings.accounts.values().any(|known| known == account);
+                if !is_there || !looks_up_tags(other, account) {
+                    continue;
+                }
+                let Ok(found) = db.resolve_tags(other, account, some).await else { continue };
+                let Some(tag) = some.iter().find(|tag| found.contains(*tag)) else { continue };
+                let text = format!(
+                    "`{tag}` is the tag of a row here and of one of {} at {account}: two rows \
+                     would claim one payment",
+                    other.settings.name
+                );
+                let next = format!("different templates, such as tag = \"{name}-{{…}}\"");
+                say(warn(name, "tag_in_two_tables", text, next));
+            }
+        }
+    }
+}
+
+/// Whether tags of this table are looked up by an index.
+pub(super) fn looks_up_tags(table: &SourceTable, account: &str) -> bool {
+    let first = table.tag_template(account).and_then(|tag| tag.columns().next());
+    first.is_some_and(|column| !table.unindexed.iter().any(|known| known == column))
+}
+
+fn some_of(values: &[String]) -> String {
+    let shown: Vec<String> = values.iter().take(SHOWN).map(|value| format!("`{value}`")).collect();
+    let more = values.len().saturating_sub(SHOWN);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("{}{more}", shown.join(", "))
+}

@@ -1,0 +1,248 @@
+//! What can be found out about a database without changing anything in it: for `doctor` and for
+//! `config init`.
+//!
+//! Safe in production: each question is a short read-only step with a time-out of its own, and
+//! none walks a whole table. Where a table has no index that helps, its first rows are looked at,
+//! and what cannot be told in time is said to be untold. Nothing here decides about a row.
+
+use crate::model::time::Instant;
+use crate::store::database::Database;
+use crate::store::error::StoreError;
+use crate::store::source_table::{Relation, SourceTable};
+
+/// Rows of a table that are looked at where no index tells: a few pages of any table.
+pub(in crate::store) const FIRST_ROWS: i64 = 50_000;
+
+/// Values of one column that are told at most; the point is made by then.
+pub(in crate::store) const VALUES_MAX: i64 = 200;
+
+/// tieout's tables whose records are never changed.
+pub(in crate::store) const APPEND_ONLY: [&str; 2] = ["tieout_journal", "tieout_evidence"];
+
+/// tieout's tables whose records a run moves on.
+pub(in crate::store) const MOVED_ON: [&str; 6] = [
+    "tieout_runs",
+    "tieout_run_totals",
+    "tieout_checks",
+    "tieout_cases",
+    "tieout_handbacks",
+    "tieout_accounts",
+];
+
+/// How the connection runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Link {
+    /// A file, a socket, or the same machine.
+    Local,
+    /// Encrypted; the protocol.
+    Tls(String),
+    /// Over a network, readable by whoever listens.
+    Plain,
+}
+
+/// What the server, or the file, is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Server {
+    /// `PostgreSQL 15.18`, `SQLite 3.50.4`.
+    pub product: String,
+    /// How it is reached.
+    pub link: Link,
+}
+
+/// What this role may do with tieout's own tables.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rights {
+    /// Who it is; nobody where the database has no roles.
+    pub role: Option<String>,
+    /// It may do anything.
+    pub is_superuser: bool,
+    /// It owns the journal, so that it could take the journal's guard away.
+    pub owns_journal: bool,
+    /// Rights that a run needs and that are missing: `insert on tieout_journal`.
+    pub lacks: Vec<String>,
+    /// Rights that nobody who runs tieout needs: `delete on tieout_journal`.
+    pub excess: Vec<String>,
+}
+
+/// What was found out about a mapped table.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// About how many rows it has, by the catalogue's statistics.
+    pub rows: Option<i64>,
+    /// Triggers that a written row fires: (table, trigger).
+    pub triggers: Vec<(String, String)>,
+    /// Unique indexes that a change of the status can violate: (table, index).
+    pub unique: Vec<(String, String)>,
+    /// Mapped status values that a CHECK refuses: (value, constraint).
+    pub barred: Vec<(String, String)>,
+    /// The index to make, where the claim would walk the whole table.
+    pub index_wanted: Option<IndexWanted>,
+    /// Mapped columns that rows are looked up by and that no index leads with, each with the
+    /// statement that makes one; none where the column is not of the written table.
+    pub lookups: Vec<(String, Option<String>)>,
+    /// Status values that the mapping neither maps nor ignores.
+    pub unmapped: Vec<String>,
+    /// Joined values of the account columns, as far as looked.
+    pub accounts: Vec<String>,
+    /// What could not be found out, and why.
+    pub untold: Vec<String>,
+}
+
+/// An index that the claim lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexWanted {
+    /// The table that would be walked.
+    pub table: String,
+    /// The statement that makes it.
+    pub create: String,
+}
+
+/// A table or view that a mapping could be made for.
+#[derive(Debug, Clone)]
+pub struct Surveyed {
+    /// As a mapping names it.
+    pub name: String,
+    /// Its columns, keys and indexes.
+    pub relation: Relation,
+    /// About how many rows it has.
+    pub rows: Option<i64>,
+    /// The primary key's columns.
+    pub primary_key: Vec<String>,
+    /// Columns that point at another table: (column, the table as a mapping names it).
+    pub parents: Vec<(String, String)>,
+    /// What a view reads, as mappings name it.
+    pub bases: Vec<String>,
+    /// Texts of its CHECK constraints.
+    pub checks: Vec<String>,
+}
+
+/// The questions. See each for what it costs.
+#[expect(async_fn_in_trait, reason = "called on the two concrete drivers only, never as dyn")]
+pub trait Inspect {
+    /// What the server is.
+    async fn server(&self) -> Result<Server, StoreError>;
+
+    /// What this role may do with tieout's tables; those that are missing are left out.
+    async fn rights(&self) -> Result<Rights, StoreError>;
+
+    /// Everything about a mapped table that the catalogue and its first rows show.
+    async fn standing(&self, table: &SourceTable) -> Result<Standing, StoreError>;
+
+    /// Tags as an account's template makes them: of processing rows where an index leads to
+    /// them, else of the first rows. `None`: a part of it is NULL.
+    async fn tags(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        most: i64,
+    ) -> Result<Vec<Option<String>>, StoreError>;
+
+    /// Every table and view that this role may read, tieout's own and the system's left out.
+    async fn survey(&self) -> Result<Vec<Surveyed>, StoreError>;
+
+    /// The distinct values of a column: an enum's labels, by an index where one leads with it,
+    /// else those of the first rows.
+    async fn distinct(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError>;
+
+    /// A few values of a column that are not NULL, as texts.
+    async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError>;
+}
+
+/// Hands each question to the driver at hand.
+macro_rules! delegate {
+    ($($verb:ident($($name:ident: $of:ty),*) -> $answer:ty;)+) => {
+        impl Inspect for Database {
+            $(async fn $verb(&self, $($name: $of),*) -> Result<$answer, StoreError> {
+                match self {
+                    Self::Postgres(store) => store.$verb($($name),*).await,
+                    Self::Sqlite(store) => store.$verb($($name),*).await,
+                }
+            })+
+        }
+    };
+}
+
+delegate! {
+    server() -> Server;
+    rights() -> Rights;
+    standing(table: &SourceTable) -> Standing;
+    tags(table: &SourceTable, account: &str, most: i64) -> Vec<Option<String>>;
+    survey() -> Vec<Surveyed>;
+    distinct(of: &Surveyed, column: &str) -> Vec<String>;
+    examples(of: &Surveyed, column: &str) -> Vec<String>;
+}
+
+/// A time before which rows may well be stuck; for plans, which depend on the sort of bound alone.
+pub(in crate::store) fn an_hour_ago() -> Instant {
+    crate::model::time::later(crate::clock::now(), chrono::TimeDelta::hours(-1))
+}
+
+/// Columns that rows are looked up by and that no index leads with, the status left out.
+pub(in crate::store) fn lookups(
+    table: &SourceTable,
+    create: impl Fn(&str) -> String,
+) -> Vec<(String, Option<String>)> {
+    let columns = table.unindexed.iter().filter(|column| **column != table.settings.status);
+    let with = |column: &String| {
+        let cell = table.cell(column).and_then(|index| table.cells.get(index));
+        let statement = cell.filter(|_| table.write_is_read).map(|c| create(&c.ident.to_string()));
+        (column.clone(), statement)
+    };
+    columns.map(with).collect()
+}
+
+/// Keeps what was found out, and notes what could not be.
+pub(in crate::store) fn told<T>(
+    untold: &mut Vec<String>,
+    what: &str,
+    result: Result<T, StoreError>,
+) -> Option<T> {
+    match result {
+        Ok(found) => Some(found),
+        Err(error) => {
+            let mut text = format!("{what}: {error}");
+            if let StoreError::Query { code: Some(code), .. } = &error
+                && code == "57014"
+            {
+                text = format!("{what}: no answer within 5 s");
+            }
+            untold.push(text);
+            None
+        }
+    }
+}
+
+/// Every status value that the mapping writes or waits for: what a CHECK must let through.
+pub(in crate::store) fn written_values(table: &SourceTable) -> Vec<String> {
+    let targets = table.settings.map.iter().flat_map(|map| {
+        [&map.succeeded, &map.failed, &map.retryable, &map.absent, &map.review]
+            .into_iter()
+            .flatten()
+    });
+    let mut values = table.processing_values();
+    values.extend(targets.map(|value| value.0.clone()));
+    values.sort();
+    values.dedup();
+    values
+}
+
+/// Account values as the mapping joins them: NULL is empty.
+pub(in crate::store) fn joined(parts: &[Option<String>]) -> String {
+    let parts: Vec<&str> = parts.iter().map(|part| part.as_deref().unwrap_or("")).collect();
+    parts.join("/")
+}
+
+/// A status value as a literal of SQL.
+pub(in crate::store) fn status_literals(table: &SourceTable) -> String {
+    use crate::store::source_table::TypeClass;
+    let plain = matches!(table.write_status.class, TypeClass::Integer | TypeClass::Boolean);
+    let literal = |value: &String| match plain {
+        true => value.clone(),
+        false => format!("'{}'", value.replace('\'', "''")),
+    };
+    let values: Vec<String> = table.processing_values().iter().map(literal).collect();
+    match values.as_slice() {
+        [only] => format!("= {only}"),
+        several => format!("in ({})", several.join(", ")),
+    }
+}

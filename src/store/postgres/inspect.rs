@@ -1,0 +1,518 @@
+//! What PostgreSQL shows of itself without being changed: every question in a short read-only
+//! transaction with time-outs of its own.
+
+use serde::Deserialize;
+use sqlx::postgres::{PgPool, PgRow};
+
+use crate::store::error::StoreError;
+use crate::store::inspect::{
+    APPEND_ONLY, FIRST_ROWS, IndexWanted, Inspect, Link, MOVED_ON, Rights, Server, Standing,
+    Surveyed, VALUES_MAX, joined, lookups, status_literals, told, written_values,
+};
+use crate::store::postgres::claim::stuck_rows;
+use crate::store::postgres::errors::{failed, unexpected};
+use crate::store::postgres::sql::{Cells, Sql};
+use crate::store::postgres::statements::Statements;
+use crate::store::postgres::{PgStore, catalogue};
+use crate::store::records::ClaimFilter;
+use crate::store::source_table::{Column, SourceTable, TypeClass};
+use crate::store::template::Piece;
+
+const LOOKING: &str = "looking at the database";
+
+/// Relations that a survey describes at most: no application has more.
+const RELATIONS_MAX: i64 = 3_000;
+
+/// Examples of a column's values.
+const EXAMPLES: i64 = 20;
+
+/// The relations below a written one that have a column of this name, with what touches it.
+const BASES: &str = "\
+with recursive base(oid, kind) as (
+    select c.oid, c.relkind from pg_class c where c.oid = $1::text::regclass
+    union
+    select d.refobjid, k.relkind from base b
+    join pg_rewrite r on r.ev_class = b.oid and b.kind = 'v'
+    join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid
+        and d.refclassid = 'pg_class'::regclass and d.refobjid <> b.oid
+    join pg_class k on k.oid = d.refobjid and k.relkind in ('r', 'p', 'v'))
+select json_build_object(
+    'name', quote_ident(n.nspname) || '.' || quote_ident(c.relname),
+    'kind', c.relkind,
+    'rows', case when c.relkind = 'p' then (
+            select sum(l.reltuples) from pg_partition_tree(c.oid) t
+            join pg_class l on l.oid = t.relid where t.isleaf and l.reltuples > 0)
+        else nullif(c.reltuples, -1) end::bigint,
+    'has_created', exists (select from pg_attribute x where x.attrelid = c.oid
+        and x.attname = $3 and not x.attisdropped),
+    'triggers', (select coalesce(json_agg(t.tgname order by t.tgname), '[]') from pg_trigger t
+        where t.tgrelid = c.oid and not t.tgisinternal and t.tgenabled <> 'D'
+            and t.tgtype::integer & 16 = 16),
+    'unique', (select coalesce(json_agg(x.relname order by x.relname), '[]') from pg_index i
+        join pg_class x on x.oid = i.indexrelid
+        where i.indrelid = c.oid and i.indisunique and i.indisvalid
+            and (a.attnum = any(i.indkey::int2[]) or exists (
+                select from pg_depend d where d.classid = 'pg_class'::regclass
+                    and d.objid = i.indexrelid and d.refclassid = 'pg_class'::regclass
+                    and d.refobjid = c.oid and d.refobjsubid = a.attnum))
+            and not exists (select from pg_index u where u.indrelid = c.oid and u.indisunique
+                and u.indpred is null and u.indexprs is null
+                and u.indkey::int2[] <@ i.indkey::int2[]
+                and a.attnum <> all(u.indkey::int2[]))),
+    'checks', (select coalesce(json_agg(json_build_object('name', k.conname,
+            'holds', pg_get_expr(k.conbin, k.conrelid)) order by k.conname), '[]')
+        from pg_constraint k
+        where k.conrelid = c.oid and k.contype = 'c' and k.conkey = array[a.attnum])
+)::text
+from base b
+join pg_class c on c.oid = b.oid
+join pg_namespace n on n.oid = c.relnamespace
+join pg_attribute a on a.attrelid = c.oid and a.attname = $2 and a.attnum > 0
+    and not a.attisdropped
+order by c.relkind = 'v', c.oid <> $1::text::regclass, c.relname";
+
+/// tieout's tables and what this role may do with each.
+const RIGHTS: &str = "\
+select c.relname::text, has_table_privilege(c.oid, 'select'), has_table_privilege(c.oid, 'insert'),
+    has_table_privilege(c.oid, 'update'), has_table_privilege(c.oid, 'delete'),
+    has_table_privilege(c.oid, 'truncate'), pg_has_role(c.relowner, 'usage')
+from pg_class c
+where c.relname like 'tieout\\_%' and c.relkind = 'r' and pg_table_is_visible(c.oid)
+order by c.relname";
+
+/// Tables and views that this role may read, with their keys, parents, bases and checks.
+const SURVEY: &str = "\
+select json_build_object(
+    'schema', n.nspname, 'name', c.relname, 'is_visible', pg_table_is_visible(c.oid),
+    'rows', nullif(c.reltuples, -1)::bigint,
+    'primary_key', (select coalesce(json_agg(a.attname order by k.at), '[]') from pg_index i
+        cross join unnest(i.indkey::int2[]) with ordinality k(attnum, at)
+        join pg_attribute a on a.attrelid = c.oid and a.attnum = k.attnum
+        where i.indrelid = c.oid and i.indisprimary),
+    'parents', (select coalesce(json_agg(json_build_array(a.attname, p.relname)), '[]')
+        from pg_constraint f
+        join pg_attribute a on a.attrelid = c.oid and a.attnum = f.conkey[1]
+        join pg_class p on p.oid = f.confrelid
+        where f.conrelid = c.oid and f.contype = 'f' and array_length(f.conkey, 1) = 1),
+    'bases', (select coalesce(json_agg(distinct d.refobjid::regclass::text), '[]')
+        from pg_rewrite r
+        join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid
+            and d.refclassid = 'pg_class'::regclass and d.refobjid <> c.oid
+        where r.ev_class = c.oid and c.relkind = 'v'),
+    'checks', (select coalesce(json_agg(pg_get_expr(k.conbin, k.conrelid)), '[]')
+        from pg_constraint k where k.conrelid = c.oid and k.contype = 'c')
+)::text
+from pg_class c
+join pg_namespace n on n.oid = c.relnamespace
+where c.relkind in ('r', 'p', 'v') and not c.relispartition
+    and n.nspname not in ('pg_catalog', 'information_schema') and n.nspname not like 'pg\\_%'
+    and c.relname not like 'tieout\\_%'
+    and (has_table_privilege(c.oid, 'select') or has_any_column_privilege(c.oid, 'select'))
+order by n.nspname, c.relname
+limit ";
+
+#[derive(Debug, Deserialize)]
+struct Base {
+    name: String,
+    kind: String,
+    rows: Option<i64>,
+    has_created: bool,
+    triggers: Vec<String>,
+    unique: Vec<String>,
+    checks: Vec<Check>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Check {
+    name: String,
+    holds: String,
+}
+
+#[derive(Debug, Deserialize)]
+struct Found {
+    schema: String,
+    name: String,
+    is_visible: bool,
+    rows: Option<i64>,
+    primary_key: Vec<String>,
+    parents: Vec<(String, String)>,
+    bases: Vec<String>,
+    checks: Vec<String>,
+}
+
+/// One question, in a transaction that can write nothing and ends soon.
+async fn ask(pool: &PgPool, settings: &str, sql: Sql) -> Result<Vec<PgRow>, StoreError> {
+    let mut tx = pool.begin_with("begin read only").await.map_err(failed(LOOKING))?;
+    let limits = "select set_config('statement_timeout', '5s', true), \
+                  set_config('lock_timeout', '1s', true), \
+                  set_config('enable_seqscan', $1, true)";
+    let mut first = Sql::new(limits);
+    first.bind(settings.to_owned());
+    first.fetch(&mut tx).await.map_err(failed(LOOKING))?;
+    let rows = sql.fetch(&mut tx).await.map_err(failed(LOOKING));
+    tx.rollback().await.map_err(failed(LOOKING))?;
+    rows
+}
+
+async fn read(pool: &PgPool, sql: Sql) -> Result<Vec<PgRow>, StoreError> {
+    ask(pool, "on", sql).await
+}
+
+async fn texts(pool: &PgPool, sql: Sql) -> Result<Vec<String>, StoreError> {
+    let rows = read(pool, sql).await?;
+    rows.iter().map(|row| Cells::new(row, LOOKING).text(0)).collect()
+}
+
+fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|error| unexpected(LOOKING, error.to_string()))
+}
+
+async fn bases(pool: &PgPool, table: &SourceTable) -> Result<Vec<Base>, StoreError> {
+    let mut sql = Sql::new(BASES);
+    sql.bind(table.write.to_string());
+    sql.bind(table.settings.status.clone());
+    sql.bind(table.settings.created.clone());
+    let found = texts(pool, sql).await?;
+    found.iter().map(|text| parsed(text)).collect()
+}
+
+/// Mapped values that a CHECK on the status alone, or the type itself, refuses.
+async fn barred(
+    pool: &PgPool,
+    table: &SourceTable,
+    bases: &[Base],
+) -> Result<Vec<(String, String)>, StoreError> {
+    let status = &table.write_status;
+    let mut barred = Vec::new();
+    for check in bases.iter().filter(|base| base.kind != "v").flat_map(|base| &base.checks) {
+        let mut sql = Sql::new(format!(
+            "select s.tieout_v from (select u.tieout_v, cast(u.tieout_v as {}) as ",
+            status.type_name
+        ));
+        sql.push(&format!("{} from unnest(", status.ident));
+        let values = sql.bind(written_values(table));
+        sql.push(&format!("{values}::text[]) as u(tieout_v)) s where not ({})", check.holds));
+        let refused = texts(pool, sql).await?;
+        barred.extend(refused.into_iter().map(|value| (value, check.name.clone())));
+    }
+    Ok(barred)
+}
+
+/// Whether an index leads to the stuck rows, as the planner sees it where it may not walk.
+async fn is_served(pool: &PgPool, table: &SourceTable) -> Result<bool, StoreError> {
+    if table.status_indexed {
+        return Ok(true);
+    }
+    let before = crate::store::inspect::an_hour_ago();
+    let filter = ClaimFilter { stuck_before: Some(before), ..ClaimFilter::default() };
+    let mut sql = Sql::new("explain (costs off) ");
+    let stuck = stuck_rows(table, &filter, &mut sql);
+    sql.push(&stuck);
+    let rows = ask(pool, "off", sql).await?;
+    let mut indexes = Vec::new();
+    for row in &rows {
+        indexes.extend(index_of(&Cells::new(row, LOOKING).text(0)?));
+    }
+    let mut sql = Sql::new(
+        "select x.relname::text from pg_class x join pg_index i on i.indexrelid = x.oid \
+         left join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0] \
+         where x.relname = any(",
+    );
+    let names = sql.bind(indexes);
+    let status = sql.bind(table.settings.status.clone());
+    sql.push(&format!(
+        "{names}::text[]) and (a.attname = {status} or \
+         position(quote_ident({status}) in pg_get_expr(i.indpred, i.indrelid)) > 0)"
+    ));
+    Ok(!texts(pool, sql).await?.is_empty())
+}
+
+/// The index that a step of a plan uses.
+fn index_of(step: &str) -> Option<String> {
+    let after = ["Index Scan using ", "Index Only Scan using ", "Bitmap Index Scan on "]
+        .iter()
+        .find_map(|words| step.split_once(words))?
+        .1;
+    let name = match after.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next(),
+        None => after.split(' ').next(),
+    };
+    name.map(str::to_owned)
+}
+
+fn index_wanted(table: &SourceTable, bases: &[Base]) -> Option<IndexWanted> {
+    let base = bases.iter().find(|base| base.kind != "v")?;
+    let status = &table.write_status.ident;
+    let created = table.cells.get(table.layout.created.0).filter(|_| base.has_created);
+    let column = created.map_or(status, |column| &column.ident);
+    // An index of a partitioned table cannot be made concurrently; those of its parts can.
+    let how = if base.kind == "p" { "" } else { "concurrently " };
+    let create = format!(
+        "create index {how}on {} ({column}) where {status} {};",
+        base.name,
+        status_literals(table)
+    );
+    Some(IndexWanted { table: base.name.clone(), create })
+}
+
+/// Values of the status: those that the catalogue or an index knows whole, else what statistics
+/// and the first rows show.
+async fn unmapped(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, StoreError> {
+    let known = table.known_values();
+    let status = &table.write_status;
+    let is_known_whole = matches!(status.class, TypeClass::Enum(_)) || table.status_indexed;
+    if is_known_whole {
+        let mut connection = pool.acquire().await.map_err(failed(LOOKING))?;
+        return catalogue::unmapped_statuses(&mut connection, table).await;
+    }
+    let mut sql = Sql::new(format!(
+        "select distinct s.v from (select t.{}::text as v from {} t limit {FIRST_ROWS}) s \
+         where s.v is not null union select unnest(m.most_common_vals::text::text[]) \
+         from pg_stats m where format('%I.%I', m.schemaname, m.tablename) = ",
+        status.ident, table.write
+    ));
+    // The catalogue spells names as quoting needs it; ours are always quoted.
+    let name = sql.bind(table.write.to_string());
+    sql.push(&format!(
+        "(select format('%I.%I', n.nspname, c.relname) from pg_class c \
+        join pg_namespace n on n.oid = c.relnamespace where c.oid = {name}::text::regclass) \
+        and m.attname = "
+    ));
+    let column = sql.bind(table.settings.status.clone());
+    sql.push(&format!("{column} limit {VALUES_MAX}"));
+    let seen = texts(pool, sql).await?;
+    Ok(seen.into_iter().filter(|value| !known.contains(value)).collect())
+}
+
+async fn accounts(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, StoreError> {
+    let columns: Vec<&Column> = table.cells_at(&table.layout.account).collect();
+    if columns.is_empty() {
+        return Ok(Vec::new());
+    }
+    let texts: Vec<String> = columns.iter().map(|c| format!("t.{}::text", c.ident)).collect();
+    let names: Vec<String> = (0..columns.len()).map(|at| format!("v{at}")).collect();
+    let sql = Sql::new(format!(
+        "select distinct {} from (select {} from {} t limit {FIRST_ROWS}) s({}) limit {VALUES_MAX}",
+        names.join(", "),
+        texts.join(", "),
+        table.read,
+        names.join(", ")
+    ));
+    let rows = read(pool, sql).await?;
+    let mut values = Vec::new();
+    for row in &rows {
+        let cells = Cells::new(row, LOOKING);
+        let parts: Result<Vec<Option<String>>, StoreError> =
+            (0..columns.len()).map(|at| cells.maybe_text(at)).collect();
+        values.push(joined(&parts?));
+    }
+    values.sort();
+    Ok(values)
+}
+
+impl Inspect for PgStore {
+    async fn server(&self) -> Result<Server, StoreError> {
+        let sql = Sql::new(
+            "select current_setting('server_version'), \
+             coalesce((select s.version from pg_stat_ssl s where s.pid = pg_backend_pid() \
+             and s.ssl), ''), \
+             inet_server_addr() is null or inet_server_addr() = inet_client_addr()",
+        );
+        let rows = read(&self.pool, sql).await?;
+        let row = rows.first().ok_or_else(|| unexpected(LOOKING, "no answer"))?;
+        let cells = Cells::new(row, LOOKING);
+        let version = cells.text(0)?;
+        let version = version.split(' ').next().unwrap_or_default().to_owned();
+        let link = match (cells.text(1)?, cells.flag(2)?) {
+            (tls, _) if !tls.is_empty() => Link::Tls(tls),
+            (_, true) => Link::Local,
+            (_, false) => Link::Plain,
+        };
+        Ok(Server { product: format!("PostgreSQL {version}"), link })
+    }
+
+    async fn rights(&self) -> Result<Rights, StoreError> {
+        let sql = Sql::new(
+            "select current_user::text, \
+             (select r.rolsuper from pg_roles r where r.rolname = current_user)",
+        );
+        let rows = read(&self.pool, sql).await?;
+        let row = rows.first().ok_or_else(|| unexpected(LOOKING, "no answer"))?;
+        let cells = Cells::new(row, LOOKING);
+        let mut rights = Rights {
+            role: Some(cells.text(0)?),
+            is_superuser: cells.maybe_flag(1)? == Some(true),
+            ..Rights::default()
+        };
+        for row in &read(&self.pool, Sql::new(RIGHTS)).await? {
+            let cells = Cells::new(row, LOOKING);
+            let table = cells.text(0)?;
+            let is_migrations = table == "tieout_migrations";
+            let moves = MOVED_ON.contains(&table.as_str());
+            let needs = [("select", 1, true), ("insert", 2, !is_migrations), ("update", 3, moves)];
+            for (right, at, is_needed) in needs {
+                if is_needed && !cells.flag(at)? {
+                    rights.lacks.push(format!("{right} on {table}"));
+                }
+            }
+            let guarded = APPEND_ONLY.contains(&table.as_str());
+            for (right, at, is_excess) in
+                [("update", 3, guarded), ("delete", 4, true), ("truncate", 5, true)]
+            {
+                if is_excess && cells.flag(at)? {
+                    rights.excess.push(format!("{right} on {table}"));
+                }
+            }
+            rights.owns_journal |= table == "tieout_journal" && cells.flag(6)?;
+        }
+        Ok(rights)
+    }
+
+    async fn standing(&self, table: &SourceTable) -> Result<Standing, StoreError> {
+        let pool = &self.pool;
+        let bases = bases(pool, table).await?;
+        let mut standing = Standing::default();
+        let written = bases.iter().find(|base| base.kind != "v");
+        standing.rows = written.and_then(|base| base.rows);
+        for base in &bases {
+            let name = |item: &String| (base.name.clone(), item.clone());
+            standing.triggers.extend(base.triggers.iter().map(name));
+            standing.unique.extend(base.unique.iter().map(name));
+        }
+        let untold = &mut standing.untold;
+        let refused = barred(pool, table, &bases).await;
+        standing.barred = told(untold, "CHECK constraints", refused).unwrap_or_default();
+        let served = is_served(pool, table).await;
+        let is_served = told(untold, "the way to stuck rows", served).unwrap_or(true);
+        standing.index_wanted = (!is_served).then(|| index_wanted(table, &bases)).flatten();
+        if let Some(base) = written {
+            let how = if base.kind == "p" { "" } else { "concurrently " };
+            let create = |column: &str| format!("create index {how}on {} ({column});", base.name);
+            standing.lookups = lookups(table, create);
+        }
+        let values = unmapped(pool, table).await;
+        standing.unmapped = told(untold, "status values", values).unwrap_or_default();
+        let values = accounts(pool, table).await;
+        standing.accounts = told(untold, "account values", values).unwrap_or_default();
+        Ok(standing)
+    }
+
+    async fn tags(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        most: i64,
+    ) -> Result<Vec<Option<String>>, StoreError> {
+        let Some(template) = table.tag_template(account) else { return Ok(Vec::new()) };
+        let mut sql = Sql::new("select ");
+        let mut parts = Vec::new();
+        for piece in template.pieces() {
+            parts.push(match piece {
+                Piece::Literal(text) => format!("{}::text", sql.bind(text.to_owned())),
+                Piece::Column(name) => match table.cell(name).and_then(|i| table.cells.get(i)) {
+                    Some(column) => format!("t.{}::text", column.ident),
+                    None => "null".to_owned(),
+                },
+            });
+        }
+        sql.push(&format!("{} from {} t", parts.join(" || "), table.read));
+        if table.status_indexed {
+            let condition = Statements::of(table).is_processing("t", &mut sql);
+            sql.push(&format!(" where {condition}"));
+        }
+        let limit = sql.bind(most);
+        sql.push(&format!(" limit {limit}"));
+        let rows = read(&self.pool, sql).await?;
+        rows.iter().map(|row| Cells::new(row, LOOKING).maybe_text(0)).collect()
+    }
+
+    async fn survey(&self) -> Result<Vec<Surveyed>, StoreError> {
+        let mut sql = Sql::new(SURVEY);
+        let limit = sql.bind(RELATIONS_MAX);
+        sql.push(&limit);
+        let texts = texts(&self.pool, sql).await?;
+        let found: Result<Vec<Found>, StoreError> = texts.iter().map(|t| parsed(t)).collect();
+        let found = found?;
+        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let names: Vec<String> =
+            found.iter().map(|f| format!("{}.{}", quoted(&f.schema), quoted(&f.name))).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut connection = self.pool.acquire().await.map_err(failed(LOOKING))?;
+        let described = catalogue::described(&mut connection, &names).await?;
+        let mut surveyed = Vec::new();
+        for (at, relation) in described {
+            let Some(found) = found.get(at) else { continue };
+            surveyed.push(Surveyed {
+                name: mapped_name(found),
+                relation,
+                rows: found.rows,
+                primary_key: found.primary_key.clone(),
+                parents: found.parents.clone(),
+                bases: found.bases.clone(),
+                checks: found.checks.clone(),
+            });
+        }
+        Ok(surveyed)
+    }
+
+    async fn distinct(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {
+        let Some(column) = of.relation.column(column) else { return Ok(Vec::new()) };
+        if let TypeClass::Enum(labels) = &column.class {
+            return Ok(labels.clone());
+        }
+        let (ident, read) = (&column.ident, &of.relation.name);
+        let sql = match of.relation.indexed.contains(&column.name) && !of.relation.is_view {
+            true => format!(
+                "with recursive seen as ((select t.{ident} as v from {read} t \
+                 where t.{ident} is not null order by t.{ident} limit 1) union all \
+                 select (select t.{ident} from {read} t where t.{ident} > seen.v \
+                 order by t.{ident} limit 1) from seen where seen.v is not null) \
+                 select v::text from seen where v is not null limit {VALUES_MAX}"
+            ),
+            false => format!(
+                "select distinct s.v from (select t.{ident}::text as v from {read} t \
+                 limit {FIRST_ROWS}) s where s.v is not null order by 1 limit {VALUES_MAX}"
+            ),
+        };
+        texts(&self.pool, Sql::new(sql)).await
+    }
+
+    async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {
+        let Some(column) = of.relation.column(column) else { return Ok(Vec::new()) };
+        let sql = format!(
+            "select s.v from (select t.{}::text as v from {} t limit 1000) s \
+             where s.v is not null limit {EXAMPLES}",
+            column.ident, of.relation.name
+        );
+        texts(&self.pool, Sql::new(sql)).await
+    }
+}
+
+/// As a mapping names it: with its schema where it needs one, quoted where a point would mislead.
+fn mapped_name(found: &Found) -> String {
+    let plain = |name: &str| match name.contains(['.', '"']) {
+        true => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => name.to_owned(),
+    };
+    match found.is_visible {
+        true => plain(&found.name),
+        false => format!("{}.{}", plain(&found.schema), plain(&found.name)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_of_plans_name_their_index() {
+        for (step, index) in [
+            ("Index Scan using charges_state on charges t", Some("charges_state")),
+            ("  ->  Bitmap Index Scan on \"Payments CreatedAt\"", Some("Payments CreatedAt")),
+            ("Index Only Scan using a_b on c", Some("a_b")),
+            ("Seq Scan on charges t", None),
+        ] {
+            assert_eq!(index_of(step).as_deref(), index, "{step}");
+        }
+    }
+}

@@ -1,0 +1,406 @@
+//! What a SQLite file shows of itself without being changed.
+//!
+//! SQLite keeps CHECK constraints and the conditions of indexes only in the statement that made
+//! the table: they are read from there, and a condition that cannot be tried alone is left out.
+
+use sqlx::sqlite::SqliteConnection;
+
+use crate::store::error::StoreError;
+use crate::store::inspect::{
+    FIRST_ROWS, IndexWanted, Inspect, Link, Rights, Server, Standing, Surveyed, VALUES_MAX,
+    an_hour_ago, joined, lookups, told, written_values,
+};
+use crate::store::records::ClaimFilter;
+use crate::store::source_table::{Column, SourceTable};
+use crate::store::sqlite::catalogue::relation;
+use crate::store::sqlite::cells::Cells;
+use crate::store::sqlite::claim::{Turn, plan};
+use crate::store::sqlite::sql::{fetch, json_set, literal, rendered};
+use crate::store::sqlite::statements::{is_processing, named, text_of};
+use crate::store::sqlite::{SqliteStore, catalogue};
+use crate::store::template::Piece;
+
+const LOOKING: &str = "looking at the database";
+
+/// Examples of a column's values.
+const EXAMPLES: i64 = 20;
+
+async fn texts(connection: &mut SqliteConnection, sql: &str) -> Result<Vec<String>, StoreError> {
+    let rows = fetch(connection, LOOKING, rendered(sql)).await?;
+    rows.iter().map(|row| Cells::new(row, LOOKING).text(0)).collect()
+}
+
+/// The name of a relation without its schema, as `sqlite_master` has it.
+fn bare(table: &SourceTable) -> String {
+    let name = table.write.to_string();
+    let name = name.split_once("\".\"").map_or(name.as_str(), |(_, name)| name);
+    name.trim_matches('"').replace("\"\"", "\"")
+}
+
+async fn definition(connection: &mut SqliteConnection, name: &str) -> Result<String, StoreError> {
+    let query = sqlx::query("select sql from sqlite_master where name = ?1 and sql is not null")
+        .bind(name.to_owned());
+    let rows = fetch(connection, LOOKING, query).await?;
+    rows.first().map_or(Ok(String::new()), |row| Cells::new(row, LOOKING).text(0))
+}
+
+/// Conditions of the CHECKs in a statement, in their order.
+fn checks(sql: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut rest = sql;
+    while let Some(at) = find_word(rest, "check") {
+        let after = rest.get(at.saturating_add(5)..).unwrap_or("");
+        if after.trim_start().starts_with('(') {
+            found.extend(inside(after.trim_start()));
+        }
+        rest = after;
+    }
+    found
+}
+
+fn find_word(text: &str, word: &str) -> Option<usize> {
+    let lower = text.to_ascii_lowercase();
+    let is_part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    lower.match_indices(word).map(|(at, _)| at).find(|at| {
+        let before = lower.get(..*at).and_then(|text| text.chars().next_back());
+        let after = lower.get(at.saturating_add(word.len())..).and_then(|t| t.chars().next());
+        !is_part(before) && !is_part(after)
+    })
+}
+
+/// What stands between the first parenthesis and its end; quotes are skipped.
+fn inside(text: &str) -> Option<String> {
+    let mut depth = 0_u32;
+    let mut quote: Option<char> = None;
+    let mut inner = String::new();
+    for c in text.chars() {
+        match (quote, c) {
+            (Some(open), c) if c == open => quote = None,
+            (Some(_), _) => {}
+            (None, '\'' | '"') => quote = Some(c),
+            (None, '(') => {
+                depth = depth.saturating_add(1);
+                if depth == 1 {
+                    continue;
+                }
+            }
+            (None, ')') => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return Some(inner);
+                }
+            }
+            (None, _) => {}
+        }
+        inner.push(c);
+    }
+    None
+}
+
+async fn barred(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    sql: &str,
+) -> Result<Vec<(String, String)>, StoreError> {
+    let status = &table.write_status;
+    let values = json_set(&written_values(table));
+    let mut barred = Vec::new();
+    for condition in checks(sql) {
+        if find_word(&condition, &status.name.to_ascii_lowercase()).is_none() {
+            continue;
+        }
+        // Stored as the column's affinity would store it.
+        let statement = format!(
+            "select s.tieout_v from (select j.value as tieout_v, cast(j.value as {}) as {} \
+             from json_each({}) j) s where not ({condition})",
+            if status.class == crate::store::source_table::TypeClass::Integer {
+                "integer"
+            } else {
+                "text"
+            },
+            status.ident,
+            literal(&values),
+        );
+        // A condition over other columns cannot be tried alone.
+        if let Ok(refused) = texts(connection, &statement).await {
+            barred.extend(refused.into_iter().map(|value| (value, condition.clone())));
+        }
+    }
+    Ok(barred)
+}
+
+/// Unique indexes that a change of the status can violate.
+async fn unique(
+    connection: &mut SqliteConnection,
+    name: &str,
+    status: &str,
+) -> Result<Vec<String>, StoreError> {
+    let query = sqlx::query(
+        "select l.name, coalesce(m.sql, ''), \
+         (select group_concat(i.name, ',') from pragma_index_info(l.name) i) \
+         from pragma_index_list(?1) l left join sqlite_master m on m.name = l.name \
+         where l.\"unique\" = 1",
+    )
+    .bind(name.to_owned());
+    let mut found = Vec::new();
+    for row in &fetch(connection, LOOKING, query).await? {
+        let cells = Cells::new(row, LOOKING);
+        let (index, sql, columns) = (cells.text(0)?, cells.text(1)?, cells.opt_text(2)?);
+        let holds_it = columns.unwrap_or_default().split(',').any(|column| column == status);
+        let condition = find_word(&sql, "where").and_then(|at| sql.get(at..)).unwrap_or("");
+        if holds_it || find_word(condition, &status.to_ascii_lowercase()).is_some() {
+            found.push(index);
+        }
+    }
+    Ok(found)
+}
+
+/// The statement that makes an index; its name is of the table and of what it is for.
+fn create_index(table: &str, what: &str, columns: &str) -> String {
+    let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let index = quoted(&format!("{table}_{what}"));
+    format!("create index {index} on {} ({columns});", quoted(table))
+}
+
+async fn walks(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    name: &str,
+) -> Result<bool, StoreError> {
+    if table.status_indexed {
+        return Ok(false);
+    }
+    let before = an_hour_ago();
+    let filter = ClaimFilter { stuck_before: Some(before), ..ClaimFilter::default() };
+    let turn = Turn { table, filter: &filter, run_id: None, limit: 1, now: before };
+    let steps = plan(connection, &turn).await?;
+    // A view's plan names the alias; a walk without an index is a SCAN either way.
+    let is_walk = |step: &String| {
+        step.starts_with("SCAN")
+            && !step.contains(" USING ")
+            && (step.starts_with("SCAN t") || step.contains(name))
+    };
+    Ok(steps.iter().any(is_walk))
+}
+
+async fn accounts(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+) -> Result<Vec<String>, StoreError> {
+    let columns: Vec<&Column> = table.cells_at(&table.layout.account).collect();
+    if columns.is_empty() {
+        return Ok(Vec::new());
+    }
+    let texts: Vec<String> = columns
+        .iter()
+        .enumerate()
+        .map(|(at, column)| format!("{} as v{at}", text_of(column, &named("t", column))))
+        .collect();
+    let sql = format!(
+        "select distinct * from (select {} from {} as t limit {FIRST_ROWS}) limit {VALUES_MAX}",
+        texts.join(", "),
+        table.read
+    );
+    let mut values = Vec::new();
+    for row in &fetch(connection, LOOKING, rendered(&sql)).await? {
+        let cells = Cells::new(row, LOOKING);
+        let parts: Result<Vec<Option<String>>, StoreError> =
+            (0..columns.len()).map(|at| cells.opt_text(at)).collect();
+        values.push(joined(&parts?));
+    }
+    values.sort();
+    Ok(values)
+}
+
+async fn unmapped(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+) -> Result<Vec<String>, StoreError> {
+    if table.status_indexed {
+        return catalogue::unmapped_statuses(connection, table).await;
+    }
+    let status = &table.write_status;
+    let sql = format!(
+        "select distinct v from (select {} as v from {} as t limit {FIRST_ROWS}) \
+         where v is not null limit {VALUES_MAX}",
+        text_of(status, &named("t", status)),
+        table.write
+    );
+    let known = table.known_values();
+    let seen = texts(connection, &sql).await?;
+    Ok(seen.into_iter().filter(|value| !known.contains(value)).collect())
+}
+
+impl Inspect for SqliteStore {
+    async fn server(&self) -> Result<Server, StoreError> {
+        let mut connection = self.read(LOOKING).await?;
+        let version = texts(&mut connection, "select sqlite_version()").await?.concat();
+        Ok(Server { product: format!("SQLite {version}"), link: Link::Local })
+    }
+
+    async fn rights(&self) -> Result<Rights, StoreError> {
+        let mut connection = self.read(LOOKING).await?;
+        let files = "select file from pragma_database_list where name = 'main'";
+        let file = texts(&mut connection, files).await?.concat();
+        let mut rights = Rights::default();
+        let path = std::path::Path::new(&file);
+        let may_write =
+            |path: &std::path::Path| rustix::fs::access(path, rustix::fs::Access::WRITE_OK).is_ok();
+        if !may_write(path) {
+            rights.lacks.push(format!("writing {file}"));
+        }
+        // The write-ahead log is made beside the file.
+        if let Some(folder) = path.parent().filter(|folder| !may_write(folder)) {
+            rights.lacks.push(format!("making files in {}", folder.display()));
+        }
+        Ok(rights)
+    }
+
+    async fn standing(&self, table: &SourceTable) -> Result<Standing, StoreError> {
+        let mut connection = self.read(LOOKING).await?;
+        let name = bare(table);
+        let mut standing = Standing::default();
+        let query = sqlx::query(
+            "select name from sqlite_master where type = 'trigger' \
+             and tbl_name = ?1 collate nocase and lower(sql) like '%update%on%' order by name",
+        )
+        .bind(name.clone());
+        for row in &fetch(&mut connection, LOOKING, query).await? {
+            standing.triggers.push((name.clone(), Cells::new(row, LOOKING).text(0)?));
+        }
+        let status = table.settings.status.clone();
+        let over = unique(&mut connection, &name, &status).await?;
+        standing.unique = over.into_iter().map(|index| (name.clone(), index)).collect();
+        let sql = definition(&mut connection, &name).await?;
+        let untold = &mut standing.untold;
+        let refused = barred(&mut connection, table, &sql).await;
+        standing.barred = told(untold, "CHECK constraints", refused).unwrap_or_default();
+        let walked = walks(&mut connection, table, &name).await;
+        if told(untold, "the way to stuck rows", walked) == Some(true) {
+            let created = table.cells.get(table.layout.created.0);
+            let columns: Vec<String> = std::iter::once(table.write_status.ident.to_string())
+                .chain(created.map(|column| column.ident.to_string()))
+                .collect();
+            let create = create_index(&name, "status", &columns.join(", "));
+            standing.index_wanted = Some(IndexWanted { table: name.clone(), create });
+        }
+        standing.lookups =
+            lookups(table, |column| create_index(&name, column.trim_matches('"'), column));
+        let values = unmapped(&mut connection, table).await;
+        standing.unmapped = told(untold, "status values", values).unwrap_or_default();
+        let values = accounts(&mut connection, table).await;
+        standing.accounts = told(untold, "account values", values).unwrap_or_default();
+        Ok(standing)
+    }
+
+    async fn tags(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        most: i64,
+    ) -> Result<Vec<Option<String>>, StoreError> {
+        let Some(template) = table.tag_template(account) else { return Ok(Vec::new()) };
+        let parts: Vec<String> = template
+            .pieces()
+            .map(|piece| match piece {
+                Piece::Literal(text) => literal(text),
+                Piece::Column(name) => match table.cell(name).and_then(|i| table.cells.get(i)) {
+                    Some(column) => text_of(column, &named("t", column)),
+                    None => "null".to_owned(),
+                },
+            })
+            .collect();
+        let condition = match table.status_indexed {
+            true => is_processing(table, "t"),
+            false => "true".to_owned(),
+        };
+        let sql = format!(
+            "select {} from {} as t where {condition} limit {most}",
+            parts.join(" || "),
+            table.read
+        );
+        let mut connection = self.read(LOOKING).await?;
+        let rows = fetch(&mut connection, LOOKING, rendered(&sql)).await?;
+        rows.iter().map(|row| Cells::new(row, LOOKING).opt_text(0)).collect()
+    }
+
+    async fn survey(&self) -> Result<Vec<Surveyed>, StoreError> {
+        let mut connection = self.read(LOOKING).await?;
+        let names = "select name from pragma_table_list where schema = 'main' \
+                     and type in ('table', 'view') and name not like 'sqlite\\_%' escape '\\' \
+                     and name not like 'tieout\\_%' escape '\\' order by name";
+        let names = texts(&mut connection, names).await?;
+        let mut surveyed = Vec::new();
+        for name in &names {
+            let Some(relation) = relation(&mut connection, name, false).await? else { continue };
+            let sql = definition(&mut connection, name).await?;
+            let quoted = literal(name);
+            let keys =
+                format!("select name from pragma_table_info({quoted}) where pk > 0 order by pk");
+            let parents = format!(
+                "select \"from\" || char(0) || \"table\" from pragma_foreign_key_list({quoted})"
+            );
+            let parents = texts(&mut connection, &parents).await?;
+            let parents = parents.iter().filter_map(|both| both.split_once('\0'));
+            let reads = |other: &&String| {
+                *other != name && find_word(&sql, &other.to_ascii_lowercase()).is_some()
+            };
+            surveyed.push(Surveyed {
+                name: name.clone(),
+                rows: None,
+                primary_key: texts(&mut connection, &keys).await?,
+                parents: parents.map(|(a, b)| (a.to_owned(), b.to_owned())).collect(),
+                bases: match relation.is_view {
+                    true => names.iter().filter(reads).cloned().collect(),
+                    false => Vec::new(),
+                },
+                checks: checks(&sql),
+                relation,
+            });
+        }
+        Ok(surveyed)
+    }
+
+    async fn distinct(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {
+        let Some(column) = of.relation.column(column) else { return Ok(Vec::new()) };
+        let (ident, read) = (&column.ident, &of.relation.name);
+        let text = text_of(column, "v");
+        let sql = match of.relation.indexed.contains(&column.name) && !of.relation.is_view {
+            true => format!(
+                "with recursive seen(v) as (select min(t.{ident}) from {read} as t union all \
+                 select (select min(t.{ident}) from {read} as t where t.{ident} > seen.v) \
+                 from seen where seen.v is not null) \
+                 select {text} from seen where v is not null limit {VALUES_MAX}"
+            ),
+            false => format!(
+                "select distinct {text} from (select t.{ident} as v from {read} as t \
+                 limit {FIRST_ROWS}) where v is not null order by 1 limit {VALUES_MAX}"
+            ),
+        };
+        texts(&mut *self.read(LOOKING).await?, &sql).await
+    }
+
+    async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {
+        let Some(column) = of.relation.column(column) else { return Ok(Vec::new()) };
+        let text = text_of(column, "v");
+        let sql = format!(
+            "select {text} from (select t.{} as v from {} as t limit 1000) \
+             where v is not null limit {EXAMPLES}",
+            column.ident, of.relation.name
+        );
+        texts(&mut *self.read(LOOKING).await?, &sql).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_are_read_out_of_the_statement() {
+        let sql = "create table t (a text check (a in ('x)', 'y')), checked int, \
+                   constraint c CHECK ((b > 0) or (c is null)))";
+        assert_eq!(checks(sql), ["a in ('x)', 'y')", "(b > 0) or (c is null)"]);
+        assert!(checks("create table t (check_no int)").is_empty());
+    }
+}

@@ -1,0 +1,425 @@
+//! The doctor on a shop of both kinds: a healthy one's screen, each finding planted and mended,
+//! exit codes, and that looking changes nothing.
+
+use serde_json::Value;
+use tieout::sandbox::faults::{Action, FaultRule};
+
+use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
+use crate::support::golden::golden;
+
+/// A shop with a past.
+async fn healthy(engine: Engine, words: Words) -> Shop {
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.background(30).await;
+    shop
+}
+
+async fn doctor(shop: &Shop) -> Ran {
+    shop.tieout(&["doctor", "--json"]).await
+}
+
+/// Findings of one code.
+fn of_code(ran: &Ran, code: &str) -> Vec<Value> {
+    ran.of_type("check").into_iter().filter(|check| check["code"] == code).collect()
+}
+
+/// The one finding of this code: (what, state, text, next).
+#[track_caller]
+fn finding(ran: &Ran, code: &str) -> (String, String, String, String) {
+    let found = of_code(ran, code);
+    assert_eq!(found.len(), 1, "{code}: {}\n{}", ran.stdout, ran.stderr);
+    let text = |name: &str| found[0][name].as_str().unwrap_or_default().to_owned();
+    (text("what"), text("state"), text("text"), text("next"))
+}
+
+#[track_caller]
+fn has_none(ran: &Ran, code: &str) {
+    assert!(of_code(ran, code).is_empty(), "{code}: {}", ran.stdout);
+}
+
+/// Changes the words of the shop's tieout.toml.
+fn rewrite(shop: &Shop, from: &str, to: &str) {
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{from} is not in\n{text}");
+    std::fs::write(&path, text.replace(from, to)).unwrap();
+}
+
+/// What differs between machines and moments, masked.
+fn masked(shop: &Shop, text: &str) -> String {
+    let filters = [
+        (r"PostgreSQL \d+(\.\d+)*", "PostgreSQL [version]"),
+        (r"SQLite \d+(\.\d+)*", "SQLite [version]"),
+        (r"[+-]\d+\.\d s", "[span]"),
+        (r"newest object \d+ \w+\s+old", "newest object [age] old"),
+        (r"\d+ [KMGT]iB", "[size]"),
+        (r", about [\d,]+ rows", ", about [n] rows"),
+    ];
+    let folder = shop.folder().display().to_string();
+    filters.iter().fold(text.replace(&folder, "[folder]"), |text, (pattern, by)| {
+        regex::Regex::new(pattern).unwrap().replace_all(&text, *by).into_owned()
+    })
+}
+
+async fn a_healthy_shop_is_told_line_by_line_and_left_as_it_was(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    shop.raw.execute("analyze").await;
+    let before = shop.dump().await;
+    let ran = shop.tieout(&["doctor"]).await;
+    let name = match engine {
+        Engine::Sqlite => "doctor_sqlite",
+        Engine::Postgres => "doctor_postgres",
+    };
+    let code = ran.code.unwrap();
+    let text = format!("exit {code}\n--- stdout\n{}--- stderr\n{}", ran.stdout, ran.stderr);
+    golden("fixtures/cli", name, &masked(&shop, &text));
+    for line in ran.stdout.lines() {
+        assert!(line.chars().count() <= 80 || line.contains('→'), "{line}");
+    }
+    assert_eq!(shop.dump().await, before);
+    assert!(!shop.folder().join("reports").exists());
+    let quiet = shop.tieout(&["doctor", "--quiet"]).await;
+    let ok = quiet.stdout.lines().filter(|line| line.contains("  ok  ")).count();
+    assert_eq!((quiet.code, ok), (Some(0), 0), "{}", quiet.stdout);
+}
+
+async fn an_index_that_the_claim_lacks_is_written_out_and_serves(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    has_none(&doctor(&shop).await, "no_index");
+    shop.raw.execute("drop index payments_status").await;
+    let (what, state, text, create) = finding(&doctor(&shop).await, "no_index");
+    assert_eq!((what.as_str(), state.as_str()), ("payments", "warn"));
+    assert!(text.contains("payments whole"), "{text}");
+    match engine {
+        Engine::Postgres => assert_eq!(
+            create,
+            "create index concurrently on public.payments (\"created_at\") \
+             where \"status\" = 'processing';"
+        ),
+        Engine::Sqlite => assert_eq!(
+            create,
+            "create index \"payments_status\" on \"payments\" (\"status\", \"created_at\");"
+        ),
+    }
+    // Values are found without an index too.
+    shop.insert(&[Payment { status: "strange", ..Payment::stuck(7) }]).await;
+    let (.., text, _) = finding(&doctor(&shop).await, "status_unmapped");
+    assert!(text.contains("`strange`"), "{text}");
+    shop.raw.execute(&create).await;
+    let ran = doctor(&shop).await;
+    has_none(&ran, "no_index");
+    shop.raw.execute("drop index payments_ref").await;
+    let (.., text, create) = finding(&doctor(&shop).await, "no_lookup_index");
+    assert!(text.contains("psp_ref"), "{text}");
+    shop.raw.execute(&create).await;
+    has_none(&doctor(&shop).await, "no_lookup_index");
+}
+
+async fn what_stands_on_the_table_is_found(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    let trigger = match engine {
+        Engine::Postgres => {
+            "create function note_it() returns trigger language plpgsql as \
+             $$ begin return new; end $$; \
+             create trigger notes before update on payments for each row execute function note_it();
+             create trigger births before insert on payments for each row execute function note_it()"
+        }
+        Engine::Sqlite => {
+            "create trigger notes after update of status on payments begin \
+             update untouched set word = new.status; end; \
+             create trigger births after insert on payments begin \
+             delete from untouched where id = 9; end"
+        }
+    };
+    let none = "select 1";
+    for (plant, code, word, mend) in [
+        (trigger, "trigger", "notes", "drop trigger notes"),
+        (
+            "create unique index one_paid on payments (order_no) where status = 'paid'",
+            "unique_over_status",
+            "one_paid",
+            "drop index one_paid",
+        ),
+        (
+            "create unique index by_status on payments (order_no, status)",
+            "unique_over_status",
+            "by_status",
+            "drop index by_status",
+        ),
+        (
+            "insert into payments (id, account, status, amount, created_at) \
+             values (7, 'live', 'strange', 1, '2026-11-19T08:00:00Z')",
+            "status_unmapped",
+            "`strange`",
+            "delete from payments where id = 7",
+        ),
+        (
+            "insert into payments (id, account, status, amount, created_at) \
+             values (7, 'mystery', 'paid', 1, '2026-11-19T08:00:00Z')",
+            "account_unmapped",
+            "`mystery`",
+            "delete from payments where id = 7",
+        ),
+        (none, "table", "fits", none),
+    ] {
+        has_none_yet(&shop, code).await;
+        shop.raw.execute(plant).await;
+        let ran = doctor(&shop).await;
+        let (what, _, text, _) = finding(&ran, code);
+        assert!(what == "payments" && text.contains(word), "{code}: {text}");
+        let mend = match (engine, mend) {
+            (Engine::Postgres, "drop trigger notes") => "drop trigger notes on payments",
+            (_, mend) => mend,
+        };
+        shop.raw.execute(mend).await;
+    }
+    // A key among the columns: no change of the status can violate it.
+    shop.raw.execute("create unique index wide on payments (id, status)").await;
+    if engine == Engine::Postgres {
+        has_none(&doctor(&shop).await, "unique_over_status");
+    }
+}
+
+async fn has_none_yet(shop: &Shop, code: &str) {
+    if code != "table" {
+        has_none(&doctor(shop).await, code);
+    }
+}
+
+/// A second table, with these words in place of the plain ones.
+fn gifts(more: &str, tag: &str) -> String {
+    format!(
+        r#"
+[[table]]
+name = "gifts"
+read = "gifts"
+key = ["id"]
+tag = "{tag}"
+amount = {{ column = "cents", unit = "minor" }}
+currency = {{ const = "EUR" }}
+accounts = {{ "*" = "shop" }}
+status = "state"
+created = "made"
+time = "utc"
+mode = "full"
+{more}
+map = [{{ from = ["sent"], succeeded = "done", retryable = "again" }}]
+"#
+    )
+}
+
+const GIFTS: &str = "
+    create table gifts (id bigint primary key, ref text, cents bigint not null, made text not null,
+        state text not null check (state in ('sent', 'done')));
+    create index gifts_state on gifts (state);
+    create index gifts_ref on gifts (ref)";
+
+async fn a_second_table_is_held_against_its_check_and_the_first_one(engine: Engine) {
+    let words = Words { more: gifts("", "{ref}"), ..Words::default() };
+    let shop = healthy(engine, words).await;
+    let made = match engine {
+        Engine::Sqlite => GIFTS.to_owned(),
+        Engine::Postgres => GIFTS.replace("made text", "made timestamptz"),
+    };
+    shop.raw.execute(&made).await;
+    let insert = |id: i64, reference: &str| {
+        let at = at_text(tieout_now() - 3_600);
+        format!("insert into gifts values ({id}, {reference}, 100, '{at}', 'sent')")
+    };
+    shop.raw.execute(&insert(1, "'g-1'")).await;
+    let ran = doctor(&shop).await;
+    assert_eq!(ran.code, Some(10), "{}", ran.stdout);
+    let (what, state, text, _) = finding(&ran, "check_refuses");
+    assert_eq!((what.as_str(), state.as_str()), ("gifts", "fail"));
+    assert!(text.contains("`again`"), "{text}");
+    let (.., text, _) = finding(&ran, "attempts_unknown");
+    assert!(text.contains("never proven"), "{text}");
+    for code in ["tag_shared", "tag_missing", "tag_in_two_tables", "tag_too_long"] {
+        has_none(&ran, code);
+    }
+    shop.raw.execute(&insert(2, "'g-1'")).await;
+    shop.raw.execute(&insert(3, "null")).await;
+    shop.raw.execute(&insert(4, "'pay_900003'")).await;
+    shop.raw.execute(&insert(5, &format!("'{}'", "x".repeat(501)))).await;
+    let ran = doctor(&shop).await;
+    let (.., text, _) = finding(&ran, "tag_shared");
+    assert!(text.contains("`g-1` by 2"), "{text}");
+    let (.., text, _) = finding(&ran, "tag_missing");
+    assert!(text.starts_with("1 of 5"), "{text}");
+    let (.., text, _) = finding(&ran, "tag_too_long");
+    assert!(text.contains("501 characters"), "{text}");
+    // Found from the first table's side, which is asked about the second's rows.
+    shop.insert(&[Payment::stuck(900_003 + 1_000_000)]).await;
+    shop.raw.execute("update gifts set ref = 'pay_1900003' where id = 4").await;
+    let (what, _, text, _) = finding(&doctor(&shop).await, "tag_in_two_tables");
+    assert!(what == "payments" && text.contains("`pay_1900003`"), "{what}: {text}");
+    // What does not fit is told as `config check --connect` tells it.
+    rewrite(&shop, "key = [\"id\"]\ntag = \"{ref}\"", "key = [\"ref\"]\ntag = \"{ref}\"");
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "mapping");
+    assert_eq!((what.as_str(), state.as_str()), ("gifts", "fail"));
+    assert!(text.contains("(ref) is no unique key") && next.contains("config check"), "{text}");
+}
+
+async fn an_account_that_does_not_serve_is_told_with_its_exit(engine: Engine) {
+    let mut shop = healthy(engine, Words::default()).await;
+    let ran = doctor(&shop).await;
+    let (_, state, text, _) = finding(&ran, "witness");
+    assert_eq!((state.as_str(), ran.code), ("ok", Some(0)), "{}", ran.stdout);
+    assert_eq!(text, "30 of the newest 30 captured objects are rows of yours");
+
+    shop.sandbox.fault(FaultRule::always(Action::RefuseConnections { for_ms: 0 }));
+    shop.tieout(&["doctor"]).await;
+    let ran = doctor(&shop).await;
+    assert_eq!(ran.code, Some(3), "{}", ran.stdout);
+    assert_eq!(finding(&ran, "no_answer").1, "fail");
+    shop.sandbox.clear_faults();
+    shop.sandbox.door(tieout::sandbox::settings::Door::Open, None);
+
+    shop.sandbox.advance(300);
+    let ran = doctor(&shop).await;
+    let (what, state, text, _) = finding(&ran, "clock_skew");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("clock", "fail", Some(10)));
+    assert!(text.contains("shop +30"), "{text}");
+    shop.sandbox.advance(-300);
+
+    rewrite(&shop, "livemode = false", "livemode = true");
+    let ran = doctor(&shop).await;
+    assert_eq!((finding(&ran, "wrong_environment").1.as_str(), ran.code), ("fail", Some(12)));
+    rewrite(&shop, "livemode = true", "livemode = false");
+
+    rewrite(&shop, "metadata[order_id]", "metadata[other]");
+    let ran = doctor(&shop).await;
+    let (_, state, text, _) = finding(&ran, "witness");
+    assert_eq!((state.as_str(), ran.code), ("ok", Some(0)), "{}", ran.stdout);
+    assert!(text.contains("has a tag in"), "by reference they are rows still: {text}");
+    shop.raw.execute("update payments set psp_ref = null").await;
+    let ran = doctor(&shop).await;
+    let (_, state, text, _) = finding(&ran, "no_witness");
+    assert_eq!((state.as_str(), ran.code), ("fail", Some(10)));
+    assert!(text.contains("no absence proven"), "{text}");
+    rewrite(&shop, "metadata[other]", "metadata[order_id]");
+
+    let foreign = (0..40).map(|n| Payment::stuck(n).captured()).collect();
+    shop.plant(foreign);
+    let (.., text, _) = finding(&doctor(&shop).await, "few_witnesses");
+    assert!(text.starts_with("30 of the newest 70"), "{text}");
+
+    shop.sandbox.scenario("revoked_key").unwrap();
+    let ran = doctor(&shop).await;
+    assert_eq!((finding(&ran, "auth").1.as_str(), ran.code), ("fail", Some(12)), "{}", ran.stdout);
+}
+
+async fn an_account_without_objects_and_a_pause_are_told(engine: Engine) {
+    let shop = Shop::open(engine).await;
+    let ran = doctor(&shop).await;
+    assert_eq!((finding(&ran, "no_objects").1.as_str(), ran.code), ("warn", Some(0)));
+    has_none(&ran, "paused");
+    shop.raw
+        .execute(
+            "insert into tieout_accounts (account, paused_at, paused_by, paused_why) \
+             values ('shop', '2026-11-19T08:00:00.000000Z', 'mara', 'moving')",
+        )
+        .await;
+    let (_, _, text, next) = finding(&doctor(&shop).await, "paused");
+    assert!(text.contains("moving") && next == "tieout resume shop", "{text} {next}");
+}
+
+async fn what_the_database_refuses_ends_nothing_else(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    shop.raw.execute("delete from tieout_migrations").await;
+    let ran = doctor(&shop).await;
+    let (_, _, _, next) = finding(&ran, "schema_behind");
+    assert_eq!((next.as_str(), ran.code), ("tieout db migrate", Some(15)), "{}", ran.stdout);
+    assert_eq!(finding(&ran, "witness").1, "ok");
+    rewrite(&shop, "dir = \"reports\"", "dir = \"tieout.toml/reports\"");
+    let ran = doctor(&shop).await;
+    assert_eq!((finding(&ran, "report_dir").1.as_str(), ran.code), ("fail", Some(10)));
+    let (from, to) = match engine {
+        Engine::Sqlite => (".db", ".none"),
+        Engine::Postgres => ("/t_", "/none_"),
+    };
+    rewrite(&shop, from, to);
+    let ran = doctor(&shop).await;
+    assert_eq!(finding(&ran, "database_refused").1, "fail");
+    assert_eq!(finding(&ran, "account").1, "ok", "the PSP is asked without a database");
+    rewrite(&shop, "mode = \"full\"", "mode = \"fll\"");
+    let ran = shop.tieout(&["doctor"]).await.ended(10);
+    assert!(ran.stdout.starts_with("config        FAIL  it cannot be used"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("did you mean `full`?"), "{}", ran.stderr);
+}
+
+on_both_databases!(
+    a_healthy_shop_is_told_line_by_line_and_left_as_it_was,
+    an_index_that_the_claim_lacks_is_written_out_and_serves,
+    what_stands_on_the_table_is_found,
+    a_second_table_is_held_against_its_check_and_the_first_one,
+    an_account_that_does_not_serve_is_told_with_its_exit,
+    an_account_without_objects_and_a_pause_are_told,
+    what_the_database_refuses_ends_nothing_else,
+);
+
+/// A role that can only read sees every line, and what it lacks; one that may change the journal
+/// is told so; what doctor prints mends both.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_rights_of_a_role_are_told_with_the_statements_that_mend_them() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    let role = format!("t_{}", uuid::Uuid::now_v7().simple());
+    shop.raw
+        .execute(&format!(
+            "create role {role} login; grant select on all tables in schema public to {role}; \
+             grant update (status, psp_ref, updated_at) on payments to {role}"
+        ))
+        .await;
+    rewrite(&shop, "postgres@", &format!("{role}@"));
+    let ran = doctor(&shop).await;
+    assert_eq!(ran.code, Some(10), "{}", ran.stdout);
+    let (what, _, text, grant) = finding(&ran, "rights_missing");
+    assert!(what == "role" && text.contains("lacks insert on tieout_acc"), "{text}");
+    for code in ["table", "witness", "disk", "account"] {
+        assert_eq!(finding(&ran, code).1, "ok", "{}", ran.stdout);
+    }
+    shop.raw.execute(&grant).await;
+    let ran = doctor(&shop).await;
+    assert_eq!((finding(&ran, "role").1.as_str(), ran.code), ("ok", Some(0)), "{}", ran.stdout);
+    shop.insert(&[Payment::stuck(1)]).await;
+    shop.tieout(&["run", "--id", "1"]).await.ended(0);
+    shop.raw
+        .execute(&format!(
+            "grant delete on tieout_journal to {role}; \
+             grant update on tieout_journal, tieout_evidence to {role}"
+        ))
+        .await;
+    let ran = doctor(&shop).await;
+    let (.., text, revoke) = finding(&ran, "rights_excess");
+    assert!(text.contains("can") && text.contains("delete on tieout_journal"), "{text}");
+    assert_eq!(ran.code, Some(10));
+    shop.raw.execute(&revoke).await;
+    has_none(&doctor(&shop).await, "rights_excess");
+    shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
+}
+
+/// What PostgreSQL alone can plant: an enum, row-level security, a view, a zoneless time.
+#[tokio::test(flavor = "multi_thread")]
+async fn mappings_that_do_not_fit_are_told_all_at_once() {
+    let words = Words { more: gifts("", "{ref}"), ..Words::default() };
+    let shop = healthy(Engine::Postgres, words).await;
+    rewrite(&shop, "time = \"utc\"\n", "");
+    shop.raw
+        .execute(
+            "create type gift_state as enum ('sent', 'done'); \
+             create table gift_rows (id bigint primary key, ref text, cents bigint not null, \
+                 made timestamp not null, state gift_state not null); \
+             create view gifts as select g.* from gift_rows g join untouched u on true",
+        )
+        .await;
+    let ran = doctor(&shop).await;
+    let told: Vec<String> = of_code(&ran, "mapping")
+        .iter()
+        .map(|check| check["text"].as_str().unwrap().to_owned())
+        .collect();
+    for part in ["`again` is no value", "does not name its zone", "cannot write through"] {
+        assert!(told.iter().any(|text| text.contains(part)), "{part}: {told:?}");
+    }
+    assert_eq!(ran.code, Some(10));
+}
