@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::cli::args::{Common, yes_or_no};
 use crate::cli::failure::{Failure, SCHEMA};
-use crate::cli::{out, runtime};
+use crate::cli::{init, out, runtime};
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
 use crate::store::database::Database;
@@ -14,6 +14,7 @@ use crate::store::driver::Driver;
 /// For `--help`.
 pub const EXAMPLES: &str = "\
 Examples:
+  tieout config init --url postgres://localhost/shop
   tieout config default > tieout.toml     a commented file with every setting
   tieout config check                     every mistake, with its line
   tieout config check --connect           does each mapping fit the database?
@@ -25,6 +26,9 @@ Examples:
 pub enum Command {
     /// Read and check the file; connects to nothing unless told to
     Check(Check),
+    /// Propose a mapping from a real database, and write tieout.toml
+    #[command(after_help = init::EXAMPLES)]
+    Init(Box<init::Args>),
     /// Print every setting in force; secrets are left out
     Show(Show),
     /// Print a commented file with every setting and its default
@@ -52,6 +56,7 @@ pub struct Show {
 /// Runs the command.
 pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
     match command {
+        Command::Init(args) => return init::run(args, common),
         Command::Default => out::stdout(config::DEFAULT.trim_end()),
         Command::Schema => {
             let text = serde_json::to_string_pretty(&config::schema::schema());

@@ -20,6 +20,7 @@ pub mod doctor;
 pub mod config;
 pub mod events;
 pub mod failure;
+pub mod init;
 pub mod logs;
 pub mod out;
 pub mod pause;

@@ -127,6 +127,53 @@ impl<'a> Document<'a> {
         }
     }
 
+    /// Complains of every value that is left open, with the comment above it: only a person can
+    /// answer it. Whether there is one.
+    pub fn complain_of_open(&mut self, open: &str) -> bool {
+        let mut found = Vec::new();
+        collect_open(&self.root, "", open, &mut found);
+        for (path, span) in &found {
+            let steps: Vec<&str> = path.split('.').collect();
+            let name = steps.iter().rfind(|step| step.parse::<usize>().is_err()).unwrap_or(&"");
+            let (setting, of) = match steps.as_slice() {
+                ["account" | "table", number, rest @ ..] => {
+                    let kind = steps.first().unwrap_or(&"");
+                    let own = self.name_of(kind, number);
+                    (rest.first().unwrap_or(name), format!(" of [[{kind}]] {own}"))
+                }
+                _plain => (name, String::new()),
+            };
+            let why = self.comment_above(span);
+            let text = format!("`{setting}`{of} is still open: {why}");
+            self.complain_at(&span.clone(), text);
+        }
+        !found.is_empty()
+    }
+
+    fn name_of(&self, kind: &str, number: &str) -> String {
+        let entries = self.root.get(kind).and_then(|value| value.get_ref().as_array());
+        let at = number.parse::<usize>().ok();
+        let entry = entries.zip(at).and_then(|(entries, at)| entries.get(at));
+        let name = entry.and_then(|entry| entry.get_ref().get("name")?.get_ref().as_str());
+        name.unwrap_or(number).to_owned()
+    }
+
+    /// The comment that stands right above a place, as one sentence.
+    fn comment_above(&self, span: &Range<usize>) -> String {
+        let before = self.text.get(..span.start).unwrap_or("");
+        let mut lines: Vec<&str> = before.lines().collect();
+        if !before.ends_with('\n') {
+            lines.pop();
+        }
+        let above = lines.iter().rev().map_while(|line| line.trim().strip_prefix('#'));
+        let mut words: Vec<&str> = above.map(str::trim).collect();
+        words.reverse();
+        match words.is_empty() {
+            true => "only you can answer it".to_owned(),
+            false => words.join(" "),
+        }
+    }
+
     /// Takes one table out of the root.
     pub fn section(&mut self, name: &str) -> Option<Section<'a>> {
         let value = remove(&mut self.root, name)?;
@@ -228,6 +275,11 @@ impl<'a> Document<'a> {
         if span.is_empty() { self.span_of(path) } else { span.clone() }
     }
 
+    /// Ends the reading where nothing else is to be told.
+    pub fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
+
     /// Ends the reading: what is left in the root is unknown.
     pub fn finish(mut self, known: &[&str]) -> Vec<Problem> {
         let left: Vec<(String, Range<usize>)> =
@@ -301,6 +353,36 @@ fn collect_value(value: &DeValue<'_>, path: &str, leaves: &mut Vec<(String, Stri
             }
         }
         scalar => leaves.push((path.to_owned(), scalar_text(scalar))),
+    }
+}
+
+/// Places of texts that are `open`, within lists and tables too.
+fn collect_open(
+    table: &DeTable<'_>,
+    prefix: &str,
+    open: &str,
+    found: &mut Vec<(String, Range<usize>)>,
+) {
+    for (key, value) in table {
+        collect_open_value(value, &join(prefix, key.get_ref()), open, found);
+    }
+}
+
+fn collect_open_value(
+    value: &Spanned<DeValue<'_>>,
+    path: &str,
+    open: &str,
+    found: &mut Vec<(String, Range<usize>)>,
+) {
+    match value.get_ref() {
+        DeValue::Table(inner) => collect_open(inner, path, open, found),
+        DeValue::Array(items) => {
+            for (at, item) in items.iter().enumerate() {
+                collect_open_value(item, &format!("{path}.{at}"), open, found);
+            }
+        }
+        scalar if scalar.as_str() == Some(open) => found.push((path.to_owned(), value.span())),
+        _answered => {}
     }
 }
 

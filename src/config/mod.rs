@@ -8,6 +8,7 @@
 
 pub mod check;
 pub mod document;
+pub mod init;
 pub mod names;
 pub mod policy;
 pub mod problem;

@@ -72,6 +72,56 @@ pub const TABLE: &str = "TIEOUT_TABLE";
 pub const ORIGIN: &str = "TIEOUT_ORIGIN";
 /// `--connect` of `config check`.
 pub const CONNECT: &str = "TIEOUT_CONNECT";
+/// `--force` of `config init`.
+pub const INIT_FORCE: &str = "TIEOUT_INIT_FORCE";
+/// `--output` of `config init`.
+pub const INIT_OUTPUT: &str = "TIEOUT_INIT_OUTPUT";
+/// `--url` of `config init`.
+pub const INIT_URL: &str = "TIEOUT_INIT_URL";
+/// `--url-env` of `config init`.
+pub const INIT_URL_ENV: &str = "TIEOUT_INIT_URL_ENV";
+/// `--search-path` of `config init`.
+pub const INIT_SEARCH_PATH: &str = "TIEOUT_INIT_SEARCH_PATH";
+/// `--table` of `config init`.
+pub const INIT_TABLE: &str = "TIEOUT_INIT_TABLE";
+/// `--key` of `config init`.
+pub const INIT_KEY: &str = "TIEOUT_INIT_KEY";
+/// `--status` of `config init`.
+pub const INIT_STATUS: &str = "TIEOUT_INIT_STATUS";
+/// `--processing` of `config init`.
+pub const INIT_PROCESSING: &str = "TIEOUT_INIT_PROCESSING";
+/// `--succeeded` of `config init`.
+pub const INIT_SUCCEEDED: &str = "TIEOUT_INIT_SUCCEEDED";
+/// `--failed` of `config init`.
+pub const INIT_FAILED: &str = "TIEOUT_INIT_FAILED";
+/// `--retryable` of `config init`.
+pub const INIT_RETRYABLE: &str = "TIEOUT_INIT_RETRYABLE";
+/// `--amount` of `config init`.
+pub const INIT_AMOUNT: &str = "TIEOUT_INIT_AMOUNT";
+/// `--unit` of `config init`.
+pub const INIT_UNIT: &str = "TIEOUT_INIT_UNIT";
+/// `--currency` of `config init`.
+pub const INIT_CURRENCY: &str = "TIEOUT_INIT_CURRENCY";
+/// `--created` of `config init`.
+pub const INIT_CREATED: &str = "TIEOUT_INIT_CREATED";
+/// `--attempted` of `config init`.
+pub const INIT_ATTEMPTED: &str = "TIEOUT_INIT_ATTEMPTED";
+/// `--reference` of `config init`.
+pub const INIT_REFERENCE: &str = "TIEOUT_INIT_REFERENCE";
+/// `--tag` of `config init`.
+pub const INIT_TAG: &str = "TIEOUT_INIT_TAG";
+/// `--time` of `config init`.
+pub const INIT_TIME: &str = "TIEOUT_INIT_TIME";
+/// `--account` of `config init`.
+pub const INIT_ACCOUNT: &str = "TIEOUT_INIT_ACCOUNT";
+/// `--key-env` of `config init`.
+pub const INIT_KEY_ENV: &str = "TIEOUT_INIT_KEY_ENV";
+/// `--live` of `config init`.
+pub const INIT_LIVE: &str = "TIEOUT_INIT_LIVE";
+/// `--tag-at` of `config init`.
+pub const INIT_TAG_AT: &str = "TIEOUT_INIT_TAG_AT";
+/// `--timezone` of `config init`.
+pub const INIT_TIMEZONE: &str = "TIEOUT_INIT_TIMEZONE";
 /// `--all` of `cases list`.
 pub const CASES_ALL: &str = "TIEOUT_CASES_ALL";
 /// `--reason` of `cases list`.

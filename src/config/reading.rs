@@ -10,6 +10,7 @@ use serde::Deserialize;
 
 use crate::config::check::table_misfits;
 use crate::config::document::{Document, Section, quoted};
+use crate::config::init::OPEN;
 use crate::config::policy::{PolicySettings, Resolved, listed, misfits};
 use crate::config::problem::{ConfigError, Place, Problem, nearest};
 use crate::config::sections::{
@@ -46,6 +47,10 @@ pub fn read(path: &Path, text: &str, overrides: &[Override]) -> Result<Config, C
     };
     if !reading.document.is_sound() {
         return Err(ConfigError::Invalid { problems: reading.document.finish(&TOP) });
+    }
+    // What would follow from an open line is no news.
+    if reading.document.complain_of_open(OPEN) {
+        return Err(ConfigError::Invalid { problems: reading.document.into_problems() });
     }
     let leaves = reading.document.leaves();
     let parts = reading.parts();

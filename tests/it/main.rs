@@ -20,6 +20,7 @@ mod cli;
 mod cli_run;
 mod doctor;
 mod config;
+mod config_init;
 mod config_schema;
 mod report;
 mod schemas;

@@ -1,0 +1,449 @@
+//! `tieout config init`: from a real database to a commented tieout.toml, with a reason for each
+//! choice. It only reads the database; it asks where somebody is there to answer.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use crate::cli::args::{Common, path, yes_or_no};
+use crate::cli::doctor::wrapped;
+use crate::cli::failure::Failure;
+use crate::cli::{out, runtime};
+use crate::config::init::write::{Address, file};
+use crate::config::init::{
+    Answers, Choice, Proposal, Seen, choose, ranked, wants_examples, wants_values, words,
+};
+use crate::config::{self, FILE_NAME, names};
+use crate::exit::Exit;
+use crate::store::database::Database;
+use crate::store::error::StoreError;
+use crate::store::inspect::{Inspect, Surveyed};
+use crate::store::settings::{DatabaseSettings, shown_address};
+
+/// For `--help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  tieout config init --url postgres://localhost/shop
+  tieout config init --url sqlite:shop.db --table payments --yes \\
+      --timezone Europe/Berlin --tag-at 'metadata[order_id]'
+  tieout config init --url-env DATABASE_URL --processing sent --succeeded paid
+
+It reads the catalogue and a few rows, proposes a mapping with a reason for
+each choice, and says what it could not tell. On a terminal it asks; Enter
+takes what is proposed. Nothing is written but the file.";
+
+/// The variable that most platforms put the address into.
+const DATABASE_URL: &str = "DATABASE_URL";
+
+/// Variables that applications keep Stripe's key in.
+const KEYS: [&str; 4] = ["STRIPE_SECRET_KEY", "STRIPE_API_KEY", "STRIPE_KEY", "STRIPE_SECRET"];
+
+/// Tables shown to choose from.
+const TABLES_SHOWN: usize = 5;
+
+/// Options of `config init`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// The database: postgres://…, sqlite:FILE
+    #[arg(long, value_name = "URL", env = names::INIT_URL, help_heading = "Database")]
+    url: Option<String>,
+    /// The environment variable that holds it [default: DATABASE_URL]
+    #[arg(
+        long, value_name = "NAME", env = names::INIT_URL_ENV, conflicts_with = "url",
+        help_heading = "Database"
+    )]
+    url_env: Option<String>,
+    /// PostgreSQL: schemas to look in
+    #[arg(long, value_name = "PATH", env = names::INIT_SEARCH_PATH, help_heading = "Database")]
+    search_path: Option<String>,
+    /// The table or view of payments
+    #[arg(long, value_name = "NAME", env = names::INIT_TABLE, help_heading = "Mapping")]
+    table: Option<String>,
+    /// Columns of its key
+    #[arg(
+        long, value_name = "COLUMN,…", env = names::INIT_KEY, value_delimiter = ',',
+        help_heading = "Mapping"
+    )]
+    key: Vec<String>,
+    /// The status column
+    #[arg(long, value_name = "COLUMN", env = names::INIT_STATUS, help_heading = "Mapping")]
+    status: Option<String>,
+    /// Its values of rows that are stuck
+    #[arg(
+        long, value_name = "VALUE,…", env = names::INIT_PROCESSING, value_delimiter = ',',
+        help_heading = "Mapping"
+    )]
+    processing: Vec<String>,
+    /// Its value of succeeded
+    #[arg(long, value_name = "VALUE", env = names::INIT_SUCCEEDED, help_heading = "Mapping")]
+    succeeded: Option<String>,
+    /// Its value of failed
+    #[arg(long, value_name = "VALUE", env = names::INIT_FAILED, help_heading = "Mapping")]
+    failed: Option<String>,
+    /// Its value of "charge again"
+    #[arg(long, value_name = "VALUE", env = names::INIT_RETRYABLE, help_heading = "Mapping")]
+    retryable: Option<String>,
+    /// The amount's column
+    #[arg(long, value_name = "COLUMN", env = names::INIT_AMOUNT, help_heading = "Mapping")]
+    amount: Option<String>,
+    /// Its unit: minor (cents) or major
+    #[arg(
+        long, value_name = "UNIT", env = names::INIT_UNIT, value_parser = ["minor", "major"],
+        help_heading = "Mapping"
+    )]
+    unit: Option<String>,
+    /// The currency's column, or a code such as EUR
+    #[arg(long, value_name = "WORD", env = names::INIT_CURRENCY, help_heading = "Mapping")]
+    currency: Option<String>,
+    /// The column of creation times
+    #[arg(long, value_name = "COLUMN", env = names::INIT_CREATED, help_heading = "Mapping")]
+    created: Option<String>,
+    /// The column written before every send; once; none
+    #[arg(long, value_name = "COLUMN", env = names::INIT_ATTEMPTED, help_heading = "Mapping")]
+    attempted: Option<String>,
+    /// The column of the PSP's own id; none
+    #[arg(long, value_name = "COLUMN", env = names::INIT_REFERENCE, help_heading = "Mapping")]
+    reference: Option<String>,
+    /// What the PSP is handed to know a row by: {id}, pay_{id}
+    #[arg(long, value_name = "TEMPLATE", env = names::INIT_TAG, help_heading = "Mapping")]
+    tag: Option<String>,
+    /// What times without a zone mean: utc, a zone, epoch_s, epoch_ms
+    #[arg(long, value_name = "WORD", env = names::INIT_TIME, help_heading = "Mapping")]
+    time: Option<String>,
+    /// The PSP account: a name of yours, and which PSP
+    #[arg(
+        long, value_name = "NAME=PSP", env = names::INIT_ACCOUNT, default_value = "stripe=stripe",
+        help_heading = "PSP account"
+    )]
+    account: String,
+    /// The variable that holds its key [default: the one that is set]
+    #[arg(long, value_name = "NAME", env = names::INIT_KEY_ENV, help_heading = "PSP account")]
+    key_env: Option<String>,
+    /// Whether it holds live money [default: as its key says]
+    #[arg(
+        long, value_name = "BOOL", env = names::INIT_LIVE, value_parser = yes_or_no,
+        help_heading = "PSP account"
+    )]
+    live: Option<bool>,
+    /// Where your application puts the tag: metadata[order_id]
+    #[arg(long, value_name = "PLACE", env = names::INIT_TAG_AT, help_heading = "PSP account")]
+    tag_at: Option<String>,
+    /// The zone that finance closes its days in
+    #[arg(long, value_name = "ZONE", env = names::INIT_TIMEZONE, help_heading = "File")]
+    timezone: Option<String>,
+    /// Where the file goes
+    #[arg(
+        long, value_name = "FILE", env = names::INIT_OUTPUT, value_parser = path(),
+        default_value = FILE_NAME, help_heading = "File"
+    )]
+    output: PathBuf,
+    /// Write over a file that is there
+    #[arg(long, env = names::INIT_FORCE, value_parser = yes_or_no, help_heading = "File")]
+    force: bool,
+    /// Ask nothing; take what is proposed
+    #[arg(long, env = names::YES, value_parser = yes_or_no, help_heading = "File")]
+    yes: bool,
+}
+
+/// Runs the command.
+pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
+    if args.output.exists() && !args.force {
+        let text = format!("{} is there already; nothing was written", args.output.display());
+        let hint = "--force to write over it, or --output another";
+        return Err(Failure::new(Exit::Usage, text, hint));
+    }
+    let asks = !args.yes && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    let (address, settings) = database(args)?;
+    let mut answers = answers(args)?;
+    let made = runtime::block_on(Box::pin(async {
+        let db = Database::look(&settings).await.map_err(|error| Failure::store(&error))?;
+        let made = make(args, &db, asks, &mut answers).await;
+        db.close().await;
+        made
+    }))??;
+    let text = file(&made, &answers, &address, args.search_path.as_deref());
+    write(&args.output, &text)?;
+    if !common.quiet {
+        tell(args, &made, &answers);
+    }
+    Ok(Exit::Ok)
+}
+
+/// Where the database is, as it is written and as it is opened.
+fn database(args: &Args) -> Result<(Address, DatabaseSettings), Failure> {
+    let named = args.url_env.clone().filter(|name| !name.is_empty());
+    let given = args.url.clone().filter(|url| !url.is_empty());
+    let (address, url) = match (given, named) {
+        (Some(url), _) if holds_password(&url) => (Address::Env(DATABASE_URL.to_owned()), url),
+        (Some(url), _) => (Address::Url(url.clone()), url),
+        (None, named) => {
+            let name = named.unwrap_or_else(|| DATABASE_URL.to_owned());
+            let Some(url) = config::variable(&name) else {
+                let text = format!("no database was named, and {name} is not set");
+                let hint = "tieout config init --url postgres://… (or sqlite:FILE)";
+                return Err(Failure::new(Exit::Usage, text, hint));
+            };
+            (Address::Env(name), url)
+        }
+    };
+    let mut settings = DatabaseSettings::of_url(&url);
+    settings.search_path.clone_from(&args.search_path);
+    Ok((address, settings))
+}
+
+/// A password does not stand in the file.
+fn holds_password(url: &str) -> bool {
+    let login = url.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
+    login.is_some_and(|(login, _)| login.contains(':')) || url.contains("password=")
+}
+
+fn answers(args: &Args) -> Result<Answers, Failure> {
+    let word = |word: &Option<String>| word.clone().filter(|text| !text.is_empty());
+    let (account, psp) = args.account.split_once('=').unwrap_or((&args.account, "stripe"));
+    if psp != "stripe" || account.is_empty() {
+        let text = format!("--account {}: expected NAME=stripe", args.account);
+        return Err(Failure::usage(text));
+    }
+    let set = KEYS.iter().find(|name| config::variable(name).is_some());
+    let key_env = word(&args.key_env).unwrap_or_else(|| (*set.unwrap_or(&KEYS[0])).to_owned());
+    let key = config::variable(&key_env).unwrap_or_default();
+    let is_test = key.starts_with("sk_test_") || key.starts_with("rk_test_");
+    Ok(Answers {
+        key: args.key.clone(),
+        status: word(&args.status),
+        processing: args.processing.clone(),
+        succeeded: word(&args.succeeded),
+        failed: word(&args.failed),
+        retryable: word(&args.retryable),
+        amount: word(&args.amount),
+        unit: word(&args.unit),
+        currency: word(&args.currency),
+        created: word(&args.created),
+        attempted: word(&args.attempted),
+        reference: word(&args.reference),
+        tag: word(&args.tag),
+        tag_at: word(&args.tag_at),
+        account: account.to_owned(),
+        key_env,
+        live: args.live.unwrap_or(!is_test),
+        time: word(&args.time),
+        timezone: word(&args.timezone),
+    })
+}
+
+async fn make(
+    args: &Args,
+    db: &Database,
+    asks: bool,
+    answers: &mut Answers,
+) -> Result<Proposal, Failure> {
+    let failed = |error: StoreError| Failure::store(&error);
+    let survey = db.survey().await.map_err(failed)?;
+    let of = table(args, asks, &survey)?;
+    let mut seen = seen(db, of, &survey, answers).await.map_err(failed)?;
+    let mut proposal = choose::propose(of, &survey, answers, &seen);
+    if asks {
+        if let Some(status) = ask_status(args, &proposal) {
+            answers.status = Some(status);
+            seen = self::seen(db, of, &survey, answers).await.map_err(failed)?;
+            proposal = choose::propose(of, &survey, answers, &seen);
+        }
+        ask(args, &proposal, answers);
+        proposal = choose::propose(of, &survey, answers, &seen);
+    }
+    Ok(proposal)
+}
+
+/// The named table, the chosen one, or the likeliest.
+fn table<'s>(args: &Args, asks: bool, survey: &'s [Surveyed]) -> Result<&'s Surveyed, Failure> {
+    let find = |name: &str| {
+        let plain = |name: &str| name.replace('"', "");
+        survey.iter().find(|one| plain(&one.name) == plain(name))
+    };
+    if let Some(name) = args.table.as_ref().filter(|name| !name.is_empty()) {
+        return find(name).ok_or_else(|| {
+            let names = survey.iter().map(|one| one.name.as_str());
+            let near = config::problem::nearest(name, names);
+            let hint = match near {
+                Some(near) => format!("did you mean {near}?"),
+                None => "name it as schema.name, or let this role read it".to_owned(),
+            };
+            Failure::new(Exit::Config, format!("there is no table `{name}` to read"), hint)
+        });
+    }
+    let ranked = ranked(survey);
+    let Some((best, _)) = ranked.first() else {
+        let text = format!(
+            "none of the {} tables and views looks like payments (a status and an amount); \
+             nothing was written",
+            survey.len()
+        );
+        return Err(Failure::new(Exit::Config, text, "name it with --table"));
+    };
+    if !asks {
+        return Ok(best);
+    }
+    out::stderr("Tables that look like payments, the likeliest first:");
+    for (one, _) in ranked.iter().take(TABLES_SHOWN) {
+        out::stderr(&format!("  {}", one.name));
+    }
+    loop {
+        let name = prompt("table", &best.name, "");
+        match find(&name) {
+            Some(found) => return Ok(found),
+            None => out::stderr(&format!("there is no table `{name}`")),
+        }
+    }
+}
+
+/// What the database says of the table.
+async fn seen(
+    db: &Database,
+    of: &Surveyed,
+    survey: &[Surveyed],
+    answers: &Answers,
+) -> Result<Seen, StoreError> {
+    let mut seen = Seen::default();
+    for column in wants_values(of, answers) {
+        let values = db.distinct(of, &column).await?;
+        seen.values.insert(column, values);
+    }
+    for column in wants_examples(of) {
+        let examples = db.examples(of, &column).await?;
+        seen.examples.insert(column, examples);
+    }
+    let parents: BTreeSet<&String> = of.parents.iter().map(|(_, parent)| parent).collect();
+    let is = |one: &Surveyed, name: &str| one.name.rsplit('.').next() == Some(name);
+    for one in survey.iter().filter(|one| parents.iter().any(|name| is(one, name))) {
+        if words::has_currency(one) {
+            seen.currency_at.push(one.name.clone());
+        }
+    }
+    let short = of.name.rsplit('.').next().unwrap_or(&of.name);
+    let points = |one: &&Surveyed| one.parents.iter().any(|(_, parent)| parent == short);
+    let histories = survey.iter().filter(points).filter(|one| words::is_history(one));
+    seen.histories = histories.map(|one| one.name.clone()).collect();
+    Ok(seen)
+}
+
+/// One question on the terminal; Enter takes what is proposed.
+fn prompt(what: &str, proposed: &str, why: &str) -> String {
+    if !why.is_empty() {
+        for line in wrapped(why, 76) {
+            out::stderr(&format!("  {line}"));
+        }
+    }
+    out::stderr(&format!("{what} [{proposed}]:"));
+    let mut line = String::new();
+    let read = std::io::stdin().lock().read_line(&mut line);
+    let typed = line.trim();
+    match (read, typed) {
+        (Err(_) | Ok(0), _) | (_, "") => proposed.to_owned(),
+        (Ok(_), typed) => typed.to_owned(),
+    }
+}
+
+/// A choice's value as a person types it.
+fn plain(value: &str) -> String {
+    let inner = value.trim_matches(['[', ']']);
+    inner.split(',').map(|part| part.trim().trim_matches('"')).collect::<Vec<_>>().join(",")
+}
+
+fn ask_status(args: &Args, proposal: &Proposal) -> Option<String> {
+    let choice = proposal.choice("status").filter(|_| args.status.is_none())?;
+    let proposed = plain(&choice.value);
+    let typed = prompt("status column", &proposed, &choice.why);
+    (typed != proposed).then_some(typed)
+}
+
+fn ask(args: &Args, proposal: &Proposal, answers: &mut Answers) {
+    let one = |what: &str, setting: &str, given: bool| -> Option<String> {
+        if given {
+            return None;
+        }
+        let choice = proposal.choice(setting);
+        let (proposed, why) = match choice {
+            Some(choice) => (plain(&choice.value), choice.why.clone()),
+            None => ("none".to_owned(), "no value was found that says it".to_owned()),
+        };
+        let typed = prompt(what, &proposed, &why);
+        (typed != proposed).then_some(typed)
+    };
+    let split = |text: String| text.split(',').map(|part| part.trim().to_owned()).collect();
+    if let Some(typed) = one("values of stuck rows", "from", !args.processing.is_empty()) {
+        answers.processing = split(typed);
+    }
+    for (what, setting, given, answer) in [
+        ("value of succeeded", "succeeded", args.succeeded.is_some(), &mut answers.succeeded),
+        ("value of failed", "failed", args.failed.is_some(), &mut answers.failed),
+        ("value of charge again", "retryable", args.retryable.is_some(), &mut answers.retryable),
+        ("creation column", "created", args.created.is_some(), &mut answers.created),
+        ("last-attempt column", "attempted", args.attempted.is_some(), &mut answers.attempted),
+        ("PSP id column", "psp_reference", args.reference.is_some(), &mut answers.reference),
+        ("tag template", "tag", args.tag.is_some(), &mut answers.tag),
+    ] {
+        if let Some(typed) = one(what, setting, given) {
+            *answer = Some(typed);
+        }
+    }
+    let open = proposal.choice("currency").is_some_and(Choice::is_open);
+    if open && args.currency.is_none() {
+        let why = proposal.choice("currency").map_or("", |choice| choice.why.as_str());
+        answers.currency = Some(prompt("currency code or column", "EUR", why));
+    }
+    if args.tag_at.is_none() {
+        let why = "where your application puts that tag at the PSP";
+        answers.tag_at = Some(prompt("tag's place", "metadata[order_id]", why));
+    }
+    if args.timezone.is_none() {
+        let why = "the zone that finance closes its days in";
+        answers.timezone = Some(prompt("business time zone", "UTC", why));
+    }
+}
+
+/// Writes the file whole or not at all.
+fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    let mut partial = path.as_os_str().to_owned();
+    partial.push(".partial");
+    let partial = PathBuf::from(partial);
+    let written = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, path));
+    written.map_err(|error| {
+        let text = format!("{} could not be written: {error}", path.display());
+        Failure::new(Exit::Config, text, "name a place that this user may write: --output FILE")
+    })
+}
+
+fn tell(args: &Args, made: &Proposal, answers: &Answers) {
+    let read = made.choice("read").map_or(String::new(), |choice| plain(&choice.value));
+    out::stdout(&format!(
+        "wrote {} · {read} as {} · mode succeed_only",
+        args.output.display(),
+        made.name
+    ));
+    let mut untold = made.untold.clone();
+    if answers.tag_at.is_none() {
+        untold.push("tag of [[account]]: where your application puts the tag at the PSP".into());
+    }
+    if answers.timezone.is_none() {
+        untold.push("business_timezone: the zone that finance closes its days in".into());
+    }
+    if args.url.as_deref().is_some_and(holds_password) {
+        let url = args.url.as_deref().map(shown_address).unwrap_or_default();
+        untold.push(format!(
+            "[database]: the address of {url} holds a password, which does not stand in the file; \
+             put it into {DATABASE_URL}"
+        ));
+    }
+    if !untold.is_empty() {
+        out::stdout("could not be told, or should be looked at:");
+    }
+    for text in &untold {
+        for (at, line) in wrapped(text, 76).iter().enumerate() {
+            out::stdout(&format!("{} {line}", if at == 0 { "  -" } else { "   " }));
+        }
+    }
+    out::stdout("next:");
+    for line in ["config check --connect", "doctor", "db migrate", "run --dry-run"] {
+        out::stdout(&format!("  tieout {line}"));
+    }
+}

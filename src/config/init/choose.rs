@@ -1,0 +1,577 @@
+//! From a table and what was seen in it to a mapping: one choice after the other, each with its
+//! reason.
+
+use std::collections::BTreeSet;
+
+use crate::config::document::quoted;
+use crate::config::init::words::{self, pick};
+use crate::config::init::{Answers, Choice, OPEN, Proposal, Seen, list, literal};
+use crate::model::money::Currency;
+use crate::store::inspect::Surveyed;
+use crate::store::source_table::{Column, TypeClass};
+
+/// A whole number of this size is milliseconds since 1970, a smaller one seconds.
+const MILLIS_FROM: i64 = 100_000_000_000;
+
+/// Proposes a mapping of this table.
+pub fn propose(of: &Surveyed, survey: &[Surveyed], answers: &Answers, seen: &Seen) -> Proposal {
+    let short = of.name.rsplit('.').next().unwrap_or(&of.name).trim_matches('"');
+    let name = words::plain(short);
+    let mut choosing =
+        Choosing { of, survey, answers, seen, proposal: Proposal { name, ..Proposal::default() } };
+    choosing.relations();
+    choosing.key_and_tag();
+    choosing.money();
+    choosing.account();
+    choosing.filters();
+    choosing.status();
+    choosing.times();
+    choosing.reference();
+    choosing.map();
+    choosing.sets();
+    choosing.histories();
+    choosing.proposal
+}
+
+struct Choosing<'a> {
+    of: &'a Surveyed,
+    survey: &'a [Surveyed],
+    answers: &'a Answers,
+    seen: &'a Seen,
+    proposal: Proposal,
+}
+
+impl<'a> Choosing<'a> {
+    fn put(&mut self, setting: &'static str, value: impl Into<String>, why: impl Into<String>) {
+        self.proposal.lines.push((setting, Choice::new(value, why)));
+    }
+
+    fn open(&mut self, setting: &'static str, value: impl Into<String>, why: &str) {
+        self.proposal.untold.push(format!("{setting}: {why}"));
+        self.proposal.lines.push((setting, Choice::open(value, why)));
+    }
+
+    fn untold(&mut self, text: impl Into<String>) {
+        self.proposal.untold.push(text.into());
+    }
+
+    fn column(&self, name: &str) -> Option<&'a Column> {
+        self.of.relation.column(name)
+    }
+
+    /// What somebody named must be a column; a misspelt one is left open rather than ignored.
+    fn named(&mut self, setting: &'static str, name: &str) -> Option<&'a Column> {
+        let found = self.column(name);
+        if found.is_none() {
+            let why = format!("{} has no column `{name}`", self.of.name);
+            self.open(setting, quoted(OPEN), &why);
+        }
+        found
+    }
+
+    fn key(&self) -> Vec<String> {
+        if !self.answers.key.is_empty() {
+            return self.answers.key.clone();
+        }
+        if !self.of.primary_key.is_empty() {
+            return self.of.primary_key.clone();
+        }
+        let base = self.base();
+        let names = |key: &&Vec<String>| {
+            !key.is_empty() && key.iter().all(|column| self.column(column).is_some())
+        };
+        let primary = base.map(|base| &base.primary_key).filter(names);
+        let unique = self.of.relation.unique_keys.iter().find(names);
+        primary.or(unique).cloned().unwrap_or_default()
+    }
+
+    /// The table below a view: the one that has the status.
+    fn base(&self) -> Option<&'a Surveyed> {
+        let status = words::status(self.of, self.answers.status.as_deref())?;
+        let bases = &self.of.bases;
+        let named = |one: &&Surveyed| {
+            bases.iter().any(|base| base.trim_matches('"') == one.name.trim_matches('"'))
+        };
+        let mut below = self.survey.iter().filter(named);
+        below.find(|one| one.relation.column(&status.name).is_some() && !one.relation.is_view)
+    }
+
+    fn relations(&mut self) {
+        let rows = self.of.rows.map_or(String::new(), |rows| format!(", about {rows} rows"));
+        let what = if self.of.relation.is_view { "view" } else { "table" };
+        let why = format!("the {what} that looks most like payments{rows}");
+        self.put("read", quoted(&self.of.name), why);
+        if !self.of.relation.is_view {
+            return;
+        }
+        match self.base() {
+            Some(_) if self.of.relation.updatable && self.survey.len() == 1 => {}
+            Some(base) => {
+                let why = "the table below the view that has the status; it is written by key";
+                self.put("write", quoted(&base.name), why);
+            }
+            None if self.of.relation.updatable => {}
+            None => {
+                let why = "the view cannot be written, and which table has the status is not plain";
+                self.open("write", quoted(OPEN), why);
+            }
+        }
+    }
+
+    fn key_and_tag(&mut self) {
+        let key = self.key();
+        match key.as_slice() {
+            [] => {
+                let why = "no unique key was found: name the columns that make a row one of a kind";
+                self.open("key", list(&[OPEN.to_owned()]), why);
+            }
+            _some => self.put("key", list(&key), "its primary key"),
+        }
+        let (tag, why) = match &self.answers.tag {
+            Some(tag) => (tag.clone(), "as you said"),
+            None => {
+                let parts: Vec<String> = key.iter().map(|column| format!("{{{column}}}")).collect();
+                (parts.join("-"), "the key, as it is; check what your application hands the PSP")
+            }
+        };
+        if tag.is_empty() {
+            return;
+        }
+        self.put("tag", quoted(&tag), why);
+        if self.answers.tag.is_none() {
+            self.untold(format!(
+                "tag: what your application hands the PSP to know a row by; `{tag}` is a guess"
+            ));
+        }
+    }
+
+    fn money(&mut self) {
+        let amount = match &self.answers.amount {
+            Some(name) => self.named("amount", name),
+            None => {
+                let found = pick(self.of, &words::AMOUNT, words::is_number);
+                if found.is_none() {
+                    let value = format!("{{ column = {}, unit = \"minor\" }}", quoted(OPEN));
+                    self.open("amount", value, "no column looks like an amount");
+                }
+                found
+            }
+        };
+        if let Some(amount) = amount {
+            let (unit, why) = self.unit(amount);
+            let value = format!("{{ column = {}, unit = {unit} }}", quoted(&amount.name));
+            self.put("amount", value, why);
+        }
+        self.currency();
+    }
+
+    fn unit(&mut self, amount: &Column) -> (String, String) {
+        if let Some(unit) = &self.answers.unit {
+            return (quoted(unit), "as you said".to_owned());
+        }
+        let name = words::plain(&amount.name);
+        let exponent = pick(self.of, &words::EXPONENT, words::is_whole);
+        let has_point = self
+            .seen
+            .examples
+            .get(&amount.name)
+            .is_some_and(|examples| examples.iter().any(|value| value.contains('.')));
+        match (&amount.class, exponent) {
+            (TypeClass::Integer, Some(exponent)) => {
+                let unit = format!("{{ exponent = {} }}", quoted(&exponent.name));
+                (unit, format!("whole numbers, scaled by {}", exponent.name))
+            }
+            (TypeClass::Integer, None) if name.contains("cent") || name.contains("minor") => {
+                (quoted("minor"), format!("{} says so", amount.name))
+            }
+            (TypeClass::Integer, None) => {
+                self.untold(format!(
+                    "amount: `{}` has whole numbers; taken as minor units (cents)",
+                    amount.name
+                ));
+                (quoted("minor"), "whole numbers: taken as minor units; check a row".to_owned())
+            }
+            (TypeClass::Text | TypeClass::Padded, _) if !has_point => {
+                self.untold(format!("amount: `{}` is text; taken as major units", amount.name));
+                (quoted("major"), "text: taken as major units; check a row".to_owned())
+            }
+            _decimals => (quoted("major"), format!("it is {}", amount.type_name)),
+        }
+    }
+
+    fn currency(&mut self) {
+        if let Some(word) = &self.answers.currency {
+            let value = match self.column(word) {
+                Some(column) => format!("{{ column = {} }}", quoted(&column.name)),
+                None if Currency::parse(word).is_ok() => {
+                    format!("{{ const = {} }}", quoted(&word.to_ascii_uppercase()))
+                }
+                None => format!("{{ const = {} }}", quoted(OPEN)),
+            };
+            let why = format!("as you said: {word}");
+            return match value.contains(OPEN) {
+                true => self.open("currency", value, &format!("`{word}` is no column and no code")),
+                false => self.put("currency", value, why),
+            };
+        }
+        if let Some(column) = pick(self.of, &words::CURRENCY, words::is_word) {
+            let value = format!("{{ column = {} }}", quoted(&column.name));
+            return self.put("currency", value, format!("it is {}", column.type_name));
+        }
+        let value = format!("{{ const = {} }}", quoted(OPEN));
+        let why = match self.seen.currency_at.first() {
+            Some(parent) => format!(
+                "it stands on `{parent}`: read a view that has it as a column, or name one \
+                 currency for the table"
+            ),
+            None => "no column tells it: name one currency for the table, such as EUR".to_owned(),
+        };
+        self.open("currency", value, &why);
+    }
+
+    fn account(&mut self) {
+        let name = self.answers.account.clone();
+        let column = pick(self.of, &words::ACCOUNT, words::is_word);
+        let values = column.and_then(|c| self.seen.values.get(&c.name).map(|v| (c, v)));
+        if let Some((column, values)) = values {
+            let ours: Vec<&String> = values.iter().filter(|v| words::is_stripe(v)).collect();
+            if !ours.is_empty() {
+                self.put("account", list(std::slice::from_ref(&column.name)), "it names the PSP");
+                let pairs: Vec<String> = ours
+                    .iter()
+                    .map(|value| format!("{} = {}", quoted(value), quoted(&name)))
+                    .collect();
+                let why = format!("values of {} that name Stripe", column.name);
+                self.put("accounts", format!("{{ {} }}", pairs.join(", ")), why);
+                if ours.len() > 1 {
+                    self.untold(format!(
+                        "accounts: {} values of {} name Stripe; one account stands for all of them",
+                        ours.len(),
+                        column.name
+                    ));
+                }
+                return;
+            }
+        }
+        let value = format!("{{ const = {} }}", quoted(&name));
+        self.put("account", value, "no column tells accounts apart");
+    }
+
+    fn filters(&mut self) {
+        let mut filters = Vec::new();
+        let mut whys = Vec::new();
+        let mut keep = |filter: String, why: String| {
+            filters.push(filter);
+            whys.push(why);
+        };
+        if let Some(column) = pick(self.of, &words::DELETED, words::is_moment) {
+            let name = quoted(&column.name);
+            keep(format!("{{ column = {name}, is = \"null\" }}"), "deleted rows are out".into());
+        }
+        let live = self.answers.live;
+        for (names, wanted, why) in [
+            (&words::IS_DELETED[..], false, "deleted rows are out"),
+            (&words::IS_LIVE[..], live, "live and test rows in one table"),
+            (&words::IS_TEST[..], !live, "live and test rows in one table"),
+        ] {
+            if let Some(column) = pick(self.of, names, words::is_flag) {
+                let name = quoted(&column.name);
+                keep(format!("{{ column = {name}, in = [{wanted}] }}"), why.to_owned());
+            }
+        }
+        let column = pick(self.of, &words::ACCOUNT, words::is_word);
+        if let Some((column, values)) =
+            column.and_then(|c| self.seen.values.get(&c.name).map(|v| (c, v)))
+        {
+            let has_ours = values.iter().any(|value| words::is_stripe(value));
+            let others: Vec<String> =
+                values.iter().filter(|value| words::is_other(value)).cloned().collect();
+            if has_ours && !others.is_empty() {
+                let name = quoted(&column.name);
+                let why = format!("{} is not asked at Stripe", others.join(", "));
+                keep(format!("{{ column = {name}, not_in = {} }}", list(&others)), why);
+            }
+        }
+        if !filters.is_empty() {
+            self.put("where", format!("[{}]", filters.join(", ")), whys.join("; "));
+        }
+        if let Some(flag) = pick(self.of, &words::IS_REFUND, words::is_flag) {
+            let value = format!(
+                "{{ column = {}, values = {{ false = \"charge\", true = \"refund\" }} }}",
+                quoted(&flag.name)
+            );
+            return self.put("kind", value, "a flag tells refunds");
+        }
+        let name = self.proposal.name.clone();
+        if let Some(kind) = ["refund", "payout"].iter().find(|kind| name.contains(**kind)) {
+            self.put("kind", format!("{{ const = {} }}", quoted(kind)), "the name says so");
+        }
+    }
+
+    fn status(&mut self) {
+        let status = match &self.answers.status {
+            Some(name) => self.named("status", name),
+            None => words::status(self.of, None),
+        };
+        match status {
+            Some(column) => {
+                self.put("status", quoted(&column.name), format!("it is {}", column.type_name));
+            }
+            None if self.answers.status.is_none() => {
+                self.open("status", quoted(OPEN), "no column looks like a status");
+            }
+            None => {}
+        }
+    }
+
+    fn times(&mut self) {
+        let mut used = Vec::new();
+        let created = match &self.answers.created {
+            Some(name) => self.named("created", name),
+            None => {
+                let found = pick(self.of, &words::CREATED, words::is_time);
+                if found.is_none() {
+                    self.open("created", quoted(OPEN), "no column looks like a creation time");
+                }
+                found
+            }
+        };
+        if let Some(column) = created {
+            self.put("created", quoted(&column.name), format!("it is {}", column.type_name));
+            used.push(column);
+        }
+        match self.answers.attempted.as_deref() {
+            Some("once") => self.put("attempts", quoted("once"), "as you said: it sends once"),
+            Some("none") => {}
+            Some(name) => {
+                if let Some(column) = self.named("attempted", name) {
+                    self.put("attempted", quoted(&column.name), "as you said");
+                    used.push(column);
+                }
+            }
+            None => match pick(self.of, &words::ATTEMPTED, words::is_time) {
+                Some(column) => {
+                    let why = "check that the application writes it before every send";
+                    self.put("attempted", quoted(&column.name), why);
+                    used.push(column);
+                }
+                None => self.untold(
+                    "attempted: no column says when a row was last sent; without it, or attempts \
+                     = \"once\", nothing is proven absent",
+                ),
+            },
+        }
+        self.zone(&used);
+    }
+
+    /// What times mean that do not say their zone.
+    fn zone(&mut self, used: &[&Column]) {
+        if let Some(time) = &self.answers.time {
+            return self.put("time", quoted(&time.clone()), "as you said");
+        }
+        let examples = |column: &Column| self.seen.examples.get(&column.name);
+        let whole = used.iter().find(|column| column.class == TypeClass::Integer);
+        if let Some(column) = whole {
+            let largest = examples(column).into_iter().flatten();
+            let largest = largest.filter_map(|value| value.parse::<i64>().ok()).max();
+            let unit =
+                if largest.is_some_and(|n| n >= MILLIS_FROM) { "epoch_ms" } else { "epoch_s" };
+            if largest.is_none() {
+                self.untold(format!("time: no value of `{}` shows its unit", column.name));
+            }
+            return self.put("time", quoted(unit), "whole numbers since 1970, by their size");
+        }
+        let zoneless = used.iter().find(|column| match &column.class {
+            TypeClass::Timestamp => true,
+            TypeClass::Text => !examples(column).is_some_and(|values| {
+                values.iter().all(|value| says_zone(value)) && !values.is_empty()
+            }),
+            _zoned => false,
+        });
+        if let Some(column) = zoneless {
+            let why = format!("`{}` has no zone: taken as UTC; check a row", column.name);
+            self.untold(format!("time: {why}"));
+            self.put("time", quoted("utc"), why);
+        }
+    }
+
+    fn reference(&mut self) {
+        if let Some(name) = &self.answers.reference {
+            if name != "none"
+                && let Some(column) = self.named("psp_reference", name)
+            {
+                self.put("psp_reference", quoted(&column.name), "as you said");
+            }
+            return;
+        }
+        let is_reference = |column: &&Column| {
+            let values = self.seen.examples.get(&column.name);
+            words::is_text(&column.class)
+                && values.is_some_and(|values| values.iter().any(|v| is_stripe_id(v)))
+        };
+        let by_value = self.of.relation.columns.iter().find(is_reference);
+        if let Some(column) = by_value {
+            let why = "its values are ids of Stripe (pi_, ch_, re_)";
+            return self.put("psp_reference", quoted(&column.name), why);
+        }
+        let account = pick(self.of, &words::ACCOUNT, words::is_word).filter(|column| {
+            self.seen
+                .values
+                .get(&column.name)
+                .is_some_and(|v| v.iter().any(|v| words::is_stripe(v)))
+        });
+        let points = |column: &Column| self.of.parents.iter().any(|(own, _)| *own == column.name);
+        let by_name = pick(self.of, &words::REFERENCE, words::is_text);
+        let by_name = by_name.filter(|c| !points(c) && account.is_none_or(|a| a.name != c.name));
+        if let Some(column) = by_name {
+            let why = "by its name; no value of it was seen that shows it";
+            self.put("psp_reference", quoted(&column.name), why);
+        }
+    }
+
+    fn map(&mut self) {
+        let Some(status) = words::status(self.of, self.answers.status.as_deref()) else {
+            self.proposal.map.push(("from", Choice::open(list(&[OPEN.to_owned()]), "no status")));
+            return;
+        };
+        let class = status.class.clone();
+        let values = self.values(status);
+        let sorted = self.sorted(status, &values);
+        let mut used: BTreeSet<String> = BTreeSet::new();
+        self.from(&class, &sorted, &mut used);
+        let said = self.answers;
+        for (outcome, said, found) in [
+            ("succeeded", &said.succeeded, sorted.succeeded),
+            ("failed", &said.failed, sorted.failed),
+            ("retryable", &said.retryable, sorted.retryable),
+        ] {
+            let why = if said.is_some() { "as you said" } else { "by its word" };
+            let value = said.clone().or(found.filter(|value| !used.contains(value)));
+            match value {
+                Some(value) => {
+                    let choice = Choice::new(literal(&class, &value), why);
+                    self.proposal.map.push((outcome, choice));
+                    used.insert(value);
+                }
+                None => self.untold(format!(
+                    "{outcome}: no value of {} says it; the outcome lives in tieout's tables alone",
+                    status.name
+                )),
+            }
+        }
+        let rest: Vec<String> = values.iter().filter(|v| !used.contains(*v)).cloned().collect();
+        if !rest.is_empty() {
+            let items: Vec<String> = rest.iter().map(|value| literal(&class, value)).collect();
+            let why = "values that tieout has nothing to do with";
+            self.put("ignore", format!("[{}]", items.join(", ")), why);
+        }
+    }
+
+    fn values(&self, status: &Column) -> Vec<String> {
+        let mut values = self.seen.values.get(&status.name).cloned().unwrap_or_default();
+        if status.class == TypeClass::Boolean {
+            values = vec!["false".to_owned(), "true".to_owned()];
+        }
+        for check in &self.of.checks {
+            let quoted = check.split('\'').skip(1).step_by(2);
+            if check.contains(&status.name) {
+                values.extend(quoted.map(str::to_owned));
+            }
+        }
+        let mut known = BTreeSet::new();
+        values.retain(|value| !value.is_empty() && known.insert(value.clone()));
+        values
+    }
+
+    fn sorted(&self, status: &Column, values: &[String]) -> words::Sorted {
+        // `settled`: false is on its way, true is done.
+        if status.class == TypeClass::Boolean {
+            return words::Sorted {
+                processing: vec!["false".to_owned()],
+                succeeded: Some("true".to_owned()),
+                ..words::Sorted::default()
+            };
+        }
+        words::sorted(values)
+    }
+
+    fn from(&mut self, class: &TypeClass, sorted: &words::Sorted, used: &mut BTreeSet<String>) {
+        let said = &self.answers.processing;
+        let (from, why) = match (said.as_slice(), sorted.processing.as_slice()) {
+            ([_, ..], _) => (said.clone(), "as you said"),
+            ([], [_, ..]) => (sorted.processing.clone(), "by their words: a call is on its way"),
+            ([], []) => (sorted.pending.clone(), "by its word; see what could not be told"),
+        };
+        if from.is_empty() {
+            let why = "no value says that a call is on its way: name the values of rows that are \
+                       stuck while the PSP's answer is unknown";
+            self.untold(format!("from: {why}"));
+            let open = Choice::open(list(&[OPEN.to_owned()]), why);
+            return self.proposal.map.push(("from", open));
+        }
+        if said.is_empty() && sorted.processing.is_empty() {
+            self.untold(format!(
+                "from: `{}` may also mean that the customer has not paid yet; then give absent a \
+                 value of its own",
+                from.join("`, `")
+            ));
+        }
+        let items: Vec<String> = from.iter().map(|value| literal(class, value)).collect();
+        let choice = Choice::new(format!("[{}]", items.join(", ")), why);
+        self.proposal.map.push(("from", choice));
+        used.extend(from);
+    }
+
+    fn sets(&mut self) {
+        // Columns of the written table, whichever relation is read.
+        let written = match self.of.relation.is_view {
+            true => self.base().unwrap_or(self.of),
+            false => self.of,
+        };
+        let mut set = Vec::new();
+        let mut put = |part: &'static str, column: &Column, template: &str| {
+            if !column.generated && column.may_write {
+                set.push((part, column.name.clone(), template.to_owned()));
+            }
+        };
+        if let Some(column) = pick(written, &words::UPDATED, words::is_moment) {
+            put("always", column, "{now}");
+        }
+        if let Some(column) = pick(written, &words::LOCK, words::is_whole) {
+            put("always", column, "+1");
+        }
+        let reference = self.proposal.choice("psp_reference").map(|c| c.value.clone());
+        let same = |column: &&Column| reference.as_deref() == Some(&quoted(&column.name));
+        if let Some(column) = written.relation.columns.iter().find(same) {
+            put("succeeded", column, "{psp_reference}");
+        }
+        if let Some(column) = pick(written, &words::MOVED, words::is_moment) {
+            put("succeeded", column, "{psp_time}");
+        }
+        self.proposal.set = set;
+    }
+
+    fn histories(&mut self) {
+        for table in &self.seen.histories {
+            self.proposal.untold.push(format!(
+                "history: `{table}` points at this table; where the application records each \
+                 change there, map it as [table.history]"
+            ));
+        }
+    }
+}
+
+/// Whether a time as text says its zone: `…Z`, `…+01:00`, `…+01`.
+fn says_zone(value: &str) -> bool {
+    let time = value.get(11..).unwrap_or("");
+    value.ends_with('Z') || time.contains('+') || time.contains('-')
+}
+
+/// Whether a text is an id of an object of Stripe's.
+fn is_stripe_id(value: &str) -> bool {
+    ["pi_", "ch_", "re_", "py_"].iter().any(|prefix| {
+        value.strip_prefix(prefix).is_some_and(|id| {
+            !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        })
+    })
+}

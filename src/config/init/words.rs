@@ -1,0 +1,432 @@
+//! The names that people give to things: read from the schemas of many applications, likeliest
+//! first.
+
+use crate::store::inspect::Surveyed;
+use crate::store::source_table::{Column, TypeClass};
+
+/// What a table of payments may be called, and how much that says.
+const TABLES: [(&str, u32); 14] = [
+    ("payment", 10),
+    ("charge", 9),
+    ("transaction", 8),
+    ("refund", 7),
+    ("payout", 7),
+    ("donation", 6),
+    ("top_up", 6),
+    ("topup", 6),
+    ("contribution", 6),
+    ("pay", 6),
+    ("capture", 5),
+    ("transfer", 5),
+    ("billing", 4),
+    ("invoice", 3),
+];
+
+/// Parts of names of tables that only speak about payments.
+const BESIDE: [&str; 14] = [
+    "event", "log", "history", "audit", "method", "item", "webhook", "session", "version",
+    "archive", "setting", "config", "token", "plan",
+];
+
+pub(super) const STATUS: [&str; 14] = [
+    "status",
+    "state",
+    "payment_status",
+    "payment_state",
+    "transaction_status",
+    "charge_status",
+    "processing_status",
+    "current_status",
+    "st",
+    "settled",
+    "is_settled",
+    "paid",
+    "is_paid",
+    "captured",
+];
+pub(super) const AMOUNT: [&str; 17] = [
+    "amount_minor",
+    "amount_cents",
+    "amount_in_cents",
+    "cents",
+    "total_cents",
+    "price_cents",
+    "amount",
+    "total_amount",
+    "gross_amount",
+    "charge_amount",
+    "payment_amount",
+    "amount_total",
+    "value",
+    "total",
+    "sum",
+    "gross",
+    "price",
+];
+pub(super) const EXPONENT: [&str; 7] = [
+    "decimals",
+    "exponent",
+    "currency_exponent",
+    "currency_decimals",
+    "scale",
+    "places",
+    "minor_units",
+];
+pub(super) const CURRENCY: [&str; 8] = [
+    "currency",
+    "currency_code",
+    "amount_currency",
+    "currency_iso",
+    "iso_currency",
+    "payment_currency",
+    "ccy",
+    "cur",
+];
+pub(super) const CREATED: [&str; 14] = [
+    "created_at",
+    "created",
+    "created_on",
+    "created_date",
+    "creation_date",
+    "inserted_at",
+    "date_created",
+    "create_time",
+    "creation_time",
+    "created_time",
+    "made",
+    "made_at",
+    "timestamp",
+    "date",
+];
+pub(super) const ATTEMPTED: [&str; 14] = [
+    "last_attempted_at",
+    "attempted_at",
+    "last_attempt_at",
+    "last_attempt",
+    "last_tried_at",
+    "tried_at",
+    "last_try",
+    "tried",
+    "last_sent_at",
+    "sent_at",
+    "sent",
+    "submitted_at",
+    "requested_at",
+    "charged_at",
+];
+pub(super) const REFERENCE: [&str; 22] = [
+    "psp_reference",
+    "psp_ref",
+    "psp_id",
+    "provider_payment_id",
+    "provider_reference",
+    "provider_transaction_id",
+    "stripe_payment_intent_id",
+    "stripe_intent_id",
+    "payment_intent_id",
+    "payment_intent",
+    "stripe_charge_id",
+    "stripe_refund_id",
+    "stripe_id",
+    "gateway_reference",
+    "gateway_transaction_id",
+    "gateway_id",
+    "processor_reference",
+    "processor_id",
+    "external_id",
+    "external_reference",
+    "transaction_reference",
+    "psp",
+];
+pub(super) const ACCOUNT: [&str; 9] = [
+    "gateway",
+    "provider",
+    "psp",
+    "processor",
+    "payment_provider",
+    "payment_gateway",
+    "payment_processor",
+    "gateway_name",
+    "provider_name",
+];
+pub(super) const DELETED: [&str; 4] = ["deleted_at", "discarded_at", "archived_at", "removed_at"];
+pub(super) const IS_DELETED: [&str; 3] = ["deleted", "is_deleted", "archived"];
+pub(super) const IS_LIVE: [&str; 4] = ["livemode", "live_mode", "is_live", "live"];
+pub(super) const IS_TEST: [&str; 4] = ["is_test", "test", "test_mode", "sandbox"];
+pub(super) const IS_REFUND: [&str; 2] = ["is_refund", "refund"];
+pub(super) const UPDATED: [&str; 7] = [
+    "updated_at",
+    "updated",
+    "updated_on",
+    "modified_at",
+    "modified",
+    "last_modified",
+    "update_time",
+];
+pub(super) const LOCK: [&str; 3] = ["lock_version", "row_version", "optimistic_lock"];
+pub(super) const MOVED: [&str; 6] =
+    ["captured_at", "paid_at", "settled_at", "completed_at", "succeeded_at", "charged_at"];
+
+/// Values of a status that say: the call is on its way.
+const PROCESSING: [&str; 13] = [
+    "processing",
+    "in_flight",
+    "inflight",
+    "in_progress",
+    "sending",
+    "sent",
+    "submitted",
+    "submitting",
+    "capturing",
+    "charging",
+    "executing",
+    "authorizing",
+    "requested",
+];
+/// Values that may say the same, or that nobody has paid yet.
+const PENDING: [&str; 4] = ["pending", "initiated", "started", "open"];
+const SUCCEEDED: [&str; 11] = [
+    "succeeded",
+    "success",
+    "successful",
+    "paid",
+    "captured",
+    "completed",
+    "complete",
+    "settled",
+    "done",
+    "charged",
+    "confirmed",
+];
+const FAILED: [&str; 6] = ["failed", "failure", "declined", "error", "errored", "rejected"];
+const RETRYABLE: [&str; 7] =
+    ["retryable", "retry", "to_retry", "again", "retrying", "requeued", "pending_retry"];
+
+/// Names of PSPs and of ways to pay that Stripe does not know of.
+const OTHERS: [&str; 16] = [
+    "adyen",
+    "paypal",
+    "braintree",
+    "mollie",
+    "razorpay",
+    "square",
+    "checkout",
+    "worldpay",
+    "gocardless",
+    "klarna",
+    "cash",
+    "manual",
+    "offline",
+    "bank_transfer",
+    "wire",
+    "check",
+];
+
+/// A name as words: `CreatedAt`, `Created At` and `created-at` are `created_at`.
+pub(super) fn plain(name: &str) -> String {
+    let mut words = String::new();
+    let mut before: Option<char> = None;
+    for c in name.chars() {
+        let starts = c.is_uppercase() && before.is_some_and(|b| b.is_lowercase() || b.is_numeric());
+        if starts {
+            words.push('_');
+        }
+        match c.is_alphanumeric() {
+            true => words.extend(c.to_lowercase()),
+            false if !words.is_empty() && !words.ends_with('_') => words.push('_'),
+            false => {}
+        }
+        before = Some(c);
+    }
+    words.trim_end_matches('_').to_owned()
+}
+
+/// The likeliest column of these names whose type fits.
+pub(super) fn pick<'s>(
+    of: &'s Surveyed,
+    names: &[&str],
+    takes: fn(&TypeClass) -> bool,
+) -> Option<&'s Column> {
+    let columns = &of.relation.columns;
+    let fits = |column: &&Column| takes(&column.class);
+    let named = |name: &str| columns.iter().filter(fits).find(|c| plain(&c.name) == *name);
+    let exact = names.iter().find_map(|name| named(name));
+    exact.or_else(|| {
+        // `payment_amount_cents` ends like one of them.
+        let ends =
+            |column: &&Column, name: &str| plain(&column.name).ends_with(&format!("_{name}"));
+        let first = names.iter().take(8);
+        first
+            .filter(|name| name.len() > 4)
+            .find_map(|name| columns.iter().filter(fits).find(|column| ends(column, name)))
+    })
+}
+
+/// The status column: the one that was named, else the likeliest.
+pub(super) fn status<'s>(of: &'s Surveyed, named: Option<&str>) -> Option<&'s Column> {
+    match named {
+        Some(name) => of.relation.column(name),
+        None => pick(of, &STATUS, is_status),
+    }
+}
+
+pub(super) fn is_status(class: &TypeClass) -> bool {
+    is_word(class) || matches!(class, TypeClass::Integer | TypeClass::Boolean)
+}
+
+pub(super) fn is_word(class: &TypeClass) -> bool {
+    matches!(class, TypeClass::Text | TypeClass::Padded | TypeClass::Enum(_))
+}
+
+pub(super) fn is_text(class: &TypeClass) -> bool {
+    matches!(class, TypeClass::Text | TypeClass::Padded)
+}
+
+pub(super) fn is_number(class: &TypeClass) -> bool {
+    matches!(
+        class,
+        TypeClass::Integer
+            | TypeClass::Decimal
+            | TypeClass::Float
+            | TypeClass::Text
+            | TypeClass::Padded
+    )
+}
+
+pub(super) fn is_whole(class: &TypeClass) -> bool {
+    matches!(class, TypeClass::Integer)
+}
+
+pub(super) fn is_flag(class: &TypeClass) -> bool {
+    matches!(class, TypeClass::Boolean)
+}
+
+/// Times; whole numbers of the epoch; text, as SQLite keeps times.
+pub(super) fn is_time(class: &TypeClass) -> bool {
+    matches!(
+        class,
+        TypeClass::TimestampTz | TypeClass::Timestamp | TypeClass::Integer | TypeClass::Text
+    )
+}
+
+/// Times that may be NULL as long as nothing happened.
+pub(super) fn is_moment(class: &TypeClass) -> bool {
+    matches!(class, TypeClass::TimestampTz | TypeClass::Timestamp | TypeClass::Text)
+}
+
+/// How much a relation looks like a table of payments; 0: it cannot be one.
+pub(super) fn score(of: &Surveyed) -> u32 {
+    let short = of.name.rsplit('.').next().unwrap_or(&of.name);
+    let name = plain(short);
+    let has =
+        |part: &str| -> bool { name.split('_').any(|word| word.trim_end_matches('s') == part) };
+    let named = TABLES.iter().filter(|(part, _)| name.contains(part)).map(|(_, by)| *by).max();
+    let found = |names: &[&str], takes| pick(of, names, takes).is_some();
+    if !found(&STATUS, is_status) || !found(&AMOUNT, is_number) {
+        return 0;
+    }
+    let mut score = named.unwrap_or(0).saturating_add(11);
+    for (names, takes, by) in [
+        (&CURRENCY[..], is_word as fn(&TypeClass) -> bool, 3),
+        (&CREATED[..], is_time, 2),
+        (&REFERENCE[..], is_text, 3),
+        (&ATTEMPTED[..], is_time, 2),
+    ] {
+        if found(names, takes) {
+            score = score.saturating_add(by);
+        }
+    }
+    if of.relation.is_view {
+        score = score.saturating_sub(1);
+    }
+    if BESIDE.iter().any(|part| has(part)) {
+        score = score.saturating_sub(12);
+    }
+    score
+}
+
+/// Whether it has a currency.
+pub fn has_currency(of: &Surveyed) -> bool {
+    pick(of, &CURRENCY, is_word).is_some()
+}
+
+/// Whether it looks like a record of changes.
+pub fn is_history(of: &Surveyed) -> bool {
+    let name = plain(of.name.rsplit('.').next().unwrap_or(&of.name));
+    let is_part = |word: &str| {
+        ["event", "log", "history", "histories", "audit", "transition"]
+            .contains(&word.trim_end_matches('s'))
+    };
+    name.split('_').any(is_part) && pick(of, &STATUS, is_status).is_some()
+}
+
+/// The values of a status by what they say.
+#[derive(Debug, Default)]
+pub(super) struct Sorted {
+    pub(super) processing: Vec<String>,
+    pub(super) pending: Vec<String>,
+    pub(super) succeeded: Option<String>,
+    pub(super) failed: Option<String>,
+    pub(super) retryable: Option<String>,
+}
+
+/// Sorts the values of a status by their words.
+pub(super) fn sorted(values: &[String]) -> Sorted {
+    let all = |words: &[&str]| -> Vec<String> {
+        let is_one = |value: &&String| words.contains(&plain(value).as_str());
+        values.iter().filter(is_one).cloned().collect()
+    };
+    let first = |words: &[&str]| {
+        let of = |word: &&str| values.iter().find(|value| plain(value) == **word).cloned();
+        words.iter().find_map(of)
+    };
+    Sorted {
+        processing: all(&PROCESSING),
+        pending: all(&PENDING),
+        succeeded: first(&SUCCEEDED),
+        failed: first(&FAILED),
+        retryable: first(&RETRYABLE),
+    }
+}
+
+/// Whether an account's value names Stripe.
+pub(super) fn is_stripe(value: &str) -> bool {
+    plain(value).contains("stripe")
+}
+
+/// Whether an account's value names another way to pay.
+pub(super) fn is_other(value: &str) -> bool {
+    let value = plain(value);
+    OTHERS.iter().any(|other| value.contains(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_apart_from_their_spelling() {
+        for (name, words) in [
+            ("CreatedAt", "created_at"),
+            ("Currency Code", "currency_code"),
+            ("IN FLIGHT", "in_flight"),
+            ("InFlight", "in_flight"),
+            ("amount2Pay", "amount2_pay"),
+            ("  odd-- ", "odd"),
+            ("ID", "id"),
+        ] {
+            assert_eq!(plain(name), words, "{name}");
+        }
+    }
+
+    #[test]
+    fn values_are_sorted_by_what_they_say() {
+        let values = ["Created", "InFlight", "Paid", "Declined", "To Retry", "pending"];
+        let sorted = sorted(&values.map(str::to_owned));
+        assert_eq!(sorted.processing, ["InFlight"]);
+        assert_eq!(sorted.pending, ["pending"]);
+        assert_eq!(sorted.succeeded.as_deref(), Some("Paid"));
+        assert_eq!(sorted.failed.as_deref(), Some("Declined"));
+        assert_eq!(sorted.retryable.as_deref(), Some("To Retry"));
+    }
+}

@@ -1,0 +1,351 @@
+//! `config init` on other people's tables: with flags alone it writes a mapping that fits its
+//! database and that a person would write, and says what it could not tell.
+//!
+//! The written files are golden (`fixtures/init`): `TIEOUT_BLESS=1` writes them anew; read them as
+//! the person would who has to trust them.
+
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::golden::golden;
+use crate::support::postgres::{Database, postgres_database};
+use crate::support::raw::Raw;
+use crate::support::tieout_bin;
+
+/// How a call ended.
+struct Ended {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+fn tieout(folder: &Path, words: &[&str]) -> Ended {
+    let mut command = Command::new(tieout_bin());
+    command.args(words).current_dir(folder).env_clear();
+    let output = command.stdin(std::process::Stdio::null()).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ended {
+        code: output.status.code().unwrap(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
+}
+
+/// Answers that no catalogue holds.
+const SAID: [&str; 4] = ["--timezone", "Europe/Berlin", "--tag-at", "metadata[order_id]"];
+
+/// A folder, and a database with these tables.
+struct Place {
+    folder: tempfile::TempDir,
+    url: String,
+    _server: Option<Database>,
+}
+
+impl Place {
+    async fn postgres(schema: &str) -> Self {
+        let path = format!("{}/fixtures/schemas/{schema}.sql", env!("CARGO_MANIFEST_DIR"));
+        let server = postgres_database().await;
+        server.execute(std::fs::read_to_string(path).unwrap()).await;
+        server.execute("analyze").await;
+        let url = server.url().to_owned();
+        Self { folder: tempfile::tempdir().unwrap(), url, _server: Some(server) }
+    }
+
+    async fn sqlite(ddl: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("shop.db");
+        let raw = Raw::open(&file.display().to_string()).await;
+        raw.execute(ddl).await;
+        raw.close().await;
+        Self { folder, url: "sqlite:shop.db".to_owned(), _server: None }
+    }
+
+    fn init(&self, flags: &[&str]) -> Ended {
+        let mut words = vec!["config", "init", "--url", self.url.as_str(), "--yes", "--force"];
+        words.extend(SAID);
+        words.extend(flags);
+        tieout(self.folder.path(), &words)
+    }
+
+    fn file(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("tieout.toml")).unwrap()
+    }
+
+    /// The file and what was said of it, golden; then the file is held against the database.
+    fn golden(&self, name: &str, ended: &Ended) {
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let text = format!("{}--- stdout\n{}", self.file(), ended.stdout);
+        let text = text.replace(&self.url, "[url]");
+        golden("fixtures/init", name, &text);
+    }
+
+    #[track_caller]
+    fn fits(&self) {
+        let check = tieout(self.folder.path(), &["config", "check", "--connect"]);
+        assert_eq!(check.code, 0, "{}\n{}", check.stderr, self.file());
+        assert!(check.stdout.contains("every mapping fits the database"), "{}", check.stdout);
+    }
+}
+
+/// The lines of the file that decide, without its comments.
+fn settings(file: &str) -> Vec<&str> {
+    file.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).collect()
+}
+
+#[tokio::test]
+async fn foreign_schemas_get_the_mapping_that_a_person_would_write() {
+    let rails = ["--processing", "1", "--succeeded", "2", "--failed", "3", "--retryable", "4"];
+    let capture = ["--processing", "CAPTURE READY,CAPTURE SUBMITTED", "--currency", "EUR"];
+    let padded = ["--processing", "10,11", "--succeeded", "20", "--failed", "30"];
+    let tenants = ["--tag", "{tenant}:{number}", "--attempted", "once"];
+    for (schema, flags, wanted) in [
+        (
+            "rails",
+            &rails[..],
+            &[
+                "read = \"payments\"",
+                "key = [\"id\"]",
+                "amount = { column = \"amount_cents\", unit = \"minor\" }",
+                "currency = { column = \"currency\" }",
+                "attempted = \"attempted_at\"",
+                "psp_reference = \"stripe_intent_id\"",
+                "time = \"utc\"",
+                "from = [1]",
+                "retryable = 4",
+                "ignore = [0]",
+                "always = { updated_at = \"{now}\", lock_version = \"+1\" }",
+                "succeeded = { stripe_intent_id = \"{psp_reference}\", \
+                 captured_at = \"{psp_time}\" }",
+            ][..],
+        ),
+        (
+            "quoted",
+            &[],
+            &[
+                "read = \"Billing.Payments\"",
+                "tag = \"{Id}\"",
+                "amount = { column = \"Amount\", unit = \"major\" }",
+                "currency = { column = \"Currency Code\" }",
+                "account = [\"Gateway\"]",
+                "accounts = { \"stripe\" = \"stripe\" }",
+                "where = [{ column = \"Gateway\", not_in = [\"adyen\"] }]",
+                "created = \"CreatedAt\"",
+                "attempted = \"LastTry\"",
+                "from = [\"InFlight\"]",
+                "succeeded = \"Paid\"",
+                "failed = \"Declined\"",
+                "retryable = \"To Retry\"",
+                "ignore = [\"Created\", \"It's odd\"]",
+                "succeeded = { \"Psp Reference\" = \"{psp_reference}\" }",
+            ],
+        ),
+        (
+            "tenants",
+            &tenants,
+            &[
+                "key = [\"tenant\", \"number\"]",
+                "tag = \"{tenant}:{number}\"",
+                "status = \"state\"",
+                "attempts = \"once\"",
+                "account = [\"provider\"]",
+                "from = [\"sent\"]",
+                "succeeded = \"done\"",
+            ],
+        ),
+        (
+            "parent",
+            &[],
+            &[
+                "read = \"payments_to_check\"",
+                "write = \"order_payments\"",
+                "key = [\"id\"]",
+                "amount = { column = \"value\", unit = { exponent = \"decimals\" } }",
+                "currency = { column = \"currency\" }",
+                "where = [{ column = \"deleted_at\", is = \"null\" }]",
+                "attempted = \"sent_at\"",
+                "psp_reference = \"external_id\"",
+                "from = [\"processing\"]",
+                "succeeded = { external_id = \"{psp_reference}\" }",
+            ],
+        ),
+        (
+            "capture",
+            &capture,
+            &[
+                "amount = { column = \"cents\", unit = \"minor\" }",
+                "currency = { const = \"EUR\" }",
+                "attempted = \"tried_at\"",
+                "psp_reference = \"psp_id\"",
+                "from = [\"CAPTURE READY\", \"CAPTURE SUBMITTED\"]",
+                "ignore = [\"PENDING\"]",
+            ],
+        ),
+        (
+            "padded",
+            &padded,
+            &[
+                "key = [\"ref\"]",
+                "amount = { column = \"sum\", unit = \"major\" }",
+                "currency = { column = \"cur\" }",
+                "created = \"made\"",
+                "attempted = \"tried\"",
+                "time = \"epoch_s\"",
+                "from = [10, 11]",
+                "succeeded = 20",
+                "ignore = [99]",
+            ],
+        ),
+        (
+            "local",
+            &["--time", "America/New_York"],
+            &[
+                "kind = { column = \"is_refund\", values = { false = \"charge\", \
+                 true = \"refund\" } }",
+                "amount = { column = \"amount_minor\", unit = \"minor\" }",
+                "time = \"America/New_York\"",
+                "status = \"settled\"",
+                "from = [false]",
+                "succeeded = true",
+                "succeeded = { settled_at = \"{psp_time}\" }",
+            ],
+        ),
+        (
+            "events",
+            &["--currency", "eur", "--attempted", "once"],
+            &[
+                "read = \"charges\"",
+                "currency = { const = \"EUR\" }",
+                "from = [\"sent\"]",
+                "retryable = \"again\"",
+            ],
+        ),
+    ] {
+        let place = Place::postgres(schema).await;
+        let ended = place.init(flags);
+        place.golden(schema, &ended);
+        let file = place.file();
+        let lines = settings(&file);
+        for want in wanted {
+            assert!(lines.contains(want), "{schema}: {want} is not in\n{file}");
+        }
+        assert!(file.contains("mode = \"succeed_only\"") && !file.contains("\"full\"\n"));
+        place.fits();
+    }
+}
+
+#[tokio::test]
+async fn what_no_catalogue_tells_is_left_open_and_refused_until_it_is_answered() {
+    let place = Place::postgres("wallet").await;
+    let ended = place.init(&[]);
+    place.golden("wallet", &ended);
+    assert!(ended.stdout.contains("customer has not paid yet"), "{}", ended.stdout);
+    let check = tieout(place.folder.path(), &["config", "check"]);
+    assert_eq!(check.code, 10, "{}", check.stdout);
+    golden("fixtures/init", "wallet_open", &check.stderr);
+    // One answer, and it is whole.
+    assert_eq!(place.init(&["--currency", "GBP"]).code, 0);
+    place.fits();
+    // The table without its view: the currency stands on the parent.
+    let place = Place::postgres("parent").await;
+    let ended = place.init(&["--table", "order_payments"]);
+    assert!(ended.stdout.contains("it stands on `orders`"), "{}", ended.stdout);
+    let check = tieout(place.folder.path(), &["config", "check", "--connect"]);
+    assert!(check.code == 10 && check.stderr.contains("it stands on `orders`"), "{}", check.stderr);
+    // Nothing was said of the zone and of the tag's place.
+    let words = ["config", "init", "--url", &place.url, "--yes", "--force"];
+    assert_eq!(tieout(place.folder.path(), &words).code, 0);
+    let check = tieout(place.folder.path(), &["config", "check"]);
+    for part in ["`business_timezone` is still open", "`tag` of [[account]] stripe is still open"] {
+        assert!(check.stderr.contains(part), "{part}: {}", check.stderr);
+    }
+}
+
+const SHOP: &str = "
+    create table schema_migrations (version varchar not null primary key);
+    create table orders (id integer primary key, total integer, currency text);
+    create table charges (
+        id integer primary key autoincrement, order_id integer references orders (id),
+        amount_cents integer not null, currency varchar(3) not null default 'EUR',
+        state varchar not null default 'new' check (state in ('new', 'sending', 'paid', 'failed',
+            'retry')),
+        stripe_id varchar, sent_at datetime, paid_at datetime,
+        created_at datetime not null, updated_at datetime not null, livemode boolean not null);
+    create index charges_state on charges (state);
+    insert into charges (amount_cents, state, stripe_id, created_at, updated_at, livemode) values
+        (100, 'paid', 'pi_1', '2026-11-19 08:00:00', '2026-11-19 08:00:00', 1)";
+
+const TENANTS: &str = "
+    create table payments (tenant text not null, number integer not null, amount numeric not null,
+        currency text not null, status text not null, created_at text not null,
+        external_ref text, primary key (tenant, number)) without rowid;
+    create view payments_v as select p.*, 'x' as memo from payments p;
+    insert into payments values ('a', 1, 12.5, 'USD', 'processing', '2026-11-19T08:00:00Z', null),
+        ('a', 2, 12.5, 'USD', 'succeeded', '2026-11-19T08:00:00Z', 'ch_2')";
+
+#[tokio::test]
+async fn sqlite_files_get_theirs_too() {
+    let place = Place::sqlite(SHOP).await;
+    let ended = place.init(&["--live", "true"]);
+    place.golden("sqlite_shop", &ended);
+    let file = place.file();
+    for want in [
+        "where = [{ column = \"livemode\", in = [true] }]",
+        "psp_reference = \"stripe_id\"",
+        "from = [\"sending\"]",
+        "retryable = \"retry\"",
+        "ignore = [\"new\"]",
+        "time = \"utc\"",
+    ] {
+        assert!(settings(&file).contains(&want), "{want} is not in\n{file}");
+    }
+    place.fits();
+    let place = Place::sqlite(TENANTS).await;
+    let ended = place.init(&["--attempted", "once"]);
+    place.golden("sqlite_tenants", &ended);
+    let file = place.file();
+    for want in [
+        "read = \"payments\"",
+        "key = [\"tenant\", \"number\"]",
+        "tag = \"{tenant}-{number}\"",
+        "psp_reference = \"external_ref\"",
+        "from = [\"processing\"]",
+    ] {
+        assert!(settings(&file).contains(&want), "{want} is not in\n{file}");
+    }
+    assert!(!file.contains("time = "), "the times say their zone:\n{file}");
+    place.fits();
+    let ended = place.init(&["--table", "payments_v", "--attempted", "once"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(place.file().contains("write = \"payments\""), "{}", place.file());
+    place.fits();
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_is_said_and_nothing_is_written_over() {
+    let place = Place::sqlite(SHOP).await;
+    let folder = place.folder.path();
+    let before = std::fs::read(folder.join("shop.db")).unwrap();
+    for (words, code, part) in [
+        (&["--url", "sqlite:none.db"][..], 14, "cannot be reached"),
+        (&["--url", "sqlite:shop.db", "--table", "chrages"], 10, "did you mean charges?"),
+        (&["--url", "sqlite:shop.db", "--account", "x=mollie"], 2, "expected NAME=stripe"),
+        (&[], 2, "DATABASE_URL is not set"),
+    ] {
+        let words: Vec<&str> = ["config", "init", "--yes"].iter().chain(words).copied().collect();
+        let ended = tieout(folder, &words);
+        assert!(ended.code == code && ended.stderr.contains(part), "{words:?}: {}", ended.stderr);
+        assert!(!folder.join("tieout.toml").exists());
+    }
+    assert_eq!(tieout(folder, &["config", "init", "--url", "sqlite:shop.db", "--yes"]).code, 0);
+    let again = tieout(folder, &["config", "init", "--url", "sqlite:shop.db", "--yes"]);
+    assert!(again.code == 2 && again.stderr.contains("is there already"), "{}", again.stderr);
+    assert_eq!(std::fs::read(folder.join("shop.db")).unwrap(), before, "the file changed");
+    // A misspelt column is left open, not ignored.
+    place.init(&["--status", "stat"]);
+    let check = tieout(folder, &["config", "check"]);
+    assert!(
+        check.stderr.contains("`status` of [[table]] charges is still open"),
+        "{}",
+        check.stderr
+    );
+}
