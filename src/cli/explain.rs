@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::cli::args::Common;
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::{evidence, out, screen};
+use crate::cli::{evidence, out, screen, standing};
 use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::model::money::{Currency, decimal_text};
@@ -16,7 +16,7 @@ use crate::model::time::{to_short_text, to_text};
 use crate::model::transaction::fingerprint_of;
 use crate::store::driver::{CheckRow, Driver};
 use crate::store::error::StoreError;
-use crate::store::records::{CaseRow, HandbackRow, JournalRow};
+use crate::store::records::{CaseRow, HandbackRow, JournalRow, StoredInputs};
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -64,7 +64,7 @@ pub async fn run<D: Driver>(
         if common.json {
             out::stdout(&line("row", body(&known, &args.id)));
         } else {
-            lines(&known, &args.id).iter().for_each(|line| out::stdout(line));
+            lines(&known, &args.id, config).iter().for_each(|line| out::stdout(line));
         }
     }
     if found == 0 {
@@ -111,7 +111,7 @@ async fn read<D: Driver>(db: &D, table: &str, id: &str) -> Result<Option<Known>,
     Ok(Some(Known { table, check, journal, handbacks, evidence, case }))
 }
 
-fn lines(known: &Known, id: &str) -> Vec<String> {
+fn lines(known: &Known, id: &str, config: &Config) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(last) = known.journal.last() {
         lines.push(format!(
@@ -138,10 +138,19 @@ fn lines(known: &Known, id: &str) -> Vec<String> {
     }
     let heard = known.evidence.as_deref().map(evidence::lines).unwrap_or_default();
     lines.extend(labelled("evidence", &heard));
+    if let Some(inputs) = stored(known) {
+        lines.extend(labelled("rules", &standing::rules_tried(&inputs, config)));
+        lines.extend(labelled("proof", &standing::proof(&inputs, config)));
+    }
     lines.extend(labelled("misses", &misses(known)));
     lines.extend(labelled("hand-backs", &handbacks(known)));
     lines.push(format!("next       {}", next(known)));
     lines
+}
+
+/// The inputs of the last decision, where this version can read them.
+fn stored(known: &Known) -> Option<StoredInputs> {
+    known.evidence.as_deref().and_then(|text| serde_json::from_str(text).ok())
 }
 
 fn labelled(label: &str, texts: &[String]) -> Vec<String> {

@@ -29,6 +29,7 @@ pub mod report;
 pub mod run;
 pub mod runtime;
 pub mod sandbox;
+pub mod standing;
 pub mod schedule;
 pub mod screen;
 pub mod teller;

@@ -134,7 +134,8 @@ pub fn policy_of_row<'p>(
     policies.get(&(means == AbsentMeans::Abandoned)).unwrap_or_else(|| &policies[&false])
 }
 
-fn policy_of(setup: &AccountSetup, rules: &RuleSet, psp: PspFacts, abandoned: bool) -> Policy {
+/// What deciding at an account depends on.
+pub fn policy_of(setup: &AccountSetup, rules: &RuleSet, psp: PspFacts, abandoned: bool) -> Policy {
     Policy {
         timing: setup.timing.clone(),
         max_retries: setup.max_retries,

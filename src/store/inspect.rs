@@ -19,16 +19,6 @@ pub(in crate::store) const VALUES_MAX: i64 = 200;
 /// tieout's tables whose records are never changed.
 pub(in crate::store) const APPEND_ONLY: [&str; 2] = ["tieout_journal", "tieout_evidence"];
 
-/// tieout's tables whose records a run moves on.
-pub(in crate::store) const MOVED_ON: [&str; 6] = [
-    "tieout_runs",
-    "tieout_run_totals",
-    "tieout_checks",
-    "tieout_cases",
-    "tieout_handbacks",
-    "tieout_accounts",
-];
-
 /// How the connection runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Link {

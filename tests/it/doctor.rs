@@ -121,8 +121,10 @@ async fn what_stands_on_the_table_is_found(engine: Engine) {
         Engine::Postgres => {
             "create function note_it() returns trigger language plpgsql as \
              $$ begin return new; end $$; \
-             create trigger notes before update on payments for each row execute function note_it();
-             create trigger births before insert on payments for each row execute function note_it()"
+             create trigger notes before update on payments \
+                 for each row execute function note_it(); \
+             create trigger births before insert on payments \
+                 for each row execute function note_it()"
         }
         Engine::Sqlite => {
             "create trigger notes after update of status on payments begin \
@@ -375,7 +377,7 @@ async fn the_rights_of_a_role_are_told_with_the_statements_that_mend_them() {
     let ran = doctor(&shop).await;
     assert_eq!(ran.code, Some(10), "{}", ran.stdout);
     let (what, _, text, grant) = finding(&ran, "rights_missing");
-    assert!(what == "role" && text.contains("lacks insert on tieout_acc"), "{text}");
+    assert!(what == "role" && text.contains("lacks insert on tieout_runs"), "{text}");
     for code in ["table", "witness", "disk", "account"] {
         assert_eq!(finding(&ran, code).1, "ok", "{}", ran.stdout);
     }

@@ -19,6 +19,7 @@ mod sandbox;
 mod cli;
 mod cli_run;
 mod doctor;
+mod explain;
 mod config;
 mod config_init;
 mod config_schema;

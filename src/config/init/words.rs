@@ -222,6 +222,9 @@ const OTHERS: [&str; 16] = [
     "check",
 ];
 
+/// Which types a thing may have.
+type Takes = fn(&TypeClass) -> bool;
+
 /// A name as words: `CreatedAt`, `Created At` and `created-at` are `created_at`.
 pub(super) fn plain(name: &str) -> String {
     let mut words = String::new();
@@ -242,11 +245,7 @@ pub(super) fn plain(name: &str) -> String {
 }
 
 /// The likeliest column of these names whose type fits.
-pub(super) fn pick<'s>(
-    of: &'s Surveyed,
-    names: &[&str],
-    takes: fn(&TypeClass) -> bool,
-) -> Option<&'s Column> {
+pub(super) fn pick<'s>(of: &'s Surveyed, names: &[&str], takes: Takes) -> Option<&'s Column> {
     let columns = &of.relation.columns;
     let fits = |column: &&Column| takes(&column.class);
     let named = |name: &str| columns.iter().filter(fits).find(|c| plain(&c.name) == *name);
@@ -326,12 +325,13 @@ pub(super) fn score(of: &Surveyed) -> u32 {
         return 0;
     }
     let mut score = named.unwrap_or(0).saturating_add(11);
-    for (names, takes, by) in [
-        (&CURRENCY[..], is_word as fn(&TypeClass) -> bool, 3),
-        (&CREATED[..], is_time, 2),
-        (&REFERENCE[..], is_text, 3),
-        (&ATTEMPTED[..], is_time, 2),
-    ] {
+    let signs: [(&[&str], Takes, u32); 4] = [
+        (&CURRENCY, is_word, 3),
+        (&CREATED, is_time, 2),
+        (&REFERENCE, is_text, 3),
+        (&ATTEMPTED, is_time, 2),
+    ];
+    for (names, takes, by) in signs {
         if found(names, takes) {
             score = score.saturating_add(by);
         }

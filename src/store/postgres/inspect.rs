@@ -6,11 +6,12 @@ use sqlx::postgres::{PgPool, PgRow};
 
 use crate::store::error::StoreError;
 use crate::store::inspect::{
-    APPEND_ONLY, FIRST_ROWS, IndexWanted, Inspect, Link, MOVED_ON, Rights, Server, Standing,
-    Surveyed, VALUES_MAX, joined, lookups, status_literals, told, written_values,
+    APPEND_ONLY, FIRST_ROWS, IndexWanted, Inspect, Link, Rights, Server, Standing, Surveyed,
+    VALUES_MAX, joined, lookups, status_literals, told, written_values,
 };
 use crate::store::postgres::claim::stuck_rows;
 use crate::store::postgres::errors::{failed, unexpected};
+use crate::store::postgres::roles::RUN;
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
 use crate::store::postgres::{PgStore, catalogue};
@@ -71,14 +72,25 @@ join pg_attribute a on a.attrelid = c.oid and a.attname = $2 and a.attnum > 0
     and not a.attisdropped
 order by c.relkind = 'v', c.oid <> $1::text::regclass, c.relname";
 
-/// tieout's tables and what this role may do with each.
-const RIGHTS: &str = "\
-select c.relname::text, has_table_privilege(c.oid, 'select'), has_table_privilege(c.oid, 'insert'),
-    has_table_privilege(c.oid, 'update'), has_table_privilege(c.oid, 'delete'),
-    has_table_privilege(c.oid, 'truncate'), pg_has_role(c.relowner, 'usage')
+/// What this role may do that nobody who runs tieout needs, and whose tables they are.
+const EXCESS: &str = "\
+select c.relname::text, has_table_privilege(c.oid, 'update'),
+    has_table_privilege(c.oid, 'delete'), has_table_privilege(c.oid, 'truncate'),
+    pg_has_role(c.relowner, 'usage')
 from pg_class c
 where c.relname like 'tieout\\_%' and c.relkind = 'r' and pg_table_is_visible(c.oid)
 order by c.relname";
+
+/// Which of these rights on tieout's tables this role lacks: by table, right and column, none
+/// meaning the table. Tables that are not there are left out.
+const LACKS: &str = "\
+select distinct u.place from unnest($1::text[], $2::text[], $3::text[], $4::bigint[])
+    as u(name, may, col, place)
+join pg_class c on c.relname = u.name and c.relkind = 'r' and pg_table_is_visible(c.oid)
+where not (has_table_privilege(c.oid, u.may) or coalesce((
+    select has_column_privilege(c.oid, a.attnum, u.may) from pg_attribute a
+    where a.attrelid = c.oid and a.attname = u.col), false))
+order by u.place";
 
 /// Tables and views that this role may read, with their keys, parents, bases and checks.
 const SURVEY: &str = "\
@@ -174,6 +186,38 @@ async fn bases(pool: &PgPool, table: &SourceTable) -> Result<Vec<Base>, StoreErr
     sql.bind(table.settings.created.clone());
     let found = texts(pool, sql).await?;
     found.iter().map(|text| parsed(text)).collect()
+}
+
+/// Rights of the run's role, as `db roles` grants them, that this role lacks.
+async fn lacks(pool: &PgPool) -> Result<Vec<String>, StoreError> {
+    let mut needed: Vec<(&str, &str)> = Vec::new();
+    for (table, rights) in RUN {
+        needed.push((*table, "select"));
+        needed.extend(rights.iter().map(|right| (*table, *right)));
+    }
+    let (mut names, mut may, mut columns, mut places) = (vec![], vec![], vec![], vec![]);
+    for (place, (table, right)) in needed.iter().enumerate() {
+        let (word, of) = right.split_once(" (").unwrap_or((*right, ""));
+        for column in of.trim_end_matches(')').split(", ") {
+            names.push((*table).to_owned());
+            may.push(word.to_owned());
+            columns.push(column.to_owned());
+            places.push(i64::try_from(place).unwrap_or_default());
+        }
+    }
+    let mut sql = Sql::new(LACKS);
+    sql.bind(names);
+    sql.bind(may);
+    sql.bind(columns);
+    sql.bind(places);
+    let mut lacks = Vec::new();
+    for row in &read(pool, sql).await? {
+        let place = usize::try_from(Cells::new(row, LOOKING).big(0)?).unwrap_or(usize::MAX);
+        if let Some((table, right)) = needed.get(place) {
+            lacks.push(format!("{right} on {table}"));
+        }
+    }
+    Ok(lacks)
 }
 
 /// Mapped values that a CHECK on the status alone, or the type itself, refuses.
@@ -344,27 +388,20 @@ impl Inspect for PgStore {
             is_superuser: cells.maybe_flag(1)? == Some(true),
             ..Rights::default()
         };
-        for row in &read(&self.pool, Sql::new(RIGHTS)).await? {
+        for row in &read(&self.pool, Sql::new(EXCESS)).await? {
             let cells = Cells::new(row, LOOKING);
             let table = cells.text(0)?;
-            let is_migrations = table == "tieout_migrations";
-            let moves = MOVED_ON.contains(&table.as_str());
-            let needs = [("select", 1, true), ("insert", 2, !is_migrations), ("update", 3, moves)];
-            for (right, at, is_needed) in needs {
-                if is_needed && !cells.flag(at)? {
-                    rights.lacks.push(format!("{right} on {table}"));
-                }
-            }
             let guarded = APPEND_ONLY.contains(&table.as_str());
             for (right, at, is_excess) in
-                [("update", 3, guarded), ("delete", 4, true), ("truncate", 5, true)]
+                [("update", 1, guarded), ("delete", 2, true), ("truncate", 3, true)]
             {
                 if is_excess && cells.flag(at)? {
                     rights.excess.push(format!("{right} on {table}"));
                 }
             }
-            rights.owns_journal |= table == "tieout_journal" && cells.flag(6)?;
+            rights.owns_journal |= table == "tieout_journal" && cells.flag(4)?;
         }
+        rights.lacks = lacks(&self.pool).await?;
         Ok(rights)
     }
 

@@ -19,7 +19,7 @@ const READING: &str = "reading the catalogue for the roles";
 
 /// tieout's tables and what `run` may do with each beside reading it. A new table is a line here;
 /// the test of the roles counts them.
-const RUN: &[(&str, &[&str])] = &[
+pub(super) const RUN: &[(&str, &[&str])] = &[
     ("tieout_migrations", &[]),
     (
         "tieout_runs",

@@ -1,0 +1,98 @@
+//! For `explain`: which rules were tried on what the PSP showed, and what a proof of absence
+//! still lacks. Worked out from the stored inputs by the functions that decide, and only shown:
+//! nothing here yields a verdict.
+
+use std::sync::Arc;
+
+use tokio_util::sync::CancellationToken;
+
+use crate::config::Config;
+use crate::decide::absence::{call_over_at, counts, prove};
+use crate::decide::permit::stated_failure;
+use crate::decide::policy::Policy;
+use crate::decide::rules::{Question, Subject};
+use crate::model::evidence::{Answer, CompleteSearch, PspObject, Route};
+use crate::model::time::{Instant, to_short_text};
+use crate::model::transaction::AccountRef;
+use crate::psp::account::{Account, Surroundings};
+use crate::run::scene::policy_of;
+use crate::store::records::StoredInputs;
+
+/// Which rule each found object met, a line each.
+pub fn rules_tried(inputs: &StoredInputs, config: &Config) -> Vec<String> {
+    let AccountRef::Known(name) = &inputs.row.account else { return Vec::new() };
+    let Some(account) = config.accounts.get(name) else { return Vec::new() };
+    let mut lines: Vec<String> = Vec::new();
+    for object in found(inputs) {
+        let Some(subject) = Subject::of(object) else { continue };
+        let question = Question {
+            psp: account.settings.psp.as_str(),
+            subject,
+            object,
+            kind: inputs.row.kind,
+            money: inputs.row.money,
+            handbacks: inputs.history.handbacks,
+        };
+        let code = stated_failure(object).map_or(object.status.clone(), |f| f.code.clone());
+        let rule = match config.rules.find(&question) {
+            Some(rule) => format!("{} → {}", rule.id, rule.effect.outcome().screen()),
+            None => format!("none of {} knows it", config.rules.rules.len()),
+        };
+        let line = format!("{} {} {code}: {rule}", object.reference, subject.as_str());
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    lines
+}
+
+fn found(inputs: &StoredInputs) -> impl Iterator<Item = &PspObject> {
+    inputs.evidence.iter().flat_map(|evidence| match &evidence.answer {
+        Answer::Found { objects, .. } => objects.as_slice(),
+        Answer::Nothing(_) | Answer::UnknownReference(_) | Answer::NoAnswer(_) => &[],
+    })
+}
+
+/// What is there of a proof of absence, and what it lacks; nothing where something was found.
+pub fn proof(inputs: &StoredInputs, config: &Config) -> Vec<String> {
+    let searches: Vec<&CompleteSearch> = inputs
+        .evidence
+        .iter()
+        .filter_map(|evidence| match &evidence.answer {
+            Answer::Nothing(search) => Some(search),
+            Answer::Found { .. } | Answer::UnknownReference(_) | Answer::NoAnswer(_) => None,
+        })
+        .collect();
+    let best = searches.iter().find(|search| search.counts_as_miss).or(searches.first());
+    let (Some(search), None) = (best, found(inputs).next()) else { return Vec::new() };
+    let AccountRef::Known(name) = &inputs.row.account else { return Vec::new() };
+    let Some(policy) = policy(config, name, inputs.now) else { return Vec::new() };
+    let (row, history, now) = (&inputs.row, &inputs.history, inputs.now);
+    let until = call_over_at(row, history, &policy);
+    let call = match now > until {
+        true => format!("the original call was over by {}", to_short_text(until)),
+        false => format!("the original call could arrive until {}", to_short_text(until)),
+    };
+    let this = match counts(search, row, history, &policy, now) {
+        Ok(()) => "this search counts as a miss".to_owned(),
+        Err(lacks) => format!("this search is no miss: {}", lacks.text()),
+    };
+    let confirmed = searches.iter().any(|search| search.route == Route::Search);
+    let end = match prove(search, row, name, history, &policy, confirmed, now) {
+        Ok(_absence) => "it was whole".to_owned(),
+        Err(lacks) => format!("it lacked: {}", lacks.text()),
+    };
+    vec![call, this, end]
+}
+
+/// The policy that the row would be decided by; no PSP is asked.
+fn policy(config: &Config, account: &str, now: Instant) -> Option<Policy> {
+    let setup = config.accounts.get(account)?;
+    let around = Surroundings {
+        env: Arc::new(|_name: &str| None),
+        db_now: Arc::new(move || now),
+        stop: CancellationToken::new(),
+    };
+    let facts = Account::open(setup.settings.clone(), around).ok()?.facts();
+    Some(policy_of(setup, &config.rules, facts, false))
+}

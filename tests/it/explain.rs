@@ -1,0 +1,55 @@
+//! Why is this row here? What explain says of rules and of a proof that is not whole yet.
+
+use tieout::sandbox::seeds::Seed;
+use tieout::sandbox::situations::Situation;
+
+use crate::run::shop::{Engine, Payment, Shop, Words, on_both_databases};
+
+/// The lines under one label.
+fn under(screen: &str, label: &str) -> Vec<String> {
+    let mut lines = screen.lines().skip_while(|line| !line.starts_with(label));
+    let first = lines.next().map(|line| line.trim_start_matches(label).trim().to_owned());
+    let more = lines.take_while(|line| line.starts_with(' ')).map(|line| line.trim().to_owned());
+    first.into_iter().chain(more).collect()
+}
+
+async fn rules_and_the_state_of_a_proof_are_told(engine: Engine) {
+    let mut shop = Shop::open_with(engine, Words::default()).await;
+    shop.background(30).await;
+    let (absent, declined, odd) = (Payment::stuck(1), Payment::stuck(2), Payment::stuck(3));
+    let refused = |payment: &Payment, code: &str| {
+        let seed = payment.captured().standing(Situation::Declined);
+        Seed { decline_code: Some(code.to_owned()), ..seed }
+    };
+    shop.plant(vec![refused(&declined, "insufficient_funds"), refused(&odd, "never_heard_of")]);
+    shop.insert(&[absent, declined, odd]).await;
+    shop.run().await;
+    let explain = async |id: &str| shop.tieout(&["explain", id]).await.ended(0).stdout;
+
+    let screen = explain("1").await;
+    let proof = under(&screen, "proof");
+    assert_eq!(proof.len(), 3, "{screen}");
+    assert!(proof[0].starts_with("the original call could arrive until"), "{screen}");
+    assert!(proof[2].starts_with("it lacked: "), "{screen}");
+    assert!(under(&screen, "rules").is_empty(), "{screen}");
+
+    let screen = explain("2").await;
+    let rules = under(&screen, "rules");
+    assert_eq!(rules.len(), 1, "{screen}");
+    assert!(rules[0].contains("insufficient_funds: stripe.") && rules[0].contains('→'), "{screen}");
+    assert!(under(&screen, "proof").is_empty(), "{screen}");
+
+    let screen = explain("3").await;
+    assert!(under(&screen, "rules")[0].contains("never_heard_of: none of "), "{screen}");
+
+    // The call is over by then; what is lacking is the second miss.
+    shop.a_span_passes().await;
+    shop.run().await;
+    let screen = explain("1").await;
+    let proof = under(&screen, "proof");
+    assert!(proof[0].starts_with("the original call was over by"), "{screen}");
+    assert_eq!(proof[1], "this search counts as a miss", "{screen}");
+    assert!(proof[2].starts_with("it lacked: "), "{screen}");
+}
+
+on_both_databases!(rules_and_the_state_of_a_proof_are_told);
