@@ -32,6 +32,7 @@ mod store;
 mod run;
 mod roles;
 mod schedule;
+mod docs;
 mod emulators;
 mod databases;
 mod readme;
