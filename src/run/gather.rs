@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::decide::absence;
-use crate::decide::decision::{Decision, Inputs, Verdict, Want};
+use crate::decide::decision::{Asked as Why, Decision, Inputs, Verdict, Want};
 use crate::decide::judge::decide;
 use crate::decide::policy::Policy;
 use crate::model::evidence::{Answer, EVIDENCE_SCHEMA, Evidence, Route, UntaggedMatch, Witness};
@@ -265,14 +265,19 @@ impl Gather<'_> {
         Ok(())
     }
 
-    fn question(&self, index: usize, Claimed { row, history, .. }: &Claimed) -> Question {
+    fn question(&self, index: usize, claimed: &Claimed) -> Question {
+        let Claimed { row, history, .. } = claimed;
         let policy = self.policy(row);
+        let (from, to) = absence::needed_window(row, history, policy);
+        // A watch looks for what should not be there: a call that lived longer than any call may
+        // made its object after the window of the proof.
+        let to = if claimed.asked == Why::Watch { to.max(self.clock.now()) } else { to };
         Question {
             row: index,
             reference: row.psp_reference.clone(),
             tag: row.tag.usable().map(str::to_owned),
             kinds: policy.psp.object_kinds(row.kind),
-            window: absence::needed_window(row, history, policy),
+            window: (from, to),
         }
     }
 

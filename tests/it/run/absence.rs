@@ -27,6 +27,7 @@ on_both_databases!(
     without_attempts_absence_is_for_a_person,
     siblings_are_not_charged_beside_each_other,
     a_hand_back_that_nobody_takes_is_told_once,
+    a_call_that_lived_too_long_is_seen_by_the_watch,
 );
 
 async fn shop_with(engine: Engine, words: Words, ids: std::ops::RangeInclusive<i64>) -> Shop {
@@ -116,6 +117,19 @@ async fn money_after_the_hand_back_is_a_contradiction(engine: Engine) {
     shop.due_now().await;
     shop.run().await.ended(0);
     assert_eq!(shop.count("tieout_cases").await, 1);
+    shop.check(false).await;
+}
+
+/// A worker held its call back for longer than `in_flight_max`: the payment was made after every
+/// window that the proof had read. Where there is no search, the list alone can show it.
+async fn a_call_that_lived_too_long_is_seen_by_the_watch(engine: Engine) {
+    let words = Words { account: "search = false\n".to_owned(), ..Words::default() };
+    let mut shop = shop_with(engine, words, 1..=1).await;
+    handed_back(&shop, 1).await;
+    shop.plant(vec![Payment::stuck(1).captured().created_at(tieout_now())]);
+    shop.a_span_passes().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "review late_contradiction");
+    assert_eq!(shop.count("tieout_handbacks where ended_at is null").await, 0);
     shop.check(false).await;
 }
 
