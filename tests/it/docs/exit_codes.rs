@@ -32,21 +32,45 @@ fn the_page_says_which_of_several_codes_wins() {
     assert!(flat(&read("docs/exit-codes.md")).contains(&want), "{want}");
 }
 
+/// The numbers of a list, in the line that begins with these words.
+fn list(name: &str) -> Vec<u8> {
+    let text = read("docs/exit-codes.md");
+    let line = text.lines().find(|line| line.contains(&format!("{name}: ")));
+    let line = line.unwrap_or_else(|| panic!("no line `{name}`"));
+    numbers(line.rsplit_once(": ").unwrap().1)
+}
+
+fn numbers(text: &str) -> Vec<u8> {
+    text.split(|c: char| !c.is_ascii_digit()).filter_map(|number| number.parse().ok()).collect()
+}
+
 /// The lists for schedulers leave no code out and name none twice.
 #[test]
 fn every_code_has_its_place_in_kubernetes_and_systemd() {
-    let text = read("docs/exit-codes.md");
-    for list in ["podFailurePolicy", "systemd"] {
-        let row = |heading: &str| {
-            let wanted = format!("{list}: {heading}");
-            let line = text.lines().find(|line| line.contains(&wanted));
-            let line = line.unwrap_or_else(|| panic!("no line `{wanted}`"));
-            let (_, numbers) = line.rsplit_once(": ").unwrap();
-            numbers.split([' ', ',']).filter_map(|n| n.parse().ok()).collect::<Vec<u8>>()
-        };
-        let mut all: Vec<u8> = [row("success"), row("again"), row("stop")].concat();
+    for scheduler in ["podFailurePolicy", "systemd"] {
+        let part = |word: &str| list(&format!("{scheduler}: {word}"));
+        let mut all: Vec<u8> = [part("success"), part("again"), part("stop")].concat();
         all.sort_unstable();
         let want: Vec<u8> = by_number().iter().map(|exit| exit.code()).collect();
-        assert_eq!(all, want, "{list}");
+        assert_eq!(all, want, "{scheduler}");
     }
+}
+
+#[test]
+fn the_lists_are_those_of_the_ready_files() {
+    let of_lines = |file: &str, begins: &str| -> Vec<Vec<u8>> {
+        let text = read(file);
+        let lines = text.lines().filter_map(|line| line.trim().strip_prefix(begins));
+        lines.map(numbers).collect()
+    };
+    for stop in of_lines("cron/kubernetes.yaml", "values:") {
+        assert_eq!(stop, list("podFailurePolicy: stop"));
+    }
+    let unit = "cron/systemd/tieout.service";
+    let stop = of_lines(unit, "RestartPreventExitStatus=");
+    assert_eq!(stop, [list("systemd: stop")]);
+    let mut success = vec![0];
+    success.extend(of_lines(unit, "SuccessExitStatus=").concat());
+    assert_eq!(success, list("systemd: success"));
+    assert!(!of_lines("cron/kubernetes.yaml", "values:").is_empty());
 }

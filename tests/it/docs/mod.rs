@@ -2,8 +2,10 @@
 //! it names exists; what it shows was run.
 
 mod exit_codes;
+mod getting_started;
 mod reasons;
 mod references;
+mod worker;
 
 use std::path::{Path, PathBuf};
 
@@ -58,6 +60,21 @@ fn lines(text: &str) -> impl Iterator<Item = (&str, bool)> {
         in_code ^= is_fence;
         (line, was || is_fence)
     })
+}
+
+/// The fenced blocks of one language.
+fn blocks(text: &str, language: &str) -> Vec<String> {
+    let fence = format!("```{language}\n");
+    let parts = text.split(&fence).skip(1);
+    parts.map(|part| part.split("```").next().unwrap_or_default().to_owned()).collect()
+}
+
+/// The only fenced block of one language.
+fn block(text: &str, language: &str) -> String {
+    let mut own = blocks(text, language).into_iter();
+    let only = own.next().unwrap_or_else(|| panic!("no {language} block"));
+    assert!(own.next().is_none(), "a second {language} block");
+    only
 }
 
 /// One text without its line breaks.
