@@ -17,6 +17,17 @@ pub fn with(
     })
 }
 
+/// Opens a database whose tieout tables are this version's, within a runtime.
+pub async fn open(config: &Config) -> Result<Database, Failure> {
+    let db = Database::connect(&config.database).await;
+    let db = db.map_err(|error| Failure::store(&error))?;
+    if let Err(error) = db.require_schema().await {
+        db.close().await;
+        return Err(Failure::store(&error));
+    }
+    Ok(db)
+}
+
 /// Works on a database, whatever tieout's tables are like.
 pub fn with_any(
     config: &Config,

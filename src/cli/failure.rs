@@ -17,7 +17,7 @@ use crate::store::error::StoreError;
 pub const SCHEMA: &str = "tieout/1";
 
 /// A command that could not do what it was asked.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Failure {
     /// The process's end.
     pub exit: Exit,

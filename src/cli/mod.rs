@@ -34,6 +34,7 @@ pub mod schedule;
 pub mod screen;
 pub mod teller;
 pub mod version;
+pub mod watched;
 pub mod window;
 
 use std::ffi::OsString;

@@ -9,15 +9,15 @@ use clap::{ArgMatches, ValueEnum};
 
 use crate::cli::args::{Common, Overriding, When, overrides, path, word, yes_or_no};
 use crate::cli::failure::Failure;
+use crate::cli::out;
 use crate::cli::teller::Teller;
+use crate::cli::watched::watched;
 use crate::cli::window::{Words, resolve};
-use crate::cli::{database, out, runtime};
 use crate::config::problem::nearest;
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
 use crate::run::events::Event;
 use crate::run::setup::{On, RunOptions, Setup, Window};
-use crate::run::shutdown::Stop;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -123,6 +123,9 @@ pub struct Args {
     /// The run's id, a UUID [default: a new one]
     #[arg(long, value_name = "UUID", env = names::RUN_ID, help_heading = "How")]
     run_id: Option<String>,
+    /// Which schedule it is of, to monitoring [default: monitoring.scope]
+    #[arg(long, value_name = "NAME", env = names::SCOPE, help_heading = "How")]
+    scope: Option<String>,
     /// Where the report goes [default: report.dir of the configuration]
     #[arg(long, value_name = "DIR", env = names::REPORT_DIR, help_heading = "What it prints")]
     report_dir: Option<String>,
@@ -144,7 +147,7 @@ enum OnWord {
     Attempted,
 }
 
-const OVERRIDING: [Overriding; 7] = [
+const OVERRIDING: [Overriding; 8] = [
     Overriding { id: "tz", flag: "--tz", env: names::TZ, path: "business_timezone" },
     Overriding { id: "min_age", flag: "--min-age", env: names::MIN_AGE, path: "limits.min_age" },
     Overriding { id: "limit", flag: "--limit", env: names::LIMIT, path: "limits.rows" },
@@ -161,23 +164,27 @@ const OVERRIDING: [Overriding; 7] = [
         env: names::REPORT_DIR,
         path: "report.dir",
     },
+    Overriding { id: "scope", flag: "--scope", env: names::SCOPE, path: "monitoring.scope" },
     Overriding { id: "fail_on", flag: "--fail-on", env: names::FAIL_ON, path: "report.fail_on" },
 ];
 
 /// Runs the command.
 pub fn run(args: &Args, common: &Common, matches: &ArgMatches) -> Result<Exit, Failure> {
     let config = config::load(common.config(), &overrides(matches, &OVERRIDING))?;
-    let options = options(args, &config)?;
+    let mut options = options(args, &config)?;
+    let run_id = options.run_id.take().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+    options.run_id = Some(run_id.clone());
     let mut setup = config.setup();
     bound_requests(args, &mut setup)?;
-    let grace = config.limits.grace;
-    database::with(&config, async |db| {
-        let stop = Stop::new();
-        let _listening = runtime::listen(&stop, grace)?;
+    let is_scheduled = !options.dry_run && options.ids.is_none();
+    watched(&config, is_scheduled.then_some(run_id.as_str()), async |db, stop, note| {
         let mut teller = Teller::new(common, args.progress, &options, &setup);
-        let mut tell = |event: Event| teller.tell(&event);
-        let ended = crate::run::run(&setup, &options, db, &stop, &mut tell).await;
-        ended.map(|summary| summary.exit).map_err(|error| Failure::run(&error))
+        let mut tell = |event: Event| {
+            note(&event);
+            teller.tell(&event);
+        };
+        let ended = crate::run::run(&setup, &options, db, stop, &mut tell).await;
+        ended.map_err(|error| Failure::run(&error))
     })
 }
 

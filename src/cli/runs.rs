@@ -168,8 +168,8 @@ fn lines(run: &RunRow, totals: &[TotalLine]) -> Vec<String> {
         format!("journal  {} records", run.journal_count),
     ];
     lines.extend(screen::totals(totals));
-    for text in not_examined(&run.notes) {
-        lines.push(format!("not examined: {text}"));
+    for (label, name) in [("not examined", "not_examined"), ("monitoring", "monitoring")] {
+        lines.extend(noted(&run.notes, name).iter().map(|text| format!("{label}: {text}")));
     }
     if let (Some(number), Some(hash)) = (run.close_number, &run.close_hash) {
         lines.push(format!("chain    closed as number {number}, hash {hash}"));
@@ -177,10 +177,10 @@ fn lines(run: &RunRow, totals: &[TotalLine]) -> Vec<String> {
     lines
 }
 
-/// The notes of a run's end name what was not examined.
-fn not_examined(notes: &str) -> Vec<String> {
+/// The notes of a run's end name what was not examined, and what monitoring could not tell.
+fn noted(notes: &str, name: &str) -> Vec<String> {
     let notes: Value = serde_json::from_str(notes).unwrap_or_default();
-    let texts = notes.get("not_examined").and_then(Value::as_array).cloned().unwrap_or_default();
+    let texts = notes.get(name).and_then(Value::as_array).cloned().unwrap_or_default();
     texts.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()
 }
 

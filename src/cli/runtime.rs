@@ -30,7 +30,11 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
             let text = format!("no threads to work with: {error}; nothing was done");
             Failure::new(Exit::Internal, text, "raise the limit of processes (ulimit -u)")
         })?;
-    Ok(runtime.block_on(future))
+    let ended = runtime.block_on(future);
+    // A name that nobody resolves holds a thread for as long as the system's resolver likes;
+    // whoever wanted it has given up by now.
+    runtime.shutdown_background();
+    Ok(ended)
 }
 
 /// Listens for signals until it is dropped. Called inside the runtime.

@@ -25,6 +25,7 @@ use chrono_tz::Tz;
 use crate::config::problem::ConfigError;
 use crate::config::sections::{Given, Limits, Override, Shown};
 use crate::decide::rules::RuleSet;
+use crate::monitor::settings::MonitoringSettings;
 use crate::run::setup::{AccountSetup, FailOn, Setup};
 use crate::store::mapping::TableSettings;
 use crate::store::settings::DatabaseSettings;
@@ -33,8 +34,17 @@ use crate::store::settings::DatabaseSettings;
 pub const FILE_NAME: &str = "tieout.toml";
 
 /// Every name that may stand at the top of the file.
-pub const TOP: [&str; 8] =
-    ["business_timezone", "database", "account", "table", "policy", "rules", "report", "limits"];
+pub const TOP: [&str; 9] = [
+    "business_timezone",
+    "database",
+    "account",
+    "table",
+    "policy",
+    "rules",
+    "report",
+    "limits",
+    "monitoring",
+];
 
 /// A commented file with every setting, its default and an example.
 pub const DEFAULT: &str = include_str!("default.toml");
@@ -60,6 +70,8 @@ pub struct Config {
     pub fail_on: Vec<FailOn>,
     /// Limits of a run.
     pub limits: Limits,
+    /// Who is told how runs end.
+    pub monitoring: MonitoringSettings,
     /// Every setting with its value and where that comes from, in the order of paths.
     pub shown: Vec<Shown>,
     /// SHA-256 of the effective settings, secrets left out.

@@ -58,6 +58,8 @@ pub const RATE: &str = "TIEOUT_RATE";
 pub const GRACE: &str = "TIEOUT_GRACE";
 /// `--dry-run`.
 pub const DRY_RUN: &str = "TIEOUT_DRY_RUN";
+/// `--scope`, over `monitoring.scope`.
+pub const SCOPE: &str = "TIEOUT_SCOPE";
 /// `--report-dir`, over `report.dir`.
 pub const REPORT_DIR: &str = "TIEOUT_REPORT_DIR";
 /// `--fail-on`, over `report.fail_on`, separated by commas.

@@ -129,7 +129,15 @@ pub const SECRET_NAMES: [&str; 8] =
 fn without_secrets(line: &str) -> String {
     let name = line.split('=').next().unwrap_or("").trim().trim_matches('"');
     let is_secret = SECRET_NAMES.contains(&name.to_ascii_lowercase().as_str());
-    let starts: &[&str] = &["sk_live_", "sk_test_", "rk_live_", "rk_test_"];
+    let starts: &[&str] = &[
+        "sk_live_",
+        "sk_test_",
+        "rk_live_",
+        "rk_test_",
+        // The path of a hook's address is its password.
+        "https://hooks.",
+        "https://hc-ping.com/",
+    ];
     let mut shown = String::new();
     for (at, piece) in line.split('"').enumerate() {
         if at > 0 {

@@ -20,6 +20,7 @@ use crate::config::sections::{
 use crate::config::{Config, TOP, version};
 use crate::config::{named_secret, place};
 use crate::decide::rules::RuleSet;
+use crate::monitor::settings::MonitoringSettings;
 use crate::psp::rules;
 use crate::psp::settings::AccountSettings;
 use crate::run::setup::{AccountSetup, FailOn};
@@ -75,6 +76,7 @@ pub fn read(path: &Path, text: &str, overrides: &[Override]) -> Result<Config, C
         report_dir: parts.report_dir,
         fail_on: parts.fail_on,
         limits: parts.limits,
+        monitoring: parts.monitoring,
         shown,
     })
 }
@@ -94,6 +96,7 @@ struct Parts {
     report_dir: PathBuf,
     fail_on: Vec<FailOn>,
     limits: Limits,
+    monitoring: MonitoringSettings,
     policy: Resolved,
 }
 
@@ -105,6 +108,7 @@ impl<'a> Reading<'a> {
         let accounts = self.accounts(&policy);
         let tables = self.tables(&accounts);
         let limits = self.limits();
+        let monitoring = self.monitoring();
         let database = self.database();
         let (report_dir, fail_on) = self.report()?;
         let rules = self.rules()?;
@@ -117,6 +121,7 @@ impl<'a> Reading<'a> {
             report_dir,
             fail_on,
             limits,
+            monitoring: monitoring?,
             policy,
         })
     }
@@ -296,6 +301,35 @@ impl<'a> Reading<'a> {
             }
         }
         limits
+    }
+
+    fn monitoring(&mut self) -> Option<MonitoringSettings> {
+        let section = self.document.section("monitoring");
+        let mut settings: MonitoringSettings = match section {
+            Some(section) => self.document.read(section)?,
+            None => MonitoringSettings::default(),
+        };
+        let scope = self.resolver.pick(
+            "monitoring.scope",
+            Some(settings.scope.clone()).filter(|_| self.document.has("monitoring.scope")),
+            settings.scope.clone(),
+            |text| Ok(text.to_owned()),
+            |scope| quoted(scope),
+        );
+        settings.scope = scope.value;
+        let folder = self.folder.clone();
+        for alert in &mut settings.alert {
+            for file in [&mut alert.url_file, &mut alert.key_file].into_iter().flatten() {
+                *file = folder.join(&*file);
+            }
+        }
+        if let Some(file) = settings.healthcheck.as_mut().and_then(|h| h.url_file.as_mut()) {
+            *file = folder.join(&*file);
+        }
+        for (path, text) in settings.misfits() {
+            self.document.complain(&format!("monitoring.{path}"), text);
+        }
+        Some(settings)
     }
 
     fn report(&mut self) -> Option<(PathBuf, Vec<FailOn>)> {

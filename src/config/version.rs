@@ -78,6 +78,15 @@ pub fn without_secret(path: &str, value: String) -> String {
     if last.contains("password") && !last.contains('_') {
         return "\"***\"".to_owned();
     }
+    // The path of a hook's address is its password.
+    if path.starts_with("monitoring.") && matches!(last, "url" | "push") {
+        let host = value.split_once("://").map(|(scheme, rest)| {
+            let host = rest.split(['/', '"']).next().unwrap_or("");
+            let host = host.rsplit_once('@').map_or(host, |(_login, host)| host);
+            format!("{scheme}://{host}/…\"")
+        });
+        return host.unwrap_or_else(|| "\"***\"".to_owned());
+    }
     if last.ends_with("_command") {
         let program = value.split(',').next().unwrap_or("").trim_end_matches(']');
         return format!("{program}, …]");
@@ -115,6 +124,9 @@ mod tests {
             ("account.s.key_command", "[\"op\", \"read\", \"x\"]", "[\"op\", …]"),
             ("account.s.key_env", "\"STRIPE_KEY\"", "\"STRIPE_KEY\""),
             ("database.password", "\"pw\"", "\"***\""),
+            ("monitoring.alert.ops.url", "\"https://h.example/s/x\"", "\"https://h.example/…\""),
+            ("monitoring.healthcheck.url", "\"https://u:p@h/s\"", "\"https://h/…\""),
+            ("monitoring.prometheus.push", "\"nonsense\"", "\"***\""),
         ] {
             assert_eq!(without_secret(path, value.to_owned()), want);
         }

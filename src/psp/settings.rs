@@ -350,7 +350,7 @@ impl AccountSettings {
 }
 
 /// Whether an address names this machine.
-pub(super) fn is_loopback(url: &reqwest::Url) -> bool {
+pub fn is_loopback(url: &reqwest::Url) -> bool {
     let host = url.host_str().unwrap_or("").trim_matches(['[', ']']);
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
 }
@@ -389,8 +389,8 @@ impl OursField {
 pub struct Secret(String);
 
 impl Secret {
-    /// The secret itself, for the one header that carries it.
-    pub(super) fn expose(&self) -> &str {
+    /// The secret itself, for the one request that carries it.
+    pub fn expose(&self) -> &str {
         &self.0
     }
 }

@@ -13,7 +13,7 @@ use crate::model::evidence::EVIDENCE_SCHEMA;
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, earlier, later, span_text};
 use crate::model::transaction::AccountRef;
-use crate::psp::lane::{AccountStop, StopKind};
+use crate::psp::lane::{AccountStop, Counts, StopKind};
 use crate::run::books::{Books, Tell};
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
@@ -297,8 +297,21 @@ fn note(
     note.duration_ms = note.duration_ms.saturating_add(asked.duration_ms);
     note.requests = counts.requests;
     note.retries = counts.requests.saturating_sub(counts.ok.saturating_add(counts.refused));
+    note.by_status = by_status(counts);
     note.stopped = open.account.stopped().map(|stop| stop.text);
     tell(Event::Asked(note.clone()));
+}
+
+fn by_status(counts: Counts) -> BTreeMap<String, u64> {
+    let all = [
+        ("2xx", counts.ok),
+        ("3xx", counts.redirected),
+        ("4xx", counts.refused),
+        ("429", counts.rate_limited),
+        ("5xx", counts.server_errors),
+        ("none", counts.unanswered),
+    ];
+    all.into_iter().map(|(class, requests)| (class.to_owned(), requests)).collect()
 }
 
 fn report_stop(books: &mut Books, name: &str, stop: &AccountStop, tell: Tell<'_>) {

@@ -73,6 +73,8 @@ pub struct AccountNote {
     pub requests: u64,
     /// Requests repeated.
     pub retries: u64,
+    /// Requests by how they were answered: `2xx`, `3xx`, `4xx`, `429`, `5xx`, `none`.
+    pub by_status: std::collections::BTreeMap<String, u64>,
     /// Objects listed.
     pub listed: u64,
     /// Milliseconds spent.

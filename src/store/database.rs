@@ -22,6 +22,7 @@ use crate::store::records::{
 use crate::store::settings::{DatabaseSettings, shown_address};
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::SqliteStore;
+use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
 
 /// The opened database.
 #[derive(Debug, Clone)]
@@ -149,5 +150,11 @@ delegate! {
     cases(filter: &CaseFilter) -> Vec<CaseRow>;
     case_counts(run_id: &str) -> CaseCounts;
     case(number: i64) -> Option<CaseRow>;
+    stuck_by_account() -> Vec<StuckLine>;
+    open_cases_by_age(edges: &[Instant]) -> Vec<CaseLine>;
+    move_marks(scope: &str, changes: &[(String, Change)]) -> Vec<Mark>;
+    take_alerts(ask: &AlertAsk) -> Vec<Alert>;
+    settle_alerts(ask: &AlertAsk, alerts: &[Alert], is_told: bool) -> ();
+    note_monitoring(run_id: &str, problems: &[String]) -> ();
     verify_audit() -> AuditFinding;
 }

@@ -18,6 +18,7 @@ use crate::store::records::{
     RunStart, TotalLine,
 };
 use crate::store::source_table::SourceTable;
+use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
 
 /// The head of one writer's chain of journal records. It moves on only after a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -386,6 +387,35 @@ pub trait Driver {
 
     /// One case.
     async fn case(&self, number: i64) -> Result<Option<CaseRow>, StoreError>;
+
+    /// Rows that wait for an answer, by account.
+    async fn stuck_by_account(&self) -> Result<Vec<StuckLine>, StoreError>;
+
+    /// Open cases by reason, account and age; `edges` are the instants between the buckets, the
+    /// latest first.
+    async fn open_cases_by_age(&self, edges: &[Instant]) -> Result<Vec<CaseLine>, StoreError>;
+
+    /// Changes a scope's numbers and reads them all back.
+    async fn move_marks(
+        &self,
+        scope: &str,
+        changes: &[(String, Change)],
+    ) -> Result<Vec<Mark>, StoreError>;
+
+    /// What this run is to tell a receiver: each condition goes to one run only, until its lease
+    /// is over or [`Driver::settle_alerts`] says what became of it.
+    async fn take_alerts(&self, ask: &AlertAsk) -> Result<Vec<Alert>, StoreError>;
+
+    /// Notes what the receiver took; what it did not take is free for the next run.
+    async fn settle_alerts(
+        &self,
+        ask: &AlertAsk,
+        alerts: &[Alert],
+        is_told: bool,
+    ) -> Result<(), StoreError>;
+
+    /// Adds to a closed run's notes what monitoring could not do.
+    async fn note_monitoring(&self, run_id: &str, problems: &[String]) -> Result<(), StoreError>;
 
     /// Reads the whole chain and recomputes every hash: records within runs, runs to runs, and
     /// every evidence's hash.

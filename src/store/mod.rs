@@ -15,6 +15,7 @@ pub mod source_table;
 pub mod fit;
 pub mod decode;
 mod sibling;
+pub mod watch;
 pub mod driver;
 pub mod sqlite;
 pub mod postgres;

@@ -51,20 +51,20 @@ map = [{ from = ["processing"], succeeded = "paid", failed = "failed", retryable
 "#;
 
 /// How a call ended.
-struct Ended {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
+pub struct Ended {
+    pub code: Option<i32>,
+    pub stdout: String,
+    pub stderr: String,
 }
 
 /// A shop with stuck rows, and the PSP it charges at.
-struct Shop {
+pub struct Shop {
     folder: tempfile::TempDir,
-    psp: Handle,
+    pub psp: Handle,
 }
 
 impl Shop {
-    async fn open() -> Self {
+    pub async fn open() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let psp = Sandbox::start(Settings::default()).await.unwrap();
         let config = CONFIG.replace("{base_url}", &psp.base_url());
@@ -80,7 +80,7 @@ impl Shop {
     }
 
     /// A shop whose tables are made, with these stuck rows: (key, minor units, what the PSP has).
-    async fn with(rows: &[(&str, i64, &[Situation])]) -> Self {
+    pub async fn with(rows: &[(&str, i64, &[Situation])]) -> Self {
         let shop = Self::open().await;
         let now = shop.psp.now();
         for (id, amount, objects) in rows {
@@ -98,7 +98,7 @@ impl Shop {
         shop
     }
 
-    fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
@@ -107,13 +107,13 @@ impl Shop {
         SqliteConnection::connect(&url).await.unwrap()
     }
 
-    async fn sql(&self, text: &str) {
+    pub async fn sql(&self, text: &str) {
         let mut connection = self.connect().await;
         sqlx::raw_sql(sqlx::AssertSqlSafe(text.to_owned())).execute(&mut connection).await.unwrap();
         connection.close().await.unwrap();
     }
 
-    async fn statuses(&self) -> Vec<(String, String)> {
+    pub async fn statuses(&self) -> Vec<(String, String)> {
         let mut connection = self.connect().await;
         sqlx::query_as("select id, status from charges order by id")
             .fetch_all(&mut connection)
@@ -129,7 +129,7 @@ impl Shop {
         command
     }
 
-    fn tieout(&self, words: &[&str], env: &[(&str, &str)]) -> Ended {
+    pub fn tieout(&self, words: &[&str], env: &[(&str, &str)]) -> Ended {
         let output = self.command(words, env).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
         Ended {
@@ -139,7 +139,7 @@ impl Shop {
         }
     }
 
-    fn begin(&self, words: &[&str]) -> Child {
+    pub fn begin(&self, words: &[&str]) -> Child {
         self.command(words, &[]).spawn().unwrap()
     }
 }
@@ -155,7 +155,7 @@ fn golden(name: &str, shop: &Shop, ended: &Ended) {
     golden::golden("fixtures/cli", name, &text.replace(&shop.psp.base_url(), "[psp]"));
 }
 
-const CAPTURED: &[Situation] = &[Situation::Succeeded];
+pub const CAPTURED: &[Situation] = &[Situation::Succeeded];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_good_run_from_cron_prints_nothing_and_the_same_run_by_hand_prints_its_summary() {
@@ -183,7 +183,7 @@ async fn a_dry_run_prints_the_plan_and_writes_nothing_anywhere() {
     assert_eq!(said, ["pay_1 succeeded captured", "pay_2 review duplicate_capture"]);
 }
 
-fn events(stdout: &str) -> Vec<Value> {
+pub fn events(stdout: &str) -> Vec<Value> {
     stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
 }
 
@@ -357,12 +357,12 @@ async fn a_report_that_was_changed_does_not_verify() {
 }
 
 /// Sends a signal by the system's own tool.
-fn signal(child: &Child, name: &str) {
+pub fn signal(child: &Child, name: &str) {
     let sent = Command::new("kill").arg(name).arg(child.id().to_string()).status().unwrap();
     assert!(sent.success());
 }
 
-async fn until_asked(shop: &Shop) {
+pub async fn until_asked(shop: &Shop) {
     for _try in 0..200 {
         if shop.psp.total_requests() > 0 {
             return;

@@ -112,6 +112,34 @@ fn the_commented_file_tells_the_truth() {
     assert_eq!(full.report_dir, plain.report_dir);
 }
 
+/// One receiver of each kind, from the lines of the commented file that are its own.
+#[test]
+fn the_commented_receivers_are_good_ones() {
+    let sample = tieout::config::DEFAULT.split_once("# [[monitoring.alert]]").unwrap().1;
+    let lines: Vec<&str> = sample.lines().filter_map(|line| line.strip_prefix("#   ")).collect();
+    assert!(lines.len() > 8, "{sample}");
+    for (kind, left_out) in [
+        ("webhook", "sendmail"),
+        ("slack", "sendmail|key_env"),
+        ("pagerduty", "sendmail|url_env"),
+        ("sendmail", "url_env|key_env"),
+    ] {
+        let mut text = tieout::config::DEFAULT.to_owned() + "\n[[monitoring.alert]]\n";
+        for line in &lines {
+            let is_out = left_out.split('|').any(|word| {
+                line.starts_with(word) || line.trim_end().ends_with(&format!("# {word}"))
+            });
+            if line.starts_with("kind") {
+                text += &format!("kind = \"{kind}\"\n");
+            } else if !is_out {
+                text += &format!("{line}\n");
+            }
+        }
+        let config = reading::read(Path::new("tieout.toml"), &text, &[]).unwrap();
+        assert_eq!(config.monitoring.alert.len(), 1, "{kind}");
+    }
+}
+
 fn is_key(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
 }

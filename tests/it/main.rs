@@ -27,6 +27,7 @@ mod report;
 mod schemas;
 mod support;
 mod invariants;
+mod monitor;
 mod psp;
 mod store;
 mod run;

@@ -10,6 +10,7 @@ mod claims;
 mod files;
 mod lookups;
 mod pool;
+mod watches;
 pub mod world;
 
 use tieout::store::postgres::PgStore;
@@ -75,6 +76,11 @@ macro_rules! conformance {
                     lookups::unmapped_statuses_are_seen,
                     lookups::closed_cases_are_read_since,
                     lookups::a_misfit_is_named,
+                    watches::numbers_outlive_a_run,
+                    watches::each_condition_is_told_by_one_run,
+                    watches::what_no_receiver_took_is_left_for_the_next,
+                    watches::what_waits_is_counted,
+                    watches::a_closed_run_is_told_what_monitoring_could_not_do,
                 }
             }
         )+

@@ -11,8 +11,10 @@ const TABLE: &str = "tieout_migrations";
 
 /// Number, name and text of each migration. Adding one: a file, a line here, and its twin at
 /// SQLite. One that ever left this house is never changed.
-const MIGRATIONS: &[(i64, &str, &str)] =
-    &[(1, "init", include_str!("../../../migrations/postgres/0001_init.sql"))];
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (1, "init", include_str!("../../../migrations/postgres/0001_init.sql")),
+    (2, "monitoring", include_str!("../../../migrations/postgres/0002_monitoring.sql")),
+];
 
 pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {
     let migrations = MIGRATIONS.iter().map(|(number, name, text)| {

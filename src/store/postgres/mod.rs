@@ -25,6 +25,7 @@ mod rows;
 mod runs;
 mod sql;
 mod statements;
+mod watch;
 
 use std::collections::{HashMap, HashSet};
 
@@ -48,6 +49,7 @@ use crate::store::records::{
 };
 use crate::store::settings::DatabaseSettings;
 use crate::store::source_table::SourceTable;
+use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
 
 /// The store on PostgreSQL.
 #[derive(Debug, Clone)]
@@ -340,6 +342,39 @@ impl Driver for PgStore {
 
     async fn case(&self, number: i64) -> Result<Option<CaseRow>, StoreError> {
         read::case(&self.pool, number).await
+    }
+
+    async fn stuck_by_account(&self) -> Result<Vec<StuckLine>, StoreError> {
+        watch::stuck(&self.pool).await
+    }
+
+    async fn open_cases_by_age(&self, edges: &[Instant]) -> Result<Vec<CaseLine>, StoreError> {
+        watch::cases(&self.pool, edges).await
+    }
+
+    async fn move_marks(
+        &self,
+        scope: &str,
+        changes: &[(String, Change)],
+    ) -> Result<Vec<Mark>, StoreError> {
+        watch::move_marks(&self.pool, scope, changes).await
+    }
+
+    async fn take_alerts(&self, ask: &AlertAsk) -> Result<Vec<Alert>, StoreError> {
+        watch::take(&self.pool, ask).await
+    }
+
+    async fn settle_alerts(
+        &self,
+        ask: &AlertAsk,
+        alerts: &[Alert],
+        is_told: bool,
+    ) -> Result<(), StoreError> {
+        watch::settle(&self.pool, ask, alerts, is_told).await
+    }
+
+    async fn note_monitoring(&self, run_id: &str, problems: &[String]) -> Result<(), StoreError> {
+        watch::note(&self.pool, run_id, problems).await
     }
 
     async fn verify_audit(&self) -> Result<AuditFinding, StoreError> {

@@ -15,13 +15,14 @@ const TABLE: &str = "tieout_migrations";
 /// Every migration of this binary. A new one is a file of the next number and a line here, and
 /// its twin in the other database's folder.
 fn all() -> Vec<Migration> {
-    vec![Migration::new(
-        1,
-        "init".into(),
-        MigrationType::Simple,
-        include_str!("../../../migrations/sqlite/0001_init.sql").into_sql_str(),
-        false,
-    )]
+    let texts = [
+        (1, "init", include_str!("../../../migrations/sqlite/0001_init.sql")),
+        (2, "monitoring", include_str!("../../../migrations/sqlite/0002_monitoring.sql")),
+    ];
+    let migration = |(number, name, text): (i64, &'static str, &'static str)| {
+        Migration::new(number, name.into(), MigrationType::Simple, text.into_sql_str(), false)
+    };
+    texts.into_iter().map(migration).collect()
 }
 
 /// The number of the last migration of this binary.

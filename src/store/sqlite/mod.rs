@@ -19,6 +19,7 @@ mod rows;
 mod runs;
 mod sql;
 mod statements;
+mod watch;
 mod write;
 
 use std::collections::{HashMap, HashSet};
@@ -52,6 +53,7 @@ use crate::store::source_table::SourceTable;
 use crate::store::sqlite::apply::{Batch, Counts};
 use crate::store::sqlite::claim::Turn;
 use crate::store::sqlite::sql::failed;
+use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
 
 /// How long a statement waits for another process that is writing. A batch holds the file for
 /// about a second; whoever waits longer has found a process that hangs.
@@ -575,6 +577,53 @@ impl Driver for SqliteStore {
 
     async fn case_counts(&self, run_id: &str) -> Result<CaseCounts, StoreError> {
         cases::counts(&mut *self.read("counting cases").await?, run_id).await
+    }
+
+    async fn stuck_by_account(&self) -> Result<Vec<StuckLine>, StoreError> {
+        watch::stuck(&mut *self.read("counting stuck rows").await?).await
+    }
+
+    async fn open_cases_by_age(&self, edges: &[Instant]) -> Result<Vec<CaseLine>, StoreError> {
+        watch::cases(&mut *self.read("counting cases").await?, edges).await
+    }
+
+    async fn move_marks(
+        &self,
+        scope: &str,
+        changes: &[(String, Change)],
+    ) -> Result<Vec<Mark>, StoreError> {
+        let doing = "moving monitoring's numbers";
+        let mut transaction = self.write(doing).await?;
+        let marks = watch::move_marks(&mut transaction, scope, changes).await?;
+        commit(transaction, doing).await?;
+        Ok(marks)
+    }
+
+    async fn take_alerts(&self, ask: &AlertAsk) -> Result<Vec<Alert>, StoreError> {
+        let doing = "taking alerts";
+        let mut transaction = self.write(doing).await?;
+        let alerts = watch::take(&mut transaction, ask).await?;
+        commit(transaction, doing).await?;
+        Ok(alerts)
+    }
+
+    async fn settle_alerts(
+        &self,
+        ask: &AlertAsk,
+        alerts: &[Alert],
+        is_told: bool,
+    ) -> Result<(), StoreError> {
+        let doing = "noting what was told";
+        let mut transaction = self.write(doing).await?;
+        watch::settle(&mut transaction, ask, alerts, is_told).await?;
+        commit(transaction, doing).await
+    }
+
+    async fn note_monitoring(&self, run_id: &str, problems: &[String]) -> Result<(), StoreError> {
+        let doing = "noting what monitoring could not do";
+        let mut transaction = self.write(doing).await?;
+        watch::note(&mut transaction, run_id, problems).await?;
+        commit(transaction, doing).await
     }
 
     async fn verify_audit(&self) -> Result<AuditFinding, StoreError> {

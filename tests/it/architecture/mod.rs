@@ -24,9 +24,21 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("sandbox", &["model", "clock", "exit"]),
     ("report", &["model", "decide", "store", "psp", "settlement", "sinks", "clock", "exit"]),
     ("run", &["model", "decide", "store", "psp", "settlement", "sinks", "report", "clock", "exit"]),
+    ("monitor", &["model", "store", "psp", "report", "run", "clock", "exit"]),
     (
         "config",
-        &["model", "decide", "store", "psp", "settlement", "sinks", "report", "run", "exit"],
+        &[
+            "model",
+            "decide",
+            "store",
+            "psp",
+            "settlement",
+            "sinks",
+            "report",
+            "run",
+            "monitor",
+            "exit",
+        ],
     ),
 ];
 

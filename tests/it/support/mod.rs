@@ -6,6 +6,7 @@
 pub mod golden;
 pub mod postgres;
 pub mod raw;
+pub mod receiver;
 
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;

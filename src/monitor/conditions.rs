@@ -1,0 +1,262 @@
+//! What a person should be told of: pure, from the facts of a run's end.
+//!
+//! A condition has a name that stays the same while it holds. Where a run could not judge it, it
+//! says nothing: what was told before then stays as it is.
+
+use crate::exit::Exit;
+use crate::model::time::{Instant, span_text};
+use crate::monitor::facts::{Facts, Known};
+use crate::monitor::settings::MonitoringSettings;
+
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])+ $variant:ident $word:literal;)+) => {
+        /// The conditions there are.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Kind {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl Kind {
+            /// All.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The stable word.
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// A bug, a broken invariant, or a chain that does not verify.
+    Integrity "integrity";
+    /// The newest run with rows does not tie out.
+    Untied "untied";
+    /// Several runs in a row did not examine everything.
+    Repeated "repeated";
+    /// No run examined everything for two intervals.
+    NoSuccess "no_success";
+    /// An account gives no answer for so long that a person was told.
+    AccountUnavailable "account_unavailable";
+    /// Hand-backs are withheld at an account.
+    AbsenceBrake "absence_brake";
+    /// A payment was taken twice, or could still be.
+    Duplicates "duplicates";
+    /// A row waits for too long.
+    OldestStuck "oldest_stuck";
+}
+
+impl Kind {
+    /// Reads the stable word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
+    }
+}
+
+/// A condition that holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// Which.
+    pub kind: Kind,
+    /// Of which account, where it is one's.
+    pub account: Option<String>,
+    /// How bad.
+    pub class: Exit,
+    /// One sentence with the figures.
+    pub text: String,
+}
+
+impl Condition {
+    /// The name that stays: `untied`, `absence_brake/stripe_live`.
+    pub fn name(&self) -> String {
+        match &self.account {
+            Some(account) => format!("{}/{account}", self.kind.as_str()),
+            None => self.kind.as_str().to_owned(),
+        }
+    }
+}
+
+/// The class of a condition by its name, for telling its end too.
+pub fn class_of(name: &str) -> Exit {
+    match Kind::parse(name.split('/').next().unwrap_or(name)) {
+        Some(Kind::Integrity) => Exit::Integrity,
+        Some(Kind::Untied) => Exit::Untied,
+        Some(Kind::Duplicates | Kind::OldestStuck) => Exit::Attention,
+        Some(Kind::Repeated | Kind::NoSuccess | Kind::AccountUnavailable | Kind::AbsenceBrake)
+        | None => Exit::Partial,
+    }
+}
+
+/// What holds now. Every kind is judged where the database answered, and none where it did not.
+pub fn holding(facts: &Facts<'_>, settings: &MonitoringSettings) -> Vec<Condition> {
+    let Some(known) = &facts.known else { return Vec::new() };
+    let mut holding = Vec::new();
+    let mut put = |kind: Kind, account: Option<&str>, text: String| {
+        let account = account.map(str::to_owned);
+        let class = class_of(kind.as_str());
+        holding.push(Condition { kind, account, class, text });
+    };
+    let run = facts.run_id;
+    if known.mark("integrity").unwrap_or(0) > 0 {
+        let text = "a run met a broken invariant or a chain that does not verify; nothing \
+                    further was applied: look before the next run";
+        put(Kind::Integrity, None, text.to_owned());
+    }
+    if let Some(currencies) = known.mark("untied").filter(|count| *count > 0) {
+        let text = format!("the totals of {currencies} currencies do not tie out, seen by {run}");
+        put(Kind::Untied, None, text);
+    }
+    let failed = known.mark("failed_in_a_row").unwrap_or(0);
+    if failed >= i64::from(settings.repeated) {
+        let class = facts.exit.class();
+        let text = format!("{failed} runs in a row did not examine everything; the last: {class}");
+        put(Kind::Repeated, None, text);
+    }
+    no_success(facts, known, settings, &mut put);
+    for (account, (_, case)) in known.cases_of("account_unavailable") {
+        let text = format!("account {account} gives no answer; case C-{case}");
+        put(Kind::AccountUnavailable, Some(account), text);
+    }
+    for (account, (_, case)) in known.cases_of("absence_brake") {
+        let text = format!("hand-backs at account {account} are withheld; case C-{case}");
+        put(Kind::AbsenceBrake, Some(account), text);
+    }
+    let doubles = ["duplicate_capture", "duplicate_live"].map(|reason| known.cases_of(reason));
+    let cases: i64 = doubles.iter().flat_map(|by| by.values()).map(|(cases, _)| cases).sum();
+    let first = doubles.iter().flat_map(|by| by.values()).map(|(_, first)| first).min();
+    if let Some(first) = first {
+        let text = format!("{cases} cases of money taken twice, or nearly; the first: C-{first}");
+        put(Kind::Duplicates, None, text);
+    }
+    oldest_stuck(facts.ended_at, known, settings, &mut put);
+    holding
+}
+
+type Put<'a> = &'a mut dyn FnMut(Kind, Option<&str>, String);
+
+fn no_success(facts: &Facts<'_>, known: &Known, settings: &MonitoringSettings, put: Put<'_>) {
+    let last = known.mark("last_success").or_else(|| known.mark("since"));
+    let Some(last) = last else { return };
+    let limit = settings.interval.num_seconds().saturating_mul(2);
+    if facts.ended_at.timestamp().saturating_sub(last) > limit {
+        let text = format!(
+            "no run examined everything for longer than twice {}",
+            span_text(settings.interval)
+        );
+        put(Kind::NoSuccess, None, text);
+    }
+}
+
+fn oldest_stuck(now: Instant, known: &Known, settings: &MonitoringSettings, put: Put<'_>) {
+    let late = known.stuck.iter().filter(|line| now - line.oldest > settings.oldest_stuck);
+    let accounts: Vec<&str> =
+        late.map(|line| if line.account.is_empty() { "none" } else { &line.account }).collect();
+    if !accounts.is_empty() {
+        let text = format!(
+            "rows wait for longer than {} at: {}",
+            span_text(settings.oldest_stuck),
+            accounts.join(", ")
+        );
+        put(Kind::OldestStuck, None, text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use chrono::TimeDelta;
+
+    use super::*;
+    use crate::model::time::from_text;
+    use crate::monitor::tally::Tally;
+    use crate::store::watch::{CaseLine, StuckLine};
+
+    fn now() -> Instant {
+        from_text("2026-11-19T12:00:00Z").unwrap()
+    }
+
+    fn told(exit: Exit, known: Known) -> Vec<String> {
+        let tally = Tally::default();
+        let facts = Facts {
+            scope: "cron",
+            run_id: "r1",
+            exit,
+            ended_at: now(),
+            accounts: Vec::new(),
+            tally: &tally,
+            summary: None,
+            known: Some(known),
+        };
+        holding(&facts, &MonitoringSettings::default()).iter().map(Condition::name).collect()
+    }
+
+    fn marks(marks: &[(&str, i64)]) -> Known {
+        let marks: BTreeMap<String, i64> =
+            marks.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect();
+        Known { marks, ..Known::default() }
+    }
+
+    #[test]
+    fn numbers_that_are_fine_are_no_condition() {
+        let at = now().timestamp();
+        let fine = [("last_success", at), ("failed_in_a_row", 0), ("untied", 0), ("integrity", 0)];
+        assert_eq!(told(Exit::Ok, marks(&fine)), Vec::<String>::new());
+        assert_eq!(told(Exit::Ok, Known::default()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn each_number_has_its_limit() {
+        let at = now().timestamp();
+        for (name, value, want) in [
+            ("failed_in_a_row", 1, None),
+            ("failed_in_a_row", 2, Some("repeated")),
+            ("untied", 1, Some("untied")),
+            ("integrity", 1, Some("integrity")),
+            ("last_success", at - 1_200, None),
+            ("last_success", at - 1_201, Some("no_success")),
+            // Watched for longer than that, and never a success.
+            ("since", at - 1_201, Some("no_success")),
+        ] {
+            let told = told(Exit::Partial, marks(&[(name, value)]));
+            assert_eq!(told.first().map(String::as_str), want, "{name} {value}");
+        }
+        let both = marks(&[("since", at - 9_999), ("last_success", at - 60)]);
+        assert_eq!(told(Exit::Partial, both), Vec::<String>::new());
+    }
+
+    #[test]
+    fn cases_and_waiting_rows_are_conditions_of_their_own() {
+        let case = |reason: &str, account: &str| CaseLine {
+            reason: reason.to_owned(),
+            account: account.to_owned(),
+            bucket: 0,
+            cases: 2,
+            first: 7,
+        };
+        let cases = vec![
+            case("absence_brake", "a"),
+            case("absence_brake", "b"),
+            case("account_unavailable", "a"),
+            case("duplicate_live", "a"),
+            case("duplicate_capture", "b"),
+            case("amount_mismatch", "a"),
+        ];
+        let waits = |account: &str, hours| StuckLine {
+            account: account.to_owned(),
+            rows: 1,
+            oldest: now() - TimeDelta::hours(hours),
+        };
+        let stuck = vec![waits("a", 24), waits("b", 25)];
+        let told = told(Exit::Ok, Known { stuck, cases, ..Known::default() });
+        let want = [
+            "account_unavailable/a",
+            "absence_brake/a",
+            "absence_brake/b",
+            "duplicates",
+            "oldest_stuck",
+        ];
+        assert_eq!(told, want);
+    }
+}

@@ -1,0 +1,200 @@
+//! What monitoring asks and remembers. See `store::watch`.
+
+use sqlx::sqlite::SqliteConnection;
+
+use crate::model::time::{Instant, to_text};
+use crate::store::error::StoreError;
+use crate::store::sqlite::cells::Cells;
+use crate::store::sqlite::sql::{execute, fetch, json_set};
+use crate::store::watch::{
+    Alert, AlertAsk, CaseLine, Change, Mark, StoredAlert, StuckLine, Turn, turns,
+};
+
+const COUNTING: &str = "counting for monitoring";
+const MARKS: &str = "moving monitoring's numbers";
+const ALERTS: &str = "keeping alerts";
+
+pub(super) async fn stuck(connection: &mut SqliteConnection) -> Result<Vec<StuckLine>, StoreError> {
+    let query = sqlx::query(
+        "select coalesce(account, ''), count(*), min(coalesce(row_created_at, first_seen_at)) \
+         from tieout_checks where state = 'open' group by 1 order by 1",
+    );
+    let rows = fetch(connection, COUNTING, query).await?;
+    let lines = rows.iter().map(|row| {
+        let cells = Cells::new(row, COUNTING);
+        Ok(StuckLine { account: cells.text(0)?, rows: cells.int(1)?, oldest: cells.at(2)? })
+    });
+    lines.collect()
+}
+
+pub(super) async fn cases(
+    connection: &mut SqliteConnection,
+    edges: &[Instant],
+) -> Result<Vec<CaseLine>, StoreError> {
+    let edges: Vec<String> = edges.iter().map(|edge| to_text(*edge)).collect();
+    let query = sqlx::query(
+        "select reason, coalesce(account, ''), \
+         (select count(*) from json_each(?1) e where e.value > opened_at) as bucket, \
+         count(*), min(number) \
+         from tieout_cases where state = 'open' group by 1, 2, 3 order by 1, 2, 3",
+    )
+    .bind(json_set(&edges));
+    let rows = fetch(connection, COUNTING, query).await?;
+    let lines = rows.iter().map(|row| {
+        let cells = Cells::new(row, COUNTING);
+        Ok(CaseLine {
+            reason: cells.text(0)?,
+            account: cells.text(1)?,
+            bucket: usize::try_from(cells.int(2)?).unwrap_or_default(),
+            cases: cells.int(3)?,
+            first: cells.int(4)?,
+        })
+    });
+    lines.collect()
+}
+
+pub(super) async fn move_marks(
+    connection: &mut SqliteConnection,
+    scope: &str,
+    changes: &[(String, Change)],
+) -> Result<Vec<Mark>, StoreError> {
+    for (name, change) in changes {
+        let (sql, value) = match change {
+            Change::Set(value) => (
+                "insert into tieout_marks (scope, name, value) values (?1, ?2, ?3) \
+                 on conflict (scope, name) do update set value = excluded.value",
+                value,
+            ),
+            Change::Add(value) => (
+                "insert into tieout_marks (scope, name, value) values (?1, ?2, ?3) \
+                 on conflict (scope, name) do update set value = value + excluded.value",
+                value,
+            ),
+            Change::Keep(value) => (
+                "insert into tieout_marks (scope, name, value) values (?1, ?2, ?3) \
+                 on conflict (scope, name) do nothing",
+                value,
+            ),
+        };
+        let query = sqlx::query(sql).bind(scope.to_owned()).bind(name.clone()).bind(*value);
+        execute(connection, MARKS, query).await?;
+    }
+    let query = sqlx::query("select name, value from tieout_marks where scope = ?1 order by name")
+        .bind(scope.to_owned());
+    let rows = fetch(connection, MARKS, query).await?;
+    let marks = rows.iter().map(|row| {
+        let cells = Cells::new(row, MARKS);
+        Ok(Mark { name: cells.text(0)?, value: cells.int(1)? })
+    });
+    marks.collect()
+}
+
+pub(super) async fn take(
+    connection: &mut SqliteConnection,
+    ask: &AlertAsk,
+) -> Result<Vec<Alert>, StoreError> {
+    let query = sqlx::query(
+        "select condition, text, raised_at, told_at, lease_until from tieout_alerts \
+         where scope = ?1 and receiver = ?2 order by condition",
+    )
+    .bind(ask.scope.clone())
+    .bind(ask.receiver.clone());
+    let rows = fetch(connection, ALERTS, query).await?;
+    let stored: Vec<StoredAlert> = rows
+        .iter()
+        .map(|row| {
+            let cells = Cells::new(row, ALERTS);
+            Ok(StoredAlert {
+                condition: cells.text(0)?,
+                text: cells.text(1)?,
+                raised_at: cells.at(2)?,
+                is_told: cells.opt_at(3)?.is_some(),
+                lease_until: cells.opt_at(4)?,
+            })
+        })
+        .collect::<Result<_, StoreError>>()?;
+    let turns = turns(ask, &stored);
+    for alert in &turns.new {
+        let query = sqlx::query(
+            "insert into tieout_alerts \
+             (scope, receiver, condition, text, raised_at, raised_run, lease_until) \
+             values (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        )
+        .bind(ask.scope.clone())
+        .bind(ask.receiver.clone())
+        .bind(alert.condition.clone())
+        .bind(alert.text.clone())
+        .bind(to_text(alert.raised_at))
+        .bind(ask.run_id.clone())
+        .bind(to_text(ask.lease_until));
+        execute(connection, ALERTS, query).await?;
+    }
+    for alert in &turns.stored {
+        let query = sqlx::query(
+            "update tieout_alerts set lease_until = ?4, text = ?5 \
+             where scope = ?1 and receiver = ?2 and condition = ?3",
+        )
+        .bind(ask.scope.clone())
+        .bind(ask.receiver.clone())
+        .bind(alert.condition.clone())
+        .bind(to_text(ask.lease_until))
+        .bind(alert.text.clone());
+        execute(connection, ALERTS, query).await?;
+    }
+    for condition in &turns.forget {
+        forget(connection, ask, condition).await?;
+    }
+    Ok(turns.new.into_iter().chain(turns.stored).collect())
+}
+
+async fn forget(
+    connection: &mut SqliteConnection,
+    ask: &AlertAsk,
+    condition: &str,
+) -> Result<(), StoreError> {
+    let query = sqlx::query(
+        "delete from tieout_alerts where scope = ?1 and receiver = ?2 and condition = ?3",
+    )
+    .bind(ask.scope.clone())
+    .bind(ask.receiver.clone())
+    .bind(condition.to_owned());
+    execute(connection, ALERTS, query).await.map(|_| ())
+}
+
+pub(super) async fn settle(
+    connection: &mut SqliteConnection,
+    ask: &AlertAsk,
+    alerts: &[Alert],
+    is_told: bool,
+) -> Result<(), StoreError> {
+    for alert in alerts {
+        if is_told && alert.turn == Turn::Resolved {
+            forget(connection, ask, &alert.condition).await?;
+            continue;
+        }
+        let query = sqlx::query(
+            "update tieout_alerts set lease_until = null, told_at = coalesce(told_at, ?4) \
+             where scope = ?1 and receiver = ?2 and condition = ?3",
+        )
+        .bind(ask.scope.clone())
+        .bind(ask.receiver.clone())
+        .bind(alert.condition.clone())
+        .bind(is_told.then(|| to_text(ask.now)));
+        execute(connection, ALERTS, query).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn note(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    problems: &[String],
+) -> Result<(), StoreError> {
+    let query = sqlx::query(
+        "update tieout_runs set notes = json_set(notes, '$.monitoring', json(?2)) \
+         where id = ?1 and state <> 'running'",
+    )
+    .bind(run_id.to_owned())
+    .bind(json_set(problems));
+    execute(connection, "noting what monitoring could not do", query).await.map(|_| ())
+}

@@ -1,0 +1,149 @@
+//! Alerts as receivers get them: each condition once, its end once, signed where it is asked for.
+
+use serde_json::Value;
+use tieout::monitor::alerts::signature;
+
+use super::{TWICE, configure, receiver};
+use crate::cli_run::{CAPTURED, Shop};
+use crate::support::receiver::{Answer, Receiver};
+
+const CLOSE_CASES: &str = "update tieout_cases set state = 'closed', resolution = 'refunded', \
+                           closed_at = '2026-11-19T12:00:00.000000Z'";
+
+/// What waits is due again.
+const DUE: &str = "update tieout_checks set next_check_at = '2020-01-01T00:00:00.000000Z' \
+                   where next_check_at is not null";
+
+async fn shop_with(kind: &str, more: &str) -> (Shop, Receiver) {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED), ("pay_2", 500, TWICE)]).await;
+    let receiver = receiver().await;
+    let url = receiver.url();
+    let alert = format!(
+        "[monitoring]\nscope = \"shop\"\n[[monitoring.alert]]\nname = \"ops\"\nkind = \"{kind}\"\n\
+         url = \"{url}/ops\"\n{more}"
+    );
+    configure(&shop, &alert);
+    (shop, receiver)
+}
+
+fn run(shop: &Shop, code: i32) {
+    let ended = shop.tieout(&["run"], &[]);
+    assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+}
+
+fn bodies(receiver: &Receiver) -> Vec<Value> {
+    receiver.sent("/ops").iter().map(|sent| serde_json::from_str(&sent.body).unwrap()).collect()
+}
+
+fn conditions(list: &Value) -> Vec<&str> {
+    list.as_array().unwrap().iter().map(|item| item["condition"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_condition_is_told_once_and_its_end_once() {
+    let (shop, receiver) = shop_with("webhook", "key_env = \"SHOP_KEY\"\n").await;
+    run(&shop, 0);
+    run(&shop, 0);
+    let first = bodies(&receiver);
+    assert_eq!(first.len(), 1, "a second run says nothing new: {first:?}");
+    assert_eq!(first[0]["schema"], "tieout-alert/1");
+    assert_eq!(first[0]["scope"], "shop");
+    assert_eq!(conditions(&first[0]["raised"]), ["duplicates"]);
+    assert_eq!(first[0]["raised"][0]["class"], "attention");
+    assert!(conditions(&first[0]["resolved"]).is_empty());
+    for never in ["pay_2", "pi_", "5.00", "sk_test"] {
+        assert!(!receiver.sent("/ops")[0].body.contains(never), "{never}: {first:?}");
+    }
+    shop.sql(CLOSE_CASES).await;
+    run(&shop, 0);
+    run(&shop, 0);
+    let all = bodies(&receiver);
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert_eq!(conditions(&all[1]["resolved"]), ["duplicates"]);
+    assert_eq!(all[1]["resolved"][0]["since"], first[0]["raised"][0]["since"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_webhook_is_signed_over_its_time_and_body() {
+    let (shop, receiver) = shop_with("webhook", "key_env = \"SHOP_KEY\"\n").await;
+    run(&shop, 0);
+    let sent = &receiver.sent("/ops")[0];
+    let header = sent.headers["tieout-signature"].to_str().unwrap();
+    let at = header.split_once("t=").unwrap().1.split_once(',').unwrap().0;
+    assert_eq!(header, signature("sk_test_shop", at.parse().unwrap(), &sent.body).unwrap());
+    assert_ne!(header, signature("another", at.parse().unwrap(), &sent.body).unwrap());
+    assert_eq!(sent.headers["content-type"], "application/json");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_receiver_did_not_take_is_told_by_the_next_run() {
+    let (shop, receiver) = shop_with("webhook", "key_env = \"SHOP_KEY\"\n").await;
+    receiver.answer(Answer::Status(503));
+    run(&shop, 0);
+    receiver.answer(Answer::Status(200));
+    run(&shop, 0);
+    run(&shop, 0);
+    let all = bodies(&receiver);
+    assert_eq!(all.len(), 2, "once in vain, once taken: {all:?}");
+    assert_eq!(all[0]["raised"], all[1]["raised"]);
+    assert_ne!(all[0]["run_id"], all[1]["run_id"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn runs_that_fail_in_a_row_are_one_digest() {
+    let (shop, receiver) = shop_with("slack", "min_class = \"partial\"\n").await;
+    shop.psp.scenario("outage").unwrap();
+    run(&shop, 3);
+    assert!(receiver.sent("/ops").is_empty(), "one failed run is no condition");
+    shop.sql(DUE).await;
+    run(&shop, 3);
+    shop.sql(DUE).await;
+    run(&shop, 3);
+    let all = bodies(&receiver);
+    assert_eq!(all.len(), 1, "{all:?}");
+    let text = all[0]["text"].as_str().unwrap();
+    assert!(text.starts_with("tieout shop: 1 raised\nRAISED repeated (partial): 2 runs"), "{text}");
+    shop.psp.clear_faults();
+    shop.psp.behave(|behaviour| *behaviour = tieout::sandbox::settings::Behaviour::default());
+    shop.sql(DUE).await;
+    run(&shop, 0);
+    let text = bodies(&receiver)[1]["text"].as_str().unwrap().to_owned();
+    assert!(text.contains("RESOLVED repeated: it held since "), "{text}");
+    assert!(!text.contains("duplicates"), "weaker than this receiver wants: {text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pagerduty_joins_a_beginning_to_its_end() {
+    let (shop, receiver) = shop_with("pagerduty", "key_env = \"SHOP_KEY\"\n").await;
+    receiver.answer(Answer::Status(202));
+    run(&shop, 0);
+    shop.sql(CLOSE_CASES).await;
+    run(&shop, 0);
+    let all = bodies(&receiver);
+    let read: Vec<(&str, &str)> = all
+        .iter()
+        .map(|b| (b["event_action"].as_str().unwrap(), b["dedup_key"].as_str().unwrap()))
+        .collect();
+    let key = "tieout/shop/duplicates";
+    assert_eq!(read, [("trigger", key), ("resolve", key)]);
+    assert_eq!(all[0]["payload"]["severity"], "warning");
+    assert_eq!(all[0]["routing_key"], "sk_test_shop");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mail_is_handed_to_the_command() {
+    let shop = Shop::with(&[("pay_2", 500, TWICE)]).await;
+    let mail = shop.path().join("mail");
+    let alert = format!(
+        "[[monitoring.alert]]\nname = \"ops\"\nkind = \"sendmail\"\n\
+         command = [\"/usr/bin/tee\", \"{}\"]\nto = [\"ops@example.com\"]\n\
+         conditions = [\"duplicates\"]\n",
+        mail.display()
+    );
+    configure(&shop, &alert);
+    run(&shop, 0);
+    let text = std::fs::read_to_string(mail).unwrap();
+    let (head, body) = text.split_once("\n\n").unwrap();
+    assert!(head.contains("To: ops@example.com\nSubject: tieout default: 1 raised\n"), "{head}");
+    assert!(body.starts_with("RAISED duplicates (attention): 1 cases of money taken"), "{body}");
+}

@@ -1,0 +1,64 @@
+//! The shipped alert rules and the dashboard name metrics that tieout writes, and no other.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use regex::Regex;
+use serde_json::Value;
+use tieout::monitor::metrics::FAMILIES;
+
+fn shipped(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("monitoring").join(name);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn metrics_in(text: &str) -> BTreeSet<String> {
+    let metric = Regex::new(r"\btieout_[a-z_]+\b").unwrap();
+    metric.find_iter(text).map(|found| found.as_str().to_owned()).collect()
+}
+
+#[test]
+fn rules_and_dashboard_name_what_is_written() {
+    let written: BTreeSet<String> = FAMILIES.iter().map(|family| family.name.to_owned()).collect();
+    for name in ["alerts.yml", "dashboard.json"] {
+        let named = metrics_in(&shipped(name));
+        assert!(named.len() > 5, "{name}: {named:?}");
+        let unknown: Vec<&String> = named.difference(&written).collect();
+        assert!(unknown.is_empty(), "{name}: {unknown:?}");
+    }
+    let dashboard = metrics_in(&shipped("dashboard.json"));
+    let unseen: Vec<&String> = written.difference(&dashboard).collect();
+    assert!(unseen.is_empty(), "the dashboard shows everything but {unseen:?}");
+}
+
+/// Every rule has what Prometheus asks of it, in the one form that the file is written in.
+#[test]
+fn rules_are_whole() {
+    let text = shipped("alerts.yml");
+    let rules: Vec<&str> = text.split("\n      - alert: ").skip(1).collect();
+    assert_eq!(rules.len(), 7);
+    for rule in rules {
+        for part in ["\n        expr: ", "\n        labels:\n          severity: "] {
+            assert!(rule.contains(part), "{part}: {rule}");
+        }
+        for part in ["\n        annotations:\n", "          summary: ", "          description: "] {
+            assert!(rule.contains(part), "{part}: {rule}");
+        }
+    }
+    assert!(!text.contains('\t'));
+}
+
+#[test]
+fn every_panel_has_a_query_and_a_place() {
+    let dashboard: Value = serde_json::from_str(&shipped("dashboard.json")).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let mut ids = BTreeSet::new();
+    for panel in panels {
+        assert!(ids.insert(panel["id"].as_u64().unwrap()), "{panel}");
+        assert!(panel["title"].is_string() && panel["gridPos"]["w"].is_u64(), "{panel}");
+        for target in panel["targets"].as_array().unwrap() {
+            assert!(target["expr"].as_str().unwrap().contains("scope=~\"$scope\""), "{panel}");
+        }
+    }
+    assert!(panels.len() >= 8);
+}
