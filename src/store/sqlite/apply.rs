@@ -20,7 +20,7 @@ use crate::store::sqlite::cases::{close_rows, put_rows};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::journal;
 use crate::store::sqlite::runs::{Buckets, add_to, is_running, take_back_released};
-use crate::store::sqlite::sql::{execute, fetch, json_set};
+use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch, json_set};
 use crate::store::sqlite::write::{Written, write};
 
 const APPLYING: &str = "applying decisions";
@@ -421,42 +421,42 @@ async fn remember(
         let image = row.image.as_deref().unwrap_or(&effect.image);
         let seen_at = if image == effect.image { history.fingerprint_seen_at } else { now };
         let keeps = effect.check.keeps_image;
-        serde_json::json!([
-            table,
-            effect.journal.key,
-            effect.check.state,
-            effect.check.next_check_at.map(to_text),
-            (!keeps).then_some(image),
-            (!keeps).then(|| to_text(seen_at)),
-            history.first_account,
-            to_text(history.aged_from),
-            history.unanswered_since.map(to_text),
-            history.unanswered,
-            history.checks,
-            serde_json::json!(history.misses).to_string(),
-            history.handbacks,
-            history.watch_from.map(to_text),
-            history.watch_step,
-            effect.check.events,
-            effect.journal.outcome.as_str(),
-            effect.journal.reason.as_str(),
-            history.ended_as.map(Outcome::as_str),
-        ])
+        vec![
+            Value::from(table),
+            Value::from(&effect.journal.key),
+            Value::from(effect.check.state),
+            Value::from(effect.check.next_check_at.map(to_text)),
+            Value::from((!keeps).then_some(image)),
+            Value::from((!keeps).then(|| to_text(seen_at))),
+            Value::from(&history.first_account),
+            Value::from(to_text(history.aged_from)),
+            Value::from(history.unanswered_since.map(to_text)),
+            Value::from(history.unanswered),
+            Value::from(history.checks),
+            Value::from(serde_json::json!(history.misses).to_string()),
+            Value::from(history.handbacks),
+            Value::from(history.watch_from.map(to_text)),
+            Value::from(history.watch_step),
+            Value::from(effect.check.events),
+            Value::from(effect.journal.outcome.as_str()),
+            Value::from(effect.journal.reason.as_str()),
+            Value::from(history.ended_as.map(Outcome::as_str)),
+        ]
     });
-    let query = sqlx::query(
-        "update tieout_checks as c set state = j.value ->> 2, next_check_at = j.value ->> 3, \
-         image = coalesce(j.value ->> 4, c.image), \
-         fingerprint_seen_at = coalesce(j.value ->> 5, c.fingerprint_seen_at), \
-         account = j.value ->> 6, \
-         aged_from = j.value ->> 7, unanswered_since = j.value ->> 8, \
-         unanswered = j.value ->> 9, checks = j.value ->> 10, misses = j.value ->> 11, \
-         handbacks = j.value ->> 12, watch_from = j.value ->> 13, watch_step = j.value ->> 14, \
-         events = j.value ->> 15, last_outcome = j.value ->> 16, last_reason = j.value ->> 17, \
-         ended_as = j.value ->> 18, lease_run = null, lease_until = null \
-         from json_each(?1) j where c.table_name = j.value ->> 0 and c.key = j.value ->> 1",
-    )
-    .bind(serde_json::Value::from_iter(values).to_string());
-    execute(connection, APPLYING, query).await.map(|_| ())
+    let sql = |rows: &str| {
+        format!(
+            "update tieout_checks as c set state = j.column3, next_check_at = j.column4, \
+             image = coalesce(j.column5, c.image), \
+             fingerprint_seen_at = coalesce(j.column6, c.fingerprint_seen_at), \
+             account = j.column7, aged_from = j.column8, unanswered_since = j.column9, \
+             unanswered = j.column10, checks = j.column11, misses = j.column12, \
+             handbacks = j.column13, watch_from = j.column14, watch_step = j.column15, \
+             events = j.column16, last_outcome = j.column17, last_reason = j.column18, \
+             ended_as = j.column19, lease_run = null, lease_until = null \
+             from (values {rows}) j where c.table_name = j.column1 and c.key = j.column2"
+        )
+    };
+    execute_rows(connection, APPLYING, values.collect(), sql).await
 }
 
 /// Rows that had changed are looked at again at once, by another run.

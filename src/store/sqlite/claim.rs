@@ -19,7 +19,7 @@ use crate::store::sqlite::rows::{
     Found, LastHandback, MEMORY, Memory, last_handbacks, memory_of, read,
 };
 use crate::store::sqlite::runs::{Buckets, add_to, count};
-use crate::store::sqlite::sql::{execute, fetch, json_set};
+use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch, json_set};
 use crate::store::sqlite::statements::{
     Statement, belongs, has_status, image, in_scope, is_processing, is_stuck, named, narrows,
     read_has_key, read_key,
@@ -387,31 +387,32 @@ async fn lease(
     }
     let values = claimed.iter().map(|claimed| {
         let (currency, amount) = claimed.row.total_bucket();
-        serde_json::json!([
-            turn.name(),
-            claimed.row.key.id,
-            claimed.token,
-            claimed.history.first_account,
-            currency,
-            amount,
-            to_text(claimed.row.created_at),
-            claimed.row.image,
-            to_text(claimed.history.fingerprint_seen_at),
-        ])
+        vec![
+            Value::from(turn.name()),
+            Value::from(&claimed.row.key.id),
+            Value::from(claimed.token),
+            Value::from(&claimed.history.first_account),
+            Value::from(currency),
+            Value::from(amount),
+            Value::from(to_text(claimed.row.created_at)),
+            Value::from(&claimed.row.image),
+            Value::from(to_text(claimed.history.fingerprint_seen_at)),
+            Value::from(run_id),
+            Value::from(to_text(lease_until)),
+        ]
     });
-    let query = sqlx::query(
-        "update tieout_checks as c set lease_token = j.value ->> 2, account = j.value ->> 3, \
-         currency = j.value ->> 4, amount_minor = j.value ->> 5, row_created_at = j.value ->> 6, \
-         image = case c.state when 'watch' then c.image else j.value ->> 7 end, \
-         fingerprint_seen_at = \
-         case c.state when 'watch' then c.fingerprint_seen_at else j.value ->> 8 end, \
-         lease_run = ?2, lease_until = ?3, last_run = ?2 \
-         from json_each(?1) j where c.table_name = j.value ->> 0 and c.key = j.value ->> 1",
-    )
-    .bind(serde_json::Value::from_iter(values).to_string())
-    .bind(run_id.to_owned())
-    .bind(to_text(lease_until));
-    execute(connection, CLAIMING, query).await.map(|_| ())
+    let sql = |rows: &str| {
+        format!(
+            "update tieout_checks as c set lease_token = j.column3, account = j.column4, \
+             currency = j.column5, amount_minor = j.column6, row_created_at = j.column7, \
+             image = case c.state when 'watch' then c.image else j.column8 end, \
+             fingerprint_seen_at = \
+             case c.state when 'watch' then c.fingerprint_seen_at else j.column9 end, \
+             lease_run = j.column10, lease_until = j.column11, last_run = j.column10 \
+             from (values {rows}) j where c.table_name = j.column1 and c.key = j.column2"
+        )
+    };
+    execute_rows(connection, CLAIMING, values.collect(), sql).await
 }
 
 async fn mark_taken(

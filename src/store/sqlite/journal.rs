@@ -14,7 +14,7 @@ use crate::store::error::StoreError;
 use crate::store::records::{Applied, JournalRow};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::runs::{RUN_COLUMNS, run_of};
-use crate::store::sqlite::sql::{execute, failed, fetch, rendered};
+use crate::store::sqlite::sql::{Value, execute_rows, failed, fetch, rendered};
 
 const READING: &str = "reading the journal";
 const WRITING: &str = "writing the journal";
@@ -22,9 +22,6 @@ const VERIFYING: &str = "verifying the audit chain";
 
 /// How many records are read at once while all are verified.
 const PAGE: i64 = 5_000;
-
-/// How many records one statement inserts: its JSON stays within a few megabytes.
-const CHUNK: usize = 1_000;
 
 /// The columns of the journal, in the order of [`journal_of`] and [`fields`].
 const COLUMNS: &str = "run_id, writer, seq, at, table_name, key, account, tag, kind, currency, \
@@ -76,64 +73,53 @@ fn journal_of(cells: Cells<'_>) -> Result<JournalRow, StoreError> {
     })
 }
 
-/// A record as the array that the insert reads.
-fn fields(row: &JournalRow) -> serde_json::Value {
-    serde_json::json!([
-        row.run_id,
-        row.writer,
-        row.seq,
-        to_text(row.at),
-        row.table,
-        row.key,
-        row.account,
-        row.tag,
-        row.kind,
-        row.currency,
-        row.amount_minor,
-        asked_text(row.asked),
-        row.outcome.as_str(),
-        row.reason.as_str(),
-        row.rule,
-        row.text,
-        row.applied.as_str(),
-        row.status_before,
-        row.status_after,
-        row.psp_reference,
-        row.psp_status,
-        row.psp_currency,
-        row.psp_amount_minor,
-        row.fingerprint,
-        row.evidence_sha256,
-        row.row_created_at.map(to_text),
-        row.row_attempted_at.map(to_text),
-        row.checks,
-        row.next_check_at.map(to_text),
-        row.handback_number,
-        row.case_number,
-        row.policy_version,
-        row.prev_hash,
-        row.hash,
-    ])
-}
-
-/// `j.value ->> 0, j.value ->> 1, …`
-pub(super) fn extracts(count: usize) -> String {
-    (0..count).map(|n| format!("j.value ->> {n}")).collect::<Vec<_>>().join(", ")
+/// A record's fields in the order of the columns.
+fn fields(row: &JournalRow) -> Vec<Value> {
+    vec![
+        Value::from(&row.run_id),
+        Value::from(&row.writer),
+        Value::from(row.seq),
+        Value::from(to_text(row.at)),
+        Value::from(&row.table),
+        Value::from(&row.key),
+        Value::from(&row.account),
+        Value::from(&row.tag),
+        Value::from(&row.kind),
+        Value::from(&row.currency),
+        Value::from(row.amount_minor),
+        Value::from(asked_text(row.asked)),
+        Value::from(row.outcome.as_str()),
+        Value::from(row.reason.as_str()),
+        Value::from(&row.rule),
+        Value::from(&row.text),
+        Value::from(row.applied.as_str()),
+        Value::from(&row.status_before),
+        Value::from(&row.status_after),
+        Value::from(&row.psp_reference),
+        Value::from(&row.psp_status),
+        Value::from(&row.psp_currency),
+        Value::from(row.psp_amount_minor),
+        Value::from(&row.fingerprint),
+        Value::from(&row.evidence_sha256),
+        Value::from(row.row_created_at.map(to_text)),
+        Value::from(row.row_attempted_at.map(to_text)),
+        Value::from(row.checks),
+        Value::from(row.next_check_at.map(to_text)),
+        Value::from(row.handback_number),
+        Value::from(row.case_number),
+        Value::from(&row.policy_version),
+        Value::from(&row.prev_hash),
+        Value::from(&row.hash),
+    ]
 }
 
 pub(super) async fn insert(
     connection: &mut SqliteConnection,
     rows: &[JournalRow],
 ) -> Result<(), StoreError> {
-    let sql = format!(
-        "insert into tieout_journal ({COLUMNS}) select {} from json_each(?1) j order by j.key",
-        extracts(34)
-    );
-    for chunk in rows.chunks(CHUNK) {
-        let values = serde_json::Value::from_iter(chunk.iter().map(fields)).to_string();
-        execute(connection, WRITING, rendered(&sql).bind(values)).await?;
-    }
-    Ok(())
+    let rows = rows.iter().map(fields).collect();
+    let sql = |rows: &str| format!("insert into tieout_journal ({COLUMNS}) values {rows}");
+    execute_rows(connection, WRITING, rows, sql).await
 }
 
 /// Evidence is stored once by its hash, whoever saw it.
@@ -142,17 +128,17 @@ pub(super) async fn insert_evidence(
     bodies: &[(&str, &str)],
     now: Instant,
 ) -> Result<(), StoreError> {
-    for chunk in bodies.chunks(CHUNK) {
-        let query = sqlx::query(
-            "insert into tieout_evidence (sha256, body, created_at) \
-             select j.value ->> 0, j.value ->> 1, ?2 from json_each(?1) j where true \
-             on conflict (sha256) do nothing",
+    let now = to_text(now);
+    let row = |(sha256, body): &(&str, &str)| {
+        vec![Value::from(*sha256), Value::from(*body), Value::from(&now)]
+    };
+    let sql = |rows: &str| {
+        format!(
+            "insert into tieout_evidence (sha256, body, created_at) values {rows} \
+             on conflict (sha256) do nothing"
         )
-        .bind(super::sql::json_set(chunk))
-        .bind(to_text(now));
-        execute(connection, "storing evidence", query).await?;
-    }
-    Ok(())
+    };
+    execute_rows(connection, "storing evidence", bodies.iter().map(row).collect(), sql).await
 }
 
 pub(super) async fn of_run(
