@@ -40,7 +40,7 @@ impl Rig {
         rustls::crypto::ring::default_provider().install_default().ok();
         let client = reqwest::Client::builder()
             .redirect(reqwest::redirect::Policy::none())
-            .timeout(Duration::from_secs(20))
+            .timeout(Duration::from_secs(120))
             .no_proxy()
             .build()
             .unwrap();
