@@ -99,8 +99,8 @@ pub fn holding(facts: &Facts<'_>, settings: &MonitoringSettings) -> Vec<Conditio
     };
     let run = facts.run_id;
     if known.mark("integrity").unwrap_or(0) > 0 {
-        let text = "a run met a broken invariant or a chain that does not verify; nothing \
-                    further was applied: look before the next run";
+        let text = "a run ended with exit 1 or 16: a bug, a report that could not be written, or \
+                    a chain that does not verify; `tieout runs list` shows it";
         put(Kind::Integrity, None, text.to_owned());
     }
     if let Some(currencies) = known.mark("untied").filter(|count| *count > 0) {

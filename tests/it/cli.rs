@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::golden::golden;
-use crate::support::tieout_bin;
+use crate::support::{events, tieout_bin};
 
 /// Runs the program on words in an empty folder with nothing of tieout in its environment.
 fn tieout(folder: &Path, words: &[&str], env: &[(&str, &str)]) -> String {
@@ -13,6 +13,9 @@ fn tieout(folder: &Path, words: &[&str], env: &[(&str, &str)]) -> String {
     command.args(words).current_dir(folder).env_clear().envs(env.iter().copied());
     let output = command.output().expect("the built program starts");
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
+    if words.contains(&"--json") && !words.contains(&"--help") {
+        events::check(&text(&output.stdout));
+    }
     let lines = |text: String| text.lines().map(|line| format!("{line}\n")).collect::<String>();
     format!(
         "exit {}\n--- stdout\n{}--- stderr\n{}",

@@ -12,7 +12,7 @@ use tieout::sandbox::settings::Settings;
 use tieout::sandbox::situations::Situation;
 use tieout::sandbox::{Handle, Sandbox};
 
-use crate::support::{golden, tieout_bin};
+use crate::support::{events, golden, tieout_bin};
 
 const CONFIG: &str = r#"
 business_timezone = "Europe/Berlin"
@@ -132,11 +132,11 @@ impl Shop {
     pub fn tieout(&self, words: &[&str], env: &[(&str, &str)]) -> Ended {
         let output = self.command(words, env).output().unwrap();
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-        Ended {
-            code: output.status.code(),
-            stdout: text(output.stdout),
-            stderr: text(output.stderr),
+        let stdout = text(output.stdout);
+        if words.contains(&"--json") {
+            events::check(&stdout);
         }
+        Ended { code: output.status.code(), stdout, stderr: text(output.stderr) }
     }
 
     pub fn begin(&self, words: &[&str]) -> Child {

@@ -50,6 +50,8 @@ pub(super) const RUN: &[(&str, &[&str])] = &[
             "update (unanswered_since, usual_permille)",
         ],
     ),
+    ("tieout_marks", &["insert", "update (value)"]),
+    ("tieout_alerts", &["insert", "update (text, told_at, lease_until)", "delete"]),
 ];
 
 /// What `people` may do beside reading everything.

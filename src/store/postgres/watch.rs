@@ -211,7 +211,7 @@ pub(super) async fn note(
 ) -> Result<(), StoreError> {
     sqlx::query(
         "update tieout_runs \
-         set notes = (notes::jsonb || jsonb_build_object('monitoring', to_jsonb($2::text[])))::text \
+         set notes = jsonb_set(notes::jsonb, '{monitoring}', to_jsonb($2::text[]))::text \
          where id = $1 and state <> 'running'",
     )
     .bind(run_id)

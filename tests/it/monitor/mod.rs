@@ -3,6 +3,7 @@
 
 mod alerts;
 mod harmless;
+mod logs;
 mod metrics;
 mod shipped;
 

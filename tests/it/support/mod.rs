@@ -3,6 +3,7 @@
 //! A test never skips because something is missing: it panics and says how to get it. It never
 //! shares a database, a file or a port with another test either.
 
+pub mod events;
 pub mod golden;
 pub mod postgres;
 pub mod raw;

@@ -1,0 +1,51 @@
+//! The three forms of logs, each read as the tools that gather them read it.
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::configure;
+use crate::cli_run::{CAPTURED, Shop};
+
+/// A run that has something to say: nobody told it where to ping.
+async fn log_of(form: &str) -> String {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+    configure(&shop, "[monitoring]\nhealthcheck = { url_env = \"NOWHERE\" }\n");
+    let ended = shop.tieout(&["run", "--log-format", form, "--log-file", "run.log"], &[]);
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "", ""));
+    let log = std::fs::read_to_string(shop.path().join("run.log")).unwrap();
+    assert!(log.contains("Monitoring was not told"), "{log}");
+    assert!(!log.contains("sk_test") && !log.contains('\u{1b}'), "{log}");
+    log
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_is_one_object_a_line() {
+    for line in log_of("json").await.lines() {
+        let fields: Value = serde_json::from_str(line).expect(line);
+        for name in ["timestamp", "level", "target", "message"] {
+            assert!(fields[name].is_string(), "{name}: {line}");
+        }
+        assert!(
+            chrono::DateTime::parse_from_rfc3339(fields["timestamp"].as_str().unwrap()).is_ok()
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn logfmt_is_pairs() {
+    let pair = r#"[a-z_.]+=([^\s"=\\]+|"([^"\\]|\\.)*")"#;
+    let line_form = Regex::new(&format!("^{pair}( {pair})*$")).unwrap();
+    for line in log_of("logfmt").await.lines() {
+        assert!(line_form.is_match(line), "{line}");
+        for name in ["ts=", " level=", " target=", " msg="] {
+            assert!(line.contains(name), "{name}: {line}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn text_is_for_people() {
+    for line in log_of("text").await.lines() {
+        assert!(line.contains(" INFO ") || line.contains(" WARN "), "{line}");
+    }
+}
