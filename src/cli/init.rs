@@ -24,8 +24,7 @@ use crate::store::settings::{DatabaseSettings, shown_address};
 pub const EXAMPLES: &str = "\
 Examples:
   tieout config init --url postgres://localhost/shop
-  tieout config init --url sqlite:shop.db --table payments --yes \\
-      --timezone Europe/Berlin --tag-at 'metadata[order_id]'
+  tieout config init --url sqlite:shop.db --table payments --yes
   tieout config init --url-env DATABASE_URL --processing sent --succeeded paid
 
 It reads the catalogue and a few rows, proposes a mapping with a reason for

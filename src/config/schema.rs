@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::config::policy::PolicySettings;
 use crate::config::sections::{LimitsSettings, ReportSettings, RulesSettings};
+use crate::monitor::settings::MonitoringSettings;
 use crate::psp::settings::AccountSettings;
 use crate::store::mapping::TableSettings;
 use crate::store::settings::DatabaseSettings;
@@ -44,6 +45,9 @@ struct File {
     /// Limits of a run.
     #[serde(default)]
     limits: LimitsSettings,
+    /// Who is told how runs end.
+    #[serde(default)]
+    monitoring: MonitoringSettings,
 }
 
 /// The schema, in draft 2020-12.

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use chrono::TimeDelta;
 use reqwest::Url;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use crate::exit::Exit;
@@ -28,7 +29,7 @@ const INTERVAL: TimeDelta = TimeDelta::minutes(10);
 const SCOPE_MAX: usize = 64;
 
 /// `[monitoring]`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct MonitoringSettings {
     /// Names the schedule that runs belong to; two schedules never share a check.
@@ -36,12 +37,15 @@ pub struct MonitoringSettings {
     pub scope: String,
     /// How long each receiver may take.
     #[serde(default = "default_timeout", deserialize_with = "span")]
+    #[schemars(with = "String")]
     pub timeout: TimeDelta,
     /// How often the schedule runs: after two of these without a success it is a condition.
     #[serde(default = "default_interval", deserialize_with = "span")]
+    #[schemars(with = "String")]
     pub interval: TimeDelta,
     /// A row that waits longer than this is a condition.
     #[serde(default = "default_oldest_stuck", deserialize_with = "span")]
+    #[schemars(with = "String")]
     pub oldest_stuck: TimeDelta,
     /// So many failed runs in a row are a condition.
     #[serde(default = "default_repeated")]
@@ -108,7 +112,7 @@ fn optional_span<'de, D: Deserializer<'de>>(from: D) -> Result<Option<TimeDelta>
 }
 
 /// An address that stands in the file, and is shown nowhere.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Address(String);
 
@@ -139,7 +143,7 @@ impl Place {
 }
 
 /// `healthcheck = { … }`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HealthcheckSettings {
     /// The check's ping address; `{scope}` in it is replaced.
@@ -153,6 +157,7 @@ pub struct HealthcheckSettings {
     pub url_file: Option<PathBuf>,
     /// How long a ping may take; default: `timeout` of `[monitoring]`.
     #[serde(default, deserialize_with = "optional_span")]
+    #[schemars(with = "Option<String>")]
     pub timeout: Option<TimeDelta>,
 }
 
@@ -164,7 +169,7 @@ impl HealthcheckSettings {
 }
 
 /// `prometheus = { … }`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PrometheusSettings {
     /// A `.prom` file in the node exporter's folder; `{scope}` in it is replaced.
@@ -176,7 +181,7 @@ pub struct PrometheusSettings {
 }
 
 /// What a receiver speaks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum AlertKind {
     /// JSON by POST, signed.
@@ -190,7 +195,7 @@ pub enum AlertKind {
 }
 
 /// One `[[monitoring.alert]]`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AlertSettings {
     /// Names the receiver in what is remembered of it.

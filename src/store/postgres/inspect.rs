@@ -392,8 +392,10 @@ impl Inspect for PgStore {
             let cells = Cells::new(row, LOOKING);
             let table = cells.text(0)?;
             let guarded = APPEND_ONLY.contains(&table.as_str());
+            // An alert that is resolved is forgotten.
+            let forgets = table == "tieout_alerts";
             for (right, at, is_excess) in
-                [("update", 1, guarded), ("delete", 2, true), ("truncate", 3, true)]
+                [("update", 1, guarded), ("delete", 2, !forgets), ("truncate", 3, true)]
             {
                 if is_excess && cells.flag(at)? {
                     rights.excess.push(format!("{right} on {table}"));
