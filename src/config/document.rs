@@ -139,7 +139,9 @@ impl<'a> Document<'a> {
                 ["account" | "table", number, rest @ ..] => {
                     let kind = steps.first().unwrap_or(&"");
                     let own = self.name_of(kind, number);
-                    (rest.first().unwrap_or(name), format!(" of [[{kind}]] {own}"))
+                    // Within a mapping's values it is the outcome that is open.
+                    let setting = rest.first().filter(|step| **step != "map").unwrap_or(name);
+                    (setting, format!(" of [[{kind}]] {own}"))
                 }
                 _plain => (name, String::new()),
             };

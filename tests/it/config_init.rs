@@ -320,6 +320,25 @@ async fn sqlite_files_get_theirs_too() {
     place.fits();
 }
 
+/// What is stuck now is seldom among the oldest rows: both ends of the key are looked at.
+#[tokio::test]
+async fn a_status_without_an_index_is_seen_at_both_ends_of_its_table() {
+    let server = postgres_database().await;
+    server
+        .execute(
+            "create table payments (id bigint primary key, status text not null, cents bigint, \
+             currency text, created_at timestamptz not null); \
+             insert into payments select i, case when i = 119999 then 'sending' else 'paid' end, \
+             i, 'EUR', '2026-11-19 08:00:00Z' from generate_series(1, 120000) i",
+        )
+        .await;
+    let url = server.url().to_owned();
+    let place = Place { folder: tempfile::tempdir().unwrap(), url, _server: Some(server) };
+    assert_eq!(place.init(&["--attempted", "once"]).code, 0);
+    assert!(settings(&place.file()).contains(&"from = [\"sending\"]"), "{}", place.file());
+    place.fits();
+}
+
 #[tokio::test]
 async fn what_cannot_be_done_is_said_and_nothing_is_written_over() {
     let place = Place::sqlite(SHOP).await;

@@ -16,7 +16,7 @@ use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
 use crate::store::postgres::{PgStore, catalogue};
 use crate::store::records::ClaimFilter;
-use crate::store::source_table::{Column, SourceTable, TypeClass};
+use crate::store::source_table::{Column, QuotedIdent, SourceTable, TypeClass};
 use crate::store::template::Piece;
 
 const LOOKING: &str = "looking at the database";
@@ -310,10 +310,10 @@ async fn unmapped(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, Sto
         return catalogue::unmapped_statuses(&mut connection, table).await;
     }
     let mut sql = Sql::new(format!(
-        "select distinct s.v from (select t.{}::text as v from {} t limit {FIRST_ROWS}) s \
+        "select distinct s.v from ({}) s \
          where s.v is not null union select unnest(m.most_common_vals::text::text[]) \
          from pg_stats m where format('%I.%I', m.schemaname, m.tablename) = ",
-        status.ident, table.write
+        both_ends(&status.ident, &table.write, table.write_key.first())
     ));
     // The catalogue spells names as quoting needs it; ours are always quoted.
     let name = sql.bind(table.write.to_string());
@@ -326,6 +326,26 @@ async fn unmapped(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, Sto
     sql.push(&format!("{column} limit {VALUES_MAX}"));
     let seen = texts(pool, sql).await?;
     Ok(seen.into_iter().filter(|value| !known.contains(value)).collect())
+}
+
+/// A column's values in the first rows, and in the last ones by a column that an index leads with:
+/// what is stuck now is seldom among the oldest.
+fn both_ends(ident: &QuotedIdent, table: &QuotedIdent, key: Option<&Column>) -> String {
+    let first = format!("(select t.{ident}::text as v from {table} t limit {FIRST_ROWS})");
+    match key {
+        Some(key) => format!(
+            "{first} union all (select t.{ident}::text from {table} t \
+             order by t.{} desc limit {FIRST_ROWS})",
+            key.ident
+        ),
+        None => first,
+    }
+}
+
+/// The column that leads the key of a table, where an index leads with it.
+fn newest_first(of: &Surveyed) -> Option<&Column> {
+    let key = of.primary_key.first().filter(|_| !of.relation.is_view)?;
+    of.relation.column(key).filter(|column| of.relation.indexed.contains(&column.name))
 }
 
 async fn accounts(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, StoreError> {
@@ -509,8 +529,9 @@ impl Inspect for PgStore {
                  select v::text from seen where v is not null limit {VALUES_MAX}"
             ),
             false => format!(
-                "select distinct s.v from (select t.{ident}::text as v from {read} t \
-                 limit {FIRST_ROWS}) s where s.v is not null order by 1 limit {VALUES_MAX}"
+                "select distinct s.v from ({}) s where s.v is not null order by 1 \
+                 limit {VALUES_MAX}",
+                both_ends(ident, read, newest_first(of))
             ),
         };
         texts(&self.pool, Sql::new(sql)).await

@@ -11,7 +11,7 @@ use crate::store::inspect::{
     an_hour_ago, joined, lookups, told, written_values,
 };
 use crate::store::records::ClaimFilter;
-use crate::store::source_table::{Column, SourceTable};
+use crate::store::source_table::{Column, QuotedIdent, SourceTable};
 use crate::store::sqlite::catalogue::relation;
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::claim::{Turn, plan};
@@ -212,6 +212,25 @@ async fn accounts(
     Ok(values)
 }
 
+/// A value in the first rows, and in the last ones by the key: what is stuck now is seldom among
+/// the oldest.
+fn both_ends(value: &str, table: &QuotedIdent, key: Option<&Column>) -> String {
+    let of = |order: &str| {
+        format!("select * from (select {value} as v from {table} as t{order} limit {FIRST_ROWS})")
+    };
+    match key {
+        Some(key) => {
+            format!("{} union all {}", of(""), of(&format!(" order by t.{} desc", key.ident)))
+        }
+        None => of(""),
+    }
+}
+
+/// The column that leads the key of a table.
+fn newest_first(of: &Surveyed) -> Option<&Column> {
+    of.primary_key.first().filter(|_| !of.relation.is_view).and_then(|key| of.relation.column(key))
+}
+
 async fn unmapped(
     connection: &mut SqliteConnection,
     table: &SourceTable,
@@ -221,10 +240,8 @@ async fn unmapped(
     }
     let status = &table.write_status;
     let sql = format!(
-        "select distinct v from (select {} as v from {} as t limit {FIRST_ROWS}) \
-         where v is not null limit {VALUES_MAX}",
-        text_of(status, &named("t", status)),
-        table.write
+        "select distinct v from ({}) where v is not null limit {VALUES_MAX}",
+        both_ends(&text_of(status, &named("t", status)), &table.write, table.write_key.first())
     );
     let known = table.known_values();
     let seen = texts(connection, &sql).await?;
@@ -373,8 +390,9 @@ impl Inspect for SqliteStore {
                  select {text} from seen where v is not null limit {VALUES_MAX}"
             ),
             false => format!(
-                "select distinct {text} from (select t.{ident} as v from {read} as t \
-                 limit {FIRST_ROWS}) where v is not null order by 1 limit {VALUES_MAX}"
+                "select distinct {text} from ({}) where v is not null order by 1 \
+                 limit {VALUES_MAX}",
+                both_ends(&format!("t.{ident}"), read, newest_first(of))
             ),
         };
         texts(&mut *self.read(LOOKING).await?, &sql).await
