@@ -6,6 +6,7 @@ use tieout::sandbox::faults::{Action, FaultRule};
 
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 use crate::support::golden::golden;
+use crate::support::postgres::postgres_database;
 
 /// A shop with a past.
 async fn healthy(engine: Engine, words: Words) -> Shop {
@@ -399,6 +400,27 @@ async fn the_rights_of_a_role_are_told_with_the_statements_that_mend_them() {
     shop.raw.execute(&revoke).await;
     has_none(&doctor(&shop).await, "rights_excess");
     shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
+}
+
+/// A replica and a pooler in transaction mode are told with the way out; the rest goes on.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_and_a_pooler_are_told_with_the_way_out() {
+    let shop = healthy(Engine::Sqlite, Words::default()).await;
+    let server = postgres_database().await;
+    for (url, part) in [
+        (server.replica_url().await, "replica"),
+        (server.pgbouncer_url(), "pooler in transaction mode"),
+    ] {
+        let path = shop.folder().join("tieout.toml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        let line = text.lines().find(|line| line.starts_with("url = ")).unwrap().to_owned();
+        std::fs::write(&path, text.replace(&line, &format!("url = \"{url}\""))).unwrap();
+        let ran = doctor(&shop).await;
+        let (what, state, text, next) = finding(&ran, "database_refused");
+        assert_eq!((what.as_str(), state.as_str(), ran.code), ("database", "fail", Some(10)));
+        assert!(text.contains(part) && next.contains("[database] url"), "{text}: {next}");
+        assert_eq!(finding(&ran, "account").1, "ok");
+    }
 }
 
 /// What PostgreSQL alone can plant: an enum, row-level security, a view, a zoneless time.
