@@ -4,6 +4,7 @@
 use crate::run::shop::{Engine, Payment, Shop, Words};
 use crate::support::golden::golden;
 use crate::support::raw::Raw;
+use crate::support::receiver::{Answer, Receiver};
 
 /// A shop that writes everything that a mapping can write.
 async fn shop() -> Shop {
@@ -39,6 +40,12 @@ async fn the_main_job_works_under_the_role_for_the_schedule() {
     shop.insert(std::slice::from_ref(&twice)).await;
     let again = tieout::sandbox::seeds::Seed { id: Some("pi_55".to_owned()), ..twice.captured() };
     shop.plant(vec![twice.captured(), again]);
+    let hook = Receiver::start(Answer::Status(200)).await;
+    let gone = Receiver::start(Answer::Status(500)).await;
+    for (name, url) in [("hook", hook.url()), ("gone", gone.url())] {
+        let alert = format!("[[monitoring.alert]]\nname = \"{name}\"\nkind = \"slack\"\n");
+        shop.words.more += &format!("{alert}url = \"{url}\"\n");
+    }
     shop.under_role("run").await;
     assert_eq!(shop.raw_as_role().await.one("select current_user::text").await, "tieout_suite_run");
     shop.run_until_proven().await;
@@ -52,6 +59,25 @@ async fn the_main_job_works_under_the_role_for_the_schedule() {
         shop.tieout(words).await.ended(0);
     }
     shop.check(false).await;
+    // Alerts are remembered under that role as well: begun once, and ended once.
+    shop.raw
+        .execute(
+            "update tieout_cases set state = 'closed', closed_at = now(), resolution = 'refunded'",
+        )
+        .await;
+    shop.run().await.ended(0);
+    let told: Vec<String> = hook.sent("").into_iter().map(|sent| sent.body).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert!(told[0].contains("RAISED duplicates"), "{told:?}");
+    assert!(told[1].contains("RESOLVED duplicates"), "{told:?}");
+    assert!(gone.sent("").len() > 2, "what was not taken is told again");
+    assert_eq!(
+        shop.count("tieout_alerts").await,
+        0,
+        "what was over before it was told is forgotten"
+    );
+    let runs = shop.texts("select notes from tieout_runs").await;
+    assert!(runs.iter().any(|notes| notes.contains("alert gone: answered 500")), "{runs:?}");
 }
 
 /// What no schedule needs, and what would hide what it did.

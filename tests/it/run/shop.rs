@@ -17,6 +17,7 @@ use tieout::sandbox::settings::Settings;
 use tieout::sandbox::{Handle, Sandbox};
 
 use crate::invariants::{Mapped, assert_invariants};
+use crate::support::events;
 use crate::support::postgres::{Database, copy_of, login_role, postgres_database};
 use crate::support::raw::Raw;
 use crate::support::tieout_bin;
@@ -589,6 +590,7 @@ impl Shop {
         all.extend(args);
         let ran = self.tieout(&all).await;
         ran.tell();
+        events::check(&ran.stdout);
         ran
     }
 
