@@ -9,6 +9,7 @@ use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::out;
 use crate::exit::Exit;
+use crate::model::time::{to_short_text, to_text};
 use crate::store::driver::Driver;
 
 /// For `--help`.
@@ -37,6 +38,8 @@ pub async fn run<D: Driver>(command: &Command, common: &Common, db: &D) -> Resul
             "records": found.records,
             "runs": found.runs,
             "head": found.head,
+            "pruned_runs": found.pruned_runs,
+            "goes_back_to": found.goes_back_to.map(to_text),
             "breaks": found.breaks,
             "sound": found.breaks.is_empty(),
         });
@@ -50,6 +53,13 @@ pub async fn run<D: Driver>(command: &Command, common: &Common, db: &D) -> Resul
                 "audit ok: head {head} ({} records, {} runs)",
                 found.records, found.runs
             ));
+            if found.pruned_runs > 0 {
+                let back = found.goes_back_to.map_or("no run".to_owned(), to_short_text);
+                out::stdout(&format!(
+                    "records go back to {back}; {} runs were pruned, and their heads hold",
+                    found.pruned_runs
+                ));
+            }
         }
         return Ok(exit);
     }

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::cli::args::{Common, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::out;
+use crate::cli::{out, prune};
 use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::store::driver::Driver;
@@ -17,6 +17,7 @@ pub const EXAMPLES: &str = "\
 Examples:
   tieout db migrate             make or bring up tieout's tables (tieout_*)
   tieout db status --check      exit 15 where they are not this version's
+  tieout db prune --keep 400d --dry-run
   tieout db roles               print the SQL of roles of least privilege
 
 A run never migrates. Your own tables are never altered.";
@@ -28,6 +29,8 @@ pub enum Command {
     Migrate,
     /// Say at which version tieout's tables are
     Status(Status),
+    /// Delete the records of closed runs that are older than a span
+    Prune(prune::Args),
     /// Print SQL for three PostgreSQL roles of least privilege; changes nothing
     Roles(Roles),
 }
@@ -57,6 +60,10 @@ pub async fn run<D: Driver>(
 ) -> Result<Exit, Failure> {
     let before = db.schema_state().await.map_err(|e| Failure::store(&e))?;
     match command {
+        Command::Prune(options) => {
+            require(before)?;
+            prune::run(options, common, db).await
+        }
         Command::Roles(options) => roles(options, common, config, db).await,
         Command::Migrate => {
             db.migrate().await.map_err(|e| Failure::store(&e))?;
@@ -73,15 +80,22 @@ pub async fn run<D: Driver>(
                 std::cmp::Ordering::Greater => "newer than this version: install the newer tieout",
             };
             tell(common, before, word);
-            match (options.check, found.cmp(&wanted)) {
-                (false, _) | (true, std::cmp::Ordering::Equal) => Ok(Exit::Ok),
-                (true, std::cmp::Ordering::Less) => {
-                    Err(Failure::store(&StoreError::SchemaBehind { found, wanted }))
-                }
-                (true, std::cmp::Ordering::Greater) => {
-                    Err(Failure::store(&StoreError::SchemaAhead { found, wanted }))
-                }
+            if options.check {
+                require(before)?;
             }
+            Ok(Exit::Ok)
+        }
+    }
+}
+
+fn require((found, wanted): (i64, i64)) -> Result<(), Failure> {
+    match found.cmp(&wanted) {
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Less => {
+            Err(Failure::store(&StoreError::SchemaBehind { found, wanted }))
+        }
+        std::cmp::Ordering::Greater => {
+            Err(Failure::store(&StoreError::SchemaAhead { found, wanted }))
         }
     }
 }

@@ -20,11 +20,13 @@ pub mod doctor;
 pub mod config;
 pub mod events;
 pub mod failure;
+pub mod generate;
 pub mod init;
 pub mod logs;
 pub mod out;
 pub mod pause;
 pub mod person;
+pub mod prune;
 pub mod report;
 pub mod run;
 pub mod runtime;
@@ -120,6 +122,9 @@ enum Command {
     /// Serve a PSP that misbehaves on purpose, to rehearse a bad day
     #[command(after_help = sandbox::EXAMPLES)]
     Sandbox(sandbox::Args),
+    /// Make man pages and shell completions
+    #[command(after_help = generate::EXAMPLES)]
+    Generate(generate::Args),
     /// Print the version
     #[command(after_help = version::EXAMPLES)]
     Version,
@@ -127,7 +132,7 @@ enum Command {
 
 /// Runs the program on its words; the process's end comes back.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> Exit {
-    let parsed = Cli::command().try_get_matches_from(words).and_then(|matches| {
+    let parsed = command().try_get_matches_from(words).and_then(|matches| {
         let cli = Cli::from_arg_matches(&matches)?;
         Ok((cli, matches))
     });
@@ -153,6 +158,7 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
         Command::Config(command) => config::run(command, common),
         Command::Doctor => doctor::run(common),
         Command::Sandbox(args) => sandbox::run(args, common),
+        Command::Generate(args) => generate::run(args, self::command()),
         Command::Schedule(command) => Ok(schedule::run(command, common)),
         Command::Version => version::run(common),
         Command::Report(command) => report::run(command, common, given),
@@ -189,7 +195,27 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
 
 /// The whole command line, for man pages, completions and the test that reads every flag.
 pub fn command() -> clap::Command {
-    Cli::command()
+    with_examples(Cli::command(), "tieout", "")
+}
+
+/// A command without examples of its own shows those of the one above it that are about it.
+fn with_examples(command: clap::Command, path: &str, above: &str) -> clap::Command {
+    let examples = match command.get_after_help() {
+        Some(own) => own.to_string(),
+        None => {
+            let start = format!("  {path}");
+            let about = |line: &&str| {
+                let rest = line.strip_prefix(&start);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
+            };
+            let lines: Vec<&str> = above.lines().filter(about).collect();
+            format!("Examples:\n{}", lines.join("\n"))
+        }
+    };
+    command.after_help(examples.clone()).mut_subcommands(|inner| {
+        let path = format!("{path} {}", inner.get_name());
+        with_examples(inner, &path, &examples)
+    })
 }
 
 /// Help and version are answers; everything else is a usage error, in the form of all errors.

@@ -12,12 +12,14 @@ use crate::cli::screen::{self, rows};
 use crate::cli::{database, out};
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
+use crate::model::time::to_short_text;
 use crate::report::build::BuildOptions;
 use crate::report::cells::Dialect;
 use crate::report::error::ReportError;
 use crate::report::place::{Listed, ListedState};
 use crate::report::source::Source;
 use crate::report::verify::Verified;
+use crate::store::driver::Driver;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -97,7 +99,10 @@ pub fn run(command: &Command, common: &Common, matches: &ArgMatches) -> Result<E
         }
         Command::Build(options) => {
             let config = config::load(common.config(), &overrides(given, &OVERRIDING))?;
-            database::with(&config, async |db| build(options, common, &config, db).await)
+            database::with(&config, async |db| {
+                refuse_pruned(&options.run, db).await?;
+                build(options, common, &config, db).await
+            })
         }
         Command::Verify(options) if options.database => {
             let config = config::load(common.config(), &[])?;
@@ -106,6 +111,16 @@ pub fn run(command: &Command, common: &Common, matches: &ArgMatches) -> Result<E
         }
         Command::Verify(options) => verify(options, common),
     }
+}
+
+/// A report of nothing would tie out.
+async fn refuse_pruned<D: Driver>(run: &str, db: &D) -> Result<(), Failure> {
+    let Some(at) = db.pruned_at(run).await.map_err(|e| Failure::store(&e))? else {
+        return Ok(());
+    };
+    let at = to_short_text(at);
+    let text = format!("run {run} was pruned {at}: its records are gone; nothing was built");
+    Err(Failure::new(Exit::Usage, text, "its report lies where the run wrote it, or in a backup"))
 }
 
 /// `report build`.

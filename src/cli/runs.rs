@@ -140,9 +140,15 @@ async fn show<D: Driver>(options: &Show, common: &Common, db: &D) -> Result<Exit
         return Err(unknown(text));
     };
     let totals = db.run_totals(&run.id).await.map_err(|e| Failure::store(&e))?;
+    let pruned_at = db.pruned_at(&run.id).await.map_err(|e| Failure::store(&e))?;
     if common.json {
-        out::stdout(&line("run", body(&run, &totals)));
+        let mut body = body(&run, &totals);
+        body["pruned_at"] = json!(pruned_at.map(to_text));
+        out::stdout(&line("run", body));
     } else {
+        if let Some(at) = pruned_at {
+            out::stdout(&format!("pruned {}: its records are gone", to_short_text(at)));
+        }
         lines(&run, &totals).iter().for_each(|line| out::stdout(line));
     }
     Ok(Exit::Ok)

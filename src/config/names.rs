@@ -136,6 +136,14 @@ pub const CASES_LIMIT: &str = "TIEOUT_CASES_LIMIT";
 pub const RUNS_LIMIT: &str = "TIEOUT_RUNS_LIMIT";
 /// `--prefix` of `db roles`.
 pub const ROLE_PREFIX: &str = "TIEOUT_ROLE_PREFIX";
+/// `--dir` of `generate`.
+pub const GENERATE_DIR: &str = "TIEOUT_GENERATE_DIR";
+/// `--keep` of `db prune`.
+pub const PRUNE_KEEP: &str = "TIEOUT_PRUNE_KEEP";
+/// `--dry-run` of `db prune`.
+pub const PRUNE_DRY_RUN: &str = "TIEOUT_PRUNE_DRY_RUN";
+/// `--yes` of `db prune`.
+pub const PRUNE_YES: &str = "TIEOUT_PRUNE_YES";
 /// `--why` of `pause`.
 pub const PAUSE_WHY: &str = "TIEOUT_PAUSE_WHY";
 /// Who called sudo, by sudo's own convention.

@@ -2,7 +2,8 @@
 //!
 //! Each record carries the hash of the one before it by the same run and writer, so that workers
 //! side by side never queue for one head; closing a run binds its writers' heads and counts to the
-//! run that was closed before it. Nothing is ever taken out of it: verifying reads it whole.
+//! run that was closed before it. Nothing is taken out of it but the records of whole closed runs,
+//! which leave their heads behind: verifying reads whatever is there, and binds all runs.
 
 use std::collections::BTreeMap;
 
@@ -10,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::model::transaction::hex;
 use crate::store::driver::AuditFinding;
+use crate::store::prune::heads_of;
 use crate::store::records::{JournalRow, RunRow, RunState};
 
 /// How many breaks are spelled out; a chain cut in two breaks once, not a million times.
@@ -53,6 +55,8 @@ pub fn close_hash(
 pub struct Verifier {
     finding: AuditFinding,
     heads: BTreeMap<String, Vec<Head>>,
+    /// The heads of runs whose records were pruned.
+    pruned: BTreeMap<String, Vec<Head>>,
     unshown: usize,
 }
 
@@ -117,9 +121,40 @@ impl Verifier {
         self.broken(format!("record {run_id}/{writer}/{seq}: it cannot be read: {why}"));
     }
 
+    /// A run whose records were pruned: its heads, as they were left. Before any run.
+    pub fn pruned_run(&mut self, run_id: &str, is_done: bool, heads: &str) {
+        if !is_done {
+            let text = "its prune was left open, so that its records could be deleted";
+            self.broken(format!("run {run_id}: {text}"));
+        }
+        match heads_of(heads) {
+            Some(heads) => {
+                self.pruned.insert(run_id.to_owned(), heads);
+            }
+            None => {
+                self.broken(format!("run {run_id}: the heads that its prune left are no heads"));
+            }
+        }
+    }
+
+    /// The heads that a run is bound by: those of its records, or those that its prune left.
+    fn heads_of_run(&mut self, run: &RunRow) -> Vec<Head> {
+        let there = self.heads.remove(&run.id);
+        let Some(left) = self.pruned.remove(&run.id) else {
+            let start = self.finding.goes_back_to.map_or(run.started_at, |s| s.min(run.started_at));
+            self.finding.goes_back_to = there.as_ref().map(|_| start).or(self.finding.goes_back_to);
+            return there.unwrap_or_default();
+        };
+        self.finding.pruned_runs = self.finding.pruned_runs.saturating_add(1);
+        if there.is_some() {
+            self.broken(format!("run {}: it was pruned, and has records", run.id));
+        }
+        left
+    }
+
     /// A run that goes on: its records are counted, and bound when it is closed.
     pub fn running_run(&mut self, run: &RunRow) {
-        let heads = self.heads.remove(&run.id).unwrap_or_default();
+        let heads = self.heads_of_run(run);
         let records: i64 = heads.iter().map(|head| head.count).sum();
         if run.journal_count != records {
             self.broken(format!(
@@ -132,7 +167,7 @@ impl Verifier {
     /// The next closed run, by its close number; runs that go on are not bound yet.
     pub fn closed_run(&mut self, run: &RunRow) {
         self.finding.runs = self.finding.runs.saturating_add(1);
-        let heads = self.heads.remove(&run.id).unwrap_or_default();
+        let heads = self.heads_of_run(run);
         let records: i64 = heads.iter().map(|head| head.count).sum();
         let number = self.finding.runs;
         if run.close_number != Some(number) {

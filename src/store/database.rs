@@ -15,6 +15,7 @@ use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::mapping::TableSettings;
 use crate::store::postgres::PgStore;
+use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
     RunStart, TotalLine,
@@ -156,5 +157,8 @@ delegate! {
     take_alerts(ask: &AlertAsk) -> Vec<Alert>;
     settle_alerts(ask: &AlertAsk, alerts: &[Alert], is_told: bool) -> ();
     note_monitoring(run_id: &str, problems: &[String]) -> ();
+    prunable(before: Instant) -> Prunable;
+    prune_run(pruning: &Pruning<'_>, now: Instant) -> Option<Pruned>;
+    pruned_at(run_id: &str) -> Option<Instant>;
     verify_audit() -> AuditFinding;
 }

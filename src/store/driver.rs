@@ -13,6 +13,7 @@ use crate::model::transaction::{SiblingFact, Transaction};
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::mapping::TableSettings;
+use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
     RunStart, TotalLine,
@@ -134,6 +135,10 @@ pub struct AuditFinding {
     pub runs: i64,
     /// Hash of the last closed run: the head.
     pub head: Option<String>,
+    /// Runs whose records were pruned; their heads are held against the chain all the same.
+    pub pruned_runs: i64,
+    /// Since when the records go back: the start of the first run that still has its own.
+    pub goes_back_to: Option<Instant>,
     /// Every break found: which record or run, what was expected.
     pub breaks: Vec<String>,
 }
@@ -416,6 +421,22 @@ pub trait Driver {
 
     /// Adds to a closed run's notes what monitoring could not do.
     async fn note_monitoring(&self, run_id: &str, problems: &[String]) -> Result<(), StoreError>;
+
+    /// Closed runs with records that ended before this and were not pruned yet.
+    async fn prunable(&self, before: Instant) -> Result<Prunable, StoreError>;
+
+    /// Takes one run's records out of the journal, with the evidence that nothing else leans on,
+    /// its totals, its closed cases, its events that were delivered or suppressed, and its
+    /// hand-backs that ended and have a successor; keeps the run and its chains' heads. All in
+    /// one transaction. None where it was pruned already or is too young.
+    async fn prune_run(
+        &self,
+        pruning: &Pruning<'_>,
+        now: Instant,
+    ) -> Result<Option<Pruned>, StoreError>;
+
+    /// When a run was pruned.
+    async fn pruned_at(&self, run_id: &str) -> Result<Option<Instant>, StoreError>;
 
     /// Reads the whole chain and recomputes every hash: records within runs, runs to runs, and
     /// every evidence's hash.

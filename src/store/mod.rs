@@ -9,6 +9,7 @@ pub mod mapping;
 pub mod records;
 pub mod effects;
 pub mod chain;
+pub mod prune;
 pub mod template;
 pub mod notation;
 pub mod source_table;

@@ -48,32 +48,70 @@ fn the_version_is_told_to_people_and_machines() {
 #[test]
 fn help_fits_eighty_columns_and_shows_examples() {
     let folder = tempfile::tempdir().unwrap();
-    for words in [
-        &[][..],
-        &["run"],
-        &["config"],
-        &["sandbox"],
-        &["version"],
-        &["demo"],
-        &["explain"],
-        &["cases"],
-        &["report"],
-        &["runs"],
-        &["pause"],
-        &["resume"],
-        &["schedule"],
-        &["audit"],
-        &["db"],
-        &["doctor"],
-        &["config", "init"],
-    ] {
-        let text = tieout(folder.path(), &[words, &["--help"]].concat(), &[]);
+    let mut commands = vec![(Vec::<String>::new(), tieout::cli::command())];
+    let mut count = 0;
+    while let Some((words, command)) = commands.pop() {
+        for inner in command.get_subcommands() {
+            let words = words.iter().cloned().chain([inner.get_name().to_owned()]).collect();
+            commands.push((words, inner.clone()));
+        }
+        let given: Vec<&str> = words.iter().map(String::as_str).chain(["--help"]).collect();
+        let text = tieout(folder.path(), &given, &[]);
         assert!(text.starts_with("exit 0\n"), "{words:?}: {text}");
-        assert!(text.contains("\nExamples:\n  tieout "), "{words:?}: {text}");
+        let example = format!("\nExamples:\n  tieout {}", words.join(" "));
+        let is_shown = text.contains(example.trim_end());
+        assert!(is_shown, "{words:?} shows no example of itself: {text}");
         for line in text.lines() {
             assert!(line.chars().count() <= 80, "{words:?}: {line}");
         }
+        count += 1;
     }
+    assert!(count >= 30, "{count}");
+}
+
+fn made(words: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let text = tieout(folder.path(), words, &[]);
+    assert!(text.starts_with("exit 0\n"), "{words:?}: {text}");
+    text
+}
+
+/// Every command and every flag stands in what is generated from them.
+#[test]
+fn man_pages_and_completions_know_every_command_and_flag() {
+    let folder = tempfile::tempdir().unwrap();
+    let dir = folder.path().display().to_string();
+    made(&["generate", "man", "--dir", &dir]);
+    let shells = ["bash", "zsh", "fish", "powershell"].map(|kind| made(&["generate", kind]));
+    let all = made(&["generate", "man"]);
+    let mut command = tieout::cli::command();
+    command.build();
+    let mut commands = vec![(vec!["tieout".to_owned()], command)];
+    let mut flags = 0;
+    while let Some((names, command)) = commands.pop() {
+        for inner in command.get_subcommands() {
+            let names = names.iter().cloned().chain([inner.get_name().to_owned()]).collect();
+            commands.push((names, inner.clone()));
+        }
+        let name = command.get_name();
+        let file = folder.path().join(format!("{}.1", names.join("-")));
+        let page = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{file:?}: {e}"));
+        assert!(all.contains(page.trim_end()), "{names:?} is not among the printed pages");
+        for shell in &shells {
+            assert!(shell.contains(name), "{names:?}: no completion");
+        }
+        for flag in command.get_arguments().filter_map(|arg| arg.get_long()) {
+            let escaped = flag.replace('-', "\\-");
+            assert!(page.contains(&format!("\\-\\-{escaped}")), "{names:?} --{flag}: {page}");
+            for (at, shell) in shells.iter().enumerate() {
+                // fish names a long flag without its dashes.
+                let shown = if at == 2 { format!("-l {flag}") } else { format!("--{flag}") };
+                assert!(shell.contains(&shown), "{names:?} --{flag}: shell {at}");
+            }
+            flags += 1;
+        }
+    }
+    assert!(flags > 200, "{flags}");
 }
 
 /// Precedence needs it, and a container has nothing but its environment.

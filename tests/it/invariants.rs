@@ -39,7 +39,8 @@ const EVERYWHERE: &[(&str, &str, &str)] = &[
         "I2",
         "a run wrote as many records as it says",
         "select r.id, cast(r.journal_count as text) from tieout_runs r where r.journal_count <>
-         (select count(*) from tieout_journal j where j.run_id = r.id)",
+         (select count(*) from tieout_journal j where j.run_id = r.id)
+         and not exists (select 1 from tieout_prunes p where p.run_id = r.id)",
     ),
     (
         "I2",
@@ -180,7 +181,8 @@ const EVERYWHERE: &[(&str, &str, &str)] = &[
         "select c.table_name, c.key from tieout_checks c where
          (select count(*) from tieout_journal j where j.table_name = c.table_name
          and j.key = c.key and {ended}) <> (select count(*) from tieout_outbox o
-         where o.table_name = c.table_name and o.key = c.key and o.kind <> 'transaction.review')",
+         where o.table_name = c.table_name and o.key = c.key and o.kind <> 'transaction.review'
+         and o.run_id not in (select run_id from tieout_prunes))",
     ),
     (
         "I30",

@@ -32,6 +32,7 @@ mod psp;
 mod store;
 mod run;
 mod roles;
+mod prune;
 mod schedule;
 mod docs;
 mod emulators;

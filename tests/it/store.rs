@@ -41,6 +41,8 @@ macro_rules! conformance {
                     chains::the_journal_is_append_only,
                     chains::verifying_finds_every_changed_field,
                     chains::verifying_finds_what_was_taken_away,
+                    chains::old_runs_are_pruned_whole,
+                    chains::heads_that_a_prune_left_are_held_against_the_chain,
                     chains::accounts_are_remembered,
                     claims::stuck_rows_are_taken_in_once,
                     claims::a_changed_row_is_taken_in_again,

@@ -18,6 +18,7 @@ mod ledger;
 mod lookup;
 mod migrate;
 mod pauses;
+mod prune;
 mod preview;
 mod read;
 mod roles;
@@ -43,6 +44,7 @@ use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::mapping::TableSettings;
 use crate::store::postgres::errors::failed;
+use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
     RunStart, TotalLine,
@@ -375,6 +377,22 @@ impl Driver for PgStore {
 
     async fn note_monitoring(&self, run_id: &str, problems: &[String]) -> Result<(), StoreError> {
         watch::note(&self.pool, run_id, problems).await
+    }
+
+    async fn prunable(&self, before: Instant) -> Result<Prunable, StoreError> {
+        prune::prunable(&self.pool, before).await
+    }
+
+    async fn prune_run(
+        &self,
+        pruning: &Pruning<'_>,
+        now: Instant,
+    ) -> Result<Option<Pruned>, StoreError> {
+        prune::prune(&self.pool, pruning, now).await
+    }
+
+    async fn pruned_at(&self, run_id: &str) -> Result<Option<Instant>, StoreError> {
+        prune::pruned_at(&self.pool, run_id).await
     }
 
     async fn verify_audit(&self) -> Result<AuditFinding, StoreError> {

@@ -10,6 +10,7 @@ use crate::store::effects::asked_text;
 use crate::store::error::StoreError;
 use crate::store::postgres::checks::{self, Remembered, last_handbacks};
 use crate::store::postgres::errors::failed;
+use crate::store::postgres::prune;
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::records::{Applied, CaseRow, HandbackRow, JournalRow, RunRow, RunState};
 
@@ -333,6 +334,9 @@ pub(super) async fn verify_audit(pool: &PgPool) -> Result<AuditFinding, StoreErr
                 }
             }
         }
+    }
+    for (run_id, is_done, heads) in prune::all(&mut tx).await.map_err(failed(doing))? {
+        verifier.pruned_run(&run_id, is_done, &heads);
     }
     let mut sql = Sql::new(RUN);
     sql.push(" order by close_number nulls last, id");

@@ -21,6 +21,7 @@ const READING: &str = "reading the catalogue for the roles";
 /// the test of the roles counts them.
 pub(super) const RUN: &[(&str, &[&str])] = &[
     ("tieout_migrations", &[]),
+    ("tieout_prunes", &[]),
     (
         "tieout_runs",
         &[

@@ -13,6 +13,7 @@ use crate::store::effects::asked_text;
 use crate::store::error::StoreError;
 use crate::store::records::{Applied, JournalRow};
 use crate::store::sqlite::cells::Cells;
+use crate::store::sqlite::prune;
 use crate::store::sqlite::runs::{RUN_COLUMNS, run_of};
 use crate::store::sqlite::sql::{Value, execute_rows, failed, fetch, rendered};
 
@@ -190,6 +191,9 @@ pub(super) async fn verify(connection: &mut SqliteConnection) -> Result<AuditFin
     verify_evidence(connection, &mut verifier).await?;
     verify_records(connection, &mut verifier).await?;
     lost_evidence(connection, &mut verifier).await?;
+    for (run_id, is_done, heads) in prune::all(connection).await? {
+        verifier.pruned_run(&run_id, is_done, &heads);
+    }
     let sql = format!(
         "select {RUN_COLUMNS} from tieout_runs order by close_number is null, close_number, id"
     );

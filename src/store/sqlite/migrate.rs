@@ -14,15 +14,18 @@ const TABLE: &str = "tieout_migrations";
 
 /// Every migration of this binary. A new one is a file of the next number and a line here, and
 /// its twin in the other database's folder.
+const MIGRATIONS: &[(i64, &str, &str)] = &[
+    (1, "init", include_str!("../../../migrations/sqlite/0001_init.sql")),
+    (2, "monitoring", include_str!("../../../migrations/sqlite/0002_monitoring.sql")),
+    (3, "prunes", include_str!("../../../migrations/sqlite/0003_prunes.sql")),
+];
+
 fn all() -> Vec<Migration> {
-    let texts = [
-        (1, "init", include_str!("../../../migrations/sqlite/0001_init.sql")),
-        (2, "monitoring", include_str!("../../../migrations/sqlite/0002_monitoring.sql")),
-    ];
-    let migration = |(number, name, text): (i64, &'static str, &'static str)| {
-        Migration::new(number, name.into(), MigrationType::Simple, text.into_sql_str(), false)
-    };
-    texts.into_iter().map(migration).collect()
+    let migrations = MIGRATIONS.iter().map(|(number, name, text)| {
+        let text = (*text).into_sql_str();
+        Migration::new(*number, (*name).into(), MigrationType::Simple, text, false)
+    });
+    migrations.collect()
 }
 
 /// The number of the last migration of this binary.

@@ -15,6 +15,7 @@ mod journal;
 mod lookup;
 mod migrate;
 mod pauses;
+mod prune;
 mod rows;
 mod runs;
 mod sql;
@@ -44,6 +45,7 @@ use crate::store::driver::{
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::mapping::TableSettings;
+use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
     RunStart, TotalLine,
@@ -624,6 +626,28 @@ impl Driver for SqliteStore {
         let mut transaction = self.write(doing).await?;
         watch::note(&mut transaction, run_id, problems).await?;
         commit(transaction, doing).await
+    }
+
+    async fn prunable(&self, before: Instant) -> Result<Prunable, StoreError> {
+        let looked_at = self.now().await?;
+        let mut connection = self.snapshot("looking for runs to prune").await?;
+        prune::prunable(&mut connection, before, looked_at).await
+    }
+
+    async fn prune_run(
+        &self,
+        pruning: &Pruning<'_>,
+        now: Instant,
+    ) -> Result<Option<Pruned>, StoreError> {
+        let mut transaction = self.write(prune::PRUNING).await?;
+        let pruned = prune::prune(&mut transaction, pruning, now).await?;
+        commit(transaction, prune::PRUNING).await?;
+        Ok(pruned)
+    }
+
+    async fn pruned_at(&self, run_id: &str) -> Result<Option<Instant>, StoreError> {
+        let mut connection = self.read("reading whether the run was pruned").await?;
+        prune::pruned_at(&mut connection, run_id).await
     }
 
     async fn verify_audit(&self) -> Result<AuditFinding, StoreError> {

@@ -223,7 +223,10 @@ async fn last_closed(
     }
 }
 
-async fn heads(connection: &mut SqliteConnection, run_id: &str) -> Result<Vec<Head>, StoreError> {
+pub(super) async fn heads(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+) -> Result<Vec<Head>, StoreError> {
     let query = sqlx::query(
         "select w.writer, w.count, j.hash from \
          (select writer, max(seq) as count from tieout_journal where run_id = ?1 \

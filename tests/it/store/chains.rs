@@ -173,7 +173,7 @@ pub async fn the_journal_is_append_only<D: Under>() {
 }
 
 /// Three closed runs of two writers, and one that goes on.
-async fn a_chain<D: Under>() -> World<D> {
+async fn a_guarded_chain<D: Under>() -> World<D> {
     let w = World::<D>::new().await;
     w.stuck(1..=9).await;
     for (number, decided) in [(1, 3), (2, 2), (3, 3)] {
@@ -190,6 +190,12 @@ async fn a_chain<D: Under>() -> World<D> {
     let mut writer = w.start("r4", at(9)).await;
     let claimed = w.claim("r4", 1, at(9)).await;
     w.apply("r4", &mut writer, &claimed, wait(at(9)), at(9)).await;
+    w
+}
+
+/// The same, with nothing that keeps hands off it.
+async fn a_chain<D: Under>() -> World<D> {
+    let w = a_guarded_chain::<D>().await;
     let guards = if w.raw.is_sqlite() {
         "drop trigger tieout_journal_no_update; drop trigger tieout_journal_no_delete;
          drop trigger tieout_evidence_no_update; drop trigger tieout_evidence_no_delete"
@@ -200,6 +206,88 @@ async fn a_chain<D: Under>() -> World<D> {
     w.finish().await;
     w.raw.execute(guards).await;
     w
+}
+
+/// Whole closed runs leave the journal, their heads stay, and nobody else gets anything out of it.
+pub async fn old_runs_are_pruned_whole<D: Under>() {
+    let w = a_guarded_chain::<D>().await;
+    let cases = CaseFilter { open_only: true, limit: 9, ..CaseFilter::default() };
+    let cases = w.store.cases(&cases).await.unwrap();
+    assert_eq!(cases.len(), 3);
+    let found = w.store.prunable(at(3)).await.unwrap();
+    assert_eq!(found.runs, [("r1".to_owned(), 3), ("r2".to_owned(), 2)]);
+    let pruned = w.store.prune_run(&found.one("r1", "ann"), at(60)).await.unwrap().unwrap();
+    assert_eq!(pruned.records, 3);
+    assert!(w.store.prune_run(&found.one("r1", "ann"), at(60)).await.unwrap().is_none(), "twice");
+    assert!(w.store.prune_run(&found.one("r3", "ann"), at(60)).await.unwrap().is_none(), "young");
+    assert!(w.store.prune_run(&found.one("r4", "ann"), at(60)).await.unwrap().is_none(), "open");
+    assert!(w.store.journal_of_run("r1", None, 9).await.unwrap().is_empty());
+    assert_eq!(w.store.pruned_at("r1").await.unwrap(), Some(at(60)));
+    assert_eq!(w.store.pruned_at("r2").await.unwrap(), None);
+    let finding = w.store.verify_audit().await.unwrap();
+    assert_eq!(finding.breaks, Vec::<String>::new());
+    assert_eq!((finding.runs, finding.pruned_runs, finding.records), (3, 1, 6));
+    assert_eq!(finding.goes_back_to, Some(at(2)));
+    for case in &cases {
+        let evidence = case.evidence_sha256.as_deref().unwrap();
+        assert!(w.store.evidence(evidence).await.unwrap().is_some(), "an open case lost its own");
+    }
+    assert!(w.store.check("charges", "1").await.unwrap().is_some(), "what is remembered stays");
+    for sql in [
+        "delete from tieout_journal where run_id = 'r2'",
+        "delete from tieout_evidence",
+        "update tieout_prunes set state = 'open'",
+        "update tieout_prunes set heads = '[]'",
+        "delete from tieout_prunes",
+        "insert into tieout_prunes select 'r2', 'done', pruned_at, 'x', 0, '[]' from tieout_prunes",
+        "insert into tieout_prunes select 'r4', 'open', pruned_at, 'x', 0, '[]' from tieout_prunes",
+    ] {
+        let error = w.raw.try_execute(sql).await.expect_err(sql).to_string();
+        assert!(error.contains("append-only"), "{sql}: {error}");
+    }
+    w.finish().await;
+    // A door that was left open on purpose: a server refuses it, and a file tells of it.
+    let door =
+        "insert into tieout_prunes select 'r2', 'open', pruned_at, 'x', 2, '[]' from tieout_prunes";
+    match w.raw.try_execute(door).await {
+        Ok(_done) if w.raw.is_sqlite() => {
+            let breaks = breaks(&w).await;
+            assert!(breaks.iter().any(|text| text.contains("left open")), "{breaks:?}");
+        }
+        Ok(_done) => panic!("an open prune was committed"),
+        Err(error) => assert!(error.to_string().contains("ends in the transaction"), "{error}"),
+    }
+}
+
+/// The heads that a prune left are bound by the chain like the records were.
+pub async fn heads_that_a_prune_left_are_held_against_the_chain<D: Under>() {
+    let w = a_guarded_chain::<D>().await;
+    let found = w.store.prunable(at(9)).await.unwrap();
+    for run in ["r1", "r2", "r3"] {
+        assert!(w.store.prune_run(&found.one(run, "ann"), at(60)).await.unwrap().is_some());
+    }
+    let finding = w.store.verify_audit().await.unwrap();
+    assert_eq!((finding.breaks.len(), finding.pruned_runs), (0, 3));
+    let guard = if w.raw.is_sqlite() {
+        "drop trigger tieout_prunes_guard_update; drop trigger tieout_prunes_guard_delete;
+         drop trigger tieout_prunes_guard_insert"
+    } else {
+        "alter table tieout_prunes disable trigger all"
+    };
+    w.raw.execute(guard).await;
+    w.raw.execute("create table kept as select * from tieout_prunes").await;
+    for change in [
+        "update tieout_prunes set heads = '[]' where run_id = 'r2'",
+        "update tieout_prunes set heads = replace(heads, 'w2', 'w3') where run_id = 'r1'",
+        "update tieout_prunes set heads = 'none' where run_id = 'r1'",
+        "delete from tieout_prunes where run_id = 'r3'",
+    ] {
+        w.raw.execute(change).await;
+        assert!(!breaks(&w).await.is_empty(), "{change}");
+        w.raw
+            .execute("delete from tieout_prunes; insert into tieout_prunes select * from kept")
+            .await;
+    }
 }
 
 async fn breaks<D: Under>(w: &World<D>) -> Vec<String> {

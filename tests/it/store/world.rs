@@ -139,7 +139,11 @@ impl Under for PgStore {
 
 /// A PostgreSQL database with tieout's tables.
 pub async fn migrated() -> Database {
-    const MIGRATION: &str = include_str!("../../../migrations/postgres/0001_init.sql");
+    const MIGRATION: &str = concat!(
+        include_str!("../../../migrations/postgres/0001_init.sql"),
+        include_str!("../../../migrations/postgres/0002_monitoring.sql"),
+        include_str!("../../../migrations/postgres/0003_prunes.sql")
+    );
     postgres_database_from(MIGRATION, async |url| {
         let store = PgStore::again(&url).await;
         store.migrate().await.unwrap();

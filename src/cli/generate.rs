@@ -1,0 +1,96 @@
+//! `tieout generate`: man pages and completions, made from the command line itself.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::cli::args::path;
+use crate::cli::failure::Failure;
+use crate::cli::out;
+use crate::config::names;
+use crate::exit::Exit;
+
+/// For `--help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  tieout generate man --dir /usr/local/share/man/man1
+  tieout generate man | man -l -
+  tieout generate bash > /etc/bash_completion.d/tieout
+  tieout generate zsh > ~/.zfunc/_tieout";
+
+/// Options of `generate`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// What to make
+    #[arg(value_enum)]
+    kind: Kind,
+    /// Write the man pages into this folder, a file each, instead of printing them
+    #[arg(long, value_name = "DIR", env = names::GENERATE_DIR, value_parser = path())]
+    dir: Option<PathBuf>,
+}
+
+/// What can be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Man pages.
+    Man,
+    /// Completions for bash.
+    Bash,
+    /// Completions for zsh.
+    Zsh,
+    /// Completions for fish.
+    Fish,
+    /// Completions for `PowerShell`.
+    #[value(name = "powershell")]
+    PowerShell,
+}
+
+/// Runs the command on the whole command line.
+pub fn run(args: &Args, command: clap::Command) -> Result<Exit, Failure> {
+    let dir = args.dir.as_deref().filter(|dir| !dir.as_os_str().is_empty());
+    match (args.kind, dir) {
+        (Kind::Man, dir) => man(command, dir)?,
+        (_completions, Some(_dir)) => {
+            return Err(Failure::usage("--dir is for man pages; completions go to stdout"));
+        }
+        (Kind::Bash, None) => completions(command, Shell::Bash),
+        (Kind::Zsh, None) => completions(command, Shell::Zsh),
+        (Kind::Fish, None) => completions(command, Shell::Fish),
+        (Kind::PowerShell, None) => completions(command, Shell::PowerShell),
+    }
+    Ok(Exit::Ok)
+}
+
+fn completions(mut command: clap::Command, shell: Shell) {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut command, "tieout", &mut text);
+    out::stdout(String::from_utf8_lossy(&text).trim_end());
+}
+
+fn man(mut command: clap::Command, dir: Option<&Path>) -> Result<(), Failure> {
+    // Flags of every command reach the others here.
+    command.build();
+    let mut commands = vec![command];
+    while let Some(command) = commands.pop() {
+        let mut inner: Vec<_> = command.get_subcommands().cloned().collect();
+        inner.reverse();
+        commands.extend(inner);
+        let page = Man::new(command).section("1").manual("tieout").source("tieout");
+        let name = page.get_filename();
+        let mut text = Vec::new();
+        page.render(&mut text).map_err(|error| refused(&name, &error))?;
+        match dir {
+            Some(dir) => std::fs::write(dir.join(&name), &text)
+                .map_err(|error| refused(&dir.join(&name).display().to_string(), &error))?,
+            None => out::stdout(String::from_utf8_lossy(&text).trim_end()),
+        }
+    }
+    Ok(())
+}
+
+fn refused(name: &str, error: &std::io::Error) -> Failure {
+    let text = format!("{name} could not be written: {error}; pages after it were not made");
+    Failure::new(crate::exit::Exit::Usage, text, "name a folder that exists and may be written to")
+}

@@ -1,0 +1,102 @@
+//! `tieout db prune`: closed runs older than a span leave the journal, each whole.
+
+use std::io::IsTerminal;
+
+use chrono::TimeDelta;
+use serde_json::json;
+
+use crate::cli::args::{Common, yes_or_no};
+use crate::cli::events::line;
+use crate::cli::failure::Failure;
+use crate::cli::{out, person};
+use crate::config::names;
+use crate::exit::Exit;
+use crate::model::time::{earlier, parse_span, to_short_text, to_text};
+use crate::store::driver::Driver;
+
+/// Younger records are what open questions are answered from.
+const KEEP_MIN: TimeDelta = TimeDelta::days(30);
+
+/// Options of `db prune`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// Keep what is younger than this, at least 30d; the law may ask for years
+    #[arg(long, value_name = "SPAN", env = names::PRUNE_KEEP)]
+    keep: String,
+    /// Say what would be deleted, and delete nothing
+    #[arg(long, env = names::PRUNE_DRY_RUN, value_parser = yes_or_no)]
+    dry_run: bool,
+    /// Do not ask before deleting
+    #[arg(long, env = names::PRUNE_YES, value_parser = yes_or_no)]
+    yes: bool,
+}
+
+/// Runs the command.
+pub async fn run<D: Driver>(args: &Args, common: &Common, db: &D) -> Result<Exit, Failure> {
+    let keep = parse_span(&args.keep).filter(|keep| *keep >= KEEP_MIN).ok_or_else(|| {
+        let text = format!("--keep {}: expected a span of at least 30d, as 400d", args.keep);
+        Failure::usage(format!("{text}; nothing was deleted"))
+    })?;
+    let now = db.now().await.map_err(|e| Failure::store(&e))?;
+    let before = earlier(now, keep);
+    let found = db.prunable(before).await.map_err(|e| Failure::store(&e))?;
+    let (runs, records) = (found.runs.len(), found.records());
+    let what =
+        format!("{records} records of {runs} runs that ended before {}", to_short_text(before));
+    if args.dry_run || runs == 0 {
+        let text = format!("would delete {what}. Nothing was deleted");
+        tell(common, &text, json!({ "runs": runs, "records": records, "before": to_text(before) }));
+        return Ok(Exit::Ok);
+    }
+    confirm(args, &what)?;
+    let by = person::name();
+    let (mut pruned_runs, mut pruned_records, mut evidence) = (0_u64, 0_u64, 0_u64);
+    for (run, _records) in &found.runs {
+        let now = db.now().await.map_err(|e| Failure::store(&e))?;
+        let pruned = db.prune_run(&found.one(run, &by), now).await.map_err(|e| {
+            let mut failure = Failure::store(&e);
+            failure.text = format!("{}; {pruned_runs} runs were pruned before it", failure.text);
+            failure
+        })?;
+        let Some(pruned) = pruned else { continue };
+        pruned_runs = pruned_runs.saturating_add(1);
+        pruned_records = pruned_records.saturating_add(pruned.records);
+        evidence = evidence.saturating_add(pruned.evidence);
+    }
+    let text = format!(
+        "deleted {pruned_records} records and {evidence} evidences of {pruned_runs} runs; their \
+         chains' heads are kept"
+    );
+    let body = json!({
+        "runs": pruned_runs,
+        "records": pruned_records,
+        "evidence": evidence,
+        "before": to_text(before),
+    });
+    tell(common, &text, body);
+    Ok(Exit::Ok)
+}
+
+fn tell(common: &Common, text: &str, body: serde_json::Value) {
+    if common.json {
+        out::stdout(&line("prune", body));
+    } else if !common.quiet {
+        out::stdout(text);
+    }
+}
+
+/// Asks on a terminal; elsewhere it needs `--yes`.
+fn confirm(args: &Args, what: &str) -> Result<(), Failure> {
+    if args.yes {
+        return Ok(());
+    }
+    if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+        out::stderr(&format!("Delete {what}, for good? [y/N]"));
+        let mut answer = String::new();
+        let read = std::io::stdin().read_line(&mut answer);
+        if read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {
+            return Ok(());
+        }
+    }
+    Err(Failure::usage(format!("{what}: nothing was deleted; add --yes where that is meant")))
+}

@@ -1,0 +1,85 @@
+//! `tieout db prune`, killed at any instant: each run is there whole or gone whole, and the chain
+//! verifies every time.
+
+use std::time::Duration;
+
+use crate::run::shop::{Engine, Payment, Shop, Words, on_both_databases};
+
+on_both_databases!(a_killed_prune_leaves_whole_runs,);
+
+const RUNS: i64 = 8;
+
+/// A shop with old runs of some rows each.
+async fn old_shop(engine: Engine) -> Shop {
+    let mut shop = Shop::open_with(engine, Words::default().patient()).await;
+    for run in 0..RUNS {
+        let rows: Vec<Payment> = (1..=5).map(|n| Payment::stuck(run * 10 + n)).collect();
+        shop.insert(&rows).await;
+        shop.plant(rows.iter().map(Payment::captured).collect());
+        shop.run().await.ended(0);
+    }
+    // A year passes, for the evidence too, which nobody may change.
+    let age = match engine {
+        Engine::Sqlite => {
+            "drop trigger tieout_evidence_no_update;
+             update tieout_evidence set created_at = '2020' || substr(created_at, 5);
+             create trigger tieout_evidence_no_update before update on tieout_evidence begin
+                select raise(abort, 'tieout_evidence is append-only: UPDATE is refused'); end;
+             update tieout_runs set started_at = '2020' || substr(started_at, 5),
+                ended_at = '2020' || substr(ended_at, 5)"
+        }
+        Engine::Postgres => {
+            "alter table tieout_evidence disable trigger tieout_evidence_append_only;
+             update tieout_evidence set created_at = created_at - interval '400 days';
+             alter table tieout_evidence enable trigger tieout_evidence_append_only;
+             update tieout_runs set started_at = started_at - interval '400 days',
+                ended_at = ended_at - interval '400 days'"
+        }
+    };
+    shop.raw.execute(age).await;
+    shop
+}
+
+async fn a_killed_prune_leaves_whole_runs(engine: Engine) {
+    let shop = old_shop(engine).await;
+    let prune = ["db", "prune", "--keep", "90d"];
+    let said = shop.tieout(&prune).await.ended(2);
+    assert!(said.stderr.contains("add --yes"), "{}", said.stderr);
+    shop.tieout(&["db", "prune", "--keep", "1d", "--yes"]).await.ended(2);
+    let planned = shop.tieout(&[&prune[..], &["--dry-run"]].concat()).await.ended(0).stdout;
+    assert!(planned.contains("would delete 40 records of 8 runs"), "{planned}");
+    assert_eq!(shop.count("tieout_journal").await, 40);
+    let payments = shop.dump().await.remove("payments");
+    let mut left = vec![40];
+    for pause in 0..12_u64 {
+        let mut program = shop.program(&[&prune[..], &["--yes"]].concat()).spawn().unwrap();
+        tokio::time::sleep(Duration::from_millis(20 + pause * 5)).await;
+        let _ended_before = program.start_kill();
+        program.wait().await.unwrap();
+        left.push(shop.count("tieout_journal").await);
+        let torn = "tieout_runs r where journal_count <> 5 \
+                    or (select count(*) from tieout_journal j where j.run_id = r.id) not in (0, 5) \
+                    or ((select count(*) from tieout_journal j where j.run_id = r.id) = 0) \
+                    <> exists (select 1 from tieout_prunes p where p.run_id = r.id)";
+        assert_eq!(shop.count(torn).await, 0, "a run is torn: {left:?}");
+        shop.tieout(&["audit", "verify"]).await.ended(0);
+    }
+    shop.tieout(&[&prune[..], &["--yes"]].concat()).await.ended(0);
+    assert_eq!(shop.count("tieout_journal").await, 0, "{left:?}");
+    assert_eq!(shop.count("tieout_evidence").await, 0);
+    assert_eq!(shop.count("tieout_references").await, 40, "one object explains one row, for ever");
+    let verified = shop.tieout(&["audit", "verify"]).await.ended(0).stdout;
+    assert!(verified.contains("8 runs were pruned, and their heads hold"), "{verified}");
+    let run = shop.texts("select min(id) from tieout_runs").await.remove(0);
+    let shown = shop.tieout(&["runs", "show", &run]).await.ended(0).stdout;
+    assert!(shown.starts_with("pruned "), "{shown}");
+    let built = shop.tieout(&["report", "build", &run]).await.ended(2);
+    assert!(built.stderr.contains("its records are gone"), "{}", built.stderr);
+    assert_eq!(shop.dump().await.remove("payments"), payments);
+    // Life goes on over it.
+    let row = Payment::stuck(901);
+    shop.insert(std::slice::from_ref(&row)).await;
+    shop.sandbox.seed(vec![row.captured()]).unwrap();
+    shop.run().await.ended(0);
+    shop.tieout(&["audit", "verify"]).await.ended(0);
+}
