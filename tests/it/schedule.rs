@@ -204,3 +204,100 @@ async fn secrets_come_as_credentials_files_and_commands() {
         assert_eq!(shop.status(number).await, "paid", "{database} {key}");
     }
 }
+
+/// What of a document its schema does not take, each by its place.
+fn misfits(value: &serde_json::Value, schema: &serde_json::Value, at: &str) -> Vec<String> {
+    use serde_json::Value;
+    let mut found = Vec::new();
+    let is = |name: &Value| match name.as_str().unwrap() {
+        "string" => value.is_string(),
+        "integer" => value.is_i64(),
+        "boolean" => value.is_boolean(),
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "null" => value.is_null(),
+        other => panic!("{at}: the schema's type {other}"),
+    };
+    let fits = match &schema["type"] {
+        Value::Null => true,
+        Value::Array(names) => names.iter().any(is),
+        name => is(name),
+    };
+    if !fits {
+        found.push(format!("{at}: {value} is no {}", schema["type"]));
+    }
+    if let Some(words) = schema["enum"].as_array()
+        && !words.contains(value)
+    {
+        found.push(format!("{at}: {value} is none of {words:?}"));
+    }
+    for name in schema["required"].as_array().into_iter().flatten() {
+        if value.get(name.as_str().unwrap()).is_none() {
+            found.push(format!("{at}: {name} is missing"));
+        }
+    }
+    for (name, inner) in value.as_object().into_iter().flatten() {
+        let at = format!("{at}.{name}");
+        match (&schema["properties"][name], &schema["additionalProperties"]) {
+            (Value::Null, Value::Object(_)) => {
+                found.extend(misfits(inner, &schema["additionalProperties"], &at));
+            }
+            (Value::Null, Value::Bool(false)) => found.push(format!("{at}: there is none")),
+            (Value::Null, _) => {}
+            (known, _) => found.extend(misfits(inner, known, &at)),
+        }
+    }
+    for (number, inner) in value.as_array().into_iter().flatten().enumerate() {
+        found.extend(misfits(inner, &schema["items"], &format!("{at}[{number}]")));
+    }
+    found
+}
+
+fn json_of(yaml: &yaml_rust2::Yaml) -> serde_json::Value {
+    use serde_json::{Value, json};
+    use yaml_rust2::Yaml;
+    match yaml {
+        Yaml::String(text) => json!(text),
+        Yaml::Integer(number) => json!(number),
+        Yaml::Boolean(truth) => json!(truth),
+        Yaml::Array(items) => Value::Array(items.iter().map(json_of).collect()),
+        Yaml::Hash(fields) => {
+            let field =
+                |(name, value): (&Yaml, &Yaml)| (name.as_str().unwrap().to_owned(), json_of(value));
+            Value::Object(fields.iter().map(field).collect())
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn kubernetes_takes_the_cron_jobs() {
+    let schema = root().join("fixtures/kubernetes/cronjob.schema.json");
+    let schema = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
+    let jobs = yaml_rust2::YamlLoader::load_from_str(&file("kubernetes.yaml")).unwrap();
+    assert_eq!(jobs.len(), 2);
+    for job in &jobs {
+        let job = json_of(job);
+        assert_eq!(misfits(&job, &schema, "job"), Vec::<String>::new());
+        let pod = &job["spec"]["jobTemplate"]["spec"]["template"]["spec"];
+        let container = &pod["containers"][0];
+        let words = container["args"].as_array().unwrap().iter().map(|word| word.as_str().unwrap());
+        let parsed =
+            tieout::cli::command().try_get_matches_from(["tieout"].into_iter().chain(words));
+        assert!(parsed.is_ok(), "{}", parsed.unwrap_err());
+        // What it would see of a slip.
+        for (pointer, wrong) in [
+            ("/spec/concurrencyPolicy", serde_json::json!(7)),
+            ("/spec/schedule", serde_json::json!(10)),
+            ("/spec/jobTemplate/spec/backofLimit", serde_json::json!(2)),
+        ] {
+            let mut job = job.clone();
+            let (place, name) = pointer.rsplit_once('/').unwrap();
+            job.pointer_mut(place).unwrap()[name] = wrong;
+            assert_eq!(misfits(&job, &schema, "job").len(), 1, "{pointer}");
+        }
+    }
+    // Every exit code is placed: to be tried again, or not.
+    let rules = &json_of(&jobs[0])["spec"]["jobTemplate"]["spec"]["podFailurePolicy"]["rules"];
+    assert_eq!(rules[0]["onExitCodes"]["values"], serde_json::json!([1, 2, 5, 10, 12, 13, 15, 16]));
+}
