@@ -1,0 +1,30 @@
+# syntax=docker/dockerfile:1
+# A small image with nothing in it but the program, authorities and a user without rights.
+#   docker build -t tieout .
+#   docker run --rm -v ./tieout.toml:/etc/tieout/tieout.toml:ro -e DATABASE_URL -e STRIPE_KEY tieout run
+FROM rust:1.95-slim-bookworm AS build
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends build-essential=12.* \
+    && rm -rf /var/lib/apt/lists/*
+WORKDIR /src
+COPY Cargo.toml Cargo.lock ./
+COPY src src
+COPY migrations migrations
+COPY cron cron
+COPY tests/bench tests/bench
+COPY tests/it/main.rs tests/it/main.rs
+RUN cargo build --release --locked --bin tieout
+
+# glibc, authorities and time zones, no shell. The user `nonroot` is 65532.
+FROM gcr.io/distroless/cc-debian12:nonroot
+LABEL org.opencontainers.image.title="tieout" \
+    org.opencontainers.image.description="Decides what happened to stuck payments" \
+    org.opencontainers.image.licenses="MIT OR Apache-2.0"
+COPY --from=build /src/target/release/tieout /usr/bin/tieout
+USER 65532:65532
+WORKDIR /var/lib/tieout
+ENV TIEOUT_CONFIG=/etc/tieout/tieout.toml TZ=UTC
+# SIGTERM reaches the program itself, and a stop is clean within 8 s.
+STOPSIGNAL SIGTERM
+ENTRYPOINT ["/usr/bin/tieout"]
+CMD ["--help"]

@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# Builds what a release consists of, below target/dist: the stripped binary, its SHA-256, the
+# Debian package and its SHA-256. Man pages and completions come from the binary itself.
+#
+#   packaging/build.sh            all of it; the package needs cargo-deb (cargo install cargo-deb)
+#   packaging/build.sh binary     the binary and its SHA-256 alone
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+say() { printf 'package: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+target=${CARGO_TARGET_DIR:-target}
+say "building the release binary: some minutes"
+nice cargo build --release --locked
+bin=$target/release/tieout
+version=$("$bin" --version | cut -d' ' -f2)
+name=tieout-$version-$(uname -m)-linux
+
+rm -rf "$target/dist" "$target/generated"
+mkdir -p "$target/dist" "$target/generated/man"
+install -m 755 "$bin" "$target/dist/$name"
+(cd "$target/dist" && sha256sum "$name" >"$name.sha256")
+"$bin" generate man --dir "$target/generated/man"
+for shell in bash zsh fish powershell; do
+    "$bin" generate "$shell" >"$target/generated/tieout.$shell"
+done
+say "$target/dist/$name"
+[ "${1:-all}" != binary ] || exit 0
+
+command -v cargo-deb >/dev/null || die "cargo-deb is not installed, no package was made: cargo install --locked cargo-deb"
+cargo deb --no-build --no-strip --output "$target/dist/" >/dev/null
+(cd "$target/dist" && for deb in *.deb; do sha256sum "$deb" >"$deb.sha256"; done)
+say "$(ls "$target"/dist/*.deb)"
