@@ -3,6 +3,10 @@
 //! It reads the stored JSON and adds nothing to it. What an older or newer version stored is
 //! shown as far as it can be read.
 
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
 use crate::model::evidence::{Answer, CompleteSearch, Evidence, PspObject};
 use crate::model::money::Money;
 use crate::model::time::to_short_text;
@@ -12,8 +16,20 @@ use crate::store::records::StoredInputs;
 pub fn lines(json: &str) -> Vec<String> {
     match serde_json::from_str::<StoredInputs>(json) {
         Ok(inputs) => of_inputs(&inputs),
-        Err(_other_version) => vec!["stored by another version: see --json".to_owned()],
+        Err(_not_of_a_row) => figures(json),
     }
+}
+
+/// What a case about an account leans on: figures by name.
+fn figures(json: &str) -> Vec<String> {
+    let found = serde_json::from_str::<BTreeMap<String, Value>>(json).unwrap_or_default();
+    let lines = found.iter().filter_map(|(name, value)| match value {
+        Value::String(text) => Some(format!("{name}  {text}")),
+        Value::Number(number) => Some(format!("{name}  {number}")),
+        _null_or_nested => None,
+    });
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() { vec!["stored by another version: see --json".to_owned()] } else { lines }
 }
 
 fn of_inputs(inputs: &StoredInputs) -> Vec<String> {

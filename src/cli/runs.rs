@@ -174,6 +174,8 @@ fn lines(run: &RunRow, totals: &[TotalLine]) -> Vec<String> {
         format!("journal  {} records", run.journal_count),
     ];
     lines.extend(screen::totals(totals));
+    let notes: Value = serde_json::from_str(&run.notes).unwrap_or_default();
+    lines.extend(notes["error"].as_str().map(|text| format!("ended by: {text}")));
     for (label, name) in [("not examined", "not_examined"), ("monitoring", "monitoring")] {
         lines.extend(noted(&run.notes, name).iter().map(|text| format!("{label}: {text}")));
     }

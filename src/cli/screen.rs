@@ -332,6 +332,23 @@ pub fn tie_out(totals: &[TotalLine]) -> Vec<String> {
     if words.is_empty() { Vec::new() } else { wrapped("tie-out  ", &words, "   ") }
 }
 
+/// For who sees no summary: one line for each currency that does not tie out, and by how much.
+pub fn untied(summary: &Summary) -> Vec<String> {
+    let sides = sides(&summary.totals);
+    let of = |currency: &String| {
+        let sides = sides.iter().find(|sides| sides.currency == *currency && !sides.tied);
+        let by = match sides.map(Sides::residual) {
+            Some(left) => {
+                format!("{} and {}", amount(currency, left.amount_minor), rows(left.rows))
+            }
+            None => "what its report counts".to_owned(),
+        };
+        let word = currency_word(currency);
+        format!("tieout: untied: {word}: claimed and accounted for differ by {by}")
+    };
+    summary.untied.iter().map(of).collect()
+}
+
 /// The last lines: cases, report, exit.
 pub fn tail(summary: &Summary) -> Vec<String> {
     let mut lines = Vec::new();
@@ -535,6 +552,14 @@ exit 0 (ok) in 44 s";
         let text = tie_out(&untied.totals).join("\n");
         assert!(text.contains("EUR residual 5.00, 1 row UNTIED"), "{text}");
         assert!(text.contains("JPY residual 0 ✓"), "{text}");
+        untied.untied = vec!["EUR".to_owned(), "USD".to_owned()];
+        let told = super::untied(&untied);
+        let differ = "claimed and accounted for differ by";
+        let want = [
+            format!("tieout: untied: EUR: {differ} 5.00 and 1 row"),
+            format!("tieout: untied: USD: {differ} what its report counts"),
+        ];
+        assert_eq!(told, want);
     }
 
     #[test]

@@ -145,7 +145,12 @@ impl Teller {
             }
             _other => return,
         };
-        self.bar.suspend(|| out::stderr(&line));
+        self.bar.suspend(|| {
+            if let Event::Ended(summary) = event {
+                screen::untied(summary).iter().for_each(|line| out::stderr(line));
+            }
+            out::stderr(&line);
+        });
     }
 }
 

@@ -56,6 +56,9 @@ impl RunError {
         match self {
             Self::Store { source, .. } => store_exit(source),
             Self::Account { .. } => Exit::Config,
+            // Every decision stands; what is missing is the report, as a row is that nobody asked.
+            Self::Report { source: ReportError::File { .. } } => Exit::Partial,
+            Self::Report { source: ReportError::Store { source, .. } } => store_exit(source),
             Self::Report { .. } | Self::Evidence { .. } | Self::Closed { .. } => Exit::Internal,
         }
     }
@@ -85,6 +88,17 @@ pub fn store_exit(error: &StoreError) -> Exit {
         StoreErrorClass::Schema => Exit::Schema,
         StoreErrorClass::Internal => Exit::Internal,
     }
+}
+
+/// An error with its causes, on one line.
+pub fn chain(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        text.push_str(&format!(": {cause}"));
+        next = cause.source();
+    }
+    text
 }
 
 /// Names the step that a store failure stopped.

@@ -8,7 +8,7 @@ use crate::report::build::{BuildOptions, Built};
 use crate::report::tie::tie_out;
 use crate::run::books::{Books, Tell};
 use crate::run::drive::give_back;
-use crate::run::error::{Doing, RunError};
+use crate::run::error::{Doing, RunError, chain};
 use crate::run::events::{Event, Summary};
 use crate::run::read_clock;
 use crate::run::scene::Scene;
@@ -77,7 +77,7 @@ async fn close_failed(scene: &Scene<'_>, books: &Books, error: &RunError) {
         state: RunState::Failed,
         exit_code: i32::from(exit.code()),
         exit_class: exit.class().to_owned(),
-        notes: notes(books, None),
+        notes: notes(books, None, Some(&chain(error))),
     };
     // The error that ended the run is the one to report; a run that cannot even be closed is
     // closed as abandoned by the next.
@@ -112,7 +112,7 @@ async fn close(
         state: state_of(books.exit),
         exit_code: i32::from(books.exit.code()),
         exit_class: books.exit.class().to_owned(),
-        notes: notes(books, Some(&aging)),
+        notes: notes(books, Some(&aging), None),
     };
     let closed = scene.db.close_run(scene.run_id, &end, now).await.doing("closing the run")?;
     if !closed {
@@ -180,7 +180,7 @@ fn attention(scene: &Scene<'_>, books: &Books, new_cases: u64) -> bool {
 }
 
 /// What reports say of the run's asking; the report room reads it back as JSON.
-fn notes(books: &Books, aging: Option<&[AgingLine]>) -> String {
+fn notes(books: &Books, aging: Option<&[AgingLine]>, error: Option<&str>) -> String {
     let brakes: Vec<serde_json::Value> = books
         .brakes
         .iter()
@@ -202,6 +202,7 @@ fn notes(books: &Books, aging: Option<&[AgingLine]>) -> String {
         "account_cases": books.account_cases,
         "aging": aging,
         "brakes": brakes,
+        "error": error,
         "not_examined": books.not_examined,
         "waits": books.waits,
     })

@@ -144,14 +144,3 @@ fn fail(
     let next = Some(next.into());
     Finding { what: what.to_owned(), level: Level::Fail(exit), code, text, next }
 }
-
-/// A store error with its causes, on one line.
-fn chain(error: &(dyn std::error::Error + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut next = error.source();
-    while let Some(cause) = next {
-        text.push_str(&format!(": {cause}"));
-        next = cause.source();
-    }
-    text
-}

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::exit::Exit;
 use crate::model::money::grouped_text;
-use crate::run::doctor::{Finding, Say, chain, fail, ok, warn};
-use crate::run::error::store_exit;
+use crate::run::doctor::{Finding, Say, fail, ok, warn};
+use crate::run::error::{chain, store_exit};
 use crate::run::setup::Setup;
 use crate::store::database::Database;
 use crate::store::driver::Driver;

@@ -1,6 +1,7 @@
 //! docs/getting-started.md, word by word: its table, its configuration, its commands in their
 //! order, and what they print, on both databases. The sandbox stands in the place of Stripe.
 
+use std::path::Path;
 use std::process::Command;
 
 use tieout::sandbox::Sandbox;
@@ -56,12 +57,6 @@ async fn the_page_is_followed_word_by_word(engine: Engine) {
             declined,
         ])
         .unwrap();
-    let config = block(&page, "toml");
-    assert_eq!(config.matches("livemode = true\n").count(), 1);
-    let here = format!("livemode = true\nbase_url = \"{}\"\n", sandbox.base_url());
-    std::fs::write(folder.path().join("tieout.toml"), config.replace("livemode = true\n", &here))
-        .unwrap();
-
     for (command, printed) in steps(&page) {
         let bin = tieout_bin();
         let path = format!("{}:/usr/bin:/bin", bin.parent().unwrap().display());
@@ -81,11 +76,28 @@ async fn the_page_is_followed_word_by_word(engine: Engine) {
         let is_verbose = command.contains("--verbose");
         assert!(is_verbose || err.is_empty(), "$ {command}\n{err}");
         assert!(fits(&printed, &out), "$ {command}\nnow\n{out}the page\n{printed}");
+        if command.contains("config init") {
+            written_as_shown(&page, &folder.path().join("tieout.toml"), &sandbox.base_url());
+        }
     }
     let rows = raw.rows("select cast(id as text), status from charges order by id").await;
     let statuses: Vec<&str> = rows.iter().map(|row| row[1].as_deref().unwrap()).collect();
     assert_eq!(statuses, ["succeeded", "processing", "processing", "processing", "new"]);
     raw.close().await;
+}
+
+/// The file that was proposed says what the page shows; the sandbox is put in the place of Stripe.
+#[track_caller]
+fn written_as_shown(page: &str, path: &Path, base_url: &str) {
+    let written = std::fs::read_to_string(path).unwrap();
+    let [now, shown] = [&written, &block(page, "toml")].map(|text| {
+        let table: toml::Table = text.parse().unwrap();
+        format!("{table:#?}")
+    });
+    assert_eq!(now, shown);
+    assert_eq!(written.matches("livemode = true\n").count(), 1);
+    let here = format!("livemode = true\nbase_url = \"{base_url}\"\n");
+    std::fs::write(path, written.replace("livemode = true\n", &here)).unwrap();
 }
 
 /// The commands of the page's console blocks, each with what it is said to print.

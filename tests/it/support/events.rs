@@ -85,6 +85,26 @@ fn what_is_not_as_published_is_seen() {
     assert!(!complaints(&short).is_empty(), "{short}");
 }
 
+/// Every type that the program can print is published.
+#[test]
+fn no_event_is_printed_that_is_not_published() {
+    let (types, _) = &*STRICT;
+    let word = regex::Regex::new(r#"\bline\(\s*"([a-z_]+)""#).unwrap();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/cli");
+    let mut seen = 0;
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            continue;
+        }
+        for found in word.captures_iter(&std::fs::read_to_string(&path).unwrap()) {
+            assert!(types.contains(&found[1]), "{}: {}", path.display(), &found[1]);
+            seen += 1;
+        }
+    }
+    assert!(seen > 20, "{seen}");
+}
+
 /// Types and fields are only ever added: what was published once stays, and stays required.
 #[test]
 fn what_was_published_stays() {
