@@ -27,6 +27,7 @@ Examples:
   tieout report list
   tieout report build 01990000-…                byte for byte as the run did
   tieout report verify reports/2026-11-19/01990000-…
+  tieout report verify 01990000-…               where the configuration says
   tieout report verify DIR --database           against the journal too";
 
 /// Findings listed; the rest is counted.
@@ -67,7 +68,7 @@ fn dialect(text: &str) -> Result<Dialect, String> {
 /// Options of `report verify`.
 #[derive(Debug, clap::Args)]
 pub struct Verify {
-    /// The report's directory
+    /// The report's directory, or its run's id
     #[arg(value_parser = path())]
     dir: PathBuf,
     /// Hold it against the database as well
@@ -106,11 +107,28 @@ pub fn run(command: &Command, common: &Common, matches: &ArgMatches) -> Result<E
         }
         Command::Verify(options) if options.database => {
             let config = config::load(common.config(), &[])?;
-            let dir = &options.dir;
+            let dir = &place(&options.dir, common)?;
             database::with(&config, async |db| verify_against(dir, common, db).await)
         }
-        Command::Verify(options) => verify(options, common),
+        Command::Verify(options) => verify(&place(&options.dir, common)?, common),
     }
+}
+
+/// The directory that was meant: itself, or the one of a run.
+fn place(word: &Path, common: &Common) -> Result<PathBuf, Failure> {
+    let run = word.to_str().filter(|text| uuid::Uuid::try_parse(text).is_ok());
+    let Some(run) = run.filter(|_| !word.exists()) else { return Ok(word.to_path_buf()) };
+    let root = config::load(common.config(), &[])?.report_dir;
+    let reports = if root.exists() {
+        crate::report::list(&root).map_err(|error| failure(&error))?
+    } else {
+        Vec::new()
+    };
+    let found = reports.into_iter().find(|report| report.run_id == run);
+    found.map(|report| report.dir).ok_or_else(|| {
+        let text = format!("no report of run {run} lies under {}", root.display());
+        Failure::new(Exit::Usage, text, format!("`tieout report build {run}` makes it"))
+    })
 }
 
 /// A report of nothing would tie out.
@@ -156,8 +174,8 @@ async fn build<S: Source>(
 }
 
 /// `report verify` from the files alone.
-fn verify(options: &Verify, common: &Common) -> Result<Exit, Failure> {
-    let verified = crate::report::verify(&options.dir).map_err(|error| failure(&error))?;
+fn verify(dir: &Path, common: &Common) -> Result<Exit, Failure> {
+    let verified = crate::report::verify(dir).map_err(|error| failure(&error))?;
     told(&verified, common)
 }
 

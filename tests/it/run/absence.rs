@@ -211,6 +211,8 @@ async fn a_dropped_tag_pulls_the_brake(engine: Engine) {
     assert_eq!(shop.count(usual).await, 0, "a broken tag never becomes usual");
     assert!(ran.stderr.contains("absence brake"), "{}", ran.stderr);
     assert_eq!(shop.open_cases().await, ["shop absence_brake"]);
+    let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
+    assert!(shown.contains("handbacks  "), "{shown}");
     assert_eq!(shop.count("tieout_handbacks").await, 0);
     // Again: one case, seen twice.
     shop.a_span_passes().await;

@@ -244,9 +244,10 @@ impl Payment {
         }
     }
 
-    /// The captured object that explains it, made when it was sent.
+    /// The captured object that explains it, made when it was sent: a second sooner, or a clock
+    /// that moves on between row and object would put it after all that a span of a second covers.
     pub fn captured(&self) -> Seed {
-        let at = tieout_now() - self.attempted.unwrap_or(self.age);
+        let at = tieout_now() - self.attempted.unwrap_or(self.age) - 1;
         let seed = Seed::captured(
             "order_id",
             &format!("pay_{}", self.id),

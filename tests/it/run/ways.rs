@@ -17,6 +17,8 @@ on_both_databases!(
     a_paused_account_is_left_alone,
     what_was_given_up_is_looked_at_once_more,
     without_its_tables_nothing_runs,
+    a_report_that_cannot_be_written_is_made_later,
+    what_ended_a_run_is_kept_with_it,
 );
 
 async fn with_captured(engine: Engine, words: Words, ids: std::ops::RangeInclusive<i64>) -> Shop {
@@ -310,5 +312,44 @@ async fn without_its_tables_nothing_runs(engine: Engine) {
     shop.raw.execute("drop table tieout_migrations").await;
     let ran = shop.run().await.ended(15);
     assert!(ran.stderr.contains("db migrate"), "{}", ran.stderr);
+    assert_eq!(shop.status(1).await, "processing");
+}
+
+async fn a_report_that_cannot_be_written_is_made_later(engine: Engine) {
+    let shop = with_captured(engine, Words::default(), 1..=2).await;
+    let in_its_place = shop.folder().join("reports");
+    std::fs::write(&in_its_place, "a file").unwrap();
+    let ran = shop.run().await.ended(3);
+    assert!(ran.stderr.contains("its report could not be written"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("tieout report build RUN"), "{}", ran.stderr);
+    assert_eq!(shop.status(1).await, "paid");
+    std::fs::remove_file(&in_its_place).unwrap();
+    let run = shop.texts("select max(id) from tieout_runs").await.remove(0);
+    shop.tieout(&["report", "build", &run]).await.ended(0);
+    shop.tieout(&["report", "verify", &run]).await.ended(0);
+    shop.check(false).await;
+}
+
+async fn what_ended_a_run_is_kept_with_it(engine: Engine) {
+    let shop = with_captured(engine, Words::default(), 1..=2).await;
+    let refuse = match engine {
+        Engine::Sqlite => {
+            "create trigger no_evidence before insert on tieout_evidence
+             begin select raise(abort, 'the disk of evidence is away'); end"
+        }
+        Engine::Postgres => {
+            "create function no_evidence() returns trigger language plpgsql as $$
+             begin raise exception 'the disk of evidence is away'; end $$;
+             create trigger no_evidence before insert on tieout_evidence
+             for each row execute function no_evidence()"
+        }
+    };
+    shop.raw.execute(refuse).await;
+    let code = shop.run().await.code;
+    assert!(code.is_some_and(|code| code != 0), "{code:?}");
+    let shown = shop.tieout(&["runs", "show"]).await.ended(0).stdout;
+    let ended_by = shown.lines().find(|line| line.starts_with("ended by: "));
+    let ended_by = ended_by.unwrap_or_else(|| panic!("{shown}"));
+    assert!(ended_by.contains("the disk of evidence is away"), "{ended_by}");
     assert_eq!(shop.status(1).await, "processing");
 }
