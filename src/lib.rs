@@ -1,9 +1,10 @@
 //! tieout finds out what really happened to every payment that got stuck.
 //!
 //! Modules in reading order; imports go one way:
-//! `model < decide < {store, psp} < report < run < monitor < {cli} < main`, and `sandbox` stands
-//! apart. Rooms in braces never import each other. `model` and `decide` know no async, clock, file,
-//! network, log or float. `tests/it/architecture.rs` reads the source and holds this wall.
+//! `model < decide < {store, psp, settlement} < report < run < monitor < {cli} < main`, and
+//! `sandbox` stands apart. Rooms in braces never import each other. `model` and `decide` know no
+//! async, clock, file, network, log or float. `tests/it/architecture.rs` reads the source and
+//! holds this wall.
 
 #![forbid(unsafe_code)]
 // Unit tests may cast and compute ratios; the same files are linted without them as the library.
@@ -20,6 +21,7 @@ pub mod model;
 pub mod decide;
 pub mod store;
 pub mod psp;
+pub mod settlement;
 pub mod report;
 pub mod run;
 pub mod monitor;

@@ -20,6 +20,7 @@ pub mod doctor;
 pub mod config;
 pub mod events;
 pub mod failure;
+pub mod files;
 pub mod generate;
 pub mod init;
 pub mod logs;
@@ -101,6 +102,9 @@ enum Command {
     /// Build, verify and list reports
     #[command(subcommand, after_help = report::EXAMPLES)]
     Report(report::Command),
+    /// Look at settlement files
+    #[command(subcommand, after_help = files::EXAMPLES)]
+    Files(files::Command),
     /// Look at what ran and how it ended
     #[command(subcommand, after_help = runs::EXAMPLES)]
     Runs(runs::Command),
@@ -156,6 +160,7 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
         Command::Run(args) => run::run(args, common, given),
         Command::Demo(args) => demo::run(args, common),
         Command::Config(command) => config::run(command, common),
+        Command::Files(command) => files::run(command, common),
         Command::Doctor => doctor::run(common),
         Command::Sandbox(args) => sandbox::run(args, common),
         Command::Generate(args) => generate::run(args, self::command()),

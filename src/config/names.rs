@@ -144,6 +144,10 @@ pub const PRUNE_KEEP: &str = "TIEOUT_PRUNE_KEEP";
 pub const PRUNE_DRY_RUN: &str = "TIEOUT_PRUNE_DRY_RUN";
 /// `--yes` of `db prune`.
 pub const PRUNE_YES: &str = "TIEOUT_PRUNE_YES";
+/// `--format` of `files inspect`.
+pub const FILES_FORMAT: &str = "TIEOUT_FILES_FORMAT";
+/// `--encoding` of `files inspect`.
+pub const FILES_ENCODING: &str = "TIEOUT_FILES_ENCODING";
 /// `--why` of `pause`.
 pub const PAUSE_WHY: &str = "TIEOUT_PAUSE_WHY";
 /// Who called sudo, by sudo's own convention.

@@ -9,3 +9,4 @@ pub mod time;
 pub mod transaction;
 pub mod evidence;
 pub mod reason;
+pub mod settlement;

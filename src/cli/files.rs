@@ -1,0 +1,148 @@
+//! `tieout files`: settlement files. `inspect` needs no database and no configuration: it is for
+//! the person who was mailed one.
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+
+use crate::cli::args::Common;
+use crate::cli::doctor::wrapped;
+use crate::cli::events::line;
+use crate::cli::failure::Failure;
+use crate::cli::out;
+use crate::config::names;
+use crate::exit::Exit;
+use crate::settlement::ledger::{Inspection, State, inspect};
+use crate::settlement::unwrap::{Member, members};
+use crate::settlement::{FORMATS, Format};
+
+mod json;
+mod text;
+
+/// For `--help`.
+pub const EXAMPLES: &str = "\
+Examples:
+  tieout files inspect statement.xml       what it is, and whether it ties
+  tieout files inspect inbox/*.sta --json  an object for each file
+  tieout files inspect --format bai2 bank.txt";
+
+/// What to do with files.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Read files and check their own arithmetic; needs no database, changes nothing
+    #[command(after_help = EXAMPLES)]
+    Inspect(Inspect),
+}
+
+/// Options of `files inspect`.
+#[derive(Debug, clap::Args)]
+pub struct Inspect {
+    /// The files; .gz and .zip are opened
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// What they are, where the content does not tell
+    #[arg(long, value_name = "NAME", env = names::FILES_FORMAT)]
+    format: Option<String>,
+    /// How they are encoded, where neither a mark nor the content tells
+    #[arg(long, value_name = "NAME", env = names::FILES_ENCODING)]
+    encoding: Option<String>,
+}
+
+/// One file, or one of an archive, looked at.
+pub struct Seen<'a> {
+    /// As it was named on the command line.
+    pub file: &'a Path,
+    /// Its name within the archive.
+    pub member: Option<String>,
+    /// What it is; in words, why it could not be read.
+    pub what: Result<Inspection, String>,
+}
+
+impl Seen<'_> {
+    fn exit(&self) -> Exit {
+        match &self.what {
+            Ok(found) if found.state == State::Ok => Exit::Ok,
+            _other => Exit::Partial,
+        }
+    }
+}
+
+/// Runs the command.
+pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
+    let Command::Inspect(options) = command;
+    let format = options.format.as_deref().filter(|name| !name.is_empty());
+    let format = format.map(named).transpose()?;
+    let encoding = options.encoding.as_deref().filter(|name| !name.is_empty());
+    let mut exit = Exit::Ok;
+    for file in &options.files {
+        for seen in look(file, format, encoding) {
+            tell(&seen, common);
+            exit = exit.or_stronger(seen.exit());
+        }
+    }
+    Ok(exit)
+}
+
+fn named(name: &str) -> Result<Format, Failure> {
+    Format::parse(name).ok_or_else(|| {
+        let known: Vec<&str> = FORMATS.iter().map(|known| known.name).collect();
+        let text = format!("`{name}` is no format that is read here; nothing was done");
+        Failure::new(Exit::Usage, text, format!("one of: {}", known.join(", ")))
+    })
+}
+
+/// Lazily, so that each file of an archive is told as soon as it is read.
+fn look<'a>(
+    file: &'a Path,
+    format: Option<Format>,
+    encoding: Option<&'a str>,
+) -> Box<dyn Iterator<Item = Seen<'a>> + 'a> {
+    let found: Vec<Member> = match members(file) {
+        Ok(found) => found,
+        Err(error) => {
+            let what = Err(error.to_string());
+            return Box::new(std::iter::once(Seen { file, member: None, what }));
+        }
+    };
+    Box::new(found.into_iter().map(move |member| {
+        let input = member.open();
+        let what = input.and_then(|input| inspect(input, format, encoding));
+        let what = what.map_err(|error| error.to_string());
+        Seen { file, member: member.name, what }
+    }))
+}
+
+fn tell(seen: &Seen, common: &Common) {
+    if let Err(why) = &seen.what {
+        let name = seen.file.display();
+        let member = seen.member.as_ref().map(|member| format!(" ({member})")).unwrap_or_default();
+        out::stderr(&format!(
+            "tieout: partial: {name}{member} cannot be read: {why}; it was not inspected"
+        ));
+        out::stderr("hint: check the path and the rights; then inspect it again");
+    }
+    if common.json {
+        out::stdout(&line("file", json::body(seen)));
+        return;
+    }
+    if common.quiet {
+        return;
+    }
+    if let Ok(found) = &seen.what {
+        for row in text::lines(seen, found) {
+            out::stdout(&row);
+        }
+    }
+}
+
+/// Text in lines of at most 80 columns, the later ones indented.
+fn folded(lead: &str, text: &str) -> Vec<String> {
+    let indent = lead.chars().count();
+    let rows = wrapped(text, 80_usize.saturating_sub(indent)).into_iter().enumerate();
+    rows.map(
+        |(at, row)| {
+            if at == 0 { format!("{lead}{row}") } else { format!("{:indent$}{row}", "") }
+        },
+    )
+    .collect()
+}

@@ -1,0 +1,153 @@
+//! `files inspect` for people: what a file is, what it holds, whether it ties and if not, where.
+
+use crate::cli::files::json::flag_words;
+use crate::cli::files::{Seen, folded};
+use crate::model::money::{Currency, grouped_text};
+use crate::model::settlement::Balance;
+use crate::settlement::ledger::{Inspection, State, StatementSum, Sums};
+
+/// So many statements and problems are shown; `--json` has more.
+const SHOWN: usize = 20;
+
+/// All of a file.
+pub fn lines(seen: &Seen, found: &Inspection) -> Vec<String> {
+    let mut rows = vec![match &seen.member {
+        Some(member) => format!("{} · {member}", seen.file.display()),
+        None => seen.file.display().to_string(),
+    }];
+    rows.extend(folded("  ", &headline(found)));
+    if found.state != State::UnknownFormat {
+        rows.extend(statements(&found.sums));
+        rows.extend(totals(&found.sums));
+        rows.extend(references(&found.sums));
+        rows.extend(problems(&found.sums));
+    }
+    rows.push(String::new());
+    rows
+}
+
+fn headline(found: &Inspection) -> String {
+    let known = found.format.and_then(crate::settlement::Format::known);
+    let Some(known) = known else {
+        return "no format that is read here was recognised; nothing was read. If it is one, \
+                name it with --format"
+            .to_owned();
+    };
+    let version = if found.version.is_empty() { "" } else { &format!(" {}", found.version) };
+    let state = match found.state {
+        State::Ok => "ok: read to its end, and its own sums hold",
+        _bad => "quarantined: none of it may be used before a person has looked",
+    };
+    format!("{}{version} · {} · {state}", known.title, found.encoding)
+}
+
+fn statements(sums: &Sums) -> Vec<String> {
+    let mut rows = Vec::new();
+    for sum in sums.statements.iter().take(SHOWN) {
+        rows.extend(statement(sum));
+    }
+    let hidden = sums.statements_total.saturating_sub(u64::try_from(SHOWN).unwrap_or(0));
+    if hidden > 0 {
+        rows.push(format!("  … and {} more; --json lists them", count(hidden.into())));
+    }
+    rows
+}
+
+fn statement(sum: &StatementSum) -> Vec<String> {
+    let head = &sum.head;
+    let account = head.account.as_deref().unwrap_or("an account that is not named");
+    let mut words = vec![account.to_owned()];
+    words.extend(head.currency.map(|currency| currency.code().to_owned()));
+    words.extend(match (head.from, head.to) {
+        (Some(from), Some(to)) if from != to => Some(format!("{from} … {to}")),
+        (from, to) => from.or(to).map(|day| day.to_string()),
+    });
+    words.extend(head.sequence.as_ref().map(|number| format!("no. {number}")));
+    words.push(head.finality.as_str().to_owned());
+    words.extend(flag_words(head.flags).into_iter().map(str::to_owned));
+    let mut rows = folded("  ", &words.join(" · "));
+    let ties = match sum.ties {
+        Some(true) => "ties",
+        Some(false) => "DOES NOT TIE",
+        None => "nothing to tie",
+    };
+    let entries = format!("{} entries", count(sum.entries.into()));
+    let shown = match (sum.opening, sum.closing) {
+        (None, None) => format!("{entries} · {ties}"),
+        (opening, closing) => {
+            format!("{} + {entries} = {} · {ties}", balance(opening), balance(closing))
+        }
+    };
+    rows.extend(folded("    ", &shown));
+    rows
+}
+
+fn balance(balance: Option<Balance>) -> String {
+    let known = |b: Balance| grouped_text(b.minor.into(), b.currency.exponent());
+    balance.map_or_else(|| "no balance".to_owned(), known)
+}
+
+fn totals(sums: &Sums) -> Vec<String> {
+    let counted = format!("{} entries, {} lines", count(sums.entries.into()), lines_of(sums));
+    let mut rows = folded("  ", &counted);
+    for (currency, totals) in &sums.totals {
+        let money = |minor| amount(minor, *currency);
+        rows.extend(folded(
+            "    ",
+            &format!(
+                "{currency}  in {} ({}) · out {} ({}) · net {}",
+                money(totals.credit_minor),
+                count(totals.credits.into()),
+                money(totals.debit_minor),
+                count(totals.debits.into()),
+                money(totals.net_minor()),
+            ),
+        ));
+    }
+    rows
+}
+
+fn lines_of(sums: &Sums) -> String {
+    match sums.not_itemised {
+        0 => count(sums.lines.into()),
+        some => {
+            format!("{} ({} for several payments)", count(sums.lines.into()), count(some.into()))
+        }
+    }
+}
+
+fn references(sums: &Sums) -> Vec<String> {
+    if sums.references.is_empty() {
+        return Vec::new();
+    }
+    let kinds = sums.references.iter();
+    let kinds: Vec<String> =
+        kinds.map(|(kind, n)| format!("{} {}", kind.as_str(), count((*n).into()))).collect();
+    folded("  references: ", &kinds.join(", "))
+}
+
+fn problems(sums: &Sums) -> Vec<String> {
+    let mut rows = Vec::new();
+    for problem in sums.problems.iter().take(SHOWN) {
+        let at = if problem.line == 0 { String::new() } else { format!("line {}: ", problem.line) };
+        let text = format!(
+            "{at}{}: expected {}, found {}",
+            problem.field, problem.expected, problem.found
+        );
+        rows.extend(folded(&format!("  {}: ", problem.severity.as_str()), &text));
+    }
+    let shown = u64::try_from(SHOWN).unwrap_or(0);
+    let hidden = sums.problems_total.saturating_sub(shown);
+    if hidden > 0 {
+        rows.push(format!("  … and {} more problems; --json lists them", count(hidden.into())));
+    }
+    rows
+}
+
+fn amount(minor: i128, currency: Currency) -> String {
+    grouped_text(minor, currency.exponent())
+}
+
+fn count(number: i128) -> String {
+    grouped_text(number, 0)
+}

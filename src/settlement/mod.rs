@@ -1,0 +1,146 @@
+//! Settlement files: what banks and PSPs leave in a folder, read as a stream in flat memory.
+//!
+//! A file is bytes ([`unwrap`]: .gz, .zip), then text ([`text`]: encodings, line ends), then items
+//! ([`Parse`]: one file a format), and its own arithmetic is checked while they pass
+//! ([`ledger::Ledger`]). A parser never guesses: what it cannot read is a [`Problem`] with its
+//! line, unknown elements are passed over, and nothing that moves money is dropped in silence.
+//! Signs come from the file; where a flag could be read two ways, the balances decide.
+//!
+//! How to add a format: a file here with `recognise` and `open`, a variant of [`Format`], its line
+//! in [`FORMATS`], small fixtures under `fixtures/settlement/` and a line in
+//! `docs/settlement-files.md`.
+
+use crate::model::settlement::{Control, Entry, Line, Problem, Statement, StatementEnd};
+
+pub mod text;
+pub mod unwrap;
+pub mod amount;
+pub mod ledger;
+
+use text::Source;
+
+/// A stream of what a file says, in its own order.
+pub trait Parse: Send {
+    /// The next item; none at the end of the file.
+    ///
+    /// # Errors
+    /// Where nothing after this can be read; the file is then quarantined. Whatever leaves the
+    /// rest readable is an [`Item::Problem`] instead.
+    fn next(&mut self) -> Result<Option<Item>, Problem>;
+}
+
+/// What a parser tells. Entries stand between a statement and its end, where a format has them;
+/// an entry's lines follow it, and every entry has at least one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Item {
+    /// A statement begins.
+    Statement(Box<Statement>),
+    /// A booked movement.
+    Entry(Box<Entry>),
+    /// A payment of the last entry.
+    Line(Box<Line>),
+    /// The file declares a sum of what came so far.
+    Control(Box<Control>),
+    /// Something is wrong, and the rest can still be read.
+    Problem(Box<Problem>),
+    /// The statement ends.
+    StatementEnd(Box<StatementEnd>),
+}
+
+impl From<Problem> for Item {
+    fn from(problem: Problem) -> Self {
+        Self::Problem(Box::new(problem))
+    }
+}
+
+impl From<Control> for Item {
+    fn from(control: Control) -> Self {
+        Self::Control(Box::new(control))
+    }
+}
+
+impl From<Statement> for Item {
+    fn from(statement: Statement) -> Self {
+        Self::Statement(Box::new(statement))
+    }
+}
+
+impl From<Entry> for Item {
+    fn from(entry: Entry) -> Self {
+        Self::Entry(Box::new(entry))
+    }
+}
+
+impl From<Line> for Item {
+    fn from(line: Line) -> Self {
+        Self::Line(Box::new(line))
+    }
+}
+
+impl From<StatementEnd> for Item {
+    fn from(end: StatementEnd) -> Self {
+        Self::StatementEnd(Box::new(end))
+    }
+}
+
+/// The formats that are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Format {}
+
+/// A format: how it is called, known and read.
+pub struct Known {
+    /// Which.
+    pub format: Format,
+    /// Its word in `--format`, in the configuration and in `--json`.
+    pub name: &'static str,
+    /// For people.
+    pub title: &'static str,
+    /// Looks at the first text (up to 64 KiB) and tells the version, or an empty text where the
+    /// format has none; nothing where it is another format.
+    pub recognise: fn(&str) -> Option<String>,
+    /// Begins to read.
+    pub open: fn(Source) -> Box<dyn Parse>,
+}
+
+/// All, in the order in which a head is shown to them.
+pub const FORMATS: &[Known] = &[];
+
+impl Format {
+    /// Its entry of [`FORMATS`].
+    pub fn known(self) -> Option<&'static Known> {
+        FORMATS.iter().find(|known| known.format == self)
+    }
+
+    /// Its word.
+    pub fn name(self) -> &'static str {
+        self.known().map_or("", |known| known.name)
+    }
+
+    /// Reads the word.
+    pub fn parse(name: &str) -> Option<Self> {
+        FORMATS.iter().find(|known| known.name == name).map(|known| known.format)
+    }
+}
+
+/// What a file's first text is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recognised {
+    /// The format.
+    pub format: Format,
+    /// Its version as the file says it; may be empty.
+    pub version: String,
+}
+
+/// Tells the format by the content alone: names of files lie.
+pub fn recognise(head: &[u8]) -> Option<Recognised> {
+    let head = String::from_utf8_lossy(head);
+    FORMATS.iter().find_map(|known| {
+        let version = (known.recognise)(&head)?;
+        Some(Recognised { format: known.format, version })
+    })
+}
+
+/// Begins to read a file as `format`; none where the format is not among [`FORMATS`].
+pub fn open(format: Format, source: Source) -> Option<Box<dyn Parse>> {
+    format.known().map(|known| (known.open)(source))
+}

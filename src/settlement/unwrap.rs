@@ -1,0 +1,317 @@
+//! Takes a file out of what it came in: .gz, .zip, or nothing. By its first bytes, never its name.
+//!
+//! Bounded against bombs: what comes out is at most [`ROOM`] plus [`RATIO`] times what went in, and
+//! never more than [`MOST`]. Names inside an archive are shown and never used as paths.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use flate2::Crc;
+use flate2::read::{DeflateDecoder, MultiGzDecoder};
+use zip::{CompressionMethod, ZipArchive};
+
+/// Output that is always allowed: no bank's small file is refused for being blank-padded.
+pub const ROOM: u64 = 64 * 1024 * 1024;
+
+/// Output per byte of input. Settlement files reach about 50; deflate itself ends at 1,032.
+pub const RATIO: u64 = 250;
+
+/// No file of any bank is larger; a larger one is refused whole.
+pub const MOST: u64 = 64 * 1024 * 1024 * 1024;
+
+/// An archive with more files is not a delivery of statements.
+pub const MEMBERS: usize = 10_000;
+
+const BUFFER: usize = 256 * 1024;
+
+/// A file that can be read, on its own or within an archive.
+#[derive(Debug, Clone)]
+pub struct Member {
+    /// Its name within the archive, where there is one.
+    pub name: Option<String>,
+    path: PathBuf,
+    place: Place,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    Whole,
+    Within { start: u64, compressed: u64, size: u64, crc: u32, deflated: bool },
+}
+
+/// What is in the file at `path`: itself, or the files of an archive in their order.
+///
+/// # Errors
+/// Where it cannot be read, or is an archive that cannot be opened.
+pub fn members(path: &Path) -> io::Result<Vec<Member>> {
+    let mut file = File::open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
+    }
+    let mut magic = [0_u8; 4];
+    let read = read_some(&mut file, &mut magic)?;
+    if magic.get(..read) != Some(b"PK\x03\x04".as_slice()) {
+        return Ok(vec![Member { name: None, path: path.to_owned(), place: Place::Whole }]);
+    }
+    file.seek(SeekFrom::Start(0))?;
+    within(path, file)
+}
+
+fn within(path: &Path, file: File) -> io::Result<Vec<Member>> {
+    let mut archive = ZipArchive::new(BufReader::new(file)).map_err(io::Error::other)?;
+    if archive.len() > MEMBERS {
+        return Err(refused(format!("an archive of {} files; at most {MEMBERS}", archive.len())));
+    }
+    let mut members = Vec::new();
+    for index in 0..archive.len() {
+        let file = archive.by_index_raw(index).map_err(io::Error::other)?;
+        let name = String::from_utf8_lossy(file.name_raw()).into_owned();
+        let base = name.rsplit(['/', '\\']).next().unwrap_or_default();
+        if !file.is_file() || base.is_empty() || base.starts_with('.') || is_shadow(&name) {
+            continue;
+        }
+        if file.encrypted() {
+            return Err(refused(format!("{name} is encrypted with a password")));
+        }
+        let deflated = match file.compression() {
+            CompressionMethod::Stored => false,
+            CompressionMethod::Deflated => true,
+            other => return Err(refused(format!("{name} is compressed by {other}"))),
+        };
+        let start = file.data_start().ok_or_else(|| refused(format!("{name} has no beginning")))?;
+        let place = Place::Within {
+            start,
+            compressed: file.compressed_size(),
+            size: file.size(),
+            crc: file.crc32(),
+            deflated,
+        };
+        members.push(Member { name: Some(name), path: path.to_owned(), place });
+    }
+    if members.is_empty() {
+        return Err(refused("an archive without a file".to_owned()));
+    }
+    Ok(members)
+}
+
+/// macOS puts a shadow of each file beside it.
+fn is_shadow(name: &str) -> bool {
+    name.starts_with("__MACOSX/")
+}
+
+fn refused(text: String) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+fn read_some(input: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut read = 0;
+    while let Some(rest) = buffer.get_mut(read..).filter(|rest| !rest.is_empty()) {
+        match input.read(rest)? {
+            0 => break,
+            more => read = read.saturating_add(more),
+        }
+    }
+    Ok(read)
+}
+
+impl Member {
+    /// Its bytes, decompressed.
+    ///
+    /// # Errors
+    /// Where it cannot be opened. What is wrong further in is an error of reading.
+    pub fn open(&self) -> io::Result<Box<dyn Read + Send>> {
+        let mut file = File::open(&self.path)?;
+        match self.place {
+            Place::Whole => gunzipped(file),
+            Place::Within { start, compressed, size, crc, deflated } => {
+                file.seek(SeekFrom::Start(start))?;
+                let packed = Counted::new(file.take(compressed));
+                let input = packed.count();
+                let packed = BufReader::with_capacity(BUFFER, packed);
+                let plain: Box<dyn Read + Send> = if deflated {
+                    Box::new(Bounded::new(DeflateDecoder::new(packed), input))
+                } else {
+                    Box::new(packed)
+                };
+                gunzipped(Verified { input: plain, crc: Crc::new(), size, want: crc, read: 0 })
+            }
+        }
+    }
+}
+
+/// What is gzip is unpacked, everything else passes.
+fn gunzipped(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    let mut magic = [0_u8; 2];
+    let read = read_some(&mut input, &mut magic)?;
+    let whole = io::Cursor::new(magic.get(..read).unwrap_or_default().to_vec()).chain(input);
+    if magic != [0x1f, 0x8b] {
+        return Ok(Box::new(whole));
+    }
+    let packed = Counted::new(whole);
+    let count = packed.count();
+    let plain = MultiGzDecoder::new(BufReader::with_capacity(BUFFER, packed));
+    Ok(Box::new(Bounded::new(plain, count)))
+}
+
+/// Counts what is read.
+struct Counted<R> {
+    input: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R> Counted<R> {
+    fn new(input: R) -> Self {
+        Self { input, count: Arc::default() }
+    }
+
+    fn count(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.count)
+    }
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.count.fetch_add(u64::try_from(read).unwrap_or(u64::MAX), Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
+/// Ends in an error where more comes out than the bounds allow.
+struct Bounded<R> {
+    input: R,
+    packed: Arc<AtomicU64>,
+    out: u64,
+}
+
+impl<R> Bounded<R> {
+    fn new(input: R, packed: Arc<AtomicU64>) -> Self {
+        Self { input, packed, out: 0 }
+    }
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.out = self.out.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
+        let packed = self.packed.load(Ordering::Relaxed);
+        let allowed = packed.saturating_mul(RATIO).saturating_add(ROOM).min(MOST);
+        if self.out > allowed {
+            return Err(refused(format!(
+                "{packed} compressed bytes hold more than {allowed}: this is no settlement file"
+            )));
+        }
+        Ok(read)
+    }
+}
+
+/// Holds a file of an archive against its size and checksum there.
+struct Verified {
+    input: Box<dyn Read + Send>,
+    crc: Crc,
+    size: u64,
+    want: u32,
+    read: u64,
+}
+
+impl Read for Verified {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        self.crc.update(buffer.get(..read).unwrap_or_default());
+        self.read = self.read.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
+        let ended = read == 0 && !buffer.is_empty();
+        if self.read > self.size
+            || (ended && (self.read < self.size || self.crc.sum() != self.want))
+        {
+            return Err(refused("it is not what its archive says it is".to_owned()));
+        }
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+    use zip::write::SimpleFileOptions;
+
+    fn gz(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn zipped(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut writer = zip::ZipWriter::new(io::Cursor::new(Vec::new()));
+        for (at, (name, bytes)) in files.iter().enumerate() {
+            let method =
+                [CompressionMethod::Deflated, CompressionMethod::Stored].into_iter().nth(at % 2);
+            let options = SimpleFileOptions::default().compression_method(method.unwrap());
+            writer.start_file(*name, options).unwrap();
+            writer.write_all(bytes).unwrap();
+        }
+        writer.finish().unwrap().into_inner()
+    }
+
+    fn read_all(bytes: &[u8]) -> io::Result<Vec<(Option<String>, Vec<u8>)>> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, bytes).unwrap();
+        let mut all = Vec::new();
+        for member in members(&path)? {
+            let mut plain = Vec::new();
+            member.open()?.read_to_end(&mut plain)?;
+            all.push((member.name, plain));
+        }
+        Ok(all)
+    }
+
+    #[test]
+    fn the_same_bytes_come_out_of_every_wrapping() {
+        let text = b":20:x\r\n".repeat(50_000);
+        let plain = vec![(None, text.clone())];
+        assert_eq!(read_all(&text).unwrap(), plain);
+        assert_eq!(read_all(&gz(&text)).unwrap(), plain);
+        let twice = [gz(&text[..7]), gz(&text[7..])].concat();
+        assert_eq!(read_all(&twice).unwrap(), plain, "gzip files joined");
+        let packed = gz(&text);
+        let archive = zipped(&[
+            ("a.sta", text.as_slice()),
+            ("b/c.sta.gz", packed.as_slice()),
+            ("__MACOSX/._a.sta", b"x".as_slice()),
+            (".hidden", b"x".as_slice()),
+        ]);
+        let want = vec![(Some("a.sta".into()), text.clone()), (Some("b/c.sta.gz".into()), text)];
+        assert_eq!(read_all(&archive).unwrap(), want);
+        assert_eq!(read_all(b"").unwrap(), vec![(None, Vec::new())]);
+    }
+
+    #[test]
+    fn a_bomb_ends_in_an_error_and_not_in_memory() {
+        let zeros = vec![0_u8; usize::try_from(ROOM).unwrap() * 2];
+        let error = read_all(&gz(&zeros)).unwrap_err();
+        assert!(error.to_string().contains("no settlement file"), "{error}");
+        let error = read_all(&zipped(&[("a", &zeros)])).unwrap_err();
+        assert!(error.to_string().contains("no settlement file"), "{error}");
+    }
+
+    #[test]
+    fn what_is_cut_or_changed_is_noticed() {
+        let text = b"some text, long enough to be cut ".repeat(100);
+        let packed = gz(&text);
+        assert!(read_all(&packed[..packed.len() - 3]).is_err());
+        let archive = zipped(&[("a", &[]), ("b", &text)]);
+        assert!(read_all(&archive[..archive.len() - 30]).is_err());
+        let at = archive.windows(4).position(|w| w == b"some").unwrap();
+        let mut changed = archive;
+        changed[at + 40] ^= 1;
+        let error = read_all(&changed).unwrap_err();
+        assert!(error.to_string().contains("not what its archive says"), "{error}");
+    }
+}
