@@ -11,6 +11,16 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "String", into = "String")]
 pub struct Currency([u8; 3]);
 
+/// Currencies that ISO 4217 list three has withdrawn, with the decimals they had; statements of
+/// their time are still read.
+const WITHDRAWN: [(&str, u32); 33] = [
+    ("ATS", 2), ("BEF", 0), ("BYR", 0), ("CYP", 2), ("DEM", 2), ("EEK", 2), ("ESP", 0),
+    ("FIM", 2), ("FRF", 2), ("GRD", 0), ("HRK", 2), ("IEP", 2), ("ITL", 0), ("LTL", 2),
+    ("LUF", 0), ("LVL", 2), ("MRO", 2), ("MTL", 2), ("MZM", 2), ("NLG", 2), ("PTE", 0),
+    ("ROL", 2), ("RUR", 2), ("SIT", 2), ("SKK", 2), ("STD", 2), ("TMM", 2), ("TRL", 0),
+    ("VEF", 2), ("YUM", 2), ("ZMK", 2), ("ZWD", 2), ("BGL", 2),
+];
+
 /// The text is not a code of the ISO 4217 list that has an exponent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not an ISO 4217 currency code")]
@@ -27,6 +37,19 @@ impl Currency {
         }
     }
 
+    /// As [`Self::parse`], and also the currencies of old statements that ISO 4217 has withdrawn.
+    ///
+    /// # Errors
+    /// Where the text is neither.
+    pub fn parse_any(text: &str) -> Result<Self, UnknownCurrency> {
+        Self::parse(text).or_else(|unknown| {
+            let upper = text.trim().to_ascii_uppercase();
+            let withdrawn = WITHDRAWN.iter().find(|(code, _)| *code == upper);
+            let code = withdrawn.and_then(|(code, _)| <[u8; 3]>::try_from(code.as_bytes()).ok());
+            code.map(Self).ok_or(unknown)
+        })
+    }
+
     /// The code in upper case.
     pub fn code(&self) -> &str {
         std::str::from_utf8(&self.0).unwrap_or("???")
@@ -36,7 +59,9 @@ impl Currency {
     pub fn exponent(&self) -> u32 {
         iso_currency::Currency::from_code(self.code())
             .and_then(|c| c.exponent())
-            .map_or(2, u32::from)
+            .map(u32::from)
+            .or_else(|| WITHDRAWN.iter().find(|(code, _)| *code == self.code()).map(|(_, n)| *n))
+            .unwrap_or(2)
     }
 }
 

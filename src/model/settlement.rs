@@ -177,6 +177,18 @@ pub struct StatementEnd {
     pub from: Option<NaiveDate>,
     /// As `from`.
     pub to: Option<NaiveDate>,
+    /// What ties it.
+    pub tie: Tie,
+}
+
+/// What shows that a statement is whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tie {
+    /// Opening + booked entries = closing, where both balances are there.
+    #[default]
+    Balances,
+    /// Controls of the format's own, which the parser has emitted: whether they hold.
+    Declared(bool),
 }
 
 /// A booked movement as the bank counts it. A batch is one entry with many lines.

@@ -9,7 +9,7 @@ use std::io::{self, Read};
 use crate::model::money::Currency;
 use crate::model::settlement::{
     Balance, Control, Direction, Entry, EntryStatus, Finality, Found, Line, Measure, Problem,
-    Severity, Statement, StatementEnd, TagKind,
+    Severity, Statement, StatementEnd, TagKind, Tie,
 };
 use crate::settlement::amount::shown;
 use crate::settlement::text::{Notes, Source};
@@ -256,7 +256,9 @@ impl Ledger {
         open.head.currency = end.currency.or(open.head.currency);
         open.head.from = open.head.from.or(end.from);
         open.head.to = open.head.to.or(end.to);
-        if let (Some(opening), Some(closing)) = (end.opening, end.closing) {
+        if let Tie::Declared(holds) = end.tie {
+            open.ties = Some(holds);
+        } else if let (Some(opening), Some(closing)) = (end.opening, end.closing) {
             let ties = self.ties(&opening, &closing);
             let follows = open.head.finality == Finality::Final && self.follows(&open, &opening);
             for problem in ties.iter().chain(follows.then(|| self.gap(&open, &opening)).iter()) {

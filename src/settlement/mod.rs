@@ -16,6 +16,8 @@ pub mod text;
 pub mod unwrap;
 pub mod amount;
 pub mod ledger;
+pub mod bai2;
+pub mod nacha;
 
 use text::Source;
 
@@ -85,7 +87,12 @@ impl From<StatementEnd> for Item {
 
 /// The formats that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Format {}
+pub enum Format {
+    /// BAI2.
+    Bai2,
+    /// NACHA.
+    Nacha,
+}
 
 /// A format: how it is called, known and read.
 pub struct Known {
@@ -103,7 +110,22 @@ pub struct Known {
 }
 
 /// All, in the order in which a head is shown to them.
-pub const FORMATS: &[Known] = &[];
+pub const FORMATS: &[Known] = &[
+    Known {
+        format: Format::Bai2,
+        name: "bai2",
+        title: "BAI2",
+        recognise: bai2::recognise,
+        open: bai2::open,
+    },
+    Known {
+        format: Format::Nacha,
+        name: "nacha",
+        title: "NACHA",
+        recognise: nacha::recognise,
+        open: nacha::open,
+    },
+];
 
 impl Format {
     /// Its entry of [`FORMATS`].
