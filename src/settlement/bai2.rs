@@ -139,7 +139,8 @@ impl Parse for Bai2 {
 fn split_code(text: &str) -> Option<(&'static str, &str)> {
     let code = CODES.into_iter().find(|code| text.starts_with(code))?;
     let rest = text.get(2..)?;
-    let rest = rest.strip_prefix(',').or_else(|| (code == "88").then(|| rest.strip_prefix(':'))?)?;
+    let rest =
+        rest.strip_prefix(',').or_else(|| (code == "88").then(|| rest.strip_prefix(':'))?)?;
     Some((code, rest))
 }
 
@@ -153,7 +154,8 @@ fn cut(text: &str) -> Vec<&str> {
         let slash = searched.saturating_add(found);
         let (before, after) = rest.split_at(slash.saturating_add(1));
         let next = after.trim_start();
-        let has_text = !matches!(split_code(before), Some((code, _)) if code != "16" && code != "88");
+        let has_text =
+            !matches!(split_code(before), Some((code, _)) if code != "16" && code != "88");
         let is_apart = next.len() < after.len() || !has_text;
         if is_apart && split_code(next).is_some() {
             pieces.push(before);
@@ -232,7 +234,8 @@ impl Bai2 {
     /// An 88 counts towards what is open.
     fn count_record(&mut self) {
         if let Some(record) = &self.current {
-            let (account, group) = (matches!(record.code.as_str(), "03" | "16"), record.code == "02");
+            let (account, group) =
+                (matches!(record.code.as_str(), "03" | "16"), record.code == "02");
             self.add_records(account, group || account);
         }
     }
@@ -645,8 +648,8 @@ type Detail = (Entry, Line, Option<Problem>);
 fn detail(record: &Record, account: &mut Account, number: u64) -> Result<Detail, Problem> {
     let text = record.field(0);
     let code: Option<u16> = text.parse().ok().filter(|_| text.len() == 3);
-    let code = code
-        .ok_or_else(|| Problem::error(record.line, "16 type code", "three digits", text))?;
+    let code =
+        code.ok_or_else(|| Problem::error(record.line, "16 type code", "three digits", text))?;
     let currency = account.currency.ok_or_else(|| {
         Problem::error(record.line, "16 currency", "one of its account or group", "none")
     })?;

@@ -202,7 +202,8 @@ impl Nacha {
         let class = record.at(51, 53).to_ascii_uppercase();
         let number = record.at(88, 94).trim().to_owned();
         let mut statement = Statement::at(self.batches, record.line, Finality::Notice);
-        statement.account = Some(record.at(41, 50).trim().to_owned()).filter(|text| !text.is_empty());
+        statement.account =
+            Some(record.at(41, 50).trim().to_owned()).filter(|text| !text.is_empty());
         statement.currency = self.dollar;
         statement.id = Some(number.clone()).filter(|text| !text.is_empty());
         statement.from = yymmdd(record.at(70, 75));
@@ -358,8 +359,7 @@ impl Nacha {
         found: i128,
         currency: Option<Currency>,
     ) -> bool {
-        let severity =
-            if field == "9 block count" { Severity::Warning } else { Severity::Error };
+        let severity = if field == "9 block count" { Severity::Warning } else { Severity::Error };
         let text = record.at(from, to).trim();
         match text.parse::<i128>().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit())) {
             Some(expected) => {
@@ -425,11 +425,7 @@ fn direction(code: &str, is_adv: bool) -> Option<Direction> {
     let number: u8 = code.parse().ok()?;
     let second = number.checked_rem(10)?;
     let credit = if is_adv { second.checked_rem(2)? == 1 } else { second < 5 };
-    (20..=89).contains(&number).then_some(if credit {
-        Direction::Credit
-    } else {
-        Direction::Debit
-    })
+    (20..=89).contains(&number).then_some(if credit { Direction::Credit } else { Direction::Debit })
 }
 
 /// The individual's identification, which is the merchant's own, and the trace number.
