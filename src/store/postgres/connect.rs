@@ -16,6 +16,9 @@ use crate::store::error::StoreError;
 use crate::store::postgres::errors::{answered, failed, shown};
 use crate::store::settings::{DatabaseSettings, shown_address};
 
+/// A connection that lay idle for longer is asked whether it still lives.
+const IDLE_UNASKED: Duration = Duration::from_millis(500);
+
 /// A transaction of tieout's is never idle: a process that was stopped in the middle of one must
 /// not hold the user's rows for longer.
 pub(super) const IDLE_IN_TRANSACTION: TimeDelta = TimeDelta::seconds(60);
@@ -74,8 +77,14 @@ async fn connect(
     PgPoolOptions::new()
         .max_connections(settings.connections.max(2))
         .acquire_timeout(duration(settings.connect_timeout))
-        // Connections are checked as they come back, and broken ones show at once.
+        // Connections are checked as they come back; one that lay idle since, as while a PSP is
+        // asked, may have been ended by the server or by something between.
         .test_before_acquire(false)
+        .before_acquire(|connection, lay| {
+            Box::pin(async move {
+                Ok(lay.idle_for < IDLE_UNASKED || connection.ping().await.is_ok())
+            })
+        })
         .after_connect(move |connection, _| {
             let words = Arc::clone(&words);
             Box::pin(async move { set(connection, &words.0, &words.1).await })
