@@ -19,6 +19,7 @@ Examples:
   tieout config check                     every mistake, with its line
   tieout config check --connect           does each mapping fit the database?
   tieout config schema > tieout.schema.json    for editors
+  tieout config reference                 every setting, in Markdown
   tieout config show --origin             what is in force, and why";
 
 /// What to do with the configuration.
@@ -35,6 +36,8 @@ pub enum Command {
     Default,
     /// Print the JSON schema of the file, for editors
     Schema,
+    /// Print the reference of every setting, in Markdown
+    Reference,
 }
 
 /// Options of `config check`.
@@ -62,6 +65,7 @@ pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
             let text = serde_json::to_string_pretty(&config::schema::schema());
             out::stdout(&text.unwrap_or_default());
         }
+        Command::Reference => out::stdout(config::reference::reference().trim_end()),
         Command::Check(options) => {
             let config = load(common)?;
             if options.connect {

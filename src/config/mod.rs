@@ -13,6 +13,7 @@ pub mod names;
 pub mod policy;
 pub mod problem;
 pub mod reading;
+pub mod reference;
 pub mod schema;
 pub mod sections;
 pub mod version;

@@ -6,12 +6,14 @@
 
 use std::collections::BTreeMap;
 
+use chrono::TimeDelta;
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 use crate::config::policy::PolicySettings;
 use crate::config::sections::{LimitsSettings, ReportSettings, RulesSettings};
+use crate::model::time::span_text;
 use crate::monitor::settings::MonitoringSettings;
 use crate::psp::settings::AccountSettings;
 use crate::store::mapping::TableSettings;
@@ -84,7 +86,30 @@ pub fn schema() -> Value {
             ],
         }),
     );
-    schema.to_value()
+    let mut schema = schema.to_value();
+    spans(&mut schema);
+    schema
+}
+
+/// Defaults of spans as they would be written: `"15s"`.
+fn spans(at: &mut Value) {
+    match at {
+        Value::Object(fields) => {
+            let seconds = match fields.get("default").and_then(Value::as_array).map(Vec::as_slice) {
+                Some([seconds, nanos]) if nanos.is_u64() => seconds.as_i64(),
+                _no_span => None,
+            };
+            let span = seconds
+                .and_then(TimeDelta::try_seconds)
+                .filter(|_| fields.get("type").is_some_and(|kind| kind == "string"));
+            if let Some(span) = span {
+                fields.insert("default".to_owned(), json!(span_text(span)));
+            }
+            fields.values_mut().for_each(spans);
+        }
+        Value::Array(items) => items.iter_mut().for_each(spans),
+        _plain => {}
+    }
 }
 
 fn add(schema: &mut Schema, place: &str, name: &str, value: Value) {

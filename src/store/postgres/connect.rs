@@ -81,9 +81,9 @@ async fn connect(
         // asked, may have been ended by the server or by something between.
         .test_before_acquire(false)
         .before_acquire(|connection, lay| {
-            Box::pin(async move {
-                Ok(lay.idle_for < IDLE_UNASKED || connection.ping().await.is_ok())
-            })
+            Box::pin(
+                async move { Ok(lay.idle_for < IDLE_UNASKED || connection.ping().await.is_ok()) },
+            )
         })
         .after_connect(move |connection, _| {
             let words = Arc::clone(&words);

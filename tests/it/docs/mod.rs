@@ -1,6 +1,7 @@
 //! The documentation against the program: what it lists is what there is, in the same order; what
 //! it names exists; what it shows was run.
 
+mod configuration;
 mod exit_codes;
 mod getting_started;
 mod reasons;
