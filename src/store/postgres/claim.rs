@@ -15,6 +15,7 @@ use crate::store::error::StoreError;
 use crate::store::mapping::Channel;
 use crate::store::postgres::checks::{self, Remembered, last_handbacks};
 use crate::store::postgres::errors::{failed, is_transient};
+use crate::store::postgres::ledger::is_leased_by;
 use crate::store::postgres::runs::{Sums, add_totals, count_row};
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
@@ -599,7 +600,8 @@ pub(super) async fn release(
          else least(c.next_check_at, {now}) end \
          from unnest({tables}::text[], {keys}::text[], {tokens}::bigint[]) as u(t, key, token) \
          where c.table_name = u.t and c.key = u.key and c.lease_token = u.token \
-         and c.lease_run = {run} returning c.table_name, c.currency, c.amount_minor"
+         and {} returning c.table_name, c.currency, c.amount_minor",
+        is_leased_by(&run),
     ));
     let given_back = sql.fetch(&mut tx).await.map_err(failed(doing))?;
     let mut sums = Sums::new();

@@ -336,9 +336,10 @@ impl Ledger<'_> {
              ended_as = u.ended, events = u.events, last_outcome = u.outcome, \
              last_reason = u.reason, lease_run = null, lease_until = null \
              from unnest({}) as u({}) where c.table_name = {table} and c.key = u.key \
-             and c.lease_token = u.token and c.lease_run = {run}",
+             and c.lease_token = u.token and {}",
             values.join(", "),
             names.join(", "),
+            is_leased_by(&run),
         ));
         sql.run(connection).await.map_err(failed(WRITING))
     }
@@ -419,8 +420,8 @@ impl Ledger<'_> {
             "update tieout_checks c set lease_run = null, lease_until = null, \
              next_check_at = case when c.state in ('open', 'watch') then $3 end \
              from unnest({keys}::text[], {tokens}::bigint[]) as u(key, token) \
-             where c.table_name = $2 and c.key = u.key and c.lease_token = u.token \
-             and c.lease_run = $1"
+             where c.table_name = $2 and c.key = u.key and c.lease_token = u.token and {}",
+            is_leased_by("$1"),
         ));
         sql.run(connection).await
     }
@@ -461,6 +462,13 @@ impl Ledger<'_> {
         }
         Ok(lost)
     }
+}
+
+/// The lease is this run's, in words that no index serves. A plan for any set of keys reckons with
+/// few keys and few leases; by the index of leases it would compare each of a batch's keys with
+/// each lease of the run: 5 s where 30 ms do.
+pub(super) fn is_leased_by(run: &str) -> String {
+    format!("case c.lease_run when {run} then true else false end")
 }
 
 /// Why a lease is no longer ours.
