@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use sqlx::sqlite::SqliteConnection;
 
@@ -62,8 +63,7 @@ pub(super) struct Counts {
 /// What follows the commit: the counts, and the writer's new place.
 pub(super) struct Carried {
     pub(super) counts: Counts,
-    pub(super) seq: i64,
-    pub(super) head: String,
+    pub(super) writer: Writer,
 }
 
 /// Carries out one batch; `None`: the run is closed, and nothing was written.
@@ -75,16 +75,16 @@ pub(super) async fn apply(
     if !is_running(connection, batch.run_id).await? {
         return Ok(None);
     }
-    let held = held(connection, batch).await?;
-    let decided = decided(connection, batch, &held).await?;
+    let lost = lost(connection, batch).await?;
+    let decided = decided(connection, batch, &lost).await?;
     let fresh: Vec<&RowEffects> =
         batch.rows.iter().filter(|effect| !decided.contains(&effect.journal.key)).collect();
-    let contested = contested(connection, &fresh, &held).await?;
+    let contested = contested(connection, &fresh, &lost).await?;
     let paused = paused(connection, batch).await?;
     let mut rows: Vec<Applying<'_>> = fresh
         .into_iter()
         .map(|effect| {
-            let lost = !held.contains(&effect.journal.key);
+            let lost = lost.contains(&effect.journal.key);
             let mut effect = Cow::Borrowed(effect);
             if let Some(other) = contested.get(&effect.journal.key).filter(|_| !lost) {
                 effect.to_mut().send_to_review(Reason::ReferenceClaimed, other.clone());
@@ -98,17 +98,18 @@ pub(super) async fn apply(
     record(connection, batch, writer, rows).await.map(Some)
 }
 
-/// The keys whose lease this run still holds by the token of the claim.
-async fn held(
+/// The keys whose lease this run does not hold any more by the token of the claim.
+async fn lost(
     connection: &mut SqliteConnection,
     batch: &Batch<'_>,
 ) -> Result<HashSet<String>, StoreError> {
     let tokens: Vec<(&str, i64)> =
         batch.rows.iter().map(|effect| (effect.journal.key.as_str(), effect.token)).collect();
+    // The few that are lost are answered and not the many that are held.
     let query = sqlx::query(
-        "select c.key from json_each(?1) j cross join tieout_checks c on c.table_name = ?2 \
-         and c.key = j.value ->> 0 \
-         where c.lease_token = j.value ->> 1 and c.lease_run = ?3",
+        "select j.value ->> 0 from json_each(?1) j left join tieout_checks c \
+         on c.table_name = ?2 and c.key = j.value ->> 0 \
+         where c.lease_token is not (j.value ->> 1) or c.lease_run is not ?3",
     )
     .bind(json_set(&tokens))
     .bind(batch.table.settings.name.clone())
@@ -138,14 +139,8 @@ async fn paused(
 async fn decided(
     connection: &mut SqliteConnection,
     batch: &Batch<'_>,
-    held: &HashSet<String>,
+    lost: &HashSet<String>,
 ) -> Result<HashSet<String>, StoreError> {
-    let lost: Vec<&str> = batch
-        .rows
-        .iter()
-        .map(|effect| effect.journal.key.as_str())
-        .filter(|key| !held.contains(*key))
-        .collect();
     if lost.is_empty() {
         return Ok(HashSet::new());
     }
@@ -153,7 +148,7 @@ async fn decided(
         "select j.key from tieout_journal j where j.table_name = ?2 and j.run_id = ?3 \
          and j.key in (select value from json_each(?1))",
     )
-    .bind(json_set(&lost))
+    .bind(json_set(&lost.iter().collect::<Vec<_>>()))
     .bind(batch.table.settings.name.clone())
     .bind(batch.run_id.to_owned());
     let rows = fetch(connection, APPLYING, query).await?;
@@ -165,11 +160,11 @@ async fn decided(
 async fn contested(
     connection: &mut SqliteConnection,
     batch: &[&RowEffects],
-    held: &HashSet<String>,
+    lost: &HashSet<String>,
 ) -> Result<HashMap<String, String>, StoreError> {
     let claims: Vec<(&str, &str, &JournalRow)> = batch
         .iter()
-        .filter(|effect| held.contains(&effect.journal.key))
+        .filter(|effect| !lost.contains(&effect.journal.key))
         .filter_map(|effect| {
             let reference = effect.claims_reference.as_deref()?;
             Some((effect.journal.account.as_str(), reference, &effect.journal))
@@ -256,9 +251,7 @@ async fn settle(
     end_handbacks(connection, name, &done, now).await?;
     handbacks(connection, run_id, &done, now).await?;
     outbox(connection, run_id, &done, now).await?;
-    for chunk in done.chunks(CHUNK) {
-        remember(connection, name, chunk, now).await?;
-    }
+    remember(connection, name, &done, now).await?;
     let changed: Vec<&str> = rows
         .iter()
         .filter(|row| row.image.is_none() && !row.lost)
@@ -273,21 +266,26 @@ async fn references(
     done: &[&Applying<'_>],
     now: Instant,
 ) -> Result<(), StoreError> {
-    let values = done.iter().filter_map(|row| {
+    let (run_id, now) = (Arc::from(run_id), Arc::from(to_text(now)));
+    let rows = done.iter().filter_map(|row| {
         let record = &row.effect.journal;
         let reference = row.effect.claims_reference.as_ref()?;
-        Some(serde_json::json!([record.account, reference, record.table, record.key]))
+        Some(vec![
+            Value::from(&record.account),
+            Value::from(reference),
+            Value::from(&record.table),
+            Value::from(&record.key),
+            Value::from(&run_id),
+            Value::from(&now),
+        ])
     });
-    insert_all(
-        connection,
-        "insert into tieout_references (account, psp_reference, table_name, key, run_id, at) \
-         select j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, ?2, ?3 \
-         from json_each(?1) j where true on conflict (account, psp_reference) do nothing",
-        values,
-        run_id,
-        now,
-    )
-    .await
+    let sql = |rows: &str| {
+        format!(
+            "insert into tieout_references (account, psp_reference, table_name, key, run_id, at) \
+             values {rows} on conflict (account, psp_reference) do nothing"
+        )
+    };
+    execute_rows(connection, APPLYING, rows, sql).await
 }
 
 async fn end_handbacks(
@@ -366,30 +364,29 @@ async fn outbox(
     done: &[&Applying<'_>],
     now: Instant,
 ) -> Result<(), StoreError> {
-    let values = done.iter().filter_map(|row| {
+    let (run_id, now) = (Arc::from(run_id), Arc::from(to_text(now)));
+    let rows = done.iter().filter_map(|row| {
         let record = &row.effect.journal;
         let event = row.effect.event.as_ref()?;
-        Some(serde_json::json!([
-            event.id,
-            record.table,
-            record.key,
-            event.version,
-            event.kind,
-            record.handback_number,
-            event.payload,
-        ]))
+        Some(vec![
+            Value::from(&event.id),
+            Value::from(&record.table),
+            Value::from(&record.key),
+            Value::from(event.version),
+            Value::from(event.kind),
+            Value::from(record.handback_number),
+            Value::from(&event.payload),
+            Value::from(&run_id),
+            Value::from(&now),
+        ])
     });
-    insert_all(
-        connection,
-        "insert into tieout_outbox (event_id, table_name, key, version, kind, handback_number, \
-         payload, run_id, staged_at) \
-         select j.value ->> 0, j.value ->> 1, j.value ->> 2, j.value ->> 3, j.value ->> 4, \
-         j.value ->> 5, j.value ->> 6, ?2, ?3 from json_each(?1) j",
-        values,
-        run_id,
-        now,
-    )
-    .await
+    let sql = |rows: &str| {
+        format!(
+            "insert into tieout_outbox (event_id, table_name, key, version, kind, \
+             handback_number, payload, run_id, staged_at) values {rows}"
+        )
+    };
+    execute_rows(connection, APPLYING, rows, sql).await
 }
 
 /// One statement that reads its rows from JSON in ?1; ?2 is the run and ?3 the time.
@@ -416,13 +413,14 @@ async fn remember(
     done: &[&Applying<'_>],
     now: Instant,
 ) -> Result<(), StoreError> {
-    let values = done.iter().map(|row| {
+    let table = Arc::from(table);
+    let rows = done.iter().map(|row| {
         let (effect, history) = (&row.effect, &row.effect.check.history);
         let image = row.image.as_deref().unwrap_or(&effect.image);
         let seen_at = if image == effect.image { history.fingerprint_seen_at } else { now };
         let keeps = effect.check.keeps_image;
         vec![
-            Value::from(table),
+            Value::from(&table),
             Value::from(&effect.journal.key),
             Value::from(effect.check.state),
             Value::from(effect.check.next_check_at.map(to_text)),
@@ -456,7 +454,7 @@ async fn remember(
              from (values {rows}) j where c.table_name = j.column1 and c.key = j.column2"
         )
     };
-    execute_rows(connection, APPLYING, values.collect(), sql).await
+    execute_rows(connection, APPLYING, rows, sql).await
 }
 
 /// Rows that had changed are looked at again at once, by another run.
@@ -504,15 +502,14 @@ async fn record(
             Cow::Owned(effect) => effect.journal,
         })
         .collect();
-    let head = writer.head.clone();
-    let (seq, head) = journal::chain(&mut records, &numbers, &writer.name, writer.seq, head);
-    journal::insert(connection, &records).await?;
+    let mut writer = writer.clone();
+    journal::append(connection, &mut records, &numbers, &mut writer).await?;
     let query =
         sqlx::query("update tieout_runs set journal_count = journal_count + ?2 where id = ?1")
             .bind(run_id.to_owned())
             .bind(i64::try_from(records.len()).unwrap_or(i64::MAX));
     execute(connection, APPLYING, query).await?;
-    Ok(Carried { counts: Counts::of(&records), seq, head })
+    Ok(Carried { counts: Counts::of(&records), writer })
 }
 
 impl Counts {

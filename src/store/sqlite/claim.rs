@@ -4,6 +4,7 @@
 //! that nobody leases a row that another process is leasing.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use sqlx::sqlite::SqliteConnection;
 
@@ -385,10 +386,12 @@ async fn lease(
     if claimed.is_empty() {
         return Ok(());
     }
-    let values = claimed.iter().map(|claimed| {
+    let (table, run) = (Arc::from(turn.name()), Arc::from(run_id));
+    let lease_until = Arc::from(to_text(lease_until));
+    let rows = claimed.iter().map(|claimed| {
         let (currency, amount) = claimed.row.total_bucket();
         vec![
-            Value::from(turn.name()),
+            Value::from(&table),
             Value::from(&claimed.row.key.id),
             Value::from(claimed.token),
             Value::from(&claimed.history.first_account),
@@ -397,8 +400,8 @@ async fn lease(
             Value::from(to_text(claimed.row.created_at)),
             Value::from(&claimed.row.image),
             Value::from(to_text(claimed.history.fingerprint_seen_at)),
-            Value::from(run_id),
-            Value::from(to_text(lease_until)),
+            Value::from(&run),
+            Value::from(&lease_until),
         ]
     });
     let sql = |rows: &str| {
@@ -412,7 +415,7 @@ async fn lease(
              from (values {rows}) j where c.table_name = j.column1 and c.key = j.column2"
         )
     };
-    execute_rows(connection, CLAIMING, values.collect(), sql).await
+    execute_rows(connection, CLAIMING, rows, sql).await
 }
 
 async fn mark_taken(

@@ -1,6 +1,7 @@
 //! The journal and the evidence: written once, read back, verified.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
@@ -8,7 +9,7 @@ use crate::decide::decision::Asked;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, to_text};
 use crate::store::chain::Verifier;
-use crate::store::driver::AuditFinding;
+use crate::store::driver::{AuditFinding, Writer};
 use crate::store::effects::asked_text;
 use crate::store::error::StoreError;
 use crate::store::records::{Applied, JournalRow};
@@ -114,11 +115,23 @@ fn fields(row: &JournalRow) -> Vec<Value> {
     ]
 }
 
-pub(super) async fn insert(
+/// Sets case numbers by the row's key, places each record in its writer's chain and appends it;
+/// the writer moves on. A record is hashed while SQLite writes those before it.
+pub(super) async fn append(
     connection: &mut SqliteConnection,
-    rows: &[JournalRow],
+    records: &mut [JournalRow],
+    cases: &HashMap<String, i64>,
+    writer: &mut Writer,
 ) -> Result<(), StoreError> {
-    let rows = rows.iter().map(fields).collect();
+    let rows = records.iter_mut().map(|record| {
+        if record.outcome == Outcome::Review && record.applied != Applied::Superseded {
+            record.case_number = cases.get(&record.key).copied();
+        }
+        writer.seq = writer.seq.saturating_add(1);
+        record.chain(&writer.name, writer.seq, &writer.head);
+        writer.head.clone_from(&record.hash);
+        fields(record)
+    });
     let sql = |rows: &str| format!("insert into tieout_journal ({COLUMNS}) values {rows}");
     execute_rows(connection, WRITING, rows, sql).await
 }
@@ -129,7 +142,7 @@ pub(super) async fn insert_evidence(
     bodies: &[(&str, &str)],
     now: Instant,
 ) -> Result<(), StoreError> {
-    let now = to_text(now);
+    let now = Arc::from(to_text(now));
     let row = |(sha256, body): &(&str, &str)| {
         vec![Value::from(*sha256), Value::from(*body), Value::from(&now)]
     };
@@ -139,7 +152,7 @@ pub(super) async fn insert_evidence(
              on conflict (sha256) do nothing"
         )
     };
-    execute_rows(connection, "storing evidence", bodies.iter().map(row).collect(), sql).await
+    execute_rows(connection, "storing evidence", bodies.iter().map(row), sql).await
 }
 
 pub(super) async fn of_run(
@@ -272,23 +285,4 @@ async fn verify_evidence(
             verifier.evidence(&after, cells.str(1)?);
         }
     }
-}
-
-/// Sets case numbers by the row's key, then places each record in its writer's chain.
-pub(super) fn chain(
-    rows: &mut [JournalRow],
-    cases: &HashMap<String, i64>,
-    writer: &str,
-    mut seq: i64,
-    mut head: String,
-) -> (i64, String) {
-    for row in rows {
-        if row.outcome == Outcome::Review && row.applied != Applied::Superseded {
-            row.case_number = cases.get(&row.key).copied();
-        }
-        seq = seq.saturating_add(1);
-        row.chain(writer, seq, &head);
-        head = row.hash.clone();
-    }
-    (seq, head)
 }

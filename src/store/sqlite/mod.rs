@@ -65,6 +65,14 @@ const BUSY: Duration = Duration::from_secs(30);
 /// and a batch must not read the same pages again and again. It is taken only as it is used.
 const CACHE_KIB: &str = "-65536";
 
+/// After how many pages the log is written back to the file, 64 MiB of the usual ones. Each batch
+/// changes pages all over the indices of hashes: they are written back once for several batches.
+/// A commit is on the disk all the same, since it waits for the log.
+const CHECKPOINT_PAGES: &str = "16000";
+
+/// How many rows SQLite's thread may be ahead of whoever reads them: it waits for nobody then.
+const ROWS_AHEAD: usize = 1_024;
+
 /// Whoever only looks does not wait for long.
 const BUSY_LOOK: Duration = Duration::from_secs(5);
 
@@ -122,6 +130,7 @@ impl SqliteStore {
             .foreign_keys(true)
             .synchronous(SqliteSynchronous::Full)
             .busy_timeout(BUSY)
+            .row_buffer_size(ROWS_AHEAD)
             .disable_statement_logging();
         let read_only = options.clone().create_if_missing(false).read_only(true);
         let writer = SqlitePoolOptions::new()
@@ -129,7 +138,10 @@ impl SqliteStore {
             .test_before_acquire(false)
             .after_release(|connection, _| Box::pin(is_clean(connection)))
             .connect_with(
-                options.journal_mode(SqliteJournalMode::Wal).pragma("cache_size", CACHE_KIB),
+                options
+                    .journal_mode(SqliteJournalMode::Wal)
+                    .pragma("cache_size", CACHE_KIB)
+                    .pragma("wal_autocheckpoint", CHECKPOINT_PAGES),
             )
             .await
             .map_err(|source| unopened(url, source))?;
@@ -193,8 +205,7 @@ impl SqliteStore {
             return Ok(None);
         };
         commit(transaction, doing).await?;
-        writer.seq = carried.seq;
-        writer.head = carried.head;
+        *writer = carried.writer;
         Ok(Some(carried.counts))
     }
 

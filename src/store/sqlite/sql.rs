@@ -8,6 +8,8 @@
 //! This is the one file of the driver that vouches for SQL made at run time: what is spliced into
 //! it is a quoted name, a quoted literal of the configuration, or text of this room.
 
+use std::sync::Arc;
+
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Sqlite};
@@ -80,46 +82,53 @@ pub(super) fn json_set<T: serde::Serialize>(items: &[T]) -> String {
     serde_json::Value::from_iter(items.iter().map(|item| serde_json::json!(item))).to_string()
 }
 
-/// One value of a row that is bound where it stands.
+/// One value of a row that is bound where it stands. A text is shared, so that what all rows have
+/// in common is kept once.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
-    Text(Option<String>),
+    Text(Option<Arc<str>>),
     Int(Option<i64>),
 }
 
 impl From<&str> for Value {
     fn from(text: &str) -> Self {
-        Self::Text(Some(text.to_owned()))
+        Self::Text(Some(text.into()))
     }
 }
 
 impl From<&String> for Value {
     fn from(text: &String) -> Self {
-        Self::Text(Some(text.clone()))
+        Self::from(text.as_str())
     }
 }
 
 impl From<String> for Value {
     fn from(text: String) -> Self {
-        Self::Text(Some(text))
+        Self::from(text.as_str())
+    }
+}
+
+impl From<&Arc<str>> for Value {
+    fn from(text: &Arc<str>) -> Self {
+        Self::Text(Some(Arc::clone(text)))
     }
 }
 
 impl From<Option<String>> for Value {
     fn from(text: Option<String>) -> Self {
-        Self::Text(text)
+        Self::Text(text.map(Into::into))
     }
 }
 
 impl From<&Option<String>> for Value {
     fn from(text: &Option<String>) -> Self {
-        Self::Text(text.clone())
+        Self::from(text.as_deref())
     }
 }
 
 impl From<Option<&str>> for Value {
     fn from(text: Option<&str>) -> Self {
-        Self::Text(text.map(str::to_owned))
+        Self::Text(text.map(Into::into))
     }
 }
 
@@ -151,29 +160,77 @@ impl From<Option<u32>> for Value {
 /// reads it once.
 const BOUND_ROWS: usize = 128;
 
-/// Runs a statement for many rows of the same width, so many at a time; `sql` takes the rows'
-/// `(?, …), (?, …)`. Where a set is read once and has many or long columns this is several times
-/// as fast as one JSON text, which SQLite takes apart again for every column.
-pub(super) async fn execute_rows(
-    connection: &mut SqliteConnection,
-    doing: &'static str,
-    rows: Vec<Vec<Value>>,
-    sql: impl Fn(&str) -> String,
-) -> Result<(), StoreError> {
-    let mut rows = rows.into_iter().peekable();
-    while let Some(width) = rows.peek().map(Vec::len) {
-        let chunk: Vec<Vec<Value>> = rows.by_ref().take(BOUND_ROWS).collect();
-        let marks = format!("({})", vec!["?"; width].join(", "));
-        let mut query = rendered(&sql(&vec![marks.as_str(); chunk.len()].join(", ")));
+/// Rows of the same width on their way into statements that bind so many at a time; `sql` takes
+/// the rows' `(?, …), (?, …)`. Where a set is read once and has many or long columns this is
+/// several times as fast as one JSON text, which SQLite takes apart again for every column.
+struct Bound<I, F> {
+    rows: I,
+    sql: F,
+    /// The text for a full statement.
+    full: Option<String>,
+}
+
+impl<I: Iterator<Item = Vec<Value>>, F: Fn(&str) -> String> Bound<I, F> {
+    fn next(&mut self) -> Option<SqliteQuery> {
+        let first = self.rows.next()?;
+        let width = first.len();
+        let mut chunk = Vec::with_capacity(BOUND_ROWS);
+        chunk.push(first);
+        chunk.extend(self.rows.by_ref().take(BOUND_ROWS.saturating_sub(1)));
+        let marks = |count: usize| {
+            let row = format!("({})", vec!["?"; width].join(", "));
+            (self.sql)(&vec![row.as_str(); count].join(", "))
+        };
+        let mut query = match chunk.len() {
+            BOUND_ROWS => rendered(self.full.get_or_insert_with(|| marks(BOUND_ROWS))),
+            fewer => rendered(&marks(fewer)),
+        };
         for value in chunk.into_iter().flatten() {
             query = match value {
                 Value::Text(text) => query.bind(text),
                 Value::Int(number) => query.bind(number),
             };
         }
-        execute(connection, doing, query).await?;
+        Some(query)
+    }
+}
+
+/// Runs a statement for many rows; see [`Bound`].
+pub(super) async fn execute_rows(
+    connection: &mut SqliteConnection,
+    doing: &'static str,
+    rows: impl Iterator<Item = Vec<Value>>,
+    sql: impl Fn(&str) -> String,
+) -> Result<(), StoreError> {
+    let mut bound = Bound { rows, sql, full: None };
+    let mut next = bound.next();
+    while let Some(query) = next {
+        // SQLite works in a thread of its own: the next values are made ready meanwhile.
+        let executed = execute(connection, doing, query);
+        let (executed, following) = tokio::join!(biased; executed, async { bound.next() });
+        executed?;
+        next = following;
     }
     Ok(())
+}
+
+/// Runs a statement that answers for many rows; see [`Bound`]. The first failure ends it, as the
+/// driver said it.
+pub(super) async fn fetch_rows(
+    connection: &mut SqliteConnection,
+    rows: impl Iterator<Item = Vec<Value>>,
+    sql: impl Fn(&str) -> String,
+) -> sqlx::Result<Vec<SqliteRow>> {
+    let mut bound = Bound { rows, sql, full: None };
+    let mut found = Vec::new();
+    let mut next = bound.next();
+    while let Some(query) = next {
+        let fetched = query.fetch_all(&mut *connection);
+        let (fetched, following) = tokio::join!(biased; fetched, async { bound.next() });
+        found.extend(fetched?);
+        next = following;
+    }
+    Ok(found)
 }
 
 /// Runs a statement and collects its rows.

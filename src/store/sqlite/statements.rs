@@ -171,7 +171,7 @@ pub(super) fn read_has_key(table: &SourceTable, alias: &str, id: &str) -> String
 pub(super) fn image(table: &SourceTable, name: impl Fn(&Column) -> String) -> String {
     let quoted: Vec<String> =
         table.cells.iter().map(|column| format!("quote({})", name(column))).collect();
-    quoted.join("||'|'||")
+    format!("concat_ws('|', {})", quoted.join(", "))
 }
 
 /// The texts of all mapped columns, in their order.

@@ -13,7 +13,7 @@ use crate::store::error::StoreError;
 use crate::store::source_table::{Change, Column, SourceTable, Target, TypeClass};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::rows::images;
-use crate::store::sqlite::sql::{REFUSED, execute, failed, fetch, refusal, rendered};
+use crate::store::sqlite::sql::{REFUSED, Value, execute, failed, fetch, fetch_rows, refusal};
 use crate::store::sqlite::statements::{has_key, image, key_text, named};
 
 const WRITING: &str = "writing the mapped table";
@@ -193,12 +193,12 @@ impl Group<'_> {
         if let Some(why) = self.insert_history(connection, part, &updated).await? {
             return Ok(Tried::Refused(why));
         }
-        let mut now = if self.is_read_again(part.len(), updated.len()) {
-            let keys: Vec<&str> = part.iter().map(|write| write.key).collect();
-            images(connection, self.table, &keys).await?
-        } else {
-            updated.clone()
-        };
+        if !self.is_read_again(part.len(), updated.len()) {
+            let done = updated.into_iter().map(|(key, image)| (key, Written::Done(image)));
+            return Ok(Tried::Done(done.collect()));
+        }
+        let keys: Vec<&str> = part.iter().map(|write| write.key).collect();
+        let mut now = images(connection, self.table, &keys).await?;
         let mut outcome = HashMap::with_capacity(part.len());
         for write in part {
             let image = now.remove(write.key);
@@ -234,25 +234,28 @@ impl Group<'_> {
         let key: Vec<&Column> = table.write_key.iter().collect();
         let plain = |column: &Column| column.ident.to_string();
         let status = &table.write_status;
-        let mut sets = vec![format!("{} = {}", status.ident, assigned(status, "(j.value ->> 2)"))];
+        let mut sets = vec![format!("{} = {}", status.ident, assigned(status, "j.column3"))];
         for (place, (name, change)) in self.shape.sets.iter().enumerate() {
             let Some(target) = table.sets.get(*name) else { continue };
-            let value = format!("(j.value ->> {})", place.saturating_add(3));
+            let value = format!("j.column{}", place.saturating_add(4));
             sets.push(format!("{} = {}", target.column.ident, changed(target, *change, &value)));
         }
         let (compared, after) = if table.write_is_read {
-            let is_same = format!(" and {} = j.value ->> 1", image(table, |c| named("w", c)));
+            let is_same = format!(" and {} = j.column2", image(table, |c| named("w", c)));
             (is_same, image(table, plain))
         } else {
             (String::new(), "''".to_owned())
         };
-        let sql = format!(
-            "update {} as w set {} from json_each(?1) j where {}{compared} returning {}, {after}",
-            table.write,
-            sets.join(", "),
-            has_key(&key, "w", "(j.value ->> 0)"),
-            key_text(&key, plain),
-        );
+        let sql = |rows: &str| {
+            format!(
+                "update {} as w set {} from (values {rows}) j where {}{compared} returning {}, \
+                 {after}",
+                table.write,
+                sets.join(", "),
+                has_key(&key, "w", "j.column1"),
+                key_text(&key, plain),
+            )
+        };
         let values = part.iter().map(|write| {
             let columns = self.shape.sets.iter().filter_map(|(name, _)| table.sets.get(*name));
             let head =
@@ -260,10 +263,9 @@ impl Group<'_> {
             let rest = columns
                 .zip(&write.sets)
                 .map(|(target, text)| value_for(&target.column, text.as_deref()));
-            serde_json::Value::from_iter(head.into_iter().chain(rest))
+            head.into_iter().chain(rest).collect()
         });
-        let values = serde_json::Value::from_iter(values).to_string();
-        let rows = match rendered(&sql).bind(values).fetch_all(&mut *connection).await {
+        let rows = match fetch_rows(connection, values, sql).await {
             Ok(rows) => rows,
             Err(error) => return refusal(&error).map(Err).ok_or_else(|| failed(WRITING)(error)),
         };
@@ -288,32 +290,32 @@ impl Group<'_> {
         let targets: Vec<&Target> =
             self.shape.history.iter().filter_map(|name| history.columns.get(*name)).collect();
         let names: Vec<String> = targets.iter().map(|t| t.column.ident.to_string()).collect();
-        let values: Vec<String> = (0..targets.len())
+        let values: Vec<String> = (1..=targets.len())
             .zip(&targets)
-            .map(|(place, target)| assigned(&target.column, &format!("(j.value ->> {place})")))
+            .map(|(place, target)| assigned(&target.column, &format!("j.column{place}")))
             .collect();
-        let sql = format!(
-            "insert into {} ({}) select {} from json_each(?1) j order by j.key",
-            history.name,
-            names.join(", "),
-            values.join(", ")
-        );
-        let rows = part.iter().filter(|write| updated.contains_key(write.key)).map(|write| {
-            serde_json::Value::from_iter(
-                targets.iter().zip(&write.history).map(|(t, v)| value_for(&t.column, v.as_deref())),
+        let sql = |rows: &str| {
+            format!(
+                "insert into {} ({}) select {} from (values {rows}) j",
+                history.name,
+                names.join(", "),
+                values.join(", ")
             )
+        };
+        let rows = part.iter().filter(|write| updated.contains_key(write.key)).map(|write| {
+            let values = targets.iter().zip(&write.history);
+            values.map(|(t, v)| value_for(&t.column, v.as_deref())).collect()
         });
-        let rows = serde_json::Value::from_iter(rows).to_string();
-        match rendered(&sql).bind(rows).execute(&mut *connection).await {
+        match fetch_rows(connection, rows, sql).await {
             Ok(_) => Ok(None),
             Err(error) => refusal(&error).map(Some).ok_or_else(|| failed(WRITING)(error)),
         }
     }
 }
 
-/// A value as the JSON that becomes what the column holds.
-fn value_for(column: &Column, text: Option<&str>) -> serde_json::Value {
-    let Some(text) = text else { return serde_json::Value::Null };
+/// A value as the one that becomes what the column holds.
+fn value_for(column: &Column, text: Option<&str>) -> Value {
+    let Some(text) = text else { return Value::Text(None) };
     let number = match column.class {
         TypeClass::Boolean => crate::store::decode::boolean(text).map(i64::from),
         TypeClass::Integer => text.parse().ok(),
@@ -329,7 +331,7 @@ fn value_for(column: &Column, text: Option<&str>) -> serde_json::Value {
         | TypeClass::Bytes
         | TypeClass::Other => None,
     };
-    number.map_or_else(|| text.into(), Into::into)
+    number.map_or_else(|| text.into(), |number: i64| number.into())
 }
 
 /// A value on its way into a column.
