@@ -19,11 +19,15 @@ use crate::run::scene::{OpenAccount, Scene};
 use crate::run::siblings::{Rehearsed, look_again};
 use crate::store::driver::{AccountCase, Driver, Writer};
 use crate::store::effects::{RowEffects, effects};
-use crate::store::records::{ApplyEnd, Planned};
+use crate::store::records::{ApplyEnd, JournalRow, Planned};
 use crate::store::source_table::SourceTable;
 
-/// Rows written in one database transaction.
-const APPLY_AT_ONCE: usize = 2_000;
+/// Rows written in one database transaction: for about half a second nobody else may change them,
+/// or write to a SQLite file. Fewer would write the same pages of its indices more often.
+const APPLY_AT_ONCE: usize = 5_000;
+
+/// Rows worked out before the database's answers are looked at again: about half a millisecond.
+const WORKED_AT_ONCE: usize = 16;
 
 /// Who is told what happens.
 pub type Tell<'a> = &'a mut (dyn FnMut(Event) + Send);
@@ -98,34 +102,34 @@ impl Books {
         let mode = scene.mode(table, account);
         let default_timing = Timing::default();
         let timing = account.map_or(&default_timing, |open| &open.setup.timing);
-        let mut rows = rows.into_iter().peekable();
-        while rows.peek().is_some() && !self.closed {
-            let chunk: Vec<Weighed> = rows.by_ref().take(APPLY_AT_ONCE).collect();
-            let mut batch = Vec::with_capacity(chunk.len());
-            for row in chunk {
-                let planned = plan(row, mode, &scene.setup.policy_version)?;
-                self.count(&planned);
-                let row = effects(&planned, &table.settings, timing, scene.run_id);
+        let work = Work { scene, table, mode, timing };
+        let mut rows = rows.into_iter();
+        let mut batch = work.out(&mut rows).await?;
+        while !batch.is_empty() && !self.closed {
+            for row in &batch {
+                self.count(&row.journal);
                 tell(Event::Decided(Box::new(row.journal.clone())));
-                if scene.options.dry_run {
-                    self.rehearsed.note(&row.journal);
-                }
-                batch.push(row);
             }
-            if !scene.options.dry_run {
-                self.apply(scene, table, batch).await?;
+            if scene.options.dry_run {
+                batch.iter().for_each(|row| self.rehearsed.note(&row.journal));
+                batch = work.out(&mut rows).await?;
+                continue;
             }
+            // The database works elsewhere: what comes next is worked out meanwhile.
+            let applied = self.apply(scene, table, batch);
+            let (applied, next) = tokio::join!(biased; applied, work.out(&mut rows));
+            applied?;
+            batch = next?;
         }
         Ok(())
     }
 
-    fn count(&mut self, planned: &Planned) {
-        let decision = &planned.decision;
+    fn count(&mut self, record: &JournalRow) {
         let bump = |n: &mut u64| *n = n.saturating_add(1);
-        bump(self.outcomes.entry(decision.outcome()).or_default());
-        bump(self.reasons.entry(decision.reason).or_default());
-        if decision.outcome() == Outcome::Wait {
-            bump(self.waits.entry(decision.reason.as_str()).or_default());
+        bump(self.outcomes.entry(record.outcome).or_default());
+        bump(self.reasons.entry(record.reason).or_default());
+        if record.outcome == Outcome::Wait {
+            bump(self.waits.entry(record.reason.as_str()).or_default());
         }
     }
 
@@ -290,6 +294,33 @@ impl Books {
         let closed =
             scene.db.close_account_case(scene.run_id, account, reason, resolution, now).await;
         closed.doing("closing a case about an account").map(|_was_open| ())
+    }
+}
+
+/// From decisions to what the database shall hold.
+struct Work<'a> {
+    scene: &'a Scene<'a>,
+    table: &'a SourceTable,
+    mode: Mode,
+    timing: &'a Timing,
+}
+
+impl Work<'_> {
+    /// The next rows of one transaction; none: all are done.
+    async fn out(
+        &self,
+        rows: &mut (impl Iterator<Item = Weighed> + Send),
+    ) -> Result<Vec<RowEffects>, RunError> {
+        let Self { scene, table, mode, timing } = *self;
+        let mut batch = Vec::new();
+        for row in rows.take(APPLY_AT_ONCE) {
+            let planned = plan(row, mode, &scene.setup.policy_version)?;
+            batch.push(effects(&planned, &table.settings, timing, scene.run_id));
+            if batch.len().is_multiple_of(WORKED_AT_ONCE) {
+                tokio::task::yield_now().await;
+            }
+        }
+        Ok(batch)
     }
 }
 
