@@ -29,9 +29,11 @@ mod statements;
 mod watch;
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use chrono::TimeDelta;
 use sqlx::postgres::PgPool;
+use tokio::time::Instant as Tick;
 
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
@@ -53,6 +55,9 @@ use crate::store::settings::DatabaseSettings;
 use crate::store::source_table::SourceTable;
 use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
 
+/// How long a connection may take on its way back: two short questions to a server nearby.
+const BACK_SOON: Duration = Duration::from_millis(3);
+
 /// The store on PostgreSQL.
 #[derive(Debug, Clone)]
 pub struct PgStore {
@@ -72,6 +77,17 @@ impl PgStore {
         &self.address
     }
 
+    /// The pool, with a connection in it where one is on its way back. Each is checked after its
+    /// use; whoever asks meanwhile would be given a new one, which costs the server more than all
+    /// that a run with nothing due asks of it.
+    async fn pool(&self) -> &PgPool {
+        let patience = Tick::now() + BACK_SOON;
+        while self.pool.num_idle() == 0 && self.pool.size() > 0 && Tick::now() < patience {
+            tokio::task::yield_now().await;
+        }
+        &self.pool
+    }
+
     /// Closes every connection, so that the server sees a proper end.
     pub async fn close(&self) {
         self.pool.close().await;
@@ -80,16 +96,16 @@ impl PgStore {
 
 impl Driver for PgStore {
     async fn migrate(&self) -> Result<(), StoreError> {
-        migrate::migrate(&self.pool).await
+        migrate::migrate(self.pool().await).await
     }
 
     async fn schema_state(&self) -> Result<(i64, i64), StoreError> {
-        migrate::state(&self.pool).await
+        migrate::state(self.pool().await).await
     }
 
     async fn now(&self) -> Result<Instant, StoreError> {
         sqlx::query_scalar("select clock_timestamp()")
-            .fetch_one(&self.pool)
+            .fetch_one(self.pool().await)
             .await
             .map_err(failed("reading the database's clock"))
     }
@@ -99,13 +115,14 @@ impl Driver for PgStore {
         tables: &[TableSettings],
         accounts: &[String],
     ) -> Result<Vec<SourceTable>, StoreError> {
-        let mut connection = self.pool.acquire().await.map_err(failed("reading the catalogue"))?;
+        let mut connection =
+            self.pool().await.acquire().await.map_err(failed("reading the catalogue"))?;
         catalogue::map_tables(&mut connection, tables, accounts).await
     }
 
     async fn unmapped_statuses(&self, table: &SourceTable) -> Result<Vec<String>, StoreError> {
         let doing = "reading the status values";
-        let mut connection = self.pool.acquire().await.map_err(failed(doing))?;
+        let mut connection = self.pool().await.acquire().await.map_err(failed(doing))?;
         catalogue::unmapped_statuses(&mut connection, table).await
     }
 
@@ -115,12 +132,12 @@ impl Driver for PgStore {
         prefix: &str,
     ) -> Result<Option<String>, StoreError> {
         let doing = "reading the catalogue for the roles";
-        let mut connection = self.pool.acquire().await.map_err(failed(doing))?;
+        let mut connection = self.pool().await.acquire().await.map_err(failed(doing))?;
         roles::statements(&mut connection, tables, prefix).await.map(Some)
     }
 
     async fn start_run(&self, start: &RunStart, now: Instant) -> Result<(), StoreError> {
-        runs::start(&self.pool, start, now).await
+        runs::start(self.pool().await, start, now).await
     }
 
     async fn heartbeat(
@@ -129,7 +146,7 @@ impl Driver for PgStore {
         now: Instant,
         lease_until: Instant,
     ) -> Result<bool, StoreError> {
-        runs::heartbeat(&self.pool, run_id, now, lease_until).await
+        runs::heartbeat(self.pool().await, run_id, now, lease_until).await
     }
 
     async fn abandon_run(
@@ -138,7 +155,7 @@ impl Driver for PgStore {
         now: Instant,
         dead_after: TimeDelta,
     ) -> Result<Option<AbandonedRun>, StoreError> {
-        runs::close_dead(&self.pool, run_id, now, dead_after).await
+        runs::close_dead(self.pool().await, run_id, now, dead_after).await
     }
 
     async fn close_abandoned(
@@ -146,7 +163,7 @@ impl Driver for PgStore {
         now: Instant,
         dead_after: TimeDelta,
     ) -> Result<Vec<AbandonedRun>, StoreError> {
-        runs::close_abandoned(&self.pool, now, dead_after).await
+        runs::close_abandoned(self.pool().await, now, dead_after).await
     }
 
     async fn close_run(
@@ -155,7 +172,7 @@ impl Driver for PgStore {
         end: &RunEnd,
         now: Instant,
     ) -> Result<bool, StoreError> {
-        runs::close(&self.pool, run_id, end, now).await
+        runs::close(self.pool().await, run_id, end, now).await
     }
 
     async fn enrol(
@@ -164,7 +181,7 @@ impl Driver for PgStore {
         filter: &ClaimFilter,
         now: Instant,
     ) -> Result<u64, StoreError> {
-        claim::enrol(&self.pool, table, filter, now).await
+        claim::enrol(self.pool().await, table, filter, now).await
     }
 
     async fn claim_plan(
@@ -174,7 +191,7 @@ impl Driver for PgStore {
         limit: i64,
         now: Instant,
     ) -> Result<Vec<String>, StoreError> {
-        claim::plan(&self.pool, table, filter, limit, now).await
+        claim::plan(self.pool().await, table, filter, limit, now).await
     }
 
     async fn claim_due(
@@ -187,7 +204,7 @@ impl Driver for PgStore {
         lease_until: Instant,
     ) -> Result<Vec<Claimed>, StoreError> {
         let claim = claim::Claim { run_id, table, filter, now, lease_until };
-        claim::claim_due(&self.pool, &claim, limit).await
+        claim::claim_due(self.pool().await, &claim, limit).await
     }
 
     async fn preview_due(
@@ -197,7 +214,7 @@ impl Driver for PgStore {
         limit: i64,
         now: Instant,
     ) -> Result<Vec<Claimed>, StoreError> {
-        preview::preview_due(&self.pool, table, filter, limit, now).await
+        preview::preview_due(self.pool().await, table, filter, limit, now).await
     }
 
     async fn release(
@@ -206,7 +223,7 @@ impl Driver for PgStore {
         rows: &[Claimed],
         now: Instant,
     ) -> Result<(), StoreError> {
-        claim::release(&self.pool, run_id, rows, now).await
+        claim::release(self.pool().await, run_id, rows, now).await
     }
 
     async fn siblings(
@@ -214,7 +231,7 @@ impl Driver for PgStore {
         table: &SourceTable,
         rows: &[&Transaction],
     ) -> Result<HashMap<String, Vec<SiblingFact>>, StoreError> {
-        lookup::siblings(&self.pool, table, rows).await
+        lookup::siblings(self.pool().await, table, rows).await
     }
 
     async fn resolve_tags(
@@ -223,7 +240,7 @@ impl Driver for PgStore {
         account: &str,
         tags: &[String],
     ) -> Result<HashSet<String>, StoreError> {
-        lookup::resolve_tags(&self.pool, table, account, tags).await
+        lookup::resolve_tags(self.pool().await, table, account, tags).await
     }
 
     async fn resolve_references(
@@ -232,7 +249,7 @@ impl Driver for PgStore {
         account: &str,
         references: &[String],
     ) -> Result<HashMap<String, Vec<(String, String)>>, StoreError> {
-        lookup::resolve_references(&self.pool, table, account, references).await
+        lookup::resolve_references(self.pool().await, table, account, references).await
     }
 
     async fn apply(
@@ -243,7 +260,7 @@ impl Driver for PgStore {
         batch: Vec<RowEffects>,
         now: Instant,
     ) -> Result<ApplyEnd, StoreError> {
-        apply::apply(&self.pool, run_id, writer, table, batch, now).await
+        apply::apply(self.pool().await, run_id, writer, table, batch, now).await
     }
 
     async fn put_account_case(
@@ -252,7 +269,7 @@ impl Driver for PgStore {
         case: &AccountCase,
         now: Instant,
     ) -> Result<i64, StoreError> {
-        accounts::put_case(&self.pool, run_id, case, now).await
+        accounts::put_case(self.pool().await, run_id, case, now).await
     }
 
     async fn close_account_case(
@@ -263,7 +280,7 @@ impl Driver for PgStore {
         resolution: &str,
         now: Instant,
     ) -> Result<bool, StoreError> {
-        accounts::close_case(&self.pool, run_id, account, reason, resolution, now).await
+        accounts::close_case(self.pool().await, run_id, account, reason, resolution, now).await
     }
 
     async fn pause_account(
@@ -273,19 +290,19 @@ impl Driver for PgStore {
         why: &str,
         now: Instant,
     ) -> Result<Paused, StoreError> {
-        pauses::pause(&self.pool, account, by, why, now).await
+        pauses::pause(self.pool().await, account, by, why, now).await
     }
 
     async fn resume_account(&self, account: &str) -> Result<Option<Pause>, StoreError> {
-        pauses::resume(&self.pool, account).await
+        pauses::resume(self.pool().await, account).await
     }
 
     async fn pauses(&self) -> Result<Vec<Pause>, StoreError> {
-        pauses::all(&self.pool).await
+        pauses::all(self.pool().await).await
     }
 
     async fn account_state(&self, account: &str) -> Result<AccountState, StoreError> {
-        accounts::state(&self.pool, account).await
+        accounts::state(self.pool().await, account).await
     }
 
     async fn put_account_state(
@@ -294,19 +311,19 @@ impl Driver for PgStore {
         unanswered_since: Option<Instant>,
         usual_permille: Option<u32>,
     ) -> Result<(), StoreError> {
-        accounts::put_state(&self.pool, account, unanswered_since, usual_permille).await
+        accounts::put_state(self.pool().await, account, unanswered_since, usual_permille).await
     }
 
     async fn run(&self, run_id: &str) -> Result<Option<RunRow>, StoreError> {
-        read::run(&self.pool, run_id).await
+        read::run(self.pool().await, run_id).await
     }
 
     async fn runs(&self, limit: i64) -> Result<Vec<RunRow>, StoreError> {
-        read::runs(&self.pool, limit).await
+        read::runs(self.pool().await, limit).await
     }
 
     async fn run_totals(&self, run_id: &str) -> Result<Vec<TotalLine>, StoreError> {
-        runs::totals(&self.pool, run_id).await
+        runs::totals(self.pool().await, run_id).await
     }
 
     async fn journal_of_run(
@@ -315,43 +332,43 @@ impl Driver for PgStore {
         after: Option<(String, i64)>,
         limit: i64,
     ) -> Result<Vec<JournalRow>, StoreError> {
-        read::journal_of_run(&self.pool, run_id, after, limit).await
+        read::journal_of_run(self.pool().await, run_id, after, limit).await
     }
 
     async fn journal_of_row(&self, table: &str, key: &str) -> Result<Vec<JournalRow>, StoreError> {
-        read::journal_of_row(&self.pool, table, key).await
+        read::journal_of_row(self.pool().await, table, key).await
     }
 
     async fn check(&self, table: &str, key: &str) -> Result<Option<CheckRow>, StoreError> {
-        read::check(&self.pool, table, key).await
+        read::check(self.pool().await, table, key).await
     }
 
     async fn handbacks(&self, table: &str, key: &str) -> Result<Vec<HandbackRow>, StoreError> {
-        read::handbacks(&self.pool, table, key).await
+        read::handbacks(self.pool().await, table, key).await
     }
 
     async fn evidence(&self, sha256: &str) -> Result<Option<String>, StoreError> {
-        read::evidence(&self.pool, sha256).await
+        read::evidence(self.pool().await, sha256).await
     }
 
     async fn cases(&self, filter: &CaseFilter) -> Result<Vec<CaseRow>, StoreError> {
-        read::cases(&self.pool, filter).await
+        read::cases(self.pool().await, filter).await
     }
 
     async fn case_counts(&self, run_id: &str) -> Result<CaseCounts, StoreError> {
-        read::case_counts(&self.pool, run_id).await
+        read::case_counts(self.pool().await, run_id).await
     }
 
     async fn case(&self, number: i64) -> Result<Option<CaseRow>, StoreError> {
-        read::case(&self.pool, number).await
+        read::case(self.pool().await, number).await
     }
 
     async fn stuck_by_account(&self) -> Result<Vec<StuckLine>, StoreError> {
-        watch::stuck(&self.pool).await
+        watch::stuck(self.pool().await).await
     }
 
     async fn open_cases_by_age(&self, edges: &[Instant]) -> Result<Vec<CaseLine>, StoreError> {
-        watch::cases(&self.pool, edges).await
+        watch::cases(self.pool().await, edges).await
     }
 
     async fn move_marks(
@@ -359,11 +376,11 @@ impl Driver for PgStore {
         scope: &str,
         changes: &[(String, Change)],
     ) -> Result<Vec<Mark>, StoreError> {
-        watch::move_marks(&self.pool, scope, changes).await
+        watch::move_marks(self.pool().await, scope, changes).await
     }
 
     async fn take_alerts(&self, ask: &AlertAsk) -> Result<Vec<Alert>, StoreError> {
-        watch::take(&self.pool, ask).await
+        watch::take(self.pool().await, ask).await
     }
 
     async fn settle_alerts(
@@ -372,11 +389,11 @@ impl Driver for PgStore {
         alerts: &[Alert],
         is_told: bool,
     ) -> Result<(), StoreError> {
-        watch::settle(&self.pool, ask, alerts, is_told).await
+        watch::settle(self.pool().await, ask, alerts, is_told).await
     }
 
     async fn note_monitoring(&self, run_id: &str, problems: &[String]) -> Result<(), StoreError> {
-        watch::note(&self.pool, run_id, problems).await
+        watch::note(self.pool().await, run_id, problems).await
     }
 
     async fn prunable(&self, before: Instant) -> Result<Prunable, StoreError> {
@@ -396,6 +413,6 @@ impl Driver for PgStore {
     }
 
     async fn verify_audit(&self) -> Result<AuditFinding, StoreError> {
-        read::verify_audit(&self.pool).await
+        read::verify_audit(self.pool().await).await
     }
 }
