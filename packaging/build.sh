@@ -14,6 +14,8 @@ target=${CARGO_TARGET_DIR:-target}
 say "building the release binary: some minutes"
 nice cargo build --release --locked
 bin=$target/release/tieout
+file=$(readelf --sections --wide "$bin") || die "readelf: binutils are not installed"
+[[ $file != *.symtab* ]] || die "$bin is not stripped"
 version=$("$bin" --version | cut -d' ' -f2)
 name=tieout-$version-$(uname -m)-linux
 

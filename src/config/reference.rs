@@ -12,14 +12,14 @@ use crate::model::time::parse_span;
 const HEAD: &str = "\
 # Configuration
 
-One file, `tieout.toml`: named by `--config`, else by `TIEOUT_CONFIG`, else in the current folder, in
-the user's or in the system's configuration folder. A flag wins over `TIEOUT_…` in the environment, and
-that over the file; `tieout config show --origin` says of each setting where its value comes from. An
-unknown setting is an error that names its line and the nearest known one.
+One file, `tieout.toml`: named by `--config`, else by `TIEOUT_CONFIG`, else in the current folder,
+in the user's or in the system's configuration folder. A flag wins over `TIEOUT_…` in the
+environment, and that over the file; `tieout config show --origin` says of each setting where its
+value comes from. An unknown setting is an error that names its line and the nearest known one.
 
-Paths are relative to the file. A span is a number and a unit: `90s`, `15min`, `24h`, `7d`. This page is
-printed by `tieout config reference`; `tieout config default` prints a commented file to begin with,
-`tieout config schema` a JSON schema for editors.
+Paths are relative to the file. A span is a number and a unit: `90s`, `15min`, `24h`, `7d`. This
+page is printed by `tieout config reference`; `tieout config default` prints a commented file to
+begin with, `tieout config schema` a JSON schema for editors.
 ";
 
 /// Stands for the section of its name wherever else it is met.

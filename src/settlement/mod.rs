@@ -16,6 +16,7 @@ pub mod text;
 pub mod unwrap;
 pub mod amount;
 pub mod ledger;
+pub mod sources;
 pub mod bai2;
 pub mod nacha;
 

@@ -1,0 +1,316 @@
+//! Which host keys are trusted: an OpenSSH `known_hosts` file, read as OpenSSH reads it (sshd(8),
+//! "SSH_KNOWN_HOSTS FILE FORMAT").
+//!
+//! libssh2's own reader takes a key that is marked `@revoked` for trusted, and calls a host whose
+//! key of another type is known a changed one; so it is never asked.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use hmac::{Hmac, KeyInit, Mac};
+use sha1::Sha1;
+use sha2::{Digest, Sha256};
+
+use crate::model::settlement::Problem;
+
+/// The port that a host without one stands for.
+const SSH: u16 = 22;
+
+/// What a file says of the key that a server showed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is the host's.
+    Match,
+    /// The file does not know the host.
+    Unknown,
+    /// The host is known by other keys.
+    Mismatch,
+    /// The key is marked as revoked; nothing else counts.
+    Revoked,
+}
+
+/// The lines of a file that say something.
+#[derive(Debug, Clone, Default)]
+pub struct KnownHosts {
+    lines: Vec<Known>,
+}
+
+#[derive(Debug, Clone)]
+struct Known {
+    hosts: Hosts,
+    revoked: bool,
+    kind: String,
+    key: Vec<u8>,
+}
+
+#[derive(Debug, Clone)]
+enum Hosts {
+    /// `name,[name]:port,*.example.com,!bad`.
+    Patterns(Vec<String>),
+    /// `|1|salt|hash`: HMAC-SHA1 of the name.
+    Hashed { salt: Vec<u8>, hash: Vec<u8> },
+}
+
+impl KnownHosts {
+    /// Reads a file's text. What cannot be read is told and trusts nobody; certificate authorities
+    /// are passed over, since certificates are not asked for.
+    pub fn parse(text: &str) -> (Self, Vec<Problem>) {
+        let mut known = Self::default();
+        let mut problems = Vec::new();
+        for (number, line) in (1_u64..).zip(text.lines()) {
+            let line = line.trim();
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            match entry(line) {
+                Ok(Some(entry)) => known.lines.push(entry),
+                Ok(None) => {}
+                Err((field, expected)) => {
+                    problems.push(Problem::warning(number, field, expected, cut(line)));
+                }
+            }
+        }
+        (known, problems)
+    }
+
+    /// What the file says of `key` (the public key's wire form) of a server.
+    pub fn verdict(&self, host: &str, port: u16, key: &[u8]) -> Verdict {
+        if self.of(host, port).any(|line| line.revoked && line.key == key) {
+            return Verdict::Revoked;
+        }
+        let mut lines = self.of(host, port).filter(|line| !line.revoked).peekable();
+        if lines.peek().is_none() {
+            return Verdict::Unknown;
+        }
+        if lines.any(|line| line.key == key) { Verdict::Match } else { Verdict::Mismatch }
+    }
+
+    /// The types of the keys that are known of a server, to ask it for one of those: it may have
+    /// others that are just as right.
+    pub fn key_types(&self, host: &str, port: u16) -> Vec<&str> {
+        let mut types: Vec<&str> = Vec::new();
+        for line in self.of(host, port).filter(|line| !line.revoked) {
+            if !types.contains(&line.kind.as_str()) {
+                types.push(&line.kind);
+            }
+        }
+        types
+    }
+
+    /// The lines of a server: by its name and port, and where none has that, by its name alone.
+    fn of(&self, host: &str, port: u16) -> impl Iterator<Item = &Known> {
+        let host = host.to_ascii_lowercase();
+        let named = if port == SSH { host.clone() } else { format!("[{host}]:{port}") };
+        let is_named = self.lines.iter().any(|line| !line.revoked && line.hosts.are(&named));
+        self.lines.iter().filter(move |line| {
+            line.hosts.are(&named) || ((!is_named || line.revoked) && line.hosts.are(&host))
+        })
+    }
+}
+
+impl Hosts {
+    fn are(&self, name: &str) -> bool {
+        match self {
+            Self::Patterns(patterns) => {
+                let denied = patterns.iter().filter_map(|one| one.strip_prefix('!'));
+                let mut denied = denied.filter(|pattern| fits(pattern, name));
+                let mut named = patterns.iter().filter(|one| !one.starts_with('!'));
+                denied.next().is_none() && named.any(|pattern| fits(pattern, name))
+            }
+            Self::Hashed { salt, hash } => Hmac::<Sha1>::new_from_slice(salt)
+                .is_ok_and(|mac| mac.chain_update(name).verify_slice(hash).is_ok()),
+        }
+    }
+}
+
+/// `*` for any text, `?` for one character.
+fn fits(pattern: &str, name: &str) -> bool {
+    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
+    let (mut at, mut of) = (0_usize, 0_usize);
+    let mut star: Option<(usize, usize)> = None;
+    while let Some(byte) = name.get(of) {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, of));
+                at = at.saturating_add(1);
+            }
+            Some(one) if *one == b'?' || one == byte => {
+                at = at.saturating_add(1);
+                of = of.saturating_add(1);
+            }
+            _other => {
+                let Some((back, begun)) = star else { return false };
+                // The star takes one character more.
+                star = Some((back, begun.saturating_add(1)));
+                at = back.saturating_add(1);
+                of = begun.saturating_add(1);
+            }
+        }
+    }
+    pattern.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
+}
+
+type Misread = (&'static str, &'static str);
+
+/// One line; none where it is a certificate authority's.
+fn entry(line: &str) -> Result<Option<Known>, Misread> {
+    let mut words = line.split_ascii_whitespace().peekable();
+    let marker = words.next_if(|word| word.starts_with('@'));
+    let revoked = match marker {
+        None => false,
+        Some("@revoked") => true,
+        Some("@cert-authority") => return Ok(None),
+        Some(_) => return Err(("marker", "@revoked or @cert-authority")),
+    };
+    let hosts = hosts(words.next().unwrap_or_default())?;
+    let kind = words.next().ok_or(("key type", "as ssh-ed25519"))?;
+    let key = words.next().ok_or(("key", "base64"))?;
+    let key = STANDARD.decode(key).map_err(|_bad| ("key", "base64"))?;
+    // The key's own first field is its type: RFC 4253, section 6.6.
+    let own = key.get(4..).and_then(|rest| rest.get(..kind.len()));
+    if own != Some(kind.as_bytes()) {
+        return Err(("key", "a key of the type that stands before it"));
+    }
+    Ok(Some(Known { hosts, revoked, kind: kind.to_owned(), key }))
+}
+
+fn hosts(word: &str) -> Result<Hosts, Misread> {
+    let Some(hashed) = word.strip_prefix('|') else {
+        let patterns = word.split(',').map(str::to_ascii_lowercase);
+        return Ok(Hosts::Patterns(patterns.filter(|pattern| !pattern.is_empty()).collect()));
+    };
+    let bad = ("hosts", "|1|salt|hash");
+    let (salt, hash) =
+        hashed.strip_prefix("1|").and_then(|rest| rest.split_once('|')).ok_or(bad)?;
+    let decode = |text: &str| STANDARD.decode(text).map_err(|_bad| bad);
+    Ok(Hosts::Hashed { salt: decode(salt)?, hash: decode(hash)? })
+}
+
+fn cut(line: &str) -> String {
+    line.chars().take(40).collect()
+}
+
+/// A key's fingerprint as OpenSSH shows it: `SHA256:` and unpadded base64.
+pub fn fingerprint(key: &[u8]) -> String {
+    format!("SHA256:{}", STANDARD_NO_PAD.encode(Sha256::digest(key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A key of a type, whose bytes differ by a letter.
+    fn key(kind: &str, letter: char) -> Vec<u8> {
+        let mut key = u32::try_from(kind.len()).unwrap().to_be_bytes().to_vec();
+        key.extend(kind.bytes());
+        key.extend([0, 0, 0, 1, letter as u8]);
+        key
+    }
+
+    fn line(hosts: &str, kind: &str, letter: char) -> String {
+        format!("{hosts} {kind} {}\n", STANDARD.encode(key(kind, letter)))
+    }
+
+    fn hashed(name: &str) -> String {
+        let salt = [7_u8; 20];
+        let mac = Hmac::<Sha1>::new_from_slice(&salt).unwrap().chain_update(name).finalize();
+        format!("|1|{}|{}", STANDARD.encode(salt), STANDARD.encode(mac.into_bytes()))
+    }
+
+    #[test]
+    fn a_key_is_trusted_as_openssh_trusts_it() {
+        let ed = "ssh-ed25519";
+        let right = |hosts: &str| line(hosts, ed, 'a');
+        let wrong = |hosts: &str| line(hosts, ed, 'b');
+        let revoked = |hosts: &str| format!("@revoked {}", line(hosts, ed, 'a'));
+        let named = "[bank.example]:2222";
+        for (text, want) in [
+            (String::new(), Verdict::Unknown),
+            (right(named), Verdict::Match),
+            (right("[BANK.example]:2222"), Verdict::Match),
+            (wrong(named), Verdict::Mismatch),
+            (wrong(named) + &right(named), Verdict::Match),
+            (right(&hashed(named)), Verdict::Match),
+            (wrong(&hashed(named)), Verdict::Mismatch),
+            (right(&hashed("[other.example]:2222")), Verdict::Unknown),
+            // By its name alone, where nothing names the port.
+            (right("bank.example"), Verdict::Match),
+            (wrong(named) + &right("bank.example"), Verdict::Mismatch),
+            (right("[bank.example]:22"), Verdict::Unknown),
+            (right("[*.example]:2222"), Verdict::Match),
+            (right("[bank.exampl?]:2222"), Verdict::Match),
+            (right("[*.example]:2222,![bank.example]:2222"), Verdict::Unknown),
+            (line(named, "ssh-rsa", 'a'), Verdict::Mismatch),
+            (revoked(named), Verdict::Revoked),
+            (revoked("*") + &right(named), Verdict::Revoked),
+            (right(named) + &revoked("bank.example"), Verdict::Revoked),
+            (right(named) + &format!("@revoked {}", wrong(named)), Verdict::Match),
+            (format!("@cert-authority {}", right(named)), Verdict::Unknown),
+            (format!("@cert-authority {}", wrong(named)) + &right(named), Verdict::Match),
+            (format!("# {}", right(named)), Verdict::Unknown),
+        ] {
+            let (known, problems) = KnownHosts::parse(&text);
+            assert_eq!(problems, [], "{text}");
+            assert_eq!(known.verdict("Bank.Example", 2222, &key(ed, 'a')), want, "{text}");
+        }
+        let (known, _) = KnownHosts::parse(&right("bank.example"));
+        assert_eq!(known.verdict("bank.example", 22, &key(ed, 'a')), Verdict::Match);
+    }
+
+    #[test]
+    fn the_types_that_are_known_are_asked_for() {
+        let text = line("h", "ssh-rsa", 'a')
+            + &line("h", "ssh-ed25519", 'a')
+            + &line("h", "ssh-rsa", 'b')
+            + &line("other", "ecdsa-sha2-nistp256", 'a')
+            + &format!("@revoked {}", line("h", "ecdsa-sha2-nistp256", 'a'));
+        let (known, _) = KnownHosts::parse(&text);
+        assert_eq!(known.key_types("h", 22), ["ssh-rsa", "ssh-ed25519"]);
+        assert_eq!(known.key_types("nobody", 22), [""; 0]);
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_by_its_line_and_trusts_nobody() {
+        let good = line("h", "ssh-ed25519", 'a');
+        for (bad, field) in [
+            ("h ssh-ed25519", "key"),
+            ("h", "key type"),
+            ("h ssh-ed25519 !!!", "key"),
+            ("@trusted h ssh-ed25519 AAAA", "marker"),
+            ("|1|x ssh-ed25519 AAAA", "hosts"),
+            ("|2|AAAA|AAAA ssh-ed25519 AAAA", "hosts"),
+            (&good.replace("ssh-ed25519 ", "ssh-rsa "), "key"),
+        ] {
+            let (known, problems) = KnownHosts::parse(&format!("# mine\n{bad}\n"));
+            assert_eq!(problems.len(), 1, "{bad}");
+            assert_eq!((problems[0].line, problems[0].field.as_str()), (2, field), "{bad}");
+            assert_eq!(known.verdict("h", 22, &key("ssh-ed25519", 'a')), Verdict::Unknown);
+        }
+    }
+
+    #[test]
+    fn a_fingerprint_is_the_one_that_ssh_keygen_prints() {
+        // ssh-keygen -lf on the key of RFC 8709's form with 32 zero bytes.
+        let mut key = vec![0, 0, 0, 11];
+        key.extend(b"ssh-ed25519");
+        key.extend([0, 0, 0, 32]);
+        key.extend([0; 32]);
+        assert_eq!(fingerprint(&key), "SHA256:kmYcvdi2GkPeWxB6XLjrZB8JHsy2Hm8luHMFp9GMvqk");
+    }
+
+    #[test]
+    fn patterns_are_matched_whole() {
+        for (pattern, name, want) in [
+            ("*", "", true),
+            ("a*", "abc", true),
+            ("a*c", "abcbc", true),
+            ("a*b", "abc", false),
+            ("?", "", false),
+            ("a?c", "abc", true),
+            ("**a", "xxa", true),
+            ("abc", "ab", false),
+            ("ab", "abc", false),
+        ] {
+            assert_eq!(fits(pattern, name), want, "{pattern} {name}");
+        }
+    }
+}

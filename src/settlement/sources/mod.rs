@@ -1,0 +1,3 @@
+//! Where settlement files come from: a folder, or an SFTP server that is only read.
+
+pub mod known_hosts;
