@@ -29,6 +29,9 @@ use crate::store::records::JournalRow;
 /// Journal records read at once.
 const PAGE: i64 = 2_000;
 
+/// Records written before the database's answers are looked at again.
+const WRITTEN_AT_ONCE: usize = 64;
+
 /// How a report is written.
 #[derive(Debug, Clone, Copy)]
 pub struct BuildOptions {
@@ -146,27 +149,27 @@ async fn stream<S: Source>(
     options: &BuildOptions,
     written: &mut Written,
 ) -> Result<Totals, ReportError> {
-    let mut transitions = CsvFile::create(folder, &TRANSITIONS, options.dialect)?;
-    let mut reconciliation = CsvFile::create(folder, &RECONCILIATION, options.dialect)?;
-    let mut by_row = Sorter::new(folder, "reconciliation", options.sort_budget);
-    let mut by_case = Sorter::new(folder, "exceptions", options.sort_budget);
-    let mut totals = Totals::default();
-    let mut after: Option<(String, i64)> = None;
-    loop {
-        let page = source.journal_of_run(&facts.run.id, after.clone(), PAGE).await;
-        let page = page.map_err(ReportError::store(&facts.run.id))?;
-        let Some(last) = page.last() else { break };
-        after = Some((last.writer.clone(), last.seq));
-        for record in &page {
-            totals.add(record);
-            transitions.write(&rows::transition(record, facts))?;
-            let line = reconciliation.render(&rows::reconciliation(record, facts));
-            by_row.push(rows::order(record), line)?;
-            if exceptions::is_exception(record) {
-                by_case.push(exceptions::order(record), draft(record, folder)?)?;
-            }
-        }
+    let mut pass = Pass {
+        transitions: CsvFile::create(folder, &TRANSITIONS, options.dialect)?,
+        reconciliation: CsvFile::create(folder, &RECONCILIATION, options.dialect)?,
+        by_row: Sorter::new(folder, "reconciliation", options.sort_budget),
+        by_case: Sorter::new(folder, "exceptions", options.sort_budget),
+        totals: Totals::default(),
+    };
+    let run_id = &facts.run.id;
+    let read = async |after| {
+        let page = source.journal_of_run(run_id, after, PAGE).await;
+        page.map_err(ReportError::store(run_id))
+    };
+    let mut page = read(None).await?;
+    while let Some(last) = page.last() {
+        // The database works elsewhere: it reads the next page while this one is written.
+        let next = read(Some((last.writer.clone(), last.seq)));
+        let (next, taken) = tokio::join!(biased; next, pass.take(&page, facts, folder));
+        taken?;
+        page = next?;
     }
+    let Pass { transitions, mut reconciliation, by_row, by_case, totals } = pass;
     written.take(transitions)?;
     for pair in by_row.finish()? {
         reconciliation.put(&pair?.1)?;
@@ -174,6 +177,38 @@ async fn stream<S: Source>(
     written.take(reconciliation)?;
     write_exceptions(source, facts, folder, options, by_case, written).await?;
     Ok(totals)
+}
+
+/// What the journal's records go into.
+struct Pass {
+    transitions: CsvFile,
+    reconciliation: CsvFile,
+    by_row: Sorter,
+    by_case: Sorter,
+    totals: Totals,
+}
+
+impl Pass {
+    async fn take(
+        &mut self,
+        page: &[JournalRow],
+        facts: &Facts,
+        folder: &Path,
+    ) -> Result<(), ReportError> {
+        for some in page.chunks(WRITTEN_AT_ONCE) {
+            for record in some {
+                self.totals.add(record);
+                self.transitions.write(&rows::transition(record, facts))?;
+                let line = self.reconciliation.render(&rows::reconciliation(record, facts));
+                self.by_row.push(rows::order(record), line)?;
+                if exceptions::is_exception(record) {
+                    self.by_case.push(exceptions::order(record), draft(record, folder)?)?;
+                }
+            }
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
 }
 
 async fn write_exceptions<S: Source>(

@@ -3,6 +3,8 @@
 //! What is stored stays as it is: escaping happens here, at output, and only in the dialects for
 //! spreadsheets, where it is counted. Amounts are exact decimals and are never escaped.
 
+use std::borrow::Cow;
+
 use chrono_tz::Tz;
 
 use crate::model::money::{Currency, decimal_text};
@@ -137,20 +139,20 @@ impl Cell {
     }
 
     /// The text of the cell before quoting, and whether it had to be escaped.
-    pub fn render(&self, dialect: Dialect) -> (String, bool) {
+    pub fn render(&self, dialect: Dialect) -> (Cow<'_, str>, bool) {
         match self {
-            Self::Null => (String::new(), false),
-            Self::Word(word) => (word.clone(), false),
-            Self::Int(number) => (number.to_string(), false),
+            Self::Null => (Cow::Borrowed(""), false),
+            Self::Word(word) => (Cow::Borrowed(word), false),
+            Self::Int(number) => (Cow::Owned(number.to_string()), false),
             Self::Amount(minor, exponent) => {
                 let mut mark = [0; 4];
                 let mark = dialect.decimal_mark().encode_utf8(&mut mark);
-                (decimal_text(*minor, *exponent).replace('.', mark), false)
+                (Cow::Owned(decimal_text(*minor, *exponent).replace('.', mark)), false)
             }
             Self::Text(text) if dialect.is_for_spreadsheets() && would_change(text) => {
-                (format!("'{text}"), true)
+                (Cow::Owned(format!("'{text}")), true)
             }
-            Self::Text(text) => (text.clone(), false),
+            Self::Text(text) => (Cow::Borrowed(text), false),
         }
     }
 }
@@ -301,14 +303,15 @@ mod tests {
             "1-Mrz",
             "3 mai 2026",
         ] {
-            let (rendered, escaped) = Cell::text(text).render(Dialect::Excel);
+            let cell = Cell::text(text);
+            let (rendered, escaped) = cell.render(Dialect::Excel);
             assert!(escaped, "{text:?}");
             assert_eq!(rendered, format!("'{text}"), "{text:?}");
-            assert_eq!(Cell::text(text).render(Dialect::Plain), (text.to_owned(), false));
+            assert_eq!(Cell::text(text).render(Dialect::Plain), (text.into(), false));
         }
         for text in ["8812", "0", "pi_3Q", "pay_8812", "a=b", "x-1", "May", "C-12", "acme/7", "é"]
         {
-            assert_eq!(Cell::text(text).render(Dialect::Excel), (text.to_owned(), false));
+            assert_eq!(Cell::text(text).render(Dialect::Excel), (text.into(), false));
         }
         assert!(!Cell::Amount(-5, 2).render(Dialect::Excel).1, "amounts are never escaped");
     }

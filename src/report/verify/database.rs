@@ -106,8 +106,10 @@ async fn records_differ<S: Source>(
         let Some(last) = page.last() else { break };
         after = Some((last.writer.clone(), last.seq));
         for record in &page {
-            let cells: Vec<String> =
-                reconciliation(record, facts).iter().map(|cell| cell.render(dialect).0).collect();
+            let cells: Vec<String> = reconciliation(record, facts)
+                .iter()
+                .map(|cell| cell.render(dialect).0.into_owned())
+                .collect();
             rows.add(cells.iter().map(String::as_str));
             chain.add(link(record).iter().map(String::as_str));
         }
