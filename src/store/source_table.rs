@@ -263,6 +263,25 @@ impl SourceTable {
         indexes.iter().filter_map(|index| self.cells.get(*index))
     }
 
+    /// What to say of a row that was written and that the view shows unchanged.
+    pub fn elsewhere(&self) -> String {
+        let (read, write) = (&self.read, &self.write);
+        format!(
+            "the row of {write} with this key is not the one that {read} shows: it was written, \
+             {read} showed the old status, and the write was undone; name in `write` the table \
+             that the view's status is of"
+        )
+    }
+
+    /// What to say of a row that the view shows and the written table does not have.
+    pub fn not_there(&self) -> String {
+        let (read, write) = (&self.read, &self.write);
+        format!(
+            "{write} has no row of the key that {read} shows; name in `write` the table that the \
+             view's status is of"
+        )
+    }
+
     /// Every processing value of the mapping.
     pub fn processing_values(&self) -> Vec<String> {
         self.settings.map.iter().flat_map(|map| &map.from).map(|value| value.0.clone()).collect()

@@ -320,6 +320,28 @@ async fn sqlite_files_get_theirs_too() {
     place.fits();
 }
 
+/// Of two tables with a status below a view nobody is guessed: the other's rows would be written.
+#[tokio::test]
+async fn the_written_table_below_a_join_is_asked_for() {
+    const JOINED: &str = "
+        create table spree_orders (id integer primary key, state text not null, total numeric,
+            currency text not null, completed_at datetime);
+        create table spree_payments (id integer primary key, order_id integer not null,
+            state text not null, amount numeric not null, response_code text,
+            created_at datetime not null, updated_at datetime not null);
+        create view reconcile_payments as select p.*, o.currency from spree_payments p
+            join spree_orders o on o.id = p.order_id;
+        insert into spree_orders values (1, 'complete', 12.5, 'USD', null);
+        insert into spree_payments values (1, 1, 'processing', 12.5, null,
+            '2026-11-19 08:00:00', '2026-11-19 08:00:00')";
+    let place = Place::sqlite(JOINED).await;
+    let ended = place.init(&["--table", "reconcile_payments", "--attempted", "once"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let file = place.file();
+    assert!(settings(&file).contains(&"write = \"???\""), "{file}");
+    assert!(ended.stdout.contains("spree_orders and spree_payments"), "{}", ended.stdout);
+}
+
 /// What is stuck now is seldom among the oldest rows: both ends of the key are looked at.
 #[tokio::test]
 async fn a_status_without_an_index_is_seen_at_both_ends_of_its_table() {

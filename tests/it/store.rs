@@ -71,6 +71,7 @@ macro_rules! conformance {
                     applies::one_refused_row_of_fifty_is_a_case,
                     applies::a_trigger_that_meddles_is_a_case,
                     applies::a_closed_run_writes_nothing,
+                    applies::a_write_to_another_table_than_the_views_is_undone,
                     applies::composite_keys_and_views,
                     lookups::siblings_are_found,
                     lookups::tags_resolve,

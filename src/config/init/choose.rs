@@ -85,15 +85,26 @@ impl<'a> Choosing<'a> {
         primary.or(unique).cloned().unwrap_or_default()
     }
 
-    /// The table below a view: the one that has the status.
+    /// The table below a view: the only one that has a column called as the status.
     fn base(&self) -> Option<&'a Surveyed> {
-        let status = words::status(self.of, self.answers.status.as_deref())?;
+        let [only] = self.bases().try_into().ok()?;
+        Some(only)
+    }
+
+    /// The tables below a view that have a column called as the status. Of several no catalogue
+    /// tells whose the view shows, and the rows of another must never be written.
+    fn bases(&self) -> Vec<&'a Surveyed> {
+        let Some(status) = words::status(self.of, self.answers.status.as_deref()) else {
+            return Vec::new();
+        };
         let bases = &self.of.bases;
         let named = |one: &&Surveyed| {
             bases.iter().any(|base| base.trim_matches('"') == one.name.trim_matches('"'))
         };
-        let mut below = self.survey.iter().filter(named);
-        below.find(|one| one.relation.column(&status.name).is_some() && !one.relation.is_view)
+        let below = self.survey.iter().filter(named);
+        let has_it =
+            |one: &&Surveyed| one.relation.column(&status.name).is_some() && !one.relation.is_view;
+        below.filter(has_it).collect()
     }
 
     fn relations(&mut self) {
@@ -111,6 +122,15 @@ impl<'a> Choosing<'a> {
                 self.put("write", quoted(&base.name), why);
             }
             None if self.of.relation.updatable => {}
+            None if self.bases().len() > 1 => {
+                let names: Vec<&str> = self.bases().iter().map(|base| base.name.as_str()).collect();
+                let why = format!(
+                    "{} have a column of the status's name: name the one whose status the view \
+                     shows",
+                    names.join(" and ")
+                );
+                self.open("write", quoted(OPEN), &why);
+            }
             None => {
                 let why = "the view cannot be written, and which table has the status is not plain";
                 self.open("write", quoted(OPEN), why);

@@ -82,13 +82,15 @@ enum Refusal {
     Error(sqlx::Error),
     /// The database wrote another status than it was told.
     Undone,
+    /// The written row is not the one that the view shows.
+    Elsewhere,
 }
 
 impl Refusal {
     fn fault(self) -> Fault {
         match self {
             Self::Error(error) => fault(error),
-            Self::Undone => Fault::Refused,
+            Self::Undone | Self::Elsewhere => Fault::Refused,
         }
     }
 }
@@ -109,7 +111,7 @@ impl Rows<'_> {
         let unchanged = self.table.write_is_read && !self.care.skip_held;
         let held = match unchanged {
             true => None,
-            false => Some(self.hold(connection, indexes).await?),
+            false => Some(self.hold(connection, indexes, &mut end).await?),
         };
         let is_held = |index: &usize| held.as_ref().is_none_or(|held| held.contains(index));
         let written: Vec<usize> = written.into_iter().filter(&is_held).collect();
@@ -180,6 +182,7 @@ impl Rows<'_> {
             };
             let words = match refusal {
                 Refusal::Undone => UNDONE.to_owned(),
+                Refusal::Elsewhere => self.table.elsewhere(),
                 Refusal::Error(error) if calls_for(&error) == Calls::FindGuilty => shown(&error),
                 Refusal::Error(error) => return Err(fault(error)),
             };
@@ -224,12 +227,47 @@ impl Rows<'_> {
             }
             came.push((*index, Some(cells.text(1)?)));
         }
+        if self.is_elsewhere(connection, &came).await? {
+            return Ok(Err(Refusal::Elsewhere));
+        }
         if let Some(sql) = self.history_sql(&came)
             && let Err(error) = sql.run(connection).await
         {
             return Ok(Err(Refusal::Error(error)));
         }
         Ok(Ok(came))
+    }
+
+    /// Whether the view still shows the old status of a row that was written: then the write met
+    /// another table's row, whose key and status are called the same.
+    async fn is_elsewhere(
+        &self,
+        connection: &mut PgConnection,
+        came: &[(usize, Option<String>)],
+    ) -> Result<bool, StoreError> {
+        if self.table.write_is_read || came.is_empty() {
+            return Ok(false);
+        }
+        let parts = Statements::of(self.table);
+        let mut sql = Sql::default();
+        let keys = came.iter().map(|(index, _)| self.key(*index));
+        let (mut arrays, mut names) = parts.bind_keys(&mut sql, keys);
+        let before = came.iter().map(|(index, _)| {
+            let row = self.batch.get(*index).map(|row| &row.journal);
+            let before = row.map(|record| record.status_before.as_str());
+            before.filter(|before| self.status_to(*index) != Some(before))
+        });
+        arrays.push(text_array(&mut sql, before));
+        names.push("before".to_owned());
+        sql.push(&format!(
+            "select 1 from {} as t join unnest({}) as u({}) on {} where {} = u.before limit 1",
+            self.table.read,
+            arrays.join(", "),
+            names.join(", "),
+            parts.is_key_of("t", false),
+            parts.cells_at("t", &[self.table.layout.status]),
+        ));
+        Ok(!sql.fetch(connection).await.map_err(failed(WRITING))?.is_empty())
     }
 
     fn update_sql(&self, shape: &Shape, group: &[usize]) -> Sql {
@@ -380,6 +418,7 @@ impl Rows<'_> {
         &self,
         connection: &mut PgConnection,
         indexes: &[usize],
+        end: &mut RowsEnd,
     ) -> Result<HashSet<usize>, Fault> {
         if indexes.is_empty() {
             return Ok(HashSet::new());
@@ -408,8 +447,17 @@ impl Rows<'_> {
             let key = Cells::new(row, WRITING).text(0)?;
             locked.extend(by_key.get(key.as_str()).copied());
         }
-        let images = self.read_images(connection, &locked).await?;
+        let images = self.read_images(connection, indexes).await?;
         let is_same = |index: &usize| images.get(index).is_some_and(|i| i == self.image(*index));
+        let locked: HashSet<usize> = locked.into_iter().collect();
+        // What somebody holds may be there all the same.
+        if !self.care.skip_held {
+            let is_missing = |index: &&usize| {
+                is_same(index) && !locked.contains(*index) && self.status_to(**index).is_some()
+            };
+            let missing = indexes.iter().filter(is_missing);
+            end.refused.extend(missing.map(|index| (*index, self.table.not_there())));
+        }
         Ok(locked.into_iter().filter(is_same).collect())
     }
 

@@ -15,7 +15,9 @@ use crate::store::records::HandbackRow;
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{fetch, json_set, rendered};
-use crate::store::sqlite::statements::{belongs, cell_texts, image, named, read_has_key, read_key};
+use crate::store::sqlite::statements::{
+    belongs, cell_texts, image, named, read_has_key, read_key, text_of,
+};
 
 const READING: &str = "reading the mapped table";
 const REMEMBERING: &str = "reading what is remembered of rows";
@@ -160,7 +162,29 @@ pub(super) async fn read(
     Ok(found)
 }
 
-/// The images and status texts of these rows as they are now.
+/// The status texts of these rows as they are now.
+pub(super) async fn statuses(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    keys: &[&str],
+) -> Result<HashMap<String, Option<String>>, StoreError> {
+    let Some(status) = table.cells.get(table.layout.status) else { return Ok(HashMap::new()) };
+    let sql = format!(
+        "select {}, {} from json_each(?1) j join {} as t on {}",
+        read_key(table, "t"),
+        text_of(status, &named("t", status)),
+        table.read,
+        read_has_key(table, "t", "j.value"),
+    );
+    let rows = fetch(connection, READING, rendered(&sql).bind(json_set(keys))).await?;
+    let pair = |row| {
+        let cells = Cells::new(row, READING);
+        Ok((cells.text(0)?, cells.opt_text(1)?))
+    };
+    rows.iter().map(pair).collect()
+}
+
+/// The images of these rows as they are now.
 pub(super) async fn images(
     connection: &mut SqliteConnection,
     table: &SourceTable,

@@ -12,7 +12,7 @@ use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::source_table::{Change, Column, SourceTable, Target, TypeClass};
 use crate::store::sqlite::cells::Cells;
-use crate::store::sqlite::rows::images;
+use crate::store::sqlite::rows::{images, statuses};
 use crate::store::sqlite::sql::{REFUSED, Value, execute, failed, fetch, fetch_rows, refusal};
 use crate::store::sqlite::statements::{has_key, image, key_text, named};
 
@@ -34,6 +34,7 @@ struct Write<'a> {
     key: &'a str,
     image: &'a str,
     status: &'a str,
+    before: &'a str,
     sets: Vec<Option<String>>,
     history: Vec<Option<String>>,
 }
@@ -104,6 +105,7 @@ fn shaped<'a>(
         key: &effect.journal.key,
         image: &effect.image,
         status,
+        before: &effect.journal.status_before,
         sets: Vec::new(),
         history: Vec::new(),
     };
@@ -197,6 +199,9 @@ impl Group<'_> {
             let done = updated.into_iter().map(|(key, image)| (key, Written::Done(image)));
             return Ok(Tried::Done(done.collect()));
         }
+        if self.is_elsewhere(connection, part, &updated).await? {
+            return Ok(Tried::Refused(self.table.elsewhere()));
+        }
         let keys: Vec<&str> = part.iter().map(|write| write.key).collect();
         let mut now = images(connection, self.table, &keys).await?;
         let mut outcome = HashMap::with_capacity(part.len());
@@ -207,6 +212,9 @@ impl Group<'_> {
                     return Ok(Tried::Refused("a trigger put the row back as it was".to_owned()));
                 }
                 (true, Some(image)) => Written::Done(image),
+                (false, Some(image)) if image == write.image && !self.has_triggers => {
+                    Written::Refused(self.table.not_there())
+                }
                 // A trigger that says `raise(ignore)` skips the row without an error.
                 (false, Some(image)) if image == write.image => {
                     Written::Refused("a trigger left the row as it was".to_owned())
@@ -216,6 +224,27 @@ impl Group<'_> {
             outcome.insert(write.key.to_owned(), written);
         }
         Ok(Tried::Done(outcome))
+    }
+
+    /// Whether the view still shows the old status of a row that was written: then the write met
+    /// another table's row, whose key and status are called the same.
+    async fn is_elsewhere(
+        &self,
+        connection: &mut SqliteConnection,
+        part: &[Write<'_>],
+        updated: &HashMap<String, String>,
+    ) -> Result<bool, StoreError> {
+        if self.table.write_is_read {
+            return Ok(false);
+        }
+        let written = part.iter().filter(|write| updated.contains_key(write.key));
+        let moved: Vec<&Write<'_>> = written.filter(|write| write.status != write.before).collect();
+        let keys: Vec<&str> = moved.iter().map(|write| write.key).collect();
+        let now = statuses(connection, self.table, &keys).await?;
+        let is_old = |write: &&Write<'_>| {
+            now.get(write.key).is_some_and(|now| now.as_deref() == Some(write.before))
+        };
+        Ok(moved.iter().any(is_old))
     }
 
     /// What `returning` said is not the end of it where triggers, another relation, or rows that

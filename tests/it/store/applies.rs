@@ -411,6 +411,40 @@ pub async fn a_trigger_that_meddles_is_a_case<D: Under>() {
     w.finish().await;
 }
 
+/// Both tables of a join have an id and a status, and the mapping names the wrong one.
+pub async fn a_write_to_another_table_than_the_views_is_undone<D: Under>() {
+    let mut w = World::<D>::new().await;
+    w.stuck(1..=3).await;
+    w.raw
+        .execute(
+            "create table orders (id bigint primary key, status text not null,
+                updated_at timestamptz, version integer, psp_ref text);
+             insert into orders (id, status) values (1, 'complete'), (2, 'processing');
+             create view charges_seen as select c.*, o.status as order_status
+                from charges c left join orders o on o.id = c.id",
+        )
+        .await;
+    let wrong = "read = \"charges_seen\"\nwrite = \"orders\"";
+    let wrong = w.mapped(&MAPPING.replace("read = \"charges\"", wrong)).await;
+    w.table = wrong;
+    let orders =
+        "select id || ' ' || status || ' ' || coalesce(psp_ref, '-') from orders order by id";
+    let before = w.raw.rows(orders).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    let end = w.apply("r1", &mut writer, &claimed, succeeded, noon()).await;
+    assert_eq!(end, done(3, 0, 0));
+    assert_eq!(w.raw.rows(orders).await, before, "another table's rows are not ours to write");
+    for (key, why) in [("1", "was undone"), ("2", "was undone"), ("3", "has no row of the key")] {
+        assert_eq!(w.status(key).await, "processing");
+        let record = w.store.journal_of_row("charges", key).await.unwrap().remove(0);
+        assert_eq!(record.reason, Reason::WriteRefused, "{key}: {}", record.text);
+        assert!(record.text.contains(why), "{key}: {}", record.text);
+        assert!(record.text.contains("orders"), "{key}: {}", record.text);
+    }
+    w.finish().await;
+}
+
 pub async fn a_closed_run_writes_nothing<D: Under>() {
     let w = World::<D>::new().await;
     w.stuck(1..=2).await;

@@ -113,8 +113,15 @@ fn what_was_published_stays() {
     for (kind, definition) in schema["$defs"].as_object().unwrap() {
         collect(definition, kind, &mut fields);
     }
-    let known = include_str!("../../../fixtures/events/published.txt");
-    let known: BTreeSet<String> = known.lines().map(str::to_owned).collect();
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/events/published.txt");
+    let read = || std::fs::read_to_string(path).unwrap();
+    let known = |text: &str| text.lines().map(str::to_owned).collect::<BTreeSet<String>>();
+    // What is new is written down where that is meant; what is gone never is.
+    if std::env::var_os("TIEOUT_BLESS").is_some_and(|word| !word.is_empty()) {
+        let all: Vec<String> = known(&read()).union(&fields).cloned().collect();
+        std::fs::write(path, all.join("\n") + "\n").unwrap();
+    }
+    let known = known(&read());
     assert!(known.len() > 150);
     let gone: Vec<&String> = known.difference(&fields).collect();
     assert!(gone.is_empty(), "readers rely on {gone:#?}");
