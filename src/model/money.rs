@@ -55,6 +55,9 @@ const WITHDRAWN: [(&str, u32); 33] = [
 pub struct UnknownCurrency(pub String);
 
 impl Currency {
+    /// ISO 4217's `XXX`: no currency is involved. It is read from nowhere.
+    pub const NONE: Self = Self(*b"XXX");
+
     /// Reads a code in either case; surrounding blanks (char(n) columns) are ignored.
     pub fn parse(text: &str) -> Result<Self, UnknownCurrency> {
         let upper = text.trim().to_ascii_uppercase();

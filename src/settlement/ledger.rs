@@ -196,8 +196,12 @@ impl Ledger {
     fn entry(&mut self, entry: &Entry) {
         let sums = &mut self.sums;
         sums.entries = sums.entries.saturating_add(1);
-        let totals = sums.totals.entry(entry.currency).or_default();
-        totals.add(entry.direction, entry.minor);
+        // What moves no money (a status of an order, a message of BAI2) is in no sum.
+        let is_message = entry.status == EntryStatus::Info && entry.minor == 0;
+        if entry.currency != Currency::NONE && !is_message {
+            let totals = sums.totals.entry(entry.currency).or_default();
+            totals.add(entry.direction, entry.minor);
+        }
         let count = sums.statuses.entry(entry.status).or_default();
         *count = count.saturating_add(1);
         let Some(open) = &mut self.open else { return };

@@ -19,6 +19,12 @@ pub mod ledger;
 pub mod sources;
 pub mod bai2;
 pub mod nacha;
+pub mod xml;
+pub mod camt;
+pub mod camt_statement;
+pub mod mt940;
+pub mod mt940_text;
+pub mod pain002;
 
 use text::Source;
 
@@ -89,6 +95,18 @@ impl From<StatementEnd> for Item {
 /// The formats that are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Format {
+    /// Bank report of the running day.
+    Camt052,
+    /// Bank statement.
+    Camt053,
+    /// Bank notification.
+    Camt054,
+    /// Status of payment orders.
+    Pain002,
+    /// SWIFT customer statement.
+    Mt940,
+    /// SWIFT interim report.
+    Mt942,
     /// BAI2.
     Bai2,
     /// NACHA.
@@ -112,6 +130,48 @@ pub struct Known {
 
 /// All, in the order in which a head is shown to them.
 pub const FORMATS: &[Known] = &[
+    Known {
+        format: Format::Camt052,
+        name: "camt.052",
+        title: "ISO 20022 account report",
+        recognise: camt::recognise_report,
+        open: camt::open,
+    },
+    Known {
+        format: Format::Camt053,
+        name: "camt.053",
+        title: "ISO 20022 statement",
+        recognise: camt::recognise_statement,
+        open: camt::open,
+    },
+    Known {
+        format: Format::Camt054,
+        name: "camt.054",
+        title: "ISO 20022 notification",
+        recognise: camt::recognise_notification,
+        open: camt::open,
+    },
+    Known {
+        format: Format::Pain002,
+        name: "pain.002",
+        title: "ISO 20022 status of orders",
+        recognise: pain002::recognise,
+        open: pain002::open,
+    },
+    Known {
+        format: Format::Mt940,
+        name: "mt940",
+        title: "MT940 statement",
+        recognise: mt940::recognise_statement,
+        open: mt940::open,
+    },
+    Known {
+        format: Format::Mt942,
+        name: "mt942",
+        title: "MT942 interim report",
+        recognise: mt940::recognise_report,
+        open: mt940::open,
+    },
     Known {
         format: Format::Bai2,
         name: "bai2",

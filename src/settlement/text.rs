@@ -151,6 +151,11 @@ pub struct Decoded {
 }
 
 impl Decoded {
+    /// What is decoded and not consumed yet; nothing is read for it.
+    pub fn ready(&self) -> &[u8] {
+        self.out.get(self.from..).unwrap_or_default()
+    }
+
     fn refill(&mut self) -> io::Result<()> {
         self.out.clear();
         self.from = 0;

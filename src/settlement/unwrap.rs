@@ -132,7 +132,7 @@ impl Member {
                 let input = packed.count();
                 let packed = BufReader::with_capacity(BUFFER, packed);
                 let plain: Box<dyn Read + Send> = if deflated {
-                    Box::new(Bounded::new(DeflateDecoder::new(packed), input))
+                    Box::new(Bounded::new(DeflateDecoder::new(packed), input, ROOM))
                 } else {
                     Box::new(packed)
                 };
@@ -153,7 +153,7 @@ fn gunzipped(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read +
     let packed = Counted::new(whole);
     let count = packed.count();
     let plain = MultiGzDecoder::new(BufReader::with_capacity(BUFFER, packed));
-    Ok(Box::new(Bounded::new(plain, count)))
+    Ok(Box::new(Bounded::new(plain, count, ROOM)))
 }
 
 /// Counts what is read.
@@ -185,11 +185,12 @@ struct Bounded<R> {
     input: R,
     packed: Arc<AtomicU64>,
     out: u64,
+    room: u64,
 }
 
 impl<R> Bounded<R> {
-    fn new(input: R, packed: Arc<AtomicU64>) -> Self {
-        Self { input, packed, out: 0 }
+    fn new(input: R, packed: Arc<AtomicU64>, room: u64) -> Self {
+        Self { input, packed, out: 0, room }
     }
 }
 
@@ -198,7 +199,7 @@ impl<R: Read> Read for Bounded<R> {
         let read = self.input.read(buffer)?;
         self.out = self.out.saturating_add(u64::try_from(read).unwrap_or(u64::MAX));
         let packed = self.packed.load(Ordering::Relaxed);
-        let allowed = packed.saturating_mul(RATIO).saturating_add(ROOM).min(MOST);
+        let allowed = packed.saturating_mul(RATIO).saturating_add(self.room).min(MOST);
         if self.out > allowed {
             return Err(refused(format!(
                 "{packed} compressed bytes hold more than {allowed}: this is no settlement file"
@@ -294,11 +295,16 @@ mod tests {
 
     #[test]
     fn a_bomb_ends_in_an_error_and_not_in_memory() {
-        let zeros = vec![0_u8; usize::try_from(ROOM).unwrap() * 2];
-        let error = read_all(&gz(&zeros)).unwrap_err();
-        assert!(error.to_string().contains("no settlement file"), "{error}");
-        let error = read_all(&zipped(&[("a", &zeros)])).unwrap_err();
-        assert!(error.to_string().contains("no settlement file"), "{error}");
+        let zeros = vec![0_u8; 4 * 1024 * 1024];
+        let bomb = gz(&zeros);
+        for (room, is_refused) in [(1024, true), (4 * 1024 * 1024, false)] {
+            let packed = Counted::new(io::Cursor::new(bomb.clone()));
+            let count = packed.count();
+            let mut plain = Bounded::new(MultiGzDecoder::new(BufReader::new(packed)), count, room);
+            let read = io::copy(&mut plain, &mut io::sink());
+            let refused = read.is_err_and(|e| e.to_string().contains("no settlement file"));
+            assert_eq!(refused, is_refused, "{room}");
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@ mod config_init;
 mod config_schema;
 mod report;
 mod schemas;
+mod settlement;
 mod support;
 mod invariants;
 mod monitor;

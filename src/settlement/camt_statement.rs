@@ -1,0 +1,322 @@
+//! What stands around the entries of a camt statement: its head, its balances, its summary.
+
+use chrono::NaiveDate;
+
+use crate::model::money::Currency;
+use crate::model::settlement::{
+    Balance, Control, Direction, Entry, EntryStatus, Finality, Found, Measure, Problem, Severity,
+    Statement, StatementEnd,
+};
+use crate::settlement::amount::{iso_day, unsigned};
+use crate::settlement::xml::Xml;
+
+/// So many balances are kept: a month with two a day, in several currencies.
+const BALANCES: usize = 2_000;
+
+/// The elements that say which statement it is.
+pub struct Head {
+    statement: Statement,
+    currency: String,
+}
+
+impl Head {
+    /// Of a statement that begins.
+    pub fn new(statement: Statement) -> Self {
+        Self { statement, currency: String::new() }
+    }
+
+    /// A leaf below the statement.
+    pub fn leaf(&mut self, leaf: &str, text: &str) {
+        if text.is_empty() {
+            return;
+        }
+        let statement = &mut self.statement;
+        match leaf {
+            "Id" => statement.id = Some(text.to_owned()),
+            "ElctrncSeqNb" => statement.sequence = Some(text.to_owned()),
+            "LglSeqNb" if statement.sequence.is_none() => {
+                statement.sequence = Some(text.to_owned());
+            }
+            "CpyDplctInd" => {
+                statement.flags.copy = text == "CODU" || text == "COPY";
+                statement.flags.duplicate = text == "CODU" || text == "DUPL";
+            }
+            "FrToDt/FrDtTm" | "FrToDt/FrDt" => statement.from = iso_day(text),
+            "FrToDt/ToDtTm" | "FrToDt/ToDt" => statement.to = iso_day(text),
+            "Acct/Ccy" => text.clone_into(&mut self.currency),
+            "Acct/Id/IBAN" => statement.account = Some(text.to_owned()),
+            "Acct/Id/Othr/Id" | "Acct/Id/PrtryAcct/Id" | "Acct/Id/BBAN" | "Acct/Id/UPIC"
+                if statement.account.is_none() =>
+            {
+                statement.account = Some(text.to_owned());
+            }
+            _other => {}
+        }
+    }
+
+    /// The account's currency, where it is one.
+    pub fn currency(&self) -> Option<Currency> {
+        Currency::parse_any(&self.currency).ok()
+    }
+
+    /// What the statement may decide.
+    pub fn finality(&self) -> Finality {
+        self.statement.finality
+    }
+
+    /// As it is known by now.
+    pub fn statement(&self) -> (Statement, Vec<Problem>) {
+        let mut statement = self.statement.clone();
+        statement.currency = self.currency();
+        let mut problems = Vec::new();
+        if statement.currency.is_none() && !self.currency.is_empty() {
+            let (line, found) = (statement.line, self.currency.as_str());
+            problems.push(Problem::error(line, "Acct/Ccy", "an ISO 4217 currency", found));
+        }
+        (statement, problems)
+    }
+}
+
+/// The balances as they come. `OPBD`, or `PRCD` (the closing balance of the time before), opens;
+/// `CLBD` closes. Pages of one statement are joined by `ITBD`, the interim booked balance. All
+/// others (available, forward, expected) are no part of the equation.
+#[derive(Default)]
+pub struct Balances {
+    all: Vec<Known>,
+    line: u64,
+    kind: String,
+    amount: String,
+    currency: String,
+    amount_line: u64,
+    debit: bool,
+    date: Option<NaiveDate>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    kind: Kind,
+    balance: Balance,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Opening,
+    Previous,
+    Closing,
+    Interim,
+}
+
+impl Kind {
+    fn parse(text: &str) -> Option<Self> {
+        match text {
+            "OPBD" => Some(Self::Opening),
+            "PRCD" => Some(Self::Previous),
+            "CLBD" => Some(Self::Closing),
+            "ITBD" => Some(Self::Interim),
+            _other => None,
+        }
+    }
+}
+
+impl Balances {
+    /// A `Bal` begins.
+    pub fn begin(&mut self, line: u64) {
+        let all = std::mem::take(&mut self.all);
+        *self = Self { all, line, ..Self::default() };
+    }
+
+    /// A leaf below it.
+    pub fn leaf(&mut self, leaf: &str, xml: &Xml) {
+        let text = xml.text();
+        match leaf {
+            "Tp/CdOrPrtry/Cd" | "Tp/CdOrPrtry/Prtry" | "Tp/Cd" | "Tp/Prtry" => {
+                text.clone_into(&mut self.kind);
+            }
+            "Amt" => {
+                text.clone_into(&mut self.amount);
+                xml.currency().clone_into(&mut self.currency);
+                self.amount_line = xml.line();
+            }
+            "CdtDbtInd" => self.debit = text == "DBIT",
+            "Dt/Dt" | "Dt/DtTm" | "Dt" => self.date = self.date.or(iso_day(text)),
+            _other => {}
+        }
+    }
+
+    /// It ends. What cannot be read is a problem: an error only where the balance ties something.
+    pub fn end(&mut self, account: Option<Currency>) -> Option<Problem> {
+        let kind = Kind::parse(&self.kind);
+        let name = if self.kind.is_empty() { "of no kind" } else { self.kind.as_str() };
+        let field = format!("Bal/Amt {name}");
+        let of = |problem: Problem| match kind {
+            Some(_ties) => Some(problem),
+            None => Some(Problem { severity: Severity::Warning, ..problem }),
+        };
+        let currency = match (self.currency.as_str(), account) {
+            ("", Some(account)) => Ok(account),
+            (code, _) => Currency::parse_any(code),
+        };
+        let Ok(currency) = currency else {
+            let found = self.currency.as_str();
+            return of(Problem::error(self.amount_line, field, "an ISO 4217 currency", found));
+        };
+        let minor = match unsigned(&self.amount, b'.', currency) {
+            Ok(minor) => minor,
+            Err(refused) => {
+                return of(refused.at(
+                    self.amount_line.max(self.line),
+                    &field,
+                    &self.amount,
+                    currency,
+                ));
+            }
+        };
+        let minor = if self.debit { minor.saturating_neg() } else { minor };
+        let balance = Balance { minor, currency, date: self.date, line: self.line };
+        if let Some(kind) = kind.filter(|_| self.all.len() < BALANCES) {
+            self.all.push(Known { kind, balance });
+        }
+        None
+    }
+
+    /// Opening and closing of the whole: the earliest that opens, the latest that closes.
+    pub fn close(
+        &self,
+        line: u64,
+        finality: Finality,
+        account: Option<Currency>,
+    ) -> (StatementEnd, Vec<Problem>) {
+        let currency = account.filter(|own| self.all.iter().any(|b| b.balance.currency == *own));
+        let currency = currency.or_else(|| self.all.first().map(|known| known.balance.currency));
+        let of = |kind: Kind| {
+            let own = self.all.iter().filter(move |known| known.kind == kind);
+            own.map(|known| known.balance).filter(|b| Some(b.currency) == currency)
+        };
+        let first = |kind| of(kind).min_by_key(|balance| balance.date);
+        // Of several with one date the last: that is how days follow one another in a file.
+        let last = |kind| of(kind).max_by_key(|balance| balance.date);
+        let mut opening = first(Kind::Opening).or_else(|| first(Kind::Previous));
+        let mut closing = last(Kind::Closing);
+        if finality == Finality::Final {
+            opening = opening.or_else(|| of(Kind::Interim).next());
+            closing = closing.or_else(|| {
+                of(Kind::Interim)
+                    .next_back()
+                    .filter(|last| opening.is_none_or(|o| o.line != last.line))
+            });
+        }
+        let mut problems = Vec::new();
+        if finality == Finality::Final {
+            for (balance, name) in [(&opening, "opening (OPBD)"), (&closing, "closing (CLBD)")] {
+                if balance.is_none() {
+                    let field = format!("{name} balance");
+                    let found = "none; the entries cannot be tied";
+                    problems.push(Problem::warning(line, field, "one", found));
+                }
+            }
+        }
+        let (from, to) = (opening.and_then(|b| b.date), closing.and_then(|b| b.date));
+        let from = from.or(to);
+        let end =
+            StatementEnd { line, opening, closing, currency, from, to, ..StatementEnd::default() };
+        (end, problems)
+    }
+}
+
+/// `TxsSummry`: what a statement says of its entries. Held against all of them, or against the
+/// booked ones, since banks count either.
+#[derive(Default)]
+pub struct Summary {
+    declared: Vec<(Measure, &'static str, String, u64)>,
+    all: Totals,
+    booked: Totals,
+    currency: Option<Currency>,
+    mixed: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Totals {
+    credits: i128,
+    debits: i128,
+    credit: i128,
+    debit: i128,
+}
+
+impl Totals {
+    fn add(&mut self, entry: &Entry) {
+        let (count, sum) = match entry.direction {
+            Direction::Credit => (&mut self.credits, &mut self.credit),
+            Direction::Debit => (&mut self.debits, &mut self.debit),
+        };
+        *count = count.saturating_add(1);
+        *sum = sum.saturating_add(i128::from(entry.minor));
+    }
+
+    fn measure(&self, measure: Measure) -> i128 {
+        match measure {
+            Measure::Entries => self.credits.saturating_add(self.debits),
+            Measure::Credits => self.credits,
+            Measure::Debits => self.debits,
+            Measure::CreditMinor => self.credit,
+            Measure::DebitMinor => self.debit,
+            Measure::NetMinor => self.credit.saturating_sub(self.debit),
+        }
+    }
+}
+
+impl Summary {
+    /// A leaf below it.
+    pub fn leaf(&mut self, leaf: &str, text: &str, line: u64) {
+        let (measure, field) = match leaf {
+            "TtlNtries/NbOfNtries" => (Measure::Entries, "TxsSummry/TtlNtries/NbOfNtries"),
+            "TtlCdtNtries/NbOfNtries" => (Measure::Credits, "TxsSummry/TtlCdtNtries/NbOfNtries"),
+            "TtlCdtNtries/Sum" => (Measure::CreditMinor, "TxsSummry/TtlCdtNtries/Sum"),
+            "TtlDbtNtries/NbOfNtries" => (Measure::Debits, "TxsSummry/TtlDbtNtries/NbOfNtries"),
+            "TtlDbtNtries/Sum" => (Measure::DebitMinor, "TxsSummry/TtlDbtNtries/Sum"),
+            _other => return,
+        };
+        if !text.is_empty() {
+            self.declared.push((measure, field, text.to_owned(), line));
+        }
+    }
+
+    /// An entry of the statement.
+    pub fn add(&mut self, entry: &Entry) {
+        self.mixed |= self.currency.is_some_and(|currency| currency != entry.currency);
+        self.currency = Some(entry.currency);
+        self.all.add(entry);
+        if entry.status == EntryStatus::Booked {
+            self.booked.add(entry);
+        }
+    }
+
+    /// What it declares against what was there. Sums are errors, counts warnings: some banks count
+    /// the payments of batches.
+    pub fn controls(&self) -> Vec<Control> {
+        let mut controls = Vec::new();
+        for (measure, field, text, line) in &self.declared {
+            let money = matches!(measure, Measure::CreditMinor | Measure::DebitMinor);
+            if money && self.mixed {
+                continue;
+            }
+            let currency = self.currency.filter(|_| money);
+            let expected = match currency {
+                Some(currency) => unsigned(text, b'.', currency).ok().map(i128::from),
+                // Without an entry a sum can only be nil.
+                None if money => text.bytes().all(|b| b == b'0' || b == b'.').then_some(0),
+                None => text.parse::<i128>().ok(),
+            };
+            let (all, booked) = (self.all.measure(*measure), self.booked.measure(*measure));
+            let found = if expected == Some(booked) { booked } else { all };
+            controls.push(Control {
+                line: *line,
+                field: (*field).to_owned(),
+                expected: expected.unwrap_or(-1),
+                found: Found::Is(found),
+                currency,
+                severity: if money { Severity::Error } else { Severity::Warning },
+            });
+        }
+        controls
+    }
+}

@@ -1,0 +1,695 @@
+//! MT940 and MT942: SWIFT customer statements and interim reports, as banks write them.
+//!
+//! Source: SWIFT standards MT, category 9, and the German banks' "DFÜ-Abkommen, Anlage 3",
+//! chapter 8.2. `:61:` marks: `C` in, `D` out, `RC` a credit taken back (money out), `RD` a debit
+//! taken back (money in), `EC` and `ED` expected. The entry date has no year and takes the one
+//! nearest to the value date. Pages of a statement (`:62M:` followed by `:60M:` of the same account
+//! and number) are one statement. A message needs no envelope, and its end needs no mark, but a
+//! statement needs its closing balance: without it the file may have been cut.
+
+use std::collections::VecDeque;
+
+use chrono::NaiveDate;
+
+use crate::model::money::Currency;
+use crate::model::settlement::{
+    Balance, Control, Direction, Entry, EntryStatus, Finality, Found, Line, Problem, RAW_MAX,
+    Severity, Statement, StatementEnd, TagKind, Tie,
+};
+use crate::settlement::amount::{mmdd, signed, unsigned, yymmdd};
+use crate::settlement::mt940_text::{self, is_blank};
+use crate::settlement::text::{Lines, Source};
+use crate::settlement::{Item, Parse};
+
+/// The fields of both messages; anything else that begins with a colon is text.
+const TAGS: [&str; 22] = [
+    "20", "21", "25", "25P", "28", "28C", "13", "13D", "60F", "60M", "61", "86", "62F", "62M",
+    "64", "65", "34F", "90D", "90C", "NS", "940", "942",
+];
+
+/// Lines after a lone `-`, kept until it is known whether they are text or an envelope.
+const AFTER_DASH: usize = 50;
+
+/// No `:86:` is nearly so long; the rest of a longer one is left out of its text.
+const FIELD_LINES: usize = 500;
+
+/// MT940: balances, or entries of an account without a floor limit.
+pub fn recognise_statement(head: &str) -> Option<String> {
+    let has = |tag: &str| has_tag(head, tag);
+    let booked = has("60F") || has("60M") || has("62F") || has("62M");
+    let bare = has("61") && has("25") && !has("34F") && !has("13D");
+    (booked || bare).then(String::new)
+}
+
+/// MT942: a floor limit or a time, and no balances.
+pub fn recognise_report(head: &str) -> Option<String> {
+    let has = |tag: &str| has_tag(head, tag);
+    let interim = has("34F") || has("13D") || has("90D") || has("90C");
+    (interim && (has("20") || has("25") || has("61"))).then(String::new)
+}
+
+fn has_tag(head: &str, tag: &str) -> bool {
+    let field = format!(":{tag}:");
+    head.match_indices(&field).any(|(at, _)| {
+        let before = head.get(..at).unwrap_or_default();
+        before.is_empty() || before.ends_with(['\n', '\r', '{', '\u{1}']) || before.ends_with("{4:")
+    })
+}
+
+/// Begins to read.
+pub fn open(source: Source) -> Box<dyn Parse> {
+    Box::new(Mt940 {
+        lines: source.into_lines(),
+        items: VecDeque::new(),
+        field: None,
+        after_dash: None,
+        statements: 0,
+        entries: 0,
+        head: Head::default(),
+        open: None,
+        paused: None,
+        entry: None,
+        ended: false,
+    })
+}
+
+/// A field with its continuation lines.
+struct Field {
+    tag: String,
+    line: u64,
+    byte: u64,
+    rows: Vec<String>,
+}
+
+impl Field {
+    fn first(&self) -> &str {
+        self.rows.first().map_or("", |row| row.trim())
+    }
+}
+
+/// What stands before a statement's balances.
+#[derive(Debug, Clone, Default)]
+struct Head {
+    line: u64,
+    id: Option<String>,
+    account: Option<String>,
+    number: Option<String>,
+    currency: Option<Currency>,
+    day: Option<NaiveDate>,
+    interim: bool,
+    seen: bool,
+}
+
+/// A statement that is being read.
+struct Open {
+    head: Head,
+    told: bool,
+    currency: Option<Currency>,
+    opening: Option<Balance>,
+    closing: Option<Balance>,
+    /// Whether the last closing balance was that of a page.
+    page: bool,
+    sums: Sums,
+    failed: bool,
+}
+
+/// `:90D:` and `:90C:` of some banks count by the mark's letter, of others by where money went.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    by_way: [(i128, i128); 2],
+    by_letter: [(i128, i128); 2],
+}
+
+struct OpenEntry {
+    entry: Entry,
+    line: Line,
+    text: Vec<String>,
+    texts: u32,
+}
+
+struct Mt940 {
+    lines: Lines,
+    items: VecDeque<Item>,
+    field: Option<Field>,
+    after_dash: Option<Vec<String>>,
+    statements: u64,
+    entries: u64,
+    head: Head,
+    open: Option<Open>,
+    /// A statement whose last page ended; the next may go on with it.
+    paused: Option<Open>,
+    entry: Option<OpenEntry>,
+    ended: bool,
+}
+
+impl Parse for Mt940 {
+    fn next(&mut self) -> Result<Option<Item>, Problem> {
+        loop {
+            if let Some(item) = self.items.pop_front() {
+                return Ok(Some(item));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            if self.lines.advance()? {
+                let text = self.lines.text().trim_end().to_owned();
+                self.row(&text);
+            } else {
+                self.finish();
+            }
+        }
+    }
+}
+
+/// The tag that a row begins with, and the rest.
+fn split_tag(row: &str) -> Option<(&str, &str)> {
+    let (tag, rest) = row.strip_prefix(':')?.split_once(':')?;
+    TAGS.contains(&tag).then_some((tag, rest))
+}
+
+impl Mt940 {
+    fn problem(&mut self, problem: Problem) {
+        self.items.push_back(problem.into());
+    }
+
+    fn row(&mut self, row: &str) {
+        let row = row.trim_start_matches(['\u{1}', '\u{2}', '\u{3}', '\u{1a}', '\0']);
+        if let Some((tag, rest)) = split_tag(row) {
+            let (tag, rest) = (tag.to_owned(), rest.to_owned());
+            self.begin_field(tag, rest);
+            return;
+        }
+        if row.starts_with("-}") || (row.starts_with('{') && !self.in_text(row)) {
+            self.envelope(row);
+            return;
+        }
+        if row == "-" || row == "--" {
+            self.after_dash.get_or_insert_default();
+            return;
+        }
+        if let Some(kept) = &mut self.after_dash {
+            if kept.len() < AFTER_DASH {
+                kept.push(row.to_owned());
+            }
+            return;
+        }
+        // Rows before the first field are a bank's own heading.
+        if let Some(field) = self.field.as_mut().filter(|field| field.rows.len() < FIELD_LINES) {
+            field.rows.push(row.to_owned());
+        }
+    }
+
+    /// A brace may begin a row of text; an envelope's has a digit and a colon.
+    fn in_text(&self, row: &str) -> bool {
+        let is_block = row.get(1..3).is_some_and(|block| {
+            block.ends_with(':') && block.starts_with(|c: char| c.is_ascii_digit())
+        });
+        self.field.is_some() && !is_block
+    }
+
+    /// `{1:…}{2:…}{4:` begins a message, `-}` ends one; fields may stand on the same row.
+    fn envelope(&mut self, row: &str) {
+        if let Some(rest) = row.strip_prefix("-}") {
+            self.end_field();
+            self.end_message();
+            if rest.contains("{4:") {
+                self.envelope(rest);
+            }
+            return;
+        }
+        if let Some((_, rest)) = row.split_once("{4:") {
+            self.end_field();
+            self.end_message();
+            if let Some((tag, rest)) = split_tag(rest.trim_start()) {
+                let (tag, rest) = (tag.to_owned(), rest.to_owned());
+                self.begin_field(tag, rest);
+            }
+        }
+    }
+
+    fn begin_field(&mut self, tag: String, rest: String) {
+        if let Some(kept) = self.after_dash.take() {
+            let starts = matches!(tag.as_str(), "20" | "25" | "25P" | "940" | "942");
+            if starts {
+                self.end_field();
+                self.end_message();
+            } else if let Some(field) = &mut self.field {
+                // The dash was a row of text after all.
+                field.rows.push("-".to_owned());
+                field.rows.extend(kept);
+            }
+        }
+        self.end_field();
+        let (line, byte) = (self.lines.number(), self.lines.byte());
+        self.field = Some(Field { tag, line, byte, rows: vec![rest] });
+    }
+
+    fn end_field(&mut self) {
+        let Some(field) = self.field.take() else { return };
+        match field.tag.as_str() {
+            "61" => self.movement(&field),
+            "86" | "NS" => self.text(&field),
+            "60F" | "60M" => self.opening(&field),
+            "62F" | "62M" => self.closing(&field),
+            "90D" | "90C" => self.declared(&field),
+            "64" | "65" => self.flush_entry(),
+            _head => self.heading(&field),
+        }
+    }
+
+    fn heading(&mut self, field: &Field) {
+        self.flush_entry();
+        let has_begun = self.open.is_some();
+        let starts = matches!(field.tag.as_str(), "20" | "25" | "25P" | "940" | "942");
+        if has_begun && starts {
+            self.end_message();
+        }
+        if !self.head.seen {
+            self.head.line = field.line;
+            self.head.seen = true;
+        }
+        let text = Some(field.first().to_owned()).filter(|text| !text.is_empty());
+        match field.tag.as_str() {
+            "20" => self.head.id = text,
+            "25" | "25P" => {
+                let account = text.map(|text| text.trim_start_matches('/').to_owned());
+                self.head.account = account;
+            }
+            "28" | "28C" => self.head.number = text,
+            "34F" => {
+                self.head.interim = true;
+                let code = field.first().get(..3).unwrap_or_default();
+                match Currency::parse_any(code) {
+                    Ok(currency) => self.head.currency = Some(currency),
+                    Err(_unknown) => self.problem(Problem::error(
+                        field.line,
+                        ":34F: currency",
+                        "an ISO 4217 currency",
+                        code,
+                    )),
+                }
+            }
+            "13" | "13D" => {
+                self.head.interim = true;
+                self.head.day = field.first().get(..6).and_then(yymmdd);
+            }
+            "942" => self.head.interim = true,
+            _other => {}
+        }
+    }
+
+    /// The statement that entries and balances belong to.
+    fn statement(&mut self, line: u64) -> &mut Open {
+        if self.open.is_none() {
+            self.end_paused();
+            let head = std::mem::take(&mut self.head);
+            let head = if head.seen { head } else { Head { line, ..head } };
+            self.open = Some(Open::new(head));
+        }
+        self.open.get_or_insert_with(|| Open::new(Head::default()))
+    }
+
+    fn opening(&mut self, field: &Field) {
+        self.flush_entry();
+        if self.open.as_ref().is_some_and(|open| open.opening.is_some()) {
+            // A second opening balance without a head of its own.
+            self.end_message();
+        }
+        let balance = self.balance(field);
+        if field.tag == "60M" && self.resume(balance) {
+            return;
+        }
+        let failed = balance.is_none();
+        let open = self.statement(field.line);
+        open.opening = balance;
+        open.currency = balance.map(|balance| balance.currency).or(open.currency);
+        open.failed |= failed;
+        self.tell_statement();
+    }
+
+    /// The next page of the statement that was paused.
+    fn resume(&mut self, balance: Option<Balance>) -> bool {
+        let Some(paused) = &self.paused else { return false };
+        let number = |head: &Head| {
+            head.number.as_ref().map(|text| text.split('/').next().unwrap_or_default().to_owned())
+        };
+        let same = paused.head.account == self.head.account
+            && number(&paused.head) == number(&self.head)
+            && paused.closing.map(|b| (b.minor, b.currency))
+                == balance.map(|b| (b.minor, b.currency));
+        if same {
+            self.open = self.paused.take();
+            self.head = Head::default();
+        }
+        same
+    }
+
+    fn closing(&mut self, field: &Field) {
+        self.flush_entry();
+        let balance = self.balance(field);
+        let failed = balance.is_none();
+        let open = self.statement(field.line);
+        let again = open.closing.is_some() && !open.page;
+        open.closing = balance;
+        open.page = field.tag == "62M";
+        open.failed |= failed;
+        open.currency = open.currency.or(balance.map(|balance| balance.currency));
+        self.tell_statement();
+        if again {
+            let expected = "one for a statement; the last was taken";
+            self.problem(Problem::error(field.line, ":62F:", expected, "another"));
+        }
+    }
+
+    fn balance(&mut self, field: &Field) -> Option<Balance> {
+        match balance(field) {
+            Ok((balance, problem)) => {
+                self.items.extend(problem.map(Item::from));
+                Some(balance)
+            }
+            Err(problem) => {
+                self.problem(problem);
+                None
+            }
+        }
+    }
+
+    fn tell_statement(&mut self) {
+        let Some(open) = self.open.as_mut().filter(|open| !open.told) else { return };
+        open.told = true;
+        self.statements = self.statements.saturating_add(1);
+        let finality = if open.opening.is_none() && open.head.interim && open.closing.is_none() {
+            Finality::Interim
+        } else {
+            Finality::Final
+        };
+        let mut statement = Statement::at(self.statements, open.head.line, finality);
+        statement.account.clone_from(&open.head.account);
+        statement.currency = open.currency.or(open.head.currency);
+        statement.id.clone_from(&open.head.id);
+        statement.sequence.clone_from(&open.head.number);
+        statement.from = open.head.day;
+        self.items.push_back(statement.into());
+    }
+
+    fn end_message(&mut self) {
+        self.flush_entry();
+        // A head whose statement has nothing in it: a report without movements.
+        if self.open.is_none() && self.head.seen {
+            let line = self.head.line;
+            self.statement(line);
+        }
+        if self.open.is_some() {
+            self.tell_statement();
+        }
+        if let Some(open) = self.open.take() {
+            if open.page {
+                self.paused = Some(open);
+            } else {
+                self.end_statement(&open);
+            }
+        }
+    }
+
+    fn end_paused(&mut self) {
+        if let Some(open) = self.paused.take() {
+            self.end_statement(&open);
+        }
+    }
+
+    fn end_statement(&mut self, open: &Open) {
+        let line = open.closing.map_or(self.lines.number(), |closing| closing.line);
+        let interim = open.head.interim && open.opening.is_none() && open.closing.is_none();
+        if !interim {
+            for (balance, field) in [(open.opening, ":60F:"), (open.closing, ":62F:")] {
+                if balance.is_none() && !open.failed {
+                    let expected = "a balance in every statement";
+                    self.problem(Problem::error(line, field, expected, "none"));
+                }
+            }
+        }
+        let (opening, closing) = (open.opening, open.closing);
+        let unread = !interim && (opening.is_none() || closing.is_none());
+        let end = StatementEnd {
+            line,
+            opening,
+            closing,
+            currency: open.currency,
+            from: opening.and_then(|balance| balance.date),
+            to: closing.and_then(|balance| balance.date),
+            tie: if unread { Tie::Declared(false) } else { Tie::Balances },
+        };
+        self.items.push_back(end.into());
+    }
+
+    fn finish(&mut self) {
+        self.ended = true;
+        self.end_field();
+        self.end_message();
+        self.end_paused();
+        if self.statements == 0 {
+            let line = self.lines.number();
+            self.problem(Problem::error(line, ":20:", "a statement", "none"));
+        }
+    }
+}
+
+impl Open {
+    fn new(head: Head) -> Self {
+        Self {
+            currency: head.currency,
+            head,
+            told: false,
+            opening: None,
+            closing: None,
+            page: false,
+            sums: Sums::default(),
+            failed: false,
+        }
+    }
+}
+
+/// Reads an amount with its comma; old files have a point.
+fn money(text: &str, currency: Currency) -> Result<i64, crate::settlement::amount::Refused> {
+    let mark = if text.contains('.') && !text.contains(',') { b'.' } else { b',' };
+    unsigned(text, mark, currency)
+}
+
+/// `C261119EUR1234,56`.
+fn balance(field: &Field) -> Result<(Balance, Option<Problem>), Problem> {
+    let text: String = field.first().chars().filter(|c| *c != ' ').collect();
+    let name = format!(":{}:", field.tag);
+    let wrong = |found: &str| {
+        Problem::error(field.line, name.as_str(), "C or D, YYMMDD, currency, amount", found)
+    };
+    let debit = match text.get(..1) {
+        Some("C") => false,
+        Some("D") => true,
+        _other => return Err(wrong(&text)),
+    };
+    let rest = text.get(1..).unwrap_or_default();
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let (day, rest) = rest.split_at(digits);
+    let code = rest.get(..3).ok_or_else(|| wrong(&text))?;
+    let currency = Currency::parse_any(code).map_err(|_unknown| {
+        Problem::error(field.line, format!("{name} currency"), "an ISO 4217 currency", code)
+    })?;
+    let amount = rest.get(3..).unwrap_or_default();
+    // Some banks write a balance of theirs with a minus after the mark: it turns the sign.
+    let mark = if amount.contains('.') && !amount.contains(',') { b'.' } else { b',' };
+    let minor = signed(amount, mark, currency)
+        .map_err(|refused| refused.at(field.line, &name, amount, currency))?;
+    let date = yymmdd(day).filter(|_| digits == 6);
+    let problem = date
+        .is_none()
+        .then(|| Problem::warning(field.line, format!("{name} date"), "a day as YYMMDD", day));
+    let minor = if debit { minor.saturating_neg() } else { minor };
+    Ok((Balance { minor, currency, date, line: field.line }, problem))
+}
+
+// ----------------------------------------------------------------------------------- movements
+
+/// The parts of a `:61:`.
+struct Movement<'a> {
+    value: &'a str,
+    booked: &'a str,
+    mark: &'a str,
+    amount: &'a str,
+    code: &'a str,
+    reference: &'a str,
+    bank_reference: &'a str,
+}
+
+/// Takes a `:61:` apart: dates, mark, an optional funds letter, amount, type, references.
+fn movement(text: &str) -> Option<Movement<'_>> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (value, booked) = match digits {
+        6 => (text.get(..6)?, ""),
+        10 | 12 => (text.get(..6)?, text.get(6..digits)?),
+        _other => return None,
+    };
+    let rest = text.get(digits..)?;
+    let mark = ["RC", "RD", "EC", "ED", "C", "D"].into_iter().find(|m| rest.starts_with(m))?;
+    let rest = rest.get(mark.len()..)?;
+    let rest = rest.strip_prefix(|c: char| c.is_ascii_uppercase()).unwrap_or(rest);
+    let length =
+        rest.bytes().take_while(|b| b.is_ascii_digit() || *b == b',' || *b == b'.').count();
+    let (amount, rest) = rest.split_at(length);
+    let typed = rest.starts_with(|c: char| c.is_ascii_alphabetic());
+    let code = if typed { rest.get(..4).unwrap_or(rest) } else { "" };
+    let rest = rest.get(code.len()..).unwrap_or_default();
+    let (reference, bank_reference) = rest.split_once("//").unwrap_or((rest, ""));
+    (!amount.is_empty()).then_some(Movement {
+        value,
+        booked,
+        mark,
+        amount,
+        code,
+        reference,
+        bank_reference,
+    })
+}
+
+impl Mt940 {
+    fn movement(&mut self, field: &Field) {
+        self.flush_entry();
+        self.statement(field.line);
+        self.tell_statement();
+        match self.entry_of(field) {
+            Ok((open, problem)) => {
+                self.entries = open.entry.number;
+                if let Some(statement) = &mut self.open {
+                    statement.sums.add(&open.entry);
+                }
+                self.entry = Some(open);
+                self.items.extend(problem.map(Item::from));
+            }
+            Err(problem) => self.problem(problem),
+        }
+    }
+
+    fn entry_of(&mut self, field: &Field) -> Result<(OpenEntry, Option<Problem>), Problem> {
+        let text = field.first();
+        let found = movement(text).ok_or_else(|| {
+            let expected = "date, mark, amount, type and reference";
+            Problem::error(field.line, ":61:", expected, text)
+        })?;
+        let currency = self.open.as_ref().and_then(|open| open.currency.or(open.head.currency));
+        let currency = currency.ok_or_else(|| {
+            let expected = "that of the opening balance or the floor limit";
+            Problem::error(field.line, ":61: currency", expected, "none")
+        })?;
+        let minor = money(found.amount, currency)
+            .map_err(|refused| refused.at(field.line, ":61: amount", found.amount, currency))?;
+        let (direction, reversal, status) = match found.mark {
+            "C" => (Direction::Credit, false, EntryStatus::Booked),
+            "D" => (Direction::Debit, false, EntryStatus::Booked),
+            "RC" => (Direction::Debit, true, EntryStatus::Booked),
+            "RD" => (Direction::Credit, true, EntryStatus::Booked),
+            "EC" => (Direction::Credit, false, EntryStatus::Future),
+            _expected => (Direction::Debit, false, EntryStatus::Future),
+        };
+        let value_on = yymmdd(found.value);
+        let booked_on = match found.booked.len() {
+            6 => yymmdd(found.booked),
+            _month_and_day => value_on.and_then(|value| mmdd(found.booked, value)),
+        };
+        let odd = value_on.is_none() || (booked_on.is_none() && !found.booked.is_empty());
+        let problem = odd.then(|| {
+            let dates = format!("{}{}", found.value, found.booked);
+            Problem::warning(field.line, ":61: dates", "days of the calendar", dates)
+        });
+        let bank_reference = found.bank_reference.trim();
+        let entry = Entry {
+            number: self.entries.saturating_add(1),
+            line: field.line,
+            minor,
+            currency,
+            direction,
+            reversal,
+            status,
+            booked_on: booked_on.or(value_on),
+            value_on,
+            bank_reference: Some(bank_reference.to_owned()).filter(|text| !is_blank(text)),
+            type_code: Some(found.code.to_owned()).filter(|code| !code.is_empty()),
+            batch: None,
+        };
+        let mut line = Line { byte: field.byte, ..Line::of(&entry) };
+        line.booked_on = entry.booked_on;
+        line.type_code.clone_from(&entry.type_code);
+        if !is_blank(found.reference) {
+            line.tag(TagKind::CustomerReference, found.reference);
+        }
+        line.tag(TagKind::BankReference, entry.bank_reference.as_deref().unwrap_or_default());
+        line.raw = format!(":61:{}", field.rows.join("\n"));
+        Ok((OpenEntry { entry, line, text: Vec::new(), texts: 0 }, problem))
+    }
+
+    /// `:86:` of an entry; after a closing balance it speaks of the statement.
+    fn text(&mut self, field: &Field) {
+        let Some(open) = &mut self.entry else { return };
+        if field.tag == "86" {
+            open.texts = open.texts.saturating_add(1);
+            open.text.extend(field.rows.iter().cloned());
+        }
+        if open.line.raw.len() < RAW_MAX {
+            open.line.raw.push_str(&format!("\n:{}:{}", field.tag, field.rows.join("\n")));
+        }
+    }
+
+    fn flush_entry(&mut self) {
+        let Some(mut open) = self.entry.take() else { return };
+        mt940_text::read(&open.text, &mut open.line);
+        self.items.push_back(open.entry.into());
+        self.items.push_back(open.line.into());
+    }
+
+    /// `:90D:12EUR3456,78`: how many debits, and their sum.
+    fn declared(&mut self, field: &Field) {
+        self.flush_entry();
+        let name = format!(":{}:", field.tag);
+        let text = field.first().to_owned();
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let count: Option<i128> = text.get(..digits).and_then(|digits| digits.parse().ok());
+        let code = text.get(digits..digits.saturating_add(3)).unwrap_or_default();
+        let amount = text.get(digits.saturating_add(3)..).unwrap_or_default();
+        let currency = Currency::parse_any(code).ok();
+        let sum = currency.and_then(|currency| money(amount, currency).ok());
+        let (Some(count), Some(currency), Some(sum)) = (count, currency, sum) else {
+            let expected = "count, currency and sum";
+            self.problem(Problem::error(field.line, name, expected, text));
+            return;
+        };
+        let at = usize::from(field.tag == "90D");
+        let open = self.statement(field.line);
+        let sums = [open.sums.by_way, open.sums.by_letter].map(|by| by.get(at).copied());
+        let sums: Vec<(i128, i128)> = sums.into_iter().flatten().collect();
+        let wanted = (count, i128::from(sum));
+        let found = sums.iter().find(|found| **found == wanted).or(sums.first());
+        let (entries, minor) = found.copied().unwrap_or_default();
+        self.tell_statement();
+        let control = |what: &str, expected, found, currency| Control {
+            line: field.line,
+            field: format!("{name} {what}"),
+            expected,
+            found: Found::Is(found),
+            currency,
+            severity: Severity::Error,
+        };
+        self.items.push_back(control("count", count, entries, None).into());
+        self.items.push_back(control("sum", i128::from(sum), minor, Some(currency)).into());
+    }
+}
+
+impl Sums {
+    fn add(&mut self, entry: &Entry) {
+        let way = usize::from(entry.direction == Direction::Debit);
+        let letter = if entry.reversal { 1_usize.saturating_sub(way) } else { way };
+        for (sums, at) in [(&mut self.by_way, way), (&mut self.by_letter, letter)] {
+            if let Some((count, sum)) = sums.get_mut(at) {
+                *count = count.saturating_add(1);
+                *sum = sum.saturating_add(i128::from(entry.minor));
+            }
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! `:86:`, the information to the account owner, in the dialects that banks write it in.
+//!
+//! German banks (DFÜ-Abkommen, Anlage 3, chapter 8.2.4): three digits of transaction code, then
+//! subfields of two digits behind a separator, which is the fourth character (`?`, at some banks
+//! `>`, `~`, `<`, `^`). Purpose is in 20 to 29 and 60 to 63, cut at 27 characters without regard
+//! to words, so the pieces are joined with nothing between. Dutch banks: `/EREF/…/REMI/…`, cut at
+//! 65 characters without regard to codewords. Others write `EREF+…` or `EREF: …` into free text.
+
+use crate::model::settlement::{Line, TagKind};
+
+/// The codewords of SEPA in purposes, each followed by `+` or `:`.
+const WORDS: [&str; 14] = [
+    "EREF", "KREF", "MREF", "CRED", "DEBT", "COAM", "OAMT", "SVWZ", "ABWA", "ABWE", "IBAN", "BIC",
+    "PURP", "RREF",
+];
+
+/// The codewords between slashes.
+const SLASHED: [&str; 32] = [
+    "TRTP", "EREF", "KREF", "MARF", "CSID", "REMI", "RTRN", "IBAN", "BIC", "NAME", "ADDR", "ORDP",
+    "BENM", "CNTP", "PURP", "ISDT", "PREF", "SVCL", "ULTD", "ULTC", "ULTB", "CREF", "TRCD", "OCMT",
+    "CHGS", "EXCH", "INIT", "ACCW", "BUSP", "PREF", "MREF", "SVWZ",
+];
+
+/// Transaction codes of German banks for what came back: direct debits (108, 109) and credit
+/// transfers (159).
+const RETURNS: [&str; 3] = ["108", "109", "159"];
+
+/// What banks write where there is no reference.
+pub fn is_blank(reference: &str) -> bool {
+    // `EREF` and its like stand in `:61:` where the reference itself is in `:86:`.
+    let plain: String = reference.chars().filter(char::is_ascii_alphanumeric).collect();
+    ["", "NOTPROVIDED", "NONREF", "KREF", "EREF", "PREF", "MARF", "MREF"]
+        .contains(&plain.to_ascii_uppercase().as_str())
+}
+
+/// Reads the references of a text into a line.
+pub fn read(rows: &[String], line: &mut Line) {
+    if rows.is_empty() {
+        return;
+    }
+    let joined = rows.concat();
+    if let Some(separator) = separator(&joined) {
+        structured(&joined, separator, line);
+    } else if joined.starts_with('/') || joined.contains("/EREF/") || joined.contains("/REMI/") {
+        slashed(&joined, line);
+        line.tag(TagKind::Text, &joined);
+    } else {
+        let pieces: Vec<&str> = rows.iter().map(String::as_str).collect();
+        worded(&pieces, line);
+        line.tag(TagKind::Text, &rows.join(" "));
+    }
+}
+
+/// The fourth character, where the text begins with three digits and it parts subfields.
+fn separator(text: &str) -> Option<char> {
+    let mut characters = text.chars();
+    let code = characters.by_ref().take(3).all(|c| c.is_ascii_digit());
+    let separator = characters.next().filter(|c| code && "?>~<^*&@$!|".contains(*c))?;
+    characters.take(2).all(|c| c.is_ascii_digit()).then_some(separator)
+}
+
+fn structured(text: &str, separator: char, line: &mut Line) {
+    let code = text.get(..3).unwrap_or_default();
+    let mut purpose: Vec<&str> = Vec::new();
+    let mut texts: Vec<&str> = Vec::new();
+    for subfield in subfields(text, separator) {
+        let (number, value) = subfield.split_at(2.min(subfield.len()));
+        match number.parse::<u8>() {
+            Ok(0) => texts.push(value),
+            Ok(20..=29 | 60..=63) => purpose.push(value),
+            Ok(32 | 33) => texts.push(value),
+            Ok(34) if RETURNS.contains(&code) && !value.trim().is_empty() => {
+                line.return_reason = Some(value.trim().to_owned());
+            }
+            _other => {}
+        }
+    }
+    worded(&purpose, line);
+    if RETURNS.contains(&code) {
+        let own = line.tags.iter().find(|tag| tag.kind == TagKind::EndToEndId);
+        line.original_reference = own.map(|tag| tag.text.clone());
+    }
+    line.tag(TagKind::Text, &purpose.concat());
+    line.tag(TagKind::Text, &texts.join(" "));
+}
+
+/// The text behind each separator that two digits follow; others are text.
+fn subfields(text: &str, separator: char) -> Vec<&str> {
+    let starts: Vec<usize> = text
+        .match_indices(separator)
+        .filter(|(at, found)| {
+            let rest = text.get(at.saturating_add(found.len())..).unwrap_or_default();
+            rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_digit())
+        })
+        .map(|(at, _)| at)
+        .collect();
+    let ends = starts.iter().skip(1).copied().chain([text.len()]);
+    let width = separator.len_utf8();
+    let cut = starts.iter().zip(ends);
+    cut.filter_map(|(start, end)| text.get(start.saturating_add(width)..end)).collect()
+}
+
+/// Codewords begin a piece, or stand behind a blank. What follows one without a codeword of its
+/// own goes on with it.
+fn worded(pieces: &[&str], line: &mut Line) {
+    let mut joined = String::new();
+    let mut starts: Vec<(usize, &str)> = Vec::new();
+    for piece in pieces {
+        let base = joined.len();
+        for word in WORDS {
+            for (at, _) in piece.match_indices(word) {
+                let after = piece.get(at.saturating_add(word.len())..).unwrap_or_default();
+                let before = piece.get(..at).and_then(|text| text.chars().next_back());
+                let is_apart = before.is_none_or(|c| c == ' ');
+                if is_apart && (after.starts_with('+') || after.starts_with(": ")) {
+                    starts.push((base.saturating_add(at), word));
+                }
+            }
+        }
+        joined.push_str(piece);
+    }
+    starts.sort_unstable();
+    let ends = starts.iter().skip(1).map(|(at, _)| *at).chain([joined.len()]);
+    for ((start, word), end) in starts.iter().zip(ends) {
+        let from = start.saturating_add(word.len()).saturating_add(1);
+        let value = joined.get(from..end).unwrap_or_default().trim();
+        keep(word, value, line);
+    }
+}
+
+fn slashed(joined: &str, line: &mut Line) {
+    let mut starts: Vec<(usize, &str)> = Vec::new();
+    for word in SLASHED {
+        let marked = format!("/{word}/");
+        starts.extend(joined.match_indices(&marked).map(|(at, _)| (at, word)));
+    }
+    starts.sort_unstable();
+    starts.dedup();
+    let ends = starts.iter().skip(1).map(|(at, _)| *at).chain([joined.len()]);
+    for ((start, word), end) in starts.iter().zip(ends) {
+        let from = start.saturating_add(word.len()).saturating_add(2);
+        let value = joined.get(from..end).unwrap_or_default();
+        keep(word, value.trim_matches(['/', ' ']), line);
+    }
+}
+
+fn keep(word: &str, value: &str, line: &mut Line) {
+    let kind = match word {
+        "EREF" => TagKind::EndToEndId,
+        "KREF" | "CREF" => TagKind::CustomerReference,
+        "MREF" | "MARF" => TagKind::Mandate,
+        "PREF" => TagKind::PaymentInfoId,
+        "SVWZ" | "REMI" => TagKind::Text,
+        "RTRN" => {
+            let code = value.split('/').next().unwrap_or_default().trim();
+            line.return_reason = Some(code.to_owned()).filter(|code| !code.is_empty());
+            return;
+        }
+        _other => return,
+    };
+    if !is_blank(value) {
+        line.tag(kind, value);
+    }
+}

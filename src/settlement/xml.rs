@@ -1,0 +1,305 @@
+//! The XML of settlement files: elements by their local names, text from start to end, nothing
+//! that reaches outside the file.
+//!
+//! Namespaces are not looked at: banks leave them out or write wrong ones. A document type is
+//! refused (entities of its own could grow without bound), depth and text are capped, and an
+//! element that nobody asks for is passed over.
+
+use std::io::{self, BufRead, Read};
+
+use quick_xml::Reader;
+use quick_xml::events::{BytesRef, BytesStart, Event};
+
+use crate::model::settlement::{Problem, RAW_MAX};
+use crate::settlement::text::Decoded;
+
+/// ISO 20022 messages are some fifteen deep, their envelopes a few more.
+const DEPTH: usize = 64;
+
+/// The longest text of ISO 20022 has a few thousand characters; what is longer is not kept.
+const TEXT: usize = 64 * 1024;
+
+/// One piece of markup or text; no real one comes near.
+const PIECE: u64 = 8 * 1024 * 1024;
+
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Node {
+    /// An element began: it is the last of [`Xml::path`].
+    Open,
+    /// An element ended: it is still the last of the path, and [`Xml::text`] is its text.
+    Close,
+    /// The document ended, with every element closed.
+    End,
+}
+
+/// A document, element by element.
+pub struct Xml {
+    reader: Reader<Counted>,
+    buffer: Vec<u8>,
+    path: String,
+    ends: Vec<usize>,
+    closing: bool,
+    text: String,
+    currency: String,
+    raw: String,
+    recording: bool,
+}
+
+impl Xml {
+    /// Begins to read.
+    pub fn new(text: Decoded) -> Self {
+        let mut reader = Reader::from_reader(Counted { text, lf: 0, cr: 0, piece: 0 });
+        let config = reader.config_mut();
+        config.expand_empty_elements = true;
+        // A bare `&` in a name is wrong and moves no money.
+        config.allow_dangling_amp = true;
+        Self {
+            reader,
+            buffer: Vec::new(),
+            path: String::new(),
+            ends: Vec::new(),
+            closing: false,
+            text: String::new(),
+            currency: String::new(),
+            raw: String::new(),
+            recording: false,
+        }
+    }
+
+    /// The local names of the open elements, joined by `/`.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Hands the path out while what it belongs to is changed; [`Self::put_path`] gives it back.
+    pub fn take_path(&mut self) -> String {
+        std::mem::take(&mut self.path)
+    }
+
+    /// See [`Self::take_path`].
+    pub fn put_path(&mut self, path: String) {
+        self.path = path;
+    }
+
+    /// The text of the element that ended, without the blanks around it.
+    pub fn text(&self) -> &str {
+        self.text.trim()
+    }
+
+    /// The `Ccy` of the element that began last.
+    pub fn currency(&self) -> &str {
+        &self.currency
+    }
+
+    /// The line that has been read to.
+    pub fn line(&self) -> u64 {
+        let counted = self.reader.get_ref();
+        counted.lf.max(counted.cr).saturating_add(1)
+    }
+
+    /// The byte of the text that has been read to.
+    pub fn byte(&self) -> u64 {
+        self.reader.buffer_position()
+    }
+
+    /// Keeps the markup from the element on that has just begun.
+    pub fn record(&mut self) {
+        self.raw.clear();
+        self.recording = true;
+        let name = self.ends.iter().nth_back(1).map_or(0, |end| end.saturating_add(1));
+        self.raw.push('<');
+        self.raw.push_str(self.path.get(name..).unwrap_or_default());
+        self.raw.push('>');
+    }
+
+    /// What was kept.
+    pub fn take_raw(&mut self) -> String {
+        self.recording = false;
+        std::mem::take(&mut self.raw)
+    }
+
+    /// Reads on.
+    ///
+    /// # Errors
+    /// Where the document is not well-formed, breaks off, or holds what is refused.
+    pub fn advance(&mut self) -> Result<Node, Problem> {
+        if self.closing {
+            self.closing = false;
+            self.ends.pop();
+            self.path.truncate(self.ends.last().copied().unwrap_or(0));
+            self.text.clear();
+        }
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let node = loop {
+            buffer.clear();
+            self.reader.get_mut().piece = 0;
+            let event = match self.reader.read_event_into(&mut buffer) {
+                Ok(event) => event,
+                Err(error) => break Err(self.broken(&error.to_string())),
+            };
+            if let Some(node) = self.take(&event).transpose() {
+                break node;
+            }
+        };
+        self.buffer = buffer;
+        node
+    }
+
+    fn broken(&self, found: &str) -> Problem {
+        let mut place = self.path.clone();
+        if place.is_empty() {
+            place.push_str("document");
+        }
+        Problem::error(self.line(), place, "well-formed XML", found)
+    }
+
+    fn take(&mut self, event: &Event) -> Result<Option<Node>, Problem> {
+        match event {
+            Event::Start(start) => self.open(start).map(Some),
+            Event::End(end) => {
+                if self.recording {
+                    self.keep("</");
+                    self.keep(end.local_name().as_ref());
+                    self.keep(">");
+                }
+                self.closing = true;
+                Ok(Some(Node::Close))
+            }
+            Event::Text(text) => {
+                self.keep(text);
+                self.push(text);
+                Ok(None)
+            }
+            Event::CData(text) => {
+                self.keep(text);
+                self.push(text);
+                Ok(None)
+            }
+            Event::GeneralRef(reference) => {
+                self.reference(reference)?;
+                Ok(None)
+            }
+            Event::DocType(_) => Err(Problem::error(
+                self.line(),
+                "DOCTYPE",
+                "none: it could name files or grow without bound",
+                "one; nothing after it was read",
+            )),
+            Event::Eof if self.ends.is_empty() => Ok(Some(Node::End)),
+            Event::Eof => Err(self.broken("the file ends within this element")),
+            Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) => Ok(None),
+        }
+    }
+
+    fn open(&mut self, start: &BytesStart) -> Result<Node, Problem> {
+        if self.ends.len() >= DEPTH {
+            return Err(self.broken("more elements within one another than any message has"));
+        }
+        if !self.path.is_empty() {
+            self.path.push('/');
+        }
+        let name = start.local_name();
+        self.path.push_str(name.as_ref());
+        self.ends.push(self.path.len());
+        self.text.clear();
+        self.currency.clear();
+        if !start.attributes_raw().trim().is_empty() {
+            self.currency_of(start)?;
+        }
+        if self.recording {
+            self.keep("<");
+            self.keep(start);
+            self.keep(">");
+        }
+        Ok(Node::Open)
+    }
+}
+
+impl Xml {
+    fn currency_of(&mut self, start: &BytesStart) -> Result<(), Problem> {
+        match start.try_get_attribute("Ccy") {
+            Ok(Some(attribute)) => self.currency.push_str(attribute.value.trim()),
+            Ok(None) => {}
+            Err(error) => return Err(self.broken(&error.to_string())),
+        }
+        Ok(())
+    }
+
+    fn reference(&mut self, reference: &BytesRef) -> Result<(), Problem> {
+        self.keep("&");
+        self.keep(reference);
+        self.keep(";");
+        match reference.resolve_char_ref() {
+            Ok(Some(character)) => {
+                let mut bytes = [0; 4];
+                let text = character.encode_utf8(&mut bytes);
+                self.push(text);
+                return Ok(());
+            }
+            Ok(None) => {}
+            Err(error) => return Err(self.broken(&error.to_string())),
+        }
+        let text = match reference.as_ref() {
+            "amp" => "&",
+            "lt" => "<",
+            "gt" => ">",
+            "apos" => "'",
+            "quot" => "\"",
+            other => return Err(self.broken(&format!("an entity of its own, &{other};"))),
+        };
+        self.push(text);
+        Ok(())
+    }
+
+    fn push(&mut self, text: &str) {
+        if self.text.len() < TEXT {
+            self.text.push_str(text);
+        }
+    }
+
+    fn keep(&mut self, text: &str) {
+        if self.recording && self.raw.len().saturating_add(text.len()) <= RAW_MAX {
+            self.raw.push_str(text);
+        }
+    }
+}
+
+/// Counts lines as they pass, and ends a piece that nothing ends.
+struct Counted {
+    text: Decoded,
+    lf: u64,
+    cr: u64,
+    piece: u64,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut rest = self.fill_buf()?;
+        let read = rest.read(buffer)?;
+        self.consume(read);
+        Ok(read)
+    }
+}
+
+impl BufRead for Counted {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.piece > PIECE {
+            return Err(io::Error::other("a piece of markup or text of more than 8 MiB"));
+        }
+        self.text.fill_buf()
+    }
+
+    fn consume(&mut self, amount: usize) {
+        let ready = self.text.ready().get(..amount).unwrap_or_default();
+        let (mut lf, mut cr) = (0_u64, 0_u64);
+        for byte in ready {
+            lf = lf.wrapping_add(u64::from(*byte == b'\n'));
+            cr = cr.wrapping_add(u64::from(*byte == b'\r'));
+        }
+        self.lf = self.lf.saturating_add(lf);
+        self.cr = self.cr.saturating_add(cr);
+        self.piece = self.piece.saturating_add(u64::try_from(amount).unwrap_or(u64::MAX));
+        self.text.consume(amount);
+    }
+}

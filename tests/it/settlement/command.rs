@@ -1,0 +1,93 @@
+//! `tieout files inspect`, from outside.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::golden::golden;
+use crate::support::{events, tieout_bin};
+
+/// Runs in the folder of the fixtures, with nothing of tieout in the environment.
+fn inspect(words: &[&str]) -> (i32, String, String) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/settlement");
+    let mut command = Command::new(tieout_bin());
+    command.args(["files", "inspect"]).args(words).current_dir(folder).env_clear();
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
+}
+
+fn events_of(words: &[&str]) -> (i32, Vec<Value>) {
+    let (exit, stdout, _) = inspect(&[words, &["--json"]].concat());
+    events::check(&stdout);
+    (exit, stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect())
+}
+
+#[test]
+fn people_read_what_it_is_and_whether_it_ties() {
+    let (exit, stdout, stderr) = inspect(&["mt940_de.sta", "camt053_v08.xml", "pain002.xml"]);
+    assert_eq!((exit, stderr.as_str()), (0, ""));
+    golden("fixtures/cli", "files_inspect", &stdout);
+    assert!(stdout.lines().all(|line| line.chars().count() <= 80), "{stdout}");
+}
+
+#[test]
+fn where_it_does_not_tie_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("edited.sta");
+    let good = String::from_utf8(super::fixture("mt940_nl.sta")).unwrap();
+    std::fs::write(&path, good.replace("1119D25,00", "1119D52,00")).unwrap();
+    let path = path.to_str().unwrap();
+    let (exit, stdout, _) = inspect(&[path]);
+    assert_eq!(exit, 3);
+    golden("fixtures/cli", "files_inspect_untied", &stdout.replace(path, "edited.sta"));
+    let (exit, events) = events_of(&[path]);
+    assert_eq!((exit, events.len()), (3, 1));
+    let event = &events[0];
+    assert_eq!(event["state"], "quarantined");
+    assert_eq!(event["entries"], 2);
+    assert_eq!(event["totals"]["EUR"]["debit_minor"], 5_200);
+    assert_eq!(event["statements"][0]["ties"], false);
+    assert_eq!(event["statements"][1]["ties"], true);
+    assert_eq!(event["problems"][0]["line"], 13);
+}
+
+#[test]
+fn each_file_is_an_object() {
+    let (exit, events) = events_of(&super::FIXTURES);
+    assert_eq!((exit, events.len()), (0, super::FIXTURES.len()));
+    let of = |name: &str| events.iter().find(|event| event["file"] == name).unwrap();
+    let camt = of("camt053_v02.xml");
+    assert_eq!(
+        (&camt["format"], &camt["version"]),
+        (&"camt.053".into(), &"camt.053.001.02".into())
+    );
+    assert_eq!((&camt["entries"], &camt["lines"]), (&3.into(), &4.into()));
+    assert_eq!(camt["references"]["end_to_end_id"], 3);
+    assert_eq!(camt["statements"][0]["opening_minor"], 100_000);
+    assert_eq!(of("pain002.xml")["totals"], serde_json::json!({}));
+}
+
+#[test]
+fn one_file_that_cannot_be_read_stops_no_other() {
+    let (exit, stdout, stderr) = inspect(&["nowhere.xml", "camt054.xml", "--json"]);
+    let events: Vec<Value> = stdout.lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    assert_eq!((exit, events.len()), (3, 2));
+    assert_eq!((&events[0]["state"], &events[1]["state"]), (&"unreadable".into(), &"ok".into()));
+    assert!(stderr.contains("nowhere.xml cannot be read: No such file"), "{stderr}");
+    let (exit, stdout, _) = inspect(&["told"]);
+    assert_eq!((exit, stdout.as_str()), (3, ""), "a folder is no file");
+    let (exit, events) = events_of(&["told/nacha.txt"]);
+    assert_eq!((exit, &events[0]["state"]), (3, &"unknown_format".into()));
+}
+
+#[test]
+fn a_format_can_be_named() {
+    let (exit, _, stderr) = inspect(&["--format", "ofx", "camt054.xml"]);
+    assert_eq!(exit, 2);
+    assert!(stderr.contains("hint: one of: camt.052, camt.053"), "{stderr}");
+    let (exit, events) = events_of(&["--format", "bai2", "camt054.xml"]);
+    assert_eq!((exit, &events[0]["format"]), (3, &"bai2".into()));
+    assert_eq!(events[0]["state"], "quarantined");
+}
