@@ -51,7 +51,7 @@ pub fn recognise_report(head: &str) -> Option<String> {
 fn has_tag(head: &str, tag: &str) -> bool {
     let field = format!(":{tag}:");
     head.match_indices(&field).any(|(at, _)| {
-        let before = head.get(..at).unwrap_or_default();
+        let before = head.get(..at).unwrap_or_default().trim_end_matches([' ', '\t']);
         before.is_empty() || before.ends_with(['\n', '\r', '{', '\u{1}']) || before.ends_with("{4:")
     })
 }
@@ -174,7 +174,7 @@ impl Mt940 {
 
     fn row(&mut self, row: &str) {
         let row = row.trim_start_matches(['\u{1}', '\u{2}', '\u{3}', '\u{1a}', '\0']);
-        if let Some((tag, rest)) = split_tag(row) {
+        if let Some((tag, rest)) = split_tag(row.trim_start()) {
             let (tag, rest) = (tag.to_owned(), rest.to_owned());
             self.begin_field(tag, rest);
             return;

@@ -29,7 +29,7 @@ const RETURNS: [&str; 3] = ["108", "109", "159"];
 pub fn is_blank(reference: &str) -> bool {
     // `EREF` and its like stand in `:61:` where the reference itself is in `:86:`.
     let plain: String = reference.chars().filter(char::is_ascii_alphanumeric).collect();
-    ["", "NOTPROVIDED", "NONREF", "KREF", "EREF", "PREF", "MARF", "MREF"]
+    ["", "NOTPROVIDED", "NONREF", "KREF", "EREF", "PREF", "MARF", "MREF", "NICHTANGEGEBEN"]
         .contains(&plain.to_ascii_uppercase().as_str())
 }
 
@@ -76,12 +76,22 @@ fn structured(text: &str, separator: char, line: &mut Line) {
         }
     }
     worded(&purpose, line);
+    spelled_out(&purpose.concat(), line);
     if RETURNS.contains(&code) {
         let own = line.tags.iter().find(|tag| tag.kind == TagKind::EndToEndId);
         line.original_reference = own.map(|tag| tag.text.clone());
     }
     line.tag(TagKind::Text, &purpose.concat());
     line.tag(TagKind::Text, &texts.join(" "));
+}
+
+/// One bank's own words for the payer's reference; the next of its words ends it.
+fn spelled_out(purpose: &str, line: &mut Line) {
+    let Some((_, after)) = purpose.split_once("END-TO-END-REF.:") else { return };
+    let words =
+        ["CORE", "B2B", "MANDATSREF", "GLÄUBIGER-ID", "GLAEUBIGER-ID", "Ref. ", "KUNDENREF"];
+    let end = words.iter().filter_map(|word| after.find(word)).min().unwrap_or(after.len());
+    keep("EREF", after.get(..end).unwrap_or_default().trim(), line);
 }
 
 /// The text behind each separator that two digits follow; others are text.

@@ -73,6 +73,8 @@ struct Sums {
     hash: i128,
     debit: i128,
     credit: i128,
+    /// A batch of the file is one of ADV, whose totals have twenty digits.
+    adv: bool,
     closed: bool,
 }
 
@@ -198,8 +200,11 @@ impl Nacha {
     fn begin_batch(&mut self, record: &Record) {
         self.close_batch(record.line);
         self.batches = self.batches.saturating_add(1);
-        self.count(|sums| sums.batches = sums.batches.saturating_add(1));
         let class = record.at(51, 53).to_ascii_uppercase();
+        self.count(|sums| {
+            sums.batches = sums.batches.saturating_add(1);
+            sums.adv |= class == "ADV";
+        });
         let number = record.at(88, 94).trim().to_owned();
         let mut statement = Statement::at(self.batches, record.line, Finality::Notice);
         statement.account =
@@ -386,9 +391,7 @@ impl Nacha {
         self.control(record, "9 block count", (8, 13), blocks, None);
         self.control(record, "9 entry and addenda count", (14, 21), file.entries, None);
         self.control(record, "9 entry hash", (22, 31), file.hash.rem_euclid(HASH), None);
-        // ADV files have totals of twenty digits; their other 9 record ends in blanks too.
-        let is_adv = record.at(56, 72).trim().len() > 10;
-        let (debit, credit) = if is_adv { ((32, 51), (52, 71)) } else { ((32, 43), (44, 55)) };
+        let (debit, credit) = if file.adv { ((32, 51), (52, 71)) } else { ((32, 43), (44, 55)) };
         self.control(record, "9 total debit", debit, file.debit, self.dollar);
         self.control(record, "9 total credit", credit, file.credit, self.dollar);
         self.file = Some(Sums { closed: true, ..file });

@@ -1,6 +1,6 @@
 //! A good file that was changed on its way is noticed, and one that was only re-encoded is not.
 
-use tieout::settlement::ledger::State;
+use tieout::settlement::ledger::{Inspection, State};
 
 use super::{FIXTURES, errors, fixture, inspected, items};
 
@@ -18,6 +18,12 @@ fn is_ok(bytes: &[u8]) -> bool {
     inspected(bytes).state == State::Ok
 }
 
+/// Credits and debits by currency: what a message without an amount does not change.
+fn money(found: &Inspection) -> Vec<(String, i128, i128)> {
+    let totals = found.sums.totals.iter();
+    totals.map(|(code, t)| (code.to_string(), t.credit_minor, t.debit_minor)).collect()
+}
+
 /// A good file was changed; it must not read as a good file with other figures. What carries no
 /// money (a message of BAI2) may be missing with a warning.
 #[track_caller]
@@ -25,7 +31,7 @@ fn is_noticed(name: &str, good: &[u8], changed: &[u8], what: &str) {
     let (before, after) = (inspected(good), inspected(changed));
     let is_said = after.sums.problems_total > before.sums.problems_total;
     let same = after.state == State::Ok
-        && after.sums.totals == before.sums.totals
+        && money(&after) == money(&before)
         && (after.sums.entries == before.sums.entries || is_said);
     assert!(
         after.state != State::Ok || same,

@@ -1,6 +1,8 @@
 //! The traps that real files set, each as small as it can be.
 
 use tieout::model::money::Currency;
+use tieout::model::settlement::TagKind;
+use tieout::settlement::Item;
 use tieout::settlement::ledger::{Inspection, State};
 
 use super::{errors, fixture, inspected, items};
@@ -132,6 +134,34 @@ fn marks_of_reversals_turn_the_sign() {
     }
     refused(&statement(":61:261119D-4,NTRFX", "C261119EUR6,"), ":61:");
     refused(&statement(":61:261119C4,005NTRFX", "C261119EUR14,"), "at most 2 decimals of EUR");
+}
+
+/// What `:86:` says of the payer's reference, in one bank's words beside another's.
+#[test]
+fn the_reference_is_found_in_every_dialect() {
+    for (text, want) in [
+        ("166?00X?20EREF+A-1?21B?22SVWZ+x", Some("A-1B")),
+        ("166>00X>20EREF+A-1>21SVWZ+EREF+", Some("A-1")),
+        ("166?00X?20SVWZ+x EREF: A-1 MREF: 7", Some("A-1")),
+        ("820?20TEST?22END-TO-END-REF.:?23A-?24 1?25CORE / MANDATSREF.:", Some("A- 1")),
+        ("820?20TEST?22END-TO-END-REF.:?23NICHT AN\nGEGEBEN?24Ref. 7T2C/1", None),
+        ("/TRTP/X/EREF/A-1/REMI/y", Some("A-1")),
+        ("/REMI/y/ERE\nF/A-\n1", Some("A-1")),
+        ("free text EREF+A-1 KREF+7", Some("A-1")),
+        ("166?20EREF+NOTPROVIDED?21SVWZ+x", None),
+        ("no reference here", None),
+    ] {
+        let file = format!(
+            ":20:X\n:25:1\n:28C:1\n:60F:C261119EUR0,\n:61:261119C1,NTRFNONREF\n:86:{text}\n\
+             :62F:C261119EUR1,\n"
+        );
+        let tags = items(file.as_bytes()).into_iter().filter_map(|item| match item {
+            Item::Line(line) => Some(line.tags),
+            _other => None,
+        });
+        let found = tags.flatten().find(|tag| tag.kind == TagKind::EndToEndId);
+        assert_eq!(found.map(|tag| tag.text).as_deref(), want, "{text}");
+    }
 }
 
 #[test]
