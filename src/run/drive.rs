@@ -263,9 +263,15 @@ async fn settle(
     note_outage(scene, books, name, open, rows.len(), asked.answered, tell).await?;
     // A stop cut these off in the middle of asking: they are given back, not made to wait.
     let interrupted = scene.stop.requested().is_some();
-    let (rows, cut): (Vec<Weighed>, Vec<Weighed>) = rows
-        .into_iter()
-        .partition(|row| !(interrupted && row.decision.reason == Reason::PspUnavailable));
+    let is_stopped = open.account.stopped().is_some();
+    let is_cut = |row: &Weighed| {
+        let known = is_stopped && row.claimed.history.unanswered_since.is_some();
+        row.decision.reason == Reason::PspUnavailable && (interrupted || known)
+    };
+    let (cut, mut rows): (Vec<Weighed>, Vec<Weighed>) = rows.into_iter().partition(is_cut);
+    if is_stopped {
+        rows.iter_mut().for_each(due_at_once);
+    }
     let cut: Vec<Claimed> = cut.into_iter().map(|row| row.claimed).collect();
     give_back(scene, &cut).await?;
     books.hold.note_listed(name, asked.listed);
@@ -277,6 +283,17 @@ async fn settle(
         rows
     };
     books.carry(scene, table, Some(open), through, tell).await
+}
+
+/// A key, a certificate or a setting is wrong: as soon as a person mended it the rows are to be
+/// looked at, and until then the account costs one request a run. The first time is recorded, so
+/// that the outage costs the row no age; after that the rows are given back.
+fn due_at_once(row: &mut Weighed) {
+    if row.decision.reason == Reason::PspUnavailable {
+        let soon = later(row.now, chrono::TimeDelta::seconds(1));
+        row.decision.next_check_at = Some(soon);
+        row.decision.watch_at = row.decision.watch_at.map(|_| soon);
+    }
 }
 
 fn note(

@@ -21,6 +21,7 @@ on_both_databases!(
     an_answer_that_cannot_be_read_changes_no_row,
     a_list_that_is_not_whole_proves_nothing,
     an_account_that_refuses_stops_alone,
+    a_refused_key_costs_no_row_its_turn,
     what_the_answer_says_is_held_against_the_row,
 );
 
@@ -425,6 +426,23 @@ async fn an_account_that_refuses_stops_alone(engine: Engine) {
         cases.push(case);
     }
     play(engine, Patience::Short, cases).await;
+}
+
+async fn a_refused_key_costs_no_row_its_turn(engine: Engine) {
+    let mut shop = Shop::open_with(engine, Words::default().patient()).await;
+    let row = Payment::stuck(1);
+    shop.plant(vec![row.captured()]);
+    shop.insert(&[row]).await;
+    shop.sandbox.fault(FaultRule::always(status(401)));
+    assert_eq!(shop.run().await.ended(12).verdict(1), "wait psp_unavailable");
+    // At once again, and for as long as the key is wrong; one record of it is enough.
+    for _ in 0..2 {
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        assert_eq!(shop.run().await.ended(12).verdict(1), "not decided");
+    }
+    shop.sandbox.clear_faults();
+    assert_eq!(shop.run().await.ended(0).verdict(1), "succeeded captured");
+    shop.check(false).await;
 }
 
 fn altered(change: Change) -> FaultRule {
