@@ -10,7 +10,7 @@ use crate::decide::decision::{Asked, Decision, Inputs, Verdict};
 use crate::decide::nothing::{nearly_tagged, nothing_found, reference_unknown};
 use crate::decide::policy::Policy;
 use crate::decide::rules::Subject;
-use crate::decide::uncaptured::{by_rule, ended_uncaptured, in_flight};
+use crate::decide::uncaptured::{by_rule, claimed_by_another, ended_uncaptured, in_flight};
 use crate::decide::view::{Item, Standing, View, seen};
 use crate::model::evidence::ObjectState;
 use crate::model::reason::Reason;
@@ -116,8 +116,11 @@ fn contradiction(view: &View<'_>) -> Option<Decision> {
     Some(view.review(Reason::EvidenceConflict, conflict.clone()))
 }
 
+/// Only objects under this row's tag are its own movements: one that is known by the stored
+/// reference alone and carries another tag is another row's money.
 fn several_movements(view: &View<'_>) -> Option<Decision> {
-    let captured = view.captured();
+    let captured: Vec<&Item<'_>> =
+        view.captured().into_iter().filter(|item| !item.has_other_tag).collect();
     let (first, rest) = captured.split_first()?;
     if !rest.is_empty() {
         let all: Vec<String> =
@@ -125,7 +128,8 @@ fn several_movements(view: &View<'_>) -> Option<Decision> {
         let text = format!("{} captures for one tag: {}", captured.len(), all.join(", "));
         return Some(view.review_of(first, Reason::DuplicateCapture, text));
     }
-    let other = view.live().find(|item| item.reference() != first.reference())?;
+    let is_other = |item: &&Item<'_>| !item.has_other_tag && item.reference() != first.reference();
+    let other = view.live().find(is_other)?;
     let text = format!(
         "{} captured, and {} ({}) can still capture",
         first.reference(),
@@ -137,12 +141,12 @@ fn several_movements(view: &View<'_>) -> Option<Decision> {
 
 fn captured_elsewhere(view: &View<'_>) -> Option<Decision> {
     let captured = view.captured();
-    let item = *captured.first()?;
+    // A stored reference to another row's money is the trouble, whatever else is there.
+    let foreign = captured.iter().find(|item| item.has_other_tag);
+    let item = *foreign.or(captured.first())?;
     let name = item.reference();
-    let claims = view.inputs.claimed_references.iter().filter(|(r, _)| item.is_named(r));
-    if let Some((reference, other)) = claims.min() {
-        let text = format!("{reference} already belongs to row {other}");
-        return Some(view.review_of(item, Reason::ReferenceClaimed, text));
+    if let Some(decision) = claimed_by_another(view, item) {
+        return Some(decision);
     }
     if let Some(text) = another_reference(view, item) {
         return Some(view.review_of(item, Reason::ReferenceMismatch, text));

@@ -25,14 +25,31 @@ pub(super) fn in_flight(view: &View<'_>) -> Option<Decision> {
     let text = format!("{} is `{}` at the PSP", item.reference(), item.object.status);
     if view.too_old(Some(item.object.created_at)) {
         let text = format!("{text} since longer than {}", span_text(view.policy.timing.max_age));
-        return Some(view.review_of(item, Reason::PendingTooLong, text));
+        let claimed = claimed_by_another(view, item);
+        return claimed.or_else(|| Some(view.review_of(item, Reason::PendingTooLong, text)));
     }
     Some(view.wait_for(item, Reason::PspPending, text, None))
+}
+
+/// Another row stores this object's reference, or succeeded by it: it speaks for that row.
+pub(super) fn claimed_by_another(view: &View<'_>, item: &Item<'_>) -> Option<Decision> {
+    let claims = view.inputs.claimed_references.iter().filter(|(r, _)| item.is_named(r));
+    let (reference, other) = claims.min()?;
+    let text = format!("{reference} already belongs to row {other}");
+    Some(view.review_of(item, Reason::ReferenceClaimed, text))
 }
 
 pub(super) fn ended_uncaptured(view: &View<'_>) -> Option<Decision> {
     let newest = view.items.last()?;
     let decision = unknown_to_rules(view).unwrap_or_else(|| by_state(view, deciding(view, newest)));
+    // A wait decides nothing; anything else would be judged by what is another row's.
+    let claimed = || view.items.iter().rev().find_map(|item| claimed_by_another(view, item));
+    let decision = match decision.verdict {
+        Verdict::Wait => decision,
+        Verdict::Succeeded | Verdict::Retryable(_) | Verdict::Failed | Verdict::Review => {
+            claimed().unwrap_or(decision)
+        }
+    };
     Some(Decision { wants: decision.wants.or_else(|| wants_list(view, &decision)), ..decision })
 }
 
@@ -394,13 +411,10 @@ fn not_final(view: &View<'_>, item: &Item<'_>, text: &str) -> Option<Decision> {
 /// What stands against charging again although nothing of this row's own does.
 fn must_not_charge(view: &View<'_>, item: &Item<'_>) -> Option<Decision> {
     let what = format!("{} is `{}`", item.reference(), item.object.status);
-    let claims = view.inputs.claimed_references.iter();
-    let claimed = claims.filter(|(r, _)| view.items.iter().any(|i| i.is_named(r))).min();
-    if let Some((reference, other)) = claimed {
-        let text = format!("{reference} already belongs to row {other}");
-        return Some(view.review_of(item, Reason::ReferenceClaimed, text));
-    }
-    nearly_tagged(view)
+    // Before any wait for a sibling: that one would be charged beside the other row.
+    let claimed = view.items.iter().rev().find_map(|item| claimed_by_another(view, item));
+    claimed
+        .or_else(|| nearly_tagged(view))
         .or_else(|| sibling_has_it(view, &what))
         .or_else(|| sibling_goes_first(view, &what))
         .or_else(|| not_searched(view, item, &what))

@@ -3,7 +3,7 @@
 //!
 //! Every pass asks about all its rows at once; nothing here goes row by row over a network.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::decide::absence;
 use crate::decide::decision::{Asked as Why, Decision, Inputs, Verdict, Want};
@@ -93,9 +93,10 @@ pub struct Gather<'a> {
 
 impl Gather<'_> {
     /// Takes the rows through all passes.
-    pub async fn weigh(&self, rows: Vec<Claimed>) -> Result<(Vec<Weighed>, Asked), RunError> {
+    pub async fn weigh(&self, mut rows: Vec<Claimed>) -> Result<(Vec<Weighed>, Asked), RunError> {
         let began = tokio::time::Instant::now();
         let mut asked = Asked::default();
+        self.mark_shared_tags(&mut rows).await?;
         let mut facts: Vec<Facts> = rows.iter().map(|_| Facts::empty()).collect();
         let mut siblings = self.siblings(&rows).await?;
         let mut neighbours = Neighbours::default();
@@ -126,6 +127,33 @@ impl Gather<'_> {
             .unwrap_or(u64::MAX);
         asked.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok((weighed(rows, decisions, facts, siblings, nearest), asked))
+    }
+
+    /// A tag that another row has too settles neither. What is under watch goes on looking by it:
+    /// the worker may have made the new row that shares it, and money is to be seen.
+    async fn mark_shared_tags(&self, rows: &mut [Claimed]) -> Result<(), RunError> {
+        let asking: Vec<&Transaction> = rows
+            .iter()
+            .filter(|claimed| claimed.asked != Why::Watch)
+            .map(|claimed| &claimed.row)
+            .filter(|row| row.tag.usable().is_some())
+            .collect();
+        if asking.is_empty() {
+            return Ok(());
+        }
+        let shared = self
+            .db
+            .shared_tags(self.table, self.account_name, &asking)
+            .await
+            .doing("looking for rows of one tag")?;
+        for claimed in rows.iter_mut().filter(|claimed| shared.contains(&claimed.row.key.id)) {
+            if let TagState::Usable(tag) = &claimed.row.tag
+                && claimed.asked != Why::Watch
+            {
+                claimed.row.tag = TagState::Shared(tag.clone());
+            }
+        }
+        Ok(())
     }
 
     async fn siblings(
@@ -377,7 +405,9 @@ impl Gather<'_> {
         Ok(())
     }
 
-    /// References of the money found that another row already has.
+    /// References of what was found that another row already has: such an object is never this
+    /// row's verdict, captured or not. A wait is none, unless it is one for siblings, which the
+    /// run still turns into a hand-back.
     async fn check_references(
         &self,
         rows: &[Claimed],
@@ -385,11 +415,13 @@ impl Gather<'_> {
         facts: &mut [Facts],
         decisions: &mut [Decided],
     ) -> Result<(), RunError> {
-        let successes = indices(decisions, |d| matches!(d.verdict, Verdict::Succeeded));
-        let references: Vec<String> = successes
+        let decided = indices(decisions, |d| {
+            !matches!(d.verdict, Verdict::Wait) || d.wants == Some(Want::Siblings)
+        });
+        let references: Vec<String> = decided
             .iter()
             .filter_map(|index| facts.get(*index))
-            .flat_map(Facts::captured_references)
+            .flat_map(Facts::found_references)
             .collect();
         if references.is_empty() {
             return Ok(());
@@ -400,12 +432,12 @@ impl Gather<'_> {
             .await
             .doing("looking whose references these are")?;
         let mut again = Vec::new();
-        for index in successes {
+        for index in decided {
             let (Some(claimed), Some(fact)) = (rows.get(index), facts.get_mut(index)) else {
                 continue;
             };
             fact.claimed_references = fact
-                .captured_references()
+                .found_references()
                 .into_iter()
                 .flat_map(|reference| {
                     let others = owners.get(&reference).into_iter().flatten();
@@ -525,7 +557,8 @@ impl Facts {
         }
     }
 
-    fn captured_references(&self) -> Vec<String> {
+    /// Every id of every object found, each once.
+    fn found_references(&self) -> BTreeSet<String> {
         self.evidence
             .iter()
             .filter_map(|item| match &item.answer {
@@ -533,7 +566,6 @@ impl Facts {
                 Answer::Nothing(_) | Answer::UnknownReference(_) | Answer::NoAnswer(_) => None,
             })
             .flatten()
-            .filter(|object| object.captured.is_some_and(|money| money.minor > 0))
             .flat_map(|object| {
                 std::iter::once(object.reference.clone()).chain(object.aliases.iter().cloned())
             })

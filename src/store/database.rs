@@ -126,6 +126,7 @@ delegate! {
         -> Vec<Claimed>;
     release(run_id: &str, rows: &[Claimed], now: Instant) -> ();
     siblings(table: &SourceTable, rows: &[&Transaction]) -> HashMap<String, Vec<SiblingFact>>;
+    shared_tags(table: &SourceTable, account: &str, rows: &[&Transaction]) -> HashSet<String>;
     resolve_tags(table: &SourceTable, account: &str, tags: &[String]) -> HashSet<String>;
     resolve_references(table: &SourceTable, account: &str, references: &[String])
         -> HashMap<String, Vec<(String, String)>>;

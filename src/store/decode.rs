@@ -69,6 +69,17 @@ pub fn account_of(table: &SourceTable, parts: &[Option<String>]) -> AccountRef {
     known.map_or(AccountRef::Unmapped(joined), |account| AccountRef::Known(account.clone()))
 }
 
+/// The kind of movement that a row's kind column says, or the constant one; `None`: a value that
+/// nobody mapped.
+pub fn kind_of(table: &SourceTable, value: Option<&str>) -> Option<Kind> {
+    let settings = &table.settings.kind;
+    if table.layout.kind.is_none() {
+        let constant = settings.constant.as_deref().and_then(Kind::parse);
+        return Some(constant.unwrap_or(Kind::Charge));
+    }
+    value.and_then(|value| settings.values.get(value)).and_then(|kind| Kind::parse(kind))
+}
+
 fn attempts(table: &SourceTable) -> Attempts {
     match (&table.layout.attempted, table.settings.attempts) {
         (Some(_), _) => Attempts::Column,
@@ -125,13 +136,8 @@ impl<'a> Reader<'a> {
     }
 
     fn kind(&self, defects: &mut Vec<RowDefect>) -> Kind {
-        let settings = &self.table.settings.kind;
-        let Some(index) = self.table.layout.kind else {
-            return settings.constant.as_deref().and_then(Kind::parse).unwrap_or(Kind::Charge);
-        };
-        let value = self.text(index);
-        let kind = value.as_ref().and_then(|v| settings.values.get(v)).and_then(|k| Kind::parse(k));
-        kind.unwrap_or_else(|| {
+        let value = self.table.layout.kind.and_then(|index| self.text(index));
+        kind_of(self.table, value.as_deref()).unwrap_or_else(|| {
             defects.push(defect("kind", &unmapped(value.as_deref())));
             Kind::Charge
         })

@@ -269,6 +269,19 @@ pub trait Driver {
         rows: &[&Transaction],
     ) -> Result<HashMap<String, Vec<SiblingFact>>, StoreError>;
 
+    /// The keys of those of these rows, all of `account`, whose tag another row of the table (any
+    /// status, of the same kind, at the same account) has too. A tag that the whole key stands in
+    /// costs nothing; any other one look-up for all rows together, by the index that leads with a
+    /// column of the tag. Where there is none, the table is read once for all of them, never once
+    /// for each: what cannot be told from the tag is not to be settled by it, so that leaving the
+    /// question out is no way; `doctor` names the index.
+    async fn shared_tags(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        rows: &[&Transaction],
+    ) -> Result<HashSet<String>, StoreError>;
+
     /// Which of these tags, as sent to `account`, resolve to a row of the table (any status).
     async fn resolve_tags(
         &self,

@@ -1,7 +1,10 @@
-//! What rows with one natural key are to each other: the drivers read them, this says where each
-//! of them stands.
+//! What rows with one natural key, or with one tag, are to each other: the drivers read them, this
+//! says where each of them stands.
 
-use crate::model::transaction::{SiblingFact, SiblingState, Transaction};
+use std::collections::{HashMap, HashSet};
+
+use crate::model::transaction::{AccountRef, Kind, SiblingFact, SiblingState, Transaction};
+use crate::store::decode::{account_of, kind_of};
 use crate::store::source_table::SourceTable;
 
 /// A row with some natural key, and what tieout remembers of it.
@@ -48,4 +51,48 @@ pub(super) fn facts(
         .collect();
     facts.sort_by(|one, other| one.id.cmp(&other.id));
     facts
+}
+
+/// Rows that are alike in their tag's cells, their account's and their kind's, counted.
+pub(super) struct Alike {
+    /// The texts of the tag's cells, in the order of [`SourceTable::sharable_tag`].
+    pub(super) tag: Vec<Option<String>>,
+    /// The texts of the account's columns.
+    pub(super) account: Vec<Option<String>>,
+    /// The text of the kind's column.
+    pub(super) kind: Option<String>,
+    pub(super) rows: i64,
+}
+
+/// The keys of those of `rows` whose tag another row of their kind has at `account` too. A row
+/// whose account nobody mapped may be there.
+pub(super) fn sharing(
+    table: &SourceTable,
+    account: &str,
+    cells: &[usize],
+    rows: &[&Transaction],
+    alike: &[Alike],
+) -> HashSet<String> {
+    let Some(template) = table.tag_template(account) else { return HashSet::new() };
+    let mut counts: HashMap<(String, Option<Kind>), i64> = HashMap::new();
+    for group in alike {
+        if matches!(account_of(table, &group.account), AccountRef::Known(name) if name != account) {
+            continue;
+        }
+        let texts: HashMap<&str, &str> = table
+            .cells_at(cells)
+            .zip(&group.tag)
+            .filter_map(|(column, text)| Some((column.name.as_str(), text.as_deref()?)))
+            .collect();
+        let Ok(tag) = template.render(|column| texts.get(column).copied()) else { continue };
+        let count = counts.entry((tag, kind_of(table, group.kind.as_deref()))).or_default();
+        *count = count.saturating_add(group.rows);
+    }
+    let count_of = |tag: &str, kind| counts.get(&(tag.to_owned(), kind)).copied().unwrap_or(0);
+    let is_shared = |row: &Transaction| {
+        let tag = row.tag.text();
+        // What a row of no known kind moves could be this row's.
+        count_of(tag, Some(row.kind)).saturating_add(count_of(tag, None)) > 1
+    };
+    rows.iter().filter(|row| is_shared(row)).map(|row| row.key.id.clone()).collect()
 }

@@ -253,6 +253,18 @@ impl SourceTable {
         self.layout.tags.get(account).or(self.layout.tag.as_ref())
     }
 
+    /// The cells of the tag's template at an account, each once, where two rows can have one tag:
+    /// a template with the whole key in it gives each row its own.
+    pub fn sharable_tag(&self, account: &str) -> Option<Vec<usize>> {
+        let template = self.tag_template(account)?;
+        let mut cells: Vec<usize> =
+            template.columns().filter_map(|column| self.cell(column)).collect();
+        cells.sort_unstable();
+        cells.dedup();
+        let has_key = self.layout.key.iter().all(|part| cells.contains(part));
+        (!cells.is_empty() && !has_key).then_some(cells)
+    }
+
     /// Which cell a column of `read` is.
     pub fn cell(&self, column: &str) -> Option<usize> {
         self.cells.iter().position(|cell| cell.name == column)

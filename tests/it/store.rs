@@ -75,6 +75,7 @@ macro_rules! conformance {
                     applies::composite_keys_and_views,
                     lookups::siblings_are_found,
                     lookups::tags_resolve,
+                    lookups::shared_tags_are_found,
                     lookups::references_resolve,
                     lookups::unmapped_statuses_are_seen,
                     lookups::closed_cases_are_read_since,

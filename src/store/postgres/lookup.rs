@@ -15,7 +15,7 @@ use crate::store::postgres::claim::read_row;
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::{Statements, holds, is_one_of};
-use crate::store::sibling::{self, Sibling};
+use crate::store::sibling::{self, Alike, Sibling};
 use crate::store::source_table::{Column, SourceTable};
 use crate::store::template::{Piece, Template};
 
@@ -99,6 +99,63 @@ fn join_values(columns: &[&Column], values: Vec<Vec<String>>, sql: &mut Sql) -> 
         .collect();
     let from = format!("unnest({}) as u({})", arrays.join(", "), names.join(", "));
     (from, equal.join(" and "))
+}
+
+pub(super) async fn shared_tags(
+    pool: &PgPool,
+    table: &SourceTable,
+    account: &str,
+    rows: &[&Transaction],
+) -> Result<HashSet<String>, StoreError> {
+    let doing = "looking for rows of one tag";
+    let Some(cells) = table.sharable_tag(account).filter(|_| !rows.is_empty()) else {
+        return Ok(HashSet::new());
+    };
+    let mut connection = pool.acquire().await.map_err(failed(doing))?;
+    let groups = shared_sql(table, &cells, rows);
+    let groups = groups.fetch(&mut connection).await.map_err(failed(doing))?;
+    let (tag, accounts) = (cells.len(), table.layout.account.len());
+    let mut alike = Vec::with_capacity(groups.len());
+    for row in &groups {
+        let found = Cells::new(row, doing);
+        let texts = |from: usize, count: usize| -> Result<Vec<Option<String>>, StoreError> {
+            (0..count).map(|place| found.maybe_text(from.saturating_add(place))).collect()
+        };
+        let kind = usize::from(table.layout.kind.is_some());
+        let kind_at = tag.saturating_add(accounts);
+        alike.push(Alike {
+            tag: texts(0, tag)?,
+            account: texts(tag, accounts)?,
+            kind: texts(kind_at, kind)?.pop().flatten(),
+            rows: found.big(kind_at.saturating_add(kind))?,
+        });
+    }
+    Ok(sibling::sharing(table, account, &cells, rows, &alike))
+}
+
+fn shared_sql(table: &SourceTable, tag: &[usize], rows: &[&Transaction]) -> Sql {
+    let parts = Statements::of(table);
+    let mut sql = Sql::default();
+    let (arrays, names) = parts.bind_keys(&mut sql, rows.iter().map(|row| row.key.id.as_str()));
+    let columns: Vec<&Column> = table.cells_at(tag).collect();
+    let wanted = columns.iter().enumerate().map(|(place, c)| format!("a.{} as w{place}", c.ident));
+    let equal = columns.iter().enumerate().map(|(place, c)| format!("t.{} = w.w{place}", c.ident));
+    let mut shown = tag.to_vec();
+    shown.extend(table.layout.account.iter().chain(&table.layout.kind));
+    let places: Vec<String> = (1..=shown.len()).map(|place| place.to_string()).collect();
+    sql.push(&format!(
+        "select {}, count(*) from (select distinct {} from unnest({}) as u({}) \
+         join {read} a on {}) w join {read} t on {} group by {}",
+        parts.cells_at("t", &shown),
+        wanted.collect::<Vec<_>>().join(", "),
+        arrays.join(", "),
+        names.join(", "),
+        parts.is_key_of("a", false),
+        equal.collect::<Vec<_>>().join(" and "),
+        places.join(", "),
+        read = table.read,
+    ));
+    sql
 }
 
 pub(super) async fn resolve_tags(

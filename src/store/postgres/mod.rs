@@ -234,6 +234,15 @@ impl Driver for PgStore {
         lookup::siblings(self.pool().await, table, rows).await
     }
 
+    async fn shared_tags(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        rows: &[&Transaction],
+    ) -> Result<HashSet<String>, StoreError> {
+        lookup::shared_tags(self.pool().await, table, account, rows).await
+    }
+
     async fn resolve_tags(
         &self,
         table: &SourceTable,

@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteConnection;
 use crate::model::reason::Reason;
 use crate::model::transaction::{SiblingFact, Transaction};
 use crate::store::error::StoreError;
-use crate::store::sibling::{self, Sibling};
+use crate::store::sibling::{self, Alike, Sibling};
 use crate::store::source_table::{Column, SourceTable};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::rows::read;
@@ -86,6 +86,53 @@ pub(super) async fn siblings(
         Some((asker, facts))
     });
     Ok(facts.filter(|(_, facts)| !facts.is_empty()).collect())
+}
+
+pub(super) async fn shared_tags(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    account: &str,
+    rows: &[&Transaction],
+) -> Result<HashSet<String>, StoreError> {
+    let Some(tag) = table.sharable_tag(account).filter(|_| !rows.is_empty()) else {
+        return Ok(HashSet::new());
+    };
+    let mut shown = tag.clone();
+    shown.extend(table.layout.account.iter().chain(&table.layout.kind));
+    let names = |alias: &str| {
+        let names: Vec<String> = table.cells_at(&tag).map(|c| named(alias, c)).collect();
+        names.join(", ")
+    };
+    let texts: Vec<String> =
+        table.cells_at(&shown).map(|column| text_of(column, &named("t", column))).collect();
+    let places: Vec<String> = (1..=shown.len()).map(|place| place.to_string()).collect();
+    // The set is read once into an index of its own, as for `is_one_of_set`.
+    let sql = format!(
+        "select {}, count(*) from {read} as t where ({}) in \
+         (select {} from json_each(?1) j join {read} as a on {}) group by {}",
+        texts.join(", "),
+        names("t"),
+        names("a"),
+        read_has_key(table, "a", "j.value"),
+        places.join(", "),
+        read = table.read,
+    );
+    let keys: Vec<&str> = rows.iter().map(|row| row.key.id.as_str()).collect();
+    let groups = fetch(connection, READING, rendered(&sql).bind(json_set(&keys))).await?;
+    let mut alike = Vec::with_capacity(groups.len());
+    for row in &groups {
+        let cells = Cells::new(row, READING);
+        let found: Result<Vec<Option<String>>, StoreError> =
+            (0..shown.len()).map(|place| cells.opt_text(place)).collect();
+        let mut found = found?.into_iter();
+        alike.push(Alike {
+            tag: found.by_ref().take(tag.len()).collect(),
+            account: found.by_ref().take(table.layout.account.len()).collect(),
+            kind: found.next().flatten(),
+            rows: cells.int(shown.len())?,
+        });
+    }
+    Ok(sibling::sharing(table, account, &tag, rows, &alike))
 }
 
 pub(super) async fn resolve_tags(

@@ -414,6 +414,15 @@ impl Driver for SqliteStore {
         lookup::siblings(&mut *self.read("looking rows up").await?, table, rows).await
     }
 
+    async fn shared_tags(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        rows: &[&Transaction],
+    ) -> Result<HashSet<String>, StoreError> {
+        lookup::shared_tags(&mut *self.read("looking rows up").await?, table, account, rows).await
+    }
+
     async fn resolve_tags(
         &self,
         table: &SourceTable,

@@ -10,6 +10,9 @@ on_both_databases!(
     each_row_that_cannot_be_asked_has_its_end,
     a_pending_payment_is_waited_for,
     rows_of_one_object_are_not_both_paid,
+    a_reference_to_another_rows_money_is_no_second_capture,
+    what_another_row_stores_ends_no_row,
+    rows_that_share_a_tag_are_not_settled_by_it,
 );
 
 fn at(id: i64, situation: Situation) -> Seed {
@@ -158,5 +161,72 @@ async fn rows_of_one_object_are_not_both_paid(engine: Engine) {
     assert_eq!(shop.count("payments where status = 'paid' and id < 900000").await, 0);
     let cases = shop.open_cases().await;
     assert_eq!(cases.len(), 2, "{cases:?}");
+    shop.check(false).await;
+}
+
+async fn a_reference_to_another_rows_money_is_no_second_capture(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(60).await;
+    let owner = Payment { status: "paid", psp_ref: Some("pi_2".to_owned()), ..Payment::stuck(2) };
+    // 1 has a payment of its own and stores that of 2; what 3 stores belongs to no row that
+    // stores it, and has the tag of 4.
+    let rows = [1, 3].map(|id| {
+        let psp_ref = Some(format!("pi_{}", id + 1));
+        Payment { psp_ref, ..Payment::stuck(id) }
+    });
+    let gone = Payment { status: "paid", ..Payment::stuck(4) };
+    shop.plant([&rows[0], &rows[1], &owner, &gone].map(Payment::captured).to_vec());
+    shop.insert(&[rows[0].clone(), rows[1].clone(), owner, gone]).await;
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(1), "review reference_claimed");
+    assert_eq!(ran.verdict(3), "review reference_mismatch");
+    shop.check(false).await;
+}
+
+async fn what_another_row_stores_ends_no_row(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(60).await;
+    // Under the tags of 1 and 2 stand objects of earlier attempts that other rows store.
+    let codes = [(1, "stolen_card"), (2, "insufficient_funds")];
+    for (id, code) in codes {
+        let row = Payment::stuck(id);
+        let seed = row.captured().standing(Situation::Declined);
+        shop.plant(vec![Seed { decline_code: Some(code.to_owned()), ..seed }]);
+        let psp_ref = Some(format!("pi_{id}"));
+        let earlier = Payment { status: "failed", psp_ref, ..Payment::stuck(10 + id) };
+        shop.insert(&[row, earlier]).await;
+    }
+    let ran = shop.run_until_proven().await;
+    for (id, _code) in codes {
+        assert_eq!(shop.status(id).await, "processing", "{ran:?}");
+    }
+    assert_eq!(shop.open_cases().await, ["1 reference_claimed", "2 reference_claimed"]);
+    shop.check(false).await;
+}
+
+async fn rows_that_share_a_tag_are_not_settled_by_it(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let by_order = text.replace("tag = \"pay_{id}\"", "tag = \"{order_no}\"");
+    assert_ne!(by_order, text);
+    std::fs::write(&path, by_order).unwrap();
+    let of = |id, order: &str| Payment { order_no: Some(order.to_owned()), ..Payment::stuck(id) };
+    let seed = |row: &Payment| {
+        let tag = row.order_no.clone().unwrap();
+        Seed { metadata: [("order_id".to_owned(), tag)].into(), ..row.captured() }
+    };
+    // A: the first attempt was paid for another period, the second never arrived; the third
+    // stores its own. B: nobody shares.
+    let first = Payment { status: "failed", ..of(1, "A") };
+    let third = Payment { psp_ref: Some("pi_3".to_owned()), ..of(3, "A") };
+    let alone = of(4, "B");
+    shop.plant([&first, &third, &alone].map(seed).to_vec());
+    shop.insert(&[first, of(2, "A"), third, alone]).await;
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(2), "review tag_unusable");
+    assert_eq!(ran.verdict(3), "succeeded captured");
+    assert_eq!(ran.verdict(4), "succeeded captured");
+    assert_eq!(shop.status(2).await, "processing");
     shop.check(false).await;
 }

@@ -82,6 +82,42 @@ pub async fn tags_resolve<D: Under>() {
     w.finish_unmapped().await;
 }
 
+pub async fn shared_tags_are_found<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=9).await;
+    // 2 is paid and shares with 1; 4 shares with 3 at another account, 6 with 5 as a refund, and
+    // 8 with 7 at an account that nobody mapped. 9 has no tag.
+    for (id, change) in [
+        (2, "subscription = 1, status = 'paid', moto = true"),
+        (4, "subscription = 3, account = 'adyen'"),
+        (6, "subscription = 5, note = 'back'"),
+        (8, "subscription = 7, account = 'closed'"),
+        (9, "subscription = null"),
+    ] {
+        w.raw.execute(&format!("update charges set {change} where id = {id}")).await;
+    }
+    let words = "kind = { column = \"note\", values = { paid = \"charge\", back = \"refund\" } }";
+    let mapping =
+        MAPPING.replace("tag = \"pay_{id}\"", &format!("tag = \"s-{{subscription}}\"\n{words}"));
+    w.raw.execute("update charges set note = 'paid' where note is null").await;
+    for indexed in [true, false] {
+        if !indexed {
+            w.raw.execute("drop index charges_subscription").await;
+        }
+        let table = w.mapped(&mapping).await;
+        let due = w.store.preview_due(&table, &ClaimFilter::default(), 99, noon()).await.unwrap();
+        let stripe = due.iter().map(|claimed| &claimed.row);
+        let stripe: Vec<_> = stripe.filter(|row| row.account.text() == "stripe_live").collect();
+        assert_eq!(stripe.len(), 6, "{stripe:?}");
+        let found = w.store.shared_tags(&table, "stripe_live", &stripe).await.unwrap();
+        let mut found: Vec<&str> = found.iter().map(String::as_str).collect();
+        found.sort_unstable();
+        assert_eq!(found, ["1", "7"]);
+        assert!(w.store.shared_tags(&table, "stripe_live", &[]).await.unwrap().is_empty());
+    }
+    w.finish_unmapped().await;
+}
+
 pub async fn references_resolve<D: Under>() {
     let w = World::<D>::new().await;
     w.stuck(1..=3).await;
