@@ -11,12 +11,12 @@ use crate::cli::{evidence, out, screen, standing};
 use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::model::money::{Currency, decimal_text};
-use crate::model::reason::Outcome;
+use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{to_short_text, to_text};
 use crate::model::transaction::fingerprint_of;
 use crate::store::driver::{CheckRow, Driver};
 use crate::store::error::StoreError;
-use crate::store::records::{CaseRow, HandbackRow, JournalRow, StoredInputs};
+use crate::store::records::{Applied, CaseRow, HandbackRow, JournalRow, StoredInputs};
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -140,12 +140,27 @@ fn lines(known: &Known, id: &str, config: &Config) -> Vec<String> {
     lines.extend(labelled("evidence", &heard));
     if let Some(inputs) = stored(known) {
         lines.extend(labelled("rules", &standing::rules_tried(&inputs, config)));
-        lines.extend(labelled("proof", &standing::proof(&inputs, config)));
+        lines.extend(labelled("proof", &proof(known, &inputs, config)));
     }
     lines.extend(labelled("misses", &misses(known)));
     lines.extend(labelled("hand-backs", &handbacks(known)));
     lines.push(format!("next       {}", next(known)));
     lines
+}
+
+/// What the last decision had of a proof of absence. A proof that was made is not made again: by
+/// other settings of today it would be another one.
+fn proof(known: &Known, inputs: &StoredInputs, config: &Config) -> Vec<String> {
+    let Some(last) = known.journal.last() else { return Vec::new() };
+    let by = format!("by policy {}, in force then", last.policy_version);
+    if last.reason == Reason::Absent {
+        return vec![format!("it was whole at {}, {by}", to_short_text(last.at))];
+    }
+    let proof = standing::proof(inputs, config);
+    if proof.is_empty() || last.policy_version == config.policy_version {
+        return proof;
+    }
+    vec![format!("as it says above, {by}; today's settings are others")]
 }
 
 /// The inputs of the last decision, where this version can read them.
@@ -192,9 +207,9 @@ fn looks(known: &Known) -> Vec<String> {
     }
     texts.extend(known.journal.iter().skip(skipped).map(|row| {
         let applied = match row.applied {
-            crate::store::records::Applied::Yes => "",
-            crate::store::records::Applied::Superseded => " (changed meanwhile: not applied)",
-            crate::store::records::Applied::Withheld => " (withheld by the mode)",
+            Applied::Yes => "",
+            Applied::Superseded => " (changed meanwhile: not applied)",
+            Applied::Withheld => " (withheld by the mode)",
         };
         format!(
             "{}  {} · {}{applied}  run {}",
@@ -209,10 +224,24 @@ fn looks(known: &Known) -> Vec<String> {
 
 /// What the decision kept from happening.
 fn not_done(last: &JournalRow) -> &'static str {
+    match last.applied {
+        Applied::Superseded => return "no status was written: the row had changed meanwhile",
+        Applied::Withheld if last.outcome == Outcome::Retryable => {
+            return "no status was written and nothing handed back: the mode withholds it";
+        }
+        Applied::Withheld => return "no status was written: the mode withholds it",
+        Applied::Yes => {}
+    }
     match last.outcome {
         Outcome::Succeeded => "nothing is charged again: the money moved",
-        Outcome::Retryable => "no status of its own was guessed: the worker charges again",
+        Outcome::Retryable if last.handback_number.is_none() => {
+            "not handed back: by the mapping nobody charges again"
+        }
+        Outcome::Retryable => "nothing was charged by tieout: the worker charges again",
         Outcome::Failed => "not handed back: charging again is pointless or forbidden",
+        Outcome::Wait if last.reason == Reason::Watched => {
+            "no status was written: the row was ended before, and its tag is only looked at"
+        }
         Outcome::Wait => "not marked succeeded, failed or retryable: nothing is proven yet",
         Outcome::Review => "no verdict was written: a person decides",
     }
@@ -242,12 +271,15 @@ fn handbacks(known: &Known) -> Vec<String> {
             Some(at) => format!("taken {}", to_short_text(at)),
             None => "not taken yet".to_owned(),
         };
+        let from = handback.not_before;
+        let from = from.map(|at| format!("not before {}, ", to_short_text(at)));
         format!(
-            "#{} at {} by {} ({}{until}), charge before {}, {taken}",
+            "#{} at {} by {} ({}{until}), charge {}before {}, {taken}",
             handback.number,
             to_short_text(handback.at),
             handback.permit,
             handback.retry,
+            from.unwrap_or_default(),
             to_short_text(handback.charge_before)
         )
     };
@@ -311,6 +343,7 @@ fn body(known: &Known, id: &str) -> serde_json::Value {
             "retry": handback.retry,
             "psp_txn": handback.psp_reference,
             "same_key_until": handback.same_key_until.map(to_text),
+            "not_before": handback.not_before.map(to_text),
             "charge_before": to_text(handback.charge_before),
             "taken_at": handback.taken_at.map(to_text),
         })).collect::<Vec<_>>(),
