@@ -11,7 +11,7 @@ use crate::decide::nothing::{nearly_tagged, nothing_found, reference_unknown};
 use crate::decide::policy::Policy;
 use crate::decide::rules::Subject;
 use crate::decide::uncaptured::{by_rule, claimed_by_another, ended_uncaptured, in_flight};
-use crate::decide::view::{Item, Standing, View, seen};
+use crate::decide::view::{Item, Standing, View, seen, seen_together};
 use crate::model::evidence::ObjectState;
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, earlier, later, to_short_text};
@@ -126,7 +126,8 @@ fn several_movements(view: &View<'_>) -> Option<Decision> {
         let all: Vec<String> =
             captured.iter().map(|o| format!("{} {}", o.reference(), o.amount_text())).collect();
         let text = format!("{} captures for one tag: {}", captured.len(), all.join(", "));
-        return Some(view.review_of(first, Reason::DuplicateCapture, text));
+        let decision = view.review(Reason::DuplicateCapture, text);
+        return Some(Decision { seen: seen_together(&captured), ..decision });
     }
     let is_other = |item: &&Item<'_>| !item.has_other_tag && item.reference() != first.reference();
     let other = view.live().find(is_other)?;

@@ -515,6 +515,21 @@ fn money_text(object: &PspObject) -> String {
     object.captured.map_or_else(|| "nothing captured".to_owned(), |money| money.to_string())
 }
 
+/// What the record shows of several captured objects: their ids, separated by a blank, and their
+/// sum, where it is one currency's.
+pub(super) fn seen_together(captured: &[&Item<'_>]) -> Option<Seen> {
+    let first = seen(captured.first()?.object);
+    let names: Vec<&str> = captured.iter().map(|item| item.reference()).collect();
+    let mut amounts = captured.iter().map(|item| amount_of(item.object));
+    let sum = amounts.next().flatten().and_then(|first| {
+        amounts.try_fold(first, |sum, more| {
+            let more = more.filter(|more| more.currency == sum.currency)?;
+            Some(Money::new(sum.minor.checked_add(more.minor)?, sum.currency))
+        })
+    });
+    Some(Seen { reference: names.join(" "), amount: sum, ..first })
+}
+
 /// A state that excludes money, with money.
 fn impossible(object: &PspObject) -> Option<String> {
     let excludes = match object.state {

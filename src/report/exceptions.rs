@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::evidence::Answer;
+use crate::model::evidence::{Answer, PspObject};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::Instant;
 use crate::report::advice::{severity, side, suggested_action};
@@ -175,7 +175,8 @@ fn created_at(inputs: &StoredInputs, reference: &str) -> Option<Instant> {
         Answer::Found { objects, .. } => objects.as_slice(),
         Answer::Nothing(_) | Answer::UnknownReference(_) | Answer::NoAnswer(_) => &[],
     });
-    let mut named = objects.filter(|object| object.is_named(reference));
+    let is_named = |object: &&PspObject| reference.split(' ').any(|name| object.is_named(name));
+    let mut named = objects.filter(is_named);
     named.next().map(|object| object.created_at)
 }
 

@@ -26,6 +26,12 @@ pub fn psp_money(record: &JournalRow) -> Option<(&str, i128)> {
     Some((record.psp_currency.as_deref()?, minor))
 }
 
+/// How many objects the PSP's amount is of: several captures under one tag are named together.
+pub fn objects(record: &JournalRow) -> i64 {
+    let named = record.psp_reference.as_deref().unwrap_or_default().split(' ').count();
+    i64::try_from(named).unwrap_or(i64::MAX)
+}
+
 /// The PSP's amount less the row's: only within one currency.
 pub fn difference(record: &JournalRow) -> Option<i128> {
     let (currency, psp) = psp_money(record)?;

@@ -11,7 +11,7 @@ use crate::model::reason::{Outcome, Reason};
 use crate::report::cells::Cell;
 use crate::report::columns::RECONCILIATION;
 use crate::report::facts::Facts;
-use crate::report::rows::{difference, psp_money};
+use crate::report::rows::{difference, objects, psp_money};
 use crate::report::tie::{Sum, TieOut, currency_words};
 use crate::store::records::{Applied, JournalRow};
 
@@ -33,6 +33,7 @@ struct SummaryKey {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Item {
     Wait,
+    Watched,
     Review,
     HandedBack,
     NotHandedBack,
@@ -50,6 +51,7 @@ impl Item {
     fn label(self) -> &'static str {
         match self {
             Self::Wait => "still processing",
+            Self::Watched => "watched: ended before, and looked at again",
             Self::Review => "needs a person",
             Self::HandedBack => "handed back as retryable",
             Self::NotHandedBack => "retryable, and withheld by the mode",
@@ -106,7 +108,7 @@ impl Totals {
         if let Some((currency, minor)) = psp_money(record) {
             key.side = "psp";
             currency.clone_into(&mut key.currency);
-            grow(&mut self.summary, key, Sum { rows: 1, amount_minor: minor });
+            grow(&mut self.summary, key, Sum { rows: objects(record), amount_minor: minor });
         }
     }
 
@@ -116,6 +118,7 @@ impl Totals {
         let item = match (record.applied, record.outcome) {
             (Applied::Superseded, _) => Item::Superseded,
             (_, Outcome::Succeeded) => return self.add_success(record, local),
+            (_, Outcome::Wait) if record.reason == Reason::Watched => Item::Watched,
             (_, Outcome::Wait) => Item::Wait,
             (_, Outcome::Review) => Item::Review,
             (Applied::Withheld, Outcome::Retryable) => Item::NotHandedBack,
@@ -323,7 +326,7 @@ fn residual_label(code: &str, tie: &TieOut) -> String {
 }
 
 /// The bucket and reason of a record: both sides agree that money moved, a person decides, it is
-/// too early to say, or there is nothing to match.
+/// too early to say, it ended before and is watched, or there is nothing to match.
 fn place(record: &JournalRow) -> (&'static str, &'static str) {
     if record.applied == Applied::Superseded {
         return ("excluded", "superseded");
@@ -331,6 +334,7 @@ fn place(record: &JournalRow) -> (&'static str, &'static str) {
     let bucket = match record.outcome {
         Outcome::Succeeded => "matched",
         Outcome::Review => "exception",
+        Outcome::Wait if record.reason == Reason::Watched => "watched",
         Outcome::Wait => "pending",
         Outcome::Retryable | Outcome::Failed => "excluded",
     };

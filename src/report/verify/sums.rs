@@ -88,7 +88,9 @@ impl Rows {
         };
         add(&mut self.summary, key("local", &row.currency), 1, local);
         if let Some(psp) = row.psp {
-            add(&mut self.summary, key("psp", &row.psp_currency), 1, psp);
+            let named = record.text("psp_reference").split(' ').count();
+            let objects = i128::try_from(named).unwrap_or(i128::MAX);
+            add(&mut self.summary, key("psp", &row.psp_currency), objects, psp);
         }
         if bucket == "exception" {
             let key = (text("reason"), row.currency.clone());
@@ -152,6 +154,7 @@ impl Row {
             _any if self.superseded => return ("excluded".to_owned(), "superseded".to_owned()),
             "succeeded" => "matched",
             "review" => "exception",
+            "wait" if record.text("reason") == "watched" => "watched",
             "wait" => "pending",
             "retryable" | "failed" => "excluded",
             _unknown => "unknown",

@@ -149,6 +149,11 @@ fn expected(world: &World, decision: &Decision, word: &str) -> bool {
         "no_watch" => decision.watch_at.is_none(),
         "miss" => decision.miss.is_some(),
         "no_miss" => decision.miss.is_none(),
+        "seen" => decision.seen.as_ref().is_some_and(|s| s.reference.replace(' ', "+") == value),
+        "sum" => {
+            let amount = decision.seen.as_ref().and_then(|seen| seen.amount);
+            amount.map_or("none".to_owned(), |sum| sum.to_string().replace(' ', "")) == value
+        }
         "rule" => decision.rule.as_deref() == Some(value),
         "same_object" => retry == Some(Retry::SameObject(value.to_owned())),
         "same_key" => retry == Some(Retry::SameKey { until: time(value) }),
