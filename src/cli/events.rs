@@ -140,6 +140,13 @@ struct UnmappedStatus<'a> {
 }
 
 #[derive(Serialize)]
+struct NotLookedAt<'a> {
+    table: &'a str,
+    txn_id: &'a str,
+    why: &'a str,
+}
+
+#[derive(Serialize)]
 struct NotExamined<'a> {
     class: &'static str,
     code: u8,
@@ -172,6 +179,9 @@ pub fn lines(event: &Event, setup: &Setup) -> Vec<String> {
         }
         Event::Asked(note) => vec![asked(note)],
         Event::Decided(row) => vec![verdict(row)],
+        Event::NotLookedAt { table, id, why } => {
+            vec![line("not_looked_at", NotLookedAt { table, txn_id: id, why })]
+        }
         Event::NotExamined { exit, text } => {
             let body = NotExamined { class: exit.class(), code: exit.code(), text };
             vec![line("not_examined", body)]

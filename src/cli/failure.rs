@@ -35,7 +35,11 @@ impl Failure {
 
     /// Words of the command line that cannot be meant so.
     pub fn usage(text: impl Into<String>) -> Self {
-        Self { exit: Exit::Usage, text: text.into(), hint: None }
+        let mut text = text.into();
+        if !text.contains("othing was ") {
+            text.push_str("; nothing was done");
+        }
+        Self { exit: Exit::Usage, text, hint: None }
     }
 
     /// From the store.

@@ -26,6 +26,9 @@ pub struct Args {
     /// What to make
     #[arg(value_enum)]
     kind: Kind,
+    /// The folder for man pages, as --dir
+    #[arg(value_name = "DIR", conflicts_with = "dir", value_parser = path())]
+    folder: Option<PathBuf>,
     /// Write the man pages into this folder, a file each, instead of printing them
     #[arg(long, value_name = "DIR", env = names::GENERATE_DIR, value_parser = path())]
     dir: Option<PathBuf>,
@@ -49,7 +52,8 @@ enum Kind {
 
 /// Runs the command on the whole command line.
 pub fn run(args: &Args, command: clap::Command) -> Result<Exit, Failure> {
-    let dir = args.dir.as_deref().filter(|dir| !dir.as_os_str().is_empty());
+    let dir =
+        args.folder.as_deref().or(args.dir.as_deref()).filter(|dir| !dir.as_os_str().is_empty());
     match (args.kind, dir) {
         (Kind::Man, dir) => man(command, dir)?,
         (_completions, Some(_dir)) => {

@@ -11,7 +11,7 @@ use crate::cli::failure::Failure;
 use crate::cli::{out, runtime};
 use crate::config::init::write::{Address, file};
 use crate::config::init::{
-    Answers, Choice, Proposal, Seen, choose, ranked, wants_examples, wants_values, words,
+    Answers, Choice, OPEN, Proposal, Seen, choose, ranked, wants_examples, wants_values, words,
 };
 use crate::config::{self, FILE_NAME, names};
 use crate::exit::Exit;
@@ -29,7 +29,7 @@ Examples:
 
 It reads the catalogue and a few rows, proposes a mapping with a reason for
 each choice, and says what it could not tell. On a terminal it asks; Enter
-takes what is proposed. Nothing is written but the file.";
+takes what is proposed, and leaves ??? open. Nothing is written but the file.";
 
 /// The variable that most platforms put the address into.
 const DATABASE_URL: &str = "DATABASE_URL";
@@ -342,6 +342,12 @@ fn prompt(what: &str, proposed: &str, why: &str) -> String {
     }
 }
 
+/// One question that the database does not answer; Enter leaves it open rather than guess.
+fn ask_open(what: &str, such_as: &str, why: &str) -> Option<String> {
+    let typed = prompt(&format!("{what}, such as {such_as}"), OPEN, why);
+    (typed != OPEN).then_some(typed)
+}
+
 /// A choice's value as a person types it.
 fn plain(value: &str) -> String {
     let inner = value.trim_matches(['[', ']']);
@@ -388,15 +394,15 @@ fn ask(args: &Args, proposal: &Proposal, answers: &mut Answers) {
     let open = proposal.choice("currency").is_some_and(Choice::is_open);
     if open && args.currency.is_none() {
         let why = proposal.choice("currency").map_or("", |choice| choice.why.as_str());
-        answers.currency = Some(prompt("currency code or column", "EUR", why));
+        answers.currency = ask_open("currency code or column", "EUR", why);
     }
     if args.tag_at.is_none() {
         let why = "where your application puts that tag at the PSP";
-        answers.tag_at = Some(prompt("tag's place", "metadata[order_id]", why));
+        answers.tag_at = ask_open("tag's place", "metadata[order_id]", why);
     }
     if args.timezone.is_none() {
         let why = "the zone that finance closes its days in";
-        answers.timezone = Some(prompt("business time zone", "UTC", why));
+        answers.timezone = ask_open("business time zone", "Europe/Berlin", why);
     }
 }
 

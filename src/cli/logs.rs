@@ -60,6 +60,8 @@ fn filter(common: &Common) -> Option<Targets> {
     let asked = if common.log_file().is_some() { common.verbose.max(1) } else { common.verbose };
     let level = match asked {
         0 => return None,
+        // A person reads the screen; what the rooms tell each other is asked for by one more.
+        1 if common.log_file().is_none() => LevelFilter::WARN,
         1 => LevelFilter::INFO,
         2 => LevelFilter::DEBUG,
         _more => LevelFilter::TRACE,

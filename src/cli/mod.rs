@@ -147,9 +147,20 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Exit {
     if let Err(failure) = logs::start(&cli.common) {
         return failure::tell(&failure, &cli.common);
     }
-    match dispatch(&cli, &matches) {
+    let exit = match dispatch(&cli, &matches) {
         Ok(exit) => exit,
         Err(failure) => failure::tell(&failure, &cli.common),
+    };
+    match out::lost() {
+        None => exit,
+        Some(why) => {
+            out::stderr(&format!(
+                "tieout: internal: what was to be printed could not be written: {why}; what the \
+                 command did stands"
+            ));
+            out::stderr("hint: free the disk that stdout goes to, then run it again");
+            exit.or_stronger(Exit::Internal)
+        }
     }
 }
 

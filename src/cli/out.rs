@@ -1,15 +1,32 @@
 //! The two streams. Data goes to stdout, what went wrong to stderr.
 //!
 //! A stream that is closed is nobody's mistake: a reader that has seen enough (`| head`) ends
-//! nothing that was decided.
+//! nothing that was decided. One that takes nothing (a full disk) is told at the end.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write};
+use std::sync::OnceLock;
+
+/// Why data could not be written, the first time.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// Why some of the data never reached its reader, if so.
+pub fn lost() -> Option<&'static str> {
+    LOST.get().map(String::as_str)
+}
+
+fn note(written: std::io::Result<()>) {
+    if let Err(error) = written
+        && error.kind() != ErrorKind::BrokenPipe
+    {
+        let _first = LOST.get_or_init(|| error.to_string());
+    }
+}
 
 /// Writes a line of data.
 pub fn stdout(line: &str) {
     let mut stream = std::io::stdout().lock();
-    let _closed = stream.write_all(line.as_bytes()).and_then(|()| stream.write_all(b"\n"));
-    let _closed = stream.flush();
+    let written = stream.write_all(line.as_bytes()).and_then(|()| stream.write_all(b"\n"));
+    note(written.and_then(|()| stream.flush()));
 }
 
 /// Writes a line for whoever looks after the machine.
@@ -44,7 +61,7 @@ impl Lines {
     /// Writes what is there.
     pub fn flush(&mut self) {
         let mut stream = std::io::stdout().lock();
-        let _closed = stream.write_all(self.buffer.as_bytes()).and_then(|()| stream.flush());
+        note(stream.write_all(self.buffer.as_bytes()).and_then(|()| stream.flush()));
         self.buffer.clear();
     }
 }

@@ -8,6 +8,7 @@ use serde_json::json;
 use crate::cli::args::Common;
 use crate::cli::events::line;
 use crate::cli::out;
+use crate::config;
 use crate::exit::Exit;
 
 /// For `--help`.
@@ -17,7 +18,8 @@ Examples:
   tieout schedule print systemd     a service and a timer, and the daily ones
   tieout schedule print k8s | kubectl apply --dry-run=server -f -
 
-The same files lie in cron/ of the source.";
+Each says where the variables go that tieout.toml names; where a tieout.toml
+is found, cron's names them. The same files lie in cron/ of the source.";
 
 /// What to do with schedules.
 #[derive(Debug, Subcommand)]
@@ -73,11 +75,24 @@ impl Kind {
     }
 }
 
+/// The crontab, with the variables that this configuration needs instead of the examples.
+fn with_names(text: &str, names: &[String]) -> String {
+    if names.is_empty() {
+        return text.to_owned();
+    }
+    let names = format!("# This tieout.toml names: {}.\nSHELL=", names.join(", "));
+    text.replacen("SHELL=", &names, 1)
+}
+
 /// Runs the command.
 pub fn run(command: &Command, common: &Common) -> Exit {
     let Command::Print(options) = command;
     let files = options.kind.files();
     for (name, place, text) in files {
+        let text = match options.kind {
+            Kind::Cron => with_names(text, &config::variables_named(common.config())),
+            Kind::Systemd | Kind::K8s | Kind::Heroku => (*text).to_owned(),
+        };
         if common.json {
             let body = json!({ "file": name, "place": place, "text": text });
             out::stdout(&line("schedule", body));

@@ -115,6 +115,7 @@ impl Teller {
             Event::Abandoned(_)
             | Event::UnmappedStatus { .. }
             | Event::Asked(_)
+            | Event::NotLookedAt { .. }
             | Event::NotExamined { .. } => {}
         }
     }
@@ -135,6 +136,9 @@ impl Teller {
     fn warn(&mut self, event: &Event) {
         let line = match event {
             Event::NotExamined { exit, text } => format!("tieout: {}: {text}", exit.class()),
+            Event::NotLookedAt { table, id, why } => {
+                format!("tieout: row {id} of {table} was not looked at: {why}")
+            }
             Event::Abandoned(run) if !self.quiet => {
                 format!("tieout: {}", screen::abandoned(run))
             }

@@ -109,6 +109,31 @@ pub fn load(named: Option<&Path>, overrides: &[Override]) -> Result<Config, Conf
     reading::read(&path, &text, overrides)
 }
 
+/// The environment variables that the configuration names, where one is found: `…_env = "NAME"`.
+pub fn variables_named(named: Option<&Path>) -> Vec<String> {
+    let text = find(named).ok().and_then(|path| std::fs::read_to_string(path).ok());
+    let root: Option<toml::Table> = text.and_then(|text| text.parse().ok());
+    let mut names = Vec::new();
+    let mut rest: Vec<toml::Value> = root.into_iter().map(toml::Value::Table).collect();
+    while let Some(value) = rest.pop() {
+        match value {
+            toml::Value::Array(items) => rest.extend(items),
+            toml::Value::Table(fields) => {
+                for (name, value) in fields {
+                    match value {
+                        toml::Value::String(text) if name.ends_with("_env") => names.push(text),
+                        other => rest.push(other),
+                    }
+                }
+            }
+            _plain => {}
+        }
+    }
+    names.sort();
+    names.dedup();
+    names
+}
+
 /// Looks for the file: the named one; else here, in the user's configuration, in the system's.
 fn find(named: Option<&Path>) -> Result<PathBuf, ConfigError> {
     if let Some(named) = named {

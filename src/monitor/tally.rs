@@ -37,6 +37,7 @@ impl Tally {
             Event::NotExamined { .. } => bump(&mut self.not_examined),
             Event::Abandoned(_)
             | Event::UnmappedStatus { .. }
+            | Event::NotLookedAt { .. }
             | Event::Claimed { .. }
             | Event::Asking { .. }
             | Event::Ended(_) => {}

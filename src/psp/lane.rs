@@ -48,8 +48,10 @@ pub enum StopKind {
     Auth,
     /// A live key met test objects or the other way round. Exit 12.
     WrongEnvironment,
-    /// The address answers, but not as this PSP's API; or there is no key. Exit 10.
+    /// The address answers, but not as this PSP's API. Exit 10.
     Misconfigured,
+    /// There is no key to ask with. Exit 10.
+    NoKey,
     /// The server could not be authenticated. Exit 13.
     Tls,
 }
@@ -59,7 +61,7 @@ impl StopKind {
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Auth | Self::WrongEnvironment => 12,
-            Self::Misconfigured => 10,
+            Self::Misconfigured | Self::NoKey => 10,
             Self::Tls => 13,
         }
     }
@@ -70,6 +72,7 @@ impl StopKind {
             Self::Auth => "auth",
             Self::WrongEnvironment => "wrong_environment",
             Self::Misconfigured => "misconfigured",
+            Self::NoKey => "no_key",
             Self::Tls => "tls",
         }
     }

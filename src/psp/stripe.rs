@@ -191,7 +191,7 @@ impl Stripe {
                 | SecretError::File { .. }
                 | SecretError::Run { .. }
                 | SecretError::Unusable(_)
-                | SecretError::NoSource => StopKind::Misconfigured,
+                | SecretError::NoSource => StopKind::NoKey,
             };
             self.lane.stop_account(kind, text)
         })?;

@@ -1,7 +1,7 @@
 //! What moves during a run: the chain of its journal, what is held back, what is counted.
 //! The only room from which decisions reach the store.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest, Sha256};
 
@@ -9,7 +9,7 @@ use crate::decide::brake::{Brake, BrakeFigures, usual_after};
 use crate::decide::policy::{Mode, Timing};
 use crate::exit::Exit;
 use crate::model::reason::{Outcome, Reason};
-use crate::model::transaction::hex;
+use crate::model::transaction::{RowKey, hex};
 use crate::report::facts::AccountCaseNote;
 use crate::run::error::{Doing, RunError};
 use crate::run::events::{AccountNote, Event};
@@ -54,6 +54,8 @@ pub struct Books {
     pub reasons: BTreeMap<Reason, u64>,
     /// Rows carried out, withheld, superseded.
     pub applied: (u64, u64, u64),
+    /// Rows that were claimed, where rows were named.
+    pub looked_at: BTreeSet<RowKey>,
     /// Another run closed this one: nothing may be written any more.
     pub closed: bool,
     /// What a dry run would have written, for the siblings of those rows.
@@ -75,6 +77,7 @@ impl Books {
             outcomes: BTreeMap::new(),
             reasons: BTreeMap::new(),
             applied: (0, 0, 0),
+            looked_at: BTreeSet::new(),
             closed: false,
             rehearsed: Rehearsed::default(),
             writer: Writer { name: "1".to_owned(), seq: 0, head: run_id.to_owned() },

@@ -54,6 +54,9 @@ pub async fn drive(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Resu
             if count == 0 {
                 continue;
             }
+            if scene.options.ids.is_some() {
+                books.looked_at.extend(claimed.iter().map(|one| one.row.key.clone()));
+            }
             tell(Event::Claimed { table: table.settings.name.clone(), rows: claimed.len() });
             take(scene, books, index, table, claimed, tell).await?;
             // A dry run sees its whole work list at once.
@@ -334,7 +337,7 @@ fn by_status(counts: Counts) -> BTreeMap<String, u64> {
 fn report_stop(books: &mut Books, name: &str, stop: &AccountStop, tell: Tell<'_>) {
     let exit = match stop.kind {
         StopKind::Auth | StopKind::WrongEnvironment => Exit::Auth,
-        StopKind::Misconfigured => Exit::Config,
+        StopKind::Misconfigured | StopKind::NoKey => Exit::Config,
         StopKind::Tls => Exit::Trust,
     };
     let text = format!(

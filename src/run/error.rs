@@ -39,6 +39,12 @@ pub enum RunError {
         /// This run.
         run_id: String,
     },
+    /// Rows that were named are in none of the tables.
+    #[error("{} in none of the mapped tables; nothing was done", are(.ids))]
+    NoSuchRow {
+        /// Their ids.
+        ids: Vec<String>,
+    },
     /// The evidence could not be written down.
     #[error("the evidence of row {key} could not be put into JSON")]
     Evidence {
@@ -50,12 +56,26 @@ pub enum RunError {
     },
 }
 
+/// `row a is`, `rows a, b, c and 4 more are`.
+fn are(ids: &[String]) -> String {
+    let shown: Vec<&str> = ids.iter().take(3).map(String::as_str).collect();
+    let more = match ids.len().saturating_sub(shown.len()) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    match ids.len() {
+        1 => format!("row {} is", shown.join(", ")),
+        _several => format!("rows {}{more} are", shown.join(", ")),
+    }
+}
+
 impl RunError {
     /// The process's end.
     pub fn exit(&self) -> Exit {
         match self {
             Self::Store { source, .. } => store_exit(source),
             Self::Account { .. } => Exit::Config,
+            Self::NoSuchRow { .. } => Exit::Usage,
             // Every decision stands; what is missing is the report, as a row is that nobody asked.
             Self::Report { source: ReportError::File { .. } } => Exit::Partial,
             Self::Report { source: ReportError::Store { source, .. } } => store_exit(source),
@@ -69,6 +89,9 @@ impl RunError {
             Self::Store { source, .. } => source.hint(),
             Self::Report { .. } => {
                 Some("free the report directory, then `tieout report build RUN`".to_owned())
+            }
+            Self::NoSuchRow { .. } => {
+                Some("--id is the key, in the parts and the order of `key` in [[table]]".to_owned())
             }
             Self::Account { .. } => Some("correct [[account]] in tieout.toml".to_owned()),
             Self::Closed { .. } => {

@@ -47,6 +47,15 @@ pub enum Event {
     Asked(AccountNote),
     /// A row was decided; in a dry run this is what would be.
     Decided(Box<JournalRow>),
+    /// A row that was named and that was not looked at.
+    NotLookedAt {
+        /// The mapped table.
+        table: String,
+        /// Its key's text.
+        id: String,
+        /// Why not.
+        why: String,
+    },
     /// Something was not examined, with what was not done and what to do next.
     NotExamined {
         /// The class that it raises the exit to.

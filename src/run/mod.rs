@@ -16,6 +16,7 @@ pub mod scene;
 mod siblings;
 pub mod books;
 pub mod drive;
+mod named;
 pub mod finish;
 pub mod doctor;
 
@@ -66,6 +67,7 @@ pub async fn run(
     let names: Vec<String> = setup.accounts.keys().cloned().collect();
     let tables = db.map_tables(&setup.tables, &names).await;
     let tables = tables.doing("checking the mapping against the database")?;
+    let named = named::find(db, &tables, options).await?;
     let run_id = options.run_id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
     let clock = DatabaseClock::new(now);
     let scene = Scene::open(setup, options, db, stop, &run_id, tables, clock.clone()).await?;
@@ -83,6 +85,10 @@ pub async fn run(
         let result = drive::drive(&scene, &mut books, tell).await;
         let result = match result {
             Ok(()) => finish::settle_held(&scene, &mut books, tell).await,
+            Err(error) => Err(error),
+        };
+        let result = match result {
+            Ok(()) => named::tell_rest(&scene, &books, &named, tell).await,
             Err(error) => Err(error),
         };
         done.cancel();

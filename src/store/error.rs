@@ -132,6 +132,30 @@ pub enum StoreErrorClass {
     Internal,
 }
 
+/// What running again would not mend.
+enum Trouble {
+    /// The role may not do it.
+    NoRight,
+    /// A table of tieout's is missing.
+    NotMade,
+    /// A name of tieout's is taken.
+    LeftOver,
+    /// Anything else: another time it may work.
+    Other,
+}
+
+fn trouble(message: &str, code: Option<&str>) -> Trouble {
+    let is_ours = message.contains("tieout_");
+    match code {
+        Some("42501") => Trouble::NoRight,
+        Some("42P01") if is_ours => Trouble::NotMade,
+        Some("42P07" | "42710" | "42723") if is_ours => Trouble::LeftOver,
+        _any if is_ours && message.contains("no such table") => Trouble::NotMade,
+        _any if is_ours && message.contains("already exists") => Trouble::LeftOver,
+        _any => Trouble::Other,
+    }
+}
+
 impl StoreError {
     /// The class that the exit code is chosen by.
     pub fn class(&self) -> StoreErrorClass {
@@ -142,9 +166,12 @@ impl StoreError {
             // DESIGN section 4: a replica is refused at start as a configuration error.
             Self::ReadOnly { .. } => StoreErrorClass::Config,
             Self::Refused { .. } => StoreErrorClass::Auth,
-            Self::Unreachable { .. } | Self::File { .. } | Self::Query { .. } => {
-                StoreErrorClass::Database
-            }
+            Self::Unreachable { .. } | Self::File { .. } => StoreErrorClass::Database,
+            Self::Query { message, code, .. } => match trouble(message, code.as_deref()) {
+                Trouble::NoRight => StoreErrorClass::Auth,
+                Trouble::NotMade | Trouble::LeftOver => StoreErrorClass::Schema,
+                Trouble::Other => StoreErrorClass::Database,
+            },
             Self::SchemaBehind { .. } | Self::SchemaAhead { .. } => StoreErrorClass::Schema,
             Self::Unexpected { .. } => StoreErrorClass::Internal,
         }
@@ -165,9 +192,48 @@ impl StoreError {
             }
             Self::SchemaBehind { .. } => "run `tieout db migrate`",
             Self::SchemaAhead { .. } => "install the newer tieout",
-            Self::Query { .. } => "nothing of this step was written; run again",
+            Self::Query { message, code, .. } => match trouble(message, code.as_deref()) {
+                Trouble::NoRight => {
+                    "this role may not do that: a run needs the role tieout_run; pause, resume and \
+                     the like need tieout_people; `tieout db roles` prints the statements"
+                }
+                Trouble::NotMade => "run `tieout db migrate`",
+                Trouble::LeftOver => {
+                    "something of that name was left over: look at it and drop it as its owner, \
+                     then `tieout db migrate`; nothing of this step was written"
+                }
+                Trouble::Other => "nothing of this step was written; run again",
+            },
             Self::Unexpected { .. } => return None,
         };
         Some(hint.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_try_would_not_mend_has_a_way_out_of_its_own() {
+        for (message, code, class, hint) in [
+            ("permission denied for table a", "42501", StoreErrorClass::Auth, "tieout_people"),
+            (
+                "relation \"tieout_runs\" does not exist",
+                "42P01",
+                StoreErrorClass::Schema,
+                "migrate",
+            ),
+            ("relation \"orders\" does not exist", "42P01", StoreErrorClass::Database, "run again"),
+            ("function \"tieout_x\" already exists", "42723", StoreErrorClass::Schema, "drop it"),
+            ("table tieout_runs already exists", "1", StoreErrorClass::Schema, "drop it"),
+            ("no such table: tieout_references", "1", StoreErrorClass::Schema, "migrate"),
+            ("deadlock detected", "40P01", StoreErrorClass::Database, "run again"),
+        ] {
+            let (message, code) = (message.to_owned(), Some(code.to_owned()));
+            let error = StoreError::Query { doing: "trying", message, code, detail: None };
+            let said = error.hint().unwrap();
+            assert!(error.class() == class && said.contains(hint), "{error}: {said}");
+        }
     }
 }

@@ -8,7 +8,8 @@
 use crate::model::time::Instant;
 use crate::store::database::Database;
 use crate::store::error::StoreError;
-use crate::store::source_table::{Relation, SourceTable};
+use crate::store::source_table::{Column, Relation, SourceTable};
+use crate::store::tellers::{ACCOUNTS_MAX, are_ids_at_stripe, tell_accounts};
 
 /// Rows of a table that are looked at where no index tells: a few pages of any table.
 pub(in crate::store) const FIRST_ROWS: i64 = 50_000;
@@ -72,8 +73,11 @@ pub struct Standing {
     pub lookups: Vec<(String, Option<String>)>,
     /// Status values that the mapping neither maps nor ignores.
     pub unmapped: Vec<String>,
-    /// Joined values of the account columns, as far as looked.
+    /// Joined values of the account columns, as far as looked, of rows that `where` means.
     pub accounts: Vec<String>,
+    /// Where the mapping names one account for the whole table: columns that may tell accounts
+    /// apart, with their values in rows that `where` means.
+    pub tellers: Vec<(String, Vec<String>)>,
     /// What could not be found out, and why.
     pub untold: Vec<String>,
 }
@@ -106,6 +110,17 @@ pub struct Surveyed {
     pub checks: Vec<String>,
 }
 
+/// A row that somebody named, as it stands in its table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedRow {
+    /// Its key's text, as in `RowKey::id`.
+    pub id: String,
+    /// Its status.
+    pub status: Option<String>,
+    /// Whether the mapping's `where` means it.
+    pub belongs: bool,
+}
+
 /// The questions. See each for what it costs.
 #[expect(async_fn_in_trait, reason = "called on the two concrete drivers only, never as dyn")]
 pub trait Inspect {
@@ -134,6 +149,13 @@ pub trait Inspect {
     /// else those of the first rows.
     async fn distinct(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError>;
 
+    /// Which of these keys are rows of a mapped table, by its key.
+    async fn named_rows(
+        &self,
+        table: &SourceTable,
+        ids: &[String],
+    ) -> Result<Vec<NamedRow>, StoreError>;
+
     /// A few values of a column that are not NULL, as texts.
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError>;
 }
@@ -160,6 +182,7 @@ delegate! {
     survey() -> Vec<Surveyed>;
     distinct(of: &Surveyed, column: &str) -> Vec<String>;
     examples(of: &Surveyed, column: &str) -> Vec<String>;
+    named_rows(table: &SourceTable, ids: &[String]) -> Vec<NamedRow>;
 }
 
 /// A time before which rows may well be stuck; for plans, which depend on the sort of bound alone.
@@ -179,6 +202,32 @@ pub(in crate::store) fn lookups(
         (column.clone(), statement)
     };
     columns.map(with).collect()
+}
+
+/// Columns of a table of one account that may tell accounts apart; its own id at the PSP, its
+/// key and its status do not.
+pub(in crate::store) fn may_tell<'r>(
+    table: &SourceTable,
+    relation: &'r Relation,
+) -> Vec<&'r Column> {
+    let settings = &table.settings;
+    if !settings.account.is_empty() {
+        return Vec::new();
+    }
+    let is_else = |column: &&Column| {
+        settings.psp_reference.as_ref() != Some(&column.name)
+            && settings.status != column.name
+            && !settings.key.contains(&column.name)
+    };
+    tell_accounts(&relation.columns).into_iter().filter(is_else).collect()
+}
+
+/// Those that do tell rows apart.
+pub(in crate::store) fn tellers(found: Vec<(String, Vec<String>)>) -> Vec<(String, Vec<String>)> {
+    let tells = |values: &[String]| {
+        (2..=ACCOUNTS_MAX).contains(&values.len()) && !are_ids_at_stripe(values)
+    };
+    found.into_iter().filter(|(_, values)| tells(values)).collect()
 }
 
 /// Keeps what was found out, and notes what could not be.

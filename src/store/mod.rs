@@ -10,6 +10,7 @@ pub mod records;
 pub mod effects;
 pub mod chain;
 pub mod prune;
+pub mod tellers;
 pub mod template;
 pub mod notation;
 pub mod source_table;

@@ -408,3 +408,32 @@ async fn sigint_stops_cleanly() {
 async fn a_second_signal_ends_at_once() {
     signalled("-TERM", true, 143, "running").await;
 }
+
+/// A reader that has seen enough is no failure; a disk that takes nothing is one.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_printed_is_told_at_the_end() {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for words in [&["run", "--dry-run"][..], &["runs", "list"], &["config", "default"]] {
+        let mut command = shop.command(words, &[]);
+        if words[0] == "runs" {
+            assert_eq!(shop.tieout(&["run"], &[]).code, Some(0));
+        }
+        let ended = command.stdout(full()).output().unwrap();
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(1), "{words:?}: {said}");
+        assert!(said.contains("could not be written: No space left"), "{words:?}: {said}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn words_that_cannot_be_meant_say_that_nothing_was_done() {
+    let shop = Shop::with(&[]).await;
+    for words in [&["run", "--since", "3x"][..], &["cases", "show", "99x"], &["run", "--rate", "x"]]
+    {
+        let ended = shop.tieout(words, &[]);
+        assert_eq!(ended.code, Some(2), "{words:?}: {}", ended.stderr);
+        let said = ended.stderr.lines().next().unwrap();
+        assert!(said.contains("nothing was done"), "{words:?}: {said}");
+    }
+}

@@ -390,3 +390,89 @@ async fn what_cannot_be_done_is_said_and_nothing_is_written_over() {
         check.stderr
     );
 }
+
+/// One table for several PSPs: which value is whose account stands in another table, so that
+/// nothing is guessed; and a second column with the status's words is told.
+const PROVIDERS: &str = "
+    create table payment_providers (id integer primary key, code text);
+    create table payments (
+        id integer primary key, payment_provider_id integer references payment_providers (id),
+        provider_payment_method_id text, amount_cents integer not null, currency text not null,
+        status text not null, payable_payment_status text, created_at text not null);
+    insert into payment_providers values (1, 'stripe'), (2, 'gocardless');
+    insert into payments values
+        (1, 1, 'pm_1', 100, 'EUR', 'processing', 'processing', '2026-11-19T08:00:00Z'),
+        (2, 2, 'pm_2', 100, 'EUR', 'succeeded', 'succeeded', '2026-11-19T08:00:00Z'),
+        (3, 1, 'pm_3', 100, 'EUR', 'failed', 'failed', '2026-11-19T08:00:00Z')";
+
+#[tokio::test]
+async fn a_column_that_may_tell_psps_apart_is_never_taken_for_one_account() {
+    let place = Place::sqlite(PROVIDERS).await;
+    let ended = place.init(&["--attempted", "once"]);
+    place.golden("sqlite_providers", &ended);
+    let file = place.file();
+    let open = "accounts = { \"1\" = \"???\", \"2\" = \"???\" }";
+    for want in ["account = [\"payment_provider_id\"]", open] {
+        assert!(settings(&file).contains(&want), "{want} is not in\n{file}");
+    }
+    let told = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("`payment_provider_id` has 2 values (`1`, `2`)"), "{told}");
+    assert!(told.contains("status: `payable_payment_status` has the same words"), "{told}");
+    assert!(!told.contains("method"), "ids of saved cards are no accounts: {told}");
+    let check = tieout(place.folder.path(), &["config", "check"]);
+    let said = check.stderr.contains("`accounts` of [[table]] payments is still open");
+    assert!(check.code == 10 && said, "{}", check.stderr);
+    // With one PSP in it, the table is one account's.
+    let one = PROVIDERS.replace("(2, 2, 'pm_2'", "(2, 1, 'pm_2'");
+    let place = Place::sqlite(&one).await;
+    assert_eq!(place.init(&["--attempted", "once"]).code, 0);
+    assert!(settings(&place.file()).contains(&"account = { const = \"stripe\" }"));
+    place.fits();
+    // More values than there are accounts, by a uuid.
+    let server = postgres_database().await;
+    server
+        .execute(
+            "create table payments (id bigint primary key, status text not null, cents bigint, \
+             currency text, created_at timestamptz not null, gateway_id uuid not null); \
+             insert into payments select i, 'processing', i, 'EUR', '2026-11-19 08:00:00Z', \
+             gen_random_uuid() from generate_series(1, 50) i",
+        )
+        .await;
+    let url = server.url().to_owned();
+    let place = Place { folder: tempfile::tempdir().unwrap(), url, _server: Some(server) };
+    let ended = place.init(&["--attempted", "once"]);
+    assert!(ended.stdout.contains("`gateway_id` has 50 values"), "{}", ended.stdout);
+    let file = place.file();
+    assert!(settings(&file).contains(&"account = { const = \"???\" }"), "{file}");
+}
+
+/// On a terminal a bare Enter takes what was found, and answers nothing that was not.
+#[tokio::test]
+async fn enter_leaves_open_what_could_not_be_told() {
+    let place = Place::postgres("wallet").await;
+    let command = format!(
+        "{} config init --url '{}' --table wallet_top_ups --force",
+        tieout_bin().display(),
+        place.url
+    );
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &command, "/dev/null"]);
+    script.current_dir(place.folder.path()).env_remove("TIEOUT_YES");
+    script.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+    let mut running = script.spawn().unwrap_or_else(|error| {
+        panic!("script: {error}; install Debian's package `bsdutils`, then run this again")
+    });
+    let enters = "\n".repeat(40);
+    std::io::Write::write_all(running.stdin.as_mut().unwrap(), enters.as_bytes()).unwrap();
+    let output = running.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}");
+    let file = place.file();
+    for open in ["currency = { const = \"???\" }", "tag = \"???\"", "business_timezone = \"???\""] {
+        assert!(settings(&file).contains(&open), "{open} is not in\n{file}");
+    }
+    let untold = said.split_once("could not be told").unwrap().1;
+    for part in ["currency: ", "tag of [[account]]: ", "business_timezone: "] {
+        assert!(untold.contains(part), "{part}: {untold}");
+    }
+}

@@ -246,7 +246,7 @@ async fn a_second_table_is_held_against_its_check_and_the_first_one(engine: Engi
     shop.raw.execute(&insert(5, &format!("'{}'", "x".repeat(501)))).await;
     let ran = doctor(&shop).await;
     let (.., text, _) = finding(&ran, "tag_shared");
-    assert!(text.contains("`g-1` by 2"), "{text}");
+    assert!(text.contains("`g-1` by 2: such a row is settled by the PSP reference"), "{text}");
     let (.., text, _) = finding(&ran, "tag_missing");
     assert!(text.starts_with("1 of 5"), "{text}");
     let (.., text, _) = finding(&ran, "tag_too_long");
@@ -293,24 +293,73 @@ async fn an_account_that_does_not_serve_is_told_with_its_exit(engine: Engine) {
 
     rewrite(&shop, "metadata[order_id]", "metadata[other]");
     let ran = doctor(&shop).await;
-    let (_, state, text, _) = finding(&ran, "witness");
-    assert_eq!((state.as_str(), ran.code), ("ok", Some(0)), "{}", ran.stdout);
-    assert!(text.contains("has a tag in"), "by reference they are rows still: {text}");
+    let (_, state, text, next) = finding(&ran, "no_tags");
+    assert_eq!((state.as_str(), ran.code), ("fail", Some(10)), "{}", ran.stdout);
+    assert!(text.contains("30 captured objects has a tag in metadata[other]"), "{text}");
+    assert!(next.contains("look at pi_") && next.contains("[[account]] shop"), "{next}");
+    has_none(&ran, "witness");
+    rewrite(&shop, "metadata[other]", "metadata[order_id]");
     shop.raw.execute("update payments set psp_ref = null").await;
+    rewrite(&shop, "tag = \"pay_{id}\"", "tag = \"gift_{id}\"");
     let ran = doctor(&shop).await;
     let (_, state, text, _) = finding(&ran, "no_witness");
     assert_eq!((state.as_str(), ran.code), ("fail", Some(10)));
     assert!(text.contains("no absence proven"), "{text}");
-    rewrite(&shop, "metadata[other]", "metadata[order_id]");
+    rewrite(&shop, "tag = \"gift_{id}\"", "tag = \"pay_{id}\"");
 
     let foreign = (0..40).map(|n| Payment::stuck(n).captured()).collect();
     shop.plant(foreign);
     let (.., text, _) = finding(&doctor(&shop).await, "few_witnesses");
     assert!(text.starts_with("30 of the newest 70"), "{text}");
 
+    rewrite(&shop, "key_env = \"", "key_env = \"NO_");
+    let ran = doctor(&shop).await;
+    let (_, state, text, next) = finding(&ran, "no_key");
+    assert_eq!((state.as_str(), ran.code), ("fail", Some(10)), "{text}");
+    assert!(next.contains("key_env") && !next.contains("base_url"), "{next}");
+    rewrite(&shop, "key_env = \"NO_", "key_env = \"");
+
     shop.sandbox.scenario("revoked_key").unwrap();
     let ran = doctor(&shop).await;
     assert_eq!((finding(&ran, "auth").1.as_str(), ran.code), ("fail", Some(12)), "{}", ran.stdout);
+}
+
+/// A tag that is right and that no index finds is not looked up, and so is not said to be wrong.
+async fn tags_without_an_index_are_said_to_be_not_looked_up(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    shop.raw.execute("update payments set psp_ref = null, order_no = 'pay_' || id").await;
+    rewrite(&shop, "tag = \"pay_{id}\"", "tag = \"{order_no}\"");
+    assert_eq!(finding(&doctor(&shop).await, "witness").1, "ok");
+    shop.raw.execute("drop index payments_order").await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, create) = finding(&ran, "not_looked_up");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "warn", Some(0)));
+    assert!(text.ends_with("no index leads with order_no of payments"), "{text}");
+    shop.raw.execute(&create).await;
+    assert_eq!(finding(&doctor(&shop).await, "witness").1, "ok");
+}
+
+/// A table that is mapped to one account, and whose rows may be of several.
+async fn rows_of_other_psps_in_a_table_of_one_account_are_told(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    shop.insert(&[Payment { account: "mystery", ..Payment::stuck(7) }]).await;
+    assert!(finding(&doctor(&shop).await, "account_unmapped").2.contains("`mystery`"));
+    let account = "account = [\"account\"]";
+    let left_out = "where = [{ column = \"account\", not_in = [\"mystery\"] }]";
+    rewrite(&shop, account, &format!("{account}\n{left_out}"));
+    has_none(&doctor(&shop).await, "account_unmapped");
+    rewrite(&shop, account, "account = { const = \"shop\" }");
+    rewrite(&shop, "accounts = { live = \"shop\" }\n", "");
+    shop.raw.execute("alter table payments add column gateway_id bigint default 1").await;
+    has_none(&doctor(&shop).await, "account_untold");
+    shop.raw.execute("update payments set gateway_id = 2 where id = 900003").await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "account_untold");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("payments", "warn", Some(0)));
+    assert!(text.contains("gateway_id has 2 values: `1`, `2`"), "{text}");
+    assert!(next.contains("where = [{ column = \"gateway_id\""), "{next}");
+    rewrite(&shop, left_out, "where = [{ column = \"gateway_id\", in = [1] }]");
+    has_none(&doctor(&shop).await, "account_untold");
 }
 
 async fn an_account_without_objects_and_a_pause_are_told(engine: Engine) {
@@ -335,6 +384,15 @@ async fn what_the_database_refuses_ends_nothing_else(engine: Engine) {
     let (_, _, _, next) = finding(&ran, "schema_behind");
     assert_eq!((next.as_str(), ran.code), ("tieout db migrate", Some(15)), "{}", ran.stdout);
     assert_eq!(finding(&ran, "witness").1, "ok");
+    // Before the first migration no table of tieout's is there to be asked.
+    let mut fresh = Shop::open_bare(engine, Words::default()).await;
+    fresh.insert(&[Payment::stuck(1)]).await;
+    fresh.plant(vec![Payment::stuck(1).captured()]);
+    let ran = doctor(&fresh).await;
+    let untold = of_code(&ran, "untold");
+    let told = untold.iter().find(|found| found["what"] == "shop").unwrap();
+    assert!(told["text"].as_str().unwrap().ends_with("tables are not made yet"), "{told}");
+    assert_eq!(told["next"], "tieout db migrate, then tieout doctor");
     rewrite(&shop, "dir = \"reports\"", "dir = \"tieout.toml/reports\"");
     let ran = doctor(&shop).await;
     assert_eq!((finding(&ran, "report_dir").1.as_str(), ran.code), ("fail", Some(10)));
@@ -359,6 +417,8 @@ on_both_databases!(
     a_second_table_is_held_against_its_check_and_the_first_one,
     an_account_that_does_not_serve_is_told_with_its_exit,
     an_account_without_objects_and_a_pause_are_told,
+    tags_without_an_index_are_said_to_be_not_looked_up,
+    rows_of_other_psps_in_a_table_of_one_account_are_told,
     what_the_database_refuses_ends_nothing_else,
 );
 

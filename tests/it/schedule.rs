@@ -99,6 +99,22 @@ fn systemd_takes_the_units_and_finds_them_locked_up() {
     assert!(String::from_utf8_lossy(&verified.stderr).contains("ProtectEverything"));
 }
 
+/// A shell as cron starts it, with the variables of the file itself; the command is missing.
+fn shell_of(variables: &[(String, String)], bin: &Path, config: &Path) -> Command {
+    let mut shell = Command::new("/usr/bin/env");
+    shell.arg("-i").args(["HOME=/", "LOGNAME=tieout"]).current_dir("/");
+    for (name, value) in variables {
+        let value = match name.as_str() {
+            "PATH" => format!("{}:{value}", bin.display()),
+            "TIEOUT_CONFIG" => config.display().to_string(),
+            _other => value.clone(),
+        };
+        shell.arg(format!("{name}={value}"));
+    }
+    shell.args(["/bin/sh", "-c"]);
+    shell
+}
+
 /// As cron does: nothing of anybody's environment, /bin/sh, and the lines of the file itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lines_of_the_crontab_run_as_cron_runs_them() {
@@ -106,12 +122,16 @@ async fn the_lines_of_the_crontab_run_as_cron_runs_them() {
     let stuck = Payment::stuck(1);
     shop.insert(std::slice::from_ref(&stuck)).await;
     shop.plant(vec![stuck.captured()]);
-    // Nothing is in the environment: the key is in a file.
+    // cron hands nothing over: what the configuration names is in a file that the lines read.
     let config = shop.folder().join("tieout.toml");
     let text = std::fs::read_to_string(&config).unwrap();
-    std::fs::write(&config, text.replace("key_env = \"SHOP_PSP_KEY\"", "key_file = \"key\""))
-        .unwrap();
-    std::fs::write(shop.folder().join("key"), KEY).unwrap();
+    let line = text.lines().find(|line| line.starts_with("url = ")).unwrap().to_owned();
+    std::fs::write(&config, text.replace(&line, "url_env = \"SHOP_DATABASE\"")).unwrap();
+    let address = line.trim_start_matches("url = ").trim_matches('"');
+    let env = shop.folder().join("env");
+    std::fs::write(&env, format!("SHOP_PSP_KEY='{KEY}'\nSHOP_DATABASE='{address}'\n")).unwrap();
+    let printed = printed(&["schedule", "print", "cron", "--config", config.to_str().unwrap()]);
+    assert!(printed.contains("\n# This tieout.toml names: SHOP_DATABASE, SHOP_PSP_KEY.\n"));
     let bin = tempfile::tempdir().unwrap();
     std::os::unix::fs::symlink(tieout_bin(), bin.path().join("tieout")).unwrap();
     let mut variables: Vec<(String, String)> = Vec::new();
@@ -129,21 +149,18 @@ async fn the_lines_of_the_crontab_run_as_cron_runs_them() {
         let fields: Vec<&str> = job.split_whitespace().collect();
         assert_eq!(fields[5], "tieout", "the sixth field is the user: {job}");
         let (_, command) = job.split_once("  tieout  ").unwrap();
+        assert_eq!(command.matches("/etc/tieout/env").count(), 2, "{job}");
+        let command = &command.replace("/etc/tieout/env", &env.display().to_string());
         assert!(!command.contains('%'), "cron makes a new line of it: {job}");
-        let mut shell = Command::new("/usr/bin/env");
-        shell.arg("-i").args(["HOME=/", "LOGNAME=tieout"]).current_dir("/");
-        for (name, value) in &variables {
-            let value = match name.as_str() {
-                "PATH" => format!("{}:{value}", bin.path().display()),
-                "TIEOUT_CONFIG" => config.display().to_string(),
-                _other => value.clone(),
-            };
-            shell.arg(format!("{name}={value}"));
-        }
-        let output = shell.args(["/bin/sh", "-c", command]).output().unwrap();
+        let output = shell_of(&variables, bin.path(), &config).arg(command).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), said.as_ref()), (Some(0), ""), "{job}");
         assert!(output.stdout.is_empty(), "cron would send a mail: {output:?}");
+        // Without the file it is said what is missing, and nothing is done.
+        let without = command.replace(&env.display().to_string(), "/nowhere/env");
+        let output = shell_of(&variables, bin.path(), &config).arg(without).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(10) && said.contains("SHOP_DATABASE"), "{said}");
     }
     assert_eq!(shop.status(1).await, "paid");
     shop.check(false).await;

@@ -9,14 +9,18 @@ use crate::config::init::{Answers, Choice, OPEN, Proposal, Seen, list, literal};
 use crate::model::money::Currency;
 use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
+use crate::store::tellers::{ACCOUNTS_MAX, are_ids_at_stripe, plain, tell_accounts};
 
 /// A whole number of this size is milliseconds since 1970, a smaller one seconds.
 const MILLIS_FROM: i64 = 100_000_000_000;
 
+/// Values that are named in a sentence.
+const NAMED: usize = 5;
+
 /// Proposes a mapping of this table.
 pub fn propose(of: &Surveyed, survey: &[Surveyed], answers: &Answers, seen: &Seen) -> Proposal {
     let short = of.name.rsplit('.').next().unwrap_or(&of.name).trim_matches('"');
-    let name = words::plain(short);
+    let name = plain(short);
     let mut choosing =
         Choosing { of, survey, answers, seen, proposal: Proposal { name, ..Proposal::default() } };
     choosing.relations();
@@ -25,6 +29,7 @@ pub fn propose(of: &Surveyed, survey: &[Surveyed], answers: &Answers, seen: &See
     choosing.account();
     choosing.filters();
     choosing.status();
+    choosing.other_statuses();
     choosing.times();
     choosing.reference();
     choosing.map();
@@ -108,7 +113,10 @@ impl<'a> Choosing<'a> {
     }
 
     fn relations(&mut self) {
-        let rows = self.of.rows.map_or(String::new(), |rows| format!(", about {rows} rows"));
+        let rows = self.of.rows.map_or(String::new(), |rows| {
+            let s = if rows == 1 { "" } else { "s" };
+            format!(", about {rows} row{s}")
+        });
         let what = if self.of.relation.is_view { "view" } else { "table" };
         let why = format!("the {what} that looks most like payments{rows}");
         self.put("read", quoted(&self.of.name), why);
@@ -189,7 +197,7 @@ impl<'a> Choosing<'a> {
         if let Some(unit) = &self.answers.unit {
             return (quoted(unit), "as you said".to_owned());
         }
-        let name = words::plain(&amount.name);
+        let name = plain(&amount.name);
         let exponent = pick(self.of, &words::EXPONENT, words::is_whole);
         let has_point = self
             .seen
@@ -270,11 +278,77 @@ impl<'a> Choosing<'a> {
                         column.name
                     ));
                 }
-                return;
+                return self.list_tellers(Some(&column.name));
             }
         }
-        let value = format!("{{ const = {} }}", quoted(&name));
-        self.put("account", value, "no column tells accounts apart");
+        self.account_untold(&name);
+    }
+
+    /// Columns that may tell accounts apart and do: each with its values.
+    fn tellers(&self) -> Vec<(&'a Column, &'a Vec<String>)> {
+        let reference = self.reference_column().map(|(column, _)| column.name.as_str());
+        let tellers = tell_accounts(&self.of.relation.columns).into_iter();
+        tellers
+            .filter(|column| reference != Some(column.name.as_str()))
+            .filter_map(|column| self.seen.values.get(&column.name).map(|v| (column, v)))
+            // Ids of saved cards and the like are no accounts.
+            .filter(|(_, values)| !are_ids_at_stripe(values))
+            .filter(|(_, values)| values.len() > 1 || values.iter().any(|v| words::is_other(v)))
+            .collect()
+    }
+
+    fn list_tellers(&mut self, besides: Option<&str>) {
+        for (column, values) in self.tellers() {
+            if besides != Some(column.name.as_str()) {
+                self.untold(format!(
+                    "account: `{}` has {}; are all of these rows of this one account?",
+                    column.name,
+                    counted(values)
+                ));
+            }
+        }
+    }
+
+    /// No value names Stripe. A row of another PSP that is taken for Stripe's is not found there,
+    /// and so would be charged again: where a column may tell them apart, it is left open.
+    fn account_untold(&mut self, name: &str) {
+        let tellers = self.tellers();
+        let few = tellers.iter().find(|(_, values)| values.len() <= ACCOUNTS_MAX);
+        let besides = match (few, tellers.first()) {
+            (Some((column, values)), _) => {
+                let own = std::slice::from_ref(&column.name);
+                self.put("account", list(own), "it may tell PSPs apart");
+                let why = format!(
+                    "`{}` has {}: say \"{name}\" for each that is this account's, and leave the \
+                     rows of the others out by where; a row of another PSP is never found here, \
+                     and would be charged again",
+                    column.name,
+                    counted(values)
+                );
+                let open = |value: &String| format!("{} = {}", quoted(value), quoted(OPEN));
+                let pairs: Vec<String> = values.iter().map(open).collect();
+                self.open("accounts", format!("{{ {} }}", pairs.join(", ")), &why);
+                Some(column.name.as_str())
+            }
+            (None, Some((column, values))) => {
+                let why = format!(
+                    "`{}` has {}: say \"{name}\" where every row is this account's, else leave \
+                     the rows of other PSPs out by where; one of those is never found here, and \
+                     would be charged again",
+                    column.name,
+                    counted(values)
+                );
+                let value = format!("{{ const = {} }}", quoted(OPEN));
+                self.open("account", value, &why);
+                Some(column.name.as_str())
+            }
+            (None, None) => {
+                let value = format!("{{ const = {} }}", quoted(name));
+                self.put("account", value, "no column tells accounts apart");
+                None
+            }
+        };
+        self.list_tellers(besides);
     }
 
     fn filters(&mut self) {
@@ -341,6 +415,29 @@ impl<'a> Choosing<'a> {
                 self.open("status", quoted(OPEN), "no column looks like a status");
             }
             None => {}
+        }
+    }
+
+    /// Another column with the same words may be the one that says how a payment stands.
+    fn other_statuses(&mut self) {
+        let Some(status) = words::status(self.of, self.answers.status.as_deref()) else { return };
+        let told = |values: Vec<String>| -> BTreeSet<String> {
+            values.iter().map(|value| plain(value)).collect()
+        };
+        let own = told(self.values(status));
+        for other in words::other_statuses(self.of, status) {
+            let theirs = told(self.values(other));
+            let both: Vec<String> = own.intersection(&theirs).cloned().collect();
+            if both.len() >= 2 {
+                self.untold(format!(
+                    "status: `{}` has the same words as `{}` ({}); rows are found and written by \
+                     `{}` alone",
+                    other.name,
+                    status.name,
+                    both.join(", "),
+                    status.name
+                ));
+            }
         }
     }
 
@@ -424,6 +521,16 @@ impl<'a> Choosing<'a> {
             }
             return;
         }
+        if let Some((column, why)) = self.reference_column() {
+            self.put("psp_reference", quoted(&column.name), why);
+        }
+    }
+
+    /// The column of the PSP's own id, and what shows it.
+    fn reference_column(&self) -> Option<(&'a Column, &'static str)> {
+        if let Some(name) = &self.answers.reference {
+            return self.column(name).map(|column| (column, "as you said"));
+        }
         let is_reference = |column: &&Column| {
             let values = self.seen.examples.get(&column.name);
             words::is_text(&column.class)
@@ -431,8 +538,7 @@ impl<'a> Choosing<'a> {
         };
         let by_value = self.of.relation.columns.iter().find(is_reference);
         if let Some(column) = by_value {
-            let why = "its values are ids of Stripe (pi_, ch_, re_)";
-            return self.put("psp_reference", quoted(&column.name), why);
+            return Some((column, "its values are ids of Stripe (pi_, ch_, re_)"));
         }
         let account = pick(self.of, &words::ACCOUNT, words::is_word).filter(|column| {
             self.seen
@@ -441,12 +547,20 @@ impl<'a> Choosing<'a> {
                 .is_some_and(|v| v.iter().any(|v| words::is_stripe(v)))
         });
         let points = |column: &Column| self.of.parents.iter().any(|(own, _)| *own == column.name);
+        // Ids of payments differ; what repeats names something that many rows share.
+        let repeats = |column: &Column| {
+            let examples = self.seen.examples.get(&column.name).into_iter().flatten();
+            let mut known = BTreeSet::new();
+            examples.into_iter().any(|value| !known.insert(value))
+        };
         let by_name = pick(self.of, &words::REFERENCE, words::is_text);
-        let by_name = by_name.filter(|c| !points(c) && account.is_none_or(|a| a.name != c.name));
-        if let Some(column) = by_name {
-            let why = "by its name; no value of it was seen that shows it";
-            self.put("psp_reference", quoted(&column.name), why);
-        }
+        let by_name = by_name.filter(|column| {
+            !points(column)
+                && account.is_none_or(|a| a.name != column.name)
+                && !(tell_accounts(&self.of.relation.columns).iter().any(|c| c.name == column.name)
+                    && repeats(column))
+        });
+        by_name.map(|column| (column, "by its name; no value of it was seen that shows it"))
     }
 
     fn map(&mut self) {
@@ -579,6 +693,14 @@ impl<'a> Choosing<'a> {
             ));
         }
     }
+}
+
+/// `2 values (`a`, `b`)`.
+fn counted(values: &[String]) -> String {
+    let named: Vec<String> = values.iter().take(NAMED).map(|v| format!("`{v}`")).collect();
+    let more = if values.len() > NAMED { ", …" } else { "" };
+    let s = if values.len() == 1 { "" } else { "s" };
+    format!("{} value{s} ({}{more})", values.len(), named.join(", "))
 }
 
 /// Whether a time as text says its zone: `…Z`, `…+01:00`, `…+01`.

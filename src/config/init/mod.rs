@@ -9,11 +9,12 @@ pub mod choose;
 pub mod words;
 pub mod write;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::document::quoted;
 use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
+use crate::store::tellers::tell_accounts;
 
 /// What stands where only a person can answer. `config check` refuses it.
 pub const OPEN: &str = "???";
@@ -132,7 +133,12 @@ pub fn ranked(survey: &[Surveyed]) -> Vec<(&Surveyed, u32)> {
 pub fn wants_values(of: &Surveyed, answers: &Answers) -> Vec<String> {
     let status = words::status(of, answers.status.as_deref());
     let account = words::pick(of, &words::ACCOUNT, words::is_word);
-    [status, account].into_iter().flatten().map(|column| column.name.clone()).collect()
+    let mut wanted: Vec<&Column> = [status, account].into_iter().flatten().collect();
+    wanted.extend(tell_accounts(&of.relation.columns));
+    wanted.extend(status.into_iter().flat_map(|status| words::other_statuses(of, status)));
+    let mut names = BTreeSet::new();
+    wanted.retain(|column| names.insert(column.name.as_str()));
+    wanted.into_iter().map(|column| column.name.clone()).collect()
 }
 
 /// Columns of which a proposal wants a few values: whatever may be a reference or a time.

@@ -3,6 +3,7 @@
 
 use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
+use crate::store::tellers::plain;
 
 /// What a table of payments may be called, and how much that says.
 const TABLES: [(&str, u32); 14] = [
@@ -225,25 +226,6 @@ const OTHERS: [&str; 16] = [
 /// Which types a thing may have.
 type Takes = fn(&TypeClass) -> bool;
 
-/// A name as words: `CreatedAt`, `Created At` and `created-at` are `created_at`.
-pub(super) fn plain(name: &str) -> String {
-    let mut words = String::new();
-    let mut before: Option<char> = None;
-    for c in name.chars() {
-        let starts = c.is_uppercase() && before.is_some_and(|b| b.is_lowercase() || b.is_numeric());
-        if starts {
-            words.push('_');
-        }
-        match c.is_alphanumeric() {
-            true => words.extend(c.to_lowercase()),
-            false if !words.is_empty() && !words.ends_with('_') => words.push('_'),
-            false => {}
-        }
-        before = Some(c);
-    }
-    words.trim_end_matches('_').to_owned()
-}
-
 /// The likeliest column of these names whose type fits.
 pub(super) fn pick<'s>(of: &'s Surveyed, names: &[&str], takes: Takes) -> Option<&'s Column> {
     let columns = &of.relation.columns;
@@ -259,6 +241,17 @@ pub(super) fn pick<'s>(of: &'s Surveyed, names: &[&str], takes: Takes) -> Option
             .filter(|name| name.len() > 4)
             .find_map(|name| columns.iter().filter(fits).find(|column| ends(column, name)))
     })
+}
+
+/// Columns besides the status that may say the same.
+pub(super) fn other_statuses<'s>(of: &'s Surveyed, status: &Column) -> Vec<&'s Column> {
+    let says = |column: &&Column| {
+        let name = plain(&column.name);
+        column.name != status.name
+            && is_word(&column.class)
+            && name.split('_').any(|word| matches!(word, "status" | "state"))
+    };
+    of.relation.columns.iter().filter(says).collect()
 }
 
 /// The status column: the one that was named, else the likeliest.

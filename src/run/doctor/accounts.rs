@@ -9,16 +9,21 @@ use crate::psp::account::{Account, Surroundings};
 use crate::psp::lane::StopKind;
 use crate::psp::probe::{KeyKind, Probe};
 use crate::run::clock::DatabaseClock;
-use crate::run::doctor::tables::looks_up_tags;
+use crate::run::doctor::tables::{index_of_view, without_index};
 use crate::run::doctor::{Known, Probes, Say, fail, ok, warn};
 use crate::run::error::chain;
 use crate::run::setup::Setup;
 use crate::run::shutdown::Stop;
+use crate::store::database::Database;
 use crate::store::driver::Driver;
+use crate::store::error::{StoreError, StoreErrorClass};
 use crate::store::source_table::SourceTable;
 
 /// Below this share of captured objects that are rows, in percent, something is odd.
 const FEW: usize = 50;
+
+/// So many captured objects without one tag: the tag is looked for where it never is.
+const UNTAGGED: usize = 20;
 
 /// Asks every account, one after the other.
 pub(super) async fn probe(
@@ -73,6 +78,9 @@ pub(super) async fn look(
             StopKind::Auth => (Exit::Auth, "check key_env, key_file or key_command, and the key"),
             StopKind::WrongEnvironment => (Exit::Auth, "check livemode, and which key it is"),
             StopKind::Misconfigured => (Exit::Config, "check base_url and api_version"),
+            StopKind::NoKey => {
+                (Exit::Config, "put the key where key_env, key_file or key_command says")
+            }
             StopKind::Tls => (Exit::Trust, "check base_url, ca_file and the certificates"),
         };
         return say(fail(name, exit, stop.kind.as_str(), stop.text.clone(), next));
@@ -138,59 +146,109 @@ fn age_text(at: Instant) -> String {
     }
 }
 
-/// How many of the newest captured objects belong to rows: the witness that absence needs.
-async fn witness(known: &Known<'_>, name: &str, probe: &Probe, say: Say<'_>) {
-    let Some(db) = known.db else { return };
-    let all = probe.captured.len();
-    if all == 0 {
-        let text = "no captured object yet: whether tags arrive cannot be told".to_owned();
-        return say(warn(name, "no_objects", text, "tieout doctor, after the first payment"));
+/// What the rows say of the newest captured objects.
+#[derive(Default)]
+struct Rows {
+    /// Tags and references that are rows'.
+    found: BTreeSet<String>,
+    /// What could not be asked, and what to do next.
+    untold: Vec<(String, String)>,
+    /// Tables whose tags no index finds: what lacks one, and what makes it.
+    unlooked: Vec<(String, String)>,
+}
+
+fn untold(error: &StoreError) -> (String, String) {
+    match error.class() {
+        StoreErrorClass::Schema => {
+            let next = "tieout db migrate, then tieout doctor";
+            ("tieout's tables are not made yet".to_owned(), next.to_owned())
+        }
+        _other => (chain(error), "tieout doctor, after what stands above".to_owned()),
     }
+}
+
+/// Looks the objects up among the rows of every table of the account, where an index leads there.
+async fn rows_of(known: &Known<'_>, db: &Database, name: &str, probe: &Probe) -> Rows {
     let tags: Vec<String> = probe.captured.iter().filter_map(|o| o.tag.clone()).collect();
     let references: Vec<String> = probe.captured.iter().map(|o| o.reference.clone()).collect();
-    let mut found = BTreeSet::new();
-    let mut untold = Vec::new();
+    let mut rows = Rows::default();
     for table in known.tables {
         let settings = &table.settings;
         if !settings.accounts.values().any(|account| account == name) {
             continue;
         }
-        if looks_up_tags(table, name) {
-            match db.resolve_tags(table, name, &tags).await {
-                Ok(resolved) => found.extend(resolved),
-                Err(error) => untold.push(chain(&error)),
+        match without_index(table, name) {
+            None => match db.resolve_tags(table, name, &tags).await {
+                Ok(resolved) => rows.found.extend(resolved),
+                Err(error) => rows.untold.push(untold(&error)),
+            },
+            Some(column) => {
+                let create = known.indexes.get(&(settings.name.clone(), column.to_owned()));
+                let create = create.cloned().unwrap_or_else(|| index_of_view(table, column));
+                rows.unlooked.push((format!("{column} of {}", settings.name), create));
             }
         }
         let is_indexed =
             settings.psp_reference.as_ref().is_some_and(|column| !table.unindexed.contains(column));
         if is_indexed {
             match db.resolve_references(table, name, &references).await {
-                Ok(resolved) => found.extend(resolved.into_keys()),
-                Err(error) => untold.push(chain(&error)),
+                Ok(resolved) => rows.found.extend(resolved.into_keys()),
+                Err(error) => rows.untold.push(untold(&error)),
             }
         }
     }
-    if let Some(untold) = untold.first() {
-        let text = format!("whether tags arrive could not be told: {untold}");
-        return say(warn(name, "untold", text, "tieout doctor, after what stands above"));
+    rows
+}
+
+/// How many of the newest captured objects belong to rows: the witness that absence needs.
+async fn witness(known: &Known<'_>, name: &str, probe: &Probe, say: Say<'_>) {
+    let Some(db) = known.db else { return };
+    let all = probe.captured.len();
+    let Some(newest) = probe.captured.first() else {
+        let text = "no captured object yet: whether tags arrive cannot be told".to_owned();
+        return say(warn(name, "no_objects", text, "tieout doctor, after the first payment"));
+    };
+    let place = known.setup.accounts.get(name).map_or("", |a| a.settings.tag.as_str());
+    if probe.captured.iter().all(|object| object.tag.is_none()) {
+        let text = format!(
+            "none of the newest {all} captured objects has a tag in {place}: no row can be found \
+             by its tag, and no absence proven"
+        );
+        let next = format!(
+            "look at {} at the PSP, and put where it has your tag into tag of [[account]] {name}",
+            newest.reference
+        );
+        return say(match all {
+            ..UNTAGGED => warn(name, "no_tags", text, next),
+            _many => fail(name, Exit::Config, "no_tags", text, next),
+        });
+    }
+    let rows = rows_of(known, db, name, probe).await;
+    if let Some((why, next)) = rows.untold.first() {
+        let text = format!("whether tags arrive could not be told: {why}");
+        return say(warn(name, "untold", text, next.clone()));
     }
     let is_row = |object: &&crate::psp::probe::CapturedObject| {
-        object.tag.as_ref().is_some_and(|tag| found.contains(tag))
-            || found.contains(&object.reference)
+        object.tag.as_ref().is_some_and(|tag| rows.found.contains(tag))
+            || rows.found.contains(&object.reference)
     };
     let ours = probe.captured.iter().filter(is_row).count();
-    let place = known.setup.accounts.get(name).map_or("", |a| a.settings.tag.as_str());
-    let text = match tags.len() {
-        0 => format!("none of the newest {all} captured objects has a tag in {place}"),
-        _some => format!("{ours} of the newest {all} captured objects are rows of yours"),
-    };
+    let is_few = ours.saturating_mul(100) < all.saturating_mul(FEW);
+    if let Some((column, create)) = rows.unlooked.first().filter(|_| is_few) {
+        let text = format!(
+            "whether the newest {all} captured objects are rows of yours was not looked up: no \
+             index leads with {column}"
+        );
+        return say(warn(name, "not_looked_up", text, create.clone()));
+    }
+    let text = format!("{ours} of the newest {all} captured objects are rows of yours");
     let next = format!(
         "check tag of [[account]] {name} ({place}) and of [[table]], and that every charge gets it"
     );
     say(if ours == 0 {
         let text = format!("{text}: no row can be found, and no absence proven");
         fail(name, Exit::Config, "no_witness", text, next)
-    } else if ours.saturating_mul(100) < all.saturating_mul(FEW) {
+    } else if is_few {
         warn(name, "few_witnesses", text, next)
     } else {
         ok(name, "witness", text)

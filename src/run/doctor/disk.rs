@@ -27,7 +27,9 @@ pub(super) fn look(report_dir: &Path, say: Say<'_>) {
     };
     if access(there, Access::WRITE_OK | Access::EXEC_OK).is_err() || !there.is_dir() {
         let text = format!("reports cannot be written to {shown}");
-        let next = format!("let this user write {}, or set report.dir", there.display());
+        let here = std::env::current_dir().unwrap_or_default();
+        let whole = std::path::absolute(there).unwrap_or_else(|_unknown| here.join(there));
+        let next = format!("let this user write {}, or set report.dir", whole.display());
         return say(fail("disk", Exit::Config, "report_dir", text, next));
     }
     let free = statvfs(there).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));

@@ -83,14 +83,15 @@ pub async fn examine(
         }
     };
     let mut mapped = Vec::new();
+    let mut indexes = Indexes::new();
     if let Some(db) = &opened {
         database::look(db, &mut say).await;
-        mapped = tables::look(setup, db, &mut say).await;
+        mapped = tables::look(setup, db, &mut indexes, &mut say).await;
     }
     let reading = database::clock(opened.as_ref()).await;
     let probes = accounts::probe(setup, stop, reading.clock(), &mapped).await;
     reading.tell(&probes, &mut say);
-    let known = Known { setup, db: opened.as_ref(), tables: &mapped };
+    let known = Known { setup, db: opened.as_ref(), tables: &mapped, indexes: &indexes };
     for (name, probe) in &probes {
         accounts::look(&known, name, probe, &mut say).await;
     }
@@ -106,7 +107,11 @@ struct Known<'a> {
     setup: &'a Setup,
     db: Option<&'a Database>,
     tables: &'a [SourceTable],
+    indexes: &'a Indexes,
 }
+
+/// Statements that make what look-ups lack, by table and column.
+type Indexes = BTreeMap<(String, String), String>;
 
 /// An account's probe, or why it could not be opened.
 type Probes = BTreeMap<String, Result<Probe, String>>;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::exit::Exit;
 use crate::model::money::grouped_text;
-use crate::run::doctor::{Finding, Say, fail, ok, warn};
+use crate::run::doctor::{Finding, Indexes, Say, fail, ok, warn};
 use crate::run::error::{chain, store_exit};
 use crate::run::setup::Setup;
 use crate::store::database::Database;
@@ -26,7 +26,12 @@ const TAG_MAX: usize = 500;
 const SHOWN: usize = 5;
 
 /// Looks at every mapping; those that fit come back.
-pub(super) async fn look(setup: &Setup, db: &Database, say: Say<'_>) -> Vec<SourceTable> {
+pub(super) async fn look(
+    setup: &Setup,
+    db: &Database,
+    indexes: &mut Indexes,
+    say: Say<'_>,
+) -> Vec<SourceTable> {
     let names: Vec<String> = setup.accounts.keys().cloned().collect();
     let mut mapped = Vec::new();
     let mut tags = BTreeMap::new();
@@ -34,7 +39,7 @@ pub(super) async fn look(setup: &Setup, db: &Database, say: Say<'_>) -> Vec<Sour
         match db.map_tables(std::slice::from_ref(settings), &names).await {
             Ok(tables) => {
                 for table in tables {
-                    let found = one(db, &table, say).await;
+                    let found = one(db, &table, indexes, say).await;
                     tags.insert(table.settings.name.clone(), found);
                     mapped.push(table);
                 }
@@ -59,13 +64,22 @@ pub(super) async fn look(setup: &Setup, db: &Database, say: Say<'_>) -> Vec<Sour
 }
 
 /// Everything about one table; a few of its tags by account come back.
-async fn one(db: &Database, table: &SourceTable, say: Say<'_>) -> BTreeMap<String, Vec<String>> {
+async fn one(
+    db: &Database,
+    table: &SourceTable,
+    indexes: &mut Indexes,
+    say: Say<'_>,
+) -> BTreeMap<String, Vec<String>> {
     let name = table.settings.name.as_str();
     let mut findings = Vec::new();
     let mut rows = None;
     match db.standing(table).await {
         Ok(standing) => {
             rows = standing.rows;
+            for (column, create) in &standing.lookups {
+                let create = create.clone().unwrap_or_else(|| index_of_view(table, column));
+                indexes.insert((name.to_owned(), column.clone()), create);
+            }
             of_standing(table, &standing, &mut findings);
         }
         Err(error) => findings.push(warn(name, "untold", chain(&error), "tieout doctor")),
@@ -90,7 +104,8 @@ async fn one(db: &Database, table: &SourceTable, say: Say<'_>) -> BTreeMap<Strin
     }
     if findings.is_empty() {
         let rows = rows.map_or(String::new(), |rows| {
-            format!(", about {} rows", grouped_text(i128::from(rows), 0))
+            let s = if rows == 1 { "" } else { "s" };
+            format!(", about {} row{s}", grouped_text(i128::from(rows), 0))
         });
         let mode = table.settings.mode.as_str();
         let text = format!("{} fits{rows}, mode {mode}", bare(&table.write.to_string()));
@@ -145,11 +160,23 @@ fn of_standing(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
     }
     for (column, create) in &standing.lookups {
         let text = format!("no index leads with {column}, by which rows are looked up");
-        let next = create.clone().unwrap_or_else(|| {
-            format!("make one on what {column} is in {}", bare(&table.read.to_string()))
-        });
+        let next = create.clone().unwrap_or_else(|| index_of_view(table, column));
         findings.push(warn(name, "no_lookup_index", text, next));
     }
+    of_accounts(table, standing, findings);
+    for untold in &standing.untold {
+        findings.push(warn(
+            name,
+            "untold",
+            format!("could not be told: {untold}"),
+            "tieout doctor",
+        ));
+    }
+}
+
+/// Rows whose account is not known, or is not the one that they are mapped to.
+fn of_accounts(table: &SourceTable, standing: &Standing, findings: &mut Vec<Finding>) {
+    let name = table.settings.name.as_str();
     let accounts = &table.settings.accounts;
     let unknown: Vec<String> = standing
         .accounts
@@ -166,13 +193,18 @@ fn of_standing(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
         let next = "name them in [table.accounts], or leave the rows out by where";
         findings.push(warn(name, "account_unmapped", text, next));
     }
-    for untold in &standing.untold {
-        findings.push(warn(
-            name,
-            "untold",
-            format!("could not be told: {untold}"),
-            "tieout doctor",
-        ));
+    for (column, values) in &standing.tellers {
+        let text = format!(
+            "the whole table is one account's, and {column} has {} values: {}; a row of another \
+             PSP is never found at this one, and would be charged again",
+            values.len(),
+            some_of(values)
+        );
+        let next = format!(
+            "leave the others out by where = [{{ column = \"{column}\", in = [\"…\"] }}], or \
+             account = [\"{column}\"] with [table.accounts]"
+        );
+        findings.push(warn(name, "account_untold", text, next));
     }
 }
 
@@ -205,11 +237,11 @@ fn of_tags(
         && table.settings.tag_unique
     {
         let text = format!(
-            "{} of the looked-at tags at {account} are shared by rows, `{tag}` by {count}: none \
-             of them can be settled by its tag",
+            "{} of the looked-at tags at {account} are shared by rows, `{tag}` by {count}: such a \
+             row is settled by the PSP reference that it stores, else by a person",
             shared.count()
         );
-        let next = "a tag of its own for each row; or tag_unique = false, to have it said";
+        let next = "a tag of its own for each row; or tag_unique = false, where it is meant";
         findings.push(warn(name, "tag_shared", text, next));
     }
     let empty = tags.iter().filter(|tag| tag.as_deref().is_none_or(str::is_empty)).count();
@@ -265,9 +297,19 @@ async fn shared_by_tables(
 }
 
 /// Whether tags of this table are looked up by an index.
-pub(super) fn looks_up_tags(table: &SourceTable, account: &str) -> bool {
+fn looks_up_tags(table: &SourceTable, account: &str) -> bool {
+    table.tag_template(account).is_some() && without_index(table, account).is_none()
+}
+
+/// The column that tags of this table would be looked up by, where no index leads with it.
+pub(super) fn without_index<'t>(table: &'t SourceTable, account: &str) -> Option<&'t str> {
     let first = table.tag_template(account).and_then(|tag| tag.columns().next());
-    first.is_some_and(|column| !table.unindexed.iter().any(|known| known == column))
+    first.filter(|column| table.unindexed.iter().any(|known| known == column))
+}
+
+/// What to do where the column is not of the written table, so that no statement can be given.
+pub(super) fn index_of_view(table: &SourceTable, column: &str) -> String {
+    format!("make one on what {column} is in {}", bare(&table.read.to_string()))
 }
 
 fn some_of(values: &[String]) -> String {

@@ -6,8 +6,9 @@ use sqlx::postgres::{PgPool, PgRow};
 
 use crate::store::error::StoreError;
 use crate::store::inspect::{
-    APPEND_ONLY, FIRST_ROWS, IndexWanted, Inspect, Link, Rights, Server, Standing, Surveyed,
-    VALUES_MAX, joined, lookups, status_literals, told, written_values,
+    APPEND_ONLY, FIRST_ROWS, IndexWanted, Inspect, Link, NamedRow, Rights, Server, Standing,
+    Surveyed, VALUES_MAX, joined, lookups, may_tell, status_literals, tellers, told,
+    written_values,
 };
 use crate::store::postgres::claim::stuck_rows;
 use crate::store::postgres::errors::{failed, unexpected};
@@ -355,8 +356,11 @@ async fn accounts(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, Sto
     }
     let texts: Vec<String> = columns.iter().map(|c| format!("t.{}::text", c.ident)).collect();
     let names: Vec<String> = (0..columns.len()).map(|at| format!("v{at}")).collect();
-    let sql = Sql::new(format!(
-        "select distinct {} from (select {} from {} t limit {FIRST_ROWS}) s({}) limit {VALUES_MAX}",
+    let mut sql = Sql::new("");
+    let belongs = Statements::of(table).filter("t", &mut sql);
+    sql.push(&format!(
+        "select distinct {} from (select {}, {belongs} from {} t limit {FIRST_ROWS}) \
+         s({}, belongs) where s.belongs limit {VALUES_MAX}",
         names.join(", "),
         texts.join(", "),
         table.read,
@@ -372,6 +376,42 @@ async fn accounts(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, Sto
     }
     values.sort();
     Ok(values)
+}
+
+/// Columns that may tell accounts apart, where the mapping names one for the whole table.
+async fn tell(
+    pool: &PgPool,
+    table: &SourceTable,
+) -> Result<Vec<(String, Vec<String>)>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(LOOKING))?;
+    let name = table.read.to_string();
+    let described = catalogue::described(&mut connection, &[&name]).await?;
+    drop(connection);
+    let mut found = Vec::new();
+    let columns = described.iter().flat_map(|(_, relation)| may_tell(table, relation));
+    for column in columns {
+        let mut sql = Sql::new("");
+        let belongs = Statements::of(table).filter("t", &mut sql);
+        let of = |order: &str| {
+            format!(
+                "(select t.{}::text, {belongs} from {} t{order} limit {FIRST_ROWS})",
+                column.ident, table.read
+            )
+        };
+        let mut rows = of("");
+        if let Some(key) = table.write_key.first().filter(|_| table.write_is_read) {
+            rows.push_str(&format!(
+                " union all {}",
+                of(&format!(" order by t.{} desc", key.ident))
+            ));
+        }
+        sql.push(&format!(
+            "select distinct s.v from ({rows}) s(v, belongs) where s.belongs and s.v is not null \
+             order by 1 limit {VALUES_MAX}"
+        ));
+        found.push((column.name.clone(), texts(pool, sql).await?));
+    }
+    Ok(tellers(found))
 }
 
 impl Inspect for PgStore {
@@ -453,6 +493,8 @@ impl Inspect for PgStore {
         standing.unmapped = told(untold, "status values", values).unwrap_or_default();
         let values = accounts(pool, table).await;
         standing.accounts = told(untold, "account values", values).unwrap_or_default();
+        let values = tell(pool, table).await;
+        standing.tellers = told(untold, "other PSPs", values).unwrap_or_default();
         Ok(standing)
     }
 
@@ -535,6 +577,30 @@ impl Inspect for PgStore {
             ),
         };
         texts(&self.pool, Sql::new(sql)).await
+    }
+
+    async fn named_rows(
+        &self,
+        table: &SourceTable,
+        ids: &[String],
+    ) -> Result<Vec<NamedRow>, StoreError> {
+        let parts = Statements::of(table);
+        let mut sql = Sql::new("");
+        let belongs = parts.filter("t", &mut sql);
+        let is_named = parts.is_one_of_ids("t", ids, &mut sql);
+        sql.push(&format!(
+            "select {}, t.{}::text, coalesce({belongs}, false) from {} t where {is_named}",
+            parts.key_text("t"),
+            table.write_status.ident,
+            table.read
+        ));
+        let rows = read(&self.pool, sql).await?;
+        let named = rows.iter().map(|row| {
+            let cells = Cells::new(row, LOOKING);
+            let (id, status) = (cells.text(0)?, cells.maybe_text(1)?);
+            Ok(NamedRow { id, status, belongs: cells.flag(2)? })
+        });
+        named.collect()
     }
 
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {

@@ -5,10 +5,11 @@
 
 use sqlx::sqlite::SqliteConnection;
 
+use crate::model::transaction::RowKey;
 use crate::store::error::StoreError;
 use crate::store::inspect::{
-    FIRST_ROWS, IndexWanted, Inspect, Link, Rights, Server, Standing, Surveyed, VALUES_MAX,
-    an_hour_ago, joined, lookups, told, written_values,
+    FIRST_ROWS, IndexWanted, Inspect, Link, NamedRow, Rights, Server, Standing, Surveyed,
+    VALUES_MAX, an_hour_ago, joined, lookups, may_tell, tellers, told, written_values,
 };
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, QuotedIdent, SourceTable};
@@ -16,7 +17,9 @@ use crate::store::sqlite::catalogue::relation;
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::claim::{Turn, plan};
 use crate::store::sqlite::sql::{fetch, json_set, literal, rendered};
-use crate::store::sqlite::statements::{is_processing, named, text_of};
+use crate::store::sqlite::statements::{
+    belongs, is_processing, named, read_has_key, read_key, text_of,
+};
 use crate::store::sqlite::{SqliteStore, catalogue};
 use crate::store::template::Piece;
 
@@ -196,9 +199,13 @@ async fn accounts(
         .enumerate()
         .map(|(at, column)| format!("{} as v{at}", text_of(column, &named("t", column))))
         .collect();
+    let names: Vec<String> = (0..columns.len()).map(|at| format!("v{at}")).collect();
     let sql = format!(
-        "select distinct * from (select {} from {} as t limit {FIRST_ROWS}) limit {VALUES_MAX}",
+        "select distinct {} from (select {}, {} as tieout_in from {} as t limit {FIRST_ROWS}) \
+         where tieout_in limit {VALUES_MAX}",
+        names.join(", "),
         texts.join(", "),
+        belongs(table, "t"),
         table.read
     );
     let mut values = Vec::new();
@@ -246,6 +253,42 @@ async fn unmapped(
     let known = table.known_values();
     let seen = texts(connection, &sql).await?;
     Ok(seen.into_iter().filter(|value| !known.contains(value)).collect())
+}
+
+/// Columns that may tell accounts apart, where the mapping names one for the whole table.
+async fn tell(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+) -> Result<Vec<(String, Vec<String>)>, StoreError> {
+    let name = table.read.to_string();
+    let name = name.split_once("\".\"").map_or(name.as_str(), |(_, name)| name);
+    let name = name.trim_matches('"').replace("\"\"", "\"");
+    let Some(relation) = relation(connection, &name, false).await? else { return Ok(Vec::new()) };
+    let mut found = Vec::new();
+    for column in may_tell(table, &relation) {
+        let of = |order: &str| {
+            format!(
+                "select * from (select {} as v, {} as tieout_in from {} as t{order} \
+                 limit {FIRST_ROWS})",
+                text_of(column, &named("t", column)),
+                belongs(table, "t"),
+                table.read
+            )
+        };
+        let mut rows = of("");
+        if let Some(key) = table.write_key.first().filter(|_| table.write_is_read) {
+            rows.push_str(&format!(
+                " union all {}",
+                of(&format!(" order by t.{} desc", key.ident))
+            ));
+        }
+        let sql = format!(
+            "select distinct v from ({rows}) where tieout_in and v is not null order by 1 \
+             limit {VALUES_MAX}"
+        );
+        found.push((column.name.clone(), texts(connection, &sql).await?));
+    }
+    Ok(tellers(found))
 }
 
 impl Inspect for SqliteStore {
@@ -307,6 +350,8 @@ impl Inspect for SqliteStore {
         standing.unmapped = told(untold, "status values", values).unwrap_or_default();
         let values = accounts(&mut connection, table).await;
         standing.accounts = told(untold, "account values", values).unwrap_or_default();
+        let values = tell(&mut connection, table).await;
+        standing.tellers = told(untold, "other PSPs", values).unwrap_or_default();
         Ok(standing)
     }
 
@@ -396,6 +441,38 @@ impl Inspect for SqliteStore {
             ),
         };
         texts(&mut *self.read(LOOKING).await?, &sql).await
+    }
+
+    async fn named_rows(
+        &self,
+        table: &SourceTable,
+        ids: &[String],
+    ) -> Result<Vec<NamedRow>, StoreError> {
+        // A text that is no key of several parts would be no JSON either.
+        let parts = table.layout.key.len();
+        let is_key = |id: &&String| {
+            let key = RowKey { table: String::new(), id: (*id).clone() };
+            key.parts(parts).is_some()
+        };
+        let ids: Vec<String> = ids.iter().filter(is_key).cloned().collect();
+        let status = &table.write_status;
+        let sql = format!(
+            "select {}, {}, ifnull({}, 0) from json_each({}) i join {} as t on {}",
+            read_key(table, "t"),
+            text_of(status, &named("t", status)),
+            belongs(table, "t"),
+            literal(&json_set(&ids)),
+            table.read,
+            read_has_key(table, "t", "i.value"),
+        );
+        let mut connection = self.read(LOOKING).await?;
+        let rows = fetch(&mut connection, LOOKING, rendered(&sql)).await?;
+        let named = rows.iter().map(|row| {
+            let cells = Cells::new(row, LOOKING);
+            let (id, status) = (cells.text(0)?, cells.opt_text(1)?);
+            Ok(NamedRow { id, status, belongs: cells.int(2)? != 0 })
+        });
+        named.collect()
     }
 
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {

@@ -123,9 +123,32 @@ async fn ids_narrow_and_are_due(engine: Engine) {
     let ran = shop.run_with(&["--ids-from", file.to_str().unwrap()]).await.ended(0);
     assert_eq!(ran.verdicts().into_keys().collect::<Vec<_>>(), ["1", "5"]);
     assert_eq!(shop.status(3).await, "processing");
-    // One that is not there, and one that is done, are no rows to decide.
-    let ran = shop.run_with(&["--id", "999", "--id", "2"]).await;
-    assert!(ran.verdicts().is_empty(), "{ran:?}");
+    // One that is not there is a mistake, and nothing is done; one that is done is named.
+    let runs = shop.count("tieout_runs").await;
+    for dry in [&[][..], &["--dry-run"]] {
+        for (named, is) in [("999", "row 999 is"), ("nope", "row nope is")] {
+            let ran = shop.run_with(&[&["--id", "3", "--id", named], dry].concat()).await.ended(2);
+            assert!(ran.verdicts().is_empty() && ran.stderr.contains(is), "{ran:?}");
+            assert!(ran.stderr.contains("in none of the mapped tables; nothing was done"));
+        }
+        let ran = shop.run_with(&[&["--id", "2"], dry].concat()).await.ended(0);
+        assert!(ran.verdicts().is_empty(), "{ran:?}");
+        let why = "row 2 of payments was not looked at: its status is `paid`, which is not stuck";
+        assert!(ran.stderr.contains(why), "{}", ran.stderr);
+    }
+    assert_eq!(
+        (shop.status(3).await.as_str(), shop.count("tieout_runs").await),
+        ("processing", runs + 1)
+    );
+    // One that `where` leaves out is there, and is not looked at.
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let left_out = "account = [\"account\"]\nwhere = [{ column = \"id\", not_in = [3] }]";
+    std::fs::write(&path, text.replace("account = [\"account\"]", left_out)).unwrap();
+    let ran = shop.run_with(&["--id", "3", "--dry-run"]).await.ended(0);
+    let why = "row 3 of payments was not looked at: the mapping's where leaves it out";
+    assert!(ran.stderr.contains(why), "{}", ran.stderr);
+    std::fs::write(&path, text).unwrap();
     // Due or not: a row that is planned for later is looked at when it is named.
     shop.insert(&[Payment::stuck(9)]).await;
     shop.run().await.ended(0);
