@@ -1,6 +1,7 @@
 //! `tieout files`: settlement files. `inspect` needs no database and no configuration: it is for
 //! the person who was mailed one.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
@@ -10,9 +11,11 @@ use crate::cli::doctor::wrapped;
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::out;
-use crate::config::names;
+use crate::config::problem::ConfigError;
+use crate::config::{self, names};
 use crate::exit::Exit;
-use crate::settlement::ledger::{Inspection, State, inspect};
+use crate::settlement::ledger::{Inspection, State, inspect, inspect_table};
+use crate::settlement::table::Table;
 use crate::settlement::unwrap::{Member, members};
 use crate::settlement::{FORMATS, Format};
 
@@ -40,7 +43,7 @@ pub struct Inspect {
     /// The files; .gz and .zip are opened
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// What they are, where the content does not tell
+    /// What they are, where the content does not tell; also a [[format]] of --config
     #[arg(long, value_name = "NAME", env = names::FILES_FORMAT)]
     format: Option<String>,
     /// How they are encoded, where neither a mark nor the content tells
@@ -71,11 +74,14 @@ impl Seen<'_> {
 pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
     let Command::Inspect(options) = command;
     let format = options.format.as_deref().filter(|name| !name.is_empty());
-    let format = format.map(named).transpose()?;
+    let format = match format {
+        Some(name) => named(name, common)?,
+        None => By::Content,
+    };
     let encoding = options.encoding.as_deref().filter(|name| !name.is_empty());
     let mut exit = Exit::Ok;
     for file in &options.files {
-        for seen in look(file, format, encoding) {
+        for seen in look(file, &format, encoding) {
             tell(&seen, common);
             exit = exit.or_stronger(seen.exit());
         }
@@ -83,18 +89,53 @@ pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-fn named(name: &str) -> Result<Format, Failure> {
-    Format::parse(name).ok_or_else(|| {
-        let known: Vec<&str> = FORMATS.iter().map(|known| known.name).collect();
-        let text = format!("`{name}` is no format that is read here; nothing was done");
-        Failure::new(Exit::Usage, text, format!("one of: {}", known.join(", ")))
-    })
+/// How files are read.
+enum By {
+    /// As what their content is.
+    Content,
+    /// As this.
+    Format(Format),
+    /// As the configuration describes.
+    Table(Box<Table>),
+}
+
+impl By {
+    fn inspect(
+        &self,
+        input: Box<dyn Read + Send>,
+        encoding: Option<&str>,
+    ) -> std::io::Result<Inspection> {
+        match self {
+            Self::Content => inspect(input, None, encoding),
+            Self::Format(format) => inspect(input, Some(*format), encoding),
+            Self::Table(table) => inspect_table(input, table, encoding),
+        }
+    }
+}
+
+/// A format by its name: one of tieout's, or one that the configuration describes.
+fn named(name: &str, common: &Common) -> Result<By, Failure> {
+    if let Some(format) = Format::parse(name) {
+        return Ok(By::Format(format));
+    }
+    let described = match config::formats(common.config()) {
+        Ok(described) => described,
+        Err(ConfigError::NotFound { .. }) => Vec::new(),
+        Err(error) => return Err(error.into()),
+    };
+    let mut known: Vec<&str> = FORMATS.iter().map(|known| known.name).collect();
+    known.extend(described.iter().map(|table| table.name.as_str()));
+    let text = format!("`{name}` is no format that is read here; nothing was done");
+    let hint = format!("one of: {}; or describe it as a [[format]]", known.join(", "));
+    let found = described.iter().find(|table| table.name == name).cloned();
+    let found = found.map(|table| By::Table(Box::new(table)));
+    found.ok_or_else(|| Failure::new(Exit::Usage, text, hint))
 }
 
 /// Lazily, so that each file of an archive is told as soon as it is read.
 fn look<'a>(
     file: &'a Path,
-    format: Option<Format>,
+    format: &'a By,
     encoding: Option<&'a str>,
 ) -> Box<dyn Iterator<Item = Seen<'a>> + 'a> {
     let found: Vec<Member> = match members(file) {
@@ -106,7 +147,7 @@ fn look<'a>(
     };
     Box::new(found.into_iter().map(move |member| {
         let input = member.open();
-        let what = input.and_then(|input| inspect(input, format, encoding));
+        let what = input.and_then(|input| format.inspect(input, encoding));
         let what = what.map_err(|error| error.to_string());
         Seen { file, member: member.name, what }
     }))

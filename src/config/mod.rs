@@ -28,6 +28,7 @@ use crate::config::sections::{Given, Limits, Override, Shown};
 use crate::decide::rules::RuleSet;
 use crate::monitor::settings::MonitoringSettings;
 use crate::run::setup::{AccountSetup, FailOn, Setup};
+use crate::settlement::table::Table;
 use crate::store::mapping::TableSettings;
 use crate::store::settings::DatabaseSettings;
 
@@ -35,7 +36,7 @@ use crate::store::settings::DatabaseSettings;
 pub const FILE_NAME: &str = "tieout.toml";
 
 /// Every name that may stand at the top of the file.
-pub const TOP: [&str; 9] = [
+pub const TOP: [&str; 10] = [
     "business_timezone",
     "database",
     "account",
@@ -45,6 +46,7 @@ pub const TOP: [&str; 9] = [
     "report",
     "limits",
     "monitoring",
+    "format",
 ];
 
 /// A commented file with every setting, its default and an example.
@@ -73,6 +75,8 @@ pub struct Config {
     pub limits: Limits,
     /// Who is told how runs end.
     pub monitoring: MonitoringSettings,
+    /// Formats of files that the user described.
+    pub formats: Vec<Table>,
     /// Every setting with its value and where that comes from, in the order of paths.
     pub shown: Vec<Shown>,
     /// SHA-256 of the effective settings, secrets left out.
@@ -132,6 +136,18 @@ pub fn variables_named(named: Option<&Path>) -> Vec<String> {
     names.sort();
     names.dedup();
     names
+}
+
+/// The formats that the file describes; nothing else of it is read, so that a file can be looked
+/// at before there is an account or a database.
+///
+/// # Errors
+/// As [`load`], of these alone.
+pub fn formats(named: Option<&Path>) -> Result<Vec<Table>, ConfigError> {
+    let path = find(named)?;
+    let text = std::fs::read_to_string(&path)
+        .map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
+    reading::read_formats(&path, &text)
 }
 
 /// Looks for the file: the named one; else here, in the user's configuration, in the system's.

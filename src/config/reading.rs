@@ -24,6 +24,8 @@ use crate::monitor::settings::MonitoringSettings;
 use crate::psp::rules;
 use crate::psp::settings::AccountSettings;
 use crate::run::setup::{AccountSetup, FailOn};
+use crate::settlement::Format;
+use crate::settlement::table::{FormatSettings, Table};
 use crate::store::error::StoreError;
 use crate::store::mapping::TableSettings;
 use crate::store::settings::DatabaseSettings;
@@ -77,8 +79,52 @@ pub fn read(path: &Path, text: &str, overrides: &[Override]) -> Result<Config, C
         fail_on: parts.fail_on,
         limits: parts.limits,
         monitoring: parts.monitoring,
+        formats: parts.formats,
         shown,
     })
+}
+
+/// Reads `[[format]]` alone.
+///
+/// # Errors
+/// With what is wrong with them.
+pub fn read_formats(path: &Path, text: &str) -> Result<Vec<Table>, ConfigError> {
+    let mut document = Document::parse(path, text);
+    let found = formats(&mut document);
+    let problems = document.into_problems();
+    found.filter(|_| problems.is_empty()).ok_or(ConfigError::Invalid { problems })
+}
+
+/// Every format that is described; none where one cannot be read.
+fn formats(document: &mut Document<'_>) -> Option<Vec<Table>> {
+    let mut tables: Vec<Table> = Vec::new();
+    let mut all_read = true;
+    for entry in document.entries("format") {
+        let path = entry.path.clone();
+        let checked = document.read::<FormatSettings>(entry).map(|settings| settings.check());
+        match checked {
+            Some(Ok(table)) => {
+                let taken = tables.iter().any(|other| other.name == table.name);
+                if taken || Format::parse(&table.name).is_some() {
+                    let text = format!(
+                        "[[format]] `{}`: another format is called so; names are unique",
+                        table.name
+                    );
+                    document.complain(&format!("{path}.name"), text);
+                    all_read = false;
+                }
+                tables.push(table);
+            }
+            Some(Err(misfits)) => {
+                all_read = false;
+                for (field, text) in misfits {
+                    document.complain(&format!("{path}.{field}"), format!("`{field}`: {text}"));
+                }
+            }
+            None => all_read = false,
+        }
+    }
+    all_read.then_some(tables)
 }
 
 struct Reading<'a> {
@@ -97,6 +143,7 @@ struct Parts {
     fail_on: Vec<FailOn>,
     limits: Limits,
     monitoring: MonitoringSettings,
+    formats: Vec<Table>,
     policy: Resolved,
 }
 
@@ -109,6 +156,7 @@ impl<'a> Reading<'a> {
         let tables = self.tables(&accounts);
         let limits = self.limits();
         let monitoring = self.monitoring();
+        let formats = formats(&mut self.document);
         let database = self.database();
         let (report_dir, fail_on) = self.report()?;
         let rules = self.rules()?;
@@ -122,6 +170,7 @@ impl<'a> Reading<'a> {
             fail_on,
             limits,
             monitoring: monitoring?,
+            formats: formats?,
             policy,
         })
     }

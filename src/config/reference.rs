@@ -31,7 +31,7 @@ pub fn reference() -> String {
     let mut page = Page { root: &root, text: HEAD.to_owned() };
     let sections = ["database", "account", "table", "policy", "rules", "report", "limits"];
     page.table("", &root);
-    for name in sections.into_iter().chain(["monitoring"]) {
+    for name in sections.into_iter().chain(["monitoring", "format"]) {
         page.section(name, &root["properties"][name]);
     }
     page.text

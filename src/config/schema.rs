@@ -16,6 +16,7 @@ use crate::config::sections::{LimitsSettings, ReportSettings, RulesSettings};
 use crate::model::time::span_text;
 use crate::monitor::settings::MonitoringSettings;
 use crate::psp::settings::AccountSettings;
+use crate::settlement::table::FormatSettings;
 use crate::store::mapping::TableSettings;
 use crate::store::settings::DatabaseSettings;
 
@@ -50,6 +51,9 @@ struct File {
     /// Who is told how runs end.
     #[serde(default)]
     monitoring: MonitoringSettings,
+    /// Formats of files of your banks and PSPs that are described here.
+    #[serde(default)]
+    format: Vec<FormatSettings>,
 }
 
 /// The schema, in draft 2020-12.

@@ -12,8 +12,9 @@ use crate::model::settlement::{
     Severity, Statement, StatementEnd, TagKind, Tie,
 };
 use crate::settlement::amount::shown;
+use crate::settlement::table::Table;
 use crate::settlement::text::{Notes, Source};
-use crate::settlement::{Format, Item, Parse, open, recognise};
+use crate::settlement::{Format, Item, Parse, bank_csv, open, recognise, table_rows};
 
 /// So many problems are listed; all are counted.
 pub const PROBLEMS_LISTED: usize = 200;
@@ -369,16 +370,42 @@ pub fn inspect(
     let mut source = Source::open(input, encoding)?;
     let encoding = source.encoding();
     let notes = source.notes();
-    let recognised = recognise(source.head()?);
+    let head = source.head()?;
+    let recognised = recognise(head);
+    let seen = match (&recognised, format) {
+        (None, None) => bank_csv::seen(&String::from_utf8_lossy(head)),
+        _known => None,
+    };
     let version = recognised.as_ref().filter(|found| format.is_none_or(|f| f == found.format));
     let version = version.map(|found| found.version.clone()).unwrap_or_default();
     let format = format.or(recognised.map(|found| found.format));
     let Some(parser) = format.and_then(|format| open(format, source)) else {
-        let (state, sums) = (State::UnknownFormat, Sums::default());
+        let mut ledger = Ledger::default();
+        if let Some(problem) = seen {
+            ledger.problem(problem);
+        }
+        let (state, sums) = (State::UnknownFormat, ledger.close());
         return Ok(Inspection { format: None, version, encoding, state, sums });
     };
     let sums = drain(parser, &notes);
     let state = if sums.failed { State::Quarantined } else { State::Ok };
+    Ok(Inspection { format, version, encoding, state, sums })
+}
+
+/// As [`inspect`], by a format that the user described.
+///
+/// # Errors
+/// As [`inspect`].
+pub fn inspect_table(
+    input: Box<dyn Read + Send>,
+    table: &Table,
+    encoding: Option<&str>,
+) -> io::Result<Inspection> {
+    let source = Source::open(input, encoding.or(table.encoding.as_deref()))?;
+    let (encoding, notes) = (source.encoding(), source.notes());
+    let sums = drain(table_rows::open(table, source), &notes);
+    let state = if sums.failed { State::Quarantined } else { State::Ok };
+    let (format, version) = (Some(Format::Table), table.name.clone());
     Ok(Inspection { format, version, encoding, state, sums })
 }
 

@@ -25,6 +25,19 @@ pub mod camt_statement;
 pub mod mt940;
 pub mod mt940_text;
 pub mod pain002;
+pub mod sheet;
+pub mod numeral;
+pub mod adyen;
+pub mod stripe;
+pub mod paypal;
+pub mod braintree;
+pub mod checkout;
+pub mod trustly;
+pub mod balance;
+pub mod table;
+pub mod table_rows;
+pub mod bank_words;
+pub mod bank_csv;
 
 use text::Source;
 
@@ -111,6 +124,30 @@ pub enum Format {
     Bai2,
     /// NACHA.
     Nacha,
+    /// Adyen settlement details.
+    AdyenSettlement,
+    /// Adyen payment accounting.
+    AdyenAccounting,
+    /// Adyen received payments.
+    AdyenReceived,
+    /// Stripe balance report.
+    Stripe,
+    /// PayPal settlement report.
+    PayPalSettlement,
+    /// PayPal transaction detail report.
+    PayPalDetail,
+    /// Braintree transactions.
+    Braintree,
+    /// Checkout.com settlement breakdown.
+    CheckoutBreakdown,
+    /// Checkout.com payouts.
+    CheckoutPayouts,
+    /// Trustly funding file.
+    Trustly,
+    /// A bank's CSV export.
+    BankCsv,
+    /// A format that the configuration describes: [`table`].
+    Table,
 }
 
 /// A format: how it is called, known and read.
@@ -186,6 +223,83 @@ pub const FORMATS: &[Known] = &[
         recognise: nacha::recognise,
         open: nacha::open,
     },
+    Known {
+        format: Format::AdyenSettlement,
+        name: "adyen_settlement",
+        title: "Adyen settlement details",
+        recognise: adyen::recognise_settlement,
+        open: adyen::open_settlement,
+    },
+    Known {
+        format: Format::AdyenAccounting,
+        name: "adyen_accounting",
+        title: "Adyen payment accounting",
+        recognise: adyen::recognise_accounting,
+        open: adyen::open_accounting,
+    },
+    Known {
+        format: Format::AdyenReceived,
+        name: "adyen_received",
+        title: "Adyen received payments",
+        recognise: adyen::recognise_received,
+        open: adyen::open_received,
+    },
+    Known {
+        format: Format::Stripe,
+        name: "stripe",
+        title: "Stripe balance report",
+        recognise: stripe::recognise,
+        open: stripe::open,
+    },
+    Known {
+        format: Format::PayPalSettlement,
+        name: "paypal_stl",
+        title: "PayPal settlement report",
+        recognise: paypal::recognise_stl,
+        open: paypal::open,
+    },
+    Known {
+        format: Format::PayPalDetail,
+        name: "paypal_trr",
+        title: "PayPal transaction detail report",
+        recognise: paypal::recognise_trr,
+        open: paypal::open,
+    },
+    Known {
+        format: Format::Braintree,
+        name: "braintree",
+        title: "Braintree transactions",
+        recognise: braintree::recognise,
+        open: braintree::open,
+    },
+    Known {
+        format: Format::CheckoutBreakdown,
+        name: "checkout_breakdown",
+        title: "Checkout.com settlement breakdown",
+        recognise: checkout::recognise_breakdown,
+        open: checkout::open_breakdown,
+    },
+    Known {
+        format: Format::CheckoutPayouts,
+        name: "checkout_payouts",
+        title: "Checkout.com payouts",
+        recognise: checkout::recognise_payouts,
+        open: checkout::open_payouts,
+    },
+    Known {
+        format: Format::Trustly,
+        name: "trustly",
+        title: "Trustly funding file",
+        recognise: trustly::recognise,
+        open: trustly::open,
+    },
+    Known {
+        format: Format::BankCsv,
+        name: "bank_csv",
+        title: "Bank CSV",
+        recognise: bank_csv::recognise,
+        open: bank_csv::open,
+    },
 ];
 
 impl Format {
@@ -196,7 +310,8 @@ impl Format {
 
     /// Its word.
     pub fn name(self) -> &'static str {
-        self.known().map_or("", |known| known.name)
+        // It is opened by its description, so it is not among those that a head is shown to.
+        self.known().map_or("table", |known| known.name)
     }
 
     /// Reads the word.

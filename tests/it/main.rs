@@ -30,6 +30,7 @@ mod support;
 mod invariants;
 mod monitor;
 mod psp;
+mod row_files;
 mod store;
 mod run;
 mod roles;

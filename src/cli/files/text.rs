@@ -20,15 +20,14 @@ pub fn lines(seen: &Seen, found: &Inspection) -> Vec<String> {
         rows.extend(statements(&found.sums));
         rows.extend(totals(&found.sums));
         rows.extend(references(&found.sums));
-        rows.extend(problems(&found.sums));
     }
+    rows.extend(problems(&found.sums));
     rows.push(String::new());
     rows
 }
 
 fn headline(found: &Inspection) -> String {
-    let known = found.format.and_then(crate::settlement::Format::known);
-    let Some(known) = known else {
+    let Some(format) = found.format else {
         return "no format that is read here was recognised; nothing was read. If it is one, \
                 name it with --format"
             .to_owned();
@@ -38,7 +37,8 @@ fn headline(found: &Inspection) -> String {
         State::Ok => "ok: read to its end, and its own sums hold",
         _bad => "quarantined: none of it may be used before a person has looked",
     };
-    format!("{}{version} · {} · {state}", known.title, found.encoding)
+    let title = format.known().map_or("described as", |known| known.title);
+    format!("{title}{version} · {} · {state}", found.encoding)
 }
 
 fn statements(sums: &Sums) -> Vec<String> {

@@ -1,0 +1,493 @@
+//! Adyen's reports: Settlement details, Payment accounting, Received payments.
+//!
+//! Columns: docs.adyen.com, "Settlement details report", "Payment accounting report" and "Received
+//! payment details report". They are bound by name: merchants add and reorder columns.
+//!
+//! Settlement details closes with a control of its own: within a batch and currency the net
+//! credits less the net debits are zero, the payout included. The other two list what happened to
+//! payments and declare no sum; they cover attempts, not only what settled. `SentForSettle` is not
+//! `Settled`, so those rows are no booked money.
+
+use std::collections::BTreeMap;
+
+use chrono::NaiveDate;
+
+use crate::model::money::Currency;
+use crate::model::settlement::{
+    Control, EntryStatus, Finality, Found, Line, Problem, Severity, StatementEnd, TagKind, Tie,
+};
+use crate::settlement::Parse;
+use crate::settlement::amount::unsigned;
+use crate::settlement::numeral::{Numerals, Order, day};
+use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
+use crate::settlement::text::Source;
+
+/// A report of more batches, accounts and currencies is not one of Adyen's.
+const BATCHES: usize = 100_000;
+
+const SETTLEMENT: &[&str] =
+    &["psp reference", "type", "net currency", "net debit nc", "net credit nc", "batch number"];
+
+const ACCOUNTING: &[&str] = &[
+    "psp reference",
+    "merchant reference",
+    "record type",
+    "main currency",
+    "main amount",
+    "settlement currency",
+    "payable sc",
+];
+
+const RECEIVED: &[&str] = &[
+    "merchant account",
+    "psp reference",
+    "merchant reference",
+    "creation date",
+    "timezone",
+    "currency",
+    "amount",
+];
+
+/// Settlement details.
+pub fn recognise_settlement(head: &str) -> Option<String> {
+    sheet::find(head, |names| sheet::has(names, SETTLEMENT)).map(|_| String::new())
+}
+
+/// Payment accounting.
+pub fn recognise_accounting(head: &str) -> Option<String> {
+    sheet::find(head, |names| sheet::has(names, ACCOUNTING)).map(|_| String::new())
+}
+
+/// Received payments.
+pub fn recognise_received(head: &str) -> Option<String> {
+    sheet::find(head, |names| sheet::has(names, RECEIVED)).map(|_| String::new())
+}
+
+/// Begins to read settlement details.
+pub fn open_settlement(source: Source) -> Box<dyn Parse> {
+    sheet::read_below(source, |names| sheet::has(names, SETTLEMENT), Settlement::new)
+}
+
+/// Begins to read payment accounting.
+pub fn open_accounting(source: Source) -> Box<dyn Parse> {
+    sheet::read_below(source, |names| sheet::has(names, ACCOUNTING), Accounting::new)
+}
+
+/// Begins to read received payments.
+pub fn open_received(source: Source) -> Box<dyn Parse> {
+    sheet::read_below(source, |names| sheet::has(names, RECEIVED), Received::new)
+}
+
+/// The columns that all three have.
+struct Common {
+    company: Option<usize>,
+    merchant: Option<usize>,
+    psp_reference: usize,
+    merchant_reference: Option<usize>,
+    own_reference: Option<usize>,
+    order: Option<usize>,
+    arn: Option<usize>,
+    booked: Option<usize>,
+}
+
+impl Common {
+    fn new(layout: &Layout) -> Result<Self, Problem> {
+        Ok(Self {
+            company: layout.column(&["company account"]),
+            merchant: layout.column(&["merchant account"]),
+            psp_reference: layout.need("psp reference")?,
+            merchant_reference: layout.column(&["merchant reference"]),
+            own_reference: layout.column(&["modification merchant reference"]),
+            order: layout.column(&["merchant order reference"]),
+            arn: layout.column(&["arn"]),
+            booked: layout.column(&["booking date", "creation date"]),
+        })
+    }
+
+    fn tag(&self, row: &Row<'_>, line: &mut Line) -> Result<(), Problem> {
+        let arn = row.maybe(self.arn);
+        if went_through_a_spreadsheet(arn) {
+            let expected = "23 digits: this file went through a spreadsheet";
+            return Err(Problem::error(row.line, "ARN", expected, arn));
+        }
+        line.psp_reference = some(row.get(self.psp_reference));
+        line.tag(TagKind::MerchantReference, row.maybe(self.merchant_reference));
+        if row.maybe(self.own_reference) != row.maybe(self.merchant_reference) {
+            line.tag(TagKind::MerchantReference, row.maybe(self.own_reference));
+        }
+        line.tag(TagKind::PaymentId, row.get(self.psp_reference));
+        line.tag(TagKind::OrderId, row.maybe(self.order));
+        line.tag(TagKind::BankReference, arn);
+        Ok(())
+    }
+
+    fn day(&self, row: &Row<'_>) -> Option<NaiveDate> {
+        day(row.maybe(self.booked), Order::Unknown)
+    }
+}
+
+/// `1.2302025304E+022`: what a spreadsheet makes of 23 digits.
+fn went_through_a_spreadsheet(arn: &str) -> bool {
+    let (mantissa, exponent) = match arn.split_once(['E', 'e']) {
+        Some(parts) => parts,
+        None => return false,
+    };
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    mantissa.contains(['.', ',']) && digits(exponent.trim_start_matches('+'))
+}
+
+/// What a modification is, by the type of its row; where it is of no payment it is words.
+fn modification(kind: &str, psp_reference: &str) -> TagKind {
+    let kind = kind.to_ascii_lowercase();
+    if psp_reference.is_empty() {
+        return if kind.contains("payout") { TagKind::PayoutId } else { TagKind::Text };
+    }
+    if kind.contains("chargeback") {
+        TagKind::DisputeId
+    } else if kind.contains("refund") {
+        TagKind::RefundId
+    } else {
+        TagKind::TransactionId
+    }
+}
+
+/// It takes back what an earlier row did.
+fn is_reversal(kind: &str) -> bool {
+    let kind = kind.to_ascii_lowercase();
+    kind.contains("chargeback") || kind.contains("reversed") || kind == "capturefailed"
+}
+
+/// First and last day of the rows.
+#[derive(Default, Clone, Copy)]
+struct Period {
+    from: Option<NaiveDate>,
+    to: Option<NaiveDate>,
+}
+
+impl Period {
+    fn add(&mut self, day: Option<NaiveDate>) {
+        let Some(day) = day else { return };
+        self.from = Some(self.from.map_or(day, |from| from.min(day)));
+        self.to = Some(self.to.map_or(day, |to| to.max(day)));
+    }
+
+    fn end(&mut self, line: u64, tie: Tie) -> StatementEnd {
+        let Self { from, to } = std::mem::take(self);
+        StatementEnd { line, from, to, tie, ..StatementEnd::default() }
+    }
+}
+
+/// The sum of a batch in a currency.
+#[derive(Default)]
+struct Batch {
+    net: i128,
+    line: u64,
+    paid_out: bool,
+}
+
+struct Settlement {
+    layout: Layout,
+    common: Common,
+    kind: usize,
+    modification: Option<usize>,
+    gross: [Option<usize>; 3],
+    net: [usize; 3],
+    fees: Vec<usize>,
+    batch: usize,
+    batches: BTreeMap<(String, String, Currency), Batch>,
+    open: Option<(String, String)>,
+    period: Period,
+}
+
+impl Settlement {
+    fn new(layout: Layout) -> Result<Self, Problem> {
+        let fees = ["commission nc", "markup nc", "scheme fees nc", "interchange nc"];
+        Ok(Self {
+            common: Common::new(&layout)?,
+            kind: layout.need("type")?,
+            modification: layout.column(&["modification reference", "modification psp reference"]),
+            gross: ["gross currency", "gross debit gc", "gross credit gc"]
+                .map(|name| layout.column(&[name])),
+            net: [
+                layout.need("net currency")?,
+                layout.need("net debit nc")?,
+                layout.need("net credit nc")?,
+            ],
+            fees: fees.iter().filter_map(|name| layout.column(&[name])).collect(),
+            batch: layout.need("batch number")?,
+            batches: BTreeMap::new(),
+            open: None,
+            period: Period::default(),
+            layout,
+        })
+    }
+
+    fn statement(&mut self, row: &Row<'_>, out: &mut Out) {
+        let key = (row.maybe(self.common.merchant).to_owned(), row.get(self.batch).to_owned());
+        if self.open.as_ref() == Some(&key) {
+            return;
+        }
+        let tie = self.tie();
+        out.end(self.period.end(row.line, tie));
+        out.begin(row.line, Finality::Final, |statement| {
+            statement.account = some(&key.0).or_else(|| some(row.maybe(self.common.company)));
+            statement.id = some(&key.1);
+        });
+        self.open = Some(key);
+    }
+
+    /// Whether the open batch is zero in every currency, so far.
+    fn tie(&self) -> Tie {
+        let Some((account, batch)) = &self.open else { return Tie::Balances };
+        let own = self.batches.iter().filter(|((a, b, _), _)| a == account && b == batch);
+        Tie::Declared(own.map(|(_, batch)| batch.net).all(|net| net == 0))
+    }
+
+    /// The signed net amount and its currency.
+    fn net(&self, row: &Row<'_>) -> Result<(i64, Currency), Problem> {
+        let [code, debit, credit] = self.net.map(|at| row.get(at));
+        let gross = row.maybe(self.gross.first().copied().flatten());
+        let code =
+            if code.is_empty() && debit.is_empty() && credit.is_empty() { gross } else { code };
+        let currency = currency(row, "Net Currency", code)?;
+        let signed =
+            two_sided(row, ("Net Debit (NC)", debit), ("Net Credit (NC)", credit), currency)?;
+        Ok((signed, currency))
+    }
+
+    fn gross(&self, row: &Row<'_>, line: &mut Line, out: &mut Out) -> Result<(), Problem> {
+        let [code, debit, credit] = self.gross.map(|at| row.maybe(at));
+        if code.is_empty() || debit.is_empty() && credit.is_empty() {
+            return Ok(());
+        }
+        let currency = currency(row, "Gross Currency", code)?;
+        match two_sided(row, ("Gross Debit (GC)", debit), ("Gross Credit (GC)", credit), currency) {
+            Ok(signed) => line.gross = money(signed, currency),
+            // The net amount alone is money here; a gross that cannot be told is not told.
+            Err(problem) => out.push(Problem { severity: Severity::Warning, ..problem }),
+        }
+        Ok(())
+    }
+
+    fn fee(&self, row: &Row<'_>, currency: Currency) -> Option<i64> {
+        let mut sum: Option<i64> = None;
+        for text in self.fees.iter().map(|at| row.get(*at)).filter(|text| !text.is_empty()) {
+            let fee = Numerals::PLAIN.read(text, currency).ok()?;
+            sum = Some(sum.unwrap_or(0).saturating_add(fee));
+        }
+        sum
+    }
+
+    fn add(&mut self, row: &Row<'_>, signed: i64, currency: Currency) -> Result<(), Problem> {
+        let (account, batch) = self.open.clone().unwrap_or_default();
+        if self.batches.len() >= BATCHES {
+            let found = format!("more than {BATCHES}");
+            return Err(Problem::error(row.line, "Batch Number", "fewer batches", found));
+        }
+        let sum = self.batches.entry((account, batch, currency)).or_default();
+        sum.net = sum.net.saturating_add(i128::from(signed));
+        sum.line = row.line;
+        sum.paid_out |= row.get(self.kind).to_ascii_lowercase().contains("payout");
+        Ok(())
+    }
+}
+
+/// A debit or a credit, never both; neither is nothing.
+fn two_sided(
+    row: &Row<'_>,
+    (debit_name, debit): (&str, &str),
+    (credit_name, credit): (&str, &str),
+    currency: Currency,
+) -> Result<i64, Problem> {
+    let read = |name: &str, text: &str| match text {
+        "" => Ok(0),
+        text => unsigned(text, b'.', currency).map_err(|r| r.at(row.line, name, text, currency)),
+    };
+    let (out, into) = (read(debit_name, debit)?, read(credit_name, credit)?);
+    if out != 0 && into != 0 {
+        let name = format!("{debit_name} and {credit_name}");
+        return Err(Problem::error(row.line, name, "one of the two", format!("{debit}, {credit}")));
+    }
+    Ok(into.saturating_sub(out))
+}
+
+impl Report for Settlement {
+    fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        row.fits(&self.layout)?;
+        self.statement(row, out);
+        let (signed, currency) = self.net(row)?;
+        let (mut entry, mut line) = out.entry(row, signed, currency);
+        self.gross(row, &mut line, out)?;
+        if signed == 0 && line.gross.is_some_and(|gross| gross.minor < 0) {
+            entry.direction = entry.direction.opposite();
+        }
+        self.common.tag(row, &mut line)?;
+        self.add(row, signed, currency)?;
+        let kind = row.get(self.kind);
+        let psp_reference = row.get(self.common.psp_reference);
+        line.tag(modification(kind, psp_reference), row.maybe(self.modification));
+        line.net = money(signed, currency);
+        line.fee = self.fee(row, currency).and_then(|fee| money(fee, currency));
+        line.batch_id = some(row.get(self.batch));
+        entry.type_code = some(kind);
+        entry.reversal = is_reversal(kind);
+        entry.booked_on = self.common.day(row);
+        if entry.reversal {
+            line.original_reference = some(row.get(self.common.psp_reference));
+        }
+        self.period.add(entry.booked_on);
+        out.tell(entry, line);
+        Ok(())
+    }
+
+    fn end(&mut self, line: u64, out: &mut Out) {
+        let tie = self.tie();
+        out.end(self.period.end(line, tie));
+        for ((account, batch, currency), sum) in &self.batches {
+            let payout = if sum.paid_out { "payout included" } else { "which has no payout row" };
+            let account = if account.is_empty() { "" } else { &format!(" of {account}") };
+            out.push(Control {
+                line: sum.line,
+                field: format!("net of batch {batch}{account} in {currency}, {payout}"),
+                expected: 0,
+                found: Found::Is(sum.net),
+                currency: Some(*currency),
+                severity: Severity::Error,
+            });
+        }
+    }
+}
+
+struct Accounting {
+    layout: Layout,
+    common: Common,
+    kind: usize,
+    modification: Option<usize>,
+    main: [usize; 2],
+    payable: [usize; 2],
+    batch: Option<usize>,
+    period: Period,
+}
+
+impl Accounting {
+    fn new(layout: Layout) -> Result<Self, Problem> {
+        Ok(Self {
+            common: Common::new(&layout)?,
+            kind: layout.need("record type")?,
+            modification: layout.column(&["modification psp reference", "modification reference"]),
+            main: [layout.need("main currency")?, layout.need("main amount")?],
+            payable: [layout.need("settlement currency")?, layout.need("payable sc")?],
+            batch: layout.column(&["payable batch", "batch number"]),
+            period: Period::default(),
+            layout,
+        })
+    }
+}
+
+/// Whether a record says that money moved, or what may follow.
+fn status(kind: &str) -> EntryStatus {
+    match kind.to_ascii_lowercase().as_str() {
+        "sentforsettle" | "sentforrefund" => EntryStatus::Pending,
+        "received" | "authorised" | "authorized" | "refused" | "error" | "cancelled"
+        | "canceled" | "expired" | "retried" | "capturefailed" | "refundfailed" => {
+            EntryStatus::Info
+        }
+        _money => EntryStatus::Booked,
+    }
+}
+
+impl Report for Accounting {
+    fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        row.fits(&self.layout)?;
+        let account = row.maybe(self.common.company.or(self.common.merchant));
+        if !out.is_open() {
+            out.begin(row.line, Finality::Final, |statement| statement.account = some(account));
+        }
+        let [main_code, main] = self.main.map(|at| row.get(at));
+        let [code, payable] = self.payable.map(|at| row.get(at));
+        let gross = match (main_code, main) {
+            ("", "") => None,
+            (code, text) => {
+                let currency = currency(row, "Main Currency", code)?;
+                let minor = Numerals::PLAIN.read(text, currency);
+                Some((minor.map_err(|r| r.at(row.line, "Main Amount", text, currency))?, currency))
+            }
+        };
+        let (signed, currency) = match (payable, gross) {
+            ("", Some((_, currency))) => (0, currency),
+            (text, _) => {
+                let currency = currency(row, "Settlement Currency", code)?;
+                let minor = Numerals::PLAIN.read(text, currency);
+                (minor.map_err(|r| r.at(row.line, "Payable (SC)", text, currency))?, currency)
+            }
+        };
+        let (mut entry, mut line) = out.entry(row, signed, currency);
+        let kind = row.get(self.kind);
+        self.common.tag(row, &mut line)?;
+        let psp_reference = row.get(self.common.psp_reference);
+        line.tag(modification(kind, psp_reference), row.maybe(self.modification));
+        line.gross = gross.and_then(|(minor, currency)| money(minor, currency));
+        line.net = Some(payable).filter(|text| !text.is_empty()).and(money(signed, currency));
+        line.batch_id = some(row.maybe(self.batch));
+        entry.type_code = some(kind);
+        entry.status = status(kind);
+        entry.reversal = is_reversal(kind);
+        entry.booked_on = self.common.day(row);
+        self.period.add(entry.booked_on);
+        out.tell(entry, line);
+        Ok(())
+    }
+
+    fn end(&mut self, line: u64, out: &mut Out) {
+        out.end(self.period.end(line, Tie::Balances));
+    }
+}
+
+struct Received {
+    layout: Layout,
+    common: Common,
+    currency: usize,
+    amount: usize,
+    kind: Option<usize>,
+    period: Period,
+}
+
+impl Received {
+    fn new(layout: Layout) -> Result<Self, Problem> {
+        Ok(Self {
+            common: Common::new(&layout)?,
+            currency: layout.need("currency")?,
+            amount: layout.need("amount")?,
+            kind: layout.column(&["type", "acquirer response", "status"]),
+            period: Period::default(),
+            layout,
+        })
+    }
+}
+
+impl Report for Received {
+    fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        row.fits(&self.layout)?;
+        let account = row.maybe(self.common.company.or(self.common.merchant));
+        if !out.is_open() {
+            out.begin(row.line, Finality::Notice, |statement| statement.account = some(account));
+        }
+        let currency = currency(row, "Currency", row.get(self.currency))?;
+        let text = row.get(self.amount);
+        let minor = Numerals::PLAIN.read(text, currency);
+        let minor = minor.map_err(|r| r.at(row.line, "Amount", text, currency))?;
+        let (mut entry, mut line) = out.entry(row, minor, currency);
+        self.common.tag(row, &mut line)?;
+        line.gross = money(minor, currency);
+        entry.status = EntryStatus::Info;
+        entry.type_code = some(row.maybe(self.kind));
+        entry.booked_on = self.common.day(row);
+        self.period.add(entry.booked_on);
+        out.tell(entry, line);
+        Ok(())
+    }
+
+    fn end(&mut self, line: u64, out: &mut Out) {
+        out.end(self.period.end(line, Tie::Balances));
+    }
+}

@@ -1,0 +1,210 @@
+//! A running balance: a column that says what the account holds after each row. It proves the
+//! signs, and that no row is missing, in whichever order the rows stand.
+
+use std::cmp::Ordering;
+
+use chrono::NaiveDate;
+
+use crate::model::money::Currency;
+use crate::model::settlement::{Balance, Problem, StatementEnd, Tie};
+use crate::settlement::amount::shown;
+
+/// Balances and amounts of one account, as the rows go by.
+#[derive(Debug, Clone)]
+pub struct Chain {
+    currency: Currency,
+    first: Option<Known>,
+    last: Option<Known>,
+    /// Amounts before the first balance; with its own row's.
+    before_first: i128,
+    /// Amounts since the last balance, without its own row's.
+    since_last: i128,
+    rows: u64,
+    /// Where each order of the rows fails first.
+    oldest_first: Option<Break>,
+    newest_first: Option<Break>,
+    balances: u64,
+    first_day: Option<NaiveDate>,
+    last_day: Option<NaiveDate>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    line: u64,
+    balance: i128,
+    amount: i128,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Break {
+    line: u64,
+    expected: i128,
+    found: i128,
+}
+
+impl Chain {
+    /// Of an account that holds `currency`.
+    pub fn new(currency: Currency) -> Self {
+        Self {
+            currency,
+            first: None,
+            last: None,
+            before_first: 0,
+            since_last: 0,
+            rows: 0,
+            oldest_first: None,
+            newest_first: None,
+            balances: 0,
+            first_day: None,
+            last_day: None,
+        }
+    }
+
+    /// The next row: its signed amount, and the balance that it says.
+    pub fn add(&mut self, line: u64, amount: i64, balance: Option<i64>) {
+        self.rows = self.rows.saturating_add(1);
+        let amount = i128::from(amount);
+        let Some(balance) = balance.map(i128::from) else {
+            let sum = match self.last {
+                Some(_) => &mut self.since_last,
+                None => &mut self.before_first,
+            };
+            *sum = sum.saturating_add(amount);
+            return;
+        };
+        self.balances = self.balances.saturating_add(1);
+        if let Some(last) = self.last {
+            let between = self.since_last;
+            let older = last.balance.saturating_add(between).saturating_add(amount);
+            let newer = last.balance.saturating_sub(last.amount).saturating_sub(between);
+            for (slot, expected) in
+                [(&mut self.oldest_first, older), (&mut self.newest_first, newer)]
+            {
+                if expected != balance && slot.is_none() {
+                    *slot = Some(Break { line, expected, found: balance });
+                }
+            }
+        }
+        let known = Known { line, balance, amount };
+        self.first = self.first.or(Some(known));
+        self.last = Some(known);
+        self.since_last = 0;
+    }
+
+    /// The row's day, where it is known: rows that go on in time cannot tie backwards.
+    pub fn day(&mut self, day: Option<NaiveDate>) {
+        self.first_day = self.first_day.or(day);
+        self.last_day = day.or(self.last_day);
+    }
+
+    /// Which of the orders hold: oldest first, newest first.
+    fn orders(&self) -> (bool, bool) {
+        let (first, last) = (self.first_day, self.last_day);
+        (self.oldest_first.is_none() && first <= last, self.newest_first.is_none() && first >= last)
+    }
+
+    /// Whether the balances follow from the amounts, in one of the orders.
+    pub fn ties(&self) -> bool {
+        let (oldest, newest) = self.orders();
+        oldest || newest
+    }
+
+    /// Whether there is more than one balance, so that something was proven.
+    pub fn proves(&self) -> bool {
+        self.balances > 1 && self.ties()
+    }
+
+    /// Where it breaks, in the order that holds longer.
+    pub fn problem(&self) -> Option<Problem> {
+        if self.ties() {
+            return None;
+        }
+        let both = (self.oldest_first, self.newest_first);
+        let at = match (self.first_day.cmp(&self.last_day), both) {
+            (Ordering::Less, (Some(at), _)) | (Ordering::Greater, (_, Some(at))) => at,
+            (_, (Some(older), Some(newer))) if older.line >= newer.line => older,
+            (_, (_, Some(at)) | (Some(at), None)) => at,
+            (_, (None, None)) => return None,
+        };
+        let amount = |minor| shown(minor, Some(self.currency));
+        let expected = format!("{}, by the row before and the amounts", amount(at.expected));
+        Some(Problem::error(at.line, "balance", expected, amount(at.found)))
+    }
+
+    /// Opening and closing, where the order of the rows tells which is which.
+    pub fn end(&self, line: u64) -> StatementEnd {
+        let end = StatementEnd { line, currency: Some(self.currency), ..StatementEnd::default() };
+        let (Some(first), Some(last)) = (self.first, self.last) else { return end };
+        if !self.ties() {
+            return StatementEnd { tie: Tie::Declared(false), ..end };
+        }
+        let older = (
+            first.balance.saturating_sub(first.amount).saturating_sub(self.before_first),
+            last.balance.saturating_add(self.since_last),
+        );
+        let newer = (
+            last.balance.saturating_sub(last.amount).saturating_sub(self.since_last),
+            first.balance.saturating_add(self.before_first),
+        );
+        let known = match self.orders() {
+            (true, false) => Some(older),
+            (false, true) => Some(newer),
+            _both => Some(older).filter(|_| older == newer),
+        };
+        let Some((opening, closing)) = known else {
+            return StatementEnd { tie: Tie::Declared(true), ..end };
+        };
+        let balance = |minor: i128, line| {
+            let minor = i64::try_from(minor).ok()?;
+            Some(Balance { minor, currency: self.currency, date: None, line })
+        };
+        let opening = balance(opening, first.line);
+        StatementEnd { opening, closing: balance(closing, last.line), ..end }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chain(rows: &[(i64, Option<i64>)]) -> Chain {
+        let mut chain = Chain::new(Currency::parse("EUR").unwrap());
+        for (line, (amount, balance)) in (1_u64..).zip(rows) {
+            chain.add(line, *amount, *balance);
+        }
+        chain
+    }
+
+    fn ends(chain: &Chain) -> Option<(i64, i64)> {
+        let end = chain.end(9);
+        Some((end.opening?.minor, end.closing?.minor))
+    }
+
+    #[test]
+    fn either_order_ties_and_tells_opening_and_closing() {
+        let oldest = [(5, Some(105)), (-20, Some(85)), (1, Some(86))];
+        let newest = [(1, Some(86)), (-20, Some(85)), (5, Some(105))];
+        let sparse = [(5, None), (-20, Some(85)), (3, None), (-2, Some(86))];
+        for rows in [oldest.as_slice(), newest.as_slice(), sparse.as_slice()] {
+            let chain = chain(rows);
+            assert!(chain.proves(), "{rows:?}");
+            assert_eq!(ends(&chain), Some((100, 86)), "{rows:?}");
+        }
+        assert_eq!(ends(&chain(&[(5, Some(105))])), Some((100, 105)));
+        assert!(!chain(&[(5, Some(105))]).proves());
+        assert_eq!(ends(&chain(&[(5, None)])), None);
+    }
+
+    #[test]
+    fn a_row_that_is_missing_doubled_or_changed_breaks_it() {
+        for rows in [
+            [(5, Some(105)), (1, Some(86)), (2, Some(88))].as_slice(),
+            [(5, Some(105)), (-20, Some(85)), (-20, Some(85)), (1, Some(86))].as_slice(),
+            [(5, Some(105)), (20, Some(85)), (1, Some(86))].as_slice(),
+        ] {
+            let chain = chain(rows);
+            assert!(chain.problem().is_some(), "{rows:?}");
+            assert_eq!(chain.end(9).tie, Tie::Declared(false));
+        }
+    }
+}

@@ -1,0 +1,348 @@
+//! A bank's CSV export that nobody described, where its header row and its own rows leave no doubt:
+//! one date, one amount (signed, or debit and credit, or with a flag), its currency, a text.
+//!
+//! Names of columns are known in a dozen languages. The decimal mark, and which of day and month
+//! stands first, must show in the rows; a currency must stand in a column or in the name of the
+//! amount's. A running balance decides between a sign and its opposite, and then proves every row.
+//! Whatever stays open makes the file an unknown format, and [`seen`] says what to describe.
+
+use crate::model::money::Currency;
+use crate::model::settlement::{Problem, TagKind};
+use crate::settlement::Parse;
+use crate::settlement::balance::Chain;
+use crate::settlement::bank_words as words;
+use crate::settlement::numeral::{Numerals, Order, day, decimal_of, is_day, order_of};
+use crate::settlement::sheet::{self, Layout, normal};
+use crate::settlement::table::{Amounts, Column, CurrencyOf, Cut, Dates, Table, TestSettings};
+use crate::settlement::table_rows;
+use crate::settlement::text::{Source, unreadable};
+
+/// Rows of the head that are looked at.
+const LOOKED_AT: usize = 2_000;
+
+/// A head this long was cut somewhere: its last row may be half a row.
+const CUT: usize = 60 * 1024;
+
+/// What the header and the first rows say together.
+pub fn recognise(head: &str) -> Option<String> {
+    infer(head).map(|_| String::new())
+}
+
+/// Begins to read.
+pub fn open(mut source: Source) -> Box<dyn Parse> {
+    let head = match source.head() {
+        Ok(head) => String::from_utf8_lossy(head).into_owned(),
+        Err(error) => return sheet::refused(unreadable(1, &error)),
+    };
+    match infer(&head) {
+        Some((table, layout)) => table_rows::open_at(table, layout, source),
+        None => sheet::refused(seen(&head).unwrap_or_else(|| {
+            Problem::error(1, "header row", "names of columns that are known", "none")
+        })),
+    }
+}
+
+/// What a file of rows shows that nothing recognised, for whoever describes it.
+pub fn seen(head: &str) -> Option<Problem> {
+    let head = head.trim_start_matches('\u{feff}');
+    if head.trim_start().starts_with(['<', '{', '[', ':']) {
+        return None;
+    }
+    let tried = [b'\t', b';', b'|', b','].into_iter().filter_map(|delimiter| {
+        let rows = sheet::rows_of(head, delimiter, 60);
+        let fields: usize = rows.iter().map(Vec::len).sum();
+        let row = rows.into_iter().find(|row| row.len() >= 3)?;
+        Some((delimiter, row, fields))
+    });
+    let (delimiter, row, _) = tried.max_by_key(|(_, _, fields)| *fields)?;
+    let columns: Vec<String> = row.iter().map(|name| name.chars().take(60).collect()).collect();
+    let expected = "columns whose names say date, amount, currency and text; or --config FILE \
+                    --format NAME with a [[format]] that names `date`, `amount` (or `debit` and \
+                    `credit`) and `currency` (or `currency_is`)";
+    let found = format!("by `{}`: {}", char::from(delimiter), columns.join(" | "));
+    Some(Problem::error(1, "header row", expected, found))
+}
+
+/// The columns that a bank's export needs, by what they are.
+struct Roles {
+    date: usize,
+    value_date: Option<usize>,
+    amount: Option<usize>,
+    sides: Option<(usize, usize)>,
+    flag: Option<usize>,
+    currencies: Vec<usize>,
+    named_currency: Option<Currency>,
+    balance: Option<usize>,
+    account: Option<usize>,
+    fee: Option<usize>,
+    status: Option<usize>,
+    tags: Vec<(usize, TagKind)>,
+}
+
+/// The only column that has one of these names; none where there are two.
+fn only(names: &[String], known: &[&str]) -> Option<usize> {
+    let mut found = names.iter().enumerate().filter(|(_, name)| known.contains(&name.as_str()));
+    let (at, _) = found.next()?;
+    found.next().is_none().then_some(at)
+}
+
+/// Every column with one of these names.
+fn all(names: &[String], known: &[&str]) -> Vec<usize> {
+    let found = names.iter().enumerate().filter(|(_, name)| known.contains(&name.as_str()));
+    found.map(|(at, _)| at).collect()
+}
+
+/// The first in the order of `known`.
+fn first(names: &[String], known: &[&str]) -> Option<usize> {
+    known.iter().find_map(|known| names.iter().position(|name| name == known))
+}
+
+/// A name without the currency at its end: `amount czk`, `betrag in eur`.
+fn without_currency(name: &str) -> (String, Option<Currency>) {
+    let Some((stem, code)) = name.rsplit_once(' ') else { return (name.to_owned(), None) };
+    match Currency::parse(code) {
+        Ok(currency) if code.len() == 3 => {
+            (stem.strip_suffix(" in").unwrap_or(stem).to_owned(), Some(currency))
+        }
+        _word => (name.to_owned(), None),
+    }
+}
+
+impl Roles {
+    fn of(names: &[String]) -> Option<Self> {
+        let date = first(names, words::DATE)?;
+        let split: Vec<(String, Option<Currency>)> =
+            names.iter().map(|name| without_currency(name)).collect();
+        let stems: Vec<String> = split.iter().map(|(stem, _)| stem.clone()).collect();
+        let amount = only(&stems, words::AMOUNT);
+        let sides = only(&stems, words::DEBIT).zip(only(&stems, words::CREDIT));
+        let any = |known: &[&str]| stems.iter().any(|name| known.contains(&name.as_str()));
+        // Two columns of a kind: which one moved the account is not certain.
+        if amount.is_none() && any(words::AMOUNT) || amount.is_some() == sides.is_some() {
+            return None;
+        }
+        let named = |at: usize| split.get(at).and_then(|(_, currency)| *currency);
+        let named_currency = match (amount, sides) {
+            (Some(amount), _) => named(amount),
+            (None, Some((debit, credit))) => {
+                named(debit).filter(|currency| named(credit) == Some(*currency))
+            }
+            (None, None) => None,
+        };
+        let tags: Vec<(usize, TagKind)> = names
+            .iter()
+            .enumerate()
+            .filter_map(|(at, name)| {
+                let known = words::TAGS.iter().find(|(_, known)| known.contains(&name.as_str()));
+                known.map(|(kind, _)| (at, *kind))
+            })
+            .collect();
+        if tags.is_empty() {
+            return None;
+        }
+        Some(Self {
+            date,
+            value_date: first(names, words::VALUE_DATE),
+            amount,
+            sides,
+            flag: only(names, words::FLAG),
+            currencies: all(names, words::CURRENCY),
+            named_currency,
+            balance: only(&stems, words::BALANCE),
+            account: first(names, words::ACCOUNT),
+            fee: only(&stems, words::FEE),
+            status: only(names, words::STATUS),
+            tags,
+        })
+    }
+}
+
+fn infer(head: &str) -> Option<(Table, Layout)> {
+    if head.trim_start().starts_with(['<', '{']) {
+        return None;
+    }
+    let layout = sheet::find(head, |names| Roles::of(names).is_some())?;
+    let roles = Roles::of(&layout.names)?;
+    let mut rows = sheet::rows_of(head, layout.delimiter, LOOKED_AT);
+    if head.len() >= CUT || rows.len() == LOOKED_AT {
+        rows.pop();
+    }
+    let rows: Vec<Vec<String>> = rows.into_iter().skip(layout.above.saturating_add(1)).collect();
+    let table = Inference { roles: &roles, layout: &layout, rows: &rows }.table()?;
+    Some((table, layout))
+}
+
+struct Inference<'a> {
+    roles: &'a Roles,
+    layout: &'a Layout,
+    rows: &'a [Vec<String>],
+}
+
+impl Inference<'_> {
+    /// The values of a column in rows that have a date.
+    fn values(&self, at: usize) -> impl Iterator<Item = &str> {
+        let dated =
+            self.rows.iter().filter(|row| row.get(self.roles.date).is_some_and(|d| is_day(d)));
+        dated.filter_map(move |row| row.get(at)).map(String::as_str).filter(|v| !v.is_empty())
+    }
+
+    fn table(&self) -> Option<Table> {
+        let roles = self.roles;
+        let (currency_at, currency) = self.currency()?;
+        let numerals = self.numerals(currency)?;
+        let mut table = self.plain(currency_at, currency, numerals)?;
+        if let Some(at) = roles.status {
+            let booked = |value: &str| words::BOOKED.contains(&normal(value).as_str());
+            if !self.values(at).all(booked) {
+                return None;
+            }
+            let is = words::BOOKED.iter().map(|word| (*word).to_owned()).collect();
+            table.booked = Some(TestSettings { column: number(at), is });
+        }
+        table.inverted = self.is_inverted(&table, currency, numerals);
+        Some(table)
+    }
+
+    fn plain(
+        &self,
+        currency_at: Option<usize>,
+        currency: Currency,
+        numerals: Numerals,
+    ) -> Option<Table> {
+        let roles = self.roles;
+        let currency = match currency_at {
+            Some(at) => CurrencyOf::Column(number(at)),
+            None => CurrencyOf::All(currency),
+        };
+        Some(Table {
+            name: String::new(),
+            cut: Cut::Delimited(Some(self.layout.delimiter)),
+            header: true,
+            skip: 0,
+            encoding: None,
+            date: Some(number(roles.date)),
+            value_date: roles.value_date.filter(|at| Some(*at) != currency_at).map(number),
+            dates: Dates::Any(self.order()),
+            amounts: self.amounts()?,
+            inverted: false,
+            numerals: Some(numerals),
+            currency,
+            balance: roles.balance.map(number),
+            account: roles.account.map(number),
+            psp_reference: None,
+            kind: None,
+            gross: None,
+            fee: roles.fee.map(number),
+            tags: roles.tags.iter().flat_map(|(at, kind)| words::tag_rules(*at, *kind)).collect(),
+            ignore: Vec::new(),
+            booked: None,
+            trailer: None,
+            batch: None,
+            recognised: true,
+        })
+    }
+
+    /// The currency that the amount's own name says; else the only column whose values are
+    /// currencies, and the first of them.
+    fn currency(&self) -> Option<(Option<usize>, Currency)> {
+        if let Some(currency) = self.roles.named_currency {
+            return Some((None, currency));
+        }
+        let columns = &self.roles.currencies;
+        if self.rows.is_empty() {
+            // Without rows nothing is in any currency.
+            return Some((columns.first().copied().map(Some)?, Currency::parse("EUR").ok()?));
+        }
+        let mut known = columns.iter().filter_map(|at| {
+            let all: Result<Vec<Currency>, _> = self.values(*at).map(Currency::parse_any).collect();
+            Some((Some(*at), all.ok()?.first().copied()?))
+        });
+        known.next().filter(|_| known.next().is_none())
+    }
+
+    fn money_columns(&self) -> Vec<usize> {
+        let (amount, balance) = (self.roles.amount, self.roles.balance);
+        let sides = self.roles.sides.map(|(debit, credit)| [debit, credit]);
+        amount.into_iter().chain(balance).chain(sides.into_iter().flatten()).collect()
+    }
+
+    /// The decimal mark that the amounts show, by which then all of them read.
+    fn numerals(&self, currency: Currency) -> Option<Numerals> {
+        let columns = self.money_columns();
+        let texts = || columns.iter().flat_map(|at| self.values(*at));
+        let mut marks = texts().filter_map(decimal_of);
+        let mark = marks.next();
+        if marks.any(|other| Some(other) != mark) {
+            return None;
+        }
+        let ambiguous = |text: &str| text.contains(['.', ',']);
+        let decimal = match mark {
+            Some(mark) => mark,
+            None if texts().any(ambiguous) => return None,
+            None => b'.',
+        };
+        let numerals = Numerals { decimal, grouped: true };
+        let reads = |text: &str| {
+            let read = numerals.read(text, currency);
+            !matches!(read, Err(crate::settlement::amount::Refused::NotANumber))
+        };
+        texts().all(reads).then_some(numerals)
+    }
+
+    fn order(&self) -> Order {
+        let mut orders = self.values(self.roles.date).filter_map(order_of);
+        match orders.next() {
+            Some(order) if orders.all(|other| other == order) => order,
+            _none => Order::Unknown,
+        }
+    }
+
+    fn amounts(&self) -> Option<Amounts> {
+        if let Some((debit, credit)) = self.roles.sides {
+            return Some(Amounts::TwoSided(number(debit), number(credit)));
+        }
+        let amount = self.roles.amount?;
+        let Some(flag) = self.roles.flag else { return Some(Amounts::Signed(number(amount))) };
+        let is = |words: &[&str], value: &str| words.contains(&normal(value).as_str());
+        let known = |v: &str| is(words::CREDITS, v) || is(words::DEBITS, v);
+        let unsigned = self.values(amount).all(|text| !text.starts_with(['-', '+', '(']));
+        match (self.values(flag).next().is_some(), self.values(flag).all(known), unsigned) {
+            (true, true, true) => {
+                let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
+                let (credits, debits) = (own(words::CREDITS), own(words::DEBITS));
+                Some(Amounts::Flagged(number(amount), number(flag), credits, debits))
+            }
+            // A column of other kinds, beside amounts that carry their sign.
+            (_, false, false) | (false, ..) | (true, true, false) => {
+                Some(Amounts::Signed(number(amount)))
+            }
+            (true, false, true) => None,
+        }
+    }
+
+    /// Whether the balances follow only from the opposite signs.
+    fn is_inverted(&self, table: &Table, currency: Currency, numerals: Numerals) -> bool {
+        let (Some(balance), Amounts::Signed(Column::Number(amount))) =
+            (self.roles.balance, &table.amounts)
+        else {
+            return false;
+        };
+        let (amount, order) = (amount.saturating_sub(1), self.order());
+        let proves = |sign: i64| {
+            let mut chain = Chain::new(currency);
+            for (line, row) in (1_u64..).zip(self.rows) {
+                let read = |at: usize| numerals.read(row.get(at)?, currency).ok();
+                if let Some(minor) = read(amount) {
+                    chain.add(line, minor.saturating_mul(sign), read(balance));
+                    chain.day(row.get(self.roles.date).and_then(|text| day(text, order)));
+                }
+            }
+            chain.proves()
+        };
+        !proves(1) && proves(-1)
+    }
+}
+
+fn number(at: usize) -> Column {
+    Column::Number(at.saturating_add(1))
+}

@@ -1,0 +1,329 @@
+//! Numbers and days as people's spreadsheets and banks' exports write them: which decimal mark a
+//! file has, which of day and month stands first. What the file does not show is not assumed.
+
+use chrono::NaiveDate;
+
+use crate::model::money::Currency;
+use crate::settlement::amount::{Refused, unsigned};
+
+/// How a file writes its amounts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Numerals {
+    /// Between whole and fraction.
+    pub decimal: u8,
+    /// Whether whole parts may be grouped in threes.
+    pub grouped: bool,
+}
+
+impl Numerals {
+    /// `1234.56`: what machines write.
+    pub const PLAIN: Self = Self { decimal: b'.', grouped: false };
+
+    /// Reads an amount of major units: a sign before or after, or brackets; groups of three; the
+    /// currency's own code or sign around it.
+    ///
+    /// # Errors
+    /// Where it is not exactly that.
+    pub fn read(self, text: &str, currency: Currency) -> Result<i64, Refused> {
+        let (negative, digits) = self.plain(text, currency)?;
+        let minor = unsigned(&digits, b'.', currency)?;
+        Ok(if negative { minor.saturating_neg() } else { minor })
+    }
+
+    /// The sign, and digits with a point.
+    fn plain(self, text: &str, currency: Currency) -> Result<(bool, String), Refused> {
+        let (negative, body) = unsign(bare(text, currency));
+        let body = bare(body, currency);
+        let mark = char::from(self.decimal);
+        let (whole, fraction) = match body.rsplit_once(mark) {
+            Some((whole, fraction)) => (whole, Some(fraction)),
+            None => (body, None),
+        };
+        let mut digits = if self.grouped { ungroup(whole, mark)? } else { whole.to_owned() };
+        if let Some(fraction) = fraction {
+            digits.push('.');
+            digits.push_str(fraction);
+        }
+        Ok((negative, digits))
+    }
+}
+
+/// The text without blanks and the currency's own code or sign around it.
+fn bare(text: &str, currency: Currency) -> &str {
+    let text = text.trim();
+    let sign = match currency.code() {
+        "EUR" => '€',
+        "GBP" => '£',
+        "USD" | "CAD" | "AUD" | "NZD" | "MXN" | "SGD" | "HKD" => '$',
+        "JPY" => '¥',
+        _none => '\0',
+    };
+    let text = text.trim_start_matches(sign).trim_end_matches(sign).trim();
+    let code = |part: Option<&str>| part.is_some_and(|c| c.eq_ignore_ascii_case(currency.code()));
+    if code(text.get(..3)) {
+        return text.get(3..).unwrap_or_default().trim();
+    }
+    let cut = text.len().saturating_sub(3);
+    if code(text.get(cut..)) {
+        return text.get(..cut).unwrap_or_default().trim();
+    }
+    text
+}
+
+fn unsign(text: &str) -> (bool, &str) {
+    if let Some(inner) = text.strip_prefix('(').and_then(|text| text.strip_suffix(')')) {
+        return (true, inner.trim());
+    }
+    for (mark, negative) in [('-', true), ('\u{2212}', true), ('+', false)] {
+        let body = text.strip_prefix(mark).or_else(|| text.strip_suffix(mark));
+        if let Some(body) = body {
+            return (negative, body.trim());
+        }
+    }
+    (false, text)
+}
+
+/// A whole part without its grouping, which must be by one mark, in threes; or, as in India, twos
+/// before the last three.
+fn ungroup(whole: &str, decimal: char) -> Result<String, Refused> {
+    let is_group =
+        |c: char| c != decimal && matches!(c, '.' | ',' | '\'' | '’') || c.is_whitespace();
+    let Some(mark) = whole.chars().find(|c| is_group(*c)) else { return Ok(whole.to_owned()) };
+    let groups: Vec<&str> = whole.split(mark).collect();
+    let widths: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+    let (first, rest) = widths.split_first().ok_or(Refused::NotANumber)?;
+    let (last, middle) = rest.split_last().ok_or(Refused::NotANumber)?;
+    let threes = middle.iter().all(|width| *width == 3);
+    let twos = mark == ',' && !middle.is_empty() && middle.iter().all(|width| *width == 2);
+    let fits = (1..=3).contains(first) && *last == 3 && (threes || twos && *first <= 2);
+    let digits = groups.iter().all(|group| group.bytes().all(|byte| byte.is_ascii_digit()));
+    if fits && digits { Ok(groups.concat()) } else { Err(Refused::NotANumber) }
+}
+
+/// Which decimal mark a text shows, if it shows one.
+pub fn decimal_of(text: &str) -> Option<u8> {
+    let (_, body) = unsign(text.trim());
+    let places = |mark: char| body.match_indices(mark).map(|(at, _)| at).collect::<Vec<_>>();
+    let (points, commas) = (places('.'), places(','));
+    match (points.as_slice(), commas.as_slice()) {
+        ([.., point], [.., comma]) => match (points.len(), commas.len()) {
+            (1, _) if point > comma => Some(b'.'),
+            (_, 1) if comma > point => Some(b','),
+            _neither => None,
+        },
+        ([_, _, ..], []) => Some(b','),
+        ([], [_, _, ..]) => Some(b'.'),
+        ([at], []) => single(body, *at, b'.'),
+        ([], [at]) => single(body, *at, b','),
+        ([], []) => None,
+    }
+}
+
+/// One mark: three digits after it may be a group, unless what stands before cannot be one.
+fn single(body: &str, at: usize, mark: u8) -> Option<u8> {
+    let (before, after) = (body.get(..at)?, body.get(at.saturating_add(1)..)?);
+    let after = after.bytes().take_while(u8::is_ascii_digit).count();
+    let before = before.trim_start_matches(|c: char| !c.is_ascii_digit());
+    let group = after == 3 && (1..=3).contains(&before.len()) && before != "0";
+    (!group).then_some(mark)
+}
+
+/// Which of day and month stands first, where both are numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// `31/12/2026`.
+    DayFirst,
+    /// `12/31/2026`.
+    MonthFirst,
+    /// The file does not show it.
+    Unknown,
+}
+
+/// What a text shows of the order.
+pub fn order_of(text: &str) -> Option<Order> {
+    let parts = parts(text);
+    let [first, second, _year] = parts.as_slice() else { return None };
+    if text.trim().as_bytes().get(first.len()) == Some(&b'.') && first.len() <= 2 {
+        return Some(Order::DayFirst);
+    }
+    let (first, second) = (number(first)?, number(second)?);
+    match (first, second) {
+        (13..=31, 1..=12) => Some(Order::DayFirst),
+        (1..=12, 13..=31) => Some(Order::MonthFirst),
+        _either => None,
+    }
+}
+
+/// Whether a text looks like a day, in whichever order.
+pub fn is_day(text: &str) -> bool {
+    day(text, Order::DayFirst).is_some() || day(text, Order::MonthFirst).is_some()
+}
+
+/// The day of a text: `2026-12-31`, `2026/12/31 08:00`, `20261231`, `31.12.26`, `31 Dec 2026`,
+/// `Dec 31, 2026`; and `31/12/2026` where the order is known. None where it is no day, or could
+/// be two.
+pub fn day(text: &str, order: Order) -> Option<NaiveDate> {
+    let text = text.trim();
+    let parts = parts(text);
+    let first = *parts.first()?;
+    if first.len() == 8 && first.bytes().all(|b| b.is_ascii_digit()) {
+        let part = |from, to| first.get(from..to);
+        return date(part(0, 4)?, part(4, 6)?, part(6, 8)?);
+    }
+    let [first, second, third] = parts.as_slice() else { return None };
+    if first.len() == 4 {
+        return date(first, second, third);
+    }
+    if let Some(month) = month(second) {
+        return date(third, month, first);
+    }
+    if let Some(month) = month(first) {
+        return date(third, month, second);
+    }
+    let dotted = text.as_bytes().get(first.len()) == Some(&b'.');
+    match order {
+        _any if dotted => date(third, second, first),
+        Order::DayFirst => date(third, second, first),
+        Order::MonthFirst => date(third, first, second),
+        Order::Unknown if first == second => date(third, first, second),
+        Order::Unknown => None,
+    }
+}
+
+/// The first three words of digits or letters; a time after them is left out.
+fn parts(text: &str) -> Vec<&str> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words = words.map(|word| match word.split_once('T') {
+        // The `T` of `2026-12-31T08:00`.
+        Some((day, time)) if time.starts_with(|c: char| c.is_ascii_digit()) => day,
+        _none => word,
+    });
+    words.take(3).collect()
+}
+
+fn number(text: &str) -> Option<u32> {
+    (text.len() <= 4 && text.bytes().all(|b| b.is_ascii_digit())).then(|| text.parse().ok())?
+}
+
+fn date(year: &str, month: &str, day: &str) -> Option<NaiveDate> {
+    let number_of = i32::try_from(number(year)?).ok()?;
+    let year = match year.len() {
+        4 => number_of,
+        2 if number_of >= 80 => number_of.saturating_add(1900),
+        2 => number_of.saturating_add(2000),
+        _other => return None,
+    };
+    NaiveDate::from_ymd_opt(year, number(month)?, number(day)?)
+}
+
+/// The number of a month's name in English, German, Dutch, French, Spanish or Italian.
+fn month(word: &str) -> Option<&'static str> {
+    let word = word.to_lowercase();
+    let starts = |names: &[&str]| names.iter().any(|name| word.starts_with(name));
+    let months: [(&str, &[&str]); 12] = [
+        ("1", &["jan", "jän", "ene", "gen"]),
+        ("2", &["feb", "fév", "fev"]),
+        ("3", &["mar", "mär", "mrz", "maa", "mrt"]),
+        ("4", &["apr", "avr", "abr"]),
+        ("5", &["may", "mai", "mei", "mag"]),
+        ("6", &["jun", "juin", "giu"]),
+        ("7", &["jul", "juil", "lug"]),
+        ("8", &["aug", "aoû", "aou", "ago"]),
+        ("9", &["sep", "set"]),
+        ("10", &["oct", "okt", "ott"]),
+        ("11", &["nov"]),
+        ("12", &["dec", "dez", "déc", "dic"]),
+    ];
+    let alphabetic = word.chars().all(char::is_alphabetic);
+    let found = months.into_iter().find(|(_, names)| alphabetic && starts(names));
+    found.map(|(number, _)| number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_read_as_the_files_write_them() {
+        use Refused::{NotANumber, TooFine};
+        let (comma, point) = (b',', b'.');
+        for (text, decimal, code, want) in [
+            ("1.234,56", comma, "EUR", Ok(123_456)),
+            ("-1.234.567,8", comma, "EUR", Ok(-123_456_780)),
+            ("1 234,56", comma, "EUR", Ok(123_456)),
+            ("1\u{a0}234,56", comma, "EUR", Ok(123_456)),
+            ("1'234.56", point, "CHF", Ok(123_456)),
+            ("1,234.56-", point, "USD", Ok(-123_456)),
+            ("(12.00)", point, "USD", Ok(-1_200)),
+            ("+12.00", point, "USD", Ok(1_200)),
+            ("$1,234.50", point, "USD", Ok(123_450)),
+            ("-$5.00", point, "USD", Ok(-500)),
+            ("-12,50 EUR", comma, "EUR", Ok(-1_250)),
+            ("-12,50 €", comma, "EUR", Ok(-1_250)),
+            ("1,23,456.50", point, "INR", Ok(12_345_650)),
+            ("1,234", point, "JPY", Ok(1_234)),
+            ("1.234", comma, "JPY", Ok(1_234)),
+            ("1.234", point, "KWD", Ok(1_234)),
+            ("1,23", point, "USD", Err(NotANumber)),
+            ("12,34.50", point, "USD", Err(NotANumber)),
+            ("1,234,56", point, "USD", Err(NotANumber)),
+            ("1.234", point, "EUR", Err(TooFine)),
+            ("12.00 USD", point, "EUR", Err(NotANumber)),
+            ("--5", point, "EUR", Err(NotANumber)),
+            ("1E5", point, "EUR", Err(NotANumber)),
+            ("", point, "EUR", Err(NotANumber)),
+        ] {
+            let currency = Currency::parse(code).unwrap();
+            let numerals = Numerals { decimal, grouped: true };
+            assert_eq!(numerals.read(text, currency), want, "{text} {code}");
+        }
+        let dollar = Currency::parse("USD").unwrap();
+        assert_eq!(Numerals::PLAIN.read("1,234.50", dollar), Err(NotANumber));
+    }
+
+    #[test]
+    fn the_decimal_mark_is_what_a_text_shows() {
+        for (text, want) in [
+            ("1.234,56", Some(b',')),
+            ("1,234.56", Some(b'.')),
+            ("12,5", Some(b',')),
+            ("12.50", Some(b'.')),
+            ("-1234.567", Some(b'.')),
+            ("0.125", Some(b'.')),
+            ("1.234.567", Some(b',')),
+            ("1,234,567", Some(b'.')),
+            ("1.234", None),
+            ("1,234", None),
+            ("1234", None),
+        ] {
+            assert_eq!(decimal_of(text), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn days_are_read_and_never_guessed() {
+        let want = NaiveDate::from_ymd_opt(2026, 12, 3);
+        for text in [
+            "2026-12-03",
+            "2026/12/03 00:00:00 -0800",
+            "2026-12-03T08:00:00Z",
+            "20261203",
+            "03.12.2026",
+            "3.12.26",
+            "03 Dec 2026",
+            "3-Dez-26",
+            "Dec 3, 2026",
+        ] {
+            assert_eq!(day(text, Order::Unknown), want, "{text}");
+        }
+        assert_eq!(day("03/12/2026", Order::DayFirst), want);
+        assert_eq!(day("12/03/2026", Order::MonthFirst), want);
+        assert_eq!(day("03/12/2026", Order::Unknown), None);
+        for text in ["", "x", "31.02.2026", "2026-13-01", "Rewe 12", "1", "12345678901"] {
+            assert!(!is_day(text), "{text}");
+        }
+        assert_eq!(order_of("13/02/2026"), Some(Order::DayFirst));
+        assert_eq!(order_of("02/13/2026"), Some(Order::MonthFirst));
+        assert_eq!(order_of("02/03/2026"), None);
+    }
+}

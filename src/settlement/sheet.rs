@@ -1,0 +1,569 @@
+//! Files of rows: what every CSV report shares. Delimiters, header rows, widths, and the queue
+//! that turns rows into items.
+//!
+//! Columns are bound by name, in any order and any case; a missing one is a problem and an unknown
+//! one is passed over. A quote that is never closed would swallow rows, so a field that looks like
+//! several rows ends the reading.
+
+use std::collections::VecDeque;
+use std::io::{self, BufRead, Read};
+use std::ops::Range;
+
+use csv::{ReaderBuilder, StringRecord};
+
+use crate::model::money::Currency;
+use crate::model::settlement::{
+    Direction, Entry, EntryStatus, Finality, Line, Problem, RAW_MAX, SignedMoney, Statement,
+    StatementEnd,
+};
+use crate::settlement::text::{Decoded, Lines, Source, unreadable};
+use crate::settlement::{Item, Parse};
+
+/// A header row stands within so many rows: some banks put a page of words above it.
+const HEADER_WITHIN: usize = 60;
+
+/// No row is longer; a longer one is a quote that was never closed.
+const ROW_MAX: usize = 4 * 1024 * 1024;
+
+/// In the order of how rarely they stand in text.
+const DELIMITERS: [u8; 4] = [b'\t', b';', b'|', b','];
+
+/// How a file's rows are cut, and what its columns are called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// Between fields.
+    pub delimiter: u8,
+    /// How many rows stand above the header row.
+    pub above: usize,
+    /// The header row, each name as [`normal`] makes it.
+    pub names: Vec<String>,
+    /// The header row as it stands.
+    pub shown: Vec<String>,
+}
+
+impl Layout {
+    /// Where the first of these names stands that is there.
+    pub fn column(&self, names: &[&str]) -> Option<usize> {
+        names.iter().find_map(|name| self.names.iter().position(|own| own == name))
+    }
+
+    /// Whether all of these names are there.
+    pub fn has(&self, names: &[&str]) -> bool {
+        has(&self.names, names)
+    }
+
+    /// Where a name stands that must be there.
+    ///
+    /// # Errors
+    /// Where it does not.
+    pub fn need(&self, name: &str) -> Result<usize, Problem> {
+        self.column(&[name])
+            .ok_or_else(|| Problem::error(1, name, "a column of this name", self.shown.join(" | ")))
+    }
+}
+
+/// Whether all of `wanted` are among `names`.
+pub fn has(names: &[String], wanted: &[&str]) -> bool {
+    wanted.iter().all(|name| names.iter().any(|own| own == name))
+}
+
+/// A header's name without case, punctuation and repeated blanks: `Gross Debit (GC)` and
+/// `gross_debit_gc` are one.
+pub fn normal(name: &str) -> String {
+    let mut normal = String::with_capacity(name.len());
+    for c in name.chars().flat_map(char::to_lowercase) {
+        if c.is_alphanumeric() {
+            normal.push(c);
+        } else if !normal.is_empty() && !normal.ends_with(' ') {
+            normal.push(' ');
+        }
+    }
+    normal.truncate(normal.trim_end().len());
+    normal
+}
+
+/// The header row that `accept` takes, cut by whichever delimiter shows it.
+pub fn find(head: &str, accept: impl Fn(&[String]) -> bool) -> Option<Layout> {
+    DELIMITERS.into_iter().find_map(|delimiter| find_by(head, delimiter, &accept))
+}
+
+/// [`find`] by one delimiter.
+pub fn find_by(head: &str, delimiter: u8, accept: impl Fn(&[String]) -> bool) -> Option<Layout> {
+    rows_of(head, delimiter, HEADER_WITHIN).into_iter().enumerate().find_map(|(above, row)| {
+        let names: Vec<String> = row.iter().map(|name| normal(name)).collect();
+        let filled = names.iter().filter(|name| !name.is_empty()).count();
+        (filled >= 2 && accept(&names)).then_some(Layout { delimiter, above, names, shown: row })
+    })
+}
+
+/// The first rows of a head. The last of them may be cut.
+pub fn rows_of(head: &str, delimiter: u8, most: usize) -> Vec<Vec<String>> {
+    let mut reader = reader_of(head.as_bytes(), delimiter, 4 * 1024);
+    let mut record = StringRecord::new();
+    let mut rows = Vec::new();
+    while rows.len() < most && reader.read_record(&mut record).unwrap_or(false) {
+        rows.push(record.iter().map(|field| field.trim().to_owned()).collect());
+    }
+    rows
+}
+
+fn reader_of<R: Read>(input: R, delimiter: u8, buffer: usize) -> csv::Reader<R> {
+    let mut builder = ReaderBuilder::new();
+    builder.has_headers(false).flexible(true).delimiter(delimiter).buffer_capacity(buffer);
+    builder.from_reader(input)
+}
+
+/// Ends in an error where a row is longer than any.
+struct Metered {
+    text: Decoded,
+    since: usize,
+}
+
+impl Read for Metered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut rest = self.text.fill_buf()?;
+        let read = rest.read(buffer)?;
+        self.text.consume(read);
+        self.since = self.since.saturating_add(read);
+        if self.since > ROW_MAX {
+            return Err(io::Error::other("a row of more than 4 MiB: is a quote not closed?"));
+        }
+        Ok(read)
+    }
+}
+
+/// How rows are cut out of the text.
+enum Rows {
+    Delimited(csv::Reader<Metered>),
+    /// Each line is a row, and each field stands in these columns of it, from 0.
+    Fixed(Box<Lines>, Vec<Range<usize>>),
+}
+
+/// A file's rows, one after the other.
+pub struct Sheet {
+    rows: Rows,
+    record: StringRecord,
+    delimiter: u8,
+    line: u64,
+    byte: u64,
+}
+
+/// A row.
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    /// The line that it begins on.
+    pub line: u64,
+    /// Where it begins, in bytes of the decoded text.
+    pub byte: u64,
+    record: &'a StringRecord,
+    delimiter: u8,
+}
+
+impl Sheet {
+    /// Begins to read at the first row.
+    pub fn new(source: Source, delimiter: u8) -> Self {
+        let text = Metered { text: source.into_text(), since: 0 };
+        let reader = reader_of(text, delimiter, 64 * 1024);
+        let rows = Rows::Delimited(reader);
+        Self { rows, record: StringRecord::new(), delimiter, line: 0, byte: 0 }
+    }
+
+    /// Begins to read rows whose fields stand in fixed columns of the line.
+    pub fn fixed(source: Source, fields: Vec<Range<usize>>) -> Self {
+        let rows = Rows::Fixed(Box::new(source.into_lines()), fields);
+        Self { rows, record: StringRecord::new(), delimiter: b'|', line: 0, byte: 0 }
+    }
+
+    /// Reads one more row that is not blank; false at the end.
+    ///
+    /// # Errors
+    /// Where the input breaks off, or a quote is not closed.
+    pub fn advance(&mut self) -> Result<bool, Problem> {
+        loop {
+            if !self.read()? {
+                return Ok(false);
+            }
+            if !self.row().is_blank() {
+                return Ok(true);
+            }
+        }
+    }
+
+    /// Reads one more row, blank or not; false at the end.
+    fn read(&mut self) -> Result<bool, Problem> {
+        match &mut self.rows {
+            Rows::Delimited(reader) => {
+                reader.get_mut().since = 0;
+                let before = reader.position().line();
+                let more = reader.read_record(&mut self.record).map_err(|e| broken(before, e))?;
+                let at = self.record.position().filter(|_| more);
+                self.line = at.map_or(self.line, csv::Position::line);
+                self.byte = at.map_or(self.byte, csv::Position::byte);
+                self.no_open_quote()?;
+                Ok(more)
+            }
+            Rows::Fixed(lines, fields) => {
+                let more = lines.advance()?;
+                if more {
+                    self.line = lines.number();
+                    self.byte = lines.byte();
+                    cut(lines.text(), fields, &mut self.record);
+                }
+                Ok(more)
+            }
+        }
+    }
+
+    /// The row that was read.
+    pub fn row(&self) -> Row<'_> {
+        let (line, byte) = (self.line, self.byte);
+        Row { line, byte, record: &self.record, delimiter: self.delimiter }
+    }
+
+    fn no_open_quote(&self) -> Result<(), Problem> {
+        let width = self.record.len();
+        let delimiters = |line: &str| line.bytes().filter(|b| *b == self.delimiter).count();
+        let swallowed = |field: &str| {
+            let within = field.contains('\n') || field.contains('\r');
+            within && field.lines().skip(1).any(|line| delimiters(line) >= 3.max(width / 2))
+        };
+        if self.record.iter().any(swallowed) {
+            let found = "a field that holds rows";
+            return Err(Problem::error(self.line, "row", "each quote closed", found));
+        }
+        Ok(())
+    }
+}
+
+fn broken(before: u64, error: csv::Error) -> Problem {
+    let line = error.position().map_or(before, csv::Position::line);
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) => unreadable(line, &error),
+        _other => Problem::error(line, "row", "text", "bytes that are none"),
+    }
+}
+
+/// Counts characters, as the descriptions of such files do.
+fn cut(line: &str, fields: &[Range<usize>], record: &mut StringRecord) {
+    record.clear();
+    let characters: Vec<char> = line.chars().collect();
+    for field in fields {
+        let end = field.end.min(characters.len());
+        let text = characters.get(field.start.min(end)..end).unwrap_or_default();
+        record.push_field(&text.iter().collect::<String>());
+    }
+}
+
+impl<'a> Row<'a> {
+    /// A field without the blanks around it; empty where there is none.
+    pub fn get(&self, at: usize) -> &'a str {
+        self.record.get(at).unwrap_or_default().trim()
+    }
+
+    /// [`Self::get`] of a column that need not be there.
+    pub fn maybe(&self, at: Option<usize>) -> &'a str {
+        at.map_or("", |at| self.get(at))
+    }
+
+    /// How many fields it has.
+    pub fn width(&self) -> usize {
+        self.record.len()
+    }
+
+    /// Whether every field is blank.
+    pub fn is_blank(&self) -> bool {
+        self.record.iter().all(|field| field.trim().is_empty())
+    }
+
+    /// The row as text again, cut at [`RAW_MAX`].
+    pub fn raw(&self) -> String {
+        let mut raw =
+            String::with_capacity(self.record.as_slice().len().saturating_add(self.record.len()));
+        let delimiter = char::from(self.delimiter);
+        for (at, field) in self.record.iter().enumerate() {
+            if at > 0 {
+                raw.push(delimiter);
+            }
+            if field.contains(['"', '\n', '\r', delimiter]) {
+                raw.push('"');
+                raw.push_str(&field.replace('"', "\"\""));
+                raw.push('"');
+            } else {
+                raw.push_str(field);
+            }
+        }
+        while raw.len() > RAW_MAX {
+            let cut = (0..=RAW_MAX).rev().find(|at| raw.is_char_boundary(*at));
+            raw.truncate(cut.unwrap_or(0));
+        }
+        raw
+    }
+
+    /// Holds the width against the header's: blanks beyond it are passed over, fields are not;
+    /// fewer fields are a row that was cut.
+    pub fn fits(&self, layout: &Layout) -> Result<(), Problem> {
+        let width = layout.names.len();
+        let beyond = (width..self.width()).any(|at| !self.get(at).is_empty());
+        // A delimiter at the end of the header row alone is no column.
+        let named = layout.names.iter().rposition(|name| !name.is_empty());
+        let least = named.map_or(0, |last| last.saturating_add(1));
+        if beyond || self.width() < least {
+            let (expected, found) = (format!("{width} fields"), self.width().to_string());
+            return Err(Problem::error(self.line, "row", expected, found));
+        }
+        Ok(())
+    }
+}
+
+/// Where a report puts what it says.
+#[derive(Debug, Default)]
+pub struct Out {
+    items: VecDeque<Item>,
+    entries: u64,
+    statements: u64,
+    open: bool,
+}
+
+impl Out {
+    /// One more item.
+    pub fn push(&mut self, item: impl Into<Item>) {
+        self.items.push_back(item.into());
+    }
+
+    /// Begins a statement.
+    pub fn begin(&mut self, line: u64, finality: Finality, fill: impl FnOnce(&mut Statement)) {
+        self.statements = self.statements.saturating_add(1);
+        let mut statement = Statement::at(self.statements, line, finality);
+        fill(&mut statement);
+        self.open = true;
+        self.push(statement);
+    }
+
+    /// Ends the statement that is open.
+    pub fn end(&mut self, end: StatementEnd) {
+        if self.open {
+            self.open = false;
+            self.push(end);
+        }
+    }
+
+    /// Whether a statement is open.
+    pub fn is_open(&self) -> bool {
+        self.open
+    }
+
+    /// An entry of one line that stands for `row`; `signed` says the direction.
+    pub fn entry(&mut self, row: &Row<'_>, signed: i64, currency: Currency) -> (Entry, Line) {
+        self.entries = self.entries.saturating_add(1);
+        let direction = if signed < 0 { Direction::Debit } else { Direction::Credit };
+        let entry = Entry {
+            number: self.entries,
+            line: row.line,
+            minor: signed.saturating_abs(),
+            currency,
+            direction,
+            reversal: false,
+            status: EntryStatus::Booked,
+            booked_on: None,
+            value_on: None,
+            bank_reference: None,
+            type_code: None,
+            batch: None,
+        };
+        let line = Line { byte: row.byte, raw: row.raw(), ..Line::of(&entry) };
+        (entry, line)
+    }
+
+    /// Tells an entry and its line; what the entry says of kind and day holds for the line.
+    pub fn tell(&mut self, entry: Entry, mut line: Line) {
+        line.direction = entry.direction;
+        line.reversal = entry.reversal;
+        line.booked_on = line.booked_on.or(entry.booked_on);
+        if line.type_code.is_none() {
+            line.type_code.clone_from(&entry.type_code);
+        }
+        self.push(entry);
+        self.push(line);
+    }
+}
+
+/// An amount of a currency.
+pub fn money(minor: i64, currency: Currency) -> Option<SignedMoney> {
+    Some(SignedMoney { minor, currency })
+}
+
+/// A text, unless it is empty.
+pub fn some(text: &str) -> Option<String> {
+    Some(text).filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+/// Reads a currency of a field.
+///
+/// # Errors
+/// Where it is none.
+pub fn currency(row: &Row<'_>, field: &str, text: &str) -> Result<Currency, Problem> {
+    Currency::parse_any(text)
+        .map_err(|_unknown| Problem::error(row.line, field, "an ISO 4217 currency", text))
+}
+
+/// What a report makes of its rows.
+pub trait Report: Send {
+    /// A row of the body.
+    ///
+    /// # Errors
+    /// Where this row cannot be read; the rows after it still are.
+    fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem>;
+
+    /// The file ended; `line` is the last row's.
+    fn end(&mut self, line: u64, out: &mut Out);
+}
+
+/// A report being read.
+struct Reading<R> {
+    sheet: Sheet,
+    report: R,
+    out: Out,
+    ended: bool,
+}
+
+impl<R: Report> Parse for Reading<R> {
+    fn next(&mut self) -> Result<Option<Item>, Problem> {
+        loop {
+            if let Some(item) = self.out.items.pop_front() {
+                return Ok(Some(item));
+            }
+            if self.ended {
+                return Ok(None);
+            }
+            if self.sheet.advance()? {
+                if let Err(problem) = self.report.row(&self.sheet.row(), &mut self.out) {
+                    self.out.push(problem);
+                }
+            } else {
+                self.ended = true;
+                self.report.end(self.sheet.line, &mut self.out);
+            }
+        }
+    }
+}
+
+/// Says one problem, and nothing else.
+struct Refused(Option<Problem>);
+
+impl Parse for Refused {
+    fn next(&mut self) -> Result<Option<Item>, Problem> {
+        self.0.take().map_or(Ok(None), Err)
+    }
+}
+
+/// A file that cannot be read at all.
+pub fn refused(problem: Problem) -> Box<dyn Parse> {
+    Box::new(Refused(Some(problem)))
+}
+
+/// Reads rows from the first one on.
+pub fn read<R: Report + 'static>(source: Source, delimiter: u8, report: R) -> Box<dyn Parse> {
+    let sheet = Sheet::new(source, delimiter);
+    Box::new(Reading { sheet, report, out: Out::default(), ended: false })
+}
+
+/// Reads rows whose fields stand in fixed columns of the line.
+pub fn read_fixed<R: Report + 'static>(
+    source: Source,
+    fields: Vec<Range<usize>>,
+    report: R,
+) -> Box<dyn Parse> {
+    let sheet = Sheet::fixed(source, fields);
+    Box::new(Reading { sheet, report, out: Out::default(), ended: false })
+}
+
+/// Reads rows below the header row that `accept` takes, by the report that `build` makes of it.
+pub fn read_below<R: Report + 'static>(
+    mut source: Source,
+    accept: impl Fn(&[String]) -> bool,
+    build: impl FnOnce(Layout) -> Result<R, Problem>,
+) -> Box<dyn Parse> {
+    let layout = match source.head() {
+        Ok(head) => find(&String::from_utf8_lossy(head), accept),
+        Err(error) => return refused(unreadable(1, &error)),
+    };
+    let Some(layout) = layout else {
+        let expected = "a header row with the columns of this format";
+        return refused(Problem::error(1, "header row", expected, "none"));
+    };
+    read_layout(source, layout, build)
+}
+
+/// [`read_below`] a header row that was found.
+pub fn read_layout<R: Report + 'static>(
+    source: Source,
+    layout: Layout,
+    build: impl FnOnce(Layout) -> Result<R, Problem>,
+) -> Box<dyn Parse> {
+    let (delimiter, above) = (layout.delimiter, layout.above);
+    let mut sheet = Sheet::new(source, delimiter);
+    // Blank rows above the header were counted when it was found.
+    for _row in 0..=above {
+        if let Err(problem) = sheet.read() {
+            return refused(problem);
+        }
+    }
+    match build(layout) {
+        Ok(report) => Box::new(Reading { sheet, report, out: Out::default(), ended: false }),
+        Err(problem) => refused(problem),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_one_however_they_are_written() {
+        for (name, want) in [
+            ("Gross Debit (GC)", "gross debit gc"),
+            ("gross_debit_gc", "gross debit gc"),
+            (" GROSS  DEBIT-(GC) ", "gross debit gc"),
+            ("payment_metadata[order]", "payment metadata order"),
+            ("Währung", "währung"),
+            ("", ""),
+        ] {
+            assert_eq!(normal(name), want);
+        }
+    }
+
+    #[test]
+    fn a_header_is_found_under_words_and_by_any_delimiter() {
+        for (delimiter, text) in [
+            (b',', "Report of June,,\n\nA,B,C\n1,2,3\n".to_owned()),
+            (b';', "sep=;\nA;B;C\n1;2;3\n".to_owned()),
+            (b'\t', "A\tB\tC\n1\t2\t3\n".to_owned()),
+        ] {
+            let layout = find(&text, |names| has(names, &["a", "c"])).unwrap();
+            assert_eq!(layout.delimiter, delimiter, "{text:?}");
+            assert_eq!(layout.column(&["x", "c"]), Some(2));
+        }
+        assert_eq!(find("A,B\n1,2\n", |names| has(names, &["a", "c"])), None);
+    }
+
+    fn rows(text: &str) -> Result<Vec<Vec<String>>, Problem> {
+        let input = Box::new(io::Cursor::new(text.as_bytes().to_vec()));
+        let mut sheet = Sheet::new(Source::open(input, None).unwrap(), b',');
+        let mut rows = Vec::new();
+        while sheet.advance()? {
+            let row = sheet.row();
+            rows.push((0..row.width()).map(|at| row.get(at).to_owned()).collect());
+        }
+        Ok(rows)
+    }
+
+    #[test]
+    fn rows_are_not_swallowed_by_an_open_quote() {
+        let good = "a,\"b\nb\",c,d\n\n,,,\n1,2,3,4\n";
+        assert_eq!(rows(good).unwrap().len(), 2);
+        let open = "a,\"b,c,d\n1,2,3,4\n5,6,7,8\n";
+        assert_eq!(rows(open).unwrap_err().expected, "each quote closed");
+        let endless = format!("a,\"{}", "x".repeat(ROW_MAX + 1024 * 1024));
+        assert!(rows(&endless).unwrap_err().found.contains("quote"));
+    }
+}

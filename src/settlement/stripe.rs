@@ -1,0 +1,231 @@
+//! Stripe's balance reports: Payout reconciliation and Balance change from activity, itemised, and
+//! the dashboard's export of the balance history.
+//!
+//! Columns: docs.stripe.com, "Payout reconciliation report" and "Balance report". Amounts are major
+//! units with a sign, not the minor units of the API. On every row gross less fee is net; and where
+//! a file lists the payout itself, the rows that it paid out add up to it. The currency is written
+//! in either case, also within one file.
+
+use std::collections::BTreeMap;
+
+use crate::model::money::Currency;
+use crate::model::settlement::{
+    Control, Finality, Found, Line, Problem, Severity, StatementEnd, TagKind,
+};
+use crate::settlement::Parse;
+use crate::settlement::amount::shown;
+use crate::settlement::numeral::{Numerals, Order, day};
+use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
+use crate::settlement::text::Source;
+
+/// A file of more payouts is not held in memory.
+const PAYOUTS: usize = 200_000;
+
+const ITEMISED: &[&str] =
+    &["balance transaction id", "currency", "gross", "fee", "net", "reporting category"];
+
+const HISTORY: &[&str] = &["id", "type", "source", "amount", "fee", "net", "currency"];
+
+fn is_stripe(names: &[String]) -> bool {
+    sheet::has(names, ITEMISED) || sheet::has(names, HISTORY)
+}
+
+/// Which of the exports it is.
+pub fn recognise(head: &str) -> Option<String> {
+    let layout = sheet::find(head, is_stripe)?;
+    let version = match (layout.has(ITEMISED), layout.has(&["automatic payout id"])) {
+        (true, true) => "payout_reconciliation.itemized",
+        (true, false) => "balance_change_from_activity.itemized",
+        (false, _) => "balance_history",
+    };
+    Some(version.to_owned())
+}
+
+/// Begins to read.
+pub fn open(source: Source) -> Box<dyn Parse> {
+    sheet::read_below(source, is_stripe, Stripe::new)
+}
+
+/// What a payout pays out, and what it says of itself.
+#[derive(Default)]
+struct Payout {
+    items: i128,
+    paid: i128,
+    line: u64,
+    listed: bool,
+}
+
+struct Stripe {
+    layout: Layout,
+    itemised: bool,
+    amounts: [usize; 3],
+    currency: usize,
+    kind: usize,
+    payout: Option<usize>,
+    created: Option<usize>,
+    available: Option<usize>,
+    source: Option<usize>,
+    charge: Option<usize>,
+    intent: Option<usize>,
+    ids: Vec<(usize, TagKind)>,
+    payouts: BTreeMap<(String, Currency), Payout>,
+}
+
+impl Stripe {
+    fn new(layout: Layout) -> Result<Self, Problem> {
+        let itemised = layout.has(ITEMISED);
+        let gross = layout.need(if itemised { "gross" } else { "amount" })?;
+        let named: &[(&str, TagKind)] = &[
+            ("charge id", TagKind::ChargeId),
+            ("payment intent id", TagKind::PaymentId),
+            ("balance transaction id", TagKind::TransactionId),
+            ("id", TagKind::TransactionId),
+            ("invoice id", TagKind::OrderId),
+            ("order id", TagKind::OrderId),
+            ("trace id", TagKind::Trace),
+        ];
+        let own = layout.names.iter().enumerate().filter(|(_, name)| is_own(name));
+        let mut ids: Vec<_> = own.map(|(at, _)| (at, TagKind::MerchantReference)).collect();
+        ids.extend(named.iter().filter_map(|(name, kind)| Some((layout.column(&[name])?, *kind))));
+        Ok(Self {
+            itemised,
+            amounts: [gross, layout.need("fee")?, layout.need("net")?],
+            currency: layout.need("currency")?,
+            kind: layout.need(if itemised { "reporting category" } else { "type" })?,
+            payout: layout.column(&["automatic payout id", "payout id", "transfer"]),
+            created: layout.column(&["created utc", "created"]),
+            available: layout.column(&["available on utc", "available on"]),
+            source: layout.column(&["source id", "source"]),
+            charge: layout.column(&["charge id"]),
+            intent: layout.column(&["payment intent id"]),
+            ids,
+            payouts: BTreeMap::new(),
+            layout,
+        })
+    }
+
+    fn amounts(
+        &self,
+        row: &Row<'_>,
+        currency: Currency,
+        out: &mut Out,
+    ) -> Result<[i64; 3], Problem> {
+        let mut minor = [0; 3];
+        let names = if self.itemised { ["gross", "fee", "net"] } else { ["Amount", "Fee", "Net"] };
+        // The dashboard groups in threes.
+        let numerals = Numerals { decimal: b'.', grouped: !self.itemised };
+        for ((slot, at), name) in minor.iter_mut().zip(self.amounts).zip(names) {
+            let text = row.get(at);
+            let read = numerals.read(text, currency);
+            *slot = read.map_err(|refused| refused.at(row.line, name, text, currency))?;
+        }
+        let [gross, fee, net] = minor;
+        let expected = i128::from(gross).saturating_sub(i128::from(fee));
+        if expected != i128::from(net) {
+            let expected = format!("gross less fee, {}", shown(expected, Some(currency)));
+            let found = shown(net.into(), Some(currency));
+            out.push(Problem::error(row.line, "net", expected, found));
+        }
+        Ok(minor)
+    }
+
+    fn source(&self, row: &Row<'_>, line: &mut Line) {
+        let id = row.maybe(self.source);
+        let kind = match id.split('_').next().unwrap_or_default().to_ascii_lowercase().as_str() {
+            "ch" | "py" => TagKind::ChargeId,
+            "re" | "pyr" => TagKind::RefundId,
+            "dp" | "du" => TagKind::DisputeId,
+            "po" | "tr" => TagKind::PayoutId,
+            _other => TagKind::Custom,
+        };
+        if !line.tags.iter().any(|tag| tag.text == id) {
+            line.tag(kind, id);
+        }
+        if matches!(kind, TagKind::RefundId | TagKind::DisputeId) {
+            line.original_reference = some(row.maybe(self.charge));
+        }
+        let intent = row.maybe(self.intent);
+        line.psp_reference = some(intent).or_else(|| some(id));
+    }
+
+    fn add(&mut self, row: &Row<'_>, net: i64, currency: Currency) -> Result<(), Problem> {
+        let id = row.maybe(self.payout);
+        if id.is_empty() {
+            return Ok(());
+        }
+        if self.payouts.len() >= PAYOUTS {
+            let found = format!("more than {PAYOUTS}");
+            return Err(Problem::error(row.line, "automatic_payout_id", "fewer payouts", found));
+        }
+        let payout = self.payouts.entry((id.to_owned(), currency)).or_default();
+        let sum = if row.get(self.kind).eq_ignore_ascii_case("payout") {
+            payout.listed = true;
+            payout.line = row.line;
+            &mut payout.paid
+        } else {
+            &mut payout.items
+        };
+        *sum = sum.saturating_add(i128::from(net));
+        Ok(())
+    }
+}
+
+/// Columns of the merchant's own: `payment_metadata[order]`.
+fn is_own(name: &str) -> bool {
+    let kinds = ["payment metadata ", "refund metadata ", "transfer metadata "];
+    kinds.iter().any(|kind| name.starts_with(kind))
+}
+
+fn is_reversal(kind: &str) -> bool {
+    let kind = kind.to_ascii_lowercase();
+    kind.starts_with("dispute") || kind.contains("reversal") || kind.contains("failure")
+}
+
+impl Report for Stripe {
+    fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        row.fits(&self.layout)?;
+        if !out.is_open() {
+            out.begin(row.line, Finality::Final, |_statement| {});
+        }
+        let currency = currency(row, "currency", row.get(self.currency))?;
+        let [gross, fee, net] = self.amounts(row, currency, out)?;
+        self.add(row, net, currency)?;
+        let (mut entry, mut line) = out.entry(row, net, currency);
+        line.gross = money(gross, currency);
+        line.fee = money(fee, currency);
+        line.net = money(net, currency);
+        for (at, kind) in &self.ids {
+            line.tag(*kind, row.get(*at));
+        }
+        self.source(row, &mut line);
+        line.batch_id = some(row.maybe(self.payout));
+        entry.type_code = some(row.get(self.kind));
+        entry.reversal = is_reversal(row.get(self.kind));
+        entry.booked_on = day(row.maybe(self.created), Order::Unknown);
+        entry.value_on = day(row.maybe(self.available), Order::Unknown);
+        out.tell(entry, line);
+        Ok(())
+    }
+
+    fn end(&mut self, line: u64, out: &mut Out) {
+        out.end(StatementEnd { line, ..StatementEnd::default() });
+        // The dashboard's export ends where a person said, also between a payout and its rows.
+        let severity = if self.itemised { Severity::Error } else { Severity::Warning };
+        for ((id, currency), payout) in self.payouts.iter().filter(|(_, payout)| payout.listed) {
+            // A payout is money out of the balance; some exports write it as what was paid.
+            let paid = if payout.paid == payout.items {
+                payout.paid
+            } else {
+                payout.paid.saturating_neg()
+            };
+            out.push(Control {
+                line: payout.line,
+                field: format!("net of the rows of payout {id}"),
+                expected: paid,
+                found: Found::Is(payout.items),
+                currency: Some(*currency),
+                severity,
+            });
+        }
+    }
+}

@@ -1,0 +1,570 @@
+//! Reads a file of rows by a [`Table`].
+//!
+//! Never a guess: a row that does not follow the description is a problem, and the file is
+//! quarantined. Only rows without any amount are passed over, each with a warning.
+
+use std::collections::BTreeMap;
+
+use chrono::NaiveDate;
+
+use crate::model::money::Currency;
+use crate::model::settlement::{
+    Control, EntryStatus, Finality, Found, Line, Measure, Problem, Severity, StatementEnd, TagKind,
+    Tie,
+};
+use crate::settlement::Parse;
+use crate::settlement::amount::{Refused, minor};
+use crate::settlement::balance::Chain;
+use crate::settlement::numeral::day;
+use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, normal, some};
+use crate::settlement::table::{
+    Amounts, BatchSettings, Column, CurrencyOf, Cut, Dates, Table, TestSettings, TrailerSettings,
+};
+use crate::settlement::text::{Source, unreadable};
+
+/// More batches than any file has.
+const BATCHES: usize = 200_000;
+
+/// Begins to read `source` as `table` says.
+pub fn open(table: &Table, mut source: Source) -> Box<dyn Parse> {
+    let table = table.clone();
+    if let Cut::Fixed(fields) = &table.cut {
+        let names: Vec<String> = fields.iter().map(|(name, _)| name.clone()).collect();
+        let ranges = fields.iter().map(|(_, range)| range.clone()).collect();
+        let layout = layout_of(b'|', 0, names);
+        return match Rows::new(table, layout) {
+            Ok(rows) => sheet::read_fixed(source, ranges, rows),
+            Err(problem) => sheet::refused(problem),
+        };
+    }
+    let Cut::Delimited(delimiter) = table.cut else {
+        return sheet::refused(Problem::error(0, "format", "a delimiter", "none"));
+    };
+    if !table.header {
+        let layout = layout_of(delimiter.unwrap_or(b','), table.skip, Vec::new());
+        return match Rows::new(table, layout.clone()) {
+            Ok(rows) => sheet::read(source, layout.delimiter, rows),
+            Err(problem) => sheet::refused(problem),
+        };
+    }
+    let head = match source.head() {
+        Ok(head) => String::from_utf8_lossy(head).into_owned(),
+        Err(error) => return sheet::refused(unreadable(1, &error)),
+    };
+    let names = table.needed();
+    let accept = |own: &[String]| names.iter().all(|name| own.contains(name));
+    let layout = match delimiter {
+        Some(delimiter) => sheet::find_by(&head, delimiter, accept),
+        None => sheet::find(&head, accept),
+    };
+    match layout {
+        Some(layout) => sheet::read_layout(source, layout, |layout| Rows::new(table, layout)),
+        None => {
+            let expected = format!("the columns {}", names.join(", "));
+            sheet::refused(Problem::error(1, "header row", expected, first_row(&head)))
+        }
+    }
+}
+
+/// Begins to read rows below a header row that was found.
+pub fn open_at(table: Table, layout: Layout, source: Source) -> Box<dyn Parse> {
+    sheet::read_layout(source, layout, |layout| Rows::new(table, layout))
+}
+
+fn first_row(head: &str) -> String {
+    let row = head.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+    row.chars().take(200).collect()
+}
+
+fn layout_of(delimiter: u8, above: usize, shown: Vec<String>) -> Layout {
+    let names = shown.iter().map(|name| normal(name)).collect();
+    Layout { delimiter, above, names, shown }
+}
+
+impl Table {
+    /// The names that the header row must have.
+    fn needed(&self) -> Vec<String> {
+        let mut columns: Vec<&Column> = match &self.amounts {
+            Amounts::Signed(amount) => vec![amount],
+            Amounts::Flagged(amount, flag, _, _) => vec![amount, flag],
+            Amounts::TwoSided(debit, credit) => vec![debit, credit],
+        };
+        let optional =
+            [&self.date, &self.value_date, &self.balance, &self.account, &self.psp_reference];
+        columns.extend(optional.into_iter().flatten());
+        columns.extend([&self.kind, &self.gross, &self.fee].into_iter().flatten());
+        if let CurrencyOf::Column(column) = &self.currency {
+            columns.push(column);
+        }
+        columns.extend(self.tags.iter().map(|tag| &tag.column));
+        columns.extend(self.ignore.iter().chain(&self.booked).map(|test| &test.column));
+        let names = columns.into_iter().filter_map(|column| match column {
+            Column::Name(name) => Some(normal(name)),
+            Column::Number(_) => None,
+        });
+        names.collect()
+    }
+}
+
+/// A test with its column found.
+struct Test {
+    at: usize,
+    is: Vec<String>,
+}
+
+impl Test {
+    fn of(layout: &Layout, test: &TestSettings) -> Result<Self, Problem> {
+        Ok(Self { at: place(layout, &test.column)?, is: test.is.clone() })
+    }
+
+    fn holds(&self, row: &Row<'_>) -> bool {
+        let value = row.get(self.at);
+        self.is.iter().any(|known| known.eq_ignore_ascii_case(value))
+    }
+}
+
+fn place(layout: &Layout, column: &Column) -> Result<usize, Problem> {
+    match column {
+        Column::Number(number) => Ok(number.saturating_sub(1)),
+        Column::Name(name) => layout.need(&normal(name)),
+    }
+}
+
+/// The columns of the amount, found.
+enum AmountAt {
+    Signed(usize),
+    Flagged(usize, usize),
+    TwoSided(usize, usize),
+}
+
+struct Places {
+    amount: AmountAt,
+    currency: Option<usize>,
+    date: Option<usize>,
+    value_date: Option<usize>,
+    balance: Option<usize>,
+    account: Option<usize>,
+    psp_reference: Option<usize>,
+    kind: Option<usize>,
+    gross: Option<usize>,
+    fee: Option<usize>,
+    tags: Vec<usize>,
+}
+
+impl Places {
+    fn new(table: &Table, layout: &Layout) -> Result<Self, Problem> {
+        let at = |column: &Column| place(layout, column);
+        let maybe = |column: &Option<Column>| column.as_ref().map(at).transpose();
+        let amount = match &table.amounts {
+            Amounts::Signed(amount) => AmountAt::Signed(at(amount)?),
+            Amounts::Flagged(amount, flag, _, _) => AmountAt::Flagged(at(amount)?, at(flag)?),
+            Amounts::TwoSided(debit, credit) => AmountAt::TwoSided(at(debit)?, at(credit)?),
+        };
+        Ok(Self {
+            amount,
+            currency: match &table.currency {
+                CurrencyOf::Column(column) => Some(at(column)?),
+                CurrencyOf::All(_) => None,
+            },
+            date: maybe(&table.date)?,
+            value_date: maybe(&table.value_date)?,
+            balance: maybe(&table.balance)?,
+            account: maybe(&table.account)?,
+            psp_reference: maybe(&table.psp_reference)?,
+            kind: maybe(&table.kind)?,
+            gross: maybe(&table.gross)?,
+            fee: maybe(&table.fee)?,
+            tags: table.tags.iter().map(|tag| at(&tag.column)).collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+/// What a batch adds up to.
+#[derive(Default)]
+struct Sum {
+    items: i128,
+    paid: i128,
+    paid_out: bool,
+    line: u64,
+}
+
+struct Rows {
+    places: Places,
+    ignore: Vec<Test>,
+    booked: Option<Test>,
+    batch: Option<(usize, Option<Test>)>,
+    sums: BTreeMap<(String, Currency), Sum>,
+    open: Option<(String, Currency)>,
+    chain: Option<Chain>,
+    from: Option<NaiveDate>,
+    to: Option<NaiveDate>,
+    skip: usize,
+    trailer: bool,
+    negative: bool,
+    positive: bool,
+    proven: bool,
+    fees: bool,
+    layout: Layout,
+    table: Table,
+}
+
+impl Rows {
+    fn new(table: Table, layout: Layout) -> Result<Self, Problem> {
+        let ignore = table.ignore.iter().map(|test| Test::of(&layout, test));
+        let ignore = ignore.collect::<Result<_, _>>()?;
+        let batch = match &table.batch {
+            Some(BatchSettings { column, payout }) => {
+                let payout = payout.as_ref().map(|test| Test::of(&layout, test)).transpose()?;
+                Some((place(&layout, column)?, payout))
+            }
+            None => None,
+        };
+        Ok(Self {
+            places: Places::new(&table, &layout)?,
+            booked: table.booked.as_ref().map(|test| Test::of(&layout, test)).transpose()?,
+            ignore,
+            batch,
+            sums: BTreeMap::new(),
+            open: None,
+            chain: None,
+            from: None,
+            to: None,
+            skip: if table.header { 0 } else { table.skip },
+            trailer: false,
+            negative: false,
+            positive: false,
+            proven: false,
+            fees: false,
+            layout,
+            table,
+        })
+    }
+
+    fn read(&self, row: &Row<'_>, column: &str, text: &str, of: Currency) -> Result<i64, Problem> {
+        let read = match self.table.numerals {
+            Some(numerals) => numerals.read(text, of),
+            None => signed_minor(text),
+        };
+        read.map_err(|refused| refused.at(row.line, column, text, of))
+    }
+
+    /// The signed amount; none where the row has none at all.
+    fn amount(&self, row: &Row<'_>, of: Currency) -> Result<i64, Problem> {
+        let shown = |at: usize| {
+            let name = self.layout.shown.get(at).cloned();
+            name.unwrap_or_else(|| format!("column {}", at.saturating_add(1)))
+        };
+        let signed = match (&self.places.amount, &self.table.amounts) {
+            (AmountAt::Flagged(amount, flag), Amounts::Flagged(_, _, credit, debit)) => {
+                let minor = self.read(row, &shown(*amount), row.get(*amount), of)?;
+                let value = row.get(*flag);
+                let is = |values: &[String]| {
+                    values.iter().any(|known| known.eq_ignore_ascii_case(value))
+                };
+                match (is(credit), is(debit)) {
+                    (true, false) => Ok(minor),
+                    (false, true) => Ok(minor.saturating_neg()),
+                    _neither => {
+                        let all: Vec<&str> =
+                            credit.iter().chain(debit).map(String::as_str).collect();
+                        let expected = format!("one of {}", all.join(", "));
+                        Err(Problem::error(row.line, shown(*flag), expected, value))
+                    }
+                }
+            }
+            (AmountAt::TwoSided(debit, credit), _) => {
+                let side = |at: usize| match row.get(at) {
+                    "" => Ok(0),
+                    text => self.read(row, &shown(at), text, of),
+                };
+                let (out, into) = (side(*debit)?, side(*credit)?);
+                match (out, into) {
+                    (0, into) if into >= 0 => Ok(into),
+                    // Some write what went out with a minus besides.
+                    (out, 0) => Ok(out.saturating_abs().saturating_neg()),
+                    (_, _) => {
+                        let name = format!("{} and {}", shown(*debit), shown(*credit));
+                        let found = format!("{}, {}", row.get(*debit), row.get(*credit));
+                        Err(Problem::error(row.line, name, "an amount in one of the two", found))
+                    }
+                }
+            }
+            (AmountAt::Signed(at) | AmountAt::Flagged(at, _), _) => {
+                self.read(row, &shown(*at), row.get(*at), of)
+            }
+        };
+        signed.map(|minor| if self.table.inverted { minor.saturating_neg() } else { minor })
+    }
+
+    fn has_amount(&self, row: &Row<'_>) -> bool {
+        match self.places.amount {
+            AmountAt::Signed(at) | AmountAt::Flagged(at, _) => !row.get(at).is_empty(),
+            AmountAt::TwoSided(debit, credit) => {
+                !row.get(debit).is_empty() || !row.get(credit).is_empty()
+            }
+        }
+    }
+
+    fn day(&self, row: &Row<'_>, at: Option<usize>) -> Result<Option<NaiveDate>, Problem> {
+        let text = row.maybe(at);
+        let (Some(at), false) = (at, text.is_empty()) else { return Ok(None) };
+        let found = match &self.table.dates {
+            Dates::Any(order) => day(text, *order),
+            Dates::Pattern(pattern) => {
+                NaiveDate::parse_and_remainder(text, pattern).ok().map(|(date, _)| date)
+            }
+        };
+        let ambiguous = self.table.recognised && crate::settlement::numeral::is_day(text);
+        if found.is_none() && !ambiguous {
+            let name = self.layout.shown.get(at).cloned();
+            let name = name.unwrap_or_else(|| format!("column {}", at.saturating_add(1)));
+            let expected = match &self.table.dates {
+                Dates::Pattern(pattern) => format!("a date as {pattern}"),
+                Dates::Any(_) => "a date".to_owned(),
+            };
+            return Err(Problem::error(row.line, name, expected, text));
+        }
+        Ok(found)
+    }
+
+    fn statement(&mut self, row: &Row<'_>, of: Currency, out: &mut Out) {
+        let account = row.maybe(self.places.account).to_owned();
+        let is_open = self.open.as_ref().is_some_and(|(own, currency)| {
+            *own == account && (self.places.balance.is_none() || *currency == of)
+        });
+        if is_open {
+            return;
+        }
+        self.end_statement(row.line, out);
+        out.begin(row.line, Finality::Final, |statement| statement.account = some(&account));
+        self.open = Some((account, of));
+        self.chain = self.places.balance.map(|_| Chain::new(of));
+    }
+
+    fn end_statement(&mut self, line: u64, out: &mut Out) {
+        let (from, to) = (self.from.take(), self.to.take());
+        let mut end = StatementEnd { line, ..StatementEnd::default() };
+        if let Some(chain) = self.chain.take() {
+            end = chain.end(line);
+            self.proven |= chain.proves();
+            if let Some(problem) = chain.problem() {
+                end.tie = Tie::Declared(false);
+                out.push(problem);
+            }
+        }
+        out.end(StatementEnd { from, to, ..end });
+    }
+
+    fn grouped(&mut self, row: &Row<'_>, minor: i64, of: Currency) -> Result<(), Problem> {
+        let Some((at, payout)) = &self.batch else { return Ok(()) };
+        if self.sums.len() >= BATCHES {
+            let found = format!("more than {BATCHES}");
+            return Err(Problem::error(row.line, "batch", "fewer batches", found));
+        }
+        let sum = self.sums.entry((row.get(*at).to_owned(), of)).or_default();
+        sum.line = row.line;
+        let side = if payout.as_ref().is_some_and(|test| test.holds(row)) {
+            sum.paid_out = true;
+            &mut sum.paid
+        } else {
+            &mut sum.items
+        };
+        *side = side.saturating_add(i128::from(minor));
+        Ok(())
+    }
+
+    fn fill(&self, row: &Row<'_>, of: Currency, line: &mut Line) -> Result<(), Problem> {
+        for (field, at, slot) in
+            [("gross", self.places.gross, &mut line.gross), ("fee", self.places.fee, &mut line.fee)]
+        {
+            let text = row.maybe(at);
+            if !text.is_empty() {
+                *slot = money(self.read(row, field, text, of)?, of);
+            }
+        }
+        for (rule, at) in self.table.tags.iter().zip(&self.places.tags) {
+            let text = row.get(*at);
+            match &rule.pattern {
+                None => line.tag(rule.kind, text),
+                Some(pattern) => {
+                    for found in pattern.captures_iter(text).filter_map(|found| found.get(1)) {
+                        line.tag(rule.kind, found.as_str());
+                    }
+                }
+            }
+        }
+        line.psp_reference = some(row.maybe(self.places.psp_reference));
+        if let Some(id) = &line.psp_reference {
+            let id = id.clone();
+            line.tag(TagKind::PaymentId, &id);
+        }
+        line.batch_id = self.batch.as_ref().and_then(|(at, _)| some(row.get(*at)));
+        Ok(())
+    }
+
+    fn trailer(&mut self, row: &Row<'_>, out: &mut Out) -> Result<bool, Problem> {
+        let Some(trailer) = self.table.trailer.clone() else { return Ok(false) };
+        let at = trailer.column.saturating_sub(1);
+        if !trailer.is.iter().any(|value| value == row.get(at)) {
+            return Ok(false);
+        }
+        self.trailer = true;
+        self.controls(row, &trailer, out)?;
+        Ok(true)
+    }
+
+    fn controls(
+        &self,
+        row: &Row<'_>,
+        trailer: &TrailerSettings,
+        out: &mut Out,
+    ) -> Result<(), Problem> {
+        let of = match self.table.currency {
+            CurrencyOf::All(currency) => Some(currency),
+            CurrencyOf::Column(_) => self.open.as_ref().map(|(_, currency)| *currency),
+        };
+        let at = |column: Option<usize>| column.map(|column| row.get(column.saturating_sub(1)));
+        if let Some(text) = at(trailer.count) {
+            let expected = text.parse::<i128>();
+            let expected = expected
+                .map_err(|_no| Problem::error(row.line, "trailer count", "a count", text))?;
+            let found = Found::File(Measure::Entries);
+            let field = "trailer count".to_owned();
+            let (line, currency, severity) = (row.line, None, Severity::Error);
+            out.push(Control { line, field, expected, found, currency, severity });
+        }
+        for (column, field, measure) in [
+            (trailer.sum, "trailer sum", Measure::NetMinor),
+            (trailer.credits, "trailer credits", Measure::CreditMinor),
+            (trailer.debits, "trailer debits", Measure::DebitMinor),
+        ] {
+            let (Some(text), Some(currency)) = (at(column), of) else { continue };
+            let expected = i128::from(self.read(row, field, text, currency)?);
+            out.push(Control {
+                line: row.line,
+                field: field.to_owned(),
+                expected,
+                // Of all currencies: one sum over several would be none.
+                found: Found::File(measure),
+                currency: Some(currency),
+                severity: Severity::Error,
+            });
+        }
+        Ok(())
+    }
+
+    /// Whether the row was booked.
+    fn status(&self, row: &Row<'_>) -> Result<EntryStatus, Problem> {
+        match &self.booked {
+            Some(booked) if !booked.holds(row) => {
+                if self.table.recognised {
+                    let found = row.get(booked.at);
+                    return Err(Problem::error(row.line, "status", "booked", found));
+                }
+                Ok(EntryStatus::Pending)
+            }
+            _booked => Ok(EntryStatus::Booked),
+        }
+    }
+
+    /// Nobody described the file: its signs must show themselves.
+    fn shown(&self, line: u64, out: &mut Out) {
+        let signed = matches!(self.places.amount, AmountAt::Signed(_));
+        if self.table.recognised && signed && !self.proven && self.positive && !self.negative {
+            let expected = "amounts of both signs, or a balance, that show which way money went; \
+                            describe this file as a [[format]]";
+            out.push(Problem::error(line, "amount", expected, "amounts without a sign"));
+        }
+        if self.table.recognised && self.fees && !self.proven {
+            let expected = "a balance that shows whether fees are within the amounts; describe \
+                            this file as a [[format]]";
+            out.push(Problem::error(line, "fee", expected, "fees beside the amounts"));
+        }
+    }
+}
+
+fn signed_minor(text: &str) -> Result<i64, Refused> {
+    match text.strip_prefix('-') {
+        Some(rest) => minor(rest).map(i64::saturating_neg),
+        None => minor(text.strip_prefix('+').unwrap_or(text)),
+    }
+}
+
+impl Report for Rows {
+    fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        if self.skip > 0 {
+            self.skip = self.skip.saturating_sub(1);
+            return Ok(());
+        }
+        if self.ignore.iter().any(|test| test.holds(row)) || self.trailer(row, out)? {
+            return Ok(());
+        }
+        if !self.has_amount(row) {
+            let found = "none: the row was passed over";
+            out.push(Problem::warning(row.line, "amount", "an amount", found));
+            return Ok(());
+        }
+        if !self.layout.names.is_empty() && self.table.header {
+            row.fits(&self.layout)?;
+        }
+        if self.trailer {
+            let found = "a row after it";
+            return Err(Problem::error(row.line, "trailer", "at the end", found));
+        }
+        let of = match (&self.table.currency, self.places.currency) {
+            (CurrencyOf::All(currency), _) => *currency,
+            (CurrencyOf::Column(name), at) => currency(row, &name.shown(), row.maybe(at))?,
+        };
+        let minor = self.amount(row, of)?;
+        let booked_on = self.day(row, self.places.date)?;
+        if self.table.recognised && row.maybe(self.places.date).is_empty() {
+            let expected = "a date beside the amount";
+            return Err(Problem::error(row.line, "date", expected, "none: is it a sum?"));
+        }
+        let status = self.status(row)?;
+        self.statement(row, of, out);
+        self.grouped(row, minor, of)?;
+        let (mut entry, mut line) = out.entry(row, minor, of);
+        self.fill(row, of, &mut line)?;
+        entry.booked_on = booked_on;
+        entry.value_on = self.day(row, self.places.value_date)?;
+        entry.type_code = some(row.maybe(self.places.kind));
+        entry.status = status;
+        let balance = row.maybe(self.places.balance);
+        let known = Some(balance).filter(|text| !text.is_empty());
+        let known = known.map(|text| self.read(row, "balance", text, of)).transpose()?;
+        if let Some(chain) = &mut self.chain {
+            chain.add(row.line, minor, known);
+            chain.day(booked_on);
+        }
+        self.fees |= line.fee.is_some_and(|fee| fee.minor != 0);
+        self.negative |= minor < 0;
+        self.positive |= minor > 0;
+        if let Some(day) = entry.booked_on {
+            self.from = Some(self.from.map_or(day, |from| from.min(day)));
+            self.to = Some(self.to.map_or(day, |to| to.max(day)));
+        }
+        out.tell(entry, line);
+        Ok(())
+    }
+
+    fn end(&mut self, line: u64, out: &mut Out) {
+        self.end_statement(line, out);
+        if self.table.trailer.is_some() && !self.trailer {
+            out.push(Problem::error(line, "trailer", "at the end", "none: the file was cut"));
+        }
+        for ((batch, currency), sum) in &self.sums {
+            // What was paid out is written with either sign.
+            let paid = if sum.paid == sum.items { sum.paid } else { sum.paid.saturating_neg() };
+            out.push(Control {
+                line: sum.line,
+                field: format!("sum of batch {batch}"),
+                expected: if sum.paid_out { paid } else { 0 },
+                found: Found::Is(sum.items),
+                currency: Some(*currency),
+                severity: Severity::Error,
+            });
+        }
+        self.shown(line, out);
+    }
+}

@@ -1,0 +1,178 @@
+//! Trustly's funding file: H, an I for each transaction, an F for each funding, L. It has no header
+//! row; fields stand by position. Layout: Trustly, "Merchant reports: funding file" 1.0.0, and the
+//! reader of it in the open-source parsers of a large merchant.
+//!
+//! Amounts carry their sign, fees too. The control: the amounts and fees of all I in a currency are
+//! what its F say was funded; L repeats the sums and counts.
+
+use std::collections::BTreeMap;
+
+use crate::model::money::Currency;
+use crate::model::settlement::{
+    Control, EntryStatus, Finality, Found, Problem, Severity, StatementEnd, TagKind, Tie,
+};
+use crate::settlement::Parse;
+use crate::settlement::amount::signed;
+use crate::settlement::numeral::{Order, day};
+use crate::settlement::sheet::{self, Out, Report, Row, currency, money, some};
+use crate::settlement::text::Source;
+
+/// Fields of an I: its fee is the last.
+const FIELDS: usize = 23;
+
+/// H tells the version, and that it is one of how many files.
+pub fn recognise(head: &str) -> Option<String> {
+    let rows = sheet::rows_of(head, b',', 2);
+    let header = rows.first().filter(|row| row.first().is_some_and(|kind| kind == "H"))?;
+    let next = rows.get(1)?.first()?;
+    let parts = header.get(6)?;
+    let is_part = parts.len() == 10 && parts.get(4..6) == Some("of");
+    (is_part && matches!(next.as_str(), "I" | "F" | "L")).then(|| header.get(2).cloned())?
+}
+
+/// Begins to read.
+pub fn open(source: Source) -> Box<dyn Parse> {
+    sheet::read(source, b',', Trustly::default())
+}
+
+#[derive(Default)]
+struct Sum {
+    amounts: i128,
+    fees: i128,
+    funded: i128,
+}
+
+#[derive(Default)]
+struct Trustly {
+    sums: BTreeMap<Currency, Sum>,
+    items: i128,
+    fundings: i128,
+    ended: bool,
+    many: bool,
+}
+
+impl Trustly {
+    fn header(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        out.begin(row.line, Finality::Final, |statement| {
+            statement.id = some(row.get(1)).map(|name| format!("{name} {}", row.get(5)));
+            statement.account = some(row.get(5));
+            statement.from = day(row.get(3), Order::Unknown);
+            statement.to = day(row.get(4), Order::Unknown);
+        });
+        if row.get(6) != "0001of0001" {
+            let expected = "0001of0001: the sums are over all parts, and each is read alone";
+            return Err(Problem::error(row.line, "H part", expected, row.get(6)));
+        }
+        Ok(())
+    }
+
+    fn item(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        if row.width() < FIELDS {
+            let (expected, found) = (format!("{FIELDS} fields"), row.width().to_string());
+            return Err(Problem::error(row.line, "I", expected, found));
+        }
+        let currency = currency(row, "I currency", row.get(14))?;
+        let read = |field: &str, text: &str| match text {
+            "" => Ok(0),
+            text => signed(text, b'.', currency).map_err(|r| r.at(row.line, field, text, currency)),
+        };
+        let minor = signed(row.get(15), b'.', currency)
+            .map_err(|r| r.at(row.line, "I amount", row.get(15), currency))?;
+        let fee = read("I fee", row.get(22))?;
+        let sum = self.sums.entry(currency).or_default();
+        sum.amounts = sum.amounts.saturating_add(i128::from(minor));
+        sum.fees = sum.fees.saturating_add(i128::from(fee));
+        self.items = self.items.saturating_add(1);
+        let (mut entry, mut line) = out.entry(row, minor, currency);
+        line.gross = money(minor, currency);
+        line.fee = money(fee.saturating_neg(), currency);
+        line.net = minor.checked_add(fee).and_then(|net| money(net, currency));
+        line.tag(TagKind::MerchantReference, row.get(20));
+        line.tag(TagKind::TransactionId, row.get(1));
+        line.tag(TagKind::PaymentId, row.get(3));
+        line.psp_reference = some(row.get(1));
+        line.original_reference = some(row.get(3));
+        entry.reversal = row.get(19) == "Return";
+        if entry.reversal {
+            line.return_reason = some(row.get(17));
+        }
+        entry.type_code = some(row.get(10));
+        entry.status = EntryStatus::Booked;
+        entry.booked_on = day(row.get(12), Order::Unknown);
+        out.tell(entry, line);
+        Ok(())
+    }
+
+    fn funding(&mut self, row: &Row<'_>) -> Result<(), Problem> {
+        let currency = currency(row, "F currency", row.get(4))?;
+        let minor = signed(row.get(5), b'.', currency)
+            .map_err(|r| r.at(row.line, "F amount", row.get(5), currency))?;
+        let sum = self.sums.entry(currency).or_default();
+        sum.funded = sum.funded.saturating_add(i128::from(minor));
+        self.fundings = self.fundings.saturating_add(1);
+        self.many = self.sums.len() > 1;
+        Ok(())
+    }
+
+    fn last(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        self.ended = true;
+        for (at, field, found) in
+            [(1, "L count of I", self.items), (3, "L count of F", self.fundings)]
+        {
+            let text = row.get(at);
+            let expected = text.parse::<i128>();
+            let expected =
+                expected.map_err(|_| Problem::error(row.line, field, "a count", text))?;
+            // Files were seen whose sums hold and whose counts do not.
+            out.push(control(row.line, field, expected, found, None, Severity::Warning));
+        }
+        // Over several currencies a sum means nothing.
+        let Some((currency, sum)) = self.sums.iter().next().filter(|_| !self.many) else {
+            return Ok(());
+        };
+        for (at, field, found) in [(2, "L sum of I", sum.amounts), (4, "L sum of F", sum.funded)] {
+            let expected = signed(row.get(at), b'.', *currency)
+                .map_err(|r| r.at(row.line, field, row.get(at), *currency))?;
+            let expected = i128::from(expected);
+            out.push(control(row.line, field, expected, found, Some(*currency), Severity::Error));
+        }
+        Ok(())
+    }
+}
+
+fn control(
+    line: u64,
+    field: &str,
+    expected: i128,
+    found: i128,
+    currency: Option<Currency>,
+    severity: Severity,
+) -> Control {
+    Control { line, field: field.to_owned(), expected, found: Found::Is(found), currency, severity }
+}
+
+impl Report for Trustly {
+    fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        match row.get(0) {
+            "H" => self.header(row, out),
+            "I" => self.item(row, out),
+            "F" => self.funding(row),
+            "L" => self.last(row, out),
+            other => Err(Problem::error(row.line, "row", "H, I, F or L", other)),
+        }
+    }
+
+    fn end(&mut self, line: u64, out: &mut Out) {
+        let net = |sum: &Sum| sum.amounts.saturating_add(sum.fees);
+        let holds = self.sums.values().all(|sum| net(sum) == sum.funded);
+        let tie = Tie::Declared(holds && self.ended);
+        out.end(StatementEnd { line, tie, ..StatementEnd::default() });
+        if !self.ended {
+            out.push(Problem::error(line, "row L", "at the end", "none: the file was cut"));
+        }
+        for (currency, sum) in &self.sums {
+            let (field, currency) = ("F amounts and fees of I", Some(*currency));
+            out.push(control(line, field, sum.funded, net(sum), currency, Severity::Error));
+        }
+    }
+}

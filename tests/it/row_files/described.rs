@@ -1,0 +1,227 @@
+//! Formats that the configuration describes.
+
+use std::io::Cursor;
+use std::process::Command;
+
+use tieout::settlement::ledger::{Inspection, State, inspect_table};
+use tieout::settlement::table::FormatSettings;
+
+use crate::support::tieout_bin;
+
+fn settings(text: &str) -> FormatSettings {
+    toml::from_str(text).unwrap()
+}
+
+fn look(description: &str, file: &str) -> Inspection {
+    let table = settings(description).check().unwrap();
+    inspect_table(Box::new(Cursor::new(file.as_bytes().to_vec())), &table, None).unwrap()
+}
+
+fn sums(found: &Inspection) -> (State, u64, Vec<(String, i128, i128)>) {
+    let totals = found.sums.totals.iter();
+    let totals = totals.map(|(c, t)| (c.code().to_owned(), t.credit_minor, t.debit_minor));
+    (found.state, found.sums.entries, totals.collect())
+}
+
+fn euro(credit: i128, debit: i128) -> Vec<(String, i128, i128)> {
+    vec![("EUR".to_owned(), credit, debit)]
+}
+
+const NAMED: &str = r#"
+name = "housebank"
+date = "Buchungstag"
+date_pattern = "%d.%m.%Y"
+amount = "Betrag"
+decimal = ","
+grouped = true
+currency = "Währung"
+balance = "Saldo"
+tag = [
+    { column = "Verwendungszweck", kind = "end_to_end_id", pattern = 'EREF\+(\S+)' },
+    { column = "Verwendungszweck", kind = "text" },
+]
+"#;
+
+const NAMED_FILE: &str = "\
+Konto 1;;;;
+Buchungstag;Betrag;Währung;Saldo;Verwendungszweck
+01.06.2026;1.000,00;EUR;1.000,00;EREF+order-1 SVWZ+a
+02.06.2026;-0,50;EUR;999,50;b
+";
+
+#[test]
+fn columns_by_name_with_a_balance_that_proves_them() {
+    let found = look(NAMED, NAMED_FILE);
+    assert_eq!(sums(&found), (State::Ok, 2, euro(100_000, 50)), "{:?}", found.sums.problems);
+    let statement = &found.sums.statements[0];
+    assert_eq!(statement.ties, Some(true));
+    assert_eq!(statement.head.from.unwrap().to_string(), "2026-06-01");
+    let references: Vec<_> =
+        found.sums.references.iter().map(|(kind, n)| (kind.as_str(), *n)).collect();
+    assert_eq!(references, [("end_to_end_id", 1), ("text", 2)]);
+    for (from, to, field) in [
+        ("-0,50", "-0,5x", "Betrag"),
+        ("999,50", "999,60", "balance"),
+        ("02.06.2026", "2026-06-02", "Buchungstag"),
+        ("-0,50;EUR", "-0,50;XXY", "Währung"),
+        (";Saldo;", ";Stand;", "header row"),
+    ] {
+        let found = look(NAMED, &NAMED_FILE.replace(from, to));
+        assert_eq!(found.state, State::Quarantined, "{to}");
+        let fields: Vec<&str> = found.sums.problems.iter().map(|p| p.field.as_str()).collect();
+        assert!(fields.contains(&field), "{to}: {fields:?}");
+    }
+}
+
+const FIXED: &str = r#"
+name = "host"
+fixed = [
+    { name = "record", first = 1, last = 1 },
+    { name = "day", first = 2, last = 9 },
+    { name = "way", first = 10, last = 10 },
+    { name = "cents", first = 11, last = 18 },
+    { name = "reference", first = 19, last = 30 },
+]
+date = "day"
+date_pattern = "%Y%m%d"
+amount = "cents"
+unit = "minor"
+flag = { column = "way", credit = ["C"], debit = ["D"] }
+currency_is = "EUR"
+ignore = [{ column = "record", is = ["H"] }]
+trailer = { column = 1, is = ["T"], count = 2, sum = 4 }
+tag = [{ column = "reference", kind = "merchant_reference" }]
+"#;
+
+const FIXED_FILE: &str = "\
+H20260601
+M20260601C00010000order-1
+M20260601D00000250ordér-2
+T2        00009750
+";
+
+#[test]
+fn fields_at_fixed_places_with_a_trailer() {
+    let found = look(FIXED, FIXED_FILE);
+    assert_eq!(sums(&found), (State::Ok, 2, euro(10_000, 250)), "{:?}", found.sums.problems);
+    for (from, to, field) in [
+        ("C00010000", "X00010000", "way"),
+        ("C00010000", "C00010001", "trailer sum"),
+        ("M20260601D00000250ordér-2\n", "", "trailer count"),
+        ("T2        00009750\n", "", "trailer"),
+        ("C00010000", "C0001.000", "cents"),
+    ] {
+        let found = look(FIXED, &FIXED_FILE.replace(from, to));
+        assert_eq!(found.state, State::Quarantined, "{to}");
+        let fields: Vec<&str> = found.sums.problems.iter().map(|p| p.field.as_str()).collect();
+        assert!(fields.contains(&field), "{to}: {fields:?}");
+    }
+}
+
+const BATCHED: &str = r#"
+name = "psp"
+header = false
+delimiter = "|"
+skip = 1
+debit = 3
+credit = 4
+currency = 2
+kind = 5
+psp_reference = 6
+batch = { column = 1, payout = { column = 5, is = ["PAYOUT"] } }
+"#;
+
+const BATCHED_FILE: &str = "\
+some words
+b1|EUR||10.00|SALE|p1
+b1|EUR|2.00||REFUND|p2
+b1|EUR|8.00||PAYOUT|
+";
+
+#[test]
+fn columns_by_number_with_batches_that_come_to_their_payout() {
+    let found = look(BATCHED, BATCHED_FILE);
+    assert_eq!(sums(&found), (State::Ok, 3, euro(1_000, 1_000)), "{:?}", found.sums.problems);
+    for (from, to) in [
+        ("|8.00|", "|8.01|"),
+        ("b1|EUR|2.00||REFUND|p2\n", ""),
+        ("b1|EUR|8.00||PAYOUT|\n", ""),
+        ("||10.00|", "|1.00|10.00|"),
+    ] {
+        let found = look(BATCHED, &BATCHED_FILE.replace(from, to));
+        assert_eq!(found.state, State::Quarantined, "{to}");
+    }
+}
+
+#[test]
+fn signs_can_be_turned_and_rows_be_pending() {
+    let description = r#"
+        name = "card"
+        amount = "Amount"
+        inverted = true
+        currency_is = "JPY"
+        booked = { column = "State", is = ["done"] }
+    "#;
+    let found = look(description, "State,Amount\nDone,500\nopen,-20\n");
+    assert_eq!(sums(&found), (State::Ok, 2, vec![("JPY".to_owned(), 20, 500)]));
+    let statuses: Vec<_> = found.sums.statuses.iter().map(|(s, n)| (s.as_str(), *n)).collect();
+    assert_eq!(statuses, [("booked", 1), ("pending", 1)]);
+}
+
+#[test]
+fn a_description_that_cannot_be_followed_says_what_is_wrong() {
+    for (text, field) in [
+        ("", "amount"),
+        ("amount = \"a\"\ndebit = \"b\"", "amount"),
+        ("amount = \"a\"\ncurrency_is = \"XXY\"", "currency_is"),
+        ("amount = \"a\"\ncurrency_is = \"EUR\"\ncurrency = \"c\"", "currency"),
+        ("amount = \"a\"\ncurrency_is = \"EUR\"\nheader = false", "delimiter"),
+        ("amount = \"a\"\ncurrency_is = \"EUR\"\nheader = false\ndelimiter = \";\"", "amount"),
+        ("amount = 0\ncurrency_is = \"EUR\"", "amount"),
+        ("amount = \"a\"\ncurrency_is = \"EUR\"\ndecimal = \"x\"", "decimal"),
+        ("amount = \"a\"\ncurrency_is = \"EUR\"\ndelimiter = \"ab\"", "delimiter"),
+        ("amount = \"a\"\ncurrency_is = \"EUR\"\ndate = \"d\"", "date_pattern"),
+        ("amount = \"a\"\ncurrency_is = \"EUR\"\ndate_pattern = \"%Q\"", "date_pattern"),
+        ("amount = \"a\"\ncurrency_is = \"EUR\"\ntag = [{ column = \"t\", kind = \"x\" }]", "tag"),
+        (
+            "amount = \"a\"\ncurrency_is = \"EUR\"\ntag = [{ column = \"t\", kind = \"text\", \
+             pattern = \"no group\" }]",
+            "tag",
+        ),
+        (
+            "amount = \"a\"\ncurrency_is = \"EUR\"\nfixed = [{ name = \"a\", first = 0, last = 2 }]",
+            "fixed",
+        ),
+        (
+            "amount = \"b\"\ncurrency_is = \"EUR\"\nfixed = [{ name = \"a\", first = 1, last = 2 }]",
+            "amount",
+        ),
+    ] {
+        let misfits = settings(&format!("name = \"x\"\n{text}")).check().unwrap_err();
+        let fields: Vec<&str> = misfits.iter().map(|(field, _)| *field).collect();
+        assert!(fields.contains(&field), "{text}: {fields:?}");
+    }
+}
+
+#[test]
+fn inspect_reads_a_described_file_without_an_account_or_a_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("tieout.toml");
+    std::fs::write(&config, format!("[[format]]\n{NAMED}")).unwrap();
+    let file = folder.path().join("bank.csv");
+    std::fs::write(&file, NAMED_FILE).unwrap();
+    let run = |name: &str| {
+        let mut command = Command::new(tieout_bin());
+        let command = command.args(["files", "inspect", "--json", "--format", name, "--config"]);
+        command.arg(&config).arg(&file).output().unwrap()
+    };
+    let found = run("housebank");
+    assert_eq!(found.status.code(), Some(0), "{found:?}");
+    let body: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
+    assert_eq!((&body["format"], &body["version"]), (&"table".into(), &"housebank".into()));
+    assert_eq!(body["totals"]["EUR"]["credit_minor"], 100_000);
+    let unknown = run("otherbank");
+    assert_eq!(unknown.status.code(), Some(2), "{unknown:?}");
+    let text = String::from_utf8(unknown.stderr).unwrap();
+    assert!(text.contains("housebank") && text.contains("adyen_settlement"), "{text}");
+}

@@ -1,0 +1,435 @@
+//! Files of rows: reports of PSPs, exports of banks, and formats that the configuration describes.
+//! Each fixture reads to its known sums in every way of writing it, and what has a control of its
+//! own is refused once a row is dropped, doubled or changed.
+
+mod described;
+mod noise;
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::path::Path;
+
+use tieout::settlement::Format;
+use tieout::settlement::ledger::{Inspection, State, inspect};
+
+/// A fixture, its format, its entries, and its credits and debits by currency.
+type Case = (&'static str, &'static str, u64, &'static [(&'static str, i128, i128)], Option<bool>);
+
+const CASES: &[Case] = &[
+    (
+        "psp/adyen_settlement.csv",
+        "adyen_settlement",
+        8,
+        &[("EUR", 12_760, 12_760), ("USD", 2_500, 2_500)],
+        Some(true),
+    ),
+    ("psp/adyen_accounting.csv", "adyen_accounting", 5, &[("EUR", 9_850, 0)], None),
+    ("psp/adyen_received.csv", "adyen_received", 2, &[("EUR", 10_000, 0), ("JPY", 1_200, 0)], None),
+    ("psp/stripe_payout.csv", "stripe", 6, &[("JPY", 1_440, 0), ("USD", 9_680, 9_680)], None),
+    ("psp/stripe_history.csv", "stripe", 2, &[("USD", 109_680, 109_680)], None),
+    (
+        "psp/paypal_stl.csv",
+        "paypal_stl",
+        6,
+        &[("BRL", 5_000, 5_000), ("USD", 10_980, 2_500)],
+        Some(true),
+    ),
+    (
+        "psp/paypal_trr.csv",
+        "paypal_trr",
+        6,
+        &[("BRL", 5_000, 5_000), ("USD", 10_980, 2_500)],
+        Some(true),
+    ),
+    ("psp/braintree.csv", "braintree", 4, &[("EUR", 10_000, 2_000), ("JPY", 1_200, 0)], None),
+    ("psp/checkout_breakdown.csv", "checkout_breakdown", 4, &[("USD", 4_850, 1_220)], None),
+    ("psp/checkout_payouts.csv", "checkout_payouts", 1, &[("USD", 3_630, 0)], None),
+    ("psp/trustly.csv", "trustly", 3, &[("USD", 86_000, 2_910)], Some(true)),
+    ("bank_csv/nl_signed_balance.csv", "bank_csv", 3, &[("EUR", 5_000, 208_749)], Some(true)),
+    ("bank_csv/de_newest_first.csv", "bank_csv", 3, &[("EUR", 325_000, 90_050)], Some(true)),
+    ("bank_csv/en_debit_credit.csv", "bank_csv", 3, &[("GBP", 100_000, 3_000)], Some(true)),
+    ("bank_csv/nl_flag.csv", "bank_csv", 2, &[("EUR", 125_000, 1_250)], None),
+    ("bank_csv/inverted.csv", "bank_csv", 3, &[("EUR", 2_550, 2_550)], Some(true)),
+];
+
+fn look(bytes: &[u8]) -> Inspection {
+    inspect(Box::new(Cursor::new(bytes.to_vec())), None, None).unwrap()
+}
+
+fn folder() -> &'static Path {
+    Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/fixtures/settlement"))
+}
+
+fn fixture(name: &str) -> String {
+    std::fs::read_to_string(folder().join(name)).unwrap()
+}
+
+/// What is the same however a file is written: all but line numbers and encodings.
+fn said(found: &Inspection) -> (Option<Format>, State, u64, BTreeMap<String, (i128, i128)>) {
+    let totals = found.sums.totals.iter();
+    let totals =
+        totals.map(|(c, t)| (c.code().to_owned(), (t.credit_minor, t.debit_minor))).collect();
+    (found.format, found.state, found.sums.entries, totals)
+}
+
+#[test]
+fn each_fixture_reads_to_its_known_sums() {
+    let mut seen = Vec::new();
+    for (name, format, entries, totals, ties) in CASES {
+        let found = look(fixture(name).as_bytes());
+        let wanted: BTreeMap<_, _> =
+            totals.iter().map(|(c, credit, debit)| ((*c).to_owned(), (*credit, *debit))).collect();
+        let problems = &found.sums.problems;
+        assert_eq!(
+            said(&found),
+            (Format::parse(format), State::Ok, *entries, wanted),
+            "{name}: {problems:?}"
+        );
+        assert_eq!(found.sums.statements.first().unwrap().ties, *ties, "{name}");
+        assert_eq!(found.sums.lines, *entries, "{name}");
+        seen.push((*name).to_owned());
+    }
+    for kind in ["psp", "bank_csv"] {
+        for entry in std::fs::read_dir(folder().join(kind)).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            assert!(seen.contains(&format!("{kind}/{name}")), "no case for {kind}/{name}");
+        }
+    }
+}
+
+/// The rows of a file, cut as its format cuts them.
+fn rows(text: &str, delimiter: u8) -> Vec<Vec<String>> {
+    let mut builder = csv::ReaderBuilder::new();
+    let reader = builder.has_headers(false).flexible(true).delimiter(delimiter);
+    let records = reader.from_reader(text.as_bytes()).into_records();
+    records.map(|row| row.unwrap().iter().map(str::to_owned).collect()).collect()
+}
+
+fn written(rows: &[Vec<String>], delimiter: u8, quote: csv::QuoteStyle) -> String {
+    let mut builder = csv::WriterBuilder::new();
+    let mut writer =
+        builder.flexible(true).delimiter(delimiter).quote_style(quote).from_writer(Vec::new());
+    for row in rows {
+        writer.write_record(row).unwrap();
+    }
+    String::from_utf8(writer.into_inner().unwrap()).unwrap()
+}
+
+fn delimiter_of(text: &str) -> u8 {
+    let count = |delimiter: char| text.matches(delimiter).count();
+    if count(';') > count(',') { b';' } else { b',' }
+}
+
+/// By position, in rows of several kinds: their columns cannot change places.
+fn is_by_position(format: &str) -> bool {
+    ["paypal_stl", "paypal_trr", "trustly"].contains(&format)
+}
+
+#[test]
+fn every_way_of_writing_a_file_reads_equal() {
+    for (name, format, ..) in CASES {
+        let text = fixture(name);
+        let want = said(&look(text.as_bytes()));
+        let rows = rows(&text, delimiter_of(&text));
+        let utf16 = |big: bool| -> Vec<u8> {
+            let units: Vec<u16> = format!("\u{feff}{text}").encode_utf16().collect();
+            units.iter().flat_map(|u| if big { u.to_be_bytes() } else { u.to_le_bytes() }).collect()
+        };
+        let mut ways: Vec<(&str, Vec<u8>)> = vec![
+            ("byte order mark", format!("\u{feff}{text}").into_bytes()),
+            ("UTF-16 LE", utf16(false)),
+            ("UTF-16 BE", utf16(true)),
+            ("CRLF", text.replace('\n', "\r\n").into_bytes()),
+            ("CR", text.replace('\n', "\r").into_bytes()),
+            ("no end of the last line", text.trim_end().as_bytes().to_vec()),
+            ("blank lines", text.replace('\n', "\n\n").into_bytes()),
+            ("quotes", written(&rows, delimiter_of(&text), csv::QuoteStyle::Always).into_bytes()),
+        ];
+        if *format != "trustly" {
+            for delimiter in [b',', b';', b'\t', b'|'] {
+                let text = written(&rows, delimiter, csv::QuoteStyle::Necessary);
+                ways.push(("another delimiter", text.into_bytes()));
+            }
+        }
+        if !is_by_position(format) {
+            ways.extend(by_name(&rows, format));
+        }
+        for (way, bytes) in ways {
+            let found = look(&bytes);
+            assert_eq!(said(&found), want, "{name}, {way}: {:?}", found.sums.problems);
+        }
+    }
+}
+
+/// Ways of writing a file whose columns are known by name.
+fn by_name(rows: &[Vec<String>], format: &str) -> Vec<(&'static str, Vec<u8>)> {
+    let header = rows.iter().position(|row| row.iter().filter(|f| !f.is_empty()).count() > 4);
+    let header = header.unwrap();
+    let body = &rows[header..];
+    let map = |change: &dyn Fn(usize, &Vec<String>) -> Vec<String>| {
+        let rows: Vec<Vec<String>> =
+            body.iter().enumerate().map(|(at, row)| change(at, row)).collect();
+        written(&rows, b',', csv::QuoteStyle::Necessary).into_bytes()
+    };
+    let upper = map(&|at, row| match at {
+        0 => row.iter().map(|name| name.to_uppercase()).collect(),
+        _body => row.clone(),
+    });
+    let extra = map(&|at, row| {
+        let field = if at == 0 { "Some New Column" } else { "x" };
+        [[field.to_owned()].as_slice(), row].concat()
+    });
+    let words = [b"Report of June\n\nby Acme, Inc.\n".as_slice(), &map(&|_, row| row.clone())];
+    let mut ways =
+        vec![("upper case", upper), ("a new column", extra), ("words above", words.concat())];
+    // The payouts' own columns are all that follow the amount.
+    if format != "checkout_payouts" {
+        ways.push(("turned around", map(&|_, row| row.iter().rev().cloned().collect())));
+    }
+    ways
+}
+
+/// Whether a row is of the body: of the kind that moves money.
+fn is_body(format: &str, at: usize, row: &[String]) -> bool {
+    match format {
+        "paypal_stl" | "paypal_trr" => row[0] == "SB",
+        "trustly" => row[0] == "I",
+        _by_name => at > 0,
+    }
+}
+
+/// Files whose own sums prove every row.
+const PROVEN: [&str; 4] =
+    ["psp/adyen_settlement.csv", "psp/paypal_stl.csv", "psp/paypal_trr.csv", "psp/trustly.csv"];
+
+#[test]
+fn a_row_that_is_dropped_or_doubled_is_noticed() {
+    for name in PROVEN {
+        let format = CASES.iter().find(|case| case.0 == name).unwrap().1;
+        let rows = rows(&fixture(name), b',');
+        let mut tried = 0;
+        for (at, row) in rows.iter().enumerate() {
+            // Outside Adyen's own account nothing was netted.
+            let moves_nothing = row.iter().any(|field| field == "SettledExternally");
+            if !is_body(format, at, row) || moves_nothing {
+                continue;
+            }
+            let dropped = [&rows[..at], &rows[at + 1..]].concat();
+            let doubled = [&rows[..=at], &rows[at..]].concat();
+            for changed in [dropped, doubled] {
+                let text = written(&changed, b',', csv::QuoteStyle::Necessary);
+                let found = look(text.as_bytes());
+                assert_eq!(found.state, State::Quarantined, "{name}, row {at}:\n{text}");
+                tried += 1;
+            }
+        }
+        assert!(tried >= 6, "{name}");
+    }
+}
+
+#[test]
+fn a_digit_that_is_changed_is_noticed() {
+    // The columns of money that the sums are over: gross and fee, amount and fee, net.
+    for (name, columns) in [
+        ("psp/adyen_settlement.csv", [14, 15].as_slice()),
+        ("psp/paypal_stl.csv", [9, 12].as_slice()),
+        ("psp/paypal_trr.csv", [9, 12].as_slice()),
+        ("psp/trustly.csv", [15, 22].as_slice()),
+    ] {
+        let format = CASES.iter().find(|case| case.0 == name).unwrap().1;
+        let rows = rows(&fixture(name), b',');
+        let mut tried = 0;
+        for at in 0..rows.len() {
+            for column in columns {
+                let Some(field) = rows[at].get(*column).filter(|f| !f.is_empty()) else { continue };
+                if !is_body(format, at, &rows[at]) {
+                    continue;
+                }
+                let digit = field.find(|c: char| c.is_ascii_digit()).unwrap();
+                let other = if field.as_bytes()[digit] == b'7' { "8" } else { "7" };
+                let mut changed = rows.clone();
+                changed[at][*column].replace_range(digit..=digit, other);
+                let text = written(&changed, b',', csv::QuoteStyle::Necessary);
+                assert_eq!(look(text.as_bytes()).state, State::Quarantined, "{name}:\n{text}");
+                tried += 1;
+            }
+        }
+        assert!(tried >= 4, "{name}");
+    }
+}
+
+#[test]
+fn a_file_that_was_cut_is_not_taken_for_a_whole_one() {
+    for name in PROVEN {
+        let text = fixture(name);
+        // Once the sums of the report are there, what follows them only repeats.
+        let whole = text.find("\"RC\"").unwrap_or(text.trim_end().len());
+        let header = text.find('\n').unwrap() + 1;
+        for end in (header + 1)..whole {
+            let found = look(&text.as_bytes()[..end]);
+            assert_ne!(found.state, State::Ok, "{name} cut at {end}");
+        }
+    }
+}
+
+#[test]
+fn rows_that_a_balance_proves_cannot_be_changed() {
+    for name in ["nl_signed_balance", "de_newest_first", "en_debit_credit", "inverted"] {
+        let text = fixture(&format!("bank_csv/{name}.csv"));
+        let mut lines: Vec<&str> = text.lines().collect();
+        let middle = lines.len() - 2;
+        let row = lines[middle];
+        lines.remove(middle);
+        let dropped = lines.join("\n");
+        lines.splice(middle..middle, [row, row]);
+        let doubled = lines.join("\n");
+        for changed in [dropped, doubled] {
+            assert_ne!(look(changed.as_bytes()).state, State::Ok, "{name}:\n{changed}");
+        }
+    }
+}
+
+#[test]
+fn a_header_without_rows_is_an_empty_file_and_not_an_unknown_one() {
+    for name in ["psp/adyen_settlement.csv", "psp/stripe_payout.csv", "psp/braintree.csv"] {
+        let text = fixture(name);
+        let header = text.lines().next().unwrap();
+        let found = look(header.as_bytes());
+        assert_eq!((found.state, found.sums.entries), (State::Ok, 0), "{name}");
+    }
+}
+
+/// The problems of a file that was changed here and there, as (field, expected, found).
+fn problems_of(name: &str, changes: &[(&str, &str)]) -> Vec<(String, String, String)> {
+    let mut text = fixture(name);
+    for (from, to) in changes {
+        assert!(text.contains(from), "{from}");
+        text = text.replacen(from, to, 1);
+    }
+    let problems = look(text.as_bytes()).sums.problems;
+    problems.into_iter().map(|p| (p.field, p.expected, p.found)).collect()
+}
+
+#[test]
+fn what_cannot_be_read_surely_says_where_and_why() {
+    let (adyen, stripe) = ("psp/adyen_settlement.csv", "psp/stripe_payout.csv");
+    let (paypal, checkout) = ("psp/paypal_stl.csv", "psp/checkout_breakdown.csv");
+    for (name, changes, field, expected, found) in [
+        (
+            adyen,
+            [(",98.50,", ",98.505,")],
+            "Net Credit (NC)",
+            "at most 2 decimals of EUR",
+            "98.505",
+        ),
+        (adyen, [(",98.50,", ",98,50,")], "row", "26 fields", "27"),
+        (
+            adyen,
+            [(",EUR,,98.50", ",EUR,1,98.50")],
+            "Net Debit (NC) and Net Credit (NC)",
+            "one of the two",
+            "1, 98.50",
+        ),
+        (
+            adyen,
+            [("74000000000000000000001", "7.4E+022")],
+            "ARN",
+            "23 digits: this file went through a spreadsheet",
+            "7.4E+022",
+        ),
+        (adyen, [(",EUR,,98.50", ",EUX,,98.50")], "Net Currency", "an ISO 4217 currency", "EUX"),
+        (stripe, [("3.20,96.80", "3.20,96.90")], "net", "gross less fee, 96.80 USD", "96.90 USD"),
+        (
+            stripe,
+            [("jpy,1500,60,1440", "jpy,1500.5,60,1440.5")],
+            "gross",
+            "at most 0 decimals of JPY",
+            "1500.5",
+        ),
+        (
+            paypal,
+            [("\"CR\",10000", "\"XX\",10000")],
+            "transaction debit or credit",
+            "CR or DR",
+            "XX",
+        ),
+        (
+            paypal,
+            [("10000,\"USD\"", "100.00,\"USD\"")],
+            "gross transaction amount",
+            "digits without a sign or a decimal mark",
+            "100.00",
+        ),
+        (paypal, [("\"SC\",6", "\"SC\",7")], "SC count of rows", "7", "6"),
+        (
+            paypal,
+            [("\"SB\",\"T1\"", "\"XX\",\"T1\"")],
+            "row",
+            "RH, FH, SH, CH, SB, SF, SC, RF, RC, FF",
+            "XX",
+        ),
+        (
+            checkout,
+            [("-1.5,48.5", "-1.5,48.6")],
+            "Net In Holding Currency",
+            "gross + deduction, 48.50 USD",
+            "48.60 USD",
+        ),
+    ] {
+        let problems = problems_of(name, &changes);
+        let wanted = (field.to_owned(), expected.to_owned(), found.to_owned());
+        assert!(problems.contains(&wanted), "{name} {changes:?}: {problems:?}");
+    }
+}
+
+#[test]
+fn paypal_is_only_read_where_the_decimals_of_a_currency_are_sure() {
+    let text = fixture("psp/paypal_stl.csv").replace("USD", "JPY");
+    let found = look(text.as_bytes());
+    assert_eq!(found.state, State::Ok, "the amounts show whole yen: {:?}", found.sums.problems);
+    for code in ["JPY", "HUF", "TWD"] {
+        let round = fixture("psp/paypal_stl.csv").replace("USD", code);
+        let round = round.replace("320", "300").replace("58", "100").replace("980", "900");
+        let found = look(round.as_bytes());
+        assert_eq!(found.state, State::Quarantined, "{code}");
+        let last = found.sums.problems.last().unwrap();
+        assert!(last.expected.contains("[[format]]"), "{last:?}");
+    }
+}
+
+#[test]
+fn amounts_whose_sign_nothing_shows_are_not_taken_for_credits() {
+    let head = "Date,Description,Amount,Currency\n";
+    let found = look(format!("{head}2026-06-01,a,5.00,EUR\n2026-06-02,b,6.10,EUR\n").as_bytes());
+    assert_eq!(found.state, State::Quarantined);
+    let found = look(format!("{head}2026-06-01,a,5.00,EUR\n2026-06-02,b,-6.10,EUR\n").as_bytes());
+    assert_eq!(found.state, State::Ok);
+    for (what, text) in [
+        ("pending rows", "Date,Text,Amount,Currency,Status\n2026-06-01,a,-5.00,EUR,Pending\n"),
+        (
+            "marks that differ",
+            "Date,Text,Amount,Currency\n2026-06-01,a,-5.10,EUR\n2026-06-01,a,-\
+                               \"5,10\",EUR\n",
+        ),
+        ("a mark that may group", "Date,Text,Amount,Currency\n2026-06-01,a,-5.100,EUR\n"),
+        ("two amounts", "Date,Text,Amount,Betrag,Currency\n2026-06-01,a,-5.10,-5.10,EUR\n"),
+        ("no currency", "Date,Text,Amount\n2026-06-01,a,-5.10\n"),
+    ] {
+        let found = look(text.as_bytes());
+        assert_eq!(found.state, State::UnknownFormat, "{what}");
+        let problem = &found.sums.problems[0];
+        assert!(problem.found.contains("Date | Text | Amount"), "{what}: {problem:?}");
+        assert!(problem.expected.contains("[[format]]"), "{what}: {problem:?}");
+    }
+}
+
+#[test]
+fn sums_below_the_rows_and_fees_beside_them_are_not_passed_over() {
+    let head = "Date,Description,Amount,Fee,Currency\n";
+    for text in [
+        format!("{head}2026-06-01,a,-5.00,0,EUR\n,Total,-5.00,,EUR\n"),
+        format!("{head}2026-06-01,a,-5.00,0.10,EUR\n"),
+    ] {
+        assert_eq!(look(text.as_bytes()).state, State::Quarantined, "{text}");
+    }
+}
