@@ -189,11 +189,13 @@ fn a_description_that_cannot_be_followed_says_what_is_wrong() {
             "tag",
         ),
         (
-            "amount = \"a\"\ncurrency_is = \"EUR\"\nfixed = [{ name = \"a\", first = 0, last = 2 }]",
+            "amount = \"a\"\ncurrency_is = \"EUR\"\n\
+             fixed = [{ name = \"a\", first = 0, last = 2 }]",
             "fixed",
         ),
         (
-            "amount = \"b\"\ncurrency_is = \"EUR\"\nfixed = [{ name = \"a\", first = 1, last = 2 }]",
+            "amount = \"b\"\ncurrency_is = \"EUR\"\n\
+             fixed = [{ name = \"a\", first = 1, last = 2 }]",
             "amount",
         ),
     ] {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::{CASES, fixture, look};
 
 /// Without the variable.
-const ROUNDS: u64 = 200;
+const ROUNDS: u64 = 60;
 
 /// What breaks readers of rows: quotes, delimiters, signs, marks, kinds of rows.
 const PIECES: [&[u8]; 20] = [
