@@ -134,7 +134,7 @@ impl Read for Metered {
 
 /// How rows are cut out of the text.
 enum Rows {
-    Delimited(csv::Reader<Metered>),
+    Delimited(Box<csv::Reader<Metered>>),
     /// Each line is a row, and each field stands in these columns of it, from 0.
     Fixed(Box<Lines>, Vec<Range<usize>>),
 }
@@ -164,7 +164,7 @@ impl Sheet {
     pub fn new(source: Source, delimiter: u8) -> Self {
         let text = Metered { text: source.into_text(), since: 0 };
         let reader = reader_of(text, delimiter, 64 * 1024);
-        let rows = Rows::Delimited(reader);
+        let rows = Rows::Delimited(Box::new(reader));
         Self { rows, record: StringRecord::new(), delimiter, line: 0, byte: 0 }
     }
 
