@@ -64,8 +64,11 @@ fn fixture(name: &str) -> String {
     std::fs::read_to_string(folder().join(name)).unwrap()
 }
 
+/// A format, a state, entries, and credits and debits by currency.
+type Said = (Option<Format>, State, u64, BTreeMap<String, (i128, i128)>);
+
 /// What is the same however a file is written: all but line numbers and encodings.
-fn said(found: &Inspection) -> (Option<Format>, State, u64, BTreeMap<String, (i128, i128)>) {
+fn said(found: &Inspection) -> Said {
     let totals = found.sums.totals.iter();
     let totals =
         totals.map(|(c, t)| (c.code().to_owned(), (t.credit_minor, t.debit_minor))).collect();
