@@ -156,6 +156,9 @@ fn proof(known: &Known, inputs: &StoredInputs, config: &Config) -> Vec<String> {
     if last.reason == Reason::Absent {
         return vec![format!("it was whole at {}, {by}", to_short_text(last.at))];
     }
+    if last.reason == Reason::Watched {
+        return Vec::new();
+    }
     let proof = standing::proof(inputs, config);
     if proof.is_empty() || last.policy_version == config.policy_version {
         return proof;

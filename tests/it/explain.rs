@@ -52,4 +52,48 @@ async fn rules_and_the_state_of_a_proof_are_told(engine: Engine) {
     assert!(proof[2].starts_with("it lacked: "), "{screen}");
 }
 
-on_both_databases!(rules_and_the_state_of_a_proof_are_told);
+async fn a_hand_back_is_told_as_it_was_decided(engine: Engine) {
+    let mut shop = Shop::open_with(engine, Words::default()).await;
+    shop.background(30).await;
+    let (absent, declined) = (Payment::stuck(1), Payment::stuck(2));
+    let seed = declined.captured().standing(Situation::Declined);
+    shop.plant(vec![Seed { decline_code: Some("insufficient_funds".to_owned()), ..seed }]);
+    shop.insert(&[absent, declined]).await;
+    let explain = async |id: &str| shop.tieout(&["explain", id]).await.ended(0).stdout;
+    let mut looks = 0;
+    while shop.run().await.verdict(1) != "retryable absent" {
+        looks += 1;
+        assert!(looks < 9, "{}", explain("1").await);
+        shop.a_span_passes().await;
+    }
+    let whole = under(&explain("1").await, "proof");
+    assert_eq!(whole.len(), 1, "{whole:?}");
+    assert!(whole[0].starts_with("it was whole at 20"), "{whole:?}");
+    // Under settings by which those misses would be too close together.
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let later = text.replace("recheck_after = \"1s\"", "recheck_after = \"3h\"");
+    assert_ne!(later, text);
+    std::fs::write(&path, later).unwrap();
+    let screen = explain("1").await;
+    assert_eq!(under(&screen, "proof"), whole, "{screen}");
+    let charges = "nothing was charged by tieout: the worker charges again";
+    assert_eq!(under(&screen, "not done"), [charges], "{screen}");
+    // Its tag is looked at again, and that ends nothing.
+    shop.a_span_passes().await;
+    shop.run().await.ended(0);
+    let screen = explain("1").await;
+    let kept = "no status was written: the row was ended before, and its tag is only looked at";
+    assert_eq!(under(&screen, "not done"), [kept], "{screen}");
+    assert!(under(&screen, "proof").is_empty(), "{screen}");
+    // A worker is told from when on it may charge.
+    let screen = explain("2").await;
+    let hand_backs = under(&screen, "hand-backs");
+    assert!(hand_backs[0].contains("charge not before 20"), "{screen}");
+    assert!(hand_backs[0].contains(", before 20"), "{screen}");
+    let json = shop.tieout(&["explain", "2", "--json"]).await.ended(0).stdout;
+    let row: serde_json::Value = serde_json::from_str(json.trim()).unwrap();
+    assert!(row["handbacks"][0]["not_before"].is_string(), "{json}");
+}
+
+on_both_databases!(rules_and_the_state_of_a_proof_are_told, a_hand_back_is_told_as_it_was_decided,);
