@@ -9,7 +9,7 @@ mod verifying;
 
 use std::collections::BTreeMap;
 
-use tieout::model::reason::Reason;
+use tieout::model::reason::{Outcome, Reason};
 use tieout::model::time::from_text;
 use tieout::report;
 use tieout::report::aging::AgingLine;
@@ -19,7 +19,8 @@ use tieout::report::columns::{MANIFEST, SHEETS};
 use tieout::store::records::{CaseRow, JournalRow, TotalLine};
 
 use vectors::{
-    RUN, Vectors, at, block, built, bytes_of, manifest, mixed, options, review, sound, table,
+    RUN, Vectors, at, block, built, bytes_of, manifest, mixed, options, record, review, sound,
+    table,
 };
 
 #[test]
@@ -121,6 +122,42 @@ charges|USD|local|exception|currency_mismatch|1|19.99
 refunds|EUR|local|matched|captured|1|-7.00
 refunds|EUR|psp|matched|captured|1|-7.00";
     assert_eq!(lines, wanted.lines().collect::<Vec<_>>());
+}
+
+#[test]
+fn a_double_charge_is_counted_as_two_and_a_watch_is_no_wait() {
+    let source = Vectors::of(vec![
+        record(1),
+        JournalRow {
+            psp_reference: Some("pi_2 pi_3".into()),
+            psp_amount_minor: Some(3_998),
+            ..review(2, 7, Reason::DuplicateCapture)
+        },
+        JournalRow {
+            outcome: Outcome::Wait,
+            reason: Reason::Watched,
+            psp_amount_minor: None,
+            psp_currency: None,
+            next_check_at: Some(at("2026-11-20T00:00:00Z")),
+            ..record(4)
+        },
+    ]);
+    let (_root, built) = built(&source, Dialect::Plain);
+    sound(&source, &built.dir);
+    let exception = &table(&built.dir, "exceptions.csv", Dialect::Plain)[0];
+    assert_eq!(exception["psp_txn_id"], "pi_2 pi_3");
+    assert_eq!((&*exception["psp_amount"], &*exception["difference"]), ("39.98", "19.99"));
+    let lines = table(&built.dir, "summary.csv", Dialect::Plain);
+    let of = |side: &str, reason: &str| {
+        let line = lines.iter().find(|line| line["side"] == side && line["reason"] == reason);
+        line.map(|line| ["bucket", "count", "amount"].map(|column| line[column].clone()).join(" "))
+    };
+    assert_eq!(of("psp", "duplicate_capture").as_deref(), Some("exception 2 39.98"));
+    assert_eq!(of("local", "duplicate_capture").as_deref(), Some("exception 1 19.99"));
+    assert_eq!(of("local", "watched").as_deref(), Some("watched 1 19.99"));
+    let bridge = table(&built.dir, "bridge.csv", Dialect::Plain);
+    let labels: Vec<&str> = bridge.iter().map(|line| line["label"].as_str()).collect();
+    assert!(labels.contains(&"watched: ended before, and looked at again"), "{labels:?}");
 }
 
 #[test]
