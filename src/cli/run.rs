@@ -10,7 +10,7 @@ use clap::{ArgMatches, ValueEnum};
 use crate::cli::args::{Common, Overriding, When, overrides, path, word, yes_or_no};
 use crate::cli::failure::Failure;
 use crate::cli::out;
-use crate::cli::teller::Teller;
+use crate::cli::teller::{self, Teller};
 use crate::cli::watched::watched;
 use crate::cli::window::{Words, resolve};
 use crate::config::problem::nearest;
@@ -172,6 +172,9 @@ const OVERRIDING: [Overriding; 8] = [
 pub fn run(args: &Args, common: &Common, matches: &ArgMatches) -> Result<Exit, Failure> {
     let config = config::load(common.config(), &overrides(matches, &OVERRIDING))?;
     let mut options = options(args, &config)?;
+    // Of the rows that it was narrowed to nothing more would be known.
+    let is_whole = options.window.is_none() && options.ids.is_none() && options.accounts.is_none();
+    options.tells_waiting = is_whole && teller::is_for_a_person(common, options.dry_run);
     let run_id = options.run_id.take().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
     options.run_id = Some(run_id.clone());
     let mut setup = config.setup();

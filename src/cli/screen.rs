@@ -9,12 +9,12 @@ use chrono_tz::Tz;
 
 use crate::cli::window::length_text;
 use crate::model::money::{Currency, grouped_text};
-use crate::model::reason::Outcome;
+use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, to_short_text};
 use crate::report::tie::Sum;
 use crate::run::events::{AccountNote, Summary};
 use crate::run::setup::Window;
-use crate::store::records::{JournalRow, TotalLine};
+use crate::store::records::{JournalRow, TotalLine, Waiting};
 
 /// What terminals have had for fifty years.
 const WIDTH: usize = 80;
@@ -23,12 +23,13 @@ const WIDTH: usize = 80;
 const BAR: usize = 15;
 
 /// The word of buckets that rows can end in, in the order of the table.
-const BUCKETS: [(&str, &str); 7] = [
+const BUCKETS: [(&str, &str); 8] = [
     ("succeeded", "succeeded"),
     ("retryable", "retryable"),
     ("failed", "failed"),
     ("review", "needs a person"),
     ("wait", "still processing"),
+    ("watched", "watched"),
     ("superseded", "changed meanwhile"),
     ("released", "given back"),
 ];
@@ -157,8 +158,26 @@ fn currency_word(currency: &str) -> &str {
 
 /// The table of outcomes: rows × currencies; in several pieces where it would be too wide.
 pub fn table(summary: &Summary) -> Vec<String> {
-    let mut lines = outcomes(&summary.totals);
-    lines.extend(waits(&summary.waits));
+    let sums = sums(&summary.totals);
+    if rows_of(&sums, "superseded") != 0 {
+        // What was decided is known, and not which of it had changed by the time of writing.
+        let mut lines = outcomes(&summary.totals);
+        if rows_of(&sums, "wait") != 0 {
+            lines.extend(waits("found to wait, changed ones included", &summary.waits, &[]));
+        }
+        return lines;
+    }
+    let mut totals = summary.totals.clone();
+    for watched in &summary.watched {
+        let minor = watched.amount_minor.saturating_neg();
+        let rows = watched.rows.saturating_neg();
+        let wait = "wait".to_owned();
+        totals.push(TotalLine { bucket: wait, rows, amount_minor: minor, ..watched.clone() });
+        totals.push(watched.clone());
+    }
+    let mut lines = outcomes(&totals);
+    let watched = [Reason::Watched.as_str()];
+    lines.extend(waits("of those still processing", &summary.waits, &watched));
     lines
 }
 
@@ -249,13 +268,11 @@ fn render(labels: &[&str], columns: &[Column]) -> Vec<String> {
     lines
 }
 
-fn waits(waits: &[(String, u64)]) -> Vec<String> {
-    if waits.is_empty() {
-        return Vec::new();
-    }
+fn waits(lead: &str, waits: &[(String, u64)], but: &[&str]) -> Vec<String> {
+    let told = waits.iter().filter(|(reason, _)| !but.contains(&reason.as_str()));
     let texts: Vec<String> =
-        waits.iter().map(|(reason, rows)| format!("{} {reason}", count(*rows))).collect();
-    wrapped("  of those still processing: ", &texts, ", ")
+        told.map(|(reason, rows)| format!("{} {reason}", count(*rows))).collect();
+    if texts.is_empty() { Vec::new() } else { wrapped(&format!("  {lead}: "), &texts, ", ") }
 }
 
 /// Joins words into lines that fit.
@@ -373,7 +390,7 @@ pub fn tail(summary: &Summary) -> Vec<String> {
 /// Everything after the head.
 pub fn summary(summary: &Summary) -> Vec<String> {
     if summary.decided == 0 && summary.totals.iter().all(|line| line.rows == 0) {
-        let mut lines = vec!["nothing is due".to_owned()];
+        let mut lines = vec![nothing_due(summary)];
         lines.extend(tail(summary));
         return lines;
     }
@@ -382,6 +399,17 @@ pub fn summary(summary: &Summary) -> Vec<String> {
     lines.extend(tie_out(&summary.totals));
     lines.extend(tail(summary));
     lines
+}
+
+/// That nothing is due, and what waits for later, where that was asked for.
+fn nothing_due(summary: &Summary) -> String {
+    match summary.waiting.as_ref().filter(|waiting| waiting.rows > 0) {
+        Some(Waiting { rows: waiting, next }) => {
+            let wait = if *waiting == 1 { "waits" } else { "wait" };
+            format!("nothing is due; {} {wait}, the next at {}", rows(*waiting), at(*next))
+        }
+        None => "nothing is due".to_owned(),
+    }
 }
 
 /// A dry run lists at most so many rows; `--json` lists every one.
@@ -417,7 +445,7 @@ impl Plan {
             .map(|(outcome, rows)| format!("{} → {}", count(*rows), outcome.screen()))
             .collect();
         let mut lines = match decided {
-            0 => vec!["nothing is due. Nothing was written.".to_owned()],
+            0 => vec![format!("{}. Nothing was written.", nothing_due(summary))],
             _some => vec![
                 format!("would decide {} ({})", rows(decided), words.join(", ")),
                 format!("and change the status of {}. Nothing was written.", rows(self.changed)),
@@ -508,6 +536,8 @@ mod tests {
             ],
             untied: Vec::new(),
             waits: vec![("within_grace".to_owned(), 22), ("psp_pending".to_owned(), 3)],
+            watched: Vec::new(),
+            waiting: None,
             decided: 1_284,
             cases: (9, 4, 17),
             report: Some("reports/2026-11-19/x".into()),
@@ -579,7 +609,35 @@ exit 0 (ok) in 44 s";
 
     #[test]
     fn a_run_with_nothing_due_says_so() {
-        let nothing = Summary { totals: vec![], decided: 0, report: None, ..sample() };
+        let mut nothing = Summary { totals: vec![], decided: 0, report: None, ..sample() };
         assert!(summary(&nothing).join("\n").starts_with("nothing is due\n"));
+        nothing.waiting = Some(Waiting { rows: 0, next: None });
+        assert!(summary(&nothing).join("\n").starts_with("nothing is due\n"));
+        let next = Some(from_text("2026-11-19T09:12:00Z").unwrap());
+        nothing.waiting = Some(Waiting { rows: 28, next });
+        let told = "nothing is due; 28 rows wait, the next at 2026-11-19T09:12:00Z";
+        assert_eq!(summary(&nothing)[0], told);
+        let planned = Plan::default().lines(&nothing);
+        assert_eq!(planned[0], format!("{told}. Nothing was written."));
+    }
+
+    #[test]
+    fn watched_rows_have_a_word_of_their_own() {
+        let mut some = sample();
+        some.watched = vec![line("EUR", "watched", 5, 50_000)];
+        some.waits.push(("watched".to_owned(), 5));
+        let text = table(&some).join("\n");
+        assert!(text.contains("still processing      20    1,230.00"), "{text}");
+        assert!(text.contains("watched                5      500.00"), "{text}");
+        assert!(text.ends_with("of those still processing: 22 within_grace, 3 psp_pending"));
+        assert!(tie_out(&some.totals).join("").contains("EUR residual 0.00 ✓"));
+        // Which rows had changed meanwhile is not known by reason.
+        some.totals.push(line("EUR", "superseded", 2, 20_000));
+        let text = table(&some).join("\n");
+        let lead = "found to wait, changed ones included: 22 within_grace";
+        assert!(text.contains("still processing       25") && text.contains(lead), "{text}");
+        some.totals.retain(|line| line.bucket != "wait");
+        let text = table(&some).join("\n");
+        assert!(!text.contains("within_grace"), "{text}");
     }
 }

@@ -27,6 +27,12 @@ enum Listener {
     Nobody,
 }
 
+/// Whether a person reads what is printed: a run from cron prints nothing.
+pub fn is_for_a_person(common: &Common, dry_run: bool) -> bool {
+    let is_asked = std::io::stdout().is_terminal() || common.verbose > 0 || dry_run;
+    is_asked && !common.json && !common.quiet
+}
+
 /// Turns events into text.
 pub struct Teller {
     listener: Listener,
@@ -48,7 +54,7 @@ impl Teller {
             Listener::Program
         } else if common.quiet {
             Listener::Nobody
-        } else if terminal || common.verbose > 0 || dry_run {
+        } else if is_for_a_person(common, dry_run) {
             Listener::Person
         } else {
             Listener::Nobody

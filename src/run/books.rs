@@ -19,7 +19,7 @@ use crate::run::scene::{OpenAccount, Scene};
 use crate::run::siblings::{Rehearsed, look_again};
 use crate::store::driver::{AccountCase, Driver, Writer};
 use crate::store::effects::{RowEffects, effects};
-use crate::store::records::{ApplyEnd, JournalRow, Planned};
+use crate::store::records::{ApplyEnd, JournalRow, Planned, TotalLine};
 use crate::store::source_table::SourceTable;
 
 /// Rows written in one database transaction: for about half a second nobody else may change them,
@@ -48,6 +48,8 @@ pub struct Books {
     pub not_examined: Vec<String>,
     /// Waits by reason.
     pub waits: BTreeMap<&'static str, u64>,
+    /// Of those: rows under watch, which ended before, by table and currency.
+    pub watched: BTreeMap<(String, String), TotalLine>,
     /// Rows decided, by what was decided.
     pub outcomes: BTreeMap<Outcome, u64>,
     /// Reasons that `--fail-on` asks for.
@@ -74,6 +76,7 @@ impl Books {
             exit: Exit::Ok,
             not_examined: Vec::new(),
             waits: BTreeMap::new(),
+            watched: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             reasons: BTreeMap::new(),
             applied: (0, 0, 0),
@@ -133,7 +136,24 @@ impl Books {
         bump(self.reasons.entry(record.reason).or_default());
         if record.outcome == Outcome::Wait {
             bump(self.waits.entry(record.reason.as_str()).or_default());
+            self.count_watched(record);
         }
+    }
+
+    fn count_watched(&mut self, record: &JournalRow) {
+        if record.reason != Reason::Watched {
+            return;
+        }
+        let key = (record.table.clone(), record.currency.clone());
+        let line = self.watched.entry(key).or_insert_with(|| TotalLine {
+            table: record.table.clone(),
+            currency: record.currency.clone(),
+            bucket: "watched".to_owned(),
+            rows: 0,
+            amount_minor: 0,
+        });
+        line.rows = line.rows.saturating_add(1);
+        line.amount_minor = line.amount_minor.saturating_add(i128::from(record.amount_minor));
     }
 
     async fn apply(

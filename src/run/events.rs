@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::exit::Exit;
 use crate::model::time::Instant;
-use crate::store::records::{AbandonedRun, JournalRow, TotalLine};
+use crate::store::records::{AbandonedRun, JournalRow, TotalLine, Waiting};
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
@@ -107,6 +107,10 @@ pub struct Summary {
     pub untied: Vec<String>,
     /// Of the waits: how many by reason.
     pub waits: Vec<(String, u64)>,
+    /// Of the waits: rows that ended before and are looked at again, by currency.
+    pub watched: Vec<TotalLine>,
+    /// What waits for later; asked for only where a person reads it and nothing was due.
+    pub waiting: Option<Waiting>,
     /// Rows decided.
     pub decided: u64,
     /// Cases opened, closed by this run, and open now.

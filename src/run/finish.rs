@@ -67,6 +67,12 @@ pub async fn finish(
         }
         summary.report = Some(built.dir);
     }
+    if summary.decided == 0 && scene.options.tells_waiting {
+        let tables: Vec<String> =
+            scene.tables.iter().map(|table| table.settings.name.clone()).collect();
+        let waiting = scene.db.waiting(&tables, scene.clock.now()).await;
+        summary.waiting = Some(waiting.doing("counting the rows that wait")?);
+    }
     tell(Event::Ended(Box::new(summary.clone())));
     Ok(summary)
 }
@@ -141,6 +147,8 @@ fn summary(
         totals,
         untied: Vec::new(),
         waits: books.waits.iter().map(|(code, n)| ((*code).to_owned(), *n)).collect(),
+        watched: books.watched.values().cloned().collect(),
+        waiting: None,
         decided: books.outcomes.values().sum(),
         cases: (0, 0, 0),
         report: None,

@@ -124,6 +124,8 @@ pub struct RunOptions {
     pub fail_on: Vec<FailOn>,
     /// Whether a report is written.
     pub report: bool,
+    /// Where nothing is due, it is counted what waits: for a person who looks on.
+    pub tells_waiting: bool,
     /// Added to the database's clock: a rehearsal of another time, never a user's run.
     pub clock_offset: TimeDelta,
 }
@@ -143,6 +145,7 @@ impl Default for RunOptions {
             given_up: false,
             fail_on: Vec::new(),
             report: true,
+            tells_waiting: false,
             clock_offset: TimeDelta::zero(),
         }
     }

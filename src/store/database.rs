@@ -18,7 +18,7 @@ use crate::store::postgres::PgStore;
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
-    RunStart, TotalLine,
+    RunStart, TotalLine, Waiting,
 };
 use crate::store::settings::{DatabaseSettings, shown_address};
 use crate::store::source_table::SourceTable;
@@ -152,6 +152,7 @@ delegate! {
     cases(filter: &CaseFilter) -> Vec<CaseRow>;
     case_counts(run_id: &str) -> CaseCounts;
     case(number: i64) -> Option<CaseRow>;
+    waiting(tables: &[String], now: Instant) -> Waiting;
     stuck_by_account() -> Vec<StuckLine>;
     open_cases_by_age(edges: &[Instant]) -> Vec<CaseLine>;
     move_marks(scope: &str, changes: &[(String, Change)]) -> Vec<Mark>;

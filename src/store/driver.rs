@@ -16,7 +16,7 @@ use crate::store::mapping::TableSettings;
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
-    RunStart, TotalLine,
+    RunStart, TotalLine, Waiting,
 };
 use crate::store::source_table::SourceTable;
 use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
@@ -405,6 +405,10 @@ pub trait Driver {
 
     /// One case.
     async fn case(&self, number: i64) -> Result<Option<CaseRow>, StoreError>;
+
+    /// Rows of these tables that are looked at later than `now`, watched ones included: one
+    /// look-up in the index that the claim uses.
+    async fn waiting(&self, tables: &[String], now: Instant) -> Result<Waiting, StoreError>;
 
     /// Rows that wait for an answer, by account.
     async fn stuck_by_account(&self) -> Result<Vec<StuckLine>, StoreError>;

@@ -130,6 +130,15 @@ pub struct RunRow {
     pub close_hash: Option<String>,
 }
 
+/// What waits for later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    /// Rows whose next look is planned.
+    pub rows: i64,
+    /// The soonest of those looks.
+    pub next: Option<Instant>,
+}
+
 /// A run that another run found dead and closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AbandonedRun {

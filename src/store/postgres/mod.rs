@@ -49,7 +49,7 @@ use crate::store::postgres::errors::failed;
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
-    RunStart, TotalLine,
+    RunStart, TotalLine, Waiting,
 };
 use crate::store::settings::DatabaseSettings;
 use crate::store::source_table::SourceTable;
@@ -370,6 +370,10 @@ impl Driver for PgStore {
 
     async fn case(&self, number: i64) -> Result<Option<CaseRow>, StoreError> {
         read::case(self.pool().await, number).await
+    }
+
+    async fn waiting(&self, tables: &[String], now: Instant) -> Result<Waiting, StoreError> {
+        watch::waiting(self.pool().await, tables, now).await
     }
 
     async fn stuck_by_account(&self) -> Result<Vec<StuckLine>, StoreError> {

@@ -5,6 +5,7 @@ use sqlx::postgres::{PgConnection, PgPool};
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::postgres::errors::failed;
+use crate::store::records::Waiting;
 use crate::store::watch::{
     Alert, AlertAsk, CaseLine, Change, Mark, StoredAlert, StuckLine, Turn, turns,
 };
@@ -12,6 +13,23 @@ use crate::store::watch::{
 const COUNTING: &str = "counting for monitoring";
 const MARKS: &str = "moving monitoring's numbers";
 const ALERTS: &str = "keeping alerts";
+
+pub(super) async fn waiting(
+    pool: &PgPool,
+    tables: &[String],
+    now: Instant,
+) -> Result<Waiting, StoreError> {
+    let (rows, next): (i64, Option<Instant>) = sqlx::query_as(
+        "select count(*), min(next_check_at) from tieout_checks where table_name = any($1) \
+         and state in ('open', 'watch') and next_check_at > $2",
+    )
+    .bind(tables)
+    .bind(now)
+    .fetch_one(pool)
+    .await
+    .map_err(failed(COUNTING))?;
+    Ok(Waiting { rows, next })
+}
 
 pub(super) async fn stuck(pool: &PgPool) -> Result<Vec<StuckLine>, StoreError> {
     let lines: Vec<(String, i64, Instant)> = sqlx::query_as(

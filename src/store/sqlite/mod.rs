@@ -48,7 +48,7 @@ use crate::store::mapping::TableSettings;
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
-    RunStart, TotalLine,
+    RunStart, TotalLine, Waiting,
 };
 use crate::store::settings::shown_address;
 use crate::store::source_table::SourceTable;
@@ -599,6 +599,10 @@ impl Driver for SqliteStore {
 
     async fn case_counts(&self, run_id: &str) -> Result<CaseCounts, StoreError> {
         cases::counts(&mut *self.read("counting cases").await?, run_id).await
+    }
+
+    async fn waiting(&self, tables: &[String], now: Instant) -> Result<Waiting, StoreError> {
+        watch::waiting(&mut *self.read("counting rows").await?, tables, now).await
     }
 
     async fn stuck_by_account(&self) -> Result<Vec<StuckLine>, StoreError> {

@@ -4,6 +4,7 @@ use sqlx::sqlite::SqliteConnection;
 
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
+use crate::store::records::Waiting;
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{execute, fetch, json_set};
 use crate::store::watch::{
@@ -13,6 +14,24 @@ use crate::store::watch::{
 const COUNTING: &str = "counting for monitoring";
 const MARKS: &str = "moving monitoring's numbers";
 const ALERTS: &str = "keeping alerts";
+
+pub(super) async fn waiting(
+    connection: &mut SqliteConnection,
+    tables: &[String],
+    now: Instant,
+) -> Result<Waiting, StoreError> {
+    let query = sqlx::query(
+        "select count(*), min(next_check_at) from tieout_checks \
+         where table_name in (select value from json_each(?1)) \
+         and state in ('open', 'watch') and next_check_at > ?2",
+    )
+    .bind(json_set(tables))
+    .bind(to_text(now));
+    let rows = fetch(connection, COUNTING, query).await?;
+    let Some(row) = rows.first() else { return Ok(Waiting { rows: 0, next: None }) };
+    let cells = Cells::new(row, COUNTING);
+    Ok(Waiting { rows: cells.int(0)?, next: cells.opt_at(1)? })
+}
 
 pub(super) async fn stuck(connection: &mut SqliteConnection) -> Result<Vec<StuckLine>, StoreError> {
     let query = sqlx::query(

@@ -133,6 +133,12 @@ async fn a_pending_payment_is_waited_for(engine: Engine) {
     for _ in 0..3 {
         let ran = shop.run().await.ended(0);
         assert_eq!(ran.verdict(1), "wait psp_pending");
+        // Whoever looks on is told until when; a run from cron stays silent.
+        let told = shop.tieout(&["run", "--dry-run"]).await.ended(0).stdout;
+        assert!(told.contains("\nnothing is due; 2 rows wait, the next at 20"), "{told}");
+        let narrowed = shop.tieout(&["run", "--dry-run", "--psp", "shop"]).await.ended(0).stdout;
+        assert!(narrowed.contains("\nnothing is due. Nothing"), "{narrowed}");
+        assert_eq!(shop.tieout(&["run"]).await.ended(0).stdout, "");
         shop.due_now().await;
     }
     shop.sandbox.move_to("pi_1", Situation::Succeeded).unwrap();
