@@ -180,8 +180,8 @@ async fn a_key_of_the_other_mode_asks_nothing() {
     for (key, livemode, kind) in [
         ("sk_live_x", false, Some(StopKind::WrongEnvironment)),
         ("rk_test_x", true, Some(StopKind::WrongEnvironment)),
-        ("", false, Some(StopKind::Misconfigured)),
-        ("two\nlines", false, Some(StopKind::Misconfigured)),
+        ("", false, Some(StopKind::NoKey)),
+        ("two\nlines", false, Some(StopKind::NoKey)),
         ("sk_test_x", false, None),
     ] {
         let text = QUICK.to_owned();
