@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::cli::args::Common;
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::out;
+use crate::cli::{out, page};
 use crate::exit::Exit;
 use crate::model::time::{to_short_text, to_text};
 use crate::store::driver::Driver;
@@ -49,13 +49,13 @@ pub async fn run<D: Driver>(command: &Command, common: &Common, db: &D) -> Resul
     let head = found.head.as_deref().unwrap_or("none yet");
     if found.breaks.is_empty() {
         if !common.quiet {
-            out::stdout(&format!(
+            page::say(&format!(
                 "audit ok: head {head} ({} records, {} runs)",
                 found.records, found.runs
             ));
             if found.pruned_runs > 0 {
                 let back = found.goes_back_to.map_or("no run".to_owned(), to_short_text);
-                out::stdout(&format!(
+                page::say(&format!(
                     "records go back to {back}; {} runs were pruned, and their heads hold",
                     found.pruned_runs
                 ));

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::cli::args::{Common, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::{evidence, out};
+use crate::cli::{evidence, out, page};
 use crate::config::names;
 use crate::exit::Exit;
 use crate::model::money::{Currency, decimal_text};
@@ -168,9 +168,7 @@ async fn show<D: Driver>(options: &Show, common: &Common, db: &D) -> Result<Exit
         out::stdout(&line("case", json!({ "case": body(&case), "evidence": evidence })));
         return Ok(Exit::Ok);
     }
-    for line in screen(&case, evidence.as_deref()) {
-        out::stdout(&line);
-    }
+    screen(&case, evidence.as_deref()).iter().for_each(|line| page::say(line));
     Ok(Exit::Ok)
 }
 

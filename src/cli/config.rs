@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::cli::args::{Common, yes_or_no};
 use crate::cli::failure::{Failure, SCHEMA};
-use crate::cli::{init, out, runtime};
+use crate::cli::{init, out, page, runtime};
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
 use crate::store::database::Database;
@@ -110,7 +110,7 @@ fn check(config: &Config, options: &Check, common: &Common) {
         out::stdout(&event.to_string());
     } else if !common.quiet {
         let fits = if options.connect { ", every mapping fits the database" } else { "" };
-        out::stdout(&format!(
+        page::say(&format!(
             "{path}: ok (accounts {}, tables {}, policy {}){fits}",
             config.accounts.len(),
             config.tables.len(),

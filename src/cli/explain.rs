@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::cli::args::Common;
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::{evidence, out, screen, standing};
+use crate::cli::{evidence, out, page, screen, standing};
 use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::model::money::{Currency, decimal_text};
@@ -64,7 +64,7 @@ pub async fn run<D: Driver>(
         if common.json {
             out::stdout(&line("row", body(&known, &args.id)));
         } else {
-            lines(&known, &args.id, config).iter().for_each(|line| out::stdout(line));
+            lines(&known, &args.id, config).iter().for_each(|line| page::say(line));
         }
     }
     if found == 0 {

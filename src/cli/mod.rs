@@ -25,6 +25,7 @@ pub mod generate;
 pub mod init;
 pub mod logs;
 pub mod out;
+pub mod page;
 pub mod pause;
 pub mod person;
 pub mod prune;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::cli::args::Common;
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::{out, screen};
+use crate::cli::{out, page, screen};
 use crate::config::names;
 use crate::exit::Exit;
 use crate::model::time::{to_short_text, to_text};
@@ -114,17 +114,19 @@ async fn list<D: Driver>(options: &List, common: &Common, db: &D) -> Result<Exit
         if common.json {
             out::stdout(&line("run", body(run, &[])));
         } else {
-            out::stdout(&format!(
-                "{}  {}  {:<11} exit {:<3} {}",
-                run.id,
-                to_short_text(run.started_at),
-                run.state.as_str(),
-                run.exit_code.map_or("–".to_owned(), |code| code.to_string()),
-                run.exit_class.as_deref().unwrap_or("")
-            ));
+            out::stdout(&listed(run));
         }
     }
     Ok(Exit::Ok)
+}
+
+/// One run on one line: how it ended, or that it has not.
+fn listed(run: &RunRow) -> String {
+    let ended = match (run.exit_code, run.exit_class.as_deref()) {
+        (Some(code), Some(class)) => format!("exit {code:<3} {class}"),
+        _open => run.state.as_str().to_owned(),
+    };
+    format!("{}  {}  {ended}", run.id, to_short_text(run.started_at))
 }
 
 async fn show<D: Driver>(options: &Show, common: &Common, db: &D) -> Result<Exit, Failure> {
@@ -149,7 +151,7 @@ async fn show<D: Driver>(options: &Show, common: &Common, db: &D) -> Result<Exit
         if let Some(at) = pruned_at {
             out::stdout(&format!("pruned {}: its records are gone", to_short_text(at)));
         }
-        lines(&run, &totals).iter().for_each(|line| out::stdout(line));
+        lines(&run, &totals).iter().for_each(|line| page::say(line));
     }
     Ok(Exit::Ok)
 }
@@ -169,7 +171,7 @@ fn lines(run: &RunRow, totals: &[TotalLine]) -> Vec<String> {
             run.pid,
             run.version
         ),
-        format!("scope    {}", run.scope),
+        format!("scope    {}", scope(&run.scope)),
         format!("policy   {} · configuration {}", run.policy_version, run.config_sha256),
         format!("journal  {} records", run.journal_count),
     ];
@@ -183,6 +185,31 @@ fn lines(run: &RunRow, totals: &[TotalLine]) -> Vec<String> {
         lines.push(format!("chain    closed as number {number}, hash {hash}"));
     }
     lines
+}
+
+/// What a run was told to look at, in words; what another version wrote stays as it is.
+fn scope(text: &str) -> String {
+    let Ok(scope) = serde_json::from_str::<Value>(text) else { return text.to_owned() };
+    let list = |name: &str| {
+        let items = scope[name].as_array()?;
+        let items: Vec<String> =
+            items.iter().filter_map(Value::as_str).map(str::to_owned).collect();
+        (!items.is_empty()).then_some(items)
+    };
+    let mut parts = Vec::new();
+    parts.push(match (scope["ids"].as_u64(), &scope["window"]) {
+        (Some(ids), _) => format!("{} by id", screen::rows(ids)),
+        (None, Value::Null) => "every due row".to_owned(),
+        (None, window) => {
+            let end = |name: &str| window[name].as_str().unwrap_or("…").to_owned();
+            format!("{} … {} on {}", end("from"), end("to"), end("on"))
+        }
+    });
+    parts.extend(list("tables").map(|names| format!("of {}", names.join(", "))));
+    parts.extend(list("accounts").map(|names| format!("at {}", names.join(", "))));
+    parts.extend(scope["limit"].as_i64().map(|limit| format!("at most {limit}")));
+    parts.extend(scope["timezone"].as_str().map(str::to_owned));
+    parts.join(" · ")
 }
 
 /// The notes of a run's end name what was not examined, and what monitoring could not tell.

@@ -10,7 +10,7 @@ use chrono_tz::Tz;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::args::{Common, When};
-use crate::cli::{events, out, screen};
+use crate::cli::{events, out, page, screen};
 use crate::exit::Exit;
 use crate::model::time::span_text;
 use crate::run::events::{Event, Summary};
@@ -132,7 +132,7 @@ impl Teller {
             Some(plan) => plan.lines(summary),
             None => screen::summary(summary),
         };
-        for line in lines {
+        for line in lines.iter().flat_map(|line| page::broken(line)) {
             self.lines.put(&line);
         }
         self.lines.flush();

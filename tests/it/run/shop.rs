@@ -571,6 +571,8 @@ impl Shop {
             .current_dir(self.folder.path())
             .env_clear()
             .env("PATH", std::env::var("PATH").unwrap_or_default())
+            // What is looked for in a line is to stand in one.
+            .env("COLUMNS", "1000")
             .env(KEY_NAME, &self.words.key)
             .args(args)
             .stdin(Stdio::null())

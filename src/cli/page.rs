@@ -1,0 +1,113 @@
+//! Lines for people: none wider than eighty columns (or `COLUMNS`), broken between words, what
+//! follows standing under the text that it goes on with.
+
+use std::sync::LazyLock;
+
+use crate::cli::out;
+
+/// What every terminal and every mail shows whole.
+const WIDTH: usize = 80;
+
+/// `COLUMNS`, as POSIX has it: for who wants lines longer, or shorter.
+#[expect(clippy::disallowed_methods, reason = "of the terminal, and no setting of tieout's")]
+static COLUMNS: LazyLock<usize> = LazyLock::new(|| {
+    let asked = std::env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    asked.map_or(WIDTH, |columns: usize| columns.clamp(40, 10_000))
+});
+
+/// Labels are shorter; a gap further right is one between the cells of a table.
+const LABEL: usize = 30;
+
+/// Prints a line.
+pub fn say(line: &str) {
+    broken(line).iter().for_each(|line| out::stdout(line));
+}
+
+/// A line as lines that fit. A word is never broken: it may be there to be copied.
+pub fn broken(line: &str) -> Vec<String> {
+    broken_at(line, *COLUMNS)
+}
+
+fn broken_at(line: &str, width: usize) -> Vec<String> {
+    let indent = hanging(line);
+    let mut lines = Vec::new();
+    let mut rest: Vec<char> = line.chars().collect();
+    while rest.len() > width {
+        let is_gap = |at: &usize| rest.get(*at) == Some(&' ') && *at > indent;
+        let before = (0..=width).rev().find(is_gap);
+        let Some(at) = before.or_else(|| (width..rest.len()).find(is_gap)) else { break };
+        let (head, tail) = rest.split_at(at);
+        let head: String = head.iter().collect();
+        let tail: String = tail.iter().collect();
+        let tail = tail.trim_start();
+        if tail.is_empty() {
+            break;
+        }
+        lines.push(head.trim_end().to_owned());
+        rest = format!("{:indent$}{tail}", "").chars().collect();
+    }
+    lines.push(rest.into_iter().collect::<String>().trim_end().to_owned());
+    lines
+}
+
+/// Where the text of a line begins: after its label, or after its own indent.
+fn hanging(line: &str) -> usize {
+    let letters: Vec<char> = line.chars().collect();
+    let lead = letters.iter().take_while(|letter| **letter == ' ').count();
+    if lead >= 4 {
+        return lead;
+    }
+    let mut gap = 0_usize;
+    for (at, letter) in letters.iter().enumerate().skip(lead) {
+        if *letter == ' ' {
+            gap = gap.saturating_add(1);
+        } else if gap >= 2 {
+            return at;
+        } else if at > LABEL {
+            break;
+        } else {
+            gap = 0;
+        }
+    }
+    lead.saturating_add(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_short_stays_as_it_is() {
+        for line in ["", "why        captured: pi_1 captured 19.99 EUR", "  1001  processing"] {
+            assert_eq!(broken_at(line, WIDTH), [line]);
+        }
+    }
+
+    #[test]
+    fn what_is_long_goes_on_under_its_text() {
+        let text = "no verdict was written: a person decides, and nobody else does it for them";
+        for (label, indent) in
+            [("not done   ", 11), ("           ", 11), ("  1001  ", 8), ("at ", 2)]
+        {
+            let lines = broken_at(&format!("{label}{text} {text}"), WIDTH);
+            assert!(lines.len() > 1);
+            assert!(lines.iter().all(|line| line.chars().count() <= WIDTH), "{lines:#?}");
+            for line in &lines[1..] {
+                let lead = line.chars().take_while(|letter| *letter == ' ').count();
+                assert_eq!(lead, indent, "{lines:#?}");
+            }
+            let words: Vec<&str> = lines.iter().flat_map(|line| line.split_whitespace()).collect();
+            assert!(words.join(" ").ends_with(&format!("{text} {text}")), "{lines:#?}");
+        }
+    }
+
+    #[test]
+    fn a_word_is_never_broken_at() {
+        let word = "x".repeat(100);
+        assert_eq!(broken_at(&word, WIDTH), [word.as_str()]);
+        assert_eq!(
+            broken_at(&format!("hash  {word} and more"), WIDTH),
+            [format!("hash  {word}"), "      and more".to_owned()]
+        );
+    }
+}
