@@ -21,7 +21,8 @@ struct Ended {
 
 fn tieout(folder: &Path, words: &[&str]) -> Ended {
     let mut command = Command::new(tieout_bin());
-    command.args(words).current_dir(folder).env_clear();
+    // What is looked for in a line is to stand in one.
+    command.args(words).current_dir(folder).env_clear().env("COLUMNS", "1000");
     let output = command.stdin(std::process::Stdio::null()).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     Ended {
