@@ -34,6 +34,11 @@ impl Chance {
         self.next() % bound.max(1)
     }
 
+    /// A place within so many, or 0 where there is none.
+    pub fn index(&mut self, end: usize) -> usize {
+        usize::try_from(self.number(end as u64)).unwrap()
+    }
+
     /// A span below this one.
     pub fn below(&mut self, span: Duration) -> Duration {
         let micros = u64::try_from(span.as_micros()).unwrap();

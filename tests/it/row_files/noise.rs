@@ -6,6 +6,7 @@
 use std::time::{Duration, Instant};
 
 use super::{CASES, fixture, look};
+use crate::breaking::chance::Chance;
 
 /// Without the variable.
 const ROUNDS: u64 = 60;
@@ -34,39 +35,22 @@ const PIECES: [&[u8]; 20] = [
     b"EUR",
 ];
 
-/// splitmix64: the whole of its state is the seed that a failure names.
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-}
-
 fn changed(good: &[u8], chance: &mut Chance) -> Vec<u8> {
     let mut bytes = good.to_vec();
-    for _change in 0..=chance.below(6) {
-        let at = chance.below(bytes.len());
-        let end = (at + chance.below(120)).min(bytes.len());
-        match chance.below(6) {
+    for _change in 0..=chance.index(6) {
+        let at = chance.index(bytes.len());
+        let end = (at + chance.index(120)).min(bytes.len());
+        match chance.index(6) {
             0 if !bytes.is_empty() => bytes[at] = chance.next() as u8,
             1 => bytes.truncate(at),
             2 => {
-                let piece = PIECES[chance.below(PIECES.len())];
+                let piece = PIECES[chance.index(PIECES.len())];
                 bytes.splice(at..at, piece.iter().copied());
             }
             3 => drop(bytes.drain(at..end)),
             4 => {
                 let copy = bytes[at..end].to_vec();
-                let to = chance.below(bytes.len());
+                let to = chance.index(bytes.len());
                 bytes.splice(to..to, copy);
             }
             _turned => bytes.rotate_left(at),
@@ -84,7 +68,7 @@ fn no_bytes_break_the_reading_of_rows() {
         let mut round = 0;
         while until.map_or(round < ROUNDS, |until| Instant::now() < until) {
             let seed = round ^ (good.len() as u64) << 32;
-            let bytes = changed(&good, &mut Chance(seed));
+            let bytes = changed(&good, &mut Chance::of(seed));
             let ended = std::panic::catch_unwind(|| look(&bytes));
             let found = ended.unwrap_or_else(|_| panic!("{name}: seed {seed} panics: {bytes:?}"));
             let entries = found.sums.entries;

@@ -6,26 +6,10 @@
 use std::time::{Duration, Instant};
 
 use super::{FIXTURES, fixture, inspected};
+use crate::breaking::chance::Chance;
 
 /// Without the variable.
 const ROUNDS: u64 = 300;
-
-/// splitmix64: the whole of its state is the seed that a failure names.
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
-    }
-}
 
 /// What breaks parsers: frames, signs, digits, line ends, bytes of other encodings.
 const PIECES: [&[u8]; 24] = [
@@ -57,26 +41,26 @@ const PIECES: [&[u8]; 24] = [
 
 fn changed(seed: &[u8], chance: &mut Chance) -> Vec<u8> {
     let mut bytes = seed.to_vec();
-    for _change in 0..=chance.below(6) {
-        let at = chance.below(bytes.len());
-        match chance.below(7) {
+    for _change in 0..=chance.index(6) {
+        let at = chance.index(bytes.len());
+        match chance.index(7) {
             0 if !bytes.is_empty() => bytes[at] = chance.next() as u8,
             1 => bytes.truncate(at),
             2 => {
-                let piece = PIECES[chance.below(PIECES.len())];
+                let piece = PIECES[chance.index(PIECES.len())];
                 bytes.splice(at..at, piece.iter().copied());
             }
             3 => {
-                let end = (at + chance.below(40)).min(bytes.len());
+                let end = (at + chance.index(40)).min(bytes.len());
                 bytes.drain(at..end);
             }
             4 => {
-                let end = (at + chance.below(200)).min(bytes.len());
+                let end = (at + chance.index(200)).min(bytes.len());
                 let copy = bytes[at..end].to_vec();
-                let to = chance.below(bytes.len());
+                let to = chance.index(bytes.len());
                 bytes.splice(to..to, copy);
             }
-            5 if !bytes.is_empty() => bytes[at] ^= 1 << chance.below(8),
+            5 if !bytes.is_empty() => bytes[at] ^= 1 << chance.index(8),
             _ => bytes.rotate_left(at),
         }
     }
@@ -91,7 +75,7 @@ fn fuzz(names: &[&str]) {
         let mut round = 0;
         while until.map_or(round < ROUNDS, |until| Instant::now() < until) {
             let seed = round ^ (good.len() as u64) << 32;
-            let bytes = changed(&good, &mut Chance(seed));
+            let bytes = changed(&good, &mut Chance::of(seed));
             let ended = std::panic::catch_unwind(|| inspected(&bytes));
             let found = ended.unwrap_or_else(|_| panic!("{name}: seed {seed} panics: {bytes:?}"));
             let lines = found.sums.lines;
