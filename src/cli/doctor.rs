@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::cli::args::Common;
 use crate::cli::events::line;
 use crate::cli::failure::{self, Failure};
+use crate::cli::page::wrapped;
 use crate::cli::{out, runtime};
 use crate::config::{self, Config};
 use crate::exit::Exit;
@@ -133,32 +134,5 @@ impl<'a> Screen<'a> {
         } else if !self.common.quiet {
             out::stdout(&format!("exit {} ({})", exit.code(), exit.class()));
         }
-    }
-}
-
-/// A text in lines of at most so many characters, broken between words.
-pub fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _full => lines.push(word.to_owned()),
-        }
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_break_between_words() {
-        assert_eq!(wrapped("ab cd ef", 5), ["ab cd", "ef"]);
-        assert_eq!(wrapped("abcdefgh ij", 5), ["abcdefgh", "ij"]);
-        assert!(wrapped("", 5).is_empty());
     }
 }

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 
 use crate::cli::args::Common;
-use crate::cli::doctor::wrapped;
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::out;
+use crate::cli::page::wrapped;
 use crate::config::problem::ConfigError;
 use crate::config::{self, names};
 use crate::exit::Exit;

@@ -6,8 +6,8 @@ use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use crate::cli::args::{Common, path, yes_or_no};
-use crate::cli::doctor::wrapped;
 use crate::cli::failure::Failure;
+use crate::cli::page::wrapped;
 use crate::cli::{out, runtime};
 use crate::config::init::write::{Address, file};
 use crate::config::init::{

@@ -72,6 +72,21 @@ fn hanging(line: &str) -> usize {
     lead.saturating_add(2)
 }
 
+/// A text in lines of at most so many characters, broken between words.
+pub fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _full => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -109,5 +124,12 @@ mod tests {
             broken_at(&format!("hash  {word} and more"), WIDTH),
             [format!("hash  {word}"), "      and more".to_owned()]
         );
+    }
+
+    #[test]
+    fn texts_break_between_words() {
+        assert_eq!(wrapped("ab cd ef", 5), ["ab cd", "ef"]);
+        assert_eq!(wrapped("abcdefgh ij", 5), ["abcdefgh", "ij"]);
+        assert!(wrapped("", 5).is_empty());
     }
 }
