@@ -1,18 +1,20 @@
 # syntax=docker/dockerfile:1
 # A small image with nothing in it but the program, authorities and a user without rights.
-#   docker build -t tieout .
+#   docker build -t tieout --build-arg TIEOUT_GIT_COMMIT=$(git rev-parse HEAD) .
 #   docker run --rm -v ./tieout.toml:/etc/tieout/tieout.toml:ro -e DATABASE_URL -e STRIPE_KEY tieout run
 FROM rust:1.95-slim-bookworm AS build
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends build-essential=12.* \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
-COPY Cargo.toml Cargo.lock ./
+COPY Cargo.toml Cargo.lock build.rs ./
 COPY src src
 COPY migrations migrations
 COPY cron cron
 COPY tests/bench tests/bench
 COPY tests/it/main.rs tests/it/main.rs
+# Reports name it; the repository itself is not in the image.
+ARG TIEOUT_GIT_COMMIT
 RUN cargo build --release --locked --bin tieout
 
 # glibc, authorities and time zones, no shell. The user `nonroot` is 65532.

@@ -3,9 +3,11 @@
 use serde_json::json;
 
 use crate::cli::args::Common;
-use crate::cli::failure::{Failure, SCHEMA};
+use crate::cli::events::line;
+use crate::cli::failure::Failure;
 use crate::cli::out;
 use crate::exit::Exit;
+use crate::run::COMMIT;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -17,15 +19,15 @@ Examples:
 pub fn run(common: &Common) -> Result<Exit, Failure> {
     let version = env!("CARGO_PKG_VERSION");
     if common.json {
-        let event = json!({
-            "schema": SCHEMA,
-            "type": "version",
+        let body = json!({
             "version": version,
+            "git_commit": COMMIT,
             "target": format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
         });
-        out::stdout(&event.to_string());
+        out::stdout(&line("version", body));
     } else {
-        out::stdout(&format!("tieout {version}"));
+        let commit = COMMIT.map_or(String::new(), |commit| format!(" ({commit})"));
+        out::stdout(&format!("tieout {version}{commit}"));
     }
     Ok(Exit::Ok)
 }

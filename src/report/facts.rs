@@ -45,6 +45,9 @@ pub struct Notes {
     /// The cases about accounts that the run opened or saw again, in the order of its doing.
     #[serde(default)]
     pub account_cases: Option<Vec<AccountCaseNote>>,
+    /// The commit that the run's program was built from, where that is known.
+    #[serde(default)]
+    pub git_commit: Option<String>,
     /// One line for each thing that was not examined.
     #[serde(default)]
     pub not_examined: Vec<String>,

@@ -117,8 +117,7 @@ impl<'a> Manifest<'a> {
             untied: found.untied,
             findings: found.findings,
             version: &run.version,
-            // A run does not store the commit it was built from; its version names it.
-            git_commit: None,
+            git_commit: facts.notes.git_commit.as_deref(),
             policy_version: &run.policy_version,
             config_sha256: &run.config_sha256,
             business_date: facts.business_date.to_string(),

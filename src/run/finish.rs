@@ -205,14 +205,26 @@ fn notes(books: &Books, aging: Option<&[AgingLine]>, error: Option<&str>) -> Str
             })
         })
         .collect();
+    let watched = books.watched.values().map(|line| {
+        serde_json::json!({
+            "table": line.table,
+            "currency": line.currency,
+            "rows": line.rows,
+            // Beyond 64 bits a JSON number would lose its last digits.
+            "amount_minor_text": line.amount_minor.to_string(),
+        })
+    });
+    let watched: Vec<serde_json::Value> = watched.collect();
     serde_json::json!({
         "accounts": books.notes.values().collect::<Vec<_>>(),
         "account_cases": books.account_cases,
         "aging": aging,
         "brakes": brakes,
         "error": error,
+        "git_commit": crate::run::COMMIT,
         "not_examined": books.not_examined,
         "waits": books.waits,
+        "watched": watched,
     })
     .to_string()
 }

@@ -13,6 +13,7 @@
 )]
 
 mod architecture;
+mod build_script;
 mod decisions;
 mod properties;
 mod sandbox;

@@ -1,0 +1,106 @@
+//! build.rs on its own: which commit it names, and that it names none where it cannot know.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// The script, compiled as cargo does it.
+fn script(folder: &Path) -> PathBuf {
+    let to = folder.join("script");
+    let mut rustc = Command::new(option_env!("RUSTC").unwrap_or("rustc"));
+    rustc.args(["--edition", "2024", "-A", "unknown_lints", "-o"]).arg(&to);
+    let status = rustc.arg(Path::new(ROOT).join("build.rs")).status().unwrap();
+    assert!(status.success());
+    to
+}
+
+fn git(folder: &Path, words: &[&str]) -> String {
+    let mut git = Command::new("git");
+    git.current_dir(folder).args(["-c", "user.name=t", "-c", "user.email=t@example.com"]);
+    let output = git.args(words).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// The lines that the script says of a source tree.
+fn said(script: &Path, tree: &Path, profile: &str, env: &[(&str, &str)]) -> Vec<String> {
+    let path = std::env::var("PATH").unwrap();
+    let mut command = Command::new(script);
+    command.env_clear().env("PATH", path).env("CARGO_MANIFEST_DIR", tree);
+    command.env("PROFILE", profile).envs(env.iter().copied());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn commit(lines: &[String]) -> Option<&str> {
+    lines.iter().find_map(|line| line.strip_prefix("cargo:rustc-env=TIEOUT_BUILT_FROM="))
+}
+
+fn sources(tree: &Path) {
+    std::fs::create_dir_all(tree.join("src")).unwrap();
+    std::fs::write(tree.join("src/main.rs"), "fn main() {}").unwrap();
+    std::fs::write(tree.join("Cargo.toml"), "").unwrap();
+}
+
+#[test]
+fn a_release_names_its_commit_and_nothing_is_named_that_is_not_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = script(folder.path());
+    let bare = folder.path().join("bare");
+    sources(&bare);
+    // No repository; no git; another profile: nothing, and no failure.
+    assert_eq!(commit(&said(&script, &bare, "release", &[])), None);
+    let tree = folder.path().join("tree");
+    sources(&tree);
+    git(&tree, &["init", "-q"]);
+    git(&tree, &["add", "."]);
+    git(&tree, &["commit", "-q", "-m", "one"]);
+    let head = git(&tree, &["rev-parse", "HEAD"]);
+    assert_eq!(commit(&said(&script, &tree, "release", &[("PATH", "")])), None);
+    assert_eq!(commit(&said(&script, &tree, "debug", &[])), None);
+    assert_eq!(commit(&said(&script, &tree, "release", &[])), Some(head.as_str()));
+    // What is no source changes nothing; what is one, does.
+    std::fs::write(tree.join("notes.txt"), "").unwrap();
+    assert_eq!(commit(&said(&script, &tree, "release", &[])), Some(head.as_str()));
+    std::fs::write(tree.join("src/main.rs"), "fn main() { }").unwrap();
+    let dirty = format!("{head}-dirty");
+    assert_eq!(commit(&said(&script, &tree, "release", &[])), Some(dirty.as_str()));
+    // A copy within another repository is none of its commits.
+    let inner = tree.join("vendor/tieout");
+    sources(&inner);
+    assert_eq!(commit(&said(&script, &inner, "release", &[])), None);
+    // What is said wins, in every profile; what would forge a line for cargo is nothing.
+    let given = |text: &str| {
+        let lines = said(&script, &tree, "debug", &[("TIEOUT_GIT_COMMIT", text)]);
+        commit(&lines).map(str::to_owned)
+    };
+    assert_eq!(given("abc123").as_deref(), Some("abc123"));
+    assert_eq!(given("a\nb"), None);
+    assert_eq!(given(""), None);
+}
+
+/// A path that is not there makes every build a new one.
+#[test]
+fn only_what_exists_is_watched() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = script(folder.path());
+    let tree = folder.path().join("tree");
+    sources(&tree);
+    git(&tree, &["init", "-q"]);
+    git(&tree, &["add", "."]);
+    git(&tree, &["commit", "-q", "-m", "one"]);
+    let watched = |profile| {
+        let lines = said(&script, &tree, profile, &[]);
+        let paths = lines.iter().filter_map(|l| l.strip_prefix("cargo:rerun-if-changed="));
+        paths.map(PathBuf::from).collect::<Vec<_>>()
+    };
+    assert_eq!(watched("debug"), [Path::new("build.rs")]);
+    let watched = watched("release");
+    assert!(watched.contains(&tree.join("src")), "{watched:?}");
+    assert!(watched.iter().any(|path| path.ends_with("logs/HEAD")), "{watched:?}");
+    for path in &watched[1..] {
+        assert!(path.exists(), "{}", path.display());
+    }
+}
