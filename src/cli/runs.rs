@@ -175,8 +175,8 @@ fn lines(run: &RunRow, totals: &[TotalLine]) -> Vec<String> {
         format!("policy   {} · configuration {}", run.policy_version, run.config_sha256),
         format!("journal  {} records", run.journal_count),
     ];
-    lines.extend(screen::totals(totals));
     let notes: Value = serde_json::from_str(&run.notes).unwrap_or_default();
+    lines.extend(screen::totals(totals, &waits(&notes), &watched(&notes)));
     lines.extend(notes["error"].as_str().map(|text| format!("ended by: {text}")));
     for (label, name) in [("not examined", "not_examined"), ("monitoring", "monitoring")] {
         lines.extend(noted(&run.notes, name).iter().map(|text| format!("{label}: {text}")));
@@ -210,6 +210,28 @@ fn scope(text: &str) -> String {
     parts.extend(scope["limit"].as_i64().map(|limit| format!("at most {limit}")));
     parts.extend(scope["timezone"].as_str().map(str::to_owned));
     parts.join(" · ")
+}
+
+/// Of the rows that wait: how many by reason.
+fn waits(notes: &Value) -> Vec<(String, u64)> {
+    let reasons = notes["waits"].as_object().into_iter().flatten();
+    reasons.filter_map(|(reason, rows)| Some((reason.clone(), rows.as_u64()?))).collect()
+}
+
+/// Of the rows that wait: those that ended before. A run of an older version notes no sums.
+fn watched(notes: &Value) -> Vec<TotalLine> {
+    let lines = notes["watched"].as_array().into_iter().flatten();
+    lines
+        .filter_map(|line| {
+            Some(TotalLine {
+                table: line["table"].as_str()?.to_owned(),
+                currency: line["currency"].as_str()?.to_owned(),
+                bucket: "watched".to_owned(),
+                rows: line["rows"].as_i64()?,
+                amount_minor: line["amount_minor_text"].as_str()?.parse().ok()?,
+            })
+        })
+        .collect()
 }
 
 /// The notes of a run's end name what was not examined, and what monitoring could not tell.

@@ -297,6 +297,39 @@ async fn why_is_this_row_here() {
     }
 }
 
+/// The lines from the head of the outcomes to the tie-out.
+fn outcomes(screen: &str) -> Vec<&str> {
+    let from = screen.lines().skip_while(|line| line.trim_start() != "rows     EUR");
+    from.take_while(|line| !line.starts_with("tie-out")).collect()
+}
+
+/// A watched row ended before, and one that waits has a reason: the same at the run's end and
+/// ever after.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stored_run_tells_watched_rows_and_waits_as_its_end_did() {
+    let processing = &[Situation::Processing];
+    let rows = [("pay_1", 1_999, CAPTURED), ("pay_2", 500, processing), ("pay_3", 700, &[])];
+    let shop = Shop::with(&rows).await;
+    shop.sql("update charges set status = 'failed' where id = 'pay_3'").await;
+    let ended = shop.tieout(&["run", "--all", "--since", "1d", "-v"], &[]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let told = outcomes(&ended.stdout);
+    assert_eq!(
+        told[1..],
+        [
+            "  succeeded             1   19.99",
+            "  retryable             0       –",
+            "  needs a person        0       –",
+            "  still processing      1    5.00",
+            "  watched               1    7.00",
+            "  of those still processing: 1 psp_pending",
+        ]
+    );
+    let stored = shop.tieout(&["runs", "show"], &[]).stdout;
+    assert_eq!(outcomes(&stored), told, "{stored}");
+    assert!(stored.contains("tie-out  EUR residual 0.00 ✓"), "{stored}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn an_account_is_paused_by_a_person_and_goes_on() {
     let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
