@@ -22,6 +22,7 @@ use tokio::time::Instant as Tick;
 use crate::model::evidence::{Cause, CauseKind};
 use crate::model::time::Instant;
 use crate::psp::book::{Book, Wanted};
+use crate::psp::estimate::{Sample, cuts, pages_between};
 use crate::psp::lane::cause;
 use crate::psp::stripe::{ListPage, ObjectKind, PAGE, PageAsk, Stripe, wider_skew};
 
@@ -66,6 +67,8 @@ struct Slice {
     same_second: HashSet<String>,
     /// Objects of the latest pages and the seconds that they span; older pages count less.
     seen: Seen,
+    /// What its first page showed.
+    sample: Option<Sample>,
     /// A page came since the last split.
     is_fresh: bool,
     state: State,
@@ -109,8 +112,8 @@ struct Board {
     wanted: Arc<Wanted>,
     pages: u64,
     pages_max: u64,
-    /// Probing stops handing out work here.
-    budget: Option<u64>,
+    /// Only first pages are handed out.
+    is_probing: bool,
 }
 
 /// A listing under way.
@@ -139,21 +142,7 @@ impl Listing {
         workers: u32,
         pages_max: u64,
     ) -> Self {
-        let slices = windows.iter().enumerate();
-        let slices = slices.map(|(index, window)| Slice::new(index, window.from, window.to));
-        let count = windows.len();
-        let board = Board {
-            slices: slices.collect(),
-            tallies: windows.into_iter().map(Tally::new).collect(),
-            ends: vec![None; count],
-            oldest: vec![None; count],
-            handed: VecDeque::with_capacity(LOOK_BACK),
-            book,
-            wanted,
-            pages: 0,
-            pages_max,
-            budget: None,
-        };
+        let board = Board::new(wanted, book, windows, pages_max);
         let board = Arc::new(Mutex::new(board));
         Self { stripe, board, turned: Arc::new(Notify::new()), workers: workers.max(1) }
     }
@@ -163,17 +152,16 @@ impl Listing {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the first page of each window and up to `more` further ones, to say how many there
-    /// are.
+    /// Reads the first page of each window and up to `more` further down, to say how many pages
+    /// there are.
     pub(super) async fn probe(&self, more: u64) {
-        {
-            let mut board = self.board();
-            let windows = u64::try_from(board.tallies.len()).unwrap_or(u64::MAX);
-            let more = more.min(u64::from(self.workers));
-            board.budget = Some(windows.saturating_add(more));
-        }
+        self.board().is_probing = true;
         self.work().await;
-        self.board().budget = None;
+        let is_cut = self.board().cut(more.min(u64::from(self.workers)));
+        if is_cut {
+            self.work().await;
+        }
+        self.board().is_probing = false;
     }
 
     /// Lists everything that is left.
@@ -223,20 +211,9 @@ impl Listing {
         }
     }
 
-    /// Pages still to come for each window, by the density seen; the pages read not counted.
+    /// Pages still to come for each window; the pages read not counted.
     pub(super) fn estimate(&self) -> Vec<u64> {
-        let board = self.board();
-        let mut pages = vec![0_u64; board.tallies.len()];
-        for (index, slice) in board.slices.iter().enumerate() {
-            if slice.state == State::Done || board.is_below_end(index) {
-                continue;
-            }
-            if let Some(sum) = pages.get_mut(slice.window) {
-                let left = board.pages_left(slice).saturating_add(1);
-                *sum = sum.saturating_add(left);
-            }
-        }
-        pages
+        self.board().estimate()
     }
 
     /// Leaves windows unlisted: another way is cheaper.
@@ -292,8 +269,7 @@ impl Tally {
 impl Seen {
     /// Adds a page; what came before counts half.
     fn add(&mut self, objects: usize, newest: i64, oldest: i64) {
-        let span = newest.saturating_sub(oldest).saturating_add(1);
-        let span = u64::try_from(span).unwrap_or(1).max(1);
+        let span = span(newest, oldest).max(1);
         let objects = u64::try_from(objects).unwrap_or(0);
         self.objects = self.objects.checked_div(2).unwrap_or(0).saturating_add(objects);
         self.secs = self.secs.checked_div(2).unwrap_or(0).saturating_add(span);
@@ -311,6 +287,7 @@ impl Slice {
             reached: None,
             same_second: HashSet::new(),
             seen: Seen::default(),
+            sample: None,
             is_fresh: false,
             state,
         }
@@ -322,18 +299,34 @@ impl Slice {
     }
 
     fn seconds_left(&self) -> u64 {
-        let span = self.top().saturating_sub(self.from).saturating_add(1);
-        u64::try_from(span).unwrap_or(0)
+        span(self.top(), self.from)
     }
 }
 
 impl Board {
+    fn new(wanted: Arc<Wanted>, book: Book, windows: Vec<Window>, pages_max: u64) -> Self {
+        let slices = windows.iter().enumerate();
+        let slices = slices.map(|(index, window)| Slice::new(index, window.from, window.to));
+        let count = windows.len();
+        Self {
+            slices: slices.collect(),
+            tallies: windows.into_iter().map(Tally::new).collect(),
+            ends: vec![None; count],
+            oldest: vec![None; count],
+            handed: VecDeque::with_capacity(LOOK_BACK),
+            book,
+            wanted,
+            pages: 0,
+            pages_max,
+            is_probing: false,
+        }
+    }
+
     fn next_task(&mut self, now: Tick, pace: u128) -> Task {
-        let is_spent = self.budget.is_some_and(|budget| self.pages >= budget);
-        if is_spent {
+        let next = (0..self.slices.len()).find(|index| self.is_ready(*index));
+        if self.is_probing && next.is_none() {
             return Task::Stop;
         }
-        let next = (0..self.slices.len()).find(|index| self.is_ready(*index));
         let next = next.or_else(|| if self.is_full(now, pace) { None } else { self.split() });
         let Some(index) = next else {
             let is_busy = self.slices.iter().any(|slice| slice.state == State::Busy);
@@ -374,9 +367,12 @@ impl Board {
     /// What may be asked now. Below the end of a list that is being asked once more nothing is:
     /// should nothing stand there, the answer says so for all of it.
     fn is_ready(&self, index: usize) -> bool {
-        let slice = self.slices.get(index);
-        slice.is_some_and(|slice| matches!(slice.state, State::Waiting | State::Ending))
-            && !self.is_below_end(index)
+        let is_due = |slice: &Slice| match slice.state {
+            State::Waiting => !self.is_probing || slice.sample.is_none(),
+            State::Ending => !self.is_probing,
+            State::Busy | State::Done => false,
+        };
+        self.slices.get(index).is_some_and(is_due) && !self.is_below_end(index)
     }
 
     /// Whether the slice lies wholly below where the window's list ended.
@@ -405,6 +401,64 @@ impl Board {
             u128::from(slice.seconds_left()).saturating_mul(u128::from(slice.seen.objects));
         let objects = objects.checked_div(u128::from(slice.seen.secs)).unwrap_or(0);
         u64::try_from(objects.checked_div(per_page).unwrap_or(0)).unwrap_or(u64::MAX)
+    }
+
+    /// Pages still to come for each window, as far as its first pages tell.
+    fn estimate(&self) -> Vec<u64> {
+        let mut pages = vec![0_u64; self.tallies.len()];
+        for (index, slice) in self.slices.iter().enumerate() {
+            if slice.state == State::Done || self.is_below_end(index) {
+                continue;
+            }
+            let left = match slice.sample {
+                _ended if slice.state == State::Ending => 0,
+                Some(sample) => pages_between(slice.seconds_left(), sample, self.below(slice)),
+                None => self.pages_left(slice),
+            };
+            if let Some(sum) = pages.get_mut(slice.window) {
+                *sum = sum.saturating_add(left).saturating_add(1);
+            }
+        }
+        pages
+    }
+
+    /// What the first page below a slice showed.
+    fn below(&self, slice: &Slice) -> Option<Sample> {
+        let is_next = |other: &&Slice| {
+            other.window == slice.window && other.to == slice.from.saturating_sub(1)
+        };
+        self.slices.iter().find(is_next).and_then(|other| other.sample)
+    }
+
+    /// Cuts windows whose first page was read into slices, so that the first page of each tells
+    /// of another part: at most so many slices more, the most where the most seems left.
+    fn cut(&mut self, most: u64) -> bool {
+        let count = self.slices.len();
+        let pages = self.estimate();
+        let sum = pages.iter().fold(0_u64, |sum, pages| sum.saturating_add(*pages)).max(1);
+        let mut left = most;
+        for index in 0..count {
+            let Some(slice) = self.slices.get_mut(index) else { continue };
+            let Some(sample) = slice.sample.filter(|_| slice.state == State::Waiting) else {
+                continue;
+            };
+            let own = pages.get(slice.window).copied().unwrap_or(0);
+            let share = most.saturating_mul(own).div_ceil(sum).min(left);
+            let (window, top, from) = (slice.window, slice.top(), slice.from);
+            let borders: Vec<i64> = cuts(slice.seconds_left(), sample, share)
+                .into_iter()
+                .filter_map(|cut| top.checked_sub_unsigned(cut))
+                .collect();
+            left = left.saturating_sub(u64::try_from(borders.len()).unwrap_or(u64::MAX));
+            slice.from = borders.first().map_or(from, |border| border.saturating_add(1));
+            // The newest first: below the end of a list nothing needs to be read.
+            for (place, border) in borders.iter().enumerate() {
+                let lower = borders.get(place.saturating_add(1));
+                let lower = lower.map_or(from, |lower| lower.saturating_add(1));
+                self.slices.push(Slice::new(window, lower, *border));
+            }
+        }
+        self.slices.len() > count
     }
 
     /// Takes the older half of the largest slice under way.
@@ -454,6 +508,13 @@ impl Board {
         if let (Some(newest), Some(oldest)) = (newest, oldest) {
             slice.seen.add(page.pieces.len(), top.max(newest), oldest);
         }
+        let last = oldest.unwrap_or(slice.from);
+        let sample = Sample {
+            objects: u64::try_from(page.pieces.len()).unwrap_or(0),
+            from_top: span(slice.to, last),
+            own: span(newest.unwrap_or(last), last),
+        };
+        slice.sample.get_or_insert(sample);
         slice.is_fresh = true;
         slice.cursor = page.pieces.last().map(|piece| piece.id.clone()).or(slice.cursor.take());
         slice.reached = oldest.or(slice.reached);
@@ -592,7 +653,111 @@ impl Board {
     }
 }
 
+/// Seconds from one to another, both included.
+fn span(newest: i64, oldest: i64) -> u64 {
+    u64::try_from(newest.saturating_sub(oldest).saturating_add(1)).unwrap_or(0)
+}
+
 fn ended_too_early() -> Cause {
     let detail = "the list said that it was at its end, and more came when asked again";
     cause(CauseKind::Incomplete, detail.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::psp::stripe::Piece;
+    use crate::psp::stripe_objects::Parts;
+
+    const WEEK: i64 = 604_800;
+
+    /// A page of a list whose objects were made at these seconds, the newest first.
+    fn page(made: &[i64], ask: &PageAsk) -> ListPage {
+        let place = |id: &String| id.parse::<usize>().unwrap() + 1;
+        let start = ask.cursor.as_ref().map_or(0, place);
+        let fits = |(_, at): &(usize, &i64)| (ask.from..=ask.to).contains(at);
+        let mut left = made.iter().enumerate().skip(start).filter(fits);
+        let pieces = left.by_ref().take(ask.limit).map(|(place, at)| Piece {
+            id: place.to_string(),
+            parent: place.to_string(),
+            kind: ask.kind,
+            created: *at,
+            tag: None,
+            captured: None,
+            ours: true,
+            parts: Parts::default(),
+        });
+        let pieces = pieces.collect();
+        let asked_at = crate::clock::now();
+        ListPage { asked_at, skew_secs: None, pieces, has_more: left.next().is_some() }
+    }
+
+    /// Asks until there is nothing to ask; how many pages that took.
+    fn read(board: &mut Board, made: &[i64]) -> u64 {
+        let before = board.pages;
+        loop {
+            match board.next_task(Tick::now(), u128::MAX) {
+                Task::Page(slice, ask) => board.take_page(slice, &ask, Ok(page(made, &ask))),
+                Task::End(slice, ask) => board.take_end(slice, Ok(page(made, &ask))),
+                Task::Wait | Task::Stop => return board.pages - before,
+            }
+        }
+    }
+
+    /// Objects made every so many seconds up to a second.
+    fn made(count: i64, every: i64, newest: i64) -> Vec<i64> {
+        (0..count).map(|n| newest - n * every).collect()
+    }
+
+    /// How many pages the first ones say that there are left, and how many there are.
+    #[track_caller]
+    fn told_and_read(made: &[i64], more: u64) -> (u64, u64) {
+        let window = Window { kind: ObjectKind::PaymentIntent, from: 1, to: WEEK };
+        let mut board = Board::new(Arc::default(), Book::default(), vec![window], 10_000);
+        board.is_probing = true;
+        assert_eq!(read(&mut board, made), 1, "the first page alone");
+        if board.cut(more) {
+            assert!(read(&mut board, made) <= more, "no more than it may");
+        }
+        board.is_probing = false;
+        let told = board.estimate()[0];
+        let left = read(&mut board, made);
+        board.settle();
+        let tally = &board.tallies[0];
+        let all = u64::try_from(made.len()).unwrap();
+        assert_eq!((tally.is_done, tally.listed), (true, all), "{:?}", tally.failed);
+        (told, left)
+    }
+
+    /// What stands where in a week, up to how many pages are read to tell, how many are told to be
+    /// left, and how many are.
+    #[test]
+    fn as_many_pages_are_told_to_be_left_as_there_are() {
+        let all = |made: &[&[i64]]| made.concat();
+        let steady = made(20_160, 30, WEEK);
+        let days: Vec<i64> = made(40_320, 15, WEEK)
+            .into_iter()
+            .filter(|at| (21_600..64_800).contains(&(at % 86_400)))
+            .collect();
+        let burst = made(800, 4, WEEK - 100);
+        let old_burst = made(3_000, 4, WEEK / 7);
+        let sparse = made(160, 3_600, WEEK - 7_200);
+        let one_second = made(250, 0, WEEK - 10);
+        for (what, made, more, told, left) in [
+            ("nothing", vec![], 8, 1, 1),
+            ("one page", made(60, 600, WEEK), 8, 1, 1),
+            ("steady", steady.clone(), 8, 199, 200),
+            ("steady, from one page", steady, 0, 203, 202),
+            ("days and nights", days, 8, 334, 199),
+            ("a burst just now", burst.clone(), 8, 16, 8),
+            ("a burst just now, from three pages", burst.clone(), 2, 52, 8),
+            ("a burst over a few", all(&[&burst, &sparse]), 8, 16, 9),
+            ("a burst days ago", old_burst.clone(), 8, 40, 28),
+            // What one page mixes it cannot tell apart.
+            ("a few over a burst days ago", all(&[&made(9, 3_600, WEEK), &old_burst]), 8, 1, 31),
+            ("all in one second", one_second, 8, 3, 3),
+        ] {
+            assert_eq!(told_and_read(&made, more), (told, left), "{what}");
+        }
+    }
 }
