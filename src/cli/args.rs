@@ -28,16 +28,17 @@ pub struct Common {
         conflicts_with = "verbose"
     )]
     pub quiet: bool,
-    /// Print more: the summary without a terminal; -vv, -vvv: logs
+    /// Print the summary without a terminal too, and log warnings; -vv: log what is planned and
+    /// asked; -vvv: log every retry, and what the libraries say
     #[arg(short, long, global = true, action = clap::ArgAction::Count, env = names::VERBOSE)]
     pub verbose: u8,
-    /// How logs are written
+    /// How logs are written: for people, as JSON, or as key=value
     #[arg(
         long, global = true, value_name = "FORM", env = names::LOG_FORMAT, value_enum,
         default_value_t = LogFormat::Text
     )]
     pub log_format: LogFormat,
-    /// Where logs go; default: stderr
+    /// Log to this file instead of stderr, as much as -vv at least
     #[arg(long, global = true, value_name = "FILE", env = names::LOG_FILE, value_parser = path())]
     log_file: Option<PathBuf>,
     /// No colours (NO_COLOR is heeded too)

@@ -56,19 +56,19 @@ pub fn start(common: &Common) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A log that is kept has at least what was planned and asked.
+const KEPT: u8 = 2;
+
 fn filter(common: &Common) -> Option<Targets> {
-    let asked = if common.log_file().is_some() { common.verbose.max(1) } else { common.verbose };
-    let level = match asked {
-        0 => return None,
-        // A person reads the screen; what the rooms tell each other is asked for by one more.
-        1 if common.log_file().is_none() => LevelFilter::WARN,
-        1 => LevelFilter::INFO,
-        2 => LevelFilter::DEBUG,
-        _more => LevelFilter::TRACE,
-    };
+    let asked = common.log_file().map_or(common.verbose, |_file| common.verbose.max(KEPT));
     // What the libraries say is worth reading only when everything is.
-    let others = if asked > 2 { LevelFilter::DEBUG } else { LevelFilter::WARN };
-    Some(Targets::new().with_target("tieout", level).with_default(others))
+    let (own, others) = match asked {
+        0 => return None,
+        1 => (LevelFilter::WARN, LevelFilter::WARN),
+        KEPT => (LevelFilter::INFO, LevelFilter::WARN),
+        _more => (LevelFilter::DEBUG, LevelFilter::DEBUG),
+    };
+    Some(Targets::new().with_target("tieout", own).with_default(others))
 }
 
 /// `ts=… level=info msg="…" key=value`.

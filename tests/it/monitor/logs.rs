@@ -18,6 +18,40 @@ async fn log_of(form: &str) -> String {
     log
 }
 
+/// What each flag is told to log, and where.
+#[tokio::test(flavor = "multi_thread")]
+async fn each_flag_logs_what_the_help_says_and_nothing_on_stdout() {
+    let asked = "asked stripe_test: 0 rows by list, 1 one by one";
+    for (words, env, has_summary, levels) in [
+        (&[][..], None, false, &[][..]),
+        (&["-v"], None, true, &[]),
+        (&["-vv"], None, true, &[" INFO "]),
+        (&["-vvv"], None, true, &[" INFO ", "DEBUG "]),
+        (&[], Some(("TIEOUT_VERBOSE", "2")), true, &[" INFO "]),
+        (&[], Some(("TIEOUT_LOG_FILE", "run.log")), false, &[" INFO "]),
+        (&["--log-file", "run.log", "-v"], None, true, &[" INFO "]),
+        (&["--log-file", "run.log", "-vvv"], None, true, &[" INFO ", "DEBUG "]),
+    ] {
+        let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+        let env: Vec<(&str, &str)> = env.into_iter().collect();
+        let ended = shop.tieout(&[&["run"], words].concat(), &env);
+        assert_eq!(ended.code, Some(0), "{words:?}: {}", ended.stderr);
+        assert_eq!(ended.stdout.contains("tie-out"), has_summary, "{words:?}: {}", ended.stdout);
+        assert!(!ended.stdout.contains(asked), "{words:?}: {}", ended.stdout);
+        let log = match std::fs::read_to_string(shop.path().join("run.log")) {
+            Ok(log) => {
+                assert_eq!(ended.stderr, "", "{words:?}: a log in a file is on stderr too");
+                log
+            }
+            Err(_none) => ended.stderr,
+        };
+        let there = [" WARN ", " INFO ", "DEBUG "].into_iter().filter(|l| log.contains(l));
+        assert_eq!(there.collect::<Vec<_>>(), levels, "{words:?} {env:?}: {log}");
+        assert_eq!(log.contains(asked), levels.contains(&" INFO "), "{words:?}: {log}");
+        assert!(!log.contains("sk_test"), "{words:?}: {log}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn json_is_one_object_a_line() {
     for line in log_of("json").await.lines() {
