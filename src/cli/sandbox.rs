@@ -27,7 +27,10 @@ Examples:
 Point an account at it: base_url = \"http://127.0.0.1:12111\", livemode = false,
 and any key that begins with sk_test_. Change it while it runs:
   curl -X POST http://127.0.0.1:12111/_sandbox/scenarios/calm
-  curl http://127.0.0.1:12111/_sandbox";
+  curl http://127.0.0.1:12111/_sandbox
+  curl --data '[{\"created\": 1763546405, \"amount\": 1999, \"currency\": \"eur\",
+    \"metadata\": {\"order_id\": \"1001\"}}]' http://127.0.0.1:12111/_sandbox/objects
+docs/sandbox.md tells what payments and faults can say.";
 
 /// From a signal to the end.
 const GRACE: TimeDelta = TimeDelta::seconds(2);

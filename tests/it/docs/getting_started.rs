@@ -103,7 +103,7 @@ fn written_as_shown(page: &str, path: &Path, base_url: &str) {
 }
 
 /// The commands of the page's console blocks, each with what it is said to print.
-fn steps(page: &str) -> Vec<(String, String)> {
+pub(super) fn steps(page: &str) -> Vec<(String, String)> {
     let mut steps: Vec<(String, String)> = Vec::new();
     for block in super::blocks(page, "console") {
         for line in block.lines() {
@@ -123,7 +123,7 @@ fn steps(page: &str) -> Vec<(String, String)> {
 
 /// Whether what was printed is what is told: `…` stands for any text within a line, alone on a
 /// line for any number of lines.
-fn fits(told: &str, printed: &str) -> bool {
+pub(super) fn fits(told: &str, printed: &str) -> bool {
     let any_lines = "\u{0}";
     let mut pattern = String::from("^");
     for line in told.lines() {

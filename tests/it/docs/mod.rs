@@ -6,6 +6,7 @@ mod exit_codes;
 mod getting_started;
 mod reasons;
 mod references;
+mod sandbox;
 mod worker;
 
 use std::path::{Path, PathBuf};

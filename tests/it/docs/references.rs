@@ -88,7 +88,9 @@ fn calls(text: &str) -> Vec<String> {
 /// Why the program would not take these words; `None` where it would.
 fn refusal(call: &str) -> Option<String> {
     let end = call.find(['|', '>', ';', '&', '#']).unwrap_or(call.len());
-    let words: Vec<&str> = call[..end].split_whitespace().collect();
+    // `2>&1` is the shell's.
+    let own = call[..end].trim_end_matches(" 2");
+    let words: Vec<&str> = own.split_whitespace().collect();
     let unquoted = words.iter().map(|word| word.trim_matches(['\'', '"']));
     let error = tieout::cli::command().try_get_matches_from(unquoted).err()?;
     match error.kind() {
