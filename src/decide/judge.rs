@@ -11,7 +11,7 @@ use crate::decide::nothing::{nearly_tagged, nothing_found, reference_unknown};
 use crate::decide::policy::Policy;
 use crate::decide::rules::Subject;
 use crate::decide::uncaptured::{by_rule, claimed_by_another, ended_uncaptured, in_flight};
-use crate::decide::view::{Item, Standing, View, seen, seen_together};
+use crate::decide::view::{Item, Standing, View, seen, seen_together, sums_text};
 use crate::model::evidence::ObjectState;
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, earlier, later, to_short_text};
@@ -125,7 +125,8 @@ fn several_movements(view: &View<'_>) -> Option<Decision> {
     if !rest.is_empty() {
         let all: Vec<String> =
             captured.iter().map(|o| format!("{} {}", o.reference(), o.amount_text())).collect();
-        let text = format!("{} captures for one tag: {}", captured.len(), all.join(", "));
+        let sums = sums_text(&captured).map_or(String::new(), |sums| format!("; together {sums}"));
+        let text = format!("{} captures for one tag: {}{sums}", captured.len(), all.join(", "));
         let decision = view.review(Reason::DuplicateCapture, text);
         return Some(Decision { seen: seen_together(&captured), ..decision });
     }

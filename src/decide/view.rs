@@ -530,6 +530,19 @@ pub(super) fn seen_together(captured: &[&Item<'_>]) -> Option<Seen> {
     Some(Seen { reference: names.join(" "), amount: sum, ..first })
 }
 
+/// The sum of each currency, where captured objects have several.
+pub(super) fn sums_text(captured: &[&Item<'_>]) -> Option<String> {
+    let mut sums: Vec<Money> = Vec::new();
+    for more in captured.iter().filter_map(|item| amount_of(item.object)) {
+        match sums.iter_mut().find(|sum| sum.currency == more.currency) {
+            Some(sum) => *sum = Money::new(sum.minor.checked_add(more.minor)?, sum.currency),
+            None => sums.push(more),
+        }
+    }
+    let texts: Vec<String> = sums.iter().map(Money::to_string).collect();
+    (texts.len() > 1).then(|| texts.join(" and "))
+}
+
 /// A state that excludes money, with money.
 fn impossible(object: &PspObject) -> Option<String> {
     let excludes = match object.state {

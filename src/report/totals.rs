@@ -301,7 +301,7 @@ struct Bridge {
 }
 
 fn external_label(withheld: i64) -> String {
-    let moved = "moved, say the PSPs";
+    let moved = "moved for rows that succeeded, say the PSPs";
     match withheld {
         0 => moved.to_owned(),
         rows => format!("{moved} (withheld by the mode: {rows})"),

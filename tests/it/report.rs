@@ -59,10 +59,10 @@ fn the_bridge_leads_from_what_was_claimed_to_what_moved() {
     let wanted = "\
 |1|local_total|claimed from charges||1|0
 |2|item|needs a person|row_unreadable|-1|0
-|3|external_total|moved, say the PSPs||0|0
+|3|external_total|moved for rows that succeeded, say the PSPs||0|0
 |4|residual|residual||0|0
 CHF|1|item|succeeded in this currency, claimed in another|captured|1|19.99
-CHF|2|external_total|moved, say the PSPs||1|19.99
+CHF|2|external_total|moved for rows that succeeded, say the PSPs||1|19.99
 CHF|3|residual|residual||0|0.00
 EUR|1|local_total|claimed from charges||14|245.99
 EUR|2|local_total|claimed from refunds||1|-7.00
@@ -78,14 +78,14 @@ EUR|11|item|superseded: the row changed meanwhile|psp_pending|-1|-19.99
 EUR|12|item|succeeded, and the PSP states no amount|captured|-1|-19.99
 EUR|13|item|succeeded with another amount at the PSP|tolerance_delta|0|-0.01
 EUR|14|item|succeeded in another currency: left this one|captured|-1|-19.99
-EUR|15|external_total|moved, say the PSPs||4|52.96
+EUR|15|external_total|moved for rows that succeeded, say the PSPs||4|52.96
 EUR|16|residual|residual||0|0.00
 JPY|1|local_total|claimed from charges||1|310000
-JPY|2|external_total|moved, say the PSPs (withheld by the mode: 1)||1|310000
+JPY|2|external_total|moved for rows that succeeded, say the PSPs (withheld by the mode: 1)||1|310000
 JPY|3|residual|residual||0|0
 USD|1|local_total|claimed from charges||1|19.99
 USD|2|item|needs a person|currency_mismatch|-1|-19.99
-USD|3|external_total|moved, say the PSPs||0|0.00
+USD|3|external_total|moved for rows that succeeded, say the PSPs||0|0.00
 USD|4|residual|residual||0|0.00";
     assert_eq!(lines, wanted.lines().collect::<Vec<_>>());
 }
