@@ -134,7 +134,8 @@ const TAG: Wanted = Wanted {
                 | TypeClass::TimestampTz
         )
     },
-    words: "a column of text, whole numbers, an enum or uuid",
+    words: "a column of text, whole numbers, an enum or uuid; anything else as a column of a view \
+            that writes it as your application does",
 };
 const NO_TEXT: Wanted = Wanted {
     takes: |class| !matches!(class, TypeClass::Text | TypeClass::Padded),

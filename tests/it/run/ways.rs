@@ -1,5 +1,7 @@
 //! The ways to run: modes, windows, limits, several tables, nothing to do.
 
+use tieout::sandbox::seeds::Seed;
+
 use super::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases, tieout_now};
 
 on_both_databases!(
@@ -19,6 +21,7 @@ on_both_databases!(
     without_its_tables_nothing_runs,
     a_report_that_cannot_be_written_is_made_later,
     what_ended_a_run_is_kept_with_it,
+    bytes_are_a_tag_as_a_view_writes_them,
 );
 
 async fn with_captured(engine: Engine, words: Words, ids: std::ops::RangeInclusive<i64>) -> Shop {
@@ -375,4 +378,63 @@ async fn what_ended_a_run_is_kept_with_it(engine: Engine) {
     let ended_by = ended_by.unwrap_or_else(|| panic!("{shown}"));
     assert!(ended_by.contains("the disk of evidence is away"), "{ended_by}");
     assert_eq!(shop.status(1).await, "processing");
+}
+
+/// Bytes have no text of their own: every application hands them over in its own way. They are
+/// refused in a tag, and looked up as the user's view writes them.
+async fn bytes_are_a_tag_as_a_view_writes_them(engine: Engine) {
+    let parcels = r#"
+[[table]]
+name = "parcels"
+read = "parcels"
+key = ["id"]
+tag = "parcel_{id}"
+amount = { column = "cents", unit = "minor" }
+currency = { const = "EUR" }
+account = { const = "shop" }
+status = "status"
+created = "made"
+attempts = "once"
+time = "utc"
+mode = "full"
+map = [{ from = ["processing"], succeeded = "paid", retryable = "retry" }]
+"#;
+    let words = Words { more: parcels.to_owned(), ..Words::default() };
+    let mut shop = Shop::open_bare(engine, words).await;
+    let made = at_text(tieout_now() - 1_800);
+    let [bytes, id, hex] = match engine {
+        Engine::Sqlite => ["blob", "x'00ff10'", "lower(hex(p.id))"],
+        Engine::Postgres => ["bytea", "'\\x00ff10'", "encode(p.id, 'hex')"],
+    };
+    for sql in [
+        format!(
+            "create table parcels (id {bytes} primary key, status text not null, \
+             cents bigint not null, made timestamp not null)"
+        ),
+        "create index parcels_status on parcels (status)".to_owned(),
+        format!("create view parcels_seen as select p.*, {hex} as id_hex from parcels p"),
+        format!("insert into parcels values ({id}, 'processing', 500, '{made}')"),
+    ] {
+        shop.raw.execute(&sql).await;
+    }
+    shop.tieout(&["db", "migrate"]).await.ended(0);
+    let refused = format!(
+        "parcels: tag: column `id` is {bytes}; expected a column of text, whole numbers, an enum \
+         or uuid; anything else as a column of a view that writes it as your application does"
+    );
+    for words in [&["config", "check", "--connect"][..], &["run"]] {
+        let ran = shop.tieout(words).await.ended(10);
+        assert!(ran.stderr.to_lowercase().contains(&refused), "{}", ran.stderr);
+    }
+    assert_eq!(shop.count("tieout_runs").await, 0);
+
+    let seen = parcels.replace("\"parcel_{id}\"", "\"parcel_{id_hex}\"");
+    shop.words.more =
+        seen.replace("read = \"parcels\"", "read = \"parcels_seen\"\nwrite = \"parcels\"");
+    shop.write_words();
+    let paid = Seed::captured("order_id", "parcel_00ff10", 500, "eur");
+    shop.plant(vec![paid.created_at(tieout_now() - 1_800)]);
+    shop.tieout(&["config", "check", "--connect"]).await.ended(0);
+    shop.run().await.ended(0);
+    assert_eq!(shop.texts("select status from parcels").await, ["paid"]);
 }

@@ -17,7 +17,7 @@ const TABLES: &str = "
         ratio double precision, tags text[], data jsonb, currency char(3), state pay_state,
         code varchar(4), flag boolean, created_at timestamptz, sent_at timestamp, sent_on date,
         sent_s bigint, memo text, label text generated always as ('x') stored, ref text,
-        partly integer);
+        partly integer, raw bytea);
     create unique index on payments (partly) where partly > 0;
     create table log (id bigint generated always as identity, payment_id integer not null,
         kind text not null, note text default '');
