@@ -5,11 +5,13 @@ use serde_json::json;
 
 use crate::cli::args::{Common, yes_or_no};
 use crate::cli::failure::{Failure, SCHEMA};
-use crate::cli::{init, out, page, runtime};
+use crate::cli::{doctor, init, out, page, runtime};
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
+use crate::run::doctor::{Finding, Level, written};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
+use crate::store::error::StoreError;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -43,7 +45,8 @@ pub enum Command {
 /// Options of `config check`.
 #[derive(Debug, clap::Args)]
 pub struct Check {
-    /// Hold each mapping against the database too, as a run does at its start
+    /// Hold each mapping against the database too, as a run does at its start, and some stuck
+    /// rows of `read` against `write`
     #[arg(long, env = names::CONNECT, value_parser = yes_or_no)]
     connect: bool,
 }
@@ -68,10 +71,9 @@ pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
         Command::Reference => out::stdout(config::reference::reference().trim_end()),
         Command::Check(options) => {
             let config = load(common)?;
-            if options.connect {
-                connect(&config)?;
-            }
+            let findings = if options.connect { connect(&config)? } else { Vec::new() };
             check(&config, options, common);
+            findings.iter().for_each(|finding| tell(finding, common));
         }
         Command::Show(options) => show(&load(common)?, options, common),
     }
@@ -82,16 +84,38 @@ fn load(common: &Common) -> Result<Config, Failure> {
     Ok(config::load(common.config(), &[])?)
 }
 
-/// Holds the mappings against the catalogue; nothing is written.
-fn connect(config: &Config) -> Result<(), Failure> {
-    runtime::block_on(Box::pin(async {
-        let db = Database::look(&config.database).await;
-        let db = db.map_err(|error| Failure::store(&error))?;
+/// Holds the mappings against the catalogue, and some rows of each against those that would be
+/// written; nothing is written. What a run works with all the same comes back.
+fn connect(config: &Config) -> Result<Vec<Finding>, Failure> {
+    let found: Result<Vec<Finding>, StoreError> = runtime::block_on(Box::pin(async {
+        let db = Database::look(&config.database).await?;
         let accounts: Vec<String> = config.accounts.keys().cloned().collect();
         let mapped = db.map_tables(&config.tables, &accounts).await;
+        let found = match &mapped {
+            Ok(tables) => written(&db, tables).await,
+            Err(_unfit) => Vec::new(),
+        };
         db.close().await;
-        mapped.map(|_fits| ()).map_err(|error| Failure::store(&error))
-    }))?
+        mapped.map(|_fits| found)
+    }))?;
+    let found = found.map_err(|error| Failure::store(&error))?;
+    for finding in &found {
+        if let Level::Fail(exit) = finding.level {
+            let text = format!("{}: {}; nothing was done", finding.what, finding.text);
+            return Err(Failure::new(exit, text, finding.next.clone().unwrap_or_default()));
+        }
+    }
+    Ok(found)
+}
+
+fn tell(finding: &Finding, common: &Common) {
+    if common.json {
+        return out::stdout(&doctor::event(finding));
+    }
+    page::say(&format!("{}: {}: {}", finding.what, finding.level.as_str(), finding.text));
+    if let Some(next) = &finding.next {
+        page::say(&format!("  → {next}"));
+    }
 }
 
 fn check(config: &Config, options: &Check, common: &Common) {

@@ -74,6 +74,22 @@ pub fn run(common: &Common) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
+/// A finding for programs.
+pub fn event(finding: &Finding) -> String {
+    let body = json!({
+        "what": finding.what,
+        "state": finding.level.as_str().to_ascii_lowercase(),
+        "code": finding.code,
+        "text": finding.text,
+        "next": finding.next,
+        "exit": match finding.level {
+            Level::Fail(exit) => Some(exit.code()),
+            Level::Ok | Level::Warn => None,
+        },
+    });
+    line("check", body)
+}
+
 /// The screen, or the events.
 struct Screen<'a> {
     common: &'a Common,
@@ -96,18 +112,7 @@ impl<'a> Screen<'a> {
 
     fn put(&mut self, finding: &Finding) {
         if self.common.json {
-            let body = json!({
-                "what": finding.what,
-                "state": finding.level.as_str().to_ascii_lowercase(),
-                "code": finding.code,
-                "text": finding.text,
-                "next": finding.next,
-                "exit": match finding.level {
-                    Level::Fail(exit) => Some(exit.code()),
-                    Level::Ok | Level::Warn => None,
-                },
-            });
-            return out::stdout(&line("check", body));
+            return out::stdout(&event(finding));
         }
         if self.common.quiet && finding.level == Level::Ok {
             return;

@@ -121,6 +121,17 @@ pub struct NamedRow {
     pub belongs: bool,
 }
 
+/// A row of `read`, and the row of `write` that its key leads to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counterpart {
+    /// Its key's text, as in `RowKey::id`.
+    pub id: String,
+    /// Its status in `read`.
+    pub read: Option<String>,
+    /// The status of the row with this key in `write`; none: there is no such row.
+    pub written: Option<Option<String>>,
+}
+
 /// The questions. See each for what it costs.
 #[expect(async_fn_in_trait, reason = "called on the two concrete drivers only, never as dyn")]
 pub trait Inspect {
@@ -156,6 +167,14 @@ pub trait Inspect {
         ids: &[String],
     ) -> Result<Vec<NamedRow>, StoreError>;
 
+    /// Rows that are in a processing status, each with its counterpart in the written table: by
+    /// an index where one leads to them, else as far as the first rows go.
+    async fn counterparts(
+        &self,
+        table: &SourceTable,
+        most: i64,
+    ) -> Result<Vec<Counterpart>, StoreError>;
+
     /// A few values of a column that are not NULL, as texts.
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError>;
 }
@@ -183,6 +202,7 @@ delegate! {
     distinct(of: &Surveyed, column: &str) -> Vec<String>;
     examples(of: &Surveyed, column: &str) -> Vec<String>;
     named_rows(table: &SourceTable, ids: &[String]) -> Vec<NamedRow>;
+    counterparts(table: &SourceTable, most: i64) -> Vec<Counterpart>;
 }
 
 /// A time before which rows may well be stuck; for plans, which depend on the sort of bound alone.

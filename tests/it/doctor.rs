@@ -410,8 +410,66 @@ async fn what_the_database_refuses_ends_nothing_else(engine: Engine) {
     assert!(ran.stderr.contains("did you mean `full`?"), "{}", ran.stderr);
 }
 
+/// A mapping that writes another table than it reads fits the catalogue, and its rows may still be
+/// others.
+async fn stuck_rows_of_read_are_held_against_those_of_write(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    for sql in [
+        "create table archive (id bigint primary key, status text not null, psp_ref text, \
+         updated_at timestamptz)",
+        "create view seen as select * from payments",
+    ] {
+        shop.raw.execute(sql).await;
+    }
+    let stuck: Vec<Payment> = (7..12).map(Payment::stuck).collect();
+    shop.insert(&stuck).await;
+    rewrite(&shop, "read = \"payments\"", "read = \"seen\"\nwrite = \"archive\"");
+    let connect = ["config", "check", "--connect"];
+
+    // None is there.
+    let (what, state, text, next) = finding(&doctor(&shop).await, "write_lacks");
+    assert_eq!((what.as_str(), state.as_str()), ("payments", "fail"));
+    let said = "5 of 5 looked-at stuck rows of seen are not in archive, `";
+    assert!(text.replace("public.", "").starts_with(said), "{text}");
+    assert!(next.starts_with("correct write or key"), "{next}");
+    let ran = shop.tieout(&connect).await.ended(10);
+    assert!(ran.stderr.contains("tieout: config: payments: 5 of 5"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("\nhint: correct write or key"), "{}", ran.stderr);
+
+    // One is not, and one stands elsewhere.
+    let copy = "insert into archive (id, status) select id, status from payments \
+                where status = 'processing'";
+    shop.raw.execute(&format!("{copy} and id <> 11")).await;
+    shop.raw.execute("update archive set status = 'paid' where id = 8").await;
+    let ran = doctor(&shop).await;
+    let (_, state, text, _) = finding(&ran, "write_lacks");
+    assert!(state == "warn" && text.starts_with("1 of 5"), "{state} {text}");
+    assert!(text.contains("`11` for one"), "{text}");
+    let (_, state, text, next) = finding(&ran, "write_differs");
+    assert_eq!(state, "warn", "{text}");
+    let text = text.replace("public.", "");
+    assert!(text.contains("`8` is `processing` in seen and `paid` in archive"), "{text}");
+    assert!(next.starts_with("correct write or status"), "{next}");
+    let ran = shop.tieout(&connect).await.ended(0);
+    let lines: Vec<&str> = ran.stdout.lines().collect();
+    assert!(lines[0].contains("tieout.toml: ok"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\npayments: warn: 1 of 5 looked-at"), "{}", ran.stdout);
+    let ran = shop.tieout(&["config", "check", "--connect", "--json"]).await.ended(0);
+    assert_eq!(of_code(&ran, "write_differs").len(), 1, "{}", ran.stdout);
+
+    // The table itself, behind its view; and a column of stuck rows that no index leads to.
+    rewrite(&shop, "write = \"archive\"", "write = \"payments\"");
+    shop.raw.execute("drop index payments_status").await;
+    let ran = doctor(&shop).await;
+    has_none(&ran, "write_lacks");
+    has_none(&ran, "write_differs");
+    let ran = shop.tieout(&connect).await.ended(0);
+    assert!(!ran.stdout.contains("warn"), "{}", ran.stdout);
+}
+
 on_both_databases!(
     a_healthy_shop_is_told_line_by_line_and_left_as_it_was,
+    stuck_rows_of_read_are_held_against_those_of_write,
     an_index_that_the_claim_lacks_is_written_out_and_serves,
     what_stands_on_the_table_is_found,
     a_second_table_is_held_against_its_check_and_the_first_one,

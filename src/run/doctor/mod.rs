@@ -102,6 +102,16 @@ pub async fn examine(
     exit
 }
 
+/// Whether stuck rows of what each mapping reads are the same rows in what it writes; nothing
+/// where they are, and where both are one.
+pub async fn written(db: &Database, mapped: &[SourceTable]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for table in mapped {
+        findings.extend(tables::written(db, table).await);
+    }
+    findings
+}
+
 /// What the accounts' looks may ask.
 struct Known<'a> {
     setup: &'a Setup,

@@ -10,11 +10,14 @@ use crate::run::setup::Setup;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
-use crate::store::inspect::{Inspect, Standing};
+use crate::store::inspect::{Counterpart, Inspect, Standing};
 use crate::store::source_table::SourceTable;
 
 /// Tags that are compared with each other.
 const TAGS: i64 = 20_000;
+
+/// Stuck rows of which the written table's row is looked at too.
+const COUNTERPARTS: i64 = 100;
 
 /// Tags that are looked for in another table.
 const TAGS_ELSEWHERE: usize = 50;
@@ -84,6 +87,7 @@ async fn one(
         }
         Err(error) => findings.push(warn(name, "untold", chain(&error), "tieout doctor")),
     }
+    findings.extend(written(db, table).await);
     of_mapping(table, &mut findings);
     let mut by_account = BTreeMap::new();
     let mut told = BTreeSet::new();
@@ -218,6 +222,60 @@ fn of_mapping(table: &SourceTable, findings: &mut Vec<Finding>) {
         let next = "map attempted, or attempts = \"once\" where the application sends once";
         findings.push(warn(name, "attempts_unknown", text, next));
     }
+}
+
+/// Whether some stuck rows of what is read are the same rows in what is written.
+pub(super) async fn written(db: &Database, table: &SourceTable) -> Vec<Finding> {
+    if table.write_is_read {
+        return Vec::new();
+    }
+    let name = table.settings.name.as_str();
+    match db.counterparts(table, COUNTERPARTS).await {
+        Ok(rows) => of_counterparts(table, &rows),
+        Err(error) => {
+            let text = format!("the rows of write could not be compared: {}", chain(&error));
+            vec![warn(name, "untold", text, "tieout doctor")]
+        }
+    }
+}
+
+fn of_counterparts(table: &SourceTable, rows: &[Counterpart]) -> Vec<Finding> {
+    let name = table.settings.name.as_str();
+    let [read, write] = [&table.read, &table.write].map(|ident| bare(&ident.to_string()));
+    let all = rows.len();
+    let mut findings = Vec::new();
+    let lost: Vec<&Counterpart> = rows.iter().filter(|row| row.written.is_none()).collect();
+    if let Some(first) = lost.first() {
+        let text = format!(
+            "{} of {all} looked-at stuck rows of {read} are not in {write}, `{}` for one: their \
+             status cannot be written, and they need a person",
+            lost.len(),
+            first.id
+        );
+        findings.push(if lost.len() == all {
+            let next = "correct write or key: write names the table that holds the rows of read";
+            fail(name, Exit::Config, "write_lacks", text, next)
+        } else {
+            let next = "leave such rows out by where, or correct write";
+            warn(name, "write_lacks", text, next)
+        });
+    }
+    let differs = |row: &&Counterpart| row.written.as_ref().is_some_and(|it| *it != row.read);
+    let other: Vec<&Counterpart> = rows.iter().filter(differs).collect();
+    if let Some(first) = other.first() {
+        let word = |status: Option<&str>| status.map_or("NULL".to_owned(), |it| format!("`{it}`"));
+        let text = format!(
+            "the status of {} of {all} looked-at stuck rows differs: `{}` is {} in {read} and {} \
+             in {write}; what is written and does not show in {read} is undone, and needs a person",
+            other.len(),
+            first.id,
+            word(first.read.as_deref()),
+            word(first.written.as_ref().and_then(|it| it.as_deref()))
+        );
+        let next = "correct write or status, unless the view turns one value into the other";
+        findings.push(warn(name, "write_differs", text, next));
+    }
+    findings
 }
 
 fn of_tags(

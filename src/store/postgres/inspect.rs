@@ -6,8 +6,8 @@ use sqlx::postgres::{PgPool, PgRow};
 
 use crate::store::error::StoreError;
 use crate::store::inspect::{
-    APPEND_ONLY, FIRST_ROWS, IndexWanted, Inspect, Link, NamedRow, Rights, Server, Standing,
-    Surveyed, VALUES_MAX, joined, lookups, may_tell, status_literals, tellers, told,
+    APPEND_ONLY, Counterpart, FIRST_ROWS, IndexWanted, Inspect, Link, NamedRow, Rights, Server,
+    Standing, Surveyed, VALUES_MAX, joined, lookups, may_tell, status_literals, tellers, told,
     written_values,
 };
 use crate::store::postgres::claim::stuck_rows;
@@ -601,6 +601,49 @@ impl Inspect for PgStore {
             Ok(NamedRow { id, status, belongs: cells.flag(2)? })
         });
         named.collect()
+    }
+
+    async fn counterparts(
+        &self,
+        table: &SourceTable,
+        most: i64,
+    ) -> Result<Vec<Counterpart>, StoreError> {
+        let parts = Statements::of(table);
+        let key: Vec<&Column> = table.cells_at(&table.layout.key).collect();
+        let status = &table.write_status.ident;
+        let mut columns: Vec<String> = key.iter().map(|c| format!("t.{}", c.ident)).collect();
+        columns.push(format!("t.{status}"));
+        let columns = columns.join(", ");
+        let mut sql = Sql::new("select ");
+        let rows = match table.status_indexed {
+            true => format!("{} t", table.read),
+            false => format!("(select {columns} from {} t limit {FIRST_ROWS}) t", table.read),
+        };
+        let processing = parts.is_processing("t", &mut sql);
+        let most = sql.bind(most);
+        let pairs = key.iter().zip(&table.write_key);
+        let same: Vec<String> = pairs
+            .map(|(read, write)| {
+                format!("w.{} = t.{}::text::{}", write.ident, read.ident, write.type_name)
+            })
+            .collect();
+        sql.push(&format!(
+            "{}, t.{status}::text, w.there, w.status from (select {columns} from {rows} \
+             where {processing} limit {most}) t left join lateral (select true as there, \
+             w.{status}::text as status from {} w where {} limit 1) w on true",
+            parts.key_text("t"),
+            table.write,
+            same.join(" and ")
+        ));
+        let rows = read(&self.pool, sql).await?;
+        let found = rows.iter().map(|row| {
+            let cells = Cells::new(row, LOOKING);
+            let there = cells.maybe_flag(2)?.unwrap_or(false);
+            let status = cells.maybe_text(3)?;
+            let (id, read) = (cells.text(0)?, cells.maybe_text(1)?);
+            Ok(Counterpart { id, read, written: there.then_some(status) })
+        });
+        found.collect()
     }
 
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {

@@ -8,8 +8,8 @@ use sqlx::sqlite::SqliteConnection;
 use crate::model::transaction::RowKey;
 use crate::store::error::StoreError;
 use crate::store::inspect::{
-    FIRST_ROWS, IndexWanted, Inspect, Link, NamedRow, Rights, Server, Standing, Surveyed,
-    VALUES_MAX, an_hour_ago, joined, lookups, may_tell, tellers, told, written_values,
+    Counterpart, FIRST_ROWS, IndexWanted, Inspect, Link, NamedRow, Rights, Server, Standing,
+    Surveyed, VALUES_MAX, an_hour_ago, joined, lookups, may_tell, tellers, told, written_values,
 };
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, QuotedIdent, SourceTable};
@@ -473,6 +473,43 @@ impl Inspect for SqliteStore {
             Ok(NamedRow { id, status, belongs: cells.int(2)? != 0 })
         });
         named.collect()
+    }
+
+    async fn counterparts(
+        &self,
+        table: &SourceTable,
+        most: i64,
+    ) -> Result<Vec<Counterpart>, StoreError> {
+        let (read, status) = (&table.read, &table.write_status);
+        let Some(seen) = table.cells.get(table.layout.status) else { return Ok(Vec::new()) };
+        let rows = match table.status_indexed {
+            true => read.to_string(),
+            false => format!("(select * from {read} limit {FIRST_ROWS})"),
+        };
+        let pairs = table.cells_at(&table.layout.key).zip(&table.write_key);
+        let same: Vec<String> = pairs
+            .map(|(read, write)| format!("{} = {}", named("w", write), named("t", read)))
+            .collect();
+        let there = table.write_key.first().map_or("null".to_owned(), |key| named("w", key));
+        let sql = format!(
+            "select {}, {}, {there} is not null, {} from (select * from {rows} as t where {} \
+             limit {most}) as t left join {} as w on {}",
+            read_key(table, "t"),
+            text_of(seen, &named("t", seen)),
+            text_of(status, &named("w", status)),
+            is_processing(table, "t"),
+            table.write,
+            same.join(" and "),
+        );
+        let mut connection = self.read(LOOKING).await?;
+        let rows = fetch(&mut connection, LOOKING, rendered(&sql)).await?;
+        let found = rows.iter().map(|row| {
+            let cells = Cells::new(row, LOOKING);
+            let (id, read) = (cells.text(0)?, cells.opt_text(1)?);
+            let (there, status) = (cells.int(2)? != 0, cells.opt_text(3)?);
+            Ok(Counterpart { id, read, written: there.then_some(status) })
+        });
+        found.collect()
     }
 
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {
