@@ -11,7 +11,6 @@ use std::process::Command;
 /// What the program is made of.
 const SOURCES: [&str; 5] = ["build.rs", "Cargo.lock", "Cargo.toml", "migrations", "src"];
 
-#[expect(clippy::print_stdout, reason = "what cargo reads")]
 fn main() {
     println!("cargo:rerun-if-env-changed=TIEOUT_GIT_COMMIT");
     println!("cargo:rerun-if-changed=build.rs");
