@@ -313,6 +313,68 @@ pub struct Tag {
     pub text: String,
 }
 
+/// What a line is about. A bank's statement says only that money moved; a PSP's report says why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LineKind {
+    /// Money moved, in the direction given: a bank's booking.
+    Movement,
+    /// A customer paid.
+    Payment,
+    /// The merchant gave money back.
+    Refund,
+    /// The customer's bank took it back.
+    Chargeback,
+    /// A chargeback was undone.
+    ChargebackReversed,
+    /// What was sent or collected came back from the bank.
+    Return,
+    /// What the PSP or bank took for itself.
+    Fee,
+    /// The PSP paid out to the merchant's bank.
+    Payout,
+    /// Reserves, corrections, transfers between the merchant's own balances.
+    Adjustment,
+    /// A payment on its way or refused: it moved nothing.
+    Attempt,
+}
+
+impl LineKind {
+    /// All of them.
+    pub const ALL: [Self; 10] = [
+        Self::Movement,
+        Self::Payment,
+        Self::Refund,
+        Self::Chargeback,
+        Self::ChargebackReversed,
+        Self::Return,
+        Self::Fee,
+        Self::Payout,
+        Self::Adjustment,
+        Self::Attempt,
+    ];
+
+    /// The stable word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Movement => "movement",
+            Self::Payment => "payment",
+            Self::Refund => "refund",
+            Self::Chargeback => "chargeback",
+            Self::ChargebackReversed => "chargeback_reversed",
+            Self::Return => "return",
+            Self::Fee => "fee",
+            Self::Payout => "payout",
+            Self::Adjustment => "adjustment",
+            Self::Attempt => "attempt",
+        }
+    }
+
+    /// Reads the stable word.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+}
+
 /// One payment, after batches are expanded: what is matched to a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
@@ -324,6 +386,8 @@ pub struct Line {
     pub line: u64,
     /// Where it begins, in bytes of the decoded text.
     pub byte: u64,
+    /// What it is about.
+    pub kind: LineKind,
     /// As written; none where the file gives a batch's payment no amount of its own.
     pub minor: Option<i64>,
     /// Of `minor`.
@@ -369,6 +433,7 @@ impl Line {
             number: 1,
             line: entry.line,
             byte: 0,
+            kind: LineKind::Movement,
             minor: Some(entry.minor),
             currency: entry.currency,
             direction: entry.direction,

@@ -19,6 +19,7 @@ pub mod decode;
 mod sibling;
 pub mod watch;
 pub mod driver;
+pub mod files;
 pub mod sqlite;
 pub mod postgres;
 pub mod database;

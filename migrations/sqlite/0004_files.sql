@@ -1,0 +1,160 @@
+-- Settlement files: what was fetched, whether it is whole, its statements and lines, and which row
+-- each line belongs to. A file's lines are there all or not at all.
+-- The twin of migrations/postgres: the same columns, held equal by the conformance suite.
+
+create table tieout_files (
+    id                integer primary key autoincrement,
+    -- Of the bytes after decryption and decompression: the same money under another name or
+    -- wrapping is the same file.
+    sha256            text not null unique,
+    source            text not null,
+    name              text not null,
+    raw_sha256        text not null,
+    raw_bytes         integer not null check (raw_bytes >= 0),
+    -- As the source tells it; not a fact of this database's clock.
+    modified_at       text,
+    -- Where the bytes are kept, relative to the spool.
+    spooled_as        text,
+    format            text not null,
+    version           text not null default '',
+    -- loaded: its lines are here. quarantined: something does not tie, and no line is here.
+    state             text not null check (state in ('loaded', 'quarantined', 'released')),
+    received_at       text not null,
+    run_id            text not null references tieout_runs (id),
+    statements        integer not null default 0 check (statements >= 0),
+    entries           integer not null default 0 check (entries >= 0),
+    lines             integer not null default 0 check (lines >= 0),
+    -- JSON: entries by currency, {"EUR": {"credits": n, "debits": n, "credit_minor": …}}.
+    totals            text not null default '{}',
+    -- JSON: the first problems; all are counted.
+    problems          text not null default '[]',
+    problems_total    integer not null default 0,
+    -- Who changed its state by hand, when and why.
+    changed_at        text,
+    changed_by        text,
+    changed_why       text,
+    check (state <> 'quarantined' or lines = 0),
+    check ((changed_at is null) = (changed_by is null)),
+    check ((changed_at is null) = (changed_why is null)),
+    check (state <> 'released' or changed_at is not null)
+) strict;
+create index tieout_files_received on tieout_files (received_at);
+create index tieout_files_run on tieout_files (run_id);
+
+-- Every name that the same bytes came under: what a listing shows again needs no download.
+create table tieout_file_names (
+    source            text not null,
+    name              text not null,
+    raw_sha256        text not null,
+    raw_bytes         integer not null,
+    modified_at       text,
+    file_id           integer not null references tieout_files (id),
+    first_seen_at     text not null,
+    run_id            text not null,
+    archived_at       text,
+    primary key (source, name, raw_sha256)
+) strict;
+create index tieout_file_names_file on tieout_file_names (file_id);
+
+create table tieout_statements (
+    file_id           integer not null references tieout_files (id),
+    number            integer not null check (number > 0),
+    -- The PSP account of the configuration.
+    account           text not null,
+    -- As the file writes it: an IBAN, a merchant account.
+    bank_account      text not null default '',
+    currency          text not null default '',
+    statement_id      text not null default '',
+    sequence          text not null default '',
+    from_on           text,
+    to_on             text,
+    finality          text not null check (finality in ('final', 'interim', 'notice')),
+    covers_attempts   integer not null,
+    opening_minor     integer,
+    closing_minor     integer,
+    entries           integer not null,
+    lines             integer not null,
+    -- Null: it declares nothing that could tie it.
+    ties              integer,
+    -- held: the same statement was loaded in other bytes, and a person must say which one holds.
+    state             text not null check (state in ('live', 'held', 'superseded')),
+    -- The live statement that this one corrects, or that took its place.
+    rival_file        integer references tieout_files (id),
+    rival_number      integer,
+    primary key (file_id, number),
+    check ((state = 'live') or rival_file is not null),
+    check ((rival_file is null) = (rival_number is null))
+) strict;
+-- Ids are used again after a year: the period is part of what a statement is.
+create unique index tieout_statements_one_live on tieout_statements
+    (account, bank_account, currency, statement_id, sequence, coalesce(from_on, ''),
+     coalesce(to_on, ''), finality)
+    where state = 'live' and (statement_id <> '' or sequence <> '');
+create index tieout_statements_period on tieout_statements (account, to_on) where state = 'live';
+
+create table tieout_lines (
+    file_id           integer not null references tieout_files (id),
+    -- Its place in the file, from 1.
+    position          integer not null check (position > 0),
+    statement         integer not null,
+    entry             integer not null,
+    -- The line of the file that it begins on.
+    file_line         integer not null,
+    account           text not null,
+    kind              text not null check (kind in ('movement', 'payment', 'refund', 'chargeback',
+        'chargeback_reversed', 'return', 'fee', 'payout', 'adjustment', 'attempt')),
+    direction         text not null check (direction in ('credit', 'debit')),
+    currency          text not null,
+    -- Null: the file gives this payment of a batch no amount of its own.
+    amount_minor      integer check (amount_minor >= 0),
+    gross_currency    text,
+    gross_minor       integer,
+    fee_currency      text,
+    fee_minor         integer,
+    net_currency      text,
+    net_minor         integer,
+    status            text not null check (status in ('booked', 'pending', 'info', 'future')),
+    -- True: a booked line of a final statement that holds: only such a line may decide a row.
+    decides           integer not null,
+    itemised          integer not null,
+    -- The first reference that the configuration takes for a tag; the others are in tieout_line_tags.
+    tag               text,
+    psp_reference     text,
+    original          text,
+    return_reason     text,
+    type_code         text,
+    bank_reference    text,
+    batch             text,
+    booked_on         text,
+    value_on          text,
+    -- JSON: [kind, text] of every reference.
+    refs              text not null default '[]',
+    raw               text not null,
+    -- open: no row yet. matched: a row's. excluded: no row's by its kind (fee, payout, interim).
+    state             text not null check (state in ('open', 'matched', 'excluded', 'superseded')),
+    -- Why it is open or excluded, as a reason's code, once it was looked at.
+    reason            text,
+    table_name        text,
+    key               text,
+    run_id            text,
+    matched_at        text,
+    primary key (file_id, position),
+    check ((state = 'matched') = (key is not null)),
+    check ((key is null) = (table_name is null)),
+    check ((key is null) = (run_id is null)),
+    check ((key is null) = (matched_at is null))
+) strict;
+create index tieout_lines_tag on tieout_lines (account, tag) where tag is not null;
+create index tieout_lines_open on tieout_lines (account, file_id, position) where state = 'open';
+create index tieout_lines_row on tieout_lines (table_name, key) where key is not null;
+create index tieout_lines_run on tieout_lines (run_id) where run_id is not null;
+
+-- Further references that a line may be known by: a second tag, the PSP's id, an original's.
+create table tieout_line_tags (
+    account           text not null,
+    text              text not null,
+    file_id           integer not null,
+    position          integer not null,
+    primary key (account, text, file_id, position),
+    foreign key (file_id, position) references tieout_lines (file_id, position)
+) strict;
