@@ -9,6 +9,8 @@ create table tieout_files (
     sha256            text not null unique,
     source            text not null,
     name              text not null,
+    -- The PSP account of the configuration that its lines belong to.
+    account           text not null,
     raw_sha256        text not null,
     raw_bytes         integer not null check (raw_bytes >= 0),
     -- As the source tells it; not a fact of this database's clock.
@@ -69,20 +71,26 @@ create table tieout_statements (
     from_on           text,
     to_on             text,
     finality          text not null check (finality in ('final', 'interim', 'notice')),
-    covers_attempts   integer not null,
+    covers_attempts   integer not null check (covers_attempts in (0, 1)),
     opening_minor     integer,
     closing_minor     integer,
     entries           integer not null,
     lines             integer not null,
     -- Null: it declares nothing that could tie it.
-    ties              integer,
-    -- held: the same statement was loaded in other bytes, and a person must say which one holds.
+    ties              integer check (ties in (0, 1)),
+    -- held: a person must say whether it counts. superseded: another took its place, or its file
+    -- was taken out.
     state             text not null check (state in ('live', 'held', 'superseded')),
+    -- Why it is or was held. corrected: the same statement was loaded in other bytes; the others
+    -- are what it says of itself.
+    held_for          text check (held_for in
+        ('corrected', 'copy', 'duplicate', 'deletion', 'correction', 'test')),
     -- The live statement that this one corrects, or that took its place.
     rival_file        integer references tieout_files (id),
     rival_number      integer,
     primary key (file_id, number),
-    check ((state = 'live') or rival_file is not null),
+    check (state <> 'held' or held_for is not null),
+    check (held_for is null or held_for <> 'corrected' or rival_file is not null),
     check ((rival_file is null) = (rival_number is null))
 ) strict;
 -- Ids are used again after a year: the period is part of what a statement is.
@@ -93,7 +101,9 @@ create unique index tieout_statements_one_live on tieout_statements
 create index tieout_statements_period on tieout_statements (account, to_on) where state = 'live';
 
 create table tieout_lines (
-    file_id           integer not null references tieout_files (id),
+    -- No foreign key: a file and its lines come and go in one transaction, and the check of each
+    -- of a million lines would cost more than writing them.
+    file_id           integer not null,
     -- Its place in the file, from 1.
     position          integer not null check (position > 0),
     statement         integer not null,
@@ -115,8 +125,8 @@ create table tieout_lines (
     net_minor         integer,
     status            text not null check (status in ('booked', 'pending', 'info', 'future')),
     -- True: a booked line of a final statement that holds: only such a line may decide a row.
-    decides           integer not null,
-    itemised          integer not null,
+    decides           integer not null check (decides in (0, 1)),
+    itemised          integer not null check (itemised in (0, 1)),
     -- The first reference that the configuration takes for a tag; the others are in tieout_line_tags.
     tag               text,
     psp_reference     text,
@@ -145,7 +155,8 @@ create table tieout_lines (
     check ((key is null) = (matched_at is null))
 ) strict;
 create index tieout_lines_tag on tieout_lines (account, tag) where tag is not null;
-create index tieout_lines_open on tieout_lines (account, file_id, position) where state = 'open';
+create index tieout_lines_open on tieout_lines (account, file_id, position)
+    where state = 'open' and decides = 1;
 create index tieout_lines_row on tieout_lines (table_name, key) where key is not null;
 create index tieout_lines_run on tieout_lines (run_id) where run_id is not null;
 
@@ -155,6 +166,5 @@ create table tieout_line_tags (
     text              text not null,
     file_id           integer not null,
     position          integer not null,
-    primary key (account, text, file_id, position),
-    foreign key (file_id, position) references tieout_lines (file_id, position)
-) strict;
+    primary key (account, text, file_id, position)
+) strict, without rowid;

@@ -18,6 +18,11 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// Reads the stable word.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Credit, Self::Debit].into_iter().find(|word| word.as_str() == text)
+    }
+
     /// The stable word.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -58,6 +63,13 @@ pub enum EntryStatus {
 }
 
 impl EntryStatus {
+    /// Reads the stable word.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Booked, Self::Pending, Self::Info, Self::Future]
+            .into_iter()
+            .find(|word| word.as_str() == text)
+    }
+
     /// The stable word.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -81,6 +93,11 @@ pub enum Finality {
 }
 
 impl Finality {
+    /// Reads the stable word.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Final, Self::Interim, Self::Notice].into_iter().find(|word| word.as_str() == text)
+    }
+
     /// The stable word.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -277,6 +294,35 @@ pub enum TagKind {
 }
 
 impl TagKind {
+    /// All of them.
+    pub const ALL: [Self; 20] = [
+        Self::EndToEndId,
+        Self::InstructionId,
+        Self::MerchantReference,
+        Self::CustomerReference,
+        Self::Mandate,
+        Self::PaymentInfoId,
+        Self::MessageId,
+        Self::TransactionId,
+        Self::Uetr,
+        Self::CreditorReference,
+        Self::BankReference,
+        Self::Trace,
+        Self::ChargeId,
+        Self::PaymentId,
+        Self::RefundId,
+        Self::DisputeId,
+        Self::PayoutId,
+        Self::OrderId,
+        Self::Custom,
+        Self::Text,
+    ];
+
+    /// Reads the stable word.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+
     /// The stable word.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -481,6 +527,11 @@ pub enum Severity {
 }
 
 impl Severity {
+    /// Reads the stable word.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Warning, Self::Error].into_iter().find(|word| word.as_str() == text)
+    }
+
     /// The stable word.
     pub fn as_str(self) -> &'static str {
         match self {

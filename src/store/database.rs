@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::TimeDelta;
+use tokio::sync::mpsc::Receiver;
 
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
@@ -13,6 +14,7 @@ use crate::store::driver::{
 };
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
+use crate::store::files::{FileDriver, FileEnd, FileHead, LineMark, LinePlace, Part, StoredLine};
 use crate::store::mapping::TableSettings;
 use crate::store::postgres::PgStore;
 use crate::store::prune::{Prunable, Pruned, Pruning};
@@ -94,8 +96,8 @@ impl Database {
 
 /// Hands each verb to the driver at hand.
 macro_rules! delegate {
-    ($($verb:ident($($name:ident: $of:ty),*) -> $answer:ty;)+) => {
-        impl Driver for Database {
+    ($verbs:ident: $($verb:ident($($name:ident: $of:ty),*) -> $answer:ty;)+) => {
+        impl $verbs for Database {
             $(async fn $verb(&self, $($name: $of),*) -> Result<$answer, StoreError> {
                 match self {
                     Self::Postgres(store) => store.$verb($($name),*).await,
@@ -106,7 +108,7 @@ macro_rules! delegate {
     };
 }
 
-delegate! {
+delegate! { Driver:
     migrate() -> ();
     schema_state() -> (i64, i64);
     now() -> Instant;
@@ -163,4 +165,12 @@ delegate! {
     prune_run(pruning: &Pruning<'_>, now: Instant) -> Option<Pruned>;
     pruned_at(run_id: &str) -> Option<Instant>;
     verify_audit() -> AuditFinding;
+}
+
+delegate! { FileDriver:
+    put_file(run_id: &str, head: &FileHead, parts: Receiver<Part>, now: Instant) -> FileEnd;
+    lines_of(account: &str, tags: &[String], references: &[String]) -> Vec<StoredLine>;
+    lines_plan(account: &str, tags: &[String]) -> Vec<String>;
+    open_lines(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;
+    mark_lines(run_id: &str, marks: &[LineMark], now: Instant) -> Vec<LinePlace>;
 }

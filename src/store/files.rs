@@ -3,15 +3,170 @@
 //! Plain data, the same for both databases. A file's lines come in parts, so that memory is flat
 //! however many there are, and become visible all together or not at all.
 
+use std::borrow::Cow;
+
 use chrono::NaiveDate;
+use tokio::sync::mpsc::Receiver;
 
 use crate::model::money::{Currency, Money};
-use crate::model::settlement::{Direction, EntryStatus, Finality, LineKind, Problem, Tag};
+use crate::model::settlement::{
+    Direction, EntryStatus, Finality, LineKind, Problem, Severity, Tag, TagKind,
+};
 use crate::model::time::Instant;
+use crate::store::error::StoreError;
+
+/// How many lines a [`Part`] should hold: whole statements of both drivers.
+pub const LINES_OF_PART: usize = 1_024;
+
+/// How many statements are kept in memory before they are written.
+pub const STATEMENTS_KEPT: usize = 512;
+
+/// The verbs about files. See each for what must hold; every one that writes is one transaction.
+#[expect(async_fn_in_trait, reason = "called on the two concrete drivers only, never as dyn")]
+pub trait FileDriver {
+    /// Brings a file in: all of it or nothing, in one transaction and in flat memory, whatever
+    /// the parts' number. Bytes that are known already are not read again: their new name is
+    /// noted. [`Part::Quarantine`] keeps the file and its problems, none of its lines, and opens
+    /// a case. A channel that closes before [`Part::Whole`] or [`Part::Quarantine`] leaves
+    /// nothing, and so does a run that was closed meanwhile. Two that bring the same bytes at
+    /// once wait for each other, and the second finds them known.
+    ///
+    /// A statement that is live in other bytes (same account, bank account, currency, id,
+    /// sequence, period and finality), or that says of itself that it is a copy, a deletion or
+    /// the like, is held: its lines are there and none counts, and the file gets a case.
+    async fn put_file(
+        &self,
+        run_id: &str,
+        head: &FileHead,
+        parts: Receiver<Part>,
+        now: Instant,
+    ) -> Result<FileEnd, StoreError>;
+
+    /// All lines of an account that may say something of a row and carry one of these texts as a
+    /// tag, the PSP's reference or a return's original; whatever their state, but for those that
+    /// another statement took the place of. In their order, by index.
+    async fn lines_of(
+        &self,
+        account: &str,
+        tags: &[String],
+        references: &[String],
+    ) -> Result<Vec<StoredLine>, StoreError>;
+
+    /// How the database would carry [`FileDriver::lines_of`] out, in its own words.
+    async fn lines_plan(&self, account: &str, tags: &[String]) -> Result<Vec<String>, StoreError>;
+
+    /// Lines of an account that decide and have no row yet, in their order, after a place.
+    async fn open_lines(
+        &self,
+        account: &str,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<StoredLine>, StoreError>;
+
+    /// Notes what was found out about lines. An open line becomes its row's; the places of lines
+    /// that another row has, or that are open no more, come back and stay as they are. Without a
+    /// row the reason why it is open is kept, and it stays open.
+    async fn mark_lines(
+        &self,
+        run_id: &str,
+        marks: &[LineMark],
+        now: Instant,
+    ) -> Result<Vec<LinePlace>, StoreError>;
+}
+
+/// What was found out about a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineMark {
+    /// Which line.
+    pub place: LinePlace,
+    /// The row that it belongs to: table and key.
+    pub row: Option<(String, String)>,
+    /// Why it is open, or what is to be said of the match: a reason's code.
+    pub reason: Option<String>,
+}
+
+/// Why a statement does not count before a person has said so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Held {
+    /// The same statement is live in other bytes.
+    Corrected,
+    /// It says that it is a copy of one sent before.
+    Copy,
+    /// It says that it is a duplicate of one sent before.
+    Duplicate,
+    /// It says that it deletes one sent before.
+    Deletion,
+    /// It says that it corrects one sent before.
+    Correction,
+    /// It says that it is a test.
+    Test,
+}
+
+impl Held {
+    /// The stable word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Corrected => "corrected",
+            Self::Copy => "copy",
+            Self::Duplicate => "duplicate",
+            Self::Deletion => "deletion",
+            Self::Correction => "correction",
+            Self::Test => "test",
+        }
+    }
+
+    /// Reads the stable word.
+    pub fn parse(text: &str) -> Option<Self> {
+        let all = [Self::Corrected, Self::Copy, Self::Duplicate, Self::Deletion];
+        let all = all.into_iter().chain([Self::Correction, Self::Test]);
+        all.into_iter().find(|held| held.as_str() == text)
+    }
+}
+
+/// Where a line stands in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LineState {
+    /// No row has it yet.
+    Open,
+    /// A row has it.
+    Matched,
+    /// It is no row's by its kind, status or statement.
+    Excluded,
+    /// Another statement took its place.
+    Superseded,
+}
+
+impl LineState {
+    /// The stable word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Matched => "matched",
+            Self::Excluded => "excluded",
+            Self::Superseded => "superseded",
+        }
+    }
+
+    /// Reads the stable word.
+    pub fn parse(text: &str) -> Option<Self> {
+        let all = [Self::Open, Self::Matched, Self::Excluded, Self::Superseded];
+        all.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// Whether a line of this status and kind, in a statement of this finality, may decide a row:
+/// only booked money of a closed period. What a bank or PSP takes or pays out for itself is no
+/// row's, and an attempt moved nothing.
+pub fn decides(status: EntryStatus, finality: Finality, kind: LineKind) -> bool {
+    let is_rows = !matches!(kind, LineKind::Fee | LineKind::Payout | LineKind::Attempt);
+    status == EntryStatus::Booked && finality == Finality::Final && is_rows
+}
 
 /// A file on its way in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileHead {
+    /// The PSP account of the configuration that its lines belong to.
+    pub account: String,
     /// SHA-256 of its bytes without any wrapping (compression, encryption).
     pub sha256: String,
     /// Where and as what it came.
@@ -71,6 +226,8 @@ pub struct NewStatement {
     pub finality: Finality,
     /// It lists every attempt, and not only what settled.
     pub covers_attempts: bool,
+    /// What it says of itself that keeps it from counting.
+    pub held: Option<Held>,
 }
 
 /// What is known at a statement's end.
@@ -169,7 +326,7 @@ pub struct NewLine {
 }
 
 /// What became of a file that was brought in.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileEnd {
     /// Its lines are there.
     Loaded {
@@ -188,7 +345,8 @@ pub enum FileEnd {
         /// Its number.
         id: i64,
     },
-    /// It was not read to its end (a signal, this machine's disk): nothing of it was kept.
+    /// It was not read to its end (a signal, this machine's disk), or its run was closed: nothing
+    /// of it was kept.
     Dropped,
 }
 
@@ -199,6 +357,12 @@ pub struct LinePlace {
     pub file: i64,
     /// Its place there, from 1.
     pub position: i64,
+}
+
+impl std::fmt::Display for LinePlace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.file, self.position)
+    }
 }
 
 /// A line as it is kept.
@@ -232,8 +396,12 @@ pub struct StoredLine {
     pub fee: Option<Money>,
     /// After fees.
     pub net: Option<Money>,
+    /// How sure the bank is.
+    pub status: EntryStatus,
     /// It may decide a row.
     pub decides: bool,
+    /// A person released its file although it does not tie.
+    pub untied: bool,
     /// False: it stands for several payments.
     pub itemised: bool,
     /// The likeliest tag.
@@ -256,8 +424,129 @@ pub struct StoredLine {
     pub value_on: Option<NaiveDate>,
     /// Every reference.
     pub refs: Vec<Tag>,
+    /// Where it stands in its life.
+    pub state: LineState,
+    /// Why it is open or excluded: a reason's code.
+    pub reason: Option<String>,
     /// The row that it belongs to: table and key.
     pub row: Option<(String, String)>,
     /// When the file came in.
     pub received_at: Instant,
+}
+
+/// A statement that ended, on its way in.
+#[derive(Debug, Clone)]
+pub(in crate::store) struct Ended {
+    /// Its head.
+    pub head: NewStatement,
+    /// What is known at its end.
+    pub close: StatementClose,
+}
+
+/// How a file's parts ended.
+#[derive(Debug)]
+pub(in crate::store) enum PartsEnd {
+    /// [`Part::Whole`].
+    Whole(FileSums),
+    /// [`Part::Quarantine`].
+    Quarantine(FileSums),
+    /// The channel closed.
+    Dropped,
+}
+
+impl NewLine {
+    /// Where it stands before any row was looked for.
+    pub(in crate::store) fn state(&self) -> LineState {
+        let is_open = self.decides || self.kind == LineKind::Attempt;
+        if is_open { LineState::Open } else { LineState::Excluded }
+    }
+
+    /// The texts, besides its first tag, that it may be known by, each once.
+    pub(in crate::store) fn further_texts(&self) -> Vec<Cow<'_, str>> {
+        let more = self.tags.iter().skip(1).chain(&self.psp_reference).chain(&self.original);
+        let mut texts: Vec<Cow<'_, str>> = Vec::new();
+        for text in more.map(|text| clean(text)) {
+            let is_first = self.tags.first().is_some_and(|first| clean(first) == text);
+            if !is_first && !text.is_empty() && !texts.contains(&text) {
+                texts.push(text);
+            }
+        }
+        texts
+    }
+
+    /// Its references as JSON.
+    pub(in crate::store) fn refs_json(&self) -> String {
+        let refs: Vec<[&str; 2]> =
+            self.refs.iter().map(|tag| [tag.kind.as_str(), tag.text.as_str()]).collect();
+        serde_json::json!(refs).to_string()
+    }
+}
+
+/// References from their JSON; none where it is not one of [`NewLine::refs_json`].
+pub(in crate::store) fn refs_of(json: &str) -> Option<Vec<Tag>> {
+    let refs: Vec<(String, String)> = serde_json::from_str(json).ok()?;
+    let refs =
+        refs.into_iter().map(|(kind, text)| Some(Tag { kind: TagKind::parse(&kind)?, text }));
+    refs.collect()
+}
+
+/// Problems as JSON.
+pub(in crate::store) fn problems_json(problems: &[Problem]) -> String {
+    let problems = problems.iter().map(|problem| {
+        serde_json::json!([
+            problem.line,
+            clean(&problem.field),
+            clean(&problem.expected),
+            clean(&problem.found),
+            problem.severity.as_str(),
+        ])
+    });
+    serde_json::Value::from_iter(problems).to_string()
+}
+
+/// A currency as it is kept: `XXX` where there is none.
+pub(in crate::store) fn currency_of(text: &str) -> Option<Currency> {
+    if text == Currency::NONE.code() {
+        Some(Currency::NONE)
+    } else {
+        Currency::parse_any(text).ok()
+    }
+}
+
+/// A text without the one character that PostgreSQL's texts cannot hold; shown in its place is
+/// the sign for it, so that both databases keep the same.
+pub(in crate::store) fn clean(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{2400}")) } else { text.into() }
+}
+
+/// What a file's case says of a file that is quarantined.
+pub(in crate::store) fn quarantine_text(name: &str, sums: &FileSums) -> String {
+    let worst = sums.problems.iter().find(|problem| problem.severity == Severity::Error);
+    let worst = worst.or(sums.problems.first());
+    let what = worst.map_or_else(|| "it could not be read".to_owned(), ToString::to_string);
+    let more = match sums.problems_total {
+        0 | 1 => String::new(),
+        many => format!(" (and {} more)", many.saturating_sub(1)),
+    };
+    format!("{name} is quarantined, and none of its lines counts: {what}{more}")
+}
+
+/// What a file's case says of statements that are held.
+pub(in crate::store) fn held_text(name: &str, held: u64) -> String {
+    let what = if held == 1 { "1 statement".to_owned() } else { format!("{held} statements") };
+    format!(
+        "{what} of {name} {} held, and none of the lines counts: the same was loaded in other \
+         bytes, or the file says that it is no first issue",
+        if held == 1 { "is" } else { "are" },
+    )
+}
+
+/// A number as the databases keep it.
+pub(in crate::store) fn big(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// A day as both databases read it. Years beyond four digits are no days of statements.
+pub(in crate::store) fn date_text(day: NaiveDate) -> String {
+    day.format("%Y-%m-%d").to_string()
 }

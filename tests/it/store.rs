@@ -10,6 +10,7 @@ mod claims;
 mod files;
 mod lookups;
 mod pool;
+mod settled;
 mod watches;
 pub mod world;
 
@@ -80,6 +81,18 @@ macro_rules! conformance {
                     lookups::unmapped_statuses_are_seen,
                     lookups::closed_cases_are_read_since,
                     lookups::a_misfit_is_named,
+                    settled::a_file_comes_in_whole,
+                    settled::the_same_bytes_are_known,
+                    settled::a_file_that_does_not_end_leaves_nothing,
+                    settled::a_quarantined_file_has_no_lines,
+                    settled::another_issue_is_held,
+                    settled::what_says_it_is_a_copy_is_held,
+                    settled::two_bring_the_same_bytes_at_once,
+                    settled::lines_are_found_by_what_they_carry,
+                    settled::lines_are_found_by_index,
+                    settled::open_lines_come_in_order,
+                    settled::a_line_is_one_rows,
+                    settled::texts_come_back_as_they_were,
                     watches::numbers_outlive_a_run,
                     watches::each_condition_is_told_by_one_run,
                     watches::what_no_receiver_took_is_left_for_the_next,

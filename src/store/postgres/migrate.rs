@@ -15,6 +15,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "init", include_str!("../../../migrations/postgres/0001_init.sql")),
     (2, "monitoring", include_str!("../../../migrations/postgres/0002_monitoring.sql")),
     (3, "prunes", include_str!("../../../migrations/postgres/0003_prunes.sql")),
+    (4, "files", include_str!("../../../migrations/postgres/0004_files.sql")),
 ];
 
 pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {

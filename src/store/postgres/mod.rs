@@ -13,8 +13,10 @@ mod checks;
 mod claim;
 mod connect;
 mod errors;
+mod files;
 mod inspect;
 mod ledger;
+mod lines;
 mod lookup;
 mod migrate;
 mod pauses;
@@ -33,6 +35,7 @@ use std::time::Duration;
 
 use chrono::TimeDelta;
 use sqlx::postgres::PgPool;
+use tokio::sync::mpsc::Receiver;
 use tokio::time::Instant as Tick;
 
 use crate::model::reason::Reason;
@@ -44,6 +47,7 @@ use crate::store::driver::{
 };
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
+use crate::store::files::{FileDriver, FileEnd, FileHead, LineMark, LinePlace, Part, StoredLine};
 use crate::store::mapping::TableSettings;
 use crate::store::postgres::errors::failed;
 use crate::store::prune::{Prunable, Pruned, Pruning};
@@ -427,5 +431,50 @@ impl Driver for PgStore {
 
     async fn verify_audit(&self) -> Result<AuditFinding, StoreError> {
         read::verify_audit(self.pool().await).await
+    }
+}
+
+impl FileDriver for PgStore {
+    async fn put_file(
+        &self,
+        run_id: &str,
+        head: &FileHead,
+        parts: Receiver<Part>,
+        now: Instant,
+    ) -> Result<FileEnd, StoreError> {
+        files::put(self.pool().await, run_id, head, parts, now).await
+    }
+
+    async fn lines_of(
+        &self,
+        account: &str,
+        tags: &[String],
+        references: &[String],
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        let texts: Vec<&str> = tags.iter().chain(references).map(String::as_str).collect();
+        lines::of(self.pool().await, account, &texts).await
+    }
+
+    async fn lines_plan(&self, account: &str, tags: &[String]) -> Result<Vec<String>, StoreError> {
+        let texts: Vec<&str> = tags.iter().map(String::as_str).collect();
+        lines::plan(self.pool().await, account, &texts).await
+    }
+
+    async fn open_lines(
+        &self,
+        account: &str,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        lines::open(self.pool().await, account, after, limit).await
+    }
+
+    async fn mark_lines(
+        &self,
+        run_id: &str,
+        marks: &[LineMark],
+        now: Instant,
+    ) -> Result<Vec<LinePlace>, StoreError> {
+        lines::mark(self.pool().await, run_id, marks, now).await
     }
 }

@@ -1,5 +1,6 @@
 //! SQL with names known at run time: text grown together with its parameters.
 
+use chrono::NaiveDate;
 use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
 use sqlx::query::Query;
 use sqlx::{Arguments, AssertSqlSafe, Encode, Row, Type};
@@ -118,6 +119,10 @@ impl<'r> Cells<'r> {
     }
 
     pub(super) fn at(&self, index: usize) -> Result<Instant, StoreError> {
+        self.get(index)
+    }
+
+    pub(super) fn maybe_day(&self, index: usize) -> Result<Option<NaiveDate>, StoreError> {
         self.get(index)
     }
 

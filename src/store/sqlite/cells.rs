@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use chrono::NaiveDate;
 use sqlx::Row as _;
 use sqlx::sqlite::SqliteRow;
 
@@ -74,6 +75,12 @@ impl<'r> Cells<'r> {
         from_text(text)
             .filter(|at| to_text(*at) == text)
             .ok_or_else(|| self.wrong(column, format!("`{text}` is not a time of tieout's")))
+    }
+
+    pub(super) fn opt_day(&self, column: usize) -> Result<Option<NaiveDate>, StoreError> {
+        let text: Option<&str> =
+            self.row.try_get(column).map_err(|error| self.wrong(column, error))?;
+        text.map(|text| text.parse().map_err(|error| self.wrong(column, error))).transpose()
     }
 
     /// A closed set of words.

@@ -18,6 +18,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (1, "init", include_str!("../../../migrations/sqlite/0001_init.sql")),
     (2, "monitoring", include_str!("../../../migrations/sqlite/0002_monitoring.sql")),
     (3, "prunes", include_str!("../../../migrations/sqlite/0003_prunes.sql")),
+    (4, "files", include_str!("../../../migrations/sqlite/0004_files.sql")),
 ];
 
 fn all() -> Vec<Migration> {

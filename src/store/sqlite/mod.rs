@@ -10,8 +10,10 @@ mod cases;
 mod catalogue;
 mod cells;
 mod claim;
+mod files;
 mod inspect;
 mod journal;
+mod lines;
 mod lookup;
 mod migrate;
 mod pauses;
@@ -34,6 +36,7 @@ use sqlx::sqlite::{
     SqliteSynchronous,
 };
 use sqlx::{ConnectOptions as _, Connection as _, Sqlite, Transaction as SqlTransaction};
+use tokio::sync::mpsc::Receiver;
 
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, from_text};
@@ -44,6 +47,7 @@ use crate::store::driver::{
 };
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
+use crate::store::files::{FileDriver, FileEnd, FileHead, LineMark, LinePlace, Part, StoredLine};
 use crate::store::mapping::TableSettings;
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
@@ -676,5 +680,63 @@ impl Driver for SqliteStore {
 
     async fn verify_audit(&self) -> Result<AuditFinding, StoreError> {
         journal::verify(&mut *self.snapshot("verifying the audit chain").await?).await
+    }
+}
+
+impl FileDriver for SqliteStore {
+    async fn put_file(
+        &self,
+        run_id: &str,
+        head: &FileHead,
+        mut parts: Receiver<Part>,
+        now: Instant,
+    ) -> Result<FileEnd, StoreError> {
+        // The first part is waited for before anybody else is kept from writing.
+        let Some(first) = parts.recv().await else { return Ok(FileEnd::Dropped) };
+        let mut transaction = self.write(files::DOING).await?;
+        let end = files::put(&mut transaction, run_id, head, first, &mut parts, now).await?;
+        match end {
+            FileEnd::Dropped => transaction.rollback().await.map_err(failed(files::DOING))?,
+            _kept => commit(transaction, files::DOING).await?,
+        }
+        Ok(end)
+    }
+
+    async fn lines_of(
+        &self,
+        account: &str,
+        tags: &[String],
+        references: &[String],
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        let texts: Vec<&str> = tags.iter().chain(references).map(String::as_str).collect();
+        lines::of(&mut *self.read("reading settlement lines").await?, account, &texts).await
+    }
+
+    async fn lines_plan(&self, account: &str, tags: &[String]) -> Result<Vec<String>, StoreError> {
+        let texts: Vec<&str> = tags.iter().map(String::as_str).collect();
+        lines::plan(&mut *self.read("reading settlement lines").await?, account, &texts).await
+    }
+
+    async fn open_lines(
+        &self,
+        account: &str,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        let mut connection = self.read("reading settlement lines").await?;
+        lines::open(&mut connection, account, after, limit).await
+    }
+
+    async fn mark_lines(
+        &self,
+        run_id: &str,
+        marks: &[LineMark],
+        now: Instant,
+    ) -> Result<Vec<LinePlace>, StoreError> {
+        let doing = "marking settlement lines";
+        let mut transaction = self.write(doing).await?;
+        let left = lines::mark_in(&mut transaction, run_id, marks, now).await?;
+        commit(transaction, doing).await?;
+        Ok(left)
     }
 }

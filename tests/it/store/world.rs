@@ -142,7 +142,8 @@ pub async fn migrated() -> Database {
     const MIGRATION: &str = concat!(
         include_str!("../../../migrations/postgres/0001_init.sql"),
         include_str!("../../../migrations/postgres/0002_monitoring.sql"),
-        include_str!("../../../migrations/postgres/0003_prunes.sql")
+        include_str!("../../../migrations/postgres/0003_prunes.sql"),
+        include_str!("../../../migrations/postgres/0004_files.sql")
     );
     postgres_database_from(MIGRATION, async |url| {
         let store = PgStore::again(&url).await;

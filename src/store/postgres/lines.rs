@@ -1,0 +1,225 @@
+//! Reading settlement lines by what they carry, and marking what was found out about them.
+
+use sqlx::postgres::{PgConnection, PgPool, PgRow};
+
+use crate::model::money::{Currency, Money};
+use crate::model::settlement::{Direction, EntryStatus, LineKind};
+use crate::model::time::Instant;
+use crate::store::error::StoreError;
+use crate::store::files::{LineMark, LinePlace, LineState, StoredLine, currency_of, refs_of};
+use crate::store::postgres::errors::{failed, unexpected};
+use crate::store::postgres::sql::{Cells, Sql};
+
+const READING: &str = "reading settlement lines";
+const MARKING: &str = "marking settlement lines";
+
+/// The columns of a line `l` of a file `f`, in the order of [`line_of`].
+const COLUMNS: &str = "l.file_id, l.position, f.sha256, f.name, l.file_line, l.statement, \
+     l.account, f.format, l.kind, l.direction, l.currency, l.amount_minor, l.gross_currency, \
+     l.gross_minor, l.fee_currency, l.fee_minor, l.net_currency, l.net_minor, l.status, \
+     l.decides, f.state = 'released', l.itemised, l.tag, l.psp_reference, l.original, \
+     l.return_reason, l.type_code, l.bank_reference, l.batch, l.booked_on, l.value_on, l.refs, \
+     l.state, l.reason, l.table_name, l.key, f.received_at";
+
+fn line_of(row: &PgRow) -> Result<StoredLine, StoreError> {
+    let cells = Cells::new(row, READING);
+    let currency = cells.word(10, currency_of)?;
+    let row = cells.maybe_text(34)?.zip(cells.maybe_text(35)?);
+    Ok(StoredLine {
+        place: LinePlace { file: cells.big(0)?, position: cells.big(1)? },
+        file_sha256: cells.text(2)?,
+        file_name: cells.text(3)?,
+        file_line: cells.big(4)?,
+        statement: cells.big(5)?,
+        account: cells.text(6)?,
+        format: cells.text(7)?,
+        kind: cells.word(8, LineKind::parse)?,
+        direction: cells.word(9, Direction::parse)?,
+        amount: cells.maybe_big(11)?.map(|minor| Money::new(minor, currency)),
+        currency,
+        gross: money(&cells, 12)?,
+        fee: money(&cells, 14)?,
+        net: money(&cells, 16)?,
+        status: cells.word(18, EntryStatus::parse)?,
+        decides: cells.flag(19)?,
+        untied: cells.flag(20)?,
+        itemised: cells.flag(21)?,
+        tag: cells.maybe_text(22)?,
+        psp_reference: cells.maybe_text(23)?,
+        original: cells.maybe_text(24)?,
+        return_reason: cells.maybe_text(25)?,
+        type_code: cells.maybe_text(26)?,
+        bank_reference: cells.maybe_text(27)?,
+        batch: cells.maybe_text(28)?,
+        booked_on: cells.maybe_day(29)?,
+        value_on: cells.maybe_day(30)?,
+        refs: cells.word(31, refs_of)?,
+        state: cells.word(32, LineState::parse)?,
+        reason: cells.maybe_text(33)?,
+        row,
+        received_at: cells.at(36)?,
+    })
+}
+
+/// Two columns: currency and minor units.
+fn money(cells: &Cells<'_>, at: usize) -> Result<Option<Money>, StoreError> {
+    let Some(code) = cells.maybe_text(at)? else { return Ok(None) };
+    let currency: Option<Currency> = currency_of(&code);
+    let currency =
+        currency.ok_or_else(|| unexpected(READING, format!("unknown currency `{code}`")))?;
+    let minor = cells.maybe_big(at.saturating_add(1))?;
+    Ok(minor.map(|minor| Money::new(minor, currency)))
+}
+
+fn of_texts(account: &str, texts: &[&str]) -> Sql {
+    let mut sql = Sql::default();
+    let account = sql.bind(account.to_owned());
+    let texts = sql.bind(texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>());
+    // `offset 0` keeps each look-up one of its own, by the index: as a join, a plan that reads
+    // every line of the account is always near, and with it a batch costs as much as all files.
+    sql.push(&format!(
+        "with asked as (select distinct t from unnest({texts}::text[]) as u(t)), \
+         hit as (select h.file_id, h.position from asked cross join lateral (\
+         select l.file_id, l.position from tieout_lines l \
+         where l.account = {account} and l.tag = asked.t offset 0) h \
+         union select h.file_id, h.position from asked cross join lateral (\
+         select x.file_id, x.position from tieout_line_tags x \
+         where x.account = {account} and x.text = asked.t offset 0) h) \
+         select l.* from hit cross join lateral (select {COLUMNS} from tieout_lines l \
+         join tieout_files f on f.id = l.file_id \
+         where l.file_id = hit.file_id and l.position = hit.position \
+         and l.state <> 'superseded' and (l.decides or l.kind = 'attempt') offset 0) l \
+         order by l.file_id, l.position"
+    ));
+    sql
+}
+
+pub(super) async fn of(
+    pool: &PgPool,
+    account: &str,
+    texts: &[&str],
+) -> Result<Vec<StoredLine>, StoreError> {
+    if texts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let rows = of_texts(account, texts).fetch(&mut connection).await.map_err(failed(READING))?;
+    rows.iter().map(line_of).collect()
+}
+
+/// How the server would carry [`of`] out.
+pub(super) async fn plan(
+    pool: &PgPool,
+    account: &str,
+    texts: &[&str],
+) -> Result<Vec<String>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let sql = of_texts(account, texts).explained();
+    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
+    rows.iter().map(|row| Cells::new(row, READING).text(0)).collect()
+}
+
+pub(super) async fn open(
+    pool: &PgPool,
+    account: &str,
+    after: Option<LinePlace>,
+    limit: i64,
+) -> Result<Vec<StoredLine>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
+    let mut sql = Sql::default();
+    let account = sql.bind(account.to_owned());
+    let (file, position) = (sql.bind(after.file), sql.bind(after.position));
+    let limit = sql.bind(limit);
+    sql.push(&format!(
+        "select {COLUMNS} from tieout_lines l join tieout_files f on f.id = l.file_id \
+         where l.account = {account} and l.state = 'open' and l.decides \
+         and (l.file_id, l.position) > ({file}, {position}) \
+         order by l.file_id, l.position limit {limit}"
+    ));
+    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
+    rows.iter().map(line_of).collect()
+}
+
+pub(super) async fn mark(
+    pool: &PgPool,
+    run_id: &str,
+    marks: &[LineMark],
+    now: Instant,
+) -> Result<Vec<LinePlace>, StoreError> {
+    let mut tx = pool.begin().await.map_err(failed(MARKING))?;
+    let left = mark_in(&mut tx, run_id, marks, now).await.map_err(failed(MARKING))?;
+    tx.commit().await.map_err(failed(MARKING))?;
+    Ok(left)
+}
+
+/// As [`crate::store::files::FileDriver::mark_lines`], within the caller's transaction.
+pub(super) async fn mark_in(
+    connection: &mut PgConnection,
+    run_id: &str,
+    marks: &[LineMark],
+    now: Instant,
+) -> sqlx::Result<Vec<LinePlace>> {
+    if marks.is_empty() {
+        return Ok(Vec::new());
+    }
+    let changed = mark_sql(run_id, marks, now).run(connection).await?;
+    let all = u64::try_from(marks.len()).unwrap_or(u64::MAX);
+    if changed == all {
+        return Ok(Vec::new());
+    }
+    left_sql(marks)
+        .fetch(connection)
+        .await?
+        .iter()
+        .map(|row| {
+            Ok(LinePlace {
+                file: sqlx::Row::try_get(row, 0)?,
+                position: sqlx::Row::try_get(row, 1)?,
+            })
+        })
+        .collect()
+}
+
+/// Binds the marks; returns `unnest(…) as m(file_id, position, table_name, key, reason)`.
+fn marks_in(sql: &mut Sql, marks: &[LineMark]) -> String {
+    let files = sql.bind(marks.iter().map(|mark| mark.place.file).collect::<Vec<_>>());
+    let positions = sql.bind(marks.iter().map(|mark| mark.place.position).collect::<Vec<_>>());
+    let part = |pick: fn(&(String, String)) -> &String| {
+        marks.iter().map(|mark| mark.row.as_ref().map(|row| pick(row).clone())).collect::<Vec<_>>()
+    };
+    let tables = sql.bind(part(|row| &row.0));
+    let keys = sql.bind(part(|row| &row.1));
+    let reasons = sql.bind(marks.iter().map(|mark| mark.reason.clone()).collect::<Vec<_>>());
+    format!(
+        "unnest({files}::bigint[], {positions}::bigint[], {tables}::text[], {keys}::text[], \
+         {reasons}::text[]) as m(file_id, position, table_name, key, reason)"
+    )
+}
+
+fn mark_sql(run_id: &str, marks: &[LineMark], now: Instant) -> Sql {
+    let mut sql = Sql::default();
+    let (run, now) = (sql.bind(run_id.to_owned()), sql.bind(now));
+    let from = marks_in(&mut sql, marks);
+    sql.push(&format!(
+        "update tieout_lines l set state = case when m.key is null then l.state else 'matched' \
+         end, table_name = m.table_name, key = m.key, reason = m.reason, \
+         run_id = case when m.key is null then null else {run} end, \
+         matched_at = case when m.key is null then null else {now}::timestamptz end \
+         from {from} where l.file_id = m.file_id and l.position = m.position \
+         and l.state = 'open' and (m.key is not null or l.reason is distinct from m.reason)"
+    ));
+    sql
+}
+
+/// The lines that are not the row's that they were marked for.
+fn left_sql(marks: &[LineMark]) -> Sql {
+    let mut sql = Sql::default();
+    let from = marks_in(&mut sql, marks);
+    sql.push(&format!(
+        "select distinct m.file_id, m.position from {from} left join tieout_lines l \
+         on l.file_id = m.file_id and l.position = m.position where m.key is not null \
+         and (l.key, l.table_name) is distinct from (m.key, m.table_name)"
+    ));
+    sql
+}

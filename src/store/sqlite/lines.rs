@@ -1,0 +1,198 @@
+//! Reading settlement lines by what they carry, and marking what was found out about them.
+
+use std::sync::Arc;
+
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+
+use crate::model::money::Money;
+use crate::model::settlement::{Direction, EntryStatus, LineKind};
+use crate::model::time::{Instant, to_text};
+use crate::store::error::StoreError;
+use crate::store::files::{LineMark, LinePlace, LineState, StoredLine, currency_of, refs_of};
+use crate::store::sqlite::cells::Cells;
+use crate::store::sqlite::sql::{
+    SqliteQuery, Value, execute_rows, failed, fetch, fetch_rows, json_set, rendered,
+};
+
+const READING: &str = "reading settlement lines";
+const MARKING: &str = "marking settlement lines";
+
+/// The columns of a line `l` of a file `f`, in the order of [`line_of`].
+const COLUMNS: &str = "l.file_id, l.position, f.sha256, f.name, l.file_line, l.statement, \
+     l.account, f.format, l.kind, l.direction, l.currency, l.amount_minor, l.gross_currency, \
+     l.gross_minor, l.fee_currency, l.fee_minor, l.net_currency, l.net_minor, l.status, \
+     l.decides, f.state = 'released', l.itemised, l.tag, l.psp_reference, l.original, \
+     l.return_reason, l.type_code, l.bank_reference, l.batch, l.booked_on, l.value_on, l.refs, \
+     l.state, l.reason, l.table_name, l.key, f.received_at";
+
+fn line_of(row: &SqliteRow) -> Result<StoredLine, StoreError> {
+    let cells = Cells::new(row, READING);
+    let currency = cells.word(10, currency_of)?;
+    Ok(StoredLine {
+        place: LinePlace { file: cells.int(0)?, position: cells.int(1)? },
+        file_sha256: cells.text(2)?,
+        file_name: cells.text(3)?,
+        file_line: cells.int(4)?,
+        statement: cells.int(5)?,
+        account: cells.text(6)?,
+        format: cells.text(7)?,
+        kind: cells.word(8, LineKind::parse)?,
+        direction: cells.word(9, Direction::parse)?,
+        amount: cells.opt_int(11)?.map(|minor| Money::new(minor, currency)),
+        currency,
+        gross: money(&cells, 12)?,
+        fee: money(&cells, 14)?,
+        net: money(&cells, 16)?,
+        status: cells.word(18, EntryStatus::parse)?,
+        decides: cells.int(19)? != 0,
+        untied: cells.int(20)? != 0,
+        itemised: cells.int(21)? != 0,
+        tag: cells.opt_text(22)?,
+        psp_reference: cells.opt_text(23)?,
+        original: cells.opt_text(24)?,
+        return_reason: cells.opt_text(25)?,
+        type_code: cells.opt_text(26)?,
+        bank_reference: cells.opt_text(27)?,
+        batch: cells.opt_text(28)?,
+        booked_on: cells.opt_day(29)?,
+        value_on: cells.opt_day(30)?,
+        refs: cells.word(31, refs_of)?,
+        state: cells.word(32, LineState::parse)?,
+        reason: cells.opt_text(33)?,
+        row: cells.opt_text(34)?.zip(cells.opt_text(35)?),
+        received_at: cells.at(36)?,
+    })
+}
+
+/// Two columns: currency and minor units.
+fn money(cells: &Cells<'_>, at: usize) -> Result<Option<Money>, StoreError> {
+    let currency = cells.opt_word(at, currency_of)?;
+    let minor = cells.opt_int(at.saturating_add(1))?;
+    Ok(currency.zip(minor).map(|(currency, minor)| Money::new(minor, currency)))
+}
+
+fn of_sql(lead: &str) -> String {
+    format!(
+        "{lead}select {COLUMNS} from (\
+         select l.file_id, l.position from json_each(?2) j cross join tieout_lines l \
+         on l.account = ?1 and l.tag = j.value and l.tag is not null \
+         union select x.file_id, x.position from json_each(?2) j cross join tieout_line_tags x \
+         on x.account = ?1 and x.text = j.value) h \
+         cross join tieout_lines l on l.file_id = h.file_id and l.position = h.position \
+         cross join tieout_files f on f.id = l.file_id \
+         where l.state <> 'superseded' and (l.decides = 1 or l.kind = 'attempt') \
+         order by l.file_id, l.position"
+    )
+}
+
+fn of_query(lead: &str, account: &str, texts: &[&str]) -> SqliteQuery {
+    rendered(&of_sql(lead)).bind(account.to_owned()).bind(json_set(texts))
+}
+
+pub(super) async fn of(
+    connection: &mut SqliteConnection,
+    account: &str,
+    texts: &[&str],
+) -> Result<Vec<StoredLine>, StoreError> {
+    if texts.is_empty() {
+        return Ok(Vec::new());
+    }
+    let rows = fetch(connection, READING, of_query("", account, texts)).await?;
+    rows.iter().map(line_of).collect()
+}
+
+/// How SQLite would carry [`of`] out.
+pub(super) async fn plan(
+    connection: &mut SqliteConnection,
+    account: &str,
+    texts: &[&str],
+) -> Result<Vec<String>, StoreError> {
+    let query = of_query("explain query plan ", account, texts);
+    let rows = fetch(connection, READING, query).await?;
+    rows.iter().map(|row| Cells::new(row, READING).text(3)).collect()
+}
+
+pub(super) async fn open(
+    connection: &mut SqliteConnection,
+    account: &str,
+    after: Option<LinePlace>,
+    limit: i64,
+) -> Result<Vec<StoredLine>, StoreError> {
+    let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
+    let sql = format!(
+        "select {COLUMNS} from tieout_lines l cross join tieout_files f on f.id = l.file_id \
+         where l.account = ?1 and l.state = 'open' and l.decides = 1 \
+         and (l.file_id, l.position) > (?2, ?3) order by l.file_id, l.position limit ?4"
+    );
+    let query =
+        rendered(&sql).bind(account.to_owned()).bind(after.file).bind(after.position).bind(limit);
+    let rows = fetch(connection, READING, query).await?;
+    rows.iter().map(line_of).collect()
+}
+
+/// As [`crate::store::files::FileDriver::mark_lines`], within the caller's transaction.
+pub(super) async fn mark_in(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    marks: &[LineMark],
+    now: Instant,
+) -> Result<Vec<LinePlace>, StoreError> {
+    let (run_id, now): (Arc<str>, Arc<str>) = (Arc::from(run_id), Arc::from(to_text(now)));
+    let rows = marks.iter().map(|mark| {
+        let (table, key) = match &mark.row {
+            Some((table, key)) => (Some(table.as_str()), Some(key.as_str())),
+            None => (None, None),
+        };
+        vec![
+            Value::from(mark.place.file),
+            Value::from(mark.place.position),
+            Value::from(table),
+            Value::from(key),
+            Value::from(&mark.reason),
+            Value::from(&run_id),
+            Value::from(&now),
+        ]
+    });
+    let sql = |rows: &str| {
+        format!(
+            "update tieout_lines as l set \
+             state = case when m.column4 is null then l.state else 'matched' end, \
+             table_name = m.column3, key = m.column4, reason = m.column5, \
+             run_id = case when m.column4 is null then null else m.column6 end, \
+             matched_at = case when m.column4 is null then null else m.column7 end \
+             from (values {rows}) m where l.file_id = m.column1 and l.position = m.column2 \
+             and +l.state = 'open' and (m.column4 is not null or l.reason is not m.column5)"
+        )
+    };
+    execute_rows(connection, MARKING, rows, sql).await?;
+    left(connection, marks).await
+}
+
+/// The lines that are not the row's that they were marked for.
+async fn left(
+    connection: &mut SqliteConnection,
+    marks: &[LineMark],
+) -> Result<Vec<LinePlace>, StoreError> {
+    let rows = marks.iter().filter_map(|mark| {
+        let (table, key) = mark.row.as_ref()?;
+        Some(vec![
+            Value::from(mark.place.file),
+            Value::from(mark.place.position),
+            Value::from(table),
+            Value::from(key),
+        ])
+    });
+    let sql = |rows: &str| {
+        format!(
+            "select m.column1, m.column2 from (values {rows}) m left join tieout_lines l \
+             on l.file_id = m.column1 and l.position = m.column2 \
+             where l.key is not m.column4 or l.table_name is not m.column3"
+        )
+    };
+    let rows = fetch_rows(connection, rows, sql).await.map_err(failed(MARKING))?;
+    let places = rows.iter().map(|row| {
+        let cells = Cells::new(row, MARKING);
+        Ok(LinePlace { file: cells.int(0)?, position: cells.int(1)? })
+    });
+    places.collect()
+}
