@@ -19,7 +19,8 @@ create table tieout_files (
     spooled_as        text,
     format            text not null,
     version           text not null default '',
-    -- loaded: its lines are here. quarantined: something does not tie, and no line is here.
+    -- loaded: its lines are here. quarantined: something does not tie, and no line is here; or a
+    -- person took it out, and its lines are superseded. released: a person let it count.
     state             text not null check (state in ('loaded', 'quarantined', 'released')),
     received_at       text not null,
     run_id            text not null references tieout_runs (id),
@@ -35,7 +36,7 @@ create table tieout_files (
     changed_at        text,
     changed_by        text,
     changed_why       text,
-    check (state <> 'quarantined' or lines = 0),
+    check (state <> 'quarantined' or lines = 0 or changed_at is not null),
     check ((changed_at is null) = (changed_by is null)),
     check ((changed_at is null) = (changed_why is null)),
     check (state <> 'released' or changed_at is not null)

@@ -56,8 +56,8 @@ pub(super) const RUN: &[(&str, &[&str])] = &[
     ("tieout_files", &["insert", "update"]),
     ("tieout_file_names", &["insert", "update (archived_at)"]),
     ("tieout_statements", &["insert", "update"]),
-    ("tieout_lines", &["insert", "update", "delete"]),
-    ("tieout_line_tags", &["insert", "delete"]),
+    ("tieout_lines", &["insert", "update"]),
+    ("tieout_line_tags", &["insert"]),
 ];
 
 /// What `people` may do beside reading everything.

@@ -27,7 +27,7 @@ pub fn head(bytes: &str, name: &str) -> FileHead {
         sighting: Sighting {
             source: "bank".to_owned(),
             name: name.to_owned(),
-            raw_sha256: format!("{name:0>64}"),
+            raw_sha256: format!("{bytes}{:0>60}", name.len()),
             raw_bytes: 12,
             modified_at: Some(noon()),
         },
