@@ -26,6 +26,10 @@ use crate::store::source_table::SourceTable;
 /// or write to a SQLite file. Fewer would write the same pages of its indices more often.
 const APPLY_AT_ONCE: usize = 5_000;
 
+/// Rows of the first such transaction; each further one has twice as many. The database begins
+/// early, and has enough to do while the next are worked out.
+const APPLY_AT_FIRST: usize = 500;
+
 /// Rows worked out before the database's answers are looked at again: about half a millisecond.
 const WORKED_AT_ONCE: usize = 16;
 
@@ -110,20 +114,22 @@ impl Books {
         let timing = account.map_or(&default_timing, |open| &open.setup.timing);
         let work = Work { scene, table, mode, timing };
         let mut rows = rows.into_iter();
-        let mut batch = work.out(&mut rows).await?;
+        let mut size = APPLY_AT_FIRST;
+        let mut batch = work.out(&mut rows, size).await?;
         while !batch.is_empty() && !self.closed {
             for row in &batch {
                 self.count(&row.journal);
                 tell(Event::Decided(Box::new(row.journal.clone())));
             }
+            size = size.saturating_mul(2).min(APPLY_AT_ONCE);
             if scene.options.dry_run {
                 batch.iter().for_each(|row| self.rehearsed.note(&row.journal));
-                batch = work.out(&mut rows).await?;
+                batch = work.out(&mut rows, size).await?;
                 continue;
             }
             // The database works elsewhere: what comes next is worked out meanwhile.
             let applied = self.apply(scene, table, batch);
-            let (applied, next) = tokio::join!(biased; applied, work.out(&mut rows));
+            let (applied, next) = tokio::join!(biased; applied, work.out(&mut rows, size));
             applied?;
             batch = next?;
         }
@@ -333,10 +339,11 @@ impl Work<'_> {
     async fn out(
         &self,
         rows: &mut (impl Iterator<Item = Weighed> + Send),
+        size: usize,
     ) -> Result<Vec<RowEffects>, RunError> {
         let Self { scene, table, mode, timing } = *self;
         let mut batch = Vec::new();
-        for row in rows.take(APPLY_AT_ONCE) {
+        for row in rows.take(size) {
             let planned = plan(row, mode, &scene.setup.policy_version)?;
             batch.push(effects(&planned, &table.settings, timing, scene.run_id));
             if batch.len().is_multiple_of(WORKED_AT_ONCE) {
