@@ -28,9 +28,13 @@ const RETURNS: [&str; 3] = ["108", "109", "159"];
 /// What banks write where there is no reference.
 pub fn is_blank(reference: &str) -> bool {
     // `EREF` and its like stand in `:61:` where the reference itself is in `:86:`.
-    let plain: String = reference.chars().filter(char::is_ascii_alphanumeric).collect();
-    ["", "NOTPROVIDED", "NONREF", "KREF", "EREF", "PREF", "MARF", "MREF", "NICHTANGEGEBEN"]
-        .contains(&plain.to_ascii_uppercase().as_str())
+    const WORDS: [&str; 9] =
+        ["", "NOTPROVIDED", "NONREF", "KREF", "EREF", "PREF", "MARF", "MREF", "NICHTANGEGEBEN"];
+    let plain = || reference.bytes().filter(u8::is_ascii_alphanumeric);
+    // One more than the longest of them tells a longer reference apart.
+    let length = plain().take(15).count();
+    let is = |word: &&str| plain().zip(word.bytes()).all(|(a, b)| a.to_ascii_uppercase() == b);
+    WORDS.iter().filter(|word| word.len() == length).any(|word| is(&word))
 }
 
 /// Reads the references of a text into a line.
@@ -117,14 +121,17 @@ fn worded(pieces: &[&str], line: &mut Line) {
     let mut starts: Vec<(usize, &str)> = Vec::new();
     for piece in pieces {
         let base = joined.len();
-        for word in WORDS {
-            for (at, _) in piece.match_indices(word) {
-                let after = piece.get(at.saturating_add(word.len())..).unwrap_or_default();
-                let before = piece.get(..at).and_then(|text| text.chars().next_back());
-                let is_apart = before.is_none_or(|c| c == ' ');
-                if is_apart && (after.starts_with('+') || after.starts_with(": ")) {
-                    starts.push((base.saturating_add(at), word));
-                }
+        let bytes = piece.as_bytes();
+        // The mark behind a codeword is far rarer than the letters of one.
+        for end in memchr::memchr2_iter(b'+', b':', bytes) {
+            let after = bytes.get(end..).unwrap_or_default();
+            let before = bytes.get(..end).unwrap_or_default();
+            let is_mark = after.starts_with(b"+") || after.starts_with(b": ");
+            let word = WORDS.into_iter().find(|word| before.ends_with(word.as_bytes()));
+            let Some(word) = word.filter(|_| is_mark) else { continue };
+            let at = end.saturating_sub(word.len());
+            if at == 0 || bytes.get(at.saturating_sub(1)) == Some(&b' ') {
+                starts.push((base.saturating_add(at), word));
             }
         }
         joined.push_str(piece);
@@ -140,12 +147,18 @@ fn worded(pieces: &[&str], line: &mut Line) {
 
 fn slashed(joined: &str, line: &mut Line) {
     let mut starts: Vec<(usize, &str)> = Vec::new();
-    for word in SLASHED {
-        let marked = format!("/{word}/");
-        starts.extend(joined.match_indices(&marked).map(|(at, _)| (at, word)));
+    let slashes: Vec<usize> = memchr::memchr_iter(b'/', joined.as_bytes()).collect();
+    for (at, end) in slashes.iter().zip(slashes.iter().skip(1)) {
+        let between = joined.get(at.saturating_add(1)..*end).unwrap_or_default();
+        let Some(word) = SLASHED.into_iter().find(|word| *word == between) else { continue };
+        // A slash that ended this same word does not begin it again.
+        let ended = |(start, last): &(usize, &str)| {
+            *last == word && start.saturating_add(last.len()).saturating_add(1) == *at
+        };
+        if !starts.last().is_some_and(ended) {
+            starts.push((*at, word));
+        }
     }
-    starts.sort_unstable();
-    starts.dedup();
     let ends = starts.iter().skip(1).map(|(at, _)| *at).chain([joined.len()]);
     for ((start, word), end) in starts.iter().zip(ends) {
         let from = start.saturating_add(word.len()).saturating_add(2);

@@ -156,6 +156,11 @@ impl Decoded {
         self.out.get(self.from..).unwrap_or_default()
     }
 
+    /// What was consumed of the present piece of text, and is still there.
+    pub fn passed(&self) -> &[u8] {
+        self.out.get(..self.from).unwrap_or_default()
+    }
+
     fn refill(&mut self) -> io::Result<()> {
         self.out.clear();
         self.from = 0;
@@ -292,7 +297,7 @@ impl Lines {
                 }
             }
             seen = true;
-            let end = chunk.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+            let end = memchr::memchr2(b'\n', b'\r', chunk);
             let length = end.unwrap_or(chunk.len());
             self.bytes.extend_from_slice(chunk.get(..length).unwrap_or_default());
             let ended = end.and_then(|at| chunk.get(at)).copied();

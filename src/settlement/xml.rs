@@ -5,6 +5,7 @@
 //! refused (entities of its own could grow without bound), depth and text are capped, and an
 //! element that nobody asks for is passed over.
 
+use std::cell::Cell;
 use std::io::{self, BufRead, Read};
 
 use quick_xml::Reader;
@@ -49,7 +50,7 @@ pub struct Xml {
 impl Xml {
     /// Begins to read.
     pub fn new(text: Decoded) -> Self {
-        let mut reader = Reader::from_reader(Counted { text, lf: 0, cr: 0, piece: 0 });
+        let mut reader = Reader::from_reader(Counted { text, lines: Cell::default(), piece: 0 });
         let config = reader.config_mut();
         config.expand_empty_elements = true;
         // A bare `&` in a name is wrong and moves no money.
@@ -94,8 +95,7 @@ impl Xml {
 
     /// The line that has been read to.
     pub fn line(&self) -> u64 {
-        let counted = self.reader.get_ref();
-        counted.lf.max(counted.cr).saturating_add(1)
+        self.reader.get_ref().line()
     }
 
     /// The byte of the text that has been read to.
@@ -265,12 +265,40 @@ impl Xml {
     }
 }
 
-/// Counts lines as they pass, and ends a piece that nothing ends.
+/// Counts lines, and ends a piece that nothing ends.
 struct Counted {
     text: Decoded,
-    lf: u64,
-    cr: u64,
+    lines: Cell<Passed>,
     piece: u64,
+}
+
+/// Line ends so far. They are counted when somebody asks, or before the text is gone: markup
+/// passes in pieces of a few bytes, and counting within each would cost more than reading it.
+#[derive(Clone, Copy, Default)]
+struct Passed {
+    lf: usize,
+    cr: usize,
+    /// Up to where the present piece of text is counted.
+    upto: usize,
+}
+
+impl Counted {
+    fn count(&self) -> Passed {
+        let mut lines = self.lines.get();
+        let passed = self.text.passed();
+        let fresh = passed.get(lines.upto..).unwrap_or_default();
+        let ends = |byte| memchr::memchr_iter(byte, fresh).count();
+        lines.lf = lines.lf.saturating_add(ends(b'\n'));
+        lines.cr = lines.cr.saturating_add(ends(b'\r'));
+        lines.upto = passed.len();
+        self.lines.set(lines);
+        lines
+    }
+
+    fn line(&self) -> u64 {
+        let Passed { lf, cr, .. } = self.count();
+        u64::try_from(lf.max(cr)).unwrap_or(u64::MAX).saturating_add(1)
+    }
 }
 
 impl Read for Counted {
@@ -287,18 +315,14 @@ impl BufRead for Counted {
         if self.piece > PIECE {
             return Err(io::Error::other("a piece of markup or text of more than 8 MiB"));
         }
+        if self.text.ready().is_empty() {
+            let counted = self.count();
+            self.lines.set(Passed { upto: 0, ..counted });
+        }
         self.text.fill_buf()
     }
 
     fn consume(&mut self, amount: usize) {
-        let ready = self.text.ready().get(..amount).unwrap_or_default();
-        let (mut lf, mut cr) = (0_u64, 0_u64);
-        for byte in ready {
-            lf = lf.wrapping_add(u64::from(*byte == b'\n'));
-            cr = cr.wrapping_add(u64::from(*byte == b'\r'));
-        }
-        self.lf = self.lf.saturating_add(lf);
-        self.cr = self.cr.saturating_add(cr);
         self.piece = self.piece.saturating_add(u64::try_from(amount).unwrap_or(u64::MAX));
         self.text.consume(amount);
     }
