@@ -24,6 +24,9 @@ const AHEAD_SECS: i64 = 120;
 /// look at it for every kind.
 const MERGE_GAP_SECS: i64 = 600;
 
+/// One page is read ahead, besides the first, for so many requests that a list may save.
+const PROBE_SHARE: u64 = 32;
+
 /// Windows of rows that touch, and that ask for the same kinds.
 #[derive(Debug, Clone)]
 struct Plan {
@@ -102,7 +105,7 @@ pub(super) async fn look(account: &Account, questions: &[Question], need: Need) 
         Need::Complete => {
             let plans = plan(account, questions, &rows);
             look.plan = format!("{} rows by list: it must be complete", rows.len());
-            list(account, plans, &mut look, u64::MAX, |_, _| true).await;
+            list(account, plans, &mut look, None).await;
         }
         Need::Find => find(account, questions, &rows, &mut look).await,
     }
@@ -155,13 +158,7 @@ async fn find(account: &Account, questions: &[Question], rows: &[usize], look: &
     let is_small = |plan: &Plan| cost(plan).is_some_and(|cost| cost <= plan.list_cost_min());
     let (small, open): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(is_small);
     let costs: Vec<Option<u64>> = open.iter().map(cost).collect();
-    let is_worth = |index: usize, pages: u64| {
-        costs.get(index).copied().flatten().is_none_or(|singles| pages <= singles)
-    };
-    // Probing must stay small beside what it may save.
-    let sum = costs.iter().flatten().fold(0_u64, |sum, cost| sum.saturating_add(*cost));
-    let probe = sum.checked_div(8).unwrap_or(0);
-    let dropped = list(account, open, look, probe, is_worth).await;
+    let dropped = list(account, open, look, Some(&costs)).await;
     let one_by_one: Vec<usize> =
         small.into_iter().flat_map(|plan| plan.rows).chain(dropped).collect();
     ask_one::ask_rows(account, questions, &one_by_one, look).await;
@@ -178,14 +175,13 @@ async fn find(account: &Account, questions: &[Question], rows: &[usize], look: &
     );
 }
 
-/// Lists windows; `is_worth` may drop one once a few pages told how many there would be. Returns
-/// the rows of those dropped.
+/// Lists windows. Where it is told what each would cost otherwise, a few pages are read first, and
+/// what is cheaper otherwise is dropped. Returns the rows of those dropped.
 async fn list(
     account: &Account,
     plans: Vec<Plan>,
     look: &mut Look,
-    probe: u64,
-    is_worth: impl Fn(usize, u64) -> bool,
+    otherwise: Option<&[Option<u64>]>,
 ) -> Vec<usize> {
     if plans.is_empty() {
         return Vec::new();
@@ -205,11 +201,18 @@ async fn list(
         account.settings.concurrency,
         account.settings.pages_max,
     );
-    listing.probe(probe).await;
-    let pages = pages_of(plans.len(), &owners, &listing.estimate());
-    let kept: Vec<bool> = pages.iter().enumerate().map(|(i, left)| is_worth(i, *left)).collect();
+    let mut kept = vec![true; plans.len()];
+    if let Some(costs) = otherwise {
+        // Probing must stay small beside what it may save.
+        let sum = costs.iter().flatten().fold(0_u64, |sum, cost| sum.saturating_add(*cost));
+        listing.probe(sum.checked_div(PROBE_SHARE).unwrap_or(0)).await;
+        let pages = pages_of(plans.len(), &owners, &listing.estimate());
+        for ((kept, cost), left) in kept.iter_mut().zip(costs).zip(&pages) {
+            *kept = cost.is_none_or(|cost| *left <= cost);
+        }
+        log_plans(account, &plans, &pages, &kept);
+    }
     let is_kept = |plan: usize| kept.get(plan).copied().unwrap_or(false);
-    log_plans(account, &plans, &pages, &kept);
     listing.drop_windows(|window| owners.get(window).is_some_and(|plan| !is_kept(*plan)));
     listing.run().await;
     let (book, tallies) = listing.finish();
