@@ -581,11 +581,16 @@ impl Lane {
             let cause = self.stop_account(StopKind::Tls, text);
             return Trouble { cause, again: Again::Never };
         }
-        let (kind, what) = if error.is_connect() || error.is_dns() {
-            let what =
-                if error.is_timeout() { "connecting took too long" } else { "cannot connect" };
-            (CauseKind::Unreachable, what)
-        } else if error.is_timeout() {
+        let host = self.base.host_str().unwrap_or("?");
+        if error.is_connect() || error.is_dns() {
+            let what = match error.is_timeout() {
+                true => format!("connecting to {host} took too long"),
+                false => format!("cannot connect to {host}"),
+            };
+            let detail = format!("GET {}: {what}", ask.path);
+            return trouble(CauseKind::Unreachable, detail, Again::Backoff);
+        }
+        let (kind, what) = if error.is_timeout() {
             (CauseKind::TimedOut, "no answer in time")
         } else if error.is_builder() {
             (CauseKind::Unreadable, "the request could not be built")
