@@ -207,10 +207,34 @@ fn screen(case: &CaseRow, evidence: Option<&str>) -> Vec<String> {
     for (at, text) in heard.iter().enumerate() {
         lines.push(format!("{:<10}{text}", if at == 0 { "evidence" } else { "" }));
     }
+    lines.extend(account_lines(case));
     if case.subject_kind == "row" {
         lines.push(format!("history   tieout explain {} --table {}", case.subject, case.table));
     }
     lines
+}
+
+/// What a case about an account kept from happening, and what ends it: no person's word does.
+fn account_lines(case: &CaseRow) -> Vec<String> {
+    let (not_done, next) = match case.reason {
+        Reason::AbsenceBrake => (
+            "no row of the account was ended by absence; what was found paid or declined was \
+             decided as always",
+            "`tieout doctor` says how many of the newest payments carry your tag; the runbook \
+             (docs/runbook.md, the absence brake) says what to mend. Nobody approves it: the next \
+             runs prove again, let go of what is absent then, and close the case",
+        ),
+        Reason::AccountUnavailable => (
+            "no row of the account was changed, and none lost a turn",
+            "`tieout doctor` asks the account now; the first answer that a run gets closes the \
+             case",
+        ),
+        _of_a_row => return Vec::new(),
+    };
+    if !case.open {
+        return Vec::new();
+    }
+    vec![format!("not done  {not_done}"), format!("next      {next}")]
 }
 
 fn body(case: &CaseRow) -> serde_json::Value {

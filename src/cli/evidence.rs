@@ -20,15 +20,35 @@ pub fn lines(json: &str) -> Vec<String> {
     }
 }
 
-/// What a case about an account leans on: figures by name.
+/// What a case about an account leans on, in words and in this order.
+const FIGURES: [(&str, &str); 9] = [
+    ("handbacks", "rows that would be handed back"),
+    ("abandoned", "rows that would be ended as abandoned"),
+    ("nearest", "captured objects nearest to them"),
+    ("resolved", "of these objects, those of your rows"),
+    ("usual_permille", "the account's usual share, in 1000"),
+    ("listed", "objects listed"),
+    ("unanswered_since", "no answer since"),
+    ("rows", "rows asked for"),
+    ("run", "in run"),
+];
+
+/// Figures; those that this version does not know by their name.
 fn figures(json: &str) -> Vec<String> {
-    let found = serde_json::from_str::<BTreeMap<String, Value>>(json).unwrap_or_default();
-    let lines = found.iter().filter_map(|(name, value)| match value {
-        Value::String(text) => Some(format!("{name}  {text}")),
-        Value::Number(number) => Some(format!("{name}  {number}")),
-        _null_or_nested => None,
-    });
-    let lines: Vec<String> = lines.collect();
+    let mut found = serde_json::from_str::<BTreeMap<String, Value>>(json).unwrap_or_default();
+    found.remove("schema");
+    let known = FIGURES.iter().filter_map(|(name, words)| Some((*words, found.remove(*name)?)));
+    let known: Vec<(&str, Value)> = known.collect();
+    let others = found.iter().map(|(name, value)| (name.as_str(), value.clone()));
+    let lines: Vec<String> = known
+        .into_iter()
+        .chain(others)
+        .filter_map(|(words, value)| match value {
+            Value::String(text) => Some(format!("{words}: {text}")),
+            Value::Number(number) => Some(format!("{words}: {number}")),
+            _null_or_nested => None,
+        })
+        .collect();
     if lines.is_empty() { vec!["stored by another version: see --json".to_owned()] } else { lines }
 }
 

@@ -245,6 +245,9 @@ fn not_done(last: &JournalRow) -> &'static str {
         Outcome::Wait if last.reason == Reason::Watched => {
             "no status was written: the row was ended before, and its tag is only looked at"
         }
+        Outcome::Wait if last.reason == Reason::AbsenceBrake => {
+            "not handed back, though absence was proven: the account's brake is on"
+        }
         Outcome::Wait => "not marked succeeded, failed or retryable: nothing is proven yet",
         Outcome::Review => "no verdict was written: a person decides",
     }
@@ -299,7 +302,12 @@ fn next(known: &Known) -> String {
     let due = check.next_check_at.map(to_short_text);
     match (check.state.as_str(), due) {
         ("watch", Some(due)) => format!("its tag is looked at again at {due} (watch)"),
-        (_, Some(due)) => format!("looked at again at {due}"),
+        (_, Some(due)) => {
+            let last = known.journal.last();
+            let is_held = last.is_some_and(|last| last.reason == Reason::AbsenceBrake);
+            let case = "; the account has a case: tieout cases list --reason absence_brake";
+            format!("looked at again at {due}{}", if is_held { case } else { "" })
+        }
         ("parked", None) => "left alone until the row changes".to_owned(),
         ("closed", None) => "nothing: it is ended".to_owned(),
         (state, None) => format!("nothing is planned ({state})"),

@@ -187,7 +187,7 @@ reasons! {
     Watched "watched" To(Wait);
     /// The user's database refused the change of this row (a constraint or a trigger).
     WriteRefused "write_refused" To(Review);
-    /// The account's hand-backs of this run were stopped: the tag seems not to arrive.
+    /// The account's hand-backs were stopped: they are too many, or the tag seems not to arrive.
     AbsenceBrake "absence_brake" ByPolicy;
     /// The account gave no answer for longer than `unavailable_for`.
     AccountUnavailable "account_unavailable" To(Review);

@@ -202,12 +202,11 @@ impl Books {
             self.brakes.insert(name.clone(), (figures, text.clone()));
             if let Some(text) = &text {
                 self.pull(scene, &name, figures, text, tell).await?;
-            } else if !scene.options.dry_run {
-                self.close_case(scene, &name, Reason::AbsenceBrake, "the brake is off").await?;
-                if let Some(usual) = usual_after(&figures) {
-                    let put = scene.db.put_account_state(&name, None, Some(usual)).await;
-                    put.doing("noting the account's usual share")?;
-                }
+            } else if !scene.options.dry_run
+                && let Some(usual) = usual_after(&figures)
+            {
+                let put = scene.db.put_account_state(&name, None, Some(usual)).await;
+                put.doing("noting the account's usual share")?;
             }
             let mut by_table: BTreeMap<usize, Vec<Weighed>> = BTreeMap::new();
             for (table, mut row) in rows {
@@ -220,6 +219,12 @@ impl Books {
                 let Some(table) = scene.tables.get(index) else { continue };
                 self.carry(scene, table, Some(open), rows, tell).await?;
             }
+        }
+        // Also where the brake held nothing this time: what it had held may be found by now.
+        let asked: Vec<String> = self.notes.keys().cloned().collect();
+        for name in asked {
+            let why = "no row waits for the brake any more";
+            self.close_case(scene, &name, Reason::AbsenceBrake, why).await?;
         }
         Ok(())
     }
@@ -258,6 +263,9 @@ impl Books {
         text: &str,
         tell: Tell<'_>,
     ) -> Result<(), RunError> {
+        if let Some(note) = self.notes.get_mut(account) {
+            note.brake = Some(text.to_owned());
+        }
         self.miss(
             Exit::Partial,
             format!("account {account}: absence brake: {text}; 0 rows ended by absence"),
@@ -316,7 +324,7 @@ impl Books {
         reason: Reason,
         resolution: &str,
     ) -> Result<(), RunError> {
-        if scene.options.dry_run {
+        if scene.options.dry_run || self.closed {
             return Ok(());
         }
         let now = scene.clock.now();

@@ -328,7 +328,8 @@ pub trait Driver {
         now: Instant,
     ) -> Result<i64, StoreError>;
 
-    /// Closes the account's open case of this reason, if there is one.
+    /// Closes the account's open case of this reason, if there is one and none of the account's
+    /// rows waits for this reason any more.
     async fn close_account_case(
         &self,
         run_id: &str,

@@ -62,9 +62,11 @@ pub(super) async fn close_case(
     now: Instant,
 ) -> Result<bool, StoreError> {
     let closed = sqlx::query(
-        "update tieout_cases set state = 'closed', closed_at = $1, closed_run = $2, \
-         resolution = $3 where state = 'open' and subject_kind = 'account' \
-         and reason = $4 and subject = $5",
+        // By the case, so that without one no check is looked at.
+        "update tieout_cases k set state = 'closed', closed_at = $1, closed_run = $2, \
+         resolution = $3 where k.state = 'open' and k.subject_kind = 'account' \
+         and k.reason = $4 and k.subject = $5 and not exists (select from tieout_checks c \
+         where c.account = k.subject and c.last_reason = k.reason and c.state = 'open')",
     )
     .bind(now)
     .bind(run_id)

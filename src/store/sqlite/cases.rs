@@ -192,7 +192,9 @@ pub(super) async fn close_account(
     let query = sqlx::query(
         "update tieout_cases set state = 'closed', closed_at = ?3, closed_run = ?4, \
          resolution = ?5 where subject_kind = 'account' and table_name = '' and subject = ?1 \
-         and reason = ?2 and state = 'open'",
+         and reason = ?2 and state = 'open' and not exists (select 1 from tieout_checks c \
+         where c.account = tieout_cases.subject and c.last_reason = tieout_cases.reason \
+         and c.state = 'open')",
     )
     .bind(account.to_owned())
     .bind(reason.as_str())
