@@ -34,7 +34,7 @@ pub fn is_blank(reference: &str) -> bool {
     // One more than the longest of them tells a longer reference apart.
     let length = plain().take(15).count();
     let is = |word: &&str| plain().zip(word.bytes()).all(|(a, b)| a.to_ascii_uppercase() == b);
-    WORDS.iter().filter(|word| word.len() == length).any(|word| is(&word))
+    WORDS.iter().filter(|word| word.len() == length).any(is)
 }
 
 /// Reads the references of a text into a line.
