@@ -33,8 +33,8 @@ pub fn is_blank(reference: &str) -> bool {
     let plain = || reference.bytes().filter(u8::is_ascii_alphanumeric);
     // One more than the longest of them tells a longer reference apart.
     let length = plain().take(15).count();
-    let is = |word: &&str| plain().zip(word.bytes()).all(|(a, b)| a.to_ascii_uppercase() == b);
-    WORDS.iter().filter(|word| word.len() == length).any(is)
+    let is = |word: &str| plain().zip(word.bytes()).all(|(a, b)| a.to_ascii_uppercase() == b);
+    WORDS.iter().filter(|word| word.len() == length).any(|word| is(word))
 }
 
 /// Reads the references of a text into a line.
