@@ -12,6 +12,8 @@ die() { say "$*"; exit 1; }
 
 target=${CARGO_TARGET_DIR:-target}
 say "building the release binary: some minutes"
+# With an OpenSSL of its own, so that the binary runs wherever its libc does.
+unset OPENSSL_NO_VENDOR
 nice cargo build --release --locked
 bin=$target/release/tieout
 file=$(readelf --sections --wide "$bin") || die "readelf: binutils are not installed"

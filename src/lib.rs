@@ -28,5 +28,6 @@ pub mod monitor;
 pub mod sandbox;
 pub mod config;
 pub mod cli;
+pub mod secret;
 pub mod clock;
 pub mod exit;

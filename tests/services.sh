@@ -16,7 +16,7 @@
 # in ALL.
 set -euo pipefail
 
-readonly ALL="postgres replica pgbouncer localstripe stripe-mock emulate"
+readonly ALL="postgres replica pgbouncer localstripe stripe-mock emulate sshd"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here root=${here%/tests}
 readonly cache=${CARGO_TARGET_DIR:-$root/target}/test-services
@@ -36,9 +36,17 @@ missing_packages() { # for the services named
             postgres | replica) [ -n "$(postgres_bin)" ] || echo postgresql ;;
             pgbouncer) command -v pgbouncer >/dev/null || echo pgbouncer ;;
             localstripe) python3 -c 'import ensurepip, venv' 2>/dev/null || echo python3-venv ;;
+            sshd) command -v sshd >/dev/null || echo openssh-server
+                command -v sftp >/dev/null || echo openssh-client
+                command -v gpg >/dev/null || echo gpg
+                command -v gpg-agent >/dev/null || echo gpg-agent ;;
             stripe-mock | emulate) command -v npm >/dev/null || echo npm ;;
         esac
     done
+    # The SSH client is linked to the machine's own OpenSSL, which compiles it four times as fast.
+    [ -e /usr/include/openssl/ssl.h ] || echo libssl-dev
+    [ -e /usr/include/zlib.h ] || echo zlib1g-dev
+    command -v pkg-config >/dev/null || echo pkg-config
     # The units of cron/systemd are held by systemd's own tool.
     command -v systemd-analyze >/dev/null || echo systemd
     # Without authorities the HTTP client refuses to start, even for plain http.
@@ -239,6 +247,16 @@ launch_emulate() {
         start --service stripe --port "$port"
     to_wait+=("emulate $port")
     announce TEST_EMULATE_URL "http://127.0.0.1:$port"
+}
+
+# Each test starts one of its own, with its own keys, algorithms and rights; here it is only seen
+# to start at all. As root it wants the folder that it locks its child into.
+launch_sshd() {
+    [ "$(id -u)" != 0 ] || mkdir -p /run/sshd
+    ssh-keygen -q -t ed25519 -N '' -f "$dir/sshd-key"
+    "$(command -v sshd)" -t -f /dev/null -h "$dir/sshd-key" 2>"$dir/sshd.log" ||
+        { sed 's/^/sshd: /' "$dir/sshd.log" >&2; die "sshd does not start; its words are above"; }
+    announce TEST_SSHD "$(command -v sshd)"
 }
 
 start() {

@@ -10,7 +10,7 @@ use crate::cli::page::wrapped;
 use crate::cli::{out, runtime};
 use crate::config::{self, Config};
 use crate::exit::Exit;
-use crate::run::doctor::{Finding, Level, examine};
+use crate::run::doctor::{Finding, Level, examine, sources};
 use crate::run::shutdown::Stop;
 
 /// For `--help`.
@@ -106,7 +106,10 @@ impl<'a> Screen<'a> {
     fn widen(&mut self, config: &Config) {
         let names = config.tables.iter().map(|table| table.name.as_str());
         let names = names.chain(config.accounts.keys().map(String::as_str));
-        let longest = names.map(|name| name.chars().count()).max().unwrap_or(0);
+        let sources = config.sources.iter().map(sources::label);
+        let widths = names.map(|name| name.chars().count());
+        let widths = widths.chain(sources.map(|label| label.chars().count()));
+        let longest = widths.max().unwrap_or(0);
         self.width = longest.clamp(WHAT, 24);
     }
 

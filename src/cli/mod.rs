@@ -33,6 +33,7 @@ pub mod report;
 pub mod run;
 pub mod runtime;
 pub mod sandbox;
+pub mod sources;
 pub mod standing;
 pub mod schedule;
 pub mod screen;
@@ -106,6 +107,9 @@ enum Command {
     /// Look at settlement files
     #[command(subcommand, after_help = files::EXAMPLES)]
     Files(files::Command),
+    /// Look at where settlement files come from
+    #[command(subcommand, after_help = sources::EXAMPLES)]
+    Sources(sources::Command),
     /// Look at what ran and how it ended
     #[command(subcommand, after_help = runs::EXAMPLES)]
     Runs(runs::Command),
@@ -173,6 +177,7 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
         Command::Demo(args) => demo::run(args, common),
         Command::Config(command) => config::run(command, common),
         Command::Files(command) => files::run(command, common),
+        Command::Sources(command) => sources::run(command, common),
         Command::Doctor => doctor::run(common),
         Command::Sandbox(args) => sandbox::run(args, common),
         Command::Generate(args) => generate::run(args, self::command()),

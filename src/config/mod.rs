@@ -28,6 +28,7 @@ use crate::config::sections::{Given, Limits, Override, Shown};
 use crate::decide::rules::RuleSet;
 use crate::monitor::settings::MonitoringSettings;
 use crate::run::setup::{AccountSetup, FailOn, Setup};
+use crate::settlement::sources::settings::Source;
 use crate::settlement::table::Table;
 use crate::store::mapping::TableSettings;
 use crate::store::settings::DatabaseSettings;
@@ -36,7 +37,7 @@ use crate::store::settings::DatabaseSettings;
 pub const FILE_NAME: &str = "tieout.toml";
 
 /// Every name that may stand at the top of the file.
-pub const TOP: [&str; 10] = [
+pub const TOP: [&str; 12] = [
     "business_timezone",
     "database",
     "account",
@@ -47,6 +48,8 @@ pub const TOP: [&str; 10] = [
     "limits",
     "monitoring",
     "format",
+    "source",
+    "files",
 ];
 
 /// A commented file with every setting, its default and an example.
@@ -77,6 +80,10 @@ pub struct Config {
     pub monitoring: MonitoringSettings,
     /// Formats of files that the user described.
     pub formats: Vec<Table>,
+    /// Where settlement files come from.
+    pub sources: Vec<Source>,
+    /// Where fetched files lie until their lines are in the database.
+    pub spool_dir: PathBuf,
     /// Every setting with its value and where that comes from, in the order of paths.
     pub shown: Vec<Shown>,
     /// SHA-256 of the effective settings, secrets left out.
@@ -98,6 +105,8 @@ impl Config {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             business_timezone: self.business_timezone.value,
             report_dir: self.report_dir.clone(),
+            sources: self.sources.clone(),
+            spool_dir: self.spool_dir.clone(),
         }
     }
 }

@@ -62,6 +62,10 @@ pub const DRY_RUN: &str = "TIEOUT_DRY_RUN";
 pub const SCOPE: &str = "TIEOUT_SCOPE";
 /// `--report-dir`, over `report.dir`.
 pub const REPORT_DIR: &str = "TIEOUT_REPORT_DIR";
+/// `--fingerprint` of `sources trust`.
+pub const TRUST_FINGERPRINT: &str = "TIEOUT_TRUST_FINGERPRINT";
+/// `--yes` of `sources trust`.
+pub const TRUST_YES: &str = "TIEOUT_TRUST_YES";
 /// `--fail-on`, over `report.fail_on`, separated by commas.
 pub const FAIL_ON: &str = "TIEOUT_FAIL_ON";
 /// `--yes`.

@@ -14,8 +14,8 @@ use crate::config::init::OPEN;
 use crate::config::policy::{PolicySettings, Resolved, listed, misfits};
 use crate::config::problem::{ConfigError, Place, Problem, nearest};
 use crate::config::sections::{
-    Given, Limits, LimitsSettings, Origin, Override, ReportSettings, Resolver, RulesSettings,
-    Shown, read_fail_on, read_fail_on_list, show_fail_on,
+    FilesSettings, Given, Limits, LimitsSettings, Origin, Override, ReportSettings, Resolver,
+    RulesSettings, Shown, read_fail_on, read_fail_on_list, show_fail_on,
 };
 use crate::config::{Config, TOP, version};
 use crate::config::{named_secret, place};
@@ -24,8 +24,9 @@ use crate::monitor::settings::MonitoringSettings;
 use crate::psp::rules;
 use crate::psp::settings::AccountSettings;
 use crate::run::setup::{AccountSetup, FailOn};
-use crate::settlement::Format;
+use crate::settlement::sources::settings::{Around, Source, SourceSettings};
 use crate::settlement::table::{FormatSettings, Table};
+use crate::settlement::{FORMATS, Format};
 use crate::store::error::StoreError;
 use crate::store::mapping::TableSettings;
 use crate::store::settings::DatabaseSettings;
@@ -80,6 +81,8 @@ pub fn read(path: &Path, text: &str, overrides: &[Override]) -> Result<Config, C
         limits: parts.limits,
         monitoring: parts.monitoring,
         formats: parts.formats,
+        sources: parts.sources,
+        spool_dir: parts.spool_dir,
         shown,
     })
 }
@@ -144,6 +147,8 @@ struct Parts {
     limits: Limits,
     monitoring: MonitoringSettings,
     formats: Vec<Table>,
+    sources: Vec<Source>,
+    spool_dir: PathBuf,
     policy: Resolved,
 }
 
@@ -157,6 +162,8 @@ impl<'a> Reading<'a> {
         let limits = self.limits();
         let monitoring = self.monitoring();
         let formats = formats(&mut self.document);
+        let sources = self.sources(timezone.as_ref(), &accounts, formats.as_deref());
+        let spool_dir = self.spool_dir();
         let database = self.database();
         let (report_dir, fail_on) = self.report()?;
         let rules = self.rules()?;
@@ -171,6 +178,8 @@ impl<'a> Reading<'a> {
             limits,
             monitoring: monitoring?,
             formats: formats?,
+            sources: sources?,
+            spool_dir,
             policy,
         })
     }
@@ -410,6 +419,58 @@ impl<'a> Reading<'a> {
         Some((given.value, fail_on.value))
     }
 
+    /// Every source; none where one cannot be read.
+    fn sources(
+        &mut self,
+        timezone: Option<&Given<Tz>>,
+        accounts: &Accounts,
+        formats: Option<&[Table]>,
+    ) -> Option<Vec<Source>> {
+        let mut sources: Vec<Source> = Vec::new();
+        let mut all_read = true;
+        for entry in self.document.entries("source") {
+            let path = entry.path.clone();
+            let Some(settings) = self.document.read::<SourceSettings>(entry) else {
+                all_read = false;
+                continue;
+            };
+            let folder = self.folder.clone();
+            let at = move |file: &Path| place(&folder, file);
+            let zone = timezone.map_or(Tz::UTC, |given| given.value);
+            match settings.check(Around { at: &at, zone }) {
+                Ok(source) => sources.push(source),
+                Err(misfits) => {
+                    all_read = false;
+                    for (field, text) in misfits {
+                        let text = format!("[[source]] {}: `{field}`: {text}", settings.name);
+                        self.document.complain(&format!("{path}.{field}"), text);
+                    }
+                    continue;
+                }
+            }
+            for (field, text) in source_misfits(&sources, accounts, formats) {
+                let text = format!("[[source]] {}: {text}", settings.name);
+                self.document.complain(&format!("{path}.{field}"), text);
+            }
+        }
+        all_read.then_some(sources)
+    }
+
+    fn spool_dir(&mut self) -> PathBuf {
+        let section = self.document.section("files");
+        let settings: FilesSettings =
+            section.and_then(|section| self.document.read(section)).unwrap_or_default();
+        let folder = self.folder.clone();
+        let given = self.resolver.pick(
+            "files.spool",
+            settings.spool.map(|spool| folder.join(spool)),
+            folder.join("spool"),
+            |text| Ok(PathBuf::from(text)),
+            |spool| quoted(&spool.display().to_string()),
+        );
+        given.value
+    }
+
     fn rules(&mut self) -> Option<RuleSet> {
         let section = self.document.section("rules");
         let settings: RulesSettings = match section {
@@ -440,6 +501,39 @@ impl<'a> Reading<'a> {
             }
         }
     }
+}
+
+/// What the last source says that does not fit what else the file says.
+fn source_misfits(
+    sources: &[Source],
+    accounts: &Accounts,
+    formats: Option<&[Table]>,
+) -> Vec<(&'static str, String)> {
+    let Some((source, earlier)) = sources.split_last() else { return Vec::new() };
+    let mut found = Vec::new();
+    if earlier.iter().any(|other| other.name == source.name) {
+        found.push(("name", "another source is called so; names are unique".to_owned()));
+    }
+    if let Some(account) = source.account.as_ref().filter(|name| !accounts.names.contains(*name)) {
+        let near = nearest(account, accounts.names.iter().map(String::as_str));
+        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        found.push(("account", format!("there is no [[account]] `{account}`{near}")));
+    }
+    let described = |name: &str| {
+        // What `[[format]]` gets wrong is told there.
+        formats.is_none_or(|formats| formats.iter().any(|format| format.name == name))
+    };
+    let unknown = |name: &&String| Format::parse(name).is_none() && !described(name);
+    if let Some(format) = source.format.as_ref().filter(unknown) {
+        let known = FORMATS.iter().map(|known| known.name);
+        let near = nearest(
+            format,
+            known.chain(formats.iter().copied().flatten().map(|f| f.name.as_str())),
+        );
+        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        found.push(("format", format!("`{format}` is no format and no [[format]]{near}")));
+    }
+    found
 }
 
 #[derive(Default)]

@@ -31,7 +31,7 @@ pub fn reference() -> String {
     let mut page = Page { root: &root, text: HEAD.to_owned() };
     let sections = ["database", "account", "table", "policy", "rules", "report", "limits"];
     page.table("", &root);
-    for name in sections.into_iter().chain(["monitoring", "format"]) {
+    for name in sections.into_iter().chain(["monitoring", "format", "source", "files"]) {
         page.section(name, &root["properties"][name]);
     }
     page.text
@@ -141,7 +141,7 @@ impl Page<'_> {
 
     /// The default as it would be written; none where there is none.
     fn default(&self, path: &str, name: &str, property: &Value) -> Option<String> {
-        if matches!(path, "policy" | "limits" | "report") {
+        if matches!(path, "policy" | "limits" | "report" | "files") {
             return written(path, name);
         }
         match &property["default"] {

@@ -12,10 +12,11 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 use crate::config::policy::PolicySettings;
-use crate::config::sections::{LimitsSettings, ReportSettings, RulesSettings};
+use crate::config::sections::{FilesSettings, LimitsSettings, ReportSettings, RulesSettings};
 use crate::model::time::span_text;
 use crate::monitor::settings::MonitoringSettings;
 use crate::psp::settings::AccountSettings;
+use crate::settlement::sources::settings::SourceSettings;
 use crate::settlement::table::FormatSettings;
 use crate::store::mapping::TableSettings;
 use crate::store::settings::DatabaseSettings;
@@ -54,6 +55,12 @@ struct File {
     /// Formats of files of your banks and PSPs that are described here.
     #[serde(default)]
     format: Vec<FormatSettings>,
+    /// Where settlement files come from.
+    #[serde(default)]
+    source: Vec<SourceSettings>,
+    /// Files on their way.
+    #[serde(default)]
+    files: FilesSettings,
 }
 
 /// The schema, in draft 2020-12.

@@ -43,6 +43,14 @@ enum FailOnWord {
     Duplicates,
 }
 
+/// `[files]`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct FilesSettings {
+    /// Where fetched files lie until their lines are in the database, relative to this file.
+    pub spool: Option<PathBuf>,
+}
+
 /// `[rules]`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

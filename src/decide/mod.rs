@@ -15,3 +15,4 @@ mod nothing;
 mod uncaptured;
 pub mod judge;
 pub mod brake;
+pub mod expected;

@@ -10,3 +10,4 @@ pub mod transaction;
 pub mod evidence;
 pub mod reason;
 pub mod settlement;
+pub mod wildcard;

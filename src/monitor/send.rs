@@ -7,7 +7,7 @@ use std::time::Duration;
 use reqwest::{Client, Url};
 
 use crate::monitor::settings::{Place, address, written};
-use crate::psp::settings::EnvLookup;
+use crate::secret::EnvLookup;
 
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(3);

@@ -14,7 +14,8 @@ use serde::{Deserialize, Deserializer};
 use crate::exit::Exit;
 use crate::model::time::parse_span;
 use crate::monitor::conditions::Kind;
-use crate::psp::settings::{KeySource, is_loopback};
+use crate::psp::settings::is_loopback;
+use crate::secret::KeySource;
 
 /// How long one receiver may take, unless the configuration says otherwise.
 const TIMEOUT: TimeDelta = TimeDelta::seconds(5);

@@ -15,8 +15,9 @@ use crate::model::transaction::Kind;
 use crate::psp::book::{Book, Neighbour};
 use crate::psp::lane::{AccountStop, Counts, DbClock, Lane, LaneError};
 use crate::psp::planner;
-use crate::psp::settings::{AccountSettings, EnvLookup, SettingsError};
+use crate::psp::settings::{AccountSettings, SettingsError};
 use crate::psp::stripe::Stripe;
+use crate::secret::EnvLookup;
 
 /// Characters that the value of a Stripe metadata key holds.
 const STRIPE_TAG_MAX: usize = 500;

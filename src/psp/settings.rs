@@ -3,11 +3,7 @@
 //! A secret never stands in the configuration itself: it is named by an environment variable, a
 //! file or a command, read at the first question, and its Debug shows nothing.
 
-use std::fmt;
 use std::path::PathBuf;
-use std::process::Stdio;
-use std::sync::Arc;
-use std::time::Duration;
 
 use chrono::TimeDelta;
 use schemars::JsonSchema;
@@ -15,15 +11,10 @@ use serde::{Deserialize, Deserializer};
 
 use crate::decide::policy::Mode;
 use crate::model::time::parse_span;
-
-/// Looks up an environment variable. The configuration's room hands it in.
-pub type EnvLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+use crate::secret::KeySource;
 
 /// Longest key of Stripe's metadata.
 const METADATA_KEY_MAX: usize = 40;
-
-/// How long a key command may take.
-const KEY_COMMAND_MAX: Duration = Duration::from_secs(10);
 
 /// The API version that the adapter was written against and that every request names.
 pub const STRIPE_API_VERSION: &str = "2026-10-28.endive";
@@ -384,137 +375,6 @@ impl OursField {
     }
 }
 
-/// A secret. It is shown nowhere.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// The secret itself, for the one request that carries it.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("[redacted]")
-    }
-}
-
-/// Where a secret is to be read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeySource {
-    /// An environment variable.
-    Env(String),
-    /// A file.
-    File(PathBuf),
-    /// A program and its arguments.
-    Command(Vec<String>),
-    /// The configuration names none.
-    Missing,
-}
-
-/// Why a secret could not be had.
-#[derive(Debug, thiserror::Error)]
-pub enum SecretError {
-    /// The variable is not set.
-    #[error("the environment variable {0}, which should hold the secret key, is not set")]
-    NotSet(String),
-    /// The file could not be read.
-    #[error("the key file {path} could not be read")]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The command could not be run.
-    #[error("the key command `{program}` could not be run")]
-    Run {
-        /// The program.
-        program: String,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// The command failed.
-    #[error("the key command `{program}` failed ({status})")]
-    Failed {
-        /// The program.
-        program: String,
-        /// How it ended.
-        status: String,
-    },
-    /// What was read cannot be a key.
-    #[error("{0} holds no usable key: one line of visible ASCII is expected")]
-    Unusable(String),
-    /// The configuration names no source.
-    #[error("no key_env, key_file or key_command is configured")]
-    NoSource,
-}
-
-impl KeySource {
-    /// The setting that it stands in.
-    pub fn field(&self) -> &'static str {
-        match self {
-            Self::Env(_) | Self::Missing => "key_env",
-            Self::File(_) => "key_file",
-            Self::Command(_) => "key_command",
-        }
-    }
-
-    /// Reads the secret.
-    ///
-    /// # Errors
-    /// When the source does not answer with one line.
-    pub async fn read(&self, env: &EnvLookup) -> Result<Secret, SecretError> {
-        match self {
-            Self::Env(name) => {
-                let text = env(name).ok_or_else(|| SecretError::NotSet(name.clone()))?;
-                secret(&text, name)
-            }
-            Self::File(path) => {
-                let text = tokio::fs::read_to_string(path).await;
-                let text =
-                    text.map_err(|source| SecretError::File { path: path.clone(), source })?;
-                secret(&text, &path.display().to_string())
-            }
-            Self::Command(command) => read_command(command).await,
-            Self::Missing => Err(SecretError::NoSource),
-        }
-    }
-}
-
-async fn read_command(command: &[String]) -> Result<Secret, SecretError> {
-    let Some((program, arguments)) = command.split_first() else {
-        return Err(SecretError::NoSource);
-    };
-    let failed = |status: String| SecretError::Failed { program: program.clone(), status };
-    let output = tokio::process::Command::new(program)
-        .args(arguments)
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true)
-        .output();
-    let output = match tokio::time::timeout(KEY_COMMAND_MAX, output).await {
-        Ok(output) => {
-            output.map_err(|source| SecretError::Run { program: program.clone(), source })?
-        }
-        Err(_elapsed) => return Err(failed("it took longer than 10 s".to_owned())),
-    };
-    if !output.status.success() {
-        return Err(failed(output.status.to_string()));
-    }
-    secret(&String::from_utf8_lossy(&output.stdout), program)
-}
-
-fn secret(text: &str, source: &str) -> Result<Secret, SecretError> {
-    let text = text.trim();
-    let is_key = !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic());
-    if is_key { Ok(Secret(text.to_owned())) } else { Err(SecretError::Unusable(source.to_owned())) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -568,21 +428,5 @@ mod tests {
         assert!(read("base_url = \"http://[::1]:1\"").is_ok());
         let no_mode = toml::from_str::<AccountSettings>("name = \"a\"").unwrap_err();
         assert!(no_mode.to_string().contains("missing field"));
-    }
-
-    #[tokio::test]
-    async fn secrets_come_from_three_places_and_never_show() {
-        let env: EnvLookup = Arc::new(|name| (name == "A").then(|| " sk_test_a\n".to_owned()));
-        let a = KeySource::Env("A".to_owned()).read(&env).await.unwrap();
-        assert_eq!(a.expose(), "sk_test_a");
-        assert_eq!(format!("{a:?}"), "[redacted]");
-        let missing = KeySource::Env("B".to_owned()).read(&env).await.unwrap_err();
-        assert!(missing.to_string().contains('B'));
-        let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        let c = KeySource::Command(words("echo sk_test_c")).read(&env).await.unwrap();
-        assert_eq!(c.expose(), "sk_test_c");
-        assert!(KeySource::Command(words("false")).read(&env).await.is_err());
-        assert!(KeySource::Command(words("printf a\\nb")).read(&env).await.is_err());
-        assert!(KeySource::File("/nonexistent".into()).read(&env).await.is_err());
     }
 }

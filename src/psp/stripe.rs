@@ -17,8 +17,9 @@ use crate::model::time::Instant;
 use crate::psp::lane::{Ask, Body, Lane, Reply, StopKind, cause};
 use crate::psp::probe::KeyKind;
 use crate::psp::redact::plain_word;
-use crate::psp::settings::{AccountSettings, EnvLookup, KeySource, OursField, Secret, SecretError};
+use crate::psp::settings::{AccountSettings, OursField};
 use crate::psp::stripe_objects::{Charge, Intent, Link, Page, Parts, Refund, SearchPage};
+use crate::secret::{EnvLookup, KeySource, Secret, SecretError};
 
 /// Objects of one page; Stripe's most.
 pub(super) const PAGE: usize = 100;
@@ -191,6 +192,7 @@ impl Stripe {
                 | SecretError::File { .. }
                 | SecretError::Run { .. }
                 | SecretError::Unusable(_)
+                | SecretError::NoLine(_)
                 | SecretError::NoSource => StopKind::NoKey,
             };
             self.lane.stop_account(kind, text)

@@ -9,7 +9,9 @@ use chrono_tz::Tz;
 use crate::decide::policy::{BrakePolicy, GaveUp, Mode, Timing};
 use crate::decide::rules::RuleSet;
 use crate::model::time::Instant;
-use crate::psp::settings::{AccountSettings, EnvLookup};
+use crate::psp::settings::AccountSettings;
+use crate::secret::EnvLookup;
+use crate::settlement::sources::settings::Source;
 use crate::store::mapping::TableSettings;
 
 /// The configuration, as the run needs it.
@@ -33,6 +35,10 @@ pub struct Setup {
     pub business_timezone: Tz,
     /// Where reports go: `DIR/YYYY-MM-DD/RUN/`.
     pub report_dir: PathBuf,
+    /// Where settlement files come from.
+    pub sources: Vec<Source>,
+    /// Where fetched files lie until their lines are in the database.
+    pub spool_dir: PathBuf,
 }
 
 /// One account, with what deciding at it depends on.

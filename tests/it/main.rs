@@ -27,6 +27,7 @@ mod config_schema;
 mod report;
 mod schemas;
 mod settlement;
+mod sources;
 mod support;
 mod invariants;
 mod monitor;

@@ -8,6 +8,7 @@
 mod accounts;
 mod database;
 mod disk;
+pub mod sources;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -95,6 +96,7 @@ pub async fn examine(
     for (name, probe) in &probes {
         accounts::look(&known, name, probe, &mut say).await;
     }
+    sources::look(setup, &mut say).await;
     disk::look(&setup.report_dir, &mut say);
     if let Some(db) = &opened {
         db.close().await;

@@ -11,6 +11,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256};
 
 use crate::model::settlement::Problem;
+use crate::model::wildcard::fits;
 
 /// The port that a host without one stands for.
 const SSH: u16 = 22;
@@ -96,6 +97,12 @@ impl KnownHosts {
         types
     }
 
+    /// The fingerprints that are trusted of a server, each with its key's type.
+    pub fn fingerprints(&self, host: &str, port: u16) -> Vec<String> {
+        let lines = self.of(host, port).filter(|line| !line.revoked);
+        lines.map(|line| format!("{} ({})", fingerprint(&line.key), line.kind)).collect()
+    }
+
     /// The lines of a server: by its name and port, and where none has that, by its name alone.
     fn of(&self, host: &str, port: u16) -> impl Iterator<Item = &Known> {
         let host = host.to_ascii_lowercase();
@@ -120,33 +127,6 @@ impl Hosts {
                 .is_ok_and(|mac| mac.chain_update(name).verify_slice(hash).is_ok()),
         }
     }
-}
-
-/// `*` for any text, `?` for one character.
-fn fits(pattern: &str, name: &str) -> bool {
-    let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
-    let (mut at, mut of) = (0_usize, 0_usize);
-    let mut star: Option<(usize, usize)> = None;
-    while let Some(byte) = name.get(of) {
-        match pattern.get(at) {
-            Some(b'*') => {
-                star = Some((at, of));
-                at = at.saturating_add(1);
-            }
-            Some(one) if *one == b'?' || one == byte => {
-                at = at.saturating_add(1);
-                of = of.saturating_add(1);
-            }
-            _other => {
-                let Some((back, begun)) = star else { return false };
-                // The star takes one character more.
-                star = Some((back, begun.saturating_add(1)));
-                at = back.saturating_add(1);
-                of = begun.saturating_add(1);
-            }
-        }
-    }
-    pattern.get(at..).is_some_and(|rest| rest.iter().all(|byte| *byte == b'*'))
 }
 
 type Misread = (&'static str, &'static str);
@@ -187,6 +167,25 @@ fn hosts(word: &str) -> Result<Hosts, Misread> {
 
 fn cut(line: &str) -> String {
     line.chars().take(40).collect()
+}
+
+/// The line that says that a key (the public key's wire form) is a server's.
+pub fn line(host: &str, port: u16, key: &[u8]) -> String {
+    let host = host.to_ascii_lowercase();
+    let named = if port == SSH { host } else { format!("[{host}]:{port}") };
+    format!("{named} {} {}", key_type(key), STANDARD.encode(key))
+}
+
+/// The type of a public key in its wire form: its first field (RFC 4253, section 6.6).
+pub fn key_type(key: &[u8]) -> String {
+    let length = key.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes));
+    let end = usize::try_from(length).unwrap_or(0).saturating_add(4);
+    let kind = key.get(4..end).unwrap_or_default();
+    if kind.iter().all(u8::is_ascii_graphic) {
+        String::from_utf8_lossy(kind).into_owned()
+    } else {
+        String::new()
+    }
 }
 
 /// A key's fingerprint as OpenSSH shows it: `SHA256:` and unpadded base64.
@@ -294,23 +293,19 @@ mod tests {
         key.extend(b"ssh-ed25519");
         key.extend([0, 0, 0, 32]);
         key.extend([0; 32]);
-        assert_eq!(fingerprint(&key), "SHA256:kmYcvdi2GkPeWxB6XLjrZB8JHsy2Hm8luHMFp9GMvqk");
-    }
-
-    #[test]
-    fn patterns_are_matched_whole() {
-        for (pattern, name, want) in [
-            ("*", "", true),
-            ("a*", "abc", true),
-            ("a*c", "abcbc", true),
-            ("a*b", "abc", false),
-            ("?", "", false),
-            ("a?c", "abc", true),
-            ("**a", "xxa", true),
-            ("abc", "ab", false),
-            ("ab", "abc", false),
-        ] {
-            assert_eq!(fits(pattern, name), want, "{pattern} {name}");
+        let shown = "SHA256:kmYcvdi2GkPeWxB6XLjrZB8JHsy2Hm8luHMFp9GMvqk";
+        assert_eq!(fingerprint(&key), shown);
+        for (port, named) in [(22, "bank.example"), (2222, "[bank.example]:2222")] {
+            let line = super::line("Bank.Example", port, &key);
+            assert!(line.starts_with(&format!("{named} ssh-ed25519 ")), "{line}");
+            let (known, problems) = KnownHosts::parse(&line);
+            assert_eq!(problems, []);
+            assert_eq!(known.verdict("bank.example", port, &key), Verdict::Match);
+            let trusted = known.fingerprints("bank.example", port);
+            assert_eq!(trusted, [format!("{shown} (ssh-ed25519)")]);
+        }
+        for bad in [&[][..], &[0, 0, 0, 9], &[0xff; 8], &[0, 0, 0, 1, 7]] {
+            assert_eq!(key_type(bad), "");
         }
     }
 }

@@ -1,3 +1,270 @@
-//! Where settlement files come from: a folder, or an SFTP server that is only read.
+//! Where settlement files come from: a folder, or an SFTP server. Both are only read, unless the
+//! configuration says where to archive.
+//!
+//! Everything here blocks, and is called from threads that may: libssh2 has no other way, and
+//! every one of its calls has a limit of time. A remote name is data and never a path of this
+//! machine. Secrets are read before (they may ask a command), so that nothing here waits on them.
+//!
+//! Who fetches: [`fetch::fetch`] brings what is new and whole into the [`spool::Spool`];
+//! [`fetch::archive`] is a call of its own, for after the commit.
+//!
+//! To add a kind of source: a file here with a [`Shelf`], its settings and its place in [`open`].
 
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+pub mod decrypt;
+pub mod fetch;
+pub mod folder;
 pub mod known_hosts;
+mod login;
+mod offer;
+pub mod pick;
+pub mod settings;
+pub mod sftp;
+pub mod spool;
+pub mod trust;
+mod wire;
+
+use pick::Seen;
+use settings::{Place, Secrets, Source};
+
+use crate::exit::Exit;
+
+/// So many bytes are asked for at once. libssh2 reads ahead as far as the caller's buffer: with
+/// 8 KiB a server that is 20 ms away gives 1.4 MiB/s, with this 114.
+pub const BUFFER: usize = 1024 * 1024;
+
+/// A folder with more entries is not an inbox; each costs memory here.
+pub const ENTRIES_MAX: usize = 1_000_000;
+
+/// Told the bytes that have come; false: stop.
+pub type Going<'a> = &'a mut (dyn FnMut(u64) -> bool + Send);
+
+/// A place with files.
+pub trait Shelf: Send {
+    /// Everything in the folder.
+    ///
+    /// # Errors
+    /// As [`SourceError`] says; then nothing is known of the folder.
+    fn list(&mut self) -> Result<Vec<Seen>, SourceError>;
+
+    /// One file as it stands now.
+    ///
+    /// # Errors
+    /// [`SourceError::Gone`] where there is none.
+    fn stat(&mut self, name: &str) -> Result<Seen, SourceError>;
+
+    /// Copies a file's bytes. Fewer than its size is no error here: a file that was cut short
+    /// while it was read ends like a whole one, and [`spool`] compares.
+    ///
+    /// # Errors
+    /// As [`SourceError`] says; what came so far is of no use.
+    fn copy(
+        &mut self,
+        name: &str,
+        to: &mut dyn Write,
+        going: Going<'_>,
+    ) -> Result<u64, SourceError>;
+
+    /// Moves a file into a folder, under `to`, which no file there has; the folder is made.
+    ///
+    /// # Errors
+    /// As [`SourceError`] says; the file is where it was.
+    fn put_away(&mut self, name: &str, folder: &str, to: &str) -> Result<(), SourceError>;
+
+    /// The fingerprint by which a server was trusted; none of a folder.
+    fn host_key(&self) -> Option<String> {
+        None
+    }
+}
+
+/// Opens a source: connects and logs in, where it is a server.
+///
+/// # Errors
+/// As [`SourceError`] says.
+pub fn open(source: &Source, secrets: &Secrets) -> Result<Box<dyn Shelf>, SourceError> {
+    match &source.place {
+        Place::Folder(path) => Ok(Box::new(folder::Folder::new(path))),
+        Place::Sftp(server) => Ok(Box::new(sftp::Sftp::open(server, secrets)?)),
+    }
+}
+
+/// Why a source did not give what was asked of it.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// Nobody answered, or the line was cut: another time.
+    #[error("{doing}: {problem}")]
+    Unreachable {
+        /// What was being done.
+        doing: String,
+        /// What happened.
+        problem: String,
+    },
+    /// The server did not let us in.
+    #[error("{doing}: {problem}")]
+    Refused {
+        /// What was being done.
+        doing: String,
+        /// What the server, or the key, says.
+        problem: String,
+    },
+    /// The server is not the one that is trusted, or offers nothing that can be.
+    #[error("{problem}; nothing was read")]
+    Trust {
+        /// What it showed.
+        problem: String,
+        /// What a person may do about it.
+        next: Next,
+    },
+    /// A key, password or passphrase could not be had.
+    #[error("{field}: {problem}; nothing was read")]
+    Secret {
+        /// The setting.
+        field: &'static str,
+        /// Why.
+        problem: String,
+        /// The exit that it leads to.
+        exit: Exit,
+    },
+    /// There is no such file or folder, or it may not be read or moved.
+    #[error("{doing}: {problem}")]
+    Gone {
+        /// What was being done.
+        doing: String,
+        /// Why.
+        problem: String,
+    },
+    /// A file changed while it was read.
+    #[error("{name} changed while it was read: {problem}; it is fetched again by the next run")]
+    Changed {
+        /// The file.
+        name: String,
+        /// What differs.
+        problem: String,
+    },
+    /// A file cannot be decrypted.
+    #[error("{name} cannot be decrypted: {problem}; nothing of it was read")]
+    Sealed {
+        /// The file.
+        name: String,
+        /// Why.
+        problem: String,
+    },
+    /// It was told to stop.
+    #[error("stopped while {name} was read; it is fetched again by the next run")]
+    Stopped {
+        /// The file.
+        name: String,
+    },
+    /// This machine's own disk.
+    #[error("{doing} {}: {source}", path.display())]
+    Local {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+/// What a person may do about a server that is not trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Its key is not known yet: compare, then `sources trust`.
+    Learn,
+    /// Another key is known: ask the other side first.
+    Ask,
+    /// Nothing here: its operator must act.
+    Wait,
+}
+
+impl SourceError {
+    fn local(doing: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Local { doing, path, source }
+    }
+
+    /// Whether the source itself is lost, so that its other files cannot be had either.
+    pub fn ends_all(&self) -> bool {
+        match self {
+            Self::Unreachable { .. }
+            | Self::Refused { .. }
+            | Self::Trust { .. }
+            | Self::Secret { .. }
+            | Self::Stopped { .. }
+            | Self::Local { .. } => true,
+            Self::Gone { .. } | Self::Changed { .. } | Self::Sealed { .. } => false,
+        }
+    }
+
+    /// The exit that it leads to.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Refused { .. } => Exit::Auth,
+            Self::Trust { .. } => Exit::Trust,
+            Self::Secret { exit, .. } => *exit,
+            Self::Unreachable { .. }
+            | Self::Gone { .. }
+            | Self::Changed { .. }
+            | Self::Sealed { .. }
+            | Self::Stopped { .. }
+            | Self::Local { .. } => Exit::Partial,
+        }
+    }
+
+    /// What to do next about source `name`.
+    pub fn hint(&self, name: &str) -> String {
+        match self {
+            Self::Unreachable { .. } | Self::Stopped { .. } | Self::Changed { .. } => {
+                format!("the next run tries again; look at it now: tieout sources test {name}")
+            }
+            Self::Refused { .. } => {
+                format!("mend the login of `{name}`, then: tieout sources test {name}")
+            }
+            Self::Trust { next: Next::Learn, .. } => {
+                format!("compare the key with what its operator says: tieout sources trust {name}")
+            }
+            Self::Trust { next: Next::Ask, .. } => format!(
+                "ask its operator, by another way, whether the key was changed; only then: \
+                 tieout sources trust {name}"
+            ),
+            Self::Trust { next: Next::Wait, .. } => {
+                "ask its operator for algorithms of this decade".to_owned()
+            }
+            Self::Secret { .. } => format!("mend the settings of `{name}`: tieout config check"),
+            Self::Gone { .. } => format!("mend the path or the rights: tieout sources test {name}"),
+            Self::Sealed { .. } => {
+                format!("look at [source.decrypt] of `{name}`, and which key the sender uses")
+            }
+            Self::Local { .. } => "free some space, or let this user write there".to_owned(),
+        }
+    }
+}
+
+/// Copies until the end, in large pieces.
+fn pour(
+    name: &str,
+    from: &mut dyn io::Read,
+    to: &mut dyn Write,
+    going: Going<'_>,
+    misread: &dyn Fn(io::Error) -> SourceError,
+) -> Result<u64, SourceError> {
+    let mut buffer = vec![0_u8; BUFFER];
+    let mut copied = 0_u64;
+    loop {
+        if !going(copied) {
+            return Err(SourceError::Stopped { name: name.to_owned() });
+        }
+        let read = match from.read(&mut buffer) {
+            Ok(0) => return Ok(copied),
+            Ok(read) => read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(misread(error)),
+        };
+        let bytes = buffer.get(..read).unwrap_or_default();
+        to.write_all(bytes).map_err(SourceError::local("writing what came of", name))?;
+        copied = copied.saturating_add(u64::try_from(read).unwrap_or(0));
+    }
+}

@@ -1,0 +1,208 @@
+//! OpenPGP: from the message that came to the file in it, as a stream in flat memory.
+//!
+//! What comes out is written under an unfinished name, and becomes a file only when the message
+//! ended and its integrity (and its signature, where one is wanted) held: until then nobody reads
+//! it. Bounded against bombs like every other wrapping; the message itself is kept.
+
+use std::fs::File;
+use std::io::{BufReader, Read, Write};
+use std::path::Path;
+
+use pgp::composed::{
+    DecryptionOptions, Deserializable, Message, SignedPublicKey, SignedSecretKey, TheRing,
+};
+use pgp::errors::Error as PgpError;
+use pgp::types::{Password, Seipdv1ReadMode, VerifyingKey};
+
+use crate::exit::Exit;
+use crate::secret::Secret;
+use crate::settlement::sources::settings::Decrypt;
+use crate::settlement::sources::{BUFFER, Going, SourceError};
+use crate::settlement::unwrap::{MOST, RATIO, ROOM};
+
+/// Layers of one message: encrypted, compressed, signed, and one of them twice.
+const LAYERS_MAX: usize = 4;
+
+/// Opens messages with one source's key.
+pub struct Opener {
+    keys: Vec<SignedSecretKey>,
+    passphrase: Password,
+    signers: Option<Vec<SignedPublicKey>>,
+}
+
+impl Opener {
+    /// Reads the key, and whose signature is wanted.
+    ///
+    /// # Errors
+    /// Where a file is no such key, or the passphrase does not open it.
+    pub fn read(decrypt: &Decrypt, passphrase: Option<&Secret>) -> Result<Self, SourceError> {
+        let field = "decrypt.key_file";
+        let keys = keys::<SignedSecretKey>(&decrypt.key_file, field, "secret")?;
+        let passphrase = passphrase.map_or_else(Password::empty, |secret| secret.expose().into());
+        if !keys.iter().any(|key| opens(key, &passphrase)) {
+            let shown = decrypt.key_file.display();
+            let problem = format!("the passphrase does not open the key {shown}");
+            return Err(SourceError::Secret { field, problem, exit: Exit::Auth });
+        }
+        let signers = decrypt.signed_by.as_ref().map(|file| keys_of_sender(file));
+        Ok(Self { keys, passphrase, signers: signers.transpose()? })
+    }
+
+    /// Writes the file of a message to `to`.
+    ///
+    /// # Errors
+    /// Where it cannot be decrypted whole; nothing that was written may be used then.
+    pub fn open(
+        &self,
+        name: &str,
+        from: &Path,
+        to: &mut dyn Write,
+        going: Going<'_>,
+    ) -> Result<(), SourceError> {
+        let sealed = |problem: String| SourceError::Sealed { name: name.to_owned(), problem };
+        let local = SourceError::local("reading", from);
+        let file = File::open(from).map_err(local)?;
+        let size = file.metadata().map_or(0, |metadata| metadata.len());
+        let (message, _headers) = Message::from_reader(BufReader::with_capacity(BUFFER, file))
+            .map_err(|error| sealed(format!("it is no OpenPGP message: {error}")))?;
+        let mut message = self.plain(message).map_err(sealed)?;
+        let allowed = size.saturating_mul(RATIO).saturating_add(ROOM).min(MOST);
+        let mut bounded = Bounded { input: &mut message, left: allowed };
+        let mut buffer = vec![0_u8; BUFFER];
+        let mut done = 0_u64;
+        loop {
+            if !going(done.min(size)) {
+                return Err(SourceError::Stopped { name: name.to_owned() });
+            }
+            let read = bounded.read(&mut buffer);
+            let read = read.map_err(|error| sealed(error.to_string()))?;
+            if read == 0 {
+                break;
+            }
+            let written = to.write_all(buffer.get(..read).unwrap_or_default());
+            written.map_err(SourceError::local("writing what was decrypted of", name))?;
+            done = done.saturating_add(u64::try_from(read).unwrap_or(0));
+        }
+        self.check_signature(&message).map_err(sealed)
+    }
+
+    /// Takes the layers off.
+    fn plain<'a>(&self, message: Message<'a>) -> Result<Message<'a>, String> {
+        if !message.is_encrypted() {
+            return Err("it is not encrypted".to_owned());
+        }
+        let mut message = self.decrypted(message)?;
+        for _layer in 0..LAYERS_MAX {
+            if message.is_compressed() {
+                let unpacked = message.decompress();
+                message = unpacked.map_err(|error| format!("it cannot be unpacked: {error}"))?;
+                continue;
+            }
+            if let Message::Signed { .. } = &message
+                && message.literal_data_header().is_none()
+            {
+                let unpacked = message.decompress();
+                message = unpacked.map_err(|error| format!("it cannot be unpacked: {error}"))?;
+                continue;
+            }
+            if message.is_literal() || message.is_signed() {
+                return Ok(message);
+            }
+            return Err("it is encrypted twice".to_owned());
+        }
+        Err("it is wrapped too often".to_owned())
+    }
+
+    fn decrypted<'a>(&self, message: Message<'a>) -> Result<Message<'a>, String> {
+        let options = DecryptionOptions::new()
+            .enable_gnupg_aead()
+            .set_seipdv1_read_mode(Seipdv1ReadMode::Streaming);
+        let ring = TheRing {
+            secret_keys: self.keys.iter().collect(),
+            key_passwords: vec![&self.passphrase],
+            decrypt_options: options,
+            ..TheRing::default()
+        };
+        match message.decrypt_the_ring(ring, true) {
+            Ok((message, _which)) => Ok(message),
+            Err(PgpError::MissingKey) => {
+                Err("it is not encrypted to the key of this source".to_owned())
+            }
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    fn check_signature(&self, message: &Message<'_>) -> Result<(), String> {
+        let Some(signers) = &self.signers else { return Ok(()) };
+        let Message::Signed { reader, .. } = message else {
+            return Err("it is not signed, and `signed_by` wants it to be".to_owned());
+        };
+        let mut keys: Vec<&dyn VerifyingKey> = Vec::new();
+        for signer in signers {
+            keys.push(&signer.primary_key);
+            for subkey in &signer.public_subkeys {
+                keys.push(&subkey.key);
+            }
+        }
+        let is_good =
+            |at: usize| keys.iter().any(|key| message.verify_nested_explicit(at, *key).is_ok());
+        match (0..reader.num_signatures()).any(is_good) {
+            true => Ok(()),
+            false => Err("its signature is not the sender's".to_owned()),
+        }
+    }
+}
+
+fn keys_of_sender(file: &Path) -> Result<Vec<SignedPublicKey>, SourceError> {
+    keys::<SignedPublicKey>(file, "decrypt.signed_by", "public")
+}
+
+fn keys<K: Deserializable>(
+    file: &Path,
+    field: &'static str,
+    kind: &str,
+) -> Result<Vec<K>, SourceError> {
+    let shown = file.display();
+    let refused = |problem: String| SourceError::Secret { field, problem, exit: Exit::Config };
+    let bytes = std::fs::read(file)
+        .map_err(|error| refused(format!("the key file {shown} cannot be read: {error}")))?;
+    let read = K::from_reader_many(bytes.as_slice()).map(|(keys, _headers)| keys);
+    let keys = read.and_then(Iterator::collect::<Result<Vec<K>, PgpError>>);
+    match keys {
+        Ok(keys) if !keys.is_empty() => Ok(keys),
+        Ok(_none) => Err(refused(format!("{shown} holds no {kind} OpenPGP key"))),
+        Err(error) => Err(refused(format!("{shown} holds no {kind} OpenPGP key: {error}"))),
+    }
+}
+
+/// Whether a passphrase opens one of a key's parts; the first may lie elsewhere, on a card.
+fn opens(key: &SignedSecretKey, passphrase: &Password) -> bool {
+    let of_subkeys = || {
+        key.secret_subkeys
+            .iter()
+            .any(|subkey| matches!(subkey.key.unlock(passphrase, |_, _| Ok(())), Ok(Ok(()))))
+    };
+    matches!(key.primary_key.unlock(passphrase, |_, _| Ok(())), Ok(Ok(()))) || of_subkeys()
+}
+
+/// Ends in an error where more comes out than may.
+struct Bounded<R> {
+    input: R,
+    left: u64,
+}
+
+impl<R: Read> Read for Bounded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let read = self.input.read(buffer)?;
+        let count = u64::try_from(read).unwrap_or(u64::MAX);
+        match self.left.checked_sub(count) {
+            Some(left) => {
+                self.left = left;
+                Ok(read)
+            }
+            None => Err(std::io::Error::other(
+                "more comes out of it than any settlement file of its size holds",
+            )),
+        }
+    }
+}

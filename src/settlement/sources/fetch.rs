@@ -1,0 +1,315 @@
+//! Fetching: what is new at a source and whole, brought into the spool; and putting it away there
+//! once its lines are committed.
+//!
+//! The contract for whoever ingests: [`fetch`] changes nothing at the source. It asks, of each
+//! file that is ready, whether it is known already (by name, size and time, which are what a
+//! listing tells; the truth is the hash), and fetches the others, in the order of their names.
+//! Whatever it says of a file, no row was touched by it. [`archive`] is for files whose lines are
+//! committed, and for those alone; where it fails, the file is still known by its hash, and is
+//! not ingested again.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::time::{Duration, Instant};
+
+use crate::model;
+use crate::settlement::sources::decrypt::Opener;
+use crate::settlement::sources::pick::{Convention, Picked, Ready, Seen, pick};
+use crate::settlement::sources::settings::{Secrets, Source};
+use crate::settlement::sources::spool::{Fetched, Spool};
+use crate::settlement::sources::{BUFFER, Shelf, SourceError, open};
+
+/// Names of one content that the archive is tried with.
+const ARCHIVE_NAMES_MAX: u32 = 20;
+
+/// How often a wait looks whether it is to end.
+const BLINK: Duration = Duration::from_millis(50);
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress<'a> {
+    /// The file.
+    pub name: &'a str,
+    /// Bytes that have come of it.
+    pub bytes: u64,
+    /// All its bytes.
+    pub size: u64,
+}
+
+/// Told how far it is; false: stop.
+pub type Watching<'a> = &'a mut (dyn FnMut(Progress<'_>) -> bool + Send);
+
+/// What became of one file.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It lies in the spool.
+    Fetched(Box<Fetched>),
+    /// It was fetched before.
+    Known(Seen),
+    /// It is not whole yet, as far as can be told: the next run looks again.
+    Waiting {
+        /// The file.
+        name: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// It is never read.
+    Refused {
+        /// The file.
+        name: String,
+        /// Why.
+        why: &'static str,
+    },
+    /// It could not be fetched; nothing of it is kept.
+    Failed {
+        /// The file.
+        name: String,
+        /// Why.
+        error: SourceError,
+    },
+}
+
+/// What a source gave.
+#[derive(Debug, Default)]
+pub struct Haul {
+    /// Every wanted file that the source shows, whole or not: for what is expected.
+    pub visible: Vec<Seen>,
+    /// What became of each.
+    pub files: Vec<Outcome>,
+    /// What ended it early. Files that are not told of were not looked at then.
+    pub ended: Option<SourceError>,
+}
+
+/// Fetches what is new at a source.
+pub fn fetch(
+    source: &Source,
+    secrets: &Secrets,
+    spool: &Spool,
+    is_known: &dyn Fn(&Seen) -> bool,
+    watching: Watching<'_>,
+) -> Haul {
+    let mut haul = Haul::default();
+    if let Err(error) = fetch_into(&mut haul, source, secrets, spool, is_known, watching) {
+        haul.ended = Some(error);
+    }
+    haul
+}
+
+fn fetch_into(
+    haul: &mut Haul,
+    source: &Source,
+    secrets: &Secrets,
+    spool: &Spool,
+    is_known: &dyn Fn(&Seen) -> bool,
+    watching: Watching<'_>,
+) -> Result<(), SourceError> {
+    let opener = opener(source, secrets)?;
+    spool.sweep(&source.name);
+    let mut shelf = open(source, secrets)?;
+    // A listing without a time cannot tell a file from a later one of the same name and size.
+    let is_known = |seen: &Seen| seen.modified.is_some() && is_known(seen);
+    let picked = looked_twice(source, shelf.as_mut(), &is_known, watching)?;
+    haul.visible = visible(&picked);
+    let waiting = picked.waiting.into_iter();
+    haul.files.extend(waiting.map(|(seen, why)| Outcome::Waiting { name: seen.name, why }));
+    let refused = picked.refused.into_iter();
+    haul.files.extend(refused.map(|(name, why)| Outcome::Refused { name, why }));
+    for ready in picked.ready {
+        if is_known(&ready.seen) {
+            haul.files.push(Outcome::Known(ready.seen));
+            continue;
+        }
+        let fetching = Fetching { source, spool, opener: opener.as_ref() };
+        match fetching.one(shelf.as_mut(), &ready, watching) {
+            Ok(fetched) => haul.files.push(Outcome::Fetched(Box::new(fetched))),
+            Err(error) if error.ends_all() => return Err(error),
+            Err(error) => haul.files.push(Outcome::Failed { name: ready.seen.name, error }),
+        }
+    }
+    Ok(())
+}
+
+fn opener(source: &Source, secrets: &Secrets) -> Result<Option<Opener>, SourceError> {
+    let own = source.decrypt.as_ref();
+    own.map(|decrypt| Opener::read(decrypt, secrets.decrypt.as_ref())).transpose()
+}
+
+fn visible(picked: &Picked) -> Vec<Seen> {
+    let ready = picked.ready.iter().map(|ready| &ready.seen);
+    ready.chain(picked.waiting.iter().map(|(seen, _)| seen)).cloned().collect()
+}
+
+/// Lists; and where nothing says that a file is whole, once more after a while.
+fn looked_twice(
+    source: &Source,
+    shelf: &mut dyn Shelf,
+    is_known: &dyn Fn(&Seen) -> bool,
+    watching: Watching<'_>,
+) -> Result<Picked, SourceError> {
+    let first = shelf.list()?;
+    let picked = pick(&first, &first, &source.globs, &source.convention);
+    let new = picked.ready.iter().find(|ready| !is_known(&ready.seen));
+    let Some(new) = new.filter(|_| source.convention == Convention::Stable) else {
+        return Ok(picked);
+    };
+    let since = Instant::now();
+    while since.elapsed() < source.stable_for {
+        let seen = &new.seen;
+        if !watching(Progress { name: &seen.name, bytes: 0, size: seen.size }) {
+            return Err(SourceError::Stopped { name: seen.name.clone() });
+        }
+        std::thread::sleep(BLINK.min(source.stable_for));
+    }
+    let second = shelf.list()?;
+    Ok(pick(&second, &first, &source.globs, &source.convention))
+}
+
+struct Fetching<'a> {
+    source: &'a Source,
+    spool: &'a Spool,
+    opener: Option<&'a Opener>,
+}
+
+impl Fetching<'_> {
+    fn one(
+        &self,
+        shelf: &mut dyn Shelf,
+        ready: &Ready,
+        watching: Watching<'_>,
+    ) -> Result<Fetched, SourceError> {
+        let Seen { name, size, .. } = &ready.seen;
+        let mut going = |bytes: u64| watching(Progress { name, bytes, size: *size });
+        let mut fetched = self.spool.fetch(&self.source.name, shelf, name, &mut going)?;
+        fetched.marker.clone_from(&ready.marker);
+        if let Some(opener) = self.opener {
+            let part = self.spool.part(&self.source.name);
+            let plain = self.spool.plain(&fetched.sha256);
+            let opened = self.opened(opener, &fetched, &part, &mut going);
+            if opened.is_err() {
+                // The error that stopped it is the one to tell.
+                let _gone = std::fs::remove_file(&part);
+            }
+            opened?;
+            self.spool.give_name(&part, &plain)?;
+            fetched.plain = Some(plain);
+        }
+        Ok(fetched)
+    }
+
+    fn opened(
+        &self,
+        opener: &Opener,
+        fetched: &Fetched,
+        part: &std::path::Path,
+        going: &mut (dyn FnMut(u64) -> bool + Send),
+    ) -> Result<(), SourceError> {
+        let file = File::create(part).map_err(SourceError::local("making", part))?;
+        let mut to = BufWriter::with_capacity(BUFFER, file);
+        opener.open(&fetched.seen.name, &fetched.path, &mut to, going)?;
+        to.flush().map_err(SourceError::local("writing", part))?;
+        to.get_ref().sync_all().map_err(SourceError::local("bringing to the disk", part))
+    }
+}
+
+/// Puts files away at the source, where it says where to: each whose lines are committed, and only
+/// while it is still the one that was fetched. One that fails is told, and the others go on.
+///
+/// # Errors
+/// Where the source cannot be opened; every file is where it was.
+pub fn archive(
+    source: &Source,
+    secrets: &Secrets,
+    files: &[Fetched],
+) -> Result<Vec<(String, SourceError)>, SourceError> {
+    let Some(folder) = source.archive.as_deref().filter(|_| !files.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let mut shelf = open(source, secrets)?;
+    let mut failed = Vec::new();
+    for file in files {
+        let name = file.seen.name.clone();
+        match put_away(shelf.as_mut(), folder, file) {
+            Ok(()) => {}
+            Err(error) => {
+                let is_over = error.ends_all();
+                failed.push((name, error));
+                if is_over {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(failed)
+}
+
+fn put_away(shelf: &mut dyn Shelf, folder: &str, file: &Fetched) -> Result<(), SourceError> {
+    let name = &file.seen.name;
+    if shelf.stat(name)? != file.seen {
+        // What lies there now was never read.
+        let problem = "another file has its name now".to_owned();
+        return Err(SourceError::Changed { name: name.clone(), problem });
+    }
+    let short: String = file.sha256.chars().take(12).collect();
+    let mut last = None;
+    for number in 1..=ARCHIVE_NAMES_MAX {
+        let more = if number == 1 { String::new() } else { format!("-{number}") };
+        match shelf.put_away(name, folder, &format!("{name}.{short}{more}")) {
+            Ok(()) => {
+                last = None;
+                break;
+            }
+            // The same bytes were put away before: they were sent twice.
+            Err(error @ SourceError::Gone { .. }) => last = Some(error),
+            Err(error) => return Err(error),
+        }
+        shelf.stat(name)?;
+    }
+    if let Some(error) = last {
+        return Err(error);
+    }
+    if let Some(marker) = &file.marker {
+        // It says nothing any more, wherever it lies.
+        let _left = shelf.put_away(marker, folder, &format!("{marker}.{short}"));
+    }
+    Ok(())
+}
+
+/// What a source shows, without fetching anything: for people.
+#[derive(Debug)]
+pub struct Look {
+    /// The fingerprint by which the server was trusted.
+    pub host_key: Option<String>,
+    /// Every wanted file; those that wait for a second look count as ready.
+    pub picked: Picked,
+}
+
+impl Look {
+    /// How many wanted files there are, and when the newest was written.
+    pub fn newest(&self) -> (usize, Option<model::time::Instant>) {
+        let visible = visible(&self.picked);
+        let newest = visible.iter().filter_map(Seen::written).max();
+        (visible.len(), newest)
+    }
+
+    /// In words, on one line.
+    pub fn text(&self) -> String {
+        let key = self.host_key.as_ref().map(|key| format!("host key {key} pinned, "));
+        let key = key.unwrap_or_default();
+        let (count, newest) = self.newest();
+        let files = if count == 1 { "1 file" } else { &format!("{count} files") };
+        let newest = newest.map(|at| format!(", newest {}", model::time::to_short_text(at)));
+        format!("{key}{files} visible{}", newest.unwrap_or_default())
+    }
+}
+
+/// Looks at a source: opens it, with every key that fetching needs, and lists it once.
+///
+/// # Errors
+/// As [`SourceError`] says.
+pub fn look(source: &Source, secrets: &Secrets) -> Result<Look, SourceError> {
+    let _keys_are_good = opener(source, secrets)?;
+    let mut shelf = open(source, secrets)?;
+    let listing = shelf.list()?;
+    let picked = pick(&listing, &listing, &source.globs, &source.convention);
+    Ok(Look { host_key: shelf.host_key(), picked })
+}

@@ -1,0 +1,153 @@
+//! Logging in to an SFTP server, by a key, an agent or a password: and where it fails, what a
+//! person can do about it, in words.
+
+use ssh2::{ErrorCode, KeyboardInteractivePrompt, Prompt};
+
+use crate::exit::Exit;
+use crate::settlement::sources::SourceError;
+use crate::settlement::sources::settings::{Secrets, Server};
+use crate::settlement::sources::wire::{Line, told};
+
+/// Servers hang up after six tries; the key and the password want one each.
+const AGENT_KEYS_MAX: usize = 4;
+
+/// libssh2's code for a key file that it cannot read, or cannot open with this passphrase.
+const BAD_KEY: i32 = -16;
+
+/// Its codes for "no": a method, a key or a password that the server does not take.
+const REFUSED: [i32; 4] = [-18, -19, -33, -48];
+
+/// Logs in. A server may want two ways, one after the other; each that is configured is tried.
+pub(super) fn log_in(line: &Line, server: &Server, secrets: &Secrets) -> Result<(), SourceError> {
+    let doing = format!("logging in to {} as {}", server.address(), server.user);
+    let session = &line.session;
+    let offered = match session.auth_methods(&server.user) {
+        Ok(offered) => offered.to_owned(),
+        // Some let everybody in whom the network lets through.
+        Err(_none_wanted) if session.authenticated() => return Ok(()),
+        Err(error) => return Err(told(doing, &error)),
+    };
+    let mut tried = Vec::new();
+    for way in [by_key, by_agent, by_password] {
+        way(&Attempt { line, server, secrets, offered: &offered, doing: &doing }, &mut tried)?;
+        if session.authenticated() {
+            return Ok(());
+        }
+    }
+    let tried = tried.join("; ");
+    let problem = format!("{tried}; the server takes {}", offered.replace(',', ", "));
+    Err(SourceError::Refused { doing, problem })
+}
+
+struct Attempt<'a> {
+    line: &'a Line,
+    server: &'a Server,
+    secrets: &'a Secrets,
+    offered: &'a str,
+    doing: &'a str,
+}
+
+impl Attempt<'_> {
+    /// A refusal is noted; a line that was cut ends the login.
+    fn note(
+        &self,
+        ended: Result<(), ssh2::Error>,
+        refused: impl FnOnce(&ssh2::Error) -> String,
+        tried: &mut Vec<String>,
+    ) -> Result<(), SourceError> {
+        let Err(error) = ended else { return Ok(()) };
+        match error.code() {
+            ErrorCode::Session(code) if REFUSED.contains(&code) || code == BAD_KEY => {
+                tried.push(refused(&error));
+                Ok(())
+            }
+            _cut => Err(told(self.doing.to_owned(), &error)),
+        }
+    }
+}
+
+fn by_key(attempt: &Attempt<'_>, tried: &mut Vec<String>) -> Result<(), SourceError> {
+    let Some(file) = &attempt.server.key_file else { return Ok(()) };
+    let shown = file.display();
+    // libssh2 says the same of a file that is missing as of one that is damaged.
+    if let Err(error) = std::fs::File::open(file) {
+        let problem = format!("the key file {shown} cannot be read: {error}");
+        return Err(SourceError::Secret { field: "key_file", problem, exit: Exit::Config });
+    }
+    let passphrase = attempt.secrets.passphrase.as_ref().map(|secret| secret.expose());
+    let user = &attempt.server.user;
+    let ended = attempt.line.session.userauth_pubkey_file(user, None, file, passphrase);
+    let refused = |error: &ssh2::Error| match (error.code(), passphrase) {
+        (ErrorCode::Session(BAD_KEY), Some(_)) => format!(
+            "the key file {shown} cannot be opened: the passphrase is wrong, or it is no private \
+             key (OpenSSH, PEM or PKCS#8)"
+        ),
+        (ErrorCode::Session(BAD_KEY), None) => format!(
+            "the key file {shown} cannot be opened: it wants a passphrase and none is configured, \
+             or it is no private key (OpenSSH, PEM or PKCS#8)"
+        ),
+        _refused => format!("the server does not take the key {shown} for this user"),
+    };
+    attempt.note(ended, refused, tried)
+}
+
+fn by_agent(attempt: &Attempt<'_>, tried: &mut Vec<String>) -> Result<(), SourceError> {
+    if !attempt.server.agent {
+        return Ok(());
+    }
+    let identities = attempt.line.session.agent().and_then(|mut agent| {
+        agent.connect()?;
+        agent.list_identities()?;
+        let keys = agent.identities()?;
+        Ok((agent, keys))
+    });
+    let Ok((agent, keys)) = identities else {
+        tried.push("no SSH agent answers (SSH_AUTH_SOCK)".to_owned());
+        return Ok(());
+    };
+    if keys.is_empty() {
+        tried.push("the SSH agent holds no key (ssh-add)".to_owned());
+    }
+    for key in keys.iter().take(AGENT_KEYS_MAX) {
+        let ended = agent.userauth(&attempt.server.user, key);
+        let refused =
+            |_: &ssh2::Error| format!("the server does not take the agent's key {}", key.comment());
+        attempt.note(ended, refused, tried)?;
+        if attempt.line.session.authenticated() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn by_password(attempt: &Attempt<'_>, tried: &mut Vec<String>) -> Result<(), SourceError> {
+    let Some(password) = &attempt.secrets.password else { return Ok(()) };
+    let (session, user) = (&attempt.line.session, &attempt.server.user);
+    let takes = |way: &str| attempt.offered.split(',').any(|offered| offered == way);
+    let ended = if takes("password") || !takes("keyboard-interactive") {
+        session.userauth_password(user, password.expose())
+    } else {
+        session.userauth_keyboard_interactive(user, &mut Answer(password.expose()))
+    };
+    let refused = |_: &ssh2::Error| "the server does not take the password".to_owned();
+    attempt.note(ended, refused, tried)
+}
+
+/// Answers a hidden question with the password, and nothing else with anything.
+struct Answer<'a>(&'a str);
+
+impl KeyboardInteractivePrompt for Answer<'_> {
+    fn prompt<'a>(
+        &mut self,
+        _username: &str,
+        _instructions: &str,
+        prompts: &[Prompt<'a>],
+    ) -> Vec<String> {
+        let hidden = prompts.iter().filter(|prompt| !prompt.echo).count();
+        let answer = |prompt: &Prompt<'_>| {
+            // Two hidden questions would be a password and a code that only a person has.
+            if prompt.echo || hidden > 1 { String::new() } else { self.0.to_owned() }
+        };
+        prompts.iter().map(answer).collect()
+    }
+}

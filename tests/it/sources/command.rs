@@ -1,0 +1,170 @@
+//! `tieout sources` and the doctor's lines, of the built program.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::names;
+use super::sshd::{Setup, Sshd};
+use crate::support::golden::golden;
+use crate::support::{events, tieout_bin};
+
+/// A whole configuration with these sources.
+pub fn configure(folder: &Path, sections: &str) {
+    let base = include_str!("../../../fixtures/config/fine.toml");
+    let sections: String = sections
+        .split("\n\n")
+        .map(|section| {
+            format!("\n[[source]]\n{}\n", section.replace("[[expected]]", "[[source.expected]]"))
+        })
+        .collect();
+    std::fs::write(folder.join("tieout.toml"), format!("{base}\n{sections}")).unwrap();
+}
+
+struct Ran {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ran {
+    fn events(&self) -> Vec<Value> {
+        events::check(&self.stdout);
+        self.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+}
+
+fn tieout(folder: &Path, words: &[&str]) -> Ran {
+    let mut command = Command::new(tieout_bin());
+    let output = command.args(words).current_dir(folder).env_clear().output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    Ran {
+        code: output.status.code().unwrap(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
+}
+
+/// What differs from server to server, masked.
+fn told(sshd: &Sshd, ran: &Ran) -> String {
+    let text = format!("exit {}\n--- stdout\n{}--- stderr\n{}", ran.code, ran.stdout, ran.stderr);
+    let fingerprint = regex::Regex::new("SHA256:[A-Za-z0-9+/]{43}").unwrap();
+    let text = fingerprint.replace_all(&text, "SHA256:[fingerprint]").into_owned();
+    let user = format!("{}@127", super::sshd::user());
+    text.replace(&sshd.port.to_string(), "[port]")
+        .replace(&user, "[user]@127")
+        .replace(&format!("as {}", super::sshd::user()), "as [user]")
+        .replace(&format!("{}/", sshd.path("").display().to_string().trim_end_matches('/')), "")
+}
+
+#[test]
+fn sources_are_listed_without_asking_anybody() {
+    let sshd = Sshd::plain();
+    let expected = "[[expected]]\nname = 'STMT_%Y%m%d*.xml'\nby = '07:30'\n";
+    let folder = "name = 'inbox'\nkind = 'folder'\npath = 'srv'\nready = 'marker'\n\
+                  marker = '{name}.done'\narchive = 'done'\nformat = 'camt.053'\n";
+    let sections = format!("{}glob = ['*.xml']\n{expected}\n\n{folder}", sshd.section(""));
+    configure(&sshd.path(""), &sections);
+    let ran = tieout(&sshd.path(""), &["sources", "list"]);
+    golden("fixtures/cli", "sources_list", &told(&sshd, &ran));
+    let events = tieout(&sshd.path(""), &["sources", "list", "--json"]).events();
+    assert_eq!(events[0]["host_keys"][0], format!("{} (ssh-ed25519)", sshd.fingerprint("ed25519")));
+    assert_eq!(events[1]["archive"], "done");
+    assert!(!sshd.log().contains("Connection from"), "{}", sshd.log());
+    configure(&sshd.path(""), "");
+    let path = sshd.path("tieout.toml");
+    std::fs::write(&path, include_str!("../../../fixtures/config/fine.toml")).unwrap();
+    let none = tieout(&sshd.path(""), &["sources", "test"]);
+    assert_eq!((none.code, none.stdout.as_str()), (0, "no [[source]] is configured\n"));
+}
+
+#[test]
+fn a_test_tells_every_source_and_ends_by_the_worst() {
+    let sshd = Sshd::plain();
+    sshd.put("a.xml", "<a/>");
+    sshd.put("b\u{1b}.xml", "<b/>");
+    let closed = sshd.section("").replace("bank-a", "bank-b").replace("'client'", "'stranger'");
+    sshd.keygen("ed25519", "stranger", "");
+    let folder = "name = 'inbox'\nkind = 'folder'\npath = 'none'\n";
+    configure(&sshd.path(""), &format!("{}\n\n{closed}\n\n{folder}", sshd.section("")));
+    let ran = tieout(&sshd.path(""), &["sources", "test"]);
+    let date = regex::Regex::new(r"20\d\d-\d\d-\d\dT[\d:]+Z").unwrap();
+    golden("fixtures/cli", "sources_test", &date.replace_all(&told(&sshd, &ran), "[time]"));
+    assert_eq!(ran.code, 12);
+    let json = tieout(&sshd.path(""), &["sources", "test", "--json"]);
+    let events = json.events();
+    assert_eq!(events[0]["files"], 1);
+    assert_eq!(events[0]["refused"][0]["name"], "b\u{1b}.xml");
+    assert_eq!((&events[1]["exit"], &events[1]["class"]), (&12.into(), &"auth".into()));
+    assert_eq!(events[2]["state"], "failed");
+    let one = tieout(&sshd.path(""), &["sources", "test", "bank-a", "--quiet"]);
+    assert_eq!((one.code, one.stdout.as_str(), one.stderr.as_str()), (0, "", ""));
+    let wrong = tieout(&sshd.path(""), &["sources", "test", "bank-c"]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("did you mean `bank-"), "{}", wrong.stderr);
+    assert_eq!(names(&sshd.path("srv")).len(), 2);
+    assert!(!sshd.path("spool").exists());
+}
+
+#[test]
+fn a_key_is_trusted_by_a_person_alone() {
+    let sshd = Sshd::start(Setup { host_keys: &["ed25519", "rsa"], ..Setup::default() });
+    sshd.put("a.xml", "<a/>");
+    configure(&sshd.path(""), &sshd.section(""));
+    let file = sshd.path("known_hosts");
+    std::fs::remove_file(&file).unwrap();
+    let folder = sshd.path("");
+    let run = |words: &[&str]| tieout(&folder, words);
+    let unknown = run(&["sources", "test"]);
+    assert_eq!(unknown.code, 13, "{}", unknown.stderr);
+    golden("fixtures/cli", "sources_unknown_key", &told(&sshd, &unknown));
+    // Nobody is asked where there is no terminal, and nothing is trusted.
+    let alone = run(&["sources", "trust", "bank-a"]);
+    assert_eq!((alone.code, file.exists()), (2, false), "{}", alone.stderr);
+    let strange = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    let wrong = run(&["sources", "trust", "bank-a", "--fingerprint", strange]);
+    assert_eq!((wrong.code, file.exists()), (13, false), "{}", wrong.stderr);
+    let odd = run(&["sources", "trust", "bank-a", "--fingerprint", "ab:cd"]);
+    assert_eq!((odd.code, file.exists()), (2, false), "{}", odd.stderr);
+    let rsa = sshd.fingerprint("rsa");
+    let trusted = run(&["sources", "trust", "bank-a", "--fingerprint", &rsa]);
+    golden("fixtures/cli", "sources_trust", &told(&sshd, &trusted));
+    assert_eq!(run(&["sources", "test"]).code, 0);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let again = run(&["sources", "trust", "bank-a", "--yes", "--json"]);
+    assert_eq!((again.code, &again.events()[0]["changed"]), (0, &Value::Bool(false)));
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+}
+
+#[test]
+fn a_changed_key_is_never_trusted_without_comparing() {
+    let mut sshd = Sshd::start(Setup { host_keys: &["rsa"], ..Setup::default() });
+    configure(&sshd.path(""), &sshd.section(""));
+    sshd.restart(Setup { host_keys: &["ed25519"], ..Setup::default() });
+    let folder = sshd.path("");
+    let run = |words: &[&str]| tieout(&folder, words);
+    let changed = run(&["sources", "test"]);
+    assert_eq!(changed.code, 13);
+    golden("fixtures/cli", "sources_changed_key", &told(&sshd, &changed));
+    let before = std::fs::read_to_string(sshd.path("known_hosts")).unwrap();
+    let yes = run(&["sources", "trust", "bank-a", "--yes"]);
+    assert_eq!(yes.code, 13, "{}", yes.stderr);
+    assert_eq!(std::fs::read_to_string(sshd.path("known_hosts")).unwrap(), before);
+    let own = sshd.fingerprint("ed25519");
+    assert_eq!(run(&["sources", "trust", "bank-a", "--fingerprint", &own]).code, 0);
+    assert_eq!(run(&["sources", "test"]).code, 0);
+    // A revoked one is trusted by nobody.
+    let revoked = format!("@revoked * {}\n", sshd.host_key("ed25519"));
+    std::fs::write(sshd.path("known_hosts"), &revoked).unwrap();
+    let refused = run(&["sources", "trust", "bank-a", "--fingerprint", &own]);
+    assert_eq!(refused.code, 13, "{}", refused.stderr);
+    assert_eq!(std::fs::read_to_string(sshd.path("known_hosts")).unwrap(), revoked);
+    // Where the configuration names fingerprints, a file would change nothing.
+    std::fs::write(sshd.path("known_hosts"), "").unwrap();
+    let strange = "SHA256:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
+    configure(&folder, &sshd.section(&format!("host_key = ['{strange}']\n")));
+    let pinned = run(&["sources", "trust", "bank-a", "--fingerprint", &own]);
+    assert_eq!(pinned.code, 10, "{}", pinned.stderr);
+    assert!(pinned.stderr.contains(&format!("add \"{own}\" to it")), "{}", pinned.stderr);
+}
