@@ -168,3 +168,36 @@ fn a_changed_key_is_never_trusted_without_comparing() {
     assert_eq!(pinned.code, 10, "{}", pinned.stderr);
     assert!(pinned.stderr.contains(&format!("add \"{own}\" to it")), "{}", pinned.stderr);
 }
+
+#[test]
+fn the_doctor_looks_at_every_source() {
+    let sshd = Sshd::plain();
+    sshd.put("a.xml", "<a/>");
+    let expected = "[[expected]]\nname = 'STMT_%Y%m%d*.xml'\nby = '07:30'\n";
+    let strange = sshd.section("").replace("bank-a", "bank-b");
+    let strange = format!("{strange}known_hosts = 'none'\n");
+    configure(&sshd.path(""), &format!("{}{expected}\n\n{strange}", sshd.section("")));
+    let checks = |code: &str| -> Vec<(String, String, String)> {
+        let ran = tieout(&sshd.path(""), &["doctor", "--json"]);
+        let text = |event: &Value, name: &str| event[name].as_str().unwrap_or("").to_owned();
+        let events = ran.events().into_iter().filter(|event| event["code"] == code);
+        events.map(|e| (text(&e, "what"), text(&e, "state"), text(&e, "text"))).collect()
+    };
+    let sources = checks("source");
+    let states: Vec<(&str, &str)> =
+        sources.iter().map(|(what, state, _)| (what.as_str(), state.as_str())).collect();
+    assert_eq!(states, [("bank-a sftp", "ok"), ("bank-b sftp", "fail")]);
+    let own = format!("host key {} pinned, 1 file visible, newest ", sshd.fingerprint("ed25519"));
+    assert!(sources[0].2.starts_with(&own), "{sources:?}");
+    assert!(sources[1].2.contains("nothing is known yet of 127.0.0.1"), "{sources:?}");
+    let unexpected = checks("no_expected");
+    assert_eq!(unexpected.len(), 1);
+    assert_eq!(unexpected[0].0, "bank-b sftp");
+    assert_eq!(checks("key_open"), []);
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o644);
+    std::fs::set_permissions(sshd.path("client"), open).unwrap();
+    assert_eq!(checks("key_open").len(), 2);
+    std::fs::write(sshd.path("known_hosts"), "@revoked * ssh-ed25519 !!\n").unwrap();
+    assert_eq!(checks("known_hosts")[0].0, "bank-a sftp");
+    assert!(!sshd.path("spool").exists());
+}
