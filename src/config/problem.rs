@@ -121,8 +121,17 @@ impl FilePlace {
 }
 
 /// Names that somebody may give a secret which does not belong in the file.
-pub const SECRET_NAMES: [&str; 8] =
-    ["key", "api_key", "secret", "secret_key", "password", "token", "apikey", "webhook_secret"];
+pub const SECRET_NAMES: [&str; 9] = [
+    "key",
+    "api_key",
+    "secret",
+    "secret_key",
+    "password",
+    "passphrase",
+    "token",
+    "apikey",
+    "webhook_secret",
+];
 
 /// A line to show: what a secret would stand in is starred out, character by character, so that
 /// marks still stand under what they mean.

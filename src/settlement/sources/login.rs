@@ -14,8 +14,8 @@ const AGENT_KEYS_MAX: usize = 4;
 /// libssh2's code for a key file that it cannot read, or cannot open with this passphrase.
 const BAD_KEY: i32 = -16;
 
-/// Its codes for "no": a method, a key or a password that the server does not take.
-const REFUSED: [i32; 4] = [-18, -19, -33, -48];
+/// Its codes for "no": a method, a key or a password that the server, or the agent, does not take.
+const REFUSED: [i32; 6] = [-18, -19, -33, -42, -48, -51];
 
 /// Logs in. A server may want two ways, one after the other; each that is configured is tried.
 pub(super) fn log_in(line: &Line, server: &Server, secrets: &Secrets) -> Result<(), SourceError> {

@@ -59,7 +59,7 @@ fn a_server_that_stops_answering_is_given_up_wherever_it_stops() {
     let bad: Vec<_> = limits
         .map(|limit| {
             let proxy = Proxy::to(sshd.port, Fault::FreezeAfter(limit));
-            let source = through(&sshd, proxy.port, "timeout = '3s'\nconnect_timeout = '3s'\n");
+            let source = through(&sshd, proxy.port, "timeout = '8s'\nconnect_timeout = '8s'\n");
             (limit, proxy, source)
         })
         .collect();
