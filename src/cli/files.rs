@@ -1,5 +1,5 @@
 //! `tieout files`: settlement files. `inspect` needs no database and no configuration: it is for
-//! the person who was mailed one.
+//! the person who was mailed one. `list` and `show` tell of those that were brought in.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -14,12 +14,13 @@ use crate::cli::page::wrapped;
 use crate::config::problem::ConfigError;
 use crate::config::{self, names};
 use crate::exit::Exit;
+use crate::run::parts::By;
 use crate::settlement::ledger::{Inspection, State, inspect, inspect_table};
-use crate::settlement::table::Table;
 use crate::settlement::unwrap::{Member, members};
 use crate::settlement::{FORMATS, Format};
 
 mod json;
+mod kept;
 mod text;
 
 /// For `--help`.
@@ -27,7 +28,10 @@ pub const EXAMPLES: &str = "\
 Examples:
   tieout files inspect statement.xml       what it is, and whether it ties
   tieout files inspect inbox/*.sta --json  an object for each file
-  tieout files inspect --format bai2 bank.txt";
+  tieout files inspect --format bai2 bank.txt
+  tieout files list --state quarantined    those that came and do not count
+  tieout files show 12                     one: its statements and problems
+  tieout files show 12 --lines             and every line, with its row";
 
 /// What to do with files.
 #[derive(Debug, Subcommand)]
@@ -35,6 +39,10 @@ pub enum Command {
     /// Read files and check their own arithmetic; needs no database, changes nothing
     #[command(after_help = EXAMPLES)]
     Inspect(Inspect),
+    /// List the files that were brought in, the newest first
+    List(kept::List),
+    /// Show one of them: its statements, what is wrong with it, its lines
+    Show(kept::Show),
 }
 
 /// Options of `files inspect`.
@@ -72,7 +80,11 @@ impl Seen<'_> {
 
 /// Runs the command.
 pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
-    let Command::Inspect(options) = command;
+    let options = match command {
+        Command::Inspect(options) => options,
+        Command::List(options) => return kept::list(options, common),
+        Command::Show(options) => return kept::show(options, common),
+    };
     let format = options.format.as_deref().filter(|name| !name.is_empty());
     let format = match format {
         Some(name) => named(name, common)?,
@@ -89,32 +101,20 @@ pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// How files are read.
-enum By {
-    /// As what their content is.
-    Content,
-    /// As this.
-    Format(Format),
-    /// As the configuration describes.
-    Table(Box<Table>),
-}
-
-impl By {
-    fn inspect(
-        &self,
-        input: Box<dyn Read + Send>,
-        encoding: Option<&str>,
-    ) -> std::io::Result<Inspection> {
-        match self {
-            Self::Content => inspect(input, None, encoding),
-            Self::Format(format) => inspect(input, Some(*format), encoding),
-            Self::Table(table) => inspect_table(input, table, encoding),
-        }
+fn inspect_by(
+    by: &By,
+    input: Box<dyn Read + Send>,
+    encoding: Option<&str>,
+) -> std::io::Result<Inspection> {
+    match by {
+        By::Content => inspect(input, None, encoding),
+        By::Format(format) => inspect(input, Some(*format), encoding),
+        By::Table(table) => inspect_table(input, table, encoding),
     }
 }
 
 /// A format by its name: one of tieout's, or one that the configuration describes.
-fn named(name: &str, common: &Common) -> Result<By, Failure> {
+pub fn named(name: &str, common: &Common) -> Result<By, Failure> {
     if let Some(format) = Format::parse(name) {
         return Ok(By::Format(format));
     }
@@ -147,7 +147,7 @@ fn look<'a>(
     };
     Box::new(found.into_iter().map(move |member| {
         let input = member.open();
-        let what = input.and_then(|input| format.inspect(input, encoding));
+        let what = input.and_then(|input| inspect_by(format, input, encoding));
         let what = what.map_err(|error| error.to_string());
         Seen { file, member: member.name, what }
     }))

@@ -22,6 +22,7 @@ pub mod events;
 pub mod failure;
 pub mod files;
 pub mod generate;
+pub mod ingest;
 pub mod init;
 pub mod logs;
 pub mod out;
@@ -104,6 +105,9 @@ enum Command {
     /// Build, verify and list reports
     #[command(subcommand, after_help = report::EXAMPLES)]
     Report(report::Command),
+    /// Bring settlement files in: each whole and tied, or not at all
+    #[command(after_help = ingest::EXAMPLES)]
+    Ingest(ingest::Args),
     /// Look at settlement files
     #[command(subcommand, after_help = files::EXAMPLES)]
     Files(files::Command),
@@ -176,6 +180,7 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
         Command::Run(args) => run::run(args, common, given),
         Command::Demo(args) => demo::run(args, common),
         Command::Config(command) => config::run(command, common),
+        Command::Ingest(args) => ingest::run(args, common),
         Command::Files(command) => files::run(command, common),
         Command::Sources(command) => sources::run(command, common),
         Command::Doctor => doctor::run(common),

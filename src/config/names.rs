@@ -152,6 +152,20 @@ pub const PRUNE_YES: &str = "TIEOUT_PRUNE_YES";
 pub const FILES_FORMAT: &str = "TIEOUT_FILES_FORMAT";
 /// `--encoding` of `files inspect`.
 pub const FILES_ENCODING: &str = "TIEOUT_FILES_ENCODING";
+/// `--account` of `files list`.
+pub const FILES_ACCOUNT: &str = "TIEOUT_FILES_ACCOUNT";
+/// `--source` of `files list`.
+pub const FILES_SOURCE: &str = "TIEOUT_FILES_SOURCE";
+/// `--state` of `files list`.
+pub const FILES_STATE: &str = "TIEOUT_FILES_STATE";
+/// `--limit` of `files list`.
+pub const FILES_LIMIT: &str = "TIEOUT_FILES_LIMIT";
+/// `--lines` of `files show`.
+pub const FILES_LINES: &str = "TIEOUT_FILES_LINES";
+/// `--account` of `ingest`.
+pub const INGEST_ACCOUNT: &str = "TIEOUT_INGEST_ACCOUNT";
+/// `--source` of `ingest`.
+pub const INGEST_SOURCE: &str = "TIEOUT_INGEST_SOURCE";
 /// `--why` of `pause`.
 pub const PAUSE_WHY: &str = "TIEOUT_PAUSE_WHY";
 /// Who called sudo, by sudo's own convention.

@@ -161,7 +161,8 @@ fn summary(
     }
 }
 
-fn state_of(exit: Exit) -> RunState {
+/// The state that a run ends in by its exit.
+pub(super) fn state_of(exit: Exit) -> RunState {
     match exit {
         Exit::Ok | Exit::Attention => RunState::Complete,
         Exit::Interrupted | Exit::Terminated => RunState::Interrupted,

@@ -19,6 +19,8 @@ pub mod drive;
 mod named;
 pub mod finish;
 pub mod doctor;
+pub mod parts;
+pub mod ingest;
 
 use std::time::Duration;
 

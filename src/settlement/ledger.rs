@@ -135,6 +135,7 @@ pub struct Ledger {
     open_all: Totals,
     open_booked: Vec<(Currency, i128)>,
     last_closing: HashMap<(String, Currency), i64>,
+    last: Option<StatementSum>,
 }
 
 impl Ledger {
@@ -150,10 +151,23 @@ impl Ledger {
         }
     }
 
+    /// The statement that ended last, added up.
+    pub fn last_ended(&self) -> Option<&StatementSum> {
+        self.last.as_ref()
+    }
+
     /// What was added up. A statement that did not end is listed as it stands.
     pub fn close(mut self) -> Sums {
         self.list_open();
         self.sums
+    }
+
+    /// Notes how the bytes had to be read.
+    pub fn encoding(&mut self, notes: &Notes) {
+        if notes.replaced() > 0 {
+            let found = format!("{} other bytes, read as cp1252", notes.replaced());
+            self.problem(Problem::warning(0, "encoding", "UTF-8", found));
+        }
     }
 
     /// Notes a problem.
@@ -175,6 +189,7 @@ impl Ledger {
     fn list_open(&mut self) {
         if let Some(open) = self.open.take() {
             self.sums.statements_total = self.sums.statements_total.saturating_add(1);
+            self.last = Some(open.clone());
             if self.sums.statements.len() < STATEMENTS_LISTED {
                 self.sums.statements.push(open);
             }
@@ -421,13 +436,6 @@ fn drain(mut parser: Box<dyn Parse>, notes: &Notes) -> Sums {
             }
         }
     }
-    if notes.replaced() > 0 {
-        ledger.problem(Problem::warning(
-            0,
-            "encoding",
-            "UTF-8",
-            format!("{} other bytes, read as cp1252", notes.replaced()),
-        ));
-    }
+    ledger.encoding(notes);
     ledger.close()
 }

@@ -38,6 +38,7 @@ pub mod table;
 pub mod table_rows;
 pub mod bank_words;
 pub mod bank_csv;
+pub mod tags;
 
 use text::Source;
 

@@ -14,7 +14,10 @@ use crate::store::driver::{
 };
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
-use crate::store::files::{FileDriver, FileEnd, FileHead, LineMark, LinePlace, Part, StoredLine};
+use crate::store::files::{
+    FileDriver, FileEnd, FileFilter, FileHead, FileRow, LineMark, LinePlace, Part, StatementRow,
+    StoredLine,
+};
 use crate::store::mapping::TableSettings;
 use crate::store::postgres::PgStore;
 use crate::store::prune::{Prunable, Pruned, Pruning};
@@ -172,5 +175,8 @@ delegate! { FileDriver:
     lines_of(account: &str, tags: &[String], references: &[String]) -> Vec<StoredLine>;
     lines_plan(account: &str, tags: &[String]) -> Vec<String>;
     open_lines(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;
+    files(filter: &FileFilter) -> Vec<FileRow>;
+    statements(file: i64, after: i64, limit: i64) -> Vec<StatementRow>;
+    lines_of_file(after: LinePlace, limit: i64) -> Vec<StoredLine>;
     mark_lines(run_id: &str, marks: &[LineMark], now: Instant) -> Vec<LinePlace>;
 }

@@ -9,6 +9,7 @@ use chrono::NaiveDate;
 use tokio::sync::mpsc::Receiver;
 
 use crate::model::money::{Currency, Money};
+use crate::model::reason::Reason;
 use crate::model::settlement::{
     Direction, EntryStatus, Finality, LineKind, Problem, Severity, Tag, TagKind,
 };
@@ -60,6 +61,24 @@ pub trait FileDriver {
         &self,
         account: &str,
         after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<StoredLine>, StoreError>;
+
+    /// Files, the newest first.
+    async fn files(&self, filter: &FileFilter) -> Result<Vec<FileRow>, StoreError>;
+
+    /// The statements of a file, in its order, after a number.
+    async fn statements(
+        &self,
+        file: i64,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<StatementRow>, StoreError>;
+
+    /// The lines of a file, in its order, after a place; in whatever state.
+    async fn lines_of_file(
+        &self,
+        after: LinePlace,
         limit: i64,
     ) -> Result<Vec<StoredLine>, StoreError>;
 
@@ -156,10 +175,15 @@ impl LineState {
 
 /// Whether a line of this status and kind, in a statement of this finality, may decide a row:
 /// only booked money of a closed period. What a bank or PSP takes or pays out for itself is no
-/// row's, and an attempt moved nothing.
+/// row's, and an attempt moved nothing. A notice, which no balance ties, only says what came back.
 pub fn decides(status: EntryStatus, finality: Finality, kind: LineKind) -> bool {
     let is_rows = !matches!(kind, LineKind::Fee | LineKind::Payout | LineKind::Attempt);
-    status == EntryStatus::Booked && finality == Finality::Final && is_rows
+    let is_closed = match finality {
+        Finality::Final => true,
+        Finality::Notice => kind == LineKind::Return,
+        Finality::Interim => false,
+    };
+    status == EntryStatus::Booked && is_closed && is_rows
 }
 
 /// A file on its way in.
@@ -268,6 +292,8 @@ pub struct FileSums {
     pub problems: Vec<Problem>,
     /// All of them.
     pub problems_total: u64,
+    /// Lines with a card number, whose digits are masked.
+    pub card_numbers: u64,
 }
 
 /// A line on its way in.
@@ -363,6 +389,167 @@ impl std::fmt::Display for LinePlace {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}:{}", self.file, self.position)
     }
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileState {
+    /// Its lines are there.
+    Loaded,
+    /// None of its lines counts.
+    Quarantined,
+    /// It does not tie, and a person let its lines count.
+    Released,
+}
+
+impl FileState {
+    /// The stable word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Loaded => "loaded",
+            Self::Quarantined => "quarantined",
+            Self::Released => "released",
+        }
+    }
+
+    /// Reads the stable word.
+    pub fn parse(text: &str) -> Option<Self> {
+        let all = [Self::Loaded, Self::Quarantined, Self::Released];
+        all.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// Which files to list, the newest first.
+#[derive(Debug, Clone, Default)]
+pub struct FileFilter {
+    /// Only this one.
+    pub id: Option<i64>,
+    /// Only those whose bytes' hash begins so.
+    pub sha256: Option<String>,
+    /// Only this account's.
+    pub account: Option<String>,
+    /// Only this source's.
+    pub source: Option<String>,
+    /// Only those in this state.
+    pub state: Option<FileState>,
+    /// Only those with a statement that is held.
+    pub held: bool,
+    /// Only those with a smaller number (keyset paging).
+    pub before: Option<i64>,
+    /// At most so many.
+    pub limit: i64,
+}
+
+/// A file as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileRow {
+    /// Its number.
+    pub id: i64,
+    /// SHA-256 of its bytes without any wrapping.
+    pub sha256: String,
+    /// Where it came from first.
+    pub source: String,
+    /// Under which name.
+    pub name: String,
+    /// The PSP account.
+    pub account: String,
+    /// Where its bytes are kept, relative to the spool.
+    pub spooled_as: Option<String>,
+    /// Its format's word.
+    pub format: String,
+    /// The version that it names.
+    pub version: String,
+    /// What became of it.
+    pub state: FileState,
+    /// When it came.
+    pub received_at: Instant,
+    /// The run that brought it in.
+    pub run_id: String,
+    /// Its statements.
+    pub statements: i64,
+    /// Of those: held.
+    pub held: i64,
+    /// Its booked entries.
+    pub entries: i64,
+    /// Its lines.
+    pub lines: i64,
+    /// JSON: entries by currency.
+    pub totals: String,
+    /// The first problems.
+    pub problems: Vec<Problem>,
+    /// All of them.
+    pub problems_total: i64,
+    /// Who changed its state by hand: when, who, why.
+    pub changed: Option<(Instant, String, String)>,
+}
+
+/// What became of a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StatementState {
+    /// It counts.
+    Live,
+    /// A person must say whether it counts.
+    Held,
+    /// Another took its place, or its file was taken out.
+    Superseded,
+}
+
+impl StatementState {
+    /// The stable word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Live => "live",
+            Self::Held => "held",
+            Self::Superseded => "superseded",
+        }
+    }
+
+    /// Reads the stable word.
+    pub fn parse(text: &str) -> Option<Self> {
+        let all = [Self::Live, Self::Held, Self::Superseded];
+        all.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// A statement as it is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StatementRow {
+    /// Its place in the file.
+    pub number: i64,
+    /// The PSP account.
+    pub account: String,
+    /// As the file writes it.
+    pub bank_account: String,
+    /// Its currency; empty where it has none.
+    pub currency: String,
+    /// The bank's id of it.
+    pub statement_id: String,
+    /// Its number in the account's sequence.
+    pub sequence: String,
+    /// First day of its period.
+    pub from: Option<NaiveDate>,
+    /// Last day of its period.
+    pub to: Option<NaiveDate>,
+    /// What it may decide.
+    pub finality: Finality,
+    /// It lists every attempt.
+    pub covers_attempts: bool,
+    /// Balance before.
+    pub opening_minor: Option<i64>,
+    /// Balance after.
+    pub closing_minor: Option<i64>,
+    /// Its entries.
+    pub entries: i64,
+    /// Its lines.
+    pub lines: i64,
+    /// Whether it ties; none: nothing could show it.
+    pub ties: Option<bool>,
+    /// What became of it.
+    pub state: StatementState,
+    /// Why it is or was held.
+    pub held_for: Option<Held>,
+    /// The statement that it is another issue of: file and number.
+    pub rival: Option<(i64, i64)>,
 }
 
 /// A line as it is kept.
@@ -504,6 +691,15 @@ pub(in crate::store) fn problems_json(problems: &[Problem]) -> String {
     serde_json::Value::from_iter(problems).to_string()
 }
 
+/// Problems from their JSON; none where it is not one of [`problems_json`].
+pub(in crate::store) fn problems_of(json: &str) -> Option<Vec<Problem>> {
+    let problems: Vec<(u64, String, String, String, String)> = serde_json::from_str(json).ok()?;
+    let problems = problems.into_iter().map(|(line, field, expected, found, severity)| {
+        Some(Problem { line, field, expected, found, severity: Severity::parse(&severity)? })
+    });
+    problems.collect()
+}
+
 /// A currency as it is kept: `XXX` where there is none.
 pub(in crate::store) fn currency_of(text: &str) -> Option<Currency> {
     if text == Currency::NONE.code() {
@@ -532,13 +728,32 @@ pub(in crate::store) fn quarantine_text(name: &str, sums: &FileSums) -> String {
 }
 
 /// What a file's case says of statements that are held.
-pub(in crate::store) fn held_text(name: &str, held: u64) -> String {
+fn held_text(name: &str, held: u64) -> String {
     let what = if held == 1 { "1 statement".to_owned() } else { format!("{held} statements") };
     format!(
         "{what} of {name} {} held, and none of the lines counts: the same was loaded in other \
          bytes, or the file says that it is no first issue",
         if held == 1 { "is" } else { "are" },
     )
+}
+
+/// What a file's case says of card numbers.
+fn card_text(name: &str, lines: u64) -> String {
+    let what = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
+    format!("{name} has a card number in {what}: its digits were masked before it was kept")
+}
+
+/// The case that a file needs which was brought in whole, if it does.
+pub(in crate::store) fn case_of(
+    name: &str,
+    sums: &FileSums,
+    held: u64,
+) -> Option<(Reason, String)> {
+    if held > 0 {
+        return Some((Reason::StatementCorrected, held_text(name, held)));
+    }
+    let lines = sums.card_numbers;
+    (lines > 0).then(|| (Reason::PanDetected, card_text(name, lines)))
 }
 
 /// A number as the databases keep it.

@@ -202,6 +202,36 @@ const EVERYWHERE: &[(&str, &str, &str)] = &[
          coalesce((select max(o.version) from tieout_outbox o
          where o.table_name = c.table_name and o.key = c.key), 0)",
     ),
+    (
+        "I21",
+        "a file's lines are all there, or none is",
+        "select cast(f.id as text), cast(f.lines as text) from tieout_files f where f.lines <>
+         (select count(*) from tieout_lines l where l.file_id = f.id)",
+    ),
+    (
+        "I14",
+        "a line is of a statement of its file, which says how many it has",
+        "select cast(l.file_id as text), cast(l.statement as text), cast(count(*) as text)
+         from tieout_lines l left join tieout_statements s
+         on s.file_id = l.file_id and s.number = l.statement
+         group by l.file_id, l.statement, s.lines having s.lines is null or s.lines <> count(*)",
+    ),
+    (
+        "I20",
+        "a statement is live once",
+        "select account, statement_id, sequence from tieout_statements where state = 'live'
+         and (statement_id <> '' or sequence <> '')
+         group by account, bank_account, currency, statement_id, sequence, from_on, to_on,
+         finality having count(*) > 1",
+    ),
+    (
+        "I11",
+        "only lines of live statements decide, and a superseded one decides nothing",
+        "select cast(l.file_id as text), cast(l.position as text) from tieout_lines l
+         join tieout_statements s on s.file_id = l.file_id and s.number = l.statement
+         where (case when l.decides then 1 else 0 end) = 1
+         and (s.state = 'held' or l.state = 'excluded')",
+    ),
 ];
 
 /// What is broken, in words; empty where everything holds. `place` is a PostgreSQL address, or an
@@ -249,6 +279,7 @@ pub async fn assert_invariants(place: &str, mapped: &[Mapped<'_>]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::settled::{head, line, put, whole};
     use crate::store::world::{World, at, noon, retryable, review, succeeded, wait};
     use tieout::store::sqlite::SqliteStore;
 
@@ -304,6 +335,20 @@ mod tests {
         ("exactly one event", "delete from tieout_outbox where key = '1'"),
         ("an event of review", "delete from tieout_cases"),
         ("events of a row are numbered", "update tieout_outbox set version = 2 where key = '1'"),
+        ("all there, or none", "delete from tieout_lines where position = 2"),
+        ("of a statement of its file", "update tieout_statements set lines = 7"),
+        (
+            "live once",
+            "drop index tieout_statements_one_live;
+             insert into tieout_statements select file_id, 2, account, bank_account, currency,
+             statement_id, sequence, from_on, to_on, finality, covers_attempts, opening_minor,
+             closing_minor, entries, 0, ties, state, held_for, rival_file, rival_number
+             from tieout_statements",
+        ),
+        (
+            "only lines of live statements",
+            "update tieout_statements set state = 'held', held_for = 'copy'",
+        ),
     ];
 
     async fn sound() -> World<SqliteStore> {
@@ -318,6 +363,8 @@ mod tests {
             _other => wait(noon())(c),
         };
         w.apply("r1", &mut writer, &claimed, decide, noon()).await;
+        let lines = whole(vec![line(1, "a"), line(2, "b")]);
+        put(&w.store, &head("1", "a.xml"), lines).await;
         w.close("r1", at(1)).await;
         w.start("r2", at(2)).await;
         w.claim("r2", 1, at(2)).await;

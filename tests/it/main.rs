@@ -28,6 +28,7 @@ mod report;
 mod schemas;
 mod settlement;
 mod sources;
+mod ingest;
 mod support;
 mod invariants;
 mod monitor;

@@ -10,7 +10,7 @@ mod claims;
 mod files;
 mod lookups;
 mod pool;
-mod settled;
+pub mod settled;
 mod watches;
 pub mod world;
 

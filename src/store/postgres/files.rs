@@ -15,7 +15,7 @@ use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::files::{
     Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, Part, PartsEnd,
-    STATEMENTS_KEPT, Sighting, StatementClose, big, clean, date_text, held_text, problems_json,
+    STATEMENTS_KEPT, Sighting, StatementClose, big, case_of, clean, date_text, problems_json,
     quarantine_text,
 };
 use crate::store::postgres::errors::{failed, unexpected};
@@ -94,10 +94,8 @@ async fn put_in(
                 return Err(unexpected(DOING, problem));
             }
             sum_up(connection, id, "loaded", &sums).await?;
-            if held > 0 {
-                let text = held_text(&head.sighting.name, held);
-                let case = case(Reason::StatementCorrected, text);
-                put_case(connection, run_id, &case, now).await?;
+            if let Some((reason, text)) = case_of(&head.sighting.name, &sums, held) {
+                put_case(connection, run_id, &case(reason, text), now).await?;
             }
             Ok(FileEnd::Loaded { id, held })
         }

@@ -141,6 +141,23 @@ pub(super) async fn open(
     rows.iter().map(line_of).collect()
 }
 
+pub(super) async fn of_file(
+    pool: &PgPool,
+    after: LinePlace,
+    limit: i64,
+) -> Result<Vec<StoredLine>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let mut sql = Sql::default();
+    let (file, position) = (sql.bind(after.file), sql.bind(after.position));
+    let limit = sql.bind(limit);
+    sql.push(&format!(
+        "select {COLUMNS} from tieout_lines l join tieout_files f on f.id = l.file_id \
+         where l.file_id = {file} and l.position > {position} order by l.position limit {limit}"
+    ));
+    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
+    rows.iter().map(line_of).collect()
+}
+
 pub(super) async fn mark(
     pool: &PgPool,
     run_id: &str,

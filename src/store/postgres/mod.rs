@@ -26,6 +26,7 @@ mod read;
 mod roles;
 mod rows;
 mod runs;
+mod shelf;
 mod sql;
 mod statements;
 mod watch;
@@ -47,7 +48,10 @@ use crate::store::driver::{
 };
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
-use crate::store::files::{FileDriver, FileEnd, FileHead, LineMark, LinePlace, Part, StoredLine};
+use crate::store::files::{
+    FileDriver, FileEnd, FileFilter, FileHead, FileRow, LineMark, LinePlace, Part, StatementRow,
+    StoredLine,
+};
 use crate::store::mapping::TableSettings;
 use crate::store::postgres::errors::failed;
 use crate::store::prune::{Prunable, Pruned, Pruning};
@@ -467,6 +471,27 @@ impl FileDriver for PgStore {
         limit: i64,
     ) -> Result<Vec<StoredLine>, StoreError> {
         lines::open(self.pool().await, account, after, limit).await
+    }
+
+    async fn files(&self, filter: &FileFilter) -> Result<Vec<FileRow>, StoreError> {
+        shelf::files(self.pool().await, filter).await
+    }
+
+    async fn statements(
+        &self,
+        file: i64,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<StatementRow>, StoreError> {
+        shelf::statements(self.pool().await, file, after, limit).await
+    }
+
+    async fn lines_of_file(
+        &self,
+        after: LinePlace,
+        limit: i64,
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        lines::of_file(self.pool().await, after, limit).await
     }
 
     async fn mark_lines(

@@ -10,7 +10,7 @@ use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::{
     Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, Part, PartsEnd, Sighting,
-    StatementClose, big, clean, date_text, held_text, problems_json, quarantine_text,
+    StatementClose, big, case_of, clean, date_text, problems_json, quarantine_text,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::runs;
@@ -52,10 +52,8 @@ pub(super) async fn put(
                 return Err(StoreError::Unexpected { doing: DOING, problem });
             }
             sum_up(connection, id, "loaded", &sums).await?;
-            if held > 0 {
-                let text = held_text(&head.sighting.name, held);
-                let case = case(Reason::StatementCorrected, text);
-                put_case(connection, run_id, &case, now).await?;
+            if let Some((reason, text)) = case_of(&head.sighting.name, &sums, held) {
+                put_case(connection, run_id, &case(reason, text), now).await?;
             }
             Ok(FileEnd::Loaded { id, held })
         }

@@ -130,6 +130,20 @@ pub(super) async fn open(
     rows.iter().map(line_of).collect()
 }
 
+pub(super) async fn of_file(
+    connection: &mut SqliteConnection,
+    after: LinePlace,
+    limit: i64,
+) -> Result<Vec<StoredLine>, StoreError> {
+    let sql = format!(
+        "select {COLUMNS} from tieout_lines l cross join tieout_files f on f.id = l.file_id \
+         where l.file_id = ?1 and l.position > ?2 order by l.position limit ?3"
+    );
+    let query = rendered(&sql).bind(after.file).bind(after.position).bind(limit);
+    let rows = fetch(connection, READING, query).await?;
+    rows.iter().map(line_of).collect()
+}
+
 /// As [`crate::store::files::FileDriver::mark_lines`], within the caller's transaction.
 pub(super) async fn mark_in(
     connection: &mut SqliteConnection,

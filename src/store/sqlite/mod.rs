@@ -20,6 +20,7 @@ mod pauses;
 mod prune;
 mod rows;
 mod runs;
+mod shelf;
 mod sql;
 mod statements;
 mod watch;
@@ -47,7 +48,10 @@ use crate::store::driver::{
 };
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
-use crate::store::files::{FileDriver, FileEnd, FileHead, LineMark, LinePlace, Part, StoredLine};
+use crate::store::files::{
+    FileDriver, FileEnd, FileFilter, FileHead, FileRow, LineMark, LinePlace, Part, StatementRow,
+    StoredLine,
+};
 use crate::store::mapping::TableSettings;
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
@@ -725,6 +729,27 @@ impl FileDriver for SqliteStore {
     ) -> Result<Vec<StoredLine>, StoreError> {
         let mut connection = self.read("reading settlement lines").await?;
         lines::open(&mut connection, account, after, limit).await
+    }
+
+    async fn files(&self, filter: &FileFilter) -> Result<Vec<FileRow>, StoreError> {
+        shelf::files(&mut *self.read(shelf::READING).await?, filter).await
+    }
+
+    async fn statements(
+        &self,
+        file: i64,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<StatementRow>, StoreError> {
+        shelf::statements(&mut *self.read(shelf::READING).await?, file, after, limit).await
+    }
+
+    async fn lines_of_file(
+        &self,
+        after: LinePlace,
+        limit: i64,
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        lines::of_file(&mut *self.read(shelf::READING).await?, after, limit).await
     }
 
     async fn mark_lines(

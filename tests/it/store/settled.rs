@@ -409,6 +409,7 @@ fn only_booked_money_of_a_closed_period_decides() {
     use Finality::{Final, Interim, Notice};
     assert!(decides(Booked, Final, LineKind::Movement));
     assert!(decides(Booked, Final, LineKind::Chargeback));
+    assert!(decides(Booked, Notice, LineKind::Return), "it only opens a case");
     for (status, finality, kind) in [
         (Pending, Final, LineKind::Movement),
         (Booked, Interim, LineKind::Movement),

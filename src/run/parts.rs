@@ -1,0 +1,337 @@
+//! From a file's bytes to the parts that the store takes in: parsed, added up and masked on a
+//! thread of its own, a bounded channel before the database.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use tokio::sync::mpsc::Sender;
+
+use crate::model::money::{Currency, Money};
+use crate::model::settlement::{
+    Entry, EntryStatus, Finality, Flags, Line, Problem, Severity, SignedMoney, Statement,
+};
+use crate::run::shutdown::Stop;
+use crate::settlement::ledger::{Ledger, StatementSum, Sums};
+use crate::settlement::table::Table;
+use crate::settlement::tags::{TagRules, mask_line, masked};
+use crate::settlement::text::{Notes, Source};
+use crate::settlement::{Format, Item, Parse, bank_csv, open, recognise, table_rows};
+use crate::store::files::{
+    FileSums, Held, LINES_OF_PART, NewLine, NewStatement, Part, StatementClose, decides,
+};
+
+/// How a file is read.
+#[derive(Debug, Clone)]
+pub enum By {
+    /// As what its content is.
+    Content,
+    /// As this.
+    Format(Format),
+    /// As the configuration describes.
+    Table(Box<Table>),
+}
+
+/// What is the same for all files of a source.
+#[derive(Debug, Clone)]
+pub struct Reading {
+    /// The PSP account of the configuration that the lines belong to.
+    pub account: String,
+    /// How the files are read.
+    pub by: By,
+    /// How they are encoded, where neither a mark nor the content tells.
+    pub encoding: Option<String>,
+    /// Which references may be a row's tag.
+    pub tags: TagRules,
+}
+
+/// A file that was begun, with what is known before its first line.
+pub(super) struct Begun {
+    /// The format's word; `unknown` where there is none.
+    pub(super) format: &'static str,
+    /// The version that it names.
+    pub(super) version: String,
+    covers_attempts: bool,
+    /// What to say where no format was recognised.
+    seen: Option<Problem>,
+    parser: Option<Box<dyn Parse>>,
+    notes: Arc<Notes>,
+}
+
+impl Begun {
+    /// Opens the text and tells the format.
+    ///
+    /// # Errors
+    /// Where the first bytes cannot be read.
+    pub(super) fn open(input: Box<dyn Read + Send>, how: &Reading) -> io::Result<Self> {
+        let own = match &how.by {
+            By::Table(table) => table.encoding.as_deref(),
+            By::Content | By::Format(_) => None,
+        };
+        let mut source = Source::open(input, how.encoding.as_deref().or(own))?;
+        let notes = source.notes();
+        let head = source.head()?;
+        let found = recognise(head);
+        let seen = bank_csv::seen(&String::from_utf8_lossy(head)).filter(|_| found.is_none());
+        let format = match &how.by {
+            By::Table(_) => Some(Format::Table),
+            By::Format(format) => Some(*format),
+            By::Content => found.as_ref().map(|found| found.format),
+        };
+        let version = match &how.by {
+            By::Table(table) => table.name.clone(),
+            By::Content | By::Format(_) => {
+                let same = found.filter(|found| Some(found.format) == format);
+                same.map(|found| found.version).unwrap_or_default()
+            }
+        };
+        let parser = match &how.by {
+            By::Table(table) => Some(table_rows::open(table, source)),
+            By::Content | By::Format(_) => format.and_then(|format| open(format, source)),
+        };
+        let covers_attempts =
+            matches!(format, Some(Format::AdyenAccounting | Format::AdyenReceived));
+        let format = format.map_or("unknown", Format::name);
+        Ok(Self { format, version, covers_attempts, seen, parser, notes })
+    }
+
+    /// Reads to the end and sends what comes. None, with nothing that ends the file sent, where
+    /// a stop was asked for or nobody takes the parts any more: the store then keeps nothing.
+    /// `unchanged` is asked once all is read.
+    pub(super) fn read(
+        self,
+        how: &Reading,
+        parts: &Sender<Part>,
+        stop: &Stop,
+        unchanged: impl FnOnce() -> bool,
+    ) -> Option<Sums> {
+        let mut feeder = Feeder {
+            how,
+            parts,
+            covers_attempts: self.covers_attempts,
+            ledger: Ledger::default(),
+            lines: Vec::new(),
+            position: 0,
+            statements: 0,
+            open: None,
+            entry: None,
+            pans: 0,
+        };
+        let Some(mut parser) = self.parser else {
+            let found = "another; name it, or describe it as a [[format]]";
+            let unknown = || Problem::error(0, "file", "a format that is read here", found);
+            feeder.ledger.problem(self.seen.unwrap_or_else(unknown));
+            return feeder.close(unchanged);
+        };
+        loop {
+            if stop.requested().is_some() {
+                return None;
+            }
+            match parser.next() {
+                Ok(Some(item)) => feeder.take(item)?,
+                Ok(None) => break,
+                Err(problem) => {
+                    feeder.ledger.problem(Problem { severity: Severity::Error, ..problem });
+                    break;
+                }
+            }
+        }
+        feeder.ledger.encoding(&self.notes);
+        feeder.close(unchanged)
+    }
+}
+
+/// A statement whose end did not come yet.
+struct OpenStatement {
+    number: u64,
+    finality: Finality,
+    held: bool,
+    entries: u64,
+    lines: u64,
+}
+
+/// Turns items into parts.
+struct Feeder<'a> {
+    how: &'a Reading,
+    parts: &'a Sender<Part>,
+    covers_attempts: bool,
+    ledger: Ledger,
+    lines: Vec<NewLine>,
+    position: u64,
+    statements: u64,
+    open: Option<OpenStatement>,
+    entry: Option<Entry>,
+    pans: u64,
+}
+
+impl Feeder<'_> {
+    /// Takes an item in; none where nobody takes the parts any more.
+    fn take(&mut self, item: Item) -> Option<()> {
+        if matches!(item, Item::Statement(_)) {
+            self.end(None)?;
+        }
+        self.ledger.absorb(&item);
+        match item {
+            Item::Statement(statement) => self.begin(&statement),
+            Item::Entry(entry) => {
+                if let Some(open) = &mut self.open {
+                    open.entries = open.entries.saturating_add(1);
+                }
+                self.entry = Some(*entry);
+                Some(())
+            }
+            Item::Line(line) => self.line(*line),
+            Item::StatementEnd(_) => {
+                let sum = self.ledger.last_ended().cloned();
+                self.end(sum.as_ref())
+            }
+            Item::Control(_) | Item::Problem(_) => Some(()),
+        }
+    }
+
+    fn send(&self, part: Part) -> Option<()> {
+        self.parts.blocking_send(part).ok()
+    }
+
+    fn flush(&mut self) -> Option<()> {
+        if self.lines.is_empty() {
+            return Some(());
+        }
+        let lines = std::mem::take(&mut self.lines);
+        self.send(Part::Lines(lines))
+    }
+
+    fn begin(&mut self, statement: &Statement) -> Option<()> {
+        self.statements = self.statements.saturating_add(1);
+        let held = held(statement.flags);
+        let (number, finality) = (self.statements, statement.finality);
+        let is_held = held.is_some();
+        self.open = Some(OpenStatement { number, finality, held: is_held, entries: 0, lines: 0 });
+        let text = |text: &Option<String>| masked(text.as_deref().unwrap_or_default()).into_owned();
+        self.send(Part::Statement(Box::new(NewStatement {
+            number,
+            account: self.how.account.clone(),
+            bank_account: text(&statement.account),
+            statement_id: text(&statement.id),
+            sequence: text(&statement.sequence),
+            finality,
+            covers_attempts: self.covers_attempts,
+            held,
+        })))
+    }
+
+    /// Ends the open statement, with what was added up where its end came.
+    fn end(&mut self, sum: Option<&StatementSum>) -> Option<()> {
+        self.flush()?;
+        let Some(open) = self.open.take() else { return Some(()) };
+        let head = sum.map(|sum| &sum.head);
+        self.send(Part::StatementEnd(Box::new(StatementClose {
+            number: open.number,
+            currency: head.and_then(|head| head.currency),
+            from: head.and_then(|head| head.from),
+            to: head.and_then(|head| head.to),
+            opening_minor: sum.and_then(|sum| sum.opening).map(|balance| balance.minor),
+            closing_minor: sum.and_then(|sum| sum.closing).map(|balance| balance.minor),
+            entries: open.entries,
+            lines: open.lines,
+            ties: sum.and_then(|sum| sum.ties),
+        })))
+    }
+
+    fn line(&mut self, mut line: Line) -> Option<()> {
+        if self.open.is_none() {
+            // Outside of any statement nothing ties it: it is kept, and decides nothing.
+            self.begin(&Statement::at(0, line.line, Finality::Notice))?;
+        }
+        if mask_line(&mut line) {
+            self.pans = self.pans.saturating_add(1);
+            let found = "a card number; its digits are masked";
+            self.ledger.problem(Problem::warning(line.line, "references", "no card", found));
+        }
+        let open = self.open.as_mut()?;
+        open.lines = open.lines.saturating_add(1);
+        self.position = self.position.saturating_add(1);
+        let entry = self.entry.as_ref();
+        let status = entry.map_or(EntryStatus::Booked, |entry| entry.status);
+        let own = |pick: fn(&Entry) -> Option<&String>| entry.and_then(pick).cloned();
+        let kept = |text: Option<String>| text.map(|text| masked(&text).into_owned());
+        self.lines.push(NewLine {
+            position: self.position,
+            statement: open.number,
+            entry: line.entry,
+            file_line: line.line,
+            kind: line.kind,
+            direction: line.direction,
+            minor: line.minor,
+            currency: line.currency,
+            gross: money(line.gross),
+            fee: money(line.fee),
+            net: money(line.net),
+            status,
+            decides: decides(status, open.finality, line.kind) && !open.held,
+            itemised: line.itemised,
+            tags: self.how.tags.tags(&line),
+            psp_reference: line.psp_reference,
+            original: line.original_reference,
+            return_reason: line.return_reason,
+            type_code: line.type_code.or_else(|| own(|entry| entry.type_code.as_ref())),
+            bank_reference: kept(own(|entry| entry.bank_reference.as_ref())),
+            batch: line.batch_id,
+            booked_on: line.booked_on.or_else(|| entry.and_then(|entry| entry.booked_on)),
+            value_on: entry.and_then(|entry| entry.value_on),
+            refs: line.tags,
+            raw: line.raw,
+        });
+        if self.lines.len() >= LINES_OF_PART { self.flush() } else { Some(()) }
+    }
+
+    /// Sends what the file adds up to, where it is still the one that was hashed.
+    fn close(mut self, unchanged: impl FnOnce() -> bool) -> Option<Sums> {
+        self.end(None)?;
+        let sums = self.ledger.close();
+        if !unchanged() {
+            return None;
+        }
+        let file = Box::new(FileSums {
+            statements: self.statements,
+            entries: sums.entries,
+            lines: self.position,
+            totals: totals(&sums),
+            problems: sums.problems.clone(),
+            problems_total: sums.problems_total,
+            card_numbers: self.pans,
+        });
+        let end = if sums.failed { Part::Quarantine(file) } else { Part::Whole(file) };
+        self.parts.blocking_send(end).ok()?;
+        Some(sums)
+    }
+}
+
+fn held(flags: Flags) -> Option<Held> {
+    let Flags { copy, duplicate, deletion, correction, test } = flags;
+    let said = [
+        (test, Held::Test),
+        (deletion, Held::Deletion),
+        (correction, Held::Correction),
+        (duplicate, Held::Duplicate),
+        (copy, Held::Copy),
+    ];
+    said.into_iter().find_map(|(is_said, held)| is_said.then_some(held))
+}
+
+fn money(money: Option<SignedMoney>) -> Option<Money> {
+    money.map(|SignedMoney { minor, currency }| Money::new(minor, currency))
+}
+
+/// Entries by currency, as JSON. Sums are texts: beyond 64 bits a JSON number loses its digits.
+fn totals(sums: &Sums) -> String {
+    let of = |(currency, totals): (&Currency, &crate::settlement::ledger::Totals)| {
+        let body = serde_json::json!({
+            "credits": totals.credits,
+            "debits": totals.debits,
+            "credit_minor": totals.credit_minor.to_string(),
+            "debit_minor": totals.debit_minor.to_string(),
+        });
+        (currency.code().to_owned(), body)
+    };
+    serde_json::Value::from_iter(sums.totals.iter().map(of)).to_string()
+}

@@ -1,0 +1,238 @@
+//! Which of a line's references may be a row's tag, and what must not be kept of any of them.
+//!
+//! A bank's line carries half a dozen references, and one of them is the merchant's own. They are
+//! tried in an order; free text is searched only by patterns that the configuration gives. A card
+//! number never belongs into a reference: its digits are masked before anything is kept.
+
+use std::borrow::Cow;
+
+use regex::Regex;
+
+use crate::model::settlement::{Line, Tag, TagKind};
+
+/// The order in which references are taken for tags, where the configuration says no other.
+pub const ORDER: [TagKind; 11] = [
+    TagKind::MerchantReference,
+    TagKind::EndToEndId,
+    TagKind::OrderId,
+    TagKind::InstructionId,
+    TagKind::CustomerReference,
+    TagKind::Custom,
+    TagKind::CreditorReference,
+    TagKind::PaymentId,
+    TagKind::ChargeId,
+    TagKind::RefundId,
+    TagKind::Trace,
+];
+
+/// What banks write where there is no reference.
+const NONE: [&str; 4] = ["notprovided", "nonref", "none", "not provided"];
+
+/// Which references may be a tag.
+#[derive(Debug, Clone)]
+pub struct TagRules {
+    /// Kinds, the likeliest first.
+    pub order: Vec<TagKind>,
+    /// Where a tag stands within a longer text: the kind of reference, and a pattern with one
+    /// capture group. They come after the kinds.
+    pub patterns: Vec<(TagKind, Regex)>,
+}
+
+impl Default for TagRules {
+    fn default() -> Self {
+        Self { order: ORDER.to_vec(), patterns: Vec::new() }
+    }
+}
+
+impl TagRules {
+    /// The texts of a line that may be a tag, the likeliest first, each once.
+    pub fn tags(&self, line: &Line) -> Vec<String> {
+        let mut found: Vec<String> = Vec::new();
+        let mut add = |text: &str| {
+            let is_none = NONE.iter().any(|none| text.eq_ignore_ascii_case(none));
+            if !text.is_empty() && !is_none && !found.iter().any(|known| known == text) {
+                found.push(text.to_owned());
+            }
+        };
+        for kind in &self.order {
+            line.tags.iter().filter(|tag| tag.kind == *kind).for_each(|tag| add(tag.text.trim()));
+        }
+        for (kind, pattern) in &self.patterns {
+            for tag in line.tags.iter().filter(|tag| tag.kind == *kind) {
+                for captures in pattern.captures_iter(&tag.text) {
+                    captures.get(1).iter().for_each(|group| add(group.as_str().trim()));
+                }
+            }
+        }
+        found
+    }
+}
+
+/// Masks card numbers in everything that is kept of a line; says whether there was one.
+pub fn mask_line(line: &mut Line) -> bool {
+    let mut found = false;
+    let mut mask = |text: &mut String| {
+        if let Cow::Owned(masked) = masked(text) {
+            *text = masked;
+            found = true;
+        }
+    };
+    line.tags.iter_mut().for_each(|Tag { text, .. }| mask(text));
+    let more = [&mut line.psp_reference, &mut line.original_reference, &mut line.batch_id];
+    more.into_iter().flatten().for_each(&mut mask);
+    mask(&mut line.raw);
+    found
+}
+
+/// The text with all but the last four digits of each card number masked.
+pub fn masked(text: &str) -> Cow<'_, str> {
+    let mut out: Option<String> = None;
+    let mut at = 0;
+    let bytes = text.as_bytes();
+    while let Some(start) = (at..bytes.len()).find(|i| is_digit(bytes, *i)) {
+        // In groups, as on the card; then each group alone: a date may stand before it.
+        let grouped = run_of_digits(bytes, start, true);
+        let alone = run_of_digits(bytes, start, false);
+        at = alone.1;
+        for (digits, end) in [grouped, alone] {
+            if is_card_number(&digits) {
+                let hidden = hide(text.get(start..end).unwrap_or_default(), digits.len());
+                // One byte for one byte: the places are the same in the copy.
+                out.get_or_insert_with(|| text.to_owned()).replace_range(start..end, &hidden);
+                at = end;
+                break;
+            }
+        }
+    }
+    out.map_or(Cow::Borrowed(text), Cow::Owned)
+}
+
+/// All but the last four of so many digits as stars.
+fn hide(text: &str, digits: usize) -> String {
+    let mut left = digits.saturating_sub(4);
+    let hide_one = |c: char| {
+        let hides = c.is_ascii_digit() && left > 0;
+        left = left.saturating_sub(usize::from(hides));
+        if hides { '*' } else { c }
+    };
+    text.chars().map(hide_one).collect()
+}
+
+fn is_digit(bytes: &[u8], at: usize) -> bool {
+    bytes.get(at).is_some_and(u8::is_ascii_digit)
+}
+
+/// Digits from `start` on and where they end; with `grouped`, single blanks or dashes between
+/// them are passed over.
+fn run_of_digits(bytes: &[u8], start: usize, grouped: bool) -> (Vec<u8>, usize) {
+    let (mut digits, mut at) = (Vec::new(), start);
+    loop {
+        match bytes.get(at) {
+            Some(digit) if digit.is_ascii_digit() => digits.push(digit.saturating_sub(b'0')),
+            Some(b' ' | b'-') if grouped && is_digit(bytes, at.saturating_add(1)) => {}
+            _other => return (digits, at),
+        }
+        at = at.saturating_add(1);
+    }
+}
+
+/// Of an issuer's range and length, and with the check digit that it must have.
+fn is_card_number(digits: &[u8]) -> bool {
+    let lead = |count: usize| {
+        let lead = digits.get(..count).unwrap_or_default();
+        lead.iter().fold(0_u32, |n, d| n.saturating_mul(10).saturating_add(u32::from(*d)))
+    };
+    let is_issued = match (digits.len(), lead(2), lead(4)) {
+        (13 | 16 | 19, 40..=49, _) => true,
+        (16, 51..=55, _) | (16, _, 2_221..=2_720) => true,
+        (15, 34 | 37, _) => true,
+        (14, 36 | 38 | 39, _) | (14, _, 3_000..=3_059) => true,
+        (16..=19, 62 | 64 | 65, _) | (16..=19, _, 6_011) => true,
+        (16, _, 3_528..=3_589) => true,
+        _other => false,
+    };
+    is_issued && luhn(digits)
+}
+
+fn luhn(digits: &[u8]) -> bool {
+    let sum = digits.iter().rev().enumerate().fold(0_u32, |sum, (at, digit)| {
+        let digit = u32::from(*digit);
+        let doubled = if at % 2 == 1 { digit.saturating_mul(2) } else { digit };
+        sum.saturating_add(if doubled > 9 { doubled.saturating_sub(9) } else { doubled })
+    });
+    sum % 10 == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::money::Currency;
+    use crate::model::settlement::{Direction, Entry, EntryStatus};
+
+    fn line(tags: &[(TagKind, &str)]) -> Line {
+        let mut line = Line::of(&Entry {
+            number: 1,
+            line: 1,
+            minor: 1,
+            currency: Currency::NONE,
+            direction: Direction::Credit,
+            reversal: false,
+            status: EntryStatus::Booked,
+            booked_on: None,
+            value_on: None,
+            bank_reference: None,
+            type_code: None,
+            batch: None,
+        });
+        tags.iter().for_each(|(kind, text)| line.tag(*kind, text));
+        line
+    }
+
+    #[test]
+    fn tags_come_in_the_order_of_the_rules() {
+        let line = line(&[
+            (TagKind::Text, "paid INV-0042, and INV-7 too"),
+            (TagKind::CustomerReference, "NONREF"),
+            (TagKind::EndToEndId, "e2e"),
+            (TagKind::MerchantReference, "mine"),
+            (TagKind::OrderId, "e2e"),
+        ]);
+        assert_eq!(TagRules::default().tags(&line), ["mine", "e2e"], "never out of free text");
+        let patterns = vec![(TagKind::Text, Regex::new(r"INV-(\d+)").unwrap())];
+        let rules = TagRules { order: vec![TagKind::OrderId], patterns };
+        assert_eq!(rules.tags(&line), ["e2e", "0042", "7"]);
+    }
+
+    #[test]
+    fn card_numbers_are_masked() {
+        for (text, want) in [
+            ("4111111111111111", "************1111"),
+            ("card 4111 1111-1111 1111, thanks", "card **** ****-**** 1111, thanks"),
+            ("é 378282246310005", "é ***********0005"),
+            ("5555555555554444/30569309025904", "************4444/**********5904"),
+            ("2026-11-18 4111111111111111", "2026-11-18 ************1111"),
+        ] {
+            assert_eq!(masked(text), want);
+        }
+        // No check digit, no issuer, too long, too short, and digits of an account.
+        for text in [
+            "4111111111111112",
+            "9111111111111111",
+            "41111111111111111111",
+            "411111111111",
+            "DE02120300000000202051",
+            "2026-11-19 12:00:00",
+            "",
+        ] {
+            assert_eq!(masked(text), text);
+        }
+        let mut line = line(&[(TagKind::OrderId, "4111111111111111")]);
+        line.raw = "x;4111111111111111;y".to_owned();
+        assert!(mask_line(&mut line));
+        assert_eq!(
+            (line.tags[0].text.as_str(), line.raw.as_str()),
+            ("************1111", "x;************1111;y",)
+        );
+        assert!(!mask_line(&mut line), "a masked one is none");
+    }
+}

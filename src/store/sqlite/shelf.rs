@@ -1,0 +1,114 @@
+//! Files and statements as they are kept, read for people.
+
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
+
+use crate::model::settlement::Finality;
+use crate::store::error::StoreError;
+use crate::store::files::{
+    FileFilter, FileRow, FileState, Held, StatementRow, StatementState, problems_of,
+};
+use crate::store::sqlite::cells::Cells;
+use crate::store::sqlite::sql::{fetch, rendered};
+
+pub(super) const READING: &str = "reading settlement files";
+
+/// The columns of a file `f`, in the order of [`file_of`].
+const FILE: &str = "f.id, f.sha256, f.source, f.name, f.account, f.spooled_as, f.format, \
+     f.version, f.state, f.received_at, f.run_id, f.statements, \
+     (select count(*) from tieout_statements s where s.file_id = f.id and s.state = 'held'), \
+     f.entries, f.lines, f.totals, f.problems, f.problems_total, f.changed_at, f.changed_by, \
+     f.changed_why";
+
+/// The columns of a statement, in the order of [`statement_of`].
+const STATEMENT: &str = "number, account, bank_account, currency, statement_id, sequence, \
+     from_on, to_on, finality, covers_attempts, opening_minor, closing_minor, entries, lines, \
+     ties, state, held_for, rival_file, rival_number";
+
+fn file_of(row: &SqliteRow) -> Result<FileRow, StoreError> {
+    let cells = Cells::new(row, READING);
+    let (by, why) = (cells.opt_text(19)?, cells.opt_text(20)?);
+    let changed = cells.opt_at(18)?.zip(by).zip(why).map(|((at, by), why)| (at, by, why));
+    Ok(FileRow {
+        id: cells.int(0)?,
+        sha256: cells.text(1)?,
+        source: cells.text(2)?,
+        name: cells.text(3)?,
+        account: cells.text(4)?,
+        spooled_as: cells.opt_text(5)?,
+        format: cells.text(6)?,
+        version: cells.text(7)?,
+        state: cells.word(8, FileState::parse)?,
+        received_at: cells.at(9)?,
+        run_id: cells.text(10)?,
+        statements: cells.int(11)?,
+        held: cells.int(12)?,
+        entries: cells.int(13)?,
+        lines: cells.int(14)?,
+        totals: cells.text(15)?,
+        problems: cells.word(16, problems_of)?,
+        problems_total: cells.int(17)?,
+        changed,
+    })
+}
+
+fn statement_of(row: &SqliteRow) -> Result<StatementRow, StoreError> {
+    let cells = Cells::new(row, READING);
+    Ok(StatementRow {
+        number: cells.int(0)?,
+        account: cells.text(1)?,
+        bank_account: cells.text(2)?,
+        currency: cells.text(3)?,
+        statement_id: cells.text(4)?,
+        sequence: cells.text(5)?,
+        from: cells.opt_day(6)?,
+        to: cells.opt_day(7)?,
+        finality: cells.word(8, Finality::parse)?,
+        covers_attempts: cells.int(9)? != 0,
+        opening_minor: cells.opt_int(10)?,
+        closing_minor: cells.opt_int(11)?,
+        entries: cells.int(12)?,
+        lines: cells.int(13)?,
+        ties: cells.opt_int(14)?.map(|ties| ties != 0),
+        state: cells.word(15, StatementState::parse)?,
+        held_for: cells.opt_word(16, Held::parse)?,
+        rival: cells.opt_int(17)?.zip(cells.opt_int(18)?),
+    })
+}
+
+pub(super) async fn files(
+    connection: &mut SqliteConnection,
+    filter: &FileFilter,
+) -> Result<Vec<FileRow>, StoreError> {
+    let sql = format!(
+        "select {FILE} from tieout_files f where (?1 is null or f.id = ?1) \
+         and (?2 is null or substr(f.sha256, 1, length(?2)) = ?2) \
+         and (?3 is null or f.account = ?3) and (?4 is null or f.source = ?4) \
+         and (?5 is null or f.state = ?5) and (?6 is null or f.id < ?6) \
+         and (not ?7 or exists (select 1 from tieout_statements s where s.file_id = f.id \
+         and s.state = 'held')) order by f.id desc limit ?8"
+    );
+    let query = rendered(&sql)
+        .bind(filter.id)
+        .bind(filter.sha256.clone())
+        .bind(filter.account.clone())
+        .bind(filter.source.clone())
+        .bind(filter.state.map(FileState::as_str))
+        .bind(filter.before)
+        .bind(filter.held)
+        .bind(filter.limit);
+    fetch(connection, READING, query).await?.iter().map(file_of).collect()
+}
+
+pub(super) async fn statements(
+    connection: &mut SqliteConnection,
+    file: i64,
+    after: i64,
+    limit: i64,
+) -> Result<Vec<StatementRow>, StoreError> {
+    let sql = format!(
+        "select {STATEMENT} from tieout_statements where file_id = ?1 and number > ?2 \
+         order by number limit ?3"
+    );
+    let query = rendered(&sql).bind(file).bind(after).bind(limit);
+    fetch(connection, READING, query).await?.iter().map(statement_of).collect()
+}
