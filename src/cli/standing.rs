@@ -14,7 +14,8 @@ use crate::decide::rules::{Question, Subject};
 use crate::model::evidence::{Answer, CompleteSearch, PspObject, Route};
 use crate::model::time::{Instant, to_short_text};
 use crate::model::transaction::AccountRef;
-use crate::psp::account::{Account, Surroundings};
+use crate::psp::account::Surroundings;
+use crate::run::asking::Asking;
 use crate::run::scene::policy_of;
 use crate::store::records::StoredInputs;
 
@@ -93,6 +94,6 @@ fn policy(config: &Config, account: &str, now: Instant) -> Option<Policy> {
         db_now: Arc::new(move || now),
         stop: CancellationToken::new(),
     };
-    let facts = Account::open(setup.settings.clone(), around).ok()?.facts();
+    let facts = Asking::open(&setup.settings, around).ok()?.facts();
     Some(policy_of(setup, &config.rules, facts, false))
 }

@@ -18,7 +18,7 @@ pub mod schema;
 pub mod sections;
 pub mod version;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use chrono_tz::Tz;
@@ -27,6 +27,7 @@ use crate::config::problem::ConfigError;
 use crate::config::sections::{Given, Limits, Override, Shown};
 use crate::decide::rules::RuleSet;
 use crate::monitor::settings::MonitoringSettings;
+use crate::psp::settings::PspKind;
 use crate::run::setup::{AccountSetup, FailOn, Setup};
 use crate::settlement::sources::settings::Source;
 use crate::settlement::table::Table;
@@ -99,6 +100,7 @@ impl Config {
             env: std::sync::Arc::new(named_secret),
             tables: self.tables.clone(),
             accounts: self.accounts.clone(),
+            accounts_with_files: self.accounts_with_files(),
             rules: self.rules.clone(),
             policy_version: self.policy_version.clone(),
             config_sha256: self.config_sha256.clone(),
@@ -108,6 +110,12 @@ impl Config {
             sources: self.sources.clone(),
             spool_dir: self.spool_dir.clone(),
         }
+    }
+
+    fn accounts_with_files(&self) -> BTreeSet<String> {
+        let by_files = self.accounts.iter().filter(|(_, a)| a.settings.psp == PspKind::Files);
+        let from_sources = self.sources.iter().filter_map(|source| source.account.clone());
+        by_files.map(|(name, _)| name.clone()).chain(from_sources).collect()
     }
 }
 

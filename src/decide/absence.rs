@@ -8,7 +8,7 @@ use chrono::TimeDelta;
 
 use crate::decide::decision::History;
 use crate::decide::policy::Policy;
-use crate::model::evidence::CompleteSearch;
+use crate::model::evidence::{CompleteSearch, Route};
 use crate::model::time::{Instant, earlier, later, span_text, to_short_text};
 use crate::model::transaction::{Attempts, Transaction};
 
@@ -72,6 +72,13 @@ pub enum Unproven {
     },
     /// (b): this route's misses never count.
     RouteDoesNotCount,
+    /// (b): the files tell what settled, and nothing of what was attempted.
+    OnlySettled,
+    /// (c): the files do not cover every day of the row's attempts yet.
+    FilesLacking {
+        /// Which days.
+        lacks: String,
+    },
     /// (c): the search did not cover the window or the object kinds.
     TooNarrow {
         /// What was missing.
@@ -115,6 +122,12 @@ impl Unproven {
                 format!("the original call can still arrive until {}", to_short_text(*until))
             }
             Self::RouteDoesNotCount => "a miss of this route does not count".to_owned(),
+            Self::OnlySettled => {
+                "its files tell what settled and not what was attempted, so that what is not in \
+                 them may still come"
+                    .to_owned()
+            }
+            Self::FilesLacking { lacks } => format!("its files do not reach far enough: {lacks}"),
             Self::TooNarrow { lacks } => format!("the search was too narrow: {lacks}"),
             Self::BeyondReach => "the PSP's list does not reach back to this row".to_owned(),
             Self::NoWitness => {
@@ -154,6 +167,8 @@ impl Unproven {
             Self::ClockSkew { .. }
             | Self::FutureAttempt { .. }
             | Self::RouteDoesNotCount
+            | Self::OnlySettled
+            | Self::FilesLacking { .. }
             | Self::TooNarrow { .. }
             | Self::BeyondReach
             | Self::NoWitness
@@ -231,7 +246,8 @@ pub fn covers(
         return Err(Unproven::CallMayArrive { until });
     }
     if !search.counts_as_miss {
-        return Err(Unproven::RouteDoesNotCount);
+        let is_file = search.route == Route::File;
+        return Err(if is_file { Unproven::OnlySettled } else { Unproven::RouteDoesNotCount });
     }
     wide_enough(search, row, history, policy)
 }
@@ -262,6 +278,9 @@ fn wide_enough(
     policy: &Policy,
 ) -> Result<(), Unproven> {
     let (from, to) = needed_window(row, history, policy);
+    if search.route == Route::File {
+        return days_enough(search, row.created_at, to);
+    }
     let reach = policy.psp.route(search.route).and_then(|facts| facts.reach);
     if reach.is_some_and(|reach| from < earlier(search.asked_at, reach)) {
         return Err(Unproven::BeyondReach);
@@ -282,6 +301,21 @@ fn wide_enough(
         return Err(Unproven::TooNarrow { lacks: format!("object kinds {unseen:?}") });
     }
     Ok(())
+}
+
+/// A file lists attempts on the day that they were made: no earlier object could be this row's.
+fn days_enough(search: &CompleteSearch, from: Instant, to: Instant) -> Result<(), Unproven> {
+    if search.from <= from && search.to >= to {
+        return Ok(());
+    }
+    let lacks = format!(
+        "they cover {} to {} without a gap, and {} to {} is needed",
+        to_short_text(search.from),
+        to_short_text(search.to),
+        to_short_text(from),
+        to_short_text(to)
+    );
+    Err(Unproven::FilesLacking { lacks })
 }
 
 /// Proves absence from this run's search and the misses kept from earlier ones.
@@ -306,7 +340,16 @@ pub fn prove(
     counts(search, row, history, policy, now)?;
     let fingerprint = row.fingerprint();
     let key_until = same_key_until(row, policy);
-    let need = if key_until.is_some_and(|until| until > now) { 2 } else { 3 };
+    let need = match search.route {
+        // Closed days of files do not change any more: one look at all of them is enough.
+        Route::File => 1,
+        Route::Fetch | Route::Search | Route::List
+            if key_until.is_some_and(|until| until > now) =>
+        {
+            2
+        }
+        Route::Fetch | Route::Search | Route::List => 3,
+    };
     let gap = gap(search, policy);
     // What was kept is held to today's policy again: a longer call, another kind of object.
     let kept = history

@@ -112,6 +112,18 @@ fn contradiction(view: &View<'_>) -> Option<Decision> {
         );
         return Some(view.review_of(first, Reason::LateContradiction, text));
     }
+    let has_left = |item: &&&Item<'_>| item.object.returned.is_some() || item.object.disputed;
+    let is_paid = view.standing == Standing::Settled;
+    if let Some(item) = captured.iter().filter(|item| is_paid && item.is_settled).find(has_left) {
+        let code = item.object.returned.as_deref().unwrap_or("charged back");
+        let text = format!(
+            "{} of {} came back ({code}) after the row was `{}`",
+            item.amount_text(),
+            item.reference(),
+            view.row().status
+        );
+        return Some(view.review_of(item, Reason::LateContradiction, text));
+    }
     let conflict = view.conflict.as_ref()?;
     Some(view.review(Reason::EvidenceConflict, conflict.clone()))
 }
@@ -218,8 +230,16 @@ fn captured_otherwise(view: &View<'_>) -> Option<Decision> {
 fn taken_back(view: &View<'_>) -> Option<Decision> {
     let captured = view.captured();
     let item = *captured.first()?;
+    if let Some(code) = &item.object.returned {
+        let text = format!("{} settled {} and came back", item.reference(), item.amount_text());
+        let text = if code.is_empty() { text } else { format!("{text} ({code})") };
+        return Some(view.review_of(item, Reason::Returned, text));
+    }
     let (subject, reason, what) = if item.object.disputed {
         (Subject::Disputed, Reason::Disputed, "is disputed")
+    } else if view.standing == Standing::Settled && item.is_settled {
+        // Giving a part back later is what a shop does: its own line says so.
+        return None;
     } else if item.object.refunded_minor != 0 {
         (Subject::Refunded, Reason::Refunded, "was refunded")
     } else if *item.state() == ObjectState::Voided {
@@ -240,7 +260,9 @@ fn captured(view: &View<'_>) -> Option<Decision> {
     if *item.state() != ObjectState::Captured {
         return None;
     }
-    let text = format!("{} captured {} (exact)", item.reference(), item.amount_text());
+    let (reason, did) =
+        if item.is_settled { (Reason::Settled, "settled") } else { (Reason::Captured, "captured") };
+    let text = format!("{} {did} {} (exact)", item.reference(), item.amount_text());
     // An object that waits for the customer could still be paid beside this one.
     let is_open =
         |other: &Item<'_>| other.reference() != item.reference() && !other.state().is_dead();
@@ -252,7 +274,7 @@ fn captured(view: &View<'_>) -> Option<Decision> {
     let decision = Decision {
         watch_at,
         seen: Some(seen(item.object)),
-        ..view.decision(Verdict::Succeeded, Reason::Captured, text)
+        ..view.decision(Verdict::Succeeded, reason, text)
     };
     Some(no_news(view, decision))
 }

@@ -14,5 +14,6 @@ mod view;
 mod nothing;
 mod uncaptured;
 pub mod judge;
+pub mod settled;
 pub mod brake;
 pub mod expected;

@@ -75,6 +75,8 @@ fn unproven_yet(view: &View<'_>, unproven: &Unproven) -> Decision {
         Unproven::CallMayArrive { .. } => Reason::WithinGrace,
         Unproven::ClockSkew { .. } | Unproven::FutureAttempt { .. } => Reason::ClockSkew,
         Unproven::RouteDoesNotCount
+        | Unproven::OnlySettled
+        | Unproven::FilesLacking { .. }
         | Unproven::TooNarrow { .. }
         | Unproven::NoWitness
         | Unproven::NeedsMiss { .. }
@@ -89,6 +91,8 @@ fn unproven_yet(view: &View<'_>, unproven: &Unproven) -> Decision {
         Unproven::ClockSkew { .. }
         | Unproven::FutureAttempt { .. }
         | Unproven::CallMayArrive { .. }
+        | Unproven::OnlySettled
+        | Unproven::FilesLacking { .. }
         | Unproven::BeyondReach
         | Unproven::NoWitness
         | Unproven::NeedsMiss { .. }

@@ -258,6 +258,7 @@ mod tests {
             disputed: false,
             created_at,
             tag: None,
+            returned: None,
         }
     }
 

@@ -365,6 +365,8 @@ fn everything_known(view: &View<'_>, item: &Item<'_>, text: &str) -> Option<Deci
         Unproven::ClockSkew { .. }
         | Unproven::FutureAttempt { .. }
         | Unproven::RouteDoesNotCount
+        | Unproven::OnlySettled
+        | Unproven::FilesLacking { .. }
         | Unproven::TooNarrow { .. }
         | Unproven::NoWitness
         | Unproven::NeedsMiss { .. }

@@ -65,6 +65,8 @@ pub(super) struct Item<'a> {
     pub(super) final_from: Vec<Option<Instant>>,
     /// The row stores its reference, and it carries another row's tag.
     pub(super) has_other_tag: bool,
+    /// Files alone tell of it: it is settled, and no API said that it was captured.
+    pub(super) is_settled: bool,
 }
 
 impl Item<'_> {
@@ -183,9 +185,9 @@ impl<'a> View<'a> {
     fn note_search(&mut self, search: Option<&'a CompleteSearch>) {
         let Some(search) = search else { return };
         match search.route {
-            Route::List => self.lists.push(search),
+            Route::List | Route::File => self.lists.push(search),
             Route::Search => self.searches.push(search),
-            Route::Fetch | Route::File => {}
+            Route::Fetch => {}
         }
     }
 
@@ -239,7 +241,8 @@ impl<'a> View<'a> {
         if is_tagged || is_stored {
             let failures = group.iter().filter_map(|s| stated_failure(s.object));
             let final_from = failures.map(|failure| failure.final_from).collect();
-            self.items.push(Item { object, names, final_from, has_other_tag });
+            let is_settled = group.iter().all(|sighting| sighting.route == Route::File);
+            self.items.push(Item { object, names, final_from, has_other_tag, is_settled });
         } else if self.row().tag.usable().is_some() {
             self.strangers.push((&object.reference, tags.first().copied().unwrap_or_default()));
         }

@@ -188,6 +188,9 @@ pub struct PspObject {
     pub created_at: Instant,
     /// The tag as it arrived.
     pub tag: Option<String>,
+    /// The bank took it back, with its code where it gave one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub returned: Option<String>,
 }
 
 impl PspObject {

@@ -6,7 +6,8 @@
 
 use chrono::NaiveDate;
 
-use crate::model::money::Currency;
+use crate::model::money::{Currency, Money};
+use crate::model::time::Instant;
 
 /// Where money went, seen from the account that the file is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -466,6 +467,37 @@ pub struct Line {
     pub itemised: bool,
     /// What the file says, unread, cut at [`RAW_MAX`].
     pub raw: String,
+}
+
+/// A kept line as the decision about a row reads it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SettledLine {
+    /// What it is called everywhere: its file's number and its place there, `F17:42`.
+    pub place: String,
+    /// The format's word: one payment may stand in reports of several.
+    pub format: String,
+    /// What it is about.
+    pub kind: LineKind,
+    /// Where the money went.
+    pub direction: Direction,
+    /// What moved, before fees, without a sign; none where the file does not tell.
+    pub money: Option<Money>,
+    /// False: it informs, and decides nothing.
+    pub decides: bool,
+    /// False: it stands for several payments, and so for no row.
+    pub itemised: bool,
+    /// The PSP's id of the payment.
+    pub payment: Option<String>,
+    /// Of what comes back: which payment it was.
+    pub original: Option<String>,
+    /// Other ids of the payment.
+    pub aliases: Vec<String>,
+    /// Why it came back or was refused, in the format's own code.
+    pub code: Option<String>,
+    /// The format's own word of what it is.
+    pub word: Option<String>,
+    /// When it was booked, else when it came in.
+    pub at: Instant,
 }
 
 /// How much of a line's own text is kept.

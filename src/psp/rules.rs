@@ -255,6 +255,7 @@ fn object_of(example: &Example, money: Money) -> PspObject {
         disputed: example.subject == Subject::Disputed,
         created_at: DateTime::<chrono::Utc>::MIN_UTC,
         tag: None,
+        returned: None,
     }
 }
 

@@ -25,6 +25,8 @@ pub const STRIPE_API_VERSION: &str = "2026-10-28.endive";
 pub enum PspKind {
     /// Stripe, or what speaks its API.
     Stripe,
+    /// No API is asked: what its settlement files say is all that is known.
+    Files,
 }
 
 impl PspKind {
@@ -32,6 +34,7 @@ impl PspKind {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Stripe => "stripe",
+            Self::Files => "files",
         }
     }
 }
@@ -230,6 +233,9 @@ impl AccountSettings {
     /// With the first setting that cannot be meant so.
     pub fn check(&self) -> Result<(), SettingsError> {
         self.check_name()?;
+        if self.psp == PspKind::Files {
+            return Ok(());
+        }
         self.check_key_source()?;
         self.check_address()?;
         self.tag_key()?;

@@ -469,6 +469,7 @@ fn intent_object(intent: &Intent, seen: &[Charge], tag_key: &str) -> Option<PspO
         disputed,
         created_at: at(intent.created)?,
         tag,
+        returned: None,
     })
 }
 
@@ -560,6 +561,7 @@ fn charge_object(charge: &Charge, tag_key: &str) -> Option<PspObject> {
         disputed: charge.disputed == Some(true),
         created_at: at(charge.created)?,
         tag: charge.tag(tag_key),
+        returned: None,
     })
 }
 
@@ -590,6 +592,7 @@ fn refund_object(refund: &Refund, tag_key: &str) -> Option<PspObject> {
         disputed: false,
         created_at: at(refund.created)?,
         tag: refund.tag(tag_key),
+        returned: None,
     })
 }
 

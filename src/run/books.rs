@@ -376,5 +376,6 @@ fn plan(
         now: row.now,
         evidence,
         policy_version: policy_version.to_owned(),
+        lines: row.lines,
     })
 }

@@ -18,6 +18,7 @@ use crate::run::books::{Books, Tell};
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
 use crate::run::gather::{Asked, Gather, Weighed, check_tag_length};
+use crate::run::match_lines::match_lines;
 use crate::run::scene::{OpenAccount, Scene};
 use crate::run::setup::On;
 use crate::run::{LEASE, read_clock};
@@ -31,6 +32,7 @@ pub async fn drive(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Resu
     let filter = claim_filter(scene, started);
     let mut remaining = scene.options.limit;
     let mut open: Vec<usize> = Vec::new();
+    match_lines(scene).await?;
     for (index, table) in scene.tables.iter().enumerate() {
         warn_of_unmapped(scene, books, table, tell).await?;
         if !scene.options.dry_run {
@@ -202,6 +204,7 @@ async fn ask<'s>(
         db: scene.db,
         table,
         account: &open.account,
+        has_files: open.has_files,
         account_name: name,
         policies: &open.policies,
         clock: &scene.clock,
@@ -235,7 +238,7 @@ fn without_account(scene: &Scene<'_>, claimed: Claimed) -> Weighed {
         near_misses: Vec::new(),
         history: claimed.history.clone(),
     };
-    Weighed { claimed, decision, now, inputs, nearest: Vec::new() }
+    Weighed { claimed, decision, now, inputs, nearest: Vec::new(), lines: Vec::new() }
 }
 
 /// Gives rows back undecided.

@@ -13,13 +13,16 @@ use crate::model::evidence::{Answer, EVIDENCE_SCHEMA, Evidence, Route, UntaggedM
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, later};
 use crate::model::transaction::{SiblingFact, TagState, Transaction};
-use crate::psp::account::{Account, Looked, Need, Question};
+use crate::psp::account::{Looked, Need, Question};
 use crate::psp::book::Neighbour;
+use crate::run::asking::Asking;
+use crate::run::by_files::{ByFiles, Told};
 use crate::run::clock::DatabaseClock;
 use crate::run::error::{Doing, RunError};
 use crate::run::scene::policy_of_row;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
+use crate::store::files::LinePlace;
 use crate::store::records::{Claimed, StoredInputs};
 use crate::store::source_table::SourceTable;
 
@@ -46,6 +49,8 @@ pub struct Weighed {
     pub inputs: StoredInputs,
     /// For a hand-back: the captured objects nearest to the row, and whether each resolves.
     pub nearest: Vec<(String, bool)>,
+    /// The lines of settlement files that told of it.
+    pub lines: Vec<LinePlace>,
 }
 
 /// What asking brought besides decisions.
@@ -65,6 +70,7 @@ struct Facts {
     near: Vec<(String, String)>,
     claimed_references: Vec<(String, String)>,
     untagged: Vec<UntaggedMatch>,
+    lines: Vec<LinePlace>,
 }
 
 /// A decision with the instant that it was made for. Later passes take minutes, and a row that
@@ -82,7 +88,9 @@ pub struct Gather<'a> {
     /// The table.
     pub table: &'a SourceTable,
     /// The account.
-    pub account: &'a Account,
+    pub account: &'a Asking,
+    /// Whether its settlement files are read, too.
+    pub has_files: bool,
     /// Its name.
     pub account_name: &'a str,
     /// Policies by what absence means in the row's status.
@@ -100,6 +108,7 @@ impl Gather<'_> {
         let mut facts: Vec<Facts> = rows.iter().map(|_| Facts::empty()).collect();
         let mut siblings = self.siblings(&rows).await?;
         let mut neighbours = Neighbours::default();
+        self.read_files(&rows, &mut facts).await?;
 
         let everyone: Vec<usize> = (0..rows.len()).collect();
         self.ask(&rows, &everyone, Need::Find, &mut facts, &mut neighbours, &mut asked).await?;
@@ -151,6 +160,26 @@ impl Gather<'_> {
                 && claimed.asked != Why::Watch
             {
                 claimed.row.tag = TagState::Shared(tag.clone());
+            }
+        }
+        Ok(())
+    }
+
+    /// What settlement files say stands beside what the API says, and before it is asked.
+    async fn read_files(&self, rows: &[Claimed], facts: &mut [Facts]) -> Result<(), RunError> {
+        let alone = self.account.api().is_none();
+        if !alone && !self.has_files {
+            return Ok(());
+        }
+        let asking = rows.iter().enumerate().filter(|(_, claimed)| can_be_asked(&claimed.row));
+        let (indices, asking): (Vec<usize>, Vec<&Transaction>) =
+            asking.map(|(index, claimed)| (index, &claimed.row)).unzip();
+        let files = ByFiles { db: self.db, account: self.account_name, alone };
+        let told = files.ask(&asking, self.clock.now()).await?;
+        for (index, Told { evidence, lines }) in indices.into_iter().zip(told) {
+            if let Some(fact) = facts.get_mut(index) {
+                fact.evidence.extend(evidence);
+                fact.lines = lines;
             }
         }
         Ok(())
@@ -261,10 +290,10 @@ impl Gather<'_> {
             .filter(|(_, claimed)| can_be_asked(&claimed.row))
             .map(|(index, claimed)| self.question(index, claimed))
             .collect();
-        if questions.is_empty() {
+        let Some(account) = self.account.api().filter(|_| !questions.is_empty()) else {
             return Ok(());
-        }
-        let mut looked = self.account.look(&questions, need).await;
+        };
+        let mut looked = account.look(&questions, need).await;
         asked.listed = asked.listed.saturating_add(looked.listed);
         neighbours.take(looked.others());
         for evidence in &looked.evidence {
@@ -380,6 +409,7 @@ impl Gather<'_> {
         let last_attempt = last_attempt(claimed);
         let (_, mut from) = absence::needed_window(row, &claimed.history, policy);
         let until = self.clock.now();
+        let Some(account) = self.account.api() else { return Ok(()) };
         for _day in 0..WITNESS_DAYS {
             if from >= until {
                 break;
@@ -392,7 +422,7 @@ impl Gather<'_> {
                 kinds: policy.psp.object_kinds(row.kind),
                 window: (from, to),
             };
-            let looked = self.account.look(&[question], Need::Complete).await;
+            let looked = account.look(&[question], Need::Complete).await;
             asked.listed = asked.listed.saturating_add(looked.listed);
             neighbours.take(looked.others());
             let witness = self.newest_witness(neighbours).await?;
@@ -554,6 +584,7 @@ impl Facts {
             near: Vec::new(),
             claimed_references: Vec::new(),
             untagged: Vec::new(),
+            lines: Vec::new(),
         }
     }
 
@@ -824,7 +855,7 @@ fn weighed(
                 history: claimed.history.clone(),
             };
             let nearest = nearest.remove(&index).unwrap_or_default();
-            Weighed { claimed, decision, now, inputs, nearest }
+            Weighed { claimed, decision, now, inputs, nearest, lines: fact.lines }
         })
         .collect()
 }

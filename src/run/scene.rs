@@ -6,7 +6,8 @@ use crate::decide::policy::{AbsentMeans, BrakePolicy, GaveUp, Mode, Policy, PspF
 use crate::decide::rules::RuleSet;
 use crate::model::time::Instant;
 use crate::model::transaction::Transaction;
-use crate::psp::account::{Account, Surroundings};
+use crate::psp::account::Surroundings;
+use crate::run::asking::Asking;
 use crate::run::clock::DatabaseClock;
 use crate::run::error::{Doing, RunError};
 use crate::run::setup::{AccountSetup, RunOptions, Setup};
@@ -41,7 +42,9 @@ pub struct Scene<'a> {
 /// An account with everything that asking and deciding at it needs.
 pub struct OpenAccount {
     /// How it is asked.
-    pub account: Account,
+    pub account: Asking,
+    /// Settlement files of it are brought in.
+    pub has_files: bool,
     /// Its settings.
     pub setup: AccountSetup,
     /// Since when and why a person paused it.
@@ -103,7 +106,7 @@ impl OpenAccount {
             db_now: std::sync::Arc::new(move || reading.now()),
             stop: stop.token(),
         };
-        let account = Account::open(setup.settings.clone(), around)
+        let account = Asking::open(&setup.settings, around)
             .map_err(|source| RunError::Account { account: name.to_owned(), source })?;
         let state = db.account_state(name).await.doing("reading the account's state")?;
         let policies = [false, true]
@@ -113,6 +116,7 @@ impl OpenAccount {
             })
             .collect();
         Ok(Self {
+            has_files: whole.accounts_with_files.contains(name),
             account,
             setup: setup.clone(),
             paused: state.paused,

@@ -1,6 +1,6 @@
 //! What a run is told: the configuration worked out for this room, and the command's options.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use chrono::TimeDelta;
@@ -21,6 +21,8 @@ pub struct Setup {
     pub tables: Vec<TableSettings>,
     /// The PSP accounts by name.
     pub accounts: BTreeMap<String, AccountSetup>,
+    /// Those of them that settlement files are brought in for.
+    pub accounts_with_files: BTreeSet<String>,
     /// Looks up environment variables that settings name; only the wiring may touch them.
     pub env: EnvLookup,
     /// Rules: the user's, then the shipped.

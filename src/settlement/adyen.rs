@@ -14,10 +14,12 @@ use chrono::NaiveDate;
 
 use crate::model::money::Currency;
 use crate::model::settlement::{
-    Control, EntryStatus, Finality, Found, Line, Problem, Severity, StatementEnd, TagKind, Tie,
+    Control, EntryStatus, Finality, Found, Line, LineKind, Problem, Severity, StatementEnd,
+    TagKind, Tie,
 };
 use crate::settlement::Parse;
 use crate::settlement::amount::unsigned;
+use crate::settlement::kinds;
 use crate::settlement::numeral::{Numerals, Order, day};
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
@@ -330,6 +332,7 @@ impl Report for Settlement {
         line.fee = self.fee(row, currency).and_then(|fee| money(fee, currency));
         line.batch_id = some(row.get(self.batch));
         entry.type_code = some(kind);
+        line.kind = kinds::adyen(kind);
         entry.reversal = is_reversal(kind);
         entry.booked_on = self.common.day(row);
         if entry.reversal {
@@ -430,6 +433,7 @@ impl Report for Accounting {
         line.net = Some(payable).filter(|text| !text.is_empty()).and(money(signed, currency));
         line.batch_id = some(row.maybe(self.batch));
         entry.type_code = some(kind);
+        line.kind = kinds::adyen(kind);
         entry.status = status(kind);
         entry.reversal = is_reversal(kind);
         entry.booked_on = self.common.day(row);
@@ -481,6 +485,7 @@ impl Report for Received {
         line.gross = money(minor, currency);
         entry.status = EntryStatus::Info;
         entry.type_code = some(row.maybe(self.kind));
+        line.kind = LineKind::Attempt;
         entry.booked_on = self.common.day(row);
         self.period.add(entry.booked_on);
         out.tell(entry, line);

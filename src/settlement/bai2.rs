@@ -20,6 +20,7 @@ use crate::model::settlement::{
     RAW_MAX, Severity, Statement, StatementEnd, TagKind, Tie,
 };
 use crate::settlement::amount::yymmdd;
+use crate::settlement::kinds;
 use crate::settlement::text::{Lines, Source};
 use crate::settlement::{Item, Parse};
 
@@ -693,6 +694,7 @@ fn detail(record: &Record, account: &mut Account, number: u64) -> Result<Detail,
     line.tag(TagKind::BankReference, bank_reference);
     line.tag(TagKind::CustomerReference, record.field(at.saturating_add(1)));
     texts(&mut line, record, at.saturating_add(2));
+    line.kind = kinds::booking(&line);
     Ok((entry, line, warning))
 }
 

@@ -4,7 +4,9 @@
 //! Amounts are unsigned; the type of the row says the way: a sale is money in, a credit money out.
 //! Only what was settled is booked. The file declares no sum.
 
-use crate::model::settlement::{EntryStatus, Finality, Problem, StatementEnd, TagKind};
+use crate::model::settlement::{
+    Direction, EntryStatus, Finality, LineKind, Problem, StatementEnd, TagKind,
+};
 use crate::settlement::Parse;
 use crate::settlement::amount::unsigned;
 use crate::settlement::numeral::{Order, day};
@@ -106,6 +108,11 @@ impl Report for Braintree {
         line.batch_id = some(self.of(row, &["settlement batch id"]));
         entry.type_code = some(kind);
         entry.status = status(row.get(self.status));
+        line.kind = match (entry.status, entry.direction) {
+            (EntryStatus::Info, _) => LineKind::Attempt,
+            (_, Direction::Credit) => LineKind::Payment,
+            (_, Direction::Debit) => LineKind::Refund,
+        };
         let dates = ["disbursement date", "settlement date", "created datetime"];
         // Month first, as Braintree writes all its dates.
         entry.booked_on = dates

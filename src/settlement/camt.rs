@@ -15,6 +15,7 @@ use crate::model::settlement::{
 };
 use crate::settlement::amount::{iso_day, unsigned};
 use crate::settlement::camt_statement::{Balances, Head, Summary};
+use crate::settlement::kinds;
 use crate::settlement::text::Source;
 use crate::settlement::xml::{Node, Xml};
 use crate::settlement::{Item, Parse};
@@ -585,6 +586,7 @@ impl OpenEntry {
         };
         batch_tags(&mut line, &self.batch);
         own_tags(&mut line, entry, &self.text);
+        line.kind = kinds::booking(&line);
         line
     }
 }
@@ -715,6 +717,7 @@ impl Detail {
             let of = |kind| line.tags.iter().find(|tag| tag.kind == kind);
             line.original_reference = kinds.into_iter().find_map(of).map(|tag| tag.text.clone());
         }
+        line.kind = kinds::booking(&line);
         (line, problem)
     }
 

@@ -5,9 +5,10 @@
 //! currency. The `Merchant Payout` row of a breakdown is the fee of paying out, so the nets of a
 //! payout's rows are what it pays.
 
-use crate::model::settlement::{Finality, Problem, StatementEnd, TagKind};
+use crate::model::settlement::{Finality, LineKind, Problem, StatementEnd, TagKind};
 use crate::settlement::Parse;
 use crate::settlement::amount::shown;
+use crate::settlement::kinds;
 use crate::settlement::numeral::{Numerals, Order, day};
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
@@ -107,6 +108,7 @@ impl Report for Breakdown {
         line.psp_reference = some(payment);
         line.batch_id = some(row.maybe(self.payout));
         entry.type_code = some(row.get(self.kind));
+        line.kind = kinds::checkout(row.get(self.kind));
         entry.reversal = row.get(self.kind).to_ascii_lowercase().contains("chargeback");
         entry.booked_on = day(row.maybe(self.booked), Order::Unknown);
         out.tell(entry, line);
@@ -171,6 +173,7 @@ impl Report for Payouts {
         line.batch_id = some(id);
         line.net = money(minor, currency);
         entry.type_code = Some("payout".to_owned());
+        line.kind = LineKind::Payout;
         entry.booked_on = day(row.get(self.date), Order::Unknown);
         out.tell(entry, line);
         Ok(())

@@ -34,6 +34,7 @@ pub mod braintree;
 pub mod checkout;
 pub mod trustly;
 pub mod balance;
+pub mod kinds;
 pub mod table;
 pub mod table_rows;
 pub mod bank_words;

@@ -17,6 +17,7 @@ use crate::model::settlement::{
     Severity, Statement, StatementEnd, TagKind, Tie,
 };
 use crate::settlement::amount::{mmdd, signed, unsigned, yymmdd};
+use crate::settlement::kinds;
 use crate::settlement::mt940_text::{self, is_blank};
 use crate::settlement::text::{Lines, Source};
 use crate::settlement::{Item, Parse};
@@ -640,6 +641,7 @@ impl Mt940 {
     fn flush_entry(&mut self) {
         let Some(mut open) = self.entry.take() else { return };
         mt940_text::read(&open.text, &mut open.line);
+        open.line.kind = kinds::booking(&open.line);
         self.items.push_back(open.entry.into());
         self.items.push_back(open.line.into());
     }

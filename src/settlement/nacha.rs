@@ -15,6 +15,7 @@ use crate::model::settlement::{
     StatementEnd, TagKind, Tie,
 };
 use crate::settlement::amount::{self, yymmdd};
+use crate::settlement::kinds;
 use crate::settlement::text::{Lines, Source};
 use crate::settlement::{Item, Parse};
 
@@ -321,7 +322,8 @@ impl Nacha {
     }
 
     fn flush_entry(&mut self) {
-        if let Some((entry, line)) = self.entry.take() {
+        if let Some((entry, mut line)) = self.entry.take() {
+            line.kind = kinds::booking(&line);
             self.items.push_back(entry.into());
             self.items.push_back(line.into());
         }

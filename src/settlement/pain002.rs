@@ -9,7 +9,8 @@ use std::collections::VecDeque;
 
 use crate::model::money::Currency;
 use crate::model::settlement::{
-    Direction, Entry, EntryStatus, Finality, Line, Problem, Statement, StatementEnd, TagKind,
+    Direction, Entry, EntryStatus, Finality, Line, LineKind, Problem, Statement, StatementEnd,
+    TagKind,
 };
 use crate::settlement::amount::{iso_day, unsigned};
 use crate::settlement::camt;
@@ -221,6 +222,7 @@ impl Pain {
             batch: None,
         };
         let mut line = Line { byte: lowest.byte, itemised, raw, ..Line::of(&entry) };
+        line.kind = LineKind::Attempt;
         line.minor = None;
         line.type_code = status;
         line.return_reason = levels.iter().find_map(|level| level.reason.clone());

@@ -21,6 +21,7 @@ use crate::model::settlement::{
 };
 use crate::settlement::Parse;
 use crate::settlement::amount::{minor, shown};
+use crate::settlement::kinds;
 use crate::settlement::numeral::{Order, day};
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, normal, some};
 use crate::settlement::text::Source;
@@ -242,6 +243,7 @@ impl PayPal {
         let (mut entry, mut line) = out.entry(row, signed, gross_currency);
         entry.direction = direction;
         entry.type_code = some(row.maybe(columns.event));
+        line.kind = kinds::paypal(row.maybe(columns.event), direction);
         entry.reversal = is_reversal(row.maybe(columns.event));
         entry.status = match row.maybe(columns.status) {
             "P" | "p" => EntryStatus::Pending,

@@ -14,6 +14,7 @@ use crate::model::settlement::{
 };
 use crate::settlement::Parse;
 use crate::settlement::amount::shown;
+use crate::settlement::kinds;
 use crate::settlement::numeral::{Numerals, Order, day};
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
@@ -200,6 +201,7 @@ impl Report for Stripe {
         self.source(row, &mut line);
         line.batch_id = some(row.maybe(self.payout));
         entry.type_code = some(row.get(self.kind));
+        line.kind = kinds::stripe(row.get(self.kind));
         entry.reversal = is_reversal(row.get(self.kind));
         entry.booked_on = day(row.maybe(self.created), Order::Unknown);
         entry.value_on = day(row.maybe(self.available), Order::Unknown);

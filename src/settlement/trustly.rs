@@ -13,6 +13,7 @@ use crate::model::settlement::{
 };
 use crate::settlement::Parse;
 use crate::settlement::amount::signed;
+use crate::settlement::kinds;
 use crate::settlement::numeral::{Order, day};
 use crate::settlement::sheet::{self, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
@@ -97,6 +98,7 @@ impl Trustly {
             line.return_reason = some(row.get(17));
         }
         entry.type_code = some(row.get(10));
+        line.kind = kinds::trustly(row.get(10), entry.reversal);
         entry.status = EntryStatus::Booked;
         entry.booked_on = day(row.get(12), Order::Unknown);
         out.tell(entry, line);

@@ -133,6 +133,8 @@ delegate! { Driver:
     siblings(table: &SourceTable, rows: &[&Transaction]) -> HashMap<String, Vec<SiblingFact>>;
     shared_tags(table: &SourceTable, account: &str, rows: &[&Transaction]) -> HashSet<String>;
     resolve_tags(table: &SourceTable, account: &str, tags: &[String]) -> HashSet<String>;
+    rows_known_by(table: &SourceTable, account: &str, tags: &[String], references: &[String])
+        -> Vec<Transaction>;
     resolve_references(table: &SourceTable, account: &str, references: &[String])
         -> HashMap<String, Vec<(String, String)>>;
     apply(run_id: &str, writer: &mut Writer, table: &SourceTable, batch: Vec<RowEffects>,

@@ -290,6 +290,17 @@ pub trait Driver {
         tags: &[String],
     ) -> Result<HashSet<String>, StoreError>;
 
+    /// The rows of `account`, in any status, that carry one of these tags or store one of these
+    /// references: whose a line of a settlement file may be. By the indexes that
+    /// [`Driver::resolve_tags`] uses.
+    async fn rows_known_by(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        tags: &[String],
+        references: &[String],
+    ) -> Result<Vec<Transaction>, StoreError>;
+
     /// Which of these PSP references some row already has, in tieout's own record of successes
     /// or in the table's mapped reference column: reference → (table, key).
     async fn resolve_references(

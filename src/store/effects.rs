@@ -15,6 +15,7 @@ use crate::model::evidence::Miss;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, later, to_text};
 use crate::model::transaction::{Transaction, hex};
+use crate::store::files::{LineMark, LinePlace};
 use crate::store::mapping::{FilterValue, MapSettings, TableSettings};
 use crate::store::records::{Applied, Claimed, JournalRow, Planned};
 
@@ -54,6 +55,8 @@ pub struct RowEffects {
     pub claims_reference: Option<String>,
     /// The evidence's JSON, stored under `journal.evidence_sha256`.
     pub evidence: String,
+    /// The lines of settlement files that are this row's from now on.
+    pub marks_lines: Vec<LinePlace>,
 }
 
 /// A value for another column.
@@ -150,6 +153,7 @@ pub fn effects(
         claims_reference: claimed_reference(decision, withheld),
         ends_handback: ends_handback(planned, withheld),
         evidence: planned.evidence.clone(),
+        marks_lines: marked(planned, withheld),
         looked_at: looked_at(planned),
         status_to,
         journal,
@@ -263,6 +267,7 @@ impl RowEffects {
         self.ends_handback = None;
         self.event = None;
         self.claims_reference = None;
+        self.marks_lines.clear();
     }
 
     /// Sends the row to a person instead: what was decided cannot be carried out. Its status
@@ -283,6 +288,7 @@ impl RowEffects {
         self.opens_case = true;
         self.closes_case = None;
         self.claims_reference = None;
+        self.marks_lines.clear();
         self.check.state = "case";
         self.check.next_check_at = None;
         self.check.keeps_image = false;
@@ -295,6 +301,20 @@ impl RowEffects {
             event.turn_to_review(reason);
         }
     }
+}
+
+/// The lines that become these rows' own.
+pub fn line_marks<'a>(rows: impl IntoIterator<Item = &'a RowEffects>) -> Vec<LineMark> {
+    let of_row = |row: &'a RowEffects| {
+        let own = (row.journal.table.clone(), row.journal.key.clone());
+        let mark = move |place: &LinePlace| LineMark {
+            place: *place,
+            row: Some(own.clone()),
+            reason: Some(row.journal.reason.as_str().to_owned()),
+        };
+        row.marks_lines.iter().map(mark)
+    };
+    rows.into_iter().flat_map(of_row).collect()
 }
 
 impl EventEffect {
@@ -310,6 +330,14 @@ impl EventEffect {
         }
         self.payload = payload.to_string();
     }
+}
+
+/// What a wait was told by is told again; what ended the row, sent it to a person or was looked
+/// at after its end is its own.
+fn marked(planned: &Planned, withheld: bool) -> Vec<LinePlace> {
+    let is_wait = planned.decision.outcome() == Outcome::Wait;
+    let is_last = !is_wait || planned.claimed.asked == Asked::Watch;
+    if is_last && !withheld { planned.lines.clone() } else { Vec::new() }
 }
 
 fn claimed_reference(decision: &Decision, withheld: bool) -> Option<String> {

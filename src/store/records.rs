@@ -8,6 +8,7 @@ use crate::model::evidence::{Evidence, UntaggedMatch};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::Instant;
 use crate::model::transaction::{SiblingFact, Transaction};
+use crate::store::files::LinePlace;
 
 /// Opens a run.
 #[derive(Debug, Clone)]
@@ -171,6 +172,8 @@ pub struct ClaimFilter {
     pub stuck_before: Option<Instant>,
     /// Rows that were given up are looked at as well, once, as a watch does.
     pub given_up: bool,
+    /// So are those of `ids` that ended in any other way.
+    pub ended: bool,
 }
 
 /// The watch step of a row that is looked at once, beyond every step that a policy has.
@@ -233,6 +236,8 @@ pub struct Planned {
     pub evidence: String,
     /// Names rules and settings.
     pub policy_version: String,
+    /// The lines of settlement files that it was decided from.
+    pub lines: Vec<LinePlace>,
 }
 
 /// Whether a decision was carried out.

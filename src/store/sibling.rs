@@ -33,6 +33,18 @@ impl Sibling {
     }
 }
 
+/// Whether a row of `account` carries one of these tags, or stores one of these references.
+pub(super) fn is_known_by(
+    row: &Transaction,
+    account: &str,
+    tags: &HashSet<&str>,
+    references: &HashSet<&str>,
+) -> bool {
+    let is_tagged = row.tag.usable().is_some_and(|tag| tags.contains(tag));
+    let is_named = row.psp_reference.as_deref().is_some_and(|name| references.contains(name));
+    matches!(&row.account, AccountRef::Known(own) if own == account) && (is_tagged || is_named)
+}
+
 /// The others of the same kind, by their keys: a refund is no sibling of its charge.
 pub(super) fn facts(
     table: &SourceTable,

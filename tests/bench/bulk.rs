@@ -328,6 +328,7 @@ fn plan(claimed: Claimed, policy: &Policy, now: Instant) -> Planned {
                 disputed: false,
                 created_at: row.created_at,
                 tag: Some(row.key.id.clone()),
+                returned: None,
             }],
             search: Some(CompleteSearch {
                 route: Route::List,
@@ -367,7 +368,15 @@ fn plan(claimed: Claimed, policy: &Policy, now: Instant) -> Planned {
         history: claimed.history.clone(),
     };
     let evidence = serde_json::to_string(&stored).unwrap();
-    Planned { claimed, decision, mode: Mode::Full, now, evidence, policy_version: "0".into() }
+    Planned {
+        claimed,
+        decision,
+        mode: Mode::Full,
+        now,
+        evidence,
+        policy_version: "0".into(),
+        lines: Vec::new(),
+    }
 }
 
 /// The script's evidence is made as long as tieout's, so that both write the same bytes.

@@ -13,11 +13,12 @@ use sqlx::postgres::{PgConnection, PgPool};
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::store::driver::Writer;
-use crate::store::effects::RowEffects;
+use crate::store::effects::{RowEffects, line_marks};
 use crate::store::error::StoreError;
 use crate::store::postgres::connect::IDLE_IN_TRANSACTION;
 use crate::store::postgres::errors::{Calls, answered, calls_for, failed};
 use crate::store::postgres::ledger::{Ledger, Loss, journal};
+use crate::store::postgres::lines::mark_in;
 use crate::store::postgres::rows::{Care, Fault, Rows};
 use crate::store::postgres::runs::{Sums, count_row, take_back};
 use crate::store::records::{Applied, ApplyEnd};
@@ -302,6 +303,8 @@ impl Batch<'_> {
             if !ledger.references(connection, &all).await.map_err(step)? {
                 return Err(Fault::Again);
             }
+            let marks = line_marks(all.iter().copied());
+            mark_in(connection, ledger.run_id, &marks, ledger.now).await.map_err(step)?;
             cases.extend(ledger.open_cases(connection, &all).await?);
             ledger.close_cases(connection, &all).await.map_err(step)?;
             ledger.end_handbacks(connection, &all).await.map_err(step)?;

@@ -85,8 +85,11 @@ pub(super) const MAY_WATCH: &str =
 /// Key, image and cells of the rows in scope that were given up.
 pub(super) fn given_up_rows(table: &SourceTable, filter: &ClaimFilter, sql: &mut Sql) -> String {
     let parts = Statements::of(table);
-    let mut conditions =
-        vec![parts.has_status("t", table.given_up_values(), sql), parts.filter("t", sql)];
+    let is_ended = match filter.ended {
+        true => format!("not ({})", parts.is_processing("t", sql)),
+        false => parts.has_status("t", table.given_up_values(), sql),
+    };
+    let mut conditions = vec![is_ended, parts.filter("t", sql)];
     if let Some(ids) = &filter.ids {
         conditions.push(parts.is_one_of_ids("t", ids, sql));
     }

@@ -88,7 +88,9 @@ fn of_texts(account: &str, texts: &[&str]) -> Sql {
          select l.* from hit cross join lateral (select {COLUMNS} from tieout_lines l \
          join tieout_files f on f.id = l.file_id \
          where l.file_id = hit.file_id and l.position = hit.position \
-         and l.state <> 'superseded' and (l.decides or l.kind = 'attempt') offset 0) l \
+         and l.state <> 'superseded' \
+         and l.kind not in ('fee', 'payout') \
+         and l.reason is distinct from 'statement_corrected' offset 0) l \
          order by l.file_id, l.position"
     ));
     sql

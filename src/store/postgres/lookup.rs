@@ -169,7 +169,7 @@ pub(super) async fn resolve_tags(
         return Ok(HashSet::new());
     };
     let wanted: HashSet<&str> = tags.iter().map(String::as_str).collect();
-    let resolver = Resolver::of(table, template);
+    let resolver = Resolver::of(table, template, What::Tag);
     let mut resolved = HashSet::new();
     let mut connection = pool.acquire().await.map_err(failed(doing))?;
     for sql in resolver.statements(&wanted) {
@@ -183,21 +183,67 @@ pub(super) async fn resolve_tags(
     Ok(resolved)
 }
 
+pub(super) async fn rows_known_by(
+    pool: &PgPool,
+    table: &SourceTable,
+    account: &str,
+    tags: &[String],
+    references: &[String],
+) -> Result<Vec<Transaction>, StoreError> {
+    let doing = "looking for the rows of lines";
+    let wanted: HashSet<&str> = tags.iter().map(String::as_str).collect();
+    let named: HashSet<&str> = references.iter().map(String::as_str).collect();
+    let mut statements = Vec::new();
+    if let Some(template) = table.tag_template(account).filter(|_| !tags.is_empty()) {
+        statements.extend(Resolver::of(table, template, What::Row).statements(&wanted));
+    }
+    let column = table.layout.psp_reference.and_then(|index| table.cells.get(index));
+    if let Some(column) = column.filter(|_| !references.is_empty()) {
+        let parts = Statements::of(table);
+        let mut sql = Sql::default();
+        let is_wanted = is_one_of("t", column, references.to_vec(), &mut sql);
+        let (image, cells) = (parts.image("t"), parts.cells("t"));
+        sql.push(&format!("select {image}, {cells} from {} t where {is_wanted}", table.read));
+        statements.push(sql);
+    }
+    let mut connection = pool.acquire().await.map_err(failed(doing))?;
+    let mut found: HashMap<String, Transaction> = HashMap::new();
+    for sql in statements {
+        for row in &sql.fetch(&mut connection).await.map_err(failed(doing))? {
+            let row = read_row(table, &Cells::new(row, doing), 0)?;
+            if sibling::is_known_by(&row, account, &wanted, &named) {
+                found.insert(row.key.id.clone(), row);
+            }
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// What of the rows that were found is read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// The columns of the template.
+    Tag,
+    /// The image and every mapped column.
+    Row,
+}
+
 /// Looks tags of one template up, by the columns' own indexes where it reads backwards.
 struct Resolver<'a> {
     table: &'a SourceTable,
     template: &'a Template,
+    what: What,
     /// The template's columns, each once.
     cells: Vec<usize>,
 }
 
 impl<'a> Resolver<'a> {
-    fn of(table: &'a SourceTable, template: &'a Template) -> Self {
+    fn of(table: &'a SourceTable, template: &'a Template, what: What) -> Self {
         let mut cells: Vec<usize> =
             template.columns().filter_map(|column| table.cell(column)).collect();
         cells.sort_unstable();
         cells.dedup();
-        Self { table, template, cells }
+        Self { table, template, what, cells }
     }
 
     /// The template's columns in its order, as often as it names them.
@@ -243,7 +289,10 @@ impl<'a> Resolver<'a> {
 
     fn selected(&self) -> String {
         let parts = Statements::of(self.table);
-        parts.cells_at("t", &self.cells)
+        match self.what {
+            What::Tag => parts.cells_at("t", &self.cells),
+            What::Row => format!("{}, {}", parts.image("t"), parts.cells("t")),
+        }
     }
 
     /// The last resort: a walk over the table, unless an index has this very expression.

@@ -260,6 +260,16 @@ impl Driver for PgStore {
         lookup::resolve_tags(self.pool().await, table, account, tags).await
     }
 
+    async fn rows_known_by(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        tags: &[String],
+        references: &[String],
+    ) -> Result<Vec<Transaction>, StoreError> {
+        lookup::rows_known_by(self.pool().await, table, account, tags, references).await
+    }
+
     async fn resolve_references(
         &self,
         table: &SourceTable,

@@ -13,13 +13,14 @@ use crate::decide::permit::Retry;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, to_text};
 use crate::store::driver::Writer;
-use crate::store::effects::RowEffects;
+use crate::store::effects::{RowEffects, line_marks};
 use crate::store::error::StoreError;
 use crate::store::records::{Applied, ApplyEnd, JournalRow};
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::cases::{close_rows, put_rows};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::journal;
+use crate::store::sqlite::lines::mark_in;
 use crate::store::sqlite::runs::{Buckets, add_to, is_running, take_back_released};
 use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch, json_set};
 use crate::store::sqlite::write::{Written, write};
@@ -248,6 +249,10 @@ async fn settle(
     take_back_released(connection, run_id, name, &taken_back).await?;
     let done: Vec<&Applying<'_>> = rows.iter().filter(|row| row.image.is_some()).collect();
     references(connection, run_id, &done, now).await?;
+    let marks = line_marks(done.iter().map(|row| &*row.effect));
+    if !marks.is_empty() {
+        mark_in(connection, run_id, &marks, now).await?;
+    }
     end_handbacks(connection, name, &done, now).await?;
     handbacks(connection, run_id, &done, now).await?;
     outbox(connection, run_id, &done, now).await?;

@@ -92,8 +92,12 @@ pub(super) async fn enrol(
 fn given_up_rows(statement: &mut Statement, turn: &Turn<'_>) -> String {
     let Turn { table, filter, .. } = turn;
     let name = statement.text(turn.name());
+    let is_ended = match filter.ended {
+        true => format!("not ({})", is_processing(table, "t")),
+        false => has_status(table, "t", &table.given_up_values()),
+    };
     let mut conditions = vec![
-        has_status(table, "t", &table.given_up_values()),
+        is_ended,
         belongs(table, "t"),
         in_scope(statement, table, "t", filter),
         "(c.key is null or (c.state in ('closed', 'parked', 'watch') and c.lease_run is null))"

@@ -80,7 +80,8 @@ fn of_sql(lead: &str) -> String {
          on x.account = ?1 and x.text = j.value) h \
          cross join tieout_lines l on l.file_id = h.file_id and l.position = h.position \
          cross join tieout_files f on f.id = l.file_id \
-         where l.state <> 'superseded' and (l.decides = 1 or l.kind = 'attempt') \
+         where l.state <> 'superseded' and l.kind not in ('fee', 'payout') \
+         and l.reason is not 'statement_corrected' \
          order by l.file_id, l.position"
     )
 }

@@ -149,11 +149,52 @@ pub(super) async fn resolve_tags(
             None => opaque.push(tag.as_str()),
         }
     }
-    let mut found = by_values(connection, table, template, &values).await?;
-    found.extend(by_rendering(connection, table, template, &opaque).await?);
+    let tag = rendering(table, template, "t");
+    let mut found = by_values(connection, table, template, &tag, &values).await?;
+    found.extend(by_rendering(connection, table, template, &tag, &opaque).await?);
     let wanted: HashSet<&str> = tags.iter().map(String::as_str).collect();
     found.retain(|tag| wanted.contains(tag.as_str()));
     Ok(found)
+}
+
+pub(super) async fn rows_known_by(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    account: &str,
+    tags: &[String],
+    references: &[String],
+) -> Result<Vec<Transaction>, StoreError> {
+    let mut keys = HashSet::new();
+    if let Some(template) = table.tag_template(account) {
+        let (mut values, mut opaque) = (Vec::new(), Vec::new());
+        for tag in tags {
+            match template.readings(tag, READINGS) {
+                Some(ways) => values.extend(ways),
+                None => opaque.push(tag.as_str()),
+            }
+        }
+        let key = read_key(table, "t");
+        keys.extend(by_values(connection, table, template, &key, &values).await?);
+        keys.extend(by_rendering(connection, table, template, &key, &opaque).await?);
+    }
+    let mapped = table.layout.psp_reference.and_then(|index| table.cells.get(index));
+    if let Some(column) = mapped.filter(|_| !references.is_empty()) {
+        let sql = format!(
+            "select {} from {} as t where {}",
+            read_key(table, "t"),
+            table.read,
+            is_one_of_set(&[column], "t"),
+        );
+        let asked: Vec<[&String; 1]> = references.iter().map(|reference| [reference]).collect();
+        keys.extend(texts(
+            &fetch(connection, READING, rendered(&sql).bind(json_set(&asked))).await?,
+        )?);
+    }
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let wanted: HashSet<&str> = tags.iter().map(String::as_str).collect();
+    let named: HashSet<&str> = references.iter().map(String::as_str).collect();
+    let found = read(connection, table, &keys).await?.into_values().map(|found| found.row);
+    Ok(found.filter(|row| sibling::is_known_by(row, account, &wanted, &named)).collect())
 }
 
 /// The template in SQL; NULL where one of its columns is.
@@ -170,12 +211,13 @@ fn column<'a>(table: &'a SourceTable, name: &str) -> Option<&'a Column> {
     table.cell(name).and_then(|index| table.cells.get(index))
 }
 
-/// Rows by the values that a tag must have been made from, by the columns' indexes; what each
-/// row's tag really is comes back, because `007` finds the number 7.
+/// Rows by the values that a tag must have been made from, by the columns' indexes; `shown` of
+/// each comes back: what its tag really is, because `007` finds the number 7, or its key.
 async fn by_values(
     connection: &mut SqliteConnection,
     table: &SourceTable,
     template: &Template,
+    shown: &str,
     values: &[Vec<String>],
 ) -> Result<HashSet<String>, StoreError> {
     if values.is_empty() {
@@ -183,8 +225,7 @@ async fn by_values(
     }
     let columns: Vec<&Column> = template.columns().filter_map(|name| column(table, name)).collect();
     let sql = format!(
-        "select distinct {} from {} as t where {}",
-        rendering(table, template, "t"),
+        "select distinct {shown} from {} as t where {}",
         table.read,
         is_one_of_set(&columns, "t"),
     );
@@ -196,13 +237,14 @@ async fn by_rendering(
     connection: &mut SqliteConnection,
     table: &SourceTable,
     template: &Template,
+    shown: &str,
     tags: &[&str],
 ) -> Result<HashSet<String>, StoreError> {
     if tags.is_empty() {
         return Ok(HashSet::new());
     }
     let sql = format!(
-        "select distinct {tag} from {} as t where {tag} in (select value from json_each(?1))",
+        "select distinct {shown} from {} as t where {tag} in (select value from json_each(?1))",
         table.read,
         tag = rendering(table, template, "t"),
     );

@@ -440,6 +440,17 @@ impl Driver for SqliteStore {
         lookup::resolve_tags(&mut *self.read("looking rows up").await?, table, account, tags).await
     }
 
+    async fn rows_known_by(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        tags: &[String],
+        references: &[String],
+    ) -> Result<Vec<Transaction>, StoreError> {
+        let mut connection = self.read("looking rows up").await?;
+        lookup::rows_known_by(&mut connection, table, account, tags, references).await
+    }
+
     async fn resolve_references(
         &self,
         table: &SourceTable,

@@ -279,6 +279,7 @@ pub fn object(reference: &str, state: ObjectState) -> PspObject {
         disputed: false,
         created_at: minute(1),
         tag: Some("r1".into()),
+        returned: None,
     }
 }
 

@@ -82,6 +82,8 @@ pub struct Words {
     pub account: String,
     /// Settings of `[policy]`, over the tests' own.
     pub policy: BTreeMap<&'static str, String>,
+    /// What the account column's values mean, besides `live`.
+    pub accounts: &'static str,
     /// More lines of `[[table]] payments`.
     pub table: String,
     /// More `[[table]]`s and sections.
@@ -107,6 +109,7 @@ impl Default for Words {
             table_mode: "full",
             account: String::new(),
             policy: BTreeMap::new(),
+            accounts: "",
             table: String::new(),
             more: String::new(),
             limits: String::new(),
@@ -150,7 +153,8 @@ impl Words {
         for (name, value) in policy {
             writeln!(lines, "{name} = {value}").unwrap();
         }
-        let Self { account_mode, table_mode, account, table, more, limits, ignore, .. } = self;
+        let Self { account_mode, table_mode, account, accounts, table, more, .. } = self;
+        let Self { limits, ignore, .. } = self;
         let deadline = if account.contains("deadline =") { "" } else { "deadline = \"2s\"" };
         format!(
             r#"
@@ -187,7 +191,7 @@ attempted = "attempted_at"
 psp_reference = "psp_ref"
 mode = "{table_mode}"
 ignore = {ignore:?}
-accounts = {{ live = "shop" }}
+accounts = {{ live = "shop"{accounts} }}
 map = [{{ from = ["processing"], succeeded = "paid", failed = "failed", retryable = "retry" }}]
 {table}
 [table.set]

@@ -160,6 +160,7 @@ impl Foreign {
                 now: noon(),
                 evidence: format!("{{\"key\":{:?}}}", claimed.row.key.id),
                 policy_version: "p".to_owned(),
+                lines: Vec::new(),
             };
             effects(&planned, &table.settings, &Timing::default(), run)
         };

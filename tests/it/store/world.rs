@@ -346,6 +346,7 @@ fn effect_in(
         mode,
         now,
         policy_version: "p1".to_owned(),
+        lines: Vec::new(),
     };
     effects(&planned, &table.settings, &Timing::default(), run)
 }
@@ -444,6 +445,7 @@ fn unattempted(row: &Transaction, now: Instant) -> Decision {
         disputed: false,
         created_at: row.created_at,
         tag: row.tag.usable().map(str::to_owned),
+        returned: None,
     };
     let search = tieout::model::evidence::CompleteSearch {
         route: Route::List,

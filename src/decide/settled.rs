@@ -1,0 +1,464 @@
+//! What lines of settlement files say of one row, in the form that every other source has.
+//!
+//! A PSP's lines about one payment are one object: what was captured, less what was given back. A
+//! bank's booking is an object of its own, and so two bookings under one tag are two payments.
+//! Lines that may not decide (interim statements, notices, bookings still pending, corrections
+//! that nobody released) say only that something is under way, and only where nothing better is
+//! said. A fee, a payout and a correction of the PSP's own balance are nobody's payment.
+
+use std::collections::BTreeMap;
+
+use crate::model::evidence::{Failure, ObjectState, PspObject};
+use crate::model::money::Money;
+use crate::model::settlement::{Direction, LineKind, SettledLine};
+use crate::model::time::Instant;
+use crate::model::transaction::{Kind, Transaction};
+
+/// The objects that `lines`, all under one row's tag or reference, tell of; `tag` is that row's.
+pub fn objects(lines: &[SettledLine], kind: Kind, tag: Option<&str>) -> Vec<PspObject> {
+    let mut groups: BTreeMap<String, Group<'_>> = BTreeMap::new();
+    let mut back: Vec<&SettledLine> = Vec::new();
+    for line in lines {
+        match role(line, kind) {
+            Role::Moves => {
+                let own = line.payment.clone().unwrap_or_else(|| line.place.clone());
+                groups.entry(own).or_default().moves.push(line);
+            }
+            Role::TakesBack => back.push(line),
+            Role::Attempts => {
+                let own = line.payment.clone().unwrap_or_else(|| line.place.clone());
+                groups.entry(own).or_default().attempts.push(line);
+            }
+            Role::Nothing => {}
+        }
+    }
+    for line in back {
+        let own = home_of(line, &groups);
+        groups.entry(own).or_default().back.push(line);
+    }
+    let mut objects: Vec<(bool, PspObject)> = groups
+        .into_iter()
+        .filter_map(|(reference, group)| group.object(reference, kind, tag))
+        .collect();
+    // What only informs is of no use beside what decides: it is the same money, told earlier.
+    if objects.iter().any(|(decides, _)| *decides) {
+        objects.retain(|(decides, _)| *decides);
+    }
+    objects.into_iter().map(|(_, object)| object).collect()
+}
+
+/// What a line is to a row of some kind.
+enum Role {
+    /// The movement that the row intends.
+    Moves,
+    /// It came back.
+    TakesBack,
+    /// On its way, or refused.
+    Attempts,
+    /// Not of this row.
+    Nothing,
+}
+
+fn role(line: &SettledLine, kind: Kind) -> Role {
+    use Direction::{Credit, Debit};
+    use LineKind as L;
+    if !line.itemised {
+        return Role::Nothing;
+    }
+    match (kind, line.kind, line.direction) {
+        (_, L::Attempt, _) => Role::Attempts,
+        (Kind::Charge, L::Payment, _) | (Kind::Charge, L::Movement, Credit) => Role::Moves,
+        (Kind::Charge, L::Refund | L::Chargeback | L::ChargebackReversed, _)
+        | (Kind::Charge, L::Return, Debit) => Role::TakesBack,
+        (Kind::Refund, L::Refund, _) => Role::Moves,
+        (Kind::Refund | Kind::Payout, L::Movement, Debit) => Role::Moves,
+        (Kind::Refund | Kind::Payout, L::Return, Credit) => Role::TakesBack,
+        (_, L::Fee | L::Payout | L::Adjustment, _)
+        | (Kind::Charge, L::Movement, Debit)
+        | (Kind::Charge, L::Return, Credit)
+        | (Kind::Refund, L::Payment | L::Chargeback | L::ChargebackReversed, _)
+        | (Kind::Refund | Kind::Payout, L::Movement, Credit)
+        | (Kind::Refund | Kind::Payout, L::Return, Debit)
+        | (Kind::Payout, L::Payment | L::Refund | L::Chargeback | L::ChargebackReversed, _) => {
+            Role::Nothing
+        }
+    }
+}
+
+/// The group of what a returning line takes back: by the payment that it names; else the one
+/// movement of its amount that nothing took back yet; else it stands for itself.
+fn home_of(line: &SettledLine, groups: &BTreeMap<String, Group<'_>>) -> String {
+    let named = [&line.original, &line.payment].into_iter().flatten();
+    if let Some(own) = named.into_iter().find(|name| groups.contains_key(*name)) {
+        return own.clone();
+    }
+    let is_its = |group: &&Group<'_>| {
+        group.back.is_empty() && group.moves.iter().any(|moved| moved.money == line.money)
+    };
+    let own = groups.iter().find(|(_, group)| is_its(group)).map(|(name, _)| name.clone());
+    own.or_else(|| line.original.clone().or_else(|| line.payment.clone()))
+        .unwrap_or_else(|| line.place.clone())
+}
+
+/// Lines of one payment.
+#[derive(Default)]
+struct Group<'a> {
+    moves: Vec<&'a SettledLine>,
+    back: Vec<&'a SettledLine>,
+    attempts: Vec<&'a SettledLine>,
+}
+
+impl<'a> Group<'a> {
+    fn all(&self) -> impl Iterator<Item = &'a SettledLine> + '_ {
+        self.moves.iter().chain(&self.back).chain(&self.attempts).copied()
+    }
+
+    /// The object, and whether it may decide.
+    fn object(
+        &self,
+        reference: String,
+        kind: Kind,
+        tag: Option<&str>,
+    ) -> Option<(bool, PspObject)> {
+        let first = self.all().min_by_key(|line| (line.at, line.place.as_str()))?;
+        let back = told_best(&self.back);
+        let mut deciding = told_best(&self.moves);
+        if deciding.is_empty() {
+            // What a bank took back had moved before, in a file that is not here.
+            deciding = back.iter().copied().filter(|line| was_moved(line.kind)).collect();
+        }
+        let decides = !deciding.is_empty();
+        let moved = if decides { sum(&deciding) } else { None };
+        let back = back.iter();
+        let given_back = back
+            .clone()
+            .filter(|line| matches!(line.kind, LineKind::Refund | LineKind::Return))
+            .filter_map(|line| line.money)
+            .fold(0_i64, |sum, money| sum.saturating_add(money.minor));
+        let count = |kind| back.clone().filter(|line| line.kind == kind).count();
+        let disputed = count(LineKind::Chargeback) > count(LineKind::ChargebackReversed);
+        let returned = back.clone().find(|line| line.kind == LineKind::Return);
+        let state = if decides { ObjectState::Captured } else { self.attempted() };
+        let asked = self.all().find_map(|line| line.money);
+        let mut aliases: Vec<String> =
+            self.all().flat_map(|line| line.aliases.iter().cloned()).collect();
+        aliases.sort_unstable();
+        aliases.dedup();
+        aliases.retain(|alias| *alias != reference);
+        let object = PspObject {
+            reference,
+            aliases,
+            kind: object_kind(kind).to_owned(),
+            state,
+            status: self.status(first),
+            amount: moved.or(asked),
+            captured: moved,
+            refunded_minor: given_back,
+            disputed,
+            created_at: first.at,
+            tag: tag.map(str::to_owned),
+            returned: returned.map(|line| line.code.clone().unwrap_or_default()),
+        };
+        Some((decides, object))
+    }
+
+    /// What lines that moved nothing say: the last word counts.
+    fn attempted(&self) -> ObjectState {
+        if !self.moves.is_empty() || !self.back.is_empty() {
+            return ObjectState::InFlight;
+        }
+        let last = self.attempts.iter().max_by_key(|line| (line.at, line.place.as_str()));
+        let word = last.and_then(|line| line.word.as_deref()).unwrap_or_default();
+        match word.to_ascii_lowercase().as_str() {
+            "refused" | "error" | "rjct" => ObjectState::Failed(Failure {
+                code: last.and_then(|line| line.code.clone()).unwrap_or_else(|| word.to_owned()),
+                advice: None,
+                final_from: None,
+                still_payable: false,
+            }),
+            "cancelled" | "canceled" | "canc" => ObjectState::Canceled,
+            "expired" => ObjectState::Expired,
+            _on_its_way => ObjectState::InFlight,
+        }
+    }
+
+    /// The file's own words of it, the last first.
+    fn status(&self, first: &SettledLine) -> String {
+        let last = self.all().max_by_key(|line| (line.at, line.place.as_str())).unwrap_or(first);
+        let word = last.word.as_deref().unwrap_or(last.kind.as_str());
+        format!("{word} ({})", last.place)
+    }
+}
+
+/// A line of this kind takes back a payment whole.
+fn was_moved(kind: LineKind) -> bool {
+    matches!(kind, LineKind::Return | LineKind::Chargeback)
+}
+
+/// The deciding lines of one format, the one that tells of most: a payment stands in each of a
+/// PSP's reports, and it moved once.
+fn told_best<'a>(lines: &[&'a SettledLine]) -> Vec<&'a SettledLine> {
+    let mut by_format: BTreeMap<&str, Vec<&'a SettledLine>> = BTreeMap::new();
+    for line in lines.iter().copied().filter(|line| line.decides) {
+        by_format.entry(&line.format).or_default().push(line);
+    }
+    by_format.into_values().max_by_key(Vec::len).unwrap_or_default()
+}
+
+/// What several captures of one payment come to; none where one tells no amount, or they are of
+/// several currencies.
+fn sum(lines: &[&SettledLine]) -> Option<Money> {
+    let mut total: Option<Money> = None;
+    for line in lines {
+        let money = line.money?;
+        total = Some(match total {
+            None => money,
+            Some(sum) if sum.currency == money.currency => {
+                Money::new(sum.minor.checked_add(money.minor)?, sum.currency)
+            }
+            Some(_other) => return None,
+        });
+    }
+    total
+}
+
+fn object_kind(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Charge => "charge",
+        Kind::Refund => "refund",
+        Kind::Payout => "payout",
+    }
+}
+
+/// When a line's money moved at the latest: the end of its day, since a file tells no more, else
+/// when it came in.
+pub fn moved_at(booked_on: Option<chrono::NaiveDate>, received_at: Instant) -> Instant {
+    let end = booked_on.and_then(|day| day.and_hms_opt(23, 59, 59));
+    end.map_or(received_at, |end| end.and_utc())
+}
+
+/// What lines that no decision was made from say of a row that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AfterEnd {
+    /// Nothing that the row does not say itself: the lines are its own.
+    Agrees,
+    /// The row must be looked at again.
+    Differs,
+}
+
+/// Whether the objects of a row that ended agree with it: one payment of its money where it
+/// succeeded, none where it was given up, and nothing that was taken back by a bank.
+pub fn after_end(row: &Transaction, objects: &[PspObject]) -> AfterEnd {
+    let mut captured = objects.iter().filter(|object| object.captured.is_some());
+    let has_left = |object: &PspObject| {
+        object.disputed || object.returned.is_some() || object.captured.is_none()
+    };
+    let agrees = match (captured.next(), captured.next()) {
+        (None, _) => objects.iter().all(|object| object.state != ObjectState::Captured),
+        (Some(only), None) => row.succeeded && only.captured == row.money && !has_left(only),
+        (Some(_), Some(_)) => false,
+    };
+    if agrees { AfterEnd::Agrees } else { AfterEnd::Differs }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::money::Currency;
+    use crate::model::time::from_text;
+
+    fn eur(minor: i64) -> Option<Money> {
+        Some(Money::new(minor, Currency::parse("EUR").unwrap()))
+    }
+
+    /// `42 payment + 1000 psp=P1 of=P0 code=AC04 word=Settled in=adyen` and the marks `informs`,
+    /// `batch`.
+    fn line(text: &str) -> SettledLine {
+        let mut words = text.split_whitespace();
+        let place = words.next().unwrap();
+        let kind = LineKind::parse(words.next().unwrap()).unwrap();
+        let direction =
+            if words.next().unwrap() == "+" { Direction::Credit } else { Direction::Debit };
+        let mut line = SettledLine {
+            place: format!("F1:{place}"),
+            format: "f".to_owned(),
+            kind,
+            direction,
+            money: None,
+            decides: true,
+            itemised: true,
+            payment: None,
+            original: None,
+            aliases: Vec::new(),
+            code: None,
+            word: None,
+            at: from_text("2026-11-19T12:00:00Z").unwrap(),
+        };
+        for word in words {
+            match word.split_once('=') {
+                Some(("psp", id)) => line.payment = Some(id.to_owned()),
+                Some(("of", id)) => line.original = Some(id.to_owned()),
+                Some(("code", code)) => line.code = Some(code.to_owned()),
+                Some(("word", own)) => line.word = Some(own.to_owned()),
+                Some(("in", format)) => line.format = format.to_owned(),
+                Some((other, _)) => panic!("{other}"),
+                None if word == "informs" => line.decides = false,
+                None if word == "batch" => line.itemised = false,
+                None => line.money = eur(word.parse().unwrap()),
+            }
+        }
+        line
+    }
+
+    /// `reference state captured/refunded` and the marks `disputed`, `returned`.
+    fn shown(object: &PspObject) -> String {
+        let captured = object.captured.map_or("-".to_owned(), |money| money.minor.to_string());
+        let mut text = format!(
+            "{} {} {captured}/{}",
+            object.reference,
+            object.state.as_str(),
+            object.refunded_minor
+        );
+        if object.disputed {
+            text.push_str(" disputed");
+        }
+        if let Some(code) = &object.returned {
+            text.push_str(&format!(" returned {code}"));
+        }
+        text
+    }
+
+    /// What it shows, the row's kind, lines, objects.
+    const CASES: &[(&str, Kind, &[&str], &[&str])] = &[
+        ("a credit is a charge", Kind::Charge, &["1 movement + 500"], &["F1:1 captured 500/0"]),
+        ("a debit is none", Kind::Charge, &["1 movement - 500"], &[]),
+        ("a debit is a payout", Kind::Payout, &["1 movement - 500"], &["F1:1 captured 500/0"]),
+        (
+            "two bookings are two payments",
+            Kind::Charge,
+            &["1 movement + 500", "2 movement + 500"],
+            &["F1:1 captured 500/0", "F1:2 captured 500/0"],
+        ),
+        (
+            "a return of the same amount takes one back",
+            Kind::Charge,
+            &["1 movement + 500", "2 return - 500 code=AC04"],
+            &["F1:1 captured 500/500 returned AC04"],
+        ),
+        (
+            "a payout that came back",
+            Kind::Payout,
+            &["1 movement - 500", "2 return + 500 code=R03"],
+            &["F1:1 captured 500/500 returned R03"],
+        ),
+        (
+            "captures of one payment add up",
+            Kind::Charge,
+            &["1 payment + 300 psp=P", "2 payment + 200 psp=P"],
+            &["P captured 500/0"],
+        ),
+        (
+            "two reports of one payment are one",
+            Kind::Charge,
+            &["1 payment + 500 psp=P in=a", "2 payment + 500 psp=P in=b"],
+            &["P captured 500/0"],
+        ),
+        (
+            "two payments are two",
+            Kind::Charge,
+            &["1 payment + 500 psp=P", "2 payment + 500 psp=Q"],
+            &["P captured 500/0", "Q captured 500/0"],
+        ),
+        (
+            "a refund is of the payment that it names",
+            Kind::Charge,
+            &["1 payment + 500 psp=P", "2 refund - 200 psp=R of=P"],
+            &["P captured 500/200"],
+        ),
+        (
+            "a refund's own row",
+            Kind::Refund,
+            &["1 refund - 200 psp=P", "2 payment + 500 psp=P"],
+            &["P captured 200/0"],
+        ),
+        (
+            "a chargeback that stands",
+            Kind::Charge,
+            &["1 payment + 500 psp=P", "2 chargeback - 500 psp=P"],
+            &["P captured 500/0 disputed"],
+        ),
+        (
+            "a chargeback that was undone",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P",
+                "2 chargeback - 500 psp=P",
+                "3 chargeback_reversed + 500 psp=P",
+            ],
+            &["P captured 500/0"],
+        ),
+        (
+            "an interim line informs",
+            Kind::Charge,
+            &["1 movement + 500 informs"],
+            &["F1:1 in_flight -/0"],
+        ),
+        (
+            "and says nothing beside the final one",
+            Kind::Charge,
+            &["1 movement + 500 informs", "2 movement + 500"],
+            &["F1:2 captured 500/0"],
+        ),
+        ("a batch is no single payment", Kind::Charge, &["1 movement + 500 batch"], &[]),
+        (
+            "fees, payouts and corrections are nobody's",
+            Kind::Charge,
+            &["1 fee - 5", "2 payout - 495", "3 adjustment + 1"],
+            &[],
+        ),
+        (
+            "a refused attempt",
+            Kind::Charge,
+            &["1 attempt + 500 psp=P word=Refused informs"],
+            &["P failed -/0"],
+        ),
+        (
+            "an attempt on its way",
+            Kind::Charge,
+            &["1 attempt + 500 psp=P word=SentForSettle informs"],
+            &["P in_flight -/0"],
+        ),
+        (
+            "an attempt that settled",
+            Kind::Charge,
+            &["1 attempt + 500 psp=P word=Authorised informs", "2 payment + 500 psp=P"],
+            &["P captured 500/0"],
+        ),
+        ("an amount that nobody tells", Kind::Charge, &["1 movement +"], &["F1:1 captured -/0"]),
+        ("a refund alone", Kind::Charge, &["1 refund - 200 psp=P"], &["P in_flight -/200"]),
+        (
+            "a chargeback alone",
+            Kind::Charge,
+            &["1 chargeback - 500 psp=P"],
+            &["P captured 500/0 disputed"],
+        ),
+        (
+            "a return alone",
+            Kind::Charge,
+            &["1 return - 500 code=AM04"],
+            &["F1:1 captured 500/500 returned AM04"],
+        ),
+    ];
+
+    #[test]
+    fn lines_under_one_tag_are_objects() {
+        for (name, kind, lines, wanted) in CASES {
+            let mut lines: Vec<SettledLine> = lines.iter().map(|text| line(text)).collect();
+            let found: Vec<String> = objects(&lines, *kind, Some("r1")).iter().map(shown).collect();
+            assert_eq!(found, *wanted, "{name}");
+            lines.reverse();
+            let back: Vec<String> = objects(&lines, *kind, Some("r1")).iter().map(shown).collect();
+            assert_eq!(back, *wanted, "{name}, in the other order");
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! What the settlement files of an account say of a batch of rows: read by tag and reference in
+//! one question to the database, told in the form of every other source.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::decide::settled::{moved_at, objects};
+use crate::model::evidence::{Answer, CompleteSearch, Evidence, Route};
+use crate::model::money::Money;
+use crate::model::settlement::{LineKind, SettledLine, TagKind};
+use crate::model::time::Instant;
+use crate::model::transaction::Transaction;
+use crate::run::error::{Doing, RunError};
+use crate::store::database::Database;
+use crate::store::files::{FileDriver, LinePlace, StoredLine};
+
+/// What was found of one row.
+#[derive(Debug, Clone, Default)]
+pub struct Told {
+    /// As evidence.
+    pub evidence: Option<Evidence>,
+    /// The lines that it was told by.
+    pub lines: Vec<LinePlace>,
+}
+
+/// How an account's files are asked.
+#[derive(Debug, Clone, Copy)]
+pub struct ByFiles<'a> {
+    /// The database.
+    pub db: &'a Database,
+    /// The account.
+    pub account: &'a str,
+    /// Files are all there is: that they say nothing is an answer, too.
+    pub alone: bool,
+}
+
+impl ByFiles<'_> {
+    /// What the files say of each row, in the order of the rows.
+    pub async fn ask(&self, rows: &[&Transaction], now: Instant) -> Result<Vec<Told>, RunError> {
+        let tags: HashSet<String> =
+            rows.iter().filter_map(|row| row.tag.usable()).map(str::to_owned).collect();
+        let references: HashSet<String> =
+            rows.iter().filter_map(|row| row.psp_reference.clone()).collect();
+        let (tags, references) = (Vec::from_iter(tags), Vec::from_iter(references));
+        let lines = self
+            .db
+            .lines_of(self.account, &tags, &references)
+            .await
+            .doing("looking for lines of settlement files")?;
+        let shelf = Shelf::of(lines);
+        Ok(rows.iter().map(|row| self.told(row, &shelf, now)).collect())
+    }
+
+    fn told(&self, row: &Transaction, shelf: &Shelf, now: Instant) -> Told {
+        let own = shelf.of_row(row);
+        let settled: Vec<SettledLine> = own.iter().map(|line| settled(line)).collect();
+        let objects = objects(&settled, row.kind, row.tag.usable());
+        let answer = match (objects.is_empty(), self.alone) {
+            (false, _) => Answer::Found { objects, search: None },
+            (true, true) => Answer::Nothing(nothing(now)),
+            (true, false) => return Told::default(),
+        };
+        let account = self.account.to_owned();
+        let evidence = Evidence { account, route: Route::File, asked_at: now, answer };
+        Told { evidence: Some(evidence), lines: own.iter().map(|line| line.place).collect() }
+    }
+}
+
+/// Files that say nothing of a row. What settled is all that they list: a payment that is not
+/// there may be on its way.
+fn nothing(now: Instant) -> CompleteSearch {
+    CompleteSearch {
+        route: Route::File,
+        kinds: ["charge", "refund", "payout"].map(str::to_owned).to_vec(),
+        from: now,
+        to: now,
+        asked_at: now,
+        counts_as_miss: false,
+        lag_secs: 0,
+        psp_skew_secs: None,
+        listed: 0,
+        witness: None,
+    }
+}
+
+/// The lines of a batch, by every text that they may be known by.
+pub struct Shelf {
+    lines: Vec<StoredLine>,
+    by_text: HashMap<String, Vec<usize>>,
+    /// Lines that a pattern of the configuration found the tag in.
+    by_pattern: Vec<usize>,
+}
+
+impl Shelf {
+    /// Puts lines in order.
+    pub fn of(lines: Vec<StoredLine>) -> Self {
+        let mut by_text: HashMap<String, Vec<usize>> = HashMap::new();
+        let mut by_pattern = Vec::new();
+        for (index, line) in lines.iter().enumerate() {
+            let names = [&line.tag, &line.psp_reference, &line.original];
+            let texts: HashSet<&String> = names
+                .into_iter()
+                .flatten()
+                .chain(line.refs.iter().filter(|tag| tag.kind != TagKind::Text).map(|t| &t.text))
+                .collect();
+            for text in texts {
+                by_text.entry(text.clone()).or_default().push(index);
+            }
+            if line.refs.iter().any(|tag| tag.kind == TagKind::Text) {
+                by_pattern.push(index);
+            }
+        }
+        Self { lines, by_text, by_pattern }
+    }
+
+    /// The lines that a row is known by.
+    pub fn of_row(&self, row: &Transaction) -> Vec<&StoredLine> {
+        let names = [row.tag.usable(), row.psp_reference.as_deref()];
+        let mut found: Vec<usize> = names
+            .into_iter()
+            .flatten()
+            .filter_map(|name| self.by_text.get(name))
+            .flatten()
+            .copied()
+            .collect();
+        if let Some(tag) = row.tag.usable().filter(|_| found.is_empty()) {
+            let says = |index: &&usize| {
+                let line = self.lines.get(**index);
+                line.is_some_and(|line| line.refs.iter().any(|other| other.text.contains(tag)))
+            };
+            found.extend(self.by_pattern.iter().filter(says));
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.into_iter().filter_map(|index| self.lines.get(index)).collect()
+    }
+}
+
+/// A kept line as the decision reads it. What moved is compared before fees: a net line is never
+/// held against the row's gross.
+pub fn settled(line: &StoredLine) -> SettledLine {
+    let named = |kind: TagKind| line.refs.iter().find(move |tag| tag.kind == kind);
+    let text = |kind| named(kind).map(|tag| tag.text.clone());
+    let money = line.gross.or(line.amount.filter(|_| line.fee.is_none_or(|fee| fee.minor == 0)));
+    // A refund has an id of its own; the payment's, which stands beside it, is another row's.
+    let (payment, original, aliases) = if line.kind == LineKind::Refund {
+        let original = line.original.clone().or_else(|| line.psp_reference.clone());
+        let is_own = |own: &String| line.original.as_ref().is_some_and(|other| other != own);
+        let own = || line.psp_reference.clone().filter(is_own);
+        (text(TagKind::RefundId).or_else(own), original, Vec::new())
+    } else {
+        let ids = [text(TagKind::PaymentId), text(TagKind::ChargeId)];
+        let aliases = ids.into_iter().flatten().collect();
+        (line.psp_reference.clone(), line.original.clone(), aliases)
+    };
+    SettledLine {
+        place: line.place.to_string(),
+        format: line.format.clone(),
+        kind: line.kind,
+        direction: line.direction,
+        money: money.map(|money| Money { minor: money.minor.saturating_abs(), ..money }),
+        decides: line.decides,
+        itemised: line.itemised,
+        payment,
+        original,
+        aliases,
+        code: line.return_reason.clone(),
+        word: line.type_code.clone(),
+        at: moved_at(line.booked_on, line.received_at),
+    }
+}

@@ -1,0 +1,230 @@
+//! What the words of PSPs' reports mean: a payment, a refund, a fee.
+//!
+//! As data, one table a PSP, each from its own reference: Adyen "Settlement details: journal
+//! types", Stripe "Reporting categories", PayPal "Transaction event codes", Checkout.com "Financial
+//! actions: breakdown types". The longest beginning that fits wins; a word that no table knows is
+//! an adjustment, which never decides a row. A bank's booking is told by its marks alone.
+
+use crate::model::settlement::{Direction, Line, LineKind};
+
+use LineKind::{
+    Adjustment, Attempt, Chargeback, ChargebackReversed, Fee, Payment, Payout, Refund, Return,
+};
+
+type Words = &'static [(&'static str, LineKind)];
+
+const ADYEN: Words = &[
+    ("settled", Payment),
+    ("refunded", Refund),
+    ("refundedreversed", Return),
+    ("capturefailed", Return),
+    ("refundfailed", Return),
+    ("chargeback", Chargeback),
+    ("secondchargeback", Chargeback),
+    ("chargebackreversed", ChargebackReversed),
+    ("chargebackreversedexternallywithinfo", ChargebackReversed),
+    ("fee", Fee),
+    ("paymentcost", Fee),
+    ("invoicededuction", Fee),
+    ("misccosts", Fee),
+    ("merchantpayout", Payout),
+    ("internalcompanypayout", Payout),
+    ("merchantpayin", Adjustment),
+    ("received", Attempt),
+    ("authorised", Attempt),
+    ("authorized", Attempt),
+    ("sentforsettle", Attempt),
+    ("sentforrefund", Attempt),
+    ("refused", Attempt),
+    ("error", Attempt),
+    ("cancelled", Attempt),
+    ("canceled", Attempt),
+    ("expired", Attempt),
+    ("retried", Attempt),
+];
+
+const STRIPE: Words = &[
+    ("charge", Payment),
+    ("payment", Payment),
+    ("charge_failure", Return),
+    ("payment_failure", Return),
+    ("refund", Refund),
+    ("payment_refund", Refund),
+    ("partial_capture_reversal", Refund),
+    ("refund_failure", Return),
+    ("payment_failure_refund", Return),
+    ("dispute", Chargeback),
+    ("dispute_reversal", ChargebackReversed),
+    ("fee", Fee),
+    ("stripe_fee", Fee),
+    ("network_cost", Fee),
+    ("tax", Fee),
+    ("payout", Payout),
+];
+
+const PAYPAL: Words = &[
+    ("T00", Payment),
+    ("T01", Fee),
+    ("T04", Payout),
+    ("T11", Return),
+    ("T1107", Refund),
+    ("T1108", Fee),
+    ("T12", Adjustment),
+    ("T1201", Chargeback),
+    ("T1202", ChargebackReversed),
+];
+
+const CHECKOUT: Words = &[
+    ("capture", Payment),
+    ("payment capture", Payment),
+    ("refund", Refund),
+    ("payment refund", Refund),
+    ("chargeback", Chargeback),
+    ("chargeback reversal", ChargebackReversed),
+    ("chargeback reversed", ChargebackReversed),
+    ("payout", Adjustment),
+];
+
+const TRUSTLY: Words =
+    &[("capture", Payment), ("charge", Payment), ("deposit", Payment), ("refund", Refund)];
+
+fn look_up(words: Words, word: &str) -> LineKind {
+    let fitting = words.iter().filter(|(known, _)| {
+        word.get(..known.len()).is_some_and(|head| head.eq_ignore_ascii_case(known))
+    });
+    fitting.max_by_key(|(known, _)| known.len()).map_or(Adjustment, |(_, kind)| *kind)
+}
+
+/// What a word of Adyen's is.
+pub fn adyen(word: &str) -> LineKind {
+    look_up(ADYEN, word)
+}
+
+/// What a word of Stripe's is; its words end where an underscore does not go on.
+pub fn stripe(word: &str) -> LineKind {
+    let known = STRIPE.iter().find(|(known, _)| word.eq_ignore_ascii_case(known));
+    match known {
+        Some((_, kind)) => *kind,
+        None if word.to_ascii_lowercase().starts_with("payout") => Payout,
+        None => Adjustment,
+    }
+}
+
+/// What an event code of PayPal's is. Money that the merchant sent under a payment's code is
+/// nobody's payment to the merchant.
+pub fn paypal(code: &str, direction: Direction) -> LineKind {
+    match look_up(PAYPAL, code) {
+        Payment if direction == Direction::Debit => Adjustment,
+        kind => kind,
+    }
+}
+
+/// What a word of Checkout.com's is.
+pub fn checkout(word: &str) -> LineKind {
+    let lower = word.to_ascii_lowercase();
+    if lower.contains("fee") {
+        return Fee;
+    }
+    look_up(CHECKOUT, &lower)
+}
+
+/// What a word of Trustly's is.
+pub fn trustly(word: &str, is_return: bool) -> LineKind {
+    if is_return { Return } else { look_up(TRUSTLY, word) }
+}
+
+/// What a bank's booking is: it came back where the file says so. A notice of change (NACHA `C…`)
+/// says that money did move.
+pub fn booking(line: &Line) -> LineKind {
+    let is_change =
+        line.return_reason.as_deref().is_some_and(|code| code.starts_with('C') && code.len() == 3);
+    let came_back = line.reversal || line.return_reason.is_some();
+    if came_back && !is_change { Return } else { LineKind::Movement }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::money::Currency;
+
+    #[test]
+    fn the_longest_beginning_that_fits_says_what_a_word_is() {
+        for (word, kind) in [
+            ("Settled", Payment),
+            ("SettledInInstallments", Payment),
+            ("Refunded", Refund),
+            ("RefundedReversed", Return),
+            ("Chargeback", Chargeback),
+            ("ChargebackExternallyWithInfo", Chargeback),
+            ("ChargebackReversed", ChargebackReversed),
+            ("SecondChargeback", Chargeback),
+            ("MerchantPayout", Payout),
+            ("Fee", Fee),
+            ("SentForSettle", Attempt),
+            ("Refused", Attempt),
+            ("ReserveAdjustment", Adjustment),
+            ("", Adjustment),
+            ("Ünknown", Adjustment),
+        ] {
+            assert_eq!(adyen(word), kind, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_word_of_stripe_is_known_whole() {
+        for (word, kind) in [
+            ("charge", Payment),
+            ("charge_failure", Return),
+            ("refund", Refund),
+            ("refund_failure", Return),
+            ("dispute", Chargeback),
+            ("dispute_reversal", ChargebackReversed),
+            ("payout", Payout),
+            ("payout_reversal", Payout),
+            ("payment", Payment),
+            ("payment_method_update", Adjustment),
+            ("other_adjustment", Adjustment),
+        ] {
+            assert_eq!(stripe(word), kind, "{word}");
+        }
+    }
+
+    #[test]
+    fn money_sent_under_a_payments_code_is_no_payment() {
+        assert_eq!(paypal("T0006", Direction::Credit), Payment);
+        assert_eq!(paypal("T0006", Direction::Debit), Adjustment);
+        assert_eq!(paypal("T1107", Direction::Debit), Refund);
+        assert_eq!(paypal("T1106", Direction::Debit), Return);
+        assert_eq!(paypal("T1201", Direction::Debit), Chargeback);
+        assert_eq!(paypal("T0400", Direction::Debit), Payout);
+        assert_eq!(paypal("T0102", Direction::Debit), Fee);
+    }
+
+    #[test]
+    fn a_notice_of_change_is_no_return() {
+        let entry = crate::model::settlement::Entry {
+            number: 1,
+            line: 1,
+            minor: 100,
+            currency: Currency::parse("USD").unwrap(),
+            direction: Direction::Debit,
+            reversal: false,
+            status: crate::model::settlement::EntryStatus::Booked,
+            booked_on: None,
+            value_on: None,
+            bank_reference: None,
+            type_code: None,
+            batch: None,
+        };
+        let with = |code: Option<&str>, reversal| {
+            let return_reason = code.map(str::to_owned);
+            booking(&Line { return_reason, reversal, ..Line::of(&entry) })
+        };
+        assert_eq!(with(None, false), LineKind::Movement);
+        assert_eq!(with(None, true), Return);
+        assert_eq!(with(Some("R01"), false), Return);
+        assert_eq!(with(Some("AC04"), false), Return);
+        assert_eq!(with(Some("C01"), false), LineKind::Movement);
+        assert_eq!(with(Some("CUST"), false), Return);
+    }
+}
