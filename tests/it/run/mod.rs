@@ -7,3 +7,4 @@ mod ways;
 mod dry_run;
 mod signals;
 mod faults;
+mod files;
