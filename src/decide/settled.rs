@@ -19,16 +19,11 @@ pub fn objects(lines: &[SettledLine], kind: Kind, tag: Option<&str>) -> Vec<PspO
     let mut groups: BTreeMap<String, Group<'_>> = BTreeMap::new();
     let mut back: Vec<&SettledLine> = Vec::new();
     for line in lines {
+        let own = || line.payment.clone().unwrap_or_else(|| line.place.clone());
         match role(line, kind) {
-            Role::Moves => {
-                let own = line.payment.clone().unwrap_or_else(|| line.place.clone());
-                groups.entry(own).or_default().moves.push(line);
-            }
+            Role::Moves => groups.entry(own()).or_default().moves.push(line),
             Role::TakesBack => back.push(line),
-            Role::Attempts => {
-                let own = line.payment.clone().unwrap_or_else(|| line.place.clone());
-                groups.entry(own).or_default().attempts.push(line);
-            }
+            Role::Attempts => groups.entry(own()).or_default().attempts.push(line),
             Role::Nothing => {}
         }
     }

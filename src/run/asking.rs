@@ -13,7 +13,7 @@ pub enum Asking {
     /// Its API; its files, where it has some, besides.
     Api(Account),
     /// Its files.
-    Files(PspKind),
+    Files,
 }
 
 impl Asking {
@@ -26,7 +26,7 @@ impl Asking {
             PspKind::Stripe => Account::open(settings.clone(), around).map(Self::Api),
             PspKind::Files => {
                 settings.check().map_err(OpenError::Settings)?;
-                Ok(Self::Files(settings.psp))
+                Ok(Self::Files)
             }
         }
     }
@@ -35,8 +35,8 @@ impl Asking {
     pub fn facts(&self) -> PspFacts {
         match self {
             Self::Api(account) => account.facts(),
-            Self::Files(psp) => PspFacts {
-                psp: psp.as_str().to_owned(),
+            Self::Files => PspFacts {
+                psp: PspKind::Files.as_str().to_owned(),
                 kinds: vec![Kind::Charge, Kind::Refund, Kind::Payout],
                 tag_max: usize::MAX,
                 routes: vec![RouteFacts {
@@ -56,7 +56,7 @@ impl Asking {
     pub fn api(&self) -> Option<&Account> {
         match self {
             Self::Api(account) => Some(account),
-            Self::Files(_) => None,
+            Self::Files => None,
         }
     }
 

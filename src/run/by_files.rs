@@ -36,17 +36,7 @@ pub struct ByFiles<'a> {
 impl ByFiles<'_> {
     /// What the files say of each row, in the order of the rows.
     pub async fn ask(&self, rows: &[&Transaction], now: Instant) -> Result<Vec<Told>, RunError> {
-        let tags: HashSet<String> =
-            rows.iter().filter_map(|row| row.tag.usable()).map(str::to_owned).collect();
-        let references: HashSet<String> =
-            rows.iter().filter_map(|row| row.psp_reference.clone()).collect();
-        let (tags, references) = (Vec::from_iter(tags), Vec::from_iter(references));
-        let lines = self
-            .db
-            .lines_of(self.account, &tags, &references)
-            .await
-            .doing("looking for lines of settlement files")?;
-        let shelf = Shelf::of(lines);
+        let shelf = Shelf::about(self.db, self.account, rows).await?;
         Ok(rows.iter().map(|row| self.told(row, &shelf, now)).collect())
     }
 
@@ -91,19 +81,27 @@ pub struct Shelf {
 }
 
 impl Shelf {
-    /// Puts lines in order.
-    pub fn of(lines: Vec<StoredLine>) -> Self {
+    /// Every line of an account that one of these rows may be known by.
+    pub async fn about(
+        db: &Database,
+        account: &str,
+        rows: &[&Transaction],
+    ) -> Result<Self, RunError> {
+        let tags: HashSet<String> =
+            rows.iter().filter_map(|row| row.tag.usable()).map(str::to_owned).collect();
+        let references: HashSet<String> =
+            rows.iter().filter_map(|row| row.psp_reference.clone()).collect();
+        let (tags, references) = (Vec::from_iter(tags), Vec::from_iter(references));
+        let lines = db.lines_of(account, &tags, &references).await;
+        lines.doing("looking for lines of settlement files").map(Self::of)
+    }
+
+    fn of(lines: Vec<StoredLine>) -> Self {
         let mut by_text: HashMap<String, Vec<usize>> = HashMap::new();
         let mut by_pattern = Vec::new();
         for (index, line) in lines.iter().enumerate() {
-            let names = [&line.tag, &line.psp_reference, &line.original];
-            let texts: HashSet<&String> = names
-                .into_iter()
-                .flatten()
-                .chain(line.refs.iter().filter(|tag| tag.kind != TagKind::Text).map(|t| &t.text))
-                .collect();
-            for text in texts {
-                by_text.entry(text.clone()).or_default().push(index);
+            for text in names_of(line).collect::<HashSet<&str>>() {
+                by_text.entry(text.to_owned()).or_default().push(index);
             }
             if line.refs.iter().any(|tag| tag.kind == TagKind::Text) {
                 by_pattern.push(index);
@@ -133,6 +131,13 @@ impl Shelf {
         found.dedup();
         found.into_iter().filter_map(|index| self.lines.get(index)).collect()
     }
+}
+
+/// Every text that a row may know a line by, the likeliest first.
+pub fn names_of(line: &StoredLine) -> impl Iterator<Item = &str> {
+    let own = [&line.tag, &line.psp_reference, &line.original];
+    let refs = line.refs.iter().filter(|tag| tag.kind != TagKind::Text).map(|tag| &tag.text);
+    own.into_iter().flatten().chain(refs).map(String::as_str)
 }
 
 /// A kept line as the decision reads it. What moved is compared before fees: a net line is never

@@ -167,10 +167,10 @@ impl Gather<'_> {
 
     /// What settlement files say stands beside what the API says, and before it is asked.
     async fn read_files(&self, rows: &[Claimed], facts: &mut [Facts]) -> Result<(), RunError> {
-        let alone = self.account.api().is_none();
-        if !alone && !self.has_files {
+        if !self.has_files {
             return Ok(());
         }
+        let alone = self.account.api().is_none();
         let asking = rows.iter().enumerate().filter(|(_, claimed)| can_be_asked(&claimed.row));
         let (indices, asking): (Vec<usize>, Vec<&Transaction>) =
             asking.map(|(index, claimed)| (index, &claimed.row)).unzip();

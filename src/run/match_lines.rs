@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::decide::settled::{AfterEnd, after_end, objects};
 use crate::model::reason::Reason;
-use crate::model::settlement::{SettledLine, TagKind};
+use crate::model::settlement::SettledLine;
 use crate::model::transaction::Transaction;
-use crate::run::by_files::{Shelf, settled};
+use crate::run::by_files::{Shelf, names_of, settled};
 use crate::run::error::{Doing, RunError};
 use crate::run::scene::Scene;
 use crate::store::driver::Driver;
@@ -109,13 +109,6 @@ async fn rows_of(
     rows.doing("looking for the rows of lines")
 }
 
-/// Every text that a row may know a line by.
-fn names_of(line: &StoredLine) -> impl Iterator<Item = &str> {
-    let own = [&line.tag, &line.psp_reference, &line.original];
-    let refs = line.refs.iter().filter(|tag| tag.kind != TagKind::Text).map(|tag| &tag.text);
-    own.into_iter().flatten().chain(refs).map(String::as_str)
-}
-
 /// The one row that a line is known by. A tag comes before any other name: a line may carry its
 /// batch's name, too, and that of what it takes back.
 fn row_of<'a>(
@@ -146,16 +139,11 @@ async fn agree(
     marks: &mut Vec<LineMark>,
 ) -> Result<BTreeMap<usize, Vec<String>>, RunError> {
     let mut again: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    let rows = || ended.values().map(|(row, _)| *row);
-    let tags: HashSet<String> =
-        rows().filter_map(|row| row.tag.usable()).map(str::to_owned).collect();
-    let references: HashSet<String> = rows().filter_map(|row| row.psp_reference.clone()).collect();
     if ended.is_empty() {
         return Ok(again);
     }
-    let (tags, references) = (Vec::from_iter(tags), Vec::from_iter(references));
-    let all = scene.db.lines_of(account, &tags, &references).await;
-    let shelf = Shelf::of(all.doing("looking for all lines of rows that ended")?);
+    let rows: Vec<&Transaction> = ended.values().map(|(row, _)| *row).collect();
+    let shelf = Shelf::about(scene.db, account, &rows).await?;
     for ((table, _), (row, places)) in ended {
         let own: Vec<SettledLine> = shelf.of_row(row).into_iter().map(settled).collect();
         match after_end(row, &objects(&own, row.kind, row.tag.usable())) {
