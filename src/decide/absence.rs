@@ -23,6 +23,8 @@ pub struct Absence {
     asked: Vec<Instant>,
     witness: String,
     same_key_until: Option<Instant>,
+    /// By files: from when to when they list every attempt.
+    files: Option<(Instant, Instant)>,
 }
 
 impl Absence {
@@ -308,13 +310,15 @@ fn days_enough(search: &CompleteSearch, from: Instant, to: Instant) -> Result<()
     if search.from <= from && search.to >= to {
         return Ok(());
     }
-    let lacks = format!(
-        "they cover {} to {} without a gap, and {} to {} is needed",
-        to_short_text(search.from),
-        to_short_text(search.to),
-        to_short_text(from),
-        to_short_text(to)
-    );
+    let span = format!("{} to {} is needed", to_short_text(from), to_short_text(to));
+    let lacks = match &search.lacks {
+        Some(lacks) => format!("{lacks}; {span}"),
+        None => format!(
+            "they cover {} to {} without a gap, and {span}",
+            to_short_text(search.from),
+            to_short_text(search.to)
+        ),
+    };
     Err(Unproven::FilesLacking { lacks })
 }
 
@@ -380,6 +384,7 @@ pub fn prove(
         asked,
         witness: witness.reference.clone(),
         same_key_until: key_until,
+        files: (search.route == Route::File).then_some((search.from, search.to)),
     })
 }
 
@@ -403,6 +408,15 @@ fn apart(times: impl Iterator<Item = Instant>, gap: TimeDelta) -> Vec<Instant> {
 
 /// A sentence for the record of a proven absence.
 pub fn proof_text(absence: &Absence) -> String {
+    if let Some((from, to)) = absence.files {
+        return format!(
+            "in no file of {} from {} to {}, which list every attempt; witness {}",
+            absence.account,
+            to_short_text(from),
+            to_short_text(to),
+            absence.witness
+        );
+    }
     let times: Vec<String> = absence.asked.iter().rev().map(|at| to_short_text(*at)).collect();
     let span = absence
         .asked

@@ -111,9 +111,31 @@ impl Expected {
     }
 
     /// Whether names tell the day; else the time at which a file came must.
-    fn is_dated(&self) -> bool {
+    pub(super) fn is_dated(&self) -> bool {
         StrftimeItems::new(&self.name)
             .any(|item| matches!(item, Item::Numeric(..) | Item::Fixed(_)))
+    }
+
+    /// The name of a day's file: `*` and `?` stand in it as in the pattern.
+    pub(super) fn name_for(&self, day: NaiveDate) -> Option<String> {
+        filled(&self.name, day)
+    }
+
+    /// Whether a file of this name may be one of these, of whatever day.
+    pub(super) fn is_for_some_day(&self, name: &str) -> bool {
+        let pattern: String = StrftimeItems::new(&self.name)
+            .map(|item| match item {
+                Item::Literal(text) | Item::Space(text) => text.to_owned(),
+                Item::OwnedLiteral(text) | Item::OwnedSpace(text) => text.into_string(),
+                Item::Numeric(..) | Item::Fixed(_) | Item::Error => "*".to_owned(),
+            })
+            .collect();
+        fits(&pattern, name)
+    }
+
+    /// When a day begins in the zone.
+    pub fn midnight(&self, day: NaiveDate) -> Option<Instant> {
+        instant(self.zone, day, NaiveTime::MIN)
     }
 
     /// When the file of a business day is due.

@@ -17,3 +17,4 @@ pub mod judge;
 pub mod settled;
 pub mod brake;
 pub mod expected;
+pub mod reach;

@@ -139,6 +139,9 @@ pub struct CompleteSearch {
     pub listed: u64,
     /// The newest listed object whose tag resolves to a row of this table.
     pub witness: Option<Witness>,
+    /// By files: which of those that it needs did not come whole, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lacks: Option<String>,
 }
 
 /// An object in the same search whose tag resolves to a row: it shows that the tag arrives.

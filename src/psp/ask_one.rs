@@ -306,6 +306,7 @@ async fn search_tag(
         psp_skew_secs: None,
         listed: 0,
         witness: None,
+        lacks: None,
     };
     let mut parents: Vec<String> = Vec::new();
     let mut seen: Vec<String> = Vec::new();

@@ -152,11 +152,12 @@ impl Listing {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the first page of each window and up to `more` further down, to say how many pages
-    /// there are.
-    pub(super) async fn probe(&self, more: u64) {
+    /// Reads the first page of each window, to say how many pages there are, and up to so many
+    /// further down as `more` says of what the first ones told.
+    pub(super) async fn probe(&self, more: impl FnOnce(&[u64]) -> u64) {
         self.board().is_probing = true;
         self.work().await;
+        let more = more(&self.estimate());
         let is_cut = self.board().cut(more.min(u64::from(self.workers)));
         if is_cut {
             self.work().await;

@@ -73,6 +73,7 @@ impl ListedWindow {
             psp_skew_secs: self.skew_secs,
             listed: self.listed,
             witness: None,
+            lacks: None,
         })
     }
 }

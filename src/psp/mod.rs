@@ -32,7 +32,7 @@ mod listing;
 mod estimate;
 mod ask_one;
 pub mod book;
-mod near;
+pub mod near;
 pub mod probe;
 mod stripe;
 mod stripe_objects;

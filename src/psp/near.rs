@@ -10,7 +10,7 @@ const TRUNCATED_MIN: usize = 8;
 
 /// The tags asked for, ready to be compared with those that arrive.
 #[derive(Debug, Default)]
-pub(super) struct NearTags {
+pub struct NearTags {
     /// By plain form.
     plain: HashMap<String, Vec<u32>>,
     /// The same, in order: a truncated tag stands right before the whole one.
@@ -18,14 +18,15 @@ pub(super) struct NearTags {
 }
 
 impl NearTags {
-    pub(super) fn add(&mut self, tag: &str, question: u32) {
+    /// Adds the tag of a question.
+    pub fn add(&mut self, tag: &str, question: u32) {
         let plain = plain_form(tag);
         self.plain.entry(plain.clone()).or_default().push(question);
         self.sorted.entry(plain).or_default().push(question);
     }
 
     /// The questions whose tag is nearly `seen`. Exact equals are not looked for here.
-    pub(super) fn near(&self, seen: &str) -> Vec<u32> {
+    pub fn near(&self, seen: &str) -> Vec<u32> {
         let plain = plain_form(seen);
         if plain.is_empty() {
             return Vec::new();

@@ -27,6 +27,12 @@ const MERGE_GAP_SECS: i64 = 600;
 /// One page is read ahead, besides the first, for so many requests that a list may save.
 const PROBE_SHARE: u64 = 32;
 
+/// The most that are read ahead besides the first.
+const MORE_AHEAD_MAX: u64 = 8;
+
+/// Costs so many doublings apart are as open a choice as equal ones.
+const OPEN_DOUBLINGS: u32 = 1;
+
 /// Windows of rows that touch, and that ask for the same kinds.
 #[derive(Debug, Clone)]
 struct Plan {
@@ -203,9 +209,7 @@ async fn list(
     );
     let mut kept = vec![true; plans.len()];
     if let Some(costs) = otherwise {
-        // Probing must stay small beside what it may save.
-        let sum = costs.iter().flatten().fold(0_u64, |sum, cost| sum.saturating_add(*cost));
-        listing.probe(sum.checked_div(PROBE_SHARE).unwrap_or(0)).await;
+        listing.probe(|first| more_ahead(costs, &pages_of(plans.len(), &owners, first))).await;
         let pages = pages_of(plans.len(), &owners, &listing.estimate());
         for ((kept, cost), left) in kept.iter_mut().zip(costs).zip(&pages) {
             *kept = cost.is_none_or(|cost| *left <= cost);
@@ -236,6 +240,19 @@ async fn list(
     read_strays(account, look).await;
     read_whole(account, look).await;
     dropped
+}
+
+/// How many pages further down are read ahead: few beside what they may save, and half as many
+/// for each time that one way of the closest choice looks twice as dear as the other.
+fn more_ahead(costs: &[Option<u64>], pages: &[u64]) -> u64 {
+    let sum = costs.iter().flatten().fold(0_u64, |sum, cost| sum.saturating_add(*cost));
+    let apart = |(cost, pages): (&Option<u64>, &u64)| {
+        let (cost, pages) = ((*cost)?.max(1), (*pages).max(1));
+        cost.max(pages).checked_div(cost.min(pages))?.checked_ilog2()
+    };
+    let closest = costs.iter().zip(pages).filter_map(apart).min().unwrap_or(0);
+    let most = sum.checked_div(PROBE_SHARE).unwrap_or(0).min(MORE_AHEAD_MAX);
+    most.checked_shr(closest.saturating_sub(OPEN_DOUBLINGS)).unwrap_or(0)
 }
 
 fn pages_of(plans: usize, owners: &[usize], estimate: &[u64]) -> Vec<u64> {
@@ -315,6 +332,26 @@ async fn read_whole(account: &Account, look: &mut Look) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_surer_the_choice_the_fewer_pages_are_read_ahead() {
+        for (costs, pages, more) in [
+            (&[Some(10_000)][..], &[9_000][..], 8),
+            (&[Some(10_000)], &[30_000], 8),
+            (&[Some(10_000)], &[2_000], 4),
+            (&[Some(10_000)], &[1_000], 2),
+            (&[Some(10_000)], &[600_000], 0),
+            (&[Some(10_000), Some(100)], &[1_000, 100], 8),
+            (&[Some(10_000), None], &[1_000, 100], 2),
+            (&[Some(100)], &[90], 3),
+            (&[Some(20)], &[20], 0),
+            (&[None], &[20], 0),
+            (&[Some(u64::MAX), Some(u64::MAX)], &[0, u64::MAX], 8),
+            (&[], &[], 0),
+        ] {
+            assert_eq!(more_ahead(costs, pages), more, "{costs:?} {pages:?}");
+        }
+    }
 
     #[test]
     fn a_window_covers_every_second_that_it_touches() {

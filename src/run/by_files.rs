@@ -3,6 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::decide::reach::Reach;
 use crate::decide::settled::{moved_at, objects};
 use crate::model::evidence::{Answer, CompleteSearch, Evidence, Route};
 use crate::model::money::Money;
@@ -46,7 +47,7 @@ impl ByFiles<'_> {
         let objects = objects(&settled, row.kind, row.tag.usable());
         let answer = match (objects.is_empty(), self.alone) {
             (false, _) => Answer::Found { objects, search: None },
-            (true, true) => Answer::Nothing(nothing(now)),
+            (true, true) => Answer::Nothing(silence(now, None)),
             (true, false) => return Told::default(),
         };
         let account = self.account.to_owned();
@@ -55,20 +56,24 @@ impl ByFiles<'_> {
     }
 }
 
-/// Files that say nothing of a row. What settled is all that they list: a payment that is not
-/// there may be on its way.
-fn nothing(now: Instant) -> CompleteSearch {
+/// Files that say nothing of a row, and how far those reach that list every attempt. Without such
+/// files they prove nothing: what is not among what settled may be on its way.
+pub fn silence(now: Instant, reach: Option<Reach>) -> CompleteSearch {
+    let counts_as_miss = reach.is_some();
+    let (from, to, lacks) =
+        reach.map_or((now, now, None), |reach| (reach.from, reach.to, reach.lacks));
     CompleteSearch {
         route: Route::File,
         kinds: ["charge", "refund", "payout"].map(str::to_owned).to_vec(),
-        from: now,
-        to: now,
+        from,
+        to,
         asked_at: now,
-        counts_as_miss: false,
+        counts_as_miss,
         lag_secs: 0,
         psp_skew_secs: None,
         listed: 0,
         witness: None,
+        lacks,
     }
 }
 

@@ -205,6 +205,7 @@ async fn ask<'s>(
         table,
         account: &open.account,
         has_files: open.has_files,
+        expected: &open.expected,
         account_name: name,
         policies: &open.policies,
         clock: &scene.clock,

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::decide::absence;
 use crate::decide::decision::{Asked as Why, Decision, Inputs, Verdict, Want};
+use crate::decide::expected::Expected;
 use crate::decide::judge::decide;
 use crate::decide::policy::Policy;
 use crate::model::evidence::{Answer, EVIDENCE_SCHEMA, Evidence, Route, UntaggedMatch, Witness};
@@ -16,6 +17,7 @@ use crate::model::transaction::{SiblingFact, TagState, Transaction};
 use crate::psp::account::{Looked, Need, Question};
 use crate::psp::book::Neighbour;
 use crate::run::asking::Asking;
+use crate::run::attempts::{Attempts, Unnamed};
 use crate::run::by_files::{ByFiles, Told};
 use crate::run::clock::DatabaseClock;
 use crate::run::error::{Doing, RunError};
@@ -91,6 +93,8 @@ pub struct Gather<'a> {
     pub account: &'a Asking,
     /// Whether its settlement files are read, too.
     pub has_files: bool,
+    /// The files that are to come for it.
+    pub expected: &'a [Expected],
     /// Its name.
     pub account_name: &'a str,
     /// Policies by what absence means in the row's status.
@@ -109,6 +113,7 @@ impl Gather<'_> {
         let mut siblings = self.siblings(&rows).await?;
         let mut neighbours = Neighbours::default();
         self.read_files(&rows, &mut facts).await?;
+        self.read_attempts(&rows, &mut facts, &mut neighbours, &mut asked).await?;
 
         let everyone: Vec<usize> = (0..rows.len()).collect();
         self.ask(&rows, &everyone, Need::Find, &mut facts, &mut neighbours, &mut asked).await?;
@@ -183,6 +188,58 @@ impl Gather<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Files that list every attempt can say that a row's is not among them, where files are all
+    /// that there is.
+    async fn read_attempts(
+        &self,
+        rows: &[Claimed],
+        facts: &mut [Facts],
+        neighbours: &mut Neighbours,
+        asked: &mut Asked,
+    ) -> Result<(), RunError> {
+        if self.account.api().is_some() {
+            return Ok(());
+        }
+        let is_unnamed = |fact: &Facts| {
+            fact.evidence.iter().any(|item| matches!(item.answer, Answer::Nothing(_)))
+        };
+        let unnamed: Vec<usize> =
+            (0..rows.len()).filter(|index| facts.get(*index).is_some_and(is_unnamed)).collect();
+        let questions: Vec<Unnamed<'_>> = unnamed
+            .iter()
+            .filter_map(|index| rows.get(*index))
+            .map(|claimed| self.unnamed(claimed))
+            .collect();
+        let attempts = Attempts {
+            db: self.db,
+            table: self.table,
+            account: self.account_name,
+            expected: self.expected,
+        };
+        let listed = attempts.ask(&questions, self.clock.now()).await?;
+        asked.listed =
+            asked.listed.saturating_add(u64::try_from(listed.others.len()).unwrap_or(u64::MAX));
+        neighbours.take(listed.others.iter());
+        for (index, told) in unnamed.into_iter().zip(listed.rows) {
+            let Some(fact) = facts.get_mut(index) else { continue };
+            for item in &mut fact.evidence {
+                if let Answer::Nothing(search) = &mut item.answer {
+                    *search = told.search.clone();
+                }
+            }
+            fact.near.extend(told.near);
+            fact.untagged.extend(told.untagged);
+        }
+        Ok(())
+    }
+
+    fn unnamed<'r>(&self, claimed: &'r Claimed) -> Unnamed<'r> {
+        let Claimed { row, history, .. } = claimed;
+        let (_, to) = absence::needed_window(row, history, self.policy(row));
+        let last_attempt = last_attempt(claimed);
+        Unnamed { row, from: row.created_at, to, last_attempt }
     }
 
     async fn siblings(
@@ -535,12 +592,14 @@ impl Gather<'_> {
                 *index,
                 near.map(|n| (n.reference.clone(), n.own || is_row(&n.tag))).collect(),
             );
-            fact.untagged = around
+            let of_money = around
                 .equal_money(claimed, self.policy(&claimed.row))
                 .into_iter()
                 .filter(|n| !is_row(&n.tag) && !n.is_owned(&owned))
-                .filter_map(Near::untagged)
-                .collect();
+                .filter_map(Near::untagged);
+            let known: HashSet<String> =
+                fact.untagged.iter().map(|one| one.reference.clone()).collect();
+            fact.untagged.extend(of_money.filter(|one| !known.contains(&one.reference)));
         }
         let again: Vec<usize> = absent
             .into_iter()

@@ -12,6 +12,7 @@ pub mod error;
 pub mod events;
 pub mod asking;
 pub mod by_files;
+mod attempts;
 mod match_lines;
 pub mod gather;
 pub mod hold;

@@ -287,7 +287,12 @@ impl Feeder<'_> {
     /// Sends what the file adds up to, where it is still the one that was hashed.
     fn close(mut self, unchanged: impl FnOnce() -> bool) -> Option<Sums> {
         self.end(None)?;
-        let sums = self.ledger.close();
+        let sums = std::mem::take(&mut self.ledger).close();
+        if self.covers_attempts && self.statements == 0 && !sums.failed {
+            // A day without a row: that nothing was attempted is what it says.
+            self.begin(&Statement::at(0, 1, Finality::Notice))?;
+            self.end(None)?;
+        }
         if !unchanged() {
             return None;
         }

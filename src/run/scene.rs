@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::decide::expected::Expected;
 use crate::decide::policy::{AbsentMeans, BrakePolicy, GaveUp, Mode, Policy, PspFacts, Timing};
 use crate::decide::rules::RuleSet;
 use crate::model::time::Instant;
@@ -45,6 +46,8 @@ pub struct OpenAccount {
     pub account: Asking,
     /// Settlement files of it are brought in.
     pub has_files: bool,
+    /// The files that are to come for it.
+    pub expected: Vec<Expected>,
     /// Its settings.
     pub setup: AccountSetup,
     /// Since when and why a person paused it.
@@ -117,6 +120,7 @@ impl OpenAccount {
             .collect();
         Ok(Self {
             has_files: whole.accounts_with_files.contains(name),
+            expected: whole.expected_for(name),
             account,
             setup: setup.clone(),
             paused: state.paused,

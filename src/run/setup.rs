@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use chrono::TimeDelta;
 use chrono_tz::Tz;
 
+use crate::decide::expected::Expected;
 use crate::decide::policy::{BrakePolicy, GaveUp, Mode, Timing};
 use crate::decide::rules::RuleSet;
 use crate::model::time::Instant;
@@ -41,6 +42,14 @@ pub struct Setup {
     pub sources: Vec<Source>,
     /// Where fetched files lie until their lines are in the database.
     pub spool_dir: PathBuf,
+}
+
+impl Setup {
+    /// The files that are to come for an account, from all its sources.
+    pub fn expected_for(&self, account: &str) -> Vec<Expected> {
+        let own = self.sources.iter().filter(|one| one.account.as_deref() == Some(account));
+        own.flat_map(|source| &source.expected).map(|one| one.file.clone()).collect()
+    }
 }
 
 /// One account, with what deciding at it depends on.

@@ -15,8 +15,8 @@ use crate::store::driver::{
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    FileDriver, FileEnd, FileFilter, FileHead, FileRow, LineMark, LinePlace, Part, StatementRow,
-    StoredLine,
+    AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileRow, LineMark, LinePlace, Part,
+    StatementRow, StoredLine,
 };
 use crate::store::mapping::TableSettings;
 use crate::store::postgres::PgStore;
@@ -179,6 +179,7 @@ delegate! { FileDriver:
     open_lines(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;
     files(filter: &FileFilter) -> Vec<FileRow>;
     statements(file: i64, after: i64, limit: i64) -> Vec<StatementRow>;
+    attempt_files(account: &str) -> Vec<AttemptFile>;
     lines_of_file(after: LinePlace, limit: i64) -> Vec<StoredLine>;
     mark_lines(run_id: &str, marks: &[LineMark], now: Instant) -> Vec<LinePlace>;
 }

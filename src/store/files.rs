@@ -75,6 +75,10 @@ pub trait FileDriver {
         limit: i64,
     ) -> Result<Vec<StatementRow>, StoreError>;
 
+    /// The files of an account that list every attempt and are whole: each of their statements
+    /// counts and ties, as far as it tells. Under each name that they came by, by number.
+    async fn attempt_files(&self, account: &str) -> Result<Vec<AttemptFile>, StoreError>;
+
     /// The lines of a file, in its order, after a place; in whatever state.
     async fn lines_of_file(
         &self,
@@ -482,6 +486,31 @@ pub struct FileRow {
     /// Who changed its state by hand: when, who, why.
     pub changed: Option<(Instant, String, String)>,
 }
+
+/// A file that lists every attempt, under one of its names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AttemptFile {
+    /// Its number.
+    pub id: i64,
+    /// The name.
+    pub name: String,
+    /// First day of the period that it tells of itself.
+    pub from: Option<NaiveDate>,
+    /// Last day of it.
+    pub to: Option<NaiveDate>,
+    /// When it came.
+    pub received_at: Instant,
+}
+
+/// Which files list every attempt and are whole, by an account.
+pub(in crate::store) const ATTEMPT_FILES: &str = "select f.id, n.name, min(s.from_on), \
+     max(s.to_on), f.received_at from tieout_files f \
+     join tieout_file_names n on n.file_id = f.id \
+     join tieout_statements s on s.file_id = f.id \
+     where f.account = $1 and f.state = 'loaded' and s.covers_attempts and not exists \
+     (select 1 from tieout_statements o where o.file_id = f.id and (o.state <> 'live' \
+     or not o.covers_attempts or not coalesce(o.ties, true))) \
+     group by f.id, n.name, f.received_at order by f.id, n.name";
 
 /// What became of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -341,6 +341,7 @@ fn plan(claimed: Claimed, policy: &Policy, now: Instant) -> Planned {
                 psp_skew_secs: Some(0),
                 listed: 100_000,
                 witness: None,
+                lacks: None,
             }),
         },
     }];

@@ -1,4 +1,5 @@
-//! build.rs on its own: which commit it names, and that it names none where it cannot know.
+//! build.rs on its own: which commit it names, and that it names none where it cannot know; what
+//! it tells the linker, and that it tells none that somebody chose.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -103,4 +104,52 @@ fn only_what_exists_is_watched() {
     for path in &watched[1..] {
         assert!(path.exists(), "{}", path.display());
     }
+}
+
+#[test]
+fn only_the_linker_of_the_toolchain_is_told_an_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = script(folder.path());
+    let tree = folder.path().join("tree");
+    sources(&tree);
+    std::fs::create_dir(tree.join("packaging")).unwrap();
+    std::fs::write(tree.join("packaging/functions.order"), "main\n").unwrap();
+    let linker = folder.path().join("lib/rustlib/x86_64-unknown-linux-gnu/bin/gcc-ld");
+    std::fs::create_dir_all(&linker).unwrap();
+    std::fs::write(linker.join("ld.lld"), "").unwrap();
+    let rustc = folder.path().join("rustc");
+    std::fs::write(&rustc, format!("#!/bin/sh\necho {}\n", folder.path().display())).unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&rustc, executable).unwrap();
+    let told = |tree: &Path, profile: &str, others: &[(&str, &str)]| {
+        let linux = "x86_64-unknown-linux-gnu";
+        let rustc = rustc.to_str().unwrap();
+        let usual = [("TARGET", linux), ("HOST", linux), ("RUSTC", rustc)];
+        let lines = said(&script, tree, profile, &[&usual[..], others].concat());
+        let words = lines.iter().filter_map(|l| l.strip_prefix("cargo:rustc-link-arg-bins="));
+        words.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let order = tree.join("packaging/functions.order");
+    assert_eq!(
+        told(&tree, "release", &[("CARGO_ENCODED_RUSTFLAGS", "")]),
+        [
+            format!("-B{}", linker.display()),
+            "-fuse-ld=lld".to_owned(),
+            format!("-Wl,--symbol-ordering-file={}", order.display()),
+            "-Wl,--no-warn-symbol-ordering".to_owned(),
+        ]
+    );
+    let none: [String; 0] = [];
+    assert_eq!(told(&tree, "debug", &[]), none);
+    for chosen in [
+        ("CARGO_ENCODED_RUSTFLAGS", "-Clink-arg=-fuse-ld=mold"),
+        ("RUSTC_LINKER", "clang"),
+        ("TARGET", "aarch64-unknown-linux-gnu"),
+        ("HOST", "aarch64-apple-darwin"),
+        ("RUSTC", "/nowhere/rustc"),
+    ] {
+        assert_eq!(told(&tree, "release", &[chosen]), none, "{chosen:?}");
+    }
+    std::fs::remove_file(linker.join("ld.lld")).unwrap();
+    assert_eq!(told(&tree, "release", &[]), none);
 }

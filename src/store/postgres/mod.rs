@@ -49,8 +49,8 @@ use crate::store::driver::{
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    FileDriver, FileEnd, FileFilter, FileHead, FileRow, LineMark, LinePlace, Part, StatementRow,
-    StoredLine,
+    AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileRow, LineMark, LinePlace, Part,
+    StatementRow, StoredLine,
 };
 use crate::store::mapping::TableSettings;
 use crate::store::postgres::errors::failed;
@@ -494,6 +494,10 @@ impl FileDriver for PgStore {
         limit: i64,
     ) -> Result<Vec<StatementRow>, StoreError> {
         shelf::statements(self.pool().await, file, after, limit).await
+    }
+
+    async fn attempt_files(&self, account: &str) -> Result<Vec<AttemptFile>, StoreError> {
+        shelf::attempt_files(self.pool().await, account).await
     }
 
     async fn lines_of_file(

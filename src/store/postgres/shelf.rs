@@ -5,7 +5,8 @@ use sqlx::postgres::{PgPool, PgRow};
 use crate::model::settlement::Finality;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    FileFilter, FileRow, FileState, Held, StatementRow, StatementState, problems_of,
+    ATTEMPT_FILES, AttemptFile, FileFilter, FileRow, FileState, Held, StatementRow, StatementState,
+    problems_of,
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::sql::{Cells, Sql};
@@ -126,4 +127,23 @@ pub(super) async fn statements(
     ));
     let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
     rows.iter().map(statement_of).collect()
+}
+
+pub(super) async fn attempt_files(
+    pool: &PgPool,
+    account: &str,
+) -> Result<Vec<AttemptFile>, StoreError> {
+    let query = sqlx::query(ATTEMPT_FILES).bind(account.to_owned());
+    let rows = query.fetch_all(pool).await.map_err(failed(READING))?;
+    let file = |row: &PgRow| {
+        let cells = Cells::new(row, READING);
+        Ok(AttemptFile {
+            id: cells.big(0)?,
+            name: cells.text(1)?,
+            from: cells.maybe_day(2)?,
+            to: cells.maybe_day(3)?,
+            received_at: cells.at(4)?,
+        })
+    };
+    rows.iter().map(file).collect()
 }

@@ -49,8 +49,8 @@ use crate::store::driver::{
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    FileDriver, FileEnd, FileFilter, FileHead, FileRow, LineMark, LinePlace, Part, StatementRow,
-    StoredLine,
+    AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileRow, LineMark, LinePlace, Part,
+    StatementRow, StoredLine,
 };
 use crate::store::mapping::TableSettings;
 use crate::store::prune::{Prunable, Pruned, Pruning};
@@ -753,6 +753,10 @@ impl FileDriver for SqliteStore {
         limit: i64,
     ) -> Result<Vec<StatementRow>, StoreError> {
         shelf::statements(&mut *self.read(shelf::READING).await?, file, after, limit).await
+    }
+
+    async fn attempt_files(&self, account: &str) -> Result<Vec<AttemptFile>, StoreError> {
+        shelf::attempt_files(&mut *self.read(shelf::READING).await?, account).await
     }
 
     async fn lines_of_file(

@@ -5,7 +5,8 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use crate::model::settlement::Finality;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    FileFilter, FileRow, FileState, Held, StatementRow, StatementState, problems_of,
+    ATTEMPT_FILES, AttemptFile, FileFilter, FileRow, FileState, Held, StatementRow, StatementState,
+    problems_of,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{fetch, rendered};
@@ -111,4 +112,23 @@ pub(super) async fn statements(
     );
     let query = rendered(&sql).bind(file).bind(after).bind(limit);
     fetch(connection, READING, query).await?.iter().map(statement_of).collect()
+}
+
+pub(super) async fn attempt_files(
+    connection: &mut SqliteConnection,
+    account: &str,
+) -> Result<Vec<AttemptFile>, StoreError> {
+    let query = sqlx::query(ATTEMPT_FILES).bind(account.to_owned());
+    let rows = fetch(connection, READING, query).await?;
+    let file = |row: &SqliteRow| {
+        let cells = Cells::new(row, READING);
+        Ok(AttemptFile {
+            id: cells.int(0)?,
+            name: cells.text(1)?,
+            from: cells.opt_day(2)?,
+            to: cells.opt_day(3)?,
+            received_at: cells.at(4)?,
+        })
+    };
+    rows.iter().map(file).collect()
 }

@@ -261,6 +261,7 @@ pub fn list(asked_at: Instant) -> CompleteSearch {
             tag: "r0".into(),
             created_at: minute(30),
         }),
+        lacks: None,
     }
 }
 

@@ -8,3 +8,4 @@ mod dry_run;
 mod signals;
 mod faults;
 mod files;
+mod attempts;

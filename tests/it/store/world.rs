@@ -458,6 +458,7 @@ fn unattempted(row: &Transaction, now: Instant) -> Decision {
         psp_skew_secs: Some(0),
         listed: 1,
         witness: None,
+        lacks: None,
     };
     let evidence = [Evidence {
         account: row.account.text().to_owned(),

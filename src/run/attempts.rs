@@ -1,0 +1,362 @@
+//! What files that list every attempt say of rows that none of them names.
+//!
+//! Only such files can say "not there", and only where none is missing (`decide::reach`). They
+//! are read from end to end for the days in question, page by page: a tag that is nearly the
+//! row's, or a payment of its money without a tag, may be its own, and a line whose tag is known
+//! shows that tags still arrive.
+
+use std::collections::{HashMap, HashSet};
+
+use chrono::{Days, NaiveDate};
+
+use crate::decide::expected::Expected;
+use crate::decide::reach::{AttemptFiles, Came};
+use crate::model::evidence::{CompleteSearch, UntaggedMatch, Witness};
+use crate::model::settlement::LineKind;
+use crate::model::time::Instant;
+use crate::model::transaction::Transaction;
+use crate::psp::book::Neighbour;
+use crate::psp::near::NearTags;
+use crate::run::by_files::{settled, silence};
+use crate::run::error::{Doing, RunError};
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::files::{AttemptFile, FileDriver, LinePlace, StoredLine};
+use crate::store::source_table::SourceTable;
+
+/// Lines read at once.
+const PAGE: i64 = 1_024;
+
+/// Tags resolved in one question.
+const RESOLVE_AT_ONCE: usize = 500;
+
+/// A row that no file names.
+#[derive(Debug, Clone, Copy)]
+pub struct Unnamed<'a> {
+    /// The row.
+    pub row: &'a Transaction,
+    /// Its call may have been made from here …
+    pub from: Instant,
+    /// … to here.
+    pub to: Instant,
+    /// The last attempt: a witness must be newer.
+    pub last_attempt: Instant,
+}
+
+/// What the files say of one of them.
+#[derive(Debug, Clone)]
+pub struct NotNamed {
+    /// How far they reach.
+    pub search: CompleteSearch,
+    /// Payments whose tag is nearly the row's: reference and tag.
+    pub near: Vec<(String, String)>,
+    /// Payments of the row's money that no row explains.
+    pub untagged: Vec<UntaggedMatch>,
+}
+
+/// All that was read.
+#[derive(Debug, Default)]
+pub struct Listed {
+    /// Of each row, in their order.
+    pub rows: Vec<NotNamed>,
+    /// The payments of those days.
+    pub others: Vec<Neighbour>,
+}
+
+/// An account's files, asked about rows that they do not name.
+#[derive(Debug, Clone, Copy)]
+pub struct Attempts<'a> {
+    /// The database.
+    pub db: &'a Database,
+    /// The table of the rows.
+    pub table: &'a SourceTable,
+    /// The account.
+    pub account: &'a str,
+    /// The files that are to come for it.
+    pub expected: &'a [Expected],
+}
+
+impl Attempts<'_> {
+    /// What the files say of each row.
+    pub async fn ask(&self, rows: &[Unnamed<'_>], now: Instant) -> Result<Listed, RunError> {
+        let stored = self.db.attempt_files(self.account).await;
+        let stored = stored.doing("looking for files that list every attempt")?;
+        let (Some(from), Some(to)) =
+            (rows.iter().map(|row| row.from).min(), rows.iter().map(|row| row.to).max())
+        else {
+            return Ok(Listed::default());
+        };
+        let came: Vec<Came> = stored.iter().map(came).collect();
+        let files = AttemptFiles::of(self.expected, &came, from, to.max(now));
+        if !files.exist() {
+            let none = |_row| NotNamed::unproven(silence(now, None));
+            return Ok(Listed { rows: rows.iter().map(none).collect(), ..Listed::default() });
+        }
+        let mut found: Vec<NotNamed> = rows
+            .iter()
+            .map(|row| NotNamed::unproven(silence(now, Some(files.reach(row.from, row.to)))))
+            .collect();
+        let mut day = Reading::of(rows);
+        for file in in_days(&stored, from, to) {
+            self.read(file, &mut |line| day.take(line)).await?;
+        }
+        let known = self.known(day.tags_in_question()).await?;
+        for (place, (found, row)) in found.iter_mut().zip(rows).enumerate() {
+            found.search.listed = day.listed;
+            found.near = day.near_of(place, &known);
+            found.untagged = day.untagged_of(row, &known, self.expected);
+        }
+        let witness = self.witness(&day, &stored, rows, to).await?;
+        for found in &mut found {
+            found.search.witness.clone_from(&witness);
+        }
+        Ok(Listed { rows: found, others: day.others })
+    }
+
+    /// Reads a file's lines from end to end.
+    async fn read(
+        &self,
+        file: i64,
+        take: &mut (dyn FnMut(&StoredLine) + Send),
+    ) -> Result<(), RunError> {
+        let mut after = LinePlace { file, position: 0 };
+        loop {
+            let page = self.db.lines_of_file(after, PAGE).await;
+            let page = page.doing("reading files that list every attempt")?;
+            let Some(last) = page.last() else { return Ok(()) };
+            after = last.place;
+            page.iter().for_each(&mut *take);
+        }
+    }
+
+    /// Which of these tags are rows'.
+    async fn known(&self, tags: Vec<String>) -> Result<HashSet<String>, RunError> {
+        let mut known = HashSet::new();
+        for chunk in tags.chunks(RESOLVE_AT_ONCE) {
+            let found = self.db.resolve_tags(self.table, self.account, chunk).await;
+            known.extend(found.doing("resolving tags of files")?);
+        }
+        Ok(known)
+    }
+
+    /// The newest line whose tag is a row's: of the days in question, else of the first file after
+    /// them that has one.
+    async fn witness(
+        &self,
+        day: &Reading<'_>,
+        stored: &[AttemptFile],
+        rows: &[Unnamed<'_>],
+        to: Instant,
+    ) -> Result<Option<Witness>, RunError> {
+        let newest = rows.iter().map(|row| row.last_attempt).max();
+        let is_enough = |witness: &Witness| newest.is_none_or(|at| witness.created_at > at);
+        let mut best = self.newest_known(&day.tagged).await?;
+        let mut later: Vec<&AttemptFile> = stored
+            .iter()
+            .filter(|file| file.from.is_some_and(|from| from > after_days(to)))
+            .collect();
+        later.sort_by_key(|file| (file.from, file.id));
+        later.dedup_by_key(|file| file.id);
+        for file in later {
+            if best.as_ref().is_some_and(is_enough) {
+                break;
+            }
+            let mut tagged = Vec::new();
+            self.read(file.id, &mut |line| tagged.extend(Tagged::of(line))).await?;
+            best = self.newest_known(&tagged).await?.or(best);
+        }
+        Ok(best)
+    }
+
+    async fn newest_known(&self, tagged: &[Tagged]) -> Result<Option<Witness>, RunError> {
+        let mut newest_first: Vec<&Tagged> = tagged.iter().collect();
+        newest_first.sort_by(|a, b| b.day.cmp(&a.day).then_with(|| a.tag.cmp(&b.tag)));
+        newest_first.dedup_by(|a, b| a.tag == b.tag);
+        for chunk in newest_first.chunks(RESOLVE_AT_ONCE) {
+            let known = self.known(chunk.iter().map(|one| one.tag.clone()).collect()).await?;
+            if let Some(one) = chunk.iter().find(|one| known.contains(&one.tag)) {
+                let begun = begin_of(self.expected, one.day);
+                return Ok(begun.map(|created_at| Witness {
+                    reference: one.reference.clone(),
+                    tag: one.tag.clone(),
+                    created_at,
+                }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn came(file: &AttemptFile) -> Came {
+    Came { name: file.name.clone(), period: file.from.zip(file.to) }
+}
+
+/// A file tells a day and no time: the first instant of it is the earliest that is meant.
+fn begin_of(expected: &[Expected], day: NaiveDate) -> Option<Instant> {
+    expected.first().and_then(|one| one.midnight(day))
+}
+
+fn after_days(to: Instant) -> NaiveDate {
+    to.date_naive().checked_add_days(Days::new(1)).unwrap_or(NaiveDate::MAX)
+}
+
+/// The files of the days around a span, each once. One that tells no period is of the days before
+/// it came.
+fn in_days(stored: &[AttemptFile], from: Instant, to: Instant) -> Vec<i64> {
+    let first = from.date_naive().checked_sub_days(Days::new(1)).unwrap_or(NaiveDate::MIN);
+    let last = after_days(to);
+    let is_of_them = |file: &&AttemptFile| match file.from.zip(file.to) {
+        Some((begun, ended)) => begun <= last && ended >= first,
+        None => file.received_at >= from,
+    };
+    let mut files: Vec<i64> = stored.iter().filter(is_of_them).map(|file| file.id).collect();
+    files.dedup();
+    files
+}
+
+impl NotNamed {
+    fn unproven(search: CompleteSearch) -> Self {
+        Self { search, near: Vec::new(), untagged: Vec::new() }
+    }
+}
+
+/// A line that carries a tag.
+#[derive(Debug, Clone)]
+struct Tagged {
+    tag: String,
+    reference: String,
+    day: NaiveDate,
+}
+
+impl Tagged {
+    fn of(line: &StoredLine) -> Option<Self> {
+        let (tag, day) = (line.tag.clone()?, line.booked_on?);
+        Some(Self { tag, reference: reference_of(line), day })
+    }
+}
+
+fn reference_of(line: &StoredLine) -> String {
+    line.psp_reference.clone().unwrap_or_else(|| line.place.to_string())
+}
+
+/// A payment of the money of one of the rows.
+#[derive(Debug, Clone)]
+struct OfMoney {
+    tag: Option<String>,
+    day: Option<NaiveDate>,
+    is: UntaggedMatch,
+}
+
+/// The days in question while they are read.
+struct Reading<'a> {
+    rows: &'a [Unnamed<'a>],
+    tags: NearTags,
+    near: Vec<(usize, String, String)>,
+    of_money: HashMap<crate::model::money::Money, Vec<OfMoney>>,
+    tagged: Vec<Tagged>,
+    others: Vec<Neighbour>,
+    listed: u64,
+}
+
+impl<'a> Reading<'a> {
+    fn of(rows: &'a [Unnamed<'a>]) -> Self {
+        let mut tags = NearTags::default();
+        let mut of_money = HashMap::new();
+        for (place, unnamed) in rows.iter().enumerate() {
+            if let (Some(tag), Ok(place)) = (unnamed.row.tag.usable(), u32::try_from(place)) {
+                tags.add(tag, place);
+            }
+            of_money.extend(unnamed.row.money.map(|money| (money, Vec::new())));
+        }
+        let (near, tagged, others) = (Vec::new(), Vec::new(), Vec::new());
+        Self { rows, tags, near, of_money, tagged, others, listed: 0 }
+    }
+
+    fn take(&mut self, line: &StoredLine) {
+        self.listed = self.listed.saturating_add(1);
+        let reference = reference_of(line);
+        let texts = line.tag.iter().chain(line.refs.iter().map(|tag| &tag.text));
+        for text in texts.collect::<HashSet<_>>() {
+            for place in self.tags.near(text) {
+                let place = usize::try_from(place).unwrap_or(usize::MAX);
+                self.near.push((place, reference.clone(), text.clone()));
+            }
+        }
+        // What a PSP takes, pays out or corrects for itself is nobody's payment.
+        if matches!(line.kind, LineKind::Fee | LineKind::Payout | LineKind::Adjustment) {
+            return;
+        }
+        let told = settled(line);
+        if let Some(same) = told.money.and_then(|money| self.of_money.get_mut(&money)) {
+            same.extend(told.money.map(|captured| OfMoney {
+                tag: line.tag.clone(),
+                day: line.booked_on,
+                is: UntaggedMatch {
+                    reference: reference.clone(),
+                    captured,
+                    created_at: told.at,
+                    tag: line.tag.clone(),
+                },
+            }));
+        }
+        self.tagged.extend(Tagged::of(line));
+        self.others.push(Neighbour {
+            reference: reference.into(),
+            aliases: Vec::new(),
+            kind: "charge",
+            tag: line.tag.as_deref().map(Into::into),
+            captured: told.money,
+            created_at: told.at,
+        });
+    }
+
+    /// Tags of which it matters whether they are rows'.
+    fn tags_in_question(&self) -> Vec<String> {
+        let near = self.near.iter().map(|(_, _, tag)| tag);
+        let same = self.of_money.values().flatten().filter_map(|one| one.tag.as_ref());
+        let tags: HashSet<&String> = near.chain(same).collect();
+        tags.into_iter().cloned().collect()
+    }
+
+    /// A tag that is nearly this row's and is another row's own is no near miss. Its own, on a
+    /// line that tells of no payment of its kind, is one: something was made for it.
+    fn near_of(&self, row: usize, known: &HashSet<String>) -> Vec<(String, String)> {
+        let is_own = |tag: &str| {
+            self.rows.get(row).is_some_and(|unnamed| unnamed.row.tag.usable() == Some(tag))
+        };
+        let is_near = |tag: &String| is_own(tag) || !known.contains(tag);
+        let own = self.near.iter().filter(|(place, _, tag)| *place == row && is_near(tag));
+        let mut near: Vec<_> = own.map(|(_, of, tag)| (of.clone(), tag.clone())).collect();
+        near.sort_unstable();
+        near.dedup();
+        near
+    }
+
+    /// Payments of the row's money, on a day when its call may have made them, that no row's tag
+    /// explains.
+    fn untagged_of(
+        &self,
+        unnamed: &Unnamed<'_>,
+        known: &HashSet<String>,
+        expected: &[Expected],
+    ) -> Vec<UntaggedMatch> {
+        let same = unnamed.row.money.and_then(|money| self.of_money.get(&money));
+        let is_within = |day: Option<NaiveDate>| {
+            let Some(day) = day else { return true };
+            let next = day.checked_add_days(Days::new(1));
+            let begun = begin_of(expected, day).is_none_or(|begun| begun <= unnamed.to);
+            let ended = next.and_then(|next| begin_of(expected, next));
+            begun && ended.is_none_or(|ended| ended > unnamed.from)
+        };
+        let is_anybodys = |one: &&OfMoney| {
+            is_within(one.day) && one.tag.as_ref().is_none_or(|tag| !known.contains(tag))
+        };
+        let mut seen = HashSet::new();
+        same.into_iter()
+            .flatten()
+            .filter(is_anybodys)
+            .filter(|one| seen.insert(one.is.reference.clone()))
+            .map(|one| one.is.clone())
+            .collect()
+    }
+}

@@ -1,0 +1,172 @@
+//! Rows of an account without an API that lists every attempt in daily files: what no file of an
+//! unbroken stretch names was never attempted, and one file less is no proof.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use chrono::{Days, NaiveDate};
+
+use crate::run::shop::{Engine, Payment, Shop, Words, on_both_databases};
+
+on_both_databases!(
+    a_closed_set_of_files_proves_absence,
+    a_payment_that_may_be_the_rows_stops_the_proof,
+    what_settled_proves_no_absence,
+);
+
+/// The rows were sent so many days ago.
+const AGO: u64 = 4;
+
+fn day(ago: u64) -> NaiveDate {
+    chrono::Utc::now().date_naive().checked_sub_days(Days::new(ago)).unwrap()
+}
+
+fn name(ago: u64) -> String {
+    day(ago).format("received_%Y_%m_%d.csv").to_string()
+}
+
+/// A report of the payments that were received on a day: reference, tag, cents, status.
+fn received(ago: u64, payments: &[(String, String, i64, &str)]) -> String {
+    let mut text = "Company Account,Merchant Account,Psp Reference,Merchant Reference,\
+                    Payment Method,Creation Date,TimeZone,Currency,Amount,Type\n"
+        .to_owned();
+    for (reference, tag, cents, kind) in payments {
+        let day = day(ago);
+        let (units, rest) = (cents / 100, cents % 100);
+        writeln!(
+            text,
+            "Acme,AcmeEU,{reference},{tag},visa,{day} 10:00:00,UTC,EUR,{units}.{rest:02},{kind}"
+        )
+        .unwrap();
+    }
+    text
+}
+
+/// Payments of rows that were paid long since: their tags are known.
+fn known(ago: u64) -> Vec<(String, String, i64, &'static str)> {
+    (101..=130)
+        .map(|id| (format!("PSP{ago}{id}"), format!("pay_{id}"), 50_000 + id, "Authorised"))
+        .collect()
+}
+
+fn one(reference: &str, tag: &str, cents: i64) -> (String, String, i64, &'static str) {
+    (reference.to_owned(), tag.to_owned(), cents, "Authorised")
+}
+
+async fn shop_with_files(engine: Engine) -> Shop {
+    let more = "[[account]]\nname = \"bank\"\npsp = \"files\"\nmode = \"full\"\nlivemode = true\n\
+                [[source]]\nname = \"adyen\"\nkind = \"folder\"\npath = \"in\"\n\
+                account = \"bank\"\nzone = \"UTC\"\n\
+                [[source.expected]]\nname = \"received_%Y_%m_%d.csv\"\nby = \"23:00\"\n\
+                days = [\"mon\", \"tue\", \"wed\", \"thu\", \"fri\", \"sat\", \"sun\"]\n";
+    let words = Words { accounts: ", bank = \"bank\"", more: more.to_owned(), ..Words::default() };
+    let shop = Shop::open_with(engine, words).await;
+    std::fs::create_dir(shop.folder().join("in")).unwrap();
+    shop
+}
+
+/// Made at noon so many days ago and sent a minute later.
+fn stuck(id: i64) -> Payment {
+    let noon = day(AGO).and_hms_opt(12, 0, 0).unwrap().and_utc().timestamp();
+    let age = chrono::Utc::now().timestamp() - noon;
+    Payment { account: "bank", age, attempted: Some(age - 60), ..Payment::stuck(id) }
+}
+
+fn paid(id: i64) -> Payment {
+    Payment { account: "bank", status: "paid", ..Payment::stuck(id) }
+}
+
+async fn bring(shop: &Shop, ago: u64, payments: &[(String, String, i64, &str)]) {
+    let path = shop.folder().join(name(ago));
+    std::fs::write(&path, received(ago, payments)).unwrap();
+    shop.tieout(&["ingest", path.to_str().unwrap(), "--account", "bank"]).await.ended(0);
+}
+
+/// Runs twice: the first look at a row only tells that nothing moves it any more. Then what was
+/// decided last of each row, and why.
+async fn decided(shop: &Shop) -> BTreeMap<String, (String, String)> {
+    shop.run().await;
+    shop.a_span_passes().await;
+    shop.run().await;
+    let records = shop
+        .texts(
+            "select key || ' ' || outcome || ' ' || reason || '|' || text from tieout_journal \
+             where reason <> 'watched' order by at, seq",
+        )
+        .await;
+    let mut last = BTreeMap::new();
+    for record in records {
+        let (head, text) = record.split_once('|').unwrap();
+        let (key, verdict) = head.split_once(' ').unwrap();
+        last.insert(key.to_owned(), (verdict.to_owned(), text.to_owned()));
+    }
+    last
+}
+
+#[track_caller]
+fn is(decided: &BTreeMap<String, (String, String)>, id: &str, verdict: &str, says: &str) {
+    let (own, text) = &decided[id];
+    assert_eq!(own, verdict, "{text}");
+    assert!(text.contains(says), "{text}");
+}
+
+async fn a_closed_set_of_files_proves_absence(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    shop.insert(&[stuck(1), stuck(2)]).await;
+    // The day before and the day after came, and their own did not.
+    bring(&shop, AGO + 1, &known(AGO + 1)).await;
+    bring(&shop, AGO - 1, &known(AGO - 1)).await;
+    let now = decided(&shop).await;
+    let lacks = format!("{} did not come whole yet", name(AGO));
+    is(&now, "1", "wait absence_unproven", &lacks);
+    // Of a day without a payment: it says nothing of either row, and a witness came later.
+    let own = [known(AGO), vec![one("PSP2", "pay_2", 10_002)]].concat();
+    bring(&shop, AGO, &own).await;
+    shop.due_now().await;
+    let now = decided(&shop).await;
+    let says = format!("in no file of bank from {}T00:00:00Z", day(AGO + 1));
+    is(&now, "1", "retryable absent", &says);
+    is(&now, "2", "wait psp_pending", "");
+    assert_eq!(shop.status(1).await, "retry");
+    assert_eq!(shop.status(2).await, "processing");
+    shop.check(false).await;
+}
+
+async fn a_payment_that_may_be_the_rows_stops_the_proof(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    shop.insert(&[stuck(1), stuck(2), stuck(3), stuck(4)]).await;
+    let own = [
+        known(AGO),
+        vec![one("PSP1", "PAY_1", 777), one("PSP2", "", 10_002), one("PSP3", "other", 10_003)],
+    ]
+    .concat();
+    bring(&shop, AGO, &own).await;
+    // The same money on another day is nobody's business.
+    let next = [known(AGO - 1), vec![one("PSP4", "", 10_004)]].concat();
+    bring(&shop, AGO - 1, &next).await;
+    let now = decided(&shop).await;
+    is(&now, "1", "review tag_near_miss", "");
+    is(&now, "2", "review possible_untagged_match", "");
+    is(&now, "3", "review possible_untagged_match", "");
+    is(&now, "4", "retryable absent", "");
+    shop.check(false).await;
+}
+
+async fn what_settled_proves_no_absence(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    shop.insert(&[stuck(1)]).await;
+    let now = decided(&shop).await;
+    let says = "tell what settled and not what was attempted";
+    is(&now, "1", "wait absence_unproven", says);
+    // Whole days, and nothing in them that shows that tags still arrive.
+    for ago in [AGO, AGO - 1] {
+        bring(&shop, ago, &[]).await;
+    }
+    shop.due_now().await;
+    let now = decided(&shop).await;
+    is(&now, "1", "wait absence_unproven", "carries a tag that resolves");
+    shop.check(false).await;
+}
