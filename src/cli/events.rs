@@ -6,6 +6,7 @@
 use serde::Serialize;
 
 use crate::cli::failure::SCHEMA;
+use crate::cli::ingest;
 use crate::cli::screen::{Sides, sides};
 use crate::model::reason::Outcome;
 use crate::model::time::{Instant, to_text};
@@ -177,6 +178,9 @@ pub fn lines(event: &Event, setup: &Setup) -> Vec<String> {
         Event::Asking { account, rows } => {
             vec![line("asking", Rows { table: None, account: Some(account), rows: *rows })]
         }
+        Event::Fetching { .. } => Vec::new(),
+        Event::BroughtIn(brought) => vec![line("ingested", ingest::body(brought))],
+        Event::Fetched(note) => vec![line("fetched", &**note)],
         Event::Asked(note) => vec![asked(note)],
         Event::Decided(row) => vec![verdict(row)],
         Event::NotLookedAt { table, id, why } => {

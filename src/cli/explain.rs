@@ -14,6 +14,9 @@ use crate::model::money::{Currency, decimal_text};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{to_short_text, to_text};
 use crate::model::transaction::fingerprint_of;
+use crate::run::expected::{Awaited, awaited};
+use crate::settlement::sources::settings::Source;
+use crate::store::database::Database;
 use crate::store::driver::{CheckRow, Driver};
 use crate::store::error::StoreError;
 use crate::store::records::{Applied, CaseRow, HandbackRow, JournalRow, StoredInputs};
@@ -50,11 +53,11 @@ struct Known {
 }
 
 /// Explains a row.
-pub async fn run<D: Driver>(
+pub async fn run(
     args: &Args,
     common: &Common,
     config: &Config,
-    db: &D,
+    db: &Database,
 ) -> Result<Exit, Failure> {
     let mut found = 0_usize;
     for table in tables(args, config)? {
@@ -64,7 +67,8 @@ pub async fn run<D: Driver>(
         if common.json {
             out::stdout(&line("row", body(&known, &args.id)));
         } else {
-            lines(&known, &args.id, config).iter().for_each(|line| page::say(line));
+            let missing = missing(&known, config, db).await?;
+            lines(&known, &missing, &args.id, config).iter().for_each(|line| page::say(line));
         }
     }
     if found == 0 {
@@ -111,7 +115,22 @@ async fn read<D: Driver>(db: &D, table: &str, id: &str) -> Result<Option<Known>,
     Ok(Some(Known { table, check, journal, handbacks, evidence, case }))
 }
 
-fn lines(known: &Known, id: &str, config: &Config) -> Vec<String> {
+/// The files that are missing of the account's sources, while the row waits for what they say.
+async fn missing(known: &Known, config: &Config, db: &Database) -> Result<Vec<String>, Failure> {
+    let waits =
+        |row: &&JournalRow| row.outcome == Outcome::Wait || row.reason == Reason::Unprovable;
+    let Some(last) = known.journal.last().filter(waits) else { return Ok(Vec::new()) };
+    let own = |source: &&Source| source.account.as_deref() == Some(last.account.as_str());
+    let now = db.now().await.map_err(|error| Failure::store(&error))?;
+    let mut lines: Vec<String> = Vec::new();
+    for source in config.sources.iter().filter(own) {
+        let all = awaited(db, source, now).await.map_err(|error| Failure::run(&error))?;
+        lines.extend(all.iter().flat_map(Awaited::missing_lines));
+    }
+    Ok(lines)
+}
+
+fn lines(known: &Known, missing: &[String], id: &str, config: &Config) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(last) = known.journal.last() {
         lines.push(format!(
@@ -142,6 +161,7 @@ fn lines(known: &Known, id: &str, config: &Config) -> Vec<String> {
         lines.extend(labelled("rules", &standing::rules_tried(&inputs, config)));
         lines.extend(labelled("proof", &proof(known, &inputs, config)));
     }
+    lines.extend(labelled("files", missing));
     lines.extend(labelled("misses", &misses(known)));
     lines.extend(labelled("hand-backs", &handbacks(known)));
     lines.push(format!("next       {}", next(known)));

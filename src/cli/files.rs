@@ -1,5 +1,5 @@
 //! `tieout files`: settlement files. `inspect` needs no database and no configuration: it is for
-//! the person who was mailed one. `list` and `show` tell of those that were brought in.
+//! the person who was mailed one. The others tell of those that were brought in, or were to be.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,7 @@ use crate::settlement::ledger::{Inspection, State, inspect, inspect_table};
 use crate::settlement::unwrap::{Member, members};
 use crate::settlement::{FORMATS, Format};
 
+mod awaited;
 mod json;
 mod kept;
 mod text;
@@ -31,7 +32,8 @@ Examples:
   tieout files inspect --format bai2 bank.txt
   tieout files list --state quarantined    those that came and do not count
   tieout files show 12                     one: its statements and problems
-  tieout files show 12 --lines             and every line, with its row";
+  tieout files show 12 --lines             and every line, with its row
+  tieout files expected                    what is missing, and since when";
 
 /// What to do with files.
 #[derive(Debug, Subcommand)]
@@ -43,6 +45,8 @@ pub enum Command {
     List(kept::List),
     /// Show one of them: its statements, what is wrong with it, its lines
     Show(kept::Show),
+    /// Show which files are to come, which came and which are missing
+    Expected(awaited::Expected),
 }
 
 /// Options of `files inspect`.
@@ -84,6 +88,7 @@ pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
         Command::Inspect(options) => options,
         Command::List(options) => return kept::list(options, common),
         Command::Show(options) => return kept::show(options, common),
+        Command::Expected(options) => return awaited::expected(options, common),
     };
     let format = options.format.as_deref().filter(|name| !name.is_empty());
     let format = match format {

@@ -1,4 +1,5 @@
-//! `tieout ingest`: brings settlement files in that a person has, as a source would.
+//! `tieout ingest`: brings settlement files in, from the sources or by a path that a person has,
+//! without deciding anything.
 
 use std::path::PathBuf;
 
@@ -8,18 +9,24 @@ use crate::cli::args::{Common, path};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::files::named;
-use crate::cli::{database, out, runtime};
+use crate::cli::meter::Meter;
+use crate::cli::{database, out, runtime, sources};
 use crate::config::problem::nearest;
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
-use crate::run::ingest::{BroughtIn, Delivery, What, ingest};
+use crate::run::bring::{BroughtIn, What};
+use crate::run::fetch::{SourceNote, Told};
+use crate::run::ingest::{Delivery, Goods, LOCAL, ingest};
 use crate::run::parts::{By, Reading};
 use crate::run::shutdown::Stop;
+use crate::settlement::sources::settings::Source;
 use crate::settlement::tags::TagRules;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
 Examples:
+  tieout ingest                         what is new at every source
+  tieout ingest --source bank-a         what is new at this one
   tieout ingest statement.xml --account bank
   tieout ingest inbox/*.csv --account adyen --source adyen_sftp
   tieout ingest bank.txt --account bank --format bai2
@@ -27,19 +34,17 @@ Examples:
 A file whose own sums do not tie is kept and quarantined: none of its lines
 counts, and the command ends with 3. The same bytes again change nothing.";
 
-/// Where files come from that a person names.
-const LOCAL: &str = "local";
-
 /// Options of `ingest`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The files; .gz and .zip are opened
-    #[arg(required = true, value_name = "FILE", value_parser = path())]
+    /// The files; .gz and .zip are opened; none: what is new at the sources
+    #[arg(value_name = "FILE", value_parser = path())]
     files: Vec<PathBuf>,
-    /// The account of the configuration that they belong to [default: the only one]
+    /// The account of the configuration that they belong to [default: the only one]; without
+    /// files: only its sources
     #[arg(long, value_name = "ACCOUNT", env = names::INGEST_ACCOUNT)]
     account: Option<String>,
-    /// Where they came from, for the records [default: local]
+    /// Where they came from, for the records [default: local]; without files: only this source
     #[arg(long, value_name = "NAME", env = names::INGEST_SOURCE)]
     source: Option<String>,
     /// What they are, where the content does not tell; also a [[format]]
@@ -53,20 +58,12 @@ pub struct Args {
 /// Runs the command.
 pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
     let config = config::load(common.config(), &[])?;
-    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    let account = account(given(&args.account), &config)?;
-    let by = match given(&args.format) {
-        Some(name) => named(&name, common)?,
-        None => By::Content,
+    let goods = if args.files.is_empty() {
+        fetched(args, &config)?
+    } else {
+        named_files(args, common, &config)?
     };
-    let reading =
-        Reading { account, by, encoding: given(&args.encoding), tags: TagRules::default() };
-    let delivery = Delivery {
-        source: given(&args.source).unwrap_or_else(|| LOCAL.to_owned()),
-        paths: args.files.clone(),
-        reading,
-        run_id: uuid::Uuid::now_v7().to_string(),
-    };
+    let delivery = Delivery { goods, run_id: uuid::Uuid::now_v7().to_string() };
     let setup = config.setup();
     runtime::block_on(Box::pin(async {
         let stop = Stop::new();
@@ -76,9 +73,10 @@ pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
             Err(failure) => Err(failure),
             Ok(_listening) => {
                 let mut counts = Counts::default();
-                let mut told = |brought: &BroughtIn| {
-                    counts.add(brought);
-                    tell(brought, common);
+                let mut meter = Meter::new(common);
+                let mut told = |told: Told| {
+                    counts.add(&told);
+                    tell(&told, &mut meter, common);
                 };
                 let ended = ingest(&setup, &delivery, &db, &stop, &mut told).await;
                 let ended = ended.map_err(|error| Failure::run(&error));
@@ -91,6 +89,53 @@ pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
         db.close().await;
         ended
     }))?
+}
+
+fn given(text: &Option<String>) -> Option<String> {
+    text.clone().filter(|text| !text.is_empty())
+}
+
+/// The files that were named.
+fn named_files(args: &Args, common: &Common, config: &Config) -> Result<Goods, Failure> {
+    let account = account(given(&args.account), config)?;
+    let by = match given(&args.format) {
+        Some(name) => named(&name, common)?,
+        None => By::Content,
+    };
+    Ok(Goods::Paths {
+        source: given(&args.source).unwrap_or_else(|| LOCAL.to_owned()),
+        paths: args.files.clone(),
+        reading: Reading {
+            account,
+            by,
+            encoding: given(&args.encoding),
+            tags: TagRules::default(),
+        },
+    })
+}
+
+/// The sources that are fetched from where no file was named.
+fn fetched(args: &Args, config: &Config) -> Result<Goods, Failure> {
+    let refused = |text: &str| Failure::usage(format!("{text}; nothing was done"));
+    for (flag, value) in [("--format", &args.format), ("--encoding", &args.encoding)] {
+        if given(value).is_some() {
+            let text = format!("{flag} is for files that are named; a [[source]] says its own");
+            return Err(refused(&text));
+        }
+    }
+    if config.sources.is_empty() {
+        return Err(refused("no file was named, and no [[source]] is configured to fetch from"));
+    }
+    let only = given(&args.account).map(|name| account(Some(name), config)).transpose()?;
+    let of_account = |source: &&Source| only.is_none() || source.account == only;
+    let sources: Vec<Source> = match given(&args.source) {
+        Some(name) => vec![sources::named("ingest --source", &name, config)?.clone()],
+        None => config.sources.iter().filter(of_account).cloned().collect(),
+    };
+    match sources.is_empty() {
+        false => Ok(Goods::Sources(sources)),
+        true => Err(refused("no [[source]] is of this account")),
+    }
 }
 
 fn account(given: Option<String>, config: &Config) -> Result<String, Failure> {
@@ -126,7 +171,8 @@ struct Counts {
 }
 
 impl Counts {
-    fn add(&mut self, brought: &BroughtIn) {
+    fn add(&mut self, told: &Told) {
+        let Told::BroughtIn(brought) = told else { return };
         let count = match brought.what {
             What::Loaded { held, .. } => {
                 self.held = self.held.saturating_add(held);
@@ -153,8 +199,48 @@ impl Counts {
     }
 }
 
-fn tell(brought: &BroughtIn, common: &Common) {
-    if let Some((text, hint)) = trouble(brought) {
+fn tell(told: &Told, meter: &mut Meter, common: &Common) {
+    match told {
+        Told::Coming { source, name, bytes, size } => meter.show(source, name, *bytes, *size),
+        Told::BroughtIn(brought) => meter.pause(|| tell_file(brought, common)),
+        Told::Missed(exit, text) => {
+            meter.pause(|| out::stderr(&format!("tieout: {}: {text}", exit.class())));
+        }
+        Told::Done(note) => meter.pause(|| {
+            if common.json {
+                out::stdout(&line("fetched", &**note));
+            } else if !common.quiet {
+                out::stdout(&fetched_words(note));
+            }
+        }),
+    }
+}
+
+/// What became of a source, on one line.
+pub fn fetched_words(note: &SourceNote) -> String {
+    let counts = [
+        (note.loaded, "loaded"),
+        (note.known, "known"),
+        (note.waiting, "not whole yet"),
+        (note.quarantined, "quarantined"),
+        (note.refused, "not read"),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    let mut words: Vec<String> = counts.map(|(count, word)| format!("{count} {word}")).collect();
+    if words.is_empty() {
+        words.push("no files".to_owned());
+    }
+    if note.lines > 0 {
+        words.push(format!("{} lines", note.lines));
+    }
+    if note.failed.is_some() {
+        words.push("not to the end".to_owned());
+    }
+    format!("{:<12} {}", note.source, words.join(", "))
+}
+
+fn tell_file(brought: &BroughtIn, common: &Common) {
+    if let Some((text, hint)) = brought.trouble() {
         out::stderr(&format!("tieout: partial: {}: {text}", brought.name));
         out::stderr(&format!("hint: {hint}"));
     }
@@ -164,30 +250,6 @@ fn tell(brought: &BroughtIn, common: &Common) {
         && let Some(text) = words(brought)
     {
         out::stdout(&text);
-    }
-}
-
-/// What a person has to do something about: what happened, and what to do next.
-fn trouble(brought: &BroughtIn) -> Option<(String, String)> {
-    match &brought.what {
-        What::Loaded { held: 0, .. } | What::Known { .. } => None,
-        What::Loaded { id, held } => Some((
-            format!("{held} of its statements are held, and none of those lines counts"),
-            format!("`tieout files show {id}` says which, and beside what"),
-        )),
-        What::Quarantined { id } => {
-            let what = brought.problem().map(ToString::to_string).unwrap_or_default();
-            let text = format!("quarantined as file {id}, none of its lines counts: {what}");
-            Some((text, "ask for the file again; a right one is brought in beside it".to_owned()))
-        }
-        What::Unreadable(why) => Some((
-            format!("it cannot be read: {why}; nothing of it was kept"),
-            "check the path and the rights; then bring it in again".to_owned(),
-        )),
-        What::Stopped => Some((
-            "it was not read to its end, or changed meanwhile; nothing of it was kept".to_owned(),
-            "bring it in again".to_owned(),
-        )),
     }
 }
 
@@ -210,11 +272,12 @@ fn words(brought: &BroughtIn) -> Option<String> {
     }
 }
 
-fn body(brought: &BroughtIn) -> serde_json::Value {
+/// A file that was brought in, as an event.
+pub fn body(brought: &BroughtIn) -> serde_json::Value {
     let sums = brought.sums.as_ref();
     let held = if let What::Loaded { held, .. } = brought.what { held } else { 0 };
-    let why = if let What::Unreadable(why) = &brought.what { Some(why) } else { None };
     json!({
+        "source": brought.source,
         "file": brought.name,
         "id": brought.what.id(),
         "sha256": brought.sha256,
@@ -226,6 +289,6 @@ fn body(brought: &BroughtIn) -> serde_json::Value {
         "entries": sums.map_or(0, |sums| sums.entries),
         "lines": sums.map_or(0, |sums| sums.lines),
         "problems_total": sums.map_or(0, |sums| sums.problems_total),
-        "problem": brought.problem().map(ToString::to_string).or_else(|| why.cloned()),
+        "problem": brought.problem_text(),
     })
 }

@@ -25,6 +25,7 @@ pub mod generate;
 pub mod ingest;
 pub mod init;
 pub mod logs;
+pub mod meter;
 pub mod out;
 pub mod page;
 pub mod pause;

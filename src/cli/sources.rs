@@ -183,7 +183,7 @@ fn described(source: &Source) -> Value {
 fn test(options: &Test, config: &Config, common: &Common) -> Result<Exit, Failure> {
     let mut chosen: Vec<&Source> = Vec::new();
     for name in &options.names {
-        chosen.push(named("test", name, config)?);
+        chosen.push(named("sources test", name, config)?);
     }
     if options.names.is_empty() {
         chosen = config.sources.iter().collect();
@@ -279,7 +279,7 @@ fn tell_failed(source: &Source, error: &SourceError, common: &Common) -> Exit {
 // ---------------------------------------------------------------------------------------- trust
 
 fn trust(options: &Trust, config: &Config, common: &Common) -> Result<Exit, Failure> {
-    let source = named("trust", &options.name, config)?;
+    let source = named("sources trust", &options.name, config)?;
     let Place::Sftp(server) = &source.place else {
         let text = format!("`{}` is a folder: there is no key to trust", source.name);
         return Err(Failure::usage(text));
@@ -404,7 +404,8 @@ fn tell_trusted(source: &Source, server: &Server, key: Option<&HostKey>, common:
     }
 }
 
-fn named<'a>(command: &str, name: &str, config: &'a Config) -> Result<&'a Source, Failure> {
+/// A source by its name.
+pub fn named<'a>(command: &str, name: &str, config: &'a Config) -> Result<&'a Source, Failure> {
     let found = config.sources.iter().find(|source| source.name == name);
     found.ok_or_else(|| {
         let names: Vec<&str> = config.sources.iter().map(|source| source.name.as_str()).collect();
@@ -413,7 +414,7 @@ fn named<'a>(command: &str, name: &str, config: &'a Config) -> Result<&'a Source
             None if names.is_empty() => "no [[source]] is configured.".to_owned(),
             None => format!("configured: {}", names.join(", ")),
         };
-        let text = format!("sources {command} {name}: there is no such source; {help}");
+        let text = format!("{command} {name}: there is no such source; {help}");
         Failure::usage(format!("{text} Nothing was done"))
     })
 }

@@ -10,7 +10,8 @@ use chrono_tz::Tz;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::args::{Common, When};
-use crate::cli::{events, out, page, screen};
+use crate::cli::meter::Meter;
+use crate::cli::{events, ingest, out, page, screen};
 use crate::exit::Exit;
 use crate::model::time::span_text;
 use crate::run::events::{Event, Summary};
@@ -42,6 +43,7 @@ pub struct Teller {
     narrowed: String,
     plan: Option<screen::Plan>,
     bar: ProgressBar,
+    meter: Meter,
     lines: out::Lines,
 }
 
@@ -73,6 +75,7 @@ impl Teller {
             setup: setup.clone(),
             plan: (dry_run && listener == Listener::Person).then(screen::Plan::default),
             bar: if moves { bar() } else { ProgressBar::hidden() },
+            meter: if moves { Meter::shown() } else { Meter::hidden() },
             lines: out::Lines::new(),
         }
     }
@@ -104,7 +107,16 @@ impl Teller {
                 }
                 self.lines.flush();
             }
+            Event::Fetching { source, name, bytes, size } => {
+                self.meter.show(source, name, *bytes, *size);
+            }
+            Event::Fetched(note) => {
+                self.meter.clear();
+                self.lines.put(&ingest::fetched_words(note));
+                self.lines.flush();
+            }
             Event::Claimed { rows, .. } => {
+                self.meter.clear();
                 self.bar.inc_length(u64::try_from(*rows).unwrap_or(0));
             }
             Event::Asking { account, rows } => {
@@ -120,6 +132,7 @@ impl Teller {
             Event::Ended(summary) => self.end(summary),
             Event::Abandoned(_)
             | Event::UnmappedStatus { .. }
+            | Event::BroughtIn(_)
             | Event::Asked(_)
             | Event::NotLookedAt { .. }
             | Event::NotExamined { .. } => {}
@@ -127,6 +140,7 @@ impl Teller {
     }
 
     fn end(&mut self, summary: &Summary) {
+        self.meter.clear();
         self.bar.finish_and_clear();
         let lines = match &self.plan {
             Some(plan) => plan.lines(summary),
@@ -155,6 +169,7 @@ impl Teller {
             }
             _other => return,
         };
+        self.meter.clear();
         self.bar.suspend(|| {
             if let Event::Ended(summary) = event {
                 screen::untied(summary).iter().for_each(|line| out::stderr(line));

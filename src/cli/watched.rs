@@ -58,6 +58,7 @@ fn around(config: &Config, stop: &Stop) -> Around {
         zone: config.business_timezone.value,
         folder,
         accounts: config.accounts.keys().cloned().collect(),
+        sources: config.sources.iter().map(|source| source.name.clone()).collect(),
         stop: stop.token(),
     }
 }

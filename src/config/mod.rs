@@ -108,6 +108,7 @@ impl Config {
             business_timezone: self.business_timezone.value,
             report_dir: self.report_dir.clone(),
             sources: self.sources.clone(),
+            formats: self.formats.clone(),
             spool_dir: self.spool_dir.clone(),
         }
     }

@@ -438,7 +438,10 @@ impl<'a> Reading<'a> {
             let at = move |file: &Path| place(&folder, file);
             let zone = timezone.map_or(Tz::UTC, |given| given.value);
             match settings.check(Around { at: &at, zone }) {
-                Ok(source) => sources.push(source),
+                Ok(mut source) => {
+                    source.account = source.account.or_else(|| accounts.only());
+                    sources.push(source);
+                }
                 Err(misfits) => {
                     all_read = false;
                     for (field, text) in misfits {
@@ -514,6 +517,11 @@ fn source_misfits(
     if earlier.iter().any(|other| other.name == source.name) {
         found.push(("name", "another source is called so; names are unique".to_owned()));
     }
+    if source.account.is_none() && accounts.names.len() > 1 {
+        let names: Vec<&str> = accounts.names.iter().map(String::as_str).collect();
+        let text = format!("whose files are these? expected one of: {}", names.join(", "));
+        found.push(("account", text));
+    }
     if let Some(account) = source.account.as_ref().filter(|name| !accounts.names.contains(*name)) {
         let near = nearest(account, accounts.names.iter().map(String::as_str));
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
@@ -541,6 +549,14 @@ struct Accounts {
     /// Every name, also of accounts with mistakes, so that mappings are not blamed for those.
     names: BTreeSet<String>,
     setups: BTreeMap<String, AccountSetup>,
+}
+
+impl Accounts {
+    /// The one that there is, where there is one alone.
+    fn only(&self) -> Option<String> {
+        let mut names = self.names.iter();
+        names.next().filter(|_| names.next().is_none()).cloned()
+    }
 }
 
 fn read_zone(text: &str) -> Result<Tz, String> {

@@ -69,6 +69,26 @@ pub struct Missing {
     pub due: Instant,
 }
 
+/// A business day's file, as it stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outlook {
+    /// Its name, day and time.
+    pub file: Missing,
+    /// How it stands.
+    pub stands: Stands,
+}
+
+/// How a business day's file stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stands {
+    /// It came.
+    Came,
+    /// It is past its time.
+    Missing,
+    /// Its time is not over.
+    Coming,
+}
+
 impl Calendar {
     /// Monday to Friday.
     pub fn weekdays() -> Self {
@@ -171,6 +191,38 @@ pub fn missing(
         return due;
     }
     without_undated(expected, due, arrived)
+}
+
+/// How the file of every business day stands, from `since` on and up to the next one that is due.
+pub fn outlook(
+    expected: &Expected,
+    arrived: &[Arrived],
+    since: NaiveDate,
+    now: Instant,
+) -> Vec<Outlook> {
+    let gone: BTreeSet<NaiveDate> =
+        missing(expected, arrived, since, now).into_iter().map(|file| file.day).collect();
+    let stands = |day| if gone.contains(&day) { Stands::Missing } else { Stands::Came };
+    let due = expected.all_due(since, now).into_iter();
+    let mut all: Vec<Outlook> =
+        due.map(|file| Outlook { stands: stands(file.day), file }).collect();
+    let names: BTreeSet<&str> = arrived.iter().map(|file| file.name.as_str()).collect();
+    let first = all.last().and_then(|last| last.file.day.succ_opt()).unwrap_or(since);
+    let today = now.with_timezone(&expected.zone).date_naive();
+    // A calendar of many holidays in a row ends somewhere; one without days does not.
+    let days = first.iter_days().take(usize::try_from(CLOSED_MAX).unwrap_or(0));
+    for day in days.filter(|day| expected.calendar.has(*day)) {
+        let (Some(name), Some(due)) = (filled(&expected.name, day), expected.due(day)) else {
+            break;
+        };
+        let has_come = expected.is_dated() && has_come(&name, &names);
+        let stands = if has_come { Stands::Came } else { Stands::Coming };
+        all.push(Outlook { file: Missing { name, day, due }, stands });
+        if day >= today {
+            break;
+        }
+    }
+    all
 }
 
 fn has_come(pattern: &str, names: &BTreeSet<&str>) -> bool {
@@ -452,6 +504,36 @@ mod tests {
         let last = [(name, first), (name, second), (name, "2026-11-20T07:00:00Z")];
         assert_eq!(days(&expected, &last, since, now), [""; 0]);
         assert_eq!(days(&expected, &[("other.xml", first)], since, now), all);
+    }
+
+    #[test]
+    fn the_outlook_ends_with_what_is_to_come() {
+        let told = |expected: &Expected, files: &[(&str, &str)], now: &str| -> Vec<String> {
+            let all = outlook(expected, &arrived(files), day("2026-11-18"), at(now));
+            all.iter().map(|one| format!("{} {:?}", one.file.day, one.stands)).collect()
+        };
+        let came = [("STMT_20261118.xml", "2026-11-19T05:00:00Z")];
+        // Friday noon: Wednesday's came, Thursday's did not, Friday's is due on Monday.
+        assert_eq!(
+            told(&statement(), &came, "2026-11-20T12:00:00Z"),
+            ["2026-11-18 Came", "2026-11-19 Missing", "2026-11-20 Coming"]
+        );
+        // On a Sunday the next is Friday's still, then Monday's.
+        assert_eq!(
+            told(&statement(), &came, "2026-11-22T12:00:00Z")[2..],
+            ["2026-11-20 Coming", "2026-11-23 Coming"]
+        );
+        let early = [("STMT_20261118.xml", "x"), ("STMT_20261119.xml", "x")];
+        let early = early.map(|(name, _)| (name, "2026-11-19T05:00:00Z"));
+        assert_eq!(told(&statement(), &early, "2026-11-19T12:00:00Z")[1..], ["2026-11-19 Came"]);
+        let undated = Expected { name: "a.xml".to_owned(), ..statement() };
+        let one = [("a.xml", "2026-11-19T05:00:00Z")];
+        assert_eq!(
+            told(&undated, &one, "2026-11-19T12:00:00Z"),
+            ["2026-11-18 Came", "2026-11-19 Coming"]
+        );
+        let never = Expected { calendar: Calendar::default(), ..statement() };
+        assert_eq!(told(&never, &[], "2026-11-19T12:00:00Z"), [""; 0]);
     }
 
     #[test]

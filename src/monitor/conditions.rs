@@ -39,6 +39,10 @@ kinds! {
     NoSuccess "no_success";
     /// An account gives no answer for so long that a person was told.
     AccountUnavailable "account_unavailable";
+    /// Files cannot be fetched from a source.
+    SourceUnavailable "source_unavailable";
+    /// Files that are expected did not come by their time.
+    FileMissing "file_missing";
     /// Hand-backs are withheld at an account.
     AbsenceBrake "absence_brake";
     /// A payment was taken twice, or could still be.
@@ -59,8 +63,8 @@ impl Kind {
 pub struct Condition {
     /// Which.
     pub kind: Kind,
-    /// Of which account, where it is one's.
-    pub account: Option<String>,
+    /// Of which account or source, where it is one's.
+    pub subject: Option<String>,
     /// How bad.
     pub class: Exit,
     /// One sentence with the figures.
@@ -70,8 +74,8 @@ pub struct Condition {
 impl Condition {
     /// The name that stays: `untied`, `absence_brake/stripe_live`.
     pub fn name(&self) -> String {
-        match &self.account {
-            Some(account) => format!("{}/{account}", self.kind.as_str()),
+        match &self.subject {
+            Some(subject) => format!("{}/{subject}", self.kind.as_str()),
             None => self.kind.as_str().to_owned(),
         }
     }
@@ -83,7 +87,14 @@ pub fn class_of(name: &str) -> Exit {
         Some(Kind::Integrity) => Exit::Integrity,
         Some(Kind::Untied) => Exit::Untied,
         Some(Kind::Duplicates | Kind::OldestStuck) => Exit::Attention,
-        Some(Kind::Repeated | Kind::NoSuccess | Kind::AccountUnavailable | Kind::AbsenceBrake)
+        Some(
+            Kind::Repeated
+            | Kind::NoSuccess
+            | Kind::AccountUnavailable
+            | Kind::SourceUnavailable
+            | Kind::FileMissing
+            | Kind::AbsenceBrake,
+        )
         | None => Exit::Partial,
     }
 }
@@ -92,10 +103,10 @@ pub fn class_of(name: &str) -> Exit {
 pub fn holding(facts: &Facts<'_>, settings: &MonitoringSettings) -> Vec<Condition> {
     let Some(known) = &facts.known else { return Vec::new() };
     let mut holding = Vec::new();
-    let mut put = |kind: Kind, account: Option<&str>, text: String| {
-        let account = account.map(str::to_owned);
+    let mut put = |kind: Kind, subject: Option<&str>, text: String| {
+        let subject = subject.map(str::to_owned);
         let class = class_of(kind.as_str());
-        holding.push(Condition { kind, account, class, text });
+        holding.push(Condition { kind, subject, class, text });
     };
     let run = facts.run_id;
     if known.mark("integrity").unwrap_or(0) > 0 {
@@ -117,6 +128,20 @@ pub fn holding(facts: &Facts<'_>, settings: &MonitoringSettings) -> Vec<Conditio
     for (account, (_, case)) in known.cases_of("account_unavailable") {
         let text = format!("account {account} gives no answer; case C-{case}");
         put(Kind::AccountUnavailable, Some(account), text);
+    }
+    for (source, _) in known.marks_of("source/").filter(|(_, failed)| *failed > 0) {
+        // One that is configured no more says nothing.
+        if facts.sources.iter().any(|name| name == source) {
+            let text = format!(
+                "files cannot be fetched from source {source}; `tieout sources test {source}` \
+                 says why"
+            );
+            put(Kind::SourceUnavailable, Some(source), text);
+        }
+    }
+    for (account, (_, case)) in known.cases_of("file_missing") {
+        let text = format!("files of account {account} did not come; case C-{case}");
+        put(Kind::FileMissing, Some(account), text);
     }
     for (account, (_, case)) in known.cases_of("absence_brake") {
         let text = format!("hand-backs at account {account} are withheld; case C-{case}");
@@ -185,6 +210,7 @@ mod tests {
             exit,
             ended_at: now(),
             accounts: Vec::new(),
+            sources: Vec::new(),
             tally: &tally,
             summary: None,
             known: Some(known),

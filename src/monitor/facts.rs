@@ -30,6 +30,8 @@ pub struct Facts<'a> {
     pub ended_at: Instant,
     /// The configured accounts.
     pub accounts: Vec<String>,
+    /// The configured sources of settlement files.
+    pub sources: Vec<String>,
     /// What it counted.
     pub tally: &'a Tally,
     /// How it closed, where it did.
@@ -107,6 +109,9 @@ impl Facts<'_> {
         }
         if let Some(summary) = self.summary.filter(|summary| !summary.totals.is_empty()) {
             changes.extend(residuals(summary));
+        }
+        for (name, failed) in &self.tally.sources {
+            changes.push((format!("source/{name}"), Change::Set(i64::from(*failed))));
         }
         for note in self.tally.accounts.values() {
             let name = &note.account;

@@ -198,6 +198,7 @@ mod tests {
             exit,
             ended_at: from_text("2026-11-19T12:00:00Z").unwrap(),
             accounts: vec![source.to_owned()],
+            sources: Vec::new(),
             tally,
             summary: None,
             known: None,

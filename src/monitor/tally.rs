@@ -17,6 +17,8 @@ pub struct Tally {
     pub reasons: BTreeMap<&'static str, u64>,
     /// What each account was asked, as it was told last.
     pub accounts: BTreeMap<String, AccountNote>,
+    /// The sources that were fetched from, and whether that failed.
+    pub sources: BTreeMap<String, bool>,
     /// How many things were not examined.
     pub not_examined: u64,
 }
@@ -35,9 +37,14 @@ impl Tally {
                 self.accounts.insert(note.account.clone(), note.clone());
             }
             Event::NotExamined { .. } => bump(&mut self.not_examined),
+            Event::Fetched(note) => {
+                self.sources.insert(note.source.clone(), note.failed.is_some());
+            }
             Event::Abandoned(_)
             | Event::UnmappedStatus { .. }
             | Event::NotLookedAt { .. }
+            | Event::Fetching { .. }
+            | Event::BroughtIn(_)
             | Event::Claimed { .. }
             | Event::Asking { .. }
             | Event::Ended(_) => {}

@@ -48,6 +48,8 @@ pub struct Around {
     pub folder: PathBuf,
     /// The configured accounts.
     pub accounts: Vec<String>,
+    /// The configured sources of settlement files.
+    pub sources: Vec<String>,
     /// Cancelled when the process shall end.
     pub stop: CancellationToken,
 }
@@ -110,6 +112,7 @@ impl<'a> Watch<'a> {
             exit,
             ended_at,
             accounts: self.around.accounts.clone(),
+            sources: self.around.sources.clone(),
             tally: &tally,
             summary,
             known: None,

@@ -13,6 +13,7 @@ use crate::model::transaction::{RowKey, hex};
 use crate::report::facts::AccountCaseNote;
 use crate::run::error::{Doing, RunError};
 use crate::run::events::{AccountNote, Event};
+use crate::run::fetch::SourceNote;
 use crate::run::gather::Weighed;
 use crate::run::hold::{self, Hold};
 use crate::run::scene::{OpenAccount, Scene};
@@ -60,6 +61,8 @@ pub struct Books {
     pub reasons: BTreeMap<Reason, u64>,
     /// Rows carried out, withheld, superseded.
     pub applied: (u64, u64, u64),
+    /// What became of each source.
+    pub sources: Vec<SourceNote>,
     /// Rows that were claimed, where rows were named.
     pub looked_at: BTreeSet<RowKey>,
     /// Another run closed this one: nothing may be written any more.
@@ -84,6 +87,7 @@ impl Books {
             outcomes: BTreeMap::new(),
             reasons: BTreeMap::new(),
             applied: (0, 0, 0),
+            sources: Vec::new(),
             looked_at: BTreeSet::new(),
             closed: false,
             rehearsed: Rehearsed::default(),

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use crate::exit::Exit;
 use crate::model::time::Instant;
+use crate::run::bring::BroughtIn;
+use crate::run::fetch::SourceNote;
 use crate::store::records::{AbandonedRun, JournalRow, TotalLine, Waiting};
 
 /// One thing that happened.
@@ -29,6 +31,21 @@ pub enum Event {
         /// The value.
         value: String,
     },
+    /// Bytes of a file are coming from a source.
+    Fetching {
+        /// The source.
+        source: String,
+        /// The file.
+        name: String,
+        /// Bytes that have come of it.
+        bytes: u64,
+        /// All its bytes.
+        size: u64,
+    },
+    /// A settlement file was brought in.
+    BroughtIn(Box<BroughtIn>),
+    /// A source was fetched from.
+    Fetched(Box<SourceNote>),
     /// Rows were claimed.
     Claimed {
         /// The mapped table.

@@ -224,6 +224,7 @@ fn notes(books: &Books, aging: Option<&[AgingLine]>, error: Option<&str>) -> Str
         "error": error,
         "git_commit": crate::run::COMMIT,
         "not_examined": books.not_examined,
+        "sources": books.sources,
         "waits": books.waits,
         "watched": watched,
     })

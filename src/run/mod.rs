@@ -24,6 +24,11 @@ mod named;
 pub mod finish;
 pub mod doctor;
 pub mod parts;
+pub mod bring;
+mod spool;
+pub mod fetch;
+pub mod expected;
+mod inbox;
 pub mod ingest;
 
 use std::time::Duration;
@@ -90,7 +95,10 @@ pub async fn run(
     let mut books = Books::open(&run_id);
     let done = CancellationToken::new();
     let work = async {
-        let result = drive::drive(&scene, &mut books, tell).await;
+        let result = match inbox::bring_in(&scene, &mut books, &named, tell).await {
+            Ok(()) => drive::drive(&scene, &mut books, tell).await,
+            Err(error) => Err(error),
+        };
         let result = match result {
             Ok(()) => finish::settle_held(&scene, &mut books, tell).await,
             Err(error) => Err(error),

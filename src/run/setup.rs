@@ -13,6 +13,7 @@ use crate::model::time::Instant;
 use crate::psp::settings::AccountSettings;
 use crate::secret::EnvLookup;
 use crate::settlement::sources::settings::Source;
+use crate::settlement::table::Table;
 use crate::store::mapping::TableSettings;
 
 /// The configuration, as the run needs it.
@@ -40,6 +41,8 @@ pub struct Setup {
     pub report_dir: PathBuf,
     /// Where settlement files come from.
     pub sources: Vec<Source>,
+    /// Formats of files that the user described.
+    pub formats: Vec<Table>,
     /// Where fetched files lie until their lines are in the database.
     pub spool_dir: PathBuf,
 }

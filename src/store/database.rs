@@ -15,8 +15,8 @@ use crate::store::driver::{
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileRow, LineMark, LinePlace, Part,
-    StatementRow, StoredLine,
+    AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileRow, KnownName,
+    LineMark, LinePlace, Part, Sighting, StatementRow, StoredLine,
 };
 use crate::store::mapping::TableSettings;
 use crate::store::postgres::PgStore;
@@ -174,6 +174,12 @@ delegate! { Driver:
 
 delegate! { FileDriver:
     put_file(run_id: &str, head: &FileHead, parts: Receiver<Part>, now: Instant) -> FileEnd;
+    known_names(source: &str) -> Vec<KnownName>;
+    note_name(run_id: &str, sighting: &Sighting, file: i64, now: Instant) -> ();
+    note_archived(source: &str, name: &str, raw_sha256: &str, now: Instant) -> ();
+    note_spooled(file: i64, spooled_as: &str) -> ();
+    put_absent_case(run_id: &str, case: &AbsentCase, now: Instant) -> ();
+    close_absent_cases(run_id: &str, source: &str, but: &[String], now: Instant) -> u64;
     lines_of(account: &str, tags: &[String], references: &[String]) -> Vec<StoredLine>;
     lines_plan(account: &str, tags: &[String]) -> Vec<String>;
     open_lines(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;

@@ -27,7 +27,8 @@ pub const STATEMENTS_KEPT: usize = 512;
 pub trait FileDriver {
     /// Brings a file in: all of it or nothing, in one transaction and in flat memory, whatever
     /// the parts' number. Bytes that are known already are not read again: their new name is
-    /// noted. [`Part::Quarantine`] keeps the file and its problems, none of its lines, and opens
+    /// noted. Those that are quarantined, and that no person said a word about, are read again:
+    /// this program may know more than the one that refused them. [`Part::Quarantine`] keeps the file and its problems, none of its lines, and opens
     /// a case. A channel that closes before [`Part::Whole`] or [`Part::Quarantine`] leaves
     /// nothing, and so does a run that was closed meanwhile. Two that bring the same bytes at
     /// once wait for each other, and the second finds them known.
@@ -42,6 +43,49 @@ pub trait FileDriver {
         parts: Receiver<Part>,
         now: Instant,
     ) -> Result<FileEnd, StoreError>;
+
+    /// Every name that a source's files came under, in the names' order.
+    async fn known_names(&self, source: &str) -> Result<Vec<KnownName>, StoreError>;
+
+    /// Notes the name of an archive, all of whose files are kept; `file` stands for them.
+    async fn note_name(
+        &self,
+        run_id: &str,
+        sighting: &Sighting,
+        file: i64,
+        now: Instant,
+    ) -> Result<(), StoreError>;
+
+    /// Notes that a source's file was put away there.
+    async fn note_archived(
+        &self,
+        source: &str,
+        name: &str,
+        raw_sha256: &str,
+        now: Instant,
+    ) -> Result<(), StoreError>;
+
+    /// Notes where a quarantined file's bytes are kept, for whoever lets it count.
+    async fn note_spooled(&self, file: i64, spooled_as: &str) -> Result<(), StoreError>;
+
+    /// Opens or refreshes a case about files that are not there: of `subject`, a source and what
+    /// is expected of it.
+    async fn put_absent_case(
+        &self,
+        run_id: &str,
+        case: &AbsentCase,
+        now: Instant,
+    ) -> Result<(), StoreError>;
+
+    /// Closes the open cases about a source's files that are not there, but for those of these
+    /// subjects; how many they were.
+    async fn close_absent_cases(
+        &self,
+        run_id: &str,
+        source: &str,
+        but: &[String],
+        now: Instant,
+    ) -> Result<u64, StoreError>;
 
     /// All lines of an account that may say something of a row and carry one of these texts as a
     /// tag, the PSP's reference or a return's original; whatever their state, but for those that
@@ -220,6 +264,51 @@ pub struct Sighting {
     pub raw_bytes: u64,
     /// When they were last changed there, as the source says.
     pub modified_at: Option<Instant>,
+}
+
+/// A name that bytes came under, and what became of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownName {
+    /// The name.
+    pub name: String,
+    /// SHA-256 of the bytes as they came.
+    pub raw_sha256: String,
+    /// How many bytes came.
+    pub raw_bytes: i64,
+    /// When they were last changed there, as the source says.
+    pub modified_at: Option<Instant>,
+    /// When they came under this name first.
+    pub first_seen_at: Instant,
+    /// When they were put away there.
+    pub archived_at: Option<Instant>,
+    /// The file.
+    pub file: i64,
+    /// What became of it.
+    pub state: FileState,
+    /// A person said what is to become of it.
+    pub is_settled: bool,
+    /// The version and the configuration of the run that last read it.
+    pub read_by: (String, String),
+}
+
+/// A case about files that are expected and not there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AbsentCase {
+    /// The source.
+    pub source: String,
+    /// What is expected of it, by the configuration's words.
+    pub expected: String,
+    /// The account that the files belong to.
+    pub account: String,
+    /// One sentence.
+    pub text: String,
+}
+
+impl AbsentCase {
+    /// The case's subject: a file's number is never followed by a colon.
+    pub fn subject(&self) -> String {
+        format!("{}: {}", self.source, self.expected)
+    }
 }
 
 /// What comes of a file while it is read, in its order.
@@ -658,6 +747,24 @@ pub(in crate::store) struct Ended {
     /// What is known at its end.
     pub close: StatementClose,
 }
+
+/// How bytes stand that are brought in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum Came {
+    /// For the first time.
+    New,
+    /// They are quarantined, and read once more.
+    Again,
+    /// They are there.
+    Known,
+}
+
+/// What ends a quarantined file's case.
+pub(in crate::store) const TIES_NOW: &str =
+    "the same bytes were read again and tie: their lines count";
+
+/// What ends the case of files that were not there.
+pub(in crate::store) const THERE_NOW: &str = "every file that was missing is there";
 
 /// How a file's parts ended.
 #[derive(Debug)]

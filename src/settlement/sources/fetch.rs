@@ -45,7 +45,7 @@ pub enum Outcome {
     /// It lies in the spool.
     Fetched(Box<Fetched>),
     /// It was fetched before.
-    Known(Seen),
+    Known(Ready),
     /// It is not whole yet, as far as can be told: the next run looks again.
     Waiting {
         /// The file.
@@ -116,7 +116,7 @@ fn fetch_into(
     haul.files.extend(refused.map(|(name, why)| Outcome::Refused { name, why }));
     for ready in picked.ready {
         if is_known(&ready.seen) {
-            haul.files.push(Outcome::Known(ready.seen));
+            haul.files.push(Outcome::Known(ready));
             continue;
         }
         let fetching = Fetching { source, spool, opener: opener.as_ref() };
@@ -211,15 +211,34 @@ impl Fetching<'_> {
     }
 }
 
+/// A file of a source whose lines are committed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// As the source showed it.
+    pub seen: Seen,
+    /// The file beside it that said that it is whole.
+    pub marker: Option<String>,
+    /// SHA-256 of its bytes as they came, in hex.
+    pub sha256: String,
+}
+
+impl From<&Fetched> for Settled {
+    fn from(fetched: &Fetched) -> Self {
+        let Fetched { seen, marker, sha256, .. } = fetched.clone();
+        Self { seen, marker, sha256 }
+    }
+}
+
 /// Puts files away at the source, where it says where to: each whose lines are committed, and only
-/// while it is still the one that was fetched. One that fails is told, and the others go on.
+/// while it is still the one that was fetched. One that fails is told, and the others go on; one
+/// that is there no more was put away by somebody else.
 ///
 /// # Errors
 /// Where the source cannot be opened; every file is where it was.
 pub fn archive(
     source: &Source,
     secrets: &Secrets,
-    files: &[Fetched],
+    files: &[Settled],
 ) -> Result<Vec<(String, SourceError)>, SourceError> {
     let Some(folder) = source.archive.as_deref().filter(|_| !files.is_empty()) else {
         return Ok(Vec::new());
@@ -242,9 +261,13 @@ pub fn archive(
     Ok(failed)
 }
 
-fn put_away(shelf: &mut dyn Shelf, folder: &str, file: &Fetched) -> Result<(), SourceError> {
+fn put_away(shelf: &mut dyn Shelf, folder: &str, file: &Settled) -> Result<(), SourceError> {
     let name = &file.seen.name;
-    if shelf.stat(name)? != file.seen {
+    let there = match shelf.stat(name) {
+        Err(SourceError::Gone { .. }) => return Ok(()),
+        there => there?,
+    };
+    if there != file.seen {
         // What lies there now was never read.
         let problem = "another file has its name now".to_owned();
         return Err(SourceError::Changed { name: name.clone(), problem });

@@ -76,7 +76,7 @@ pub struct SourceSettings {
     pub format: Option<String>,
     /// The zone of the sender's days and cut-offs. Default: `business_timezone`.
     pub zone: Option<String>,
-    /// The PSP account that the files belong to.
+    /// The PSP account that the files belong to. Default: the only one.
     pub account: Option<String>,
     /// Moves each file into this folder once its lines are committed. Without it nothing is ever
     /// changed at the source.

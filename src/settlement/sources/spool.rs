@@ -154,6 +154,16 @@ impl Spool {
     }
 }
 
+impl Spool {
+    /// Takes the folder itself away, and the one above it, where nothing is left in them.
+    pub fn leave(&self) {
+        for folder in [Some(self.root.as_path()), self.root.parent()].into_iter().flatten() {
+            // One that holds something stays.
+            let _left = fs::remove_dir(folder);
+        }
+    }
+}
+
 /// A reader sees the end of a file that was cut short as any other end: only the sizes tell.
 fn same(before: &Seen, after: &Seen, bytes: u64) -> Result<(), SourceError> {
     let changed =

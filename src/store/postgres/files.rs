@@ -14,13 +14,13 @@ use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, Part, PartsEnd,
-    STATEMENTS_KEPT, Sighting, StatementClose, big, case_of, clean, date_text, problems_json,
-    quarantine_text,
+    Came, Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, Part, PartsEnd,
+    STATEMENTS_KEPT, Sighting, StatementClose, TIES_NOW, big, case_of, clean, date_text,
+    problems_json, quarantine_text,
 };
 use crate::store::postgres::errors::{failed, unexpected};
 
-const DOING: &str = "bringing the file in";
+pub(super) const DOING: &str = "bringing the file in";
 
 /// How much text of further references is kept before it is written.
 const KEPT: usize = 4 << 20;
@@ -76,9 +76,9 @@ async fn put_in(
     if !is_open {
         return Ok(FileEnd::Dropped);
     }
-    let (id, is_new) = take_in(connection, run_id, head, now).await?;
+    let (id, came) = take_in(connection, run_id, head, now).await?;
     note_name(connection, run_id, &head.sighting, id, now).await?;
-    if !is_new {
+    if came == Came::Known {
         return Ok(FileEnd::Known { id });
     }
     run(connection, "savepoint tieout_lines").await?;
@@ -96,6 +96,8 @@ async fn put_in(
             sum_up(connection, id, "loaded", &sums).await?;
             if let Some((reason, text)) = case_of(&head.sighting.name, &sums, held) {
                 put_case(connection, run_id, &case(reason, text), now).await?;
+            } else if came == Came::Again {
+                close_case(connection, run_id, id, TIES_NOW, now).await?;
             }
             Ok(FileEnd::Loaded { id, held })
         }
@@ -114,13 +116,13 @@ async fn run(connection: &mut PgConnection, sql: &'static str) -> Result<(), Sto
     sqlx::query(sql).execute(connection).await.map(|_| ()).map_err(failed(DOING))
 }
 
-/// The file's number, and whether it is new. Whoever brings the same bytes at once is waited for.
+/// The file's number, and how its bytes stand. Whoever brings the same at once is waited for.
 async fn take_in(
     connection: &mut PgConnection,
     run_id: &str,
     head: &FileHead,
     now: Instant,
-) -> Result<(i64, bool), StoreError> {
+) -> Result<(i64, Came), StoreError> {
     let Sighting { source, name, raw_sha256, raw_bytes, modified_at } = &head.sighting;
     let new: Option<i64> = sqlx::query_scalar(
         "insert into tieout_files (sha256, source, name, account, raw_sha256, raw_bytes, \
@@ -144,17 +146,35 @@ async fn take_in(
     .await
     .map_err(failed(DOING))?;
     if let Some(id) = new {
-        return Ok((id, true));
+        return Ok((id, Came::New));
+    }
+    let again: Option<i64> = sqlx::query_scalar(
+        "update tieout_files set account = $2, format = $3, version = $4, spooled_as = $5, \
+         tried_run = $6 where sha256 = $1 and state = 'quarantined' and changed_at is null \
+         returning id",
+    )
+    .bind(&head.sha256)
+    .bind(&head.account)
+    .bind(&head.format)
+    .bind(clean(&head.version))
+    .bind(&head.spooled_as)
+    .bind(run_id)
+    .fetch_optional(&mut *connection)
+    .await
+    .map_err(failed(DOING))?;
+    if let Some(id) = again {
+        return Ok((id, Came::Again));
     }
     let known = sqlx::query_scalar("select id from tieout_files where sha256 = $1")
         .bind(&head.sha256)
         .fetch_one(connection)
         .await
         .map_err(failed(DOING))?;
-    Ok((known, false))
+    Ok((known, Came::Known))
 }
 
-async fn note_name(
+/// Notes a name. What a listing tells of it now is what the next listing is held against.
+pub(super) async fn note_name(
     connection: &mut PgConnection,
     run_id: &str,
     sighting: &Sighting,
@@ -164,7 +184,8 @@ async fn note_name(
     sqlx::query(
         "insert into tieout_file_names (source, name, raw_sha256, raw_bytes, modified_at, \
          file_id, first_seen_at, run_id) values ($1, $2, $3, $4, $5, $6, $7, $8) \
-         on conflict (source, name, raw_sha256) do nothing",
+         on conflict (source, name, raw_sha256) do update \
+         set modified_at = excluded.modified_at",
     )
     .bind(&sighting.source)
     .bind(clean(&sighting.name))
@@ -188,7 +209,8 @@ async fn sum_up(
 ) -> Result<(), StoreError> {
     sqlx::query(
         "update tieout_files set state = $2, statements = $3, entries = $4, lines = $5, \
-         totals = $6, problems = $7, problems_total = $8 where id = $1",
+         totals = $6, problems = $7, problems_total = $8, \
+         spooled_as = case when $2 = 'quarantined' then spooled_as end where id = $1",
     )
     .bind(id)
     .bind(state)
@@ -235,6 +257,29 @@ pub(super) async fn put_case(
     .bind(case.account)
     .bind(now)
     .bind(run_id)
+    .execute(connection)
+    .await
+    .map(|_| ())
+    .map_err(failed(DOING))
+}
+
+/// Closes the file's open case, if there is one.
+pub(super) async fn close_case(
+    connection: &mut PgConnection,
+    run_id: &str,
+    id: i64,
+    resolution: &str,
+    now: Instant,
+) -> Result<(), StoreError> {
+    sqlx::query(
+        "update tieout_cases set state = 'closed', closed_at = $2, closed_run = $3, \
+         resolution = $4 where state = 'open' and subject_kind = 'file' and table_name = '' \
+         and subject = $1",
+    )
+    .bind(id.to_string())
+    .bind(now)
+    .bind(run_id)
+    .bind(resolution)
     .execute(connection)
     .await
     .map(|_| ())

@@ -19,6 +19,7 @@ mod ledger;
 mod lines;
 mod lookup;
 mod migrate;
+mod names;
 mod pauses;
 mod prune;
 mod preview;
@@ -49,8 +50,8 @@ use crate::store::driver::{
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileRow, LineMark, LinePlace, Part,
-    StatementRow, StoredLine,
+    AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileRow, KnownName,
+    LineMark, LinePlace, Part, Sighting, StatementRow, StoredLine,
 };
 use crate::store::mapping::TableSettings;
 use crate::store::postgres::errors::failed;
@@ -457,6 +458,54 @@ impl FileDriver for PgStore {
         now: Instant,
     ) -> Result<FileEnd, StoreError> {
         files::put(self.pool().await, run_id, head, parts, now).await
+    }
+
+    async fn known_names(&self, source: &str) -> Result<Vec<KnownName>, StoreError> {
+        names::known(self.pool().await, source).await
+    }
+
+    async fn note_name(
+        &self,
+        run_id: &str,
+        sighting: &Sighting,
+        file: i64,
+        now: Instant,
+    ) -> Result<(), StoreError> {
+        let mut connection = self.pool().await.acquire().await.map_err(failed(files::DOING))?;
+        files::note_name(&mut connection, run_id, sighting, file, now).await
+    }
+
+    async fn note_archived(
+        &self,
+        source: &str,
+        name: &str,
+        raw_sha256: &str,
+        now: Instant,
+    ) -> Result<(), StoreError> {
+        names::archived(self.pool().await, source, name, raw_sha256, now).await
+    }
+
+    async fn note_spooled(&self, file: i64, spooled_as: &str) -> Result<(), StoreError> {
+        names::spooled(self.pool().await, file, spooled_as).await
+    }
+
+    async fn put_absent_case(
+        &self,
+        run_id: &str,
+        case: &AbsentCase,
+        now: Instant,
+    ) -> Result<(), StoreError> {
+        names::put_absent(self.pool().await, run_id, case, now).await
+    }
+
+    async fn close_absent_cases(
+        &self,
+        run_id: &str,
+        source: &str,
+        but: &[String],
+        now: Instant,
+    ) -> Result<u64, StoreError> {
+        names::close_absent(self.pool().await, run_id, source, but, now).await
     }
 
     async fn lines_of(

@@ -54,7 +54,7 @@ pub(super) const RUN: &[(&str, &[&str])] = &[
     ("tieout_marks", &["insert", "update (value)"]),
     ("tieout_alerts", &["insert", "update (text, told_at, lease_until)", "delete"]),
     ("tieout_files", &["insert", "update"]),
-    ("tieout_file_names", &["insert", "update (archived_at)"]),
+    ("tieout_file_names", &["insert", "update (modified_at, archived_at)"]),
     ("tieout_statements", &["insert", "update"]),
     ("tieout_lines", &["insert", "update"]),
     ("tieout_line_tags", &["insert"]),

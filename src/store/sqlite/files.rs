@@ -9,8 +9,9 @@ use crate::model::reason::Reason;
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::{
-    Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, Part, PartsEnd, Sighting,
-    StatementClose, big, case_of, clean, date_text, problems_json, quarantine_text,
+    Came, Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, Part, PartsEnd,
+    Sighting, StatementClose, TIES_NOW, big, case_of, clean, date_text, problems_json,
+    quarantine_text,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::runs;
@@ -34,9 +35,9 @@ pub(super) async fn put(
     if !runs::is_running(connection, run_id).await? {
         return Ok(FileEnd::Dropped);
     }
-    let (id, is_new) = take_in(connection, run_id, head, now).await?;
+    let (id, came) = take_in(connection, run_id, head, now).await?;
     note_name(connection, run_id, &head.sighting, id, now).await?;
-    if !is_new {
+    if came == Came::Known {
         return Ok(FileEnd::Known { id });
     }
     execute(connection, DOING, sqlx::query("savepoint tieout_lines")).await?;
@@ -54,6 +55,8 @@ pub(super) async fn put(
             sum_up(connection, id, "loaded", &sums).await?;
             if let Some((reason, text)) = case_of(&head.sighting.name, &sums, held) {
                 put_case(connection, run_id, &case(reason, text), now).await?;
+            } else if came == Came::Again {
+                close_case(connection, run_id, id, TIES_NOW, now).await?;
             }
             Ok(FileEnd::Loaded { id, held })
         }
@@ -68,17 +71,31 @@ pub(super) async fn put(
     }
 }
 
-/// The file's number, and whether it is new.
+/// The file's number, and how its bytes stand.
 async fn take_in(
     connection: &mut SqliteConnection,
     run_id: &str,
     head: &FileHead,
     now: Instant,
-) -> Result<(i64, bool), StoreError> {
+) -> Result<(i64, Came), StoreError> {
+    let again = sqlx::query(
+        "update tieout_files set account = ?2, format = ?3, version = ?4, spooled_as = ?5, \
+         tried_run = ?6 where sha256 = ?1 and state = 'quarantined' and changed_at is null \
+         returning id",
+    )
+    .bind(head.sha256.clone())
+    .bind(head.account.clone())
+    .bind(head.format.clone())
+    .bind(clean(&head.version).into_owned())
+    .bind(head.spooled_as.clone())
+    .bind(run_id.to_owned());
+    if let Some(row) = fetch(connection, DOING, again).await?.first() {
+        return Ok((Cells::new(row, DOING).int(0)?, Came::Again));
+    }
     let known = sqlx::query("select id from tieout_files where sha256 = ?1");
     let known = fetch(connection, DOING, known.bind(head.sha256.clone())).await?;
     if let Some(row) = known.first() {
-        return Ok((Cells::new(row, DOING).int(0)?, false));
+        return Ok((Cells::new(row, DOING).int(0)?, Came::Known));
     }
     let Sighting { source, name, raw_sha256, raw_bytes, modified_at } = &head.sighting;
     let query = sqlx::query(
@@ -103,10 +120,11 @@ async fn take_in(
         doing: DOING,
         problem: "the file has no number".to_owned(),
     })?;
-    Ok((Cells::new(row, DOING).int(0)?, true))
+    Ok((Cells::new(row, DOING).int(0)?, Came::New))
 }
 
-async fn note_name(
+/// Notes a name. What a listing tells of it now is what the next listing is held against.
+pub(super) async fn note_name(
     connection: &mut SqliteConnection,
     run_id: &str,
     sighting: &Sighting,
@@ -116,7 +134,8 @@ async fn note_name(
     let query = sqlx::query(
         "insert into tieout_file_names (source, name, raw_sha256, raw_bytes, modified_at, \
          file_id, first_seen_at, run_id) values (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) \
-         on conflict (source, name, raw_sha256) do nothing",
+         on conflict (source, name, raw_sha256) do update \
+         set modified_at = excluded.modified_at",
     )
     .bind(sighting.source.clone())
     .bind(clean(&sighting.name).into_owned())
@@ -137,7 +156,8 @@ async fn sum_up(
 ) -> Result<(), StoreError> {
     let query = sqlx::query(
         "update tieout_files set state = ?2, statements = ?3, entries = ?4, lines = ?5, \
-         totals = ?6, problems = ?7, problems_total = ?8 where id = ?1",
+         totals = ?6, problems = ?7, problems_total = ?8, \
+         spooled_as = case when ?2 = 'quarantined' then spooled_as end where id = ?1",
     )
     .bind(id)
     .bind(state)
@@ -181,6 +201,26 @@ pub(super) async fn put_case(
     .bind(case.account.to_owned())
     .bind(to_text(now))
     .bind(run_id.to_owned());
+    execute(connection, DOING, query).await.map(|_| ())
+}
+
+/// Closes the file's open case, if there is one.
+pub(super) async fn close_case(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    id: i64,
+    resolution: &str,
+    now: Instant,
+) -> Result<(), StoreError> {
+    let query = sqlx::query(
+        "update tieout_cases set state = 'closed', closed_at = ?2, closed_run = ?3, \
+         resolution = ?4 where state = 'open' and subject_kind = 'file' and table_name = '' \
+         and subject = ?1",
+    )
+    .bind(id.to_string())
+    .bind(to_text(now))
+    .bind(run_id.to_owned())
+    .bind(resolution.to_owned());
     execute(connection, DOING, query).await.map(|_| ())
 }
 

@@ -19,6 +19,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (2, "monitoring", include_str!("../../../migrations/sqlite/0002_monitoring.sql")),
     (3, "prunes", include_str!("../../../migrations/sqlite/0003_prunes.sql")),
     (4, "files", include_str!("../../../migrations/sqlite/0004_files.sql")),
+    (5, "release", include_str!("../../../migrations/sqlite/0005_release.sql")),
 ];
 
 fn all() -> Vec<Migration> {

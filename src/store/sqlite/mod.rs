@@ -16,6 +16,7 @@ mod journal;
 mod lines;
 mod lookup;
 mod migrate;
+mod names;
 mod pauses;
 mod prune;
 mod rows;
@@ -49,8 +50,8 @@ use crate::store::driver::{
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileRow, LineMark, LinePlace, Part,
-    StatementRow, StoredLine,
+    AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileRow, KnownName,
+    LineMark, LinePlace, Part, Sighting, StatementRow, StoredLine,
 };
 use crate::store::mapping::TableSettings;
 use crate::store::prune::{Prunable, Pruned, Pruning};
@@ -715,6 +716,64 @@ impl FileDriver for SqliteStore {
             _kept => commit(transaction, files::DOING).await?,
         }
         Ok(end)
+    }
+
+    async fn known_names(&self, source: &str) -> Result<Vec<KnownName>, StoreError> {
+        names::known(&mut *self.read(names::READING).await?, source).await
+    }
+
+    async fn note_name(
+        &self,
+        run_id: &str,
+        sighting: &Sighting,
+        file: i64,
+        now: Instant,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.write(files::DOING).await?;
+        files::note_name(&mut transaction, run_id, sighting, file, now).await?;
+        commit(transaction, files::DOING).await
+    }
+
+    async fn note_archived(
+        &self,
+        source: &str,
+        name: &str,
+        raw_sha256: &str,
+        now: Instant,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.write(names::NOTING).await?;
+        names::archived(&mut transaction, source, name, raw_sha256, now).await?;
+        commit(transaction, names::NOTING).await
+    }
+
+    async fn note_spooled(&self, file: i64, spooled_as: &str) -> Result<(), StoreError> {
+        let mut transaction = self.write(names::NOTING).await?;
+        names::spooled(&mut transaction, file, spooled_as).await?;
+        commit(transaction, names::NOTING).await
+    }
+
+    async fn put_absent_case(
+        &self,
+        run_id: &str,
+        case: &AbsentCase,
+        now: Instant,
+    ) -> Result<(), StoreError> {
+        let mut transaction = self.write(names::CASE).await?;
+        names::put_absent(&mut transaction, run_id, case, now).await?;
+        commit(transaction, names::CASE).await
+    }
+
+    async fn close_absent_cases(
+        &self,
+        run_id: &str,
+        source: &str,
+        but: &[String],
+        now: Instant,
+    ) -> Result<u64, StoreError> {
+        let mut transaction = self.write(names::CASE).await?;
+        let closed = names::close_absent(&mut transaction, run_id, source, but, now).await?;
+        commit(transaction, names::CASE).await?;
+        Ok(closed)
     }
 
     async fn lines_of(

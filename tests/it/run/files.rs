@@ -13,18 +13,18 @@ on_both_databases!(
 
 /// One booking: its mark (`CRDT`, `DBIT`), its amount in cents, its EndToEndId, and the code of
 /// its return.
-struct Booking {
+pub struct Booking {
     mark: &'static str,
     cents: i64,
     reference: String,
     code: Option<&'static str>,
 }
 
-fn credit(cents: i64, reference: &str) -> Booking {
+pub fn credit(cents: i64, reference: &str) -> Booking {
     Booking { mark: "CRDT", cents, reference: reference.to_owned(), code: None }
 }
 
-fn returned(cents: i64, reference: &str, code: &'static str) -> Booking {
+pub fn returned(cents: i64, reference: &str, code: &'static str) -> Booking {
     Booking { mark: "DBIT", cents, reference: reference.to_owned(), code: Some(code) }
 }
 
@@ -33,7 +33,7 @@ fn euros(cents: i64) -> String {
 }
 
 /// A camt.053 (or 052, interim) of one day, which ties.
-fn camt(message: &str, id: &str, bookings: &[Booking]) -> String {
+pub fn camt(message: &str, id: &str, bookings: &[Booking]) -> String {
     let (body, head) = match message {
         "camt.053" => ("BkToCstmrStmt", "Stmt"),
         _interim => ("BkToCstmrAcctRpt", "Rpt"),
@@ -79,18 +79,21 @@ fn camt(message: &str, id: &str, bookings: &[Booking]) -> String {
     text
 }
 
-/// A shop with a second account that has files alone.
-async fn shop_with_bank(engine: Engine) -> Shop {
-    let words = Words {
+/// The words of a shop with a second account that has files alone.
+pub fn with_bank() -> Words {
+    Words {
         accounts: ", bank = \"bank\"",
         more: "[[account]]\nname = \"bank\"\npsp = \"files\"\nmode = \"full\"\nlivemode = true\n"
             .to_owned(),
         ..Words::default()
-    };
-    Shop::open_with(engine, words).await
+    }
 }
 
-fn at_bank(id: i64, status: &'static str) -> Payment {
+async fn shop_with_bank(engine: Engine) -> Shop {
+    Shop::open_with(engine, with_bank()).await
+}
+
+pub fn at_bank(id: i64, status: &'static str) -> Payment {
     Payment { account: "bank", status, ..Payment::stuck(id) }
 }
 
@@ -102,7 +105,7 @@ async fn bring(shop: &Shop, name: &str, text: &str, code: i32) {
 }
 
 /// `tag state reason row` of every line, in order.
-async fn lines(shop: &Shop) -> Vec<String> {
+pub async fn lines(shop: &Shop) -> Vec<String> {
     shop.texts(
         "select coalesce(tag, '-') || ' ' || state || ' ' || coalesce(reason, '-') || ' ' || \
          coalesce(key, '-') from tieout_lines order by file_id, position",

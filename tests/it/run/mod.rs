@@ -7,5 +7,6 @@ mod ways;
 mod dry_run;
 mod signals;
 mod faults;
-mod files;
+pub mod files;
 mod attempts;
+mod fetching;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use sha2::{Digest, Sha256};
 use tieout::model::transaction::hex;
-use tieout::settlement::sources::fetch::{archive, fetch, look};
+use tieout::settlement::sources::fetch::{Settled, archive, fetch, look};
 use tieout::settlement::sources::settings::{Secrets, Source};
 use tieout::settlement::sources::spool::Spool;
 use tieout::settlement::sources::{SourceError, open};
@@ -160,7 +160,7 @@ fn files_are_put_away_after_the_commit_and_none_is_overwritten() {
             sshd.put("b.xml", format!("<b{at}{round}/>"));
             let haul = fetch_all(&source, &sshd.spool());
             assert_eq!(told(&haul), ["fetched a.xml", "fetched b.xml"]);
-            let files: Vec<_> = came(&haul).into_iter().cloned().collect();
+            let files: Vec<Settled> = came(&haul).into_iter().map(Settled::from).collect();
             // Another file took the name of one that was fetched: it was never read.
             sshd.put("b.xml", "<other, longer/>");
             let failed = archive(&source, &secrets, &files).unwrap();
@@ -180,7 +180,7 @@ fn files_are_put_away_after_the_commit_and_none_is_overwritten() {
         sshd.put("a.xml", "<a/>");
         sshd.put("a.xml.ok", "");
         let haul = fetch_all(&source, &sshd.spool());
-        let files: Vec<_> = came(&haul).into_iter().cloned().collect();
+        let files: Vec<Settled> = came(&haul).into_iter().map(Settled::from).collect();
         assert!(archive(&source, &Secrets::default(), &files).unwrap().is_empty());
         assert_eq!(names(&sshd.path("srv")), ["done"]);
         assert_eq!(names(&sshd.at("done")).len(), 2);
@@ -194,7 +194,7 @@ fn nothing_is_changed_where_no_archive_is_named_or_the_server_forbids_it() {
     sshd.put("a.xml", "<a/>");
     let source = sshd.source("");
     let haul = fetch_all(&source, &sshd.spool());
-    let files: Vec<_> = came(&haul).into_iter().cloned().collect();
+    let files: Vec<Settled> = came(&haul).into_iter().map(Settled::from).collect();
     assert_eq!(files.len(), 1);
     assert!(archive(&source, &Secrets::default(), &files).unwrap().is_empty());
     let failed = archive(&sshd.source("archive = 'done'\n"), &Secrets::default(), &files).unwrap();

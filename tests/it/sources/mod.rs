@@ -6,14 +6,13 @@ mod decrypting;
 mod faults;
 mod fetching;
 mod logging_in;
-mod proxy;
-mod sshd;
+pub mod proxy;
+pub mod sshd;
 mod trusting;
 
 use std::path::Path;
 
 use tieout::settlement::sources::fetch::{Haul, Outcome, fetch};
-use tieout::settlement::sources::pick::Seen;
 use tieout::settlement::sources::settings::{Around, Secrets, Source, SourceSettings};
 use tieout::settlement::sources::spool::{Fetched, Spool};
 
@@ -49,7 +48,7 @@ fn told(haul: &Haul) -> Vec<String> {
 fn outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Fetched(fetched) => format!("fetched {}", fetched.seen.name),
-        Outcome::Known(Seen { name, .. }) => format!("known {name}"),
+        Outcome::Known(ready) => format!("known {}", ready.seen.name),
         Outcome::Waiting { name, why } => format!("waiting {name}: {why}"),
         Outcome::Refused { name, why } => format!("refused {name:?}: {why}"),
         Outcome::Failed { name, error } => format!("failed {name}: {error}"),

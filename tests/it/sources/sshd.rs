@@ -66,6 +66,11 @@ impl Sshd {
         self.child = launch_at(self.folder.path(), &setup, self.port).expect("the port is free");
     }
 
+    /// The server is gone, until it is started again.
+    pub fn stop(&mut self) {
+        end(&mut self.child);
+    }
+
     /// A file beside the server's folder: keys and the like.
     pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)

@@ -143,7 +143,8 @@ pub async fn migrated() -> Database {
         include_str!("../../../migrations/postgres/0001_init.sql"),
         include_str!("../../../migrations/postgres/0002_monitoring.sql"),
         include_str!("../../../migrations/postgres/0003_prunes.sql"),
-        include_str!("../../../migrations/postgres/0004_files.sql")
+        include_str!("../../../migrations/postgres/0004_files.sql"),
+        include_str!("../../../migrations/postgres/0005_release.sql")
     );
     postgres_database_from(MIGRATION, async |url| {
         let store = PgStore::again(&url).await;

@@ -1,0 +1,440 @@
+//! Bringing one settlement file in: from its bytes on this machine to lines in the database.
+//!
+//! A file is hashed without its wrapping, parsed and checked on a thread of its own while the
+//! store writes, and counts only if it ties. Whoever gave the path, a person or a source, it is
+//! done here.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use sha2::{Digest, Sha256};
+use tokio::sync::mpsc;
+
+use crate::exit::Exit;
+use crate::model::settlement::{Problem, Severity};
+use crate::model::time::{Instant, to_micros};
+use crate::model::transaction::hex;
+use crate::run::error::{Doing, RunError};
+use crate::run::parts::{Begun, Reading};
+use crate::run::shutdown::Stop;
+use crate::settlement::ledger::Sums;
+use crate::settlement::unwrap::{Member, members};
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::files::{FileDriver, FileEnd, FileHead, FileSums, Part, Sighting};
+
+/// Parts between the parser and the database: a few thousand lines.
+const AHEAD: usize = 4;
+
+/// What became of one file.
+#[derive(Debug, Clone)]
+pub struct BroughtIn {
+    /// Where it came from; `local` for a path that a person gave.
+    pub source: String,
+    /// Its name; within an archive, that of the archive before it.
+    pub name: String,
+    /// SHA-256 of its bytes without any wrapping; empty where they could not be read.
+    pub sha256: String,
+    /// The format's word.
+    pub format: &'static str,
+    /// The version that it names.
+    pub version: String,
+    /// What became of it.
+    pub what: What,
+    /// What it adds up to, where it was read.
+    pub sums: Option<Sums>,
+}
+
+/// What became of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What {
+    /// Its lines are there.
+    Loaded {
+        /// Its number.
+        id: i64,
+        /// Statements that are held.
+        held: u64,
+    },
+    /// The same bytes came before.
+    Known {
+        /// The number that they have.
+        id: i64,
+    },
+    /// It is kept, and none of its lines counts.
+    Quarantined {
+        /// Its number.
+        id: i64,
+        /// Why, where its content was not even reached.
+        why: Option<String>,
+    },
+    /// It could not be read; nothing is kept.
+    Unreadable(String),
+    /// It was asked to stop, or the file changed meanwhile; nothing is kept.
+    Stopped,
+}
+
+impl What {
+    /// The exit that it leads to.
+    pub fn exit(&self) -> Exit {
+        match self {
+            Self::Loaded { held: 0, .. } | Self::Known { .. } => Exit::Ok,
+            Self::Loaded { .. }
+            | Self::Quarantined { .. }
+            | Self::Unreadable(_)
+            | Self::Stopped => Exit::Partial,
+        }
+    }
+
+    /// The stable word.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Loaded { .. } => "loaded",
+            Self::Known { .. } => "known",
+            Self::Quarantined { .. } => "quarantined",
+            Self::Unreadable(_) => "unreadable",
+            Self::Stopped => "stopped",
+        }
+    }
+
+    /// Its number, where it is kept.
+    pub fn id(&self) -> Option<i64> {
+        match self {
+            Self::Loaded { id, .. } | Self::Known { id } | Self::Quarantined { id, .. } => {
+                Some(*id)
+            }
+            Self::Unreadable(_) | Self::Stopped => None,
+        }
+    }
+}
+
+impl BroughtIn {
+    /// The worst of what is wrong with it, where something is.
+    pub fn problem(&self) -> Option<&Problem> {
+        let problems = self.sums.iter().flat_map(|sums| &sums.problems);
+        let worst = problems.clone().find(|problem| problem.severity == Severity::Error);
+        worst.or_else(|| problems.into_iter().next())
+    }
+
+    /// What is wrong with it, in words.
+    pub fn problem_text(&self) -> Option<String> {
+        match &self.what {
+            What::Unreadable(why) | What::Quarantined { why: Some(why), .. } => Some(why.clone()),
+            What::Loaded { .. }
+            | What::Known { .. }
+            | What::Quarantined { why: None, .. }
+            | What::Stopped => self.problem().map(ToString::to_string),
+        }
+    }
+
+    /// What a person has to do something about: what happened, and what to do next.
+    pub fn trouble(&self) -> Option<(String, String)> {
+        match &self.what {
+            What::Loaded { held: 0, .. } | What::Known { .. } => None,
+            What::Loaded { id, held } => Some((
+                format!("{held} of its statements are held, and none of those lines counts"),
+                format!("`tieout files show {id}` says which, and beside what"),
+            )),
+            What::Quarantined { id, .. } => {
+                let what = self.problem_text().unwrap_or_default();
+                let text = format!("quarantined as file {id}, none of its lines counts: {what}");
+                let next = "ask for the file again; a right one is brought in beside it";
+                Some((text, next.to_owned()))
+            }
+            What::Unreadable(why) => Some((
+                format!("it cannot be read: {why}; nothing of it was kept"),
+                "check the path and the rights; then bring it in again".to_owned(),
+            )),
+            What::Stopped => Some((
+                "it was not read to its end, or changed meanwhile; nothing of it was kept"
+                    .to_owned(),
+                "bring it in again".to_owned(),
+            )),
+        }
+    }
+}
+
+/// How a source showed a file that was fetched.
+#[derive(Debug, Clone)]
+pub struct Origin {
+    /// Its name there: data, never a path.
+    pub name: String,
+    /// SHA-256 of the bytes as they came.
+    pub raw_sha256: String,
+    /// How many bytes came.
+    pub raw_bytes: u64,
+    /// When they were last changed there.
+    pub modified_at: Option<Instant>,
+    /// Where the bytes to read lie, relative to the spool.
+    pub spooled_as: String,
+}
+
+/// A path about to be brought in.
+#[derive(Debug, Clone)]
+pub struct Parcel {
+    /// Where its bytes lie; they may be wrapped.
+    pub path: PathBuf,
+    /// How a source showed it; none: a person gave the path.
+    pub origin: Option<Origin>,
+}
+
+/// Who brings files in, and how they are read.
+pub struct Carrier<'a> {
+    /// The database.
+    pub db: &'a Database,
+    /// The run that brings them in.
+    pub run_id: &'a str,
+    /// The request to stop.
+    pub stop: &'a Stop,
+    /// The source's name; `local` for paths that a person gave.
+    pub source: &'a str,
+    /// How the files are read.
+    pub reading: &'a Reading,
+}
+
+/// A file, or one of an archive, about to be read.
+struct Ready {
+    name: String,
+    stamp: Stamp,
+    sighting: Sighting,
+    spooled_as: Option<String>,
+    sha256: String,
+    begun: Begun,
+}
+
+/// What shows that a file is still the one that was hashed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Stamp {
+    path: PathBuf,
+    bytes: u64,
+    modified: Option<SystemTime>,
+}
+
+impl Stamp {
+    fn of(path: &Path) -> io::Result<Self> {
+        let found = fs::metadata(path)?;
+        Ok(Self { path: path.to_owned(), bytes: found.len(), modified: found.modified().ok() })
+    }
+
+    fn holds(&self) -> bool {
+        Self::of(&self.path).is_ok_and(|now| now == *self)
+    }
+
+    fn modified_at(&self) -> Option<Instant> {
+        self.modified.map(|at| to_micros(Instant::from(at)))
+    }
+}
+
+impl Parcel {
+    fn name(&self) -> String {
+        match &self.origin {
+            Some(origin) => origin.name.clone(),
+            None => {
+                let name = self.path.file_name().unwrap_or(self.path.as_os_str());
+                name.to_string_lossy().into_owned()
+            }
+        }
+    }
+
+    /// How it was seen as a whole.
+    fn sighting(&self, source: &str, stamp: &Stamp) -> io::Result<Sighting> {
+        let (source, name) = (source.to_owned(), self.name());
+        Ok(match &self.origin {
+            Some(origin) => Sighting {
+                source,
+                name,
+                raw_sha256: origin.raw_sha256.clone(),
+                raw_bytes: origin.raw_bytes,
+                modified_at: origin.modified_at,
+            },
+            None => Sighting {
+                source,
+                name,
+                raw_sha256: hash(&mut File::open(&self.path)?)?,
+                raw_bytes: stamp.bytes,
+                modified_at: stamp.modified_at(),
+            },
+        })
+    }
+}
+
+impl Carrier<'_> {
+    /// Brings in what is at a path: a file, or each of an archive.
+    ///
+    /// # Errors
+    /// Where the database could not go on; each file before is there or not, whole.
+    pub async fn bring(&self, parcel: &Parcel) -> Result<Vec<BroughtIn>, RunError> {
+        let (own, source) = (parcel.clone(), self.source.to_owned());
+        let found = blocking(move || {
+            let stamp = Stamp::of(&own.path)?;
+            let found = members(&own.path)?;
+            let sighting = own.sighting(&source, &stamp)?;
+            Ok((stamp, found, sighting))
+        });
+        let (stamp, found, sighting) = match found.await {
+            Ok(found) => found,
+            Err(error) => return Ok(vec![self.spoilt(parcel, parcel.name(), &error).await?]),
+        };
+        let is_archive = found.iter().any(|member| member.name.is_some());
+        let mut brought = Vec::new();
+        for member in found {
+            if self.stop.requested().is_some() {
+                break;
+            }
+            brought.push(self.member(parcel, member, &stamp, &sighting).await?);
+        }
+        if is_archive && let Some(id) = whole(&brought, self.stop) {
+            let now = self.db.now().await.doing("reading the database's clock")?;
+            let noted = self.db.note_name(self.run_id, &sighting, id, now).await;
+            noted.doing("noting an archive's name")?;
+        }
+        Ok(brought)
+    }
+
+    async fn member(
+        &self,
+        parcel: &Parcel,
+        member: Member,
+        stamp: &Stamp,
+        whole: &Sighting,
+    ) -> Result<BroughtIn, RunError> {
+        let name = match &member.name {
+            Some(within) => format!("{}/{within}", whole.name),
+            None => whole.name.clone(),
+        };
+        let (reading, title) = (self.reading.clone(), name.clone());
+        let sighting = Sighting { name: name.clone(), ..whole.clone() };
+        let spooled_as = parcel.origin.as_ref().map(|origin| origin.spooled_as.clone());
+        let stamp = stamp.clone();
+        let ready = blocking(move || {
+            let sha256 = hash(&mut *member.open()?)?;
+            let begun = Begun::open(member.open()?, &reading)?;
+            Ok(Ready { name: title, stamp, sighting, spooled_as, sha256, begun })
+        });
+        match ready.await {
+            Ok(ready) => self.load(ready).await,
+            Err(error) => self.spoilt(parcel, name, &error).await,
+        }
+    }
+
+    async fn load(&self, ready: Ready) -> Result<BroughtIn, RunError> {
+        let Ready { name, stamp, sighting, spooled_as, sha256, begun } = ready;
+        let (format, version) = (begun.format, begun.version.clone());
+        let head = FileHead {
+            account: self.reading.account.clone(),
+            sha256: sha256.clone(),
+            sighting,
+            spooled_as,
+            format: format.to_owned(),
+            version: version.clone(),
+        };
+        let (sender, receiver) = mpsc::channel(AHEAD);
+        let (reading, stop) = (self.reading.clone(), self.stop.clone());
+        let read = tokio::task::spawn_blocking(move || {
+            begun.read(&reading, &sender, &stop, || stamp.holds())
+        });
+        let now = self.db.now().await.doing("reading the database's clock")?;
+        let end = self.db.put_file(self.run_id, &head, receiver, now).await;
+        // A parser that ended by a panic closed the channel: nothing of the file was kept.
+        let sums = read.await.ok().flatten();
+        let what = what(end.doing("bringing a file in")?, None);
+        Ok(BroughtIn { source: self.source.to_owned(), name, sha256, format, version, what, sums })
+    }
+
+    /// A file that cannot be opened. What a source gave whole, and is no archive that can be
+    /// opened, is quarantined: fetched again it would be the same.
+    async fn spoilt(
+        &self,
+        parcel: &Parcel,
+        name: String,
+        error: &io::Error,
+    ) -> Result<BroughtIn, RunError> {
+        use io::ErrorKind::{InvalidData, InvalidInput, Other, UnexpectedEof, Unsupported};
+        let is_its_own = matches!(
+            error.kind(),
+            InvalidData | InvalidInput | Other | UnexpectedEof | Unsupported
+        );
+        let why = error.to_string();
+        let brought = |sha256: String, what| BroughtIn {
+            source: self.source.to_owned(),
+            name: name.clone(),
+            sha256,
+            format: "unknown",
+            version: String::new(),
+            what,
+            sums: None,
+        };
+        let Some(origin) = parcel.origin.as_ref().filter(|_| is_its_own) else {
+            return Ok(brought(String::new(), What::Unreadable(why)));
+        };
+        let head = FileHead {
+            account: self.reading.account.clone(),
+            sha256: origin.raw_sha256.clone(),
+            sighting: Sighting {
+                source: self.source.to_owned(),
+                name: name.clone(),
+                raw_sha256: origin.raw_sha256.clone(),
+                raw_bytes: origin.raw_bytes,
+                modified_at: origin.modified_at,
+            },
+            spooled_as: Some(origin.spooled_as.clone()),
+            format: "unknown".to_owned(),
+            version: String::new(),
+        };
+        let problem = Problem::error(0, "file", "a file or an archive that opens", &why);
+        let sums = FileSums {
+            totals: "{}".to_owned(),
+            problems: vec![problem],
+            problems_total: 1,
+            ..FileSums::default()
+        };
+        let (sender, receiver) = mpsc::channel(1);
+        // One place is free: nobody has to wait.
+        let _sent = sender.try_send(Part::Quarantine(Box::new(sums)));
+        drop(sender);
+        let now = self.db.now().await.doing("reading the database's clock")?;
+        let end = self.db.put_file(self.run_id, &head, receiver, now).await;
+        let end = end.doing("bringing a file in")?;
+        Ok(brought(origin.raw_sha256.clone(), what(end, Some(why))))
+    }
+}
+
+fn what(end: FileEnd, why: Option<String>) -> What {
+    match end {
+        FileEnd::Loaded { id, held } => What::Loaded { id, held },
+        FileEnd::Known { id } => What::Known { id },
+        FileEnd::Quarantined { id } => What::Quarantined { id, why },
+        FileEnd::Dropped => What::Stopped,
+    }
+}
+
+/// The number of the file that stands for an archive, all of whose files are kept: one that is
+/// quarantined, where there is one.
+fn whole(brought: &[BroughtIn], stop: &Stop) -> Option<i64> {
+    let ids: Option<Vec<i64>> = brought.iter().map(|one| one.what.id()).collect();
+    let ids = ids.filter(|_| stop.requested().is_none())?;
+    let bad = brought.iter().position(|one| matches!(one.what, What::Quarantined { .. }));
+    ids.get(bad.unwrap_or(0)).copied()
+}
+
+/// Work with files on a thread that may wait for the disk.
+pub(super) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.unwrap_or_else(|error| Err(io::Error::other(error)))
+}
+
+pub(super) fn hash(input: &mut dyn Read) -> io::Result<String> {
+    let mut hash = Sha256::new();
+    let mut buffer = vec![0_u8; 1 << 18];
+    loop {
+        match input.read(&mut buffer) {
+            Ok(0) => return Ok(hex(&hash.finalize())),
+            Ok(read) => hash.update(buffer.get(..read).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

@@ -1,0 +1,113 @@
+//! Which files a source owes: held against the names that came, for a run, for `files expected`
+//! and for `explain`.
+
+use chrono::NaiveDate;
+
+use crate::decide::expected::{Arrived, Missing, Outlook, missing, outlook};
+use crate::model::time::{Instant, to_short_text};
+use crate::model::wildcard::fits;
+use crate::run::error::{Doing, RunError};
+use crate::settlement::sources::settings::{ExpectedFile, Source};
+use crate::store::database::Database;
+use crate::store::files::{FileDriver, FileState, KnownName};
+
+/// What one source owes of one kind of file.
+#[derive(Debug, Clone)]
+pub struct Awaited<'a> {
+    /// The source.
+    pub source: &'a Source,
+    /// What is expected of it.
+    pub expected: &'a ExpectedFile,
+    /// The first business day that is looked at; none: nothing came yet, and none is configured.
+    pub since: Option<NaiveDate>,
+    /// Past their time, the oldest first.
+    pub missing: Vec<Missing>,
+    /// Every business day's file, up to the next one that is due.
+    pub outlook: Vec<Outlook>,
+    /// Names that came, with the numbers of their files, and whether those are quarantined.
+    pub came: Vec<(String, i64, bool)>,
+}
+
+/// What a source owes, by every kind of file that is expected of it.
+pub async fn awaited<'a>(
+    db: &Database,
+    source: &'a Source,
+    now: Instant,
+) -> Result<Vec<Awaited<'a>>, RunError> {
+    if source.expected.is_empty() {
+        return Ok(Vec::new());
+    }
+    let known = db.known_names(&source.name).await.doing("reading which files came")?;
+    Ok(source.expected.iter().map(|expected| Awaited::of(source, expected, &known, now)).collect())
+}
+
+impl<'a> Awaited<'a> {
+    fn of(
+        source: &'a Source,
+        expected: &'a ExpectedFile,
+        known: &[KnownName],
+        now: Instant,
+    ) -> Self {
+        let at = |name: &KnownName| name.modified_at.unwrap_or(name.first_seen_at);
+        // A file of an archive came by the archive's name.
+        let came: Vec<&KnownName> = known.iter().filter(|name| !name.name.contains('/')).collect();
+        let arrived: Vec<Arrived> = came
+            .iter()
+            .filter(|name| !is_bad(name))
+            .map(|name| Arrived { name: name.name.clone(), at: at(name) })
+            .collect();
+        let first = came.iter().map(|name| at(name)).min();
+        let zone = expected.file.zone;
+        let since = expected.since.or(first.map(|at| at.with_timezone(&zone).date_naive()));
+        let by = &expected.file;
+        Self {
+            source,
+            expected,
+            since,
+            missing: since.map(|day| missing(by, &arrived, day, now)).unwrap_or_default(),
+            outlook: since.map(|day| outlook(by, &arrived, day, now)).unwrap_or_default(),
+            came: came.iter().map(|name| (name.name.clone(), name.file, is_bad(name))).collect(),
+        }
+    }
+
+    /// What a run says of what is missing; none where nothing is.
+    pub fn text(&self) -> Option<String> {
+        let first = self.missing.first()?;
+        let zone = self.expected.file.zone;
+        let due = first.due.with_timezone(&zone).format("%Y-%m-%d %H:%M");
+        let what = match self.missing.len() {
+            1 => format!("{} was not there by {due} {zone}", first.name),
+            many => format!(
+                "{many} files of {} are missing, the first {}, due {due} {zone}",
+                self.expected.file.name, first.name
+            ),
+        };
+        let bad = self.quarantined(first);
+        let bad = bad.map(|(name, id)| format!(" ({name} came and is quarantined as file {id})"));
+        Some(format!(
+            "source {}: {what}{}; rows that only it settles stay as they are; next: ask whoever \
+             sends it; `tieout files expected` shows all",
+            self.source.name,
+            bad.unwrap_or_default()
+        ))
+    }
+
+    /// The file of a business day that came and does not count.
+    pub fn quarantined(&self, file: &Missing) -> Option<(&str, i64)> {
+        let mut bad = self.came.iter().filter(|(_, _, is_bad)| *is_bad);
+        bad.find(|(name, ..)| fits(&file.name, name)).map(|(name, id, _)| (name.as_str(), *id))
+    }
+
+    /// Of `explain`: what is missing, a line each.
+    pub fn missing_lines(&self) -> Vec<String> {
+        let line = |file: &Missing| {
+            let due = to_short_text(file.due);
+            format!("{} of source {} is missing since {due}", file.name, self.source.name)
+        };
+        self.missing.iter().map(line).collect()
+    }
+}
+
+fn is_bad(name: &KnownName) -> bool {
+    name.state == FileState::Quarantined
+}

@@ -1,0 +1,484 @@
+//! Fetching from sources, and bringing in what came: for `run` and for `ingest` alike.
+//!
+//! All sources are fetched from side by side, each on a thread of its own; what came of one is
+//! brought in as soon as that one is done. One that cannot be reached keeps nobody else waiting
+//! and is only told. Nothing is put away at a source before its lines are committed, and what a
+//! crash left there is put away by the next run. A file is known by its name, size and time, so
+//! that it is not fetched twice; and by its hash, so that it never counts twice.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant as Clock};
+
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+
+use crate::exit::Exit;
+use crate::model::time::to_micros;
+use crate::run::bring::{BroughtIn, Carrier, Origin, Parcel, What};
+use crate::run::error::{Doing, RunError};
+use crate::run::parts::{By, Reading};
+use crate::run::setup::Setup;
+use crate::run::shutdown::Stop;
+use crate::run::spool::sweep;
+use crate::settlement::Format;
+use crate::settlement::sources::SourceError;
+use crate::settlement::sources::fetch::{Haul, Outcome, Progress, Settled, archive, fetch};
+use crate::settlement::sources::pick::{Ready, Seen};
+use crate::settlement::sources::settings::{Secrets, Source};
+use crate::settlement::sources::spool::{Fetched, Spool};
+use crate::settlement::tags::TagRules;
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::files::{FileDriver, FileState, KnownName};
+
+/// Signs of progress that wait to be shown; more are left out.
+const SHOWN_AHEAD: usize = 16;
+
+/// What became of one source.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
+pub struct SourceNote {
+    /// The source.
+    pub source: String,
+    /// The account that its files belong to.
+    pub account: String,
+    /// Files that it shows.
+    pub visible: u64,
+    /// Of those: known from before.
+    pub known: u64,
+    /// Not whole yet.
+    pub waiting: u64,
+    /// Never read, or not to be had.
+    pub refused: u64,
+    /// Fetched.
+    pub fetched: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// Brought in: their lines are there.
+    pub loaded: u64,
+    /// Lines of those.
+    pub lines: u64,
+    /// Quarantined.
+    pub quarantined: u64,
+    /// Statements that are held.
+    pub held_statements: u64,
+    /// Put away at the source.
+    pub archived: u64,
+    /// Why it could not be fetched from, or not to the end.
+    pub failed: Option<String>,
+}
+
+/// What fetching tells while it goes on.
+#[derive(Debug)]
+pub enum Told {
+    /// Bytes came.
+    Coming {
+        /// The source.
+        source: String,
+        /// The file.
+        name: String,
+        /// Bytes that have come of it.
+        bytes: u64,
+        /// All its bytes.
+        size: u64,
+    },
+    /// A file was brought in.
+    BroughtIn(Box<BroughtIn>),
+    /// A source is done.
+    Done(Box<SourceNote>),
+    /// Something was not examined: what it leads to, and one line.
+    Missed(Exit, String),
+}
+
+/// Who is told.
+pub type Tell<'a> = &'a mut (dyn FnMut(Told) + Send);
+
+/// Fetching of one run.
+pub struct Fetching<'a> {
+    /// The configuration.
+    pub setup: &'a Setup,
+    /// The database.
+    pub db: &'a Database,
+    /// The run.
+    pub run_id: &'a str,
+    /// The request to stop.
+    pub stop: &'a Stop,
+    /// How long it may take altogether.
+    pub at_most: Option<Duration>,
+}
+
+/// A source that is being fetched from.
+struct Sent {
+    index: usize,
+    known: Vec<KnownName>,
+    secrets: Secrets,
+    haul: Haul,
+}
+
+/// Ends the threads when nobody waits for them any more.
+struct Leash(Arc<AtomicBool>);
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+type Sign = (usize, String, u64, u64);
+
+impl Fetching<'_> {
+    /// Fetches from these sources and brings in what came.
+    ///
+    /// # Errors
+    /// Where the database could not go on; each file before it is there or not, whole.
+    pub async fn all(&self, sources: &[&Source], tell: Tell<'_>) -> Result<(), RunError> {
+        if sources.is_empty() {
+            return Ok(());
+        }
+        sweep(self.setup, self.db, self.run_id).await?;
+        let over = Leash(Arc::new(AtomicBool::new(false)));
+        let (signs, mut shown) = mpsc::channel::<Sign>(SHOWN_AHEAD);
+        let mut threads: JoinSet<Sent> = JoinSet::new();
+        for (index, source) in sources.iter().enumerate() {
+            let known = self.db.known_names(&source.name).await;
+            let known = known.doing("reading which files are known")?;
+            let secrets = match source.secrets(&self.setup.env).await {
+                Ok(secrets) => secrets,
+                Err(error) => {
+                    let haul = Haul { ended: Some(error), ..Haul::default() };
+                    self.take(
+                        source,
+                        Sent { index, known, secrets: Secrets::default(), haul },
+                        tell,
+                    )
+                    .await?;
+                    continue;
+                }
+            };
+            let thread = self.thread(index, source, known, secrets, &over.0, signs.clone());
+            threads.spawn_blocking(thread);
+        }
+        drop(signs);
+        loop {
+            let done = tokio::select! {
+                biased;
+                done = threads.join_next() => done,
+                Some((index, name, bytes, size)) = shown.recv() => {
+                    if let Some(source) = sources.get(index) {
+                        tell(Told::Coming { source: source.name.clone(), name, bytes, size });
+                    }
+                    continue;
+                }
+            };
+            let Some(done) = done else { return Ok(()) };
+            match done {
+                Ok(sent) => {
+                    if let Some(source) = sources.get(sent.index) {
+                        self.take(source, sent, tell).await?;
+                    }
+                }
+                Err(error) => {
+                    let text = format!("fetching from a source ended by a bug: {error}");
+                    tell(Told::Missed(Exit::Internal, text));
+                }
+            }
+        }
+    }
+
+    /// The work of one thread.
+    fn thread(
+        &self,
+        index: usize,
+        source: &Source,
+        known: Vec<KnownName>,
+        secrets: Secrets,
+        over: &Arc<AtomicBool>,
+        signs: mpsc::Sender<Sign>,
+    ) -> impl FnOnce() -> Sent + Send + 'static {
+        let (source, spool, stop) = (source.clone(), self.spool(&source.name), self.stop.clone());
+        let (over, began, at_most) = (Arc::clone(over), Clock::now(), self.at_most);
+        let by = (self.setup.version.clone(), self.setup.config_sha256.clone());
+        move || {
+            let names = Names::of(&known, &by);
+            let mut watching = |progress: Progress<'_>| {
+                // Who shows it may be slower than the line.
+                let sign = (index, progress.name.to_owned(), progress.bytes, progress.size);
+                let _shown_or_not = signs.try_send(sign);
+                stop.requested().is_none()
+                    && !over.load(Ordering::SeqCst)
+                    && at_most.is_none_or(|most| began.elapsed() < most)
+            };
+            let is_known = |seen: &Seen| names.of_seen(seen).is_some();
+            let haul = fetch(&source, &secrets, &spool, &is_known, &mut watching);
+            Sent { index, known, secrets, haul }
+        }
+    }
+
+    /// Where a source's files lie until their lines are in the database: a place of this run, so
+    /// that two runs never take each other's.
+    fn spool(&self, source: &str) -> Spool {
+        Spool::new(self.setup.spool_dir.join(self.run_id).join(source))
+    }
+
+    /// Brings in what came of one source.
+    async fn take(&self, source: &Source, sent: Sent, tell: Tell<'_>) -> Result<(), RunError> {
+        let Sent { known, secrets, haul, .. } = sent;
+        let mut note = SourceNote {
+            source: source.name.clone(),
+            account: source.account.clone().unwrap_or_default(),
+            visible: count(haul.visible.len()),
+            ..SourceNote::default()
+        };
+        let by = (self.setup.version.clone(), self.setup.config_sha256.clone());
+        let names = Names::of(&known, &by);
+        let mut settled: Vec<Settled> = Vec::new();
+        let mut came: Vec<Fetched> = Vec::new();
+        let mut failed: Vec<(String, SourceError)> = Vec::new();
+        for outcome in haul.files {
+            match outcome {
+                Outcome::Fetched(fetched) => came.push(*fetched),
+                Outcome::Known(ready) => {
+                    note.known = note.known.saturating_add(1);
+                    settled.extend(names.settled(ready));
+                }
+                Outcome::Waiting { .. } => note.waiting = note.waiting.saturating_add(1),
+                Outcome::Refused { name, why } => {
+                    note.refused = note.refused.saturating_add(1);
+                    let name = name.escape_debug();
+                    let text = format!(
+                        "source {}: {name} is not read: {why}; remove it there, or let `glob` \
+                         leave it out",
+                        source.name
+                    );
+                    tell(Told::Missed(Exit::Partial, text));
+                }
+                Outcome::Failed { name, error } => failed.push((name, error)),
+            }
+        }
+        self.tell_failed(source, failed, &mut note, tell).await?;
+        self.load(source, &came, &mut settled, &mut note, tell).await?;
+        if let Some(error) = haul.ended.filter(|_| self.stop.requested().is_none()) {
+            tell(Told::Missed(error.exit(), ended_text(source, &error, note.fetched)));
+            note.failed = Some(error.to_string());
+        }
+        self.put_away(source, secrets, settled, &mut note, tell).await?;
+        tell(Told::Done(Box::new(note)));
+        Ok(())
+    }
+
+    /// Files that could not be had. One that is known by now was taken by somebody else.
+    async fn tell_failed(
+        &self,
+        source: &Source,
+        failed: Vec<(String, SourceError)>,
+        note: &mut SourceNote,
+        tell: Tell<'_>,
+    ) -> Result<(), RunError> {
+        if failed.is_empty() {
+            return Ok(());
+        }
+        let known = self.db.known_names(&source.name).await;
+        let known = known.doing("reading which files are known")?;
+        let known: BTreeSet<&str> = known.iter().map(|known| known.name.as_str()).collect();
+        for (name, error) in failed {
+            if matches!(error, SourceError::Gone { .. }) && known.contains(name.as_str()) {
+                note.known = note.known.saturating_add(1);
+                continue;
+            }
+            note.refused = note.refused.saturating_add(1);
+            let next = error.hint(&source.name);
+            let text = format!("source {}: {error}; next: {next}", source.name);
+            tell(Told::Missed(error.exit(), text));
+        }
+        Ok(())
+    }
+
+    async fn load(
+        &self,
+        source: &Source,
+        came: &[Fetched],
+        settled: &mut Vec<Settled>,
+        note: &mut SourceNote,
+        tell: Tell<'_>,
+    ) -> Result<(), RunError> {
+        let reading = reading_of(source, self.setup);
+        let (db, run_id, stop) = (self.db, self.run_id, self.stop);
+        let carrier = Carrier { db, run_id, stop, source: &source.name, reading: &reading };
+        let mut kept: HashSet<&str> = HashSet::new();
+        for fetched in came {
+            if stop.requested().is_some() {
+                break;
+            }
+            note.fetched = note.fetched.saturating_add(1);
+            note.bytes = note.bytes.saturating_add(fetched.bytes);
+            let brought = carrier.bring(&self.parcel(source, fetched)).await?;
+            let all_count = brought
+                .iter()
+                .all(|one| matches!(one.what, What::Loaded { .. } | What::Known { .. }));
+            if brought.iter().any(|one| matches!(one.what, What::Quarantined { .. })) {
+                kept.insert(&fetched.sha256);
+            }
+            if all_count && stop.requested().is_none() {
+                settled.push(Settled::from(fetched));
+            }
+            for one in brought {
+                count_in(note, &one);
+                tell(Told::BroughtIn(Box::new(one)));
+            }
+        }
+        let spool = self.spool(&source.name);
+        for fetched in came.iter().filter(|fetched| !kept.contains(fetched.sha256.as_str())) {
+            // What stays is in nobody's way: the next run sweeps it out.
+            let _left = spool.forget(&fetched.sha256);
+        }
+        spool.leave();
+        Ok(())
+    }
+
+    fn parcel(&self, source: &Source, fetched: &Fetched) -> Parcel {
+        let path = fetched.readable().to_owned();
+        let file = path.file_name().unwrap_or_default();
+        let place: PathBuf = [self.run_id, &source.name].iter().collect();
+        Parcel {
+            origin: Some(Origin {
+                name: fetched.seen.name.clone(),
+                raw_sha256: fetched.sha256.clone(),
+                raw_bytes: fetched.bytes,
+                modified_at: fetched.seen.written().map(to_micros),
+                spooled_as: place.join(file).to_string_lossy().into_owned(),
+            }),
+            path,
+        }
+    }
+
+    /// Puts away what is committed, now or by a run before that did not come so far.
+    async fn put_away(
+        &self,
+        source: &Source,
+        secrets: Secrets,
+        settled: Vec<Settled>,
+        note: &mut SourceNote,
+        tell: Tell<'_>,
+    ) -> Result<(), RunError> {
+        let is_over = note.failed.is_some() || self.stop.requested().is_some();
+        if source.archive.is_none() || settled.is_empty() || is_over {
+            return Ok(());
+        }
+        let (at, files) = (source.clone(), settled.clone());
+        let moved = tokio::task::spawn_blocking(move || archive(&at, &secrets, &files)).await;
+        let failed = match moved {
+            Ok(Ok(failed)) => failed,
+            Ok(Err(error)) => vec![(String::new(), error)],
+            Err(error) => {
+                let text = format!("archiving at source {} ended by a bug: {error}", source.name);
+                tell(Told::Missed(Exit::Internal, text));
+                return Ok(());
+            }
+        };
+        let is_none = failed.iter().any(|(name, _)| name.is_empty());
+        let left: HashSet<String> = failed.iter().map(|(name, _)| name.clone()).collect();
+        let now = self.db.now().await.doing("reading the database's clock")?;
+        for file in settled.iter().filter(|file| !is_none && !left.contains(&file.seen.name)) {
+            let noted =
+                self.db.note_archived(&source.name, &file.seen.name, &file.sha256, now).await;
+            noted.doing("noting that a file was put away")?;
+            note.archived = note.archived.saturating_add(1);
+        }
+        for (_, error) in failed {
+            // Another file has the name now: it is new, and the next run's.
+            if matches!(error, SourceError::Changed { .. }) {
+                continue;
+            }
+            let text = format!(
+                "source {}: {error}; its lines count, and the file lies where it was; next: let \
+                 the login make and fill that folder, or leave `archive` out",
+                source.name
+            );
+            tell(Told::Missed(error.exit(), text));
+        }
+        Ok(())
+    }
+}
+
+fn ended_text(source: &Source, error: &SourceError, fetched: u64) -> String {
+    let before = match fetched {
+        0 => "no file of it was read".to_owned(),
+        1 => "1 file before it was read".to_owned(),
+        many => format!("{many} files before it were read"),
+    };
+    let next = error.hint(&source.name);
+    format!("source {}: {error}; {before}; next: {next}", source.name)
+        .replace("; nothing was read; no file of it was read;", "; nothing was read;")
+}
+
+fn count(number: usize) -> u64 {
+    u64::try_from(number).unwrap_or(u64::MAX)
+}
+
+fn count_in(note: &mut SourceNote, one: &BroughtIn) {
+    match &one.what {
+        What::Loaded { held, .. } => {
+            note.loaded = note.loaded.saturating_add(1);
+            note.held_statements = note.held_statements.saturating_add(*held);
+            let lines = one.sums.as_ref().map_or(0, |sums| sums.lines);
+            note.lines = note.lines.saturating_add(lines);
+        }
+        What::Known { .. } => note.known = note.known.saturating_add(1),
+        What::Quarantined { .. } => note.quarantined = note.quarantined.saturating_add(1),
+        What::Unreadable(_) | What::Stopped => note.refused = note.refused.saturating_add(1),
+    }
+}
+
+/// How a source's files are read.
+pub fn reading_of(source: &Source, setup: &Setup) -> Reading {
+    let by = source.format.as_deref().and_then(|name| {
+        let described = setup.formats.iter().find(|table| table.name == name);
+        let own = || Format::parse(name).map(By::Format);
+        own().or_else(|| described.map(|table| By::Table(Box::new(table.clone()))))
+    });
+    Reading {
+        account: source.account.clone().unwrap_or_default(),
+        by: by.unwrap_or(By::Content),
+        encoding: None,
+        tags: TagRules::default(),
+    }
+}
+
+/// What is known of a source's names.
+struct Names<'a> {
+    by_name: BTreeMap<&'a str, Vec<&'a KnownName>>,
+}
+
+impl<'a> Names<'a> {
+    /// A file that is quarantined is no known one where another version or configuration read it.
+    fn of(known: &'a [KnownName], by: &(String, String)) -> Self {
+        let mut by_name: BTreeMap<&str, Vec<&KnownName>> = BTreeMap::new();
+        for one in known {
+            let is_open = one.state == FileState::Quarantined && !one.is_settled;
+            if !is_open || one.read_by == *by {
+                by_name.entry(&one.name).or_default().push(one);
+            }
+        }
+        Self { by_name }
+    }
+
+    fn of_seen(&self, seen: &Seen) -> Option<&'a KnownName> {
+        let size = i64::try_from(seen.size).ok()?;
+        let written = seen.written().map(to_micros);
+        let mut known = self.by_name.get(seen.name.as_str())?.iter().copied();
+        known.find(|known| known.raw_bytes == size && known.modified_at == written)
+    }
+
+    /// A known file whose lines are committed.
+    fn settled(&self, ready: Ready) -> Option<Settled> {
+        let known = self.of_seen(&ready.seen)?;
+        let Ready { seen, marker } = ready;
+        (known.state != FileState::Quarantined).then(|| Settled {
+            seen,
+            marker,
+            sha256: known.raw_sha256.clone(),
+        })
+    }
+}

@@ -1,0 +1,373 @@
+//! Files that a run fetches by itself: from an sshd and from folders, each loaded once, whatever
+//! happens on the way, and nobody kept waiting by a source that does not answer.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::Value;
+
+use super::files::{at_bank, camt, credit, with_bank};
+use crate::run::shop::{Engine, Payment, Ran, Shop, on_both_databases};
+use crate::sources::sshd::{Setup, Sshd, user};
+use crate::support::events;
+use crate::support::receiver::{Answer, Receiver};
+
+on_both_databases!(
+    a_run_fetches_loads_and_decides,
+    what_is_fetched_is_narrowed_as_the_rows_are,
+    a_source_that_fails_stops_nobody,
+    ingest_fetches_and_decides_nothing,
+    a_file_is_put_away_once_its_lines_are_committed,
+    a_kill_at_any_moment_of_fetching_loses_and_doubles_nothing,
+    two_at_once_load_a_file_once,
+    what_cannot_be_used_is_kept_and_not_fetched_again,
+    an_archive_is_known_once_all_of_it_is_there,
+);
+
+/// A source at a server.
+fn at(sshd: &Sshd, more: &str) -> String {
+    format!(
+        "[[source]]\nname = 'bank-a'\nkind = 'sftp'\nhost = '127.0.0.1'\nport = {}\n\
+         user = '{}'\nkey_file = '{}'\nknown_hosts = '{}'\nready = 'rename'\n\
+         connect_timeout = '2s'\ntimeout = '5s'\naccount = 'bank'\n{more}\n",
+        sshd.port,
+        user(),
+        sshd.path("client").display(),
+        sshd.path("known_hosts").display(),
+    )
+}
+
+/// A source of this machine.
+pub fn folder(name: &str, path: &Path, more: &str) -> String {
+    format!(
+        "[[source]]\nname = '{name}'\nkind = 'folder'\npath = '{}'\nready = 'rename'\n\
+         account = 'bank'\n{more}\n",
+        path.display(),
+    )
+}
+
+/// A shop whose bank has these sources.
+pub async fn shop(engine: Engine, sources: &str) -> Shop {
+    let mut words = with_bank();
+    words.more.push_str(sources);
+    Shop::open_with(engine, words).await
+}
+
+fn packed(text: &str) -> Vec<u8> {
+    let mut gz = GzEncoder::new(Vec::new(), Compression::fast());
+    gz.write_all(text.as_bytes()).unwrap();
+    gz.finish().unwrap()
+}
+
+fn zipped(files: &[(&str, &str)]) -> Vec<u8> {
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    for (name, text) in files {
+        zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+        zip.write_all(text.as_bytes()).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+fn statement(id: &str, tags: &[i64]) -> String {
+    let bookings: Vec<_> = tags.iter().map(|n| credit(10_000 + n, &format!("pay_{n}"))).collect();
+    camt("camt.053", id, &bookings)
+}
+
+/// `loaded known fetched` of the one source.
+#[track_caller]
+fn note(ran: &Ran) -> [u64; 3] {
+    let notes = ran.of_type("fetched");
+    assert_eq!(notes.len(), 1, "{}\n{}", ran.stdout, ran.stderr);
+    ["loaded", "known", "fetched"].map(|field| notes[0][field].as_u64().unwrap())
+}
+
+fn spool(shop: &Shop) -> Vec<std::path::PathBuf> {
+    shop.files().into_iter().filter(|file| file.starts_with(shop.folder().join("spool"))).collect()
+}
+
+async fn ingest(shop: &Shop, code: i32) -> Ran {
+    let ran = shop.tieout(&["ingest", "--json"]).await.ended(code);
+    events::check(&ran.stdout);
+    ran
+}
+
+async fn a_run_fetches_loads_and_decides(engine: Engine) {
+    let sshd = Sshd::plain();
+    let shop = shop(engine, &at(&sshd, "glob = ['*.xml', '*.gz']")).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    sshd.put("stmt.xml.gz", packed(&statement("S1", &[1])));
+    sshd.put("stmt2.xml.part", "half");
+    let ran = shop.run().await.ended(0);
+    assert_eq!((ran.verdict(1), note(&ran)), ("succeeded settled".to_owned(), [1, 0, 1]));
+    assert_eq!(ran.of_type("ingested")[0]["source"], "bank-a");
+    assert_eq!(shop.status(1).await, "paid");
+    assert_eq!(spool(&shop), Vec::<std::path::PathBuf>::new(), "what is committed is not kept");
+    // Nothing new is there: nothing is fetched.
+    let ran = shop.run().await.ended(0);
+    assert_eq!(note(&ran), [0, 1, 0]);
+    // The same statement under another name, unpacked; and a new one.
+    sshd.put("again.xml", statement("S1", &[1]));
+    sshd.put("stmt3.xml", statement("S3", &[2]));
+    shop.due_now().await;
+    let ran = shop.run().await.ended(0);
+    assert_eq!((ran.verdict(2), note(&ran)), ("succeeded settled".to_owned(), [1, 2, 2]));
+    assert_eq!(shop.count("tieout_lines").await, 2);
+    // Touched and not changed: it is fetched once more, and known from then on.
+    let file = std::fs::File::options().write(true).open(sshd.at("again.xml")).unwrap();
+    file.set_modified(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000)).unwrap();
+    assert_eq!(note(&shop.run().await.ended(0)), [0, 3, 1]);
+    assert_eq!(note(&shop.run().await.ended(0)), [0, 3, 0]);
+    shop.check(false).await;
+}
+
+async fn what_is_fetched_is_narrowed_as_the_rows_are(engine: Engine) {
+    let inbox = tempfile::tempdir().unwrap();
+    std::fs::write(inbox.path().join("a.xml"), statement("S1", &[1])).unwrap();
+    let shop = shop(engine, &folder("inbox", inbox.path(), "")).await;
+    shop.insert(&[at_bank(1, "processing")]).await;
+    let before = shop.dump().await;
+    let ran = shop.run_with(&["--dry-run"]).await.ended(0);
+    assert_eq!(ran.of_type("fetched"), Vec::<Value>::new());
+    assert_eq!(shop.dump().await, before);
+    assert!(!shop.folder().join("spool").exists());
+    let ran = shop.run_with(&["--psp", "shop"]).await;
+    assert_eq!(ran.of_type("fetched"), Vec::<Value>::new(), "it is another account's");
+    let ran = shop.run_with(&["--id", "1"]).await.ended(0);
+    assert_eq!((ran.verdict(1), note(&ran)), ("succeeded settled".to_owned(), [1, 0, 1]));
+    shop.check(false).await;
+}
+
+async fn a_source_that_fails_stops_nobody(engine: Engine) {
+    let mut sshd = Sshd::plain();
+    sshd.put("late.xml", statement("S9", &[2]));
+    let inbox = tempfile::tempdir().unwrap();
+    std::fs::write(inbox.path().join("a.xml"), statement("S1", &[1])).unwrap();
+    let receiver = Receiver::start(Answer::Status(200)).await;
+    let alert = format!(
+        "[[monitoring.alert]]\nname = \"ops\"\nkind = \"webhook\"\nurl = \"{}/ops\"\n\
+         key_env = \"SHOP_PSP_KEY\"\nconditions = [\"source_unavailable\"]\n",
+        receiver.url()
+    );
+    let strange = at(&sshd, "").replace("'bank-a'", "'bank-b'").replace("known_hosts'", "none'");
+    let closed = at(&sshd, "").replace("'bank-a'", "'bank-c'").replace("/client'", "/stranger'");
+    sshd.keygen("ed25519", "stranger", "");
+    let sources = format!("{}{}{alert}", at(&sshd, ""), folder("inbox", inbox.path(), ""));
+    let mut shop = shop(engine, &sources).await;
+    shop.background(60).await;
+    let by_api = Payment::stuck(3);
+    shop.plant(vec![by_api.captured()]);
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing"), by_api]).await;
+    let whole = shop.words.clone();
+    // A server that is another one, one that lets nobody in, and one that does not answer.
+    for (source, code, says) in [
+        (strange, 13, "tieout: trust: source bank-b: nothing is known yet of"),
+        (closed, 12, "tieout: auth: source bank-c: "),
+        (String::new(), 3, "tieout: partial: source bank-a: "),
+    ] {
+        shop.words = whole.clone();
+        shop.words.more.push_str(&source);
+        if source.is_empty() {
+            sshd.stop();
+        }
+        shop.write_words();
+        shop.due_now().await;
+        let ran = shop.run().await.ended(code);
+        assert!(ran.stderr.contains(says), "{}", ran.stderr);
+        assert!(ran.stderr.contains("; next: "), "{}", ran.stderr);
+        if code == 13 {
+            assert_eq!(ran.verdict(1), "succeeded settled", "another source's file counts");
+            assert_eq!(ran.verdict(3), "succeeded captured", "and so does the PSP's word");
+            assert_eq!(ran.verdict(2), "succeeded settled");
+        }
+    }
+    shop.run().await.ended(3);
+    sshd.restart(Setup::default());
+    shop.run().await.ended(0);
+    shop.run().await.ended(0);
+    let told: Vec<Value> = receiver
+        .sent("/ops")
+        .iter()
+        .map(|sent| serde_json::from_str(&sent.body).unwrap())
+        .collect();
+    let of = |turn: &str| -> Vec<String> {
+        let all = told.iter().flat_map(|body| body[turn].as_array().unwrap().clone());
+        all.map(|one| one["condition"].as_str().unwrap().to_owned()).collect()
+    };
+    let all = ["bank-b", "bank-c", "bank-a"].map(|name| format!("source_unavailable/{name}"));
+    assert_eq!((of("raised"), of("resolved").len()), (all.to_vec(), 3), "{told:?}");
+    shop.check(false).await;
+}
+
+async fn ingest_fetches_and_decides_nothing(engine: Engine) {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::write(one.path().join("a.xml"), statement("S1", &[1])).unwrap();
+    std::fs::write(two.path().join("b.xml"), statement("S2", &[2])).unwrap();
+    let sources = format!("{}{}", folder("one", one.path(), ""), folder("two", two.path(), ""));
+    let shop = shop(engine, &sources).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    let ran = shop.tieout(&["ingest", "--source", "two", "--json"]).await.ended(0);
+    events::check(&ran.stdout);
+    assert_eq!(note(&ran), [1, 0, 1]);
+    let ran = ingest(&shop, 0).await;
+    assert_eq!(ran.of_type("fetched").len(), 2);
+    assert_eq!(ran.of_type("ingest_end")[0]["loaded"], 1);
+    assert_eq!(shop.count("tieout_lines where state = 'open'").await, 2);
+    assert_eq!(shop.count("tieout_journal").await, 0);
+    for words in [
+        &["ingest", "--source", "thre"][..],
+        &["ingest", "--account", "shop"],
+        &["ingest", "--format", "camt.053"],
+    ] {
+        let ran = shop.tieout(words).await.ended(2);
+        assert!(ran.stderr.to_lowercase().contains("nothing was done"), "{}", ran.stderr);
+    }
+    let said = shop.tieout(&["ingest"]).await.ended(0).stdout;
+    assert!(said.contains("one          1 known\n"), "{said}");
+    shop.check(false).await;
+}
+
+async fn a_file_is_put_away_once_its_lines_are_committed(engine: Engine) {
+    let sshd = Sshd::plain();
+    let mut shop = shop(engine, &at(&sshd, "")).await;
+    sshd.put("a.xml", statement("S1", &[1]));
+    sshd.put("bad.xml", "not a statement");
+    ingest(&shop, 3).await;
+    // As a run leaves it that is killed between its commit and the putting away.
+    assert_eq!(shop.count("tieout_file_names where archived_at is not null").await, 0);
+    shop.words.more = shop.words.more.replace("'bank-a'\n", "'bank-a'\narchive = 'done'\n");
+    shop.write_words();
+    sshd.put("b.xml", statement("S2", &[2]));
+    let ran = ingest(&shop, 3).await;
+    assert_eq!(ran.of_type("fetched")[0]["archived"], 2);
+    assert!(sshd.at("bad.xml").exists(), "its lines are not committed");
+    assert!(!sshd.at("a.xml").exists() && !sshd.at("b.xml").exists());
+    assert_eq!(std::fs::read_dir(sshd.at("done")).unwrap().count(), 2);
+    assert_eq!(shop.count("tieout_file_names where archived_at is not null").await, 2);
+    // What is delivered once more is known, and put away once more.
+    sshd.put("a.xml", statement("S1", &[1]));
+    let ran = ingest(&shop, 0).await;
+    assert_eq!(ran.of_type("fetched")[0]["archived"], 1);
+    assert_eq!(shop.count("tieout_lines").await, 2);
+    shop.check(false).await;
+    // A server that forbids it: the lines count, and it is said.
+    let sshd = Sshd::start(Setup { sftp: "-R", ..Setup::default() });
+    sshd.put("c.xml", statement("S3", &[3]));
+    let words = with_bank();
+    shop.words.more = format!("{}{}", words.more, at(&sshd, "archive = 'done'"));
+    shop.write_words();
+    let ran = ingest(&shop, 3).await;
+    assert!(
+        ran.stderr.contains("its lines count, and the file lies where it was"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(shop.count("tieout_lines").await, 3);
+    shop.check(false).await;
+}
+
+async fn a_kill_at_any_moment_of_fetching_loses_and_doubles_nothing(engine: Engine) {
+    const EACH: i64 = 1_500;
+    let sshd = Sshd::plain();
+    for n in 0..4 {
+        let tags: Vec<i64> = (n * EACH..(n + 1) * EACH).collect();
+        sshd.put(&format!("{n}.xml"), statement(&format!("S{n}"), &tags));
+    }
+    let shop = shop(engine, &at(&sshd, "archive = 'done'")).await;
+    for millis in [30, 80, 140, 200, 280, 360, 450, 550, 700, 900] {
+        let mut child = shop.program(&["ingest"]).spawn().unwrap();
+        tokio::time::sleep(Duration::from_millis(millis)).await;
+        child.kill().await.unwrap();
+        shop.ten_minutes_pass().await;
+        for file in shop.texts("select cast(lines as text) from tieout_files").await {
+            assert_eq!(file, EACH.to_string(), "all of it, or nothing");
+        }
+    }
+    ingest(&shop, 0).await;
+    assert_eq!(shop.count("tieout_lines").await, 4 * EACH);
+    assert_eq!(shop.count("tieout_files").await, 4);
+    assert_eq!(std::fs::read_dir(sshd.at("done")).unwrap().count(), 4, "{}", sshd.log());
+    // The next run takes out what the dead ones left.
+    ingest(&shop, 0).await;
+    assert_eq!(spool(&shop), Vec::<std::path::PathBuf>::new());
+    shop.check(false).await;
+}
+
+async fn two_at_once_load_a_file_once(engine: Engine) {
+    let sshd = Sshd::plain();
+    for n in 0..3 {
+        let tags: Vec<i64> = (n * 700..(n + 1) * 700).collect();
+        sshd.put(&format!("{n}.xml"), statement(&format!("S{n}"), &tags));
+    }
+    let shop = shop(engine, &at(&sshd, "archive = 'done'")).await;
+    let (one, two) = tokio::join!(shop.run(), shop.run());
+    let (one, two) = (one.ended(0), two.ended(0));
+    let loaded = note(&one)[0] + note(&two)[0];
+    assert_eq!((loaded, shop.count("tieout_lines").await), (3, 2_100));
+    assert_eq!(std::fs::read_dir(sshd.at("done")).unwrap().count(), 3);
+    assert_eq!(spool(&shop), Vec::<std::path::PathBuf>::new());
+    shop.check(false).await;
+}
+
+const FORMAT: &str = "[[format]]\nname = \"ours\"\ndelimiter = \";\"\ndate = \"Day\"\n\
+     date_pattern = \"%d.%m.%Y\"\namount = \"Amount\"\ndecimal = \",\"\n\
+     currency_is = \"EUR\"\ntag = [{ column = \"Ref\", kind = \"end_to_end_id\" }]\n";
+
+async fn what_cannot_be_used_is_kept_and_not_fetched_again(engine: Engine) {
+    let inbox = tempfile::tempdir().unwrap();
+    let put = |name: &str, bytes: &[u8]| std::fs::write(inbox.path().join(name), bytes).unwrap();
+    put("cut.xml.gz", &packed(&statement("S1", &[1]))[..60]);
+    put("ours.txt", b"Day;Amount;Ref\n18.11.2026;100,01;pay_1\n");
+    let mut shop = shop(engine, &folder("inbox", inbox.path(), "")).await;
+    let ran = ingest(&shop, 3).await;
+    assert_eq!(ran.of_type("fetched")[0]["quarantined"], 2);
+    let cases = ["1 file_quarantined", "2 file_quarantined"];
+    assert_eq!(shop.open_cases().await, cases);
+    assert_eq!(spool(&shop).len(), 2, "their bytes are kept");
+    assert_eq!(note(&ingest(&shop, 0).await), [0, 2, 0]);
+    assert_eq!(spool(&shop).len(), 2);
+    // Another version may know more: it looks once.
+    shop.raw.execute("update tieout_runs set version = '0.0.0'").await;
+    assert_eq!(note(&ingest(&shop, 3).await), [0, 0, 2]);
+    assert_eq!(note(&ingest(&shop, 0).await), [0, 2, 0]);
+    assert_eq!(shop.open_cases().await, cases);
+    // And so may another configuration.
+    shop.words.more.push_str(FORMAT);
+    shop.words.more = shop.words.more.replace("'inbox'\n", "'inbox'\nformat = 'ours'\n");
+    shop.write_words();
+    ingest(&shop, 3).await;
+    assert_eq!(shop.open_cases().await, ["1 file_quarantined"]);
+    assert_eq!(shop.texts("select state from tieout_files order by id").await[1], "loaded");
+    assert_eq!(shop.texts("select tag from tieout_lines").await, ["pay_1"]);
+    shop.check(false).await;
+}
+
+async fn an_archive_is_known_once_all_of_it_is_there(engine: Engine) {
+    let inbox = tempfile::tempdir().unwrap();
+    let (one, two) = (statement("S1", &[1]), statement("S2", &[2]));
+    std::fs::write(inbox.path().join("all.zip"), zipped(&[("1.xml", &one), ("2.xml", &two)]))
+        .unwrap();
+    let shop = shop(engine, &folder("inbox", inbox.path(), "archive = 'done'")).await;
+    let ran = ingest(&shop, 0).await;
+    assert_eq!(note(&ran), [2, 0, 1]);
+    assert_eq!(ran.of_type("fetched")[0]["archived"], 1);
+    let names = shop.texts("select name from tieout_file_names order by name").await;
+    assert_eq!(names, ["all.zip", "all.zip/1.xml", "all.zip/2.xml"]);
+    // Half of it came before the crash: it is fetched again, and the other half loaded.
+    std::fs::write(inbox.path().join("all.zip"), zipped(&[("1.xml", &one), ("2.xml", &two)]))
+        .unwrap();
+    shop.raw
+        .execute(
+            "delete from tieout_file_names where name <> 'all.zip/1.xml';
+             delete from tieout_lines where file_id = 2;
+             delete from tieout_line_tags where file_id = 2;
+             delete from tieout_statements where file_id = 2;
+             delete from tieout_files where id = 2",
+        )
+        .await;
+    assert_eq!(note(&ingest(&shop, 0).await), [1, 1, 1]);
+    assert_eq!(shop.count("tieout_lines").await, 2);
+    shop.check(false).await;
+}
