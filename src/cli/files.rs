@@ -22,6 +22,7 @@ use crate::settlement::{FORMATS, Format};
 mod awaited;
 mod json;
 mod kept;
+mod release;
 mod text;
 
 /// For `--help`.
@@ -33,7 +34,8 @@ Examples:
   tieout files list --state quarantined    those that came and do not count
   tieout files show 12                     one: its statements and problems
   tieout files show 12 --lines             and every line, with its row
-  tieout files expected                    what is missing, and since when";
+  tieout files expected                    what is missing, and since when
+  tieout files quarantine                  what is wrong with those that are";
 
 /// What to do with files.
 #[derive(Debug, Subcommand)]
@@ -45,6 +47,11 @@ pub enum Command {
     List(kept::List),
     /// Show one of them: its statements, what is wrong with it, its lines
     Show(kept::Show),
+    /// Show the quarantined ones: line, field, what was expected and what was found
+    Quarantine(release::Quarantine),
+    /// Let one count that does not: a quarantined file, or a held statement
+    #[command(after_help = release::EXAMPLES)]
+    Release(release::Release),
     /// Show which files are to come, which came and which are missing
     Expected(awaited::Expected),
 }
@@ -88,6 +95,8 @@ pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
         Command::Inspect(options) => options,
         Command::List(options) => return kept::list(options, common),
         Command::Show(options) => return kept::show(options, common),
+        Command::Quarantine(options) => return release::quarantine(options, common),
+        Command::Release(options) => return release::release(options, common),
         Command::Expected(options) => return awaited::expected(options, common),
     };
     let format = options.format.as_deref().filter(|name| !name.is_empty());

@@ -102,16 +102,24 @@ fn named_files(args: &Args, common: &Common, config: &Config) -> Result<Goods, F
         Some(name) => named(&name, common)?,
         None => By::Content,
     };
+    let source = given(&args.source);
+    let tags = tags(source.as_deref(), &account, config);
     Ok(Goods::Paths {
-        source: given(&args.source).unwrap_or_else(|| LOCAL.to_owned()),
+        source: source.unwrap_or_else(|| LOCAL.to_owned()),
         paths: args.files.clone(),
-        reading: Reading {
-            account,
-            by,
-            encoding: given(&args.encoding),
-            tags: TagRules::default(),
-        },
+        reading: Reading { account, by, encoding: given(&args.encoding), tags },
     })
+}
+
+/// As the files of that source are read; where none was named, as those of the account's only one.
+fn tags(source: Option<&str>, account: &str, config: &Config) -> TagRules {
+    let own = |known: &&Source| match source {
+        Some(name) => known.name == name,
+        None => known.account.as_deref() == Some(account),
+    };
+    let mut found = config.sources.iter().filter(own);
+    let only = found.next().filter(|_| found.next().is_none());
+    only.map(|source| source.tags.clone()).unwrap_or_default()
 }
 
 /// The sources that are fetched from where no file was named.

@@ -162,6 +162,10 @@ pub const FILES_STATE: &str = "TIEOUT_FILES_STATE";
 pub const FILES_LIMIT: &str = "TIEOUT_FILES_LIMIT";
 /// `--lines` of `files show`.
 pub const FILES_LINES: &str = "TIEOUT_FILES_LINES";
+/// `--reason` of `files release`.
+pub const RELEASE_REASON: &str = "TIEOUT_RELEASE_REASON";
+/// `--dry-run` of `files release`.
+pub const RELEASE_DRY_RUN: &str = "TIEOUT_RELEASE_DRY_RUN";
 /// `--account` of `ingest`.
 pub const INGEST_ACCOUNT: &str = "TIEOUT_INGEST_ACCOUNT";
 /// `--source` of `ingest`.

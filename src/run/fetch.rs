@@ -29,7 +29,6 @@ use crate::settlement::sources::fetch::{Haul, Outcome, Progress, Settled, archiv
 use crate::settlement::sources::pick::{Ready, Seen};
 use crate::settlement::sources::settings::{Secrets, Source};
 use crate::settlement::sources::spool::{Fetched, Spool};
-use crate::settlement::tags::TagRules;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, FileState, KnownName};
@@ -442,7 +441,7 @@ pub fn reading_of(source: &Source, setup: &Setup) -> Reading {
         account: source.account.clone().unwrap_or_default(),
         by: by.unwrap_or(By::Content),
         encoding: None,
-        tags: TagRules::default(),
+        tags: source.tags.clone(),
     }
 }
 

@@ -30,6 +30,7 @@ pub mod fetch;
 pub mod expected;
 mod inbox;
 pub mod ingest;
+pub mod release;
 
 use std::time::Duration;
 

@@ -25,10 +25,33 @@ pub const ORDER: [TagKind; 11] = [
     TagKind::Trace,
 ];
 
+/// Every kind that may be a tag where the configuration says so: all but free text.
+pub const TAGS: [TagKind; 19] = [
+    TagKind::EndToEndId,
+    TagKind::InstructionId,
+    TagKind::MerchantReference,
+    TagKind::CustomerReference,
+    TagKind::Mandate,
+    TagKind::PaymentInfoId,
+    TagKind::MessageId,
+    TagKind::TransactionId,
+    TagKind::Uetr,
+    TagKind::CreditorReference,
+    TagKind::BankReference,
+    TagKind::Trace,
+    TagKind::ChargeId,
+    TagKind::PaymentId,
+    TagKind::RefundId,
+    TagKind::DisputeId,
+    TagKind::PayoutId,
+    TagKind::OrderId,
+    TagKind::Custom,
+];
+
 /// What banks write where there is no reference.
 const NONE: [&str; 4] = ["notprovided", "nonref", "none", "not provided"];
 
-/// Which references may be a tag.
+/// Which references may be a tag. Two that hold the same words are the same.
 #[derive(Debug, Clone)]
 pub struct TagRules {
     /// Kinds, the likeliest first.
@@ -37,6 +60,17 @@ pub struct TagRules {
     /// capture group. They come after the kinds.
     pub patterns: Vec<(TagKind, Regex)>,
 }
+
+impl PartialEq for TagRules {
+    fn eq(&self, other: &Self) -> bool {
+        let words = |rules: &Self| -> Vec<(TagKind, String)> {
+            rules.patterns.iter().map(|(kind, regex)| (*kind, regex.to_string())).collect()
+        };
+        self.order == other.order && words(self) == words(other)
+    }
+}
+
+impl Eq for TagRules {}
 
 impl Default for TagRules {
     fn default() -> Self {

@@ -25,6 +25,7 @@ use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
     RunStart, TotalLine, Waiting,
 };
+use crate::store::release::{Difference, Release, Word};
 use crate::store::settings::{DatabaseSettings, shown_address};
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::SqliteStore;
@@ -180,6 +181,9 @@ delegate! { FileDriver:
     note_spooled(file: i64, spooled_as: &str) -> ();
     put_absent_case(run_id: &str, case: &AbsentCase, now: Instant) -> ();
     close_absent_cases(run_id: &str, source: &str, but: &[String], now: Instant) -> u64;
+    release_quarantined(file: i64, word: &Word, parts: Receiver<Part>, now: Instant) -> Release;
+    release_held(file: i64, word: &Word, now: Instant) -> Release;
+    differences(file: i64) -> Vec<Difference>;
     lines_of(account: &str, tags: &[String], references: &[String]) -> Vec<StoredLine>;
     lines_plan(account: &str, tags: &[String]) -> Vec<String>;
     open_lines(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;

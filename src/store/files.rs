@@ -15,6 +15,7 @@ use crate::model::settlement::{
 };
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
+use crate::store::release::{Difference, Release, Word};
 
 /// How many lines a [`Part`] should hold: whole statements of both drivers.
 pub const LINES_OF_PART: usize = 1_024;
@@ -25,17 +26,18 @@ pub const STATEMENTS_KEPT: usize = 512;
 /// The verbs about files. See each for what must hold; every one that writes is one transaction.
 #[expect(async_fn_in_trait, reason = "called on the two concrete drivers only, never as dyn")]
 pub trait FileDriver {
-    /// Brings a file in: all of it or nothing, in one transaction and in flat memory, whatever
-    /// the parts' number. Bytes that are known already are not read again: their new name is
-    /// noted. Those that are quarantined, and that no person said a word about, are read again:
-    /// this program may know more than the one that refused them. [`Part::Quarantine`] keeps the file and its problems, none of its lines, and opens
-    /// a case. A channel that closes before [`Part::Whole`] or [`Part::Quarantine`] leaves
-    /// nothing, and so does a run that was closed meanwhile. Two that bring the same bytes at
-    /// once wait for each other, and the second finds them known.
+    /// Brings a file in: all of it or nothing, in one transaction and in flat memory, whatever the
+    /// parts' number. Bytes that are known already are not read again: their new name is noted.
+    /// Those that are quarantined, and that no person said a word about, are read again: this
+    /// program may know more than the one that refused them. [`Part::Quarantine`] keeps the file
+    /// and its problems, none of its lines, and opens a case. A channel that closes before
+    /// [`Part::Whole`] or [`Part::Quarantine`] leaves nothing, and so does a run that was closed
+    /// meanwhile. Two that bring the same bytes at once wait for each other, and the second finds
+    /// them known.
     ///
-    /// A statement that is live in other bytes (same account, bank account, currency, id,
-    /// sequence, period and finality), or that says of itself that it is a copy, a deletion or
-    /// the like, is held: its lines are there and none counts, and the file gets a case.
+    /// A statement that is live in other bytes (same account, bank account, currency, id, sequence,
+    /// period and finality), or that says of itself that it is a copy, a deletion or the like, is
+    /// held: its lines are there and none counts, and the file gets a case.
     async fn put_file(
         &self,
         run_id: &str,
@@ -86,6 +88,30 @@ pub trait FileDriver {
         but: &[String],
         now: Instant,
     ) -> Result<u64, StoreError>;
+
+    /// Loads a quarantined file's lines by a person's word, all of them or none: they are marked
+    /// as untied, and statements that are live in other bytes are held as ever. A file in any
+    /// other state is left as it is, so that a second word does nothing twice.
+    async fn release_quarantined(
+        &self,
+        file: i64,
+        word: &Word,
+        parts: Receiver<Part>,
+        now: Instant,
+    ) -> Result<Release, StoreError>;
+
+    /// Lets the held statements of a file count by a person's word: of each, what it alone has
+    /// begins to count, and what only earlier issues have counts no more but keeps its row and
+    /// run. One that says it deletes an earlier one takes that one's lines out.
+    async fn release_held(
+        &self,
+        file: i64,
+        word: &Word,
+        now: Instant,
+    ) -> Result<Release, StoreError>;
+
+    /// What [`FileDriver::release_held`] would change.
+    async fn differences(&self, file: i64) -> Result<Vec<Difference>, StoreError>;
 
     /// All lines of an account that may say something of a row and carry one of these texts as a
     /// tag, the PSP's reference or a return's original; whatever their state, but for those that

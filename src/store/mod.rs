@@ -20,6 +20,7 @@ mod sibling;
 pub mod watch;
 pub mod driver;
 pub mod files;
+pub mod release;
 pub mod sqlite;
 pub mod postgres;
 pub mod database;

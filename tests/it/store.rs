@@ -10,6 +10,7 @@ mod claims;
 mod files;
 mod lookups;
 mod pool;
+pub mod released;
 pub mod settled;
 mod watches;
 pub mod world;
@@ -93,6 +94,12 @@ macro_rules! conformance {
                     settled::open_lines_come_in_order,
                     settled::a_line_is_one_rows,
                     settled::texts_come_back_as_they_were,
+                    released::a_quarantined_file_counts_by_a_persons_word,
+                    released::of_a_correction_only_the_difference_counts,
+                    released::a_deletion_takes_the_other_out,
+                    released::what_is_released_decides_as_what_is_loaded,
+                    released::two_say_the_same_word_at_once,
+                    released::names_and_missing_files_are_remembered,
                     watches::numbers_outlive_a_run,
                     watches::each_condition_is_told_by_one_run,
                     watches::what_no_receiver_took_is_left_for_the_next,

@@ -108,7 +108,7 @@ pub fn show(options: &Show, common: &Common) -> Result<Exit, Failure> {
 }
 
 /// A file by its number or the beginning of its hash.
-async fn find(named: &str, db: &Database) -> Result<FileRow, Failure> {
+pub(super) async fn find(named: &str, db: &Database) -> Result<FileRow, Failure> {
     let unknown = |text: String| {
         Failure::new(Exit::Usage, text, "`tieout files list` shows the files there are")
     };
@@ -130,7 +130,7 @@ async fn find(named: &str, db: &Database) -> Result<FileRow, Failure> {
 }
 
 /// One line of a list.
-fn row(file: &FileRow) -> String {
+pub(super) fn row(file: &FileRow) -> String {
     let held = if file.held > 0 { format!(", {} held", file.held) } else { String::new() };
     format!(
         "{:>5}  {:<11} {}  {:<12} {:>8} lines  {}{held}",
@@ -244,7 +244,7 @@ async fn lines(file: &FileRow, common: &Common, db: &Database) -> Result<(), Fai
     }
 }
 
-fn line_row(stored: &StoredLine) -> String {
+pub(super) fn line_row(stored: &StoredLine) -> String {
     let amount = stored.amount.map_or_else(|| "-".to_owned(), |amount| amount.to_decimal());
     let row = match (&stored.row, &stored.reason) {
         (Some((table, key)), _) => format!("{table} {key}"),
@@ -261,7 +261,7 @@ fn line_row(stored: &StoredLine) -> String {
     )
 }
 
-fn body(file: &FileRow) -> Value {
+pub(super) fn body(file: &FileRow) -> Value {
     let problems = file.problems.iter().map(|problem| {
         json!({
             "line": problem.line,
@@ -320,7 +320,7 @@ fn statement_body(file: &FileRow, statement: &StatementRow) -> Value {
     })
 }
 
-fn line_body(stored: &StoredLine) -> Value {
+pub(super) fn line_body(stored: &StoredLine) -> Value {
     json!({
         "file": stored.place.file,
         "position": stored.place.position,

@@ -9,15 +9,18 @@ use std::time::Duration;
 
 use chrono::{NaiveDate, NaiveTime, TimeDelta, Weekday};
 use chrono_tz::Tz;
+use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use crate::decide::expected::{Calendar, Expected};
 use crate::exit::Exit;
+use crate::model::settlement::TagKind;
 use crate::model::time::parse_span;
 use crate::secret::{EnvLookup, KeySource, Secret, SecretError};
 use crate::settlement::sources::SourceError;
 use crate::settlement::sources::pick::{Convention, unsafe_name};
+use crate::settlement::tags::{TAGS, TagRules};
 
 /// Nobody waits longer for one answer of a server.
 const TIMEOUT_MAX: TimeDelta = TimeDelta::minutes(10);
@@ -74,6 +77,13 @@ pub struct SourceSettings {
     /// What the files are, where their content does not tell: a word of `files inspect --format`,
     /// or the name of a `[[format]]`.
     pub format: Option<String>,
+    /// Which references of a line may be a row's tag, the likeliest first: `end_to_end_id`,
+    /// `merchant_reference`, `customer_reference`, … Default: the order that the page on
+    /// settlement files gives.
+    pub tags: Option<Vec<String>>,
+    /// Where a tag stands within a longer reference; tried after `tags`, in their order.
+    #[serde(default)]
+    pub patterns: Vec<PatternSettings>,
     /// The zone of the sender's days and cut-offs. Default: `business_timezone`.
     pub zone: Option<String>,
     /// The PSP account that the files belong to. Default: the only one.
@@ -124,6 +134,17 @@ pub struct SourceSettings {
     /// Which files are to come, and by when.
     #[serde(default)]
     pub expected: Vec<ExpectedSettings>,
+}
+
+/// `[[source.patterns]]`: where a tag stands within a longer reference.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PatternSettings {
+    /// Which kind of reference is searched: `text` is the line's free text.
+    #[serde(rename = "in")]
+    pub kind: String,
+    /// A regular expression; its one group, in round brackets, is the tag: `INV-(\d+)`.
+    pub find: String,
 }
 
 /// `[source.decrypt]`: OpenPGP.
@@ -256,6 +277,8 @@ pub struct Source {
     pub stable_for: Duration,
     /// What the files are, where that is pinned.
     pub format: Option<String>,
+    /// Which references of a line may be a row's tag.
+    pub tags: TagRules,
     /// The zone of the sender's days.
     pub zone: Tz,
     /// The PSP account that the files belong to.
@@ -411,6 +434,7 @@ impl SourceSettings {
             wrong.add("archive", "expected the name of a folder, as `done`");
         }
         let decrypt = self.decrypt(around, &mut wrong);
+        let tags = self.tags(&mut wrong);
         let zone = zone.unwrap_or(around.zone);
         let expected = self.expected(zone, around, &mut wrong);
         let (Some(place), Some(convention)) = (place, convention) else {
@@ -426,6 +450,7 @@ impl SourceSettings {
             convention,
             stable_for: self.stable_for.to_std().unwrap_or_default(),
             format: self.format.clone(),
+            tags,
             zone,
             account: self.account.clone(),
             archive: self.archive.clone(),
@@ -450,6 +475,27 @@ impl SourceSettings {
                 wrong.add(format!("glob.{at}"), "expected a pattern of names, without a folder");
             }
         }
+    }
+
+    fn tags(&self, wrong: &mut Wrong) -> TagRules {
+        let mut rules = TagRules::default();
+        if let Some(words) = &self.tags {
+            if words.is_empty() {
+                wrong.add("tags", "expected at least one kind, as [\"end_to_end_id\"]");
+            }
+            let kinds = words.iter().enumerate();
+            let kinds = kinds.filter_map(|(at, word)| {
+                wrong.or_none(&format!("tags.{at}"), tag_kind(word, &TAGS))
+            });
+            rules.order = kinds.collect();
+        }
+        for (at, pattern) in self.patterns.iter().enumerate() {
+            let kind = tag_kind(&pattern.kind, &TagKind::ALL);
+            let kind = wrong.or_none(&format!("patterns.{at}.in"), kind);
+            let find = wrong.or_none(&format!("patterns.{at}.find"), pattern.regex());
+            rules.patterns.extend(kind.zip(find));
+        }
+        rules
     }
 
     fn zone(&self, business: Tz) -> Result<Tz, String> {
@@ -596,6 +642,33 @@ impl SourceSettings {
         }
         all
     }
+}
+
+impl PatternSettings {
+    /// Of one group: what a tag is, is said once.
+    fn regex(&self) -> Result<Regex, String> {
+        let regex = Regex::new(&self.find);
+        let regex = regex.map_err(|error| {
+            let text = error.to_string();
+            let last = text.lines().last().unwrap_or_default().trim();
+            format!("`{}` is no regular expression: {last}", self.find)
+        })?;
+        // The whole match is the first of them.
+        if regex.captures_len() == 2 {
+            return Ok(regex);
+        }
+        let groups = regex.captures_len().saturating_sub(1);
+        Err(format!("`{}`: expected one group in round brackets, found {groups}", self.find))
+    }
+}
+
+/// A kind of reference by its word. Free text is searched by patterns, and never a tag itself.
+fn tag_kind(word: &str, known: &[TagKind]) -> Result<TagKind, String> {
+    let kind = TagKind::parse(word).filter(|kind| known.contains(kind));
+    kind.ok_or_else(|| {
+        let words: Vec<&str> = known.iter().map(|kind| kind.as_str()).collect();
+        format!("`{word}`: expected one of {}", words.join(", "))
+    })
 }
 
 type Misfit = (&'static str, String);
@@ -746,6 +819,25 @@ mod tests {
             (format!("{FOLDER}ready = 'marker'\nmarker = '{{name}}'"), "marker: expected a name"),
             (format!("{FOLDER}ready = 'marker'\nmarker = 'x/{{name}}'"), "marker: expected"),
             (format!("{FOLDER}marker = '{{name}}.ok'"), "marker: it has no say"),
+            (format!("{FOLDER}tags = []"), "tags: expected at least one kind"),
+            (format!("{FOLDER}tags = ['mandate', 'text']"), "tags.1: `text`: expected one of"),
+            (format!("{FOLDER}tags = ['endtoend']"), "tags.0: `endtoend`: expected one of"),
+            (
+                format!("{FOLDER}patterns = [{{ in = 'words', find = '(a)' }}]"),
+                "patterns.0.in: `words`: expected one of",
+            ),
+            (
+                format!("{FOLDER}patterns = [{{ in = 'text', find = 'INV-\\d+' }}]"),
+                "patterns.0.find: `INV-\\d+`: expected one group in round brackets, found 0",
+            ),
+            (
+                format!("{FOLDER}patterns = [{{ in = 'text', find = '(a)(b)' }}]"),
+                "patterns.0.find: `(a)(b)`: expected one group in round brackets, found 2",
+            ),
+            (
+                format!("{FOLDER}patterns = [{{ in = 'text', find = '(a' }}]"),
+                "patterns.0.find: `(a` is no regular expression: error: unclosed group",
+            ),
             (format!("{FOLDER}zone = 'Berlin'"), "zone: expected a zone"),
             (format!("{FOLDER}stable_for = '0s'"), "stable_for: expected a span"),
             (format!("{FOLDER}stable_for = 'soon'"), "not a span"),
@@ -782,6 +874,18 @@ mod tests {
             let said = read(&text).unwrap_err();
             assert!(said.contains(says), "{text}: {said}");
         }
+    }
+
+    #[test]
+    fn references_are_taken_for_tags_as_it_is_said() {
+        assert_eq!(read(FOLDER).unwrap().tags, TagRules::default());
+        let own = "tags = ['mandate', 'end_to_end_id']\n\
+                   patterns = [{ in = 'text', find = 'INV-(\\d+)' }]";
+        let rules = read(&format!("{FOLDER}{own}")).unwrap().tags;
+        assert_eq!(rules.order, [TagKind::Mandate, TagKind::EndToEndId]);
+        assert_eq!(rules.patterns[0].0, TagKind::Text);
+        assert_eq!(&rules.patterns[0].1.captures("x INV-12").unwrap()[1], "12");
+        assert_ne!(rules, TagRules::default());
     }
 
     #[test]

@@ -160,6 +160,23 @@ pub(super) async fn of_file(
     rows.iter().map(line_of).collect()
 }
 
+/// The lines at these places, in their order.
+pub(super) async fn at(
+    connection: &mut PgConnection,
+    places: &[LinePlace],
+) -> Result<Vec<StoredLine>, StoreError> {
+    let mut sql = Sql::default();
+    let files = sql.bind(places.iter().map(|place| place.file).collect::<Vec<_>>());
+    let positions = sql.bind(places.iter().map(|place| place.position).collect::<Vec<_>>());
+    sql.push(&format!(
+        "select {COLUMNS} from unnest({files}::bigint[], {positions}::bigint[]) as p(f, n) \
+         join tieout_lines l on l.file_id = p.f and l.position = p.n \
+         join tieout_files f on f.id = l.file_id order by l.file_id, l.position"
+    ));
+    let rows = sql.fetch(connection).await.map_err(failed(READING))?;
+    rows.iter().map(line_of).collect()
+}
+
 pub(super) async fn mark(
     pool: &PgPool,
     run_id: &str,

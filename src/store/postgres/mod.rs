@@ -25,6 +25,7 @@ mod prune;
 mod preview;
 mod read;
 mod roles;
+mod release;
 mod rows;
 mod runs;
 mod shelf;
@@ -60,6 +61,7 @@ use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
     RunStart, TotalLine, Waiting,
 };
+use crate::store::release::{Difference, Release, Word};
 use crate::store::settings::DatabaseSettings;
 use crate::store::source_table::SourceTable;
 use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
@@ -506,6 +508,29 @@ impl FileDriver for PgStore {
         now: Instant,
     ) -> Result<u64, StoreError> {
         names::close_absent(self.pool().await, run_id, source, but, now).await
+    }
+
+    async fn release_quarantined(
+        &self,
+        file: i64,
+        word: &Word,
+        mut parts: Receiver<Part>,
+        now: Instant,
+    ) -> Result<Release, StoreError> {
+        release::quarantined(self.pool().await, file, word, &mut parts, now).await
+    }
+
+    async fn release_held(
+        &self,
+        file: i64,
+        word: &Word,
+        now: Instant,
+    ) -> Result<Release, StoreError> {
+        release::held(self.pool().await, file, word, now).await
+    }
+
+    async fn differences(&self, file: i64) -> Result<Vec<Difference>, StoreError> {
+        release::differences(self.pool().await, file).await
     }
 
     async fn lines_of(

@@ -1,9 +1,9 @@
 //! The SQL of three roles that may do what their work needs, and no more.
 //!
 //! It is printed for a person to read and run; nothing here changes a right. `run` is for the
-//! schedule, `read` for looking, `people` for pausing accounts and for the cases. None of them
-//! may change or delete a journal record or an evidence, and none of them migrates or prunes:
-//! that is the owner's.
+//! schedule, `read` for looking, `people` for pausing accounts, letting files count and for the
+//! cases. None of them may change or delete a journal record or an evidence, and none of them
+//! migrates or prunes: that is the owner's.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -64,6 +64,14 @@ pub(super) const RUN: &[(&str, &[&str])] = &[
 const PEOPLE: &[(&str, &[&str])] = &[
     ("tieout_accounts", &["insert", "update"]),
     ("tieout_cases", &["update (state, owner, closed_at, closed_run, resolution)"]),
+    (
+        "tieout_files",
+        &["update (state, spooled_as, statements, entries, lines, totals, changed_at, \
+             changed_by, changed_why)"],
+    ),
+    ("tieout_statements", &["insert", "update (state, rival_file, rival_number)"]),
+    ("tieout_lines", &["insert", "update (decides, state, reason)"]),
+    ("tieout_line_tags", &["insert"]),
 ];
 
 /// What the catalogue says beyond the mapping.
@@ -90,7 +98,7 @@ pub(super) async fn statements(
     for (role, what) in [
         (&run, "what the schedule runs as"),
         (&read, "for looking: explain, runs, cases, reports, verifying"),
-        (&people, "for pausing accounts and for the cases"),
+        (&people, "for pausing accounts, letting files count and for the cases"),
     ] {
         make_role(&mut text, role, what);
     }

@@ -145,6 +145,22 @@ pub(super) async fn of_file(
     rows.iter().map(line_of).collect()
 }
 
+/// The lines at these places, in their order.
+pub(super) async fn at(
+    connection: &mut SqliteConnection,
+    places: &[LinePlace],
+) -> Result<Vec<StoredLine>, StoreError> {
+    let sql = format!(
+        "select {COLUMNS} from json_each(?1) p cross join tieout_lines l \
+         on l.file_id = p.value ->> 0 and l.position = p.value ->> 1 \
+         cross join tieout_files f on f.id = l.file_id order by l.file_id, l.position"
+    );
+    let places: Vec<[i64; 2]> = places.iter().map(|place| [place.file, place.position]).collect();
+    let query = rendered(&sql).bind(serde_json::json!(places).to_string());
+    let rows = fetch(connection, READING, query).await?;
+    rows.iter().map(line_of).collect()
+}
+
 /// As [`crate::store::files::FileDriver::mark_lines`], within the caller's transaction.
 pub(super) async fn mark_in(
     connection: &mut SqliteConnection,

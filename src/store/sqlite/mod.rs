@@ -19,6 +19,7 @@ mod migrate;
 mod names;
 mod pauses;
 mod prune;
+mod release;
 mod rows;
 mod runs;
 mod shelf;
@@ -59,6 +60,7 @@ use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
     RunStart, TotalLine, Waiting,
 };
+use crate::store::release::{Difference, Release, Word};
 use crate::store::settings::shown_address;
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::apply::{Batch, Counts};
@@ -774,6 +776,41 @@ impl FileDriver for SqliteStore {
         let closed = names::close_absent(&mut transaction, run_id, source, but, now).await?;
         commit(transaction, names::CASE).await?;
         Ok(closed)
+    }
+
+    async fn release_quarantined(
+        &self,
+        file: i64,
+        word: &Word,
+        mut parts: Receiver<Part>,
+        now: Instant,
+    ) -> Result<Release, StoreError> {
+        // The first part is waited for before anybody else is kept from writing.
+        let Some(first) = parts.recv().await else { return Ok(Release::Dropped) };
+        let mut transaction = self.write(release::DOING).await?;
+        let done =
+            release::quarantined(&mut transaction, file, word, first, &mut parts, now).await?;
+        match done {
+            Release::Dropped => transaction.rollback().await.map_err(failed(release::DOING))?,
+            Release::Done { .. } | Release::Nothing => commit(transaction, release::DOING).await?,
+        }
+        Ok(done)
+    }
+
+    async fn release_held(
+        &self,
+        file: i64,
+        word: &Word,
+        now: Instant,
+    ) -> Result<Release, StoreError> {
+        let mut transaction = self.write(release::DOING).await?;
+        let done = release::held(&mut transaction, file, word, now).await?;
+        commit(transaction, release::DOING).await?;
+        Ok(done)
+    }
+
+    async fn differences(&self, file: i64) -> Result<Vec<Difference>, StoreError> {
+        release::differences(&mut *self.read(release::COMPARING).await?, file).await
     }
 
     async fn lines_of(

@@ -25,6 +25,7 @@ on_both_databases!(
     two_at_once_load_a_file_once,
     what_cannot_be_used_is_kept_and_not_fetched_again,
     an_archive_is_known_once_all_of_it_is_there,
+    a_source_says_where_the_tag_stands,
 );
 
 /// A source at a server.
@@ -370,4 +371,29 @@ async fn an_archive_is_known_once_all_of_it_is_there(engine: Engine) {
     assert_eq!(note(&ingest(&shop, 0).await), [1, 1, 1]);
     assert_eq!(shop.count("tieout_lines").await, 2);
     shop.check(false).await;
+}
+
+async fn a_source_says_where_the_tag_stands(engine: Engine) {
+    let inbox = tempfile::tempdir().unwrap();
+    let text = ":20:X\n:25:10020030/1234567\n:28C:00042/001\n:60F:C261118EUR0,00\n\
+                :61:2611181118C100,01NTRFNONREF//B1\n\
+                :86:166?00GUTSCHRIFT?20your order 0001 of pay_1, thanks\n\
+                :62F:C261118EUR100,01\n-\n";
+    std::fs::write(inbox.path().join("a.sta"), text).unwrap();
+    let more =
+        "tags = ['customer_reference']\npatterns = [{ in = 'text', find = 'of (pay_\\d+)' }]";
+    let mut shop = shop(engine, &folder("inbox", inbox.path(), more)).await;
+    shop.insert(&[at_bank(1, "processing")]).await;
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(shop.texts("select tag from tieout_lines").await, ["pay_1"]);
+    shop.check(false).await;
+    // What cannot be meant is told with its line, before anything is done.
+    shop.words.more = shop.words.more.replace("of (pay_\\d+)", "of pay_\\d+");
+    shop.write_words();
+    let ran = shop.tieout(&["config", "check"]).await.ended(10);
+    let toml = std::fs::read_to_string(shop.folder().join("tieout.toml")).unwrap();
+    let line = toml.lines().position(|line| line.starts_with("patterns =")).unwrap() + 1;
+    assert!(ran.stderr.contains(&format!("tieout.toml:{line}:")), "{}", ran.stderr);
+    assert!(ran.stderr.contains("expected one group in round brackets, found 0"), "{}", ran.stderr);
 }

@@ -9,4 +9,6 @@ mod signals;
 mod faults;
 pub mod files;
 mod attempts;
-mod fetching;
+pub mod fetching;
+mod missing;
+mod releasing;

@@ -1,0 +1,121 @@
+//! `files quarantine` and `files release`, as the built program: what a person lets count, counts
+//! once, and what was reported before stays as it was.
+
+use super::files::{at_bank, camt, credit, with_bank};
+use crate::run::shop::{Engine, Shop, on_both_databases};
+use crate::support::events;
+use crate::support::golden::golden;
+
+on_both_databases!(
+    a_quarantined_file_is_released_and_decides,
+    a_correction_is_shown_and_only_its_difference_counts,
+);
+
+fn put(shop: &Shop, name: &str, text: &str) {
+    std::fs::write(shop.folder().join(name), text).unwrap();
+}
+
+async fn ingest(shop: &Shop, name: &str, code: i32) {
+    shop.tieout(&["ingest", name, "--account", "bank"]).await.ended(code);
+}
+
+async fn a_quarantined_file_is_released_and_decides(engine: Engine) {
+    let mut shop = Shop::open_with(engine, with_bank()).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    let bookings = [credit(10_001, "pay_1"), credit(10_002, "pay_2")];
+    let bad = camt("camt.053", "S1", &bookings).replace("1200.03", "1300.03");
+    put(&shop, "bad.xml", &bad);
+    put(&shop, "notes.xml", "dear all");
+    ingest(&shop, "bad.xml", 3).await;
+    ingest(&shop, "notes.xml", 3).await;
+    // The path is gone, the bytes are not.
+    std::fs::remove_file(shop.folder().join("bad.xml")).unwrap();
+    let listed = shop.tieout(&["files", "quarantine"]).await.ended(0);
+    let date = regex::Regex::new(r"20\d\d-\d\d-\d\dT[\d:]+Z").unwrap();
+    golden("fixtures/cli", "files_quarantine", &date.replace_all(&listed.stdout, "[time]"));
+    let listed = shop.tieout(&["files", "quarantine", "--json"]).await.ended(0);
+    events::check(&listed.stdout);
+    assert_eq!(listed.of_type("settlement_file")[1]["problems"][0]["field"], "closing balance");
+    let before = shop.dump().await;
+    shop.tieout(&["files", "release", "1", "--reason", "x", "--dry-run"]).await.ended(0);
+    shop.tieout(&["files", "release", "1", "--reason", " "]).await.ended(2);
+    shop.tieout(&["files", "release", "9", "--reason", "x"]).await.ended(2);
+    let none = shop.tieout(&["files", "release", "2", "--reason", "x"]).await.ended(3);
+    assert!(none.stderr.contains("no format knows it"), "{}", none.stderr);
+    assert_eq!(shop.dump().await, before);
+    if engine == Engine::Postgres {
+        shop.under_role("people").await;
+    }
+    let words = ["files", "release", "1", "--reason", "the bank confirms", "--json"];
+    let done = shop.tieout(&words).await.ended(0);
+    events::check(&done.stdout);
+    assert_eq!(done.of_type("released")[0]["added"], 2);
+    let again = shop.tieout(&words).await.ended(0);
+    assert_eq!(again.of_type("released")[0]["changed"], false);
+    let said = shop.tieout(&words[..5]).await.ended(0).stdout;
+    assert!(said.contains(": the bank confirms; nothing was changed"), "{said}");
+    if engine == Engine::Postgres {
+        shop.under_role("run").await;
+    }
+    assert_eq!(shop.open_cases().await, ["2 file_quarantined"]);
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "succeeded settled");
+    let shown = shop.tieout(&["files", "show", "1"]).await.ended(0).stdout;
+    assert!(shown.contains("file 1: released\n"), "{shown}");
+    assert!(shown.contains(": the bank confirms\n"), "{shown}");
+    put(&shop, "bad.xml", &bad);
+    ingest(&shop, "bad.xml", 0).await;
+    assert_eq!(shop.count("tieout_lines").await, 2);
+    shop.check(false).await;
+}
+
+/// The report of a run, built once more, file by file.
+async fn report(shop: &Shop, run_id: &str, at: &str) -> Vec<(String, String)> {
+    shop.tieout(&["report", "build", run_id, "--report-dir", at]).await.ended(0);
+    let root = shop.folder().join(at);
+    let of = shop.files().into_iter().filter(|file| file.starts_with(&root));
+    let text = |file: &std::path::Path| std::fs::read_to_string(file).unwrap();
+    of.map(|file| (file.strip_prefix(&root).unwrap().display().to_string(), text(&file))).collect()
+}
+
+async fn a_correction_is_shown_and_only_its_difference_counts(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    let rows = [1, 2, 3, 4].map(|id| at_bank(id, "processing"));
+    shop.insert(&rows).await;
+    let first = [credit(10_001, "pay_1"), credit(10_002, "pay_2"), credit(10_003, "pay_3")];
+    put(&shop, "first.xml", &camt("camt.053", "S1", &first));
+    ingest(&shop, "first.xml", 0).await;
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(3), "succeeded settled");
+    let run_id = ran.of_type("run_end")[0]["run_id"].as_str().unwrap().to_owned();
+    let built = report(&shop, &run_id, "before").await;
+    assert!(built.len() > 3, "{built:?}");
+    // The bank takes one back, puts another in, and changes an amount.
+    let second = [credit(10_001, "pay_1"), credit(10_004, "pay_4"), credit(9_000, "pay_3")];
+    put(&shop, "second.xml", &camt("camt.053", "S1", &second));
+    ingest(&shop, "second.xml", 3).await;
+    let before = shop.dump().await;
+    let words = ["files", "release", "2", "--reason", "sent again"];
+    let plan = shop.tieout(&[&words[..], &["--dry-run"]].concat()).await.ended(0);
+    golden("fixtures/cli", "files_release_plan", &plan.stdout);
+    assert_eq!(shop.dump().await, before);
+    let done = shop.tieout(&[&words[..], &["--json"]].concat()).await.ended(0);
+    events::check(&done.stdout);
+    let difference = &done.of_type("settlement_difference")[0];
+    assert_eq!(difference["same"], 1);
+    assert_eq!(difference["removed"].as_array().unwrap().len(), 2);
+    let released = &done.of_type("released")[0];
+    assert_eq!((&released["added"], &released["removed"]), (&2.into(), &2.into()));
+    let again = shop.tieout(&words).await.ended(0).stdout;
+    assert!(again.contains("nothing was changed"), "{again}");
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.due_now().await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(4), "succeeded settled", "what was added");
+    assert_eq!(ran.verdict(3), "review reference_mismatch", "it was paid by a line that is gone");
+    assert_eq!(ran.verdict(1), "not decided", "what both have");
+    assert_eq!(shop.status(2).await, "paid", "no row is changed by what is gone");
+    assert_eq!(report(&shop, &run_id, "after").await, built, "what was reported stays");
+    shop.check(false).await;
+}
