@@ -160,9 +160,12 @@ impl Fetching<'_> {
             threads.spawn_blocking(thread);
         }
         drop(signs);
+        let stopped = self.stop.token();
         loop {
             let done = tokio::select! {
                 biased;
+                // A thread that waits for a server is left alone; the next run fetches anew.
+                () = stopped.cancelled() => return Ok(()),
                 done = threads.join_next() => done,
                 Some((index, name, bytes, size)) = shown.recv() => {
                     if let Some(source) = sources.get(index) {

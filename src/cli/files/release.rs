@@ -206,10 +206,11 @@ fn tell_difference(file: &FileRow, difference: &Difference, common: &Common) {
     }
     let lost = removed.iter().filter_map(|line| line.row.as_ref());
     for (table, key) in lost.take(SHOWN) {
-        out::stdout(&format!(
-            "  {table} {key} was decided by a line that is not there any more: look at it with \
+        let text = format!(
+            "{table} {key} was decided by a line that is not there any more: look at it with \
              `tieout explain {key}`"
-        ));
+        );
+        folded("  ", &text).iter().for_each(|row| out::stdout(row));
     }
 }
 

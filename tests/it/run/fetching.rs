@@ -3,6 +3,7 @@
 
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use flate2::Compression;
@@ -10,7 +11,8 @@ use flate2::write::GzEncoder;
 use serde_json::Value;
 
 use super::files::{at_bank, camt, credit, with_bank};
-use crate::run::shop::{Engine, Payment, Ran, Shop, on_both_databases};
+use crate::run::shop::{Engine, Payment, Ran, Shop, on_both_databases, signal};
+use crate::sources::proxy::{Fault, Proxy};
 use crate::sources::sshd::{Setup, Sshd, user};
 use crate::support::events;
 use crate::support::receiver::{Answer, Receiver};
@@ -26,6 +28,7 @@ on_both_databases!(
     what_cannot_be_used_is_kept_and_not_fetched_again,
     an_archive_is_known_once_all_of_it_is_there,
     a_source_says_where_the_tag_stands,
+    a_signal_ends_fetching_at_once,
 );
 
 /// A source at a server.
@@ -375,10 +378,14 @@ async fn an_archive_is_known_once_all_of_it_is_there(engine: Engine) {
 
 async fn a_source_says_where_the_tag_stands(engine: Engine) {
     let inbox = tempfile::tempdir().unwrap();
-    let text = ":20:X\n:25:10020030/1234567\n:28C:00042/001\n:60F:C261118EUR0,00\n\
-                :61:2611181118C100,01NTRFNONREF//B1\n\
-                :86:166?00GUTSCHRIFT?20your order 0001 of pay_1, thanks\n\
-                :62F:C261118EUR100,01\n-\n";
+    let today = chrono::Utc::now();
+    let (day, month) = (today.format("%y%m%d"), today.format("%m%d"));
+    let text = format!(
+        ":20:X\n:25:10020030/1234567\n:28C:00042/001\n:60F:C{day}EUR0,00\n\
+         :61:{day}{month}C100,01NTRFNONREF//B1\n\
+         :86:166?00GUTSCHRIFT?20your order 0001 of pay_1, thanks\n\
+         :62F:C{day}EUR100,01\n-\n"
+    );
     std::fs::write(inbox.path().join("a.sta"), text).unwrap();
     let more =
         "tags = ['customer_reference']\npatterns = [{ in = 'text', find = 'of (pay_\\d+)' }]";
@@ -396,4 +403,24 @@ async fn a_source_says_where_the_tag_stands(engine: Engine) {
     let line = toml.lines().position(|line| line.starts_with("patterns =")).unwrap() + 1;
     assert!(ran.stderr.contains(&format!("tieout.toml:{line}:")), "{}", ran.stderr);
     assert!(ran.stderr.contains("expected one group in round brackets, found 0"), "{}", ran.stderr);
+}
+
+async fn a_signal_ends_fetching_at_once(engine: Engine) {
+    let sshd = Sshd::plain();
+    sshd.put("a.xml", statement("S1", &[1]));
+    // Nothing comes back after the greeting, for as long as the time-outs allow.
+    let proxy = Proxy::to(sshd.port, Fault::FreezeAfter(10));
+    let frozen = at(&sshd, "").replace(&sshd.port.to_string(), &proxy.port.to_string());
+    let frozen = frozen.replace("timeout = '5s'", "timeout = '9min'");
+    let frozen = frozen.replace("connect_timeout = '2s'", "connect_timeout = '9min'");
+    let shop = shop(engine, &frozen).await;
+    let mut child = shop.program(&["run"]).spawn().unwrap();
+    while proxy.connections.load(Ordering::SeqCst) == 0 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    signal(child.id().unwrap(), "TERM").await;
+    let ended = tokio::time::timeout(Duration::from_secs(60), child.wait()).await;
+    assert_eq!(ended.expect("it waits without end").unwrap().code(), Some(143));
+    assert_eq!(shop.texts("select state from tieout_runs").await, ["interrupted"]);
+    shop.check(false).await;
 }
