@@ -285,7 +285,10 @@ fn put_away(shelf: &mut dyn Shelf, folder: &str, file: &Settled) -> Result<(), S
             Err(error @ SourceError::Gone { .. }) => last = Some(error),
             Err(error) => return Err(error),
         }
-        shelf.stat(name)?;
+        match shelf.stat(name) {
+            Err(SourceError::Gone { .. }) => return Ok(()),
+            there => there.map(|_seen| ())?,
+        }
     }
     if let Some(error) = last {
         return Err(error);
