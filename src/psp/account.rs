@@ -84,6 +84,11 @@ impl Looked {
     pub fn others(&self) -> impl Iterator<Item = &Neighbour> {
         self.book.others()
     }
+
+    /// The same, for good.
+    pub fn take_others(&mut self) -> Vec<Neighbour> {
+        self.book.take_others()
+    }
 }
 
 /// Why an account cannot be opened.

@@ -93,6 +93,13 @@ struct Group {
     parts: Option<Box<Parts>>,
 }
 
+impl Group {
+    /// Ours, and no row's.
+    fn is_other(&self) -> bool {
+        self.rows.is_empty() && self.ours
+    }
+}
+
 /// Everything seen in one look.
 #[derive(Debug, Default)]
 pub(super) struct Book {
@@ -219,8 +226,14 @@ impl Book {
 
     /// Our objects that belong to no row.
     pub(super) fn others(&self) -> impl Iterator<Item = &Neighbour> {
-        let is_other = |group: &&Group| group.rows.is_empty() && group.ours;
-        self.groups.iter().filter(is_other).map(|group| &group.light)
+        self.groups.iter().filter(|group| group.is_other()).map(|group| &group.light)
+    }
+
+    /// The same, for good: nothing more can be asked of the book.
+    pub(super) fn take_others(&mut self) -> Vec<Neighbour> {
+        self.by_parent = HashMap::new();
+        let groups = std::mem::take(&mut self.groups).into_iter();
+        groups.filter(Group::is_other).map(|group| group.light).collect()
     }
 
     /// Near misses by question: (question, reference, tag).

@@ -221,7 +221,7 @@ impl Gather<'_> {
         let listed = attempts.ask(&questions, self.clock.now()).await?;
         asked.listed =
             asked.listed.saturating_add(u64::try_from(listed.others.len()).unwrap_or(u64::MAX));
-        neighbours.take(listed.others.iter());
+        neighbours.take(listed.others);
         for (index, told) in unnamed.into_iter().zip(listed.rows) {
             let Some(fact) = facts.get_mut(index) else { continue };
             for item in &mut fact.evidence {
@@ -352,7 +352,7 @@ impl Gather<'_> {
         };
         let mut looked = account.look(&questions, need).await;
         asked.listed = asked.listed.saturating_add(looked.listed);
-        neighbours.take(looked.others());
+        neighbours.take(looked.take_others());
         for evidence in &looked.evidence {
             neighbours.note_found(evidence);
         }
@@ -479,9 +479,9 @@ impl Gather<'_> {
                 kinds: policy.psp.object_kinds(row.kind),
                 window: (from, to),
             };
-            let looked = account.look(&[question], Need::Complete).await;
+            let mut looked = account.look(&[question], Need::Complete).await;
             asked.listed = asked.listed.saturating_add(looked.listed);
-            neighbours.take(looked.others());
+            neighbours.take(looked.take_others());
             let witness = self.newest_witness(neighbours).await?;
             let unanswered = looked.evidence.iter().flatten().any(is_no_answer);
             if unanswered || witness.is_some_and(|w| w.created_at > last_attempt) {
@@ -564,12 +564,12 @@ impl Gather<'_> {
         let mut references = HashSet::new();
         for claimed in absent.iter().filter_map(|index| rows.get(*index)) {
             for near in around.nearest(claimed) {
-                tags.extend(near.tag.clone());
+                tags.extend(near.tag.as_deref().map(str::to_owned));
             }
             for object in around.equal_money(claimed, self.policy(&claimed.row)) {
-                tags.extend(object.tag.clone());
-                references.insert(object.reference.clone());
-                references.extend(object.aliases.iter().cloned());
+                tags.extend(object.tag.as_deref().map(str::to_owned));
+                references.insert(object.reference.to_string());
+                references.extend(object.aliases.iter().map(|alias| alias.to_string()));
             }
         }
         let resolved = self.resolve_all(neighbours, tags).await?;
@@ -584,13 +584,13 @@ impl Gather<'_> {
             let (Some(claimed), Some(fact)) = (rows.get(*index), facts.get_mut(*index)) else {
                 continue;
             };
-            let is_row = |tag: &Option<String>| {
-                tag.as_ref().is_some_and(|tag| resolved.get(tag).copied().unwrap_or(false))
+            let is_row = |tag: &Option<Box<str>>| {
+                tag.as_deref().is_some_and(|tag| resolved.get(tag).copied().unwrap_or(false))
             };
             let near = around.nearest(claimed).into_iter();
             nearest.insert(
                 *index,
-                near.map(|n| (n.reference.clone(), n.own || is_row(&n.tag))).collect(),
+                near.map(|n| (n.reference.to_string(), n.own || is_row(&n.tag))).collect(),
             );
             let of_money = around
                 .equal_money(claimed, self.policy(&claimed.row))
@@ -739,15 +739,15 @@ fn set_witness(facts: &mut [Facts], which: &[usize], witness: Option<&Witness>) 
 struct Neighbours {
     /// Captured or not, in no order until asked for; each reference once.
     all: Vec<Near>,
-    seen: HashSet<String>,
+    seen: HashSet<Box<str>>,
     resolved: HashMap<String, bool>,
     witness: Option<Witness>,
 }
 
 struct Near {
-    reference: String,
-    aliases: Vec<String>,
-    tag: Option<String>,
+    reference: Box<str>,
+    aliases: Vec<Box<str>>,
+    tag: Option<Box<str>>,
     captured: Option<crate::model::money::Money>,
     created_at: Instant,
     /// It answers one of the batch's own rows.
@@ -757,32 +757,25 @@ struct Near {
 impl Near {
     fn untagged(&self) -> Option<UntaggedMatch> {
         Some(UntaggedMatch {
-            reference: self.reference.clone(),
+            reference: self.reference.to_string(),
             captured: self.captured?,
             created_at: self.created_at,
-            tag: self.tag.clone(),
+            tag: self.tag.as_deref().map(str::to_owned),
         })
     }
 
     fn is_owned(&self, owned: &HashMap<String, Vec<(String, String)>>) -> bool {
         std::iter::once(&self.reference)
             .chain(&self.aliases)
-            .any(|reference| owned.get(reference).is_some_and(|rows| !rows.is_empty()))
+            .any(|reference| owned.get(&**reference).is_some_and(|rows| !rows.is_empty()))
     }
 }
 
 impl Neighbours {
-    fn take<'n>(&mut self, others: impl Iterator<Item = &'n Neighbour>) {
-        for other in others {
-            if self.seen.insert(other.reference.to_string()) {
-                self.all.push(Near {
-                    reference: other.reference.to_string(),
-                    aliases: other.aliases.iter().map(|alias| alias.to_string()).collect(),
-                    tag: other.tag.as_ref().map(|tag| tag.to_string()),
-                    captured: other.captured,
-                    created_at: other.created_at,
-                    own: false,
-                });
+    fn take(&mut self, others: Vec<Neighbour>) {
+        for Neighbour { reference, aliases, tag, captured, created_at, .. } in others {
+            if self.seen.insert(reference.clone()) {
+                self.all.push(Near { reference, aliases, tag, captured, created_at, own: false });
             }
         }
     }
@@ -794,11 +787,13 @@ impl Neighbours {
             for object in objects {
                 let Some(tag) = &object.tag else { continue };
                 self.offer_witness(&object.reference, tag, object.created_at);
-                if self.seen.insert(object.reference.clone()) {
+                let reference: Box<str> = object.reference.as_str().into();
+                if self.seen.insert(reference.clone()) {
+                    let aliases = object.aliases.iter();
                     self.all.push(Near {
-                        reference: object.reference.clone(),
-                        aliases: object.aliases.clone(),
-                        tag: Some(tag.clone()),
+                        reference,
+                        aliases: aliases.map(|alias| alias.as_str().into()).collect(),
+                        tag: Some(tag.as_str().into()),
                         captured: object.captured,
                         created_at: object.created_at,
                         own: true,
@@ -825,15 +820,16 @@ impl Neighbours {
         self.all
             .iter()
             .filter(|near| floor.is_none_or(|floor| near.created_at > floor))
-            .filter_map(|near| near.tag.clone())
-            .filter(|tag| self.resolved.get(tag) != Some(&false) && known.insert(tag.clone()))
+            .filter_map(|near| near.tag.as_deref())
+            .filter(|tag| self.resolved.get(*tag) != Some(&false) && known.insert(*tag))
+            .map(str::to_owned)
             .collect()
     }
 
     /// Takes the newest object whose tag is known to resolve as the witness.
     fn settle_witness(&mut self) -> bool {
         let resolves = |near: &&Near| {
-            near.tag.as_ref().is_some_and(|tag| self.resolved.get(tag) == Some(&true))
+            near.tag.as_deref().is_some_and(|tag| self.resolved.get(tag) == Some(&true))
         };
         let Some(best) = self.all.iter().find(resolves) else { return false };
         let (reference, tag, at) =
