@@ -190,6 +190,7 @@ async fn bring_all(
             fetching.all(&sources.iter().collect::<Vec<_>>(), tell).await
         }
         Goods::Paths { source, paths, reading } => {
+            spool::sweep(setup, db, run_id).await?;
             let carrier = Carrier { db, run_id, stop, source, reading };
             for path in paths {
                 let parcel = Parcel { path: path.clone(), origin: None };

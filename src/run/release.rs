@@ -12,6 +12,7 @@ use crate::run::fetch::reading_of;
 use crate::run::parts::{Begun, By, Reading};
 use crate::run::setup::Setup;
 use crate::run::shutdown::Stop;
+use crate::run::spool::sweep;
 use crate::settlement::Format;
 use crate::settlement::tags::TagRules;
 use crate::settlement::unwrap::members;
@@ -70,8 +71,8 @@ pub async fn release(
     let _sums = read.await;
     let done = done.doing("letting a quarantined file count")?;
     if matches!(done, Release::Done { .. }) {
-        // What stays is in nobody's way: its run's folder is swept.
-        let _left = std::fs::remove_file(setup.spool_dir.join(place));
+        // Another file of the same archive may still need those bytes: what none needs goes.
+        sweep(setup, db, "").await?;
     }
     Ok(Ok(done))
 }

@@ -16,6 +16,7 @@ use crate::model::settlement::{
 use crate::settlement::amount::{iso_day, unsigned};
 use crate::settlement::camt_statement::{Balances, Head, Summary};
 use crate::settlement::kinds;
+use crate::settlement::tags::is_blank;
 use crate::settlement::text::Source;
 use crate::settlement::xml::{Node, Xml};
 use crate::settlement::{Item, Parse};
@@ -191,12 +192,6 @@ fn direction(text: &str) -> Option<Direction> {
 /// The path below the element whose path is `at` bytes long; empty for that element itself.
 fn below(path: &str, at: usize) -> &str {
     path.get(at..).map_or("", |rest| rest.strip_prefix('/').unwrap_or(rest))
-}
-
-/// What banks write where there is no reference.
-pub fn is_blank(reference: &str) -> bool {
-    let plain: String = reference.chars().filter(char::is_ascii_alphanumeric).collect();
-    ["", "NOTPROVIDED", "NONREF"].contains(&plain.to_ascii_uppercase().as_str())
 }
 
 impl Camt {

@@ -18,7 +18,8 @@ use crate::model::settlement::{
 };
 use crate::settlement::amount::{mmdd, signed, unsigned, yymmdd};
 use crate::settlement::kinds;
-use crate::settlement::mt940_text::{self, is_blank};
+use crate::settlement::mt940_text;
+use crate::settlement::tags::is_blank_in_mt940;
 use crate::settlement::text::{Lines, Source};
 use crate::settlement::{Item, Parse};
 
@@ -611,14 +612,14 @@ impl Mt940 {
             status,
             booked_on: booked_on.or(value_on),
             value_on,
-            bank_reference: Some(bank_reference.to_owned()).filter(|text| !is_blank(text)),
+            bank_reference: Some(bank_reference.to_owned()).filter(|text| !is_blank_in_mt940(text)),
             type_code: Some(found.code.to_owned()).filter(|code| !code.is_empty()),
             batch: None,
         };
         let mut line = Line { byte: field.byte, ..Line::of(&entry) };
         line.booked_on = entry.booked_on;
         line.type_code.clone_from(&entry.type_code);
-        if !is_blank(found.reference) {
+        if !is_blank_in_mt940(found.reference) {
             line.tag(TagKind::CustomerReference, found.reference);
         }
         line.tag(TagKind::BankReference, entry.bank_reference.as_deref().unwrap_or_default());

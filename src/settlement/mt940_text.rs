@@ -7,6 +7,7 @@
 //! 65 characters without regard to codewords. Others write `EREF+…` or `EREF: …` into free text.
 
 use crate::model::settlement::{Line, TagKind};
+use crate::settlement::tags::is_blank_in_mt940;
 
 /// The codewords of SEPA in purposes, each followed by `+` or `:`.
 const WORDS: [&str; 14] = [
@@ -24,18 +25,6 @@ const SLASHED: [&str; 32] = [
 /// Transaction codes of German banks for what came back: direct debits (108, 109) and credit
 /// transfers (159).
 const RETURNS: [&str; 3] = ["108", "109", "159"];
-
-/// What banks write where there is no reference.
-pub fn is_blank(reference: &str) -> bool {
-    // `EREF` and its like stand in `:61:` where the reference itself is in `:86:`.
-    const WORDS: [&str; 9] =
-        ["", "NOTPROVIDED", "NONREF", "KREF", "EREF", "PREF", "MARF", "MREF", "NICHTANGEGEBEN"];
-    let plain = || reference.bytes().filter(u8::is_ascii_alphanumeric);
-    // One more than the longest of them tells a longer reference apart.
-    let length = plain().take(15).count();
-    let is = |word: &str| plain().zip(word.bytes()).all(|(a, b)| a.to_ascii_uppercase() == b);
-    WORDS.iter().filter(|word| word.len() == length).any(|word| is(word))
-}
 
 /// Reads the references of a text into a line.
 pub fn read(rows: &[String], line: &mut Line) {
@@ -181,7 +170,7 @@ fn keep(word: &str, value: &str, line: &mut Line) {
         }
         _other => return,
     };
-    if !is_blank(value) {
+    if !is_blank_in_mt940(value) {
         line.tag(kind, value);
     }
 }

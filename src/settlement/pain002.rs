@@ -14,6 +14,7 @@ use crate::model::settlement::{
 };
 use crate::settlement::amount::{iso_day, unsigned};
 use crate::settlement::camt;
+use crate::settlement::tags::is_blank;
 use crate::settlement::text::Source;
 use crate::settlement::xml::{Node, Xml};
 use crate::settlement::{Item, Parse};
@@ -228,7 +229,7 @@ impl Pain {
         line.return_reason = levels.iter().find_map(|level| level.reason.clone());
         for (kind, text) in levels.iter().flat_map(|level| &level.tags) {
             let is_known = line.tags.iter().any(|tag| tag.kind == *kind);
-            if *kind != TagKind::Custom && !is_known && !camt::is_blank(text) {
+            if *kind != TagKind::Custom && !is_known && !is_blank(text) {
                 line.tag(*kind, text);
             }
         }

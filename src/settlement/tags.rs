@@ -48,8 +48,37 @@ pub const TAGS: [TagKind; 19] = [
     TagKind::Custom,
 ];
 
-/// What banks write where there is no reference.
-const NONE: [&str; 4] = ["notprovided", "nonref", "none", "not provided"];
+/// What banks write where there is no reference, in letters and digits alone.
+const BLANK: [&str; 3] = ["", "NOTPROVIDED", "NONREF"];
+
+/// What MT940's texts say besides: `EREF` and its like stand in `:61:` where the reference itself
+/// is in `:86:`.
+const BLANK_IN_MT940: [&str; 6] = ["KREF", "EREF", "PREF", "MARF", "MREF", "NICHTANGEGEBEN"];
+
+/// What people write besides who fill in what is no reference.
+const NO_TAG: [&str; 2] = ["NONE", "NICHTANGEGEBEN"];
+
+/// Whether a text stands for no reference.
+pub fn is_blank(reference: &str) -> bool {
+    BLANK.iter().any(|word| is_word(reference, word))
+}
+
+/// The same, of a text of MT940.
+pub fn is_blank_in_mt940(reference: &str) -> bool {
+    is_blank(reference) || BLANK_IN_MT940.iter().any(|word| is_word(reference, word))
+}
+
+/// Whether no row can be known by a text.
+fn is_no_tag(text: &str) -> bool {
+    is_blank(text) || NO_TAG.iter().any(|word| is_word(text, word))
+}
+
+/// The same letters and digits, in whatever case and whatever marks and blanks stand between.
+fn is_word(text: &str, word: &str) -> bool {
+    let mut plain = text.bytes().filter(|b| !b.is_ascii() || b.is_ascii_alphanumeric());
+    let same = word.bytes().all(|b| plain.next().is_some_and(|a| a.to_ascii_uppercase() == b));
+    same && plain.next().is_none()
+}
 
 /// Which references may be a tag. Two that hold the same words are the same.
 #[derive(Debug, Clone)]
@@ -83,8 +112,7 @@ impl TagRules {
     pub fn tags(&self, line: &Line) -> Vec<String> {
         let mut found: Vec<String> = Vec::new();
         let mut add = |text: &str| {
-            let is_none = NONE.iter().any(|none| text.eq_ignore_ascii_case(none));
-            if !text.is_empty() && !is_none && !found.iter().any(|known| known == text) {
+            if !is_no_tag(text) && !found.iter().any(|known| known == text) {
                 found.push(text.to_owned());
             }
         };
@@ -235,6 +263,21 @@ mod tests {
         let patterns = vec![(TagKind::Text, Regex::new(r"INV-(\d+)").unwrap())];
         let rules = TagRules { order: vec![TagKind::OrderId], patterns };
         assert_eq!(rules.tags(&line), ["e2e", "0042", "7"]);
+    }
+
+    #[test]
+    fn what_stands_for_no_reference_is_none() {
+        for blank in ["", " - ", "NOTPROVIDED", "Not Provided", "nonref", "NON-REF"] {
+            assert!(is_blank(blank) && is_blank_in_mt940(blank) && is_no_tag(blank), "{blank}");
+        }
+        for reference in ["EREF", "K-REF", "Nicht angegeben"] {
+            assert!(is_blank_in_mt940(reference) && !is_blank(reference), "{reference}");
+        }
+        for reference in ["NONREF1", "XNONREF", "заказ", "É", "0", "NOTPROVIDEDNOTPROVIDED"] {
+            let is_any = is_blank(reference) || is_blank_in_mt940(reference);
+            assert!(!is_any && !is_no_tag(reference), "{reference}");
+        }
+        assert!(is_no_tag("none") && !is_no_tag("EREF") && !is_blank("none"));
     }
 
     #[test]

@@ -774,6 +774,26 @@ pub(in crate::store) struct Ended {
     pub close: StatementClose,
 }
 
+/// The columns of a file `f`, in the order in which both databases' `file_of` read them.
+pub(in crate::store) const FILE: &str = "f.id, f.sha256, f.source, f.name, f.account, \
+     f.spooled_as, f.format, f.version, f.state, f.received_at, f.run_id, f.statements, (select \
+     count(*) from tieout_statements s where s.file_id = f.id and s.state = 'held'), f.entries, \
+     f.lines, f.totals, f.problems, f.problems_total, f.changed_at, f.changed_by, f.changed_why";
+
+/// The columns of a statement, in the order in which both databases' `statement_of` read them.
+pub(in crate::store) const STATEMENT: &str = "number, account, bank_account, currency, \
+     statement_id, sequence, from_on, to_on, finality, covers_attempts, opening_minor, \
+     closing_minor, entries, lines, ties, state, held_for, rival_file, rival_number";
+
+/// The columns of a line `l` of a file `f`, in the order in which both databases' `line_of` read
+/// them.
+pub(in crate::store) const LINE: &str = "l.file_id, l.position, f.sha256, f.name, \
+     l.file_line, l.statement, l.account, f.format, l.kind, l.direction, l.currency, \
+     l.amount_minor, l.gross_currency, l.gross_minor, l.fee_currency, l.fee_minor, \
+     l.net_currency, l.net_minor, l.status, l.decides, f.state = 'released', l.itemised, l.tag, \
+     l.psp_reference, l.original, l.return_reason, l.type_code, l.bank_reference, l.batch, \
+     l.booked_on, l.value_on, l.refs, l.state, l.reason, l.table_name, l.key, f.received_at";
+
 /// How bytes stand that are brought in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum Came {

@@ -149,9 +149,9 @@ async fn take_in(
         return Ok((id, Came::New));
     }
     let again: Option<i64> = sqlx::query_scalar(
-        "update tieout_files set account = $2, format = $3, version = $4, spooled_as = $5, \
-         tried_run = $6 where sha256 = $1 and state = 'quarantined' and changed_at is null \
-         returning id",
+        "update tieout_files set account = $2, format = $3, version = $4, \
+         spooled_as = coalesce($5, spooled_as), tried_run = $6 \
+         where sha256 = $1 and state = 'quarantined' and changed_at is null returning id",
     )
     .bind(&head.sha256)
     .bind(&head.account)

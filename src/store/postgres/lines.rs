@@ -6,20 +6,12 @@ use crate::model::money::{Currency, Money};
 use crate::model::settlement::{Direction, EntryStatus, LineKind};
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
-use crate::store::files::{LineMark, LinePlace, LineState, StoredLine, currency_of, refs_of};
+use crate::store::files::{LINE, LineMark, LinePlace, LineState, StoredLine, currency_of, refs_of};
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::sql::{Cells, Sql};
 
 const READING: &str = "reading settlement lines";
 const MARKING: &str = "marking settlement lines";
-
-/// The columns of a line `l` of a file `f`, in the order of [`line_of`].
-const COLUMNS: &str = "l.file_id, l.position, f.sha256, f.name, l.file_line, l.statement, \
-     l.account, f.format, l.kind, l.direction, l.currency, l.amount_minor, l.gross_currency, \
-     l.gross_minor, l.fee_currency, l.fee_minor, l.net_currency, l.net_minor, l.status, \
-     l.decides, f.state = 'released', l.itemised, l.tag, l.psp_reference, l.original, \
-     l.return_reason, l.type_code, l.bank_reference, l.batch, l.booked_on, l.value_on, l.refs, \
-     l.state, l.reason, l.table_name, l.key, f.received_at";
 
 fn line_of(row: &PgRow) -> Result<StoredLine, StoreError> {
     let cells = Cells::new(row, READING);
@@ -85,7 +77,7 @@ fn of_texts(account: &str, texts: &[&str]) -> Sql {
          union select h.file_id, h.position from asked cross join lateral (\
          select x.file_id, x.position from tieout_line_tags x \
          where x.account = {account} and x.text = asked.t offset 0) h) \
-         select l.* from hit cross join lateral (select {COLUMNS} from tieout_lines l \
+         select l.* from hit cross join lateral (select {LINE} from tieout_lines l \
          join tieout_files f on f.id = l.file_id \
          where l.file_id = hit.file_id and l.position = hit.position \
          and l.state <> 'superseded' \
@@ -134,7 +126,7 @@ pub(super) async fn open(
     let (file, position) = (sql.bind(after.file), sql.bind(after.position));
     let limit = sql.bind(limit);
     sql.push(&format!(
-        "select {COLUMNS} from tieout_lines l join tieout_files f on f.id = l.file_id \
+        "select {LINE} from tieout_lines l join tieout_files f on f.id = l.file_id \
          where l.account = {account} and l.state = 'open' and l.decides \
          and (l.file_id, l.position) > ({file}, {position}) \
          order by l.file_id, l.position limit {limit}"
@@ -153,7 +145,7 @@ pub(super) async fn of_file(
     let (file, position) = (sql.bind(after.file), sql.bind(after.position));
     let limit = sql.bind(limit);
     sql.push(&format!(
-        "select {COLUMNS} from tieout_lines l join tieout_files f on f.id = l.file_id \
+        "select {LINE} from tieout_lines l join tieout_files f on f.id = l.file_id \
          where l.file_id = {file} and l.position > {position} order by l.position limit {limit}"
     ));
     let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
@@ -169,7 +161,7 @@ pub(super) async fn at(
     let files = sql.bind(places.iter().map(|place| place.file).collect::<Vec<_>>());
     let positions = sql.bind(places.iter().map(|place| place.position).collect::<Vec<_>>());
     sql.push(&format!(
-        "select {COLUMNS} from unnest({files}::bigint[], {positions}::bigint[]) as p(f, n) \
+        "select {LINE} from unnest({files}::bigint[], {positions}::bigint[]) as p(f, n) \
          join tieout_lines l on l.file_id = p.f and l.position = p.n \
          join tieout_files f on f.id = l.file_id order by l.file_id, l.position"
     ));

@@ -79,9 +79,9 @@ async fn take_in(
     now: Instant,
 ) -> Result<(i64, Came), StoreError> {
     let again = sqlx::query(
-        "update tieout_files set account = ?2, format = ?3, version = ?4, spooled_as = ?5, \
-         tried_run = ?6 where sha256 = ?1 and state = 'quarantined' and changed_at is null \
-         returning id",
+        "update tieout_files set account = ?2, format = ?3, version = ?4, \
+         spooled_as = coalesce(?5, spooled_as), tried_run = ?6 \
+         where sha256 = ?1 and state = 'quarantined' and changed_at is null returning id",
     )
     .bind(head.sha256.clone())
     .bind(head.account.clone())

@@ -8,7 +8,7 @@ use crate::model::money::Money;
 use crate::model::settlement::{Direction, EntryStatus, LineKind};
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
-use crate::store::files::{LineMark, LinePlace, LineState, StoredLine, currency_of, refs_of};
+use crate::store::files::{LINE, LineMark, LinePlace, LineState, StoredLine, currency_of, refs_of};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{
     SqliteQuery, Value, execute_rows, failed, fetch, fetch_rows, json_set, rendered,
@@ -16,14 +16,6 @@ use crate::store::sqlite::sql::{
 
 const READING: &str = "reading settlement lines";
 const MARKING: &str = "marking settlement lines";
-
-/// The columns of a line `l` of a file `f`, in the order of [`line_of`].
-const COLUMNS: &str = "l.file_id, l.position, f.sha256, f.name, l.file_line, l.statement, \
-     l.account, f.format, l.kind, l.direction, l.currency, l.amount_minor, l.gross_currency, \
-     l.gross_minor, l.fee_currency, l.fee_minor, l.net_currency, l.net_minor, l.status, \
-     l.decides, f.state = 'released', l.itemised, l.tag, l.psp_reference, l.original, \
-     l.return_reason, l.type_code, l.bank_reference, l.batch, l.booked_on, l.value_on, l.refs, \
-     l.state, l.reason, l.table_name, l.key, f.received_at";
 
 fn line_of(row: &SqliteRow) -> Result<StoredLine, StoreError> {
     let cells = Cells::new(row, READING);
@@ -73,7 +65,7 @@ fn money(cells: &Cells<'_>, at: usize) -> Result<Option<Money>, StoreError> {
 
 fn of_sql(lead: &str) -> String {
     format!(
-        "{lead}select {COLUMNS} from (\
+        "{lead}select {LINE} from (\
          select l.file_id, l.position from json_each(?2) j cross join tieout_lines l \
          on l.account = ?1 and l.tag = j.value and l.tag is not null \
          union select x.file_id, x.position from json_each(?2) j cross join tieout_line_tags x \
@@ -121,7 +113,7 @@ pub(super) async fn open(
 ) -> Result<Vec<StoredLine>, StoreError> {
     let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
     let sql = format!(
-        "select {COLUMNS} from tieout_lines l cross join tieout_files f on f.id = l.file_id \
+        "select {LINE} from tieout_lines l cross join tieout_files f on f.id = l.file_id \
          where l.account = ?1 and l.state = 'open' and l.decides = 1 \
          and (l.file_id, l.position) > (?2, ?3) order by l.file_id, l.position limit ?4"
     );
@@ -137,7 +129,7 @@ pub(super) async fn of_file(
     limit: i64,
 ) -> Result<Vec<StoredLine>, StoreError> {
     let sql = format!(
-        "select {COLUMNS} from tieout_lines l cross join tieout_files f on f.id = l.file_id \
+        "select {LINE} from tieout_lines l cross join tieout_files f on f.id = l.file_id \
          where l.file_id = ?1 and l.position > ?2 order by l.position limit ?3"
     );
     let query = rendered(&sql).bind(after.file).bind(after.position).bind(limit);
@@ -151,7 +143,7 @@ pub(super) async fn at(
     places: &[LinePlace],
 ) -> Result<Vec<StoredLine>, StoreError> {
     let sql = format!(
-        "select {COLUMNS} from json_each(?1) p cross join tieout_lines l \
+        "select {LINE} from json_each(?1) p cross join tieout_lines l \
          on l.file_id = p.value ->> 0 and l.position = p.value ->> 1 \
          cross join tieout_files f on f.id = l.file_id order by l.file_id, l.position"
     );

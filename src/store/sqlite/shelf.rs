@@ -5,25 +5,13 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use crate::model::settlement::Finality;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    ATTEMPT_FILES, AttemptFile, FileFilter, FileRow, FileState, Held, StatementRow, StatementState,
-    problems_of,
+    ATTEMPT_FILES, AttemptFile, FILE, FileFilter, FileRow, FileState, Held, STATEMENT,
+    StatementRow, StatementState, problems_of,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{fetch, rendered};
 
 pub(super) const READING: &str = "reading settlement files";
-
-/// The columns of a file `f`, in the order of [`file_of`].
-const FILE: &str = "f.id, f.sha256, f.source, f.name, f.account, f.spooled_as, f.format, \
-     f.version, f.state, f.received_at, f.run_id, f.statements, \
-     (select count(*) from tieout_statements s where s.file_id = f.id and s.state = 'held'), \
-     f.entries, f.lines, f.totals, f.problems, f.problems_total, f.changed_at, f.changed_by, \
-     f.changed_why";
-
-/// The columns of a statement, in the order of [`statement_of`].
-const STATEMENT: &str = "number, account, bank_account, currency, statement_id, sequence, \
-     from_on, to_on, finality, covers_attempts, opening_minor, closing_minor, entries, lines, \
-     ties, state, held_for, rival_file, rival_number";
 
 fn file_of(row: &SqliteRow) -> Result<FileRow, StoreError> {
     let cells = Cells::new(row, READING);

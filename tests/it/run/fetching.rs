@@ -66,7 +66,7 @@ fn packed(text: &str) -> Vec<u8> {
     gz.finish().unwrap()
 }
 
-fn zipped(files: &[(&str, &str)]) -> Vec<u8> {
+pub fn zipped(files: &[(&str, &str)]) -> Vec<u8> {
     let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
     for (name, text) in files {
         zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();

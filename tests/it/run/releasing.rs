@@ -1,6 +1,7 @@
 //! `files quarantine` and `files release`, as the built program: what a person lets count, counts
 //! once, and what was reported before stays as it was.
 
+use super::fetching::{folder, shop, zipped};
 use super::files::{at_bank, camt, credit, with_bank};
 use crate::run::shop::{Engine, Shop, on_both_databases};
 use crate::support::events;
@@ -9,6 +10,7 @@ use crate::support::golden::golden;
 on_both_databases!(
     a_quarantined_file_is_released_and_decides,
     a_correction_is_shown_and_only_its_difference_counts,
+    each_file_of_an_archive_is_released_by_itself,
 );
 
 fn put(shop: &Shop, name: &str, text: &str) {
@@ -117,5 +119,39 @@ async fn a_correction_is_shown_and_only_its_difference_counts(engine: Engine) {
     assert_eq!(ran.verdict(1), "not decided", "what both have");
     assert_eq!(shop.status(2).await, "paid", "no row is changed by what is gone");
     assert_eq!(report(&shop, &run_id, "after").await, built, "what was reported stays");
+    shop.check(false).await;
+}
+
+async fn each_file_of_an_archive_is_released_by_itself(engine: Engine) {
+    let inbox = tempfile::tempdir().unwrap();
+    let bad = |id: &str, n: i64| {
+        let text = camt("camt.053", id, &[credit(10_000 + n, &format!("pay_{n}"))]);
+        text.replace(&format!("1100.0{n}"), "1234.00")
+    };
+    let (one, two) = (bad("S1", 1), bad("S2", 2));
+    let good = camt("camt.053", "S3", &[credit(10_003, "pay_3")]);
+    let files = [("1.xml", one.as_str()), ("2.xml", &two), ("3.xml", &good)];
+    std::fs::write(inbox.path().join("all.zip"), zipped(&files)).unwrap();
+    let shop = shop(engine, &folder("inbox", inbox.path(), "archive = 'done'")).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    let ran = shop.run().await.ended(3);
+    let note = &ran.of_type("fetched")[0];
+    assert_eq!([&note["loaded"], &note["quarantined"], &note["archived"]], [1, 2, 0]);
+    assert_eq!(shop.open_cases().await, ["1 file_quarantined", "2 file_quarantined"]);
+    let kept = || {
+        let root = shop.folder().join("spool");
+        shop.files().into_iter().filter(|file| file.starts_with(&root)).count()
+    };
+    assert_eq!(kept(), 1);
+    for (file, left) in [("1", 1), ("2", 0)] {
+        shop.tieout(&["files", "release", file, "--reason", "confirmed"]).await.ended(0);
+        assert_eq!(kept(), left, "the bytes stay as long as one file needs them");
+    }
+    shop.due_now().await;
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "succeeded settled");
+    assert_eq!(ran.of_type("fetched")[0]["archived"], 1, "all of it is committed now");
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
     shop.check(false).await;
 }
