@@ -11,6 +11,7 @@ use crate::cli::screen::{Sides, sides};
 use crate::model::reason::Outcome;
 use crate::model::time::{Instant, to_text};
 use crate::run::events::{AccountNote, Event, Summary};
+use crate::run::match_lines::LinesNote;
 use crate::run::setup::{Setup, Window};
 use crate::store::records::JournalRow;
 
@@ -121,6 +122,10 @@ struct RunEnd<'a> {
     totals: &'a [crate::store::records::TotalLine],
     untied: &'a [String],
     not_examined: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lines: Option<&'a LinesNote>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared: Option<&'a std::collections::BTreeMap<&'static str, u64>>,
     report: Option<String>,
     audit_head: Option<&'a str>,
 }
@@ -145,6 +150,13 @@ struct NotLookedAt<'a> {
     table: &'a str,
     txn_id: &'a str,
     why: &'a str,
+}
+
+#[derive(Serialize)]
+struct LineMatched<'a> {
+    line: String,
+    table: &'a str,
+    txn_id: &'a str,
 }
 
 #[derive(Serialize)]
@@ -185,6 +197,10 @@ pub fn lines(event: &Event, setup: &Setup) -> Vec<String> {
         Event::Decided(row) => vec![verdict(row)],
         Event::NotLookedAt { table, id, why } => {
             vec![line("not_looked_at", NotLookedAt { table, txn_id: id, why })]
+        }
+        Event::LineMatched { place, table, id } => {
+            let body = LineMatched { line: format!("F{place}"), table, txn_id: id };
+            vec![line("line_matched", body)]
         }
         Event::NotExamined { exit, text } => {
             let body = NotExamined { class: exit.class(), code: exit.code(), text };
@@ -269,6 +285,8 @@ fn ended(summary: &Summary) -> Vec<String> {
         totals: &summary.totals,
         untied: &summary.untied,
         not_examined: &summary.not_examined,
+        lines: Some(&summary.lines).filter(|lines| lines.looked_at > 0),
+        compared: Some(&summary.compared).filter(|compared| !compared.is_empty()),
         report: summary.report.as_ref().map(|dir| dir.display().to_string()),
         audit_head: summary.audit_head.as_deref(),
     };

@@ -22,6 +22,7 @@ use crate::settlement::{FORMATS, Format};
 mod awaited;
 mod json;
 mod kept;
+mod payouts;
 mod release;
 mod text;
 

@@ -28,7 +28,7 @@ Examples:
   tieout run --from 2026-11-01 --to 2026-11-19 --yes
   tieout run --id pay_9044 --id pay_9045  these rows, now
   tieout run --psp stripe_live --max-duration 8min
-  tieout run --all --since 3d             paid at the PSP, and failed here?
+  tieout run --all --since 3d             every row, against the PSP and the files
 
 Dates are whole business days, the last one included; instants such as
 2026-11-19T08:00:00Z are half-open. Without them every due row is taken.";
@@ -72,7 +72,7 @@ pub struct Args {
     /// The zone of business days, instead of the configured one
     #[arg(long, value_name = "ZONE", env = names::TZ, help_heading = "Which rows")]
     tz: Option<String>,
-    /// With a window: rows that failed or were handed back, too; is one paid at the PSP?
+    /// With a window: compare all its rows with the PSP's list and the files, too
     #[arg(long, env = names::ALL, value_parser = yes_or_no, help_heading = "Which rows")]
     all: bool,
     /// Exactly these rows, due or not

@@ -13,7 +13,9 @@ use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, to_short_text};
 use crate::report::tie::Sum;
 use crate::run::events::{AccountNote, Summary};
+use crate::run::match_lines::LinesNote;
 use crate::run::setup::Window;
+use crate::store::files::LinePlace;
 use crate::store::records::{JournalRow, TotalLine, Waiting};
 
 /// What terminals have had for fifty years.
@@ -380,9 +382,38 @@ pub fn untied(summary: &Summary) -> Vec<String> {
     summary.untied.iter().map(of).collect()
 }
 
+/// What open lines of settlement files came to, where there were any.
+fn of_lines(lines: &LinesNote) -> Option<String> {
+    if lines.looked_at == 0 {
+        return None;
+    }
+    let mut words = vec![
+        format!("{} looked at", count(lines.looked_at)),
+        format!("{} agree with rows that had ended", count(lines.matched)),
+        format!("{} without a row", count(lines.open)),
+    ];
+    if lines.contradicted > 0 {
+        words.push(format!("{} contradicted", rows(lines.contradicted)));
+    }
+    Some(format!("lines    {}", words.join(" · ")))
+}
+
+/// A window compared whole, where one was.
+fn compared(summary: &Summary) -> Option<String> {
+    let all = summary.compared.values().fold(0_u64, |sum, more| sum.saturating_add(*more));
+    if all == 0 {
+        return None;
+    }
+    let word =
+        |(bucket, times): (&&str, &u64)| format!("{} {}", count(*times), bucket.replace('_', " "));
+    let words: Vec<String> = summary.compared.iter().map(word).collect();
+    Some(format!("compared {}: {}", count(all), words.join(" · ")))
+}
+
 /// The last lines: cases, report, exit.
 pub fn tail(summary: &Summary) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> = of_lines(&summary.lines).into_iter().collect();
+    lines.extend(compared(summary));
     let (new, closed, open) = summary.cases;
     if summary.cases != (0, 0, 0) {
         let list = if new > 0 { "   → tieout cases list" } else { "" };
@@ -435,9 +466,20 @@ pub struct Plan {
     outcomes: BTreeMap<Outcome, u64>,
     changed: u64,
     listed: Vec<String>,
+    lines: Vec<String>,
+    lines_more: u64,
 }
 
 impl Plan {
+    /// One more line of a file that would become the own of a row that had ended.
+    pub fn put_line(&mut self, place: LinePlace, table: &str, id: &str) {
+        if self.lines.len() < PLAN_LISTED {
+            self.lines.push(format!("  line F{place} would be row {id}'s of {table}"));
+        } else {
+            self.lines_more = self.lines_more.saturating_add(1);
+        }
+    }
+
     /// One more row.
     pub fn put(&mut self, row: &JournalRow) {
         let times = self.outcomes.entry(row.outcome).or_default();
@@ -469,6 +511,13 @@ impl Plan {
         let listed = u64::try_from(self.listed.len()).unwrap_or(u64::MAX);
         if decided > listed {
             let more = count(decided.saturating_sub(listed));
+            lines.push(format!("  … and {more} more: --json lists every one"));
+        }
+        lines.extend(of_lines(&summary.lines));
+        lines.extend(compared(summary));
+        lines.extend(self.lines.iter().cloned());
+        if self.lines_more > 0 {
+            let more = count(self.lines_more);
             lines.push(format!("  … and {more} more: --json lists every one"));
         }
         lines.extend(tail(summary).pop());
@@ -552,6 +601,8 @@ mod tests {
             waits: vec![("within_grace".to_owned(), 22), ("psp_pending".to_owned(), 3)],
             watched: Vec::new(),
             waiting: None,
+            compared: BTreeMap::new(),
+            lines: LinesNote::default(),
             decided: 1_284,
             cases: (9, 4, 17),
             report: Some("reports/2026-11-19/x".into()),

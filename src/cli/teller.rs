@@ -87,7 +87,7 @@ impl Teller {
                 for line in events::lines(event, &self.setup) {
                     self.lines.put(&line);
                 }
-                if !matches!(event, Event::Decided(_)) {
+                if !matches!(event, Event::Decided(_) | Event::LineMatched { .. }) {
                     self.lines.flush();
                 }
             }
@@ -127,6 +127,11 @@ impl Teller {
                 self.bar.inc(1);
                 if let Some(plan) = &mut self.plan {
                     plan.put(row);
+                }
+            }
+            Event::LineMatched { place, table, id } => {
+                if let Some(plan) = &mut self.plan {
+                    plan.put_line(*place, table, id);
                 }
             }
             Event::Ended(summary) => self.end(summary),

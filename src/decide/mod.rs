@@ -18,3 +18,4 @@ pub mod settled;
 pub mod brake;
 pub mod expected;
 pub mod reach;
+pub mod compare;

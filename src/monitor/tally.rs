@@ -45,6 +45,7 @@ impl Tally {
             | Event::NotLookedAt { .. }
             | Event::Fetching { .. }
             | Event::BroughtIn(_)
+            | Event::LineMatched { .. }
             | Event::Claimed { .. }
             | Event::Asking { .. }
             | Event::Ended(_) => {}

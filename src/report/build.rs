@@ -3,31 +3,45 @@
 //! Memory stays flat: records go to the disk as they come, those that must be sorted through
 //! [`Sorter`], and only sums by group are held.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use chrono_tz::Tz;
 
 use crate::report::aging;
+use crate::report::captured::captured;
 use crate::report::cells::{Cell, Dialect};
 use crate::report::columns::{
-    AGING, BRIDGE, EXCEPTIONS, INPUTS, RECONCILIATION, SUMMARY, Sheet, TRANSITIONS,
+    AGING, BRIDGE, COMPARED, EXCEPTIONS, INPUTS, MATCHED, PAYOUTS, RECONCILIATION, SUMMARY, Sheet,
+    TRANSITIONS,
 };
+use crate::report::compared;
 use crate::report::csv_file::{CsvFile, FileEntry};
 use crate::report::error::ReportError;
 use crate::report::exceptions::{self, Draft, Finisher};
 use crate::report::facts::Facts;
 use crate::report::inputs;
+use crate::report::lines::{self, StateThen};
 use crate::report::manifest::{Findings, Manifest};
+use crate::report::payouts;
 use crate::report::place::Place;
 use crate::report::rows;
 use crate::report::sorter::{BUDGET, Sorter};
 use crate::report::source::Source;
-use crate::report::tie::{TieOut, currency_words, tie_out};
+use crate::report::tie::{FileTie, TieOut, currency_words, tie_out};
 use crate::report::totals::Totals;
+use crate::store::files::{LineOfRun, LinePlace, LinesOfRun, StoredLine};
+use crate::store::payouts::{PayoutKey, TABLE as PAYOUT_TABLE};
 use crate::store::records::JournalRow;
 
 /// Journal records read at once.
 const PAGE: i64 = 2_000;
+
+/// The bank's lines that this run matched to payouts.
+type Booked = BTreeMap<PayoutKey, StoredLine>;
+
+/// Files read at once, each with its lines added up.
+const FILES: i64 = 100;
 
 /// Records written before the database's answers are looked at again.
 const WRITTEN_AT_ONCE: usize = 64;
@@ -105,17 +119,21 @@ pub async fn build<S: Source>(
     let place = Place::begin(root, facts.business_date, run_id)?;
     let mut written = Written { files: Vec::new(), escaped_cells: 0 };
 
-    let totals = stream(source, &facts, place.folder(), options, &mut written).await?;
+    let mut totals = stream(source, &facts, place.folder(), options, &mut written).await?;
+    let shelf = Shelf { source, facts: &facts, folder: place.folder(), options };
+    let booked = shelf.write_matched(&mut totals, &mut written).await?;
+    let (ties, files) = shelf.write_inputs(&mut totals, &mut written).await?;
+    shelf.write_payouts(&booked, &files, &mut written).await?;
+    shelf.write_compared(&mut written).await?;
     for (sheet, lines) in
         [(&SUMMARY, totals.summary(&tie, &facts)), (&BRIDGE, totals.bridge(&tie, &facts))]
     {
         write_lines(place.folder(), sheet, options.dialect, &lines, &mut written)?;
     }
-    write_lines(place.folder(), &INPUTS, options.dialect, &inputs::lines(&facts), &mut written)?;
     let aging_at_end = write_aging(source, &facts, place.folder(), options, &mut written).await?;
     in_order(&mut written.files);
 
-    let (untied, findings) = differences(&totals, &tie);
+    let (untied, findings) = differences(&totals, &tie, &ties);
     let found = Findings {
         tie: &tie,
         untied: &untied,
@@ -165,17 +183,18 @@ async fn stream<S: Source>(
     while let Some(last) = page.last() {
         // The database works elsewhere: it reads the next page while this one is written.
         let next = read(Some((last.writer.clone(), last.seq)));
-        let (next, taken) = tokio::join!(biased; next, pass.take(&page, facts, folder));
+        let (next, taken) = tokio::join!(biased; next, pass.take(source, &page, facts, folder));
         taken?;
         page = next?;
     }
-    let Pass { transitions, mut reconciliation, by_row, by_case, totals } = pass;
+    let Pass { transitions, mut reconciliation, by_row, by_case, mut totals } = pass;
     written.take(transitions)?;
     for pair in by_row.finish()? {
         reconciliation.put(&pair?.1)?;
     }
     written.take(reconciliation)?;
-    write_exceptions(source, facts, folder, options, by_case, written).await?;
+    let shelf = Shelf { source, facts, folder, options };
+    shelf.write_exceptions(by_case, &mut totals, written).await?;
     Ok(totals)
 }
 
@@ -189,17 +208,20 @@ struct Pass {
 }
 
 impl Pass {
-    async fn take(
+    async fn take<S: Source>(
         &mut self,
+        source: &S,
         page: &[JournalRow],
         facts: &Facts,
         folder: &Path,
     ) -> Result<(), ReportError> {
         for some in page.chunks(WRITTEN_AT_ONCE) {
             for record in some {
-                self.totals.add(record);
+                let several = captured(source, record).await?;
+                self.totals.add(record, &several);
                 self.transitions.write(&rows::transition(record, facts))?;
-                let line = self.reconciliation.render(&rows::reconciliation(record, facts));
+                let cells = rows::reconciliation(record, &several, facts);
+                let line = self.reconciliation.render(&cells);
                 self.by_row.push(rows::order(record), line)?;
                 if exceptions::is_exception(record) {
                     self.by_case.push(exceptions::order(record), draft(record, folder)?)?;
@@ -211,24 +233,169 @@ impl Pass {
     }
 }
 
-async fn write_exceptions<S: Source>(
-    source: &S,
-    facts: &Facts,
-    folder: &Path,
-    options: &BuildOptions,
-    by_case: Sorter,
-    written: &mut Written,
-) -> Result<(), ReportError> {
-    let mut file = CsvFile::create(folder, &EXCEPTIONS, options.dialect)?;
-    let mut finisher = Finisher::new(source, facts);
-    for pair in by_case.finish()? {
-        let draft = Draft::from_bytes(&pair?.1).map_err(json_failed("reading", folder))?;
-        file.write(&finisher.line(&draft).await?)?;
+/// What the files about lines and files are written from.
+struct Shelf<'a, S> {
+    source: &'a S,
+    facts: &'a Facts,
+    folder: &'a Path,
+    options: &'a BuildOptions,
+}
+
+impl<S: Source> Shelf<'_, S> {
+    /// Rows by case, then accounts, then lines of files that found no row.
+    async fn write_exceptions(
+        &self,
+        by_case: Sorter,
+        totals: &mut Totals,
+        written: &mut Written,
+    ) -> Result<(), ReportError> {
+        let mut file = CsvFile::create(self.folder, &EXCEPTIONS, self.options.dialect)?;
+        let mut finisher = Finisher::new(self.source, self.facts);
+        for pair in by_case.finish()? {
+            let draft = Draft::from_bytes(&pair?.1).map_err(json_failed("reading", self.folder))?;
+            file.write(&finisher.line(&draft).await?)?;
+        }
+        for line in exceptions::account_lines(self.source, self.facts).await? {
+            file.write(&line)?;
+        }
+        let mut after = None;
+        loop {
+            let page = self.lines(LinesOfRun::Noted, after).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.line.place);
+            for own in &page {
+                totals.add_noted(&own.line, lines::noted_reason(own));
+                file.write(&lines::exception(own, self.facts))?;
+            }
+        }
+        written.take(file)
     }
-    for line in exceptions::account_lines(source, facts).await? {
-        file.write(&line)?;
+
+    /// The lines that became rows' own, by row.
+    async fn write_matched(
+        &self,
+        totals: &mut Totals,
+        written: &mut Written,
+    ) -> Result<Booked, ReportError> {
+        let mut booked = Booked::new();
+        let mut by_row = Sorter::new(self.folder, "matched", self.options.sort_budget);
+        let mut after = None;
+        loop {
+            let page = self.lines(LinesOfRun::Matched, after).await?;
+            let Some(last) = page.last() else { break };
+            after = Some(last.line.place);
+            for own in &page {
+                totals.add_matched(&own.line);
+                let row = own.line.row.as_ref().filter(|(table, _)| table == PAYOUT_TABLE);
+                if let Some(key) = row.and_then(|(_, key)| PayoutKey::parse(key)) {
+                    booked.insert(key, own.line.clone());
+                }
+                let draft = lines::Draft::of(own);
+                let bytes = serde_json::to_vec(&draft);
+                let bytes = bytes.map_err(json_failed("writing", self.folder))?;
+                by_row.push(draft.order(), bytes)?;
+            }
+        }
+        let mut file = CsvFile::create(self.folder, &MATCHED, self.options.dialect)?;
+        let mut grouper = lines::Grouper::default();
+        for pair in by_row.finish()? {
+            let draft = serde_json::from_slice(&pair?.1);
+            let draft = draft.map_err(json_failed("reading", self.folder))?;
+            if let Some(cells) = grouper.push(draft, self.facts) {
+                file.write(&cells)?;
+            }
+        }
+        if let Some(cells) = grouper.finish(self.facts) {
+            file.write(&cells)?;
+        }
+        written.take(file)?;
+        Ok(booked)
     }
-    written.take(file)
+
+    /// The payouts of the run's files, and those that it matched a booking of.
+    async fn write_payouts(
+        &self,
+        booked: &Booked,
+        files: &BTreeSet<i64>,
+        written: &mut Written,
+    ) -> Result<(), ReportError> {
+        let failed = || ReportError::store(&self.facts.run.id);
+        let mut csv = CsvFile::create(self.folder, &PAYOUTS, self.options.dialect)?;
+        for file in files {
+            for payout in self.source.payouts_of_file(*file).await.map_err(failed())? {
+                csv.write(&payouts::cells(&payout, booked.get(&payout.key), self.facts))?;
+            }
+        }
+        for (key, line) in booked.iter().filter(|(key, _)| !files.contains(&key.file)) {
+            if let Some(payout) = self.source.payout(key).await.map_err(failed())? {
+                csv.write(&payouts::cells(&payout, Some(line), self.facts))?;
+            }
+        }
+        written.take(csv)
+    }
+
+    /// A window compared whole; no line where none was.
+    async fn write_compared(&self, written: &mut Written) -> Result<(), ReportError> {
+        let mut file = CsvFile::create(self.folder, &COMPARED, self.options.dialect)?;
+        let mut after = 0;
+        loop {
+            let run_id = &self.facts.run.id;
+            let page = self.source.compared_of_run(run_id, after, PAGE).await;
+            let page = page.map_err(ReportError::store(run_id))?;
+            let Some(last) = page.last() else { break };
+            after = last.number;
+            for one in &page {
+                file.write(&compared::cells(one, self.facts))?;
+            }
+        }
+        written.take(file)
+    }
+
+    /// What was asked of accounts, then each file; returns how the files' lines tie out.
+    async fn write_inputs(
+        &self,
+        totals: &mut Totals,
+        written: &mut Written,
+    ) -> Result<(Vec<FileTie>, BTreeSet<i64>), ReportError> {
+        let mut files = BTreeSet::new();
+        let mut csv = CsvFile::create(self.folder, &INPUTS, self.options.dialect)?;
+        for line in inputs::lines(self.facts) {
+            csv.write(&line)?;
+        }
+        let mut ties = Vec::new();
+        let mut after = 0;
+        loop {
+            let run_id = &self.facts.run.id;
+            let read = self.source.files_of_run(run_id, after, FILES).await;
+            let page = read.map_err(ReportError::store(run_id))?;
+            let Some(last) = page.last() else { break };
+            after = last.file.id;
+            for own in &page {
+                if StateThen::of(own, run_id) != StateThen::Quarantined {
+                    files.insert(own.file.id);
+                }
+                for part in lines::parts(own, run_id) {
+                    totals.add_file(&own.file.account, &part);
+                }
+                ties.extend(lines::ties(own, run_id).into_iter().filter(|tie| !tie.is_tied()));
+                for line in lines::inputs(own, self.facts) {
+                    csv.write(&line)?;
+                }
+            }
+        }
+        written.take(csv)?;
+        Ok((ties, files))
+    }
+
+    async fn lines(
+        &self,
+        which: LinesOfRun,
+        after: Option<LinePlace>,
+    ) -> Result<Vec<LineOfRun>, ReportError> {
+        let run_id = &self.facts.run.id;
+        let page = self.source.lines_of_run(run_id, which, after, PAGE).await;
+        page.map_err(ReportError::store(run_id))
+    }
 }
 
 async fn write_aging<S: Source>(
@@ -267,7 +434,7 @@ fn write_lines(
 }
 
 /// Where the sides differ: the control totals from the journal, and the journal's two sums.
-fn differences(totals: &Totals, tie: &TieOut) -> (Vec<String>, Vec<String>) {
+fn differences(totals: &Totals, tie: &TieOut, ties: &[FileTie]) -> (Vec<String>, Vec<String>) {
     let off = tie.off().map(|line| {
         let residual = line.residual();
         format!(
@@ -283,6 +450,10 @@ fn differences(totals: &Totals, tie: &TieOut) -> (Vec<String>, Vec<String>) {
     for (currency, finding) in totals.compare(tie) {
         untied.push(currency);
         findings.push(finding);
+    }
+    for tie in ties {
+        untied.push(currency_words(&tie.currency));
+        findings.push(tie.words());
     }
     untied.sort_unstable();
     untied.dedup();

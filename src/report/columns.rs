@@ -4,7 +4,7 @@
 //! [`SCHEMA_VERSION`] grows. `docs/reports.md` explains each; a test holds the two equal.
 
 /// Version of the files; the manifest carries it.
-pub const SCHEMA_VERSION: u32 = 1;
+pub const SCHEMA_VERSION: u32 = 2;
 
 /// One CSV file.
 #[derive(Debug, Clone, Copy)]
@@ -21,8 +21,18 @@ pub struct Sheet {
 pub const MANIFEST: &str = "manifest.json";
 
 /// All CSV files, in the order of the manifest.
-pub const SHEETS: [&Sheet; 7] =
-    [&RECONCILIATION, &EXCEPTIONS, &SUMMARY, &BRIDGE, &TRANSITIONS, &INPUTS, &AGING];
+pub const SHEETS: [&Sheet; 10] = [
+    &RECONCILIATION,
+    &EXCEPTIONS,
+    &MATCHED,
+    &SUMMARY,
+    &BRIDGE,
+    &TRANSITIONS,
+    &INPUTS,
+    &AGING,
+    &COMPARED,
+    &PAYOUTS,
+];
 
 /// Every claimed row that was decided.
 pub const RECONCILIATION: Sheet = Sheet {
@@ -69,6 +79,8 @@ pub const RECONCILIATION: Sheet = Sheet {
         "rule",
         "writer",
         "audit_seq",
+        // Appended: a double charge may be in two currencies, which no one amount can show.
+        "psp_captured",
     ],
     sums: &[("amount_minor", "currency"), ("psp_amount_minor", "psp_currency")],
 };
@@ -131,7 +143,61 @@ pub const EXCEPTIONS: Sheet = Sheet {
         "created_at_local",
         "psp_at_local",
     ],
-    sums: &[("local_amount_minor", "currency"), ("psp_amount_minor", "psp_currency")],
+    sums: &[
+        ("local_amount_minor", "currency"),
+        ("psp_amount_minor", "psp_currency"),
+        ("bank_amount_minor", "currency"),
+    ],
+};
+
+/// Every line of a settlement file that became a row's by this run.
+pub const MATCHED: Sheet = Sheet {
+    file: "matched.csv",
+    columns: &[
+        "run_id",
+        "match_id",
+        "method",
+        "confidence",
+        "internal_id",
+        "psp_txn_id",
+        "bank_ref",
+        "currency",
+        "local_amount",
+        "local_amount_minor",
+        "psp_gross",
+        "psp_gross_minor",
+        "psp_fee",
+        "psp_fee_minor",
+        "psp_net",
+        "psp_net_minor",
+        "bank_amount",
+        "bank_amount_minor",
+        "created_at",
+        "psp_at",
+        "booked_on",
+        "payout_id",
+        "decided_by",
+        "policy_version",
+        // Appended: keys are unique within a table, each amount has a currency of its own, and a
+        // line is found again by its place.
+        "table",
+        "account",
+        "reason",
+        "kind",
+        "tag",
+        "local_currency",
+        "gross_currency",
+        "fee_currency",
+        "net_currency",
+        "difference",
+        "difference_minor",
+        "value_date",
+        "file_name",
+        "file_sha256",
+        "file_place",
+        "line_no",
+    ],
+    sums: &[("local_amount_minor", "local_currency"), ("bank_amount_minor", "currency")],
 };
 
 /// Counts and sums of both sides.
@@ -219,6 +285,29 @@ pub const INPUTS: Sheet = Sheet {
         "rows_answered",
         "retries",
         "duration_ms",
+        // Appended: of a file, once for each of its currencies, whose its lines are.
+        "currency",
+        "declared_sum_minor",
+        "parsed_sum_minor",
+        "opening_balance_minor",
+        "closing_balance_minor",
+        "account",
+        "format",
+        "received_at",
+        "business_day",
+        "lines_counted",
+        "lines_matched",
+        "matched_amount",
+        "matched_amount_minor",
+        "lines_open",
+        "open_amount",
+        "open_amount_minor",
+        "lines_no_row",
+        "no_row_amount",
+        "no_row_amount_minor",
+        "lines_elsewhere",
+        "elsewhere_amount",
+        "elsewhere_amount_minor",
     ],
     sums: &[],
 };
@@ -242,6 +331,78 @@ pub const AGING: Sheet = Sheet {
         "closing",
     ],
     sums: &[("amount_minor", "currency")],
+};
+
+/// A window compared whole: each row, object at the PSP and line of a file in it, once.
+pub const COMPARED: Sheet = Sheet {
+    file: "compared.csv",
+    columns: &[
+        "run_id",
+        "number",
+        "bucket",
+        "account",
+        "table",
+        "internal_id",
+        "tag",
+        "local_status",
+        "currency",
+        "local_amount",
+        "local_amount_minor",
+        "psp_txn_id",
+        "psp_status",
+        "psp_currency",
+        "psp_amount",
+        "psp_amount_minor",
+        "file_place",
+        "file_currency",
+        "file_amount",
+        "file_amount_minor",
+        "at",
+        "at_local",
+        "note",
+    ],
+    sums: &[
+        ("local_amount_minor", "currency"),
+        ("psp_amount_minor", "psp_currency"),
+        ("file_amount_minor", "file_currency"),
+    ],
+};
+
+/// Each payout to the cent: its own lines, what was paid out, and the bank's booking.
+pub const PAYOUTS: Sheet = Sheet {
+    file: "payouts.csv",
+    columns: &[
+        "run_id",
+        "account",
+        "payout_id",
+        "currency",
+        "lines",
+        "gross",
+        "gross_minor",
+        "fees",
+        "fees_minor",
+        "refunds",
+        "refunds_minor",
+        "chargebacks",
+        "chargebacks_minor",
+        "adjustments",
+        "adjustments_minor",
+        "net",
+        "net_minor",
+        "paid_out",
+        "paid_out_minor",
+        "difference",
+        "difference_minor",
+        "bank_account",
+        "bank_amount",
+        "bank_amount_minor",
+        "booked_on",
+        "bank_place",
+        "bank_ref",
+        "state",
+        "file_id",
+    ],
+    sums: &[("net_minor", "currency"), ("bank_amount_minor", "currency")],
 };
 
 #[cfg(test)]

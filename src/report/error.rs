@@ -98,10 +98,7 @@ impl ReportError {
         }
     }
 
-    pub(in crate::report) fn file(
-        doing: &'static str,
-        path: &Path,
-    ) -> impl FnOnce(std::io::Error) -> Self {
+    pub(crate) fn file(doing: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::File { doing, path, source }
     }

@@ -1,6 +1,7 @@
 //! `inputs.csv`: what each account was asked and what it gave, as the run noted it.
 
 use crate::report::cells::Cell;
+use crate::report::columns::INPUTS;
 use crate::report::facts::{AccountNote, Facts};
 
 /// The lines, by account.
@@ -32,6 +33,8 @@ fn line(note: &AccountNote) -> Vec<Cell> {
         Cell::int(note.retries),
         Cell::int(note.duration_ms),
     ]);
+    // What follows is of files.
+    cells.resize(INPUTS.columns.len(), Cell::Null);
     cells
 }
 
@@ -45,7 +48,6 @@ fn remark(note: &AccountNote) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::columns::INPUTS;
 
     #[test]
     fn an_account_that_did_not_answer_for_every_row_is_incomplete() {

@@ -1,6 +1,7 @@
 //! Journal records as lines of `reconciliation.csv` and `transitions.csv`.
 
 use crate::report::aging::bucket;
+use crate::report::captured::{self, Captured};
 use crate::report::cells::Cell;
 use crate::report::facts::Facts;
 use crate::report::sorter::tuple_key;
@@ -40,7 +41,7 @@ pub fn difference(record: &JournalRow) -> Option<i128> {
 }
 
 /// A line of `reconciliation.csv`.
-pub fn reconciliation(record: &JournalRow, facts: &Facts) -> Vec<Cell> {
+pub fn reconciliation(record: &JournalRow, captured: &Captured, facts: &Facts) -> Vec<Cell> {
     let [amount, amount_minor] = Cell::money(&record.currency, local_minor(record));
     let psp = psp_money(record);
     let psp_currency = psp.map_or("", |(currency, _)| currency);
@@ -87,6 +88,7 @@ pub fn reconciliation(record: &JournalRow, facts: &Facts) -> Vec<Cell> {
         Cell::text_of(record.rule.as_deref()),
         Cell::text(&record.writer),
         Cell::int(record.seq),
+        captured::cell(captured),
     ]
 }
 

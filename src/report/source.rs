@@ -3,8 +3,11 @@
 //! Every driver is one. A test can be one too, so that files, order and sums are tried on plain
 //! vectors. It reads only: a report never writes to the database.
 
+use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{CaseFilter, Driver};
 use crate::store::error::StoreError;
+use crate::store::files::{FileDriver, FileOfRun, LineOfRun, LinePlace, LinesOfRun};
+use crate::store::payouts::{Payout, PayoutDriver, PayoutKey};
 use crate::store::records::{CaseRow, JournalRow, RunRow, TotalLine};
 
 /// The reading verbs, as [`Driver`] describes them.
@@ -32,9 +35,40 @@ pub trait Source {
 
     /// Evidence by its hash.
     async fn evidence(&self, sha256: &str) -> Result<Option<String>, StoreError>;
+
+    /// A page of the lines of files that it matched or noted, by their place.
+    async fn lines_of_run(
+        &self,
+        run_id: &str,
+        which: LinesOfRun,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<LineOfRun>, StoreError>;
+
+    /// A payout, added up.
+    async fn payout(&self, key: &PayoutKey) -> Result<Option<Payout>, StoreError>;
+
+    /// The payouts that a file tells of.
+    async fn payouts_of_file(&self, file: i64) -> Result<Vec<Payout>, StoreError>;
+
+    /// A page of what a comparison of its window found, by number.
+    async fn compared_of_run(
+        &self,
+        run_id: &str,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<Compared>, StoreError>;
+
+    /// A page of the files that it had to do with, by number.
+    async fn files_of_run(
+        &self,
+        run_id: &str,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<FileOfRun>, StoreError>;
 }
 
-impl<D: Driver> Source for D {
+impl<D: Driver + FileDriver + CompareDriver + PayoutDriver> Source for D {
     async fn run(&self, run_id: &str) -> Result<Option<RunRow>, StoreError> {
         Driver::run(self, run_id).await
     }
@@ -62,5 +96,40 @@ impl<D: Driver> Source for D {
 
     async fn evidence(&self, sha256: &str) -> Result<Option<String>, StoreError> {
         Driver::evidence(self, sha256).await
+    }
+    async fn lines_of_run(
+        &self,
+        run_id: &str,
+        which: LinesOfRun,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<LineOfRun>, StoreError> {
+        FileDriver::lines_of_run(self, run_id, which, after, limit).await
+    }
+
+    async fn payout(&self, key: &PayoutKey) -> Result<Option<Payout>, StoreError> {
+        PayoutDriver::payout(self, key).await
+    }
+
+    async fn payouts_of_file(&self, file: i64) -> Result<Vec<Payout>, StoreError> {
+        PayoutDriver::payouts_of_file(self, file).await
+    }
+
+    async fn compared_of_run(
+        &self,
+        run_id: &str,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<Compared>, StoreError> {
+        CompareDriver::compared_of_run(self, run_id, after, limit).await
+    }
+
+    async fn files_of_run(
+        &self,
+        run_id: &str,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<FileOfRun>, StoreError> {
+        FileDriver::files_of_run(self, run_id, after, limit).await
     }
 }

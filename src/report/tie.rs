@@ -115,6 +115,39 @@ impl TieOut {
     }
 }
 
+/// The lines of one currency of a file, counted when the file came and found kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileTie {
+    /// The file's name.
+    pub file: String,
+    /// The currency; empty for lines of the whole file.
+    pub currency: String,
+    /// By the parser.
+    pub counted: Sum,
+    /// By the database, all that became of them.
+    pub found: Sum,
+}
+
+impl FileTie {
+    /// Whether every line that came is there, once.
+    pub fn is_tied(&self) -> bool {
+        self.counted == self.found
+    }
+
+    /// One sentence with the figures.
+    pub fn words(&self) -> String {
+        let Self { file, counted, found, .. } = self;
+        format!(
+            "{file} {}: {} lines of {} minor units came, and {} of {} are kept",
+            currency_words(&self.currency),
+            counted.rows,
+            counted.amount_minor,
+            found.rows,
+            found.amount_minor
+        )
+    }
+}
+
 /// A currency as people read it: rows that could not be read have none.
 pub fn currency_words(code: &str) -> String {
     if code.is_empty() { NO_CURRENCY.to_owned() } else { code.to_owned() }

@@ -8,11 +8,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::reason::{Outcome, Reason};
+use crate::report::captured::Captured;
 use crate::report::cells::Cell;
-use crate::report::columns::RECONCILIATION;
+use crate::report::columns::{EXCEPTIONS, INPUTS, MATCHED, RECONCILIATION};
 use crate::report::facts::Facts;
+use crate::report::lines::{AGREES, Part, matched_reason, signed};
 use crate::report::rows::{difference, objects, psp_money};
 use crate::report::tie::{Sum, TieOut, currency_words};
+use crate::store::files::{LineBucket, StoredLine};
 use crate::store::records::{Applied, JournalRow};
 
 /// What a report shouts where the two sides differ.
@@ -76,11 +79,46 @@ pub struct Totals {
     withheld: BTreeMap<String, i64>,
     journalled: BTreeMap<(String, String), Sum>,
     outcomes: BTreeMap<&'static str, u64>,
+    files: BTreeMap<String, OfFiles>,
+}
+
+/// The lines of all files in one currency: counted as they came, and what became of them.
+#[derive(Debug, Default, Clone)]
+struct OfFiles {
+    files: u64,
+    counted: Sum,
+    items: BTreeMap<(FileItem, &'static str), Sum>,
+    matched: Sum,
+}
+
+impl OfFiles {
+    fn residual(&self) -> Sum {
+        let items = self.items.values().fold(self.counted, |sum, more| sum.plus(*more));
+        items.minus(self.matched)
+    }
+}
+
+/// What leads from all lines of the files to those that became a row's by this run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum FileItem {
+    Noted,
+    NoRow,
+    Elsewhere,
+}
+
+impl FileItem {
+    fn label(self) -> &'static str {
+        match self {
+            Self::Noted => "no row was found",
+            Self::NoRow => "no row's by their kind: fees, payouts, attempts",
+            Self::Elsewhere => "of other runs, or not to be looked at yet",
+        }
+    }
 }
 
 impl Totals {
     /// Takes one record.
-    pub fn add(&mut self, record: &JournalRow) {
+    pub fn add(&mut self, record: &JournalRow, captured: &Captured) {
         let local = Sum::of_row(record.amount_minor);
         let line = (record.table.clone(), record.currency.clone());
         grow(&mut self.journalled, line, local);
@@ -90,11 +128,70 @@ impl Totals {
         };
         let count = self.outcomes.entry(word).or_default();
         *count = count.saturating_add(1);
-        self.add_to_summary(record, local);
+        self.add_to_summary(record, local, captured);
         self.add_to_bridge(record, local);
     }
 
-    fn add_to_summary(&mut self, record: &JournalRow, local: Sum) {
+    /// Takes a line that became a row's.
+    pub fn add_matched(&mut self, line: &StoredLine) {
+        let sum = Sum { rows: 1, amount_minor: signed(line) };
+        let reason = matched_reason(line);
+        let agrees = [AGREES, Reason::Settled.as_str(), Reason::Captured.as_str()];
+        let bucket = if agrees.contains(&reason) { "matched" } else { "exception" };
+        let table = line.row.as_ref().map_or("", |(table, _)| table.as_str());
+        self.add_of_file(table, &line.account, line.currency.code(), (bucket, reason), sum);
+        let files = self.files.entry(line.currency.code().to_owned()).or_default();
+        files.matched = files.matched.plus(sum);
+    }
+
+    /// Takes a line that no row was found for.
+    pub fn add_noted(&mut self, line: &StoredLine, reason: Reason) {
+        let sum = Sum { rows: 1, amount_minor: signed(line) };
+        let code = line.currency.code();
+        self.add_of_file("", &line.account, code, ("exception", reason.as_str()), sum);
+        let files = self.files.entry(code.to_owned()).or_default();
+        grow(&mut files.items, (FileItem::Noted, reason.as_str()), sum.negated());
+    }
+
+    /// Takes a currency of a file: what was counted, and the lines that nothing else tells of.
+    pub fn add_file(&mut self, account: &str, part: &Part) {
+        let code = &part.currency;
+        for (bucket, item) in
+            [(LineBucket::NoRow, FileItem::NoRow), (LineBucket::Elsewhere, FileItem::Elsewhere)]
+        {
+            let sum = part.found.get(&bucket).copied().unwrap_or_default();
+            if !sum.is_zero() {
+                let reason = bucket.as_str();
+                self.add_of_file("", account, code, ("excluded", reason), sum);
+                let files = self.files.entry(code.clone()).or_default();
+                grow(&mut files.items, (item, reason), sum.negated());
+            }
+        }
+        let files = self.files.entry(code.clone()).or_default();
+        files.files = files.files.saturating_add(1);
+        files.counted = files.counted.plus(part.counted.lines().unwrap_or_else(|| part.all()));
+    }
+
+    fn add_of_file(
+        &mut self,
+        table: &str,
+        account: &str,
+        currency: &str,
+        (bucket, reason): (&'static str, &'static str),
+        sum: Sum,
+    ) {
+        let key = SummaryKey {
+            source: table.to_owned(),
+            counterparty: account.to_owned(),
+            currency: currency.to_owned(),
+            side: "file",
+            bucket,
+            reason,
+        };
+        grow(&mut self.summary, key, sum);
+    }
+
+    fn add_to_summary(&mut self, record: &JournalRow, local: Sum, captured: &Captured) {
         let (bucket, reason) = place(record);
         let mut key = SummaryKey {
             source: record.table.clone(),
@@ -109,6 +206,11 @@ impl Totals {
             key.side = "psp";
             currency.clone_into(&mut key.currency);
             grow(&mut self.summary, key, Sum { rows: objects(record), amount_minor: minor });
+            return;
+        }
+        for (currency, sum) in captured {
+            let key = SummaryKey { side: "psp", currency: currency.clone(), ..key.clone() };
+            grow(&mut self.summary, key, *sum);
         }
     }
 
@@ -258,6 +360,23 @@ impl Totals {
             }
             let withheld = self.withheld.get(&code).copied().unwrap_or(0);
             push("external_total", &external_label(withheld), "", bridge.external, file);
+            if let Some(files) = self.files.get(&code) {
+                let label = format!("lines of settlement files, as they came ({})", files.files);
+                push("file_total", &label, "", files.counted, INPUTS.file);
+                for ((item, reason), sum) in &files.items {
+                    let ref_file =
+                        if *item == FileItem::Noted { EXCEPTIONS.file } else { INPUTS.file };
+                    push("file_item", item.label(), reason, *sum, ref_file);
+                }
+                push(
+                    "file_matched",
+                    "lines that became rows' own",
+                    "",
+                    files.matched,
+                    MATCHED.file,
+                );
+                push("file_residual", file_label(files), "", files.residual(), "");
+            }
             push("residual", &residual_label(&code, tie), "", bridge.residual, "");
         }
         lines
@@ -266,7 +385,8 @@ impl Totals {
     fn currencies(&self, tie: &TieOut) -> BTreeSet<String> {
         let claimed = tie.lines.iter().map(|line| line.currency.clone());
         let items = self.items.keys().map(|(code, _, _)| code.clone());
-        claimed.chain(items).chain(self.external.keys().cloned()).collect()
+        let files = self.files.keys().cloned();
+        claimed.chain(items).chain(self.external.keys().cloned()).chain(files).collect()
     }
 
     fn bridge_of(&self, code: &str, tie: &TieOut) -> Bridge {
@@ -305,6 +425,14 @@ fn external_label(withheld: i64) -> String {
     match withheld {
         0 => moved.to_owned(),
         rows => format!("{moved} (withheld by the mode: {rows})"),
+    }
+}
+
+fn file_label(files: &OfFiles) -> &'static str {
+    if files.residual().is_zero() {
+        "residual of the files"
+    } else {
+        "UNTIED residual of the files"
     }
 }
 

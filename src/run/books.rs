@@ -16,6 +16,7 @@ use crate::run::events::{AccountNote, Event};
 use crate::run::fetch::SourceNote;
 use crate::run::gather::Weighed;
 use crate::run::hold::{self, Hold};
+use crate::run::match_lines::LinesNote;
 use crate::run::scene::{OpenAccount, Scene};
 use crate::run::siblings::{Rehearsed, look_again};
 use crate::store::driver::{AccountCase, Driver, Writer};
@@ -63,6 +64,10 @@ pub struct Books {
     pub applied: (u64, u64, u64),
     /// What became of each source.
     pub sources: Vec<SourceNote>,
+    /// A window compared whole: how many stand where.
+    pub compared: BTreeMap<&'static str, u64>,
+    /// What open lines of settlement files came to.
+    pub lines: LinesNote,
     /// Rows that were claimed, where rows were named.
     pub looked_at: BTreeSet<RowKey>,
     /// Another run closed this one: nothing may be written any more.
@@ -88,6 +93,8 @@ impl Books {
             reasons: BTreeMap::new(),
             applied: (0, 0, 0),
             sources: Vec::new(),
+            compared: BTreeMap::new(),
+            lines: LinesNote::default(),
             looked_at: BTreeSet::new(),
             closed: false,
             rehearsed: Rehearsed::default(),

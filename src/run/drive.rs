@@ -1,7 +1,7 @@
 //! The loop of a run: claim a batch of each table in turn, ask every account of the batch side
 //! by side, decide, hold or apply; until nothing is due, a limit is reached or a stop requested.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
@@ -12,13 +12,13 @@ use crate::exit::Exit;
 use crate::model::evidence::EVIDENCE_SCHEMA;
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, earlier, later, span_text};
-use crate::model::transaction::AccountRef;
+use crate::model::transaction::{AccountRef, RowKey};
 use crate::psp::lane::{AccountStop, Counts, StopKind};
 use crate::run::books::{Books, Tell};
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
 use crate::run::gather::{Asked, Gather, Weighed, check_tag_length};
-use crate::run::match_lines::match_lines;
+use crate::run::match_lines::{Again, contradicted, match_lines};
 use crate::run::scene::{OpenAccount, Scene};
 use crate::run::setup::On;
 use crate::run::{LEASE, read_clock};
@@ -32,7 +32,8 @@ pub async fn drive(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Resu
     let filter = claim_filter(scene, started);
     let mut remaining = scene.options.limit;
     let mut open: Vec<usize> = Vec::new();
-    match_lines(scene).await?;
+    let again = match_lines(scene, books, tell).await?;
+    let seen = rehearse_again(scene, books, again, tell).await?;
     for (index, table) in scene.tables.iter().enumerate() {
         warn_of_unmapped(scene, books, table, tell).await?;
         if !scene.options.dry_run {
@@ -50,7 +51,8 @@ pub async fn drive(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Resu
             if want <= 0 || must_end(scene, books, started, tell) {
                 return Ok(());
             }
-            let claimed = claim(scene, table, &filter, want).await?;
+            let mut claimed = claim(scene, table, &filter, want).await?;
+            claimed.retain(|one| !seen.contains(&one.row.key));
             let count = i64::try_from(claimed.len()).unwrap_or(i64::MAX);
             remaining = remaining.saturating_sub(count);
             if count == 0 {
@@ -69,6 +71,25 @@ pub async fn drive(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Resu
         open = still_open;
     }
     Ok(())
+}
+
+/// Of a dry run, which takes nothing into the work list: the rows that lines contradict.
+async fn rehearse_again(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    again: Again,
+    tell: Tell<'_>,
+) -> Result<HashSet<RowKey>, RunError> {
+    let mut seen = HashSet::new();
+    for (index, ids) in again {
+        let Some(table) = scene.tables.get(index) else { continue };
+        let limit = i64::try_from(ids.len()).unwrap_or(i64::MAX);
+        let claimed = claim(scene, table, &contradicted(ids), limit).await?;
+        seen.extend(claimed.iter().map(|one| one.row.key.clone()));
+        tell(Event::Claimed { table: table.settings.name.clone(), rows: claimed.len() });
+        take(scene, books, index, table, claimed, tell).await?;
+    }
+    Ok(seen)
 }
 
 /// What each table may claim next, so that the first does not starve the others.

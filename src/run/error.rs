@@ -45,6 +45,13 @@ pub enum RunError {
         /// Their ids.
         ids: Vec<String>,
     },
+    /// The window could not be compared; every decision stands in the database.
+    #[error("the run's decisions stand, and its window could not be compared")]
+    Compare {
+        /// Why.
+        #[source]
+        source: ReportError,
+    },
     /// The evidence could not be written down.
     #[error("the evidence of row {key} could not be put into JSON")]
     Evidence {
@@ -77,7 +84,9 @@ impl RunError {
             Self::Account { .. } => Exit::Config,
             Self::NoSuchRow { .. } => Exit::Usage,
             // Every decision stands; what is missing is the report, as a row is that nobody asked.
-            Self::Report { source: ReportError::File { .. } } => Exit::Partial,
+            Self::Compare { .. } | Self::Report { source: ReportError::File { .. } } => {
+                Exit::Partial
+            }
             Self::Report { source: ReportError::Store { source, .. } } => store_exit(source),
             Self::Report { .. } | Self::Evidence { .. } | Self::Closed { .. } => Exit::Internal,
         }
@@ -89,6 +98,9 @@ impl RunError {
             Self::Store { source, .. } => source.hint(),
             Self::Report { .. } => {
                 Some("free the report directory, then `tieout report build RUN`".to_owned())
+            }
+            Self::Compare { .. } => {
+                Some("free the folder for temporary files, then run again with --all".to_owned())
             }
             Self::NoSuchRow { .. } => {
                 Some("--id is the key, in the parts and the order of `key` in [[table]]".to_owned())
@@ -133,5 +145,11 @@ pub trait Doing<T> {
 impl<T> Doing<T> for Result<T, StoreError> {
     fn doing(self, doing: &'static str) -> Result<T, RunError> {
         self.map_err(|source| RunError::Store { doing, source })
+    }
+}
+
+impl From<ReportError> for RunError {
+    fn from(source: ReportError) -> Self {
+        Self::Compare { source }
     }
 }

@@ -1,11 +1,14 @@
 //! What a run tells while it goes on. Screens, `--json` and progress bars are its readers.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::exit::Exit;
 use crate::model::time::Instant;
 use crate::run::bring::BroughtIn;
 use crate::run::fetch::SourceNote;
+use crate::run::match_lines::LinesNote;
+use crate::store::files::LinePlace;
 use crate::store::records::{AbandonedRun, JournalRow, TotalLine, Waiting};
 
 /// One thing that happened.
@@ -64,6 +67,15 @@ pub enum Event {
     Asked(AccountNote),
     /// A row was decided; in a dry run this is what would be.
     Decided(Box<JournalRow>),
+    /// Of a dry run: a line of a settlement file would become the own of a row that had ended.
+    LineMatched {
+        /// The line.
+        place: LinePlace,
+        /// The mapped table.
+        table: String,
+        /// The row's key.
+        id: String,
+    },
     /// A row that was named and that was not looked at.
     NotLookedAt {
         /// The mapped table.
@@ -128,6 +140,10 @@ pub struct Summary {
     pub watched: Vec<TotalLine>,
     /// What waits for later; asked for only where a person reads it and nothing was due.
     pub waiting: Option<Waiting>,
+    /// A window compared whole: how many rows, objects and lines stand where.
+    pub compared: BTreeMap<&'static str, u64>,
+    /// What open lines of settlement files came to.
+    pub lines: LinesNote,
     /// Rows decided.
     pub decided: u64,
     /// Cases opened, closed by this run, and open now.

@@ -59,7 +59,9 @@ pub async fn finish(
     };
     // An interrupted run has no time for a report; `report build` makes it later.
     let is_whole = exit.is_none() && !scene.options.dry_run;
-    if summary.decided > 0 && scene.options.report && is_whole {
+    let has_news = summary.decided > 0 || summary.lines.matched > 0 || summary.lines.new > 0;
+    let has_news = has_news || !summary.compared.is_empty();
+    if has_news && scene.options.report && is_whole {
         let built = report(scene).await?;
         if !built.untied.is_empty() {
             summary.exit = summary.exit.or_stronger(Exit::Untied);
@@ -149,6 +151,8 @@ fn summary(
         waits: books.waits.iter().map(|(code, n)| ((*code).to_owned(), *n)).collect(),
         watched: books.watched.values().cloned().collect(),
         waiting: None,
+        compared: books.compared.clone(),
+        lines: books.lines,
         decided: books.outcomes.values().sum(),
         cases: (0, 0, 0),
         report: None,

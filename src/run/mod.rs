@@ -13,7 +13,8 @@ pub mod events;
 pub mod asking;
 pub mod by_files;
 mod attempts;
-mod match_lines;
+pub mod match_lines;
+mod compare;
 pub mod gather;
 pub mod hold;
 pub mod scene;
@@ -102,6 +103,10 @@ pub async fn run(
         };
         let result = match result {
             Ok(()) => finish::settle_held(&scene, &mut books, tell).await,
+            Err(error) => Err(error),
+        };
+        let result = match result {
+            Ok(()) => compare::compare(&scene, &mut books, tell).await,
             Err(error) => Err(error),
         };
         let result = match result {

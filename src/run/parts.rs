@@ -1,6 +1,7 @@
 //! From a file's bytes to the parts that the store takes in: parsed, added up and masked on a
 //! thread of its own, a bounded channel before the database.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::sync::Arc;
 
@@ -115,6 +116,7 @@ impl Begun {
             open: None,
             entry: None,
             pans: 0,
+            sums: BTreeMap::new(),
         };
         let Some(mut parser) = self.parser else {
             let found = "another; name it, or describe it as a [[format]]";
@@ -161,6 +163,8 @@ struct Feeder<'a> {
     open: Option<OpenStatement>,
     entry: Option<Entry>,
     pans: u64,
+    /// Lines by currency: how many, and what they come to.
+    sums: BTreeMap<Currency, (u64, i128)>,
 }
 
 impl Feeder<'_> {
@@ -250,6 +254,9 @@ impl Feeder<'_> {
         let open = self.open.as_mut()?;
         open.lines = open.lines.saturating_add(1);
         self.position = self.position.saturating_add(1);
+        let sum = self.sums.entry(line.currency).or_default();
+        sum.0 = sum.0.saturating_add(1);
+        sum.1 = sum.1.saturating_add(line.minor.map_or(0, |minor| line.direction.signed(minor)));
         let entry = self.entry.as_ref();
         let status = entry.map_or(EntryStatus::Booked, |entry| entry.status);
         let own = |pick: fn(&Entry) -> Option<&String>| entry.and_then(pick).cloned();
@@ -300,7 +307,7 @@ impl Feeder<'_> {
             statements: self.statements,
             entries: sums.entries,
             lines: self.position,
-            totals: totals(&sums),
+            totals: totals(&sums, &self.sums),
             problems: sums.problems.clone(),
             problems_total: sums.problems_total,
             card_numbers: self.pans,
@@ -327,16 +334,22 @@ fn money(money: Option<SignedMoney>) -> Option<Money> {
     money.map(|SignedMoney { minor, currency }| Money::new(minor, currency))
 }
 
-/// Entries by currency, as JSON. Sums are texts: beyond 64 bits a JSON number loses its digits.
-fn totals(sums: &Sums) -> String {
-    let of = |(currency, totals): (&Currency, &crate::settlement::ledger::Totals)| {
+/// Entries by currency, as JSON, and the lines that they became: what a report holds the kept
+/// lines against. Sums are texts: beyond 64 bits a JSON number loses its digits.
+fn totals(sums: &Sums, lines: &BTreeMap<Currency, (u64, i128)>) -> String {
+    let currencies: BTreeSet<Currency> = sums.totals.keys().chain(lines.keys()).copied().collect();
+    let of = |currency: Currency| {
+        let totals = sums.totals.get(&currency).copied().unwrap_or_default();
+        let (count, minor) = lines.get(&currency).copied().unwrap_or_default();
         let body = serde_json::json!({
             "credits": totals.credits,
             "debits": totals.debits,
             "credit_minor": totals.credit_minor.to_string(),
             "debit_minor": totals.debit_minor.to_string(),
+            "lines": count,
+            "line_minor": minor.to_string(),
         });
         (currency.code().to_owned(), body)
     };
-    serde_json::Value::from_iter(sums.totals.iter().map(of)).to_string()
+    serde_json::Value::from_iter(currencies.into_iter().map(of)).to_string()
 }

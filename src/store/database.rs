@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use chrono::TimeDelta;
-use tokio::sync::mpsc::Receiver;
+use chrono::{NaiveDate, TimeDelta};
+use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::model::transaction::{SiblingFact, Transaction};
+use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{
     AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Pause,
     Paused, Writer,
@@ -15,10 +16,12 @@ use crate::store::driver::{
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileRow, KnownName,
-    LineMark, LinePlace, Part, Sighting, StatementRow, StoredLine,
+    AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileOfRun, FileRow,
+    KnownName, LineMark, LineOfRun, LinePlace, LinesOfRun, Part, Sighting, StatementRow,
+    StoredLine,
 };
 use crate::store::mapping::TableSettings;
+use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::postgres::PgStore;
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
@@ -191,5 +194,21 @@ delegate! { FileDriver:
     statements(file: i64, after: i64, limit: i64) -> Vec<StatementRow>;
     attempt_files(account: &str) -> Vec<AttemptFile>;
     lines_of_file(after: LinePlace, limit: i64) -> Vec<StoredLine>;
+    lines_of_run(run_id: &str, which: LinesOfRun, after: Option<LinePlace>, limit: i64)
+        -> Vec<LineOfRun>;
+    files_of_run(run_id: &str, after: i64, limit: i64) -> Vec<FileOfRun>;
     mark_lines(run_id: &str, marks: &[LineMark], now: Instant) -> Vec<LinePlace>;
+}
+
+delegate! { CompareDriver:
+    stream_rows(table: &SourceTable, filter: &ClaimFilter, rows: Sender<Vec<Transaction>>) -> ();
+    files_of_days(account: &str, days: (NaiveDate, NaiveDate), after: i64, limit: i64) -> Vec<i64>;
+    put_compared(run_id: &str, found: &[Compared]) -> ();
+    compared_of_run(run_id: &str, after: i64, limit: i64) -> Vec<Compared>;
+}
+
+delegate! { PayoutDriver:
+    payouts_named(texts: &[String]) -> Vec<NamedPayout>;
+    payout(key: &PayoutKey) -> Option<Payout>;
+    payouts_of_file(file: i64) -> Vec<Payout>;
 }

@@ -12,6 +12,7 @@ use crate::decide::decision::{Asked, Decision, History, Verdict};
 use crate::decide::permit::{HandBack, Retry};
 use crate::decide::policy::{AbsentMeans, Mode, Timing};
 use crate::model::evidence::Miss;
+use crate::model::money::{Currency, Money};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, later, to_text};
 use crate::model::transaction::{Transaction, hex};
@@ -307,10 +308,13 @@ impl RowEffects {
 pub fn line_marks<'a>(rows: impl IntoIterator<Item = &'a RowEffects>) -> Vec<LineMark> {
     let of_row = |row: &'a RowEffects| {
         let own = (row.journal.table.clone(), row.journal.key.clone());
+        let currency = Currency::parse(&row.journal.currency).ok();
+        let worth = currency.map(|currency| Money::new(row.journal.amount_minor, currency));
         let mark = move |place: &LinePlace| LineMark {
             place: *place,
             row: Some(own.clone()),
             reason: Some(row.journal.reason.as_str().to_owned()),
+            worth,
         };
         row.marks_lines.iter().map(mark)
     };

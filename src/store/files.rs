@@ -156,6 +156,24 @@ pub trait FileDriver {
         limit: i64,
     ) -> Result<Vec<StoredLine>, StoreError>;
 
+    /// A page of the lines that a run matched or noted, in their order, after a place.
+    async fn lines_of_run(
+        &self,
+        run_id: &str,
+        which: LinesOfRun,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<LineOfRun>, StoreError>;
+
+    /// A page of the files that a run brought in, matched lines of or noted lines of, by number,
+    /// each with all its lines added up.
+    async fn files_of_run(
+        &self,
+        run_id: &str,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<FileOfRun>, StoreError>;
+
     /// Notes what was found out about lines. An open line becomes its row's; the places of lines
     /// that another row has, or that are open no more, come back and stay as they are. Without a
     /// row the reason why it is open is kept, and it stays open.
@@ -176,6 +194,87 @@ pub struct LineMark {
     pub row: Option<(String, String)>,
     /// Why it is open, or what is to be said of the match: a reason's code.
     pub reason: Option<String>,
+    /// What the row is worth, + being money to the merchant.
+    pub worth: Option<Money>,
+}
+
+/// Which of a run's lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinesOfRun {
+    /// Those that became a row's by it.
+    Matched,
+    /// Those that it was the first to look for a row for, in vain.
+    Noted,
+}
+
+/// A line and what a run found out about it. Neither changes once the run has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineOfRun {
+    /// The line.
+    pub line: StoredLine,
+    /// Of a matched one: what its row is worth.
+    pub worth: Option<Money>,
+    /// Of a noted one: why no row was found at that time.
+    pub noted: Option<String>,
+}
+
+/// What became of lines by a run, as it can still be told when later runs have gone on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LineBucket {
+    /// A row's, by this run.
+    Matched,
+    /// Looked for by this run first, and no row found.
+    Noted,
+    /// No row's by its kind: a fee, a payout, an attempt.
+    NoRow,
+    /// Another run's to tell of, before or after; or not to be looked at yet.
+    Elsewhere,
+}
+
+impl LineBucket {
+    /// Reads the stable word.
+    pub fn parse(text: &str) -> Option<Self> {
+        let all = [Self::Matched, Self::Noted, Self::NoRow, Self::Elsewhere];
+        all.into_iter().find(|bucket| bucket.as_str() == text)
+    }
+
+    /// The stable word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Matched => "matched",
+            Self::Noted => "noted",
+            Self::NoRow => "no_row",
+            Self::Elsewhere => "elsewhere",
+        }
+    }
+}
+
+/// Lines of one file, of one currency and in one bucket.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineTally {
+    /// The currency's code.
+    pub currency: String,
+    /// What became of them.
+    pub bucket: LineBucket,
+    /// How many.
+    pub lines: i64,
+    /// Their sum, + being money to the merchant; one without an amount of its own counts as 0.
+    pub minor: i128,
+}
+
+/// A file that a run brought in, or took lines of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FileOfRun {
+    /// The file.
+    pub file: FileRow,
+    /// How many bytes came.
+    pub raw_bytes: i64,
+    /// First and last day of its statements.
+    pub period: (Option<NaiveDate>, Option<NaiveDate>),
+    /// Balances before and after, where it has one statement.
+    pub balances: (Option<i64>, Option<i64>),
+    /// Its lines.
+    pub tallies: Vec<LineTally>,
 }
 
 /// Why a statement does not count before a person has said so.

@@ -21,6 +21,8 @@ pub mod watch;
 pub mod driver;
 pub mod files;
 pub mod release;
+pub mod compare;
+pub mod payouts;
 pub mod sqlite;
 pub mod postgres;
 pub mod database;

@@ -232,6 +232,43 @@ const EVERYWHERE: &[(&str, &str, &str)] = &[
          where (case when l.decides then 1 else 0 end) = 1
          and (s.state = 'held' or l.state = 'excluded')",
     ),
+    (
+        "I11",
+        "a line becomes a row's once, by a run that was there",
+        "select cast(l.file_id as text), cast(l.position as text), l.run_id from tieout_lines l
+         where l.run_id is not null and (l.key is null
+         or not exists (select 1 from tieout_runs r where r.id = l.run_id))",
+    ),
+    (
+        "I11",
+        "what a row is worth is said once by a run, whatever its lines",
+        "select table_name, key, run_id from tieout_lines where key is not null
+         group by table_name, key, run_id
+         having count(distinct row_minor) > 1 or count(distinct row_currency) > 1",
+    ),
+    (
+        "I14",
+        "a line that was looked at in vain says by whom and why, and a run of then",
+        "select cast(l.file_id as text), cast(l.position as text) from tieout_lines l
+         where (l.seen_run is null) <> (l.seen_reason is null)
+         or (l.state = 'open' and l.reason is not null and l.seen_run is null)
+         or (l.seen_run is not null
+         and not exists (select 1 from tieout_runs r where r.id = l.seen_run))",
+    ),
+    (
+        "I14",
+        "a comparison has each row, object and line once, and counts without a gap",
+        "select run_id, table_name, key from tieout_compared where local_status is not null
+         group by run_id, table_name, key having count(*) > 1
+         union all select run_id, account, psp_reference from tieout_compared
+         where psp_reference is not null
+         group by run_id, account, psp_reference having count(*) > 1
+         union all select run_id, cast(file_id as text), cast(position as text)
+         from tieout_compared where file_id is not null
+         group by run_id, file_id, position having count(*) > 1
+         union all select run_id, cast(count(*) as text), cast(max(number) as text)
+         from tieout_compared group by run_id having count(*) <> max(number)",
+    ),
 ];
 
 /// What is broken, in words; empty where everything holds. `place` is a PostgreSQL address, or an
@@ -348,6 +385,25 @@ mod tests {
         (
             "only lines of live statements",
             "update tieout_statements set state = 'held', held_for = 'copy'",
+        ),
+        (
+            "by a run that was there",
+            "update tieout_lines set state = 'matched', table_name = 'charges', key = '1',
+             run_id = 'nobody', matched_at = '2026-11-19T12:00:00.000000Z' where position = 1",
+        ),
+        (
+            "is said once by a run",
+            "update tieout_lines set state = 'matched', table_name = 'charges', key = '1',
+             run_id = 'r1', matched_at = '2026-11-19T12:00:00.000000Z', row_minor = position",
+        ),
+        (
+            "by whom and why",
+            "update tieout_lines set reason = 'orphan' where position = 1",
+        ),
+        (
+            "each row, object and line once",
+            "insert into tieout_compared (run_id, number, bucket, account)
+             values ('r1', 2, 'agrees', 'stripe_live')",
         ),
     ];
 

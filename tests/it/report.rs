@@ -2,6 +2,7 @@
 //! held against what went in; and from a real one.
 
 mod database;
+mod lines;
 mod places;
 mod properties;
 mod vectors;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::cli::args::{Common, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::files::folded;
+use crate::cli::files::{folded, payouts};
 use crate::cli::{database, out};
 use crate::config::{self, names};
 use crate::exit::Exit;
@@ -100,6 +100,7 @@ pub fn show(options: &Show, common: &Common) -> Result<Exit, Failure> {
             head(&file).iter().for_each(|text| out::stdout(text));
         }
         statements(&file, common, db).await?;
+        payouts::print(&file, common.json, db).await?;
         if options.lines {
             lines(&file, common, db).await?;
         }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::report::verify::files::Files;
 use crate::report::verify::sums::{Pair, Rows, SummaryKey, add, age_problem, without_zeros};
 use crate::report::verify::table::{Record, SetDigest};
 
@@ -20,7 +21,7 @@ pub struct Summary {
 
 impl Summary {
     /// Takes a record; returns what is wrong with it.
-    pub fn take(&mut self, record: &Record<'_>) -> Vec<String> {
+    pub fn take(&mut self, record: &Record<'_>, files: &mut Files) -> Vec<String> {
         let text = |column| record.text(column).to_owned();
         let read = || {
             let rows = record.int("count")?.ok_or("its count is empty")?;
@@ -37,7 +38,11 @@ impl Summary {
             add(&mut self.released, (text("source"), text("currency")), rows, minor);
         } else {
             let columns = ["side", "source", "counterparty", "currency", "bucket", "reason"];
-            add(&mut self.groups, columns.map(text), rows, minor);
+            if record.text("side") == "file" {
+                files.take_summary(columns.map(text), (rows, minor));
+            } else {
+                add(&mut self.groups, columns.map(text), rows, minor);
+            }
         }
         Vec::new()
     }
@@ -73,11 +78,11 @@ pub struct Bridge {
 
 impl Bridge {
     /// Takes a record; returns what is wrong with it.
-    pub fn take(&mut self, record: &Record<'_>) -> Vec<String> {
-        self.place(record).err().into_iter().collect()
+    pub fn take(&mut self, record: &Record<'_>, files: &mut Files) -> Vec<String> {
+        self.place(record, files).err().into_iter().collect()
     }
 
-    fn place(&mut self, record: &Record<'_>) -> Result<(), String> {
+    fn place(&mut self, record: &Record<'_>, files: &mut Files) -> Result<(), String> {
         let currency = record.text("currency");
         let rows = record.int("count")?.ok_or("its count is empty")?;
         let minor = record.money("amount", currency)?.ok_or("its amount is empty")?;
@@ -91,6 +96,7 @@ impl Bridge {
             return Err("a line follows the residual".to_owned());
         }
         match record.text("kind") {
+            kind if files.take_bridge(kind, currency, record.text("reason"), (rows, minor)) => {}
             "local_total" => {
                 span.local.0 = span.local.0.saturating_add(rows);
                 span.local.1 = span.local.1.saturating_add(minor);
@@ -176,7 +182,7 @@ pub struct Exceptions {
 
 impl Exceptions {
     /// Takes a record; returns what is wrong with it.
-    pub fn take(&mut self, record: &Record<'_>, run_id: &str) -> Vec<String> {
+    pub fn take(&mut self, record: &Record<'_>, run_id: &str, files: &mut Files) -> Vec<String> {
         let mut problems: Vec<String> = age_problem(record).into_iter().collect();
         if record.text("run_id") != run_id {
             problems.push(format!("it is of run {:?}", record.text("run_id")));
@@ -190,6 +196,7 @@ impl Exceptions {
         };
         match money() {
             Ok(_) if record.text("kind") == "account" => {}
+            Ok(_) if record.text("kind") == "line" => problems.extend(files.take_exception(record)),
             Ok(local) => {
                 let key = (record.text("reason").to_owned(), currency.to_owned());
                 add(&mut self.groups, key, 1, local.unwrap_or(0));
@@ -266,7 +273,10 @@ pub fn aging(record: &Record<'_>) -> Vec<String> {
 }
 
 /// `inputs.csv`: numbers must be numbers, and an API that answered for less is not `ok`.
-pub fn inputs(record: &Record<'_>) -> Vec<String> {
+pub fn inputs(record: &Record<'_>, files: &mut Files) -> Vec<String> {
+    if record.text("kind") == "file" {
+        return files.take_input(record);
+    }
     let read = || {
         record.int("pages_or_lines_read")?;
         record.int("parsed_count")?;
@@ -275,6 +285,66 @@ pub fn inputs(record: &Record<'_>) -> Vec<String> {
             Err("it is ok, and not every row was answered".to_owned())
         } else {
             Ok::<(), String>(())
+        }
+    };
+    read().err().into_iter().collect()
+}
+
+/// `compared.csv`: each row, object and line once, numbered without a gap; what agrees with the
+/// PSP has its amount.
+#[derive(Debug, Default)]
+pub struct ComparedFile {
+    last: i128,
+}
+
+impl ComparedFile {
+    /// Takes a record; returns what is wrong with it.
+    pub fn take(&mut self, record: &Record<'_>, run_id: &str) -> Vec<String> {
+        let mut read = || {
+            let money = |column: &str, code: &str| record.money(column, record.text(code));
+            let local = money("local_amount", "currency")?;
+            let psp = money("psp_amount", "psp_currency")?;
+            money("file_amount", "file_currency")?;
+            let number = record.int("number")?.unwrap_or(0);
+            let follows = self.last.saturating_add(1);
+            self.last = number;
+            let is_same = local == psp && record.text("currency") == record.text("psp_currency");
+            if number != follows {
+                Err(format!("its number is {number}, and {follows} follows"))
+            } else if record.text("run_id") != run_id {
+                Err(format!("it is of run {:?}", record.text("run_id")))
+            } else if record.text("bucket") == "agrees" && local.and(psp).is_some() && !is_same {
+                Err("it agrees, and its amounts differ".to_owned())
+            } else {
+                Ok(())
+            }
+        };
+        read().err().into_iter().collect()
+    }
+}
+
+/// `payouts.csv`: the parts must come to the net, and what is explained to the bank's booking.
+pub fn payouts(record: &Record<'_>) -> Vec<String> {
+    let code = record.text("currency");
+    let read = || {
+        let mut sum = 0_i128;
+        for part in ["gross", "fees", "refunds", "chargebacks", "adjustments"] {
+            sum = sum.saturating_add(record.money(part, code)?.unwrap_or(0));
+        }
+        let net = record.money("net", code)?;
+        let paid = record.money("paid_out", code)?;
+        let difference = record.money("difference", code)?;
+        let bank = record.money("bank_amount", code)?;
+        let wanted = paid.map(|paid| paid.saturating_sub(sum));
+        let is_explained = record.text("state") == "explained";
+        if net != Some(sum) {
+            Err(format!("its parts come to {sum}, and its net is {net:?}"))
+        } else if difference != wanted {
+            Err(format!("its difference is {difference:?} and should be {wanted:?}"))
+        } else if is_explained && (bank != net || difference.unwrap_or(0) != 0) {
+            Err(format!("it is explained, and the bank booked {bank:?} of {net:?}"))
+        } else {
+            Ok(())
         }
     };
     read().err().into_iter().collect()

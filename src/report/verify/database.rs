@@ -5,18 +5,25 @@ use std::path::Path;
 
 use chrono_tz::Tz;
 
+use crate::report::captured::captured;
 use crate::report::cells::Dialect;
 use crate::report::columns::TRANSITIONS;
 use crate::report::error::ReportError;
 use crate::report::facts::Facts;
+use crate::report::lines::StateThen;
 use crate::report::rows::reconciliation;
 use crate::report::source::Source;
 use crate::report::verify::checks::differences;
+use crate::report::verify::files::Bucket;
 use crate::report::verify::sums::{Pair, Rows, add};
 use crate::report::verify::table::{Notation, SetDigest, read};
+use crate::store::files::LineBucket;
 use crate::store::records::{JournalRow, TotalLine};
 
 const PAGE: i64 = 2_000;
+
+/// Files read at once.
+const FILES: i64 = 100;
 
 /// What the report claims.
 pub struct Claims<'a> {
@@ -36,6 +43,8 @@ pub struct Claims<'a> {
     pub claimed: &'a BTreeMap<String, Pair>,
     /// Released, by table and currency.
     pub released: &'a BTreeMap<(String, String), Pair>,
+    /// Lines of files, by what became of them.
+    pub lines: &'a BTreeMap<Bucket, Pair>,
 }
 
 /// Where report and database differ.
@@ -61,7 +70,42 @@ pub async fn compare<S: Source>(
     let zone: Tz = claims.zone.parse().unwrap_or(Tz::UTC);
     let facts = Facts::read(run, zone)?;
     findings.extend(records_differ(source, &facts, claims).await?);
+    findings.extend(lines_differ(source, &facts, claims).await?);
     Ok(findings)
+}
+
+/// Every file's lines must be what the database adds up, bucket by bucket.
+async fn lines_differ<S: Source>(
+    source: &S,
+    facts: &Facts,
+    claims: &Claims<'_>,
+) -> Result<Vec<String>, ReportError> {
+    let run_id = &facts.run.id;
+    let mut lines: BTreeMap<Bucket, Pair> = BTreeMap::new();
+    let mut after = 0;
+    loop {
+        let page = source.files_of_run(run_id, after, FILES).await;
+        let page = page.map_err(ReportError::store(run_id))?;
+        let Some(last) = page.last() else { break };
+        after = last.file.id;
+        for own in &page {
+            if StateThen::of(own, run_id) == StateThen::Quarantined {
+                continue;
+            }
+            for tally in &own.tallies {
+                let bucket = match tally.bucket {
+                    LineBucket::Matched => "matched",
+                    LineBucket::Noted => "open",
+                    LineBucket::NoRow => "no_row",
+                    LineBucket::Elsewhere => "elsewhere",
+                };
+                let part = (own.file.sha256.clone(), tally.currency.clone());
+                add(&mut lines, (part, bucket), i128::from(tally.lines), tally.minor);
+            }
+        }
+    }
+    let words = |((sha256, code), bucket): &Bucket| format!("{bucket} {code} of file {sha256}");
+    Ok(differences("inputs.csv against the database", claims.lines, &lines, words))
 }
 
 fn totals_differ(totals: &[TotalLine], claims: &Claims<'_>) -> Vec<String> {
@@ -106,7 +150,8 @@ async fn records_differ<S: Source>(
         let Some(last) = page.last() else { break };
         after = Some((last.writer.clone(), last.seq));
         for record in &page {
-            let cells: Vec<String> = reconciliation(record, facts)
+            let several = captured(source, record).await?;
+            let cells: Vec<String> = reconciliation(record, &several, facts)
                 .iter()
                 .map(|cell| cell.render(dialect).0.into_owned())
                 .collect();

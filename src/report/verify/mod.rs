@@ -5,6 +5,7 @@
 
 pub mod table;
 pub mod sums;
+pub mod files;
 pub mod checks;
 pub mod database;
 
@@ -14,13 +15,14 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::report::columns::{
-    AGING, BRIDGE, EXCEPTIONS, INPUTS, MANIFEST, RECONCILIATION, SCHEMA_VERSION, SHEETS, SUMMARY,
-    Sheet, TRANSITIONS,
+    AGING, BRIDGE, COMPARED, EXCEPTIONS, INPUTS, MANIFEST, MATCHED, PAYOUTS, RECONCILIATION,
+    SCHEMA_VERSION, SHEETS, SUMMARY, Sheet, TRANSITIONS,
 };
 use crate::report::error::ReportError;
 use crate::report::source::Source;
 use crate::report::tie::currency_words;
-use crate::report::verify::checks::{Bridge, Exceptions, Summary, Transitions};
+use crate::report::verify::checks::{Bridge, ComparedFile, Exceptions, Summary, Transitions};
+use crate::report::verify::files::Files;
 use crate::report::verify::sums::Rows;
 use crate::report::verify::table::{Found, Notation, Record};
 
@@ -66,6 +68,7 @@ struct Read {
     rows: Rows,
     summary: Summary,
     bridge: Bridge,
+    of_files: Files,
     findings: Vec<String>,
 }
 
@@ -92,6 +95,7 @@ pub(in crate::report) async fn against<S: Source>(
         rows: &read.rows,
         claimed: &read.bridge.claimed(),
         released: &read.summary.released,
+        lines: &read.of_files.inputs,
     };
     let found = database::compare(source, &claims).await?;
     Ok(verified(dir, &stated, read, found, true))
@@ -137,6 +141,8 @@ fn read_all(dir: &Path, stated: &Stated) -> Result<Read, ReportError> {
     let (mut rows, mut summary, mut bridge) =
         (Rows::default(), Summary::default(), Bridge::default());
     let (mut exceptions, mut transitions) = (Exceptions::default(), Transitions::default());
+    let mut of_files = Files::default();
+    let mut compared = ComparedFile::default();
     for sheet in SHEETS {
         let path = dir.join(sheet.file);
         if !path.exists() {
@@ -144,11 +150,14 @@ fn read_all(dir: &Path, stated: &Stated) -> Result<Read, ReportError> {
         }
         let check = |record: &Record<'_>| match sheet.file {
             file if file == RECONCILIATION.file => rows.take(record, run_id),
-            file if file == EXCEPTIONS.file => exceptions.take(record, run_id),
-            file if file == SUMMARY.file => summary.take(record),
-            file if file == BRIDGE.file => bridge.take(record),
+            file if file == EXCEPTIONS.file => exceptions.take(record, run_id, &mut of_files),
+            file if file == COMPARED.file => compared.take(record, run_id),
+            file if file == PAYOUTS.file => checks::payouts(record),
+            file if file == MATCHED.file => of_files.take_matched(record, run_id),
+            file if file == SUMMARY.file => summary.take(record, &mut of_files),
+            file if file == BRIDGE.file => bridge.take(record, &mut of_files),
             file if file == TRANSITIONS.file => transitions.take(record, run_id),
-            file if file == INPUTS.file => checks::inputs(record),
+            file if file == INPUTS.file => checks::inputs(record, &mut of_files),
             file if file == AGING.file => checks::aging(record),
             _other => Vec::new(),
         };
@@ -161,7 +170,8 @@ fn read_all(dir: &Path, stated: &Stated) -> Result<Read, ReportError> {
     findings.extend(bridge.against(&rows, &summary));
     findings.extend(exceptions.against(&rows));
     findings.extend(transitions.against(&rows));
-    Ok(Read { files, rows, summary, bridge, findings })
+    findings.extend(of_files.against());
+    Ok(Read { files, rows, summary, bridge, of_files, findings })
 }
 
 /// The files named, and no others, must be there.
@@ -230,8 +240,8 @@ fn verified(
     against_database: bool,
 ) -> Verified {
     let mut findings = read.findings;
-    let untied: BTreeSet<String> =
-        read.bridge.untied().chain(&read.summary.untied).cloned().collect();
+    let untied = read.bridge.untied().chain(&read.summary.untied).chain(read.of_files.untied());
+    let untied: BTreeSet<String> = untied.cloned().collect();
     let says_tied = stated.word("/tie_out") == "tied";
     if says_tied && !untied.is_empty() {
         findings.push(format!("the manifest says tied, and {untied:?} are not"));

@@ -92,6 +92,9 @@ impl Rows {
             let objects = i128::try_from(named).unwrap_or(i128::MAX);
             add(&mut self.summary, key("psp", &row.psp_currency), objects, psp);
         }
+        for (code, (objects, minor)) in &row.captured {
+            add(&mut self.summary, key("psp", code), *objects, *minor);
+        }
         if bucket == "exception" {
             let key = (text("reason"), row.currency.clone());
             add(&mut self.exceptions, key, 1, local);
@@ -123,7 +126,26 @@ struct Row {
     local: Option<i128>,
     psp_currency: String,
     psp: Option<i128>,
+    /// Several captures that no one amount shows, by currency.
+    captured: BTreeMap<String, Pair>,
     superseded: bool,
+}
+
+/// `1 EUR 1999; 1 USD 2500`.
+fn captured(text: &str) -> Result<BTreeMap<String, Pair>, String> {
+    let mut sums = BTreeMap::new();
+    for part in text.split("; ").filter(|part| !part.is_empty()) {
+        let mut words = part.split(' ');
+        let (rows, code, minor) = (words.next(), words.next(), words.next());
+        let number = |word: Option<&str>| word.and_then(|word| word.parse::<i128>().ok());
+        match (number(rows), code, number(minor)) {
+            (Some(rows), Some(code), Some(minor)) => {
+                add(&mut sums, code.to_owned(), rows, minor);
+            }
+            _other => return Err(format!("psp_captured {text:?} cannot be read")),
+        }
+    }
+    Ok(sums)
 }
 
 impl Row {
@@ -145,6 +167,7 @@ impl Row {
             local,
             psp_currency: psp_currency.to_owned(),
             psp,
+            captured: captured(record.text("psp_captured"))?,
             superseded: record.text("applied") == "superseded",
         })
     }

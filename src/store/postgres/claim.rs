@@ -154,6 +154,14 @@ pub(super) fn stuck_rows(table: &SourceTable, filter: &ClaimFilter, sql: &mut Sq
     key_image_cells(table, &conditions)
 }
 
+/// Key, image and cells of every row in scope, whatever its status.
+pub(super) fn window_rows(table: &SourceTable, filter: &ClaimFilter, sql: &mut Sql) -> String {
+    let parts = Statements::of(table);
+    let mut conditions = vec![parts.filter("t", sql)];
+    conditions.extend(parts.narrow("t", filter, sql));
+    key_image_cells(table, &conditions)
+}
+
 fn key_image_cells(table: &SourceTable, conditions: &[String]) -> String {
     let parts = Statements::of(table);
     format!(

@@ -13,7 +13,7 @@ use crate::store::postgres::sql::{Cells, Sql};
 const READING: &str = "reading settlement lines";
 const MARKING: &str = "marking settlement lines";
 
-fn line_of(row: &PgRow) -> Result<StoredLine, StoreError> {
+pub(super) fn line_of(row: &PgRow) -> Result<StoredLine, StoreError> {
     let cells = Cells::new(row, READING);
     let currency = cells.word(10, currency_of)?;
     let row = cells.maybe_text(34)?.zip(cells.maybe_text(35)?);
@@ -54,7 +54,7 @@ fn line_of(row: &PgRow) -> Result<StoredLine, StoreError> {
 }
 
 /// Two columns: currency and minor units.
-fn money(cells: &Cells<'_>, at: usize) -> Result<Option<Money>, StoreError> {
+pub(super) fn money(cells: &Cells<'_>, at: usize) -> Result<Option<Money>, StoreError> {
     let Some(code) = cells.maybe_text(at)? else { return Ok(None) };
     let currency: Option<Currency> = currency_of(&code);
     let currency =
@@ -176,9 +176,24 @@ pub(super) async fn mark(
     now: Instant,
 ) -> Result<Vec<LinePlace>, StoreError> {
     let mut tx = pool.begin().await.map_err(failed(MARKING))?;
+    let mut running = Sql::default();
+    let run = running.bind(run_id.to_owned());
+    running.push(&format!(
+        "select 1 from tieout_runs where id = {run} and state = 'running' for key share"
+    ));
+    let running = running.fetch(&mut tx).await.map_err(failed(MARKING))?;
+    if running.is_empty() {
+        // Closed meanwhile: what it found out is for another run to find out again.
+        tx.rollback().await.map_err(failed(MARKING))?;
+        return Ok(rows_of(marks));
+    }
     let left = mark_in(&mut tx, run_id, marks, now).await.map_err(failed(MARKING))?;
     tx.commit().await.map_err(failed(MARKING))?;
     Ok(left)
+}
+
+fn rows_of(marks: &[LineMark]) -> Vec<LinePlace> {
+    marks.iter().filter(|mark| mark.row.is_some()).map(|mark| mark.place).collect()
 }
 
 /// As [`crate::store::files::FileDriver::mark_lines`], within the caller's transaction.
@@ -209,7 +224,7 @@ pub(super) async fn mark_in(
         .collect()
 }
 
-/// Binds the marks; returns `unnest(…) as m(file_id, position, table_name, key, reason)`.
+/// Binds the marks; returns `unnest(…) as m(file_id, position, table_name, key, reason, …)`.
 fn marks_in(sql: &mut Sql, marks: &[LineMark]) -> String {
     let files = sql.bind(marks.iter().map(|mark| mark.place.file).collect::<Vec<_>>());
     let positions = sql.bind(marks.iter().map(|mark| mark.place.position).collect::<Vec<_>>());
@@ -219,9 +234,14 @@ fn marks_in(sql: &mut Sql, marks: &[LineMark]) -> String {
     let tables = sql.bind(part(|row| &row.0));
     let keys = sql.bind(part(|row| &row.1));
     let reasons = sql.bind(marks.iter().map(|mark| mark.reason.clone()).collect::<Vec<_>>());
+    let worth = || marks.iter().map(|mark| mark.worth);
+    let currencies = worth().map(|worth| worth.map(|money| money.currency.code().to_owned()));
+    let currencies = sql.bind(currencies.collect::<Vec<_>>());
+    let minors = sql.bind(worth().map(|worth| worth.map(|m| m.minor)).collect::<Vec<_>>());
     format!(
         "unnest({files}::bigint[], {positions}::bigint[], {tables}::text[], {keys}::text[], \
-         {reasons}::text[]) as m(file_id, position, table_name, key, reason)"
+         {reasons}::text[], {currencies}::text[], {minors}::bigint[]) \
+         as m(file_id, position, table_name, key, reason, currency, minor)"
     )
 }
 
@@ -232,6 +252,10 @@ fn mark_sql(run_id: &str, marks: &[LineMark], now: Instant) -> Sql {
     sql.push(&format!(
         "update tieout_lines l set state = case when m.key is null then l.state else 'matched' \
          end, table_name = m.table_name, key = m.key, reason = m.reason, \
+         row_currency = m.currency, row_minor = m.minor, \
+         seen_run = case when m.key is null then coalesce(l.seen_run, {run}) else l.seen_run end, \
+         seen_reason = case when m.key is null and l.seen_run is null then m.reason \
+         else l.seen_reason end, \
          run_id = case when m.key is null then null else {run} end, \
          matched_at = case when m.key is null then null else {now}::timestamptz end \
          from {from} where l.file_id = m.file_id and l.position = m.position \

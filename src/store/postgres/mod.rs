@@ -11,12 +11,15 @@ mod apply;
 mod catalogue;
 mod checks;
 mod claim;
+mod compare;
 mod connect;
 mod errors;
 mod files;
 mod inspect;
 mod ledger;
 mod lines;
+mod of_run;
+mod payouts;
 mod lookup;
 mod migrate;
 mod names;
@@ -36,14 +39,15 @@ mod watch;
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{NaiveDate, TimeDelta};
 use sqlx::postgres::PgPool;
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::{Receiver, Sender};
 use tokio::time::Instant as Tick;
 
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::model::transaction::{SiblingFact, Transaction};
+use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{
     AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Pause,
     Paused, Writer,
@@ -51,10 +55,12 @@ use crate::store::driver::{
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileRow, KnownName,
-    LineMark, LinePlace, Part, Sighting, StatementRow, StoredLine,
+    AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileOfRun, FileRow,
+    KnownName, LineMark, LineOfRun, LinePlace, LinesOfRun, Part, Sighting, StatementRow,
+    StoredLine,
 };
 use crate::store::mapping::TableSettings;
+use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::postgres::errors::failed;
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
@@ -582,6 +588,25 @@ impl FileDriver for PgStore {
         lines::of_file(self.pool().await, after, limit).await
     }
 
+    async fn lines_of_run(
+        &self,
+        run_id: &str,
+        which: LinesOfRun,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<LineOfRun>, StoreError> {
+        of_run::lines(self.pool().await, run_id, which, after, limit).await
+    }
+
+    async fn files_of_run(
+        &self,
+        run_id: &str,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<FileOfRun>, StoreError> {
+        of_run::files(self.pool().await, run_id, after, limit).await
+    }
+
     async fn mark_lines(
         &self,
         run_id: &str,
@@ -589,5 +614,53 @@ impl FileDriver for PgStore {
         now: Instant,
     ) -> Result<Vec<LinePlace>, StoreError> {
         lines::mark(self.pool().await, run_id, marks, now).await
+    }
+}
+
+impl CompareDriver for PgStore {
+    async fn stream_rows(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        rows: Sender<Vec<Transaction>>,
+    ) -> Result<(), StoreError> {
+        compare::stream(self.pool().await, table, filter, rows).await
+    }
+
+    async fn files_of_days(
+        &self,
+        account: &str,
+        days: (NaiveDate, NaiveDate),
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<i64>, StoreError> {
+        compare::files(self.pool().await, account, days, after, limit).await
+    }
+
+    async fn put_compared(&self, run_id: &str, found: &[Compared]) -> Result<(), StoreError> {
+        compare::put(self.pool().await, run_id, found).await
+    }
+
+    async fn compared_of_run(
+        &self,
+        run_id: &str,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<Compared>, StoreError> {
+        compare::of_run(self.pool().await, run_id, after, limit).await
+    }
+}
+
+impl PayoutDriver for PgStore {
+    async fn payouts_named(&self, texts: &[String]) -> Result<Vec<NamedPayout>, StoreError> {
+        payouts::named(self.pool().await, texts).await
+    }
+
+    async fn payout(&self, key: &PayoutKey) -> Result<Option<Payout>, StoreError> {
+        payouts::one(self.pool().await, key).await
+    }
+
+    async fn payouts_of_file(&self, file: i64) -> Result<Vec<Payout>, StoreError> {
+        payouts::of_file(self.pool().await, file).await
     }
 }

@@ -144,6 +144,7 @@ async fn delete_records(connection: &mut PgConnection, pruning: &Pruning<'_>) ->
          and exists (select from tieout_handbacks n where n.table_name = h.table_name \
          and n.key = h.key and n.number > h.number)",
         "delete from tieout_run_totals where run_id = $1",
+        "delete from tieout_compared where run_id = $1",
     ] {
         sqlx::query(sql).bind(pruning.run_id).execute(&mut *connection).await?;
     }

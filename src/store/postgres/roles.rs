@@ -58,6 +58,7 @@ pub(super) const RUN: &[(&str, &[&str])] = &[
     ("tieout_statements", &["insert", "update"]),
     ("tieout_lines", &["insert", "update"]),
     ("tieout_line_tags", &["insert"]),
+    ("tieout_compared", &["insert"]),
 ];
 
 /// What `people` may do beside reading everything.

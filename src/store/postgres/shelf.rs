@@ -13,7 +13,7 @@ use crate::store::postgres::sql::{Cells, Sql};
 
 const READING: &str = "reading settlement files";
 
-fn file_of(row: &PgRow) -> Result<FileRow, StoreError> {
+pub(super) fn file_of(row: &PgRow) -> Result<FileRow, StoreError> {
     let cells = Cells::new(row, READING);
     let (by, why) = (cells.maybe_text(19)?, cells.maybe_text(20)?);
     let changed = cells.maybe_at(18)?.zip(by).zip(why).map(|((at, by), why)| (at, by, why));

@@ -1,6 +1,7 @@
 //! SQL with names known at run time: text grown together with its parameters.
 
 use chrono::NaiveDate;
+use futures_util::stream::BoxStream;
 use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
 use sqlx::query::Query;
 use sqlx::{Arguments, AssertSqlSafe, Encode, Row, Type};
@@ -56,6 +57,14 @@ impl Sql {
 
     pub(super) async fn fetch(self, connection: &mut PgConnection) -> sqlx::Result<Vec<PgRow>> {
         self.query()?.fetch_all(connection).await
+    }
+
+    /// The rows as they come, in flat memory.
+    pub(super) fn stream(
+        self,
+        connection: &mut PgConnection,
+    ) -> sqlx::Result<BoxStream<'_, sqlx::Result<PgRow>>> {
+        Ok(self.query()?.fetch(connection))
     }
 
     pub(super) async fn run(self, connection: &mut PgConnection) -> sqlx::Result<u64> {

@@ -17,7 +17,7 @@ use crate::store::sqlite::sql::{
 const READING: &str = "reading settlement lines";
 const MARKING: &str = "marking settlement lines";
 
-fn line_of(row: &SqliteRow) -> Result<StoredLine, StoreError> {
+pub(super) fn line_of(row: &SqliteRow) -> Result<StoredLine, StoreError> {
     let cells = Cells::new(row, READING);
     let currency = cells.word(10, currency_of)?;
     Ok(StoredLine {
@@ -57,7 +57,7 @@ fn line_of(row: &SqliteRow) -> Result<StoredLine, StoreError> {
 }
 
 /// Two columns: currency and minor units.
-fn money(cells: &Cells<'_>, at: usize) -> Result<Option<Money>, StoreError> {
+pub(super) fn money(cells: &Cells<'_>, at: usize) -> Result<Option<Money>, StoreError> {
     let currency = cells.opt_word(at, currency_of)?;
     let minor = cells.opt_int(at.saturating_add(1))?;
     Ok(currency.zip(minor).map(|(currency, minor)| Money::new(minor, currency)))
@@ -174,6 +174,8 @@ pub(super) async fn mark_in(
             Value::from(&mark.reason),
             Value::from(&run_id),
             Value::from(&now),
+            Value::from(mark.worth.map(|worth| worth.currency.code().to_owned())),
+            Value::from(mark.worth.map(|worth| worth.minor)),
         ]
     });
     let sql = |rows: &str| {
@@ -181,6 +183,11 @@ pub(super) async fn mark_in(
             "update tieout_lines as l set \
              state = case when m.column4 is null then l.state else 'matched' end, \
              table_name = m.column3, key = m.column4, reason = m.column5, \
+             row_currency = m.column8, row_minor = m.column9, \
+             seen_run = case when m.column4 is null then coalesce(l.seen_run, m.column6) \
+             else l.seen_run end, \
+             seen_reason = case when m.column4 is null and l.seen_run is null then m.column5 \
+             else l.seen_reason end, \
              run_id = case when m.column4 is null then null else m.column6 end, \
              matched_at = case when m.column4 is null then null else m.column7 end \
              from (values {rows}) m where l.file_id = m.column1 and l.position = m.column2 \

@@ -20,6 +20,8 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (3, "prunes", include_str!("../../../migrations/sqlite/0003_prunes.sql")),
     (4, "files", include_str!("../../../migrations/sqlite/0004_files.sql")),
     (5, "release", include_str!("../../../migrations/sqlite/0005_release.sql")),
+    (6, "line_marks", include_str!("../../../migrations/sqlite/0006_line_marks.sql")),
+    (7, "compared", include_str!("../../../migrations/sqlite/0007_compared.sql")),
 ];
 
 fn all() -> Vec<Migration> {

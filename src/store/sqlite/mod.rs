@@ -10,10 +10,13 @@ mod cases;
 mod catalogue;
 mod cells;
 mod claim;
+mod compare;
 mod files;
 mod inspect;
 mod journal;
 mod lines;
+mod of_run;
+mod payouts;
 mod lookup;
 mod migrate;
 mod names;
@@ -32,18 +35,19 @@ use std::collections::{HashMap, HashSet};
 use std::str::FromStr;
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{NaiveDate, TimeDelta};
 use sqlx::pool::PoolConnection;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePool, SqlitePoolOptions,
     SqliteSynchronous,
 };
 use sqlx::{ConnectOptions as _, Connection as _, Sqlite, Transaction as SqlTransaction};
-use tokio::sync::mpsc::Receiver;
+use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, from_text};
 use crate::model::transaction::{SiblingFact, Transaction};
+use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{
     AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Pause,
     Paused, Writer,
@@ -51,10 +55,12 @@ use crate::store::driver::{
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileRow, KnownName,
-    LineMark, LinePlace, Part, Sighting, StatementRow, StoredLine,
+    AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileOfRun, FileRow,
+    KnownName, LineMark, LineOfRun, LinePlace, LinesOfRun, Part, Sighting, StatementRow,
+    StoredLine,
 };
 use crate::store::mapping::TableSettings;
+use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
@@ -863,6 +869,26 @@ impl FileDriver for SqliteStore {
         lines::of_file(&mut *self.read(shelf::READING).await?, after, limit).await
     }
 
+    async fn lines_of_run(
+        &self,
+        run_id: &str,
+        which: LinesOfRun,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<LineOfRun>, StoreError> {
+        let mut connection = self.read("reading settlement lines").await?;
+        of_run::lines(&mut connection, run_id, which, after, limit).await
+    }
+
+    async fn files_of_run(
+        &self,
+        run_id: &str,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<FileOfRun>, StoreError> {
+        of_run::files(&mut *self.read(shelf::READING).await?, run_id, after, limit).await
+    }
+
     async fn mark_lines(
         &self,
         run_id: &str,
@@ -871,8 +897,69 @@ impl FileDriver for SqliteStore {
     ) -> Result<Vec<LinePlace>, StoreError> {
         let doing = "marking settlement lines";
         let mut transaction = self.write(doing).await?;
+        if !runs::is_running(&mut transaction, run_id).await? {
+            // Closed meanwhile: what it found out is for another run to find out again.
+            transaction.rollback().await.map_err(failed(doing))?;
+            let left = marks.iter().filter(|mark| mark.row.is_some());
+            return Ok(left.map(|mark| mark.place).collect());
+        }
         let left = lines::mark_in(&mut transaction, run_id, marks, now).await?;
         commit(transaction, doing).await?;
         Ok(left)
+    }
+}
+
+impl CompareDriver for SqliteStore {
+    async fn stream_rows(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        rows: Sender<Vec<Transaction>>,
+    ) -> Result<(), StoreError> {
+        let mut connection = self.read("reading the rows of a window").await?;
+        compare::stream(&mut connection, table, filter, rows).await
+    }
+
+    async fn files_of_days(
+        &self,
+        account: &str,
+        days: (NaiveDate, NaiveDate),
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<i64>, StoreError> {
+        compare::files(&mut *self.read(shelf::READING).await?, account, days, after, limit).await
+    }
+
+    async fn put_compared(&self, run_id: &str, found: &[Compared]) -> Result<(), StoreError> {
+        let doing = "keeping what was compared";
+        let mut transaction = self.write(doing).await?;
+        if runs::is_running(&mut transaction, run_id).await? {
+            compare::put(&mut transaction, run_id, found).await?;
+        }
+        commit(transaction, doing).await
+    }
+
+    async fn compared_of_run(
+        &self,
+        run_id: &str,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<Compared>, StoreError> {
+        let mut connection = self.read("reading what was compared").await?;
+        compare::of_run(&mut connection, run_id, after, limit).await
+    }
+}
+
+impl PayoutDriver for SqliteStore {
+    async fn payouts_named(&self, texts: &[String]) -> Result<Vec<NamedPayout>, StoreError> {
+        payouts::named(&mut *self.read(payouts::READING).await?, texts).await
+    }
+
+    async fn payout(&self, key: &PayoutKey) -> Result<Option<Payout>, StoreError> {
+        payouts::one(&mut *self.read(payouts::READING).await?, key).await
+    }
+
+    async fn payouts_of_file(&self, file: i64) -> Result<Vec<Payout>, StoreError> {
+        payouts::of_file(&mut *self.read(payouts::READING).await?, file).await
     }
 }

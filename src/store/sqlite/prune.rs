@@ -126,6 +126,7 @@ async fn delete_records(
          tieout_handbacks.table_name and n.key = tieout_handbacks.key \
          and n.number > tieout_handbacks.number)",
         "delete from tieout_run_totals where run_id = ?1",
+        "delete from tieout_compared where run_id = ?1",
     ] {
         execute(connection, PRUNING, sqlx::query(sql).bind(run.to_owned())).await?;
     }

@@ -13,7 +13,7 @@ use crate::store::sqlite::sql::{fetch, rendered};
 
 pub(super) const READING: &str = "reading settlement files";
 
-fn file_of(row: &SqliteRow) -> Result<FileRow, StoreError> {
+pub(super) fn file_of(row: &SqliteRow) -> Result<FileRow, StoreError> {
     let cells = Cells::new(row, READING);
     let (by, why) = (cells.opt_text(19)?, cells.opt_text(20)?);
     let changed = cells.opt_at(18)?.zip(by).zip(why).map(|((at, by), why)| (at, by, why));

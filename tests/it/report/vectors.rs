@@ -13,8 +13,11 @@ use tieout::report::cells::Dialect;
 use tieout::report::columns::MANIFEST;
 use tieout::report::error::ReportError;
 use tieout::report::source::Source;
+use tieout::store::compare::Compared;
 use tieout::store::driver::CaseFilter;
 use tieout::store::error::StoreError;
+use tieout::store::files::{FileOfRun, LineOfRun, LinePlace, LinesOfRun};
+use tieout::store::payouts::{Payout, PayoutKey};
 use tieout::store::records::{Applied, CaseRow, JournalRow, RunRow, RunState, TotalLine};
 
 pub const RUN: &str = "0193-run";
@@ -133,6 +136,12 @@ pub struct Vectors {
     pub totals: Vec<TotalLine>,
     pub cases: Vec<CaseRow>,
     pub evidence: BTreeMap<String, String>,
+    /// Lines of files that the run matched, and that it noted.
+    pub lines: [Vec<LineOfRun>; 2],
+    pub files: Vec<FileOfRun>,
+    /// What a comparison of the run's window found.
+    pub compared: Vec<Compared>,
+    pub payouts: Vec<Payout>,
     /// Fails at this call, counted from 0.
     pub fails_at: Option<usize>,
     pub calls: RefCell<Vec<&'static str>>,
@@ -165,6 +174,10 @@ impl Vectors {
             elsewhere: Vec::new(),
             cases,
             evidence: BTreeMap::new(),
+            lines: [Vec::new(), Vec::new()],
+            files: Vec::new(),
+            compared: Vec::new(),
+            payouts: Vec::new(),
             fails_at: None,
             calls: RefCell::new(Vec::new()),
             watched: None,
@@ -269,6 +282,55 @@ impl Source for Vectors {
     async fn evidence(&self, sha256: &str) -> Result<Option<String>, StoreError> {
         self.call("evidence")?;
         Ok(self.evidence.get(sha256).cloned())
+    }
+
+    async fn lines_of_run(
+        &self,
+        _run_id: &str,
+        which: LinesOfRun,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<LineOfRun>, StoreError> {
+        self.call("lines_of_run")?;
+        let [matched, noted] = &self.lines;
+        let own = if which == LinesOfRun::Matched { matched } else { noted };
+        let is_after = |own: &&LineOfRun| {
+            let place = |place: LinePlace| (place.file, place.position);
+            after.is_none_or(|after| place(own.line.place) > place(after))
+        };
+        Ok(own.iter().filter(is_after).take(limit as usize).cloned().collect())
+    }
+
+    async fn payout(&self, key: &PayoutKey) -> Result<Option<Payout>, StoreError> {
+        self.call("payout")?;
+        Ok(self.payouts.iter().find(|payout| payout.key == *key).cloned())
+    }
+
+    async fn payouts_of_file(&self, file: i64) -> Result<Vec<Payout>, StoreError> {
+        self.call("payouts_of_file")?;
+        Ok(self.payouts.iter().filter(|payout| payout.key.file == file).cloned().collect())
+    }
+
+    async fn compared_of_run(
+        &self,
+        _run_id: &str,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<Compared>, StoreError> {
+        self.call("compared_of_run")?;
+        let own = self.compared.iter().filter(|one| one.number > after);
+        Ok(own.take(limit as usize).cloned().collect())
+    }
+
+    async fn files_of_run(
+        &self,
+        _run_id: &str,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<FileOfRun>, StoreError> {
+        self.call("files_of_run")?;
+        let is_after = |own: &&FileOfRun| own.file.id > after;
+        Ok(self.files.iter().filter(is_after).take(limit as usize).cloned().collect())
     }
 }
 

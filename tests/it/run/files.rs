@@ -89,7 +89,8 @@ pub fn with_bank() -> Words {
     }
 }
 
-async fn shop_with_bank(engine: Engine) -> Shop {
+/// A shop with a second account that has files alone.
+pub async fn shop_with_bank(engine: Engine) -> Shop {
     Shop::open_with(engine, with_bank()).await
 }
 
@@ -98,7 +99,7 @@ pub fn at_bank(id: i64, status: &'static str) -> Payment {
 }
 
 /// Brings a file in; it ends so.
-async fn bring(shop: &Shop, name: &str, text: &str, code: i32) {
+pub async fn bring(shop: &Shop, name: &str, text: &str, code: i32) {
     let path = shop.folder().join(name);
     std::fs::write(&path, text).unwrap();
     shop.tieout(&["ingest", path.to_str().unwrap(), "--account", "bank"]).await.ended(code);

@@ -96,6 +96,7 @@ pub async fn of_a_correction_only_the_difference_counts<D: Keeps>() {
         place: LinePlace { file: 1, position },
         row: Some(("charges".to_owned(), key.to_owned())),
         reason: None,
+        worth: None,
     };
     let marks = [mark(1, "1"), mark(2, "2"), mark(4, "4")];
     assert_eq!(w.store.mark_lines("r1", &marks, noon()).await.unwrap(), []);

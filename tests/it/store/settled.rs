@@ -343,6 +343,7 @@ pub async fn a_line_is_one_rows<D: Keeps>() {
         place: place(position),
         row: key.map(|key| ("charges".to_owned(), key.to_owned())),
         reason: reason.map(str::to_owned),
+        worth: None,
     };
     let marks = [mark(1, Some("7"), None), mark(2, None, Some("orphan"))];
     assert_eq!(w.store.mark_lines("r1", &marks, noon()).await.unwrap(), []);

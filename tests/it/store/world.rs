@@ -11,9 +11,12 @@ use tieout::model::money::Money;
 use tieout::model::reason::{Outcome, Reason};
 use tieout::model::time::{Instant, from_text};
 use tieout::model::transaction::{Kind, Transaction};
+use tieout::store::compare::CompareDriver;
 use tieout::store::driver::{Driver, Writer};
 use tieout::store::effects::{RowEffects, effects};
+use tieout::store::files::FileDriver;
 use tieout::store::mapping::TableSettings;
+use tieout::store::payouts::PayoutDriver;
 use tieout::store::postgres::PgStore;
 use tieout::store::records::{
     ApplyEnd, ClaimFilter, Claimed, Planned, RunEnd, RunStart, RunState, TotalLine,
@@ -100,7 +103,7 @@ pub struct World<D> {
 pub type Place = Box<dyn std::any::Any>;
 
 /// A database that a suite runs on. Adding one: this trait, and a line in `conformance!`.
-pub trait Under: Sized + Driver {
+pub trait Under: Sized + Driver + FileDriver + CompareDriver + PayoutDriver {
     /// A fresh database with `ddl` run, migrated.
     async fn fresh(ddl: &str) -> (Self, Raw, String, Place);
     /// Another process's connection to the same database.
@@ -144,7 +147,9 @@ pub async fn migrated() -> Database {
         include_str!("../../../migrations/postgres/0002_monitoring.sql"),
         include_str!("../../../migrations/postgres/0003_prunes.sql"),
         include_str!("../../../migrations/postgres/0004_files.sql"),
-        include_str!("../../../migrations/postgres/0005_release.sql")
+        include_str!("../../../migrations/postgres/0005_release.sql"),
+        include_str!("../../../migrations/postgres/0006_line_marks.sql"),
+        include_str!("../../../migrations/postgres/0007_compared.sql")
     );
     postgres_database_from(MIGRATION, async |url| {
         let store = PgStore::again(&url).await;

@@ -1,0 +1,26 @@
+-- A window compared whole: each row, object at the PSP and line of a file in it, once.
+create table tieout_compared (
+    run_id            text not null references tieout_runs (id),
+    number            bigint not null check (number > 0),
+    bucket            text not null,
+    account           text not null,
+    table_name        text,
+    key               text,
+    tag               text not null default '',
+    local_status      text,
+    currency          text not null default '',
+    local_minor       bigint,
+    psp_reference     text,
+    psp_status        text,
+    psp_currency      text,
+    psp_minor         bigint,
+    file_id           bigint,
+    position          bigint,
+    file_currency     text,
+    file_minor        bigint,
+    at                timestamptz,
+    note              text not null default '',
+    primary key (run_id, number),
+    check ((key is null) = (table_name is null)),
+    check ((file_id is null) = (position is null))
+);

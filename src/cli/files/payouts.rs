@@ -1,0 +1,84 @@
+//! The payouts that a file tells of, explained to the cent.
+
+use serde_json::json;
+
+use crate::cli::events::line;
+use crate::cli::failure::Failure;
+use crate::cli::out;
+use crate::model::money::{Currency, decimal_text};
+use crate::store::database::Database;
+use crate::store::files::FileRow;
+use crate::store::payouts::{Payout, PayoutDriver};
+
+/// Prints each payout of a file.
+pub async fn print(file: &FileRow, is_json: bool, db: &Database) -> Result<(), Failure> {
+    let found = db.payouts_of_file(file.id).await.map_err(|error| Failure::store(&error))?;
+    for payout in found {
+        // Its bookings by the bank are counted one by one.
+        let counted = db.payout(&payout.key).await.map_err(|error| Failure::store(&error))?;
+        let payout = counted.unwrap_or(payout);
+        match is_json {
+            true => out::stdout(&line("settlement_payout", body(&payout))),
+            false => rows(&payout).iter().for_each(|text| out::stdout(text)),
+        }
+    }
+    Ok(())
+}
+
+/// What is known of it, in a word.
+fn state(payout: &Payout) -> &'static str {
+    match (payout.adds_up(), payout.booked > 0, payout.paid.is_some()) {
+        (false, _, _) => "differs",
+        (true, true, _) => "explained",
+        (true, false, true) => "unbooked",
+        (true, false, false) => "open",
+    }
+}
+
+fn rows(payout: &Payout) -> Vec<String> {
+    let code = &payout.key.currency;
+    let exponent = Currency::parse(code).map_or(0, |known| known.exponent());
+    let text = |minor: i128| decimal_text(minor, exponent);
+    let what = match state(payout) {
+        "differs" => "it does not add up to what was paid out",
+        "explained" => "the bank booked it",
+        "unbooked" => "no bank's file has it yet",
+        _open => "the file does not say that it was paid out",
+    };
+    let lead = format!("payout {}: {} {code} of", payout.key.payout, text(payout.net()));
+    let mut rows = vec![format!("{lead} {} lines; {what}", payout.lines)];
+    let parts = [
+        ("gross", payout.gross),
+        ("fees", payout.fees),
+        ("refunds", payout.refunds),
+        ("chargebacks", payout.chargebacks),
+        ("adjustments", payout.adjustments),
+    ];
+    let parts = parts.into_iter().filter(|(_, minor)| *minor != 0);
+    rows.extend(parts.map(|(name, minor)| format!("            {name:<12}{:>16}", text(minor))));
+    if let Some(paid) = payout.paid {
+        rows.push(format!("            {:<12}{:>16}", "paid out", text(paid)));
+    }
+    rows
+}
+
+fn body(payout: &Payout) -> serde_json::Value {
+    // Sums are texts: beyond 64 bits a JSON number loses its digits.
+    let text = |minor: i128| minor.to_string();
+    json!({
+        "file": payout.key.file,
+        "account": payout.key.account,
+        "payout": payout.key.payout,
+        "currency": payout.key.currency,
+        "lines": payout.lines,
+        "gross_minor": text(payout.gross),
+        "fees_minor": text(payout.fees),
+        "refunds_minor": text(payout.refunds),
+        "chargebacks_minor": text(payout.chargebacks),
+        "adjustments_minor": text(payout.adjustments),
+        "net_minor": text(payout.net()),
+        "paid_minor": payout.paid.map(text),
+        "booked": payout.booked,
+        "state": state(payout),
+    })
+}

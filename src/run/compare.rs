@@ -1,0 +1,719 @@
+//! `run --all`: every row of a window held against what its PSP lists and what files say, each
+//! row, object and line once. It repairs nothing: what is stuck went through the run's one loop
+//! before, and what is found here is reported.
+//!
+//! Memory is flat: rows, objects and lines go through sorted files on the disk, and meet by tag.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::path::{Path, PathBuf};
+
+use chrono::TimeDelta;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::sync::mpsc;
+
+use crate::decide::compare::{Book, Bucket, bucket};
+use crate::decide::settled::objects;
+use crate::exit::Exit;
+use crate::model::evidence::Answer;
+use crate::model::money::{Currency, Money};
+use crate::model::settlement::{LineKind, SettledLine};
+use crate::model::time::{Instant, earlier, later};
+use crate::model::transaction::{AccountRef, Kind, Transaction};
+use crate::psp::account::{Account, Need, Question};
+use crate::psp::book::Neighbour;
+use crate::report::error::ReportError;
+use crate::report::sorter::{BUDGET, Sorted, Sorter, tuple_key};
+use crate::run::books::{Books, Tell};
+use crate::run::by_files::{Shelf, settled};
+use crate::run::error::{Doing, RunError};
+use crate::run::scene::{OpenAccount, Scene};
+use crate::run::setup::{On, Window};
+use crate::store::compare::{CompareDriver, Compared};
+use crate::store::driver::Driver;
+use crate::store::files::{FileDriver, LinePlace, LineState, StoredLine};
+use crate::store::records::ClaimFilter;
+use crate::store::source_table::SourceTable;
+
+/// A PSP is listed in slices this long, so that what it lists never fills the memory.
+const SLICE: TimeDelta = TimeDelta::hours(6);
+
+/// Chunks of rows between the database and the comparison.
+const AHEAD: usize = 2;
+
+/// What is written, or resolved, at once.
+const AT_ONCE: usize = 1_000;
+
+/// Days that a statement may begin or end beside those that it books on.
+const DAYS_AROUND: u64 = 5;
+
+/// Files and lines read at once.
+const FILES: i64 = 500;
+const LINES: i64 = 5_000;
+
+/// Compares the window whole; nothing where none was asked for.
+pub async fn compare(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Result<(), RunError> {
+    let Some((from, window)) = asked(scene) else { return Ok(()) };
+    let to = window.to.unwrap_or_else(|| scene.clock.now());
+    let folder = Folder::make(scene.run_id)?;
+    let mut all = Comparison {
+        scene,
+        span: (from, to),
+        by_reference: Sorter::new(&folder.0, "references", BUDGET),
+        by_tag: Sorter::new(&folder.0, "tags", BUDGET),
+        by_place: Sorter::new(&folder.0, "lines", BUDGET),
+        unknown: BTreeSet::new(),
+        folder: &folder.0,
+    };
+    for (name, open) in &scene.accounts {
+        if is_asked(scene, name) {
+            all.list_account(name, open, books, tell).await?;
+            all.read_lines(name, open).await?;
+        }
+    }
+    for table in &scene.tables {
+        all.read_rows(table, window).await?;
+    }
+    if scene.stop.requested().is_some() {
+        let text = "the window was not compared to its end: the run was asked to stop";
+        books.miss(Exit::Partial, text.to_owned(), tell);
+        return Ok(());
+    }
+    all.meet(books).await
+}
+
+/// The window's beginning, where all its rows were asked for.
+fn asked<'s>(scene: &'s Scene<'_>) -> Option<(Instant, &'s Window)> {
+    let options = scene.options;
+    let window = options.window.as_ref().filter(|_| options.given_up && options.ids.is_none())?;
+    Some((window.from?, window))
+}
+
+fn is_asked(scene: &Scene<'_>, name: &String) -> bool {
+    scene.options.accounts.as_ref().is_none_or(|names| names.contains(name))
+}
+
+/// A folder that goes when the comparison is over.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make(run_id: &str) -> Result<Self, RunError> {
+        let path = std::env::temp_dir().join(format!("tieout-{run_id}"));
+        std::fs::create_dir_all(&path).map_err(ReportError::file("creating", &path))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What is left is a folder of the system's own for such things.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// An object as it waits for its row.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Listed {
+    account: String,
+    reference: String,
+    tag: Option<String>,
+    kind: Kind,
+    moved: Option<(String, i64)>,
+    at: Instant,
+}
+
+/// A line as it waits for its row.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Told {
+    account: String,
+    place: (i64, i64),
+    tag: String,
+    money: Option<(String, i64)>,
+    /// It is a row's, which may lie outside of the window.
+    has_row: bool,
+}
+
+/// A row with what files say of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Held {
+    row: Transaction,
+    files: Book,
+    lines: Vec<Told>,
+}
+
+/// What meets under one name: an object before the rows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+enum Party {
+    Object(Box<Listed>),
+    /// A row that stores this reference: its tag.
+    Stub(Option<String>),
+    Row(Box<Held>),
+    Line(Box<Told>),
+    /// The line is with its row.
+    WithRow,
+}
+
+impl Party {
+    fn rank(&self) -> i64 {
+        match self {
+            Self::Object(_) => 0,
+            Self::Stub(_) | Self::WithRow => 1,
+            Self::Row(_) => 2,
+            Self::Line(_) => 3,
+        }
+    }
+}
+
+struct Comparison<'a> {
+    scene: &'a Scene<'a>,
+    span: (Instant, Instant),
+    by_reference: Sorter,
+    by_tag: Sorter,
+    by_place: Sorter,
+    /// Accounts that gave no answer for the whole window.
+    unknown: BTreeSet<String>,
+    folder: &'a Path,
+}
+
+impl Comparison<'_> {
+    /// Everything that the PSP lists around the window.
+    async fn list_account(
+        &mut self,
+        name: &str,
+        open: &OpenAccount,
+        books: &mut Books,
+        tell: Tell<'_>,
+    ) -> Result<(), RunError> {
+        let Some(api) = open.account.api() else { return Ok(()) };
+        let facts = api.facts();
+        let mut kinds: Vec<String> =
+            facts.kinds.iter().flat_map(|kind| facts.object_kinds(*kind)).collect();
+        kinds.dedup();
+        let timing = &open.setup.timing;
+        let mut from = earlier(self.span.0, timing.object_before_row);
+        let end = later(self.span.1, timing.in_flight_max).min(self.scene.clock.now());
+        let mut is_whole = open.paused.is_none();
+        while is_whole && from < end && self.scene.stop.requested().is_none() {
+            let to = later(from, SLICE).min(end);
+            is_whole = self.list_slice(name, api, &kinds, (from, to)).await?;
+            from = to;
+        }
+        if !is_whole {
+            self.unknown.insert(name.to_owned());
+            let text = format!(
+                "account {name}: it did not list the whole window; rows that depend on it are \
+                 not_asked in compared.csv"
+            );
+            books.miss(Exit::Partial, text, tell);
+        }
+        Ok(())
+    }
+
+    async fn list_slice(
+        &mut self,
+        name: &str,
+        api: &Account,
+        kinds: &[String],
+        window: (Instant, Instant),
+    ) -> Result<bool, RunError> {
+        let question =
+            Question { row: 0, reference: None, tag: None, kinds: kinds.to_vec(), window };
+        let looked = api.look(&[question], Need::Complete).await;
+        for object in looked.others() {
+            // Windows are asked in whole seconds: each object counts in one slice.
+            if object.created_at >= window.0 && object.created_at < window.1 {
+                self.take_object(name, object)?;
+            }
+        }
+        let mut answers = looked.evidence.iter().flatten().map(|evidence| &evidence.answer);
+        Ok(answers.all(|answer| !matches!(answer, Answer::NoAnswer(_))))
+    }
+
+    fn take_object(&mut self, account: &str, object: &Neighbour) -> Result<(), RunError> {
+        let kind = match object.kind {
+            "refund" => Kind::Refund,
+            "payout" => Kind::Payout,
+            _payment => Kind::Charge,
+        };
+        let moved = object
+            .captured
+            .map(|money| (money.currency.code().to_owned(), kind.signed(money.minor)));
+        let listed = Listed {
+            account: account.to_owned(),
+            reference: object.reference.to_string(),
+            tag: object.tag.as_deref().map(str::to_owned),
+            kind,
+            moved,
+            at: object.created_at,
+        };
+        let name = [account, kind.as_str(), &object.reference];
+        push(&mut self.by_reference, self.folder, &name, &Party::Object(Box::new(listed)))
+    }
+
+    /// The lines that files of the window's days hold.
+    async fn read_lines(&mut self, account: &str, open: &OpenAccount) -> Result<(), RunError> {
+        if !open.has_files {
+            return Ok(());
+        }
+        let zone = self.scene.setup.business_timezone;
+        let day = |at: Instant| at.with_timezone(&zone).date_naive();
+        let days = (day(self.span.0), day(earlier(self.span.1, TimeDelta::microseconds(1))));
+        let db = self.scene.db;
+        // A statement's own days and those that it books on may lie a week-end apart.
+        let around = chrono::Days::new(DAYS_AROUND);
+        let first = days.0.checked_sub_days(around).unwrap_or(days.0);
+        let last = days.1.checked_add_days(around).unwrap_or(days.1);
+        let mut after = 0;
+        loop {
+            let files = db.files_of_days(account, (first, last), after, FILES).await;
+            let files = files.doing("looking for the files of the window")?;
+            let Some(last) = files.last() else { return Ok(()) };
+            after = *last;
+            for file in &files {
+                let mut place = LinePlace { file: *file, position: 0 };
+                loop {
+                    let lines = db.lines_of_file(place, LINES).await;
+                    let lines = lines.doing("reading the lines of the window")?;
+                    let Some(last) = lines.last() else { break };
+                    place = last.place;
+                    let is_in = |line: &&StoredLine| {
+                        let booked = line.booked_on.is_none_or(|on| on >= days.0 && on <= days.1);
+                        booked && is_money(line)
+                    };
+                    for line in lines.iter().filter(is_in) {
+                        let told = told(line);
+                        let name = place_name(line.place);
+                        let name = [name.as_str()];
+                        let party = Party::Line(Box::new(told));
+                        push(&mut self.by_place, self.folder, &name, &party)?;
+                    }
+                }
+            }
+        }
+    }
+
+    /// The rows of a table, as they come.
+    async fn read_rows(&mut self, table: &SourceTable, window: &Window) -> Result<(), RunError> {
+        let mut filter =
+            ClaimFilter { accounts: self.scene.options.accounts.clone(), ..ClaimFilter::default() };
+        let (from, to) = (window.from, Some(self.span.1));
+        match window.on {
+            On::Created => (filter.created_from, filter.created_to) = (from, to),
+            On::Attempted => (filter.attempted_from, filter.attempted_to) = (from, to),
+        }
+        let (sender, mut receiver) = mpsc::channel(AHEAD);
+        let stream = self.scene.db.stream_rows(table, &filter, sender);
+        let take = async {
+            while let Some(rows) = receiver.recv().await {
+                if self.scene.stop.requested().is_some() {
+                    break;
+                }
+                self.take_rows(rows).await?;
+            }
+            drop(receiver);
+            Ok::<(), RunError>(())
+        };
+        let (streamed, taken) = tokio::join!(stream, take);
+        taken?;
+        streamed.doing("reading the rows of the window")
+    }
+
+    async fn take_rows(&mut self, rows: Vec<Transaction>) -> Result<(), RunError> {
+        let mut by_account: BTreeMap<String, Vec<Transaction>> = BTreeMap::new();
+        for row in rows {
+            by_account.entry(row.account.text().to_owned()).or_default().push(row);
+        }
+        for (account, rows) in by_account {
+            let has_files = self.scene.accounts.get(&account).is_some_and(|open| open.has_files);
+            let own: Vec<&Transaction> = rows.iter().collect();
+            let shelf = match has_files {
+                true => Some(Shelf::about(self.scene.db, &account, &own).await?),
+                false => None,
+            };
+            for row in rows {
+                self.take_row(&account, row, shelf.as_ref())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn take_row(
+        &mut self,
+        account: &str,
+        row: Transaction,
+        shelf: Option<&Shelf>,
+    ) -> Result<(), RunError> {
+        let mut files = Book::None;
+        let mut lines = Vec::new();
+        if let Some(shelf) = shelf {
+            let own: Vec<&StoredLine> =
+                shelf.of_row(&row).into_iter().filter(|line| is_ours(line, &row)).collect();
+            let said: Vec<SettledLine> = own.iter().map(|line| settled(line)).collect();
+            files = Book::of_objects(&objects(&said, row.kind, row.tag.usable()));
+            lines = own.iter().filter(|line| is_money(line)).map(|line| told(line)).collect();
+        }
+        for line in &lines {
+            let (file, position) = line.place;
+            let name = place_name(LinePlace { file, position });
+            push(&mut self.by_place, self.folder, &[name.as_str()], &Party::WithRow)?;
+        }
+        let kind = row.kind.as_str();
+        let name = row_name(&row);
+        if let Some(reference) = &row.psp_reference {
+            let party = Party::Stub(Some(name.clone()));
+            push(&mut self.by_reference, self.folder, &[account, kind, reference], &party)?;
+        }
+        let account = account.to_owned();
+        let held = Party::Row(Box::new(Held { row, files, lines }));
+        push(&mut self.by_tag, self.folder, &[&account, kind, &name], &held)
+    }
+
+    /// Objects find their rows by the reference that the row stores, then by tag; then the lines
+    /// that are with no row are left.
+    async fn meet(mut self, books: &mut Books) -> Result<(), RunError> {
+        let found = Groups::of(self.by_reference.finish()?);
+        for group in found {
+            let group = group?;
+            let stub = group.iter().find_map(|party| match party {
+                Party::Stub(name) => name.clone(),
+                _other => None,
+            });
+            for party in group {
+                let Party::Object(object) = party else { continue };
+                let name = stub.clone().or_else(|| object.tag.as_ref().map(|tag| by_tag(tag)));
+                let name = name.unwrap_or_else(|| format!("\u{1}ref {}", object.reference));
+                let account = object.account.clone();
+                let at = [account.as_str(), object.kind.as_str(), &name];
+                push(&mut self.by_tag, self.folder, &at, &Party::Object(object))?;
+            }
+        }
+        let mut out = Out {
+            scene: self.scene,
+            span: self.span,
+            number: 0,
+            batch: Vec::new(),
+            lonely: Vec::new(),
+            counts: BTreeMap::new(),
+        };
+        for group in Groups::of(self.by_tag.finish()?) {
+            out.take_group(group?, &self.unknown).await?;
+        }
+        out.resolve().await?;
+        for group in Groups::of(self.by_place.finish()?) {
+            out.take_lines(group?).await?;
+        }
+        out.flush().await?;
+        for (bucket, count) in out.counts {
+            books.compared.insert(bucket.as_str(), count);
+        }
+        Ok(())
+    }
+}
+
+/// A line that may be a row's money: what decides, and was not taken out.
+fn is_money(line: &StoredLine) -> bool {
+    let is_own = matches!(line.kind, LineKind::Fee | LineKind::Payout | LineKind::Attempt);
+    line.decides && !is_own && line.state != LineState::Superseded
+}
+
+/// A line that a row has is that row's, and one that none has goes by its tag before any other
+/// name: so it is with one row, but for rows that share the tag.
+fn is_ours(line: &StoredLine, row: &Transaction) -> bool {
+    match (&line.row, &line.tag) {
+        (Some((table, key)), _) => (table, key) == (&row.key.table, &row.key.id),
+        (None, Some(tag)) => row.tag.usable() == Some(tag),
+        (None, None) => true,
+    }
+}
+
+fn told(line: &StoredLine) -> Told {
+    let minor = |money: Money| i64::try_from(line.direction.signed(money.minor)).ok();
+    let money = line
+        .amount
+        .and_then(|money| minor(money).map(|minor| (money.currency.code().to_owned(), minor)));
+    Told {
+        account: line.account.clone(),
+        place: (line.place.file, line.place.position),
+        tag: line.tag.clone().unwrap_or_default(),
+        money,
+        has_row: line.row.is_some(),
+    }
+}
+
+fn place_name(place: LinePlace) -> String {
+    format!("{:020}:{:020}", place.file, place.position)
+}
+
+fn by_tag(tag: &str) -> String {
+    format!("\u{2}{tag}")
+}
+
+/// Rows without a tag of their own meet nobody but by their reference.
+fn row_name(row: &Transaction) -> String {
+    match row.tag.usable() {
+        Some(tag) => by_tag(tag),
+        None => format!("\u{1}row {} {}", row.key.table, row.key.id),
+    }
+}
+
+fn push(sorter: &mut Sorter, folder: &Path, name: &[&str], party: &Party) -> Result<(), RunError> {
+    let bytes = serde_json::to_vec(party);
+    let bytes = bytes.map_err(|error| ReportError::file("writing", folder)(error.into()))?;
+    Ok(sorter.push(tuple_key(name, party.rank()), bytes)?)
+}
+
+/// Parties of one name, name after name.
+struct Groups<T> {
+    sorted: Sorted,
+    next: Option<(Vec<u8>, T)>,
+    begun: bool,
+}
+
+/// Bytes of a key behind its name.
+const RANK: usize = 8;
+
+impl<T: DeserializeOwned> Groups<T> {
+    fn of(sorted: Sorted) -> Self {
+        Self { sorted, next: None, begun: false }
+    }
+
+    fn read(&mut self) -> Result<Option<(Vec<u8>, T)>, RunError> {
+        let Some(pair) = self.sorted.next().transpose()? else { return Ok(None) };
+        let (mut key, record) = pair;
+        key.truncate(key.len().saturating_sub(RANK));
+        let party = serde_json::from_slice(&record);
+        let party = party
+            .map_err(|error| ReportError::file("reading", Path::new("compared"))(error.into()))?;
+        Ok(Some((key, party)))
+    }
+
+    fn group(&mut self) -> Result<Option<Vec<T>>, RunError> {
+        if !self.begun {
+            self.begun = true;
+            self.next = self.read()?;
+        }
+        let Some((name, first)) = self.next.take() else { return Ok(None) };
+        let mut group = vec![first];
+        while let Some((key, party)) = self.read()? {
+            if key != name {
+                self.next = Some((key, party));
+                break;
+            }
+            group.push(party);
+        }
+        Ok(Some(group))
+    }
+}
+
+impl<T: DeserializeOwned> Iterator for Groups<T> {
+    type Item = Result<Vec<T>, RunError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.group().transpose()
+    }
+}
+
+/// What was found, on its way into the database.
+struct Out<'a> {
+    scene: &'a Scene<'a>,
+    span: (Instant, Instant),
+    number: i64,
+    batch: Vec<Compared>,
+    /// Objects that met no row of the window.
+    lonely: Vec<Listed>,
+    counts: BTreeMap<Bucket, u64>,
+}
+
+impl Out<'_> {
+    async fn take_group(
+        &mut self,
+        group: Vec<Party>,
+        unknown: &BTreeSet<String>,
+    ) -> Result<(), RunError> {
+        let (mut listed, mut rows) = (Vec::new(), Vec::new());
+        for party in group {
+            match party {
+                Party::Object(object) => listed.push(*object),
+                Party::Row(held) => rows.push(*held),
+                Party::Stub(_) | Party::Line(_) | Party::WithRow => {}
+            }
+        }
+        // An object may be found by reference in several slices' borders: once is enough.
+        let mut seen = HashSet::new();
+        listed.retain(|object| seen.insert(object.reference.clone()));
+        if rows.is_empty() {
+            let moved = listed.into_iter().filter(|object| object.moved.is_some());
+            let (from, to) = self.span;
+            self.lonely.extend(moved.filter(|object| object.at >= from && object.at < to));
+            if self.lonely.len() >= AT_ONCE {
+                self.resolve().await?;
+            }
+            return Ok(());
+        }
+        let is_shared = rows.len() > 1;
+        let mut lines: BTreeMap<(i64, i64), Told> = BTreeMap::new();
+        listed.sort_by_key(|object| object.moved.is_none());
+        for held in rows {
+            let psp = self.psp(&held.row, &listed, unknown);
+            let found = match is_shared {
+                true => Bucket::Ambiguous,
+                false => bucket(&held.row, psp, held.files),
+            };
+            if is_shared {
+                lines.extend(held.lines.iter().map(|line| (line.place, line.clone())));
+                let alone = Held { lines: Vec::new(), ..held };
+                self.put_row(&alone, &[], found).await?;
+            } else {
+                self.put_row(&held, &listed, found).await?;
+            }
+        }
+        if is_shared {
+            for line in lines.values() {
+                self.put(of_line(line, Bucket::Ambiguous)).await?;
+            }
+            for object in &listed {
+                let one = of_object(object, Bucket::Ambiguous);
+                self.put(one).await?;
+            }
+        }
+        Ok(())
+    }
+
+    fn psp(&self, row: &Transaction, listed: &[Listed], unknown: &BTreeSet<String>) -> Book {
+        let AccountRef::Known(name) = &row.account else { return Book::None };
+        let api = self.scene.accounts.get(name).and_then(|open| open.account.api());
+        if !api.is_some_and(|api| api.facts().kinds.contains(&row.kind)) {
+            return Book::None;
+        }
+        let moved = listed.iter().filter_map(|object| money(object.moved.as_ref()));
+        let moved: Vec<Money> = moved.map(|money| unsigned(row.kind, money)).collect();
+        if moved.is_empty() && unknown.contains(name) {
+            return Book::Unknown;
+        }
+        Book::of(&moved, !listed.is_empty())
+    }
+
+    /// The row with its first object and line; further ones follow, each of its own.
+    async fn put_row(
+        &mut self,
+        held: &Held,
+        listed: &[Listed],
+        found: Bucket,
+    ) -> Result<(), RunError> {
+        let row = &held.row;
+        let own = Some((row.key.table.clone(), row.key.id.clone()));
+        let mut one = listed.first().map_or_else(Compared::default, |o| of_object(o, found));
+        one.bucket = found;
+        row.account.text().clone_into(&mut one.account);
+        one.row.clone_from(&own);
+        one.tag = row.tag.usable().unwrap_or_default().to_owned();
+        one.local_status = Some(row.status.clone());
+        one.local = row.money.map(|m| Money { minor: row.kind.signed(m.minor), ..m });
+        one.at = Some(row.created_at);
+        if let Some(line) = held.lines.first() {
+            with_line(&mut one, line);
+        }
+        self.put(one).await?;
+        for object in listed.iter().skip(1) {
+            self.put(Compared { row: own.clone(), ..of_object(object, found) }).await?;
+        }
+        for line in held.lines.iter().skip(1) {
+            self.put(Compared { row: own.clone(), ..of_line(line, found) }).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether the rows of lonely objects lie outside of the window, or are nowhere.
+    async fn resolve(&mut self) -> Result<(), RunError> {
+        let lonely = std::mem::take(&mut self.lonely);
+        let mut by_account: BTreeMap<String, Vec<Listed>> = BTreeMap::new();
+        for object in lonely {
+            by_account.entry(object.account.clone()).or_default().push(object);
+        }
+        for (account, listed) in by_account {
+            let tags: Vec<String> = listed.iter().filter_map(|o| o.tag.clone()).collect();
+            let mut known = HashSet::new();
+            for table in &self.scene.tables {
+                let found = self.scene.db.resolve_tags(table, &account, &tags).await;
+                known.extend(found.doing("looking for the rows of objects")?);
+            }
+            for object in &listed {
+                let has_row = object.tag.as_ref().is_some_and(|tag| known.contains(tag));
+                let found = if has_row { Bucket::OtherWindow } else { Bucket::OnlyAtPsp };
+                self.put(of_object(object, found)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn take_lines(&mut self, group: Vec<Party>) -> Result<(), RunError> {
+        if group.iter().any(|party| matches!(party, Party::WithRow)) {
+            return Ok(());
+        }
+        for party in group {
+            let Party::Line(line) = party else { continue };
+            let found = if line.has_row { Bucket::OtherWindow } else { Bucket::OnlyInFile };
+            self.put(of_line(&line, found)).await?;
+        }
+        Ok(())
+    }
+
+    async fn put(&mut self, mut one: Compared) -> Result<(), RunError> {
+        self.number = self.number.saturating_add(1);
+        one.number = self.number;
+        let count = self.counts.entry(one.bucket).or_default();
+        *count = count.saturating_add(1);
+        self.batch.push(one);
+        if self.batch.len() >= AT_ONCE { self.flush().await } else { Ok(()) }
+    }
+
+    async fn flush(&mut self) -> Result<(), RunError> {
+        let batch = std::mem::take(&mut self.batch);
+        if batch.is_empty() || self.scene.options.dry_run {
+            return Ok(());
+        }
+        let put = self.scene.db.put_compared(self.scene.run_id, &batch).await;
+        put.doing("keeping what was compared")
+    }
+}
+
+fn money(money: Option<&(String, i64)>) -> Option<Money> {
+    let (code, minor) = money?;
+    Some(Money::new(*minor, Currency::parse(code).ok()?))
+}
+
+/// As the row keeps it: without the sign of its kind.
+fn unsigned(kind: Kind, money: Money) -> Money {
+    Money { minor: kind.signed(money.minor), ..money }
+}
+
+fn of_object(object: &Listed, found: Bucket) -> Compared {
+    let status = if object.moved.is_some() { "captured" } else { "uncaptured" };
+    Compared {
+        bucket: found,
+        account: object.account.clone(),
+        tag: object.tag.clone().unwrap_or_default(),
+        psp_reference: Some(object.reference.clone()),
+        psp_status: Some(status.to_owned()),
+        psp: money(object.moved.as_ref()),
+        at: Some(object.at),
+        ..Compared::default()
+    }
+}
+
+fn of_line(line: &Told, found: Bucket) -> Compared {
+    let mut one = Compared {
+        bucket: found,
+        account: line.account.clone(),
+        tag: line.tag.clone(),
+        ..Compared::default()
+    };
+    with_line(&mut one, line);
+    one
+}
+
+fn with_line(one: &mut Compared, line: &Told) {
+    let (file, position) = line.place;
+    one.line = Some(LinePlace { file, position });
+    one.file = money(line.money.as_ref());
+}

@@ -1,0 +1,146 @@
+//! `run --all`: three books held against each other, each row, object and line once.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use tieout::sandbox::seeds::Seed;
+
+use crate::run::files::{at_bank, bring, camt, credit};
+use crate::run::shop::{Engine, Payment, Ran, Shop, Words, on_both_databases};
+
+on_both_databases!(
+    rows_objects_and_lines_are_each_in_one_bucket,
+    nothing_is_compared_unless_all_is_asked_for,
+    an_account_that_does_not_answer_is_said_not_to_be_asked,
+);
+
+/// A shop whose account has files as well, and a second one that has files alone.
+async fn shop_with_files(engine: Engine) -> Shop {
+    let words = Words {
+        accounts: ", bank = \"bank\"",
+        more: "[[account]]\nname = \"bank\"\npsp = \"files\"\nmode = \"full\"\n\
+               livemode = true\n"
+            .to_owned(),
+        ..Words::default()
+    };
+    Shop::open_with(engine, words.patient()).await
+}
+
+fn dir(shop: &Shop, ran: &Ran) -> PathBuf {
+    let end = &ran.of_type("run_end")[0];
+    shop.folder().join(end["report"].as_str().unwrap_or_else(|| panic!("no report: {end}")))
+}
+
+/// `bucket key tag local psp file` of each line, sorted.
+fn compared(shop: &Shop, ran: &Ran) -> Vec<String> {
+    let mut reader = csv::Reader::from_path(dir(shop, ran).join("compared.csv")).unwrap();
+    let rows = reader.deserialize::<BTreeMap<String, String>>().map(Result::unwrap);
+    let names =
+        ["bucket", "internal_id", "tag", "local_amount", "psp_amount", "file_amount", "psp_txn_id"];
+    let cell = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    let mut lines: Vec<String> =
+        rows.map(|row| names.map(|name| cell(&row[name])).join(" ")).collect();
+    lines.sort();
+    lines
+}
+
+async fn rows_objects_and_lines_are_each_in_one_bucket(engine: Engine) {
+    let mut shop = shop_with_files(engine).await;
+    let with = |id, status| Payment { status, ..Payment::stuck(id) };
+    let rows = [
+        with(1, "paid"),
+        with(2, "paid"),
+        with(3, "failed"),
+        with(4, "paid"),
+        with(5, "processing"),
+        with(6, "paid"),
+        Payment { psp_ref: Some("pi_x".to_owned()), ..with(7, "paid") },
+        Payment { age: 5 * 86_400, attempted: None, ..with(8, "paid") },
+        with(9, "failed"),
+        at_bank(11, "paid"),
+        at_bank(12, "paid"),
+        at_bank(13, "paid"),
+    ];
+    shop.insert(&rows).await;
+    let twice = Seed { id: Some("pi_6b".to_owned()), ..rows[5].captured() };
+    let other = Payment { amount: Some(9_000), ..rows[3].clone() };
+    let stranger = Payment { id: 99, ..rows[0].clone() };
+    let untagged =
+        Seed { id: Some("pi_x".to_owned()), metadata: BTreeMap::new(), ..rows[6].captured() };
+    let seeds = vec![
+        rows[0].captured(),
+        rows[2].captured(),
+        other.captured(),
+        rows[4].captured(),
+        rows[5].captured(),
+        twice,
+        stranger.captured(),
+        untagged,
+    ];
+    shop.plant(seeds);
+    let bookings = [
+        credit(10_011, "pay_11"),
+        credit(10_012, "pay_12"),
+        credit(1, "pay_12"),
+        credit(777, "nobody"),
+    ];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    let ran = shop.run_with(&["--all", "--since", "1d"]).await;
+    assert_eq!(
+        compared(&shop, &ran),
+        [
+            "agrees 1 pay_1 100.01 100.01 - pi_1",
+            "agrees 11 pay_11 100.11 - 100.11 -",
+            "agrees 5 pay_5 100.05 100.05 - pi_5",
+            "agrees 7 pay_7 100.07 100.07 - pi_x",
+            "agrees 9 pay_9 100.09 - - -",
+            "amount_differs 4 pay_4 100.04 90.00 - pi_4",
+            "duplicate 12 pay_12 - - 0.01 -",
+            "duplicate 12 pay_12 100.12 - 100.12 -",
+            "duplicate 6 pay_6 - 100.06 - pi_6b",
+            "duplicate 6 pay_6 100.06 100.06 - pi_6",
+            "only_at_psp - pay_99 - 100.01 - pi_99",
+            "only_here 13 pay_13 100.13 - - -",
+            "only_here 2 pay_2 100.02 - - -",
+            "only_in_file - nobody - - 7.77 -",
+            "status_differs 3 pay_3 100.03 100.03 - pi_3",
+        ]
+    );
+    // What is stuck was repaired before, and what is reported was left alone.
+    assert_eq!(ran.verdict(5), "succeeded captured");
+    assert_eq!(shop.status(3).await, "failed");
+    let counts = &ran.of_type("run_end")[0]["compared"];
+    assert_eq!((counts["agrees"].as_u64(), counts["duplicate"].as_u64()), (Some(5), Some(4)));
+    let report = dir(&shop, &ran);
+    shop.tieout(&["report", "verify", report.to_str().unwrap()]).await.ended(0);
+    let before = std::fs::read(report.join("compared.csv")).unwrap();
+    let run_id = ran.of_type("run_end")[0]["run_id"].as_str().unwrap().to_owned();
+    shop.tieout(&["report", "build", &run_id]).await.ended(0);
+    assert_eq!(std::fs::read(report.join("compared.csv")).unwrap(), before);
+    shop.check(false).await;
+}
+
+async fn nothing_is_compared_unless_all_is_asked_for(engine: Engine) {
+    let mut shop = shop_with_files(engine).await;
+    let row = Payment::stuck(1);
+    shop.insert(std::slice::from_ref(&row)).await;
+    shop.plant(vec![row.captured()]);
+    let dry = shop.run_with(&["--all", "--since", "1d", "--dry-run"]).await;
+    assert_eq!(dry.of_type("run_end")[0]["compared"]["processing"], 1);
+    assert_eq!(shop.count("tieout_compared").await, 0, "a dry run writes nothing");
+    let ran = shop.run_with(&["--since", "1d"]).await;
+    assert_eq!(compared(&shop, &ran), Vec::<String>::new());
+    assert!(ran.of_type("run_end")[0].get("compared").is_none());
+}
+
+async fn an_account_that_does_not_answer_is_said_not_to_be_asked(engine: Engine) {
+    let mut shop = shop_with_files(engine).await;
+    shop.insert(&[Payment { status: "paid", ..Payment::stuck(1) }, at_bank(2, "paid")]).await;
+    shop.words.base_url = Some("http://127.0.0.1:9".to_owned());
+    shop.write_words();
+    let ran = shop.run_with(&["--all", "--since", "1d"]).await.ended(3);
+    assert_eq!(
+        compared(&shop, &ran),
+        ["not_asked 1 pay_1 100.01 - - -", "only_here 2 pay_2 100.02 - - -"]
+    );
+}

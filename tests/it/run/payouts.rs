@@ -1,0 +1,152 @@
+//! Payouts to the cent: what a PSP's report says that each is made of, and the bank's booking.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::run::files::{bring, camt, credit};
+use crate::run::shop::{Engine, Ran, Shop, Words, on_both_databases};
+use crate::support::events;
+
+on_both_databases!(
+    a_payout_is_explained_to_the_cent_and_booked_once,
+    what_is_ambiguous_or_differs_is_nobodys,
+    a_booking_waits_for_the_report_that_explains_it,
+);
+
+async fn shop_with_cards_and_bank(engine: Engine) -> Shop {
+    let account = |name| {
+        format!(
+            "[[account]]\nname = \"{name}\"\npsp = \"files\"\nmode = \"full\"\nlivemode = true\n"
+        )
+    };
+    let words = Words {
+        accounts: ", bank = \"bank\", cards = \"cards\"",
+        more: account("bank") + &account("cards"),
+        ..Words::default()
+    };
+    Shop::open_with(engine, words).await
+}
+
+const HEAD: &str = "balance_transaction_id,created,available_on,currency,gross,fee,net,\
+    reporting_category,source_id,payment_intent_id,charge_id,automatic_payout_id,\
+    payment_metadata[order_id]\n";
+
+/// Rows of a Stripe payout reconciliation: kind, id, gross, fee, net, payout.
+fn stripe(rows: &[(&str, &str, &str, &str, &str, &str)]) -> String {
+    let mut text = HEAD.to_owned();
+    for (n, (kind, id, gross, fee, net, payout)) in rows.iter().enumerate() {
+        text.push_str(&format!(
+            "txn_{payout}_{n},2026-11-17 10:00:00,2026-11-19 00:00:00,eur,{gross},{fee},{net},\
+             {kind},{id},,,{payout},\n"
+        ));
+    }
+    text
+}
+
+/// One of everything that a payout may be made of.
+fn of_everything() -> String {
+    stripe(&[
+        ("charge", "ch_1", "100.01", "3.20", "96.81", "po_1"),
+        ("refund", "re_1", "-20.00", "0.00", "-20.00", "po_1"),
+        ("dispute", "dp_1", "-10.00", "15.00", "-25.00", "po_1"),
+        ("fee", "fee_1", "-2.00", "0.00", "-2.00", "po_1"),
+        ("other_adjustment", "adj_1", "1.00", "0.00", "1.00", "po_1"),
+        ("payout", "po_1", "-50.81", "0.00", "-50.81", "po_1"),
+    ])
+}
+
+async fn bring_cards(shop: &Shop, name: &str, text: &str) {
+    let path = shop.folder().join(name);
+    std::fs::write(&path, text).unwrap();
+    shop.tieout(&["ingest", path.to_str().unwrap(), "--account", "cards"]).await.ended(0);
+}
+
+fn dir(shop: &Shop, ran: &Ran) -> PathBuf {
+    let end = &ran.of_type("run_end")[0];
+    shop.folder().join(end["report"].as_str().unwrap_or_else(|| panic!("no report: {end}")))
+}
+
+fn payouts(dir: &Path) -> Vec<String> {
+    let mut reader = csv::Reader::from_path(dir.join("payouts.csv")).unwrap();
+    let rows = reader.deserialize::<BTreeMap<String, String>>().map(Result::unwrap);
+    let names = "payout_id currency lines gross fees refunds chargebacks adjustments net paid_out \
+                 difference bank_account bank_amount state";
+    let cell = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
+    rows.map(|row| names.split(' ').map(|n| cell(&row[n])).collect::<Vec<_>>().join(" ")).collect()
+}
+
+async fn bank_lines(shop: &Shop) -> Vec<String> {
+    shop.texts(
+        "select coalesce(tag, '-') || ' ' || state || ' ' || coalesce(reason, '-') || ' ' || \
+         coalesce(table_name, '-') from tieout_lines where account = 'bank' \
+         order by file_id, position",
+    )
+    .await
+}
+
+const EXPLAINED: &str =
+    "po_1 EUR 5 100.01 -20.20 -20.00 -10.00 1.00 50.81 50.81 0.00 bank 50.81 explained";
+
+async fn a_payout_is_explained_to_the_cent_and_booked_once(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    bring_cards(&shop, "payout.csv", &of_everything()).await;
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &[credit(5_081, "po_1")]), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(bank_lines(&shop).await, ["po_1 matched - tieout_payouts"]);
+    let report = dir(&shop, &ran);
+    assert_eq!(payouts(&report), [EXPLAINED]);
+    shop.tieout(&["report", "verify", report.to_str().unwrap()]).await.ended(0);
+    let mut matched = csv::Reader::from_path(report.join("matched.csv")).unwrap();
+    let rows: Vec<BTreeMap<String, String>> = matched.deserialize().map(Result::unwrap).collect();
+    let payout = rows.iter().find(|row| row["method"] == "payout").unwrap();
+    assert_eq!((&*payout["local_amount"], &*payout["difference"]), ("50.81", "0.00"));
+    let shown = shop.tieout(&["files", "show", "1"]).await.ended(0).stdout;
+    assert!(shown.contains("payout po_1: 50.81 EUR of 5 lines; the bank booked it"), "{shown}");
+    let told = shop.tieout(&["files", "show", "1", "--json"]).await.ended(0).stdout;
+    events::check(&told);
+    assert!(told.contains("\"net_minor\":\"5081\""), "{told}");
+    // The same again is another booking of what was paid out once.
+    let again = camt("camt.053", "S2", &[credit(5_081, "po_1")]);
+    bring(&shop, "again.xml", &again, 0).await;
+    shop.run().await;
+    let lines = bank_lines(&shop).await;
+    assert_eq!(lines[1], "po_1 open duplicate_capture -");
+    let run_id = ran.of_type("run_end")[0]["run_id"].as_str().unwrap().to_owned();
+    let before = std::fs::read(report.join("payouts.csv")).unwrap();
+    shop.tieout(&["report", "build", &run_id]).await.ended(0);
+    assert_eq!(std::fs::read(report.join("payouts.csv")).unwrap(), before);
+    shop.check(false).await;
+}
+
+async fn what_is_ambiguous_or_differs_is_nobodys(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let one = |payout: &str| {
+        stripe(&[
+            ("charge", "ch_2", "10.00", "0.00", "10.00", payout),
+            ("payout", payout, "-10.00", "0.00", "-10.00", payout),
+        ])
+    };
+    bring_cards(&shop, "two.csv", &one("po_2")).await;
+    bring_cards(&shop, "three.csv", &one("po_3")).await;
+    let bookings = [credit(1_000, "po_2"), credit(1_000, "po_2"), credit(999, "po_3")];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(
+        bank_lines(&shop).await,
+        ["po_2 open tag_unusable -", "po_2 open tag_unusable -", "po_3 open amount_mismatch -",]
+    );
+    let told = payouts(&dir(&shop, &ran));
+    assert!(told.iter().all(|line| line.ends_with("unbooked")), "{told:?}");
+    shop.check(false).await;
+}
+
+async fn a_booking_waits_for_the_report_that_explains_it(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &[credit(5_081, "po_1")]), 0).await;
+    shop.run().await;
+    assert_eq!(bank_lines(&shop).await, ["po_1 open orphan -"]);
+    bring_cards(&shop, "payout.csv", &of_everything()).await;
+    let ran = shop.run().await;
+    assert_eq!(payouts(&dir(&shop, &ran)), [EXPLAINED]);
+    shop.check(false).await;
+}
