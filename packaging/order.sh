@@ -26,6 +26,7 @@ sqlite3 shop.db "create table payments (id integer primary key, status text not 
     with recursive n (i) as (select 1 union all select i + 1 from n where i < 1000)
     insert into payments select i, 'paid', 1000 + i, 'EUR', '2026-01-01T00:00:00Z', null, null from n"
 cat >tieout.toml <<'EOF'
+business_timezone = "UTC"
 [database]
 url = "sqlite://shop.db"
 [report]
@@ -34,6 +35,7 @@ dir = "reports"
 name = "stripe"
 psp = "stripe"
 mode = "full"
+livemode = false
 key_env = "KEY"
 tag = "metadata[tieout_id]"
 [[table]]
