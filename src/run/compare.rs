@@ -5,6 +5,7 @@
 //! Memory is flat: rows, objects and lines go through sorted files on the disk, and meet by tag.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use chrono::TimeDelta;
@@ -93,13 +94,14 @@ fn is_asked(scene: &Scene<'_>, name: &String) -> bool {
     scene.options.accounts.as_ref().is_none_or(|names| names.contains(name))
 }
 
-/// A folder that goes when the comparison is over.
+/// A folder that goes when the comparison is over; payments are nobody else's to read.
 struct Folder(PathBuf);
 
 impl Folder {
     fn make(run_id: &str) -> Result<Self, RunError> {
         let path = std::env::temp_dir().join(format!("tieout-{run_id}"));
-        std::fs::create_dir_all(&path).map_err(ReportError::file("creating", &path))?;
+        let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
+        made.map_err(ReportError::file("creating", &path))?;
         Ok(Self(path))
     }
 }

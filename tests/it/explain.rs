@@ -1,5 +1,7 @@
 //! Why is this row here? What explain says of rules and of a proof that is not whole yet.
 
+use std::time::Duration;
+
 use tieout::sandbox::seeds::Seed;
 use tieout::sandbox::situations::Situation;
 
@@ -97,3 +99,54 @@ async fn a_hand_back_is_told_as_it_was_decided(engine: Engine) {
 }
 
 on_both_databases!(rules_and_the_state_of_a_proof_are_told, a_hand_back_is_told_as_it_was_decided,);
+
+/// Times that tables were read from end to end, and that the journal was read by an index.
+async fn scans(shop: &Shop) -> (Vec<String>, i64) {
+    let whole = "select relname || ' ' || seq_scan from pg_stat_user_tables \
+                 where relname like 'tieout%' or relname = 'payments' order by 1";
+    let by_index = "select cast(idx_scan as text) from pg_stat_user_tables \
+                    where relname = 'tieout_journal'";
+    (shop.texts(whole).await, shop.texts(by_index).await[0].parse().unwrap())
+}
+
+/// However long the journal is, one row's records are found by an index, and the user's table is
+/// not read.
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_large_is_read_from_end_to_end() {
+    let shop = Shop::open(Engine::Postgres).await;
+    shop.insert(&[Payment::stuck(1)]).await;
+    shop.run().await.ended(0);
+    for table in ["journal", "checks"] {
+        let other = match table {
+            "journal" => "'seq', 1000 + n, 'key', 'k' || n",
+            _checks => "'key', 'k' || n",
+        };
+        shop.raw
+            .execute(&format!(
+                "insert into tieout_{table} select (jsonb_populate_record(null::tieout_{table}, \
+                 to_jsonb(one) || jsonb_build_object({other}))).* \
+                 from (select * from tieout_{table} limit 1) one, generate_series(1, 5000) n; \
+                 analyze tieout_{table}"
+            ))
+            .await;
+    }
+    // What was done so far is counted: here at once, elsewhere when the connection ends.
+    shop.raw.execute("select pg_stat_force_next_flush()").await;
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let (before, by_index) = scans(&shop).await;
+    shop.tieout(&["explain", "1"]).await.ended(0);
+    let mut now = scans(&shop).await;
+    for _ in 0..100 {
+        if now.1 > by_index {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        now = scans(&shop).await;
+    }
+    assert!(now.1 > by_index, "the journal was read by an index");
+    let large = |text: &&String| {
+        ["tieout_journal ", "tieout_checks ", "payments "].iter().any(|name| text.starts_with(name))
+    };
+    let large = |all: &[String]| all.iter().filter(large).cloned().collect::<Vec<_>>();
+    assert_eq!(large(&now.0), large(&before));
+}
