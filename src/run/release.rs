@@ -33,6 +33,8 @@ pub enum Unread {
     NotKept,
     /// They cannot be read.
     Unreadable(String),
+    /// It does not tie, and so many lines of a statement that does would count no more.
+    Untied(usize),
 }
 
 /// Lets a file count.
@@ -48,6 +50,9 @@ pub async fn release(
 ) -> Result<Result<Release, Unread>, RunError> {
     let now = db.now().await.doing("reading the database's clock")?;
     if file.state != FileState::Quarantined {
+        if let Some(lost) = ousted(db, file).await? {
+            return Ok(Err(Unread::Untied(lost)));
+        }
         let done = db.release_held(file.id, word, now).await;
         return done.doing("letting a file's statements count").map(Ok);
     }
@@ -75,6 +80,19 @@ pub async fn release(
         sweep(setup, db, "").await?;
     }
     Ok(Ok(done))
+}
+
+/// How many lines of statements that tie an untied file would take out: it may stand beside them,
+/// and never in their place.
+async fn ousted(db: &Database, file: &FileRow) -> Result<Option<usize>, RunError> {
+    if file.state != FileState::Released {
+        return Ok(None);
+    }
+    let differences = db.differences(file.id).await;
+    let differences = differences.doing("comparing a statement with its earlier issues")?;
+    let removed = differences.iter().flat_map(|difference| &difference.removed);
+    let lost = removed.filter(|line| !line.untied).count();
+    Ok((lost > 0).then_some(lost))
 }
 
 /// How the file was read; none where no format knew it.

@@ -135,7 +135,8 @@ impl Asked<'_> {
             Ok(done) => done,
             Err(why) => return Err(unread(&file, &why)),
         };
-        tell_done(&file, done, common);
+        let held = find(&file.id.to_string(), self.db).await?.held;
+        tell_done(&file, done, held, common);
         Ok(Exit::Ok)
     }
 }
@@ -169,6 +170,12 @@ fn unread(file: &FileRow, why: &Unread) -> Failure {
         Unread::Unreadable(why) => (
             format!("its bytes cannot be read: {why}"),
             "look at files.spool, or bring it in again with `tieout ingest FILE`",
+        ),
+        Unread::Untied(lines) => (
+            format!(
+                "it does not tie, and {lines} lines of a statement that does would count no more"
+            ),
+            "ask whoever sends it for a file that ties",
         ),
     };
     let text = format!("file {}: {text}; nothing was changed", file.id);
@@ -226,7 +233,7 @@ fn tell_plan(file: &FileRow, differences: &[Difference], common: &Common) {
     out::stdout(&format!("file {}: {text}; nothing was changed", file.id));
 }
 
-fn tell_done(file: &FileRow, done: Done, common: &Common) {
+fn tell_done(file: &FileRow, done: Done, held: i64, common: &Common) {
     let (added, removed) = match done {
         Done::Done { added, removed } => (added, removed),
         Done::Nothing | Done::Dropped => (0, 0),
@@ -238,6 +245,7 @@ fn tell_done(file: &FileRow, done: Done, common: &Common) {
             "changed": is_changed,
             "added": added,
             "removed": removed,
+            "held": held,
         });
         return out::stdout(&line("released", body));
     }
@@ -246,6 +254,10 @@ fn tell_done(file: &FileRow, done: Done, common: &Common) {
     }
     let id = file.id;
     out::stdout(&match (is_changed, file.state, &file.changed) {
+        (true, FileState::Quarantined, _) if held > 0 => format!(
+            "file {id}: {added} lines are loaded, marked as untied; {held} of its statements came \
+             before in other bytes and are held: `tieout files show {id}`"
+        ),
         (true, FileState::Quarantined, _) => {
             format!(
                 "file {id}: {added} lines are loaded, marked as untied; the next run matches them"

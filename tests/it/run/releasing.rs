@@ -11,6 +11,7 @@ on_both_databases!(
     a_quarantined_file_is_released_and_decides,
     a_correction_is_shown_and_only_its_difference_counts,
     each_file_of_an_archive_is_released_by_itself,
+    what_does_not_tie_takes_the_place_of_nothing_that_does,
 );
 
 fn put(shop: &Shop, name: &str, text: &str) {
@@ -153,5 +154,28 @@ async fn each_file_of_an_archive_is_released_by_itself(engine: Engine) {
     assert_eq!(ran.verdict(2), "succeeded settled");
     assert_eq!(ran.of_type("fetched")[0]["archived"], 1, "all of it is committed now");
     assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.check(false).await;
+}
+
+/// A file that was cut off says less than the whole one, and is no correction of it.
+async fn what_does_not_tie_takes_the_place_of_nothing_that_does(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    let whole = camt("camt.053", "S1", &[credit(10_001, "pay_1"), credit(10_002, "pay_2")]);
+    let cut = camt("camt.053", "S1", &[credit(10_001, "pay_1")]).replace("1100.01", "1200.03");
+    put(&shop, "whole.xml", &whole);
+    put(&shop, "cut.xml", &cut);
+    ingest(&shop, "whole.xml", 0).await;
+    ingest(&shop, "cut.xml", 3).await;
+    let words = ["files", "release", "2", "--reason", "x"];
+    let said = shop.tieout(&words).await.ended(0).stdout;
+    assert!(said.contains("1 of its statements came before in other bytes"), "{said}");
+    let before = shop.dump().await;
+    let refused = shop.tieout(&words).await.ended(3).stderr;
+    assert!(refused.contains("1 lines of a statement that does would count no more"), "{refused}");
+    assert_eq!(shop.dump().await, before);
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "succeeded settled");
     shop.check(false).await;
 }
