@@ -15,6 +15,9 @@ use crate::model::transaction::hex;
 use crate::settlement::sources::pick::{Kind, Seen};
 use crate::settlement::sources::{BUFFER, Going, Shelf, SourceError};
 
+/// How often a folder is made that is gone again at once.
+const MAKING_MAX: u32 = 100;
+
 /// A folder of fetched files.
 #[derive(Debug, Clone)]
 pub struct Spool {
@@ -90,9 +93,7 @@ impl Spool {
         name: &str,
         going: Going<'_>,
     ) -> Result<Fetched, SourceError> {
-        // What banks write of customers is for this user alone.
-        let made = DirBuilder::new().recursive(true).mode(0o700).create(&self.root);
-        made.map_err(SourceError::local("making", &self.root))?;
+        self.make().map_err(SourceError::local("making", &self.root))?;
         let before = shelf.stat(name)?;
         if before.kind != Kind::File {
             let problem = "it is no regular file any more".to_owned();
@@ -105,6 +106,18 @@ impl Spool {
             let _gone = fs::remove_file(&part);
         }
         fetched
+    }
+
+    /// Makes the folder. Who is done with another source clears the one around both away while it
+    /// is empty, which may be right between the two steps of making them.
+    fn make(&self) -> io::Result<()> {
+        // What banks write of customers is for this user alone.
+        let make = || DirBuilder::new().recursive(true).mode(0o700).create(&self.root);
+        let is_gone = |made: &io::Result<()>| {
+            made.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        let again = (1..MAKING_MAX).map(|_| make()).find(|made| !is_gone(made));
+        again.unwrap_or_else(make)
     }
 
     fn take(

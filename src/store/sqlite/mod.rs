@@ -78,6 +78,9 @@ use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
 /// about a second; whoever waits longer has found a process that hangs.
 const BUSY: Duration = Duration::from_secs(30);
 
+/// Between two tries to open a file that is locked.
+const LOCKED_PAUSE: Duration = Duration::from_millis(20);
+
 /// The writer's page cache, in KiB below zero as SQLite has it: hashes fall all over their index,
 /// and a batch must not read the same pages again and again. It is taken only as it is used.
 const CACHE_KIB: &str = "-65536";
@@ -101,6 +104,32 @@ const READERS: u32 = 4;
 pub struct SqliteStore {
     writer: SqlitePool,
     reader: SqlitePool,
+}
+
+/// The one connection that writes. Whoever closes the file last folds its log in and takes it away,
+/// and whoever opens it just then is told at once, without a wait, that it is locked.
+async fn writer(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
+    let began = tokio::time::Instant::now();
+    loop {
+        let opened = SqlitePoolOptions::new()
+            .max_connections(1)
+            .test_before_acquire(false)
+            .after_release(|connection, _| Box::pin(is_clean(connection)))
+            .connect_with(options.clone())
+            .await;
+        match opened {
+            Err(error) if is_locked(&error) && began.elapsed() < BUSY => {
+                tokio::time::sleep(LOCKED_PAUSE).await;
+            }
+            opened => return opened,
+        }
+    }
+}
+
+/// By the primary code; what it is extended by tells where the lock was met.
+fn is_locked(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(|error| error.code());
+    code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == 5)
 }
 
 /// Why a file could not be opened, by SQLite's result codes (sqlite.org/rescode.html).
@@ -150,18 +179,11 @@ impl SqliteStore {
             .row_buffer_size(ROWS_AHEAD)
             .disable_statement_logging();
         let read_only = options.clone().create_if_missing(false).read_only(true);
-        let writer = SqlitePoolOptions::new()
-            .max_connections(1)
-            .test_before_acquire(false)
-            .after_release(|connection, _| Box::pin(is_clean(connection)))
-            .connect_with(
-                options
-                    .journal_mode(SqliteJournalMode::Wal)
-                    .pragma("cache_size", CACHE_KIB)
-                    .pragma("wal_autocheckpoint", CHECKPOINT_PAGES),
-            )
-            .await
-            .map_err(|source| unopened(url, source))?;
+        let options = options
+            .journal_mode(SqliteJournalMode::Wal)
+            .pragma("cache_size", CACHE_KIB)
+            .pragma("wal_autocheckpoint", CHECKPOINT_PAGES);
+        let writer = writer(options).await.map_err(|source| unopened(url, source))?;
         let reader = SqlitePoolOptions::new()
             .max_connections(READERS)
             .test_before_acquire(false)
