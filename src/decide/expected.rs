@@ -141,16 +141,15 @@ impl Expected {
         filled(&self.name, day)
     }
 
-    /// Whether a file of this name may be one of these, of whatever day.
-    pub(super) fn is_for_some_day(&self, name: &str) -> bool {
-        let pattern: String = StrftimeItems::new(&self.name)
+    /// The name of any day's file: `*` stands for the date, too.
+    pub(super) fn name_for_any_day(&self) -> String {
+        StrftimeItems::new(&self.name)
             .map(|item| match item {
                 Item::Literal(text) | Item::Space(text) => text.to_owned(),
                 Item::OwnedLiteral(text) | Item::OwnedSpace(text) => text.into_string(),
                 Item::Numeric(..) | Item::Fixed(_) | Item::Error => "*".to_owned(),
             })
-            .collect();
-        fits(&pattern, name)
+            .collect()
     }
 
     /// When a day begins in the zone.

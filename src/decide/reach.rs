@@ -58,7 +58,10 @@ impl AttemptFiles {
         let first = since.date_naive().checked_sub_days(Days::new(2)).unwrap_or(NaiveDate::MIN);
         let last = until.date_naive().checked_add_days(Days::new(8)).unwrap_or(NaiveDate::MAX);
         let own = expected.iter().filter(|one| one.is_dated());
-        let own = own.filter(|one| came.iter().any(|file| one.is_for_some_day(&file.name)));
+        let own = own.filter(|one| {
+            let name = one.name_for_any_day();
+            came.iter().any(|file| fits(&name, &file.name))
+        });
         let series = own.map(|one| days(one, came, first, last)).collect();
         Self { series, any_came: !came.is_empty() }
     }

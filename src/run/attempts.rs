@@ -27,8 +27,8 @@ use crate::store::source_table::SourceTable;
 /// Lines read at once.
 const PAGE: i64 = 1_024;
 
-/// Tags resolved in one question.
-const RESOLVE_AT_ONCE: usize = 500;
+/// How many tags are resolved in one question to the database.
+pub const RESOLVE_AT_ONCE: usize = 500;
 
 /// A row that no file names.
 #[derive(Debug, Clone, Copy)]
@@ -79,13 +79,13 @@ pub struct Attempts<'a> {
 impl Attempts<'_> {
     /// What the files say of each row.
     pub async fn ask(&self, rows: &[Unnamed<'_>], now: Instant) -> Result<Listed, RunError> {
-        let stored = self.db.attempt_files(self.account).await;
-        let stored = stored.doing("looking for files that list every attempt")?;
         let (Some(from), Some(to)) =
             (rows.iter().map(|row| row.from).min(), rows.iter().map(|row| row.to).max())
         else {
             return Ok(Listed::default());
         };
+        let stored = self.db.attempt_files(self.account).await;
+        let stored = stored.doing("looking for files that list every attempt")?;
         let came: Vec<Came> = stored.iter().map(came).collect();
         let files = AttemptFiles::of(self.expected, &came, from, to.max(now));
         if !files.exist() {

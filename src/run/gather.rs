@@ -17,7 +17,7 @@ use crate::model::transaction::{SiblingFact, TagState, Transaction};
 use crate::psp::account::{Looked, Need, Question};
 use crate::psp::book::Neighbour;
 use crate::run::asking::Asking;
-use crate::run::attempts::{Attempts, Unnamed};
+use crate::run::attempts::{Attempts, RESOLVE_AT_ONCE, Unnamed};
 use crate::run::by_files::{ByFiles, Told};
 use crate::run::clock::DatabaseClock;
 use crate::run::error::{Doing, RunError};
@@ -36,8 +36,6 @@ const WITNESS_DAYS: i64 = 32;
 /// After so many rows without a witness the others wait for the next look: where the tag is
 /// broken, reading on for each row would list the account over and over.
 const READ_ON_IN_VAIN: u8 = 3;
-/// How many tags are resolved in one question to the database.
-const RESOLVE_AT_ONCE: usize = 500;
 
 /// One row with its decision and everything it was made from.
 pub struct Weighed {

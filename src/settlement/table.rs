@@ -15,30 +15,7 @@ use crate::model::money::Currency;
 use crate::model::settlement::TagKind;
 use crate::settlement::numeral::{Numerals, Order};
 use crate::settlement::sheet::normal;
-
-/// Every kind of reference that a column may carry.
-const TAG_KINDS: [TagKind; 20] = [
-    TagKind::EndToEndId,
-    TagKind::InstructionId,
-    TagKind::MerchantReference,
-    TagKind::CustomerReference,
-    TagKind::Mandate,
-    TagKind::PaymentInfoId,
-    TagKind::MessageId,
-    TagKind::TransactionId,
-    TagKind::Uetr,
-    TagKind::CreditorReference,
-    TagKind::BankReference,
-    TagKind::Trace,
-    TagKind::ChargeId,
-    TagKind::PaymentId,
-    TagKind::RefundId,
-    TagKind::DisputeId,
-    TagKind::PayoutId,
-    TagKind::OrderId,
-    TagKind::Custom,
-    TagKind::Text,
-];
+use crate::settlement::tags::tag_kind;
 
 /// `[[format]]`: a bank's or PSP's own file of rows.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -480,11 +457,7 @@ impl FormatSettings {
 
     fn tags(&self) -> Result<Vec<TagRule>, Misfit> {
         let rules = self.tag.iter().map(|tag| {
-            let kind = TAG_KINDS.into_iter().find(|kind| kind.as_str() == tag.kind);
-            let kind = kind.ok_or_else(|| {
-                let known: Vec<&str> = TAG_KINDS.iter().map(|kind| kind.as_str()).collect();
-                ("tag", format!("`{}`: expected one of {}", tag.kind, known.join(", ")))
-            })?;
+            let kind = tag_kind(&tag.kind, &TagKind::ALL).map_err(|text| ("tag", text))?;
             let pattern = tag.pattern.as_deref().map(|text| {
                 let regex = Regex::new(text).map_err(|error| ("tag", error.to_string()))?;
                 // The whole match is the first of them.

@@ -25,28 +25,17 @@ pub const ORDER: [TagKind; 11] = [
     TagKind::Trace,
 ];
 
-/// Every kind that may be a tag where the configuration says so: all but free text.
-pub const TAGS: [TagKind; 19] = [
-    TagKind::EndToEndId,
-    TagKind::InstructionId,
-    TagKind::MerchantReference,
-    TagKind::CustomerReference,
-    TagKind::Mandate,
-    TagKind::PaymentInfoId,
-    TagKind::MessageId,
-    TagKind::TransactionId,
-    TagKind::Uetr,
-    TagKind::CreditorReference,
-    TagKind::BankReference,
-    TagKind::Trace,
-    TagKind::ChargeId,
-    TagKind::PaymentId,
-    TagKind::RefundId,
-    TagKind::DisputeId,
-    TagKind::PayoutId,
-    TagKind::OrderId,
-    TagKind::Custom,
-];
+/// A kind of reference by its word, where it is one of these.
+///
+/// # Errors
+/// With the words that there are.
+pub fn tag_kind(word: &str, known: &[TagKind]) -> Result<TagKind, String> {
+    let kind = TagKind::parse(word).filter(|kind| known.contains(kind));
+    kind.ok_or_else(|| {
+        let words: Vec<&str> = known.iter().map(|kind| kind.as_str()).collect();
+        format!("`{word}`: expected one of {}", words.join(", "))
+    })
+}
 
 /// What banks write where there is no reference, in letters and digits alone.
 const BLANK: [&str; 3] = ["", "NOTPROVIDED", "NONREF"];

@@ -716,6 +716,18 @@ pub struct AttemptFile {
     pub received_at: Instant,
 }
 
+/// Opens or refreshes the case of a file or of one that is missing: subject, reason, text, account,
+/// time, run.
+pub(in crate::store) const PUT_FILE_CASE: &str = "insert into tieout_cases as k \
+     (subject_kind, table_name, subject, reason, text, state, account, policy_version, opened_at, \
+     opened_run, last_seen_at, last_run) \
+     select 'file', '', $1, $2, $3, 'open', $4, policy_version, $5, id, $5, id \
+     from tieout_runs where id = $6 \
+     on conflict (subject_kind, table_name, subject) where state = 'open' do update \
+     set reason = excluded.reason, text = excluded.text, \
+     policy_version = excluded.policy_version, last_seen_at = excluded.last_seen_at, \
+     last_run = excluded.last_run, times_seen = k.times_seen + 1";
+
 /// Which files list every attempt and are whole, by an account.
 pub(in crate::store) const ATTEMPT_FILES: &str = "select f.id, n.name, min(s.from_on), \
      max(s.to_on), f.received_at from tieout_files f \

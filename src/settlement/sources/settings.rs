@@ -20,7 +20,7 @@ use crate::model::time::parse_span;
 use crate::secret::{EnvLookup, KeySource, Secret, SecretError};
 use crate::settlement::sources::SourceError;
 use crate::settlement::sources::pick::{Convention, unsafe_name};
-use crate::settlement::tags::{TAGS, TagRules};
+use crate::settlement::tags::{TagRules, tag_kind};
 
 /// Nobody waits longer for one answer of a server.
 const TIMEOUT_MAX: TimeDelta = TimeDelta::minutes(10);
@@ -483,9 +483,12 @@ impl SourceSettings {
             if words.is_empty() {
                 wrong.add("tags", "expected at least one kind, as [\"end_to_end_id\"]");
             }
+            // Free text is searched by patterns, and never a tag itself.
+            let known = TagKind::ALL.into_iter().filter(|kind| *kind != TagKind::Text);
+            let known: Vec<TagKind> = known.collect();
             let kinds = words.iter().enumerate();
             let kinds = kinds.filter_map(|(at, word)| {
-                wrong.or_none(&format!("tags.{at}"), tag_kind(word, &TAGS))
+                wrong.or_none(&format!("tags.{at}"), tag_kind(word, &known))
             });
             rules.order = kinds.collect();
         }
@@ -660,15 +663,6 @@ impl PatternSettings {
         let groups = regex.captures_len().saturating_sub(1);
         Err(format!("`{}`: expected one group in round brackets, found {groups}", self.find))
     }
-}
-
-/// A kind of reference by its word. Free text is searched by patterns, and never a tag itself.
-fn tag_kind(word: &str, known: &[TagKind]) -> Result<TagKind, String> {
-    let kind = TagKind::parse(word).filter(|kind| known.contains(kind));
-    kind.ok_or_else(|| {
-        let words: Vec<&str> = known.iter().map(|kind| kind.as_str()).collect();
-        format!("`{word}`: expected one of {}", words.join(", "))
-    })
 }
 
 type Misfit = (&'static str, String);

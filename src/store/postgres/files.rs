@@ -14,8 +14,8 @@ use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    Came, Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, Part, PartsEnd,
-    STATEMENTS_KEPT, Sighting, StatementClose, TIES_NOW, big, case_of, clean, date_text,
+    Came, Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, PUT_FILE_CASE, Part,
+    PartsEnd, STATEMENTS_KEPT, Sighting, StatementClose, TIES_NOW, big, case_of, clean, date_text,
     problems_json, quarantine_text,
 };
 use crate::store::postgres::errors::{failed, unexpected};
@@ -241,26 +241,17 @@ pub(super) async fn put_case(
     case: &FileCase<'_>,
     now: Instant,
 ) -> Result<(), StoreError> {
-    sqlx::query(
-        "insert into tieout_cases as k (subject_kind, table_name, subject, reason, text, state, \
-         account, policy_version, opened_at, opened_run, last_seen_at, last_run) \
-         select 'file', '', $1, $2, $3, 'open', $4, policy_version, $5, id, $5, id \
-         from tieout_runs where id = $6 \
-         on conflict (subject_kind, table_name, subject) where state = 'open' do update \
-         set reason = excluded.reason, text = excluded.text, \
-         policy_version = excluded.policy_version, last_seen_at = excluded.last_seen_at, \
-         last_run = excluded.last_run, times_seen = k.times_seen + 1",
-    )
-    .bind(case.id.to_string())
-    .bind(case.reason.as_str())
-    .bind(clean(&case.text))
-    .bind(case.account)
-    .bind(now)
-    .bind(run_id)
-    .execute(connection)
-    .await
-    .map(|_| ())
-    .map_err(failed(DOING))
+    sqlx::query(PUT_FILE_CASE)
+        .bind(case.id.to_string())
+        .bind(case.reason.as_str())
+        .bind(clean(&case.text))
+        .bind(case.account)
+        .bind(now)
+        .bind(run_id)
+        .execute(connection)
+        .await
+        .map(|_| ())
+        .map_err(failed(DOING))
 }
 
 /// Closes the file's open case, if there is one.

@@ -5,7 +5,7 @@ use sqlx::postgres::PgPool;
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
-use crate::store::files::{AbsentCase, FileState, KnownName, THERE_NOW, clean};
+use crate::store::files::{AbsentCase, FileState, KnownName, PUT_FILE_CASE, THERE_NOW, clean};
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::sql::{Cells, Sql};
 
@@ -80,26 +80,17 @@ pub(super) async fn put_absent(
     case: &AbsentCase,
     now: Instant,
 ) -> Result<(), StoreError> {
-    sqlx::query(
-        "insert into tieout_cases as k (subject_kind, table_name, subject, reason, text, state, \
-         account, policy_version, opened_at, opened_run, last_seen_at, last_run) \
-         select 'file', '', $1, $2, $3, 'open', $4, policy_version, $5, id, $5, id \
-         from tieout_runs where id = $6 \
-         on conflict (subject_kind, table_name, subject) where state = 'open' do update \
-         set text = excluded.text, policy_version = excluded.policy_version, \
-         last_seen_at = excluded.last_seen_at, last_run = excluded.last_run, \
-         times_seen = k.times_seen + 1",
-    )
-    .bind(case.subject())
-    .bind(Reason::FileMissing.as_str())
-    .bind(clean(&case.text))
-    .bind(&case.account)
-    .bind(now)
-    .bind(run_id)
-    .execute(pool)
-    .await
-    .map(|_| ())
-    .map_err(failed(CASE))
+    sqlx::query(PUT_FILE_CASE)
+        .bind(case.subject())
+        .bind(Reason::FileMissing.as_str())
+        .bind(clean(&case.text))
+        .bind(&case.account)
+        .bind(now)
+        .bind(run_id)
+        .execute(pool)
+        .await
+        .map(|_| ())
+        .map_err(failed(CASE))
 }
 
 pub(super) async fn close_absent(

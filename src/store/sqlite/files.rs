@@ -9,8 +9,8 @@ use crate::model::reason::Reason;
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::{
-    Came, Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, Part, PartsEnd,
-    Sighting, StatementClose, TIES_NOW, big, case_of, clean, date_text, problems_json,
+    Came, Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, PUT_FILE_CASE, Part,
+    PartsEnd, Sighting, StatementClose, TIES_NOW, big, case_of, clean, date_text, problems_json,
     quarantine_text,
 };
 use crate::store::sqlite::cells::Cells;
@@ -185,22 +185,13 @@ pub(super) async fn put_case(
     case: &FileCase<'_>,
     now: Instant,
 ) -> Result<(), StoreError> {
-    let query = sqlx::query(
-        "insert into tieout_cases (subject_kind, table_name, subject, reason, text, state, \
-         account, policy_version, opened_at, opened_run, last_seen_at, last_run) \
-         select 'file', '', ?1, ?2, ?3, 'open', ?4, policy_version, ?5, id, ?5, id \
-         from tieout_runs where id = ?6 \
-         on conflict (subject_kind, table_name, subject) where state = 'open' do update \
-         set reason = excluded.reason, text = excluded.text, \
-         policy_version = excluded.policy_version, last_seen_at = excluded.last_seen_at, \
-         last_run = excluded.last_run, times_seen = times_seen + 1",
-    )
-    .bind(case.id.to_string())
-    .bind(case.reason.as_str())
-    .bind(clean(&case.text).into_owned())
-    .bind(case.account.to_owned())
-    .bind(to_text(now))
-    .bind(run_id.to_owned());
+    let query = sqlx::query(PUT_FILE_CASE)
+        .bind(case.id.to_string())
+        .bind(case.reason.as_str())
+        .bind(clean(&case.text).into_owned())
+        .bind(case.account.to_owned())
+        .bind(to_text(now))
+        .bind(run_id.to_owned());
     execute(connection, DOING, query).await.map(|_| ())
 }
 

@@ -5,7 +5,7 @@ use sqlx::sqlite::SqliteConnection;
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
-use crate::store::files::{AbsentCase, FileState, KnownName, THERE_NOW, clean};
+use crate::store::files::{AbsentCase, FileState, KnownName, PUT_FILE_CASE, THERE_NOW, clean};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{execute, fetch};
 
@@ -80,22 +80,13 @@ pub(super) async fn put_absent(
     case: &AbsentCase,
     now: Instant,
 ) -> Result<(), StoreError> {
-    let query = sqlx::query(
-        "insert into tieout_cases (subject_kind, table_name, subject, reason, text, state, \
-         account, policy_version, opened_at, opened_run, last_seen_at, last_run) \
-         select 'file', '', ?1, ?2, ?3, 'open', ?4, policy_version, ?5, id, ?5, id \
-         from tieout_runs where id = ?6 \
-         on conflict (subject_kind, table_name, subject) where state = 'open' do update \
-         set text = excluded.text, policy_version = excluded.policy_version, \
-         last_seen_at = excluded.last_seen_at, last_run = excluded.last_run, \
-         times_seen = times_seen + 1",
-    )
-    .bind(case.subject())
-    .bind(Reason::FileMissing.as_str())
-    .bind(clean(&case.text).into_owned())
-    .bind(case.account.clone())
-    .bind(to_text(now))
-    .bind(run_id.to_owned());
+    let query = sqlx::query(PUT_FILE_CASE)
+        .bind(case.subject())
+        .bind(Reason::FileMissing.as_str())
+        .bind(clean(&case.text).into_owned())
+        .bind(case.account.clone())
+        .bind(to_text(now))
+        .bind(run_id.to_owned());
     execute(connection, CASE, query).await.map(|_| ())
 }
 
