@@ -69,6 +69,8 @@ struct Slice {
     seen: Seen,
     /// What its first page showed.
     sample: Option<Sample>,
+    /// Its first page tells how many there are; a part that a worker took over does not.
+    is_told: bool,
     /// A page came since the last split.
     is_fresh: bool,
     state: State,
@@ -112,8 +114,9 @@ struct Board {
     wanted: Arc<Wanted>,
     pages: u64,
     pages_max: u64,
-    /// Only first pages are handed out.
-    is_probing: bool,
+    /// While it is open whether to list at all: how many pages may be read meanwhile besides the
+    /// first ones.
+    ahead: Option<u64>,
 }
 
 /// A listing under way.
@@ -124,6 +127,9 @@ pub(super) struct Listing {
     turned: Arc<Notify>,
     workers: u32,
 }
+
+/// Those who read pages; they end with this.
+pub(super) struct Workers(JoinSet<()>);
 
 enum Task {
     Page(usize, PageAsk),
@@ -152,31 +158,48 @@ impl Listing {
         self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads the first page of each window, to say how many pages there are, and up to so many
-    /// further down as `more` says of what the first ones told.
-    pub(super) async fn probe(&self, more: impl FnOnce(&[u64]) -> u64) {
-        self.board().is_probing = true;
-        self.work().await;
-        let more = more(&self.estimate());
-        let is_cut = self.board().cut(more.min(u64::from(self.workers)));
-        if is_cut {
-            self.work().await;
-        }
-        self.board().is_probing = false;
-    }
-
-    /// Lists everything that is left.
-    pub(super) async fn run(&self) {
-        self.work().await;
-    }
-
-    async fn work(&self) {
+    /// Begins to list. Where it is told how many pages may be read ahead, no more are, beside those
+    /// that tell how many there are, before [`Listing::go_on`].
+    pub(super) fn begin(&self, ahead: Option<u64>) -> Workers {
+        self.board().ahead = ahead;
         let mut workers = JoinSet::new();
         for _ in 0..self.workers {
             let listing = self.clone();
             workers.spawn(async move { listing.worker().await });
         }
-        while workers.join_next().await.is_some() {}
+        Workers(workers)
+    }
+
+    /// Waits for the first page of each window, to say how many pages there are, and for up to so
+    /// many further down as `more` says of what the first ones told.
+    pub(super) async fn first_pages(&self, more: impl FnOnce(&[u64]) -> u64) {
+        self.told().await;
+        let more = more(&self.estimate());
+        let is_cut = self.board().cut(more.min(u64::from(self.workers)));
+        if is_cut {
+            self.turned.notify_waiters();
+            self.told().await;
+        }
+    }
+
+    async fn told(&self) {
+        loop {
+            // Listened for before looking, so that no turn between the two is missed.
+            let turned = self.turned.notified();
+            tokio::pin!(turned);
+            turned.as_mut().enable();
+            if !self.board().slices.iter().any(Slice::is_to_tell) {
+                return;
+            }
+            turned.await;
+        }
+    }
+
+    /// Lists everything that is left.
+    pub(super) async fn go_on(&self, mut workers: Workers) {
+        self.board().ahead = None;
+        self.turned.notify_waiters();
+        while workers.0.join_next().await.is_some() {}
     }
 
     async fn worker(&self) {
@@ -289,9 +312,16 @@ impl Slice {
             same_second: HashSet::new(),
             seen: Seen::default(),
             sample: None,
+            is_told: true,
             is_fresh: false,
             state,
         }
+    }
+
+    /// Its first page is still to tell how many there are.
+    fn is_to_tell(&self) -> bool {
+        let is_open = matches!(self.state, State::Waiting | State::Busy);
+        is_open && self.is_told && self.sample.is_none()
     }
 
     /// The newest second that is not wholly read.
@@ -319,20 +349,32 @@ impl Board {
             wanted,
             pages: 0,
             pages_max,
-            is_probing: false,
+            ahead: None,
         }
     }
 
     fn next_task(&mut self, now: Tick, pace: u128) -> Task {
-        let next = (0..self.slices.len()).find(|index| self.is_ready(*index));
-        if self.is_probing && next.is_none() {
-            return Task::Stop;
+        if let Some(ahead) = self.ahead {
+            let to_tell = |index: &usize| self.slices.get(*index).is_some_and(Slice::is_to_tell);
+            let next = (0..self.slices.len()).find(|index| to_tell(index) && self.is_ready(*index));
+            match next {
+                Some(index) => return self.ask(index, now, pace),
+                None if ahead == 0 => return Task::Wait,
+                None => {}
+            }
         }
+        let next = (0..self.slices.len()).find(|index| self.is_ready(*index));
         let next = next.or_else(|| if self.is_full(now, pace) { None } else { self.split() });
         let Some(index) = next else {
+            let is_open = self.ahead.is_some();
             let is_busy = self.slices.iter().any(|slice| slice.state == State::Busy);
-            return if is_busy { Task::Wait } else { Task::Stop };
+            return if is_open || is_busy { Task::Wait } else { Task::Stop };
         };
+        self.ahead = self.ahead.map(|ahead| ahead.saturating_sub(1));
+        self.ask(index, now, pace)
+    }
+
+    fn ask(&mut self, index: usize, now: Tick, pace: u128) -> Task {
         self.pages = self.pages.saturating_add(1);
         if self.pages > self.pages_max {
             let detail = format!("the list has no end within {} pages", self.pages_max);
@@ -368,11 +410,7 @@ impl Board {
     /// What may be asked now. Below the end of a list that is being asked once more nothing is:
     /// should nothing stand there, the answer says so for all of it.
     fn is_ready(&self, index: usize) -> bool {
-        let is_due = |slice: &Slice| match slice.state {
-            State::Waiting => !self.is_probing || slice.sample.is_none(),
-            State::Ending => !self.is_probing,
-            State::Busy | State::Done => false,
-        };
+        let is_due = |slice: &Slice| matches!(slice.state, State::Waiting | State::Ending);
         self.slices.get(index).is_some_and(is_due) && !self.is_below_end(index)
     }
 
@@ -440,9 +478,8 @@ impl Board {
         let mut left = most;
         for index in 0..count {
             let Some(slice) = self.slices.get_mut(index) else { continue };
-            let Some(sample) = slice.sample.filter(|_| slice.state == State::Waiting) else {
-                continue;
-            };
+            let is_open = matches!(slice.state, State::Waiting | State::Busy);
+            let Some(sample) = slice.sample.filter(|_| is_open) else { continue };
             let own = pages.get(slice.window).copied().unwrap_or(0);
             let share = most.saturating_mul(own).div_ceil(sum).min(left);
             let (window, top, from) = (slice.window, slice.top(), slice.from);
@@ -479,6 +516,7 @@ impl Board {
         let middle = slice.from.saturating_add(half);
         let mut older = Slice::new(slice.window, slice.from, middle);
         older.seen = slice.seen;
+        older.is_told = false;
         slice.is_fresh = false;
         slice.from = middle.saturating_add(1);
         self.slices.push(older);
@@ -715,12 +753,12 @@ mod tests {
     fn told_and_read(made: &[i64], more: u64) -> (u64, u64) {
         let window = Window { kind: ObjectKind::PaymentIntent, from: 1, to: WEEK };
         let mut board = Board::new(Arc::default(), Book::default(), vec![window], 10_000);
-        board.is_probing = true;
+        board.ahead = Some(0);
         assert_eq!(read(&mut board, made), 1, "the first page alone");
         if board.cut(more) {
             assert!(read(&mut board, made) <= more, "no more than it may");
         }
-        board.is_probing = false;
+        board.ahead = None;
         let told = board.estimate()[0];
         let left = read(&mut board, made);
         board.settle();

@@ -208,8 +208,10 @@ async fn list(
         account.settings.pages_max,
     );
     let mut kept = vec![true; plans.len()];
+    let workers = listing.begin(otherwise.map(ahead));
     if let Some(costs) = otherwise {
-        listing.probe(|first| more_ahead(costs, &pages_of(plans.len(), &owners, first))).await;
+        let more = |first: &[u64]| more_ahead(costs, &pages_of(plans.len(), &owners, first));
+        listing.first_pages(more).await;
         let pages = pages_of(plans.len(), &owners, &listing.estimate());
         for ((kept, cost), left) in kept.iter_mut().zip(costs).zip(&pages) {
             *kept = cost.is_none_or(|cost| *left <= cost);
@@ -218,7 +220,7 @@ async fn list(
     }
     let is_kept = |plan: usize| kept.get(plan).copied().unwrap_or(false);
     listing.drop_windows(|window| owners.get(window).is_some_and(|plan| !is_kept(*plan)));
-    listing.run().await;
+    listing.go_on(workers).await;
     let (book, tallies) = listing.finish();
     look.book = book;
     look.pages = tallies.iter().fold(look.pages, |sum, t| sum.saturating_add(t.pages));
@@ -242,16 +244,22 @@ async fn list(
     dropped
 }
 
+/// How many pages may be read while it is open which way is the cheaper: few beside what all the
+/// rows cost otherwise, and no time is lost where the list is.
+fn ahead(costs: &[Option<u64>]) -> u64 {
+    let sum = costs.iter().flatten().fold(0_u64, |sum, cost| sum.saturating_add(*cost));
+    sum.checked_div(PROBE_SHARE).unwrap_or(0)
+}
+
 /// How many pages further down are read ahead: few beside what they may save, and half as many
 /// for each time that one way of the closest choice looks twice as dear as the other.
 fn more_ahead(costs: &[Option<u64>], pages: &[u64]) -> u64 {
-    let sum = costs.iter().flatten().fold(0_u64, |sum, cost| sum.saturating_add(*cost));
     let apart = |(cost, pages): (&Option<u64>, &u64)| {
         let (cost, pages) = ((*cost)?.max(1), (*pages).max(1));
         cost.max(pages).checked_div(cost.min(pages))?.checked_ilog2()
     };
     let closest = costs.iter().zip(pages).filter_map(apart).min().unwrap_or(0);
-    let most = sum.checked_div(PROBE_SHARE).unwrap_or(0).min(MORE_AHEAD_MAX);
+    let most = ahead(costs).min(MORE_AHEAD_MAX);
     most.checked_shr(closest.saturating_sub(OPEN_DOUBLINGS)).unwrap_or(0)
 }
 

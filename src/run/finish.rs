@@ -237,7 +237,8 @@ fn notes(books: &Books, aging: Option<&[AgingLine]>, error: Option<&str>) -> Str
 
 async fn report(scene: &Scene<'_>) -> Result<Built, RunError> {
     let options = BuildOptions::in_zone(scene.setup.business_timezone);
-    let built =
-        crate::report::build(scene.db, scene.run_id, &scene.setup.report_dir, &options).await;
+    let built = crate::report::build(scene.db, scene.run_id, &scene.setup.report_dir, &options);
+    // Nothing more is written after this: the file is tidied while it is read.
+    let (built, ()) = tokio::join!(built, scene.db.fold_log());
     built.map_err(|source| RunError::Report { source })
 }

@@ -445,7 +445,12 @@ impl Gather<'_> {
             if in_vain >= READ_ON_IN_VAIN || !lacks_witness(rows, facts, index) {
                 continue;
             }
-            self.read_on(claimed, neighbours, asked).await?;
+            let found = self.read_on(rows, which, claimed, neighbours, asked).await?;
+            for (index, evidence) in found {
+                if let Some(fact) = facts.get_mut(index) {
+                    fact.evidence.push(evidence);
+                }
+            }
             let witness = self.newest_witness(neighbours).await?;
             set_witness(facts, which, witness.as_ref());
             in_vain = in_vain.saturating_add(u8::from(lacks_witness(rows, facts, index)));
@@ -453,41 +458,48 @@ impl Gather<'_> {
         Ok(())
     }
 
+    /// Reads on past a row's window. What is found there of any of the rows is a find, however
+    /// late it came: their calls were to be over by then.
     async fn read_on(
         &self,
+        rows: &[Claimed],
+        which: &[usize],
         claimed: &Claimed,
         neighbours: &mut Neighbours,
         asked: &mut Asked,
-    ) -> Result<(), RunError> {
-        let row = &claimed.row;
-        let policy = self.policy(row);
+    ) -> Result<Vec<(usize, Evidence)>, RunError> {
         let last_attempt = last_attempt(claimed);
-        let (_, mut from) = absence::needed_window(row, &claimed.history, policy);
+        let (_, mut from) =
+            absence::needed_window(&claimed.row, &claimed.history, self.policy(&claimed.row));
         let until = self.clock.now();
-        let Some(account) = self.account.api() else { return Ok(()) };
+        let mut found = Vec::new();
+        let Some(account) = self.account.api() else { return Ok(found) };
+        let all = which.iter().filter_map(|index| rows.get(*index).map(|one| (*index, one)));
+        let mut questions: Vec<Question> = all
+            .filter(|(_, one)| one.row.kind == claimed.row.kind && can_be_asked(&one.row))
+            .map(|(index, one)| self.question(index, one))
+            .collect();
         for _day in 0..WITNESS_DAYS {
             if from >= until {
                 break;
             }
             let to = later(from, chrono::TimeDelta::days(1)).min(until);
-            let question = Question {
-                row: usize::MAX,
-                reference: None,
-                tag: None,
-                kinds: policy.psp.object_kinds(row.kind),
-                window: (from, to),
-            };
-            let mut looked = account.look(&[question], Need::Complete).await;
+            questions.iter_mut().for_each(|question| question.window = (from, to));
+            let mut looked = account.look(&questions, Need::Complete).await;
             asked.listed = asked.listed.saturating_add(looked.listed);
             neighbours.take(looked.take_others());
-            let witness = self.newest_witness(neighbours).await?;
             let unanswered = looked.evidence.iter().flatten().any(is_no_answer);
+            for (question, evidence) in questions.iter().zip(looked.evidence) {
+                neighbours.note_found(&evidence);
+                found.extend(evidence.into_iter().filter_map(beyond).map(|e| (question.row, e)));
+            }
+            let witness = self.newest_witness(neighbours).await?;
             if unanswered || witness.is_some_and(|w| w.created_at > last_attempt) {
                 break;
             }
             from = to;
         }
-        Ok(())
+        Ok(found)
     }
 
     /// References of what was found that another row already has: such an object is never this
@@ -676,6 +688,16 @@ impl Facts {
 
 fn last_attempt(claimed: &Claimed) -> Instant {
     absence::last_attempt(&claimed.row, &claimed.history)
+}
+
+/// Of what a list past the row's window showed: what was found, which is no look at the window.
+fn beyond(item: Evidence) -> Option<Evidence> {
+    match item.answer {
+        Answer::Found { objects, .. } => {
+            Some(Evidence { answer: Answer::Found { objects, search: None }, ..item })
+        }
+        Answer::Nothing(_) | Answer::UnknownReference(_) | Answer::NoAnswer(_) => None,
+    }
 }
 
 fn is_no_answer(item: &Evidence) -> bool {

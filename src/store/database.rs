@@ -92,6 +92,15 @@ impl Database {
         }
     }
 
+    /// Writes what a SQLite file's log holds back to the file, as far as nobody reads it, beside
+    /// whatever else is done: whoever closes the file last finds little left to write.
+    pub async fn fold_log(&self) {
+        match self {
+            Self::Postgres(_) => {}
+            Self::Sqlite(store) => store.fold_log().await,
+        }
+    }
+
     /// Ends every connection properly.
     pub async fn close(&self) {
         match self {

@@ -215,6 +215,15 @@ impl SqliteStore {
         Ok(Self { writer: pool.clone(), reader: pool })
     }
 
+    /// Writes the log back to the file as far as nobody reads it; nobody waits for it meanwhile.
+    pub async fn fold_log(&self) {
+        let folded = sqlx::query("pragma wal_checkpoint(passive)").execute(&self.writer).await;
+        if let Err(error) = folded {
+            // Everything is in the log: the next to write or to close folds it.
+            tracing::debug!(%error, "The write-ahead log was not folded into the file");
+        }
+    }
+
     /// Ends all connections; the last one tidies the write-ahead log.
     pub async fn close(&self) {
         self.reader.close().await;

@@ -28,6 +28,7 @@ on_both_databases!(
     siblings_are_not_charged_beside_each_other,
     a_hand_back_that_nobody_takes_is_told_once,
     a_call_that_lived_too_long_is_seen_by_the_watch,
+    a_call_that_lived_too_long_is_no_witness_against_its_own_row,
 );
 
 async fn shop_with(engine: Engine, words: Words, ids: std::ops::RangeInclusive<i64>) -> Shop {
@@ -130,6 +131,20 @@ async fn a_call_that_lived_too_long_is_seen_by_the_watch(engine: Engine) {
     shop.a_span_passes().await;
     assert_eq!(shop.run().await.ended(0).verdict(1), "review late_contradiction");
     assert_eq!(shop.count("tieout_handbacks where ended_at is null").await, 0);
+    shop.check(false).await;
+}
+
+/// The same before the hand-back: reading on for a witness shows the row's own payment, which is
+/// found, and never what proves that there is none.
+async fn a_call_that_lived_too_long_is_no_witness_against_its_own_row(engine: Engine) {
+    let words = Words { account: "search = false\n".to_owned(), ..Words::default() };
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.insert(&[Payment::stuck(1), Payment::stuck(2)]).await;
+    shop.plant(vec![Payment::stuck(1).captured().created_at(tieout_now())]);
+    let ran = shop.run_until_proven().await;
+    assert_eq!(shop.status(1).await, "paid", "{ran:?}");
+    // To the other it is a witness.
+    assert_eq!(shop.status(2).await, "retry", "{ran:?}");
     shop.check(false).await;
 }
 
