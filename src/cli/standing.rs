@@ -8,8 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Config;
 use crate::decide::absence::{call_over_at, counts, prove};
-use crate::decide::permit::stated_failure;
-use crate::decide::policy::Policy;
+use crate::decide::policy::{Policy, PspFacts};
 use crate::decide::rules::{Question, Subject};
 use crate::model::evidence::{Answer, CompleteSearch, PspObject, Route};
 use crate::model::time::{Instant, to_short_text};
@@ -25,7 +24,7 @@ pub fn rules_tried(inputs: &StoredInputs, config: &Config) -> Vec<String> {
     let Some(account) = config.accounts.get(name) else { return Vec::new() };
     let mut lines: Vec<String> = Vec::new();
     for object in found(inputs) {
-        let Some(subject) = Subject::of(object) else { continue };
+        let Some(subject) = Subject::shown_by(object) else { continue };
         let question = Question {
             psp: account.settings.psp.as_str(),
             subject,
@@ -33,8 +32,10 @@ pub fn rules_tried(inputs: &StoredInputs, config: &Config) -> Vec<String> {
             kind: inputs.row.kind,
             money: inputs.row.money,
             handbacks: inputs.history.handbacks,
+            age: Some(inputs.now.signed_duration_since(inputs.row.created_at)),
         };
-        let code = stated_failure(object).map_or(object.status.clone(), |f| f.code.clone());
+        let code = question.code().filter(|code| !code.is_empty());
+        let code = code.unwrap_or(object.status.as_str());
         let rule = match config.rules.find(&question) {
             Some(rule) => format!("{} → {}", rule.id, rule.effect.outcome().screen()),
             None => format!("none of {} knows it", config.rules.rules.len()),
@@ -47,7 +48,8 @@ pub fn rules_tried(inputs: &StoredInputs, config: &Config) -> Vec<String> {
     lines
 }
 
-fn found(inputs: &StoredInputs) -> impl Iterator<Item = &PspObject> {
+/// Every object that the stored evidence shows.
+pub fn found(inputs: &StoredInputs) -> impl Iterator<Item = &PspObject> {
     inputs.evidence.iter().flat_map(|evidence| match &evidence.answer {
         Answer::Found { objects, .. } => objects.as_slice(),
         Answer::Nothing(_) | Answer::UnknownReference(_) | Answer::NoAnswer(_) => &[],
@@ -89,11 +91,16 @@ pub fn proof(inputs: &StoredInputs, config: &Config) -> Vec<String> {
 /// The policy that the row would be decided by; no PSP is asked.
 fn policy(config: &Config, account: &str, now: Instant) -> Option<Policy> {
     let setup = config.accounts.get(account)?;
+    Some(policy_of(setup, &config.rules, facts(config, account, now)?, false))
+}
+
+/// What the account's adapter declares; no PSP is asked.
+pub fn facts(config: &Config, account: &str, now: Instant) -> Option<PspFacts> {
+    let setup = config.accounts.get(account)?;
     let around = Surroundings {
         env: Arc::new(|_name: &str| None),
         db_now: Arc::new(move || now),
         stop: CancellationToken::new(),
     };
-    let facts = Asking::open(&setup.settings, around).ok()?.facts();
-    Some(policy_of(setup, &config.rules, facts, false))
+    Some(Asking::open(&setup.settings, around).ok()?.facts())
 }

@@ -27,6 +27,7 @@ use crate::config::problem::ConfigError;
 use crate::config::sections::{Given, Limits, Override, Shown};
 use crate::decide::rules::RuleSet;
 use crate::monitor::settings::MonitoringSettings;
+use crate::psp::rules::RuleFile;
 use crate::psp::settings::PspKind;
 use crate::run::setup::{AccountSetup, FailOn, Setup};
 use crate::settlement::sources::settings::Source;
@@ -71,6 +72,8 @@ pub struct Config {
     pub tables: Vec<TableSettings>,
     /// Rules: the user's, then the shipped.
     pub rules: RuleSet,
+    /// The files that they stand in, in the same order.
+    pub rule_files: Vec<RuleFile>,
     /// Where reports go.
     pub report_dir: PathBuf,
     /// Conditions that turn exit 0 into 4.

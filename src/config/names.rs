@@ -136,6 +136,16 @@ pub const CASES_REASON: &str = "TIEOUT_CASES_REASON";
 pub const CASES_RUN: &str = "TIEOUT_CASES_RUN";
 /// `--limit` of `cases list`.
 pub const CASES_LIMIT: &str = "TIEOUT_CASES_LIMIT";
+/// `--psp` of `rules list`.
+pub const RULES_PSP: &str = "TIEOUT_RULES_PSP";
+/// `--own` of `rules list`.
+pub const RULES_OWN: &str = "TIEOUT_RULES_OWN";
+/// `--since` of `rules stats` and `rules diff`.
+pub const RULES_SINCE: &str = "TIEOUT_RULES_SINCE";
+/// `--limit` of `rules diff`.
+pub const RULES_LIMIT: &str = "TIEOUT_RULES_LIMIT";
+/// `--from-case` of `rules new`.
+pub const RULES_FROM_CASE: &str = "TIEOUT_RULES_FROM_CASE";
 /// `--limit` of `runs list`.
 pub const RUNS_LIMIT: &str = "TIEOUT_RUNS_LIMIT";
 /// `--prefix` of `db roles`.

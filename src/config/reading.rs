@@ -21,7 +21,7 @@ use crate::config::{Config, TOP, version};
 use crate::config::{named_secret, place};
 use crate::decide::rules::RuleSet;
 use crate::monitor::settings::MonitoringSettings;
-use crate::psp::rules;
+use crate::psp::rules::{self, RuleFile};
 use crate::psp::settings::AccountSettings;
 use crate::run::setup::{AccountSetup, FailOn};
 use crate::settlement::sources::settings::{Around, Source, SourceSettings};
@@ -76,6 +76,7 @@ pub fn read(path: &Path, text: &str, overrides: &[Override]) -> Result<Config, C
         accounts: parts.accounts,
         tables: parts.tables,
         rules: parts.rules,
+        rule_files: parts.rule_files,
         report_dir: parts.report_dir,
         fail_on: parts.fail_on,
         limits: parts.limits,
@@ -142,6 +143,7 @@ struct Parts {
     accounts: BTreeMap<String, AccountSetup>,
     tables: Vec<TableSettings>,
     rules: RuleSet,
+    rule_files: Vec<RuleFile>,
     report_dir: PathBuf,
     fail_on: Vec<FailOn>,
     limits: Limits,
@@ -166,13 +168,14 @@ impl<'a> Reading<'a> {
         let spool_dir = self.spool_dir();
         let database = self.database();
         let (report_dir, fail_on) = self.report()?;
-        let rules = self.rules()?;
+        let rule_files = self.rules()?;
         Some(Parts {
             timezone: timezone?,
             database: database?,
             accounts: accounts.setups,
             tables: tables?,
-            rules,
+            rules: rules::combine(&rule_files),
+            rule_files,
             report_dir,
             fail_on,
             limits,
@@ -474,7 +477,8 @@ impl<'a> Reading<'a> {
         given.value
     }
 
-    fn rules(&mut self) -> Option<RuleSet> {
+    /// The user's files, then the shipped ones.
+    fn rules(&mut self) -> Option<Vec<RuleFile>> {
         let section = self.document.section("rules");
         let settings: RulesSettings = match section {
             Some(section) => self.document.read(section)?,
@@ -492,12 +496,8 @@ impl<'a> Reading<'a> {
                 Err(problem) => self.document.complain(&format!("rules.files.{at}"), problem),
             }
         }
-        let checked = rules::shipped("stripe").and_then(|shipped| {
-            files.push(shipped);
-            rules::check_examples(&files).map(|()| rules::combine(&files))
-        });
-        match checked {
-            Ok(rules) => Some(rules),
+        match rules::with_shipped(files) {
+            Ok(files) => Some(files),
             Err(error) => {
                 self.document.complain("rules.files", error.to_string());
                 None

@@ -233,7 +233,7 @@ fn taken_back(view: &View<'_>) -> Option<Decision> {
     if let Some(code) = &item.object.returned {
         let text = format!("{} settled {} and came back", item.reference(), item.amount_text());
         let text = if code.is_empty() { text } else { format!("{text} ({code})") };
-        return Some(view.review_of(item, Reason::Returned, text));
+        return Some(came_back(view, item, text));
     }
     let (subject, reason, what) = if item.object.disputed {
         (Subject::Disputed, Reason::Disputed, "is disputed")
@@ -251,6 +251,16 @@ fn taken_back(view: &View<'_>) -> Option<Decision> {
     match view.rule_for(subject, item.object) {
         Some(rule) => Some(no_news(view, by_rule(view, rule, item, text))),
         None => Some(view.review_of(item, reason, text)),
+    }
+}
+
+/// What came back is a person's, whatever a rule says: the rule says what the code means.
+fn came_back(view: &View<'_>, item: &Item<'_>, text: String) -> Decision {
+    let rule = view.rule_for(Subject::Returned, item.object);
+    let said = rule.map(|rule| format!("; {}", rule.words())).unwrap_or_default();
+    Decision {
+        rule: rule.map(|rule| rule.id.clone()),
+        ..view.review_of(item, Reason::Returned, format!("{text}{said}"))
     }
 }
 

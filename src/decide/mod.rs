@@ -14,6 +14,7 @@ mod view;
 mod nothing;
 mod uncaptured;
 pub mod judge;
+pub mod replay;
 pub mod settled;
 pub mod brake;
 pub mod expected;

@@ -6,10 +6,12 @@
 
 use chrono::TimeDelta;
 
+use crate::decide::permit::stated_failure;
 use crate::model::evidence::{Failure, ObjectState, PspObject};
 use crate::model::money::Money;
 use crate::model::reason::Outcome;
 use crate::model::transaction::Kind;
+use crate::model::wildcard::fits;
 
 /// What kind of fact a rule speaks of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -22,6 +24,9 @@ pub enum Subject {
     Voided,
     /// Captured and disputed.
     Disputed,
+    /// Booked, and taken back by the bank. It is a person's, whatever a rule says; the rule says
+    /// what the bank's code means.
+    Returned,
     /// Authorised and not captured.
     Authorized,
     /// Waiting for the customer.
@@ -42,6 +47,7 @@ impl Subject {
             Self::Refunded => "refunded",
             Self::Voided => "voided",
             Self::Disputed => "disputed",
+            Self::Returned => "returned",
             Self::Authorized => "authorized",
             Self::ActionRequired => "action_required",
             Self::Canceled => "canceled",
@@ -50,21 +56,37 @@ impl Subject {
         }
     }
 
+    /// All, in the order of the pages that list them.
+    pub const ALL: [Self; 10] = [
+        Self::Failure,
+        Self::Returned,
+        Self::Refunded,
+        Self::Voided,
+        Self::Disputed,
+        Self::Authorized,
+        Self::ActionRequired,
+        Self::Canceled,
+        Self::Expired,
+        Self::UnknownStatus,
+    ];
+
     /// Reads the word of rule files.
     pub fn parse(text: &str) -> Option<Self> {
-        [
-            Self::Failure,
-            Self::Refunded,
-            Self::Voided,
-            Self::Disputed,
-            Self::Authorized,
-            Self::ActionRequired,
-            Self::Canceled,
-            Self::Expired,
-            Self::UnknownStatus,
-        ]
-        .into_iter()
-        .find(|subject| subject.as_str() == text)
+        Self::ALL.into_iter().find(|subject| subject.as_str() == text)
+    }
+
+    /// The subject by which a rule may speak of an object, money that moved included; `None` where
+    /// rules have no say.
+    pub fn shown_by(object: &PspObject) -> Option<Self> {
+        if object.returned.is_some() {
+            Some(Self::Returned)
+        } else if object.disputed {
+            Some(Self::Disputed)
+        } else if object.state == ObjectState::Captured && object.refunded_minor != 0 {
+            Some(Self::Refunded)
+        } else {
+            Self::of(object)
+        }
     }
 
     /// The rule subject of an object that captured nothing; `None` where rules have no say.
@@ -82,7 +104,8 @@ impl Subject {
     }
 }
 
-/// What a rule matches; a field that is `None` or empty matches everything.
+/// What a rule matches; a field that is `None` or empty matches everything. In codes and statuses
+/// `*` stands for any text and `?` for one character, so that a family of codes is one word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Match {
     /// The adapter.
@@ -91,7 +114,7 @@ pub struct Match {
     pub subject: Subject,
     /// The PSP's own status words.
     pub statuses: Vec<String>,
-    /// Failure codes.
+    /// Codes of a failure, or of what came back.
     pub codes: Vec<String>,
     /// The PSP's own advice.
     pub advices: Vec<String>,
@@ -99,8 +122,14 @@ pub struct Match {
     pub kinds: Vec<Kind>,
     /// Currency codes.
     pub currencies: Vec<String>,
+    /// Only at least this amount.
+    pub amount_at_least_minor: Option<i64>,
     /// Only at most this amount.
     pub amount_at_most_minor: Option<i64>,
+    /// Only rows made at least so long ago.
+    pub age_at_least: Option<TimeDelta>,
+    /// Only rows made less than so long ago.
+    pub age_below: Option<TimeDelta>,
     /// Only while the row has been handed back fewer times than this.
     pub handbacks_below: Option<u32>,
 }
@@ -148,6 +177,18 @@ pub struct Rule {
     pub matches: Match,
     /// What it says.
     pub effect: Effect,
+    /// What the code means, for people; empty where the code says it.
+    pub means: String,
+}
+
+impl Rule {
+    /// How sentences name it.
+    pub fn words(&self) -> String {
+        match self.means.as_str() {
+            "" => format!("rule {}", self.id),
+            means => format!("rule {}: {means}", self.id),
+        }
+    }
 }
 
 /// Rules in the order in which they are tried, and the version that journals name.
@@ -174,6 +215,18 @@ pub struct Question<'a> {
     pub money: Option<Money>,
     /// How often the row was handed back.
     pub handbacks: u32,
+    /// How long ago the row was made.
+    pub age: Option<TimeDelta>,
+}
+
+impl Question<'_> {
+    /// The code that the fact states: why it failed, or why it came back.
+    pub fn code(&self) -> Option<&str> {
+        if self.subject == Subject::Returned {
+            return self.object.returned.as_deref();
+        }
+        stated_failure(self.object).map(|failure| failure.code.as_str())
+    }
 }
 
 impl RuleSet {
@@ -184,26 +237,52 @@ impl RuleSet {
 }
 
 impl Match {
+    /// Everything that is of one subject.
+    pub fn of(subject: Subject) -> Self {
+        Self {
+            psp: None,
+            subject,
+            statuses: Vec::new(),
+            codes: Vec::new(),
+            advices: Vec::new(),
+            kinds: Vec::new(),
+            currencies: Vec::new(),
+            amount_at_least_minor: None,
+            amount_at_most_minor: None,
+            age_at_least: None,
+            age_below: None,
+            handbacks_below: None,
+        }
+    }
+
     fn holds(&self, q: &Question<'_>) -> bool {
-        let failure = crate::decide::permit::stated_failure(q.object);
+        let failure = stated_failure(q.object);
         self.subject == q.subject
             && self.psp.as_deref().is_none_or(|psp| psp == q.psp)
-            && any_of(&self.statuses, &q.object.status)
-            && (self.codes.is_empty() || failure.is_some_and(|f| any_of(&self.codes, &f.code)))
+            && fits_any(&self.statuses, &q.object.status)
+            && (self.codes.is_empty() || q.code().is_some_and(|code| fits_any(&self.codes, code)))
             && (self.advices.is_empty() || failure.is_some_and(|f| has_advice(self, f)))
             && (self.kinds.is_empty() || self.kinds.contains(&q.kind))
             && self.money_holds(q.money)
+            && self.age_holds(q.age)
             && self.handbacks_below.is_none_or(|limit| q.handbacks < limit)
     }
 
     fn money_holds(&self, money: Option<Money>) -> bool {
-        if self.currencies.is_empty() && self.amount_at_most_minor.is_none() {
+        let (least, most) = (self.amount_at_least_minor, self.amount_at_most_minor);
+        if self.currencies.is_empty() && least.is_none() && most.is_none() {
             return true;
         }
         money.is_some_and(|money| {
             any_of(&self.currencies, money.currency.code())
-                && self.amount_at_most_minor.is_none_or(|most| money.minor <= most)
+                && least.is_none_or(|least| money.minor >= least)
+                && most.is_none_or(|most| money.minor <= most)
         })
+    }
+
+    fn age_holds(&self, age: Option<TimeDelta>) -> bool {
+        self.age_at_least.is_none_or(|least| age.is_some_and(|age| age >= least))
+            && self.age_below.is_none_or(|limit| age.is_some_and(|age| age < limit))
     }
 }
 
@@ -215,6 +294,14 @@ fn any_of(list: &[String], value: &str) -> bool {
     list.is_empty() || list.iter().any(|item| item.eq_ignore_ascii_case(value))
 }
 
+/// As [`any_of`], where a word may also stand for a family.
+fn fits_any(list: &[String], value: &str) -> bool {
+    let is_family = |item: &String| {
+        item.contains(['*', '?']) && fits(&item.to_ascii_lowercase(), &value.to_ascii_lowercase())
+    };
+    any_of(list, value) || list.iter().any(is_family)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -222,17 +309,7 @@ mod tests {
     use crate::model::time::from_text;
 
     fn matching(subject: Subject) -> Match {
-        Match {
-            psp: None,
-            subject,
-            statuses: Vec::new(),
-            codes: Vec::new(),
-            advices: Vec::new(),
-            kinds: Vec::new(),
-            currencies: Vec::new(),
-            amount_at_most_minor: None,
-            handbacks_below: None,
-        }
+        Match::of(subject)
     }
 
     fn words(list: &[&str]) -> Vec<String> {
@@ -265,7 +342,8 @@ mod tests {
     fn ask<'a>(subject: Subject, object: &'a PspObject) -> Question<'a> {
         let money = Money::new(2_000, Currency::parse("EUR").unwrap());
         let (kind, money) = (Kind::Charge, Some(money));
-        Question { psp: "stripe", subject, object, kind, money, handbacks: 2 }
+        let age = Some(TimeDelta::hours(3));
+        Question { psp: "stripe", subject, object, kind, money, handbacks: 2, age }
     }
 
     #[test]
@@ -282,7 +360,13 @@ mod tests {
             Match { kinds: vec![Kind::Refund, Kind::Charge], ..failure() },
             Match { currencies: words(&["eur"]), ..failure() },
             Match { amount_at_most_minor: Some(2_000), ..failure() },
+            Match { amount_at_least_minor: Some(2_000), ..failure() },
+            Match { age_at_least: Some(TimeDelta::hours(3)), ..failure() },
+            Match { age_below: Some(TimeDelta::hours(4)), ..failure() },
             Match { handbacks_below: Some(3), ..failure() },
+            Match { codes: words(&["expired_card", "card_*"]), ..failure() },
+            Match { codes: words(&["CARD_DECLINE?"]), ..failure() },
+            Match { statuses: words(&["requires_*"]), ..failure() },
         ];
         for (index, rule) in holds.iter().enumerate() {
             assert!(rule.holds(&question), "{index}: {rule:?}");
@@ -296,7 +380,12 @@ mod tests {
             Match { kinds: vec![Kind::Refund], ..failure() },
             Match { currencies: words(&["USD"]), ..failure() },
             Match { amount_at_most_minor: Some(1_999), ..failure() },
+            Match { amount_at_least_minor: Some(2_001), ..failure() },
+            Match { age_at_least: Some(TimeDelta::hours(4)), ..failure() },
+            Match { age_below: Some(TimeDelta::hours(3)), ..failure() },
             Match { handbacks_below: Some(2), ..failure() },
+            Match { codes: words(&["card_?", "*_card"]), ..failure() },
+            Match { statuses: words(&["*s_action"]), ..failure() },
         ];
         for (index, rule) in fails.iter().enumerate() {
             assert!(!rule.holds(&question), "{index}: {rule:?}");
@@ -306,13 +395,16 @@ mod tests {
     #[test]
     fn what_is_not_known_matches_no_condition_on_it() {
         let object = declined("card_declined", None);
-        let question = Question { money: None, ..ask(Subject::Failure, &object) };
+        let question = Question { money: None, age: None, ..ask(Subject::Failure, &object) };
         let failure = || matching(Subject::Failure);
         assert!(failure().holds(&question));
         for rule in [
             Match { advices: words(&["try_again_later"]), ..failure() },
             Match { currencies: words(&["EUR"]), ..failure() },
             Match { amount_at_most_minor: Some(i64::MAX), ..failure() },
+            Match { amount_at_least_minor: Some(0), ..failure() },
+            Match { age_at_least: Some(TimeDelta::zero()), ..failure() },
+            Match { age_below: Some(TimeDelta::days(9_999)), ..failure() },
         ] {
             assert!(!rule.holds(&question), "{rule:?}");
         }
@@ -322,12 +414,35 @@ mod tests {
     }
 
     #[test]
+    fn what_came_back_is_matched_by_the_banks_code() {
+        let back = |code: &str| PspObject {
+            state: ObjectState::Captured,
+            returned: Some(code.to_owned()),
+            ..declined("", None)
+        };
+        let family = Match { codes: words(&["AC*"]), ..matching(Subject::Returned) };
+        assert!(family.holds(&ask(Subject::Returned, &back("AC04"))));
+        assert!(!family.holds(&ask(Subject::Returned, &back("AM04"))));
+        assert!(!family.holds(&ask(Subject::Returned, &back(""))), "it came back without a code");
+        // A refusal of this code never moved money: another fact.
+        assert!(!family.holds(&ask(Subject::Returned, &declined("AC04", None))));
+        assert!(!family.holds(&ask(Subject::Failure, &back("AC04"))));
+        assert_eq!(Subject::shown_by(&back("AC04")), Some(Subject::Returned));
+        assert_eq!(Subject::shown_by(&declined("AC04", None)), Some(Subject::Failure));
+        let paid = PspObject { returned: None, ..back("") };
+        assert_eq!(Subject::shown_by(&paid), None);
+        let given_back = PspObject { refunded_minor: 1, ..paid };
+        assert_eq!(Subject::shown_by(&given_back), Some(Subject::Refunded));
+    }
+
+    #[test]
     fn the_first_rule_that_matches_wins() {
         let rule = |id: &str, codes: &[&str], effect| Rule {
             id: id.into(),
             own: false,
             matches: Match { codes: words(codes), ..matching(Subject::Failure) },
             effect,
+            means: String::new(),
         };
         let rules = RuleSet {
             rules: vec![
@@ -349,18 +464,8 @@ mod tests {
 
     #[test]
     fn subjects_read_back_as_they_are_written() {
-        for text in [
-            "failure",
-            "refunded",
-            "voided",
-            "disputed",
-            "authorized",
-            "action_required",
-            "canceled",
-            "expired",
-            "unknown_status",
-        ] {
-            assert_eq!(Subject::parse(text).map(Subject::as_str), Some(text));
+        for subject in Subject::ALL {
+            assert_eq!(Subject::parse(subject.as_str()), Some(subject));
         }
         assert_eq!(Subject::parse("captured"), None);
     }

@@ -128,7 +128,7 @@ fn failed(view: &View<'_>, item: &Item<'_>) -> Decision {
         return view.review_of(item, Reason::DeclineUnknown, text);
     };
     let code = stated_failure(item.object).map_or("", |f| f.code.as_str());
-    let text = format!("{} failed: {code} (rule {})", item.reference(), rule.id);
+    let text = format!("{} failed: {code} ({})", item.reference(), rule.words());
     by_rule(view, rule, item, text)
 }
 
@@ -148,7 +148,7 @@ fn uncaptured(view: &View<'_>, item: &Item<'_>) -> Decision {
     let text = format!("{} is `{}`", item.reference(), item.object.status);
     let rule = Subject::of(item.object).and_then(|subject| view.rule_for(subject, item.object));
     match rule {
-        Some(rule) => by_rule(view, rule, item, format!("{text} (rule {})", rule.id)),
+        Some(rule) => by_rule(view, rule, item, format!("{text} ({})", rule.words())),
         None => view.review_of(item, reason_of_state(item.state()), text),
     }
 }
@@ -175,7 +175,7 @@ pub(super) fn by_rule(view: &View<'_>, rule: &Rule, item: &Item<'_>, text: Strin
         Effect::Review => view.review_of(item, review_reason(rule, item), text),
         Effect::Wait if view.too_old(None) => view.review_of(item, Reason::PendingTooLong, text),
         Effect::Wait => view.wait_for(item, Reason::Rule, text, None),
-        Effect::Succeeded if item.has_captured() => Decision {
+        Effect::Succeeded if item.has_captured() && item.object.returned.is_none() => Decision {
             seen: Some(seen(item.object)),
             ..view.decision(Verdict::Succeeded, Reason::Rule, text)
         },
@@ -195,6 +195,7 @@ fn review_reason(rule: &Rule, item: &Item<'_>) -> Reason {
     match rule.matches.subject {
         Subject::Disputed => Reason::Disputed,
         Subject::Refunded => Reason::Refunded,
+        Subject::Returned => Reason::Returned,
         Subject::Failure
         | Subject::Voided
         | Subject::Authorized

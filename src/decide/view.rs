@@ -375,6 +375,7 @@ impl<'a> View<'a> {
             kind: self.row().kind,
             money: self.row().money,
             handbacks: self.history().handbacks,
+            age: Some(self.now.signed_duration_since(self.row().created_at)),
         })
     }
 }

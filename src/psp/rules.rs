@@ -6,44 +6,89 @@
 //!
 //! ```toml
 //! psp = "stripe"                     # of every rule of the file; leave out to mean every PSP
+//! version = "2026-11-21"             # of the file, in words of its own; the hash goes beside it
 //!
 //! [[rule]]
 //! id = "stripe.delayed"
-//! when = "failure"                   # failure, refunded, voided, disputed, authorized,
+//! when = "failure"                   # failure, returned, refunded, voided, disputed, authorized,
 //!                                    # action_required, canceled, expired, unknown_status
-//! code = ["insufficient_funds"]      # also: advice, status, kind, currency
-//! handbacks_below = 3                # also: amount_at_most_minor
+//! code = ["insufficient_funds"]      # also: psp, advice, status, kind; `AC*` is a family
+//! amount_at_most_minor = 5000        # also: amount_at_least_minor; with the currency they count
+//! currency = ["EUR"]
+//! age_below = "30d"                  # also: age_at_least; since the row was made
 //! outcome = "retryable"              # retryable, failed, succeeded, wait, review
 //! not_before = "24h"                 # of a retryable one: how much later
+//! limit = 3                          # … and how often; then: review, or what `then` says
+//! means = "the account is short"     # for people, where the code does not say it
 //! source = "https://docs.stripe.com/declines/codes"
 //! example = { status = "requires_payment_method", code = "insufficient_funds" }
 //! ```
 
+pub mod draft;
+mod example;
+mod raw;
+
 use std::collections::HashSet;
 
-use chrono::{DateTime, TimeDelta};
-use serde::Deserialize;
 use sha2::{Digest, Sha256};
-use toml::Spanned;
 
-use crate::decide::rules::{Effect, Match, Question, Rule, RuleSet, Subject};
-use crate::model::evidence::{Failure, ObjectState, PspObject};
-use crate::model::money::{Currency, Money};
-use crate::model::time::parse_span;
-use crate::model::transaction::{Kind, hex};
+use crate::decide::rules::{Rule, RuleSet};
+use crate::model::transaction::hex;
+use crate::psp::rules::example::Example;
+use crate::psp::rules::raw::{RawFile, rules_of};
 
 /// Characters of the version: enough to tell rule files apart in a journal.
 const VERSION_CHARS: usize = 12;
 
-const STRIPE_RULES: &str = include_str!("stripe.rules.toml");
+/// The shipped files: the PSP's word, the file's name, its text.
+const SHIPPED: [(&str, &str, &str); 2] = [
+    ("stripe", "stripe.rules.toml", include_str!("stripe.rules.toml")),
+    ("files", "files.rules.toml", include_str!("files.rules.toml")),
+];
 
 /// A rule file, read and checked.
 #[derive(Debug, Clone)]
 pub struct RuleFile {
+    /// Its name, as complaints show it.
+    pub name: String,
+    /// The user's own, not shipped.
+    pub own: bool,
+    /// What it calls its version, where it says so.
+    pub label: Option<String>,
     /// Its rules, in their order.
     pub rules: Vec<Rule>,
+    /// Each `[[rule]]` as it is written.
+    pub written: Vec<Written>,
     examples: Vec<Example>,
     text: String,
+}
+
+/// A `[[rule]]` as it is written; one with a `limit` stands for two rules.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// Its id.
+    pub id: String,
+    /// Its line, from 1.
+    pub line: usize,
+    /// Where what it says is written, or who decided it.
+    pub source: String,
+    /// Its text.
+    pub toml: String,
+}
+
+/// What became of one example.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tried {
+    /// The rule that it belongs to.
+    pub rule: String,
+    /// Its file.
+    pub file: String,
+    /// The rule's line.
+    pub line: usize,
+    /// The rule that decides it; none, where none knows it.
+    pub found: Option<String>,
+    /// Its own rule decides it, or one of the user's that takes a shipped one over.
+    pub stands: bool,
 }
 
 /// Why a rule file is refused: where, and what.
@@ -58,66 +103,12 @@ pub struct RuleError {
     pub problem: String,
 }
 
-/// A case that a rule must decide.
-#[derive(Debug, Clone)]
-struct Example {
-    rule: String,
-    line: usize,
-    file: String,
-    psp: Option<String>,
-    subject: Subject,
-    case: RawExample,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawFile {
-    psp: Option<String>,
-    #[serde(default)]
-    rule: Vec<Spanned<RawRule>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawRule {
-    id: String,
-    when: String,
-    #[serde(default)]
-    status: Vec<String>,
-    #[serde(default)]
-    code: Vec<String>,
-    #[serde(default)]
-    advice: Vec<String>,
-    #[serde(default)]
-    kind: Vec<String>,
-    #[serde(default)]
-    currency: Vec<String>,
-    amount_at_most_minor: Option<i64>,
-    handbacks_below: Option<u32>,
-    outcome: String,
-    not_before: Option<String>,
-    source: String,
-    example: RawExample,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawExample {
-    #[serde(default)]
-    status: String,
-    #[serde(default)]
-    code: String,
-    advice: Option<String>,
-    #[serde(default = "charge")]
-    kind: String,
-    currency: Option<String>,
-    amount_minor: Option<i64>,
-    #[serde(default)]
-    handbacks: u32,
-}
-
-fn charge() -> String {
-    Kind::Charge.as_str().to_owned()
+impl RuleFile {
+    /// A short hash of its text alone.
+    #[must_use]
+    pub fn version(&self) -> String {
+        combine(std::slice::from_ref(self)).version
+    }
 }
 
 /// Reads a rule file. `own` says that it is the user's and not shipped.
@@ -131,28 +122,59 @@ pub fn parse(text: &str, source_name: &str, own: bool) -> Result<RuleFile, RuleE
         problem,
     };
     let raw: RawFile = toml::from_str(text)
-        .map_err(|e| refuse(e.span().map_or(0, |span| span.start), e.message().to_owned()))?;
-    let mut file = RuleFile { rules: Vec::new(), examples: Vec::new(), text: text.to_owned() };
+        .map_err(|e| refuse(e.span().map_or(0, |span| span.start), in_plain_words(e.message())))?;
+    let mut file = RuleFile {
+        name: source_name.to_owned(),
+        own,
+        label: raw.version.clone(),
+        rules: Vec::new(),
+        written: Vec::new(),
+        examples: Vec::new(),
+        text: text.to_owned(),
+    };
     let mut ids = HashSet::new();
-    for spanned in raw.rule {
-        let offset = spanned.span().start;
-        let raw_rule = spanned.into_inner();
-        if !ids.insert(raw_rule.id.clone()) {
-            return Err(refuse(offset, format!("a second rule has the id `{}`", raw_rule.id)));
+    let starts: Vec<usize> = raw.rule.iter().map(|rule| rule.span().start).collect();
+    for (at, spanned) in raw.rule.iter().enumerate() {
+        let (offset, rule) = (spanned.span().start, spanned.get_ref());
+        let line = line_of(text, offset);
+        let parsed = rules_of(rule, raw.psp.as_deref(), own)
+            .map_err(|problem| refuse(offset, format!("rule `{}`: {problem}", rule.id)))?;
+        for (rule, case) in parsed {
+            if !ids.insert(rule.id.clone()) {
+                return Err(refuse(offset, format!("a second rule has the id `{}`", rule.id)));
+            }
+            file.examples.push(Example { rule: rule.clone(), line, case });
+            file.rules.push(rule);
         }
-        let (rule, subject) = rule_of(&raw_rule, raw.psp.as_deref(), own)
-            .map_err(|problem| refuse(offset, format!("rule `{}`: {problem}", raw_rule.id)))?;
-        file.examples.push(Example {
-            rule: rule.id.clone(),
-            line: line_of(text, offset),
-            file: source_name.to_owned(),
-            psp: raw.psp.clone(),
-            subject,
-            case: raw_rule.example,
+        let end = starts.get(at.saturating_add(1)).copied().unwrap_or(text.len());
+        file.written.push(Written {
+            id: rule.id.clone(),
+            line,
+            source: rule.source.clone(),
+            toml: without_what_follows(text.get(offset..end).unwrap_or_default()),
         });
-        file.rules.push(rule);
     }
     Ok(file)
+}
+
+/// The reader's words for a list are a programmer's.
+fn in_plain_words(message: &str) -> String {
+    message.replace("expected a sequence", "expected a list in brackets, as in [\"a\", \"b\"]")
+}
+
+/// A rule's text without the blank lines and the comment of the rule after it.
+fn without_what_follows(text: &str) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let is_own = |line: &&str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+    let last = lines.iter().rposition(is_own).map_or(0, |at| at.saturating_add(1));
+    lines.into_iter().take(last).collect::<Vec<_>>().join("\n")
+}
+
+/// The JSON schema of a rule file, for editors: its shape. What the words mean together is
+/// [`parse`]'s to say.
+#[must_use]
+pub fn schema() -> serde_json::Value {
+    raw::schema()
 }
 
 /// The rules shipped for a PSP; an adapter without rules has none.
@@ -160,10 +182,54 @@ pub fn parse(text: &str, source_name: &str, own: bool) -> Result<RuleFile, RuleE
 /// # Errors
 /// Never for the files shipped, which the tests read.
 pub fn shipped(psp: &str) -> Result<RuleFile, RuleError> {
-    match psp {
-        "stripe" => parse(STRIPE_RULES, "stripe.rules.toml", false),
-        _other => parse("", "none", false),
+    match SHIPPED.iter().find(|(word, ..)| *word == psp) {
+        Some((_, name, text)) => parse(text, name, false),
+        None => parse("", "none", false),
     }
+}
+
+/// The rules shipped for every PSP.
+///
+/// # Errors
+/// As [`shipped`].
+pub fn all_shipped() -> Result<Vec<RuleFile>, RuleError> {
+    SHIPPED.iter().map(|(psp, ..)| shipped(psp)).collect()
+}
+
+/// The user's own files and, after them, every shipped one; each example was tried.
+///
+/// # Errors
+/// Where an example is decided by another rule, or an id is used twice.
+pub fn with_shipped(own: Vec<RuleFile>) -> Result<Vec<RuleFile>, RuleError> {
+    let mut files = own;
+    files.extend(all_shipped()?);
+    ids_are_one_rules_each(&files)?;
+    check_examples(&files)?;
+    Ok(files)
+}
+
+/// A journal names a rule by its id alone.
+fn ids_are_one_rules_each(files: &[RuleFile]) -> Result<(), RuleError> {
+    let mut known: Vec<(&str, &str)> = Vec::new();
+    for file in files.iter().rev() {
+        let here = known.len();
+        for rule in &file.rules {
+            let earlier = known.iter().take(here).find(|(id, _)| *id == rule.id);
+            if let Some((id, other)) = earlier {
+                let line = file.examples.iter().find(|e| e.rule.id == rule.id);
+                return Err(RuleError {
+                    file: file.name.clone(),
+                    line: line.map_or(1, |example| example.line),
+                    problem: format!(
+                        "the id `{id}` is that of a rule of {other}; a rule of your own needs an \
+                         id of its own, such as `own.{id}`"
+                    ),
+                });
+            }
+            known.push((&rule.id, &file.name));
+        }
+    }
+    Ok(())
 }
 
 /// Puts rule files together in the order in which their rules are tried: the user's first.
@@ -179,171 +245,42 @@ pub fn combine(files: &[RuleFile]) -> RuleSet {
     RuleSet { rules: files.iter().flat_map(|file| file.rules.clone()).collect(), version }
 }
 
-/// Tries every file's examples against all of them together, in their order: each must be decided
-/// by the rule that it stands in.
+/// Tries every file's examples against all of them together, in their order.
+#[must_use]
+pub fn try_examples(files: &[RuleFile]) -> Vec<Tried> {
+    let set = combine(files);
+    let own: HashSet<&str> =
+        files.iter().flat_map(|f| &f.rules).filter(|r| r.own).map(|r| r.id.as_str()).collect();
+    let each = files.iter().flat_map(|file| file.examples.iter().map(move |e| (file, e)));
+    each.map(|(file, example)| {
+        let found = example.decided_by(&set);
+        // The user may take over what a shipped rule said: that is what own rules are for.
+        let is_taken_over = found.as_deref().is_some_and(|id| own.contains(id))
+            && !own.contains(example.rule.id.as_str());
+        Tried {
+            stands: found.as_deref() == Some(example.rule.id.as_str()) || is_taken_over,
+            rule: example.rule.id.clone(),
+            file: file.name.clone(),
+            line: example.line,
+            found,
+        }
+    })
+    .collect()
+}
+
+/// Tries every file's examples: each must be decided by the rule that it stands in.
 ///
 /// # Errors
 /// With the first example that another rule decides, or none.
 pub fn check_examples(files: &[RuleFile]) -> Result<(), RuleError> {
-    let set = combine(files);
-    let own: HashSet<&str> =
-        files.iter().flat_map(|f| &f.rules).filter(|r| r.own).map(|r| r.id.as_str()).collect();
-    for example in files.iter().flat_map(|file| &file.examples) {
-        let found = decided_by(&set, example);
-        // The user may take over what a shipped rule said: that is what own rules are for.
-        let is_taken_over = found.as_deref().is_some_and(|id| own.contains(id))
-            && !own.contains(example.rule.as_str());
-        if found.as_deref() == Some(example.rule.as_str()) || is_taken_over {
-            continue;
-        }
-        let problem = match found {
-            Some(other) => format!("its example is decided by rule `{other}`, which comes first"),
-            None => "it does not match its own example".to_owned(),
-        };
-        return Err(RuleError {
-            file: example.file.clone(),
-            line: example.line,
-            problem: format!("rule `{}`: {problem}", example.rule),
-        });
-    }
-    Ok(())
-}
-
-fn decided_by(set: &RuleSet, example: &Example) -> Option<String> {
-    let kind = Kind::parse(&example.case.kind)?;
-    let currency = Currency::parse(example.case.currency.as_deref().unwrap_or("EUR")).ok()?;
-    let money = Money::new(example.case.amount_minor.unwrap_or(1_000), currency);
-    let object = object_of(example, money);
-    let question = Question {
-        psp: example.psp.as_deref().unwrap_or("any"),
-        subject: example.subject,
-        object: &object,
-        kind,
-        money: Some(money),
-        handbacks: example.case.handbacks,
+    let tried = try_examples(files);
+    let Some(wrong) = tried.into_iter().find(|tried| !tried.stands) else { return Ok(()) };
+    let problem = match &wrong.found {
+        Some(other) => format!("its example is decided by rule `{other}`, which comes first"),
+        None => "it does not match its own example".to_owned(),
     };
-    set.find(&question).map(|rule| rule.id.clone())
-}
-
-/// An object that shows the example's fact.
-fn object_of(example: &Example, money: Money) -> PspObject {
-    let failure = Failure {
-        code: example.case.code.clone(),
-        advice: example.case.advice.clone(),
-        final_from: None,
-        still_payable: false,
-    };
-    let state = match example.subject {
-        Subject::Failure => ObjectState::Failed(failure),
-        Subject::Refunded | Subject::Disputed => ObjectState::Captured,
-        Subject::Voided => ObjectState::Voided,
-        Subject::Authorized => ObjectState::Authorized,
-        Subject::ActionRequired => ObjectState::ActionRequired,
-        Subject::Canceled => ObjectState::Canceled,
-        Subject::Expired => ObjectState::Expired,
-        Subject::UnknownStatus => ObjectState::Unknown,
-    };
-    PspObject {
-        reference: "example".to_owned(),
-        aliases: Vec::new(),
-        kind: "example".to_owned(),
-        state,
-        status: example.case.status.clone(),
-        amount: Some(money),
-        captured: None,
-        refunded_minor: 0,
-        disputed: example.subject == Subject::Disputed,
-        created_at: DateTime::<chrono::Utc>::MIN_UTC,
-        tag: None,
-        returned: None,
-    }
-}
-
-fn rule_of(raw: &RawRule, psp: Option<&str>, own: bool) -> Result<(Rule, Subject), String> {
-    let is_id = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
-    if raw.id.is_empty() || !raw.id.bytes().all(is_id) {
-        return Err("id: expected letters, digits, `.`, `_` or `-`".to_owned());
-    }
-    if raw.source.trim().is_empty() {
-        return Err("source: expected where this is written, or who decided it".to_owned());
-    }
-    let subject = Subject::parse(&raw.when).ok_or_else(|| {
-        format!(
-            "when: `{}` is none of failure, refunded, voided, disputed, authorized, \
-             action_required, canceled, expired, unknown_status",
-            raw.when
-        )
-    })?;
-    if subject != Subject::Failure && !(raw.code.is_empty() && raw.advice.is_empty()) {
-        return Err(format!("code and advice go with when = \"failure\", not `{}`", raw.when));
-    }
-    let effect = effect_of(raw)?;
-    let can_retry = matches!(subject, Subject::Failure);
-    if matches!(effect, Effect::Retryable { .. }) && !can_retry {
-        return Err("outcome: only a stated failure can make a row retryable".to_owned());
-    }
-    let matches = Match {
-        psp: psp.map(str::to_owned),
-        subject,
-        statuses: raw.status.clone(),
-        codes: raw.code.clone(),
-        advices: raw.advice.clone(),
-        kinds: kinds_of(raw)?,
-        currencies: currencies_of(raw)?,
-        amount_at_most_minor: raw.amount_at_most_minor,
-        handbacks_below: raw.handbacks_below,
-    };
-    if Kind::parse(&raw.example.kind).is_none() {
-        return Err(format!("example: kind `{}` is no kind of movement", raw.example.kind));
-    }
-    Ok((Rule { id: raw.id.clone(), own, matches, effect }, subject))
-}
-
-fn effect_of(raw: &RawRule) -> Result<Effect, String> {
-    let not_before = match &raw.not_before {
-        Some(text) => {
-            Some(parse_span(text).filter(|s| *s >= TimeDelta::zero()).ok_or_else(|| {
-                format!("not_before: `{text}` is not a span such as 15min, 24h or 7d")
-            })?)
-        }
-        None => None,
-    };
-    let effect = match raw.outcome.as_str() {
-        "retryable" => return Ok(Effect::Retryable { not_before }),
-        "failed" => Effect::Failed,
-        "succeeded" => Effect::Succeeded,
-        "wait" => Effect::Wait,
-        "review" => Effect::Review,
-        other => {
-            return Err(format!(
-                "outcome: `{other}` is none of retryable, failed, succeeded, wait, review"
-            ));
-        }
-    };
-    match not_before {
-        Some(_) => Err("not_before goes with outcome = \"retryable\"".to_owned()),
-        None => Ok(effect),
-    }
-}
-
-fn kinds_of(raw: &RawRule) -> Result<Vec<Kind>, String> {
-    let kinds = raw.kind.iter();
-    kinds
-        .map(|kind| {
-            Kind::parse(kind)
-                .ok_or_else(|| format!("kind: `{kind}` is none of charge, refund, payout"))
-        })
-        .collect()
-}
-
-fn currencies_of(raw: &RawRule) -> Result<Vec<String>, String> {
-    let currencies = raw.currency.iter();
-    currencies
-        .map(|text| {
-            let currency = Currency::parse(text).map_err(|unknown| format!("currency: {unknown}"));
-            currency.map(|currency| currency.code().to_owned())
-        })
-        .collect()
+    let problem = format!("rule `{}`: {problem}", wrong.rule);
+    Err(RuleError { file: wrong.file, line: wrong.line, problem })
 }
 
 fn line_of(text: &str, offset: usize) -> usize {
@@ -354,6 +291,7 @@ fn line_of(text: &str, offset: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::decide::rules::{Effect, Subject};
 
     const RULE: &str = "[[rule]]\nid = \"a\"\nwhen = \"failure\"\ncode = [\"x\"]\n\
                         outcome = \"failed\"\nsource = \"us\"\nexample = { code = \"x\" }\n";
@@ -425,9 +363,50 @@ mod tests {
             ("id = \"a\"", "id = \"a b\"", "id: expected"),
             ("code = [\"x\"]", "codes = [\"x\"]", "f.toml:4: unknown field `codes`"),
             ("code = [\"x\"]", "code = [", "f.toml:5"),
+            ("code = [\"x\"]", "code = \"x\"", "expected a list in brackets, as in ["),
             ("outcome = \"failed\"", "outcome = \"failed\"\nnot_before = \"1h\"", "goes with"),
             ("code = [\"x\"]", "currency = [\"XYZ\"]", "currency: `XYZ`"),
             ("code = [\"x\"]", "kind = [\"gift\"]", "kind: `gift`"),
+            ("code = [\"x\"]", "psp = \"visa\"", "psp: `visa` is none of stripe, files"),
+            ("code = [\"x\"]", "amount_at_most_minor = 5", "amounts are counted in a currency"),
+            (
+                "code = [\"x\"]",
+                "currency = [\"EUR\"]\namount_at_least_minor = 6\namount_at_most_minor = 5",
+                "amount: at least 6 and at most 5",
+            ),
+            ("code = [\"x\"]", "age_below = \"soon\"", "age_below: `soon` is not a span"),
+            (
+                "code = [\"x\"]",
+                "age_at_least = \"2d\"\nage_below = \"48h\"",
+                "age: nothing is at least",
+            ),
+            ("outcome = \"failed\"", "outcome = \"failed\"\nlimit = 3", "limit goes with"),
+            ("outcome = \"failed\"", "outcome = \"failed\"\nthen = \"review\"", "then goes with"),
+            ("outcome = \"failed\"", "outcome = \"retryable\"\nlimit = 0", "limit: expected 1 to"),
+            (
+                "outcome = \"failed\"",
+                "outcome = \"retryable\"\nlimit = 3\nhandbacks_below = 2",
+                "limit and handbacks_below",
+            ),
+            (
+                "outcome = \"failed\"",
+                "outcome = \"retryable\"\nlimit = 3\nthen = \"wait\"",
+                "then: `wait` is neither",
+            ),
+            (
+                "code = [\"x\"]\noutcome = \"failed\"",
+                "outcome = \"retryable\"",
+                "a retryable rule names its codes",
+            ),
+            (
+                "code = [\"x\"]\noutcome = \"failed\"",
+                "code = [\"x\", \"*\"]\noutcome = \"retryable\"",
+                "a retryable rule names its codes",
+            ),
+            ("code = [\"x\"]\n", "", "a failed rule names its codes"),
+            ("when = \"failure\"", "when = \"returned\"", "what came back is a person's"),
+            ("outcome = \"failed\"", "outcome = \"succeeded\"", "nothing moved by a `failure`"),
+            ("outcome = \"failed\"", "outcome = \"failed\"\nmeans = \"\"", "means: expected"),
         ] {
             let text = RULE.replace(from, to);
             let said = parse(&text, "f.toml", true).unwrap_err().to_string();
@@ -452,5 +431,120 @@ mod tests {
         let (own, base) = (parse(RULE, "own", true).unwrap(), parse(&second, "b", false).unwrap());
         check_examples(&[own.clone(), base.clone()]).unwrap();
         assert_ne!(combine(std::slice::from_ref(&own)).version, combine(&[own, base]).version);
+    }
+
+    #[test]
+    fn every_shipped_file_holds_beside_the_others() {
+        let files = with_shipped(Vec::new()).unwrap();
+        assert_eq!(files.len(), SHIPPED.len());
+        for file in &files {
+            assert!(!file.own && !file.rules.is_empty(), "{}", file.name);
+            assert!(file.written.iter().all(|rule| rule.toml.starts_with("[[rule]]")));
+            let end = |rule: &Written| rule.toml.lines().last().unwrap_or_default().to_owned();
+            assert!(file.written.iter().all(|rule| !end(rule).starts_with('#')), "{}", file.name);
+        }
+        let again = with_shipped(vec![parse(RULE, "f.toml", true).unwrap()]).unwrap();
+        assert_ne!(combine(&files).version, combine(&again).version);
+        let taken = RULE.replace("\"a\"", "\"stripe.final\"");
+        let said = with_shipped(vec![parse(&taken, "f.toml", true).unwrap()]).unwrap_err();
+        let said = said.to_string();
+        assert!(said.starts_with("f.toml:1: the id `stripe.final` is that of"), "{said}");
+    }
+
+    #[test]
+    fn the_schema_takes_what_is_shipped_and_no_other_word() {
+        let validator = jsonschema::validator_for(&schema()).unwrap();
+        let as_json = |text: &str| -> serde_json::Value {
+            let table: toml::Table = text.parse().unwrap();
+            serde_json::to_value(table).unwrap()
+        };
+        for (_, name, text) in SHIPPED {
+            assert!(validator.is_valid(&as_json(text)), "{name}");
+        }
+        assert!(validator.is_valid(&as_json(RULE)));
+        for (from, to) in [
+            ("code = [\"x\"]", "codes = [\"x\"]"),
+            ("code = [\"x\"]", "code = \"x\""),
+            ("\"failed\"", "\"paid\""),
+            ("\"failure\"", "\"broken\""),
+            ("source = \"us\"\n", ""),
+            ("code = \"x\" }", "kode = \"x\" }"),
+        ] {
+            let wrong = RULE.replace(from, to);
+            assert_ne!(wrong, RULE);
+            assert!(!validator.is_valid(&as_json(&wrong)), "{wrong}");
+        }
+        // Every word that the schema lists is one that is read, and the other way round.
+        let listed = schema()["$defs"]["RawRule"]["properties"]["when"]["enum"].clone();
+        assert_eq!(listed, serde_json::json!(Subject::ALL.map(Subject::as_str)));
+    }
+
+    #[test]
+    fn a_limit_is_two_rules() {
+        let limit = "outcome = \"retryable\"\nlimit = 3\nthen = \"failed\"";
+        let limited = RULE.replace("outcome = \"failed\"", limit);
+        let file = parse(&limited, "f.toml", true).unwrap();
+        check_examples(std::slice::from_ref(&file)).unwrap();
+        let ids: Vec<&str> = file.rules.iter().map(|rule| rule.id.as_str()).collect();
+        assert_eq!(ids, ["a", "a.capped"]);
+        assert_eq!(file.rules[0].matches.handbacks_below, Some(3));
+        assert_eq!(file.rules[1].effect, Effect::Failed);
+        assert_eq!(file.rules[1].matches.handbacks_below, None);
+        assert_eq!(file.written.len(), 1);
+        let plain = parse(&limited.replace("then = \"failed\"", ""), "f.toml", true).unwrap();
+        assert_eq!(plain.rules[1].effect, Effect::Review);
+    }
+
+    #[test]
+    fn every_condition_is_read_and_tried() {
+        let text = "version = \"7\"\n[[rule]]\nid = \"own.a\"\npsp = \"files\"\n\
+                    when = \"failure\"\ncode = [\"AC*\"]\nstatus = [\"RJCT*\"]\n\
+                    kind = [\"payout\"]\ncurrency = [\"EUR\"]\namount_at_least_minor = 100\n\
+                    amount_at_most_minor = 200\nage_at_least = \"1h\"\nage_below = \"2d\"\n\
+                    outcome = \"wait\"\nmeans = \"the account\"\nsource = \"us\"\nexample = {";
+        let example = "code = \"AC04\", status = \"RJCT (F1:2)\", kind = \"payout\", \
+                       amount_minor = 150, age = \"3h\" }";
+        let file = parse(&format!("{text} {example}\n"), "f.toml", true).unwrap();
+        assert_eq!(file.label.as_deref(), Some("7"));
+        assert_eq!(file.rules[0].words(), "rule own.a: the account");
+        check_examples(std::slice::from_ref(&file)).unwrap();
+        for (from, to) in [
+            ("AC04", "MD06"),
+            ("RJCT (", "ACSP ("),
+            ("\"payout\"", "\"refund\""),
+            ("150", "99"),
+            ("150", "201"),
+            ("\"3h\"", "\"30min\""),
+            ("\"3h\"", "\"2d\""),
+            ("age", "currency = \"USD\", age"),
+            ("age", "psp = \"stripe\", age"),
+        ] {
+            let other = example.replace(from, to);
+            let file = parse(&format!("{text} {other}\n"), "f.toml", true).unwrap();
+            assert!(check_examples(&[file]).is_err(), "{other}");
+        }
+    }
+
+    #[test]
+    fn every_bank_code_of_the_references_has_a_rule() {
+        let file = shipped("files").unwrap();
+        let codes = |when: Subject| -> Vec<&str> {
+            let rules = file.rules.iter().filter(|rule| rule.matches.subject == when);
+            rules.flat_map(|rule| rule.matches.codes.iter().map(String::as_str)).collect()
+        };
+        let (returned, refused) = (codes(Subject::Returned), codes(Subject::Failure));
+        for code in "AC01 AC04 AC06 AG01 AM04 AM05 BE04 DUPL FOCR MD01 MD06 MD07 MS02 MS03 NARR \
+                     RR04 SL01 R01 R02 R03 R04 R05 R06 R07 R08 R09 R10 R16 R20 R23 R24 R29"
+            .split_whitespace()
+        {
+            assert!(returned.contains(&code), "{code}");
+        }
+        for code in "AC01 AC04 AC06 AG01 AM04 AM05 DU01 MS03 NARR RR04".split_whitespace() {
+            assert!(refused.contains(&code), "{code}");
+        }
+        // A file never calls a refusal final, and money that came back is a person's.
+        assert!(file.rules.iter().all(|rule| rule.effect == Effect::Review));
+        assert!(file.rules.iter().all(|rule| !rule.means.is_empty()));
+        assert!(file.rules.iter().all(|rule| rule.matches.psp.as_deref() == Some("files")));
     }
 }

@@ -211,6 +211,52 @@ fn of_two_reasons_the_upper_wins() {
     }
 }
 
+/// What the bank took back is a person's by every rule: none hands it back, ends or settles it.
+#[test]
+fn no_rule_decides_what_came_back() {
+    let came_back = |policy: &str| {
+        let world = read("-", "list@+55m: captured pi_1 returned=AC04", "-", policy, "run");
+        let decision = world.decide();
+        let found = (decision.outcome().as_str(), decision.reason.as_str());
+        assert_eq!(found, ("review", "returned"), "{policy}: {}", decision.text);
+        decision
+    };
+    for effect in ["retryable", "failed", "succeeded", "wait", "review"] {
+        for about in ["own=returned/AC04", "own=returned/AC*", "rule=returned", "own=returned"] {
+            let decision = came_back(&format!("{about}:{effect}"));
+            assert_eq!(decision.rule.as_deref(), Some("test.returned"), "{about} {effect}");
+            assert!(decision.text.ends_with("(AC04); rule test.returned"), "{}", decision.text);
+        }
+        // Nor does one about another fact of the same object.
+        let decision = came_back(&format!("own=refunded:{effect}"));
+        assert_eq!(decision.rule, None, "{effect}");
+        let decision = came_back(&format!("own=returned/MD06:{effect}"));
+        assert_eq!(decision.rule, None, "{effect}");
+    }
+}
+
+/// What is replayed says what was decided, and holds nothing by which it could be done.
+#[test]
+fn a_replay_says_what_the_decision_was() {
+    let mut handed_back = 0;
+    for (number, cells) in lines(TABLE, 8) {
+        let world = read(cells[0], cells[1], cells[2], cells[3], cells[4]);
+        let (decision, would_be) = (world.decide(), world.replay());
+        assert_eq!(would_be.outcome, decision.outcome(), "table.txt:{number}");
+        assert_eq!(would_be.reason, decision.reason, "table.txt:{number}");
+        assert_eq!(would_be.rule, decision.rule, "table.txt:{number}");
+        assert_eq!(would_be.wants, decision.wants, "table.txt:{number}");
+        assert_eq!(would_be.text, decision.text, "table.txt:{number}");
+        let retry = match &decision.verdict {
+            Verdict::Retryable(hand_back) => Some(hand_back.retry().as_str()),
+            _ => None,
+        };
+        assert_eq!(would_be.retry, retry, "table.txt:{number}");
+        handed_back += usize::from(retry.is_some());
+    }
+    assert!(handed_back > 5, "{handed_back}");
+}
+
 /// The cell without what stands in braces.
 fn without_braces(cell: &str) -> String {
     let mut depth = 0_u32;

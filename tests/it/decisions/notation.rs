@@ -217,7 +217,7 @@ fn a_rule(text: &str, own: bool) -> Rule {
         "review" => Effect::Review,
         _ => panic!("effect: `{effect}`"),
     };
-    Rule { id: format!("test.{subject}"), own, matches, effect }
+    Rule { id: format!("test.{subject}"), own, matches, effect, means: String::new() }
 }
 
 fn asked_cell(world: &mut World, cell: &str) {
@@ -351,6 +351,7 @@ fn object_word(object: &mut PspObject, word: &str) {
         ("kind", kind, _) => object.kind = kind.to_owned(),
         ("alias", alias, _) => object.aliases.push(alias.to_owned()),
         ("disputed", ..) => object.disputed = true,
+        ("returned", code, _) => object.returned = Some(code.to_owned()),
         ("refunded", amount, _) => object.refunded_minor = money(amount, "EUR").minor,
         ("got", "none", _) => object.captured = None,
         ("got", amount, _) => object.captured = Some(money(amount, "EUR")),

@@ -9,6 +9,7 @@ use tieout::decide::judge::decide;
 use tieout::decide::policy::{
     AbsentMeans, BrakePolicy, GaveUp, Policy, PspFacts, RouteFacts, Timing,
 };
+use tieout::decide::replay::{WouldBe, replay};
 use tieout::decide::rules::{Effect, Match, Rule, RuleSet, Subject};
 use tieout::model::evidence::{
     Answer, Cause, CauseKind, CompleteSearch, Evidence, Failure, Miss, ObjectState, PspObject,
@@ -130,7 +131,16 @@ impl World {
     }
 
     pub fn decide(&self) -> Decision {
-        let inputs = Inputs {
+        decide(&self.inputs(), &self.policy, self.now)
+    }
+
+    /// What would be decided, and nothing more.
+    pub fn replay(&self) -> WouldBe {
+        replay(&self.inputs(), &self.policy, self.now)
+    }
+
+    fn inputs(&self) -> Inputs<'_> {
+        Inputs {
             row: &self.row,
             siblings: &self.siblings,
             evidence: &self.evidence,
@@ -139,8 +149,7 @@ impl World {
             near_misses: &self.near_misses,
             history: &self.history,
             asked: self.asked,
-        };
-        decide(&inputs, &self.policy, self.now)
+        }
     }
 }
 
@@ -223,21 +232,12 @@ fn rule(code: &str, effect: Effect) -> Rule {
         own: false,
         matches: Match { codes: vec![code.to_owned()], ..match_of(Subject::Failure) },
         effect,
+        means: String::new(),
     }
 }
 
 pub fn match_of(subject: Subject) -> Match {
-    Match {
-        psp: Some("stripe".into()),
-        subject,
-        statuses: Vec::new(),
-        codes: Vec::new(),
-        advices: Vec::new(),
-        kinds: Vec::new(),
-        currencies: Vec::new(),
-        amount_at_most_minor: None,
-        handbacks_below: None,
-    }
+    Match { psp: Some("stripe".into()), ..Match::of(subject) }
 }
 
 pub fn evidence(route: Route, asked_at: Instant, answer: Answer) -> Evidence {
