@@ -32,6 +32,7 @@ pub mod pause;
 pub mod person;
 pub mod prune;
 pub mod report;
+pub mod rules;
 pub mod run;
 pub mod runtime;
 pub mod sandbox;
@@ -97,6 +98,9 @@ enum Command {
     /// Look at what waits for a person
     #[command(subcommand, after_help = cases::EXAMPLES)]
     Cases(cases::Command),
+    /// Look at the rules, try them, and see what other ones would change
+    #[command(subcommand, after_help = rules::EXAMPLES)]
+    Rules(rules::Command),
     /// Stop an account: none of its rows is written until it is resumed
     #[command(after_help = pause::EXAMPLES)]
     Pause(pause::Args),
@@ -187,6 +191,7 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
         Command::Doctor => doctor::run(common),
         Command::Sandbox(args) => sandbox::run(args, common),
         Command::Generate(args) => generate::run(args, self::command()),
+        Command::Rules(command) => rules::run(command, common),
         Command::Schedule(command) => Ok(schedule::run(command, common)),
         Command::Version => version::run(common),
         Command::Report(command) => report::run(command, common, given),

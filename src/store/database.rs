@@ -29,6 +29,7 @@ use crate::store::records::{
     RunStart, TotalLine, Waiting,
 };
 use crate::store::release::{Difference, Release, Word};
+use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount};
 use crate::store::settings::{DatabaseSettings, shown_address};
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::SqliteStore;
@@ -220,4 +221,11 @@ delegate! { PayoutDriver:
     payouts_named(texts: &[String]) -> Vec<NamedPayout>;
     payout(key: &PayoutKey) -> Option<Payout>;
     payouts_of_file(file: i64) -> Vec<Payout>;
+}
+
+delegate! { ReplayDriver:
+    decided_since(since: Instant, after: Option<RecordPlace>, limit: i64)
+        -> Vec<(RecordPlace, Decided)>;
+    open_row_cases(after: i64, limit: i64) -> Vec<(i64, Decided)>;
+    rule_counts(since: Instant) -> Vec<RuleCount>;
 }

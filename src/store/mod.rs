@@ -23,6 +23,7 @@ pub mod files;
 pub mod release;
 pub mod compare;
 pub mod payouts;
+pub mod replay;
 pub mod sqlite;
 pub mod postgres;
 pub mod database;

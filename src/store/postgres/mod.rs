@@ -29,6 +29,7 @@ mod preview;
 mod read;
 mod roles;
 mod release;
+mod replay;
 mod rows;
 mod runs;
 mod shelf;
@@ -68,6 +69,7 @@ use crate::store::records::{
     RunStart, TotalLine, Waiting,
 };
 use crate::store::release::{Difference, Release, Word};
+use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount};
 use crate::store::settings::DatabaseSettings;
 use crate::store::source_table::SourceTable;
 use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
@@ -662,5 +664,28 @@ impl PayoutDriver for PgStore {
 
     async fn payouts_of_file(&self, file: i64) -> Result<Vec<Payout>, StoreError> {
         payouts::of_file(self.pool().await, file).await
+    }
+}
+
+impl ReplayDriver for PgStore {
+    async fn decided_since(
+        &self,
+        since: Instant,
+        after: Option<RecordPlace>,
+        limit: i64,
+    ) -> Result<Vec<(RecordPlace, Decided)>, StoreError> {
+        replay::decided(self.pool().await, since, after, limit).await
+    }
+
+    async fn open_row_cases(
+        &self,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<(i64, Decided)>, StoreError> {
+        replay::open_cases(self.pool().await, after, limit).await
+    }
+
+    async fn rule_counts(&self, since: Instant) -> Result<Vec<RuleCount>, StoreError> {
+        replay::counts(self.pool().await, since).await
     }
 }

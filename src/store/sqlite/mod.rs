@@ -23,6 +23,7 @@ mod names;
 mod pauses;
 mod prune;
 mod release;
+mod replay;
 mod rows;
 mod runs;
 mod shelf;
@@ -67,6 +68,7 @@ use crate::store::records::{
     RunStart, TotalLine, Waiting,
 };
 use crate::store::release::{Difference, Release, Word};
+use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount};
 use crate::store::settings::shown_address;
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::apply::{Batch, Counts};
@@ -992,5 +994,28 @@ impl PayoutDriver for SqliteStore {
 
     async fn payouts_of_file(&self, file: i64) -> Result<Vec<Payout>, StoreError> {
         payouts::of_file(&mut *self.read(payouts::READING).await?, file).await
+    }
+}
+
+impl ReplayDriver for SqliteStore {
+    async fn decided_since(
+        &self,
+        since: Instant,
+        after: Option<RecordPlace>,
+        limit: i64,
+    ) -> Result<Vec<(RecordPlace, Decided)>, StoreError> {
+        replay::decided(&mut *self.read(replay::READING).await?, since, after, limit).await
+    }
+
+    async fn open_row_cases(
+        &self,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<(i64, Decided)>, StoreError> {
+        replay::open_cases(&mut *self.read(replay::READING).await?, after, limit).await
+    }
+
+    async fn rule_counts(&self, since: Instant) -> Result<Vec<RuleCount>, StoreError> {
+        replay::counts(&mut *self.read(replay::READING).await?, since).await
     }
 }

@@ -1,0 +1,97 @@
+//! `tieout rules new --from-case`: a rule begun from what a case shows.
+
+use serde_json::json;
+
+use crate::cli::args::Common;
+use crate::cli::events::line;
+use crate::cli::failure::Failure;
+use crate::cli::out;
+use crate::cli::rules::New;
+use crate::cli::standing::found;
+use crate::config::Config;
+use crate::decide::rules::{Question, Subject};
+use crate::exit::Exit;
+use crate::model::evidence::PspObject;
+use crate::model::transaction::AccountRef;
+use crate::psp::rules::draft::{Draft, draft};
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::records::{CaseRow, StoredInputs};
+
+/// Runs the command.
+pub async fn run(
+    options: &New,
+    common: &Common,
+    config: &Config,
+    db: &Database,
+) -> Result<Exit, Failure> {
+    let digits = options.from_case.trim_start_matches(['C', 'c', '-']);
+    let number: i64 = digits.parse().map_err(|_bad| {
+        let given = &options.from_case;
+        Failure::usage(format!("--from-case {given}: expected a case's number such as C-1043"))
+    })?;
+    let case = db.case(number).await.map_err(|e| Failure::store(&e))?;
+    let case = case.ok_or_else(|| {
+        let text = format!("there is no case C-{number}");
+        Failure::new(Exit::Usage, text, "`tieout cases list --all` shows them")
+    })?;
+    let stored = match &case.evidence_sha256 {
+        Some(hash) => db.evidence(hash).await.map_err(|e| Failure::store(&e))?,
+        None => None,
+    };
+    let stored = stored.and_then(|text| serde_json::from_str::<StoredInputs>(&text).ok());
+    let text = stored.as_ref().and_then(|inputs| begun(&case, inputs, config));
+    let text = text.ok_or_else(|| nothing_to_match(&case))?;
+    if common.json {
+        let body = json!({ "case_id": format!("C-{number}"), "toml": text });
+        out::stdout(&line("rule_draft", body));
+    } else {
+        text.lines().for_each(out::stdout);
+    }
+    Ok(Exit::Ok)
+}
+
+fn nothing_to_match(case: &CaseRow) -> Failure {
+    let text = format!(
+        "case C-{} ({}) shows no status or code that a rule could speak of; no rule was begun",
+        case.number,
+        case.reason.as_str()
+    );
+    let hint = format!("`tieout cases show C-{}` says what it is", case.number);
+    Failure::new(Exit::Usage, text, hint)
+}
+
+/// The rule for what no rule knows; else for the newest object.
+fn begun(case: &CaseRow, inputs: &StoredInputs, config: &Config) -> Option<String> {
+    let AccountRef::Known(account) = &inputs.row.account else { return None };
+    let account = config.accounts.get(account)?;
+    let is_new = |subject: Subject, object: &PspObject| -> bool {
+        let question = asked(inputs, account.settings.psp.as_str(), subject, object);
+        config.rules.find(&question).is_none()
+    };
+    let shown = found(inputs).filter_map(|object| Some((Subject::shown_by(object)?, object)));
+    let (subject, object) =
+        shown.max_by_key(|(subject, object)| (is_new(*subject, object), object.created_at))?;
+    Some(draft(&Draft {
+        question: asked(inputs, account.settings.psp.as_str(), subject, object),
+        case: &format!("C-{}", case.number),
+        reason: case.reason.as_str(),
+    }))
+}
+
+fn asked<'a>(
+    inputs: &'a StoredInputs,
+    psp: &'a str,
+    subject: Subject,
+    object: &'a PspObject,
+) -> Question<'a> {
+    Question {
+        psp,
+        subject,
+        object,
+        kind: inputs.row.kind,
+        money: inputs.row.money,
+        handbacks: inputs.history.handbacks,
+        age: Some(inputs.now.signed_duration_since(inputs.row.created_at)),
+    }
+}

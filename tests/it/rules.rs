@@ -1,0 +1,236 @@
+//! Rules from outside: read, listed and tried without a database; then a code that no rule knows,
+//! a rule begun from its case, what it would change, and the row that it settles.
+
+use std::path::Path;
+
+use serde_json::Value;
+use tieout::sandbox::seeds::Seed;
+use tieout::sandbox::situations::Situation;
+
+use crate::run::files::{at_bank, bring, camt, credit, returned, shop_with_bank};
+use crate::run::shop::{Engine, Payment, Ran, Shop, Words, on_both_databases};
+use crate::support::{events, tieout_bin};
+
+const OWN: &str = "version = \"2026-11\"\n\n[[rule]]\nid = \"own.call\"\npsp = \"stripe\"\n\
+    when = \"failure\"\ncode = [\"call_issuer\"]\ncurrency = [\"EUR\"]\n\
+    amount_at_least_minor = 5000\nage_below = \"30d\"\noutcome = \"retryable\"\n\
+    not_before = \"2h\"\nlimit = 2\nmeans = \"their bank wants a call\"\n\
+    source = \"our bank's letter\"\nexample = { code = \"call_issuer\", amount_minor = 6000 }\n";
+
+/// Runs the program in a folder with nothing of tieout in its environment.
+fn tieout(folder: &Path, words: &[&str]) -> Ran {
+    let mut command = std::process::Command::new(tieout_bin());
+    command.args(words).current_dir(folder).env_clear().env("COLUMNS", "1000");
+    let ran = Ran::of(&command.output().unwrap());
+    if words.contains(&"--json") {
+        events::check(&ran.stdout);
+    }
+    ran
+}
+
+fn folder_with(text: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("own.toml"), text).unwrap();
+    folder
+}
+
+#[test]
+fn rules_are_looked_at_without_configuration_or_database() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |words: &[&str]| tieout(folder.path(), words).ended(0).stdout;
+    let check = at(&["rules", "check"]);
+    for file in ["stripe.rules.toml  ", "files.rules.toml  "] {
+        assert!(check.contains(file), "{check}");
+    }
+    let list = at(&["rules", "list", "--psp", "files"]);
+    let closed = "bank.returned.AC04  files · returned · code AC04 → review: the account is closed";
+    assert!(list.lines().any(|line| line == closed), "{list}");
+    assert!(!list.contains("stripe."), "{list}");
+    assert_eq!(at(&["rules", "list", "--own"]), "");
+    let show = at(&["rules", "show", "stripe.delayed"]);
+    assert!(show.contains("shipped  stripe.rules.toml:"), "{show}");
+    assert!(show.contains("\n  not_before = \"24h\"\n"), "{show}");
+    assert!(show.trim_end().ends_with('}'), "what follows it is not its own: {show}");
+    let near = tieout(folder.path(), &["rules", "show", "stripe.delaid"]).ended(2).stderr;
+    assert!(near.contains("did you mean `stripe.delayed`?"), "{near}");
+    let tried = at(&["rules", "test"]);
+    assert!(tried.lines().count() > 80 && !tried.contains("wrong"), "{tried}");
+    let schema: Value = serde_json::from_str(&at(&["rules", "schema"])).unwrap();
+    assert!(schema["properties"]["rule"].is_object(), "{schema}");
+    for words in [&["rules", "check", "--json"], &["rules", "list", "--json"]] {
+        at(words);
+    }
+    at(&["rules", "show", "stripe.delayed", "--json"]);
+    at(&["rules", "test", "--json"]);
+}
+
+#[test]
+fn a_file_of_ones_own_is_tried_before_the_shipped_ones() {
+    let folder = folder_with(OWN);
+    let at = |words: &[&str]| tieout(folder.path(), words);
+    let check = at(&["rules", "check", "own.toml"]).ended(0).stdout;
+    assert!(check.starts_with("own.toml  2 rules, yours, "), "{check}");
+    assert!(check.lines().next().unwrap().ends_with(", version 2026-11"), "{check}");
+    let tried = at(&["rules", "test", "own.toml"]).ended(0).stdout;
+    assert!(tried.contains("ok      own.toml:3  own.call\n"), "{tried}");
+    assert!(tried.contains("ok      own.toml:3  own.call.capped\n"), "{tried}");
+    // An example of another code: told by name, and the file is refused.
+    let wrong = OWN.replace("{ code = \"call_issuer\"", "{ code = \"lost_card\"");
+    std::fs::write(folder.path().join("own.toml"), wrong).unwrap();
+    let tried = at(&["rules", "test", "own.toml"]).ended(10);
+    assert!(tried.stdout.contains("wrong   own.toml:3  own.call  decided by stripe.final"));
+    assert!(tried.stderr.contains("2 of "), "{}", tried.stderr);
+    let check = at(&["rules", "check", "own.toml"]).ended(10).stderr;
+    assert!(check.contains("own.toml:3: rule `own.call`: its example is decided by"), "{check}");
+    let none = at(&["rules", "check", "none.toml"]).ended(10).stderr;
+    assert!(none.contains("the rule file none.toml cannot be read"), "{none}");
+}
+
+/// The file that the page shows is one.
+#[test]
+fn the_rules_of_the_page_hold() {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/rules.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let block = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
+    let folder = folder_with(block);
+    let check = tieout(folder.path(), &["rules", "check", "own.toml"]).ended(0).stdout;
+    assert!(check.starts_with("own.toml  2 rules, yours, "), "{check}");
+    let said = tieout(folder.path(), &["rules", "test", "own.toml"]).ended(0).stdout;
+    assert!(said.contains("own.call_issuer.capped\n"), "{said}");
+}
+
+/// A shop where the code of row 2 is known to no rule.
+async fn shop_with_an_unknown_code(engine: Engine) -> Shop {
+    let mut shop = Shop::open_with(engine, Words::default().patient()).await;
+    shop.background(30).await;
+    let rows = [Payment::stuck(1), Payment::stuck(2), Payment::stuck(3)];
+    let declined = |row: &Payment, code: &str| {
+        let seed = row.captured().standing(Situation::Declined);
+        Seed { decline_code: Some(code.to_owned()), ..seed }
+    };
+    shop.plant(vec![
+        rows[0].captured(),
+        declined(&rows[1], "never_heard_of"),
+        declined(&rows[2], "stolen_card"),
+    ]);
+    shop.insert(&rows).await;
+    assert_eq!(shop.run().await.verdict(2), "review decline_unknown");
+    shop
+}
+
+/// What `rules diff` says, held against the published events; nothing else may have changed.
+async fn diff(shop: &Shop, more: &[&str]) -> Ran {
+    let before = shop.dump().await;
+    let mut words = vec!["rules", "diff", "own.toml", "--json"];
+    words.extend(more);
+    let ran = shop.tieout(&words).await.ended(0);
+    events::check(&ran.stdout);
+    assert_eq!(shop.dump().await, before, "it moved something");
+    ran
+}
+
+fn of_cases(ran: &Ran) -> Vec<Value> {
+    ran.of_type("rule_change").into_iter().filter(|change| change["case_id"].is_string()).collect()
+}
+
+async fn a_case_becomes_a_rule_and_the_rule_settles_it(engine: Engine) {
+    let shop = shop_with_an_unknown_code(engine).await;
+    let cases = shop.tieout(&["cases", "list", "--json"]).await.ended(0).of_type("case");
+    assert_eq!(cases.len(), 1, "{cases:?}");
+    let case = cases[0]["case_id"].as_str().unwrap().to_owned();
+    let draft = shop.tieout(&["rules", "new", "--from-case", &case]).await.ended(0).stdout;
+    let own = shop.folder().join("own.toml");
+    std::fs::write(&own, &draft).unwrap();
+    shop.tieout(&["rules", "check", "own.toml"]).await.ended(0);
+    // As it is begun it says what the case is: a person's.
+    let changes = of_cases(&diff(&shop, &[]).await);
+    assert_eq!(changes.len(), 1, "{changes:?}");
+    assert_eq!(changes[0]["today"]["reason"], "decline_unknown");
+    assert_eq!(changes[0]["other"]["outcome"], "review");
+    assert_eq!(changes[0]["other"]["rule"], "own.failure.never_heard_of");
+
+    let edited = draft.replace("outcome = \"review\"", "outcome = \"failed\"");
+    assert_ne!(edited, draft);
+    std::fs::write(&own, edited).unwrap();
+    let would_be = |ran: &Ran| {
+        let changes = of_cases(ran);
+        assert_eq!(changes.len(), 1, "{changes:?}");
+        assert_eq!(changes[0]["case_id"], case.as_str());
+        assert_eq!(changes[0]["txn_id"], "2");
+        let other = &changes[0]["other"];
+        assert_eq!(other["rule"], "own.failure.never_heard_of");
+        format!("{} {}", other["outcome"].as_str().unwrap(), other["reason"].as_str().unwrap())
+    };
+    // The gates hold for what is only said, too: the first look was within the call's time.
+    assert_eq!(would_be(&diff(&shop, &[]).await), "wait failure_not_final");
+    let mut looks = 0;
+    loop {
+        let ran = diff(&shop, &[]).await;
+        if would_be(&ran) == "failed declined_final" {
+            let end = &ran.of_type("rules_diff")[0];
+            assert_eq!((&end["cases"], &end["cases_changed"]), (&1.into(), &1.into()));
+            assert!(end["decisions"].as_u64().unwrap() > 2, "{end}");
+            break;
+        }
+        looks += 1;
+        assert!(looks < 9, "{}", ran.stdout);
+        shop.a_span_passes().await;
+        assert_eq!(shop.run_with(&["--id", "2"]).await.verdict(2), "review decline_unknown");
+    }
+    let screen = shop.tieout(&["rules", "diff", "own.toml"]).await.ended(0).stdout;
+    assert!(screen.contains(&format!("{case}  payments/2  100.02 EUR  ")), "{screen}");
+    assert!(screen.contains("    needs a person · decline_unknown → failed · declined_final\n"));
+    assert!(screen.contains("nothing was moved"), "{screen}");
+
+    let config = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, format!("{text}\n[rules]\nfiles = [\"own.toml\"]\n")).unwrap();
+    assert_eq!(of_cases(&diff(&shop, &[]).await).len(), 0, "it is in force");
+    assert_eq!(shop.run_with(&["--id", "2"]).await.verdict(2), "failed declined_final");
+    let stats = shop.tieout(&["rules", "stats", "--json"]).await.ended(0);
+    events::check(&stats.stdout);
+    let own = |stat: &&Value| stat["rule"] == "own.failure.never_heard_of";
+    let stats = stats.of_type("rule_stats");
+    let own = stats.iter().find(own).unwrap_or_else(|| panic!("{stats:?}"));
+    assert_eq!((&own["in_force"], &own["rows"]), (&true.into(), &1.into()));
+    assert!(stats.iter().any(|stat| stat["rule"].is_null() && stat["reason"] == "decline_unknown"));
+    shop.check(false).await;
+}
+
+async fn what_is_not_shown_is_counted(engine: Engine) {
+    let shop = shop_with_an_unknown_code(engine).await;
+    let rule = OWN.replace("call_issuer", "never_heard_of").replace("retryable", "wait");
+    let rule = rule.replace("not_before = \"2h\"\nlimit = 2\n", "");
+    std::fs::write(shop.folder().join("own.toml"), rule).unwrap();
+    let ran = diff(&shop, &["--limit", "0"]).await;
+    assert_eq!(ran.of_type("rule_change").len(), 0);
+    let end = &ran.of_type("rules_diff")[0];
+    assert_eq!(end["cases_changed"], 1, "{end}");
+    assert_eq!(end["changes"][0]["from"], "needs a person · decline_unknown");
+    assert_eq!(end["changes"][0]["to"], "still processing · rule");
+    // Rows that were decided before that are not replayed; open cases always are.
+    let late = diff(&shop, &["--since", "1s"]).await;
+    assert_eq!(late.of_type("rules_diff")[0]["cases"], 1);
+    shop.tieout(&["rules", "diff", "own.toml", "--since", "soon"]).await.ended(2);
+    shop.tieout(&["rules", "new", "--from-case", "C-999"]).await.ended(2);
+}
+
+/// A bank's code says what it means, and decides nothing of money that came back.
+async fn what_came_back_is_told_in_words(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(4, "processing")]).await;
+    let bookings = [credit(10_004, "pay_4"), returned(10_004, "pay_4", "AC04")];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    assert_eq!(shop.run().await.verdict(4), "review returned");
+    let why = shop.tieout(&["explain", "4"]).await.ended(0).stdout;
+    let told = "came back (AC04); rule bank.returned.AC04: the account is closed";
+    assert!(why.contains(told), "{why}");
+    assert_eq!(shop.status(4).await, "processing");
+    shop.check(false).await;
+}
+
+on_both_databases!(
+    a_case_becomes_a_rule_and_the_rule_settles_it,
+    what_is_not_shown_is_counted,
+    what_came_back_is_told_in_words,
+);
