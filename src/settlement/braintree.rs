@@ -1,8 +1,9 @@
 //! Braintree's export of a transaction search, and of settlements: a row for each transaction.
 //! Columns: developer.paypal.com/braintree, "Transaction search" and the Control Panel's download.
 //!
-//! Amounts are unsigned; the type of the row says the way: a sale is money in, a credit money out.
-//! Only what was settled is booked. The file declares no sum.
+//! The type of the row says the way: a sale is money in, a credit money out. Amounts are unsigned,
+//! but for a credit, which some exports write with a minus. Only what was settled is booked. The
+//! file declares no sum.
 
 use crate::model::settlement::{
     Direction, EntryStatus, Finality, LineKind, Problem, StatementEnd, TagKind,
@@ -87,17 +88,17 @@ impl Report for Braintree {
         }
         let (field, text, code) = self.amount(row);
         let currency = currency(row, "Currency ISO Code", code)?;
-        let minor = unsigned(text, b'.', currency);
-        let minor = minor.map_err(|refused| refused.at(row.line, field, text, currency))?;
         let kind = row.get(self.kind);
         let signed = match kind.to_ascii_lowercase().as_str() {
-            "sale" => minor,
-            "credit" => minor.saturating_neg(),
+            "sale" => unsigned(text, b'.', currency),
+            "credit" => unsigned(text.strip_prefix('-').unwrap_or(text), b'.', currency)
+                .map(i64::saturating_neg),
             _other => {
                 let field = "Transaction Type";
                 return Err(Problem::error(row.line, field, "sale or credit", kind));
             }
         };
+        let signed = signed.map_err(|refused| refused.at(row.line, field, text, currency))?;
         let (mut entry, mut line) = out.entry(row, signed, currency);
         line.gross = money(signed, currency);
         line.tag(TagKind::OrderId, self.of(row, &["order id"]));

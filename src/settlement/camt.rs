@@ -140,6 +140,8 @@ struct OpenEntry {
     in_block: u64,
     sum: i128,
     summable: bool,
+    /// A detail tells only what was instructed, which fees and exchange stand apart from.
+    instructed: bool,
     itemised: bool,
 }
 
@@ -333,14 +335,14 @@ impl Camt {
             let expected = "a report, statement or notification of an account";
             self.problem(Problem::error(self.xml.line(), "document", expected, "none"));
         }
+        self.items.extend(self.xml.take_beside().map(Item::from));
     }
 
     fn end_statement(&mut self, line: u64) {
         self.tell_statement();
         let Some(open) = self.statement.take() else { return };
-        let controls = open.summary.controls();
-        self.items.extend(controls.into_iter().map(Item::from));
         let finality = open.head.finality();
+        self.items.extend(open.summary.controls(finality));
         let (end, problems) = open.balances.close(line, finality, open.head.currency());
         self.items.extend(problems.into_iter().map(Item::from));
         self.items.push_back(end.into());
@@ -519,6 +521,7 @@ impl Camt {
         open.lines = open.lines.saturating_add(1);
         open.in_block = open.in_block.saturating_add(1);
         let (line, problem) = detail.line(&entry, open.lines);
+        open.instructed |= detail.is_instructed_only();
         match line.minor {
             Some(minor) if line.currency == entry.currency => {
                 open.sum = open.sum.saturating_add(line.direction.signed(minor));
@@ -605,7 +608,8 @@ fn own_tags(line: &mut Line, entry: &Entry, text: &str) {
 }
 
 /// One detail is the entry itself: where it has no amount it has the entry's, and where it has the
-/// same amount it went the same way, whatever its own indicator says of the original.
+/// same amount it went the same way, whatever its own indicator says of the original. Where it has
+/// another, and no charges tell why, what was booked holds, and no single payment is matched to it.
 fn the_only_detail(line: &mut Line, open: &OpenEntry, entry: &Entry) -> Option<Control> {
     batch_tags(line, &open.batch);
     own_tags(line, entry, &open.text);
@@ -625,7 +629,13 @@ fn the_only_detail(line: &mut Line, open: &OpenEntry, entry: &Entry) -> Option<C
     if !line.itemised || open.charges {
         return None;
     }
-    Some(sum_control(open, entry, Severity::Error))
+    line.minor = Some(entry.minor);
+    line.direction = entry.direction;
+    if open.instructed {
+        return None;
+    }
+    line.itemised = false;
+    Some(sum_control(open, entry, Severity::Warning))
 }
 
 /// The sum of the details must be the entry's amount; charges may stand between the two.
@@ -634,7 +644,8 @@ fn batch_sum(open: &OpenEntry, entry: &Entry) -> Option<Control> {
     if !open.summable || open.sum == wanted {
         return None;
     }
-    let sure = open.itemised && !open.charges && open.sum != wanted.saturating_neg();
+    let told = open.itemised && !open.charges && !open.instructed;
+    let sure = told && open.sum != wanted.saturating_neg();
     let severity = if sure { Severity::Error } else { Severity::Warning };
     Some(sum_control(open, entry, severity))
 }
@@ -714,6 +725,12 @@ impl Detail {
         }
         line.kind = kinds::booking(&line);
         (line, problem)
+    }
+
+    /// Whether no amount of it is what was booked.
+    fn is_instructed_only(&self) -> bool {
+        let booked = [&self.amount, &self.transaction, &self.counter];
+        self.instructed.is_some() && booked.iter().all(|written| written.is_none())
     }
 
     /// The amount in the entry's currency, wherever it stands; else the one that is there.

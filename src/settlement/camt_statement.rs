@@ -7,6 +7,7 @@ use crate::model::settlement::{
     Balance, Control, Direction, Entry, EntryStatus, Finality, Found, Measure, Problem, Severity,
     Statement, StatementEnd,
 };
+use crate::settlement::Item;
 use crate::settlement::amount::{iso_day, unsigned};
 use crate::settlement::xml::Xml;
 
@@ -78,8 +79,9 @@ impl Head {
 }
 
 /// The balances as they come. `OPBD`, or `PRCD` (the closing balance of the time before), opens;
-/// `CLBD` closes. Pages of one statement are joined by `ITBD`, the interim booked balance. All
-/// others (available, forward, expected) are no part of the equation.
+/// `CLBD` closes; American banks write BAI's codes of the two instead, `010` and `015`. Pages of
+/// one statement are joined by `ITBD`, the interim booked balance. All others (available, forward,
+/// expected) are no part of the equation.
 #[derive(Default)]
 pub struct Balances {
     all: Vec<Known>,
@@ -109,9 +111,9 @@ enum Kind {
 impl Kind {
     fn parse(text: &str) -> Option<Self> {
         match text {
-            "OPBD" => Some(Self::Opening),
+            "OPBD" | "010" => Some(Self::Opening),
             "PRCD" => Some(Self::Previous),
-            "CLBD" => Some(Self::Closing),
+            "CLBD" | "015" => Some(Self::Closing),
             "ITBD" => Some(Self::Interim),
             _other => None,
         }
@@ -198,12 +200,10 @@ impl Balances {
         let mut opening = first(Kind::Opening).or_else(|| first(Kind::Previous));
         let mut closing = last(Kind::Closing);
         if finality == Finality::Final {
+            // One interim balance is one end of a page, not both.
+            let spare = usize::from(opening.is_none());
             opening = opening.or_else(|| of(Kind::Interim).next());
-            closing = closing.or_else(|| {
-                of(Kind::Interim)
-                    .next_back()
-                    .filter(|last| opening.is_none_or(|o| o.line != last.line))
-            });
+            closing = closing.or_else(|| of(Kind::Interim).skip(spare).last());
         }
         let mut problems = Vec::new();
         if finality == Finality::Final {
@@ -291,14 +291,17 @@ impl Summary {
     }
 
     /// What it declares against what was there. Sums are errors, counts warnings: some banks count
-    /// the payments of batches.
-    pub fn controls(&self) -> Vec<Control> {
-        let mut controls = Vec::new();
+    /// the payments of batches. A report of the running day may sum up what it does not list.
+    pub fn controls(&self, finality: Finality) -> Vec<Item> {
+        let mut items = Vec::new();
+        let lists = self.all.measure(Measure::Entries) != 0;
         for (measure, field, text, line) in &self.declared {
             let money = matches!(measure, Measure::CreditMinor | Measure::DebitMinor);
             if money && self.mixed {
                 continue;
             }
+            let sure = money && (lists || finality != Finality::Interim);
+            let severity = if sure { Severity::Error } else { Severity::Warning };
             let currency = self.currency.filter(|_| money);
             let expected = match currency {
                 Some(currency) => unsigned(text, b'.', currency).ok().map(i128::from),
@@ -306,17 +309,20 @@ impl Summary {
                 None if money => text.bytes().all(|b| b == b'0' || b == b'.').then_some(0),
                 None => text.parse::<i128>().ok(),
             };
+            let Some(expected) = expected else {
+                let problem = if money && !lists {
+                    Problem::error(*line, *field, text, "no entry is listed")
+                } else {
+                    Problem::error(*line, *field, "a figure in digits", text)
+                };
+                items.push(Problem { severity, ..problem }.into());
+                continue;
+            };
             let (all, booked) = (self.all.measure(*measure), self.booked.measure(*measure));
-            let found = if expected == Some(booked) { booked } else { all };
-            controls.push(Control {
-                line: *line,
-                field: (*field).to_owned(),
-                expected: expected.unwrap_or(-1),
-                found: Found::Is(found),
-                currency,
-                severity: if money { Severity::Error } else { Severity::Warning },
-            });
+            let found = Found::Is(if expected == booked { booked } else { all });
+            let (line, field) = (*line, (*field).to_owned());
+            items.push(Control { line, field, expected, found, currency, severity }.into());
         }
-        controls
+        items
     }
 }

@@ -35,6 +35,9 @@ const AFTER_DASH: usize = 50;
 /// No `:86:` is nearly so long; the rest of a longer one is left out of its text.
 const FIELD_LINES: usize = 500;
 
+/// What stands for a line end in messages as FinTS (HBCI) carries them.
+const BREAK: &str = "@@";
+
 /// MT940: balances, or entries of an account without a floor limit.
 pub fn recognise_statement(head: &str) -> Option<String> {
     let has = |tag: &str| has_tag(head, tag);
@@ -54,13 +57,19 @@ fn has_tag(head: &str, tag: &str) -> bool {
     let field = format!(":{tag}:");
     head.match_indices(&field).any(|(at, _)| {
         let before = head.get(..at).unwrap_or_default().trim_end_matches([' ', '\t']);
-        before.is_empty() || before.ends_with(['\n', '\r', '{', '\u{1}']) || before.ends_with("{4:")
+        before.is_empty()
+            || before.ends_with(['\n', '\r', '{', '\u{1}'])
+            || before.ends_with("{4:")
+            || before.ends_with(BREAK)
     })
 }
 
 /// Begins to read.
-pub fn open(source: Source) -> Box<dyn Parse> {
+pub fn open(mut source: Source) -> Box<dyn Parse> {
+    let head = source.head().map(|head| String::from_utf8_lossy(head).into_owned());
+    let fallback = head.ok().and_then(|head| only_currency(&head));
     Box::new(Mt940 {
+        fallback,
         lines: source.into_lines(),
         items: VecDeque::new(),
         field: None,
@@ -99,6 +108,8 @@ struct Head {
     currency: Option<Currency>,
     day: Option<NaiveDate>,
     interim: bool,
+    /// Entries below a limit are not listed.
+    floor: bool,
     seen: bool,
 }
 
@@ -130,6 +141,8 @@ struct OpenEntry {
 }
 
 struct Mt940 {
+    /// The one currency that the balances of the file's head are in.
+    fallback: Option<Currency>,
     lines: Lines,
     items: VecDeque<Item>,
     field: Option<Field>,
@@ -155,7 +168,11 @@ impl Parse for Mt940 {
             }
             if self.lines.advance()? {
                 let text = self.lines.text().trim_end().to_owned();
-                self.row(&text);
+                if text.contains("@@:") {
+                    text.split(BREAK).for_each(|row| self.row(row.trim_end()));
+                } else {
+                    self.row(&text);
+                }
             } else {
                 self.finish();
             }
@@ -176,7 +193,8 @@ impl Mt940 {
 
     fn row(&mut self, row: &str) {
         let row = row.trim_start_matches(['\u{1}', '\u{2}', '\u{3}', '\u{1a}', '\0']);
-        if let Some((tag, rest)) = split_tag(row.trim_start()) {
+        let field = split_tag(row.trim_start()).filter(|(tag, rest)| !self.is_time(tag, rest));
+        if let Some((tag, rest)) = field {
             let (tag, rest) = (tag.to_owned(), rest.to_owned());
             self.begin_field(tag, rest);
             return;
@@ -199,6 +217,16 @@ impl Mt940 {
         if let Some(field) = self.field.as_mut().filter(|field| field.rows.len() < FIELD_LINES) {
             field.rows.push(row.to_owned());
         }
+    }
+
+    /// `2026-11-19T16` ends a row of text and `:20:37` begins the next: a time, and no field.
+    fn is_time(&self, tag: &str, rest: &str) -> bool {
+        let text = self.field.as_ref().filter(|field| self.entry.is_some() && field.tag == "86");
+        let Some(last) = text.and_then(|field| field.rows.last()) else { return false };
+        let is_two = |text: &str| text.len() == 2 && text.bytes().all(|b| b.is_ascii_digit());
+        let hour = last.rsplit_once('T').map_or("", |(_, hour)| hour);
+        let seconds = rest.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+        is_two(hour) && is_two(tag) && is_two(seconds)
     }
 
     /// A brace may begin a row of text; an envelope's has a digit and a colon.
@@ -275,12 +303,15 @@ impl Mt940 {
             "20" => self.head.id = text,
             "25" | "25P" => {
                 let account = text.map(|text| text.trim_start_matches('/').to_owned());
+                let named = account.as_deref().and_then(currency_of_account);
+                self.head.currency = named.or(self.head.currency);
                 self.head.account = account;
             }
             "28" | "28C" => self.head.number = text,
             "34F" => {
                 self.head.interim = true;
-                let code = field.first().get(..3).unwrap_or_default();
+                let (code, limit) = field.first().split_at_checked(3).unwrap_or_default();
+                self.head.floor |= limit.bytes().any(|byte| (b'1'..=b'9').contains(&byte));
                 match Currency::parse_any(code) {
                     Ok(currency) => self.head.currency = Some(currency),
                     Err(_unknown) => self.problem(Problem::error(
@@ -324,7 +355,8 @@ impl Mt940 {
         let failed = balance.is_none();
         let open = self.statement(field.line);
         open.opening = balance;
-        open.currency = balance.map(|balance| balance.currency).or(open.currency);
+        let named = balance.map(|balance| balance.currency).or_else(|| currency_in(field.first()));
+        open.currency = named.or(open.currency);
         open.failed |= failed;
         self.tell_statement();
     }
@@ -364,7 +396,8 @@ impl Mt940 {
     }
 
     fn balance(&mut self, field: &Field) -> Option<Balance> {
-        match balance(field) {
+        let known = self.open.as_ref().and_then(|open| open.currency);
+        match balance(field, known) {
             Ok((balance, problem)) => {
                 self.items.extend(problem.map(Item::from));
                 Some(balance)
@@ -477,8 +510,35 @@ fn money(text: &str, currency: Currency) -> Result<i64, crate::settlement::amoun
     unsigned(text, mark, currency)
 }
 
-/// `C261119EUR1234,56`.
-fn balance(field: &Field) -> Result<(Balance, Option<Problem>), Problem> {
+/// The currency behind an account's number: `12345678/123456EUR`, `NL91ABNA0417164300 EUR`.
+fn currency_of_account(account: &str) -> Option<Currency> {
+    let (number, code) = account.split_at_checked(account.len().saturating_sub(3))?;
+    let is_code = code.bytes().all(|byte| byte.is_ascii_uppercase());
+    let is_apart = number.ends_with(|c: char| c.is_ascii_digit() || c == ' ' || c == '/');
+    Currency::parse_any(code).ok().filter(|_| is_code && is_apart)
+}
+
+/// The three letters behind a balance's mark and day.
+fn currency_in(balance: &str) -> Option<Currency> {
+    let rest = balance.trim_start().strip_prefix(['C', 'D'])?.trim_start();
+    let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
+    Currency::parse_any(rest.get(..3)?).ok()
+}
+
+/// The currency of all balances of a head, where it is one. Entries of a statement that lacks its
+/// opening balance are added up by it: the file does not count, but what it holds is shown.
+fn only_currency(head: &str) -> Option<Currency> {
+    let fields = [":60F:", ":60M:", ":62F:", ":62M:"];
+    let places = fields.into_iter().flat_map(|name| head.match_indices(name));
+    let mut found = places.filter_map(|(at, name)| {
+        currency_in(head.get(at.saturating_add(name.len())..).unwrap_or_default())
+    });
+    let first = found.next()?;
+    found.all(|other| other == first).then_some(first)
+}
+
+/// `C261119EUR1234,56`. Where the currency is left out it is the statement's, `known`.
+fn balance(field: &Field, known: Option<Currency>) -> Result<(Balance, Option<Problem>), Problem> {
     let text: String = field.first().chars().filter(|c| *c != ' ').collect();
     let name = format!(":{}:", field.tag);
     let wrong = |found: &str| {
@@ -491,17 +551,27 @@ fn balance(field: &Field) -> Result<(Balance, Option<Problem>), Problem> {
     };
     let rest = text.get(1..).unwrap_or_default();
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-    let (day, rest) = rest.split_at(digits);
-    let code = rest.get(..3).ok_or_else(|| wrong(&text))?;
-    let currency = Currency::parse_any(code).map_err(|_unknown| {
-        Problem::error(field.line, format!("{name} currency"), "an ISO 4217 currency", code)
-    })?;
-    let amount = rest.get(3..).unwrap_or_default();
+    let has_code = rest.get(digits..).is_some_and(|rest| rest.starts_with(char::is_alphabetic));
+    let (day, currency, amount) = match known {
+        Some(known) if digits > 6 && !has_code => {
+            let (day, amount) = rest.split_at(6);
+            (day, known, amount)
+        }
+        _written => {
+            let (day, rest) = rest.split_at(digits);
+            let code = rest.get(..3).ok_or_else(|| wrong(&text))?;
+            let currency = Currency::parse_any(code).map_err(|_unknown| {
+                let expected = "an ISO 4217 currency";
+                Problem::error(field.line, format!("{name} currency"), expected, code)
+            })?;
+            (day, currency, rest.get(3..).unwrap_or_default())
+        }
+    };
     // Some banks write a balance of theirs with a minus after the mark: it turns the sign.
     let mark = if amount.contains('.') && !amount.contains(',') { b'.' } else { b',' };
     let minor = signed(amount, mark, currency)
         .map_err(|refused| refused.at(field.line, &name, amount, currency))?;
-    let date = yymmdd(day).filter(|_| digits == 6);
+    let date = yymmdd(day).filter(|_| day.len() == 6);
     let problem = date
         .is_none()
         .then(|| Problem::warning(field.line, format!("{name} date"), "a day as YYMMDD", day));
@@ -530,13 +600,18 @@ fn movement(text: &str) -> Option<Movement<'_>> {
         10 | 12 => (text.get(..6)?, text.get(6..digits)?),
         _other => return None,
     };
-    let rest = text.get(digits..)?;
-    let mark = ["RC", "RD", "EC", "ED", "C", "D"].into_iter().find(|m| rest.starts_with(m))?;
+    // An entry date that is not told is four blanks at some banks.
+    let rest = text.get(digits..)?.trim_start();
+    let is_next = |mark: &&str| {
+        rest.get(..mark.len()).is_some_and(|written| written.eq_ignore_ascii_case(mark))
+    };
+    let mark = ["RC", "RD", "EC", "ED", "C", "D"].into_iter().find(is_next)?;
     let rest = rest.get(mark.len()..)?;
-    let rest = rest.strip_prefix(|c: char| c.is_ascii_uppercase()).unwrap_or(rest);
+    let rest = rest.strip_prefix(|c: char| c.is_ascii_uppercase()).unwrap_or(rest).trim_start();
     let length =
         rest.bytes().take_while(|b| b.is_ascii_digit() || *b == b',' || *b == b'.').count();
     let (amount, rest) = rest.split_at(length);
+    let rest = rest.trim_start();
     let typed = rest.starts_with(|c: char| c.is_ascii_alphabetic());
     let code = if typed { rest.get(..4).unwrap_or(rest) } else { "" };
     let rest = rest.get(code.len()..).unwrap_or_default();
@@ -570,14 +645,26 @@ impl Mt940 {
         }
     }
 
+    /// The currency of the open statement's entries.
+    fn currency(&self) -> Option<Currency> {
+        let open = self.open.as_ref()?;
+        let fallback = self.fallback.filter(|_| !open.head.interim);
+        open.currency.or(open.head.currency).or(fallback)
+    }
+
     fn entry_of(&mut self, field: &Field) -> Result<(OpenEntry, Option<Problem>), Problem> {
-        let text = field.first();
+        let wrapped;
+        let mut text = field.first();
+        if movement(text).is_none() {
+            // Cut within: the amount stands on the next row.
+            wrapped = field.rows.iter().take(2).map(|row| row.trim()).collect::<String>();
+            text = &wrapped;
+        }
         let found = movement(text).ok_or_else(|| {
             let expected = "date, mark, amount, type and reference";
-            Problem::error(field.line, ":61:", expected, text)
+            Problem::error(field.line, ":61:", expected, field.first())
         })?;
-        let currency = self.open.as_ref().and_then(|open| open.currency.or(open.head.currency));
-        let currency = currency.ok_or_else(|| {
+        let currency = self.currency().ok_or_else(|| {
             let expected = "that of the opening balance or the floor limit";
             Problem::error(field.line, ":61: currency", expected, "none")
         })?;
@@ -651,9 +738,13 @@ impl Mt940 {
     fn declared(&mut self, field: &Field) {
         self.flush_entry();
         let name = format!(":{}:", field.tag);
-        let text = field.first().to_owned();
+        let text: String = field.first().chars().filter(|c| *c != ' ').collect();
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-        let count: Option<i128> = text.get(..digits).and_then(|digits| digits.parse().ok());
+        // Some banks leave the count of nothing out.
+        let count: Option<i128> = match text.get(..digits).unwrap_or_default() {
+            "" => Some(0),
+            digits => digits.parse().ok(),
+        };
         let code = text.get(digits..digits.saturating_add(3)).unwrap_or_default();
         let amount = text.get(digits.saturating_add(3)..).unwrap_or_default();
         let currency = Currency::parse_any(code).ok();
@@ -670,6 +761,8 @@ impl Mt940 {
         let wanted = (count, i128::from(sum));
         let found = sums.iter().find(|found| **found == wanted).or(sums.first());
         let (entries, minor) = found.copied().unwrap_or_default();
+        // Below a floor limit entries are counted and not listed.
+        let floor = open.head.floor;
         self.tell_statement();
         let control = |what: &str, expected, found, currency| Control {
             line: field.line,
@@ -677,7 +770,7 @@ impl Mt940 {
             expected,
             found: Found::Is(found),
             currency,
-            severity: Severity::Error,
+            severity: if floor && expected > found { Severity::Warning } else { Severity::Error },
         };
         self.items.push_back(control("count", count, entries, None).into());
         self.items.push_back(control("sum", i128::from(sum), minor, Some(currency)).into());

@@ -37,11 +37,20 @@ pub fn read(rows: &[String], line: &mut Line) {
     } else if joined.starts_with('/') || joined.contains("/EREF/") || joined.contains("/REMI/") {
         slashed(&joined, line);
         line.tag(TagKind::Text, &joined);
+    } else if starts_slashed(&joined) {
+        slashed(&format!("/{joined}"), line);
+        line.tag(TagKind::Text, &joined);
     } else {
         let pieces: Vec<&str> = rows.iter().map(String::as_str).collect();
         worded(&pieces, line);
         line.tag(TagKind::Text, &rows.join(" "));
     }
+}
+
+/// `EREF/…/PREF/…`: codewords, of which the first has no slash before it.
+fn starts_slashed(text: &str) -> bool {
+    let first = text.split_once('/').map_or("", |(word, _)| word);
+    matches!(first, "EREF" | "KREF" | "PREF" | "CREF" | "MARF" | "REMI")
 }
 
 /// The fourth character, where the text begins with three digits and it parts subfields.

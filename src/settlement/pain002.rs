@@ -195,6 +195,7 @@ impl Pain {
         }
         let line = self.xml.line();
         self.items.push_back(StatementEnd { line, ..StatementEnd::default() }.into());
+        self.items.extend(self.xml.take_beside().map(Item::from));
     }
 
     /// `levels` from the lowest up: the first status is the order's.

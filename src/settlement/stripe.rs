@@ -1,5 +1,5 @@
-//! Stripe's balance reports: Payout reconciliation and Balance change from activity, itemised, and
-//! the dashboard's export of the balance history.
+//! Stripe's balance reports: Payout reconciliation, Balance change from activity and Payouts,
+//! itemised, and the dashboard's export of the balance history.
 //!
 //! Columns: docs.stripe.com, "Payout reconciliation report" and "Balance report". Amounts are major
 //! units with a sign, not the minor units of the API. On every row gross less fee is net; and where
@@ -27,6 +27,9 @@ const ITEMISED: &[&str] =
 
 const HISTORY: &[&str] = &["id", "type", "source", "amount", "fee", "net", "currency"];
 
+/// Of the report that lists the payouts and not what they paid out.
+const OF_PAYOUTS: &[&str] = &["payout id", "payout status"];
+
 fn is_stripe(names: &[String]) -> bool {
     sheet::has(names, ITEMISED) || sheet::has(names, HISTORY)
 }
@@ -36,10 +39,15 @@ pub fn recognise(head: &str) -> Option<String> {
     let layout = sheet::find(head, is_stripe)?;
     let version = match (layout.has(ITEMISED), layout.has(&["automatic payout id"])) {
         (true, true) => "payout_reconciliation.itemized",
+        (true, false) if is_of_payouts(&layout) => "payouts.itemized",
         (true, false) => "balance_change_from_activity.itemized",
         (false, _) => "balance_history",
     };
     Some(version.to_owned())
+}
+
+fn is_of_payouts(layout: &Layout) -> bool {
+    layout.has(OF_PAYOUTS) && !layout.has(&["automatic payout id"])
 }
 
 /// Begins to read.
@@ -94,7 +102,7 @@ impl Stripe {
             currency: layout.need("currency")?,
             kind: layout.need(if itemised { "reporting category" } else { "type" })?,
             payout: layout.column(&["automatic payout id", "payout id", "transfer"]),
-            created: layout.column(&["created utc", "created"]),
+            created: layout.column(&["created utc", "created", "effective at utc", "effective at"]),
             available: layout.column(&["available on utc", "available on"]),
             source: layout.column(&["source id", "source"]),
             charge: layout.column(&["charge id"]),
@@ -211,6 +219,9 @@ impl Report for Stripe {
 
     fn end(&mut self, line: u64, out: &mut Out) {
         out.end(StatementEnd { line, ..StatementEnd::default() });
+        if is_of_payouts(&self.layout) {
+            return;
+        }
         // The dashboard's export ends where a person said, also between a payout and its rows.
         let severity = if self.itemised { Severity::Error } else { Severity::Warning };
         for ((id, currency), payout) in self.payouts.iter().filter(|(_, payout)| payout.listed) {

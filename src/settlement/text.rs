@@ -41,13 +41,17 @@ impl Source {
     /// Begins to read. `encoding` is a name that a person gave (`iso-8859-1`).
     ///
     /// # Errors
-    /// Where the first bytes cannot be read, or the name is of no encoding.
+    /// Where the first bytes cannot be read or are an archive's, or the name is of no encoding.
     pub fn open(
         mut input: Box<dyn Read + Send>,
         encoding: Option<&str>,
     ) -> Result<Self, io::Error> {
         let mut head = Vec::with_capacity(CHUNK);
         fill(&mut *input, &mut head)?;
+        if head.get(257..262) == Some(b"ustar".as_slice()) {
+            let found = "a tar archive; unpack it, and read its files one by one";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, found));
+        }
         let (encoding, skip) = match (sniff(&head), encoding) {
             (Some(found), _) => found,
             (None, Some(name)) => (named(name)?, 0),

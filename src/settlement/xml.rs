@@ -20,6 +20,9 @@ const DEPTH: usize = 64;
 /// The longest text of ISO 20022 has a few thousand characters; what is longer is not kept.
 const TEXT: usize = 64 * 1024;
 
+/// So much of what stands beside the elements is shown.
+const SHOWN: usize = 40;
+
 /// One piece of markup or text; no real one comes near.
 const PIECE: u64 = 8 * 1024 * 1024;
 
@@ -45,6 +48,7 @@ pub struct Xml {
     currency: String,
     raw: String,
     recording: bool,
+    beside: Option<Problem>,
 }
 
 impl Xml {
@@ -65,6 +69,7 @@ impl Xml {
             currency: String::new(),
             raw: String::new(),
             recording: false,
+            beside: None,
         }
     }
 
@@ -119,6 +124,11 @@ impl Xml {
         std::mem::take(&mut self.raw)
     }
 
+    /// Words outside of every element: another message, of which nothing was read.
+    pub fn take_beside(&mut self) -> Option<Problem> {
+        self.beside.take()
+    }
+
     /// Reads on.
     ///
     /// # Errors
@@ -169,6 +179,7 @@ impl Xml {
             Event::Text(text) => {
                 self.keep(text);
                 self.push(text);
+                self.beside(text);
                 Ok(None)
             }
             Event::CData(text) => {
@@ -250,6 +261,18 @@ impl Xml {
         };
         self.push(text);
         Ok(())
+    }
+
+    fn beside(&mut self, text: &str) {
+        if !self.ends.is_empty() || self.beside.is_some() {
+            return;
+        }
+        let words = text.trim_matches(|c: char| !c.is_alphanumeric());
+        if !words.is_empty() {
+            let found: String = words.chars().take(SHOWN).collect();
+            let expected = "nothing beside its elements";
+            self.beside = Some(Problem::error(self.line(), "document", expected, found));
+        }
     }
 
     fn push(&mut self, text: &str) {

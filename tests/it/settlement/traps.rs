@@ -1,9 +1,11 @@
 //! The traps that real files set, each as small as it can be.
 
+use std::io::Cursor;
+
 use tieout::model::money::Currency;
 use tieout::model::settlement::TagKind;
 use tieout::settlement::Item;
-use tieout::settlement::ledger::{Inspection, State};
+use tieout::settlement::ledger::{Inspection, State, inspect};
 
 use super::{errors, fixture, inspected, items};
 
@@ -55,6 +57,74 @@ fn a_netted_batch_is_summed_with_each_sign() {
 }
 
 #[test]
+fn one_detail_of_another_amount_is_said_and_matched_to_nothing() {
+    let detail = |place: &str| {
+        format!(
+            "<NtryDtls><TxDtls><AmtDtls><{place}><Amt Ccy=\"EUR\">4</Amt></{place}></AmtDtls>\
+             </TxDtls></NtryDtls>"
+        )
+    };
+    // What was instructed need not be what was booked; what the bank calls the payment's amount is.
+    for (place, problems, not_itemised) in [("TxAmt", 1, 1), ("InstdAmt", 0, 0)] {
+        let text = camt(("0", "5"), &entry("5", "CRDT", &detail(place)));
+        let found = inspected(text.as_bytes());
+        assert_eq!(found.state, State::Ok, "{place}: {:?}", found.sums.problems);
+        let sums = &found.sums;
+        assert_eq!((sums.problems_total, sums.not_itemised), (problems, not_itemised), "{place}");
+        let lines = items(text.as_bytes()).into_iter().filter_map(|item| match item {
+            Item::Line(line) => line.minor,
+            _other => None,
+        });
+        assert_eq!(lines.collect::<Vec<_>>(), [500], "{place}: as booked");
+    }
+    let instructed = detail("InstdAmt").replace("<NtryDtls>", "").replace("</NtryDtls>", "");
+    let batch = format!("<NtryDtls>{instructed}{instructed}</NtryDtls>");
+    let batch = camt_found(("0", "5"), &entry("5", "CRDT", &batch));
+    assert_eq!((batch.state, batch.sums.problems_total), (State::Ok, 1));
+}
+
+/// Pages are joined by interim balances, also where the whole file is one row of text.
+#[test]
+fn an_interim_balance_opens_or_closes_a_page() {
+    let text = camt(("0", "5"), &entry("5", "CRDT", ""));
+    for from in ["CLBD", "OPBD"] {
+        let page = inspected(text.replace(from, "ITBD").as_bytes()).sums;
+        assert_eq!(page.problems_total, 0, "{from}: {:?}", page.problems);
+        assert_eq!(page.statements[0].ties, Some(true), "{from}");
+    }
+    let changed = text.replace("CLBD", "ITBD").replace(">5<", ">6<");
+    let changed = changed.replacen("<Ntry><Amt Ccy=\"EUR\">6<", "<Ntry><Amt Ccy=\"EUR\">5<", 1);
+    refused(&inspected(changed.as_bytes()), "closing balance: expected 6.00 EUR");
+    let alone = text.replace("OPBD", "OPAV").replace("CLBD", "ITBD");
+    let alone = inspected(alone.as_bytes()).sums;
+    assert_eq!((alone.statements[0].ties, alone.problems_total), (None, 1), "one is not both");
+}
+
+#[test]
+fn balances_may_be_named_by_the_codes_of_bai() {
+    let text = camt(("0", "5"), &entry("5", "CRDT", ""));
+    let text = text.replace("<Cd>OPBD</Cd>", "<Prtry>010</Prtry>");
+    let text = text.replace("<Cd>CLBD</Cd>", "<Prtry>015</Prtry>");
+    let found = inspected(text.as_bytes()).sums;
+    assert_eq!((found.problems_total, found.statements[0].ties), (0, Some(true)));
+    refused(&inspected(text.replacen(">5<", ">6<", 1).as_bytes()), "closing balance");
+}
+
+#[test]
+fn a_report_may_sum_up_what_it_does_not_list() {
+    let sums = "<TxsSummry><TtlCdtNtries><NbOfNtries>2</NbOfNtries><Sum>5.00</Sum></TtlCdtNtries>\
+                </TxsSummry>";
+    let text = camt(("0", "5"), sums).replace("CLBD", "ITBD");
+    let report = text.replace("BkToCstmrStmt", "BkToCstmrAcctRpt").replace("Stmt>", "Rpt>");
+    let found = inspected(report.as_bytes());
+    assert_eq!((found.state, found.sums.problems_total), (State::Ok, 2));
+    refused(&inspected(text.as_bytes()), "Sum: expected 5.00, found no entry is listed");
+    let listed = report.replace("<TxsSummry>", &format!("{}<TxsSummry>", entry("4", "CRDT", "")));
+    refused(&inspected(listed.as_bytes()), "Sum: expected 5.00 EUR, found 4.00 EUR");
+    refused(&inspected(listed.replace("5.00", "4,00").as_bytes()), "found 4,00");
+}
+
+#[test]
 fn amounts_finer_than_the_currency_name_their_element() {
     refused(&camt_found(("0", "1"), &entry("1.001", "CRDT", "")), "Ntry/Amt: expected at most 2");
     refused(&camt_found(("0.001", "1"), &entry("1", "CRDT", "")), "Bal/Amt OPBD");
@@ -88,6 +158,21 @@ fn xml_that_reaches_outside_or_grows_is_refused() {
     refused(&inspected(attribute.as_bytes()), "more than 8 MiB");
     let long = plain.replace("<Id>1", &format!("<Other>{}</Other><Id>1", "x".repeat(900_000)));
     assert_eq!(inspected(long.as_bytes()).state, State::Ok, "a long text that nobody reads");
+}
+
+/// A statement of another format behind it would be lost.
+#[test]
+fn words_beside_a_document_are_not_passed_over() {
+    let text = camt(("0", "5"), &entry("5", "CRDT", ""));
+    assert_eq!(inspected(format!("{text}\n--\0\u{1a}").as_bytes()).state, State::Ok);
+    let behind = format!("{text}\n:20:X\n:25:1\n");
+    refused(&inspected(behind.as_bytes()), "nothing beside its elements, found 20:X");
+    refused(&inspected(format!("a.xml {text}").as_bytes()), "nothing beside its elements");
+    let mut archive = vec![0; 512];
+    archive[257..262].copy_from_slice(b"ustar");
+    archive.extend(text.bytes());
+    let read = inspect(Box::new(Cursor::new(archive)), None, None);
+    assert!(read.is_err_and(|error| error.to_string().contains("tar archive")));
 }
 
 #[test]
@@ -126,6 +211,7 @@ fn marks_of_reversals_turn_the_sign() {
         (":61:2611191120CR4,NTRFX", "C261119EUR14,"),
         (":61:2611191120RCR4,NTRFX", "C261119EUR6,"),
         (":61:2611191120DR14,NTRFX", "D261119EUR4,"),
+        (":61:2611191120d4,NTRFX", "C261119EUR6,"),
         (":61:261119C4NTRFX", "C261119EUR14,"),
         (":61:261119C4.50NTRFX", "C261119EUR14.50"),
     ] {
@@ -134,6 +220,90 @@ fn marks_of_reversals_turn_the_sign() {
     }
     refused(&statement(":61:261119D-4,NTRFX", "C261119EUR6,"), ":61:");
     refused(&statement(":61:261119C4,005NTRFX", "C261119EUR14,"), "at most 2 decimals of EUR");
+}
+
+#[test]
+fn movements_may_hold_blanks_or_be_cut_before_the_amount() {
+    for row in [
+        ":61:261119    C4,NTRFX-1",
+        ":61:2611191119C 4,NTRFX-1",
+        ":61:2611191119C4, NTRFX-1",
+        ":61:2611191119CR\n4,00NTRFX-1",
+    ] {
+        let found = statement(row, "C261119EUR14,");
+        assert_eq!(found.state, State::Ok, "{row}: {:?}", found.sums.problems);
+        let references = found.sums.references.get(&TagKind::CustomerReference).copied();
+        assert_eq!(references, Some(1), "{row}");
+    }
+    let text = ":20:X\n:25:1\n:60F:C261119EUR0,\n:61:261119C1, NTRFNONREF\n:62F:C261119EUR1,\n";
+    assert!(inspected(text.as_bytes()).sums.references.is_empty(), "a blank is no reference");
+    refused(&statement(":61:2611191119CR\nfour", "C261119EUR14,"), ":61:");
+}
+
+#[test]
+fn balances_may_leave_out_the_currency_that_the_statement_began_in() {
+    let page = |number: &str, opening: &str, row: &str, closing: &str| {
+        format!(":20:X\n:25:1\n:28:1/{number}\n{opening}\n:61:{row}S051\n{closing}\n")
+    };
+    let text = [
+        page("1", ":60F:C020315DEM10,00", "0203170320CM4,00", ":62M:C02031514,00"),
+        page("2", ":60M:C020315DEM14,00", "020322D1,00", ":62F:C02032213,00"),
+    ]
+    .concat();
+    let found = inspected(text.as_bytes());
+    assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+    assert_eq!((found.sums.statements_total, found.sums.entries), (1, 2));
+    refused(&inspected(text.replace("2213,00", "2212,00").as_bytes()), "closing balance");
+    refused(&inspected(text.replace("DEM10", "10").as_bytes()), ":60F: currency");
+}
+
+/// What a file lacks quarantines it; what it has is added up all the same.
+#[test]
+fn entries_without_an_opening_balance_are_added_up() {
+    let euro = Currency::parse("EUR").unwrap();
+    for (text, part) in [
+        (":20:X\n:25:1\n:28C:1\n:61:261119C4,NTRFX\n:62F:C261119EUR14,\n", ":60F:"),
+        (":20:X\n:25:1\n:60F:C261119EUR1O,\n:61:261119C4,NTRFX\n:62F:C261119EUR14,\n", ":60F:"),
+        (":20:X\n:25:10020030/12EUR\n:28C:1\n:61:261119C4,NTRFX\n", ":62F:"),
+        (":20:X\n:25:NL12BANK0123 EUR\n:28C:1\n:61:261119C4,NTRFX\n", ":62F:"),
+    ] {
+        let found = inspected(text.as_bytes());
+        refused(&found, part);
+        assert_eq!(found.sums.entries, 1, "{text}");
+        assert_eq!(found.sums.totals[&euro].credit_minor, 400, "{text}");
+    }
+    let two = ":20:X\n:25:1\n:61:261119C4,NTRFX\n:62F:C261119EUR1,\n:20:Y\n:25:1\n\
+               :60F:C261119USD1,\n:62F:C261119USD1,\n";
+    refused(&inspected(two.as_bytes()), ":61: currency");
+}
+
+#[test]
+fn two_at_signs_stand_for_a_line_end() {
+    let text = "@@:20:STARTUMS@@:25:1@@:28C:0@@:60F:C261119EUR10,@@:61:261119C4,NTRFNONREF@@\
+                :86:166?20EREF+A-@@1?21SVWZ+x@@:62F:C261119EUR14,@@-@@";
+    let found = inspected(text.as_bytes());
+    assert_eq!((found.state, found.sums.entries), (State::Ok, 1), "{:?}", found.sums.problems);
+    assert_eq!(found.sums.references.get(&TagKind::EndToEndId), Some(&1));
+}
+
+#[test]
+fn counts_of_an_interim_report_may_be_left_out_or_hold_what_is_not_listed() {
+    let report = |floor: &str, credits: &str| {
+        let text = format!(
+            ":20:X\n:25:1\n:28C:0\n:34F:{floor}\n:13:2611191200\n:61:261119C,02NTRFX\n\
+             :90D:EUR,00\n:90C:{credits}\n"
+        );
+        inspected(text.as_bytes())
+    };
+    for (floor, credits, problems) in
+        [("EUR0,", "1EUR,02", 0), ("EUR 99,99", "1EUR 0,02", 0), ("EUR0,02", "3EUR0,04", 2)]
+    {
+        let found = report(floor, credits);
+        assert_eq!(found.state, State::Ok, "{credits}: {:?}", found.sums.problems);
+        assert_eq!(found.sums.problems_total, problems, "{credits}");
+    }
+    refused(&report("EUR0,", "3EUR0,04"), ":90C: sum");
+    refused(&report("EUR0,02", "0EUR0,00"), ":90C: sum");
 }
 
 /// What `:86:` says of the payer's reference, in one bank's words beside another's.
@@ -148,6 +318,7 @@ fn the_reference_is_found_in_every_dialect() {
         ("/TRTP/X/EREF/A-1/REMI/y", Some("A-1")),
         ("/REMI/y/ERE\nF/A-\n1", Some("A-1")),
         ("free text EREF+A-1 KREF+7", Some("A-1")),
+        ("EREF/A-1/PREF/B/7", Some("A-1")),
         ("166?20EREF+NOTPROVIDED?21SVWZ+x", None),
         ("no reference here", None),
     ] {
@@ -192,9 +363,10 @@ fn yen_and_dinar_have_their_own_decimals() {
 /// Text that looks like the frame of a message.
 #[test]
 fn rows_of_text_may_begin_with_a_dash_a_colon_or_a_brace() {
-    let text = ":61:261119C4,NTRFX\n:86:one\n-two\n-\n:three:\n{four\n-five";
-    let found = statement(text, "C261119EUR14,");
-    assert_eq!((found.state, found.sums.entries), (State::Ok, 1), "{:?}", found.sums.problems);
+    for text in ["one\n-two\n-\n:three:\n{four\n-five", "166?20X 2026-11-19T16\n:20:37 Folge"] {
+        let found = statement(&format!(":61:261119C4,NTRFX\n:86:{text}"), "C261119EUR14,");
+        assert_eq!((found.state, found.sums.entries), (State::Ok, 1), "{:?}", found.sums.problems);
+    }
 }
 
 #[test]
@@ -219,6 +391,34 @@ fn records_of_nacha_may_lack_line_ends_or_blanks() {
     }
     let without_fill: Vec<&str> = text.lines().filter(|line| !line.starts_with("99")).collect();
     assert_eq!(inspected(without_fill.join("\n").as_bytes()).state, State::Ok);
+}
+
+#[test]
+fn a_list_of_payouts_holds_no_rows_that_they_paid_out() {
+    let head = "payout_id,effective_at,balance_transaction_id,currency,gross,fee,net,\
+                reporting_category,payout_status";
+    let listed = |amounts: &str| {
+        let row = format!("po_1,2026-11-05,txn_1,eur,{amounts},payout,paid");
+        inspected(format!("{head}\n{row}\n").as_bytes())
+    };
+    let found = listed("-97.00,0.00,-97.00");
+    assert_eq!((found.state, found.version.as_str()), (State::Ok, "payouts.itemized"));
+    assert_eq!(found.sums.lines, 1, "{:?}", found.sums.problems);
+    refused(&listed("-97.00,1.00,-97.00"), "gross less fee, -98.00 EUR");
+}
+
+#[test]
+fn a_minus_that_agrees_with_the_type_of_the_row_is_said_once() {
+    let row = |kind: &str, amount: &str| {
+        let head = "Transaction ID,Transaction Type,Transaction Status,Currency ISO Code,\
+                    Amount Submitted For Settlement";
+        inspected(format!("{head}\nt1,{kind},settled,EUR,{amount}\n").as_bytes())
+    };
+    let found = row("credit", "-4.00");
+    assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+    let euro = Currency::parse("EUR").unwrap();
+    assert_eq!(found.sums.totals[&euro].debit_minor, 400);
+    refused(&row("sale", "-4.00"), "found -4.00");
 }
 
 #[test]
