@@ -219,7 +219,7 @@ impl Gather<'_> {
         let listed = attempts.ask(&questions, self.clock.now()).await?;
         asked.listed =
             asked.listed.saturating_add(u64::try_from(listed.others.len()).unwrap_or(u64::MAX));
-        neighbours.take(listed.others);
+        neighbours.take(listed.others, &[]);
         for (index, told) in unnamed.into_iter().zip(listed.rows) {
             let Some(fact) = facts.get_mut(index) else { continue };
             for item in &mut fact.evidence {
@@ -350,10 +350,7 @@ impl Gather<'_> {
         };
         let mut looked = account.look(&questions, need).await;
         asked.listed = asked.listed.saturating_add(looked.listed);
-        neighbours.take(looked.take_others());
-        for evidence in &looked.evidence {
-            neighbours.note_found(evidence);
-        }
+        neighbours.take(looked.take_others(), &looked.evidence);
         self.drop_known_tags(neighbours, &mut looked.near).await?;
         let witness = self.newest_witness(neighbours).await?;
         file_answers(&questions, looked, facts);
@@ -400,7 +397,7 @@ impl Gather<'_> {
     ) -> Result<Option<Witness>, RunError> {
         for chunk in neighbours.newest_tags_above_witness().chunks(RESOLVE_AT_ONCE) {
             self.resolve(neighbours, chunk).await?;
-            if neighbours.settle_witness() {
+            if neighbours.settle_witness(chunk) {
                 break;
             }
         }
@@ -487,10 +484,9 @@ impl Gather<'_> {
             questions.iter_mut().for_each(|question| question.window = (from, to));
             let mut looked = account.look(&questions, Need::Complete).await;
             asked.listed = asked.listed.saturating_add(looked.listed);
-            neighbours.take(looked.take_others());
+            neighbours.take(looked.take_others(), &looked.evidence);
             let unanswered = looked.evidence.iter().flatten().any(is_no_answer);
             for (question, evidence) in questions.iter().zip(looked.evidence) {
-                neighbours.note_found(&evidence);
                 found.extend(evidence.into_iter().filter_map(beyond).map(|e| (question.row, e)));
             }
             let witness = self.newest_witness(neighbours).await?;
@@ -757,9 +753,8 @@ fn set_witness(facts: &mut [Facts], which: &[usize], witness: Option<&Witness>) 
 /// The captured objects around the rows, compact, and what is known of their tags.
 #[derive(Default)]
 struct Neighbours {
-    /// Captured or not, in no order until asked for; each reference once.
+    /// Captured or not, in no order; each reference once.
     all: Vec<Near>,
-    seen: HashSet<Box<str>>,
     resolved: HashMap<String, bool>,
     witness: Option<Witness>,
 }
@@ -792,33 +787,43 @@ impl Near {
 }
 
 impl Neighbours {
-    fn take(&mut self, others: Vec<Neighbour>) {
+    /// Takes what one look showed: objects of nobody's, and those found for the batch's own rows,
+    /// whose tags resolve by themselves.
+    fn take(&mut self, others: Vec<Neighbour>, found: &[Vec<Evidence>]) {
+        // One look has each of the others once, and none of them among what it found; files may
+        // list one twice.
+        let is_first = self.all.is_empty() && !found.is_empty();
+        let mut seen: HashSet<Box<str>> = if is_first {
+            HashSet::new()
+        } else {
+            self.all.iter().map(|near| near.reference.clone()).collect()
+        };
         for Neighbour { reference, aliases, tag, captured, created_at, .. } in others {
-            if self.seen.insert(reference.clone()) {
+            if is_first || seen.insert(reference.clone()) {
                 self.all.push(Near { reference, aliases, tag, captured, created_at, own: false });
             }
         }
-    }
-
-    /// Objects found for the batch's own rows: their tags resolve by themselves.
-    fn note_found(&mut self, evidence: &[Evidence]) {
-        for item in evidence {
-            let Answer::Found { objects, search: Some(_) } = &item.answer else { continue };
-            for object in objects {
-                let Some(tag) = &object.tag else { continue };
-                self.offer_witness(&object.reference, tag, object.created_at);
-                let reference: Box<str> = object.reference.as_str().into();
-                if self.seen.insert(reference.clone()) {
-                    let aliases = object.aliases.iter();
-                    self.all.push(Near {
-                        reference,
-                        aliases: aliases.map(|alias| alias.as_str().into()).collect(),
-                        tag: Some(tag.as_str().into()),
-                        captured: object.captured,
-                        created_at: object.created_at,
-                        own: true,
-                    });
-                }
+        let found = found.iter().flatten().filter_map(|item| match &item.answer {
+            Answer::Found { objects, search: Some(_) } => Some(objects),
+            Answer::Found { .. }
+            | Answer::Nothing(_)
+            | Answer::UnknownReference(_)
+            | Answer::NoAnswer(_) => None,
+        });
+        for object in found.flatten() {
+            let Some(tag) = &object.tag else { continue };
+            self.offer_witness(&object.reference, tag, object.created_at);
+            let reference: Box<str> = object.reference.as_str().into();
+            if seen.insert(reference.clone()) {
+                let aliases = object.aliases.iter();
+                self.all.push(Near {
+                    reference,
+                    aliases: aliases.map(|alias| alias.as_str().into()).collect(),
+                    tag: Some(tag.as_str().into()),
+                    captured: object.captured,
+                    created_at: object.created_at,
+                    own: true,
+                });
             }
         }
     }
@@ -831,30 +836,33 @@ impl Neighbours {
     }
 
     /// Tags of objects newer than the best witness so far, newest first, each once.
-    fn newest_tags_above_witness(&mut self) -> Vec<String> {
-        self.all.sort_by(|a, b| {
+    fn newest_tags_above_witness(&self) -> Vec<String> {
+        let floor = self.witness.as_ref().map(|witness| witness.created_at);
+        let is_open = |near: &&Near| {
+            floor.is_none_or(|floor| near.created_at > floor)
+                && near.tag.as_deref().is_some_and(|tag| self.resolved.get(tag) != Some(&false))
+        };
+        let mut above: Vec<&Near> = self.all.iter().filter(is_open).collect();
+        above.sort_by(|a, b| {
             b.created_at.cmp(&a.created_at).then_with(|| a.reference.cmp(&b.reference))
         });
-        let floor = self.witness.as_ref().map(|witness| witness.created_at);
         let mut known = HashSet::new();
-        self.all
-            .iter()
-            .filter(|near| floor.is_none_or(|floor| near.created_at > floor))
-            .filter_map(|near| near.tag.as_deref())
-            .filter(|tag| self.resolved.get(*tag) != Some(&false) && known.insert(*tag))
-            .map(str::to_owned)
-            .collect()
+        let tags = above.into_iter().filter_map(|near| near.tag.as_deref());
+        tags.filter(|tag| known.insert(*tag)).map(str::to_owned).collect()
     }
 
-    /// Takes the newest object whose tag is known to resolve as the witness.
-    fn settle_witness(&mut self) -> bool {
-        let resolves = |near: &&Near| {
-            near.tag.as_deref().is_some_and(|tag| self.resolved.get(tag) == Some(&true))
+    /// Takes the newest object of the first of these tags that resolves as the witness.
+    fn settle_witness(&mut self, tags: &[String]) -> bool {
+        let Some(tag) = tags.iter().find(|tag| self.resolved.get(*tag) == Some(&true)) else {
+            return false;
         };
-        let Some(best) = self.all.iter().find(resolves) else { return false };
-        let (reference, tag, at) =
-            (best.reference.clone(), best.tag.clone().unwrap_or_default(), best.created_at);
-        self.offer_witness(&reference, &tag, at);
+        let own = self.all.iter().filter(|near| near.tag.as_deref() == Some(tag));
+        let best = own.max_by(|a, b| {
+            a.created_at.cmp(&b.created_at).then_with(|| b.reference.cmp(&a.reference))
+        });
+        let Some(best) = best else { return false };
+        let (reference, at) = (best.reference.clone(), best.created_at);
+        self.offer_witness(&reference, tag, at);
         true
     }
 

@@ -157,10 +157,11 @@ fn enrolling(turn: &Turn<'_>) -> Statement {
     let name = statement.text(turn.name());
     let now = statement.text(to_text(turn.now));
     let from = stuck_rows(&mut statement, turn);
+    // In the order in which they are claimed: each batch then changes pages of its own.
     statement.push(&format!(
         "insert into tieout_checks (table_name, key, state, image, first_seen_at, \
          fingerprint_seen_at, aged_from, next_check_at) \
-         select {name}, {}, 'open', {}, {now}, {now}, {now}, {now} {from} \
+         select {name}, {} as key, 'open', {}, {now}, {now}, {now}, {now} {from} order by key \
          on conflict (table_name, key) do update set state = 'open', image = excluded.image, \
          fingerprint_seen_at = excluded.fingerprint_seen_at, aged_from = excluded.aged_from, \
          next_check_at = excluded.next_check_at, unanswered_since = null, unanswered = 0, \
