@@ -1,17 +1,20 @@
 //! `tieout cases`: what waits for a person.
 
+mod kick;
+
 use clap::Subcommand;
 use serde_json::json;
 
 use crate::cli::args::{Common, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::{evidence, out, page};
+use crate::cli::{database, evidence, out, page};
 use crate::config::names;
 use crate::exit::Exit;
 use crate::model::money::{Currency, decimal_text};
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, to_short_text, to_text};
+use crate::store::database::Database;
 use crate::store::driver::{CaseFilter, Driver};
 use crate::store::records::CaseRow;
 
@@ -21,7 +24,10 @@ Examples:
   tieout cases list                              every open case
   tieout cases list --reason duplicate_capture
   tieout cases list --run 01990000-…             those a run opened
-  tieout cases show C-1043                       with its evidence";
+  tieout cases show C-1043                       with its evidence
+  tieout cases kick --fixed-by-rules --dry-run   what today's rules make of them
+  tieout cases kick --reason decline_unknown --yes   decide them again
+  tieout cases kick C-1043 --why \"the PSP mended it\"";
 
 /// Cases read from the database at once.
 const PAGE: i64 = 500;
@@ -33,6 +39,8 @@ pub enum Command {
     List(List),
     /// Show one case with its evidence
     Show(Show),
+    /// Decide open cases again, by today's rules and what the PSP says now
+    Kick(kick::Args),
 }
 
 /// Options of `cases list`.
@@ -60,11 +68,20 @@ pub struct Show {
 }
 
 /// Runs the command.
-pub async fn run<D: Driver>(command: &Command, common: &Common, db: &D) -> Result<Exit, Failure> {
+pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
     match command {
-        Command::List(options) => list(options, common, db).await,
-        Command::Show(options) => show(options, common, db).await,
+        Command::List(options) => reading(common, async |db| list(options, common, db).await),
+        Command::Show(options) => reading(common, async |db| show(options, common, db).await),
+        Command::Kick(args) => kick::run(args, common),
     }
+}
+
+fn reading(
+    common: &Common,
+    work: impl AsyncFnOnce(&Database) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    let config = crate::config::load(common.config(), &[])?;
+    database::with(&config, work)
 }
 
 async fn list<D: Driver>(options: &List, common: &Common, db: &D) -> Result<Exit, Failure> {
@@ -149,10 +166,7 @@ fn subject(case: &CaseRow) -> String {
 }
 
 async fn show<D: Driver>(options: &Show, common: &Common, db: &D) -> Result<Exit, Failure> {
-    let digits = options.case.trim_start_matches(['C', 'c', '-']);
-    let number: i64 = digits.parse().map_err(|_bad| {
-        Failure::usage(format!("{}: expected a case's number such as C-1043", options.case))
-    })?;
+    let number = number(&options.case)?;
     let case = db.case(number).await.map_err(|e| Failure::store(&e))?;
     let Some(case) = case else {
         let text = format!("there is no case C-{number}");
@@ -170,6 +184,14 @@ async fn show<D: Driver>(options: &Show, common: &Common, db: &D) -> Result<Exit
     }
     screen(&case, evidence.as_deref()).iter().for_each(|line| page::say(line));
     Ok(Exit::Ok)
+}
+
+/// `C-1043`, `c-1043` or `1043`.
+fn number(case: &str) -> Result<i64, Failure> {
+    let digits = case.trim_start_matches(['C', 'c', '-']);
+    digits
+        .parse()
+        .map_err(|_bad| Failure::usage(format!("{case}: expected a case's number such as C-1043")))
 }
 
 fn screen(case: &CaseRow, evidence: Option<&str>) -> Vec<String> {

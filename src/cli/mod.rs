@@ -199,10 +199,7 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
             let config = crate::config::load(common.config(), &[])?;
             database::with(&config, async |db| explain::run(args, common, &config, db).await)
         }
-        Command::Cases(command) => {
-            let config = crate::config::load(common.config(), &[])?;
-            database::with(&config, async |db| cases::run(command, common, db).await)
-        }
+        Command::Cases(command) => cases::run(command, common),
         Command::Pause(args) => {
             let config = crate::config::load(common.config(), &[])?;
             database::with(&config, async |db| pause::run(args, common, &config, db).await)

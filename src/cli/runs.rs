@@ -197,6 +197,13 @@ fn scope(text: &str) -> String {
         (!items.is_empty()).then_some(items)
     };
     let mut parts = Vec::new();
+    let kick = &scope["kick"];
+    if let (Some(asked), Some(by)) = (kick["asked"].as_str(), kick["by"].as_str()) {
+        let cases = kick["cases"].as_array().map_or(0, Vec::len);
+        let why = kick["why"].as_str().filter(|why| *why != asked);
+        let why = why.map(|why| format!(": {why}")).unwrap_or_default();
+        return format!("{cases} cases kicked by {by} ({asked}){why}");
+    }
     parts.push(match (scope["ids"].as_u64(), &scope["window"]) {
         (Some(ids), _) => format!("{} by id", screen::rows(ids)),
         (None, Value::Null) => "every due row".to_owned(),

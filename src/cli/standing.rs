@@ -2,19 +2,14 @@
 //! still lacks. Worked out from the stored inputs by the functions that decide, and only shown:
 //! nothing here yields a verdict.
 
-use std::sync::Arc;
-
-use tokio_util::sync::CancellationToken;
-
 use crate::config::Config;
 use crate::decide::absence::{call_over_at, counts, prove};
-use crate::decide::policy::{Policy, PspFacts};
+use crate::decide::policy::Policy;
 use crate::decide::rules::{Question, Subject};
 use crate::model::evidence::{Answer, CompleteSearch, PspObject, Route};
 use crate::model::time::{Instant, to_short_text};
 use crate::model::transaction::AccountRef;
-use crate::psp::account::Surroundings;
-use crate::run::asking::Asking;
+use crate::run::replay::facts;
 use crate::run::scene::policy_of;
 use crate::store::records::StoredInputs;
 
@@ -91,16 +86,5 @@ pub fn proof(inputs: &StoredInputs, config: &Config) -> Vec<String> {
 /// The policy that the row would be decided by; no PSP is asked.
 fn policy(config: &Config, account: &str, now: Instant) -> Option<Policy> {
     let setup = config.accounts.get(account)?;
-    Some(policy_of(setup, &config.rules, facts(config, account, now)?, false))
-}
-
-/// What the account's adapter declares; no PSP is asked.
-pub fn facts(config: &Config, account: &str, now: Instant) -> Option<PspFacts> {
-    let setup = config.accounts.get(account)?;
-    let around = Surroundings {
-        env: Arc::new(|_name: &str| None),
-        db_now: Arc::new(move || now),
-        stop: CancellationToken::new(),
-    };
-    Some(Asking::open(&setup.settings, around).ok()?.facts())
+    Some(policy_of(setup, &config.rules, facts(setup, now)?, false))
 }

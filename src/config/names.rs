@@ -136,6 +136,20 @@ pub const CASES_REASON: &str = "TIEOUT_CASES_REASON";
 pub const CASES_RUN: &str = "TIEOUT_CASES_RUN";
 /// `--limit` of `cases list`.
 pub const CASES_LIMIT: &str = "TIEOUT_CASES_LIMIT";
+/// `--reason` of `cases kick`.
+pub const KICK_REASON: &str = "TIEOUT_KICK_REASON";
+/// `--fixed-by-rules` of `cases kick`.
+pub const KICK_FIXED_BY_RULES: &str = "TIEOUT_KICK_FIXED_BY_RULES";
+/// `--all` of `cases kick`.
+pub const KICK_ALL: &str = "TIEOUT_KICK_ALL";
+/// `--limit` of `cases kick`.
+pub const KICK_LIMIT: &str = "TIEOUT_KICK_LIMIT";
+/// `--why` of `cases kick`.
+pub const KICK_WHY: &str = "TIEOUT_KICK_WHY";
+/// `--dry-run` of `cases kick`.
+pub const KICK_DRY_RUN: &str = "TIEOUT_KICK_DRY_RUN";
+/// `--yes` of `cases kick`.
+pub const KICK_YES: &str = "TIEOUT_KICK_YES";
 /// `--psp` of `rules list`.
 pub const RULES_PSP: &str = "TIEOUT_RULES_PSP";
 /// `--own` of `rules list`.

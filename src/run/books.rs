@@ -361,8 +361,11 @@ impl Work<'_> {
         size: usize,
     ) -> Result<Vec<RowEffects>, RunError> {
         let Self { scene, table, mode, timing } = *self;
+        let kicked = scene.options.kick.as_ref();
+        let kicked = kicked.map(|kick| kick.provenance(&scene.setup.rules.version));
         let mut batch = Vec::new();
-        for row in rows.take(size) {
+        for mut row in rows.take(size) {
+            row.inputs.kicked.clone_from(&kicked);
             let planned = plan(row, mode, &scene.setup.policy_version)?;
             batch.push(effects(&planned, &table.settings, timing, scene.run_id));
             if batch.len().is_multiple_of(WORKED_AT_ONCE) {

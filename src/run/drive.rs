@@ -29,23 +29,27 @@ use crate::store::source_table::SourceTable;
 /// Takes every due row of every table through the run, in batches, table by table in turn.
 pub async fn drive(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Result<(), RunError> {
     let started = scene.clock.now();
-    let filter = claim_filter(scene, started);
     let mut remaining = scene.options.limit;
-    let mut open: Vec<usize> = Vec::new();
-    let again = match_lines(scene, books, tell).await?;
+    let mut open: Vec<(usize, ClaimFilter)> = Vec::new();
+    let is_kick = scene.options.kick.is_some();
+    // A kick is of its cases alone.
+    let again = if is_kick { Again::new() } else { match_lines(scene, books, tell).await? };
     let seen = rehearse_again(scene, books, again, tell).await?;
     for (index, table) in scene.tables.iter().enumerate() {
-        warn_of_unmapped(scene, books, table, tell).await?;
+        let Some(filter) = filter_of(scene, table, started) else { continue };
+        if !is_kick {
+            warn_of_unmapped(scene, books, table, tell).await?;
+        }
         if !scene.options.dry_run {
             let taken = scene.db.enrol(table, &filter, started).await;
             taken.doing("taking stuck rows into the work list")?;
         }
-        open.push(index);
+        open.push((index, filter));
     }
     while !open.is_empty() {
         let mut still_open = Vec::new();
         let share = share_of(remaining, open.len());
-        for index in open {
+        for (index, filter) in open {
             let Some(table) = scene.tables.get(index) else { continue };
             let want = share.min(remaining).min(scene.options.batch);
             if want <= 0 || must_end(scene, books, started, tell) {
@@ -58,14 +62,14 @@ pub async fn drive(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Resu
             if count == 0 {
                 continue;
             }
-            if scene.options.ids.is_some() {
+            if scene.options.ids.is_some() || is_kick {
                 books.looked_at.extend(claimed.iter().map(|one| one.row.key.clone()));
             }
             tell(Event::Claimed { table: table.settings.name.clone(), rows: claimed.len() });
             take(scene, books, index, table, claimed, tell).await?;
             // A dry run sees its whole work list at once.
             if !scene.options.dry_run {
-                still_open.push(index);
+                still_open.push((index, filter));
             }
         }
         open = still_open;
@@ -96,6 +100,14 @@ async fn rehearse_again(
 fn share_of(remaining: i64, tables: usize) -> i64 {
     let tables = i64::try_from(tables).unwrap_or(i64::MAX).max(1);
     remaining.checked_add(tables.saturating_sub(1)).unwrap_or(remaining) / tables
+}
+
+/// What is claimed of a table; nothing of one that a kick has no case of.
+fn filter_of(scene: &Scene<'_>, table: &SourceTable, now: Instant) -> Option<ClaimFilter> {
+    let filter = claim_filter(scene, now);
+    let Some(kick) = &scene.options.kick else { return Some(filter) };
+    let ids = kick.ids_of(&table.settings.name);
+    (!ids.is_empty()).then_some(ClaimFilter { ids: Some(ids), kicked: true, ..filter })
 }
 
 fn claim_filter(scene: &Scene<'_>, now: Instant) -> ClaimFilter {
@@ -259,6 +271,7 @@ fn without_account(scene: &Scene<'_>, claimed: Claimed) -> Weighed {
         untagged: Vec::new(),
         near_misses: Vec::new(),
         history: claimed.history.clone(),
+        kicked: None,
     };
     Weighed { claimed, decision, now, inputs, nearest: Vec::new(), lines: Vec::new() }
 }
@@ -289,12 +302,14 @@ async fn settle(
         report_stop(books, name, &stop, tell);
     }
     note_outage(scene, books, name, open, rows.len(), asked.answered, tell).await?;
-    // A stop cut these off in the middle of asking: they are given back, not made to wait.
+    // A stop cut these off in the middle of asking: they are given back, not made to wait. So is
+    // a kicked row that nothing was said of: its case stays as it was.
+    let is_kick = scene.options.kick.is_some();
     let interrupted = scene.stop.requested().is_some();
     let is_stopped = open.account.stopped().is_some();
     let is_cut = |row: &Weighed| {
         let known = is_stopped && row.claimed.history.unanswered_since.is_some();
-        row.decision.reason == Reason::PspUnavailable && (interrupted || known)
+        row.decision.reason == Reason::PspUnavailable && (interrupted || known || is_kick)
     };
     let (cut, mut rows): (Vec<Weighed>, Vec<Weighed>) = rows.into_iter().partition(is_cut);
     if is_stopped {

@@ -936,6 +936,7 @@ fn weighed(
                 untagged: fact.untagged,
                 near_misses: fact.near,
                 history: claimed.history.clone(),
+                kicked: None,
             };
             let nearest = nearest.remove(&index).unwrap_or_default();
             Weighed { claimed, decision, now, inputs, nearest, lines: fact.lines }

@@ -86,10 +86,11 @@ fn in_scope<'s>(scene: &Scene<'s>, named: &[(String, NamedRow)]) -> Vec<&'s Sour
         .filter(|table| tables.contains(table.name.as_str()))
         .flat_map(|table| table.accounts.values().map(String::as_str))
         .collect();
+    let is_narrowed = scene.options.ids.is_some() || scene.options.kick.is_some();
     let is_asked = |account: &str| {
         let accounts = scene.options.accounts.as_ref();
         accounts.is_none_or(|names| names.iter().any(|name| name == account))
-            && (scene.options.ids.is_none() || of_named.contains(account))
+            && (!is_narrowed || of_named.contains(account))
     };
     let sources = scene.setup.sources.iter();
     sources.filter(|source| source.account.as_deref().is_some_and(is_asked)).collect()

@@ -11,6 +11,8 @@ pub mod clock;
 pub mod error;
 pub mod events;
 pub mod asking;
+pub mod replay;
+pub mod kick;
 pub mod by_files;
 mod attempts;
 pub mod match_lines;
@@ -82,7 +84,10 @@ pub async fn run(
     let names: Vec<String> = setup.accounts.keys().cloned().collect();
     let tables = db.map_tables(&setup.tables, &names).await;
     let tables = tables.doing("checking the mapping against the database")?;
-    let named = named::find(db, &tables, options).await?;
+    let named = match &options.kick {
+        Some(kick) => kick::rows(db, &tables, kick).await?,
+        None => named::find(db, &tables, options).await?,
+    };
     let run_id = options.run_id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
     let clock = DatabaseClock::new(now);
     let scene = Scene::open(setup, options, db, stop, &run_id, tables, clock.clone()).await?;
@@ -98,7 +103,8 @@ pub async fn run(
     let done = CancellationToken::new();
     let work = async {
         let result = match inbox::bring_in(&scene, &mut books, &named, tell).await {
-            Ok(()) => drive::drive(&scene, &mut books, tell).await,
+            // The largest part of all that waits here, apart.
+            Ok(()) => Box::pin(drive::drive(&scene, &mut books, tell)).await,
             Err(error) => Err(error),
         };
         let result = match result {
@@ -110,7 +116,10 @@ pub async fn run(
             Err(error) => Err(error),
         };
         let result = match result {
-            Ok(()) => named::tell_rest(&scene, &books, &named, tell).await,
+            Ok(()) => match &options.kick {
+                Some(kick) => kick::tell_rest(&scene, &books, kick, &named, tell).await,
+                None => named::tell_rest(&scene, &books, &named, tell).await,
+            },
             Err(error) => Err(error),
         };
         done.cancel();
@@ -158,7 +167,7 @@ async fn show_life(
 fn start_of(setup: &Setup, options: &RunOptions, run_id: &str) -> RunStart {
     RunStart {
         id: run_id.to_owned(),
-        command: "run".to_owned(),
+        command: options.kick.as_ref().map_or("run", |_| kick::COMMAND).to_owned(),
         host: host_name(),
         pid: i64::from(std::process::id()),
         version: setup.version.clone(),
@@ -180,6 +189,7 @@ fn scope_text(setup: &Setup, options: &RunOptions) -> String {
         })),
         "timezone": setup.business_timezone.name(),
         "ids": options.ids.as_ref().map(Vec::len),
+        "kick": options.kick.as_ref().map(|kick| kick.scope(&setup.rules.version)),
         "accounts": options.accounts,
         "limit": options.limit,
         "tables": setup.tables.iter().map(|t| t.name.clone()).collect::<Vec<_>>(),

@@ -11,6 +11,7 @@ use crate::decide::policy::{BrakePolicy, GaveUp, Mode, Timing};
 use crate::decide::rules::RuleSet;
 use crate::model::time::Instant;
 use crate::psp::settings::AccountSettings;
+use crate::run::kick::Kick;
 use crate::secret::EnvLookup;
 use crate::settlement::sources::settings::Source;
 use crate::settlement::table::Table;
@@ -126,6 +127,8 @@ pub struct RunOptions {
     pub window: Option<Window>,
     /// Narrows to these keys; they are due now.
     pub ids: Option<Vec<String>>,
+    /// Narrows to the rows of these cases, by a person's word.
+    pub kick: Option<Kick>,
     /// Narrows to these accounts.
     pub accounts: Option<Vec<String>>,
     /// Raises `stuck_after`.
@@ -156,6 +159,7 @@ impl Default for RunOptions {
             run_id: None,
             window: None,
             ids: None,
+            kick: None,
             accounts: None,
             min_age: None,
             limit: 10_000,

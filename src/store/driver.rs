@@ -235,6 +235,7 @@ pub trait Driver {
     /// as released by those. Control totals are written in the same transaction.
     /// With `filter.ids`, those rows are due now, in whatever state their checks are: a row with
     /// a case is asked as `Kick`, one under watch as `Watch`, any other only while processing.
+    /// Kicked rows without an open case are left alone.
     /// The other conditions of the filter hold for them too. `last_run` becomes this run.
     /// Where the channel is the status, the open hand-back of a row that has left its hand-back
     /// values (`retryable`, `absent`) is marked as taken now.

@@ -174,6 +174,8 @@ pub struct ClaimFilter {
     pub given_up: bool,
     /// So are those of `ids` that ended in any other way.
     pub ended: bool,
+    /// Of `ids` only rows that have an open case; they are asked about as `Kick`.
+    pub kicked: bool,
 }
 
 /// The watch step of a row that is looked at once, beyond every step that a policy has.
@@ -219,6 +221,20 @@ pub struct StoredInputs {
     pub near_misses: Vec<(String, String)>,
     /// What was remembered.
     pub history: History,
+    /// By whose word its case was decided again, where it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kicked: Option<KickedBy>,
+}
+
+/// By whose word a case was decided again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KickedBy {
+    /// Who.
+    pub by: String,
+    /// Why.
+    pub why: String,
+    /// The version of the rules.
+    pub rules: String,
 }
 
 /// A decision on its way to the database.

@@ -367,6 +367,7 @@ fn plan(claimed: Claimed, policy: &Policy, now: Instant) -> Planned {
         untagged: Vec::new(),
         near_misses: Vec::new(),
         history: claimed.history.clone(),
+        kicked: None,
     };
     let evidence = serde_json::to_string(&stored).unwrap();
     Planned {

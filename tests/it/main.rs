@@ -37,6 +37,7 @@ mod row_files;
 mod store;
 mod run;
 mod roles;
+mod kick;
 mod rules;
 mod prune;
 mod schedule;

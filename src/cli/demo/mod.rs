@@ -52,7 +52,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
                 out::stderr(&format!("tieout: {}: {text}", exit.class()));
             }
         };
-        let shown = show(&args.dir, &stop, &mut tell).await;
+        let shown = Box::pin(show(&args.dir, &stop, &mut tell)).await;
         shown.map_err(|error| Failure::of(&error, error.exit(), error.hint()))
     })??;
     if common.json {

@@ -12,22 +12,19 @@ use crate::cli::args::Common;
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::rules::{Diff, stats};
-use crate::cli::{out, page, standing};
+use crate::cli::{out, page};
 use crate::config::Config;
-use crate::decide::decision::{Inputs, Want};
-use crate::decide::policy::{AbsentMeans, Policy};
-use crate::decide::replay::{WouldBe, replay};
+use crate::decide::decision::Want;
+use crate::decide::replay::WouldBe;
 use crate::decide::rules::RuleSet;
 use crate::exit::Exit;
 use crate::model::money::{Currency, decimal_text};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, to_short_text, to_text};
-use crate::model::transaction::AccountRef;
 use crate::psp::rules::{RuleFile, combine};
-use crate::run::scene::policy_of;
+use crate::run::replay::{Replayed, Replays};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
-use crate::store::effects::absent_means;
 use crate::store::records::StoredInputs;
 use crate::store::replay::{Decided, ReplayDriver};
 
@@ -45,7 +42,9 @@ pub async fn run(
     let other = combine(files);
     let now = db.now().await.map_err(|e| Failure::store(&e))?;
     let since = stats::since(&options.since, now)?;
-    let mut replays = Replays { config, other: &other, policies: BTreeMap::new() };
+    let setup = config.setup();
+    let mut replays =
+        Both { today: Replays::by(&setup, &setup.rules), other: Replays::by(&setup, &other) };
     let mut told = Told { common, shown: options.limit, tally: Tally::default() };
     let mut after = 0;
     loop {
@@ -81,57 +80,24 @@ enum Compared {
     Unknown,
 }
 
-/// The policies of an account under both sets of rules.
-struct Pair {
-    today: Policy,
-    other: Policy,
+/// Decides stored inputs by both sets of rules.
+struct Both<'a> {
+    today: Replays<'a>,
+    other: Replays<'a>,
 }
 
-struct Replays<'a> {
-    config: &'a Config,
-    other: &'a RuleSet,
-    /// By account, and by whether proven absence means "abandoned".
-    policies: BTreeMap<(String, bool), Option<Pair>>,
-}
-
-impl Replays<'_> {
+impl Both<'_> {
     fn compare(&mut self, decided: &Decided) -> Compared {
         let stored = decided.evidence.as_deref();
         let stored = stored.and_then(|text| serde_json::from_str::<StoredInputs>(text).ok());
         let Some(stored) = stored else { return Compared::Unreadable };
-        // A row of no account is nobody's to ask, whatever the rules are.
-        let AccountRef::Known(account) = &stored.row.account else { return Compared::Same };
-        let Some(pair) = self.pair(account, &stored) else { return Compared::Unknown };
-        let inputs = Inputs {
-            row: &stored.row,
-            siblings: &stored.siblings,
-            evidence: &stored.evidence,
-            claimed_references: &stored.claimed_references,
-            untagged: &stored.untagged,
-            near_misses: &stored.near_misses,
-            history: &stored.history,
-            asked: stored.asked,
-        };
-        let today = replay(&inputs, &pair.today, stored.now);
-        let other = replay(&inputs, &pair.other, stored.now);
-        if today == other {
-            return Compared::Same;
+        match (self.today.would_be(&stored), self.other.would_be(&stored)) {
+            (Replayed::Said(today), Replayed::Said(other)) if today != other => {
+                Compared::Changed(Box::new((*today, *other)))
+            }
+            (Replayed::UnknownAccount, _) => Compared::Unknown,
+            _same => Compared::Same,
         }
-        Compared::Changed(Box::new((today, other)))
-    }
-
-    fn pair(&mut self, account: &str, stored: &StoredInputs) -> Option<&Pair> {
-        let (config, other) = (self.config, self.other);
-        let table = config.tables.iter().find(|table| table.name == stored.row.key.table);
-        let means = table.map(|table| absent_means(table, &stored.row.status));
-        let abandoned = means == Some(AbsentMeans::Abandoned);
-        let pair = self.policies.entry((account.to_owned(), abandoned)).or_insert_with(|| {
-            let setup = config.accounts.get(account)?;
-            let facts = standing::facts(config, account, stored.now)?;
-            let by = |rules: &RuleSet| policy_of(setup, rules, facts.clone(), abandoned);
-            Some(Pair { today: by(&config.rules), other: by(other) })
-        });
-        pair.as_ref()
     }
 }
 

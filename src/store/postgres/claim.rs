@@ -333,7 +333,10 @@ pub(super) fn read_row(
 }
 
 impl Due {
-    pub(super) fn fate(&self) -> Fate {
+    pub(super) fn fate(&self, kicked: bool) -> Fate {
+        if kicked && self.remembered.open_case.is_none() {
+            return Fate::Leave;
+        }
         let state = self.remembered.state.as_str();
         let Some(row) = &self.row else {
             return if matches!(state, "open" | "watch") { Fate::Close } else { Fate::Leave };
@@ -343,6 +346,7 @@ impl Due {
             // A case whose row ended meanwhile: money found for it would contradict its end.
             "case" if !row.processing => Fate::Take(Asked::Watch),
             "case" => Fate::Take(Asked::Kick),
+            _other if row.processing && self.belongs && kicked => Fate::Take(Asked::Kick),
             _other if row.processing && self.belongs => Fate::Take(Asked::Run),
             "open" => Fate::Close,
             _ended => Fate::Leave,
@@ -360,8 +364,8 @@ impl Due {
     }
 
     /// As a claim, with the memory of the row as it is now.
-    pub(super) fn claimed(self, now: Instant, token: i64) -> Option<Claimed> {
-        let Fate::Take(asked) = self.fate() else { return None };
+    pub(super) fn claimed(self, now: Instant, token: i64, kicked: bool) -> Option<Claimed> {
+        let Fate::Take(asked) = self.fate(kicked) else { return None };
         let row = self.row?;
         let mut history = self.remembered.history;
         if self.remembered.image != row.image {
@@ -417,6 +421,7 @@ async fn claim_batch(
     claim: &Claim<'_>,
     limit: i64,
 ) -> Result<(Vec<Claimed>, usize), StoreError> {
+    let kicked = claim.filter.kicked;
     let sql = due_sql(claim.table, claim.filter, limit, claim.now, Some(claim.run_id));
     let rows = sql.fetch(&mut *connection).await.map_err(failed(CLAIMING))?;
     let due = read_due(claim.table, &rows)?;
@@ -427,8 +432,8 @@ async fn claim_batch(
     }
     let (left, kept): (Vec<Due>, Vec<Due>) = due
         .into_iter()
-        .filter(|due| due.fate() != Fate::Leave)
-        .partition(|due| due.fate() == Fate::Close);
+        .filter(|due| due.fate(kicked) != Fate::Leave)
+        .partition(|due| due.fate(kicked) == Fate::Close);
     close_left(connection, claim, &left).await.map_err(failed(CLAIMING))?;
     count_lapsed(connection, claim, left.iter().chain(&kept)).await.map_err(failed(CLAIMING))?;
     lease(connection, claim, &kept).await.map_err(failed(CLAIMING))?;
@@ -436,7 +441,7 @@ async fn claim_batch(
         .into_iter()
         .filter_map(|due| {
             let token = due.remembered.token.saturating_add(1);
-            due.claimed(claim.now, token)
+            due.claimed(claim.now, token, kicked)
         })
         .collect();
     add_handbacks(connection, claim.table, &mut claimed, Some(claim.now)).await?;

@@ -60,9 +60,14 @@ pub(super) async fn preview_due(
     let mut claimed: Vec<Claimed> = due
         .into_iter()
         .filter(|due| !reopened.contains(&due.remembered.key))
-        .filter_map(|due| due.claimed(now, 0))
+        .filter_map(|due| due.claimed(now, 0, filter.kicked))
         .collect();
     claimed.extend(enrolled);
+    if filter.kicked {
+        claimed.retain(|row| row.open_case.is_some());
+        let taken_in = claimed.iter_mut().filter(|row| row.asked == Asked::Run);
+        taken_in.for_each(|row| row.asked = Asked::Kick);
+    }
     claimed.truncate(usize::try_from(limit).unwrap_or_default());
     add_handbacks(&mut tx, table, &mut claimed, None).await?;
     tx.rollback().await.map_err(failed(READING))?;

@@ -235,7 +235,15 @@ enum Fate {
     Leave,
 }
 
-fn fate(memory: &Memory, found: Option<Found>, handback: Option<LastHandback>) -> Fate {
+fn fate(
+    memory: &Memory,
+    found: Option<Found>,
+    handback: Option<LastHandback>,
+    kicked: bool,
+) -> Fate {
+    if kicked && memory.open_case.is_none() {
+        return Fate::Leave;
+    }
     let Some(Found { row, belongs }) = found else {
         return match memory.state.as_str() {
             "open" | "watch" => Fate::Close("the row is gone from its table".to_owned()),
@@ -248,6 +256,7 @@ fn fate(memory: &Memory, found: Option<Found>, handback: Option<LastHandback>) -
         // A case whose row ended meanwhile: money found for it would contradict its end.
         "case" if !row.processing => Asked::Watch,
         "case" => Asked::Kick,
+        _other if is_stuck && kicked => Asked::Kick,
         _other if is_stuck => Asked::Run,
         "open" if row.processing => {
             return Fate::Close("the row no longer fits the mapping's `where`".to_owned());
@@ -293,7 +302,7 @@ async fn judged(
         {
             handback.past.taken_at = Some(turn.now);
         }
-        let mut fate = fate(&memory, found, handback);
+        let mut fate = fate(&memory, found, handback, turn.filter.kicked);
         if let Fate::Take(claimed) = &mut fate
             && claimed.row.image != memory.image
         {

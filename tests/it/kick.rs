@@ -1,0 +1,242 @@
+//! `tieout cases kick`: open cases decided again by today's rules and fresh evidence, and what
+//! may come between.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tieout::sandbox::faults::{Action, FaultRule};
+use tieout::sandbox::seeds::Seed;
+use tieout::sandbox::settings::RetryAfter;
+use tieout::sandbox::situations::Situation;
+
+use crate::run::shop::{Engine, Payment, Ran, Shop, Words, on_both_databases, signal};
+use crate::support::events;
+
+/// A code that no rule knows.
+const CODE: &str = "never_heard_of";
+
+/// Rows 1..=`rows` are declined with it; each is a case.
+async fn with_cases(engine: Engine, rows: i64) -> Shop {
+    let mut shop = Shop::open_with(engine, Words::default().patient()).await;
+    shop.background(30).await;
+    let rows: Vec<Payment> = (1..=rows).map(Payment::stuck).collect();
+    let declined = |row: &Payment| Seed {
+        decline_code: Some(CODE.to_owned()),
+        ..row.captured().standing(Situation::Declined)
+    };
+    shop.plant(rows.iter().map(declined).collect());
+    shop.insert(&rows).await;
+    shop.run().await.ended(0);
+    assert_eq!(shop.open_cases().await.len(), rows.len());
+    // The calls that were under way are over by now, so that a failure can be final.
+    shop.a_span_passes().await;
+    shop
+}
+
+/// Puts a rule in force that says what the code means.
+fn rule(shop: &Shop, outcome: &str) {
+    let text = format!(
+        "[[rule]]\nid = \"own.unheard\"\npsp = \"stripe\"\nwhen = \"failure\"\n\
+         code = [\"{CODE}\"]\noutcome = \"{outcome}\"\nsource = \"a letter of the bank\"\n\
+         example = {{ code = \"{CODE}\" }}\n"
+    );
+    std::fs::write(shop.folder().join("own.toml"), text).unwrap();
+    let config = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    if !text.contains("[rules]") {
+        std::fs::write(&config, format!("{text}\n[rules]\nfiles = [\"own.toml\"]\n")).unwrap();
+    }
+}
+
+async fn kick(shop: &Shop, words: &[&str]) -> Ran {
+    let mut all = vec!["cases", "kick", "--json"];
+    all.extend(words);
+    let ran = shop.tieout(&all).await;
+    events::check(&ran.stdout);
+    ran
+}
+
+/// `case outcome reason` of each, and whether it is open.
+fn ends(ran: &Ran) -> Vec<(String, bool)> {
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let kicked = ran.of_type("kicked_case");
+    let end = |case: &Value| {
+        let [case_id, outcome, reason] = ["case_id", "outcome", "reason"].map(|n| text(&case[n]));
+        (format!("{case_id} {outcome} {reason}"), case["open"].as_bool().unwrap())
+    };
+    kicked.iter().map(end).collect()
+}
+
+async fn case(shop: &Shop, number: i64) -> Value {
+    let number = format!("C-{number}");
+    let mut found = shop.tieout(&["cases", "show", &number, "--json"]).await.ended(0).events();
+    found.remove(0)["case"].take()
+}
+
+async fn what_a_rule_settles_is_settled_and_told_by_whom(engine: Engine) {
+    let shop = with_cases(engine, 2).await;
+    let none = kick(&shop, &["--fixed-by-rules", "--yes"]).await.ended(0);
+    assert_eq!(none.of_type("kick")[0]["cases"], 0, "no rule knows the code yet");
+    rule(&shop, "failed");
+    let before = shop.dump().await;
+    let dry = kick(&shop, &["--fixed-by-rules", "--dry-run"]).await.ended(0);
+    assert_eq!(ends(&dry)[0], ("C-1 failed declined_final".to_owned(), true), "{}", dry.stdout);
+    assert_eq!(shop.dump().await, before, "a dry run wrote something");
+    // Several are never decided by a word that nobody confirmed.
+    let unsure = shop.tieout(&["cases", "kick", "--fixed-by-rules"]).await.ended(2);
+    assert!(unsure.stderr.contains("2 cases: 200.03 EUR"), "{}", unsure.stderr);
+    assert!(unsure.stderr.contains("C-1  payments/1  100.01 EUR  decline_unknown"));
+    assert_eq!(shop.dump().await, before);
+
+    let why = ["--why", "the bank wrote"];
+    let ran = kick(&shop, &[&["--fixed-by-rules", "--yes"][..], &why[..]].concat()).await.ended(0);
+    let closed = |n: i64| (format!("C-{n} failed declined_final"), false);
+    assert_eq!(ends(&ran), [closed(1), closed(2)]);
+    let sum = &ran.of_type("kick")[0];
+    assert_eq!((&sum["closed"], &sum["cases"]), (&2.into(), &2.into()), "{sum}");
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["failed", "failed"]);
+    assert_eq!(case(&shop, 1).await["resolution"], "decided failed: declined_final");
+
+    // By whom, why and by which rules stands in the run and in each decision's own evidence.
+    let shown = shop.tieout(&["runs", "show"]).await.ended(0).stdout;
+    assert!(shown.contains(" · kick · complete"), "{shown}");
+    assert!(shown.contains("(--fixed-by-rules): the bank wrote"), "{shown}");
+    let asked = "tieout_journal where asked = 'kick' and rule = 'own.unheard'";
+    assert_eq!(shop.count(asked).await, 2);
+    let bodies = shop.texts(
+        "select cast(e.body as text) from tieout_evidence e join tieout_journal j \
+         on j.evidence_sha256 = e.sha256 where j.asked = 'kick'",
+    );
+    for body in bodies.await {
+        let kicked = &serde_json::from_str::<Value>(&body).unwrap()["kicked"];
+        assert_eq!(kicked["why"], "the bank wrote", "{body}");
+        assert!(!kicked["by"].as_str().unwrap().is_empty(), "{body}");
+        assert_eq!(kicked["rules"].as_str().unwrap().len(), 12, "{body}");
+    }
+    let again = kick(&shop, &["C-1"]).await.ended(2);
+    assert!(again.stderr.contains("case C-1 was closed"), "{}", again.stderr);
+    shop.tieout(&["audit", "verify"]).await.ended(0);
+    shop.check(false).await;
+}
+
+async fn what_is_still_unknown_stays_the_same_case(engine: Engine) {
+    let shop = with_cases(engine, 2).await;
+    let ran = kick(&shop, &["C-2"]).await.ended(0);
+    assert_eq!(ends(&ran), [("C-2 review decline_unknown".to_owned(), true)]);
+    let seen = [case(&shop, 1).await, case(&shop, 2).await].map(|case| case["times_seen"].clone());
+    assert_eq!(seen, [1, 2], "the one that was not meant was left alone");
+    assert_eq!(shop.count("tieout_cases").await, 2);
+    let ran = kick(&shop, &["--reason", "decline_unknown", "--limit", "1", "--yes"]).await;
+    let ran = ran.ended(0);
+    assert_eq!(ends(&ran).len(), 1);
+    assert!(ran.stderr.contains("there are more than 1"), "{}", ran.stderr);
+    let ran = kick(&shop, &["--all", "--yes"]).await.ended(0);
+    assert_eq!(ran.of_type("kick")[0]["review"], 2);
+    assert_eq!(shop.count("tieout_cases").await, 2);
+    for words in [
+        &["C-1", "--all"][..],
+        &[],
+        &["--reason", "decline_unknwon"],
+        &["C-99"],
+        &["C-x"],
+        &["C-1", "--limit", "0"],
+        &["C-1", "--why", " "],
+    ] {
+        let wrong = shop.tieout(&[&["cases", "kick"][..], words].concat()).await.ended(2);
+        assert!(wrong.stderr.starts_with("tieout: usage: "), "{words:?}: {}", wrong.stderr);
+    }
+    shop.check(false).await;
+}
+
+/// Money that arrived meanwhile is found, whatever the rules say.
+async fn fresh_evidence_decides(engine: Engine) {
+    let shop = with_cases(engine, 1).await;
+    rule(&shop, "retryable");
+    shop.sandbox.move_to("pi_1", Situation::Succeeded).unwrap();
+    let ran = kick(&shop, &["C-1"]).await.ended(0);
+    assert_eq!(ends(&ran), [("C-1 succeeded captured".to_owned(), false)]);
+    assert_eq!(shop.status(1).await, "paid");
+    shop.check(false).await;
+}
+
+async fn a_psp_that_is_down_leaves_the_case_as_it_was(engine: Engine) {
+    let shop = with_cases(engine, 1).await;
+    rule(&shop, "failed");
+    let before = (case(&shop, 1).await, shop.texts(CHECKS).await);
+    let down = Action::Status { code: 503, retry_after: RetryAfter::Absent, reason: None };
+    shop.sandbox.fault(FaultRule::always(down));
+    let ran = kick(&shop, &["C-1"]).await.ended(3);
+    assert_eq!(ends(&ran), [("C-1 - -".to_owned(), true)]);
+    assert!(ran.stderr.contains("no answer for 1 of 1 rows"), "{}", ran.stderr);
+    assert_eq!((case(&shop, 1).await, shop.texts(CHECKS).await), before);
+    shop.sandbox.clear_faults();
+    let ran = kick(&shop, &["C-1"]).await.ended(0);
+    assert_eq!(ends(&ran), [("C-1 failed declined_final".to_owned(), false)]);
+    shop.check(false).await;
+}
+
+const CHECKS: &str = "select state || ' ' || coalesce(lease_run, '-') || ' ' || \
+     cast(misses as text) || ' ' || cast(checks as text) || ' ' || cast(unanswered as text) \
+     from tieout_checks where key = '1'";
+
+async fn two_kicks_beside_a_run_decide_each_case_once(engine: Engine) {
+    let shop = with_cases(engine, 20).await;
+    rule(&shop, "failed");
+    shop.sandbox.behave(|behaviour| behaviour.latency_ms = 20);
+    let all = ["cases", "kick", "--fixed-by-rules", "--yes", "--json"];
+    let (one, two, run) =
+        tokio::join!(shop.tieout(&all), shop.tieout(&all), shop.tieout(&["run", "--json"]));
+    for ran in [&one, &two, &run] {
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        events::check(&ran.stdout);
+    }
+    assert_eq!(shop.count("payments where status = 'failed' and id < 900000").await, 20);
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    let once = "tieout_journal where outcome = 'failed' and applied = 'yes'";
+    assert_eq!(shop.count(once).await, 20);
+    assert_eq!(shop.count("tieout_cases").await, 20);
+    shop.check(false).await;
+}
+
+async fn a_kick_that_is_killed_loses_nothing(engine: Engine) {
+    let mut stage = with_cases(engine, 20).await;
+    let mut cut = 0;
+    for after in [150, 400, 700, 1_000, 1_400] {
+        let shop = stage.copy().await;
+        rule(&shop, "failed");
+        shop.sandbox.behave(|behaviour| behaviour.latency_ms = 60);
+        let child = shop.program(&["cases", "kick", "--all", "--yes"]).spawn().unwrap();
+        let pid = child.id().unwrap();
+        tokio::time::sleep(Duration::from_millis(after)).await;
+        // It may have ended before.
+        if child_lives(pid) {
+            signal(pid, "KILL").await;
+        }
+        let ran = Ran::of(&child.wait_with_output().await.unwrap());
+        let left = shop.open_cases().await.len();
+        cut += usize::from(ran.code.is_none() && left > 0);
+        shop.check(false).await;
+        shop.ten_minutes_pass().await;
+        kick(&shop, &["--all", "--yes"]).await.ended(0);
+        assert_eq!(shop.open_cases().await, Vec::<String>::new(), "killed after {after} ms");
+        assert_eq!(shop.count("tieout_cases").await, 20);
+        let once = "tieout_journal where outcome = 'failed' and applied = 'yes'";
+        assert_eq!(shop.count(once).await, 20, "killed after {after} ms");
+        shop.tieout(&["audit", "verify"]).await.ended(0);
+        shop.check(false).await;
+    }
+    assert!(cut > 0, "no kill met a kick");
+}
+
+fn child_lives(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+on_both_databases!(
+    what_a_rule_settles_is_settled_and_told_by_whom,
+    what_is_still_unknown_stays_the_same_case,
+    fresh_evidence_decides,
+    a_psp_that_is_down_leaves_the_case_as_it_was,
+    two_kicks_beside_a_run_decide_each_case_once,
+    a_kick_that_is_killed_loses_nothing,
+);
