@@ -272,6 +272,8 @@ fn map_misfits(table: &TableSettings, found: &mut Vec<Misfit>) {
                 found.push((path, format!("`{value}` stands in `from` twice")));
             } else if table.ignore.iter().any(|ignored| ignored.0 == *value) {
                 found.push((path, format!("`{value}` is in `ignore` too")));
+            } else if table.succeeded.iter().any(|word| word.0 == *value) {
+                found.push((path, format!("`{value}` is in `succeeded` too")));
             }
         }
     }

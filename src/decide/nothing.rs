@@ -155,11 +155,16 @@ fn retryable_absent(view: &View<'_>, hand_back: HandBack, text: String) -> Decis
 
 /// Whoever shares the natural key and was paid, or may be charged: this row must not be, too.
 pub(super) fn sibling_has_it(view: &View<'_>, what: &str) -> Option<Decision> {
-    let has_it = |s: &SiblingState| matches!(s, SiblingState::Succeeded | SiblingState::HandedBack);
-    let siblings = view.inputs.siblings.iter().filter(|sibling| has_it(&sibling.state));
-    let id = siblings.map(|sibling| &sibling.id).min()?;
-    let text =
-        format!("{what}, but row {id} with the same natural key succeeded or was handed back");
+    let how = |state: &SiblingState| match state {
+        SiblingState::Succeeded | SiblingState::HandedBack => Some("succeeded or was handed back"),
+        SiblingState::Unclear => {
+            Some("ended, and may have been paid: the mapping has no word of success")
+        }
+        SiblingState::Processing | SiblingState::Waiting | SiblingState::Other => None,
+    };
+    let siblings = view.inputs.siblings.iter();
+    let (id, how) = siblings.filter_map(|s| Some((&s.id, how(&s.state)?))).min()?;
+    let text = format!("{what}, but row {id} with the same natural key {how}");
     Some(view.review(Reason::SiblingRow, text))
 }
 

@@ -252,6 +252,8 @@ pub enum SiblingState {
     Waiting,
     /// Its status is one of the mapping's retryable values, or its hand-back is not taken yet.
     HandedBack,
+    /// It ended, and no word of success is mapped: it may have been paid.
+    Unclear,
     /// Anything else: failed, cancelled, unmapped.
     Other,
 }

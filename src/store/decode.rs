@@ -51,11 +51,12 @@ pub fn is_processing(table: &SourceTable, status: &str) -> bool {
     table.settings.map.iter().any(|map| map.from.iter().any(|value| value.0 == status))
 }
 
-/// Whether a status is one of the mapping's succeeded values; a processing value is none.
+/// Whether a status is one that says of success, tieout's or the application's own; a processing
+/// value is none.
 fn is_succeeded(table: &SourceTable, status: &str) -> bool {
     let is_value = |value: &FilterValue| value.0 == status;
-    let mut targets = table.settings.map.iter().filter_map(|map| map.succeeded.as_ref());
-    targets.any(is_value) && !is_processing(table, status)
+    let targets = table.settings.map.iter().filter_map(|map| map.succeeded.as_ref());
+    targets.chain(&table.settings.succeeded).any(is_value) && !is_processing(table, status)
 }
 
 /// The account that a joined value names.

@@ -560,7 +560,8 @@ impl Fitter<'_> {
         columns
     }
 
-    /// Checks and spells every status value; `from` and `ignore` as read, targets as written.
+    /// Checks and spells every status value: those of `map` that are targets as written, all
+    /// others as read.
     fn values(&mut self, read: Option<&Column>, write: Option<&Column>) {
         let (Some(read), Some(write)) = (read, write) else { return };
         let mut maps = self.settings.map.clone();
@@ -586,6 +587,9 @@ impl Fitter<'_> {
         let mut ignore = self.settings.ignore.clone();
         self.spell_all("ignore", read, &mut ignore);
         self.settings.ignore = ignore;
+        let mut succeeded = self.settings.succeeded.clone();
+        self.spell_all("succeeded", read, &mut succeeded);
+        self.settings.succeeded = succeeded;
         self.settings.map = maps;
         self.overlaps();
     }
@@ -603,6 +607,12 @@ impl Fitter<'_> {
             if seen.contains(&value) {
                 let problem = format!("`{value}` is a processing value too");
                 self.err("ignore", problem, "values that tieout has nothing to do with");
+            }
+        }
+        for FilterValue(value) in self.settings.succeeded.clone() {
+            if seen.contains(&value) {
+                let problem = format!("`{value}` is a processing value too");
+                self.err("succeeded", problem, "values that say that the movement took place");
             }
         }
         for map in &maps {

@@ -74,6 +74,9 @@ pub struct TableSettings {
     /// Status values that tieout has nothing to do with.
     #[serde(default)]
     pub ignore: Vec<FilterValue>,
+    /// Status values by which the application itself says that a row's movement took place.
+    #[serde(default)]
+    pub succeeded: Vec<FilterValue>,
     /// Other columns written with the status.
     #[serde(default)]
     pub set: SetSettings,

@@ -28,6 +28,7 @@ impl Sibling {
             () if self.is_offered || is_retryable() => SiblingState::HandedBack,
             () if row.processing && self.is_waiting => SiblingState::Waiting,
             () if row.processing => SiblingState::Processing,
+            () if !table.knows_success() => SiblingState::Unclear,
             () => SiblingState::Other,
         }
     }

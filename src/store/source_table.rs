@@ -308,10 +308,17 @@ impl SourceTable {
         });
         let mut values: Vec<String> = self.processing_values();
         values.extend(targets.map(|value| value.0.clone()));
-        values.extend(self.settings.ignore.iter().map(|value| value.0.clone()));
+        let others = self.settings.ignore.iter().chain(&self.settings.succeeded);
+        values.extend(others.map(|value| value.0.clone()));
         values.sort();
         values.dedup();
         values
+    }
+
+    /// Whether some word says that a payment succeeded.
+    pub fn knows_success(&self) -> bool {
+        let mut maps = self.settings.map.iter();
+        !self.settings.succeeded.is_empty() || maps.any(|map| map.succeeded.is_some())
     }
 
     /// Values by which a hand-back waits to be taken.

@@ -123,6 +123,7 @@ fn sibling(text: &str) -> SiblingFact {
         "processing" => SiblingState::Processing,
         "waiting" => SiblingState::Waiting,
         "handed_back" => SiblingState::HandedBack,
+        "unclear" => SiblingState::Unclear,
         "other" => SiblingState::Other,
         _ => panic!("sibling: `{state}`"),
     };

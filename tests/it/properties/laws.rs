@@ -119,8 +119,10 @@ impl Laws<'_> {
     fn hand_back(&self, decision: &Decision, hand_back: &HandBack) -> Vec<&'static str> {
         let World { policy, now, siblings, near_misses, history, .. } = self.world;
         let charges = *hand_back.retry() != Retry::Never;
-        let taken =
-            |s: &SiblingState| matches!(s, SiblingState::Succeeded | SiblingState::HandedBack);
+        let taken = |s: &SiblingState| {
+            use SiblingState::{HandedBack, Succeeded, Unclear};
+            matches!(s, Succeeded | HandedBack | Unclear)
+        };
         let may_be_paid = |s: &SiblingState| *s == SiblingState::Processing;
         let goes_first = |s: &SiblingState| *s == SiblingState::Waiting;
         let in_time = match hand_back.retry() {

@@ -261,6 +261,7 @@ const OF_EVERY_HAND_BACK: &[Drop] = &[
     ("no nearly equal tag", |w| w.near_misses.push(("pi_7".into(), "R1".into()))),
     ("no sibling was paid", |w| w.siblings.push(sibling(SiblingState::Succeeded))),
     ("no sibling was handed back", |w| w.siblings.push(sibling(SiblingState::HandedBack))),
+    ("no sibling ended who knows how", |w| w.siblings.push(sibling(SiblingState::Unclear))),
     ("no sibling may be paid", |w| w.siblings.push(sibling(SiblingState::Processing))),
     ("no older sibling goes first", |w| w.siblings.push(sibling(SiblingState::Waiting))),
     ("hand-backs are left", |w| w.history.handbacks = w.policy.max_retries),

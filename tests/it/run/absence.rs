@@ -26,6 +26,8 @@ on_both_databases!(
     absent_rows_give_up_after_max_retries,
     without_attempts_absence_is_for_a_person,
     siblings_are_not_charged_beside_each_other,
+    siblings_that_may_have_been_paid_hold_a_hand_back,
+    the_applications_own_word_of_success_is_heard,
     a_hand_back_that_nobody_takes_is_told_once,
     a_call_that_lived_too_long_is_seen_by_the_watch,
     a_call_that_lived_too_long_is_no_witness_against_its_own_row,
@@ -444,6 +446,69 @@ async fn without_attempts_absence_is_for_a_person(engine: Engine) {
     assert_eq!(shop.open_cases().await, ["1 unprovable", "2 unprovable"], "{ran:?}");
     assert_eq!(shop.count("payments where status = 'processing'").await, 2);
     shop.check(false).await;
+}
+
+/// A shop by whose mapping tieout writes no status.
+async fn without_targets(engine: Engine, table: &str) -> Shop {
+    let table = format!("channel = \"outbox\"\n{table}");
+    let shop = Shop::open_with(engine, Words { table, ..Words::default() }).await;
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let targets = ", succeeded = \"paid\", failed = \"failed\", retryable = \"retry\"";
+    let bare = text.replace(targets, "");
+    assert_ne!(bare, text);
+    std::fs::write(&path, &bare).unwrap();
+    shop
+}
+
+/// Where no word of success is known, a sibling that ended may have been paid.
+async fn siblings_that_may_have_been_paid_hold_a_hand_back(engine: Engine) {
+    let mut shop = without_targets(engine, "").await;
+    shop.background(60).await;
+    let of = |order: &str, id: i64| Payment {
+        order_no: Some(order.to_owned()),
+        age: 40 * 60 - id,
+        ..Payment::stuck(id)
+    };
+    let ended = Payment { status: "failed", ..of("A", 1) };
+    shop.insert(&[ended, of("A", 2), of("B", 3)]).await;
+    shop.run_until_proven().await;
+    assert_eq!(shop.open_cases().await, ["2 sibling_row"]);
+    assert_eq!(shop.texts("select key from tieout_handbacks").await, ["3"]);
+    shop.check(false).await;
+}
+
+/// Where tieout writes no status, the table says by which word the application does: its paid rows
+/// are siblings that were paid, and what it charged after a hand-back contradicts nothing.
+async fn the_applications_own_word_of_success_is_heard(engine: Engine) {
+    let mut shop = without_targets(engine, "succeeded = [\"paid\"]\n").await;
+    shop.background(60).await;
+    let of = |order: &str, id: i64| Payment {
+        order_no: Some(order.to_owned()),
+        age: 40 * 60 - id,
+        ..Payment::stuck(id)
+    };
+    let paid = Payment { status: "paid", psp_ref: Some("pi_1".to_owned()), ..of("A", 1) };
+    shop.plant(vec![paid.captured()]);
+    shop.insert(&[paid, of("A", 2), of("B", 3)]).await;
+    shop.run_until_proven().await;
+    assert_eq!(shop.open_cases().await, ["2 sibling_row"]);
+    assert_eq!(shop.texts("select key from tieout_handbacks").await, ["3"]);
+
+    // The application takes the hand-back, charges, and writes its own word.
+    let now = at_text(tieout_now());
+    shop.raw
+        .execute(&format!(
+            "update tieout_handbacks set taken_at = '{now}' where key = '3';
+             update payments set status = 'paid', attempted_at = '{now}', psp_ref = 'pi_3' \
+             where id = 3"
+        ))
+        .await;
+    shop.plant(vec![of("B", 3).captured().created_at(tieout_now())]);
+    shop.a_span_passes().await;
+    shop.run().await.ended(0);
+    assert_eq!(shop.open_cases().await, ["2 sibling_row"], "what was charged is no surprise");
+    shop.check(true).await;
 }
 
 async fn siblings_are_not_charged_beside_each_other(engine: Engine) {
