@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, HashSet};
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 
-use crate::decide::decision::Inputs;
+use crate::decide::decision::{Asked as Why, Inputs};
 use crate::decide::judge::decide;
 use crate::exit::Exit;
 use crate::model::evidence::EVIDENCE_SCHEMA;
-use crate::model::reason::Reason;
+use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, earlier, later, span_text};
 use crate::model::transaction::{AccountRef, RowKey};
 use crate::psp::lane::{AccountStop, Counts, StopKind};
@@ -309,11 +309,15 @@ async fn settle(
     let is_stopped = open.account.stopped().is_some();
     let is_cut = |row: &Weighed| {
         let known = is_stopped && row.claimed.history.unanswered_since.is_some();
-        row.decision.reason == Reason::PspUnavailable && (interrupted || known || is_kick)
+        let is_silent = row.decision.reason == Reason::PspUnavailable;
+        (is_silent && (interrupted || known || is_kick)) || (is_kick && has_nothing_new(row))
     };
     let (cut, mut rows): (Vec<Weighed>, Vec<Weighed>) = rows.into_iter().partition(is_cut);
     if is_stopped {
         rows.iter_mut().for_each(due_at_once);
+    }
+    if is_kick {
+        cut.iter().filter(|row| has_nothing_new(row)).for_each(|row| tell(nothing_new(row)));
     }
     let cut: Vec<Claimed> = cut.into_iter().map(|row| row.claimed).collect();
     give_back(scene, &cut).await?;
@@ -326,6 +330,19 @@ async fn settle(
         rows
     };
     books.carry(scene, table, Some(open), through, tell).await
+}
+
+/// A kicked row that has left processing, its mapping's `review` value included, is looked at as
+/// one that ended: only money found for it is news, and its case is not to lose its place.
+fn has_nothing_new(row: &Weighed) -> bool {
+    let is_wait = row.decision.outcome() == Outcome::Wait;
+    row.claimed.asked == Why::Watch && is_wait && row.decision.answered
+}
+
+fn nothing_new(row: &Weighed) -> Event {
+    let Claimed { row, .. } = &row.claimed;
+    let why = format!("its status is `{}`, and the PSP shows nothing new of it", row.status);
+    Event::NotLookedAt { table: row.key.table.clone(), id: row.key.id.clone(), why }
 }
 
 /// A key, a certificate or a setting is wrong: as soon as a person mended it the rows are to be

@@ -17,7 +17,15 @@ const CODE: &str = "never_heard_of";
 
 /// Rows 1..=`rows` are declined with it; each is a case.
 async fn with_cases(engine: Engine, rows: i64) -> Shop {
+    with_cases_by(engine, rows, |words| words).await
+}
+
+/// The same, by other words of its tieout.toml.
+async fn with_cases_by(engine: Engine, rows: i64, words: impl Fn(String) -> String) -> Shop {
     let mut shop = Shop::open_with(engine, Words::default().patient()).await;
+    let config = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, words(text)).unwrap();
     shop.background(30).await;
     let rows: Vec<Payment> = (1..=rows).map(Payment::stuck).collect();
     let declined = |row: &Payment| Seed {
@@ -175,6 +183,27 @@ async fn a_psp_that_is_down_leaves_the_case_as_it_was(engine: Engine) {
     shop.check(false).await;
 }
 
+/// What the mapping's `review` value says is not overwritten, and the case is not lost by looking.
+async fn a_row_in_its_review_value_keeps_its_case(engine: Engine) {
+    let held = |text: String| {
+        text.replace("retryable = \"retry\"", "retryable = \"retry\", review = \"held\"")
+    };
+    let shop = with_cases_by(engine, 1, held).await;
+    assert_eq!(shop.status(1).await, "held");
+    rule(&shop, "failed");
+    let before = (case(&shop, 1).await, shop.texts(CHECKS).await);
+    let ran = kick(&shop, &["C-1"]).await.ended(0);
+    assert_eq!(ends(&ran), [("C-1 - -".to_owned(), true)]);
+    assert!(ran.stderr.contains("its status is `held`"), "{}", ran.stderr);
+    assert_eq!((case(&shop, 1).await, shop.texts(CHECKS).await), before);
+    assert_eq!(shop.status(1).await, "held");
+    shop.sandbox.move_to("pi_1", Situation::Succeeded).unwrap();
+    let ran = kick(&shop, &["C-1"]).await.ended(0);
+    assert_eq!(ends(&ran), [("C-1 review late_contradiction".to_owned(), true)]);
+    assert_eq!(shop.count("tieout_cases").await, 1);
+    shop.check(false).await;
+}
+
 const CHECKS: &str = "select state || ' ' || coalesce(lease_run, '-') || ' ' || \
      cast(misses as text) || ' ' || cast(checks as text) || ' ' || cast(unanswered as text) \
      from tieout_checks where key = '1'";
@@ -237,6 +266,7 @@ on_both_databases!(
     what_is_still_unknown_stays_the_same_case,
     fresh_evidence_decides,
     a_psp_that_is_down_leaves_the_case_as_it_was,
+    a_row_in_its_review_value_keeps_its_case,
     two_kicks_beside_a_run_decide_each_case_once,
     a_kick_that_is_killed_loses_nothing,
 );
