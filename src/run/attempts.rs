@@ -275,7 +275,8 @@ impl<'a> Reading<'a> {
     fn take(&mut self, line: &StoredLine) {
         self.listed = self.listed.saturating_add(1);
         let reference = reference_of(line);
-        let texts = line.tag.iter().chain(line.refs.iter().map(|tag| &tag.text));
+        let refs = line.refs.iter().map(|tag| &tag.text);
+        let texts = line.tag.iter().chain(&line.further).chain(refs);
         for text in texts.collect::<HashSet<_>>() {
             for place in self.tags.near(text) {
                 let place = usize::try_from(place).unwrap_or(usize::MAX);

@@ -81,8 +81,6 @@ pub fn silence(now: Instant, reach: Option<Reach>) -> CompleteSearch {
 pub struct Shelf {
     lines: Vec<StoredLine>,
     by_text: HashMap<String, Vec<usize>>,
-    /// Lines that only a pattern of the configuration found a tag in, by that tag.
-    by_pattern: HashMap<String, Vec<usize>>,
 }
 
 impl Shelf {
@@ -104,20 +102,12 @@ impl Shelf {
 
     fn of(lines: Vec<StoredLine>, tags: &[String], references: &[String]) -> Self {
         let mut by_text: HashMap<String, Vec<usize>> = HashMap::new();
-        let mut by_pattern: HashMap<String, Vec<usize>> = HashMap::new();
-        let asked: HashSet<&str> = tags.iter().chain(references).map(String::as_str).collect();
         for (index, line) in lines.iter().enumerate() {
             for text in names_of(line).collect::<HashSet<&str>>() {
                 by_text.entry(text.to_owned()).or_default().push(index);
             }
-            // One that carries a row's name by itself is that row's, whatever its text holds.
-            if names_of(line).all(|name| !asked.contains(name))
-                && let Some(tag) = within(line, tags)
-            {
-                by_pattern.entry(tag.to_owned()).or_default().push(index);
-            }
         }
-        Self { lines, by_text, by_pattern }
+        Self { lines, by_text }
     }
 
     /// The lines that a row is known by.
@@ -130,48 +120,30 @@ impl Shelf {
             .flatten()
             .copied()
             .collect();
-        if let Some(tag) = row.tag.usable().filter(|_| found.is_empty()) {
-            found.extend(self.by_pattern.get(tag).into_iter().flatten());
-        }
         found.sort_unstable();
         found.dedup();
         found.into_iter().filter_map(|index| self.lines.get(index)).collect()
     }
 }
 
-/// The one tag of these that stands in a line's free text. A tag that is a piece of another is not
-/// meant where the other stands; of two, neither is known to be.
-fn within<'t>(line: &StoredLine, tags: &'t [String]) -> Option<&'t str> {
-    let texts: Vec<&str> = line
-        .refs
-        .iter()
-        .filter(|tag| tag.kind == TagKind::Text)
-        .map(|tag| tag.text.as_str())
-        .collect();
-    let says = |tag: &&String| texts.iter().any(|text| stands_in(text, tag));
-    let found: Vec<&String> = tags.iter().filter(says).collect();
-    let is_whole =
-        |tag: &&&String| found.iter().all(|other| other == *tag || !other.contains(tag.as_str()));
-    let mut whole = found.iter().filter(is_whole);
-    whole.next().filter(|_| whole.next().is_none()).map(|tag| tag.as_str())
-}
-
-/// Whether a tag stands in a text by itself: no letter or digit goes on before or after it.
-fn stands_in(text: &str, tag: &str) -> bool {
-    let ends = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
-    !tag.is_empty()
-        && text.match_indices(tag).any(|(at, _)| {
-            let (before, rest) = text.split_at(at);
-            let after = rest.strip_prefix(tag).unwrap_or_default();
-            ends(before.chars().next_back()) && ends(after.chars().next())
-        })
-}
-
-/// Every text that a row may know a line by, the likeliest first.
+/// Every text that a row may know a line by, the likeliest first: its tag, its ids at the PSP,
+/// what patterns found besides, every other reference.
 pub fn names_of(line: &StoredLine) -> impl Iterator<Item = &str> {
-    let own = [&line.tag, &line.psp_reference, &line.original];
-    let refs = line.refs.iter().filter(|tag| tag.kind != TagKind::Text).map(|tag| &tag.text);
-    own.into_iter().flatten().chain(refs).map(String::as_str)
+    let own = [&line.tag, &line.psp_reference, &line.original].into_iter().flatten();
+    own.chain(&line.further).chain(references(line)).map(String::as_str)
+}
+
+/// The references that the line has as they stand.
+fn references(line: &StoredLine) -> impl Iterator<Item = &String> {
+    line.refs.iter().filter(|tag| tag.kind != TagKind::Text).map(|tag| &tag.text)
+}
+
+/// The texts that were found within longer ones: none of them is better than the others, and a
+/// line that names two rows by them is neither's.
+pub fn found_within(line: &StoredLine) -> Vec<&str> {
+    let is_reference = |tag: &&String| references(line).any(|own| own == *tag);
+    let first = line.tag.as_ref().filter(|tag| !is_reference(tag));
+    first.into_iter().chain(&line.further).map(String::as_str).collect()
 }
 
 /// A kept line as the decision reads it. What moved is compared before fees: a net line is never
@@ -205,26 +177,5 @@ pub fn settled(line: &StoredLine) -> SettledLine {
         code: line.return_reason.clone(),
         word: line.type_code.clone(),
         at: moved_at(line.booked_on, line.received_at),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_tag_stands_in_a_text_only_by_itself() {
-        for (text, tag, want) in [
-            ("Order pay_1 thanks", "pay_1", true),
-            ("pay_1", "pay_1", true),
-            ("ref:pay_1/x", "pay_1", true),
-            ("Order pay_12 thanks", "pay_1", false),
-            ("xpay_1", "pay_1", false),
-            ("pay_12 and pay_1", "pay_1", true),
-            ("ßpay_1ß", "pay_1", false),
-            ("anything", "", false),
-        ] {
-            assert_eq!(stands_in(text, tag), want, "{text} {tag}");
-        }
     }
 }

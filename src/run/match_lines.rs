@@ -12,7 +12,7 @@ use crate::model::reason::Reason;
 use crate::model::settlement::{LineKind, SettledLine};
 use crate::model::transaction::Transaction;
 use crate::run::books::{Books, Tell};
-use crate::run::by_files::{Shelf, names_of, settled};
+use crate::run::by_files::{Shelf, found_within, names_of, settled};
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
 use crate::run::scene::Scene;
@@ -289,7 +289,8 @@ async fn rows_of(
 }
 
 /// The one row that a line is known by. A tag comes before any other name: a line may carry its
-/// batch's name, too, and that of what it takes back.
+/// batch's name, too, and that of what it takes back. What patterns found in its text is one
+/// name, however many they found: a text that tells of two rows is no row's alone.
 fn row_of<'a>(
     line: &StoredLine,
     by_name: &HashMap<&str, Vec<Candidate<'a>>>,
@@ -297,14 +298,21 @@ fn row_of<'a>(
     if !line.itemised {
         return Err(Reason::ReferenceMissing);
     }
+    let within = found_within(line);
     let mut has_name = false;
     for name in names_of(line) {
         has_name = true;
-        let Some(candidates) = by_name.get(name) else { continue };
-        return match candidates.as_slice() {
-            [only] => Ok((only.table, only.row)),
-            _several => Err(Reason::TagUnusable),
-        };
+        let own = [name];
+        let names = if within.contains(&name) { within.as_slice() } else { &own };
+        let found = names.iter().filter_map(|name| by_name.get(*name)).flatten();
+        let found: BTreeMap<(usize, &str), &'a Transaction> =
+            found.map(|one| ((one.table, one.row.key.id.as_str()), one.row)).collect();
+        let mut found = found.into_iter();
+        match (found.next(), found.next()) {
+            (None, _) => {}
+            (Some(((table, _), row)), None) => return Ok((table, row)),
+            (Some(_), Some(_)) => return Err(Reason::TagUnusable),
+        }
     }
     Err(if has_name { Reason::Orphan } else { Reason::ReferenceMissing })
 }

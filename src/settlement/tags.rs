@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 
 use crate::model::settlement::{Line, Tag, TagKind};
 
@@ -111,12 +111,30 @@ impl TagRules {
         for (kind, pattern) in &self.patterns {
             for tag in line.tags.iter().filter(|tag| tag.kind == *kind) {
                 for captures in pattern.captures_iter(&tag.text) {
-                    captures.get(1).iter().for_each(|group| add(group.as_str().trim()));
+                    let group = captures.get(1).filter(|_| !is_cut_out(&tag.text, &captures));
+                    group.iter().for_each(|group| add(group.as_str().trim()));
                 }
             }
         }
         found
     }
+}
+
+/// Whether a pattern ended, or began, in the middle of a number or of a word: `pay_1` out of
+/// `pay_12` would be another row's tag. What the pattern itself reads beyond its group it knows of.
+fn is_cut_out(text: &str, captures: &Captures<'_>) -> bool {
+    let (Some(whole), Some(group)) = (captures.get(0), captures.get(1)) else { return false };
+    let goes_on = |one: Option<char>, next: Option<char>| {
+        let both = one.zip(next);
+        both.is_some_and(|(a, b)| {
+            a.is_numeric() && b.is_numeric() || a.is_alphabetic() && b.is_alphabetic()
+        })
+    };
+    let before = text.get(..group.start()).and_then(|text| text.chars().next_back());
+    let after = text.get(group.end()..).and_then(|text| text.chars().next());
+    let own = group.as_str();
+    whole.start() == group.start() && goes_on(before, own.chars().next())
+        || whole.end() == group.end() && goes_on(own.chars().next_back(), after)
 }
 
 /// Masks card numbers in everything that is kept of a line; says whether there was one.
@@ -252,6 +270,33 @@ mod tests {
         let patterns = vec![(TagKind::Text, Regex::new(r"INV-(\d+)").unwrap())];
         let rules = TagRules { order: vec![TagKind::OrderId], patterns };
         assert_eq!(rules.tags(&line), ["e2e", "0042", "7"]);
+    }
+
+    #[test]
+    fn a_tag_stands_in_a_text_only_by_itself() {
+        let rules = |pattern: &str| TagRules {
+            order: Vec::new(),
+            patterns: vec![(TagKind::Text, Regex::new(pattern).unwrap())],
+        };
+        for (text, want) in [
+            ("Order pay_1 thanks", true),
+            ("pay_1", true),
+            ("ref:pay_1/x", true),
+            ("EREF+pay_1KREF+2", true),
+            ("Order pay_12 thanks", false),
+            ("xpay_1", false),
+            ("pay_12 and pay_1", true),
+            ("ßpay_1ß", false),
+            ("anything", false),
+        ] {
+            let line = line(&[(TagKind::Text, text)]);
+            for pattern in ["(pay_1)", r"(pay_\d)"] {
+                assert_eq!(rules(pattern).tags(&line) == ["pay_1"], want, "{text} {pattern}");
+            }
+        }
+        let line = line(&[(TagKind::Text, "ORDER00421119")]);
+        assert_eq!(rules(r"ORDER(\d{4})\d{4}").tags(&line), ["0042"], "it knows of the rest");
+        assert!(rules(r"ORDER(\d{4})").tags(&line).is_empty());
     }
 
     #[test]

@@ -848,6 +848,8 @@ pub struct StoredLine {
     pub itemised: bool,
     /// The likeliest tag.
     pub tag: Option<String>,
+    /// Texts that patterns found besides, the likeliest first: none stands in `refs` as it is.
+    pub further: Vec<String>,
     /// The PSP's id of the payment.
     pub psp_reference: Option<String>,
     /// Of a return: which payment came back.
@@ -903,7 +905,8 @@ pub(in crate::store) const LINE: &str = "l.file_id, l.position, f.sha256, f.name
      l.amount_minor, l.gross_currency, l.gross_minor, l.fee_currency, l.fee_minor, \
      l.net_currency, l.net_minor, l.status, l.decides, f.state = 'released', l.itemised, l.tag, \
      l.psp_reference, l.original, l.return_reason, l.type_code, l.bank_reference, l.batch, \
-     l.booked_on, l.value_on, l.refs, l.state, l.reason, l.table_name, l.key, f.received_at";
+     l.booked_on, l.value_on, l.refs, l.state, l.reason, l.table_name, l.key, f.received_at, \
+     l.further";
 
 /// How bytes stand that are brought in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -954,6 +957,18 @@ impl NewLine {
         texts
     }
 
+    /// The further tags that the line's own references do not hold as they are, as JSON: they
+    /// were found within longer texts. None where there are none.
+    pub(in crate::store) fn further_json(&self) -> Option<String> {
+        let is_known = |tag: &String| {
+            let refs = self.refs.iter().filter(|own| own.kind != TagKind::Text);
+            self.tags.first() == Some(tag) || refs.map(|own| &own.text).any(|own| own == tag)
+        };
+        let more = self.tags.iter().skip(1).filter(|tag| !is_known(tag));
+        let found: Vec<Cow<'_, str>> = more.map(|tag| clean(tag)).collect();
+        (!found.is_empty()).then(|| serde_json::json!(found).to_string())
+    }
+
     /// Its references as JSON.
     pub(in crate::store) fn refs_json(&self) -> String {
         let refs: Vec<[&str; 2]> =
@@ -968,6 +983,11 @@ pub(in crate::store) fn refs_of(json: &str) -> Option<Vec<Tag>> {
     let refs =
         refs.into_iter().map(|(kind, text)| Some(Tag { kind: TagKind::parse(&kind)?, text }));
     refs.collect()
+}
+
+/// Further texts from their JSON; none where it is not one of [`NewLine::further_json`].
+pub(in crate::store) fn further_of(json: &str) -> Option<Vec<String>> {
+    serde_json::from_str(json).ok()
 }
 
 /// Problems as JSON.

@@ -6,7 +6,9 @@ use crate::model::money::{Currency, Money};
 use crate::model::settlement::{Direction, EntryStatus, LineKind};
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
-use crate::store::files::{LINE, LineMark, LinePlace, LineState, StoredLine, currency_of, refs_of};
+use crate::store::files::{
+    LINE, LineMark, LinePlace, LineState, StoredLine, currency_of, further_of, refs_of,
+};
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::sql::{Cells, Sql};
 
@@ -17,6 +19,10 @@ pub(super) fn line_of(row: &PgRow) -> Result<StoredLine, StoreError> {
     let cells = Cells::new(row, READING);
     let currency = cells.word(10, currency_of)?;
     let row = cells.maybe_text(34)?.zip(cells.maybe_text(35)?);
+    let further = match cells.maybe_text(37)? {
+        Some(_json) => cells.word(37, further_of)?,
+        None => Vec::new(),
+    };
     Ok(StoredLine {
         place: LinePlace { file: cells.big(0)?, position: cells.big(1)? },
         file_sha256: cells.text(2)?,
@@ -37,6 +43,7 @@ pub(super) fn line_of(row: &PgRow) -> Result<StoredLine, StoreError> {
         untied: cells.flag(20)?,
         itemised: cells.flag(21)?,
         tag: cells.maybe_text(22)?,
+        further,
         psp_reference: cells.maybe_text(23)?,
         original: cells.maybe_text(24)?,
         return_reason: cells.maybe_text(25)?,

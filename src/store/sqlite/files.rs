@@ -22,7 +22,8 @@ pub(super) const DOING: &str = "bringing the file in";
 const LINE_COLUMNS: &str = "file_id, position, statement, entry, file_line, account, kind, \
      direction, currency, amount_minor, gross_currency, gross_minor, fee_currency, fee_minor, \
      net_currency, net_minor, status, decides, itemised, tag, psp_reference, original, \
-     return_reason, type_code, bank_reference, batch, booked_on, value_on, refs, raw, state";
+     return_reason, type_code, bank_reference, batch, booked_on, value_on, refs, raw, state, \
+     further";
 
 pub(super) async fn put(
     connection: &mut SqliteConnection,
@@ -331,6 +332,7 @@ fn values(file: i64, account: &Arc<str>, line: &NewLine) -> Vec<Value> {
         Value::from(clean(&line.refs_json()).as_ref()),
         Value::from(clean(&line.raw).as_ref()),
         Value::from(line.state().as_str()),
+        Value::from(line.further_json()),
     ]
 }
 

@@ -8,7 +8,9 @@ use crate::model::money::Money;
 use crate::model::settlement::{Direction, EntryStatus, LineKind};
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
-use crate::store::files::{LINE, LineMark, LinePlace, LineState, StoredLine, currency_of, refs_of};
+use crate::store::files::{
+    LINE, LineMark, LinePlace, LineState, StoredLine, currency_of, further_of, refs_of,
+};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{
     SqliteQuery, Value, execute_rows, failed, fetch, fetch_rows, json_set, rendered,
@@ -40,6 +42,7 @@ pub(super) fn line_of(row: &SqliteRow) -> Result<StoredLine, StoreError> {
         untied: cells.int(20)? != 0,
         itemised: cells.int(21)? != 0,
         tag: cells.opt_text(22)?,
+        further: cells.opt_word(37, further_of)?.unwrap_or_default(),
         psp_reference: cells.opt_text(23)?,
         original: cells.opt_text(24)?,
         return_reason: cells.opt_text(25)?,

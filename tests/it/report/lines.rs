@@ -72,6 +72,7 @@ fn line_of(plan: &Planned, file: i64, position: i64) -> LineOfRun {
         untied: false,
         itemised: true,
         tag: Some(format!("-pay_{}", plan.row)),
+        further: Vec::new(),
         psp_reference: None,
         original: None,
         return_reason: None,

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::run::files::{bring, camt, credit};
+use crate::run::fetching::folder;
+use crate::run::files::{at_bank, bring, camt, credit, lines};
 use crate::run::shop::{Engine, Ran, Shop, Words, on_both_databases};
 use crate::support::events;
 
@@ -11,9 +12,14 @@ on_both_databases!(
     a_payout_is_explained_to_the_cent_and_booked_once,
     what_is_ambiguous_or_differs_is_nobodys,
     a_booking_waits_for_the_report_that_explains_it,
+    a_booking_names_its_payout_or_its_row_in_its_text,
 );
 
 async fn shop_with_cards_and_bank(engine: Engine) -> Shop {
+    shop_with_sources(engine, "").await
+}
+
+async fn shop_with_sources(engine: Engine, sources: &str) -> Shop {
     let account = |name| {
         format!(
             "[[account]]\nname = \"{name}\"\npsp = \"files\"\nmode = \"full\"\nlivemode = true\n"
@@ -21,7 +27,7 @@ async fn shop_with_cards_and_bank(engine: Engine) -> Shop {
     };
     let words = Words {
         accounts: ", bank = \"bank\", cards = \"cards\"",
-        more: account("bank") + &account("cards"),
+        more: account("bank") + &account("cards") + sources,
         ..Words::default()
     };
     Shop::open_with(engine, words).await
@@ -147,6 +153,51 @@ async fn a_booking_waits_for_the_report_that_explains_it(engine: Engine) {
     assert_eq!(bank_lines(&shop).await, ["po_1 open orphan -"]);
     bring_cards(&shop, "payout.csv", &of_everything()).await;
     let ran = shop.run().await;
+    assert_eq!(payouts(&dir(&shop, &ran)), [EXPLAINED]);
+    shop.check(false).await;
+}
+
+/// A statement whose bookings have a text beside the bank's own reference.
+fn with_texts(id: &str, bookings: &[(i64, &str)]) -> String {
+    let own: Vec<_> =
+        (0..).zip(bookings).map(|(n, (cents, _))| credit(*cents, &format!("BANK{n}"))).collect();
+    let mut text = camt("camt.053", id, &own);
+    for (n, (_, said)) in (0..).zip(bookings) {
+        let own = format!("<EndToEndId>BANK{n}</EndToEndId></Refs>");
+        let both = format!("{own}<RmtInf><Ustrd>{said}</Ustrd></RmtInf>");
+        text = text.replace(&own, &both);
+    }
+    text
+}
+
+async fn a_booking_names_its_payout_or_its_row_in_its_text(engine: Engine) {
+    let inbox = tempfile::tempdir().unwrap();
+    let patterns = r"patterns = [{ in = 'text', find = '\b((?:po|pay)_\d+)\b' }]";
+    let shop = shop_with_sources(engine, &folder("inbox", inbox.path(), patterns)).await;
+    let rows = [1, 10, 2, 3].map(|id| at_bank(id, "processing"));
+    shop.insert(&rows).await;
+    shop.insert(&[at_bank(4, "paid"), at_bank(5, "paid"), at_bank(6, "paid")]).await;
+    bring_cards(&shop, "payout.csv", &of_everything()).await;
+    let said = [
+        (5_081, "CARDS payout po_1 of 19 Nov"),
+        (10_010, "order pay_10, thank you"),
+        (10_004, "order pay_4"),
+        (20_011, "pay_5 and pay_6"),
+    ];
+    std::fs::write(inbox.path().join("stmt.xml"), with_texts("S1", &said)).unwrap();
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(10), "succeeded settled");
+    // The tag of the one stands within the other's, and not in the line.
+    assert_eq!(ran.verdict(1), "wait within_grace");
+    assert_eq!(
+        lines(&shop).await[6..],
+        [
+            r#"BANK0 matched - ["cards","po_1","EUR",1]"#,
+            "BANK1 matched settled 10",
+            "BANK2 matched - 4",
+            "BANK3 open tag_unusable -",
+        ]
+    );
     assert_eq!(payouts(&dir(&shop, &ran)), [EXPLAINED]);
     shop.check(false).await;
 }

@@ -299,6 +299,9 @@ pub async fn lines_are_found_by_what_they_carry<D: Keeps>() {
     assert_eq!(ask(&[], &["orig_1"]).await, [1]);
     assert_eq!(ask(&["third", ""], &[]).await, Vec::<i64>::new());
     assert_eq!(ask(&[], &[]).await, Vec::<i64>::new());
+    // What stands in no reference of its own comes back with the line, each text once.
+    let both = w.store.lines_of("stripe_live", &["second".to_owned()], &[]).await.unwrap();
+    assert_eq!(both.iter().map(|line| line.further.join(" ")).collect::<Vec<_>>(), ["second", ""]);
     let elsewhere = w.store.lines_of("adyen_live", &["first".to_owned()], &[]).await.unwrap();
     assert_eq!(elsewhere, []);
     w.finish().await;
