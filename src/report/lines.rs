@@ -20,6 +20,7 @@ use crate::report::columns::{EXCEPTIONS, INPUTS, Sheet};
 use crate::report::facts::{Facts, days_between, local_date};
 use crate::report::sorter::tuple_key;
 use crate::report::tie::{FileTie, Sum};
+use crate::store::batches::TABLE as BATCHES;
 use crate::store::files::{FileOfRun, FileState, LineBucket, LineOfRun, StoredLine};
 use crate::store::payouts::TABLE as PAYOUTS;
 
@@ -183,7 +184,7 @@ impl Grouper {
         vec![
             Cell::text(&facts.run.id),
             Cell::word(&format!("M-{}-{}", self.first.0, self.first.1)),
-            Cell::word(if draft.table == PAYOUTS { "payout" } else { "exact_id" }),
+            Cell::word(method(&draft.table)),
             Cell::word("exact"),
             Cell::text(&draft.key),
             Cell::text_of(draft.psp_reference.as_deref()),
@@ -222,6 +223,15 @@ impl Grouper {
             Cell::word(&format!("F{}:{}", draft.place.0, draft.place.1)),
             Cell::int(draft.file_line),
         ]
+    }
+}
+
+/// How a line was matched to what it belongs to.
+fn method(table: &str) -> &'static str {
+    match table {
+        PAYOUTS => "payout",
+        BATCHES => "batch",
+        _mapped => "exact_id",
     }
 }
 

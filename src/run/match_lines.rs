@@ -11,6 +11,7 @@ use crate::model::money::Money;
 use crate::model::reason::Reason;
 use crate::model::settlement::{LineKind, SettledLine};
 use crate::model::transaction::Transaction;
+use crate::run::batches::{Refused, explain_batches};
 use crate::run::books::{Books, Tell};
 use crate::run::by_files::{Shelf, found_within, names_of, settled};
 use crate::run::error::{Doing, RunError};
@@ -55,13 +56,14 @@ pub async fn match_lines(
     let is_asked = |name: &String| asked.is_none_or(|names| names.contains(name));
     let accounts = scene.accounts.iter().filter(|(name, open)| open.has_files && is_asked(name));
     for (account, _) in accounts {
+        let refused = explain_batches(scene, account, books, tell).await?;
         let mut after = None;
         loop {
             let lines = scene.db.open_lines(account, after, AT_ONCE).await;
             let lines = lines.doing("reading lines that have no row yet")?;
             let Some(last) = lines.last() else { break };
             after = Some(last.place);
-            let found = match_some(scene, account, &lines).await?;
+            let found = match_some(scene, account, &lines, &refused).await?;
             write(scene, books, lines.len(), &found, tell).await?;
             if scene.options.dry_run {
                 for (table, ids) in found.again {
@@ -135,6 +137,7 @@ async fn match_some(
     scene: &Scene<'_>,
     account: &str,
     lines: &[StoredLine],
+    refused: &Refused,
 ) -> Result<FoundOut, RunError> {
     let mut rows: Vec<Vec<Transaction>> = Vec::new();
     for table in &scene.tables {
@@ -160,7 +163,10 @@ async fn match_some(
                 of_row.1.push(line.place);
             }
             Err(_) if asked.is_some() => {}
-            Err(reason) => alone.push((line, reason)),
+            Err(reason) => {
+                let reason = refused.get(&line.place).copied().unwrap_or(reason);
+                alone.push((line, reason));
+            }
         }
     }
     let again = agree(scene, account, &ended, &mut marks).await?;

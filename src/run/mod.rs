@@ -15,6 +15,7 @@ pub mod replay;
 pub mod kick;
 pub mod by_files;
 mod attempts;
+mod batches;
 pub mod match_lines;
 mod compare;
 pub mod gather;

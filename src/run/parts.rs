@@ -9,12 +9,12 @@ use tokio::sync::mpsc::Sender;
 
 use crate::model::money::{Currency, Money};
 use crate::model::settlement::{
-    Entry, EntryStatus, Finality, Flags, Line, Problem, Severity, SignedMoney, Statement,
+    Entry, EntryStatus, Finality, Flags, Line, Problem, Severity, SignedMoney, Statement, TagKind,
 };
 use crate::run::shutdown::Stop;
 use crate::settlement::ledger::{Ledger, StatementSum, Sums};
 use crate::settlement::table::Table;
-use crate::settlement::tags::{TagRules, mask_line, masked};
+use crate::settlement::tags::{TagRules, is_blank, mask_line, masked};
 use crate::settlement::text::{Notes, Source};
 use crate::settlement::{Format, Item, Parse, bank_csv, open, recognise, table_rows};
 use crate::store::files::{
@@ -261,6 +261,10 @@ impl Feeder<'_> {
         let status = entry.map_or(EntryStatus::Booked, |entry| entry.status);
         let own = |pick: fn(&Entry) -> Option<&String>| entry.and_then(pick).cloned();
         let kept = |text: Option<String>| text.map(|text| masked(&text).into_owned());
+        let decides = decides(status, open.finality, line.kind) && !open.held;
+        // Only what may be a batch, or a part of one, is looked for by its order.
+        let is_of_batch = !line.itemised || open.finality == Finality::Notice;
+        let order = order_of(entry, &line).filter(|_| is_of_batch);
         self.lines.push(NewLine {
             position: self.position,
             statement: open.number,
@@ -274,7 +278,7 @@ impl Feeder<'_> {
             fee: money(line.fee),
             net: money(line.net),
             status,
-            decides: decides(status, open.finality, line.kind) && !open.held,
+            decides,
             itemised: line.itemised,
             tags: self.how.tags.tags(&line),
             psp_reference: line.psp_reference,
@@ -283,6 +287,7 @@ impl Feeder<'_> {
             type_code: line.type_code.or_else(|| own(|entry| entry.type_code.as_ref())),
             bank_reference: kept(own(|entry| entry.bank_reference.as_ref())),
             batch: line.batch_id,
+            order: kept(order),
             booked_on: line.booked_on.or_else(|| entry.and_then(|entry| entry.booked_on)),
             value_on: entry.and_then(|entry| entry.value_on),
             refs: line.tags,
@@ -328,6 +333,18 @@ fn held(flags: Flags) -> Option<Held> {
         (copy, Held::Copy),
     ];
     said.into_iter().find_map(|(is_said, held)| is_said.then_some(held))
+}
+
+/// The order that a bank's batch was made by: its batch within a file of orders, else that file.
+fn order_of(entry: Option<&Entry>, line: &Line) -> Option<String> {
+    let named = |kind| line.tags.iter().find(|tag| tag.kind == kind).map(|tag| tag.text.clone());
+    let batch = entry.and_then(|entry| entry.batch.as_ref());
+    batch
+        .and_then(|batch| batch.payment_info_id.clone())
+        .or_else(|| named(TagKind::PaymentInfoId))
+        .or_else(|| batch.and_then(|batch| batch.message_id.clone()))
+        .or_else(|| named(TagKind::MessageId))
+        .filter(|order| !is_blank(order))
 }
 
 fn money(money: Option<SignedMoney>) -> Option<Money> {

@@ -8,6 +8,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::model::transaction::{SiblingFact, Transaction};
+use crate::store::batches::{BatchBy, BatchDriver, BatchParts, ExplainedBatch};
 use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{
     AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Pause,
@@ -215,6 +216,12 @@ delegate! { CompareDriver:
     files_of_days(account: &str, days: (NaiveDate, NaiveDate), after: i64, limit: i64) -> Vec<i64>;
     put_compared(run_id: &str, found: &[Compared]) -> ();
     compared_of_run(run_id: &str, after: i64, limit: i64) -> Vec<Compared>;
+}
+
+delegate! { BatchDriver:
+    open_batches(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;
+    batch_parts(booking: LinePlace, by: BatchBy) -> BatchParts;
+    explain_batch(run_id: &str, batch: &ExplainedBatch, now: Instant) -> bool;
 }
 
 delegate! { PayoutDriver:

@@ -559,6 +559,9 @@ pub struct NewLine {
     pub bank_reference: Option<String>,
     /// The PSP's batch or payout.
     pub batch: Option<String>,
+    /// The order that a bank's batch was made by: of bookings that stand for several payments,
+    /// and of lines of notices.
+    pub order: Option<String>,
     /// When it was booked.
     pub booked_on: Option<NaiveDate>,
     /// From when it bears interest.

@@ -24,6 +24,7 @@ pub mod release;
 pub mod compare;
 pub mod payouts;
 pub mod replay;
+pub mod batches;
 pub mod sqlite;
 pub mod postgres;
 pub mod database;

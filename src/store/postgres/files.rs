@@ -32,7 +32,7 @@ const COPY_LINES: &str = "copy tieout_lines (file_id, position, statement, entry
      account, kind, direction, currency, amount_minor, gross_currency, gross_minor, fee_currency, \
      fee_minor, net_currency, net_minor, status, decides, itemised, tag, psp_reference, original, \
      return_reason, type_code, bank_reference, batch, booked_on, value_on, refs, raw, state, \
-     further) from stdin";
+     further, order_ref) from stdin";
 
 const COPY_TEXTS: &str = "copy tieout_line_tags (account, text, file_id, position) from stdin";
 
@@ -450,7 +450,7 @@ impl Place<'_> {
         row.maybe(line.type_code.as_ref()).maybe(line.bank_reference.as_ref());
         row.maybe(line.batch.as_ref()).date(line.booked_on).date(line.value_on);
         row.text(&line.refs_json()).text(&line.raw).word(line.state().as_str());
-        row.maybe(line.further_json().as_ref()).end();
+        row.maybe(line.further_json().as_ref()).maybe(line.order.as_ref()).end();
     }
 }
 

@@ -19,6 +19,8 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (5, "release", include_str!("../../../migrations/postgres/0005_release.sql")),
     (6, "line_marks", include_str!("../../../migrations/postgres/0006_line_marks.sql")),
     (7, "compared", include_str!("../../../migrations/postgres/0007_compared.sql")),
+    (8, "line_names", include_str!("../../../migrations/postgres/0008_line_names.sql")),
+    (9, "batches", include_str!("../../../migrations/postgres/0009_batches.sql")),
 ];
 
 pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {

@@ -8,6 +8,7 @@
 
 mod accounts;
 mod apply;
+mod batches;
 mod catalogue;
 mod checks;
 mod claim;
@@ -48,6 +49,7 @@ use tokio::time::Instant as Tick;
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::model::transaction::{SiblingFact, Transaction};
+use crate::store::batches::{BatchBy, BatchDriver, BatchParts, ExplainedBatch};
 use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{
     AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Pause,
@@ -650,6 +652,30 @@ impl CompareDriver for PgStore {
         limit: i64,
     ) -> Result<Vec<Compared>, StoreError> {
         compare::of_run(self.pool().await, run_id, after, limit).await
+    }
+}
+
+impl BatchDriver for PgStore {
+    async fn open_batches(
+        &self,
+        account: &str,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        batches::open(self.pool().await, account, after, limit).await
+    }
+
+    async fn batch_parts(&self, booking: LinePlace, by: BatchBy) -> Result<BatchParts, StoreError> {
+        batches::parts(self.pool().await, booking, by).await
+    }
+
+    async fn explain_batch(
+        &self,
+        run_id: &str,
+        batch: &ExplainedBatch,
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        batches::explain(self.pool().await, run_id, batch, now).await
     }
 }
 

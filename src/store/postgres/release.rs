@@ -4,6 +4,7 @@ use sqlx::postgres::{PgConnection, PgPool};
 use tokio::sync::mpsc::Receiver;
 
 use crate::model::time::Instant;
+use crate::store::batches::PARTED;
 use crate::store::error::StoreError;
 use crate::store::files::{FileSums, Held, LinePlace, Part, PartsEnd, StoredLine, big};
 use crate::store::postgres::errors::{failed, unexpected};
@@ -143,6 +144,7 @@ pub(super) async fn held(
         }
         change_places(&mut tx, file, number, deletes).await?;
     }
+    Sql::new(PARTED).run(&mut tx).await.map_err(failed(DOING))?;
     sqlx::query(
         "update tieout_files set changed_at = $2, \
          changed_by = $3 || ' (database user ' || session_user || ')', \

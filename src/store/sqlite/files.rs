@@ -23,7 +23,7 @@ const LINE_COLUMNS: &str = "file_id, position, statement, entry, file_line, acco
      direction, currency, amount_minor, gross_currency, gross_minor, fee_currency, fee_minor, \
      net_currency, net_minor, status, decides, itemised, tag, psp_reference, original, \
      return_reason, type_code, bank_reference, batch, booked_on, value_on, refs, raw, state, \
-     further";
+     further, order_ref";
 
 pub(super) async fn put(
     connection: &mut SqliteConnection,
@@ -333,6 +333,7 @@ fn values(file: i64, account: &Arc<str>, line: &NewLine) -> Vec<Value> {
         Value::from(clean(&line.raw).as_ref()),
         Value::from(line.state().as_str()),
         Value::from(line.further_json()),
+        text(line.order.as_ref()),
     ]
 }
 

@@ -22,6 +22,8 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (5, "release", include_str!("../../../migrations/sqlite/0005_release.sql")),
     (6, "line_marks", include_str!("../../../migrations/sqlite/0006_line_marks.sql")),
     (7, "compared", include_str!("../../../migrations/sqlite/0007_compared.sql")),
+    (8, "line_names", include_str!("../../../migrations/sqlite/0008_line_names.sql")),
+    (9, "batches", include_str!("../../../migrations/sqlite/0009_batches.sql")),
 ];
 
 fn all() -> Vec<Migration> {

@@ -6,6 +6,7 @@
 //! Readers go on meanwhile, each in a snapshot of its own.
 
 mod apply;
+mod batches;
 mod cases;
 mod catalogue;
 mod cells;
@@ -48,6 +49,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, from_text};
 use crate::model::transaction::{SiblingFact, Transaction};
+use crate::store::batches::{BatchBy, BatchDriver, BatchParts, ExplainedBatch};
 use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{
     AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Pause,
@@ -980,6 +982,40 @@ impl CompareDriver for SqliteStore {
     ) -> Result<Vec<Compared>, StoreError> {
         let mut connection = self.read("reading what was compared").await?;
         compare::of_run(&mut connection, run_id, after, limit).await
+    }
+}
+
+impl BatchDriver for SqliteStore {
+    async fn open_batches(
+        &self,
+        account: &str,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        let mut connection = self.read(batches::READING).await?;
+        batches::open(&mut connection, account, after, limit).await
+    }
+
+    async fn batch_parts(&self, booking: LinePlace, by: BatchBy) -> Result<BatchParts, StoreError> {
+        batches::parts(&mut *self.read(batches::READING).await?, booking, by).await
+    }
+
+    async fn explain_batch(
+        &self,
+        run_id: &str,
+        batch: &ExplainedBatch,
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        let doing = batches::EXPLAINING;
+        let mut transaction = self.write(doing).await?;
+        let is_open = runs::is_running(&mut transaction, run_id).await?;
+        if is_open && batches::explain(&mut transaction, run_id, batch, now).await? {
+            commit(transaction, doing).await?;
+            return Ok(true);
+        }
+        // Closed, matched or changed meanwhile: another run finds it out again.
+        transaction.rollback().await.map_err(failed(doing))?;
+        Ok(false)
     }
 }
 

@@ -4,6 +4,7 @@ use sqlx::sqlite::SqliteConnection;
 use tokio::sync::mpsc::Receiver;
 
 use crate::model::time::{Instant, to_text};
+use crate::store::batches::PARTED;
 use crate::store::error::StoreError;
 use crate::store::files::{FileSums, Held, LinePlace, Part, PartsEnd, StoredLine, big};
 use crate::store::release::{
@@ -128,6 +129,7 @@ pub(super) async fn held(
         }
         change_places(connection, file, number, deletes).await?;
     }
+    execute(connection, DOING, sqlx::query(PARTED)).await?;
     let query = sqlx::query(
         "update tieout_files set changed_at = ?2, changed_by = ?3, \
          changed_why = coalesce(changed_why || '; ', '') || ?4 where id = ?1",

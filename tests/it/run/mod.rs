@@ -9,6 +9,7 @@ mod signals;
 mod faults;
 pub mod files;
 mod payouts;
+mod batches;
 mod compared;
 mod file_reports;
 mod attempts;

@@ -90,6 +90,7 @@ pub fn line(position: u64, tag: &str) -> NewLine {
         type_code: None,
         bank_reference: None,
         batch: None,
+        order: None,
         booked_on: NaiveDate::from_ymd_opt(2026, 11, 18),
         value_on: None,
         refs: vec![Tag { kind: TagKind::EndToEndId, text: tag.to_owned() }],

@@ -11,6 +11,7 @@ use tieout::model::money::Money;
 use tieout::model::reason::{Outcome, Reason};
 use tieout::model::time::{Instant, from_text};
 use tieout::model::transaction::{Kind, Transaction};
+use tieout::store::batches::BatchDriver;
 use tieout::store::compare::CompareDriver;
 use tieout::store::driver::{Driver, Writer};
 use tieout::store::effects::{RowEffects, effects};
@@ -103,7 +104,9 @@ pub struct World<D> {
 pub type Place = Box<dyn std::any::Any>;
 
 /// A database that a suite runs on. Adding one: this trait, and a line in `conformance!`.
-pub trait Under: Sized + Driver + FileDriver + CompareDriver + PayoutDriver {
+pub trait Under:
+    Sized + Driver + FileDriver + CompareDriver + PayoutDriver + BatchDriver
+{
     /// A fresh database with `ddl` run, migrated.
     async fn fresh(ddl: &str) -> (Self, Raw, String, Place);
     /// Another process's connection to the same database.
@@ -149,7 +152,9 @@ pub async fn migrated() -> Database {
         include_str!("../../../migrations/postgres/0004_files.sql"),
         include_str!("../../../migrations/postgres/0005_release.sql"),
         include_str!("../../../migrations/postgres/0006_line_marks.sql"),
-        include_str!("../../../migrations/postgres/0007_compared.sql")
+        include_str!("../../../migrations/postgres/0007_compared.sql"),
+        include_str!("../../../migrations/postgres/0008_line_names.sql"),
+        include_str!("../../../migrations/postgres/0009_batches.sql")
     );
     postgres_database_from(MIGRATION, async |url| {
         let store = PgStore::again(&url).await;

@@ -1,0 +1,15 @@
+-- Batch bookings: a statement books a sum, and a notice lists the payments that it is made of.
+-- The twin of migrations/postgres: the same columns, held equal by the conformance suite.
+
+-- The order that a batch was made by (PmtInfId, else MsgId): of bookings that stand for several
+-- payments, and of lines of notices.
+alter table tieout_lines add column order_ref text;
+-- Of a line of a notice: the booking that it is a part of. It decides since. Both are null or none.
+alter table tieout_lines add column of_file integer;
+alter table tieout_lines add column of_position integer;
+create index tieout_lines_batch on tieout_lines (account, bank_reference)
+    where bank_reference is not null
+    and (not decides or not itemised or kind = 'return' or of_file is not null);
+create index tieout_lines_order on tieout_lines (account, order_ref)
+    where order_ref is not null;
+create index tieout_lines_parts on tieout_lines (of_file, of_position) where of_file is not null;

@@ -1,0 +1,128 @@
+//! Batch bookings: a bank books many payments as one sum, and lists them in a notice of its own.
+//!
+//! Only all of it counts: every line that notices list under the booking's reference, together to
+//! the cent what was booked. No part of them is looked for that would fit, and where two bookings
+//! or two notices carry the same reference nothing is taken first-come. The booking is the batch's
+//! then, and its parts decide rows as the lines of its own statement would.
+
+use std::collections::HashMap;
+
+use crate::model::reason::Reason;
+use crate::run::books::{Books, Tell};
+use crate::run::error::{Doing, RunError};
+use crate::run::events::Event;
+use crate::run::scene::Scene;
+use crate::store::batches::{BatchBy, BatchDriver, BatchParts, ExplainedBatch, TABLE, key_of};
+use crate::store::files::{LinePlace, StoredLine};
+
+/// Bookings that are looked up together.
+const AT_ONCE: i64 = 1_000;
+
+/// Bookings that notices say something of, and do not explain: why not.
+pub type Refused = HashMap<LinePlace, Reason>;
+
+/// Explains the open batch bookings of an account, before its lines are matched to rows: the
+/// parts are among those then. A dry run writes nothing, and its parts do not decide.
+pub async fn explain_batches(
+    scene: &Scene<'_>,
+    account: &str,
+    books: &mut Books,
+    tell: Tell<'_>,
+) -> Result<Refused, RunError> {
+    let mut refused = Refused::new();
+    if scene.options.ids.is_some() {
+        return Ok(refused);
+    }
+    let mut after = None;
+    loop {
+        let batches = scene.db.open_batches(account, after, AT_ONCE).await;
+        let batches = batches.doing("reading batch bookings that nothing explains yet")?;
+        let Some(last) = batches.last() else { return Ok(refused) };
+        after = Some(last.place);
+        for booking in &batches {
+            match explained(scene, booking).await? {
+                Some(Ok(batch)) => take(scene, books, &batch, tell).await?,
+                Some(Err(reason)) => {
+                    refused.insert(booking.place, reason);
+                }
+                None => {}
+            }
+        }
+    }
+}
+
+/// What notices make of a booking; none where none of them knows it.
+async fn explained(
+    scene: &Scene<'_>,
+    booking: &StoredLine,
+) -> Result<Option<Result<ExplainedBatch, Reason>>, RunError> {
+    for by in BatchBy::ALL {
+        let parts = scene.db.batch_parts(booking.place, by).await;
+        let parts = parts.doing("looking for the payments of a batch booking")?;
+        if parts.lines == 0 {
+            continue;
+        }
+        let booked = booking.amount.map(|money| booking.direction.signed(money.minor));
+        return Ok(Some(all_of_it(booked, &parts).map(|minor| ExplainedBatch {
+            booking: booking.place,
+            by,
+            lines: parts.lines,
+            minor,
+            key: key_of(booking),
+        })));
+    }
+    Ok(None)
+}
+
+/// What the parts come to, where they are all of the booking: its own money.
+fn all_of_it(booked: Option<i128>, parts: &BatchParts) -> Result<i64, Reason> {
+    let booked = booked.ok_or(Reason::ReferenceMissing)?;
+    if parts.rivals > 0 {
+        return Err(Reason::TagUnusable);
+    }
+    if parts.minor != booked {
+        return Err(Reason::AmountMismatch);
+    }
+    if parts.usable != parts.lines {
+        return Err(Reason::ReferenceMissing);
+    }
+    i64::try_from(booked).map_err(|_too_large| Reason::AmountMismatch)
+}
+
+async fn take(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    batch: &ExplainedBatch,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    if scene.options.dry_run {
+        let (table, id) = (TABLE.to_owned(), batch.key.clone());
+        books.lines.matched = books.lines.matched.saturating_add(1);
+        tell(Event::LineMatched { place: batch.booking, table, id });
+        return Ok(());
+    }
+    let done = scene.db.explain_batch(scene.run_id, batch, scene.clock.now()).await;
+    // What another run took meanwhile is that run's, and looked at by it.
+    if done.doing("noting what a batch booking is made of")? {
+        books.lines.looked_at = books.lines.looked_at.saturating_add(1);
+        books.lines.matched = books.lines.matched.saturating_add(1);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_listed_explains_a_booking_or_nothing_does() {
+        let parts = BatchParts { lines: 2, usable: 2, minor: 5_000, rivals: 0 };
+        let say = |parts| all_of_it(Some(5_000), &parts);
+        assert_eq!(say(parts), Ok(5_000));
+        assert_eq!(all_of_it(None, &parts), Err(Reason::ReferenceMissing));
+        assert_eq!(say(BatchParts { rivals: 1, ..parts }), Err(Reason::TagUnusable));
+        assert_eq!(say(BatchParts { minor: 4_999, ..parts }), Err(Reason::AmountMismatch));
+        assert_eq!(say(BatchParts { minor: -5_000, ..parts }), Err(Reason::AmountMismatch));
+        assert_eq!(say(BatchParts { usable: 1, ..parts }), Err(Reason::ReferenceMissing));
+    }
+}

@@ -1,0 +1,105 @@
+//! Batch bookings, and the lines of notices that they are made of.
+
+use sqlx::postgres::PgPool;
+
+use crate::model::time::Instant;
+use crate::store::batches::{BatchBy, BatchParts, ExplainedBatch, TABLE, count_sql, parts_sql};
+use crate::store::error::StoreError;
+use crate::store::files::{LINE, LinePlace, StoredLine};
+use crate::store::postgres::errors::failed;
+use crate::store::postgres::lines::line_of;
+use crate::store::postgres::sql::{Cells, Sql};
+
+const READING: &str = "reading batch bookings";
+const EXPLAINING: &str = "noting what a batch booking is made of";
+
+pub(super) async fn open(
+    pool: &PgPool,
+    account: &str,
+    after: Option<LinePlace>,
+    limit: i64,
+) -> Result<Vec<StoredLine>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
+    let mut sql = Sql::default();
+    let account = sql.bind(account.to_owned());
+    let (file, position) = (sql.bind(after.file), sql.bind(after.position));
+    let limit = sql.bind(limit);
+    sql.push(&format!(
+        "select {LINE} from tieout_lines l join tieout_files f on f.id = l.file_id \
+         where l.account = {account} and l.state = 'open' and l.decides and not l.itemised \
+         and l.kind = 'movement' and (l.bank_reference is not null or l.order_ref is not null) \
+         and (l.file_id, l.position) > ({file}, {position}) \
+         order by l.file_id, l.position limit {limit}"
+    ));
+    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
+    rows.iter().map(line_of).collect()
+}
+
+pub(super) async fn parts(
+    pool: &PgPool,
+    booking: LinePlace,
+    by: BatchBy,
+) -> Result<BatchParts, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let mut sql = Sql::new(parts_sql(by, |what| format!("coalesce(sum({what}), 0)::text")));
+    sql.bind(booking.file);
+    sql.bind(booking.position);
+    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
+    let Some(row) = rows.first() else { return Ok(BatchParts::default()) };
+    let cells = Cells::new(row, READING);
+    Ok(BatchParts {
+        lines: cells.big(0)?,
+        usable: cells.big(1)?,
+        minor: cells.sum(2)?,
+        rivals: cells.big(3)?,
+    })
+}
+
+pub(super) async fn explain(
+    pool: &PgPool,
+    run_id: &str,
+    batch: &ExplainedBatch,
+    now: Instant,
+) -> Result<bool, StoreError> {
+    let mut tx = pool.begin().await.map_err(failed(EXPLAINING))?;
+    let mut running = Sql::default();
+    let run = running.bind(run_id.to_owned());
+    running.push(&format!(
+        "select 1 from tieout_runs where id = {run} and state = 'running' for key share"
+    ));
+    let is_running = !running.fetch(&mut tx).await.map_err(failed(EXPLAINING))?.is_empty();
+    let taken = match is_running {
+        true => booked(run_id, batch, now).run(&mut tx).await.map_err(failed(EXPLAINING))?,
+        false => 0,
+    };
+    let mut parts = Sql::new(count_sql(batch.by));
+    parts.bind(batch.booking.file);
+    parts.bind(batch.booking.position);
+    let counted = match taken {
+        1 => parts.run(&mut tx).await.map_err(failed(EXPLAINING))?,
+        _not_open => 0,
+    };
+    if counted == 0 || i64::try_from(counted).ok() != Some(batch.lines) {
+        // Closed, matched or changed meanwhile: another run finds it out again.
+        tx.rollback().await.map_err(failed(EXPLAINING))?;
+        return Ok(false);
+    }
+    tx.commit().await.map_err(failed(EXPLAINING))?;
+    Ok(true)
+}
+
+fn booked(run_id: &str, batch: &ExplainedBatch, now: Instant) -> Sql {
+    let mut sql = Sql::default();
+    let (file, position) = (sql.bind(batch.booking.file), sql.bind(batch.booking.position));
+    let (table, key) = (sql.bind(TABLE.to_owned()), sql.bind(batch.key.clone()));
+    let (run, now) = (sql.bind(run_id.to_owned()), sql.bind(now));
+    let minor = sql.bind(batch.minor);
+    sql.push(&format!(
+        "update tieout_lines set state = 'matched', table_name = {table}, key = {key}, \
+         reason = null, run_id = {run}, matched_at = {now}::timestamptz, \
+         row_currency = currency, row_minor = {minor} where file_id = {file} \
+         and position = {position} and state = 'open' and decides and not itemised"
+    ));
+    sql
+}
