@@ -60,6 +60,7 @@ pub async fn compare(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Re
     let mut all = Comparison {
         scene,
         span: (from, to),
+        by_alias: Sorter::new(&folder.0, "aliases", BUDGET),
         by_reference: Sorter::new(&folder.0, "references", BUDGET),
         by_tag: Sorter::new(&folder.0, "tags", BUDGET),
         by_place: Sorter::new(&folder.0, "lines", BUDGET),
@@ -143,12 +144,24 @@ struct Held {
     lines: Vec<Told>,
 }
 
+/// A row that stores a reference, which may be another id of an object.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Stored {
+    account: String,
+    kind: String,
+    name: String,
+}
+
 /// What meets under one name: an object before the rows.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Party {
     Object(Box<Listed>),
-    /// A row that stores this reference: its tag.
-    Stub(Option<String>),
+    /// An object that has this id besides: its own reference.
+    Alias(String),
+    /// A row that stores this reference: its name.
+    Stub(String),
+    /// The same, among other ids.
+    Stored(Box<Stored>),
     Row(Box<Held>),
     Line(Box<Told>),
     /// The line is with its row.
@@ -158,8 +171,8 @@ enum Party {
 impl Party {
     fn rank(&self) -> i64 {
         match self {
-            Self::Object(_) => 0,
-            Self::Stub(_) | Self::WithRow => 1,
+            Self::Object(_) | Self::Alias(_) => 0,
+            Self::Stub(_) | Self::Stored(_) | Self::WithRow => 1,
             Self::Row(_) => 2,
             Self::Line(_) => 3,
         }
@@ -169,6 +182,8 @@ impl Party {
 struct Comparison<'a> {
     scene: &'a Scene<'a>,
     span: (Instant, Instant),
+    /// Other ids of objects, with the rows that store one: a charge's, where the intent is listed.
+    by_alias: Sorter,
     by_reference: Sorter,
     by_tag: Sorter,
     by_place: Sorter,
@@ -248,6 +263,11 @@ impl Comparison<'_> {
             moved,
             at: object.created_at,
         };
+        for alias in &object.aliases {
+            let name = [account, kind.as_str(), alias];
+            let party = Party::Alias(listed.reference.clone());
+            push(&mut self.by_alias, self.folder, &name, &party)?;
+        }
         let name = [account, kind.as_str(), &object.reference];
         push(&mut self.by_reference, self.folder, &name, &Party::Object(Box::new(listed)))
     }
@@ -362,24 +382,47 @@ impl Comparison<'_> {
         let kind = row.kind.as_str();
         let name = row_name(&row);
         if let Some(reference) = &row.psp_reference {
-            let party = Party::Stub(Some(name.clone()));
-            push(&mut self.by_reference, self.folder, &[account, kind, reference], &party)?;
+            let stub = Party::Stub(name.clone());
+            push(&mut self.by_reference, self.folder, &[account, kind, reference], &stub)?;
+            let (account_name, kind_name) = (account.to_owned(), kind.to_owned());
+            let stored = Stored { account: account_name, kind: kind_name, name: name.clone() };
+            let stored = Party::Stored(Box::new(stored));
+            push(&mut self.by_alias, self.folder, &[account, kind, reference], &stored)?;
         }
         let account = account.to_owned();
         let held = Party::Row(Box::new(Held { row, files, lines }));
         push(&mut self.by_tag, self.folder, &[&account, kind, &name], &held)
     }
 
-    /// Objects find their rows by the reference that the row stores, then by tag; then the lines
-    /// that are with no row are left.
+    /// Objects find their rows by the reference that the row stores, be it another of their ids,
+    /// then by tag; then the lines that are with no row are left.
     async fn meet(mut self, books: &mut Books) -> Result<(), RunError> {
+        for group in Groups::of(self.by_alias.finish()?) {
+            let (mut references, mut stubs) = (Vec::new(), Vec::new());
+            for party in group? {
+                match party {
+                    Party::Alias(reference) => references.push(reference),
+                    Party::Stored(stored) => stubs.push(stored),
+                    _other => {}
+                }
+            }
+            for reference in &references {
+                for stored in &stubs {
+                    let name = [stored.account.as_str(), &stored.kind, reference];
+                    let stub = Party::Stub(stored.name.clone());
+                    push(&mut self.by_reference, self.folder, &name, &stub)?;
+                }
+            }
+        }
         let found = Groups::of(self.by_reference.finish()?);
         for group in found {
             let group = group?;
-            let stub = group.iter().find_map(|party| match party {
-                Party::Stub(name) => name.clone(),
+            // Two rows that store ids of one object: it stands with one of them, always the same.
+            let stubs = group.iter().filter_map(|party| match party {
+                Party::Stub(name) => Some(name),
                 _other => None,
             });
+            let stub = stubs.min().cloned();
             for party in group {
                 let Party::Object(object) = party else { continue };
                 let name = stub.clone().or_else(|| object.tag.as_ref().map(|tag| by_tag(tag)));
@@ -537,7 +580,11 @@ impl Out<'_> {
             match party {
                 Party::Object(object) => listed.push(*object),
                 Party::Row(held) => rows.push(*held),
-                Party::Stub(_) | Party::Line(_) | Party::WithRow => {}
+                Party::Stub(_)
+                | Party::Alias(_)
+                | Party::Stored(_)
+                | Party::Line(_)
+                | Party::WithRow => {}
             }
         }
         // An object may be found by reference in several slices' borders: once is enough.

@@ -60,6 +60,7 @@ async fn rows_objects_and_lines_are_each_in_one_bucket(engine: Engine) {
         at_bank(11, "paid"),
         at_bank(12, "paid"),
         at_bank(13, "paid"),
+        Payment { psp_ref: Some("ch_y".to_owned()), ..with(14, "paid") },
     ];
     shop.insert(&rows).await;
     let twice = Seed { id: Some("pi_6b".to_owned()), ..rows[5].captured() };
@@ -67,6 +68,12 @@ async fn rows_objects_and_lines_are_each_in_one_bucket(engine: Engine) {
     let stranger = Payment { id: 99, ..rows[0].clone() };
     let untagged =
         Seed { id: Some("pi_x".to_owned()), metadata: BTreeMap::new(), ..rows[6].captured() };
+    // The row stores the id of the charge, and the listing shows the intent.
+    let by_charge = Seed {
+        charge_id: Some("ch_y".to_owned()),
+        metadata: BTreeMap::new(),
+        ..rows[12].captured()
+    };
     let seeds = vec![
         rows[0].captured(),
         rows[2].captured(),
@@ -76,6 +83,7 @@ async fn rows_objects_and_lines_are_each_in_one_bucket(engine: Engine) {
         twice,
         stranger.captured(),
         untagged,
+        by_charge,
     ];
     shop.plant(seeds);
     let bookings = [
@@ -91,6 +99,7 @@ async fn rows_objects_and_lines_are_each_in_one_bucket(engine: Engine) {
         [
             "agrees 1 pay_1 100.01 100.01 - pi_1",
             "agrees 11 pay_11 100.11 - 100.11 -",
+            "agrees 14 pay_14 100.14 100.14 - pi_14",
             "agrees 5 pay_5 100.05 100.05 - pi_5",
             "agrees 7 pay_7 100.07 100.07 - pi_x",
             "agrees 9 pay_9 100.09 - - -",
@@ -110,7 +119,7 @@ async fn rows_objects_and_lines_are_each_in_one_bucket(engine: Engine) {
     assert_eq!(ran.verdict(5), "succeeded captured");
     assert_eq!(shop.status(3).await, "failed");
     let counts = &ran.of_type("run_end")[0]["compared"];
-    assert_eq!((counts["agrees"].as_u64(), counts["duplicate"].as_u64()), (Some(5), Some(4)));
+    assert_eq!((counts["agrees"].as_u64(), counts["duplicate"].as_u64()), (Some(6), Some(4)));
     let report = dir(&shop, &ran);
     shop.tieout(&["report", "verify", report.to_str().unwrap()]).await.ended(0);
     let before = std::fs::read(report.join("compared.csv")).unwrap();
