@@ -152,6 +152,11 @@ impl Expected {
             .collect()
     }
 
+    /// Whether a file of this name may be one of these, of whatever day.
+    pub fn is_for_some_day(&self, name: &str) -> bool {
+        fits(&self.name_for_any_day(), name)
+    }
+
     /// When a day begins in the zone.
     pub fn midnight(&self, day: NaiveDate) -> Option<Instant> {
         instant(self.zone, day, NaiveTime::MIN)

@@ -397,23 +397,7 @@ impl Comparison<'_> {
     /// Objects find their rows by the reference that the row stores, be it another of their ids,
     /// then by tag; then the lines that are with no row are left.
     async fn meet(mut self, books: &mut Books) -> Result<(), RunError> {
-        for group in Groups::of(self.by_alias.finish()?) {
-            let (mut references, mut stubs) = (Vec::new(), Vec::new());
-            for party in group? {
-                match party {
-                    Party::Alias(reference) => references.push(reference),
-                    Party::Stored(stored) => stubs.push(stored),
-                    _other => {}
-                }
-            }
-            for reference in &references {
-                for stored in &stubs {
-                    let name = [stored.account.as_str(), &stored.kind, reference];
-                    let stub = Party::Stub(stored.name.clone());
-                    push(&mut self.by_reference, self.folder, &name, &stub)?;
-                }
-            }
-        }
+        meet_by_alias(self.by_alias, &mut self.by_reference, self.folder)?;
         let found = Groups::of(self.by_reference.finish()?);
         for group in found {
             let group = group?;
@@ -453,6 +437,31 @@ impl Comparison<'_> {
         }
         Ok(())
     }
+}
+
+/// A row that stores another id of an object stands with that object's own reference.
+fn meet_by_alias(
+    by_alias: Sorter,
+    by_reference: &mut Sorter,
+    folder: &Path,
+) -> Result<(), RunError> {
+    for group in Groups::of(by_alias.finish()?) {
+        let (mut references, mut rows) = (Vec::new(), Vec::new());
+        for party in group? {
+            match party {
+                Party::Alias(reference) => references.push(reference),
+                Party::Stored(stored) => rows.push(stored),
+                _other => {}
+            }
+        }
+        for reference in &references {
+            for stored in &rows {
+                let name = [stored.account.as_str(), &stored.kind, reference];
+                push(by_reference, folder, &name, &Party::Stub(stored.name.clone()))?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A line that may be a row's money: what decides, and was not taken out.

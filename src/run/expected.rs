@@ -7,6 +7,7 @@ use crate::decide::expected::{Arrived, Missing, Outlook, missing, outlook};
 use crate::model::time::{Instant, to_short_text};
 use crate::model::wildcard::fits;
 use crate::run::error::{Doing, RunError};
+use crate::run::ingest::LOCAL;
 use crate::settlement::sources::settings::{ExpectedFile, Source};
 use crate::store::database::Database;
 use crate::store::files::{FileDriver, FileState, KnownName};
@@ -38,25 +39,37 @@ pub async fn awaited<'a>(
         return Ok(Vec::new());
     }
     let known = db.known_names(&source.name).await.doing("reading which files came")?;
-    Ok(source.expected.iter().map(|expected| Awaited::of(source, expected, &known, now)).collect())
+    // What a person brought in is there, too: no source shows it.
+    let brought = match &source.account {
+        Some(account) => db.names_of_account(LOCAL, account).await,
+        None => Ok(Vec::new()),
+    };
+    let brought = brought.doing("reading which files were brought in")?;
+    let one = |expected| Awaited::of(source, expected, (&known, &brought), now);
+    Ok(source.expected.iter().map(one).collect())
 }
 
 impl<'a> Awaited<'a> {
     fn of(
         source: &'a Source,
         expected: &'a ExpectedFile,
-        known: &[KnownName],
+        (known, brought): (&[KnownName], &[KnownName]),
         now: Instant,
     ) -> Self {
         let at = |name: &KnownName| name.modified_at.unwrap_or(name.first_seen_at);
+        let is_named = |name: &&KnownName| expected.file.is_for_some_day(&name.name);
         // A file of an archive came by the archive's name.
-        let came: Vec<&KnownName> = known.iter().filter(|name| !name.name.contains('/')).collect();
+        let is_whole = |name: &&KnownName| !name.name.contains('/');
+        let shown: Vec<&KnownName> = known.iter().filter(is_whole).collect();
+        let brought = brought.iter().filter(is_whole).filter(is_named);
+        let came: Vec<&KnownName> = shown.iter().copied().chain(brought).collect();
         let arrived: Vec<Arrived> = came
             .iter()
             .filter(|name| !is_bad(name))
             .map(|name| Arrived { name: name.name.clone(), at: at(name) })
             .collect();
-        let first = came.iter().map(|name| at(name)).min();
+        // A file of long ago, brought in by hand, does not say that all since then are owed.
+        let first = shown.iter().map(|name| at(name)).min();
         let zone = expected.file.zone;
         let since = expected.since.or(first.map(|at| at.with_timezone(&zone).date_naive()));
         let by = &expected.file;

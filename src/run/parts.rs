@@ -89,8 +89,12 @@ impl Begun {
             By::Table(table) => Some(table_rows::open(table, source)),
             By::Content | By::Format(_) => format.and_then(|format| open(format, source)),
         };
-        let covers_attempts =
-            matches!(format, Some(Format::AdyenAccounting | Format::AdyenReceived));
+        let covers_attempts = match &how.by {
+            By::Table(table) => table.covers_attempts,
+            By::Content | By::Format(_) => {
+                matches!(format, Some(Format::AdyenAccounting | Format::AdyenReceived))
+            }
+        };
         let format = format.map_or("unknown", Format::name);
         Ok(Self { format, version, covers_attempts, seen, parser, notes })
     }

@@ -238,6 +238,7 @@ impl Inference<'_> {
             booked: None,
             trailer: None,
             batch: None,
+            covers_attempts: false,
             recognised: true,
         })
     }

@@ -90,6 +90,10 @@ pub struct FormatSettings {
     pub trailer: Option<TrailerSettings>,
     /// Rows that belong together and must come to nothing, or to what was paid out.
     pub batch: Option<BatchSettings>,
+    /// What a file lists: what settled, or every attempt, so that what it does not name was not
+    /// attempted on its day.
+    #[serde(default)]
+    pub covers: Covers,
 }
 
 fn yes() -> bool {
@@ -141,6 +145,17 @@ pub enum Unit {
     Major,
     /// `1250`, in the currency's own minor unit.
     Minor,
+}
+
+/// What a file lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Covers {
+    /// What settled.
+    #[default]
+    Settled,
+    /// Every attempt.
+    Attempts,
 }
 
 /// Which values of a column are credits and which debits.
@@ -305,6 +320,8 @@ pub struct Table {
     pub trailer: Option<TrailerSettings>,
     /// Batches.
     pub batch: Option<BatchSettings>,
+    /// It lists every attempt, and not only what settled.
+    pub covers_attempts: bool,
     /// Nobody described it: what proves its signs must be in the file itself.
     pub recognised: bool,
 }
@@ -326,6 +343,7 @@ impl FormatSettings {
         let dates = keep(self.dates(), &mut wrong);
         let tags = keep(self.tags(), &mut wrong);
         wrong.extend(self.columns());
+        wrong.extend(self.attempts());
         let all = (cut, amounts, currency, numerals, dates, tags);
         let (Some(cut), Some(amounts), Some(currency), Some(numerals), Some(dates), Some(tags)) =
             all
@@ -359,8 +377,30 @@ impl FormatSettings {
             booked: self.booked.clone(),
             trailer: self.trailer.clone(),
             batch: self.batch.clone(),
+            covers_attempts: self.covers == Covers::Attempts,
             recognised: false,
         })
+    }
+
+    /// What a file that proves absence must show: a row that was cut off would be one that was
+    /// never attempted, and would be charged again.
+    fn attempts(&self) -> Vec<Misfit> {
+        if self.covers == Covers::Settled {
+            return Vec::new();
+        }
+        let mut wrong = Vec::new();
+        let mut need = |is_there: bool, text: &str| {
+            if !is_there {
+                wrong.push(("covers", format!("a file that lists every attempt needs {text}")));
+            }
+        };
+        need(self.date.is_some(), "`date`: of which day an attempt was");
+        need(!self.tag.is_empty(), "`tag`: what an attempt is known by");
+        need(
+            self.trailer.as_ref().is_some_and(|trailer| trailer.count.is_some()),
+            "a `trailer` with a `count`, which shows that no row is lacking",
+        );
+        wrong
     }
 
     fn cut(&self) -> Result<Cut, Misfit> {

@@ -190,6 +190,7 @@ delegate! { Driver:
 delegate! { FileDriver:
     put_file(run_id: &str, head: &FileHead, parts: Receiver<Part>, now: Instant) -> FileEnd;
     known_names(source: &str) -> Vec<KnownName>;
+    names_of_account(source: &str, account: &str) -> Vec<KnownName>;
     note_name(run_id: &str, sighting: &Sighting, file: i64, now: Instant) -> ();
     note_archived(source: &str, name: &str, raw_sha256: &str, now: Instant) -> ();
     note_spooled(file: i64, spooled_as: &str) -> ();

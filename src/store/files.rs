@@ -49,6 +49,13 @@ pub trait FileDriver {
     /// Every name that a source's files came under, in the names' order.
     async fn known_names(&self, source: &str) -> Result<Vec<KnownName>, StoreError>;
 
+    /// The names that files of an account came under from this source, in the names' order.
+    async fn names_of_account(
+        &self,
+        source: &str,
+        account: &str,
+    ) -> Result<Vec<KnownName>, StoreError>;
+
     /// Notes the name of an archive, all of whose files are kept; `file` stands for them.
     async fn note_name(
         &self,

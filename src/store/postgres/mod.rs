@@ -473,7 +473,15 @@ impl FileDriver for PgStore {
     }
 
     async fn known_names(&self, source: &str) -> Result<Vec<KnownName>, StoreError> {
-        names::known(self.pool().await, source).await
+        names::known(self.pool().await, source, None).await
+    }
+
+    async fn names_of_account(
+        &self,
+        source: &str,
+        account: &str,
+    ) -> Result<Vec<KnownName>, StoreError> {
+        names::known(self.pool().await, source, Some(account)).await
     }
 
     async fn note_name(

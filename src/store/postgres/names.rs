@@ -13,16 +13,23 @@ const READING: &str = "reading the names of a source's files";
 const NOTING: &str = "noting what became of a source's file";
 const CASE: &str = "noting which files are missing";
 
-pub(super) async fn known(pool: &PgPool, source: &str) -> Result<Vec<KnownName>, StoreError> {
+/// Every name of a source, or those of one account's files.
+pub(super) async fn known(
+    pool: &PgPool,
+    source: &str,
+    account: Option<&str>,
+) -> Result<Vec<KnownName>, StoreError> {
     let mut connection = pool.acquire().await.map_err(failed(READING))?;
     let mut sql = Sql::default();
     let source = sql.bind(source.to_owned());
+    let account = sql.bind(account.map(str::to_owned));
     sql.push(&format!(
         "select n.name, n.raw_sha256, n.raw_bytes, n.modified_at, n.first_seen_at, \
          n.archived_at, n.file_id, f.state, f.changed_at is not null, r.version, \
          r.config_sha256 from tieout_file_names n join tieout_files f on f.id = n.file_id \
          join tieout_runs r on r.id = coalesce(f.tried_run, f.run_id) \
-         where n.source = {source} order by n.name, n.first_seen_at"
+         where n.source = {source} and ({account}::text is null or f.account = {account}) \
+         order by n.name, n.first_seen_at"
     ));
     let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
     let names = rows.iter().map(|row| {

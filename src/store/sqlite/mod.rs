@@ -762,7 +762,15 @@ impl FileDriver for SqliteStore {
     }
 
     async fn known_names(&self, source: &str) -> Result<Vec<KnownName>, StoreError> {
-        names::known(&mut *self.read(names::READING).await?, source).await
+        names::known(&mut *self.read(names::READING).await?, source, None).await
+    }
+
+    async fn names_of_account(
+        &self,
+        source: &str,
+        account: &str,
+    ) -> Result<Vec<KnownName>, StoreError> {
+        names::known(&mut *self.read(names::READING).await?, source, Some(account)).await
     }
 
     async fn note_name(

@@ -13,18 +13,23 @@ pub(super) const READING: &str = "reading the names of a source's files";
 pub(super) const NOTING: &str = "noting what became of a source's file";
 pub(super) const CASE: &str = "noting which files are missing";
 
+/// Every name of a source, or those of one account's files.
 pub(super) async fn known(
     connection: &mut SqliteConnection,
     source: &str,
+    account: Option<&str>,
 ) -> Result<Vec<KnownName>, StoreError> {
     let query = sqlx::query(
         "select n.name, n.raw_sha256, n.raw_bytes, n.modified_at, n.first_seen_at, \
          n.archived_at, n.file_id, f.state, f.changed_at is not null, r.version, \
          r.config_sha256 from tieout_file_names n join tieout_files f on f.id = n.file_id \
          join tieout_runs r on r.id = coalesce(f.tried_run, f.run_id) \
-         where n.source = ?1 order by n.name, n.first_seen_at",
-    );
-    let rows = fetch(connection, READING, query.bind(source.to_owned())).await?;
+         where n.source = ?1 and (?2 is null or f.account = ?2) \
+         order by n.name, n.first_seen_at",
+    )
+    .bind(source.to_owned())
+    .bind(account.map(str::to_owned));
+    let rows = fetch(connection, READING, query).await?;
     let names = rows.iter().map(|row| {
         let cells = Cells::new(row, READING);
         Ok(KnownName {

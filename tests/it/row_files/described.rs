@@ -101,6 +101,22 @@ T2        00009750
 ";
 
 #[test]
+fn what_lists_every_attempt_shows_that_no_row_is_lacking() {
+    let covers = "covers = \"attempts\"\n";
+    assert!(settings(&format!("{covers}{FIXED}")).check().unwrap().covers_attempts);
+    assert!(!settings(FIXED).check().unwrap().covers_attempts);
+    for (without, lacks) in [
+        (FIXED.replace("count = 2, ", ""), "`trailer`"),
+        (FIXED.replace("tag = [{ column", "# [{ column"), "`tag`"),
+        (NAMED.to_owned(), "`trailer`"),
+    ] {
+        let wrong = settings(&format!("{covers}{without}")).check().unwrap_err();
+        assert_eq!(wrong.len(), 1, "{wrong:?}");
+        assert!(wrong[0].0 == "covers" && wrong[0].1.contains(lacks), "{wrong:?}");
+    }
+}
+
+#[test]
 fn fields_at_fixed_places_with_a_trailer() {
     let found = look(FIXED, FIXED_FILE);
     assert_eq!(sums(&found), (State::Ok, 2, euro(10_000, 250)), "{:?}", found.sums.problems);

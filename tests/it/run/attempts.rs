@@ -12,6 +12,7 @@ on_both_databases!(
     a_closed_set_of_files_proves_absence,
     a_payment_that_may_be_the_rows_stops_the_proof,
     what_settled_proves_no_absence,
+    a_banks_own_file_proves_absence_where_it_says_so,
 );
 
 /// The rows were sent so many days ago.
@@ -54,12 +55,17 @@ fn one(reference: &str, tag: &str, cents: i64) -> (String, String, i64, &'static
 }
 
 async fn shop_with_files(engine: Engine) -> Shop {
+    shop_with(engine, "").await
+}
+
+async fn shop_with(engine: Engine, formats: &str) -> Shop {
     let more = "[[account]]\nname = \"bank\"\npsp = \"files\"\nmode = \"full\"\nlivemode = true\n\
                 [[source]]\nname = \"adyen\"\nkind = \"folder\"\npath = \"in\"\n\
                 account = \"bank\"\nzone = \"UTC\"\n\
                 [[source.expected]]\nname = \"received_%Y_%m_%d.csv\"\nby = \"23:00\"\n\
                 days = [\"mon\", \"tue\", \"wed\", \"thu\", \"fri\", \"sat\", \"sun\"]\n";
-    let words = Words { accounts: ", bank = \"bank\"", more: more.to_owned(), ..Words::default() };
+    let more = format!("{more}{formats}");
+    let words = Words { accounts: ", bank = \"bank\"", more, ..Words::default() };
     let shop = Shop::open_with(engine, words).await;
     std::fs::create_dir(shop.folder().join("in")).unwrap();
     shop
@@ -168,5 +174,50 @@ async fn what_settled_proves_no_absence(engine: Engine) {
     shop.due_now().await;
     let now = decided(&shop).await;
     is(&now, "1", "wait absence_unproven", "carries a tag that resolves");
+    shop.check(false).await;
+}
+
+/// A bank's own rows: every one is counted by the last.
+const OWN: &str = "[[format]]\nname = \"own\"\ndelimiter = \";\"\ndate = \"day\"\n\
+    date_pattern = \"%Y-%m-%d\"\namount = \"amount\"\ncurrency_is = \"EUR\"\n\
+    covers = \"attempts\"\n\
+    tag = [{ column = \"reference\", kind = \"merchant_reference\" }]\n\
+    trailer = { column = 1, is = [\"END\"], count = 2 }\n";
+
+fn own(ago: u64, ids: &[i64]) -> String {
+    let mut text = "day;amount;reference\n".to_owned();
+    for id in ids {
+        let cents = 10_000 + id;
+        writeln!(text, "{};{}.{:02};pay_{id}", day(ago), cents / 100, cents % 100).unwrap();
+    }
+    writeln!(text, "END;{}", ids.len()).unwrap();
+    text
+}
+
+async fn a_banks_own_file_proves_absence_where_it_says_so(engine: Engine) {
+    let shop = shop_with(engine, OWN).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    shop.insert(&[stuck(1), stuck(2)]).await;
+    let bring = async |ago: u64, text: &str, code: i32| {
+        let path = shop.folder().join(name(ago));
+        std::fs::write(&path, text).unwrap();
+        let path = path.to_str().unwrap();
+        shop.tieout(&["ingest", path, "--account", "bank", "--format", "own"]).await.ended(code);
+    };
+    let ids = |from: i64| (from..from + 10).collect::<Vec<_>>();
+    bring(AGO + 1, &own(AGO + 1, &ids(101)), 0).await;
+    bring(AGO - 1, &own(AGO - 1, &ids(121)), 0).await;
+    // Their own day's came, and was cut.
+    let whole = own(AGO, &[ids(111), vec![2]].concat());
+    let (cut, _trailer) = whole.split_once("END").unwrap();
+    bring(AGO, cut, 3).await;
+    let lacks = format!("{} did not come whole yet", name(AGO));
+    is(&decided(&shop).await, "1", "wait absence_unproven", &lacks);
+    bring(AGO, &whole, 0).await;
+    shop.due_now().await;
+    let now = decided(&shop).await;
+    is(&now, "1", "retryable absent", "in no file of bank from");
+    is(&now, "2", "succeeded settled", "");
+    assert_eq!(shop.status(1).await, "retry");
     shop.check(false).await;
 }
