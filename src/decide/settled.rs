@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 
 use crate::model::evidence::{Failure, ObjectState, PspObject};
 use crate::model::money::Money;
+use crate::model::reason::Reason;
 use crate::model::settlement::{Direction, LineKind, SettledLine};
 use crate::model::time::Instant;
 use crate::model::transaction::{Kind, Transaction};
@@ -40,6 +41,17 @@ pub fn objects(lines: &[SettledLine], kind: Kind, tag: Option<&str>) -> Vec<PspO
         objects.retain(|(decides, _)| *decides);
     }
     objects.into_iter().map(|(_, object)| object).collect()
+}
+
+/// Lines that a row succeeded by and that count no more: payments that a correction took back.
+pub fn taken_out(lines: &[SettledLine], kind: Kind, tag: Option<&str>) -> Vec<PspObject> {
+    let mut gone = objects(lines, kind, tag);
+    for object in &mut gone {
+        object.refunded_minor = object.captured.map_or(0, |money| money.minor);
+        let why = || Reason::StatementCorrected.as_str().to_owned();
+        object.returned.get_or_insert_with(why);
+    }
+    gone
 }
 
 /// What a line is to a row of some kind.

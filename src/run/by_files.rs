@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::decide::reach::Reach;
-use crate::decide::settled::{moved_at, objects};
-use crate::model::evidence::{Answer, CompleteSearch, Evidence, Route};
+use crate::decide::settled::{moved_at, objects, taken_out};
+use crate::model::evidence::{Answer, CompleteSearch, Evidence, PspObject, Route};
 use crate::model::money::Money;
 use crate::model::settlement::{LineKind, SettledLine, TagKind};
 use crate::model::time::Instant;
@@ -44,7 +44,10 @@ impl ByFiles<'_> {
     fn told(&self, row: &Transaction, shelf: &Shelf, now: Instant) -> Told {
         let own = shelf.of_row(row);
         let settled: Vec<SettledLine> = own.iter().map(|line| settled(line)).collect();
-        let objects = objects(&settled, row.kind, row.tag.usable());
+        let mut objects = objects(&settled, row.kind, row.tag.usable());
+        if objects.iter().all(|object| object.captured.is_none()) {
+            objects.extend(shelf.taken_out_of(row));
+        }
         let answer = match (objects.is_empty(), self.alone) {
             (false, _) => Answer::Found { objects, search: None },
             (true, true) => Answer::Nothing(silence(now, None)),
@@ -81,6 +84,8 @@ pub fn silence(now: Instant, reach: Option<Reach>) -> CompleteSearch {
 pub struct Shelf {
     lines: Vec<StoredLine>,
     by_text: HashMap<String, Vec<usize>>,
+    /// By table and key: lines that rows succeeded by and that a correction took out.
+    taken_out: HashMap<(String, String), Vec<StoredLine>>,
 }
 
 impl Shelf {
@@ -97,17 +102,40 @@ impl Shelf {
         let (tags, references) = (Vec::from_iter(tags), Vec::from_iter(references));
         let lines = db.lines_of(account, &tags, &references).await;
         let lines = lines.doing("looking for lines of settlement files")?;
-        Ok(Self::of(lines, &tags, &references))
+        let mut ended: HashMap<&str, Vec<String>> = HashMap::new();
+        for row in rows.iter().filter(|row| row.succeeded) {
+            ended.entry(&row.key.table).or_default().push(row.key.id.clone());
+        }
+        let mut taken_out: HashMap<(String, String), Vec<StoredLine>> = HashMap::new();
+        for (table, keys) in ended {
+            let gone = db.taken_out_of(table, &keys).await;
+            for line in gone.doing("looking for lines that were taken out")? {
+                if let Some(row) = line.row.clone() {
+                    taken_out.entry(row).or_default().push(line);
+                }
+            }
+        }
+        Ok(Self::of(lines, taken_out))
     }
 
-    fn of(lines: Vec<StoredLine>, tags: &[String], references: &[String]) -> Self {
+    fn of(
+        lines: Vec<StoredLine>,
+        taken_out: HashMap<(String, String), Vec<StoredLine>>,
+    ) -> Self {
         let mut by_text: HashMap<String, Vec<usize>> = HashMap::new();
         for (index, line) in lines.iter().enumerate() {
             for text in names_of(line).collect::<HashSet<&str>>() {
                 by_text.entry(text.to_owned()).or_default().push(index);
             }
         }
-        Self { lines, by_text }
+        Self { lines, by_text, taken_out }
+    }
+
+    /// What a row succeeded by and a correction took back.
+    fn taken_out_of(&self, row: &Transaction) -> Vec<PspObject> {
+        let own = self.taken_out.get(&(row.key.table.clone(), row.key.id.clone()));
+        let lines: Vec<SettledLine> = own.into_iter().flatten().map(settled).collect();
+        taken_out(&lines, row.kind, row.tag.usable())
     }
 
     /// The lines that a row is known by.

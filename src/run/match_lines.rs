@@ -4,7 +4,7 @@
 //! A row that is still processing is decided from its lines when it is due, and not here. A line
 //! that several rows could have is nobody's; one that none has is matched again by every run.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::decide::settled::{AfterEnd, after_end, objects};
 use crate::model::money::Money;
@@ -52,6 +52,7 @@ pub async fn match_lines(
     tell: Tell<'_>,
 ) -> Result<Again, RunError> {
     let mut all = Again::new();
+    let asked_ids = scene.options.ids.as_ref();
     let asked = scene.options.accounts.as_ref();
     let is_asked = |name: &String| asked.is_none_or(|names| names.contains(name));
     let accounts = scene.accounts.iter().filter(|(name, open)| open.has_files && is_asked(name));
@@ -71,8 +72,53 @@ pub async fn match_lines(
                 }
             }
         }
+        if asked_ids.is_none() {
+            look_again(scene, account, books, &mut all).await?;
+        }
     }
     Ok(all)
+}
+
+/// Rows that succeeded by a line which a correction took out are looked at again: what they were
+/// paid by is gone, and nobody else would say so.
+async fn look_again(
+    scene: &Scene<'_>,
+    account: &str,
+    books: &mut Books,
+    all: &mut Again,
+) -> Result<(), RunError> {
+    let mut after = None;
+    loop {
+        let gone = scene.db.taken_out(account, after, AT_ONCE).await;
+        let gone = gone.doing("looking for rows whose line was taken out")?;
+        let Some(last) = gone.last() else { return Ok(()) };
+        after = Some(last.place);
+        let mut again: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+        for (table, id) in gone.iter().filter_map(|line| line.row.as_ref()) {
+            let mut tables = scene.tables.iter();
+            if let Some(index) = tables.position(|own| own.settings.name == *table) {
+                again.entry(index).or_default().insert(id.clone());
+            }
+        }
+        let now = scene.clock.now();
+        for (index, ids) in again {
+            let Some(table) = scene.tables.get(index) else { continue };
+            let ids: Vec<String> = ids.into_iter().collect();
+            let count = u64::try_from(ids.len()).unwrap_or(u64::MAX);
+            books.lines.contradicted = books.lines.contradicted.saturating_add(count);
+            if scene.options.dry_run {
+                all.entry(index).or_default().extend(ids);
+                continue;
+            }
+            let enrolled = scene.db.enrol(table, &contradicted(ids), now).await;
+            enrolled.doing("taking rows whose line was taken out into the work list")?;
+        }
+        if !scene.options.dry_run {
+            let places: Vec<LinePlace> = gone.iter().map(|line| line.place).collect();
+            let noted = scene.db.note_looked_again(scene.run_id, &places).await;
+            noted.doing("noting which rows are looked at again")?;
+        }
+    }
 }
 
 /// What some lines came to.

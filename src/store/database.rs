@@ -202,6 +202,9 @@ delegate! { FileDriver:
     lines_of(account: &str, tags: &[String], references: &[String]) -> Vec<StoredLine>;
     lines_plan(account: &str, tags: &[String]) -> Vec<String>;
     open_lines(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;
+    taken_out(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;
+    taken_out_of(table: &str, keys: &[String]) -> Vec<StoredLine>;
+    note_looked_again(run_id: &str, places: &[LinePlace]) -> ();
     files(filter: &FileFilter) -> Vec<FileRow>;
     statements(file: i64, after: i64, limit: i64) -> Vec<StatementRow>;
     attempt_files(account: &str) -> Vec<AttemptFile>;

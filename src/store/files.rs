@@ -141,6 +141,30 @@ pub trait FileDriver {
         limit: i64,
     ) -> Result<Vec<StoredLine>, StoreError>;
 
+    /// Lines of an account that a row succeeded by, that a correction took out since, and whose
+    /// row was not looked at again, in their order, after a place.
+    async fn taken_out(
+        &self,
+        account: &str,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<StoredLine>, StoreError>;
+
+    /// The lines that these rows of a table succeeded by and that a correction took out since.
+    async fn taken_out_of(
+        &self,
+        table: &str,
+        keys: &[String],
+    ) -> Result<Vec<StoredLine>, StoreError>;
+
+    /// Notes that the rows of lines that were taken out are looked at again; not of those that
+    /// somebody has in work, who may not know it yet.
+    async fn note_looked_again(
+        &self,
+        run_id: &str,
+        places: &[LinePlace],
+    ) -> Result<(), StoreError>;
+
     /// Files, the newest first.
     async fn files(&self, filter: &FileFilter) -> Result<Vec<FileRow>, StoreError>;
 

@@ -142,6 +142,71 @@ pub(super) async fn open(
     rows.iter().map(line_of).collect()
 }
 
+/// Lines that a row succeeded by and that a correction took out, whose row waits to be looked at.
+pub(super) async fn taken_out(
+    pool: &PgPool,
+    account: &str,
+    after: Option<LinePlace>,
+    limit: i64,
+) -> Result<Vec<StoredLine>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
+    let mut sql = Sql::default();
+    let account = sql.bind(account.to_owned());
+    let (file, position) = (sql.bind(after.file), sql.bind(after.position));
+    let limit = sql.bind(limit);
+    sql.push(&format!(
+        "select {LINE} from tieout_lines l join tieout_files f on f.id = l.file_id \
+         where l.account = {account} and l.state = 'superseded' and l.reason = 'settled' \
+         and l.again_run is null and l.key is not null \
+         and (l.file_id, l.position) > ({file}, {position}) \
+         order by l.file_id, l.position limit {limit}"
+    ));
+    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
+    rows.iter().map(line_of).collect()
+}
+
+/// The same, of these rows, looked at or not.
+pub(super) async fn taken_out_of(
+    pool: &PgPool,
+    table: &str,
+    keys: &[String],
+) -> Result<Vec<StoredLine>, StoreError> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let mut sql = Sql::default();
+    let (table, keys) = (sql.bind(table.to_owned()), sql.bind(keys.to_vec()));
+    sql.push(&format!(
+        "select {LINE} from tieout_lines l join tieout_files f on f.id = l.file_id \
+         where l.table_name = {table} and l.key = any({keys}::text[]) \
+         and l.state = 'superseded' and l.reason = 'settled' order by l.file_id, l.position"
+    ));
+    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
+    rows.iter().map(line_of).collect()
+}
+
+pub(super) async fn note_looked_again(
+    pool: &PgPool,
+    run_id: &str,
+    places: &[LinePlace],
+) -> Result<(), StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(MARKING))?;
+    let mut sql = Sql::default();
+    let run = sql.bind(run_id.to_owned());
+    let files = sql.bind(places.iter().map(|place| place.file).collect::<Vec<_>>());
+    let positions = sql.bind(places.iter().map(|place| place.position).collect::<Vec<_>>());
+    sql.push(&format!(
+        "update tieout_lines l set again_run = {run} \
+         from unnest({files}::bigint[], {positions}::bigint[]) as p(f, n) \
+         where l.file_id = p.f and l.position = p.n and l.again_run is null \
+         and not exists (select 1 from tieout_checks c where c.table_name = l.table_name \
+         and c.key = l.key and c.lease_run is not null)"
+    ));
+    sql.run(&mut connection).await.map_err(failed(MARKING)).map(|_| ())
+}
+
 pub(super) async fn of_file(
     pool: &PgPool,
     after: LinePlace,

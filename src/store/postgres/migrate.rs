@@ -21,6 +21,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (7, "compared", include_str!("../../../migrations/postgres/0007_compared.sql")),
     (8, "line_names", include_str!("../../../migrations/postgres/0008_line_names.sql")),
     (9, "batches", include_str!("../../../migrations/postgres/0009_batches.sql")),
+    (10, "taken_out", include_str!("../../../migrations/postgres/0010_taken_out.sql")),
 ];
 
 pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {

@@ -575,6 +575,31 @@ impl FileDriver for PgStore {
         lines::open(self.pool().await, account, after, limit).await
     }
 
+    async fn taken_out(
+        &self,
+        account: &str,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        lines::taken_out(self.pool().await, account, after, limit).await
+    }
+
+    async fn taken_out_of(
+        &self,
+        table: &str,
+        keys: &[String],
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        lines::taken_out_of(self.pool().await, table, keys).await
+    }
+
+    async fn note_looked_again(
+        &self,
+        run_id: &str,
+        places: &[LinePlace],
+    ) -> Result<(), StoreError> {
+        lines::note_looked_again(self.pool().await, run_id, places).await
+    }
+
     async fn files(&self, filter: &FileFilter) -> Result<Vec<FileRow>, StoreError> {
         shelf::files(self.pool().await, filter).await
     }

@@ -126,6 +126,67 @@ pub(super) async fn open(
     rows.iter().map(line_of).collect()
 }
 
+/// Lines that a row succeeded by and that a correction took out, whose row waits to be looked at.
+pub(super) async fn taken_out(
+    connection: &mut SqliteConnection,
+    account: &str,
+    after: Option<LinePlace>,
+    limit: i64,
+) -> Result<Vec<StoredLine>, StoreError> {
+    let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
+    let sql = format!(
+        "select {LINE} from tieout_lines l cross join tieout_files f on f.id = l.file_id \
+         where l.account = ?1 and l.state = 'superseded' and l.reason = 'settled' \
+         and l.again_run is null and l.key is not null \
+         and (l.file_id, l.position) > (?2, ?3) order by l.file_id, l.position limit ?4"
+    );
+    let query =
+        rendered(&sql).bind(account.to_owned()).bind(after.file).bind(after.position).bind(limit);
+    let rows = fetch(connection, READING, query).await?;
+    rows.iter().map(line_of).collect()
+}
+
+/// The same, of these rows, looked at or not.
+pub(super) async fn taken_out_of(
+    connection: &mut SqliteConnection,
+    table: &str,
+    keys: &[String],
+) -> Result<Vec<StoredLine>, StoreError> {
+    if keys.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = format!(
+        "select {LINE} from json_each(?2) j cross join tieout_lines l \
+         on l.table_name = ?1 and l.key = j.value and l.key is not null \
+         cross join tieout_files f on f.id = l.file_id \
+         where l.state = 'superseded' and l.reason = 'settled' order by l.file_id, l.position"
+    );
+    let query = rendered(&sql).bind(table.to_owned()).bind(json_set(keys));
+    let rows = fetch(connection, READING, query).await?;
+    rows.iter().map(line_of).collect()
+}
+
+/// Within the caller's transaction.
+pub(super) async fn note_looked_again(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    places: &[LinePlace],
+) -> Result<(), StoreError> {
+    let run_id: Arc<str> = Arc::from(run_id);
+    let rows = places.iter().map(|place| {
+        vec![Value::from(place.file), Value::from(place.position), Value::from(&run_id)]
+    });
+    let sql = |rows: &str| {
+        format!(
+            "update tieout_lines as l set again_run = m.column3 from (values {rows}) m \
+             where l.file_id = m.column1 and l.position = m.column2 and l.again_run is null \
+             and not exists (select 1 from tieout_checks c where c.table_name = l.table_name \
+             and c.key = l.key and c.lease_run is not null)"
+        )
+    };
+    execute_rows(connection, MARKING, rows, sql).await
+}
+
 pub(super) async fn of_file(
     connection: &mut SqliteConnection,
     after: LinePlace,

@@ -887,6 +887,36 @@ impl FileDriver for SqliteStore {
         lines::open(&mut connection, account, after, limit).await
     }
 
+    async fn taken_out(
+        &self,
+        account: &str,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        let mut connection = self.read("reading settlement lines").await?;
+        lines::taken_out(&mut connection, account, after, limit).await
+    }
+
+    async fn taken_out_of(
+        &self,
+        table: &str,
+        keys: &[String],
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        let mut connection = self.read("reading settlement lines").await?;
+        lines::taken_out_of(&mut connection, table, keys).await
+    }
+
+    async fn note_looked_again(
+        &self,
+        run_id: &str,
+        places: &[LinePlace],
+    ) -> Result<(), StoreError> {
+        let doing = "marking settlement lines";
+        let mut transaction = self.write(doing).await?;
+        lines::note_looked_again(&mut transaction, run_id, places).await?;
+        commit(transaction, doing).await
+    }
+
     async fn files(&self, filter: &FileFilter) -> Result<Vec<FileRow>, StoreError> {
         shelf::files(&mut *self.read(shelf::READING).await?, filter).await
     }

@@ -118,7 +118,12 @@ async fn a_correction_is_shown_and_only_its_difference_counts(engine: Engine) {
     assert_eq!(ran.verdict(4), "succeeded settled", "what was added");
     assert_eq!(ran.verdict(3), "review reference_mismatch", "it was paid by a line that is gone");
     assert_eq!(ran.verdict(1), "not decided", "what both have");
+    let says = "nothing says any more that it was paid";
+    assert_eq!(ran.verdict(2), "review late_contradiction", "{says}");
+    assert_eq!(shop.open_cases().await, ["2 late_contradiction", "3 reference_mismatch"]);
     assert_eq!(shop.status(2).await, "paid", "no row is changed by what is gone");
+    shop.due_now().await;
+    assert!(shop.run().await.verdicts().is_empty(), "it is said once");
     assert_eq!(report(&shop, &run_id, "after").await, built, "what was reported stays");
     shop.check(false).await;
 }

@@ -154,7 +154,8 @@ pub async fn migrated() -> Database {
         include_str!("../../../migrations/postgres/0006_line_marks.sql"),
         include_str!("../../../migrations/postgres/0007_compared.sql"),
         include_str!("../../../migrations/postgres/0008_line_names.sql"),
-        include_str!("../../../migrations/postgres/0009_batches.sql")
+        include_str!("../../../migrations/postgres/0009_batches.sql"),
+        include_str!("../../../migrations/postgres/0010_taken_out.sql")
     );
     postgres_database_from(MIGRATION, async |url| {
         let store = PgStore::again(&url).await;
