@@ -4,4 +4,4 @@
 -- The run that looked at the row again.
 alter table tieout_lines add column again_run text;
 create index tieout_lines_taken_out on tieout_lines (account, file_id, position)
-    where state = 'superseded' and reason = 'settled' and again_run is null;
+    where state = 'superseded' and reason in ('settled', 'tolerance_delta') and again_run is null;

@@ -4,13 +4,15 @@
 //! default of [`Timing`]. Adding one: a field here, its range in [`SPANS`] or `ranges`, a line in
 //! `default.toml`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use chrono::TimeDelta;
 use schemars::JsonSchema;
 use serde::de::{Deserialize, Deserializer, Error as _, Unexpected, Visitor};
 
-use crate::decide::policy::{BrakePolicy, GaveUp, Timing};
+use crate::decide::policy::{BrakePolicy, GaveUp, Timing, Tolerance};
+use crate::model::money::{AmountUnit, Currency, Exactness, Money, parse_amount};
 use crate::model::time::{parse_span, span_text};
 
 /// What a span looks like, for the schema of the file.
@@ -103,6 +105,11 @@ pub struct PolicySettings {
     pub min_tagged_share: Option<Permille>,
     /// A fixed limit of hand-backs for an account and run.
     pub max_handbacks: Option<u64>,
+    /// By how much a line of a settlement file may differ from its row, by currency. What it
+    /// differs by is journalled as `tolerance_delta`.
+    pub amount_tolerance: Option<BTreeMap<String, String>>,
+    /// How long after the row's last attempt a line of a settlement file may be booked.
+    pub date_window: Option<Span>,
 }
 
 /// The policy of one account, every setting worked out.
@@ -116,6 +123,41 @@ pub struct Resolved {
     pub gave_up: GaveUp,
     /// The brake.
     pub brake: BrakePolicy,
+    /// By currency: how much a settled line may differ by, in major units.
+    pub amount_tolerance: BTreeMap<String, String>,
+    /// How long after the last attempt it may be booked.
+    pub date_window: Option<TimeDelta>,
+}
+
+impl Resolved {
+    /// How far a settled line may lie from its row; what cannot be read allows nothing.
+    pub fn tolerance(&self) -> Tolerance {
+        let amounts = self.amount_tolerance.iter();
+        Tolerance {
+            amounts: amounts.filter_map(|(code, text)| tolerated(code, text).ok()).collect(),
+            date_window: self.date_window,
+        }
+    }
+}
+
+/// A currency and the most that amounts of it may differ by, in minor units.
+fn tolerated(code: &str, text: &str) -> Result<(Currency, i64), String> {
+    let currency = Currency::parse(code).map_err(|unknown| unknown.to_string())?;
+    let read = parse_amount(text, AmountUnit::Major, Exactness::Exact, currency);
+    let money = read.map_err(|wrong| wrong.to_string())?;
+    if money.minor <= 0 {
+        return Err(format!("`{text}` of {code}; expected an amount above 0"));
+    }
+    Ok((currency, money.minor))
+}
+
+/// Amounts as the configuration writes them.
+pub fn amount_texts(tolerance: &Tolerance) -> BTreeMap<String, String> {
+    let amounts = tolerance.amounts.iter();
+    let text = |(currency, minor): (&Currency, &i64)| {
+        (currency.code().to_owned(), Money::new(*minor, *currency).to_decimal())
+    };
+    amounts.map(text).collect()
 }
 
 impl Default for Resolved {
@@ -125,6 +167,8 @@ impl Default for Resolved {
             max_retries: 5,
             gave_up: GaveUp::Review,
             brake: BrakePolicy::default(),
+            amount_tolerance: BTreeMap::new(),
+            date_window: None,
         }
     }
 }
@@ -171,6 +215,11 @@ impl PolicySettings {
             max_retries: self.max_retries.unwrap_or(base.max_retries),
             gave_up: self.gave_up.unwrap_or(base.gave_up),
             brake,
+            amount_tolerance: self
+                .amount_tolerance
+                .clone()
+                .unwrap_or_else(|| base.amount_tolerance.clone()),
+            date_window: self.date_window.map(|span| span.0).or(base.date_window),
         }
     }
 }
@@ -237,6 +286,14 @@ pub fn misfits(resolved: &Resolved) -> Vec<(&'static str, String)> {
         let text = format!("`max_retries` is {}; expected 0 to 100", resolved.max_retries);
         found.push(("max_retries", text));
     }
+    for (code, text) in &resolved.amount_tolerance {
+        if let Err(wrong) = tolerated(code, text) {
+            found.push(("amount_tolerance", format!("`amount_tolerance`: {wrong}")));
+        }
+    }
+    if resolved.date_window.is_some_and(|window| window <= TimeDelta::zero()) {
+        found.push(("date_window", "`date_window` expects a span above 0".to_owned()));
+    }
     found
 }
 
@@ -252,7 +309,7 @@ pub fn listed(resolved: &Resolved) -> Vec<(&'static str, String)> {
     let permille = resolved.brake.min_tagged_permille;
     let share = crate::model::money::decimal_text(i128::from(permille), 3);
     let handbacks = resolved.brake.max_handbacks;
-    vec![
+    let mut all = vec![
         ("in_flight_max", quoted(timing.in_flight_max)),
         ("stuck_after", quoted(timing.stuck_after)),
         ("recheck_after", quoted(timing.recheck_after)),
@@ -268,7 +325,15 @@ pub fn listed(resolved: &Resolved) -> Vec<(&'static str, String)> {
         ("backoff_cap", quoted(timing.backoff_cap)),
         ("min_tagged_share", share),
         ("max_handbacks", handbacks.map_or("\"by size\"".to_owned(), |n| n.to_string())),
-    ]
+    ];
+    // Without them nothing is tolerated: they are no settings with a default.
+    let amounts = resolved.amount_tolerance.iter();
+    let amounts: Vec<String> = amounts.map(|(code, text)| format!("{code} = \"{text}\"")).collect();
+    if !amounts.is_empty() {
+        all.push(("amount_tolerance", format!("{{ {} }}", amounts.join(", "))));
+    }
+    all.extend(resolved.date_window.map(|window| ("date_window", quoted(window))));
+    all
 }
 
 #[cfg(test)]
@@ -310,6 +375,22 @@ mod tests {
         assert_eq!(resolved.max_retries, 3);
         assert_eq!(resolved.timing.max_age, Timing::default().max_age);
         assert_eq!(misfits(&resolved), vec![]);
+    }
+
+    #[test]
+    fn what_is_tolerated_is_said_exactly() {
+        let of = |code: &str, text: &str| Resolved {
+            amount_tolerance: BTreeMap::from([(code.to_owned(), text.to_owned())]),
+            ..Resolved::default()
+        };
+        let euro = Currency::parse("EUR").unwrap();
+        assert_eq!(of("EUR", "0.02").tolerance().amounts, BTreeMap::from([(euro, 2)]));
+        assert_eq!(misfits(&of("EUR", "0.02")), vec![]);
+        for (code, text) in [("EUR", "0.005"), ("EUR", "0"), ("EUR", "-1"), ("EUX", "1")] {
+            assert_eq!(misfits(&of(code, text)).len(), 1, "{code} {text}");
+            assert_eq!(of(code, text).tolerance(), Tolerance::default());
+        }
+        assert_eq!(Resolved::default().tolerance(), Tolerance::default());
     }
 
     #[test]

@@ -292,9 +292,10 @@ impl<'a> Reading<'a> {
         if let Err(error) = settings.check() {
             self.document.complain(&format!("{path}.{}", error.field), error.to_string());
         }
-        let Resolved { timing, max_retries, gave_up, brake } = resolved;
+        let tolerance = resolved.tolerance();
+        let Resolved { timing, max_retries, gave_up, brake, .. } = resolved;
         let mode = settings.mode;
-        Some(AccountSetup { settings, mode, timing, max_retries, gave_up, brake })
+        Some(AccountSetup { settings, mode, timing, max_retries, gave_up, brake, tolerance })
     }
 
     fn tables(&mut self, accounts: &Accounts) -> Option<Vec<TableSettings>> {

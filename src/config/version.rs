@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use crate::config::policy::{Resolved, listed};
+use crate::config::policy::{Resolved, amount_texts, listed};
 use crate::config::sections::Shown;
 use crate::decide::rules::RuleSet;
 use crate::model::transaction::hex;
@@ -55,6 +55,8 @@ pub fn policy_version(
             max_retries: account.max_retries,
             gave_up: account.gave_up,
             brake: account.brake.clone(),
+            amount_tolerance: amount_texts(&account.tolerance),
+            date_window: account.tolerance.date_window,
         };
         for (field, value) in listed(&resolved) {
             hash.update(format!("account.{name}.policy.{field} = {value}\n"));

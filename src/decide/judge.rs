@@ -13,6 +13,7 @@ use crate::decide::rules::Subject;
 use crate::decide::uncaptured::{by_rule, claimed_by_another, ended_uncaptured, in_flight};
 use crate::decide::view::{Item, Standing, View, seen, seen_together, sums_text};
 use crate::model::evidence::ObjectState;
+use crate::model::money::Money;
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, earlier, later, to_short_text};
 use crate::model::transaction::{AccountRef, SiblingState, TagState};
@@ -174,6 +175,9 @@ fn captured_elsewhere(view: &View<'_>) -> Option<Decision> {
         );
         return Some(view.review_of(item, Reason::TimeMismatch, text));
     }
+    if let Some(decision) = out_of_window(view, item) {
+        return Some(decision);
+    }
     let paid = view.inputs.siblings.iter().filter(|s| s.state == SiblingState::Succeeded);
     let sibling = paid.map(|sibling| &sibling.id).min()?;
     let text =
@@ -207,7 +211,7 @@ fn captured_otherwise(view: &View<'_>) -> Option<Decision> {
             let text = format!("{name} captured {got}; the row says {wanted}");
             Some(view.review_of(item, Reason::CurrencyMismatch, text))
         }
-        Some(got) if got.minor != wanted.minor => {
+        Some(got) if got.minor != wanted.minor && tolerated(view, item).is_none() => {
             let text = format!("{name} captured {got}; the row says {wanted}");
             Some(view.review_of(item, Reason::AmountMismatch, text))
         }
@@ -225,6 +229,30 @@ fn captured_otherwise(view: &View<'_>) -> Option<Decision> {
             Some(view.review_of(item, Reason::AmountMismatch, text))
         }
     }
+}
+
+/// The difference that the configuration allows between a settled line and its row.
+fn tolerated(view: &View<'_>, item: &Item<'_>) -> Option<Money> {
+    let (row, line) = view.row().money.zip(item.object.captured).filter(|_| item.is_settled)?;
+    view.policy.tolerance.delta(row, line)
+}
+
+/// A settled line that was booked so long after the row was sent that it may be another's.
+fn out_of_window(view: &View<'_>, item: &Item<'_>) -> Option<Decision> {
+    let window = view.policy.tolerance.date_window.filter(|_| item.is_settled)?;
+    let row = view.row();
+    let sent = row.attempted_at.map_or(row.created_at, |at| at.max(row.created_at));
+    let until = later(sent, window);
+    if item.object.created_at <= until {
+        return None;
+    }
+    let text = format!(
+        "{} was booked {}, after the row's window ended ({})",
+        item.reference(),
+        to_short_text(item.object.created_at),
+        to_short_text(until)
+    );
+    Some(view.review_of(item, Reason::DateOutOfWindow, text))
 }
 
 fn taken_back(view: &View<'_>) -> Option<Decision> {
@@ -270,9 +298,17 @@ fn captured(view: &View<'_>) -> Option<Decision> {
     if *item.state() != ObjectState::Captured {
         return None;
     }
-    let (reason, did) =
-        if item.is_settled { (Reason::Settled, "settled") } else { (Reason::Captured, "captured") };
-    let text = format!("{} {did} {} (exact)", item.reference(), item.amount_text());
+    let delta = tolerated(view, item);
+    let (reason, did) = match (item.is_settled, delta) {
+        (true, Some(_)) => (Reason::ToleranceDelta, "settled"),
+        (true, None) => (Reason::Settled, "settled"),
+        (false, _) => (Reason::Captured, "captured"),
+    };
+    let how = match delta {
+        Some(delta) => format!("{delta} besides the row's own, within the tolerance"),
+        None => "exact".to_owned(),
+    };
+    let text = format!("{} {did} {} ({how})", item.reference(), item.amount_text());
     // An object that waits for the customer could still be paid beside this one.
     let is_open =
         |other: &Item<'_>| other.reference() != item.reference() && !other.state().is_dead();

@@ -1,11 +1,14 @@
 //! What the configuration says about deciding, resolved for one table and one account.
 
+use std::collections::BTreeMap;
+
 use chrono::TimeDelta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::decide::rules::RuleSet;
 use crate::model::evidence::Route;
+use crate::model::money::{Currency, Money};
 use crate::model::transaction::Kind;
 
 /// How far a table or an account lets tieout go. The stricter of both holds.
@@ -174,6 +177,27 @@ impl Default for BrakePolicy {
     }
 }
 
+/// How far a line of a settlement file may lie from its row. By default not at all: an amount is
+/// the row's to the cent, and a day is not looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Tolerance {
+    /// By how many minor units of a currency its amount may differ.
+    pub amounts: BTreeMap<Currency, i64>,
+    /// How long after the row's last attempt it may be booked; none: whenever.
+    pub date_window: Option<TimeDelta>,
+}
+
+impl Tolerance {
+    /// By how much a line's money differs from the row's, + being more: where it does, in the
+    /// row's own currency, and by no more than is allowed.
+    pub fn delta(&self, row: Money, line: Money) -> Option<Money> {
+        let most = self.amounts.get(&row.currency).filter(|_| row.currency == line.currency)?;
+        let minor = line.minor.checked_sub(row.minor)?;
+        let is_within = minor != 0 && minor.unsigned_abs() <= most.unsigned_abs();
+        is_within.then(|| Money::new(minor, row.currency))
+    }
+}
+
 /// Everything that deciding a row of one table at one account depends on, besides the row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
@@ -191,4 +215,6 @@ pub struct Policy {
     pub psp: PspFacts,
     /// The brake.
     pub brake: BrakePolicy,
+    /// How far a settled line may lie from its row.
+    pub tolerance: Tolerance,
 }

@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::decide::policy::Tolerance;
 use crate::model::evidence::{Failure, ObjectState, PspObject};
 use crate::model::money::Money;
 use crate::model::reason::Reason;
@@ -255,14 +256,18 @@ pub enum AfterEnd {
 
 /// Whether the objects of a row that ended agree with it: one payment of its money where it
 /// succeeded, none where it was given up, and nothing that was taken back by a bank.
-pub fn after_end(row: &Transaction, objects: &[PspObject]) -> AfterEnd {
+pub fn after_end(row: &Transaction, objects: &[PspObject], tolerance: &Tolerance) -> AfterEnd {
     let mut captured = objects.iter().filter(|object| object.captured.is_some());
     let has_left = |object: &PspObject| {
         object.disputed || object.returned.is_some() || object.captured.is_none()
     };
     let agrees = match (captured.next(), captured.next()) {
         (None, _) => objects.iter().all(|object| object.state != ObjectState::Captured),
-        (Some(only), None) => row.succeeded && only.captured == row.money && !has_left(only),
+        (Some(only), None) => {
+            let delta = row.money.zip(only.captured).map(|(row, line)| tolerance.delta(row, line));
+            let is_its = only.captured == row.money || delta.flatten().is_some();
+            row.succeeded && is_its && !has_left(only)
+        }
         (Some(_), Some(_)) => false,
     };
     if agrees { AfterEnd::Agrees } else { AfterEnd::Differs }

@@ -206,7 +206,7 @@ reasons! {
     /// The exchange rate differs from what was expected.
     FxVariance "fx_variance" To(Review);
     /// Accepted within a configured tolerance; the difference is an item of its own.
-    ToleranceDelta "tolerance_delta" To(Review);
+    ToleranceDelta "tolerance_delta" To(Succeeded);
     /// A line carries no reference.
     ReferenceMissing "reference_missing" To(Review);
     /// A line's reference is cut short.

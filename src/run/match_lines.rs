@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use crate::decide::policy::Tolerance;
 use crate::decide::settled::{AfterEnd, after_end, objects};
 use crate::model::money::Money;
 use crate::model::reason::Reason;
@@ -369,6 +370,12 @@ fn row_of<'a>(
     Err(if has_name { Reason::Orphan } else { Reason::ReferenceMissing })
 }
 
+/// Whether lines that agree with a row do so within the tolerance alone.
+fn differs(row: &Transaction, lines: &[SettledLine]) -> bool {
+    let found = objects(lines, row.kind, row.tag.usable());
+    found.iter().any(|object| object.captured.is_some() && object.captured != row.money)
+}
+
 /// Holds the lines of rows that ended, all of each, against those rows: the marks of what agrees,
 /// and by table the rows to be looked at again.
 async fn agree(
@@ -381,15 +388,17 @@ async fn agree(
     if ended.is_empty() {
         return Ok(again);
     }
+    let exact = Tolerance::default();
+    let tolerance = scene.accounts.get(account).map_or(&exact, |open| &open.setup.tolerance);
     let rows: Vec<&Transaction> = ended.values().map(|(row, _)| *row).collect();
     let shelf = Shelf::about(scene.db, account, &rows).await?;
     for ((table, _), (row, places)) in ended {
         let own: Vec<SettledLine> = shelf.of_row(row).into_iter().map(settled).collect();
-        match after_end(row, &objects(&own, row.kind, row.tag.usable())) {
+        match after_end(row, &objects(&own, row.kind, row.tag.usable()), tolerance) {
             AfterEnd::Agrees => marks.extend(places.iter().map(|place| LineMark {
                 place: *place,
                 row: Some((row.key.table.clone(), row.key.id.clone())),
-                reason: None,
+                reason: differs(row, &own).then(|| Reason::ToleranceDelta.as_str().to_owned()),
                 worth:
                     row.money.map(|money| Money { minor: row.kind.signed(money.minor), ..money }),
             })),

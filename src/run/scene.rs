@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use crate::decide::expected::Expected;
-use crate::decide::policy::{AbsentMeans, BrakePolicy, GaveUp, Mode, Policy, PspFacts, Timing};
+use crate::decide::policy::{
+    AbsentMeans, BrakePolicy, GaveUp, Mode, Policy, PspFacts, Timing, Tolerance,
+};
 use crate::decide::rules::RuleSet;
 use crate::model::time::Instant;
 use crate::model::transaction::Transaction;
@@ -152,6 +154,7 @@ pub fn policy_of(setup: &AccountSetup, rules: &RuleSet, psp: PspFacts, abandoned
         rules: rules.clone(),
         psp,
         brake: setup.brake.clone(),
+        tolerance: setup.tolerance.clone(),
     }
 }
 
@@ -172,5 +175,6 @@ fn nobody() -> Policy {
             key_life: None,
         },
         brake: BrakePolicy::default(),
+        tolerance: Tolerance::default(),
     }
 }

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use chrono_tz::Tz;
 
 use crate::decide::expected::Expected;
-use crate::decide::policy::{BrakePolicy, GaveUp, Mode, Timing};
+use crate::decide::policy::{BrakePolicy, GaveUp, Mode, Timing, Tolerance};
 use crate::decide::rules::RuleSet;
 use crate::model::time::Instant;
 use crate::psp::settings::AccountSettings;
@@ -71,6 +71,8 @@ pub struct AccountSetup {
     pub gave_up: GaveUp,
     /// The brake.
     pub brake: BrakePolicy,
+    /// How far a settled line may lie from its row.
+    pub tolerance: Tolerance,
 }
 
 /// Which timestamp a window cuts.

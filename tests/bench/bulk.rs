@@ -20,7 +20,9 @@ use chrono::TimeDelta;
 use sqlx::{Connection, Executor};
 use tieout::decide::decision::{Asked, Inputs};
 use tieout::decide::judge::decide;
-use tieout::decide::policy::{AbsentMeans, BrakePolicy, GaveUp, Mode, Policy, PspFacts, Timing};
+use tieout::decide::policy::{
+    AbsentMeans, BrakePolicy, GaveUp, Mode, Policy, PspFacts, Timing, Tolerance,
+};
 use tieout::decide::rules::RuleSet;
 use tieout::model::evidence::{Answer, CompleteSearch, Evidence, ObjectState, PspObject, Route};
 use tieout::model::time::{Instant, earlier, later};
@@ -305,6 +307,7 @@ fn policy() -> Policy {
             key_life: None,
         },
         brake: BrakePolicy::default(),
+        tolerance: Tolerance::default(),
     }
 }
 

@@ -157,8 +157,8 @@ pub(super) async fn taken_out(
     let limit = sql.bind(limit);
     sql.push(&format!(
         "select {LINE} from tieout_lines l join tieout_files f on f.id = l.file_id \
-         where l.account = {account} and l.state = 'superseded' and l.reason = 'settled' \
-         and l.again_run is null and l.key is not null \
+         where l.account = {account} and l.state = 'superseded' \
+         and l.reason in ('settled', 'tolerance_delta') and l.again_run is null and l.key is not null \
          and (l.file_id, l.position) > ({file}, {position}) \
          order by l.file_id, l.position limit {limit}"
     ));
@@ -181,7 +181,8 @@ pub(super) async fn taken_out_of(
     sql.push(&format!(
         "select {LINE} from tieout_lines l join tieout_files f on f.id = l.file_id \
          where l.table_name = {table} and l.key = any({keys}::text[]) \
-         and l.state = 'superseded' and l.reason = 'settled' order by l.file_id, l.position"
+         and l.state = 'superseded' and l.reason in ('settled', 'tolerance_delta') \
+         order by l.file_id, l.position"
     ));
     let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
     rows.iter().map(line_of).collect()

@@ -136,8 +136,8 @@ pub(super) async fn taken_out(
     let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
     let sql = format!(
         "select {LINE} from tieout_lines l cross join tieout_files f on f.id = l.file_id \
-         where l.account = ?1 and l.state = 'superseded' and l.reason = 'settled' \
-         and l.again_run is null and l.key is not null \
+         where l.account = ?1 and l.state = 'superseded' \
+         and l.reason in ('settled', 'tolerance_delta') and l.again_run is null and l.key is not null \
          and (l.file_id, l.position) > (?2, ?3) order by l.file_id, l.position limit ?4"
     );
     let query =
@@ -159,7 +159,8 @@ pub(super) async fn taken_out_of(
         "select {LINE} from json_each(?2) j cross join tieout_lines l \
          on l.table_name = ?1 and l.key = j.value and l.key is not null \
          cross join tieout_files f on f.id = l.file_id \
-         where l.state = 'superseded' and l.reason = 'settled' order by l.file_id, l.position"
+         where l.state = 'superseded' and l.reason in ('settled', 'tolerance_delta') \
+         order by l.file_id, l.position"
     );
     let query = rendered(&sql).bind(table.to_owned()).bind(json_set(keys));
     let rows = fetch(connection, READING, query).await?;

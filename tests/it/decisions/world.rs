@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use tieout::decide::decision::{Asked, Decision, History, Inputs};
 use tieout::decide::judge::decide;
 use tieout::decide::policy::{
-    AbsentMeans, BrakePolicy, GaveUp, Policy, PspFacts, RouteFacts, Timing,
+    AbsentMeans, BrakePolicy, GaveUp, Policy, PspFacts, RouteFacts, Timing, Tolerance,
 };
 use tieout::decide::replay::{WouldBe, replay};
 use tieout::decide::rules::{Effect, Match, Rule, RuleSet, Subject};
@@ -214,6 +214,7 @@ pub fn plain_policy() -> Policy {
             key_life: Some(TimeDelta::hours(24)),
         },
         brake: BrakePolicy::default(),
+        tolerance: Tolerance::default(),
     }
 }
 

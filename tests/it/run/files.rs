@@ -9,6 +9,7 @@ on_both_databases!(
     what_a_statement_says_of_rows_that_ended,
     a_line_without_a_row_is_matched_when_the_row_comes,
     an_interim_statement_decides_nothing,
+    what_differs_is_tolerated_only_as_configured,
 );
 
 /// One booking: its mark (`CRDT`, `DBIT`), its amount in cents, its EndToEndId, and the code of
@@ -223,5 +224,52 @@ async fn an_interim_statement_decides_nothing(engine: Engine) {
     shop.due_now().await;
     let ran = shop.run().await;
     assert_eq!(ran.verdict(1), "succeeded settled");
+    shop.check(false).await;
+}
+
+async fn what_differs_is_tolerated_only_as_configured(engine: Engine) {
+    let words = with_bank()
+        .policy("amount_tolerance", "{ EUR = \"0.02\" }")
+        .policy("date_window", "\"30d\"");
+    let shop = Shop::open_with(engine, words).await;
+    let old = 60 * 86_400;
+    let rows = [
+        at_bank(1, "processing"),
+        at_bank(2, "processing"),
+        at_bank(3, "paid"),
+        Payment { age: old, attempted: Some(old), ..at_bank(4, "processing") },
+        at_bank(5, "processing"),
+    ];
+    shop.insert(&rows).await;
+    let bookings = [
+        credit(9_999, "pay_1"),
+        credit(9_999, "pay_2"),
+        credit(10_004, "pay_3"),
+        credit(10_004, "pay_4"),
+        credit(10_005, "pay_5"),
+    ];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded tolerance_delta");
+    assert_eq!(ran.verdict(2), "review amount_mismatch");
+    assert_eq!(ran.verdict(3), "not decided", "it agrees but for a cent");
+    assert_eq!(ran.verdict(4), "review date_out_of_window");
+    assert_eq!(ran.verdict(5), "succeeded settled");
+    assert_eq!(
+        lines(&shop).await,
+        [
+            "pay_1 matched tolerance_delta 1",
+            "pay_2 matched amount_mismatch 2",
+            "pay_3 matched tolerance_delta 3",
+            "pay_4 matched date_out_of_window 4",
+            "pay_5 matched settled 5",
+        ]
+    );
+    let end = &ran.of_type("run_end")[0];
+    let report = shop.folder().join(end["report"].as_str().unwrap());
+    let bridge = std::fs::read_to_string(report.join("bridge.csv")).unwrap();
+    let item = bridge.lines().find(|line| line.contains("tolerance_delta"));
+    assert!(item.is_some_and(|line| line.contains("-0.02")), "{bridge}");
+    shop.tieout(&["report", "verify", report.to_str().unwrap()]).await.ended(0);
     shop.check(false).await;
 }

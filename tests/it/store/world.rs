@@ -4,7 +4,9 @@ use chrono::TimeDelta;
 use tieout::decide::decision::{Asked, Decision, History, Inputs, Seen, Verdict};
 use tieout::decide::judge::decide;
 use tieout::decide::permit::HandBack;
-use tieout::decide::policy::{AbsentMeans, BrakePolicy, GaveUp, Mode, Policy, PspFacts, Timing};
+use tieout::decide::policy::{
+    AbsentMeans, BrakePolicy, GaveUp, Mode, Policy, PspFacts, Timing, Tolerance,
+};
 use tieout::decide::rules::RuleSet;
 use tieout::model::evidence::{Answer, Evidence, ObjectState, PspObject, Route};
 use tieout::model::money::Money;
@@ -508,6 +510,7 @@ fn policy() -> Policy {
             key_life: None,
         },
         brake: BrakePolicy::default(),
+        tolerance: Tolerance::default(),
     }
 }
 
