@@ -158,7 +158,8 @@ pub(super) async fn taken_out(
     sql.push(&format!(
         "select {LINE} from tieout_lines l join tieout_files f on f.id = l.file_id \
          where l.account = {account} and l.state = 'superseded' \
-         and l.reason in ('settled', 'tolerance_delta') and l.again_run is null and l.key is not null \
+         and l.reason in ('settled', 'tolerance_delta') and l.again_run is null \
+         and l.key is not null \
          and (l.file_id, l.position) > ({file}, {position}) \
          order by l.file_id, l.position limit {limit}"
     ));

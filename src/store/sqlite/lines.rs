@@ -137,7 +137,8 @@ pub(super) async fn taken_out(
     let sql = format!(
         "select {LINE} from tieout_lines l cross join tieout_files f on f.id = l.file_id \
          where l.account = ?1 and l.state = 'superseded' \
-         and l.reason in ('settled', 'tolerance_delta') and l.again_run is null and l.key is not null \
+         and l.reason in ('settled', 'tolerance_delta') and l.again_run is null \
+         and l.key is not null \
          and (l.file_id, l.position) > (?2, ?3) order by l.file_id, l.position limit ?4"
     );
     let query =

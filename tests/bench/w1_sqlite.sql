@@ -1,0 +1,109 @@
+-- What a set-based script would do instead of tieout with a bank's file: the same tables and rows
+-- (the file and its lines, the work list, statuses, evidence, references, journal, cases), written
+-- once and in their last state. `staged` holds the file. The journal's hashes stand alone here:
+-- chaining them is not set-based work, so the script is spared it, and the file's checks as well.
+-- SQLite has no SHA-256: keys of the same length stand in its place.
+insert into tieout_runs (id, command, state, started_at, heartbeat_at, host, pid, version,
+    config_sha256, policy_version, scope)
+values ('peer', 'run', 'running', strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), 'peer', 1, '0', '0', '0', '{}');
+
+insert into tieout_files (sha256, source, name, account, raw_sha256, raw_bytes, format, state,
+    received_at, run_id, statements, entries, lines)
+select '0', 'local', 'bank.csv', 'bank', '0', 1, 'table', 'loaded', strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), 'peer', 1, count(*),
+    count(*) from staged;
+
+create temporary table decided as
+select p.id, 'pay_' || p.id as tag, p.amount, p.currency, p.created_at, p.attempted_at,
+    quote(p.id) || '|' || quote(p.amount) || '|' || quote(p.currency) || '|' ||
+    quote(p.status) || '|' || quote(p.created_at) || '|' || quote(p.attempted_at) || '|' ||
+    quote(p.psp_ref) as image, l.n, l.minor,
+    case when l.n is null then 'within_grace' when l.lines > 1 then 'duplicate_capture'
+        when l.minor <> p.amount then 'amount_mismatch' else 'settled' end as reason,
+    json_object('schema', 1, 'row', json_object('id', p.id, 'amount', p.amount,
+        'currency', p.currency, 'status', p.status, 'created_at', p.created_at, 'attempted_at',
+        p.attempted_at, 'tag', 'pay_' || p.id), 'evidence', json_array(json_object(
+        'account', 'bank', 'route', 'file', 'asked_at', strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), 'line', '1:' || l.n, 'lines',
+        l.lines, 'kind', 'charge', 'state', 'captured', 'captured', l.minor)),
+        'history', json_object('checks', 0, 'misses', '[]')) as evidence
+from payments p
+left join (select tag, count(*) as lines, min(n) as n, min(minor) as minor from staged group by tag)
+    l on l.tag = 'pay_' || p.id
+where p.status = 'processing' and p.created_at < strftime('%Y-%m-%d %H:%M:%S', 'now', '-20 minutes');
+create unique index temp.decided_tag on decided (tag);
+analyze decided;
+
+insert into tieout_lines (file_id, position, statement, entry, file_line, account, kind, direction,
+    currency, amount_minor, status, decides, itemised, tag, booked_on, refs, raw, state, reason,
+    table_name, key, run_id, matched_at, row_currency, row_minor, seen_run, seen_reason)
+select 1, s.n, 1, s.n, s.n + 1, 'bank', 'movement', 'credit', 'EUR', s.minor, 'booked', 1, 1,
+    s.tag, s.day, '[["merchant_reference","' || s.tag || '"]]',
+    s.day || ';' || s.minor || ';' || s.tag,
+    case when d.id is null then 'open' else 'matched' end, coalesce(d.reason, 'orphan'),
+    case when d.id is not null then 'payments' end, cast(d.id as text),
+    case when d.id is not null then 'peer' end, case when d.id is not null then strftime('%Y-%m-%dT%H:%M:%f000Z', 'now') end,
+    case when d.id is not null then 'EUR' end, d.amount,
+    case when d.id is null then 'peer' end, case when d.id is null then 'orphan' end
+from staged s left join decided d on d.tag = s.tag;
+
+insert into tieout_statements (file_id, number, account, currency, finality, covers_attempts,
+    entries, lines, state)
+select 1, 1, 'bank', 'EUR', 'final', 0, count(*), count(*), 'live' from staged;
+
+update payments as p set status = 'paid', updated_at = strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), psp_ref = '1:' || d.n
+from decided d where d.reason = 'settled' and p.id = d.id and p.status = 'processing';
+
+insert into tieout_checks (table_name, key, state, account, currency, amount_minor,
+    row_created_at, image, first_seen_at, fingerprint_seen_at, aged_from, next_check_at, checks,
+    events, last_outcome, last_reason, last_run, lease_token)
+select 'payments', cast(id as text),
+    case reason when 'settled' then 'closed' when 'within_grace' then 'open' else 'case' end,
+    'bank', currency, amount, created_at, image, strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'),
+    case reason when 'within_grace' then strftime('%Y-%m-%dT%H:%M:%f000Z', 'now', '+5 minutes') end, 1,
+    case reason when 'settled' then 1 else 0 end,
+    case reason when 'settled' then 'succeeded' when 'within_grace' then 'wait' else 'review' end,
+    reason, 'peer', 1
+from decided;
+
+insert into tieout_run_totals (run_id, table_name, currency, side, rows, amount_minor)
+select 'peer', 'payments', currency, 'claimed', count(*), sum(amount) from decided group by currency;
+
+insert into tieout_evidence (sha256, body, created_at)
+select printf('%064d', id), evidence, strftime('%Y-%m-%dT%H:%M:%f000Z', 'now') from decided
+where true on conflict do nothing;
+
+insert into tieout_references (account, psp_reference, table_name, key, run_id, at)
+select 'bank', '1:' || n, 'payments', cast(id as text), 'peer', strftime('%Y-%m-%dT%H:%M:%f000Z', 'now') from decided where reason = 'settled';
+
+insert into tieout_cases (subject_kind, table_name, subject, reason, text, state, account, currency,
+    amount_minor, policy_version, evidence_sha256, opened_at, opened_run, last_seen_at, last_run)
+select 'row', 'payments', cast(id as text), reason, '1:' || n || ' captured ' || minor, 'open', 'bank',
+    currency, amount, '0', printf('%064d', id), strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), 'peer',
+    strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), 'peer'
+from decided where reason in ('amount_mismatch', 'duplicate_capture');
+
+insert into tieout_journal (run_id, writer, seq, at, table_name, key, account, tag, kind,
+    currency, amount_minor, asked, outcome, reason, text, applied, status_before, status_after,
+    psp_reference, psp_status, psp_currency, psp_amount_minor, fingerprint, evidence_sha256,
+    row_created_at, row_attempted_at, checks, policy_version, prev_hash, hash)
+select 'peer', '1', row_number() over (order by id), strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), 'payments', cast(id as text), 'bank', tag,
+    'charge', currency, amount, 'run',
+    case reason when 'settled' then 'succeeded' when 'within_grace' then 'wait' else 'review' end,
+    reason, '1:' || coalesce(cast(n as text), '-') || ' ' || reason || ' ' || amount, 'yes', 'processing',
+    case reason when 'settled' then 'paid' else 'processing' end, '1:' || n, 'booked', currency,
+    minor, printf('%064d', id),
+    printf('%064d', id), created_at, attempted_at, 1, '0', 'none',
+    printf('%064d', id)
+from decided;
+
+insert into tieout_outbox (event_id, table_name, key, version, kind, run_id, staged_at, payload)
+select 'evt_' || printf('%032d', id), 'payments',
+    cast(id as text), 1, 'transaction.succeeded', 'peer', strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'),
+    json_object('schema', 'tieout.event/1', 'type', 'transaction.succeeded', 'table',
+        'payments', 'key', cast(id as text), 'version', 1, 'account', 'bank', 'amount_minor', amount,
+        'currency', currency, 'reason', reason, 'psp_reference', '1:' || n, 'decided_at', strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'),
+        'hand_back', null)
+from decided where reason = 'settled';
+
+update tieout_runs set state = 'complete', ended_at = strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), close_number = 1000000,
+    close_hash = 'peer', prev_close_hash = 'peer' where id = 'peer';
+drop table decided;
