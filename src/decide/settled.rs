@@ -264,8 +264,9 @@ pub fn after_end(row: &Transaction, objects: &[PspObject], tolerance: &Tolerance
     let agrees = match (captured.next(), captured.next()) {
         (None, _) => objects.iter().all(|object| object.state != ObjectState::Captured),
         (Some(only), None) => {
-            let delta = row.money.zip(only.captured).map(|(row, line)| tolerance.delta(row, line));
-            let is_its = only.captured == row.money || delta.flatten().is_some();
+            let both = row.money.zip(only.captured);
+            let delta = both.and_then(|(own, line)| tolerance.delta(own, line));
+            let is_its = only.captured == row.money || delta.is_some();
             row.succeeded && is_its && !has_left(only)
         }
         (Some(_), Some(_)) => false,

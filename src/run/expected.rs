@@ -45,7 +45,7 @@ pub async fn awaited<'a>(
         None => Ok(Vec::new()),
     };
     let brought = brought.doing("reading which files were brought in")?;
-    let one = |expected| Awaited::of(source, expected, (&known, &brought), now);
+    let one = |expected| Awaited::of(source, expected, (known.as_slice(), brought.as_slice()), now);
     Ok(source.expected.iter().map(one).collect())
 }
 
