@@ -574,7 +574,9 @@ fn shown(leaves: Vec<(String, String)>, resolved: Vec<Shown>, policy: &Resolved)
     let mut all = resolved;
     for (field, value) in listed(policy) {
         let path = format!("policy.{field}");
-        let in_file = leaves.iter().any(|(leaf, _)| *leaf == path);
+        let within = format!("{path}.");
+        let is_it = |leaf: &String| *leaf == path || leaf.starts_with(&within);
+        let in_file = leaves.iter().any(|(leaf, _)| is_it(leaf));
         let origin = if in_file { Origin::File } else { Origin::Default };
         all.push(Shown { path, value, origin });
     }

@@ -218,3 +218,30 @@ pub struct Policy {
     /// How far a settled line may lie from its row.
     pub tolerance: Tolerance,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_tolerated_but_what_is_said() {
+        let money = |minor, code| Money::new(minor, Currency::parse(code).unwrap());
+        let euro = |minor| money(minor, "EUR");
+        let two = Tolerance {
+            amounts: BTreeMap::from([(euro(0).currency, 2)]),
+            ..Tolerance::default()
+        };
+        assert_eq!(two.delta(euro(500), euro(502)), Some(euro(2)));
+        assert_eq!(two.delta(euro(500), euro(498)), Some(euro(-2)));
+        for (row, line) in [
+            (euro(500), euro(500)),
+            (euro(500), euro(503)),
+            (euro(500), money(501, "USD")),
+            (money(500, "USD"), money(501, "USD")),
+            (euro(i64::MIN), euro(i64::MAX)),
+        ] {
+            assert_eq!(two.delta(row, line), None, "{row} {line}");
+        }
+        assert_eq!(Tolerance::default().delta(euro(500), euro(501)), None);
+    }
+}

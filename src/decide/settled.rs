@@ -474,4 +474,18 @@ mod tests {
             assert_eq!(back, *wanted, "{name}, in the other order");
         }
     }
+
+    #[test]
+    fn what_a_correction_took_out_was_paid_and_came_back() {
+        let gone: Vec<SettledLine> =
+            ["1 movement + 500", "2 payment + 300 psp=P"].iter().map(|text| line(text)).collect();
+        let found: Vec<String> =
+            taken_out(&gone, Kind::Charge, Some("r1")).iter().map(shown).collect();
+        let why = "returned statement_corrected";
+        assert_eq!(
+            found,
+            [format!("F1:1 captured 500/500 {why}"), format!("P captured 300/300 {why}")]
+        );
+        assert_eq!(taken_out(&[], Kind::Charge, Some("r1")), []);
+    }
 }
