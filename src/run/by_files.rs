@@ -12,7 +12,9 @@ use crate::model::time::Instant;
 use crate::model::transaction::Transaction;
 use crate::run::error::{Doing, RunError};
 use crate::store::database::Database;
+use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, StoredLine};
+use crate::store::source_table::SourceTable;
 
 /// What was found of one row.
 #[derive(Debug, Clone, Default)]
@@ -28,6 +30,8 @@ pub struct Told {
 pub struct ByFiles<'a> {
     /// The database.
     pub db: &'a Database,
+    /// The table of the rows.
+    pub table: &'a SourceTable,
     /// The account.
     pub account: &'a str,
     /// Files are all there is: that they say nothing is an answer, too.
@@ -37,8 +41,26 @@ pub struct ByFiles<'a> {
 impl ByFiles<'_> {
     /// What the files say of each row, in the order of the rows.
     pub async fn ask(&self, rows: &[&Transaction], now: Instant) -> Result<Vec<Told>, RunError> {
-        let shelf = Shelf::about(self.db, self.account, rows).await?;
+        let mut shelf = Shelf::about(self.db, self.account, rows).await?;
+        self.leave_to_a_person(&mut shelf).await?;
         Ok(rows.iter().map(|row| self.told(row, &shelf, now)).collect())
+    }
+
+    /// A line whose text names several rows settles none of them.
+    async fn leave_to_a_person(&self, shelf: &mut Shelf) -> Result<(), RunError> {
+        let several = shelf.lines.iter().map(found_within).filter(|found| found.len() > 1);
+        let texts: HashSet<&str> = several.flatten().collect();
+        if texts.is_empty() {
+            return Ok(());
+        }
+        let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
+        let known = self.db.resolve_tags(self.table, self.account, &texts).await;
+        let known = known.doing("resolving tags that stand in one text")?;
+        for line in &mut shelf.lines {
+            let rows = found_within(line).into_iter().filter(|text| known.contains(*text)).count();
+            line.itemised &= rows < 2;
+        }
+        Ok(())
     }
 
     fn told(&self, row: &Transaction, shelf: &Shelf, now: Instant) -> Told {
@@ -55,7 +77,9 @@ impl ByFiles<'_> {
         };
         let account = self.account.to_owned();
         let evidence = Evidence { account, route: Route::File, asked_at: now, answer };
-        Told { evidence: Some(evidence), lines: own.iter().map(|line| line.place).collect() }
+        // What stands for several payments is no row's.
+        let lines = own.iter().filter(|line| line.itemised).map(|line| line.place).collect();
+        Told { evidence: Some(evidence), lines }
     }
 }
 

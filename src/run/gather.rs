@@ -177,7 +177,8 @@ impl Gather<'_> {
         let asking = rows.iter().enumerate().filter(|(_, claimed)| can_be_asked(&claimed.row));
         let (indices, asking): (Vec<usize>, Vec<&Transaction>) =
             asking.map(|(index, claimed)| (index, &claimed.row)).unzip();
-        let files = ByFiles { db: self.db, account: self.account_name, alone };
+        let (db, table, account) = (self.db, self.table, self.account_name);
+        let files = ByFiles { db, table, account, alone };
         let told = files.ask(&asking, self.clock.now()).await?;
         for (index, Told { evidence, lines }) in indices.into_iter().zip(told) {
             if let Some(fact) = facts.get_mut(index) {

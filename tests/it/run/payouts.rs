@@ -174,7 +174,7 @@ async fn a_booking_names_its_payout_or_its_row_in_its_text(engine: Engine) {
     let inbox = tempfile::tempdir().unwrap();
     let patterns = r"patterns = [{ in = 'text', find = '\b((?:po|pay)_\d+)\b' }]";
     let shop = shop_with_sources(engine, &folder("inbox", inbox.path(), patterns)).await;
-    let rows = [1, 10, 2, 3].map(|id| at_bank(id, "processing"));
+    let rows = [1, 10, 2, 3, 7].map(|id| at_bank(id, "processing"));
     shop.insert(&rows).await;
     shop.insert(&[at_bank(4, "paid"), at_bank(5, "paid"), at_bank(6, "paid")]).await;
     bring_cards(&shop, "payout.csv", &of_everything()).await;
@@ -183,12 +183,18 @@ async fn a_booking_names_its_payout_or_its_row_in_its_text(engine: Engine) {
         (10_010, "order pay_10, thank you"),
         (10_004, "order pay_4"),
         (20_011, "pay_5 and pay_6"),
+        // The amount of the one does not say that the other had no part in it.
+        (10_002, "pay_2 with pay_3"),
+        // The other text is no row's.
+        (10_007, "po_999 pay_7"),
     ];
     std::fs::write(inbox.path().join("stmt.xml"), with_texts("S1", &said)).unwrap();
     let ran = shop.run().await;
     assert_eq!(ran.verdict(10), "succeeded settled");
     // The tag of the one stands within the other's, and not in the line.
     assert_eq!(ran.verdict(1), "wait within_grace");
+    assert_eq!(ran.verdict(2), "wait within_grace");
+    assert_eq!(ran.verdict(7), "succeeded settled");
     assert_eq!(
         lines(&shop).await[6..],
         [
@@ -196,6 +202,8 @@ async fn a_booking_names_its_payout_or_its_row_in_its_text(engine: Engine) {
             "BANK1 matched settled 10",
             "BANK2 matched - 4",
             "BANK3 open tag_unusable -",
+            "BANK4 open tag_unusable -",
+            "BANK5 matched settled 7",
         ]
     );
     assert_eq!(payouts(&dir(&shop, &ran)), [EXPLAINED]);
