@@ -186,6 +186,7 @@ async fn a_corrected_batch_takes_its_parts_along(engine: Engine) {
     let ran = shop.run().await;
     assert_eq!(ran.verdict(2), "wait psp_pending", "its line decides nothing any more");
     assert_eq!(bookings(&shop).await[0], "superseded - tieout_batches 2");
+    assert_eq!(ran.verdict(1), "review late_contradiction", "what it was paid by is gone");
     let part = "tieout_lines where key = '1' and state = 'superseded'";
     assert_eq!(shop.count(part).await, 1);
     shop.check(false).await;
