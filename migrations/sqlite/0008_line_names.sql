@@ -5,6 +5,10 @@
 -- JSON: texts, the likeliest first; null: none.
 alter table tieout_lines add column further text;
 update tieout_lines as l set further = t.texts
-    from (select file_id, position, json_group_array(text) as texts
-        from tieout_line_tags group by file_id, position) t
+    from (select x.file_id, x.position, json_group_array(x.text) as texts
+        from tieout_line_tags x
+        join tieout_lines o on o.file_id = x.file_id and o.position = x.position
+        where x.text is not o.psp_reference and x.text is not o.original
+        and instr(o.refs, '"' || x.text || '"') = 0
+        group by x.file_id, x.position) t
     where l.file_id = t.file_id and l.position = t.position;
