@@ -356,7 +356,7 @@ fn row_of<'a>(
     for name in names_of(line) {
         has_name = true;
         let own = [name];
-        let names = if within.contains(&name) { within.as_slice() } else { &own };
+        let names: &[&str] = if within.contains(&name) { &within } else { &own };
         let found = names.iter().filter_map(|name| by_name.get(*name)).flatten();
         let found: BTreeMap<(usize, &str), &'a Transaction> =
             found.map(|one| ((one.table, one.row.key.id.as_str()), one.row)).collect();
