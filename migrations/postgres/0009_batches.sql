@@ -14,3 +14,6 @@ create index tieout_lines_batch on tieout_lines (account, bank_reference)
 create index tieout_lines_order on tieout_lines (account, order_ref)
     where order_ref is not null;
 create index tieout_lines_parts on tieout_lines (of_file, of_position) where of_file is not null;
+-- Bookings that nothing explains yet: few among many open lines, and looked at by every run.
+create index tieout_lines_batches on tieout_lines (account, file_id, position)
+    where state = 'open' and decides and not itemised and kind = 'movement';

@@ -227,10 +227,8 @@ mod tests {
     fn nothing_is_tolerated_but_what_is_said() {
         let money = |minor, code| Money::new(minor, Currency::parse(code).unwrap());
         let euro = |minor| money(minor, "EUR");
-        let two = Tolerance {
-            amounts: BTreeMap::from([(euro(0).currency, 2)]),
-            ..Tolerance::default()
-        };
+        let two =
+            Tolerance { amounts: BTreeMap::from([(euro(0).currency, 2)]), ..Tolerance::default() };
         assert_eq!(two.delta(euro(500), euro(502)), Some(euro(2)));
         assert_eq!(two.delta(euro(500), euro(498)), Some(euro(-2)));
         for (row, line) in [

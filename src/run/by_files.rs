@@ -30,8 +30,8 @@ pub struct Told {
 pub struct ByFiles<'a> {
     /// The database.
     pub db: &'a Database,
-    /// The table of the rows.
-    pub table: &'a SourceTable,
+    /// Every table: a line's text may name a row of another one.
+    pub tables: &'a [SourceTable],
     /// The account.
     pub account: &'a str,
     /// Files are all there is: that they say nothing is an answer, too.
@@ -54,8 +54,11 @@ impl ByFiles<'_> {
             return Ok(());
         }
         let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
-        let known = self.db.resolve_tags(self.table, self.account, &texts).await;
-        let known = known.doing("resolving tags that stand in one text")?;
+        let mut known: HashSet<String> = HashSet::new();
+        for table in self.tables {
+            let found = self.db.resolve_tags(table, self.account, &texts).await;
+            known.extend(found.doing("resolving tags that stand in one text")?);
+        }
         for line in &mut shelf.lines {
             let rows = found_within(line).into_iter().filter(|text| known.contains(*text)).count();
             line.itemised &= rows < 2;
@@ -142,10 +145,7 @@ impl Shelf {
         Ok(Self::of(lines, taken_out))
     }
 
-    fn of(
-        lines: Vec<StoredLine>,
-        taken_out: HashMap<(String, String), Vec<StoredLine>>,
-    ) -> Self {
+    fn of(lines: Vec<StoredLine>, taken_out: HashMap<(String, String), Vec<StoredLine>>) -> Self {
         let mut by_text: HashMap<String, Vec<usize>> = HashMap::new();
         for (index, line) in lines.iter().enumerate() {
             for text in names_of(line).collect::<HashSet<&str>>() {

@@ -236,6 +236,7 @@ async fn ask<'s>(
     let gather = Gather {
         db: scene.db,
         table,
+        tables: &scene.tables,
         account: &open.account,
         has_files: open.has_files,
         expected: &open.expected,

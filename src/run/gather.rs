@@ -87,6 +87,8 @@ pub struct Gather<'a> {
     pub db: &'a Database,
     /// The table.
     pub table: &'a SourceTable,
+    /// Every table.
+    pub tables: &'a [SourceTable],
     /// The account.
     pub account: &'a Asking,
     /// Whether its settlement files are read, too.
@@ -177,8 +179,8 @@ impl Gather<'_> {
         let asking = rows.iter().enumerate().filter(|(_, claimed)| can_be_asked(&claimed.row));
         let (indices, asking): (Vec<usize>, Vec<&Transaction>) =
             asking.map(|(index, claimed)| (index, &claimed.row)).unzip();
-        let (db, table, account) = (self.db, self.table, self.account_name);
-        let files = ByFiles { db, table, account, alone };
+        let (db, tables, account) = (self.db, self.tables, self.account_name);
+        let files = ByFiles { db, tables, account, alone };
         let told = files.ask(&asking, self.clock.now()).await?;
         for (index, Told { evidence, lines }) in indices.into_iter().zip(told) {
             if let Some(fact) = facts.get_mut(index) {

@@ -159,11 +159,8 @@ pub trait FileDriver {
 
     /// Notes that the rows of lines that were taken out are looked at again; not of those that
     /// somebody has in work, who may not know it yet.
-    async fn note_looked_again(
-        &self,
-        run_id: &str,
-        places: &[LinePlace],
-    ) -> Result<(), StoreError>;
+    async fn note_looked_again(&self, run_id: &str, places: &[LinePlace])
+    -> Result<(), StoreError>;
 
     /// Files, the newest first.
     async fn files(&self, filter: &FileFilter) -> Result<Vec<FileRow>, StoreError>;

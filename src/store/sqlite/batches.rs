@@ -22,7 +22,7 @@ pub(super) async fn open(
     let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
     let sql = format!(
         "select {LINE} from tieout_lines l cross join tieout_files f on f.id = l.file_id \
-         where l.account = ?1 and l.state = 'open' and l.decides = 1 and l.itemised = 0 \
+         where l.account = ?1 and l.state = 'open' and l.decides and not l.itemised \
          and l.kind = 'movement' and (l.bank_reference is not null or l.order_ref is not null) \
          and (l.file_id, l.position) > (?2, ?3) order by l.file_id, l.position limit ?4"
     );

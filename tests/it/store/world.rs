@@ -106,9 +106,7 @@ pub struct World<D> {
 pub type Place = Box<dyn std::any::Any>;
 
 /// A database that a suite runs on. Adding one: this trait, and a line in `conformance!`.
-pub trait Under:
-    Sized + Driver + FileDriver + CompareDriver + PayoutDriver + BatchDriver
-{
+pub trait Under: Sized + Driver + FileDriver + CompareDriver + PayoutDriver + BatchDriver {
     /// A fresh database with `ddl` run, migrated.
     async fn fresh(ddl: &str) -> (Self, Raw, String, Place);
     /// Another process's connection to the same database.
