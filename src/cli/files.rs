@@ -22,7 +22,7 @@ use crate::settlement::{FORMATS, Format};
 mod awaited;
 mod json;
 mod kept;
-mod payouts;
+pub(in crate::cli) mod payouts;
 mod release;
 mod text;
 
@@ -192,7 +192,7 @@ fn tell(seen: &Seen, common: &Common) {
 }
 
 /// Text in lines of at most 80 columns, the later ones indented.
-fn folded(lead: &str, text: &str) -> Vec<String> {
+pub(in crate::cli) fn folded(lead: &str, text: &str) -> Vec<String> {
     let indent = lead.chars().count();
     let rows = wrapped(text, 80_usize.saturating_sub(indent)).into_iter().enumerate();
     rows.map(

@@ -75,6 +75,17 @@ pub async fn statuses(path: &Path) -> Result<Vec<(String, i64)>, StoreError> {
         .map_err(|e| failed("reading the demo's table", &e))
 }
 
+/// How many rows of the bank are paid.
+///
+/// # Errors
+/// Where the file cannot be read.
+pub async fn paid_by_bank(path: &Path) -> Result<i64, StoreError> {
+    let mut connection = open(path).await?;
+    let sql = "select count(*) from charges where provider = 'bank' and status = 'succeeded'";
+    let counted = sqlx::query_scalar(sql).fetch_one(&mut connection).await;
+    counted.map_err(|e| failed("reading the demo's table", &e))
+}
+
 async fn open(path: &Path) -> Result<SqliteConnection, StoreError> {
     SqliteConnectOptions::new()
         .filename(path)

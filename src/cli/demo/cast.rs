@@ -15,6 +15,9 @@ use crate::sandbox::situations::Situation;
 /// Where the tag sits at the demo's PSP.
 pub const TAG_KEY: &str = "tieout_id";
 
+/// The status of rows that were paid.
+pub const SUCCEEDED: &str = "succeeded";
+
 /// Seconds in a minute, an hour, a day.
 const MINUTE: i64 = 60;
 const HOUR: i64 = 3_600;
@@ -63,7 +66,7 @@ pub enum Seen {
 /// The whole demo.
 pub struct Cast {
     /// Now, in Unix seconds, when the demo was first made.
-    base: i64,
+    pub(super) base: i64,
     next_id: i64,
     /// The rows.
     pub rows: Vec<DemoRow>,
@@ -98,6 +101,7 @@ impl Cast {
         cast.claimed_elsewhere();
         cast.absent();
         cast.unclear();
+        cast.by_bank();
         cast
     }
 
@@ -158,7 +162,7 @@ impl Cast {
     fn bystanders(&mut self) {
         for index in 0..420_i64 {
             let mut row = self.row(Seen::Never, index.saturating_mul(4 * MINUTE));
-            row.status = "succeeded";
+            row.status = SUCCEEDED;
             row.reference = Some(format!("pi_demo{}", row.id));
             let object = Self::tagged(&row);
             self.push(row, [object]);
@@ -166,7 +170,7 @@ impl Cast {
         for index in 0..12_i64 {
             // Some of last week and the week before, for rows that are that old.
             let mut row = self.row(Seen::Never, (7 * DAY).saturating_add(index * 4 * HOUR));
-            row.status = "succeeded";
+            row.status = SUCCEEDED;
             row.reference = Some(format!("pi_demo{}", row.id));
             let object = Self::tagged(&row);
             self.push(row, [object]);
@@ -296,7 +300,7 @@ impl Cast {
     fn claimed_elsewhere(&mut self) {
         // The row's object already belongs to another row.
         let mut owner = self.row(Seen::Never, 9 * HOUR);
-        owner.status = "succeeded";
+        owner.status = SUCCEEDED;
         let row = self.row(Seen::Never, 8 * HOUR);
         let object = Self::tagged(&row);
         owner.reference = object.id.clone();
@@ -318,7 +322,7 @@ impl Cast {
         self.push(DemoRow { reference, ..row }, []);
         // Another row for the same subscription and month was paid.
         let mut first = self.row(Seen::Never, 12 * HOUR);
-        first.status = "succeeded";
+        first.status = SUCCEEDED;
         first.reference = Some(format!("pi_demo{}", first.id));
         let paid = Self::tagged(&first);
         let second = self.row(Seen::Never, 11 * HOUR);
@@ -360,6 +364,15 @@ impl Cast {
             let row = self.row(Seen::HandedBack, (5 * HOUR).saturating_add(index * HOUR));
             self.late.push(Self::tagged(&row));
             self.push(row, []);
+        }
+    }
+
+    /// Debits that only the bank's files tell of.
+    fn by_bank(&mut self) {
+        for index in 0..12_i64 {
+            let row = self.row(Seen::Never, (30 * HOUR).saturating_add(index * HOUR));
+            let (provider, currency) = ("bank", "EUR".to_owned());
+            self.push(DemoRow { provider, currency, ..row }, []);
         }
     }
 

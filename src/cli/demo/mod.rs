@@ -5,6 +5,7 @@
 //! runs too, with the clocks of both sides set back.
 
 pub mod cast;
+pub mod files;
 pub mod show;
 
 use std::path::PathBuf;
@@ -16,11 +17,13 @@ use crate::cli::args::Common;
 use crate::cli::demo::show::{Shown, show};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
+use crate::cli::files::{folded, payouts};
 use crate::cli::{out, runtime, screen};
 use crate::config::names;
 use crate::exit::Exit;
 use crate::run::events::Event;
 use crate::run::shutdown::Stop;
+use crate::store::files::FileState;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -97,19 +100,55 @@ fn words(args: &Args, shown: &Shown) -> Vec<String> {
     if let Some(report) = &summary.report {
         lines.push(format!("The reports are in {}/", report.display()));
     }
-    lines.extend(
-        [
-            "",
-            "Try next:",
-            &format!("  cd {dir}"),
-            "  tieout cases list              what needs a person",
-            "  tieout cases show C-1          with the evidence",
-            "  tieout explain ID              why is this row where it is?",
-            "  tieout audit verify            the journal's chain",
-            "  less tieout.toml               a beginning for your own",
-            "Call `tieout demo` again in a few minutes: what waits is looked at again.",
-        ]
-        .map(str::to_owned),
-    );
+    lines.extend(of_files(shown));
+    lines.extend(next(args, shown));
+    lines
+}
+
+/// The bank's and the PSP's files: what settled rows, what does not tie, what explains a payout.
+fn of_files(shown: &Shown) -> Vec<String> {
+    let mut lines = vec![String::new(), "Files came from the bank and the PSP, too:".to_owned()];
+    for file in &shown.files {
+        let path = format!("  {}/{}", file.source, file.name);
+        if file.state != FileState::Quarantined {
+            lines.push(format!("{path}: loaded, {} lines", file.lines));
+            continue;
+        }
+        lines.push(format!("{path}: quarantined, none of its lines counts:"));
+        let problems = file.problems.iter();
+        lines.extend(problems.flat_map(|problem| folded("    ", &problem.to_string())));
+    }
+    lines.push(format!("{} stuck rows are paid by what the bank's statement says.", shown.by_bank));
+    lines.extend(shown.payouts.iter().flat_map(payouts::rows));
+    lines
+}
+
+fn next(args: &Args, shown: &Shown) -> Vec<String> {
+    let of = |state| shown.files.iter().find(|file| file.state == state);
+    let mut lines = vec![String::new(), "Try next:".to_owned()];
+    let mut add = |command: &str, what: &str| {
+        lines.push(format!("  {command:<41}  {what}").trim_end().to_owned());
+    };
+    add(&format!("cd {}", args.dir.display()), "");
+    add("tieout cases list", "what needs a person");
+    add("tieout cases show C-1", "with the evidence");
+    add("tieout explain ID", "why is this row where it is?");
+    add("tieout files list", "what came");
+    if let Some(file) = of(FileState::Loaded) {
+        add(&format!("tieout files show {} --lines", file.id), "each line with its row");
+    }
+    if let Some(file) = of(FileState::Quarantined) {
+        let path = format!("{}/{}", file.source, file.name);
+        add(&format!("tieout files inspect {path}"), "where it does not tie");
+    }
+    add("tieout audit verify", "the journal's chain");
+    add("less tieout.toml", "a beginning for your own");
+    // A later run's report tells of what that run found out alone.
+    if let Some(report) = shown.summary.report.as_ref().filter(|_| !shown.again) {
+        let within = report.strip_prefix(&args.dir).unwrap_or(report);
+        add(&format!("less {}/payouts.csv", within.display()), "");
+    }
+    let again = "Call `tieout demo` again in a few minutes: what waits is looked at again.";
+    lines.push(again.to_owned());
     lines
 }

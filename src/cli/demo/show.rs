@@ -7,6 +7,7 @@ use chrono_tz::Tz;
 use serde_json::json;
 
 use crate::cli::demo::cast::{Cast, Seen};
+use crate::cli::demo::files::{FOLDERS, files};
 use crate::exit::Exit;
 use crate::model::time::{from_text, to_text};
 use crate::run::error::RunError;
@@ -19,6 +20,8 @@ use crate::sandbox::{Handle, Sandbox};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
+use crate::store::files::{FileDriver, FileFilter, FileRow};
+use crate::store::payouts::{Payout, PayoutDriver};
 
 /// The demo's configuration; it is a good beginning for one's own.
 const CONFIG: &str = include_str!("tieout.toml");
@@ -80,6 +83,12 @@ pub struct Shown {
     pub before: Vec<(String, i64)>,
     /// The same, after.
     pub after: Vec<(String, i64)>,
+    /// The files that came, by source and name.
+    pub files: Vec<FileRow>,
+    /// The payouts that they explain.
+    pub payouts: Vec<Payout>,
+    /// How many rows are paid by what a bank's statement says.
+    pub by_bank: i64,
 }
 
 /// Makes the demo in `dir`, or goes on with the one that is there, and runs the main job.
@@ -107,6 +116,10 @@ pub async fn show(
     if !again {
         db.migrate().await.map_err(DemoError::Store)?;
         live_through_the_past(&cast, &psp, &setup, &db, stop).await?;
+        // They come only now: the runs of the past did not know of them.
+        for file in files(&cast) {
+            write(dir.join(file.path), &file.text)?;
+        }
         finish_making(dir, base)?;
     }
     psp.seed(cast.late.clone()).map_err(DemoError::Sandbox)?;
@@ -115,7 +128,24 @@ pub async fn show(
     let summary = run(&setup, &options, &db, stop, tell).await.map_err(DemoError::Run)?;
     let after = crate::store::demo::statuses(&database).await.map_err(DemoError::Store)?;
     psp.shutdown().await;
-    Ok(Shown { summary, zone: setup.business_timezone, again, before, after })
+    let by_bank = crate::store::demo::paid_by_bank(&database).await.map_err(DemoError::Store)?;
+    let (files, payouts) = came(&db).await.map_err(DemoError::Store)?;
+    let zone = setup.business_timezone;
+    Ok(Shown { summary, zone, again, before, after, files, payouts, by_bank })
+}
+
+/// The files that came, and what they tell of payouts.
+async fn came(db: &Database) -> Result<(Vec<FileRow>, Vec<Payout>), StoreError> {
+    let mut files = db.files(&FileFilter { limit: 20, ..FileFilter::default() }).await?;
+    files.sort_by(|a, b| (&a.source, &a.name).cmp(&(&b.source, &b.name)));
+    let mut payouts = Vec::new();
+    for file in &files {
+        for payout in db.payouts_of_file(file.id).await? {
+            // Its bookings by the bank are counted one by one.
+            payouts.push(db.payout(&payout.key).await?.unwrap_or(payout));
+        }
+    }
+    Ok((files, payouts))
 }
 
 /// The instant that the demo was made for. A directory that was begun and not finished is made
@@ -161,19 +191,24 @@ async fn start_psp(cast: &Cast) -> Result<Handle, DemoError> {
 
 /// The configuration, with the address that the PSP has this time.
 fn write_config(dir: &Path, base_url: &str) -> Result<(), DemoError> {
-    let files = [
+    let texts = [
         ("tieout.toml", CONFIG.replace("{base_url}", base_url)),
         ("stripe.key", "sk_test_demo\n".to_owned()),
     ];
-    for (name, text) in files {
-        let path = dir.join(name);
-        std::fs::write(&path, text).map_err(|source| DemoError::File {
-            path,
-            doing: "writing it",
-            source,
-        })?;
+    for folder in FOLDERS {
+        let path = dir.join(folder);
+        let made = std::fs::create_dir_all(&path);
+        made.map_err(|source| DemoError::File { path, doing: "making it", source })?;
+    }
+    for (name, text) in texts {
+        write(dir.join(name), &text)?;
     }
     Ok(())
+}
+
+fn write(path: PathBuf, text: &str) -> Result<(), DemoError> {
+    let written = std::fs::write(&path, text);
+    written.map_err(|source| DemoError::File { path, doing: "writing it", source })
 }
 
 fn rows_json(cast: &Cast) -> String {

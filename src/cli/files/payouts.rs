@@ -35,7 +35,8 @@ fn state(payout: &Payout) -> &'static str {
     }
 }
 
-fn rows(payout: &Payout) -> Vec<String> {
+/// A payout for people: what it is made of.
+pub fn rows(payout: &Payout) -> Vec<String> {
     let code = &payout.key.currency;
     let exponent = Currency::parse(code).map_or(0, |known| known.exponent());
     let text = |minor: i128| decimal_text(minor, exponent);
