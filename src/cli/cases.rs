@@ -1,4 +1,13 @@
-//! `tieout cases`: what waits for a person.
+//! `tieout cases`: what waits for a person, and what people say of it.
+//!
+//! Nobody's word edits evidence or writes a status: a decision is proposed, approved as it was
+//! seen, and carried out by the code that carries out every decision.
+
+pub mod select;
+mod act;
+mod decide;
+mod show;
+mod tidy;
 
 mod kick;
 
@@ -6,102 +15,134 @@ use clap::Subcommand;
 use serde_json::json;
 
 use crate::cli::args::{Common, yes_or_no};
+use crate::cli::cases::select::{Select, sums_text};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::{database, evidence, out, page};
-use crate::config::names;
+use crate::cli::{database, out};
+use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::model::money::{Currency, decimal_text};
-use crate::model::reason::Reason;
-use crate::model::time::{Instant, to_short_text, to_text};
+use crate::model::time::{Instant, to_text};
 use crate::store::database::Database;
 use crate::store::driver::{CaseFilter, Driver};
+use crate::store::people::PeopleDriver;
 use crate::store::records::CaseRow;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
 Examples:
   tieout cases list                              every open case
-  tieout cases list --reason duplicate_capture
-  tieout cases list --run 01990000-…             those a run opened
-  tieout cases show C-1043                       with its evidence
+  tieout cases list --reason duplicate_capture --older-than 3d
+  tieout cases show C-1043                       side by side, with its history
+  tieout cases assign mara --reason duplicate_capture
+  tieout cases comment C-1043 --why called
+  tieout cases propose C-1043 --as succeeded --object pi_1 --why confirmed
+  tieout cases approve C-1043 --why checked      asks the PSP again
   tieout cases kick --fixed-by-rules --dry-run   what today's rules make of them
   tieout cases kick --reason decline_unknown --yes   decide them again
-  tieout cases kick C-1043 --why \"the PSP mended it\"";
+  tieout cases reject C-1043 --why unclear
+  tieout cases undo C-1043 --as failed --why mistaken
+  tieout cases merge C-1040 C-1043 C-1044 --why outage
+  tieout cases export --reason orphan --format json
+  tieout cases purge --keep 400d
+
+Without a case, the filters say which: all of them at once, with a preview
+first. A script adds --yes and the --seen that the preview shows.";
 
 /// Cases read from the database at once.
-const PAGE: i64 = 500;
+pub const PAGE: i64 = 500;
 
 /// What to do with cases.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// List open cases
-    List(List),
-    /// Show one case with its evidence
-    Show(Show),
+    List(Box<List>),
+    /// Show one case: evidence side by side, history, what is suggested
+    Show(show::Show),
     /// Decide open cases again, by today's rules and what the PSP says now
     Kick(kick::Args),
+    /// Give cases to somebody
+    Assign(Box<act::Assign>),
+    /// Add a sentence to the history of cases
+    Comment(Box<act::Comment>),
+    /// Propose a decision of cases
+    Propose(Box<decide::Propose>),
+    /// Approve what was proposed, and carry it out
+    Approve(Box<decide::Approve>),
+    /// Turn down what was proposed, or take one's own proposal back
+    Reject(Box<decide::Reject>),
+    /// Propose a decision that takes the place of a person's earlier one
+    Undo(Box<decide::Undo>),
+    /// Make cases of one cause parts of one case
+    Merge(tidy::Merge),
+    /// Print what list shows, as CSV or JSON, whole
+    Export(Box<tidy::Export>),
+    /// Delete closed cases whose records were pruned
+    Purge(tidy::Purge),
 }
 
 /// Options of `cases list`.
 #[derive(Debug, clap::Args)]
 pub struct List {
+    #[command(flatten)]
+    select: Select,
     /// Closed ones too
     #[arg(long, env = names::CASES_ALL, value_parser = yes_or_no)]
     all: bool,
-    /// Only of this reason
-    #[arg(long, value_name = "REASON", env = names::CASES_REASON)]
-    reason: Option<String>,
-    /// Only those that this run opened
-    #[arg(long, value_name = "UUID", env = names::CASES_RUN)]
-    run: Option<String>,
     /// At most so many
     #[arg(long, value_name = "CASES", env = names::CASES_LIMIT, default_value_t = 200)]
     limit: u32,
 }
 
-/// Options of `cases show`.
-#[derive(Debug, clap::Args)]
-pub struct Show {
-    /// The case: C-1043 or 1043
-    case: String,
-}
-
 /// Runs the command.
 pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
-    match command {
-        Command::List(options) => reading(common, async |db| list(options, common, db).await),
-        Command::Show(options) => reading(common, async |db| show(options, common, db).await),
-        Command::Kick(args) => kick::run(args, common),
-    }
-}
-
-fn reading(
-    common: &Common,
-    work: impl AsyncFnOnce(&Database) -> Result<Exit, Failure>,
-) -> Result<Exit, Failure> {
     let config = crate::config::load(common.config(), &[])?;
-    database::with(&config, work)
+    match command {
+        Command::Approve(options) => decide::approve(options, common, &config),
+        Command::Kick(args) => kick::run(args, common, &config),
+        Command::List(_)
+        | Command::Show(_)
+        | Command::Assign(_)
+        | Command::Comment(_)
+        | Command::Propose(_)
+        | Command::Reject(_)
+        | Command::Undo(_)
+        | Command::Merge(_)
+        | Command::Export(_)
+        | Command::Purge(_) => {
+            database::with(&config, async |db| on_database(command, common, &config, db).await)
+        }
+    }
 }
 
-async fn list<D: Driver>(options: &List, common: &Common, db: &D) -> Result<Exit, Failure> {
-    if let Some(reason) = &options.reason
-        && Reason::parse(reason).is_none()
-    {
-        let known = Reason::ALL.iter().map(|reason| reason.as_str());
-        let near = crate::config::problem::nearest(reason, known);
-        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        return Err(Failure::usage(format!("--reason {reason}: there is no such reason{near}")));
+async fn on_database(
+    command: &Command,
+    common: &Common,
+    config: &Config,
+    db: &Database,
+) -> Result<Exit, Failure> {
+    match command {
+        Command::List(options) => list(options, common, db).await,
+        Command::Show(options) => show::show(options, common, db).await,
+        Command::Assign(options) => act::assign(options, common, db).await,
+        Command::Comment(options) => act::comment(options, common, db).await,
+        Command::Propose(options) => decide::propose(options, common, config, db).await,
+        Command::Reject(options) => decide::reject(options, common, db).await,
+        Command::Undo(options) => decide::undo(options, common, config, db).await,
+        Command::Merge(options) => tidy::merge(options, common, db).await,
+        Command::Export(options) => tidy::export(options, db).await,
+        Command::Purge(options) => tidy::purge(options, common, db).await,
+        Command::Approve(_) | Command::Kick(_) => Err(Failure::usage("it opens a run of its own")),
     }
+}
+
+async fn list(options: &List, common: &Common, db: &Database) -> Result<Exit, Failure> {
     let now = db.now().await.map_err(|e| Failure::store(&e))?;
+    let mut filter = options.select.filter(now)?;
+    filter.open_only = !options.all;
+    let whole = filter.clone();
     let mut left = i64::from(options.limit);
-    let mut filter = CaseFilter {
-        open_only: !options.all,
-        reason: options.reason.clone(),
-        opened_run: options.run.clone(),
-        ..CaseFilter::default()
-    };
-    let mut shown = 0_u32;
+    let mut shown = 0_i64;
     while left > 0 {
         filter.limit = left.min(PAGE);
         let page = db.cases(&filter).await.map_err(|e| Failure::store(&e))?;
@@ -120,14 +161,49 @@ async fn list<D: Driver>(options: &List, common: &Common, db: &D) -> Result<Exit
             shown = shown.saturating_add(1);
         }
     }
-    if shown == 0 && !common.json && !common.quiet {
+    if common.json || common.quiet {
+        return Ok(Exit::Ok);
+    }
+    if shown == 0 {
         out::stdout("no case");
+    }
+    if left == 0 {
+        tell_rest(&whole, shown, db).await?;
     }
     Ok(Exit::Ok)
 }
 
-fn row(case: &CaseRow, now: Instant) -> String {
-    let state = if case.open { "" } else { "  (closed)" };
+/// A list that was cut says so, with what there is in all.
+async fn tell_rest(filter: &CaseFilter, shown: i64, db: &Database) -> Result<(), Failure> {
+    let sums = db.case_sums(filter).await.map_err(|e| Failure::store(&e))?;
+    let all = sums.iter().fold(0_i64, |all, sum| all.saturating_add(sum.cases));
+    if all > shown {
+        out::stdout(&format!("{shown} of {all} cases shown: {}", sums_text(&sums)));
+        out::stdout("--limit shows more; `tieout cases export` prints all of them");
+    }
+    Ok(())
+}
+
+/// A case's number as it is typed: C-1043 or 1043.
+pub fn number_of(text: &str) -> Result<i64, Failure> {
+    let digits = text.trim_start_matches(['C', 'c', '-']);
+    let number = digits.parse().ok().filter(|number| *number > 0);
+    number.ok_or_else(|| Failure::usage(format!("{text}: expected a case's number such as C-1043")))
+}
+
+/// A case that must be there.
+pub async fn find(number: i64, db: &Database) -> Result<CaseRow, Failure> {
+    let case = db.case(number).await.map_err(|e| Failure::store(&e))?;
+    case.ok_or_else(|| {
+        let text = format!("there is no case C-{number}; nothing was done");
+        Failure::new(Exit::Usage, text, "`tieout cases list --all` shows them")
+    })
+}
+
+/// One line of a list.
+pub fn row(case: &CaseRow, now: Instant) -> String {
+    let owner = case.owner.as_ref().map(|owner| format!("  {owner}")).unwrap_or_default();
+    let state = if case.open { owner } else { "  (closed)".to_owned() };
     format!(
         "{:<7} {:<6} {:<23} {:>12}  {}{state}",
         format!("C-{}", case.number),
@@ -138,7 +214,8 @@ fn row(case: &CaseRow, now: Instant) -> String {
     )
 }
 
-fn age(case: &CaseRow, now: Instant) -> String {
+/// How long it is or was open.
+pub fn age(case: &CaseRow, now: Instant) -> String {
     let span = case.closed_at.unwrap_or(now) - case.opened_at;
     match (span.num_days(), span.num_hours()) {
         (0, 0) => format!("{}min", span.num_minutes().max(0)),
@@ -147,7 +224,8 @@ fn age(case: &CaseRow, now: Instant) -> String {
     }
 }
 
-fn money(case: &CaseRow) -> String {
+/// Its amount, for people.
+pub fn money(case: &CaseRow) -> String {
     match Currency::parse(&case.currency) {
         Ok(currency) => {
             let amount = decimal_text(i128::from(case.amount_minor), currency.exponent());
@@ -157,7 +235,8 @@ fn money(case: &CaseRow) -> String {
     }
 }
 
-fn subject(case: &CaseRow) -> String {
+/// What it is about.
+pub fn subject(case: &CaseRow) -> String {
     if case.table.is_empty() {
         format!("{} {}", case.subject_kind, case.subject)
     } else {
@@ -165,101 +244,8 @@ fn subject(case: &CaseRow) -> String {
     }
 }
 
-async fn show<D: Driver>(options: &Show, common: &Common, db: &D) -> Result<Exit, Failure> {
-    let number = number(&options.case)?;
-    let case = db.case(number).await.map_err(|e| Failure::store(&e))?;
-    let Some(case) = case else {
-        let text = format!("there is no case C-{number}");
-        return Err(Failure::new(Exit::Usage, text, "`tieout cases list --all` shows them"));
-    };
-    let evidence = match &case.evidence_sha256 {
-        Some(hash) => db.evidence(hash).await.map_err(|e| Failure::store(&e))?,
-        None => None,
-    };
-    if common.json {
-        let evidence = evidence.and_then(|text| serde_json::from_str(&text).ok());
-        let evidence: serde_json::Value = evidence.unwrap_or_default();
-        out::stdout(&line("case", json!({ "case": body(&case), "evidence": evidence })));
-        return Ok(Exit::Ok);
-    }
-    screen(&case, evidence.as_deref()).iter().for_each(|line| page::say(line));
-    Ok(Exit::Ok)
-}
-
-/// `C-1043`, `c-1043` or `1043`.
-fn number(case: &str) -> Result<i64, Failure> {
-    let digits = case.trim_start_matches(['C', 'c', '-']);
-    digits
-        .parse()
-        .map_err(|_bad| Failure::usage(format!("{case}: expected a case's number such as C-1043")))
-}
-
-fn screen(case: &CaseRow, evidence: Option<&str>) -> Vec<String> {
-    let owner = case.owner.as_deref().unwrap_or("–");
-    let state = match (&case.open, case.closed_at) {
-        (false, Some(at)) => format!("closed {}", to_short_text(at)),
-        _open => "open".to_owned(),
-    };
-    let mut lines = vec![
-        format!(
-            "C-{}  {}  {}  {state}  owner {owner}",
-            case.number,
-            case.reason.as_str(),
-            money(case)
-        ),
-        format!("subject   {}", subject(case)),
-        format!("account   {}", case.account.as_deref().unwrap_or("–")),
-        format!("why       {}", case.text),
-        format!("          {}", case.reason.meaning()),
-        format!("opened    {} by run {}", to_short_text(case.opened_at), case.opened_run),
-        format!(
-            "last seen {} by run {} (seen {}×)",
-            to_short_text(case.last_seen_at),
-            case.last_run,
-            case.times_seen
-        ),
-    ];
-    if let Some(rule) = &case.rule {
-        lines.push(format!("rule      {rule}, policy {}", case.policy_version));
-    }
-    if let Some(resolution) = &case.resolution {
-        lines.push(format!("ended     {resolution}"));
-    }
-    let heard = evidence.map(evidence::lines).unwrap_or_default();
-    for (at, text) in heard.iter().enumerate() {
-        lines.push(format!("{:<10}{text}", if at == 0 { "evidence" } else { "" }));
-    }
-    lines.extend(account_lines(case));
-    if case.subject_kind == "row" {
-        lines.push(format!("history   tieout explain {} --table {}", case.subject, case.table));
-    }
-    lines
-}
-
-/// What a case about an account kept from happening, and what ends it: no person's word does.
-fn account_lines(case: &CaseRow) -> Vec<String> {
-    let (not_done, next) = match case.reason {
-        Reason::AbsenceBrake => (
-            "no row of the account was ended by absence; what was found paid or declined was \
-             decided as always",
-            "`tieout doctor` says how many of the newest payments carry your tag; the runbook \
-             (docs/runbook.md, the absence brake) says what to mend. Nobody approves it: the next \
-             runs prove again, let go of what is absent then, and close the case",
-        ),
-        Reason::AccountUnavailable => (
-            "no row of the account was changed, and none lost a turn",
-            "`tieout doctor` asks the account now; the first answer that a run gets closes the \
-             case",
-        ),
-        _of_a_row => return Vec::new(),
-    };
-    if !case.open {
-        return Vec::new();
-    }
-    vec![format!("not done  {not_done}"), format!("next      {next}")]
-}
-
-fn body(case: &CaseRow) -> serde_json::Value {
+/// A case as an event.
+pub fn body(case: &CaseRow) -> serde_json::Value {
     json!({
         "case_id": format!("C-{}", case.number),
         "open": case.open,

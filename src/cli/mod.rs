@@ -95,7 +95,7 @@ enum Command {
     /// Say everything known about one row, and why it stands where it stands
     #[command(after_help = explain::EXAMPLES)]
     Explain(explain::Args),
-    /// Look at what waits for a person
+    /// Look at what waits for a person, and decide it
     #[command(subcommand, after_help = cases::EXAMPLES)]
     Cases(cases::Command),
     /// Look at the rules, try them, and see what other ones would change

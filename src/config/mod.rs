@@ -25,6 +25,7 @@ use chrono_tz::Tz;
 
 use crate::config::problem::ConfigError;
 use crate::config::sections::{Given, Limits, Override, Shown};
+use crate::decide::person::FourEyes;
 use crate::decide::rules::RuleSet;
 use crate::monitor::settings::MonitoringSettings;
 use crate::psp::rules::RuleFile;
@@ -39,7 +40,7 @@ use crate::store::settings::DatabaseSettings;
 pub const FILE_NAME: &str = "tieout.toml";
 
 /// Every name that may stand at the top of the file.
-pub const TOP: [&str; 12] = [
+pub const TOP: [&str; 13] = [
     "business_timezone",
     "database",
     "account",
@@ -48,6 +49,7 @@ pub const TOP: [&str; 12] = [
     "rules",
     "report",
     "limits",
+    "cases",
     "monitoring",
     "format",
     "source",
@@ -80,6 +82,8 @@ pub struct Config {
     pub fail_on: Vec<FailOn>,
     /// Limits of a run.
     pub limits: Limits,
+    /// From which amount on a person's decision needs a second person.
+    pub four_eyes: FourEyes,
     /// Who is told how runs end.
     pub monitoring: MonitoringSettings,
     /// Formats of files that the user described.

@@ -130,9 +130,9 @@ pub const INIT_TAG_AT: &str = "TIEOUT_INIT_TAG_AT";
 pub const INIT_TIMEZONE: &str = "TIEOUT_INIT_TIMEZONE";
 /// `--all` of `cases list`.
 pub const CASES_ALL: &str = "TIEOUT_CASES_ALL";
-/// `--reason` of `cases list`.
+/// `--reason` of `cases`.
 pub const CASES_REASON: &str = "TIEOUT_CASES_REASON";
-/// `--run` of `cases list`.
+/// `--run` of `cases`.
 pub const CASES_RUN: &str = "TIEOUT_CASES_RUN";
 /// `--limit` of `cases list`.
 pub const CASES_LIMIT: &str = "TIEOUT_CASES_LIMIT";
@@ -160,6 +160,52 @@ pub const RULES_SINCE: &str = "TIEOUT_RULES_SINCE";
 pub const RULES_LIMIT: &str = "TIEOUT_RULES_LIMIT";
 /// `--from-case` of `rules new`.
 pub const RULES_FROM_CASE: &str = "TIEOUT_RULES_FROM_CASE";
+/// `--account` of `cases`.
+pub const CASES_ACCOUNT: &str = "TIEOUT_CASES_ACCOUNT";
+/// `--table` of `cases`.
+pub const CASES_TABLE: &str = "TIEOUT_CASES_TABLE";
+/// `--owner` of `cases`.
+pub const CASES_OWNER: &str = "TIEOUT_CASES_OWNER";
+/// `--currency` of `cases`.
+pub const CASES_CURRENCY: &str = "TIEOUT_CASES_CURRENCY";
+/// `--amount-from` of `cases`.
+pub const CASES_AMOUNT_FROM: &str = "TIEOUT_CASES_AMOUNT_FROM";
+/// `--amount-to` of `cases`.
+pub const CASES_AMOUNT_TO: &str = "TIEOUT_CASES_AMOUNT_TO";
+/// `--older-than` of `cases`.
+pub const CASES_OLDER_THAN: &str = "TIEOUT_CASES_OLDER_THAN";
+/// `--younger-than` of `cases`.
+pub const CASES_YOUNGER_THAN: &str = "TIEOUT_CASES_YOUNGER_THAN";
+/// `--rule` of `cases`.
+pub const CASES_RULE: &str = "TIEOUT_CASES_RULE";
+/// `--policy` of `cases`.
+pub const CASES_POLICY: &str = "TIEOUT_CASES_POLICY";
+/// `--part-of` of `cases`.
+pub const CASES_PART_OF: &str = "TIEOUT_CASES_PART_OF";
+/// `--proposed` of `cases`.
+pub const CASES_PROPOSED: &str = "TIEOUT_CASES_PROPOSED";
+/// `--why` of `cases`.
+pub const CASES_WHY: &str = "TIEOUT_CASES_WHY";
+/// `--as` of `cases propose` and `cases undo`.
+pub const CASES_AS: &str = "TIEOUT_CASES_AS";
+/// `--object` of `cases propose` and `cases undo`.
+pub const CASES_OBJECT: &str = "TIEOUT_CASES_OBJECT";
+/// `--later` of `cases approve`.
+pub const CASES_LATER: &str = "TIEOUT_CASES_LATER";
+/// `--yes` of `cases`.
+pub const CASES_YES: &str = "TIEOUT_CASES_YES";
+/// `--seen` of `cases`.
+pub const CASES_SEEN: &str = "TIEOUT_CASES_SEEN";
+/// `--dry-run` of `cases`.
+pub const CASES_DRY_RUN: &str = "TIEOUT_CASES_DRY_RUN";
+/// `--split` of `cases merge`.
+pub const CASES_SPLIT: &str = "TIEOUT_CASES_SPLIT";
+/// `--format` of `cases export`.
+pub const CASES_FORMAT: &str = "TIEOUT_CASES_FORMAT";
+/// `--keep` of `cases purge`.
+pub const CASES_KEEP: &str = "TIEOUT_CASES_KEEP";
+/// `--raw` of `cases show`.
+pub const CASES_RAW: &str = "TIEOUT_CASES_RAW";
 /// `--limit` of `runs list`.
 pub const RUNS_LIMIT: &str = "TIEOUT_RUNS_LIMIT";
 /// `--prefix` of `db roles`.

@@ -14,11 +14,12 @@ use crate::config::init::OPEN;
 use crate::config::policy::{PolicySettings, Resolved, listed, misfits};
 use crate::config::problem::{ConfigError, Place, Problem, nearest};
 use crate::config::sections::{
-    FilesSettings, Given, Limits, LimitsSettings, Origin, Override, ReportSettings, Resolver,
-    RulesSettings, Shown, read_fail_on, read_fail_on_list, show_fail_on,
+    CasesSettings, FilesSettings, Given, Limits, LimitsSettings, Origin, Override, ReportSettings,
+    Resolver, RulesSettings, Shown, read_fail_on, read_fail_on_list, show_fail_on,
 };
 use crate::config::{Config, TOP, version};
 use crate::config::{named_secret, place};
+use crate::decide::person::FourEyes;
 use crate::decide::rules::RuleSet;
 use crate::monitor::settings::MonitoringSettings;
 use crate::psp::rules::{self, RuleFile};
@@ -80,6 +81,7 @@ pub fn read(path: &Path, text: &str, overrides: &[Override]) -> Result<Config, C
         report_dir: parts.report_dir,
         fail_on: parts.fail_on,
         limits: parts.limits,
+        four_eyes: parts.four_eyes,
         monitoring: parts.monitoring,
         formats: parts.formats,
         sources: parts.sources,
@@ -147,6 +149,7 @@ struct Parts {
     report_dir: PathBuf,
     fail_on: Vec<FailOn>,
     limits: Limits,
+    four_eyes: FourEyes,
     monitoring: MonitoringSettings,
     formats: Vec<Table>,
     sources: Vec<Source>,
@@ -162,6 +165,7 @@ impl<'a> Reading<'a> {
         let accounts = self.accounts(&policy);
         let tables = self.tables(&accounts);
         let limits = self.limits();
+        let four_eyes = self.cases();
         let monitoring = self.monitoring();
         let formats = formats(&mut self.document);
         let sources = self.sources(timezone.as_ref(), &accounts, formats.as_deref());
@@ -179,6 +183,7 @@ impl<'a> Reading<'a> {
             report_dir,
             fail_on,
             limits,
+            four_eyes,
             monitoring: monitoring?,
             formats: formats?,
             sources: sources?,
@@ -363,6 +368,17 @@ impl<'a> Reading<'a> {
             }
         }
         limits
+    }
+
+    fn cases(&mut self) -> FourEyes {
+        let section = self.document.section("cases");
+        let settings: CasesSettings =
+            section.and_then(|section| self.document.read(section)).unwrap_or_default();
+        let (four_eyes, wrong) = settings.resolve();
+        for (path, text) in wrong {
+            self.document.complain(&path, text);
+        }
+        four_eyes
     }
 
     fn monitoring(&mut self) -> Option<MonitoringSettings> {

@@ -31,7 +31,8 @@ pub fn reference() -> String {
     let mut page = Page { root: &root, text: HEAD.to_owned() };
     let sections = ["database", "account", "table", "policy", "rules", "report", "limits"];
     page.table("", &root);
-    for name in sections.into_iter().chain(["monitoring", "format", "source", "files"]) {
+    let others = ["cases", "monitoring", "format", "source", "files"];
+    for name in sections.into_iter().chain(others) {
         page.section(name, &root["properties"][name]);
     }
     page.text
@@ -141,7 +142,7 @@ impl Page<'_> {
 
     /// The default as it would be written; none where there is none.
     fn default(&self, path: &str, name: &str, property: &Value) -> Option<String> {
-        if matches!(path, "policy" | "limits" | "report" | "files") {
+        if matches!(path, "policy" | "limits" | "report" | "cases" | "files") {
             return written(path, name);
         }
         match &property["default"] {

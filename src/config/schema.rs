@@ -12,7 +12,9 @@ use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
 use crate::config::policy::PolicySettings;
-use crate::config::sections::{FilesSettings, LimitsSettings, ReportSettings, RulesSettings};
+use crate::config::sections::{
+    CasesSettings, FilesSettings, LimitsSettings, ReportSettings, RulesSettings,
+};
 use crate::model::time::span_text;
 use crate::monitor::settings::MonitoringSettings;
 use crate::psp::settings::AccountSettings;
@@ -49,6 +51,9 @@ struct File {
     /// Limits of a run.
     #[serde(default)]
     limits: LimitsSettings,
+    /// Decisions by people.
+    #[serde(default)]
+    cases: CasesSettings,
     /// Who is told how runs end.
     #[serde(default)]
     monitoring: MonitoringSettings,

@@ -1,6 +1,7 @@
 //! The small sections of tieout.toml, and the settings that a flag or an environment variable
 //! may override: flag over environment over file over default.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use chrono::TimeDelta;
@@ -9,6 +10,8 @@ use serde::Deserialize;
 
 use crate::config::policy::Span;
 use crate::config::problem::nearest;
+use crate::decide::person::FourEyes;
+use crate::model::money::{AmountUnit, Currency, Exactness, parse_amount};
 use crate::model::time::{parse_span, span_text};
 use crate::run::setup::FailOn;
 
@@ -58,6 +61,16 @@ pub struct RulesSettings {
     /// Rule files, relative to the configuration file; the first rule that matches wins.
     #[serde(default)]
     pub files: Vec<PathBuf>,
+}
+
+/// `[cases]`.
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CasesSettings {
+    /// From which amount on a person's decision needs a second person, by currency: `"500.00"`, or
+    /// `"never"`; under `"*"` that of every other currency.
+    #[serde(default)]
+    pub four_eyes_from: BTreeMap<String, String>,
 }
 
 /// `[limits]`.
@@ -266,6 +279,51 @@ impl LimitsSettings {
             min_age: min_age.value,
         };
         (limits, wrong)
+    }
+}
+
+/// The word for "no amount needs a second person".
+const NEVER: &str = "never";
+
+/// The name that stands for every currency that is not named.
+const OTHERS: &str = "*";
+
+impl CasesSettings {
+    /// Works out who needs a second person. Mistakes: (the setting's path, sentence).
+    pub fn resolve(&self) -> (FourEyes, Vec<(String, String)>) {
+        let mut four_eyes = FourEyes::default();
+        let mut wrong = Vec::new();
+        for (name, text) in &self.four_eyes_from {
+            let path = format!("cases.four_eyes_from.{name}");
+            if name == OTHERS {
+                four_eyes.others_never = text == NEVER;
+                if !four_eyes.others_never {
+                    let text = format!(
+                        "`{text}`: without a currency expected \"{NEVER}\"; left out, every \
+                         amount needs two people"
+                    );
+                    wrong.push((path, text));
+                }
+                continue;
+            }
+            let Ok(currency) = Currency::parse(name) else {
+                wrong.push((path, format!("`{name}` is no currency of ISO 4217, and not \"*\"")));
+                continue;
+            };
+            let read = parse_amount(text, AmountUnit::Major, Exactness::Exact, currency);
+            let from = match read.map(|money| money.minor) {
+                _any if text == NEVER => None,
+                Ok(minor) if minor >= 0 => Some(minor),
+                Ok(_) | Err(_) => {
+                    let text =
+                        format!("`{text}`: expected an amount such as \"500.00\", or \"{NEVER}\"");
+                    wrong.push((path, text));
+                    continue;
+                }
+            };
+            four_eyes.from.insert(currency.code().to_owned(), from);
+        }
+        (four_eyes, wrong)
     }
 }
 

@@ -19,6 +19,8 @@ pub enum Permit {
     Declined(DefiniteFailure),
     /// The object exists and was never attempted.
     Unattempted(UnattemptedObject),
+    /// A person decided so, and nothing that the PSP shows stands against it.
+    Person(Approval),
 }
 
 impl Permit {
@@ -28,7 +30,32 @@ impl Permit {
             Self::Absent(_) => "absent",
             Self::Declined(_) => "declined",
             Self::Unattempted(_) => "unattempted",
+            Self::Person(_) => "person",
         }
+    }
+}
+
+/// A person's word that passed the gate of [`super::person`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approval {
+    proposal: i64,
+    approved_by: String,
+}
+
+impl Approval {
+    /// Only the gate makes one.
+    pub(super) fn of(proposal: i64, approved_by: &str) -> Self {
+        Self { proposal, approved_by: approved_by.to_owned() }
+    }
+
+    /// The proposal's number.
+    pub fn proposal(&self) -> i64 {
+        self.proposal
+    }
+
+    /// Who said yes.
+    pub fn approved_by(&self) -> &str {
+        &self.approved_by
     }
 }
 
@@ -176,6 +203,24 @@ impl HandBack {
         let retry = Retry::SameObject(object.reference.clone());
         let charge_before = later(now, charge_within);
         Self { permit: Permit::Unattempted(object), retry, not_before: None, charge_before }
+    }
+
+    /// A hand-back by a person's word: by the object that is there, else with the original key
+    /// while it protects, else as a new attempt.
+    pub(super) fn by_person(
+        approval: Approval,
+        payable: Option<String>,
+        same_key_until: Option<Instant>,
+        now: Instant,
+        charge_within: chrono::TimeDelta,
+    ) -> Self {
+        let limit = later(now, charge_within);
+        let (retry, charge_before) = match (payable, same_key_until) {
+            (Some(reference), _) => (Retry::SameObject(reference), limit),
+            (None, Some(until)) if until > now => (Retry::SameKey { until }, limit.min(until)),
+            (None, Some(_) | None) => (Retry::NewAttempt, limit),
+        };
+        Self { permit: Permit::Person(approval), retry, not_before: None, charge_before }
     }
 
     /// Why it is safe.

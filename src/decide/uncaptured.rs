@@ -257,7 +257,7 @@ fn declined(
 }
 
 /// Waits for a call that somebody makes with it, and only for that.
-fn is_payable(state: &ObjectState) -> bool {
+pub(super) fn is_payable(state: &ObjectState) -> bool {
     match state {
         ObjectState::Failed(failure) => failure.still_payable,
         ObjectState::Unattempted => true,

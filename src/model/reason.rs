@@ -183,6 +183,8 @@ reasons! {
     GaveUp "gave_up" ByPolicy;
     /// A rule of the configuration decided; the record names it.
     Rule "rule" ByPolicy;
+    /// A person decided; the record names who proposed it, who approved it and why.
+    ByPerson "by_person" ByPolicy;
     /// Looked at again after a hand-back or an end: nothing new under the tag.
     Watched "watched" To(Wait);
     /// The user's database refused the change of this row (a constraint or a trigger).

@@ -22,6 +22,7 @@ pub fn side(reason: Reason) -> &'static str {
         | R::ReferenceUnknown
         | R::GaveUp
         | R::Rule
+        | R::ByPerson
         | R::WriteRefused
         | R::HandbackNotTaken
         | R::NotAtPsp
@@ -127,6 +128,7 @@ pub fn severity(reason: Reason) -> &'static str {
         | R::FileLineRejected => "medium",
         R::Captured
         | R::Settled
+        | R::ByPerson
         | R::PspUnavailable
         | R::PspPending
         | R::FailureNotFinal
@@ -214,6 +216,7 @@ pub fn suggested_action(reason: Reason, saw_object: bool) -> &'static str {
         | R::Voided
         | R::DeclinedFinal
         | R::Rule
+        | R::ByPerson
         | R::WriteRefused
         | R::DateOutOfWindow => "none",
     }

@@ -391,5 +391,7 @@ fn plan(
         evidence,
         policy_version: policy_version.to_owned(),
         lines: row.lines,
+        person: row.person,
+        mapped_from: row.mapped_from,
     })
 }

@@ -217,7 +217,7 @@ async fn take(
         tell(Event::Asking { account: name.to_owned(), rows: rows.len() });
         let tag_max = open.account.facts().tag_max;
         rows.iter_mut().for_each(|row| check_tag_length(row, tag_max));
-        asking.push(ask(scene, table, name, open, rows));
+        asking.push(ask(scene, table, name, open, rows, false));
     }
     while let Some((name, open, result)) = asking.next().await {
         let (rows, asked) = result?;
@@ -226,12 +226,14 @@ async fn take(
     Ok(())
 }
 
-async fn ask<'s>(
+/// Asks one account about rows, and decides them; `whole`: by every route, for a person.
+pub async fn ask<'s>(
     scene: &'s Scene<'_>,
     table: &'s SourceTable,
     name: &'s str,
     open: &'s OpenAccount,
     rows: Vec<Claimed>,
+    whole: bool,
 ) -> (&'s str, &'s OpenAccount, Result<(Vec<Weighed>, Asked), RunError>) {
     let gather = Gather {
         db: scene.db,
@@ -243,12 +245,13 @@ async fn ask<'s>(
         account_name: name,
         policies: &open.policies,
         clock: &scene.clock,
+        whole,
     };
     (name, open, gather.weigh(rows).await)
 }
 
 /// Rows of no configured account: the judge says so.
-fn without_account(scene: &Scene<'_>, claimed: Claimed) -> Weighed {
+pub fn without_account(scene: &Scene<'_>, claimed: Claimed) -> Weighed {
     let now = scene.clock.now();
     let inputs = Inputs {
         row: &claimed.row,
@@ -274,7 +277,16 @@ fn without_account(scene: &Scene<'_>, claimed: Claimed) -> Weighed {
         history: claimed.history.clone(),
         kicked: None,
     };
-    Weighed { claimed, decision, now, inputs, nearest: Vec::new(), lines: Vec::new() }
+    Weighed {
+        claimed,
+        decision,
+        now,
+        inputs,
+        nearest: Vec::new(),
+        lines: Vec::new(),
+        person: None,
+        mapped_from: None,
+    }
 }
 
 /// Gives rows back undecided.

@@ -9,6 +9,7 @@ use crate::decide::absence;
 use crate::decide::decision::{Asked as Why, Decision, Inputs, Verdict, Want};
 use crate::decide::expected::Expected;
 use crate::decide::judge::decide;
+use crate::decide::person::Word;
 use crate::decide::policy::Policy;
 use crate::model::evidence::{Answer, EVIDENCE_SCHEMA, Evidence, Route, UntaggedMatch, Witness};
 use crate::model::reason::Reason;
@@ -51,6 +52,10 @@ pub struct Weighed {
     pub nearest: Vec<(String, bool)>,
     /// The lines of settlement files that told of it.
     pub lines: Vec<LinePlace>,
+    /// The person's word that it is decided by, where it is.
+    pub person: Option<Word>,
+    /// The status that the mapping goes by, where it is another than the row's.
+    pub mapped_from: Option<String>,
 }
 
 /// What asking brought besides decisions.
@@ -101,6 +106,8 @@ pub struct Gather<'a> {
     pub policies: &'a BTreeMap<bool, Policy>,
     /// The database's clock.
     pub clock: &'a DatabaseClock,
+    /// Every route is asked, whatever the judge would be content with: a person decides.
+    pub whole: bool,
 }
 
 impl Gather<'_> {
@@ -119,16 +126,16 @@ impl Gather<'_> {
         self.ask(&rows, &everyone, Need::Find, &mut facts, &mut neighbours, &mut asked).await?;
         let mut decisions = self.decide_all(&rows, &facts, &siblings);
 
-        let wanting = indices(&decisions, |d| d.wants == Some(Want::List));
+        let wanting = self.wanting(&rows, &decisions, Want::List);
         self.ask(&rows, &wanting, Need::Complete, &mut facts, &mut neighbours, &mut asked).await?;
         // Rows that the first pass listed already may lack a witness as well.
         let unproven = indices(&decisions, |d| {
-            d.wants == Some(Want::List) || d.reason == Reason::AbsenceUnproven
+            self.whole || d.wants == Some(Want::List) || d.reason == Reason::AbsenceUnproven
         });
         self.find_witnesses(&rows, &unproven, &mut facts, &mut neighbours, &mut asked).await?;
         self.decide_again(&rows, &facts, &siblings, &unproven, &mut decisions);
 
-        let wanting = indices(&decisions, |d| d.wants == Some(Want::Search));
+        let wanting = self.wanting(&rows, &decisions, Want::Search);
         self.ask(&rows, &wanting, Need::Search, &mut facts, &mut neighbours, &mut asked).await?;
         self.decide_again(&rows, &facts, &siblings, &wanting, &mut decisions);
 
@@ -141,6 +148,18 @@ impl Gather<'_> {
             .unwrap_or(u64::MAX);
         asked.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         Ok((weighed(rows, decisions, facts, siblings, nearest), asked))
+    }
+
+    /// The rows that a route is asked about: those whose decision wants it, and all that have a tag
+    /// where a person decides.
+    fn wanting(&self, rows: &[Claimed], decisions: &[Decided], want: Want) -> Vec<usize> {
+        let by_person = |index: usize| {
+            self.whole && rows.get(index).is_some_and(|one| one.row.tag.usable().is_some())
+        };
+        let wants = |(index, decided): (usize, &Decided)| {
+            (decided.decision.wants == Some(want) || by_person(index)).then_some(index)
+        };
+        decisions.iter().enumerate().filter_map(wants).collect()
     }
 
     /// A tag that another row has too settles neither. What is under watch goes on looking by it:
@@ -263,7 +282,8 @@ impl Gather<'_> {
         facts: &[Facts],
         decisions: &mut [Decided],
     ) -> Result<(), RunError> {
-        let again = indices(decisions, |d| matches!(d.verdict, Verdict::Retryable(_)));
+        let again =
+            indices(decisions, |d| self.whole || matches!(d.verdict, Verdict::Retryable(_)));
         let keyed: Vec<&Transaction> = again
             .iter()
             .filter_map(|index| rows.get(*index).map(|claimed| &claimed.row))
@@ -512,7 +532,7 @@ impl Gather<'_> {
         decisions: &mut [Decided],
     ) -> Result<(), RunError> {
         let decided = indices(decisions, |d| {
-            !matches!(d.verdict, Verdict::Wait) || d.wants == Some(Want::Siblings)
+            self.whole || !matches!(d.verdict, Verdict::Wait) || d.wants == Some(Want::Siblings)
         });
         let references: Vec<String> = decided
             .iter()
@@ -563,7 +583,7 @@ impl Gather<'_> {
         let absent = indices(decisions, |d| {
             let is_absent =
                 d.reason == Reason::Absent && matches!(d.verdict, Verdict::Retryable(_));
-            is_absent || d.wants == Some(Want::Siblings)
+            self.whole || is_absent || d.wants == Some(Want::Siblings)
         });
         if absent.is_empty() {
             return Ok(HashMap::new());
@@ -942,7 +962,16 @@ fn weighed(
                 kicked: None,
             };
             let nearest = nearest.remove(&index).unwrap_or_default();
-            Weighed { claimed, decision, now, inputs, nearest, lines: fact.lines }
+            Weighed {
+                claimed,
+                decision,
+                now,
+                inputs,
+                nearest,
+                lines: fact.lines,
+                person: None,
+                mapped_from: None,
+            }
         })
         .collect()
 }

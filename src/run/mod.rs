@@ -25,6 +25,7 @@ mod siblings;
 pub mod books;
 pub mod drive;
 mod named;
+pub mod people;
 pub mod finish;
 pub mod doctor;
 pub mod parts;
@@ -104,8 +105,16 @@ pub async fn run(
     let done = CancellationToken::new();
     let work = async {
         let result = match inbox::bring_in(&scene, &mut books, &named, tell).await {
+            Ok(()) => people::carry_out_all(&scene, &mut books, tell).await,
+            Err(error) => Err(error),
+        };
+        let result = match result {
             // The largest part of all that waits here, apart.
             Ok(()) => Box::pin(drive::drive(&scene, &mut books, tell)).await,
+            Err(error) => Err(error),
+        };
+        let result = match result {
+            Ok(()) => people::look_again(&scene, &mut books, tell).await,
             Err(error) => Err(error),
         };
         let result = match result {

@@ -23,6 +23,9 @@ use crate::store::files::{
 };
 use crate::store::mapping::TableSettings;
 use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey};
+use crate::store::people::{
+    Approved, CaseLinks, CaseNote, CaseSum, NewProposal, PeopleDriver, Proposal,
+};
 use crate::store::postgres::PgStore;
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
@@ -226,6 +229,27 @@ delegate! { BatchDriver:
     open_batches(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;
     batch_parts(booking: LinePlace, by: BatchBy) -> BatchParts;
     explain_batch(run_id: &str, batch: &ExplainedBatch, now: Instant) -> bool;
+}
+
+delegate! { PeopleDriver:
+    identity() -> Option<String>;
+    case_sums(filter: &CaseFilter) -> Vec<CaseSum>;
+    case_notes(case: i64) -> Vec<CaseNote>;
+    case_links(case: i64) -> CaseLinks;
+    similar_cases(case: &CaseRow, limit: i64) -> Vec<CaseRow>;
+    proposals(cases: &[i64]) -> Vec<Proposal>;
+    approved(cases: Option<&[i64]>, after: i64, limit: i64) -> Vec<Approved>;
+    assign_cases(cases: &[i64], owner: Option<&str>, by: &str, now: Instant) -> u64;
+    comment_cases(cases: &[i64], text: &str, by: &str, now: Instant) -> u64;
+    propose(proposals: &[NewProposal], by: &str, now: Instant) -> Vec<i64>;
+    approve(proposals: &[(i64, Option<String>)], why: &str, by: &str, now: Instant) -> Vec<i64>;
+    turn_down(proposals: &[i64], why: &str, by: &str, now: Instant) -> Vec<i64>;
+    refuse_approved(run_id: &str, proposal: i64, why: &str, now: Instant) -> bool;
+    leave_as_is(run_id: &str, proposal: i64, now: Instant) -> bool;
+    merge_cases(into: Option<i64>, cases: &[i64], why: &str, by: &str, now: Instant) -> u64;
+    purge_cases(cases: &[i64], before: Instant) -> u64;
+    rows_to_look_at(table: &str, reasons: &[Reason], before: Instant, limit: i64) -> Vec<String>;
+    note_looked_at(table: &str, keys: &[String], now: Instant) -> ();
 }
 
 delegate! { PayoutDriver:

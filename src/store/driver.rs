@@ -94,6 +94,32 @@ pub struct CaseFilter {
     pub opened_run: Option<String>,
     /// Of the closed ones only those closed at or after this; the open ones all.
     pub closed_since: Option<Instant>,
+    /// Only these numbers.
+    pub numbers: Option<Vec<i64>>,
+    /// Only of this account.
+    pub account: Option<String>,
+    /// Only of this mapped table.
+    pub table: Option<String>,
+    /// Only this owner's; an empty name: only those that nobody has.
+    pub owner: Option<String>,
+    /// Only of this currency.
+    pub currency: Option<String>,
+    /// Only of at least this many minor units, whatever the sign.
+    pub amount_from: Option<i64>,
+    /// Only of at most this many minor units, whatever the sign.
+    pub amount_to: Option<i64>,
+    /// Only those opened at or after this.
+    pub opened_from: Option<Instant>,
+    /// Only those opened before this.
+    pub opened_to: Option<Instant>,
+    /// Only those that this rule was tried for.
+    pub rule: Option<String>,
+    /// Only those decided by this policy last.
+    pub policy_version: Option<String>,
+    /// Only this case and those that are parts of it.
+    pub whole: Option<i64>,
+    /// Only those with a proposal in this state.
+    pub proposed: Option<crate::store::people::ProposalState>,
     /// Only numbers above this (keyset paging).
     pub after: Option<i64>,
     /// At most so many.

@@ -58,6 +58,8 @@ pub struct RowEffects {
     pub evidence: String,
     /// The lines of settlement files that are this row's from now on.
     pub marks_lines: Vec<LinePlace>,
+    /// The proposal of a person that it carries out, and that ends with it.
+    pub proposal: Option<i64>,
 }
 
 /// A value for another column.
@@ -132,7 +134,7 @@ pub fn effects(
     let decision = &planned.decision;
     let withheld = is_withheld(planned.mode, decision);
     let applied = if withheld { Applied::Withheld } else { Applied::Yes };
-    let status_to = target(table, row, decision)
+    let status_to = target(table, planned)
         .filter(|_| !withheld && planned.mode_writes(decision))
         .filter(|to| *to != row.status);
     let handback = hand_back_of(planned, table, withheld);
@@ -148,9 +150,8 @@ pub fn effects(
         sets: status_to.as_ref().map_or_else(Vec::new, |to| sets(table, planned, to)),
         history: status_to.as_ref().map_or_else(Vec::new, |to| history(table, planned, to)),
         opens_case: decision.outcome() == Outcome::Review,
-        closes_case: (is_end && planned.claimed.open_case.is_some()).then(|| {
-            format!("decided {}: {}", decision.outcome().as_str(), journal.reason.as_str())
-        }),
+        closes_case: (is_end && planned.claimed.open_case.is_some()).then(|| closing(planned)),
+        proposal: planned.person.as_ref().map(|word| word.proposal),
         claims_reference: claimed_reference(decision, withheld),
         ends_handback: ends_handback(planned, withheld),
         evidence: planned.evidence.clone(),
@@ -164,7 +165,25 @@ pub fn effects(
     }
 }
 
+/// How a case says that it ended.
+fn closing(planned: &Planned) -> String {
+    let decision = &planned.decision;
+    let outcome = decision.outcome().as_str();
+    match &planned.person {
+        Some(word) => format!(
+            "{outcome} by {}, proposed by {}: {}",
+            word.approved_by, word.proposed_by, word.why
+        ),
+        None => format!("decided {outcome}: {}", decision.reason.as_str()),
+    }
+}
+
 impl Planned {
+    /// The status that the mapping goes by.
+    fn mapped_status(&self) -> &str {
+        self.mapped_from.as_deref().unwrap_or(&self.claimed.row.status)
+    }
+
     /// Whether the mode lets this decision touch the row at all.
     fn mode_writes(&self, decision: &Decision) -> bool {
         match self.mode {
@@ -184,8 +203,9 @@ fn is_withheld(mode: Mode, decision: &Decision) -> bool {
 }
 
 /// The status that the mapping has for this decision, if it has one.
-fn target(table: &TableSettings, row: &Transaction, decision: &Decision) -> Option<String> {
-    let map = map_of(table, &row.status)?;
+fn target(table: &TableSettings, planned: &Planned) -> Option<String> {
+    let decision = &planned.decision;
+    let map = map_of(table, planned.mapped_status())?;
     let value = match (&decision.verdict, decision.reason) {
         (Verdict::Wait, _) => None,
         // Money that contradicts a row, and a change that its database refuses, leave the
@@ -223,7 +243,7 @@ fn hand_back_of(
     let decision = &planned.decision;
     let Verdict::Retryable(hand_back) = &decision.verdict else { return None };
     let abandoned = decision.reason == Reason::Absent
-        && absent_means(table, &planned.claimed.row.status) == AbsentMeans::Abandoned;
+        && absent_means(table, planned.mapped_status()) == AbsentMeans::Abandoned;
     let hand_back: &HandBack = hand_back;
     if withheld || abandoned || *hand_back.retry() == Retry::Never {
         return None;
@@ -269,6 +289,7 @@ impl RowEffects {
         self.event = None;
         self.claims_reference = None;
         self.marks_lines.clear();
+        self.proposal = None;
     }
 
     /// Sends the row to a person instead: what was decided cannot be carried out. Its status
@@ -290,6 +311,7 @@ impl RowEffects {
         self.closes_case = None;
         self.claims_reference = None;
         self.marks_lines.clear();
+        self.proposal = None;
         self.check.state = "case";
         self.check.next_check_at = None;
         self.check.keeps_image = false;
@@ -528,7 +550,7 @@ fn ended(
         history.watch_step = if goes_on { history.watch_step.saturating_add(1) } else { 0 };
         return ("watch", Some(at));
     }
-    match target(table, &planned.claimed.row, decision) {
+    match target(table, planned) {
         Some(_) => ("closed", None),
         None => ("parked", None),
     }

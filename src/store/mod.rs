@@ -25,6 +25,7 @@ pub mod compare;
 pub mod payouts;
 pub mod replay;
 pub mod batches;
+pub mod people;
 pub mod sqlite;
 pub mod postgres;
 pub mod database;

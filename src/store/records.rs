@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::decide::decision::{Asked, Decision, History};
+use crate::decide::person::Word;
 use crate::decide::policy::Mode;
 use crate::model::evidence::{Evidence, UntaggedMatch};
 use crate::model::reason::{Outcome, Reason};
@@ -254,6 +255,11 @@ pub struct Planned {
     pub policy_version: String,
     /// The lines of settlement files that it was decided from.
     pub lines: Vec<LinePlace>,
+    /// The person's word that it is, where it is one.
+    pub person: Option<Word>,
+    /// The status that the mapping goes by, where it is another than the row's: what the row had
+    /// before tieout wrote its present one.
+    pub mapped_from: Option<String>,
 }
 
 /// Whether a decision was carried out.

@@ -311,6 +311,23 @@ fn policy() -> Policy {
     }
 }
 
+/// What the decision is made from.
+fn stored(claimed: &Claimed, evidence: Vec<Evidence>, now: Instant) -> StoredInputs {
+    StoredInputs {
+        schema: 1,
+        now,
+        asked: Asked::Run,
+        row: claimed.row.clone(),
+        siblings: Vec::new(),
+        evidence,
+        claimed_references: Vec::new(),
+        untagged: Vec::new(),
+        near_misses: Vec::new(),
+        history: claimed.history.clone(),
+        kicked: None,
+    }
+}
+
 /// The PSP captured just this row's money.
 fn plan(claimed: Claimed, policy: &Policy, now: Instant) -> Planned {
     let row = &claimed.row;
@@ -359,19 +376,7 @@ fn plan(claimed: Claimed, policy: &Policy, now: Instant) -> Planned {
         asked: Asked::Run,
     };
     let decision = decide(&inputs, policy, now);
-    let stored = StoredInputs {
-        schema: 1,
-        now,
-        asked: Asked::Run,
-        row: row.clone(),
-        siblings: Vec::new(),
-        evidence,
-        claimed_references: Vec::new(),
-        untagged: Vec::new(),
-        near_misses: Vec::new(),
-        history: claimed.history.clone(),
-        kicked: None,
-    };
+    let stored = stored(&claimed, evidence, now);
     let evidence = serde_json::to_string(&stored).unwrap();
     Planned {
         claimed,
@@ -381,6 +386,8 @@ fn plan(claimed: Claimed, policy: &Policy, now: Instant) -> Planned {
         evidence,
         policy_version: "0".into(),
         lines: Vec::new(),
+        person: None,
+        mapped_from: None,
     }
 }
 

@@ -352,7 +352,7 @@ mod tests {
             "insert into tieout_cases select 99, subject_kind, table_name, subject, reason, text,
              state, account, currency, amount_minor, rule, policy_version, evidence_sha256,
              opened_at, opened_run, last_seen_at, last_run, times_seen, owner, closed_at,
-             closed_run, resolution from tieout_cases",
+             closed_run, resolution, looked_at, merged_into from tieout_cases",
         ),
         ("names its case", "update tieout_journal set case_number = 77 where key = '2'"),
         ("holds its PSP object", "update tieout_references set key = '4'"),

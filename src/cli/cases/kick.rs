@@ -9,14 +9,14 @@ use std::io::IsTerminal;
 use serde_json::json;
 
 use crate::cli::args::{Common, When, word, yes_or_no};
-use crate::cli::cases::number;
+use crate::cli::cases::number_of;
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::teller::Teller;
 use crate::cli::watched::watched;
 use crate::cli::{database, out, page, person, screen};
 use crate::config::problem::nearest;
-use crate::config::{self, Config, names};
+use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::model::money::{Currency, decimal_text};
 use crate::model::reason::{Outcome, Reason};
@@ -69,14 +69,13 @@ pub struct Args {
 }
 
 /// Runs the command.
-pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
-    let config = config::load(common.config(), &[])?;
+pub fn run(args: &Args, common: &Common, config: &Config) -> Result<Exit, Failure> {
     let (which, asked) = which(args)?;
     let why = why(args, &asked)?;
     let setup = config.setup();
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     let mut found = (Chosen::default(), None);
-    database::with(&config, async |db| {
+    database::with(config, async |db| {
         let chosen = choose(db, &setup, &which, limit).await.map_err(|e| Failure::store(&e))?;
         let user = db.rights().await.map_err(|e| Failure::store(&e))?.role;
         found = (chosen, user);
@@ -96,7 +95,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
         None => person::name(),
     };
     let kick = Kick { by, why, asked, cases: chosen.cases };
-    kicked(&kick, args.dry_run, common, &config, &setup)
+    kicked(&kick, args.dry_run, common, config, &setup)
 }
 
 /// What the words mean, and the words for the records. One way of choosing, never two.
@@ -126,7 +125,7 @@ fn which(args: &Args) -> Result<(Which, String), Failure> {
     if args.all {
         return Ok((Which::All, "--all".to_owned()));
     }
-    let numbers: Result<Vec<i64>, Failure> = cases.iter().map(|case| number(case)).collect();
+    let numbers: Result<Vec<i64>, Failure> = cases.iter().map(|case| number_of(case)).collect();
     let numbers = numbers?;
     let asked: Vec<String> = numbers.iter().map(|number| format!("C-{number}")).collect();
     Ok((Which::Numbers(numbers), asked.join(" ")))

@@ -15,10 +15,12 @@ use crate::model::time::Instant;
 use crate::store::driver::Writer;
 use crate::store::effects::{RowEffects, line_marks};
 use crate::store::error::StoreError;
+use crate::store::people::ProposalState;
 use crate::store::postgres::connect::IDLE_IN_TRANSACTION;
 use crate::store::postgres::errors::{Calls, answered, calls_for, failed};
 use crate::store::postgres::ledger::{Ledger, Loss, journal};
 use crate::store::postgres::lines::mark_in;
+use crate::store::postgres::people;
 use crate::store::postgres::rows::{Care, Fault, Rows};
 use crate::store::postgres::runs::{Sums, count_row, take_back};
 use crate::store::records::{Applied, ApplyEnd};
@@ -201,6 +203,7 @@ impl Batch<'_> {
             return Ok(None);
         };
         let live = self.leave_out(&paused);
+        let live = self.leave_unapproved(connection, live).await?;
         self.find_taken_references(connection, &live).await?;
         let images = self.settle_rows(connection, &live).await?;
         let moved = self.write_ledger(connection, writer).await?;
@@ -239,6 +242,32 @@ impl Batch<'_> {
             self.change(index, RowEffects::supersede);
         }
         live
+    }
+
+    /// A person's word that does not stand any more, or not of what the case shows now, changes
+    /// nothing; what stands is held to the end.
+    async fn leave_unapproved(
+        &mut self,
+        connection: &mut PgConnection,
+        live: Vec<usize>,
+    ) -> Result<Vec<usize>, Fault> {
+        let proposal_of = |rows: &[RowEffects], index: usize| {
+            rows.get(index).and_then(|row: &RowEffects| row.proposal)
+        };
+        let words: Vec<i64> =
+            live.iter().filter_map(|index| proposal_of(&self.rows, *index)).collect();
+        if words.is_empty() {
+            return Ok(live);
+        }
+        let stand: HashSet<i64> =
+            people::still_approved(connection, &words).await?.into_iter().collect();
+        let (live, out): (Vec<usize>, Vec<usize>) = live.into_iter().partition(|index| {
+            proposal_of(&self.rows, *index).is_none_or(|word| stand.contains(&word))
+        });
+        for index in out {
+            self.change(index, RowEffects::supersede);
+        }
+        Ok(live)
     }
 
     /// An object explains one row for ever: who comes second goes to a person.
@@ -310,6 +339,10 @@ impl Batch<'_> {
             ledger.end_handbacks(connection, &all).await.map_err(step)?;
             ledger.handbacks(connection, &all).await.map_err(step)?;
             ledger.events(connection, &all).await.map_err(step)?;
+            let applied = all.iter().filter(|row| row.journal.applied == Applied::Yes);
+            let words: Vec<i64> = applied.filter_map(|row| row.proposal).collect();
+            let (run, state) = (ledger.run_id, ProposalState::CarriedOut);
+            people::end_approved(connection, run, &words, state, "carried out", ledger.now).await?;
         }
         let mut moved = writer.clone();
         for row in &mut self.rows {

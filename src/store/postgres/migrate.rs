@@ -22,6 +22,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (8, "line_names", include_str!("../../../migrations/postgres/0008_line_names.sql")),
     (9, "batches", include_str!("../../../migrations/postgres/0009_batches.sql")),
     (10, "taken_out", include_str!("../../../migrations/postgres/0010_taken_out.sql")),
+    (11, "people", include_str!("../../../migrations/postgres/0011_people.sql")),
 ];
 
 pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {

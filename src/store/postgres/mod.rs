@@ -25,6 +25,7 @@ mod lookup;
 mod migrate;
 mod names;
 mod pauses;
+mod people;
 mod prune;
 mod preview;
 mod read;
@@ -64,6 +65,9 @@ use crate::store::files::{
 };
 use crate::store::mapping::TableSettings;
 use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey};
+use crate::store::people::{
+    Approved, CaseLinks, CaseNote, CaseSum, NewProposal, PeopleDriver, Proposal,
+};
 use crate::store::postgres::errors::failed;
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
@@ -746,5 +750,142 @@ impl ReplayDriver for PgStore {
 
     async fn rule_counts(&self, since: Instant) -> Result<Vec<RuleCount>, StoreError> {
         replay::counts(self.pool().await, since).await
+    }
+}
+
+impl PeopleDriver for PgStore {
+    async fn identity(&self) -> Result<Option<String>, StoreError> {
+        people::identity(self.pool().await).await.map(Some)
+    }
+
+    async fn case_sums(&self, filter: &CaseFilter) -> Result<Vec<CaseSum>, StoreError> {
+        people::sums(self.pool().await, filter).await
+    }
+
+    async fn case_notes(&self, case: i64) -> Result<Vec<CaseNote>, StoreError> {
+        people::notes(self.pool().await, case).await
+    }
+
+    async fn case_links(&self, case: i64) -> Result<CaseLinks, StoreError> {
+        people::links(self.pool().await, case).await
+    }
+
+    async fn similar_cases(&self, case: &CaseRow, limit: i64) -> Result<Vec<CaseRow>, StoreError> {
+        people::similar(self.pool().await, case, limit).await
+    }
+
+    async fn proposals(&self, cases: &[i64]) -> Result<Vec<Proposal>, StoreError> {
+        people::proposals(self.pool().await, cases).await
+    }
+
+    async fn approved(
+        &self,
+        cases: Option<&[i64]>,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<Approved>, StoreError> {
+        people::approved(self.pool().await, cases, after, limit).await
+    }
+
+    async fn assign_cases(
+        &self,
+        cases: &[i64],
+        owner: Option<&str>,
+        _by: &str,
+        now: Instant,
+    ) -> Result<u64, StoreError> {
+        people::assign(self.pool().await, cases, owner, now).await
+    }
+
+    async fn comment_cases(
+        &self,
+        cases: &[i64],
+        text: &str,
+        _by: &str,
+        now: Instant,
+    ) -> Result<u64, StoreError> {
+        people::comment(self.pool().await, cases, text, now).await
+    }
+
+    async fn propose(
+        &self,
+        proposals: &[NewProposal],
+        _by: &str,
+        now: Instant,
+    ) -> Result<Vec<i64>, StoreError> {
+        people::propose(self.pool().await, proposals, now).await
+    }
+
+    async fn approve(
+        &self,
+        proposals: &[(i64, Option<String>)],
+        why: &str,
+        _by: &str,
+        now: Instant,
+    ) -> Result<Vec<i64>, StoreError> {
+        people::approve(self.pool().await, proposals, why, now).await
+    }
+
+    async fn turn_down(
+        &self,
+        proposals: &[i64],
+        why: &str,
+        _by: &str,
+        now: Instant,
+    ) -> Result<Vec<i64>, StoreError> {
+        people::turn_down(self.pool().await, proposals, why, now).await
+    }
+
+    async fn refuse_approved(
+        &self,
+        run_id: &str,
+        proposal: i64,
+        why: &str,
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        people::refuse(self.pool().await, run_id, proposal, why, now).await
+    }
+
+    async fn leave_as_is(
+        &self,
+        run_id: &str,
+        proposal: i64,
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        people::leave(self.pool().await, run_id, proposal, now).await
+    }
+
+    async fn merge_cases(
+        &self,
+        into: Option<i64>,
+        cases: &[i64],
+        why: &str,
+        _by: &str,
+        now: Instant,
+    ) -> Result<u64, StoreError> {
+        people::merge(self.pool().await, into, cases, why, now).await
+    }
+
+    async fn purge_cases(&self, cases: &[i64], before: Instant) -> Result<u64, StoreError> {
+        people::purge(self.pool().await, cases, before).await
+    }
+
+    async fn rows_to_look_at(
+        &self,
+        table: &str,
+        reasons: &[Reason],
+        before: Instant,
+        limit: i64,
+    ) -> Result<Vec<String>, StoreError> {
+        people::rows_to_look_at(self.pool().await, table, reasons, before, limit).await
+    }
+
+    async fn note_looked_at(
+        &self,
+        table: &str,
+        keys: &[String],
+        now: Instant,
+    ) -> Result<(), StoreError> {
+        people::note_looked_at(self.pool().await, table, keys, now).await
     }
 }

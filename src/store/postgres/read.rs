@@ -26,7 +26,7 @@ psp_status, psp_currency, psp_amount_minor, fingerprint, evidence_sha256, row_cr
 row_attempted_at, checks, next_check_at, handback_number, case_number, policy_version, prev_hash, \
 hash from tieout_journal";
 
-const CASE: &str = "\
+pub(super) const CASE: &str = "\
 select number, subject_kind, table_name, subject, reason, text, state = 'open', account, currency, \
 amount_minor, rule, policy_version, evidence_sha256, opened_at, opened_run, last_seen_at, \
 last_run, times_seen, owner, closed_at, resolution from tieout_cases";
@@ -226,30 +226,61 @@ pub(super) async fn evidence(pool: &PgPool, sha256: &str) -> Result<Option<Strin
         .map_err(failed("reading the evidence"))
 }
 
-pub(super) async fn cases(pool: &PgPool, filter: &CaseFilter) -> Result<Vec<CaseRow>, StoreError> {
-    let mut sql = Sql::new(CASE);
-    sql.push(" where true");
+/// What a case must fulfil; pages are left aside.
+pub(super) fn case_conditions(sql: &mut Sql, filter: &CaseFilter) -> String {
+    let mut all = vec!["true".to_owned()];
     if filter.open_only {
-        sql.push(" and state = 'open'");
+        all.push("state = 'open'".to_owned());
     }
-    if let Some(reason) = &filter.reason {
-        let reason = sql.bind(reason.clone());
-        sql.push(&format!(" and reason = {reason}"));
+    let texts = [
+        ("reason =", &filter.reason),
+        ("opened_run =", &filter.opened_run),
+        ("account =", &filter.account),
+        ("table_name =", &filter.table),
+        ("coalesce(owner, '') =", &filter.owner),
+        ("currency =", &filter.currency),
+        ("rule =", &filter.rule),
+        ("policy_version =", &filter.policy_version),
+    ];
+    for (column, value) in texts {
+        all.extend(value.clone().map(|text| format!("{column} {}", sql.bind(text))));
     }
-    if let Some(run) = &filter.opened_run {
-        let run = sql.bind(run.clone());
-        sql.push(&format!(" and opened_run = {run}"));
+    let times = [("opened_at >=", filter.opened_from), ("opened_at <", filter.opened_to)];
+    for (column, at) in times {
+        all.extend(at.map(|at| format!("{column} {}", sql.bind(at))));
     }
-    if let Some(after) = filter.after {
-        let after = sql.bind(after);
-        sql.push(&format!(" and number > {after}"));
+    for (column, amount) in
+        [("abs(amount_minor) >=", filter.amount_from), ("abs(amount_minor) <=", filter.amount_to)]
+    {
+        all.extend(amount.map(|amount| format!("{column} {}", sql.bind(amount))));
     }
     if let Some(since) = filter.closed_since {
         let since = sql.bind(since);
-        sql.push(&format!(" and (closed_at is null or closed_at >= {since})"));
+        all.push(format!("(closed_at is null or closed_at >= {since})"));
     }
+    if let Some(numbers) = &filter.numbers {
+        all.push(format!("number = any({})", sql.bind(numbers.clone())));
+    }
+    if let Some(whole) = filter.whole {
+        let whole = sql.bind(whole);
+        all.push(format!("(number = {whole} or merged_into = {whole})"));
+    }
+    if let Some(state) = filter.proposed {
+        let state = sql.bind(state.as_str().to_owned());
+        all.push(format!(
+            "exists (select from tieout_proposals p \
+             where p.case_number = tieout_cases.number and p.state = {state})"
+        ));
+    }
+    all.join(" and ")
+}
+
+pub(super) async fn cases(pool: &PgPool, filter: &CaseFilter) -> Result<Vec<CaseRow>, StoreError> {
+    let mut sql = Sql::new(CASE);
+    let wanted = case_conditions(&mut sql, filter);
+    let after = sql.bind(filter.after.unwrap_or(0));
     let limit = sql.bind(filter.limit);
-    sql.push(&format!(" order by number limit {limit}"));
+    sql.push(&format!(" where {wanted} and number > {after} order by number limit {limit}"));
     fetch(pool, sql, "reading the cases").await?.iter().map(case_row).collect()
 }
 
@@ -275,7 +306,7 @@ pub(super) async fn case(pool: &PgPool, number: i64) -> Result<Option<CaseRow>, 
     fetch(pool, sql, "reading the case").await?.first().map(case_row).transpose()
 }
 
-fn case_row(row: &PgRow) -> Result<CaseRow, StoreError> {
+pub(super) fn case_row(row: &PgRow) -> Result<CaseRow, StoreError> {
     let cells = Cells::new(row, "reading the cases");
     Ok(CaseRow {
         number: cells.big(0)?,

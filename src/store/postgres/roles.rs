@@ -34,6 +34,8 @@ pub(super) const RUN: &[(&str, &[&str])] = &[
     ("tieout_checks", &["insert", "update"]),
     ("tieout_evidence", &["insert"]),
     ("tieout_cases", &["insert", "update"]),
+    ("tieout_case_notes", &["insert"]),
+    ("tieout_proposals", &["update (state, ended_at, ended_why, ended_run)"]),
     ("tieout_handbacks", &["insert", "update (taken_at, ended_at, end_reason)"]),
     ("tieout_journal", &["insert"]),
     ("tieout_references", &["insert", "update (key)"]),
@@ -64,7 +66,17 @@ pub(super) const RUN: &[(&str, &[&str])] = &[
 /// What `people` may do beside reading everything.
 const PEOPLE: &[(&str, &[&str])] = &[
     ("tieout_accounts", &["insert", "update"]),
-    ("tieout_cases", &["update (state, owner, closed_at, closed_run, resolution)"]),
+    // Who decides carries nothing out: that is a run's.
+    ("tieout_cases", &["update (owner, merged_into)"]),
+    ("tieout_case_notes", &["insert"]),
+    (
+        "tieout_proposals",
+        &[
+            "insert",
+            "update (state, approved_by, approved_at, approved_why, approved_evidence, ended_at, \
+             ended_why)",
+        ],
+    ),
     (
         "tieout_files",
         &["update (state, spooled_as, statements, entries, lines, totals, changed_at, \

@@ -15,12 +15,14 @@ use crate::model::time::{Instant, to_text};
 use crate::store::driver::Writer;
 use crate::store::effects::{RowEffects, line_marks};
 use crate::store::error::StoreError;
+use crate::store::people::ProposalState;
 use crate::store::records::{Applied, ApplyEnd, JournalRow};
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::cases::{close_rows, put_rows};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::journal;
 use crate::store::sqlite::lines::mark_in;
+use crate::store::sqlite::people;
 use crate::store::sqlite::runs::{Buckets, add_to, is_running, take_back_released};
 use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch, json_set};
 use crate::store::sqlite::write::{Written, write};
@@ -38,8 +40,9 @@ struct Applying<'a> {
     image: Option<String>,
     /// The lease was lost before, and this run's claim of it was counted as released.
     lost: bool,
-    /// A person paused its account since it was asked.
-    paused: bool,
+    /// A person paused its account since it was asked, or the person's word that it is does not
+    /// stand any more.
+    stopped: bool,
 }
 
 /// One batch, or a part of one.
@@ -82,6 +85,7 @@ pub(super) async fn apply(
         batch.rows.iter().filter(|effect| !decided.contains(&effect.journal.key)).collect();
     let contested = contested(connection, &fresh, &lost).await?;
     let paused = paused(connection, batch).await?;
+    let unapproved = unapproved(connection, &fresh).await?;
     let mut rows: Vec<Applying<'_>> = fresh
         .into_iter()
         .map(|effect| {
@@ -90,8 +94,9 @@ pub(super) async fn apply(
             if let Some(other) = contested.get(&effect.journal.key).filter(|_| !lost) {
                 effect.to_mut().send_to_review(Reason::ReferenceClaimed, other.clone());
             }
-            let paused = paused.contains(&effect.journal.account);
-            Applying { effect, image: None, lost, paused }
+            let stopped = paused.contains(&effect.journal.account)
+                || effect.proposal.is_some_and(|word| unapproved.contains(&word));
+            Applying { effect, image: None, lost, stopped }
         })
         .collect();
     carry_out(connection, batch, &mut rows).await?;
@@ -133,6 +138,20 @@ async fn paused(
     .bind(json_set(&accounts.into_iter().collect::<Vec<_>>()));
     let rows = fetch(connection, APPLYING, query).await?;
     rows.iter().map(|row| Cells::new(row, APPLYING).text(0)).collect()
+}
+
+/// People's words that do not stand any more, or not of what their cases show now.
+async fn unapproved(
+    connection: &mut SqliteConnection,
+    batch: &[&RowEffects],
+) -> Result<HashSet<i64>, StoreError> {
+    let words: HashSet<i64> = batch.iter().filter_map(|effect| effect.proposal).collect();
+    if words.is_empty() {
+        return Ok(words);
+    }
+    let asked: Vec<i64> = words.iter().copied().collect();
+    let stand = people::still_approved(connection, &asked).await?;
+    Ok(words.into_iter().filter(|word| !stand.contains(word)).collect())
 }
 
 /// What this run decided before is left out: no row has two decisions in one run, and a batch
@@ -207,7 +226,7 @@ async fn carry_out(
     rows: &mut [Applying<'_>],
 ) -> Result<(), StoreError> {
     let effects: Vec<&RowEffects> =
-        rows.iter().filter(|row| !row.lost && !row.paused).map(|row| &*row.effect).collect();
+        rows.iter().filter(|row| !row.lost && !row.stopped).map(|row| &*row.effect).collect();
     let mut written = match effects.as_slice() {
         [] => HashMap::new(),
         some => write(connection, batch.table, some, batch.refused).await?,
@@ -256,6 +275,15 @@ async fn settle(
     end_handbacks(connection, name, &done, now).await?;
     handbacks(connection, run_id, &done, now).await?;
     outbox(connection, run_id, &done, now).await?;
+    let words: Vec<i64> = done
+        .iter()
+        .filter(|row| row.effect.journal.applied == Applied::Yes)
+        .filter_map(|row| row.effect.proposal)
+        .collect();
+    if !words.is_empty() {
+        let state = ProposalState::CarriedOut;
+        people::end_approved(connection, run_id, &words, state, "carried out", now).await?;
+    }
     remember(connection, name, &done, now).await?;
     let changed: Vec<&str> = rows
         .iter()

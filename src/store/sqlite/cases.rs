@@ -15,16 +15,17 @@ use crate::store::records::CaseRow;
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::journal::insert_evidence;
 use crate::store::sqlite::sql::{execute, failed, fetch, json_set, rendered};
+use crate::store::sqlite::statements::Statement;
 
 const OPENING: &str = "opening cases";
 const CLOSING: &str = "closing cases";
 const READING: &str = "reading cases";
 
-const COLUMNS: &str = "number, subject_kind, table_name, subject, reason, text, state, account, \
-     currency, amount_minor, rule, policy_version, evidence_sha256, opened_at, opened_run, \
-     last_seen_at, last_run, times_seen, owner, closed_at, resolution";
+pub(super) const COLUMNS: &str = "number, subject_kind, table_name, subject, reason, text, \
+     state, account, currency, amount_minor, rule, policy_version, evidence_sha256, opened_at, \
+     opened_run, last_seen_at, last_run, times_seen, owner, closed_at, resolution";
 
-fn case_of(row: &SqliteRow) -> Result<CaseRow, StoreError> {
+pub(super) fn case_of(row: &SqliteRow) -> Result<CaseRow, StoreError> {
     let cells = Cells::new(row, READING);
     Ok(CaseRow {
         number: cells.int(0)?,
@@ -204,24 +205,76 @@ pub(super) async fn close_account(
     Ok(execute(connection, CLOSING, query).await? > 0)
 }
 
+/// What a case must fulfil; pages are left aside.
+pub(super) fn conditions(statement: &mut Statement, filter: &CaseFilter) -> String {
+    let mut all = vec!["true".to_owned()];
+    if filter.open_only {
+        all.push("state = 'open'".to_owned());
+    }
+    let texts = [
+        ("reason =", &filter.reason),
+        ("opened_run =", &filter.opened_run),
+        ("account =", &filter.account),
+        ("table_name =", &filter.table),
+        ("coalesce(owner, '') =", &filter.owner),
+        ("currency =", &filter.currency),
+        ("rule =", &filter.rule),
+        ("policy_version =", &filter.policy_version),
+    ];
+    for (column, value) in texts {
+        all.extend(
+            value.as_ref().map(|text| format!("{column} {}", statement.text(text.as_str()))),
+        );
+    }
+    let times = [("opened_at >=", filter.opened_from), ("opened_at <", filter.opened_to)];
+    for (column, at) in times {
+        all.extend(at.map(|at| format!("{column} {}", statement.text(to_text(at)))));
+    }
+    for (column, amount) in
+        [("abs(amount_minor) >=", filter.amount_from), ("abs(amount_minor) <=", filter.amount_to)]
+    {
+        all.extend(amount.map(|amount| format!("{column} {}", statement.int(amount))));
+    }
+    if let Some(since) = filter.closed_since {
+        let since = statement.text(to_text(since));
+        all.push(format!("(closed_at is null or closed_at >= {since})"));
+    }
+    if let Some(numbers) = &filter.numbers {
+        let numbers = statement.text(json_set(numbers));
+        all.push(format!("number in (select value from json_each({numbers}))"));
+    }
+    if let Some(whole) = filter.whole {
+        let whole = statement.int(whole);
+        all.push(format!("(number = {whole} or merged_into = {whole})"));
+    }
+    if let Some(state) = filter.proposed {
+        let state = statement.text(state.as_str());
+        all.push(format!(
+            "exists (select 1 from tieout_proposals p \
+             where p.case_number = tieout_cases.number and p.state = {state})"
+        ));
+    }
+    all.join(" and ")
+}
+
 pub(super) async fn list(
     connection: &mut SqliteConnection,
     filter: &CaseFilter,
 ) -> Result<Vec<CaseRow>, StoreError> {
-    let sql = format!(
-        "select {COLUMNS} from tieout_cases \
-         where (not ?1 or state = 'open') and (?2 is null or reason = ?2) \
-         and (?3 is null or opened_run = ?3) and number > ?4 \
-         and (?6 is null or closed_at is null or closed_at >= ?6) order by number limit ?5"
-    );
-    let query = rendered(&sql)
-        .bind(filter.open_only)
-        .bind(filter.reason.clone())
-        .bind(filter.opened_run.clone())
-        .bind(filter.after.unwrap_or(0))
-        .bind(filter.limit)
-        .bind(filter.closed_since.map(to_text));
-    fetch(connection, READING, query).await?.iter().map(case_of).collect()
+    let mut statement = Statement::default();
+    let wanted = conditions(&mut statement, filter);
+    let after = statement.int(filter.after.unwrap_or(0));
+    let limit = statement.int(filter.limit);
+    // SQLite would take the index that begins with the state, and sort all that are open.
+    let source = match (filter.open_only, &filter.reason) {
+        (true, None) => "tieout_cases indexed by tieout_cases_waiting",
+        (true, Some(_)) | (false, _) => "tieout_cases",
+    };
+    statement.push(&format!(
+        "select {COLUMNS} from {source} where {wanted} and number > {after} \
+         order by number limit {limit}"
+    ));
+    fetch(connection, READING, statement.query()).await?.iter().map(case_of).collect()
 }
 
 pub(super) async fn one(

@@ -25,6 +25,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (8, "line_names", include_str!("../../../migrations/sqlite/0008_line_names.sql")),
     (9, "batches", include_str!("../../../migrations/sqlite/0009_batches.sql")),
     (10, "taken_out", include_str!("../../../migrations/sqlite/0010_taken_out.sql")),
+    (11, "people", include_str!("../../../migrations/sqlite/0011_people.sql")),
 ];
 
 fn all() -> Vec<Migration> {

@@ -22,6 +22,7 @@ mod lookup;
 mod migrate;
 mod names;
 mod pauses;
+mod people;
 mod prune;
 mod release;
 mod replay;
@@ -64,6 +65,9 @@ use crate::store::files::{
 };
 use crate::store::mapping::TableSettings;
 use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey};
+use crate::store::people::{
+    Approved, CaseLinks, CaseNote, CaseSum, NewProposal, PeopleDriver, Proposal, ProposalState,
+};
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
@@ -1091,5 +1095,188 @@ impl ReplayDriver for SqliteStore {
 
     async fn rule_counts(&self, since: Instant) -> Result<Vec<RuleCount>, StoreError> {
         replay::counts(&mut *self.read(replay::READING).await?, since).await
+    }
+}
+
+impl PeopleDriver for SqliteStore {
+    async fn identity(&self) -> Result<Option<String>, StoreError> {
+        Ok(None)
+    }
+
+    async fn case_sums(&self, filter: &CaseFilter) -> Result<Vec<CaseSum>, StoreError> {
+        people::sums(&mut *self.read("summing up cases").await?, filter).await
+    }
+
+    async fn case_notes(&self, case: i64) -> Result<Vec<CaseNote>, StoreError> {
+        people::notes(&mut *self.read("reading a case's history").await?, case).await
+    }
+
+    async fn case_links(&self, case: i64) -> Result<CaseLinks, StoreError> {
+        people::links(&mut *self.read("reading which cases are one").await?, case).await
+    }
+
+    async fn similar_cases(&self, case: &CaseRow, limit: i64) -> Result<Vec<CaseRow>, StoreError> {
+        people::similar(&mut *self.read("looking for similar cases").await?, case, limit).await
+    }
+
+    async fn proposals(&self, cases: &[i64]) -> Result<Vec<Proposal>, StoreError> {
+        people::proposals(&mut *self.read("reading proposals").await?, cases).await
+    }
+
+    async fn approved(
+        &self,
+        cases: Option<&[i64]>,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<Approved>, StoreError> {
+        let mut connection = self.read("reading what was approved").await?;
+        people::approved(&mut connection, cases, after, limit).await
+    }
+
+    async fn assign_cases(
+        &self,
+        cases: &[i64],
+        owner: Option<&str>,
+        by: &str,
+        now: Instant,
+    ) -> Result<u64, StoreError> {
+        let doing = "assigning cases";
+        let mut transaction = self.write(doing).await?;
+        let changed = people::assign(&mut transaction, cases, owner, by, now).await?;
+        commit(transaction, doing).await?;
+        Ok(changed)
+    }
+
+    async fn comment_cases(
+        &self,
+        cases: &[i64],
+        text: &str,
+        by: &str,
+        now: Instant,
+    ) -> Result<u64, StoreError> {
+        let doing = "commenting cases";
+        let mut transaction = self.write(doing).await?;
+        let noted = people::comment(&mut transaction, cases, text, by, now).await?;
+        commit(transaction, doing).await?;
+        Ok(noted)
+    }
+
+    async fn propose(
+        &self,
+        proposals: &[NewProposal],
+        by: &str,
+        now: Instant,
+    ) -> Result<Vec<i64>, StoreError> {
+        let doing = "proposing decisions";
+        let mut transaction = self.write(doing).await?;
+        let stand = people::propose(&mut transaction, proposals, by, now).await?;
+        commit(transaction, doing).await?;
+        Ok(stand)
+    }
+
+    async fn approve(
+        &self,
+        proposals: &[(i64, Option<String>)],
+        why: &str,
+        by: &str,
+        now: Instant,
+    ) -> Result<Vec<i64>, StoreError> {
+        let doing = "approving proposals";
+        let mut transaction = self.write(doing).await?;
+        let approved = people::approve(&mut transaction, proposals, why, by, now).await?;
+        commit(transaction, doing).await?;
+        Ok(approved)
+    }
+
+    async fn turn_down(
+        &self,
+        proposals: &[i64],
+        why: &str,
+        by: &str,
+        now: Instant,
+    ) -> Result<Vec<i64>, StoreError> {
+        let doing = "turning proposals down";
+        let mut transaction = self.write(doing).await?;
+        let ended = people::turn_down(&mut transaction, proposals, why, by, now).await?;
+        commit(transaction, doing).await?;
+        Ok(ended)
+    }
+
+    async fn refuse_approved(
+        &self,
+        run_id: &str,
+        proposal: i64,
+        why: &str,
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        let doing = "refusing what was approved";
+        let mut transaction = self.write(doing).await?;
+        let state = ProposalState::Refused;
+        let ended =
+            people::end_approved(&mut transaction, run_id, &[proposal], state, why, now).await?;
+        commit(transaction, doing).await?;
+        Ok(!ended.is_empty())
+    }
+
+    async fn leave_as_is(
+        &self,
+        run_id: &str,
+        proposal: i64,
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        let doing = "closing a case by a person's word";
+        let mut transaction = self.write(doing).await?;
+        if !runs::is_running(&mut transaction, run_id).await? {
+            return Ok(false);
+        }
+        let is_left = people::leave(&mut transaction, run_id, proposal, now).await?;
+        commit(transaction, doing).await?;
+        Ok(is_left)
+    }
+
+    async fn merge_cases(
+        &self,
+        into: Option<i64>,
+        cases: &[i64],
+        why: &str,
+        by: &str,
+        now: Instant,
+    ) -> Result<u64, StoreError> {
+        let doing = "joining cases";
+        let mut transaction = self.write(doing).await?;
+        let changed = people::merge(&mut transaction, into, cases, why, by, now).await?;
+        commit(transaction, doing).await?;
+        Ok(changed)
+    }
+
+    async fn purge_cases(&self, cases: &[i64], before: Instant) -> Result<u64, StoreError> {
+        let doing = "purging closed cases";
+        let mut transaction = self.write(doing).await?;
+        let gone = people::purge(&mut transaction, cases, before).await?;
+        commit(transaction, doing).await?;
+        Ok(gone)
+    }
+
+    async fn rows_to_look_at(
+        &self,
+        table: &str,
+        reasons: &[Reason],
+        before: Instant,
+        limit: i64,
+    ) -> Result<Vec<String>, StoreError> {
+        let mut connection = self.read("looking for cases to look at again").await?;
+        people::rows_to_look_at(&mut connection, table, reasons, before, limit).await
+    }
+
+    async fn note_looked_at(
+        &self,
+        table: &str,
+        keys: &[String],
+        now: Instant,
+    ) -> Result<(), StoreError> {
+        let doing = "noting that cases were looked at";
+        let mut transaction = self.write(doing).await?;
+        people::note_looked_at(&mut transaction, table, keys, now).await?;
+        commit(transaction, doing).await
     }
 }

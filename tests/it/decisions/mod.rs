@@ -2,6 +2,7 @@
 //! line. Every reason that `decide` gives has a line, or the test fails.
 
 mod notation;
+mod person;
 pub mod world;
 
 use std::collections::BTreeSet;
@@ -27,6 +28,7 @@ const DECIDED_ELSEWHERE: &[(Reason, &str)] = &[
     (Reason::Returned, "settlement files"),
     (Reason::Chargeback, "settlement files"),
     (Reason::FeeVariance, "settlement files"),
+    (Reason::ByPerson, "a person: decide::person"),
     (Reason::FxVariance, "settlement files"),
     (Reason::ToleranceDelta, "settlement files"),
     (Reason::ReferenceMissing, "settlement files"),

@@ -158,6 +158,7 @@ impl Laws<'_> {
             Permit::Absent(_) => self.absent(decision),
             Permit::Declined(_) => self.declined(decision, hand_back.retry()),
             Permit::Unattempted(_) => self.unattempted(decision, hand_back.retry()),
+            Permit::Person(_) => vec!["no person decided this"],
         });
         broken
     }

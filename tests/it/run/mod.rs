@@ -16,3 +16,4 @@ mod attempts;
 pub mod fetching;
 mod missing;
 mod releasing;
+mod people;

@@ -161,6 +161,8 @@ impl Foreign {
                 evidence: format!("{{\"key\":{:?}}}", claimed.row.key.id),
                 policy_version: "p".to_owned(),
                 lines: Vec::new(),
+                person: None,
+                mapped_from: None,
             };
             effects(&planned, &table.settings, &Timing::default(), run)
         };

@@ -359,6 +359,8 @@ fn effect_in(
         now,
         policy_version: "p1".to_owned(),
         lines: Vec::new(),
+        person: None,
+        mapped_from: None,
     };
     effects(&planned, &table.settings, &Timing::default(), run)
 }

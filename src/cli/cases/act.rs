@@ -1,0 +1,78 @@
+//! `cases assign` and `cases comment`: who has a case, and what is said of it.
+
+use crate::cli::args::Common;
+use crate::cli::cases::select::{Confirm, Named, Preview, done, identity, selected, why};
+use crate::cli::failure::Failure;
+use crate::config::names;
+use crate::exit::Exit;
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::people::PeopleDriver;
+
+/// The longest name of an owner.
+const NAME_MAX: usize = 100;
+
+/// Options of `cases assign`.
+#[derive(Debug, clap::Args)]
+pub struct Assign {
+    /// Who; - for nobody
+    #[arg(value_name = "NAME")]
+    to: String,
+    #[command(flatten)]
+    named: Named,
+    #[command(flatten)]
+    confirm: Confirm,
+}
+
+/// Options of `cases comment`.
+#[derive(Debug, clap::Args)]
+pub struct Comment {
+    #[command(flatten)]
+    named: Named,
+    /// The sentence
+    #[arg(long, value_name = "TEXT", env = names::CASES_WHY)]
+    why: String,
+    #[command(flatten)]
+    confirm: Confirm,
+}
+
+/// Runs `cases assign`.
+pub async fn assign(options: &Assign, common: &Common, db: &Database) -> Result<Exit, Failure> {
+    let name = options.to.trim();
+    if name.is_empty() || name.len() > NAME_MAX || name.contains(char::is_control) {
+        let text = format!("{name}: expected a name of 1 to {NAME_MAX} bytes, or - for nobody");
+        return Err(Failure::usage(text));
+    }
+    let owner = (name != "-").then_some(name);
+    let cases = selected(&options.named.cases, &options.named.select, true, db).await?;
+    let action = format!("assign to {}", owner.unwrap_or("nobody"));
+    let preview = Preview { action: &action, cases: &cases, says: &|_case| None, is_bound: false };
+    if !preview.confirmed(&options.confirm, common, db).await? {
+        return Ok(Exit::Ok);
+    }
+    let (by, _) = identity(db).await?;
+    let numbers: Vec<i64> = cases.iter().map(|case| case.number).collect();
+    let now = db.now().await.map_err(|e| Failure::store(&e))?;
+    let changed = db.assign_cases(&numbers, owner, &by, now).await;
+    let changed = changed.map_err(|e| Failure::store(&e))?;
+    Ok(done(&action, changed, cases.len(), common))
+}
+
+/// Runs `cases comment`.
+pub async fn comment(options: &Comment, common: &Common, db: &Database) -> Result<Exit, Failure> {
+    let text = why(&options.why)?;
+    let cases = selected(&options.named.cases, &options.named.select, false, db).await?;
+    let preview =
+        Preview { action: "comment", cases: &cases, says: &|_case| None, is_bound: false };
+    // What is added to one case alone takes nothing away.
+    let is_small = cases.len() == 1 && !options.confirm.dry_run;
+    if !is_small && !preview.confirmed(&options.confirm, common, db).await? {
+        return Ok(Exit::Ok);
+    }
+    let (by, _) = identity(db).await?;
+    let numbers: Vec<i64> = cases.iter().map(|case| case.number).collect();
+    let now = db.now().await.map_err(|e| Failure::store(&e))?;
+    let noted = db.comment_cases(&numbers, text, &by, now).await;
+    let noted = noted.map_err(|e| Failure::store(&e))?;
+    Ok(done("comment", noted, cases.len(), common))
+}

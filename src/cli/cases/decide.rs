@@ -1,0 +1,496 @@
+//! `cases propose|approve|reject|undo`: a person's decision, from the first word to its end.
+//!
+//! Who proposes says what and why; who approves is shown what the case shows, and approves that
+//! and nothing else. The decision is carried out by a run, which asks the PSP again first.
+
+use std::collections::HashMap;
+
+use clap::ValueEnum;
+
+use crate::cli::args::{Common, word, yes_or_no};
+use crate::cli::cases::select::{Confirm, Named, Preview, done, identity, selected, why};
+use crate::cli::events::line;
+use crate::cli::failure::Failure;
+use crate::cli::{database, out, page, runtime};
+use crate::config::{Config, names};
+use crate::exit::Exit;
+use crate::run::events::Event;
+use crate::run::people::carry_out_now;
+use crate::run::setup::RunOptions;
+use crate::run::shutdown::Stop;
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::people::{NewProposal, PeopleDriver, Proposal, ProposalState, What};
+use crate::store::records::CaseRow;
+
+/// The longest reference of an object.
+const OBJECT_MAX: usize = 255;
+
+/// The words of `--as`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum As {
+    /// The money moved; needs an object that captured exactly the row's amount
+    Succeeded,
+    /// Charge again: by --object, else a new attempt
+    Retryable,
+    /// It failed for good
+    Failed,
+    /// The row stays as it is, and the case closes
+    Left,
+}
+
+impl As {
+    fn what(self) -> What {
+        match self {
+            Self::Succeeded => What::Succeeded,
+            Self::Retryable => What::Retryable,
+            Self::Failed => What::Failed,
+            Self::Left => What::Left,
+        }
+    }
+}
+
+/// What is proposed.
+#[derive(Debug, Clone, clap::Args)]
+struct Wanted {
+    /// What shall become of the row
+    #[arg(
+        long = "as", value_enum, value_name = "OUTCOME", env = names::CASES_AS,
+        help_heading = "What"
+    )]
+    outcome: As,
+    /// The PSP's object that succeeded, or the one to charge by
+    #[arg(
+        long, value_name = "REFERENCE", env = names::CASES_OBJECT, help_heading = "What"
+    )]
+    object: Option<String>,
+    /// Why, for whoever approves it and for the records
+    #[arg(long, value_name = "TEXT", env = names::CASES_WHY, help_heading = "What")]
+    why: String,
+}
+
+/// Options of `cases propose`.
+#[derive(Debug, clap::Args)]
+pub struct Propose {
+    #[command(flatten)]
+    named: Named,
+    #[command(flatten)]
+    wanted: Wanted,
+    #[command(flatten)]
+    confirm: Confirm,
+}
+
+/// Options of `cases undo`.
+#[derive(Debug, clap::Args)]
+pub struct Undo {
+    #[command(flatten)]
+    named: Named,
+    #[command(flatten)]
+    wanted: Wanted,
+    #[command(flatten)]
+    confirm: Confirm,
+}
+
+/// Options of `cases approve`.
+#[derive(Debug, clap::Args)]
+pub struct Approve {
+    #[command(flatten)]
+    named: Named,
+    /// Why, for the records
+    #[arg(long, value_name = "TEXT", env = names::CASES_WHY, help_heading = "How")]
+    why: String,
+    /// Leave carrying it out to the next `tieout run`
+    #[arg(
+        long, env = names::CASES_LATER, value_parser = yes_or_no, help_heading = "How"
+    )]
+    later: bool,
+    #[command(flatten)]
+    confirm: Confirm,
+}
+
+/// Options of `cases reject`.
+#[derive(Debug, clap::Args)]
+pub struct Reject {
+    #[command(flatten)]
+    named: Named,
+    /// Why, for who proposed it
+    #[arg(long, value_name = "TEXT", env = names::CASES_WHY, help_heading = "How")]
+    why: String,
+    #[command(flatten)]
+    confirm: Confirm,
+}
+
+/// Runs `cases propose`.
+pub async fn propose(
+    options: &Propose,
+    common: &Common,
+    config: &Config,
+    db: &Database,
+) -> Result<Exit, Failure> {
+    let cases = selected(&options.named.cases, &options.named.select, true, db).await?;
+    let asked = Asked { wanted: &options.wanted, confirm: &options.confirm, undoes: false };
+    asked.propose(&cases, common, config, db).await
+}
+
+/// Runs `cases undo`.
+pub async fn undo(
+    options: &Undo,
+    common: &Common,
+    config: &Config,
+    db: &Database,
+) -> Result<Exit, Failure> {
+    let cases = selected(&options.named.cases, &options.named.select, false, db).await?;
+    let ended = last_ended(&cases, db).await?;
+    let by_people = |case: &&CaseRow| !case.open && ended.contains_key(&case.number);
+    if let Some(other) = cases.iter().find(|case| !by_people(case)) {
+        let text = format!(
+            "case C-{}: no person's decision ended it, so that none is undone; nothing was done",
+            other.number
+        );
+        return Err(Failure::new(Exit::Usage, text, "`tieout cases show` says how it ended"));
+    }
+    let asked = Asked { wanted: &options.wanted, confirm: &options.confirm, undoes: true };
+    asked.propose(&cases, common, config, db).await
+}
+
+/// The last proposal of each case that was carried out, by the case.
+async fn last_ended(cases: &[CaseRow], db: &Database) -> Result<HashMap<i64, Proposal>, Failure> {
+    let mut ended = HashMap::new();
+    for proposal in proposals_of(cases, db).await? {
+        if proposal.state == ProposalState::CarriedOut && proposal.what != What::Left {
+            ended.insert(proposal.case_number, proposal);
+        }
+    }
+    Ok(ended)
+}
+
+async fn proposals_of(cases: &[CaseRow], db: &Database) -> Result<Vec<Proposal>, Failure> {
+    let numbers: Vec<i64> = cases.iter().map(|case| case.number).collect();
+    db.proposals(&numbers).await.map_err(|e| Failure::store(&e))
+}
+
+struct Asked<'a> {
+    wanted: &'a Wanted,
+    confirm: &'a Confirm,
+    undoes: bool,
+}
+
+impl Asked<'_> {
+    async fn propose(
+        &self,
+        cases: &[CaseRow],
+        common: &Common,
+        config: &Config,
+        db: &Database,
+    ) -> Result<Exit, Failure> {
+        let why = why(&self.wanted.why)?;
+        let what = self.wanted.outcome.what();
+        let object = object(self.wanted.object.as_ref(), what)?;
+        cases.iter().try_for_each(|case| may_be(case, what))?;
+        let needs_two = |case: &CaseRow| config.four_eyes.needed(&case.currency, case.amount_minor);
+        let (by, is_told_apart) = identity(db).await?;
+        if !is_told_apart && let Some(case) = cases.iter().find(|case| needs_two(case)) {
+            return Err(nobody_tells_apart(case));
+        }
+        let says = |case: &CaseRow| {
+            let eyes = if needs_two(case) { "; another person approves it" } else { "" };
+            let object = object.as_deref().map(|object| format!(" with {object}"));
+            Some(format!("{}{}: {why}{eyes}", what.as_str(), object.unwrap_or_default()))
+        };
+        let action = if self.undoes { "undo" } else { "propose" };
+        let preview = Preview { action, cases, says: &says, is_bound: true };
+        if !preview.confirmed(self.confirm, common, db).await? {
+            return Ok(Exit::Ok);
+        }
+        let proposals: Vec<NewProposal> = cases
+            .iter()
+            .map(|case| NewProposal {
+                case_number: case.number,
+                what,
+                psp_reference: object.clone(),
+                undoes: self.undoes,
+                why: why.to_owned(),
+                evidence_sha256: case.evidence_sha256.clone(),
+                four_eyes: needs_two(case),
+            })
+            .collect();
+        let now = db.now().await.map_err(|e| Failure::store(&e))?;
+        let stand = db.propose(&proposals, &by, now).await.map_err(|e| Failure::store(&e))?;
+        let count = u64::try_from(stand.len()).unwrap_or(u64::MAX);
+        let exit = done(action, count, cases.len(), common);
+        for case in cases.iter().filter(|case| !stand.contains(&case.number)) {
+            out::stderr(&format!(
+                "tieout: case C-{}: nothing was proposed: it has a proposal already, or shows \
+                 something else by now",
+                case.number
+            ));
+        }
+        Ok(if stand.len() == cases.len() { exit } else { Exit::Partial })
+    }
+}
+
+/// Whether such a decision is one of this kind of case.
+fn may_be(case: &CaseRow, what: What) -> Result<(), Failure> {
+    let refused = |why: &str| {
+        let text = format!("case C-{}: {why}; nothing was done", case.number);
+        Err(Failure::new(Exit::Usage, text, "`tieout cases show` says what ends it"))
+    };
+    match case.subject_kind.as_str() {
+        "account" => refused("it is about an account, and ends by itself with its cause"),
+        "row" => Ok(()),
+        _line_or_file if what == What::Left => Ok(()),
+        _line_or_file => refused("it is about no row: it can only be left as it is"),
+    }
+}
+
+fn object(given: Option<&String>, what: What) -> Result<Option<String>, Failure> {
+    let Some(object) = word(given) else { return Ok(None) };
+    let is_fine = object.len() <= OBJECT_MAX && !object.contains(char::is_control);
+    if !is_fine {
+        let text = format!("--object: expected a PSP's id of at most {OBJECT_MAX} bytes");
+        return Err(Failure::usage(text));
+    }
+    match what {
+        What::Succeeded | What::Retryable => Ok(Some(object)),
+        What::Failed | What::Left => {
+            let text = format!("--object {object}: it goes with succeeded and retryable alone");
+            Err(Failure::usage(text))
+        }
+    }
+}
+
+/// SQLite knows no users.
+fn nobody_tells_apart(case: &CaseRow) -> Failure {
+    let text = format!(
+        "case C-{} needs two people, and an SQLite file knows no users: who proposes and who \
+         approves cannot be told apart on the command line; nothing was done",
+        case.number
+    );
+    let hint = "keep the tables in PostgreSQL, where each person has a login of their own; or say \
+                in [cases] four_eyes_from from which amount on two people are needed";
+    Failure::new(Exit::Usage, text, hint)
+}
+
+/// Open proposals with their cases.
+struct Open {
+    cases: Vec<CaseRow>,
+    proposals: HashMap<i64, Proposal>,
+}
+
+impl Open {
+    async fn of(named: &Named, db: &Database) -> Result<Self, Failure> {
+        // What undoes a decision is proposed of a closed case.
+        let is_named = !named.cases.is_empty();
+        let mut cases = selected(&named.cases, &named.select, !is_named, db).await?;
+        let mut proposals = HashMap::new();
+        for proposal in proposals_of(&cases, db).await? {
+            if proposal.state == ProposalState::Open {
+                proposals.insert(proposal.case_number, proposal);
+            }
+        }
+        cases.retain(|case| proposals.contains_key(&case.number));
+        if cases.is_empty() {
+            let text = "nothing is proposed of these cases; nothing was done";
+            return Err(Failure::new(Exit::Usage, text, "`tieout cases list --proposed open`"));
+        }
+        Ok(Self { cases, proposals })
+    }
+
+    fn says(&self, case: &CaseRow) -> Option<String> {
+        let proposal = self.proposals.get(&case.number)?;
+        let object = proposal.psp_reference.as_deref().map(|object| format!(" with {object}"));
+        let undoes = if proposal.undoes { "undo: " } else { "" };
+        Some(format!(
+            "{undoes}{}{} proposed by {}: {} (proposal {})",
+            proposal.what.as_str(),
+            object.unwrap_or_default(),
+            proposal.proposed_by,
+            proposal.why,
+            proposal.number
+        ))
+    }
+}
+
+/// What a preview of approving this case says of it: the same text as the command shows.
+pub fn seen_of(case: &CaseRow, proposal: &Proposal) -> String {
+    let open = Open {
+        cases: vec![case.clone()],
+        proposals: HashMap::from([(case.number, proposal.clone())]),
+    };
+    let says = |case: &CaseRow| open.says(case);
+    Preview { action: "approve", cases: &open.cases, says: &says, is_bound: true }.seen()
+}
+
+/// Runs `cases reject`.
+pub async fn reject(options: &Reject, common: &Common, db: &Database) -> Result<Exit, Failure> {
+    let why = why(&options.why)?;
+    let open = Open::of(&options.named, db).await?;
+    let says = |case: &CaseRow| open.says(case);
+    let preview = Preview { action: "reject", cases: &open.cases, says: &says, is_bound: false };
+    if !preview.confirmed(&options.confirm, common, db).await? {
+        return Ok(Exit::Ok);
+    }
+    let (by, _) = identity(db).await?;
+    let numbers: Vec<i64> = open.proposals.values().map(|proposal| proposal.number).collect();
+    let now = db.now().await.map_err(|e| Failure::store(&e))?;
+    let ended = db.turn_down(&numbers, why, &by, now).await.map_err(|e| Failure::store(&e))?;
+    let count = u64::try_from(ended.len()).unwrap_or(u64::MAX);
+    Ok(done("reject", count, open.cases.len(), common))
+}
+
+/// Runs `cases approve`.
+pub fn approve(options: &Approve, common: &Common, config: &Config) -> Result<Exit, Failure> {
+    runtime::block_on(Box::pin(async {
+        let stop = Stop::new();
+        let db = database::open(config).await?;
+        let ended = match runtime::listen(&stop, config.limits.grace) {
+            Err(failure) => Err(failure),
+            Ok(_listening) => approve_on(options, common, config, &db, &stop).await,
+        };
+        db.close().await;
+        ended
+    }))?
+}
+
+async fn approve_on(
+    options: &Approve,
+    common: &Common,
+    config: &Config,
+    db: &Database,
+    stop: &Stop,
+) -> Result<Exit, Failure> {
+    let why = why(&options.why)?;
+    let mut open = Open::of(&options.named, db).await?;
+    let (by, is_told_apart) = identity(db).await?;
+    let is_own =
+        |proposal: &Proposal| proposal.four_eyes && (proposal.proposed_by == by || !is_told_apart);
+    let own: Vec<i64> =
+        open.proposals.values().filter(|one| is_own(one)).map(|one| one.case_number).collect();
+    for case in &own {
+        out::stderr(&format!(
+            "tieout: case C-{case}: it needs another person than {by}, who cannot approve it"
+        ));
+    }
+    open.cases.retain(|case| !own.contains(&case.number));
+    if open.cases.is_empty() {
+        let text = "nothing is left to approve; nothing was done";
+        return Err(Failure::new(Exit::Usage, text, "another person with a login of their own"));
+    }
+    let says = |case: &CaseRow| open.says(case);
+    let preview = Preview { action: "approve", cases: &open.cases, says: &says, is_bound: true };
+    if !preview.confirmed(&options.confirm, common, db).await? {
+        return Ok(Exit::Ok);
+    }
+    let seen: Vec<(i64, Option<String>)> = open
+        .cases
+        .iter()
+        .filter_map(|case| {
+            let proposal = open.proposals.get(&case.number)?;
+            Some((proposal.number, case.evidence_sha256.clone()))
+        })
+        .collect();
+    let now = db.now().await.map_err(|e| Failure::store(&e))?;
+    let approved = db.approve(&seen, why, &by, now).await.map_err(|e| Failure::store(&e))?;
+    let count = u64::try_from(approved.len()).unwrap_or(u64::MAX);
+    let exit = done("approve", count, open.cases.len(), common);
+    let is_whole = approved.len() == open.cases.len() && own.is_empty();
+    let exit = if is_whole { exit } else { Exit::Partial };
+    if options.later || approved.is_empty() {
+        return Ok(exit);
+    }
+    let carried = carry_out(&open.cases, &approved, common, config, db, stop).await?;
+    Ok(exit.or_stronger(carried))
+}
+
+/// Carries out what was just approved. Where this login may not, or the PSP is down, the approval
+/// stands and the next run does it.
+async fn carry_out(
+    cases: &[CaseRow],
+    approved: &[i64],
+    common: &Common,
+    config: &Config,
+    db: &Database,
+    stop: &Stop,
+) -> Result<Exit, Failure> {
+    let setup = config.setup();
+    let options = RunOptions { report: false, ..RunOptions::default() };
+    let numbers: Vec<i64> = cases.iter().map(|case| case.number).collect();
+    let mut tell = |event: Event| {
+        if let Event::NotExamined { exit, text } = event {
+            out::stderr(&format!("tieout: {}: {text}", exit.class()));
+        }
+    };
+    let ended = Box::pin(carry_out_now(&setup, &options, db, stop, &numbers, &mut tell)).await;
+    let mut exit = match ended {
+        Ok(summary) => summary.exit,
+        Err(error) => {
+            let failure = Failure::run(&error);
+            out::stderr(&format!(
+                "tieout: {}: {}; what was approved stands, and the next run carries it out",
+                failure.exit.class(),
+                failure.text
+            ));
+            if let Some(hint) = &failure.hint {
+                out::stderr(&format!("hint: {hint}"));
+            }
+            failure.exit
+        }
+    };
+    for proposal in proposals_of(cases, db).await? {
+        if !approved.contains(&proposal.number) {
+            continue;
+        }
+        if proposal.state != ProposalState::CarriedOut {
+            exit = exit.or_stronger(Exit::Partial);
+        }
+        tell_end(&proposal, common);
+    }
+    Ok(exit)
+}
+
+fn tell_end(proposal: &Proposal, common: &Common) {
+    if common.json {
+        return out::stdout(&line("proposal", body(proposal)));
+    }
+    if common.quiet {
+        return;
+    }
+    let what = proposal.what.as_str();
+    let text = match (proposal.state, &proposal.ended_why) {
+        (ProposalState::CarriedOut, _) => format!("{what}: carried out"),
+        (ProposalState::Refused, Some(why)) => format!("{what}: refused: {why}"),
+        (ProposalState::Refused, None) => format!("{what}: refused"),
+        (
+            ProposalState::Open
+            | ProposalState::Approved
+            | ProposalState::Rejected
+            | ProposalState::Withdrawn,
+            _,
+        ) => format!("{what}: approved, and not carried out yet"),
+    };
+    page::say(&format!("C-{}  {text}", proposal.case_number));
+}
+
+/// A proposal as an event.
+pub fn body(proposal: &Proposal) -> serde_json::Value {
+    let at = |at: Option<crate::model::time::Instant>| at.map(crate::model::time::to_text);
+    serde_json::json!({
+        "proposal": proposal.number,
+        "case_id": format!("C-{}", proposal.case_number),
+        "what": proposal.what.as_str(),
+        "psp_reference": proposal.psp_reference,
+        "undoes": proposal.undoes,
+        "why": proposal.why,
+        "evidence_sha256": proposal.evidence_sha256,
+        "four_eyes": proposal.four_eyes,
+        "proposed_by": proposal.proposed_by,
+        "proposed_at": crate::model::time::to_text(proposal.proposed_at),
+        "state": proposal.state.as_str(),
+        "approved_by": proposal.approved_by,
+        "approved_at": at(proposal.approved_at),
+        "approved_why": proposal.approved_why,
+        "ended_at": at(proposal.ended_at),
+        "ended_why": proposal.ended_why,
+        "ended_run": proposal.ended_run,
+    })
+}

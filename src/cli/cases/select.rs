@@ -1,0 +1,433 @@
+//! Which cases a command means, what they are together, and the yes to it.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal;
+
+use sha2::{Digest, Sha256};
+
+use crate::cli::args::{Common, word, yes_or_no};
+use crate::cli::cases::{PAGE, find, number_of, row};
+use crate::cli::events::line;
+use crate::cli::failure::Failure;
+use crate::cli::{out, person};
+use crate::config::names;
+use crate::config::problem::nearest;
+use crate::exit::Exit;
+use crate::model::money::{AmountUnit, Currency, Exactness, decimal_text, parse_amount};
+use crate::model::reason::Reason;
+use crate::model::time::{Instant, earlier, parse_span};
+use crate::model::transaction::hex;
+use crate::store::database::Database;
+use crate::store::driver::{CaseFilter, Driver};
+use crate::store::people::{CaseSum, PeopleDriver, ProposalState};
+use crate::store::records::CaseRow;
+
+/// More cases than this at once were probably not meant.
+const MOST: usize = 10_000;
+
+/// Cases that a preview shows.
+const SAMPLES: usize = 5;
+
+/// The shortest beginning of what was seen that is taken for it.
+const SEEN_MIN: usize = 12;
+
+/// The longest sentence: it stands on one line of a screen.
+const WHY_MAX: usize = 500;
+
+/// Which cases.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Select {
+    /// Only of this reason
+    #[arg(
+        long, value_name = "REASON", env = names::CASES_REASON, help_heading = "Which cases"
+    )]
+    reason: Option<String>,
+    /// Only of this PSP account
+    #[arg(
+        long, value_name = "ACCOUNT", env = names::CASES_ACCOUNT, help_heading = "Which cases"
+    )]
+    account: Option<String>,
+    /// Only of this mapped table
+    #[arg(long, value_name = "TABLE", env = names::CASES_TABLE, help_heading = "Which cases")]
+    table: Option<String>,
+    /// Only this owner's; - for those that nobody has
+    #[arg(long, value_name = "NAME", env = names::CASES_OWNER, help_heading = "Which cases")]
+    owner: Option<String>,
+    /// Only of this currency
+    #[arg(
+        long, value_name = "CODE", env = names::CASES_CURRENCY, help_heading = "Which cases"
+    )]
+    currency: Option<String>,
+    /// Only of at least this amount; needs --currency
+    #[arg(
+        long, value_name = "AMOUNT", env = names::CASES_AMOUNT_FROM,
+        help_heading = "Which cases"
+    )]
+    amount_from: Option<String>,
+    /// Only of at most this amount; needs --currency
+    #[arg(
+        long, value_name = "AMOUNT", env = names::CASES_AMOUNT_TO, help_heading = "Which cases"
+    )]
+    amount_to: Option<String>,
+    /// Only those opened longer ago than 90min, 6h, 3d
+    #[arg(
+        long, value_name = "SPAN", env = names::CASES_OLDER_THAN, help_heading = "Which cases"
+    )]
+    older_than: Option<String>,
+    /// Only those opened within the last 90min, 6h, 3d
+    #[arg(
+        long, value_name = "SPAN", env = names::CASES_YOUNGER_THAN,
+        help_heading = "Which cases"
+    )]
+    younger_than: Option<String>,
+    /// Only those that this rule was tried for
+    #[arg(long, value_name = "RULE", env = names::CASES_RULE, help_heading = "Which cases")]
+    rule: Option<String>,
+    /// Only those decided by this version of rules and settings last
+    #[arg(
+        long, value_name = "VERSION", env = names::CASES_POLICY, help_heading = "Which cases"
+    )]
+    policy: Option<String>,
+    /// Only those that this run opened
+    #[arg(long, value_name = "UUID", env = names::CASES_RUN, help_heading = "Which cases")]
+    run: Option<String>,
+    /// Only this case and its parts
+    #[arg(long, value_name = "CASE", env = names::CASES_PART_OF, help_heading = "Which cases")]
+    part_of: Option<String>,
+    /// Only those with a proposal that is open, approved, refused, …
+    #[arg(
+        long, value_name = "STATE", env = names::CASES_PROPOSED, help_heading = "Which cases"
+    )]
+    proposed: Option<String>,
+}
+
+impl Select {
+    /// What it means to the store.
+    pub fn filter(&self, now: Instant) -> Result<CaseFilter, Failure> {
+        let owner = word(self.owner.as_ref());
+        let currency = word(self.currency.as_ref()).map(|text| currency_of(&text)).transpose()?;
+        let part_of = word(self.part_of.as_ref()).map(|text| number_of(&text)).transpose()?;
+        Ok(CaseFilter {
+            reason: word(self.reason.as_ref()).map(reason_of).transpose()?,
+            account: word(self.account.as_ref()),
+            table: word(self.table.as_ref()),
+            owner: owner.map(|name| if name == "-" { String::new() } else { name }),
+            amount_from: amount("--amount-from", self.amount_from.as_ref(), currency)?,
+            amount_to: amount("--amount-to", self.amount_to.as_ref(), currency)?,
+            currency: currency.map(|currency| currency.code().to_owned()),
+            opened_to: before("--older-than", self.older_than.as_ref(), now)?,
+            opened_from: before("--younger-than", self.younger_than.as_ref(), now)?,
+            rule: word(self.rule.as_ref()),
+            policy_version: word(self.policy.as_ref()),
+            opened_run: word(self.run.as_ref()),
+            whole: part_of,
+            proposed: word(self.proposed.as_ref()).map(state_of).transpose()?,
+            ..CaseFilter::default()
+        })
+    }
+
+    /// Whether any filter was given.
+    fn narrows(&self) -> bool {
+        let given = [
+            &self.reason,
+            &self.account,
+            &self.table,
+            &self.owner,
+            &self.currency,
+            &self.amount_from,
+            &self.amount_to,
+            &self.older_than,
+            &self.younger_than,
+            &self.rule,
+            &self.policy,
+            &self.run,
+            &self.part_of,
+            &self.proposed,
+        ];
+        given.into_iter().any(|text| word(text.as_ref()).is_some())
+    }
+}
+
+fn reason_of(text: String) -> Result<String, Failure> {
+    if Reason::parse(&text).is_some() {
+        return Ok(text);
+    }
+    let near = nearest(&text, Reason::ALL.iter().map(|reason| reason.as_str()));
+    let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    Err(Failure::usage(format!("--reason {text}: there is no such reason{near}")))
+}
+
+fn state_of(text: String) -> Result<ProposalState, Failure> {
+    ProposalState::parse(&text).ok_or_else(|| {
+        let known: Vec<&str> = ProposalState::ALL.iter().map(|state| state.as_str()).collect();
+        Failure::usage(format!("--proposed {text}: expected one of {}", known.join(", ")))
+    })
+}
+
+fn currency_of(text: &str) -> Result<Currency, Failure> {
+    Currency::parse(text).map_err(|error| Failure::usage(format!("--currency: {error}")))
+}
+
+fn amount(
+    flag: &str,
+    given: Option<&String>,
+    currency: Option<Currency>,
+) -> Result<Option<i64>, Failure> {
+    let Some(text) = word(given) else { return Ok(None) };
+    let Some(currency) = currency else {
+        return Err(Failure::usage(format!("{flag} {text}: of which currency? add --currency")));
+    };
+    let money = parse_amount(&text, AmountUnit::Major, Exactness::Exact, currency);
+    let money = money.map_err(|error| Failure::usage(format!("{flag} {text}: {error}")))?;
+    Ok(Some(money.minor))
+}
+
+fn before(flag: &str, given: Option<&String>, now: Instant) -> Result<Option<Instant>, Failure> {
+    let Some(text) = word(given) else { return Ok(None) };
+    let span = parse_span(&text).ok_or_else(|| {
+        Failure::usage(format!("{flag} {text}: expected a span such as 90min, 6h or 3d"))
+    })?;
+    Ok(Some(earlier(now, span)))
+}
+
+/// Cases by name, or all that the filters mean.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Named {
+    /// The cases: C-1043 or 1043; none: all open ones that the filters mean
+    #[arg(value_name = "CASE")]
+    pub cases: Vec<String>,
+    /// The filters.
+    #[command(flatten)]
+    pub select: Select,
+}
+
+/// The cases that a command is about.
+pub async fn selected(
+    names: &[String],
+    select: &Select,
+    open_only: bool,
+    db: &Database,
+) -> Result<Vec<CaseRow>, Failure> {
+    if names.is_empty() && !select.narrows() {
+        let text = "which cases? name them, or narrow them by --reason, --older-than and the like";
+        return Err(Failure::usage(text));
+    }
+    let now = db.now().await.map_err(|e| Failure::store(&e))?;
+    let mut filter = CaseFilter { open_only, limit: PAGE, ..select.filter(now)? };
+    if !names.is_empty() {
+        let numbers: Vec<i64> =
+            names.iter().map(|name| number_of(name)).collect::<Result<_, _>>()?;
+        for number in &numbers {
+            let case = find(*number, db).await?;
+            if open_only && !case.open {
+                let text = format!("case C-{number} is closed; nothing was done");
+                return Err(Failure::new(Exit::Usage, text, "`tieout cases undo` reopens it"));
+            }
+        }
+        filter.numbers = Some(numbers);
+    }
+    let mut found = Vec::new();
+    loop {
+        let page = db.cases(&filter).await.map_err(|e| Failure::store(&e))?;
+        let Some(last) = page.last() else { break };
+        filter.after = Some(last.number);
+        found.extend(page);
+        if found.len() > MOST {
+            let text = format!("more than {MOST} cases: narrow them down");
+            return Err(Failure::usage(text));
+        }
+    }
+    if found.is_empty() {
+        return Err(Failure::usage("no case is meant by that"));
+    }
+    Ok(found)
+}
+
+/// Cases by currency.
+pub fn sums_of(cases: &[CaseRow]) -> Vec<CaseSum> {
+    let mut sums: BTreeMap<&str, (i64, i128)> = BTreeMap::new();
+    for case in cases {
+        let (count, sum) = sums.entry(case.currency.as_str()).or_default();
+        *count = count.saturating_add(1);
+        *sum = sum.saturating_add(i128::from(case.amount_minor));
+    }
+    let sum_of = |(currency, (cases, amount_minor)): (&str, (i64, i128))| CaseSum {
+        currency: currency.to_owned(),
+        cases,
+        amount_minor,
+    };
+    sums.into_iter().map(sum_of).collect()
+}
+
+/// `2 EUR 40.00, 1 without an amount`.
+pub fn sums_text(sums: &[CaseSum]) -> String {
+    let texts = sums.iter().map(|sum| match Currency::parse(&sum.currency) {
+        Ok(currency) => {
+            let amount = decimal_text(sum.amount_minor, currency.exponent());
+            format!("{} of {amount} {currency}", sum.cases)
+        }
+        Err(_none) => format!("{} without an amount", sum.cases),
+    });
+    texts.collect::<Vec<_>>().join(", ")
+}
+
+/// The yes to what was shown.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Confirm {
+    /// Do not ask; a decision also needs --seen
+    #[arg(
+        long, env = names::CASES_YES, value_parser = yes_or_no, help_heading = "How"
+    )]
+    pub yes: bool,
+    /// What the preview showed, by its hash: where it changed since, nothing is done
+    #[arg(long, value_name = "HASH", env = names::CASES_SEEN, help_heading = "How")]
+    pub seen: Option<String>,
+    /// Show the preview, and do nothing
+    #[arg(
+        long, env = names::CASES_DRY_RUN, value_parser = yes_or_no, help_heading = "How"
+    )]
+    pub dry_run: bool,
+}
+
+/// What is about to be done to cases.
+pub struct Preview<'a> {
+    /// `approve`, `assign to mara`.
+    pub action: &'a str,
+    /// The cases.
+    pub cases: &'a [CaseRow],
+    /// What is said of each beside its line, where there is something.
+    pub says: &'a dyn Fn(&CaseRow) -> Option<String>,
+    /// A decision: the yes is bound to what was shown.
+    pub is_bound: bool,
+}
+
+impl Preview<'_> {
+    /// Names what is shown: each case, its evidence, and what is said of it.
+    pub fn seen(&self) -> String {
+        let mut hash = Sha256::new();
+        for case in self.cases {
+            let evidence = case.evidence_sha256.as_deref().unwrap_or("-");
+            let says = (self.says)(case).unwrap_or_default();
+            hash.update(format!("{} {evidence} {says}\n", case.number));
+        }
+        hex(&hash.finalize())
+    }
+
+    fn show(&self, now: Instant, seen: &str, common: &Common) {
+        let sums = sums_of(self.cases);
+        if common.json {
+            let body = serde_json::json!({
+                "action": self.action,
+                "cases": self.cases.len(),
+                "sums": sums.iter().map(sum_body).collect::<Vec<_>>(),
+                "samples": self.cases.iter().take(SAMPLES).map(|case| {
+                    format!("C-{}", case.number)
+                }).collect::<Vec<_>>(),
+                "seen": seen,
+            });
+            return out::stdout(&line("cases_preview", body));
+        }
+        if common.quiet {
+            return;
+        }
+        out::stdout(&format!("{}: {} cases: {}", self.action, self.cases.len(), sums_text(&sums)));
+        for case in self.cases.iter().take(SAMPLES) {
+            out::stdout(&format!("  {}", row(case, now)));
+            if let Some(says) = (self.says)(case) {
+                crate::cli::page::say(&format!("          {says}"));
+            }
+        }
+        if let Some(more) = self.cases.len().checked_sub(SAMPLES).filter(|more| *more > 0) {
+            out::stdout(&format!("  … and {more} more"));
+        }
+        out::stdout(&format!("seen  {seen}"));
+    }
+
+    /// Shows it and asks; false: nothing is to be done.
+    pub async fn confirmed(
+        &self,
+        confirm: &Confirm,
+        common: &Common,
+        db: &Database,
+    ) -> Result<bool, Failure> {
+        let now = db.now().await.map_err(|e| Failure::store(&e))?;
+        let seen = self.seen();
+        self.show(now, &seen, common);
+        if confirm.dry_run {
+            return Ok(false);
+        }
+        if let Some(given) = word(confirm.seen.as_ref()) {
+            if given.len() < SEEN_MIN || !seen.starts_with(&given.to_ascii_lowercase()) {
+                let text = format!("--seen {given}: the cases show something else by now");
+                let hint = "look at the preview again; nothing was done";
+                return Err(Failure::new(Exit::Usage, text, hint));
+            }
+        } else if confirm.yes && self.is_bound {
+            let text = format!(
+                "a decision is bound to what was seen: add --seen {} where the preview is meant",
+                seen.get(..SEEN_MIN).unwrap_or(&seen)
+            );
+            return Err(Failure::usage(text));
+        }
+        if confirm.yes {
+            return Ok(true);
+        }
+        if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
+            out::stderr(&format!("{}? [y/N]", self.action));
+            let mut answer = String::new();
+            let read = std::io::stdin().read_line(&mut answer);
+            if read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {
+                return Ok(true);
+            }
+        }
+        Err(Failure::usage(format!(
+            "{}: nothing was done; add --yes where that is meant",
+            self.action
+        )))
+    }
+}
+
+fn sum_body(sum: &CaseSum) -> serde_json::Value {
+    serde_json::json!({
+        "currency": sum.currency,
+        "cases": sum.cases,
+        // Beyond 64 bits a JSON number would lose its last digits.
+        "amount_minor_text": sum.amount_minor.to_string(),
+    })
+}
+
+/// One line that says why.
+pub fn why(text: &str) -> Result<&str, Failure> {
+    let why = text.trim();
+    let is_fine = !why.is_empty() && why.len() <= WHY_MAX && !why.contains(char::is_control);
+    is_fine
+        .then_some(why)
+        .ok_or_else(|| Failure::usage(format!("--why: expected one line of 1 to {WHY_MAX} bytes")))
+}
+
+/// Who speaks: the database's own word where it has one.
+pub async fn identity(db: &Database) -> Result<(String, bool), Failure> {
+    let known = db.identity().await.map_err(|e| Failure::store(&e))?;
+    Ok(match known {
+        Some(name) => (name, true),
+        None => (person::name(), false),
+    })
+}
+
+/// Says what an action came to.
+pub fn done(action: &str, changed: u64, meant: usize, common: &Common) -> Exit {
+    let left = u64::try_from(meant).unwrap_or(u64::MAX).saturating_sub(changed);
+    if common.json {
+        let body = serde_json::json!({ "action": action, "cases": changed, "left_out": left });
+        out::stdout(&line("cases_done", body));
+    } else if !common.quiet {
+        let rest = match left {
+            0 => String::new(),
+            left => {
+                format!("; {left} left as they were: they changed meanwhile, or were so before")
+            }
+        };
+        out::stdout(&format!("{action}: {changed} cases{rest}"));
+    }
+    Exit::Ok
+}

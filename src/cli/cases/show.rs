@@ -1,0 +1,447 @@
+//! `cases show`: everything that a person decides by, on one screen.
+//!
+//! The row and what the sources showed stand side by side, each field marked as equal or not.
+//! Nothing of it can be edited: what is said of a case is added to its history.
+
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+use serde_json::json;
+
+use crate::cli::args::{Common, yes_or_no};
+use crate::cli::cases::decide::{body as proposal_body, seen_of};
+use crate::cli::cases::{body, find, money, number_of, subject};
+use crate::cli::events::line;
+use crate::cli::failure::Failure;
+use crate::cli::{evidence, out, page};
+use crate::config::names;
+use crate::exit::Exit;
+use crate::model::evidence::{Answer, Evidence, ObjectState, PspObject};
+use crate::model::money::Money;
+use crate::model::reason::Reason;
+use crate::model::time::{Instant, span_text, to_short_text, to_text};
+use crate::report::advice::{severity, suggested_action};
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal, ProposalState};
+use crate::store::records::{CaseRow, StoredInputs};
+
+/// Objects beside the row on one screen of eighty columns; more follow below.
+const BESIDE: usize = 3;
+
+/// How wide the row's column of the comparison is: a whole instant.
+const ROW_COLUMN: usize = 22;
+
+/// How wide an object's column is.
+const COLUMN: usize = 16;
+
+/// Similar cases that are shown.
+const SIMILAR: i64 = 3;
+
+/// The SHA-256 is told in full by --json.
+const SHORT_HASH: usize = 12;
+
+/// Options of `cases show`.
+#[derive(Debug, clap::Args)]
+pub struct Show {
+    /// The case: C-1043 or 1043
+    case: String,
+    /// The stored evidence itself, redacted as it was stored
+    #[arg(long, env = names::CASES_RAW, value_parser = yes_or_no)]
+    raw: bool,
+}
+
+/// All that is known of one case.
+struct Known {
+    case: CaseRow,
+    evidence: Option<String>,
+    notes: Vec<CaseNote>,
+    proposals: Vec<Proposal>,
+    links: CaseLinks,
+    similar: Vec<CaseRow>,
+}
+
+/// Runs the command.
+pub async fn show(options: &Show, common: &Common, db: &Database) -> Result<Exit, Failure> {
+    let known = read(number_of(&options.case)?, db).await?;
+    if options.raw {
+        let raw = known.evidence.as_deref().unwrap_or("null");
+        let value: serde_json::Value = serde_json::from_str(raw).unwrap_or_default();
+        out::stdout(&serde_json::to_string_pretty(&value).unwrap_or_default());
+    } else if common.json {
+        out::stdout(&line("case", json_of(&known)));
+    } else {
+        screen(&known).iter().for_each(|line| page::say(line));
+    }
+    Ok(Exit::Ok)
+}
+
+async fn read(number: i64, db: &Database) -> Result<Known, Failure> {
+    let case = find(number, db).await?;
+    let failed = |e: crate::store::error::StoreError| Failure::store(&e);
+    let evidence = match &case.evidence_sha256 {
+        Some(hash) => db.evidence(hash).await.map_err(failed)?,
+        None => None,
+    };
+    Ok(Known {
+        evidence,
+        notes: db.case_notes(number).await.map_err(failed)?,
+        proposals: db.proposals(&[number]).await.map_err(failed)?,
+        links: db.case_links(number).await.map_err(failed)?,
+        similar: db.similar_cases(&case, SIMILAR).await.map_err(failed)?,
+        case,
+    })
+}
+
+fn json_of(known: &Known) -> serde_json::Value {
+    let evidence = known.evidence.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let evidence: serde_json::Value = evidence.unwrap_or_default();
+    let name = |number: &i64| format!("C-{number}");
+    json!({
+        "case": body(&known.case),
+        "evidence": evidence,
+        "history": known.notes.iter().map(note_body).collect::<Vec<_>>(),
+        "proposals": known.proposals.iter().map(proposal_body).collect::<Vec<_>>(),
+        "similar": known.similar.iter().map(body).collect::<Vec<_>>(),
+        "part_of": known.links.part_of.as_ref().map(name),
+        "parts": known.links.parts.iter().map(name).collect::<Vec<_>>(),
+        "seen": open_proposal(known).map(|proposal| seen_of(&known.case, proposal)),
+    })
+}
+
+fn note_body(note: &CaseNote) -> serde_json::Value {
+    json!({
+        "at": to_text(note.at),
+        "kind": note.kind,
+        "by": note.by,
+        "text": note.text,
+        "proposal": note.proposal,
+        "run_id": note.run_id,
+    })
+}
+
+fn open_proposal(known: &Known) -> Option<&Proposal> {
+    known.proposals.iter().find(|proposal| proposal.state == ProposalState::Open)
+}
+
+fn screen(known: &Known) -> Vec<String> {
+    let case = &known.case;
+    let inputs = known.evidence.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let inputs: Option<StoredInputs> = inputs;
+    let mut lines = head(known);
+    if let Some(inputs) = &inputs {
+        lines.extend(side_by_side(inputs));
+    }
+    let heard = known.evidence.as_deref().map(evidence::lines).unwrap_or_default();
+    lines.extend(labelled("evidence", &heard));
+    lines.extend(account_lines(case));
+    if case.open && case.subject_kind != "account" {
+        lines.extend(advice(case, inputs.as_ref()));
+    }
+    lines.extend(labelled("proposed", &proposed(known)));
+    lines.extend(labelled("history", &history(known)));
+    let similar: Vec<String> = known.similar.iter().map(similar_text).collect();
+    lines.extend(labelled("similar", &similar));
+    if case.subject_kind == "row" {
+        lines.push(format!("journal   tieout explain {} --table {}", case.subject, case.table));
+    }
+    lines
+}
+
+/// The first line under its label, the others beneath it.
+fn labelled(label: &str, texts: &[String]) -> Vec<String> {
+    let line =
+        |(at, text): (usize, &String)| format!("{:<10}{text}", if at == 0 { label } else { "" });
+    texts.iter().enumerate().map(line).collect()
+}
+
+fn head(known: &Known) -> Vec<String> {
+    let case = &known.case;
+    let owner = case.owner.as_deref().unwrap_or("–");
+    let state = match (case.open, case.closed_at) {
+        (false, Some(at)) => format!("closed {}", to_short_text(at)),
+        (true, _) | (false, None) => "open".to_owned(),
+    };
+    let short = case.evidence_sha256.as_deref().and_then(|hash| hash.get(..SHORT_HASH));
+    let mut lines = vec![
+        format!(
+            "C-{}  {}  {}  {}  {state}  owner {owner}",
+            case.number,
+            case.reason.as_str(),
+            severity(case.reason),
+            money(case)
+        ),
+        format!("subject   {}", subject(case)),
+        format!("account   {}", case.account.as_deref().unwrap_or("–")),
+        format!("why       {}", case.text),
+        format!("          {}", case.reason.meaning()),
+    ];
+    lines.extend(case.rule.as_ref().map(|rule| format!("rule      {rule}")));
+    let seen = short.map_or_else(|| "none".to_owned(), |short| format!("{short}…"));
+    lines.push(format!("shows     evidence {seen}, policy {}", case.policy_version));
+    lines.extend(known.links.part_of.map(|lead| format!("part of   C-{lead}")));
+    if !known.links.parts.is_empty() {
+        let parts: Vec<String> = known.links.parts.iter().map(|part| format!("C-{part}")).collect();
+        lines.push(format!("parts     {}", parts.join(", ")));
+    }
+    lines.extend(case.resolution.as_ref().map(|ended| format!("ended     {ended}")));
+    lines
+}
+
+/// What each source shows, the newest look at each object.
+fn objects(inputs: &StoredInputs) -> Vec<(&Evidence, &PspObject)> {
+    let mut newest: BTreeMap<&str, (&Evidence, &PspObject)> = BTreeMap::new();
+    for item in &inputs.evidence {
+        let Answer::Found { objects, .. } = &item.answer else { continue };
+        for object in objects {
+            let known = newest.entry(object.reference.as_str()).or_insert((item, object));
+            if item.asked_at >= known.0.asked_at {
+                *known = (item, object);
+            }
+        }
+    }
+    let mut found: Vec<(&Evidence, &PspObject)> = newest.into_values().collect();
+    found.sort_by_key(|(_, object)| object.created_at);
+    found
+}
+
+/// The row beside the objects, field by field.
+fn side_by_side(inputs: &StoredInputs) -> Vec<String> {
+    let found = objects(inputs);
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = Vec::new();
+    for (at, (item, object)) in found.iter().enumerate() {
+        let number = at.saturating_add(1);
+        let label = if at == 0 { "objects" } else { "" };
+        lines.push(format!(
+            "{label:<10}[{number}] {} ({} of {})",
+            object.reference,
+            item.route.as_str(),
+            item.account
+        ));
+    }
+    let numbered: Vec<(usize, &PspObject)> =
+        found.iter().enumerate().map(|(at, (_, object))| (at.saturating_add(1), *object)).collect();
+    for some in numbered.chunks(BESIDE) {
+        lines.extend(block(inputs, some));
+    }
+    lines
+}
+
+fn block(inputs: &StoredInputs, some: &[(usize, &PspObject)]) -> Vec<String> {
+    let row = &inputs.row;
+    let wanted = row.money.map_or_else(|| "–".to_owned(), |money| money.to_string());
+    let stored = row.psp_reference.as_deref();
+    let fields: [(&str, String, Vec<String>); 6] = [
+        (
+            "status",
+            row.status.clone(),
+            some.iter().map(|(_, object)| object.status.clone()).collect(),
+        ),
+        ("amount", wanted, some.iter().map(|(_, o)| amount_text(o, row.money)).collect()),
+        (
+            "money",
+            String::new(),
+            some.iter().map(|(_, object)| object.state.as_str().to_owned()).collect(),
+        ),
+        (
+            "created",
+            to_short_text(row.created_at),
+            some.iter().map(|(_, object)| apart(row.created_at, object.created_at)).collect(),
+        ),
+        (
+            "tag",
+            row.tag.text().to_owned(),
+            some.iter().map(|(_, o)| tag_text(o, row.tag.text())).collect(),
+        ),
+        (
+            "reference",
+            stored.unwrap_or("–").to_owned(),
+            some.iter().map(|(_, object)| named_text(object, stored)).collect(),
+        ),
+    ];
+    let heads = some.iter().map(|(number, _)| format!("[{number}]")).collect::<Vec<_>>();
+    let mut lines = vec![cells("", "row", &heads)];
+    lines.extend(fields.iter().map(|(label, own, others)| cells(label, own, others)));
+    lines
+}
+
+fn cells(label: &str, own: &str, others: &[String]) -> String {
+    let mut text = format!("{label:<10}{:<ROW_COLUMN$}", cut(own, ROW_COLUMN));
+    for other in others {
+        text.push_str(&format!("{:<COLUMN$}", cut(other, COLUMN)));
+    }
+    text.trim_end().to_owned()
+}
+
+/// What is too long for a column; the ids stand whole above it.
+fn cut(text: &str, width: usize) -> String {
+    let most = width.saturating_sub(1);
+    if text.chars().count() <= most {
+        return text.to_owned();
+    }
+    // The mark at the end says more than the last letters.
+    let mark = ["=", "≠"].into_iter().find(|mark| text.ends_with(*mark));
+    let keep = most.saturating_sub(mark.map_or(1, |_| 3));
+    let head: String = text.chars().take(keep).collect();
+    match mark {
+        Some(mark) => format!("{head}… {mark}"),
+        None => format!("{head}…"),
+    }
+}
+
+fn mark(is_equal: bool) -> &'static str {
+    if is_equal { "=" } else { "≠" }
+}
+
+fn amount_text(object: &PspObject, wanted: Option<Money>) -> String {
+    match object.captured.or(object.amount) {
+        Some(money) => format!("{money} {}", mark(wanted == Some(money))),
+        None => "unknown ≠".to_owned(),
+    }
+}
+
+fn tag_text(object: &PspObject, own: &str) -> String {
+    let tag = object.tag.as_deref().unwrap_or("none");
+    format!("{tag} {}", mark(tag == own))
+}
+
+fn named_text(object: &PspObject, stored: Option<&str>) -> String {
+    match stored {
+        Some(stored) => mark(object.is_named(stored)).to_owned(),
+        None => "–".to_owned(),
+    }
+}
+
+/// How far apart two instants are: by a tenth of a second where that is close, else in minutes
+/// before or after.
+fn apart(row: Instant, object: Instant) -> String {
+    let span = object.signed_duration_since(row);
+    let tenths = span.num_milliseconds().saturating_abs() / 100;
+    if tenths < 1_200 {
+        return format!("{}.{} s apart", tenths / 10, tenths % 10);
+    }
+    let sign = if span < TimeDelta::zero() { '-' } else { '+' };
+    let minutes = TimeDelta::minutes(span.num_minutes().saturating_abs());
+    format!("{sign}{}", span_text(minutes))
+}
+
+/// What a person would usually do, and what was not done.
+fn advice(case: &CaseRow, inputs: Option<&StoredInputs>) -> Vec<String> {
+    let found = inputs.map(objects).unwrap_or_default();
+    let wanted = inputs.and_then(|inputs| inputs.row.money);
+    let is_equal = |object: &PspObject| {
+        object.state == ObjectState::Captured && wanted.is_some() && object.captured == wanted
+    };
+    let equal: Vec<&str> = found
+        .iter()
+        .filter(|(_, object)| is_equal(object))
+        .map(|(_, object)| object.reference.as_str())
+        .collect();
+    let number = case.number;
+    let propose = |rest: &str| format!("tieout cases propose C-{number} {rest} --why TEXT");
+    let text = match (suggested_action(case.reason, !found.is_empty()), equal.as_slice()) {
+        ("confirm_success", [first, ..]) => propose(&format!("--as succeeded --object {first}")),
+        ("refund_duplicate", [first, others @ ..]) if !others.is_empty() => format!(
+            "refund {} at the PSP, then {}",
+            others.join(", "),
+            propose(&format!("--as succeeded --object {first}"))
+        ),
+        ("refund_duplicate", _) => "refund at the PSP what was paid twice".to_owned(),
+        ("retry_at_original_psp", _) => propose("--as retryable"),
+        ("wait_until", _) => "wait; it is looked at again".to_owned(),
+        ("contact_psp", _) => "ask the PSP what became of it".to_owned(),
+        ("contact_bank", _) => "ask the bank what became of it".to_owned(),
+        ("fix_reference", _) => "mend the row's tag or reference".to_owned(),
+        ("write_off", _) => propose("--as failed"),
+        (_none, _) => "nothing by itself: look at the evidence".to_owned(),
+    };
+    let status = inputs.map(|inputs| inputs.row.status.as_str());
+    let not_done = match status {
+        Some(_) => "no end was written; nobody was charged, and nothing was refunded",
+        None => "no row was changed by it",
+    };
+    vec![format!("suggested {text}"), format!("not done  {not_done}")]
+}
+
+fn proposed(known: &Known) -> Vec<String> {
+    let mut texts = Vec::new();
+    for proposal in &known.proposals {
+        let object = proposal.psp_reference.as_deref().map(|object| format!(" with {object}"));
+        let state = match proposal.state {
+            ProposalState::Open if proposal.four_eyes => "waits for another person",
+            ProposalState::Open => "waits to be approved",
+            ProposalState::Approved => "approved; the next run carries it out",
+            ProposalState::Rejected => "rejected",
+            ProposalState::Withdrawn => "withdrawn",
+            ProposalState::Refused => "refused",
+            ProposalState::CarriedOut => "carried out",
+        };
+        texts.push(format!(
+            "{}{} by {}: {}; {state}",
+            proposal.what.as_str(),
+            object.unwrap_or_default(),
+            proposal.proposed_by,
+            proposal.why
+        ));
+        if proposal.state == ProposalState::Refused {
+            texts.extend(proposal.ended_why.as_ref().map(|why| format!("  because: {why}")));
+        }
+    }
+    if let Some(proposal) = open_proposal(known) {
+        let seen = seen_of(&known.case, proposal);
+        let short = seen.get(..SHORT_HASH).unwrap_or(&seen);
+        texts.push(format!(
+            "tieout cases approve C-{} --why TEXT --yes --seen {short}",
+            known.case.number
+        ));
+    }
+    texts
+}
+
+fn history(known: &Known) -> Vec<String> {
+    let case = &known.case;
+    let mut texts =
+        vec![format!("{} opened by run {}", to_short_text(case.opened_at), case.opened_run)];
+    for note in &known.notes {
+        let kind = note.kind.replace('_', " ");
+        texts.push(format!("{} {kind} by {}: {}", to_short_text(note.at), note.by, note.text));
+    }
+    texts.push(format!(
+        "{} last decided by run {} (seen {}×)",
+        to_short_text(case.last_seen_at),
+        case.last_run,
+        case.times_seen
+    ));
+    texts
+}
+
+fn similar_text(case: &CaseRow) -> String {
+    let how = case.resolution.as_deref().unwrap_or("closed");
+    format!("C-{}  {}  {how}", case.number, money(case))
+}
+
+/// What a case about an account kept from happening, and what ends it: no person's word does.
+fn account_lines(case: &CaseRow) -> Vec<String> {
+    let (not_done, next) = match case.reason {
+        Reason::AbsenceBrake => (
+            "no row of the account was ended by absence; what was found paid or declined was \
+             decided as always",
+            "`tieout doctor` says how many of the newest payments carry your tag; the runbook \
+             (docs/runbook.md, the absence brake) says what to mend. Nobody approves it: the next \
+             runs prove again, let go of what is absent then, and close the case",
+        ),
+        Reason::AccountUnavailable => (
+            "no row of the account was changed, and none lost a turn",
+            "`tieout doctor` asks the account now; the first answer that a run gets closes the \
+             case",
+        ),
+        _of_a_row => return Vec::new(),
+    };
+    if !case.open {
+        return Vec::new();
+    }
+    vec![format!("not done  {not_done}"), format!("next      {next}")]
+}

@@ -1,0 +1,287 @@
+//! `cases merge`, `cases export` and `cases purge`: what keeps the queue readable.
+
+use clap::ValueEnum;
+use serde_json::json;
+
+use crate::cli::args::{Common, yes_or_no};
+use crate::cli::cases::select::{Confirm, Preview, Select, done, identity, why};
+use crate::cli::cases::{PAGE, body, find, number_of};
+use crate::cli::events::line;
+use crate::cli::failure::Failure;
+use crate::cli::out;
+use crate::config::names;
+use crate::exit::Exit;
+use crate::model::money::{Currency, decimal_text};
+use crate::model::time::{earlier, parse_span, to_short_text, to_text};
+use crate::store::database::Database;
+use crate::store::driver::{CaseFilter, Driver};
+use crate::store::people::PeopleDriver;
+use crate::store::records::CaseRow;
+
+/// Options of `cases merge`.
+#[derive(Debug, clap::Args)]
+pub struct Merge {
+    /// The case that the others become parts of
+    #[arg(value_name = "CASE")]
+    into: String,
+    /// The others
+    #[arg(value_name = "PART", required = true)]
+    parts: Vec<String>,
+    /// Take the parts out of it again
+    #[arg(long, env = names::CASES_SPLIT, value_parser = yes_or_no)]
+    split: bool,
+    /// What they have in common
+    #[arg(long, value_name = "TEXT", env = names::CASES_WHY)]
+    why: String,
+    #[command(flatten)]
+    confirm: Confirm,
+}
+
+/// The forms of an export.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// RFC 4180
+    Csv,
+    /// One JSON object a line
+    Json,
+}
+
+/// Options of `cases export`.
+#[derive(Debug, clap::Args)]
+pub struct Export {
+    #[command(flatten)]
+    select: Select,
+    /// Closed ones too
+    #[arg(long, env = names::CASES_ALL, value_parser = yes_or_no)]
+    all: bool,
+    /// As what
+    #[arg(
+        long, value_enum, value_name = "FORM", env = names::CASES_FORMAT,
+        default_value_t = Form::Csv
+    )]
+    format: Form,
+}
+
+/// Options of `cases purge`.
+#[derive(Debug, clap::Args)]
+pub struct Purge {
+    /// Keep what was closed within this span, at least 30d
+    #[arg(long, value_name = "SPAN", env = names::CASES_KEEP)]
+    keep: String,
+    #[command(flatten)]
+    confirm: Confirm,
+}
+
+/// Runs `cases merge`.
+pub async fn merge(options: &Merge, common: &Common, db: &Database) -> Result<Exit, Failure> {
+    let why = why(&options.why)?;
+    let lead = find(number_of(&options.into)?, db).await?;
+    if !lead.open {
+        return Err(Failure::usage(format!("case C-{} is closed", lead.number)));
+    }
+    let parts = named(&options.parts, db).await?;
+    let action = match options.split {
+        true => format!("take out of C-{}", lead.number),
+        false => format!("make parts of C-{}", lead.number),
+    };
+    let preview = Preview { action: &action, cases: &parts, says: &|_case| None, is_bound: false };
+    if !preview.confirmed(&options.confirm, common, db).await? {
+        return Ok(Exit::Ok);
+    }
+    let (by, _) = identity(db).await?;
+    let numbers: Vec<i64> = parts.iter().map(|case| case.number).collect();
+    let into = (!options.split).then_some(lead.number);
+    let now = db.now().await.map_err(|e| Failure::store(&e))?;
+    let changed = db.merge_cases(into, &numbers, why, &by, now).await;
+    let changed = changed.map_err(|e| Failure::store(&e))?;
+    Ok(done(&action, changed, parts.len(), common))
+}
+
+async fn named(texts: &[String], db: &Database) -> Result<Vec<CaseRow>, Failure> {
+    let numbers: Vec<i64> = texts.iter().map(|text| number_of(text)).collect::<Result<_, _>>()?;
+    for number in &numbers {
+        find(*number, db).await?;
+    }
+    let limit = i64::try_from(numbers.len()).unwrap_or(i64::MAX);
+    let filter = CaseFilter { numbers: Some(numbers), limit, ..CaseFilter::default() };
+    db.cases(&filter).await.map_err(|e| Failure::store(&e))
+}
+
+/// The columns of an export, in their order; new ones are appended.
+const COLUMNS: [&str; 20] = [
+    "case_id",
+    "state",
+    "subject_kind",
+    "table",
+    "subject",
+    "account",
+    "reason",
+    "reason_text",
+    "currency",
+    "amount",
+    "amount_minor",
+    "rule",
+    "policy_version",
+    "evidence_sha256",
+    "opened_at",
+    "last_seen_at",
+    "times_seen",
+    "owner",
+    "closed_at",
+    "resolution",
+];
+
+/// Runs `cases export`.
+pub async fn export(options: &Export, db: &Database) -> Result<Exit, Failure> {
+    let now = db.now().await.map_err(|e| Failure::store(&e))?;
+    let mut filter = options.select.filter(now)?;
+    filter.open_only = !options.all;
+    filter.limit = PAGE;
+    let mut lines = out::Lines::new();
+    if options.format == Form::Csv {
+        lines.put(&format!("{}\r", COLUMNS.join(",")));
+    }
+    loop {
+        let page = db.cases(&filter).await.map_err(|e| Failure::store(&e))?;
+        let Some(last) = page.last() else { break };
+        filter.after = Some(last.number);
+        for case in &page {
+            match options.format {
+                Form::Csv => lines.put(&format!("{}\r", cells(case).join(","))),
+                Form::Json => lines.put(&line("case", body(case))),
+            }
+        }
+    }
+    lines.flush();
+    Ok(Exit::Ok)
+}
+
+fn cells(case: &CaseRow) -> Vec<String> {
+    let currency = Currency::parse(&case.currency).ok();
+    let amount =
+        currency.map(|currency| decimal_text(i128::from(case.amount_minor), currency.exponent()));
+    let texts = [
+        format!("C-{}", case.number),
+        if case.open { "open" } else { "closed" }.to_owned(),
+        case.subject_kind.clone(),
+        case.table.clone(),
+        case.subject.clone(),
+        case.account.clone().unwrap_or_default(),
+        case.reason.as_str().to_owned(),
+        case.text.clone(),
+        case.currency.clone(),
+        amount.unwrap_or_default(),
+        case.amount_minor.to_string(),
+        case.rule.clone().unwrap_or_default(),
+        case.policy_version.clone(),
+        case.evidence_sha256.clone().unwrap_or_default(),
+        to_text(case.opened_at),
+        to_text(case.last_seen_at),
+        case.times_seen.to_string(),
+        case.owner.clone().unwrap_or_default(),
+        case.closed_at.map(to_text).unwrap_or_default(),
+        case.resolution.clone().unwrap_or_default(),
+    ];
+    texts.iter().map(|text| cell(text)).collect()
+}
+
+/// One cell by RFC 4180. A text that a spreadsheet would take for a formula is put in quotes with
+/// an apostrophe before it.
+fn cell(text: &str) -> String {
+    let is_number = text.parse::<i64>().is_ok() || is_decimal(text);
+    let is_formula = text.starts_with(['=', '+', '-', '@', '\t']) && !is_number;
+    let text = if is_formula { format!("'{text}") } else { text.to_owned() };
+    match text.contains(['"', ',', '\r', '\n']) || is_formula {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text,
+    }
+}
+
+/// `-12.50`
+fn is_decimal(text: &str) -> bool {
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let text = text.strip_prefix('-').unwrap_or(text);
+    text.split_once('.').is_some_and(|(whole, part)| digits(whole) && digits(part))
+}
+
+/// Younger cases are what open questions are answered from.
+const KEEP_MIN_DAYS: i64 = 30;
+
+/// Runs `cases purge`.
+pub async fn purge(options: &Purge, common: &Common, db: &Database) -> Result<Exit, Failure> {
+    let least = chrono::TimeDelta::days(KEEP_MIN_DAYS);
+    let keep = parse_span(&options.keep).filter(|keep| *keep >= least).ok_or_else(|| {
+        let text = format!(
+            "--keep {}: expected a span of at least {KEEP_MIN_DAYS}d, as 400d; nothing was deleted",
+            options.keep
+        );
+        Failure::usage(text)
+    })?;
+    let now = db.now().await.map_err(|e| Failure::store(&e))?;
+    let before = earlier(now, keep);
+    let filter = CaseFilter { opened_to: Some(before), limit: PAGE, ..CaseFilter::default() };
+    let old = closed_before(filter, before, db).await?;
+    let is_said = !common.json && !common.quiet;
+    if old.is_empty() {
+        if is_said {
+            out::stdout(&format!("no case was closed before {}", to_short_text(before)));
+        }
+        return Ok(Exit::Ok);
+    }
+    let preview = Preview { action: "delete", cases: &old, says: &|_case| None, is_bound: false };
+    if !preview.confirmed(&options.confirm, common, db).await? {
+        return Ok(Exit::Ok);
+    }
+    let numbers: Vec<i64> = old.iter().map(|case| case.number).collect();
+    let mut gone = 0_u64;
+    for chunk in numbers.chunks(1_000) {
+        let more = db.purge_cases(chunk, before).await.map_err(|e| Failure::store(&e))?;
+        gone = gone.saturating_add(more);
+    }
+    if common.json {
+        let body = json!({ "action": "purge", "cases": gone, "before": to_text(before) });
+        out::stdout(&line("cases_done", body));
+    } else if is_said {
+        out::stdout(&format!(
+            "deleted {gone} of {} closed cases with their history; the others are named by \
+             records that `tieout db prune` keeps",
+            old.len()
+        ));
+    }
+    Ok(Exit::Ok)
+}
+
+async fn closed_before(
+    mut filter: CaseFilter,
+    before: crate::model::time::Instant,
+    db: &Database,
+) -> Result<Vec<CaseRow>, Failure> {
+    let mut found = Vec::new();
+    loop {
+        let page = db.cases(&filter).await.map_err(|e| Failure::store(&e))?;
+        let Some(last) = page.last() else { return Ok(found) };
+        filter.after = Some(last.number);
+        found.extend(page.into_iter().filter(|case| case.closed_at.is_some_and(|at| at < before)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cell_is_no_formula_and_an_amount_stays_one() {
+        for (text, want) in [
+            ("plain", "plain"),
+            ("a,b", "\"a,b\""),
+            ("say \"x\"", "\"say \"\"x\"\"\""),
+            ("=1+1", "\"'=1+1\""),
+            ("-12.50", "-12.50"),
+            ("-500", "-500"),
+            ("-x", "\"'-x\""),
+            ("", ""),
+        ] {
+            assert_eq!(cell(text), want, "{text}");
+        }
+    }
+}

@@ -1,0 +1,487 @@
+//! What people approved is carried out here, by fresh evidence and through the gate that a rule's
+//! decision passes; and cases that only time or an outage opened are looked at again.
+//!
+//! An approval that no PSP could be asked about stands, and the next run tries it again. One that
+//! the evidence stands against is refused, and its case stays open with what was found.
+
+use std::collections::{BTreeMap, HashMap};
+
+use chrono::TimeDelta;
+use tokio_util::sync::CancellationToken;
+
+use crate::decide::decision::{Asked as Why, Decision, Inputs};
+use crate::decide::person::{Refusal, Wish, Word, decide_by_person};
+use crate::decide::policy::Mode;
+use crate::exit::Exit;
+use crate::model::reason::{Outcome, Reason};
+use crate::model::time::{Instant, earlier, later};
+use crate::model::transaction::{AccountRef, Transaction};
+use crate::run::books::{Books, Tell};
+use crate::run::clock::DatabaseClock;
+use crate::run::drive::{ask, give_back, without_account};
+use crate::run::error::{Doing, RunError};
+use crate::run::events::{Event, Summary};
+use crate::run::finish::finish;
+use crate::run::gather::{Weighed, check_tag_length};
+use crate::run::match_lines::contradicted;
+use crate::run::scene::{OpenAccount, Scene, policy_of_row};
+use crate::run::setup::{RunOptions, Setup};
+use crate::run::shutdown::Stop;
+use crate::run::{LEASE, read_clock, show_life, start_of};
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::effects::map_of;
+use crate::store::mapping::FilterValue;
+use crate::store::people::{Approved, PeopleDriver, What};
+use crate::store::records::{Applied, ClaimFilter, Claimed, RunStart};
+use crate::store::source_table::SourceTable;
+
+/// Approvals carried out together.
+const AT_ONCE: i64 = 500;
+
+/// Cases of a table that one run looks at again; the others are the next run's.
+const LOOKS_AT_ONCE: i64 = 1_000;
+
+/// How long a case that only time opened is left alone.
+const LOOK_EVERY: TimeDelta = TimeDelta::days(1);
+
+/// Where the PSP gave no answer, it is asked again this soon; the others have their turn first.
+const LOOK_SOON: TimeDelta = TimeDelta::hours(1);
+
+/// Reasons that say no more than that time went by without an answer.
+const ONLY_TIME: [Reason; 2] = [Reason::PendingTooLong, Reason::Unprovable];
+
+/// Carries out what people approved for these cases, in a run of its own.
+///
+/// # Errors
+/// Where the run could not go on; what it could do stands in the database.
+pub async fn carry_out_now(
+    setup: &Setup,
+    options: &RunOptions,
+    db: &Database,
+    stop: &Stop,
+    cases: &[i64],
+    tell: Tell<'_>,
+) -> Result<Summary, RunError> {
+    let now = read_clock(db, options).await.doing("reading the database's clock")?;
+    let names: Vec<String> = setup.accounts.keys().cloned().collect();
+    let tables = db.map_tables(&setup.tables, &names).await;
+    let tables = tables.doing("checking the mapping against the database")?;
+    let run_id = options.run_id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
+    let clock = DatabaseClock::new(now);
+    let scene = Scene::open(setup, options, db, stop, &run_id, tables, clock.clone()).await?;
+    let start = RunStart { command: "cases".to_owned(), ..start_of(setup, options, &run_id) };
+    db.start_run(&start, now).await.doing("opening the run")?;
+    tell(Event::Started { run_id: run_id.clone(), window: None, dry_run: false, at: now });
+    let mut books = Books::open(&run_id);
+    let done = CancellationToken::new();
+    let work = async {
+        let result = Box::pin(carry_out(&scene, &mut books, Some(cases), tell)).await;
+        done.cancel();
+        result
+    };
+    let (result, alive) = tokio::join!(work, show_life(&scene, &clock, &done));
+    finish(&scene, books, result.and(alive), now, tell).await
+}
+
+/// Whether a run takes care of everything, and not of some rows that were named.
+fn is_whole(scene: &Scene<'_>) -> bool {
+    let options = scene.options;
+    let is_narrowed = options.ids.is_some()
+        || options.kick.is_some()
+        || options.window.is_some()
+        || options.accounts.is_some();
+    !is_narrowed && !options.dry_run
+}
+
+/// Carries out everything that people approved; part of every run that is not narrowed.
+pub async fn carry_out_all(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    if !is_whole(scene) {
+        return Ok(());
+    }
+    Box::pin(carry_out(scene, books, None, tell)).await
+}
+
+async fn carry_out(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    cases: Option<&[i64]>,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    let mut after = 0;
+    while scene.stop.requested().is_none() && !books.closed {
+        let page = scene.db.approved(cases, after, AT_ONCE).await;
+        let page = page.doing("reading what people approved")?;
+        let Some(last) = page.last() else { break };
+        after = last.proposal.number;
+        let mut by_table: BTreeMap<usize, Vec<Approved>> = BTreeMap::new();
+        for approved in page {
+            if let Some(why) = approved.is_stale() {
+                refuse(scene, &approved, why).await?;
+            } else if approved.proposal.what == What::Left {
+                leave(scene, books, &approved, tell).await?;
+            } else if let Some(index) = place_of(scene, &approved) {
+                by_table.entry(index).or_default().push(approved);
+            } else {
+                let why = "its table is not mapped any more";
+                keep(books, &approved, why, tell);
+            }
+        }
+        for (index, some) in by_table {
+            let Some(table) = scene.tables.get(index) else { continue };
+            rows(scene, books, table, some, tell).await?;
+        }
+    }
+    Ok(())
+}
+
+fn place_of(scene: &Scene<'_>, approved: &Approved) -> Option<usize> {
+    let is_its = |table: &SourceTable| table.settings.name == approved.table;
+    scene.tables.iter().position(is_its).filter(|_| approved.subject_kind == "row")
+}
+
+async fn refuse(scene: &Scene<'_>, approved: &Approved, why: &str) -> Result<(), RunError> {
+    let (number, now) = (approved.proposal.number, scene.clock.now());
+    let refused = scene.db.refuse_approved(scene.run_id, number, why, now).await;
+    refused.doing("noting that an approval was refused").map(|_| ())
+}
+
+async fn leave(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    approved: &Approved,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    let number = approved.proposal.number;
+    let left = scene.db.leave_as_is(scene.run_id, number, scene.clock.now()).await;
+    if !left.doing("closing a case by a person's word")? {
+        keep(books, approved, "another run holds its row", tell);
+    }
+    Ok(())
+}
+
+/// It stands, and is tried again: said, so that nobody waits for it in silence.
+fn keep(books: &mut Books, approved: &Approved, why: &str, tell: Tell<'_>) {
+    let text = format!(
+        "case C-{}: proposal {} is approved and not carried out: {why}; the next run tries again",
+        approved.proposal.case_number, approved.proposal.number
+    );
+    books.miss(Exit::Partial, text, tell);
+}
+
+/// The approvals of one table.
+async fn rows(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    table: &SourceTable,
+    some: Vec<Approved>,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    let undone: Vec<String> = some
+        .iter()
+        .filter(|approved| approved.proposal.undoes)
+        .map(|approved| approved.subject.clone())
+        .collect();
+    if !undone.is_empty() {
+        let enrolled = scene.db.enrol(table, &contradicted(undone), scene.clock.now()).await;
+        enrolled.doing("taking rows whose decision is undone into the work list")?;
+    }
+    let mut words: HashMap<String, Approved> =
+        some.into_iter().map(|approved| (approved.subject.clone(), approved)).collect();
+    let ids = words.keys().cloned().collect();
+    let mut claimed = claim(scene, table, ids).await?;
+    tell(Event::Claimed { table: table.settings.name.clone(), rows: claimed.len() });
+    // A person asks: whatever the row's status is by now, it is looked at for a decision.
+    claimed.iter_mut().for_each(|one| one.asked = Why::Kick);
+    for (account, some) in by_account(scene, claimed) {
+        let open = account.as_deref().and_then(|name| scene.accounts.get_key_value(name));
+        let of_account: Vec<Approved> =
+            some.iter().filter_map(|one| words.remove(&one.row.key.id)).collect();
+        at_account(scene, books, table, open, of_account, some, tell).await?;
+    }
+    for approved in words.into_values() {
+        let check = scene.db.check(&approved.table, &approved.subject).await;
+        match check.doing("reading a row's check")?.and_then(|check| check.lease) {
+            Some(_) => keep(books, &approved, "another run holds its row", tell),
+            None => {
+                let why = "the row is gone from its table, or nothing of it can be looked at";
+                refuse(scene, &approved, why).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn claim(
+    scene: &Scene<'_>,
+    table: &SourceTable,
+    ids: Vec<String>,
+) -> Result<Vec<Claimed>, RunError> {
+    let now = read_clock(scene.db, scene.options).await.doing("reading the database's clock")?;
+    scene.clock.set(now);
+    let limit = i64::try_from(ids.len()).unwrap_or(i64::MAX);
+    let filter = ClaimFilter { ids: Some(ids), ..ClaimFilter::default() };
+    let lease_until = later(now, LEASE);
+    let claimed = scene.db.claim_due(scene.run_id, table, &filter, limit, now, lease_until).await;
+    claimed.doing("claiming rows of cases")
+}
+
+/// Rows by their configured account; by none where it is not configured.
+fn by_account(scene: &Scene<'_>, claimed: Vec<Claimed>) -> BTreeMap<Option<String>, Vec<Claimed>> {
+    let mut by_account: BTreeMap<Option<String>, Vec<Claimed>> = BTreeMap::new();
+    for one in claimed {
+        let name = match &one.row.account {
+            AccountRef::Known(name) if scene.accounts.contains_key(name) => Some(name.clone()),
+            AccountRef::Known(_) | AccountRef::Unmapped(_) => None,
+        };
+        by_account.entry(name).or_default().push(one);
+    }
+    by_account
+}
+
+/// Asks about rows of one account, as for any other decision.
+async fn weigh(
+    scene: &Scene<'_>,
+    table: &SourceTable,
+    open: Option<(&String, &OpenAccount)>,
+    mut rows: Vec<Claimed>,
+    whole: bool,
+) -> Result<Vec<Weighed>, RunError> {
+    let Some((name, account)) = open else {
+        return Ok(rows.into_iter().map(|row| without_account(scene, row)).collect());
+    };
+    let tag_max = account.account.facts().tag_max;
+    rows.iter_mut().for_each(|row| check_tag_length(row, tag_max));
+    let (_, _, result) = ask(scene, table, name, account, rows, whole).await;
+    result.map(|(weighed, _)| weighed)
+}
+
+async fn at_account(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    table: &SourceTable,
+    open: Option<(&String, &OpenAccount)>,
+    words: Vec<Approved>,
+    claimed: Vec<Claimed>,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    let account = open.map(|(_, account)| account);
+    if let Some((_, why)) = account.and_then(|account| account.paused.as_ref()) {
+        for approved in &words {
+            keep(books, approved, &format!("its account is paused ({why})"), tell);
+        }
+        return give_back(scene, &claimed).await;
+    }
+    let mode = scene.mode(table, account);
+    let mut words: HashMap<String, Approved> =
+        words.into_iter().map(|approved| (approved.subject.clone(), approved)).collect();
+    let (mut carried, mut left) = (Vec::new(), Vec::new());
+    for mut row in weigh(scene, table, open, claimed, true).await? {
+        let Some(approved) = words.remove(&row.claimed.row.key.id) else {
+            left.push(row.claimed);
+            continue;
+        };
+        row.mapped_from = mapped_from(scene, table, &row.claimed.row).await?;
+        match judge(scene, table, account, mode, &row, &approved) {
+            Ok((decision, word)) => {
+                row.decision = decision;
+                row.person = Some(word);
+                carried.push(row);
+            }
+            Err(Refusal::NoAnswer(why)) => {
+                keep(books, &approved, &why, tell);
+                left.push(row.claimed);
+            }
+            Err(Refusal::Stands(why) | Refusal::NeedsSecond(why)) => {
+                refuse(scene, &approved, &why).await?;
+                let is_news = row.decision.outcome() == Outcome::Review;
+                // A row that is watched goes on being watched.
+                let is_watched = row.claimed.history.watch_from.is_some();
+                if is_news && !is_watched && !approved.proposal.undoes {
+                    // What was found is what the case shows from now on.
+                    row.mapped_from = None;
+                    carried.push(row);
+                } else {
+                    left.push(row.claimed);
+                }
+            }
+        }
+    }
+    give_back(scene, &left).await?;
+    books.carry(scene, table, account, carried, tell).await
+}
+
+/// The person's decision of a row by what was found just now.
+fn judge(
+    scene: &Scene<'_>,
+    table: &SourceTable,
+    account: Option<&OpenAccount>,
+    mode: Mode,
+    row: &Weighed,
+    approved: &Approved,
+) -> Result<(Decision, Word), Refusal> {
+    let proposal = &approved.proposal;
+    let Some(wish) = proposal.what.wish() else {
+        return Err(Refusal::Stands("nothing is decided of the row".to_owned()));
+    };
+    let is_allowed = match mode {
+        Mode::Observe => false,
+        Mode::SucceedOnly => wish == Wish::Succeeded,
+        Mode::Full => true,
+    };
+    if !is_allowed {
+        let text = "the mode of its table or account allows no such decision";
+        return Err(Refusal::Stands(text.to_owned()));
+    }
+    if let Some(why) = not_ours(table, row, approved) {
+        return Err(Refusal::Stands(why));
+    }
+    let word = Word {
+        proposal: proposal.number,
+        wish,
+        reference: proposal.psp_reference.clone(),
+        why: proposal.why.clone(),
+        proposed_by: proposal.proposed_by.clone(),
+        approved_by: proposal.approved_by.clone().unwrap_or_default(),
+    };
+    let claimed = &row.claimed;
+    let policy = match account {
+        Some(account) => policy_of_row(&account.policies, table, &claimed.row),
+        None => &scene.nobody,
+    };
+    let inputs = Inputs {
+        row: &claimed.row,
+        siblings: &row.inputs.siblings,
+        evidence: &row.inputs.evidence,
+        claimed_references: &row.inputs.claimed_references,
+        untagged: &row.inputs.untagged,
+        near_misses: &row.inputs.near_misses,
+        history: &claimed.history,
+        asked: claimed.asked,
+    };
+    decide_by_person(&inputs, policy, row.now, &word).map(|decision| (decision, word))
+}
+
+/// What the proposal did not know of: a later case of the row, or a status of somebody else's.
+fn not_ours(table: &SourceTable, row: &Weighed, approved: &Approved) -> Option<String> {
+    let claimed = &row.claimed;
+    if let Some(number) = claimed.open_case.filter(|_| approved.proposal.undoes) {
+        return Some(format!("the row has a case of its own by now: decide C-{number}"));
+    }
+    let status = &claimed.row.status;
+    let is_mapped = row.mapped_from.is_some() || map_of(&table.settings, status).is_some();
+    (!is_mapped).then(|| {
+        format!("its status is `{status}` by now, which tieout did not write and does not end")
+    })
+}
+
+/// What the row's status was before tieout wrote its present one, where the mapping knows only
+/// that: a row that was sent to review, or whose end is undone.
+async fn mapped_from(
+    scene: &Scene<'_>,
+    table: &SourceTable,
+    row: &Transaction,
+) -> Result<Option<String>, RunError> {
+    if map_of(&table.settings, &row.status).is_some() {
+        return Ok(None);
+    }
+    let records = scene.db.journal_of_row(&row.key.table, &row.key.id).await;
+    let records = records.doing("reading what was decided of a row")?;
+    let wrote = records.into_iter().rev().filter(|record| record.applied == Applied::Yes);
+    let mut mapped = wrote
+        .filter(|record| record.status_after == row.status)
+        .filter(|record| record.status_before != record.status_after)
+        .map(|record| record.status_before)
+        .filter(|status| map_of(&table.settings, status).is_some());
+    Ok(mapped.next())
+}
+
+/// Looks again, once a day, at rows that wait for a person only because time went by. They close
+/// by themselves to nothing but a success; whatever else is new is shown by their case.
+pub async fn look_again(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    if !is_whole(scene) {
+        return Ok(());
+    }
+    for table in &scene.tables {
+        if scene.stop.requested().is_some() || books.closed {
+            return Ok(());
+        }
+        let name = &table.settings.name;
+        let before = earlier(scene.clock.now(), LOOK_EVERY);
+        let keys = scene.db.rows_to_look_at(name, &ONLY_TIME, before, LOOKS_AT_ONCE).await;
+        let keys = keys.doing("looking for cases to look at again")?;
+        if keys.is_empty() {
+            continue;
+        }
+        let mut claimed = claim(scene, table, keys).await?;
+        tell(Event::Claimed { table: name.clone(), rows: claimed.len() });
+        // What tieout itself sent to review is open; what somebody else ended is not.
+        let in_review = claimed.iter_mut().filter(|one| is_in_review(table, &one.row));
+        in_review.for_each(|one| one.asked = Why::Kick);
+        for (account, some) in by_account(scene, claimed) {
+            let open = account.as_deref().and_then(|name| scene.accounts.get_key_value(name));
+            look_at(scene, books, table, open, some, tell).await?;
+        }
+    }
+    Ok(())
+}
+
+fn is_in_review(table: &SourceTable, row: &Transaction) -> bool {
+    let mut reviews = table.settings.map.iter().filter_map(|map| map.review.as_ref());
+    reviews.any(|FilterValue(text)| *text == row.status)
+}
+
+async fn look_at(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    table: &SourceTable,
+    open: Option<(&String, &OpenAccount)>,
+    claimed: Vec<Claimed>,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    let account = open.map(|(_, account)| account);
+    let (mut news, mut left) = (Vec::new(), Vec::new());
+    let (mut looked_at, mut unanswered) = (Vec::new(), Vec::new());
+    let is_asked = account.is_some_and(|account| account.paused.is_none());
+    let (claimed, unasked) = if is_asked { (claimed, Vec::new()) } else { (Vec::new(), claimed) };
+    unanswered.extend(unasked.iter().map(|one| one.row.key.id.clone()));
+    left.extend(unasked);
+    for mut row in weigh(scene, table, open, claimed, false).await? {
+        let decision = &row.decision;
+        let is_news = match decision.outcome() {
+            Outcome::Succeeded => true,
+            Outcome::Review => !ONLY_TIME.contains(&decision.reason),
+            Outcome::Retryable | Outcome::Failed | Outcome::Wait => false,
+        };
+        if is_news {
+            row.mapped_from = mapped_from(scene, table, &row.claimed.row).await?;
+            news.push(row);
+            continue;
+        }
+        let key = row.claimed.row.key.id.clone();
+        if decision.answered {
+            looked_at.push(key);
+        } else {
+            unanswered.push(key);
+        }
+        left.push(row.claimed);
+    }
+    let now: Instant = scene.clock.now();
+    let soon = later(earlier(now, LOOK_EVERY), LOOK_SOON);
+    for (keys, at) in [(looked_at, now), (unanswered, soon)] {
+        if !keys.is_empty() {
+            let noted = scene.db.note_looked_at(&table.settings.name, &keys, at).await;
+            noted.doing("noting that cases were looked at")?;
+        }
+    }
+    give_back(scene, &left).await?;
+    books.carry(scene, table, account, news, tell).await
+}

@@ -1,0 +1,386 @@
+//! Decisions by people: what was proposed, who said yes, and the history of a case.
+//!
+//! Nothing here writes a status: a decision that was approved is carried out by
+//! [`crate::store::driver::Driver::apply`] like any other, which also ends its proposal. Who
+//! speaks is the database's session user where there is one; `by` counts only where there is none.
+
+use crate::decide::person::Wish;
+use crate::model::reason::Reason;
+use crate::model::time::Instant;
+use crate::store::driver::CaseFilter;
+use crate::store::error::StoreError;
+use crate::store::records::CaseRow;
+
+/// Who notes what a run did.
+pub const BY_RUN: &str = "tieout";
+
+/// Similar cases are looked for among so many of the newest.
+pub const SIMILAR_AMONG: i64 = 1_000;
+
+/// What a person proposes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// The money moved.
+    Succeeded,
+    /// Charge again.
+    Retryable,
+    /// It failed for good.
+    Failed,
+    /// The row stays as it is, and the case closes.
+    Left,
+}
+
+impl What {
+    /// All, in the order of the help.
+    pub const ALL: [Self; 4] = [Self::Succeeded, Self::Retryable, Self::Failed, Self::Left];
+
+    /// The stored word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Succeeded => "succeeded",
+            Self::Retryable => "retryable",
+            Self::Failed => "failed",
+            Self::Left => "left",
+        }
+    }
+
+    /// Reads the stored word.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|what| what.as_str() == text)
+    }
+
+    /// What it wants of the row; none where the row stays as it is.
+    pub fn wish(self) -> Option<Wish> {
+        match self {
+            Self::Succeeded => Some(Wish::Succeeded),
+            Self::Retryable => Some(Wish::Retryable),
+            Self::Failed => Some(Wish::Failed),
+            Self::Left => None,
+        }
+    }
+}
+
+/// Where a proposal stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProposalState {
+    /// It waits for somebody to approve it.
+    Open,
+    /// It waits for a run that asks the PSP again and carries it out.
+    Approved,
+    /// Somebody said no.
+    Rejected,
+    /// Who proposed it took it back.
+    Withdrawn,
+    /// It was approved, and what the run found stood against it.
+    Refused,
+    /// It was carried out.
+    CarriedOut,
+}
+
+impl ProposalState {
+    /// All.
+    pub const ALL: [Self; 6] = [
+        Self::Open,
+        Self::Approved,
+        Self::Rejected,
+        Self::Withdrawn,
+        Self::Refused,
+        Self::CarriedOut,
+    ];
+
+    /// The stored word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => "open",
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Withdrawn => "withdrawn",
+            Self::Refused => "refused",
+            Self::CarriedOut => "carried_out",
+        }
+    }
+
+    /// Reads the stored word.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|state| state.as_str() == text)
+    }
+}
+
+/// A decision as somebody proposes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewProposal {
+    /// The case.
+    pub case_number: i64,
+    /// What shall become of it.
+    pub what: What,
+    /// The object that succeeded, or the one to charge by.
+    pub psp_reference: Option<String>,
+    /// It takes the place of a person's decision that was carried out.
+    pub undoes: bool,
+    /// Why.
+    pub why: String,
+    /// What the case shows.
+    pub evidence_sha256: Option<String>,
+    /// It needs a second person.
+    pub four_eyes: bool,
+}
+
+/// A proposal as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Proposal {
+    /// Its number.
+    pub number: i64,
+    /// The case.
+    pub case_number: i64,
+    /// What shall become of it.
+    pub what: What,
+    /// The object that succeeded, or the one to charge by.
+    pub psp_reference: Option<String>,
+    /// It takes the place of a person's decision that was carried out.
+    pub undoes: bool,
+    /// Why.
+    pub why: String,
+    /// What the case showed then.
+    pub evidence_sha256: Option<String>,
+    /// It needs a second person.
+    pub four_eyes: bool,
+    /// Who proposed it.
+    pub proposed_by: String,
+    /// When.
+    pub proposed_at: Instant,
+    /// Where it stands.
+    pub state: ProposalState,
+    /// Who approved it.
+    pub approved_by: Option<String>,
+    /// When.
+    pub approved_at: Option<Instant>,
+    /// Why.
+    pub approved_why: Option<String>,
+    /// When it ended.
+    pub ended_at: Option<Instant>,
+    /// How.
+    pub ended_why: Option<String>,
+    /// By which run.
+    pub ended_run: Option<String>,
+}
+
+/// An approved proposal with the case that it is about, as that stands now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Approved {
+    /// The proposal.
+    pub proposal: Proposal,
+    /// `row`, `line`, `file`.
+    pub subject_kind: String,
+    /// The mapped table; empty for files.
+    pub table: String,
+    /// The row's key, …
+    pub subject: String,
+    /// Whether the case is open.
+    pub is_open: bool,
+    /// What the case shows now.
+    pub evidence_sha256: Option<String>,
+}
+
+impl Approved {
+    /// Why it cannot be carried out any more, where the case moved on since.
+    pub fn is_stale(&self) -> Option<&'static str> {
+        let proposal = &self.proposal;
+        if !proposal.undoes && !self.is_open {
+            return Some("the case ended by itself before it was carried out");
+        }
+        if proposal.undoes && self.is_open {
+            return Some("the case was opened again since");
+        }
+        (self.evidence_sha256 != proposal.evidence_sha256)
+            .then_some("the case shows something else than what was approved")
+    }
+}
+
+/// One entry of a case's history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaseNote {
+    /// When.
+    pub at: Instant,
+    /// `assigned`, `comment`, `proposed`, …
+    pub kind: String,
+    /// Who.
+    pub by: String,
+    /// What.
+    pub text: String,
+    /// The proposal that it is about.
+    pub proposal: Option<i64>,
+    /// The run that noted it.
+    pub run_id: Option<String>,
+}
+
+/// Cases of one currency.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CaseSum {
+    /// Code, or empty.
+    pub currency: String,
+    /// How many.
+    pub cases: i64,
+    /// Their sum.
+    pub amount_minor: i128,
+}
+
+/// Which case another one is a part of, and which are parts of it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CaseLinks {
+    /// The case that it is a part of.
+    pub part_of: Option<i64>,
+    /// Its parts, by number.
+    pub parts: Vec<i64>,
+}
+
+/// The verbs of decisions by people. Each that writes is one transaction, and notes in the case's
+/// history what it did.
+#[expect(async_fn_in_trait, reason = "called on concrete types only, never as dyn")]
+pub trait PeopleDriver {
+    /// The database's own name of who asks; none where it has none.
+    async fn identity(&self) -> Result<Option<String>, StoreError>;
+
+    /// How many cases the filter means, and their sums; its page is left aside.
+    async fn case_sums(&self, filter: &CaseFilter) -> Result<Vec<CaseSum>, StoreError>;
+
+    /// The history of a case, oldest first.
+    async fn case_notes(&self, case: i64) -> Result<Vec<CaseNote>, StoreError>;
+
+    /// Which cases belong together.
+    async fn case_links(&self, case: i64) -> Result<CaseLinks, StoreError>;
+
+    /// Closed cases of the same reason, those of the same account first, the newest first.
+    async fn similar_cases(&self, case: &CaseRow, limit: i64) -> Result<Vec<CaseRow>, StoreError>;
+
+    /// The proposals of these cases, by number.
+    async fn proposals(&self, cases: &[i64]) -> Result<Vec<Proposal>, StoreError>;
+
+    /// Approved proposals after a number, those of these cases alone where some are named.
+    async fn approved(
+        &self,
+        cases: Option<&[i64]>,
+        after: i64,
+        limit: i64,
+    ) -> Result<Vec<Approved>, StoreError>;
+
+    /// Gives open cases to somebody, or to nobody; returns how many changed.
+    async fn assign_cases(
+        &self,
+        cases: &[i64],
+        owner: Option<&str>,
+        by: &str,
+        now: Instant,
+    ) -> Result<u64, StoreError>;
+
+    /// Adds a sentence to the history of cases.
+    async fn comment_cases(
+        &self,
+        cases: &[i64],
+        text: &str,
+        by: &str,
+        now: Instant,
+    ) -> Result<u64, StoreError>;
+
+    /// Proposes decisions; returns the cases of those that stand. Left out is a case that closed,
+    /// shows something else by now, or has a proposal that is open or approved.
+    async fn propose(
+        &self,
+        proposals: &[NewProposal],
+        by: &str,
+        now: Instant,
+    ) -> Result<Vec<i64>, StoreError>;
+
+    /// Approves these open proposals as seen: (number, what the case showed). Returns those that
+    /// are approved now. Left out is one that somebody ended or approved before, whose case shows
+    /// something else by now, or which this person proposed and which needs a second one.
+    async fn approve(
+        &self,
+        proposals: &[(i64, Option<String>)],
+        why: &str,
+        by: &str,
+        now: Instant,
+    ) -> Result<Vec<i64>, StoreError>;
+
+    /// Ends open proposals: withdrawn by who made them, else rejected. Returns those that ended.
+    async fn turn_down(
+        &self,
+        proposals: &[i64],
+        why: &str,
+        by: &str,
+        now: Instant,
+    ) -> Result<Vec<i64>, StoreError>;
+
+    /// Ends an approved proposal that could not be carried out; false where it had ended.
+    async fn refuse_approved(
+        &self,
+        run_id: &str,
+        proposal: i64,
+        why: &str,
+        now: Instant,
+    ) -> Result<bool, StoreError>;
+
+    /// Carries out an approved proposal to leave the subject as it is: the case closes, and its
+    /// row is left out until it changes. False where it had ended, the case moved on, or a run
+    /// holds the row just now.
+    async fn leave_as_is(
+        &self,
+        run_id: &str,
+        proposal: i64,
+        now: Instant,
+    ) -> Result<bool, StoreError>;
+
+    /// Makes open cases parts of an open one, or parts no more where that is none. Returns how
+    /// many changed.
+    async fn merge_cases(
+        &self,
+        into: Option<i64>,
+        cases: &[i64],
+        why: &str,
+        by: &str,
+        now: Instant,
+    ) -> Result<u64, StoreError>;
+
+    /// Deletes closed cases that were closed before an instant, whose run was pruned or wrote no
+    /// record; their history goes with them. Returns how many.
+    async fn purge_cases(&self, cases: &[i64], before: Instant) -> Result<u64, StoreError>;
+
+    /// Keys of rows that wait for a person for one of these reasons alone, and that nobody looked
+    /// at since `before`, those waiting longest first.
+    async fn rows_to_look_at(
+        &self,
+        table: &str,
+        reasons: &[Reason],
+        before: Instant,
+        limit: i64,
+    ) -> Result<Vec<String>, StoreError>;
+
+    /// Notes that these rows' open cases were looked at and stay.
+    async fn note_looked_at(
+        &self,
+        table: &str,
+        keys: &[String],
+        now: Instant,
+    ) -> Result<(), StoreError>;
+}
+
+/// Reasons as the list of an SQL `in`, spelt as the index of such cases spells them.
+pub fn reasons_sql(reasons: &[Reason]) -> String {
+    let codes: Vec<String> =
+        reasons.iter().map(|reason| format!("'{}'", reason.as_str())).collect();
+    codes.join(", ")
+}
+
+/// What the history says of an assignment.
+pub fn assigned_text(owner: Option<&str>) -> String {
+    match owner {
+        Some(owner) => format!("to {owner}"),
+        None => "to nobody".to_owned(),
+    }
+}
+
+/// What the history says of a proposal.
+pub fn proposed_text(proposal: &NewProposal) -> String {
+    let object = proposal.psp_reference.as_deref().map(|object| format!(" with {object}"));
+    let undoes = if proposal.undoes { "to undo it: " } else { "" };
+    format!("{undoes}{}{}: {}", proposal.what.as_str(), object.unwrap_or_default(), proposal.why)
+}

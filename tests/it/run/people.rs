@@ -1,0 +1,414 @@
+//! Decisions by people, from the proposal to the row: what is shown is what is approved, the PSP is
+//! asked again, and whatever stands against a decision stops it.
+
+use serde_json::Value;
+use tieout::sandbox::faults::{Action, FaultRule};
+use tieout::sandbox::seeds::Seed;
+
+use super::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
+use crate::support::events;
+use crate::support::postgres::login_role;
+
+on_both_databases!(
+    a_duplicate_is_marked_by_the_object_that_was_named,
+    what_was_not_seen_is_not_approved,
+    a_psp_that_is_down_keeps_the_approval_for_the_next_run,
+    money_that_appeared_stops_a_new_attempt,
+    a_row_that_gave_up_is_handed_back_by_a_person,
+    an_end_by_a_person_is_undone_by_another_decision,
+    two_approve_at_once_and_one_of_them_does,
+    cases_of_time_are_looked_at_again_and_close_only_to_a_success,
+    many_cases_are_given_away_and_told_of_at_once,
+    a_case_that_is_left_leaves_its_row,
+    nobody_decides_what_needs_two_alone,
+    a_status_of_somebody_elses_is_theirs,
+);
+
+/// One person is enough for everything.
+const ONE_IS_ENOUGH: &str = "[cases]\nfour_eyes_from = { \"*\" = \"never\" }\n";
+
+fn words() -> Words {
+    Words { more: ONE_IS_ENOUGH.to_owned(), ..Words::default() }
+}
+
+/// A payment that was captured twice, and its case.
+async fn twice(engine: Engine, words: Words) -> Shop {
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.background(60).await;
+    let payment = Payment::stuck(1);
+    shop.insert(std::slice::from_ref(&payment)).await;
+    let again = Seed { id: Some("pi_11".to_owned()), ..payment.captured() };
+    shop.plant(vec![payment.captured(), again]);
+    assert_eq!(shop.run().await.ended(0).verdict(1), "review duplicate_capture");
+    shop
+}
+
+/// A payment that the PSP knows nothing of, given up at once: a person decides.
+async fn gave_up(engine: Engine) -> Shop {
+    let mut shop = Shop::open_with(engine, words().policy("max_retries", "0")).await;
+    shop.background(60).await;
+    shop.insert(&[Payment::stuck(1)]).await;
+    for _ in 0..6 {
+        if shop.run().await.ended(0).verdict(1).starts_with("review") {
+            break;
+        }
+        shop.a_span_passes().await;
+    }
+    assert_eq!(shop.open_cases().await, ["1 gave_up"]);
+    shop
+}
+
+/// What the preview of a command shows, by its hash.
+async fn seen(shop: &Shop, args: &[&str]) -> String {
+    let ran = shop.tieout(&[args, &["--dry-run", "--json"]].concat()).await.ended(0);
+    events::check(&ran.stdout);
+    let shown = ran.of_type("cases_preview");
+    assert_eq!(shown.len(), 1, "{}", ran.stdout);
+    shown[0]["seen"].as_str().unwrap().to_owned()
+}
+
+/// The command with the yes to what its preview shows.
+async fn confirmed(shop: &Shop, args: &[&str]) -> Ran {
+    let seen = seen(shop, args).await;
+    shop.tieout(&[args, &["--yes", "--seen", &seen, "--json"]].concat()).await
+}
+
+async fn proposals(shop: &Shop) -> Vec<String> {
+    let sql = "select what || ' ' || state || ' ' || coalesce(ended_why, '-') \
+               from tieout_proposals order by number";
+    shop.texts(sql).await
+}
+
+const CONFIRMED: &[&str] =
+    &["cases", "propose", "C-1", "--as", "succeeded", "--object", "pi_1", "--why", "confirmed"];
+const APPROVE: &[&str] = &["cases", "approve", "C-1", "--why", "checked"];
+
+async fn a_duplicate_is_marked_by_the_object_that_was_named(engine: Engine) {
+    let shop = twice(engine, words()).await;
+    // Without its object it would be a guess, and without a yes to what was seen it is nothing.
+    shop.tieout(&[CONFIRMED, &["--yes"]].concat()).await.ended(2);
+    shop.tieout(&[CONFIRMED, &["--yes", "--seen", "0123456789abcdef"]].concat()).await.ended(2);
+    assert_eq!(shop.count("tieout_proposals").await, 0);
+    confirmed(&shop, CONFIRMED).await.ended(0);
+    let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
+    for words in [
+        "objects   [1] pi_1",
+        "suggested refund ",
+        "not done  no end was written",
+        "proposed  succeeded with pi_1 by ",
+        "tieout cases approve C-1 --why TEXT --yes --seen ",
+    ] {
+        assert!(shown.contains(words), "{words}: {shown}");
+    }
+    // A second proposal beside it is none.
+    confirmed(&shop, CONFIRMED).await.ended(3);
+    assert_eq!(shop.status(1).await, "processing", "nothing happens before it is approved");
+    let ran = confirmed(&shop, APPROVE).await.ended(0);
+    events::check(&ran.stdout);
+    assert_eq!(ran.of_type("proposal")[0]["state"], "carried_out", "{}", ran.stdout);
+    assert_eq!(shop.status(1).await, "paid");
+    assert_eq!(shop.texts("select psp_ref from payments where id = 1").await, ["pi_1"]);
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    let ended = shop.texts("select resolution from tieout_cases").await;
+    assert!(ended[0].starts_with("succeeded by "), "{ended:?}");
+    assert!(ended[0].ends_with(": confirmed"), "{ended:?}");
+    let record = "select outcome || ' ' || reason || ' ' || applied from tieout_journal \
+                  where key = '1' and reason = 'by_person'";
+    assert_eq!(shop.texts(record).await, ["succeeded by_person yes"]);
+    assert_eq!(proposals(&shop).await, ["succeeded carried_out carried out"]);
+    let kinds = shop.texts("select kind from tieout_case_notes order by id").await;
+    assert_eq!(kinds, ["proposed", "approved", "carried_out"]);
+    shop.check(false).await;
+}
+
+async fn what_was_not_seen_is_not_approved(engine: Engine) {
+    let shop = twice(engine, words()).await;
+    confirmed(&shop, CONFIRMED).await.ended(0);
+    let before = seen(&shop, APPROVE).await;
+    // Somebody looks again: the case shows new evidence, which nobody proposed anything of.
+    assert_eq!(shop.run_with(&["--id", "1"]).await.ended(0).verdict(1), "review duplicate_capture");
+    let words = [APPROVE, &["--yes", "--seen", &before]].concat();
+    let ran = shop.tieout(&words).await.ended(2);
+    assert!(ran.stderr.contains("show something else by now"), "{}", ran.stderr);
+    confirmed(&shop, APPROVE).await.ended(3);
+    assert_eq!(shop.count("tieout_proposals where state = 'open'").await, 1);
+    assert_eq!(shop.status(1).await, "processing");
+    // It is taken back, and proposed of what the case shows now.
+    shop.tieout(&["cases", "reject", "C-1", "--why", "anew", "--yes"]).await.ended(0);
+    confirmed(&shop, CONFIRMED).await.ended(0);
+    confirmed(&shop, APPROVE).await.ended(0);
+    assert_eq!(shop.status(1).await, "paid");
+    let states = proposals(&shop).await;
+    assert_eq!(states, ["succeeded withdrawn anew", "succeeded carried_out carried out"]);
+    shop.check(false).await;
+}
+
+async fn a_psp_that_is_down_keeps_the_approval_for_the_next_run(engine: Engine) {
+    let shop = twice(engine, words()).await;
+    confirmed(&shop, CONFIRMED).await.ended(0);
+    shop.sandbox.fault(FaultRule::always(Action::Reset));
+    let ran = confirmed(&shop, APPROVE).await.ended(3);
+    assert!(ran.stderr.contains("approved and not carried out"), "{}", ran.stderr);
+    assert_eq!(shop.status(1).await, "processing");
+    assert_eq!(proposals(&shop).await, ["succeeded approved -"]);
+    assert_eq!(shop.open_cases().await, ["1 duplicate_capture"]);
+    shop.check(false).await;
+    shop.sandbox.clear_faults();
+    shop.run().await.ended(0);
+    assert_eq!(shop.status(1).await, "paid");
+    assert_eq!(proposals(&shop).await, ["succeeded carried_out carried out"]);
+    shop.check(false).await;
+}
+
+const AGAIN: &[&str] = &["cases", "propose", "C-1", "--as", "retryable", "--why", "never sent"];
+
+async fn money_that_appeared_stops_a_new_attempt(engine: Engine) {
+    let mut shop = gave_up(engine).await;
+    confirmed(&shop, AGAIN).await.ended(0);
+    shop.plant(vec![Payment::stuck(1).captured()]);
+    let ran = confirmed(&shop, APPROVE).await.ended(3);
+    assert_eq!(ran.of_type("proposal")[0]["state"], "refused", "{}", ran.stdout);
+    let states = proposals(&shop).await;
+    assert!(states[0].contains("pi_1 captured"), "{states:?}");
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
+    assert_eq!(shop.status(1).await, "processing");
+    assert_eq!(shop.open_cases().await, ["1 gave_up"]);
+    assert_eq!(shop.captures().get("pay_1"), Some(&1));
+    shop.check(false).await;
+    // What was found is there for the next look.
+    assert_eq!(shop.run_with(&["--id", "1"]).await.ended(0).verdict(1), "succeeded captured");
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.check(false).await;
+}
+
+async fn a_row_that_gave_up_is_handed_back_by_a_person(engine: Engine) {
+    let shop = gave_up(engine).await;
+    // Nothing succeeded: that nobody can say.
+    let wrong = ["cases", "propose", "C-1", "--as", "succeeded", "--why", "surely"];
+    confirmed(&shop, &wrong).await.ended(0);
+    confirmed(&shop, APPROVE).await.ended(3);
+    assert_eq!(shop.status(1).await, "processing");
+    confirmed(&shop, AGAIN).await.ended(0);
+    shop.a_span_passes().await;
+    confirmed(&shop, APPROVE).await.ended(0);
+    assert_eq!(shop.status(1).await, "retry");
+    let hand_backs = "select key || ' ' || permit || ' ' || retry from tieout_handbacks";
+    assert_eq!(shop.texts(hand_backs).await, ["1 person same_key"]);
+    assert_eq!(shop.texts("select state from tieout_checks where key = '1'").await, ["watch"]);
+    let last = "select payload from tieout_outbox order by version desc limit 1";
+    let event = shop.raw.one(last).await;
+    let event: Value = serde_json::from_str(&event).unwrap();
+    assert_eq!(event["type"], "transaction.retryable");
+    assert_eq!(event["reason"], "by_person");
+    shop.check(false).await;
+}
+
+async fn an_end_by_a_person_is_undone_by_another_decision(engine: Engine) {
+    let shop = gave_up(engine).await;
+    let failed = ["cases", "propose", "C-1", "--as", "failed", "--why", "mistaken"];
+    confirmed(&shop, &failed).await.ended(0);
+    shop.a_span_passes().await;
+    confirmed(&shop, APPROVE).await.ended(0);
+    assert_eq!(shop.status(1).await, "failed");
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    // The case is closed: what takes the decision's place is a decision of its own.
+    shop.tieout(&[AGAIN, &["--dry-run"]].concat()).await.ended(2);
+    let undo = ["cases", "undo", "C-1", "--as", "retryable", "--why", "it was mistaken"];
+    confirmed(&shop, &undo).await.ended(0);
+    shop.a_span_passes().await;
+    confirmed(&shop, APPROVE).await.ended(0);
+    assert_eq!(shop.status(1).await, "retry");
+    assert_eq!(shop.texts("select permit from tieout_handbacks").await, ["person"]);
+    let states = proposals(&shop).await;
+    assert_eq!(states, ["failed carried_out carried out", "retryable carried_out carried out"]);
+    let records = shop.texts("select outcome from tieout_journal where reason = 'by_person'").await;
+    assert_eq!(records.len(), 2, "{records:?}");
+    shop.check(false).await;
+}
+
+async fn two_approve_at_once_and_one_of_them_does(engine: Engine) {
+    let shop = twice(engine, words()).await;
+    confirmed(&shop, CONFIRMED).await.ended(0);
+    let seen = seen(&shop, APPROVE).await;
+    let words = [APPROVE, &["--yes", "--seen", &seen, "--later"]].concat();
+    let (one, other) = tokio::join!(shop.tieout(&words), shop.tieout(&words));
+    let mut codes = [one.code, other.code];
+    codes.sort_unstable();
+    assert_eq!(codes[0], Some(0), "{one:?} {other:?}");
+    assert!(matches!(codes[1], Some(2 | 3)), "{one:?} {other:?}");
+    assert_eq!(shop.count("tieout_case_notes where kind = 'approved'").await, 1);
+    assert_eq!(shop.status(1).await, "processing", "--later leaves it to the next run");
+    shop.run().await.ended(0);
+    assert_eq!(shop.status(1).await, "paid");
+    shop.check(false).await;
+}
+
+async fn cases_of_time_are_looked_at_again_and_close_only_to_a_success(engine: Engine) {
+    let mut shop = Shop::open_with(engine, words()).await;
+    shop.background(60).await;
+    shop.insert(&[Payment::stuck(1), Payment::stuck(2)]).await;
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let blind = text.replace("attempted = \"attempted_at\"\n", "");
+    assert_ne!(blind, text);
+    std::fs::write(&path, &blind).unwrap();
+    shop.run_until_proven().await;
+    assert_eq!(shop.open_cases().await, ["1 unprovable", "2 unprovable"]);
+    shop.plant(vec![Payment::stuck(1).captured()]);
+    shop.run().await.ended(0);
+    assert_eq!(shop.status(1).await, "processing", "a case is left alone for a day");
+    let yesterday = at_text(tieout_now() - 25 * 3_600);
+    let age = format!("update tieout_cases set last_seen_at = '{yesterday}'");
+    shop.raw.execute(&age).await;
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(1), "succeeded captured");
+    assert_eq!(ran.verdict(2), "not decided");
+    assert_eq!(shop.status(1).await, "paid");
+    assert_eq!(shop.open_cases().await, ["2 unprovable"]);
+    assert_eq!(shop.count("tieout_cases where looked_at is not null").await, 1);
+    // Once a day is enough.
+    let asked = shop.sandbox.total_requests();
+    shop.run().await.ended(0);
+    assert_eq!(shop.sandbox.total_requests(), asked);
+    shop.check(false).await;
+}
+
+async fn many_cases_are_given_away_and_told_of_at_once(engine: Engine) {
+    let mut shop = Shop::open_with(engine, words()).await;
+    shop.background(60).await;
+    for id in 1..=7 {
+        let payment = Payment::stuck(id);
+        shop.insert(std::slice::from_ref(&payment)).await;
+        let again = Seed { id: Some(format!("pi_{id}{id}")), ..payment.captured() };
+        shop.plant(vec![payment.captured(), again]);
+    }
+    shop.run().await.ended(0);
+    let assign = ["cases", "assign", "mara", "--reason", "duplicate_capture"];
+    let asked = shop.tieout(&assign).await.ended(2);
+    assert!(asked.stdout.contains("assign to mara: 7 cases: 7 of 700.28 EUR"), "{}", asked.stdout);
+    assert!(asked.stdout.contains("… and 2 more"), "{}", asked.stdout);
+    assert_eq!(shop.count("tieout_cases where owner is not null").await, 0);
+    shop.tieout(&[&assign[..], &["--yes"]].concat()).await.ended(0);
+    assert_eq!(shop.count("tieout_cases where owner = 'mara'").await, 7);
+    assert_eq!(shop.count("tieout_case_notes where kind = 'assigned'").await, 7);
+    // Filters: an amount needs its currency; what nobody means is nothing.
+    shop.tieout(&["cases", "list", "--amount-from", "100.05"]).await.ended(2);
+    shop.tieout(&["cases", "assign", "tom", "--yes"]).await.ended(2);
+    let words = ["cases", "list", "--currency", "EUR", "--amount-from", "100.05", "--json"];
+    let listed = shop.tieout(&words).await.ended(0);
+    events::check(&listed.stdout);
+    assert_eq!(listed.of_type("case").len(), 3, "{}", listed.stdout);
+    let none = shop.tieout(&["cases", "list", "--owner", "-", "--json"]).await.ended(0);
+    assert_eq!(none.of_type("case").len(), 0);
+    // One cause: the others become parts of the first.
+    let merge = ["cases", "merge", "C-1", "C-2", "C-3", "--why", "one outage", "--yes"];
+    shop.tieout(&merge).await.ended(0);
+    let whole = shop.tieout(&["cases", "list", "--part-of", "C-1", "--json"]).await.ended(0);
+    assert_eq!(whole.of_type("case").len(), 3);
+    let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
+    assert!(shown.contains("parts     C-2, C-3"), "{shown}");
+    let csv = shop.tieout(&["cases", "export"]).await.ended(0).stdout;
+    assert_eq!(csv.lines().count(), 8, "{csv}");
+    assert!(csv.starts_with("case_id,state,"), "{csv}");
+    shop.check(false).await;
+}
+
+async fn a_case_that_is_left_leaves_its_row(engine: Engine) {
+    let shop = twice(engine, words()).await;
+    let left = ["cases", "propose", "C-1", "--as", "left", "--why", "refunded by hand"];
+    confirmed(&shop, &left).await.ended(0);
+    confirmed(&shop, APPROVE).await.ended(0);
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    assert_eq!(shop.status(1).await, "processing");
+    assert_eq!(shop.texts("select state from tieout_checks where key = '1'").await, ["parked"]);
+    // It is left out until it changes.
+    assert_eq!(shop.run().await.ended(0).verdict(1), "not decided");
+    shop.check(false).await;
+}
+
+async fn a_status_of_somebody_elses_is_theirs(engine: Engine) {
+    let shop = gave_up(engine).await;
+    confirmed(&shop, AGAIN).await.ended(0);
+    shop.raw.execute("update payments set status = 'cart' where id = 1").await;
+    shop.a_span_passes().await;
+    confirmed(&shop, APPROVE).await.ended(3);
+    let states = proposals(&shop).await;
+    assert!(states[0].contains("its status is `cart` by now"), "{states:?}");
+    assert_eq!(shop.status(1).await, "cart");
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
+    shop.check(true).await;
+}
+
+async fn nobody_decides_what_needs_two_alone(engine: Engine) {
+    // Nothing is said in [cases]: every decision needs two people.
+    let shop = twice(engine, Words::default()).await;
+    let ran = shop.tieout(&[CONFIRMED, &["--dry-run"]].concat()).await;
+    if engine == Engine::Sqlite {
+        let ran = ran.ended(2);
+        assert!(ran.stderr.contains("an SQLite file knows no users"), "{}", ran.stderr);
+        return;
+    }
+    ran.ended(0);
+    confirmed(&shop, CONFIRMED).await.ended(0);
+    let own = shop.tieout(APPROVE).await.ended(2);
+    assert!(own.stderr.contains("it needs another person than postgres"), "{}", own.stderr);
+    assert_eq!(proposals(&shop).await, ["succeeded open -"]);
+}
+
+/// The server itself holds who says what, whatever program says it.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_tells_maker_from_checker() {
+    let mut shop = twice(Engine::Postgres, Words::default()).await;
+    // One login for each of two people; the second may also carry out.
+    shop.under_role("people").await;
+    login_role("tieout_suite_checker").await;
+    shop.raw.execute("grant tieout_suite_people, tieout_suite_run to tieout_suite_checker").await;
+    confirmed(&shop, CONFIRMED).await.ended(0);
+    let by = shop.texts("select proposed_by from tieout_proposals").await;
+    assert_eq!(by, ["tieout_suite_people"]);
+    let maker = shop.raw_as_role().await;
+    let approve = |by: &str| {
+        format!(
+            "update tieout_proposals set state = 'approved', approved_by = {by}, \
+             approved_at = now(), approved_why = 'x', approved_evidence = evidence_sha256"
+        )
+    };
+    for (sql, code) in [
+        (approve("session_user"), "23514"),
+        (approve("'mara'"), "23001"),
+        (
+            "insert into tieout_proposals (case_number, what, undoes, why, four_eyes, \
+             proposed_by, proposed_at, state) \
+             values (1, 'failed', false, 'x', false, 'mara', now(), 'open')"
+                .to_owned(),
+            "23001",
+        ),
+        (
+            "insert into tieout_case_notes (case_number, at, kind, by_whom, text) \
+             values (1, now(), 'comment', 'mara', 'x')"
+                .to_owned(),
+            "23001",
+        ),
+        ("update tieout_proposals set four_eyes = false".to_owned(), "42501"),
+        ("delete from tieout_proposals".to_owned(), "42501"),
+        ("update tieout_cases set evidence_sha256 = 'x'".to_owned(), "42501"),
+        ("update tieout_cases set state = 'closed'".to_owned(), "42501"),
+        ("update payments set status = 'paid'".to_owned(), "42501"),
+    ] {
+        let error = match maker.try_execute(&sql).await {
+            Ok(_done) => panic!("{sql}: it is allowed"),
+            Err(error) => error,
+        };
+        let found = error.as_database_error().and_then(|e| e.code()).map(|c| c.into_owned());
+        assert_eq!(found.as_deref(), Some(code), "{sql}: {error}");
+    }
+    let own = shop.tieout(APPROVE).await.ended(2);
+    assert!(own.stderr.contains("another person than tieout_suite_people"), "{}", own.stderr);
+    assert_eq!(proposals(&shop).await, ["succeeded open -"]);
+    shop.under_role("checker").await;
+    confirmed(&shop, APPROVE).await.ended(0);
+    assert_eq!(shop.status(1).await, "paid");
+    let both = shop.texts("select proposed_by || ' ' || approved_by from tieout_proposals").await;
+    assert_eq!(both, ["tieout_suite_people tieout_suite_checker"]);
+    shop.check(false).await;
+}
