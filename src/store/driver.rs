@@ -245,8 +245,9 @@ pub trait Driver {
         now: Instant,
     ) -> Result<u64, StoreError>;
 
-    /// How the database would carry out `enrol` and `claim_due`, in its own words, a line a step:
-    /// the user's table may hold a hundred million rows, and must be walked by an index.
+    /// How the database would carry out `enrol` and `claim_due` (SQLite: and what `apply` writes to
+    /// the user's table), in its own words, a line a step: that table may hold a hundred million
+    /// rows, and must be walked by an index.
     async fn claim_plan(
         &self,
         table: &SourceTable,

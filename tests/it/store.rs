@@ -50,6 +50,7 @@ macro_rules! conformance {
                     claims::a_changed_row_is_taken_in_again,
                     claims::claims_go_by_the_oldest_due,
                     claims::the_claim_walks_indexes,
+                    claims::a_table_of_one_status_is_written_by_its_key,
                     claims::every_row_gets_its_turn,
                     claims::windows_narrow,
                     claims::accounts_narrow,

@@ -484,7 +484,7 @@ async fn remember(
              handbacks = j.column13, watch_from = j.column14, watch_step = j.column15, \
              events = j.column16, last_outcome = j.column17, last_reason = j.column18, \
              ended_as = j.column19, lease_run = null, lease_until = null \
-             from (values {rows}) j where c.table_name = j.column1 and c.key = j.column2"
+             from (values {rows}) j where c.table_name = +j.column1 and c.key = +j.column2"
         )
     };
     execute_rows(connection, APPLYING, rows, sql).await

@@ -426,7 +426,7 @@ async fn lease(
              fingerprint_seen_at = \
              case c.state when 'watch' then c.fingerprint_seen_at else j.column9 end, \
              lease_run = j.column10, lease_until = j.column11, last_run = j.column10 \
-             from (values {rows}) j where c.table_name = j.column1 and c.key = j.column2"
+             from (values {rows}) j where c.table_name = +j.column1 and c.key = +j.column2"
         )
     };
     execute_rows(connection, CLAIMING, rows, sql).await

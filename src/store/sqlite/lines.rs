@@ -181,7 +181,7 @@ pub(super) async fn note_looked_again(
     let sql = |rows: &str| {
         format!(
             "update tieout_lines as l set again_run = m.column3 from (values {rows}) m \
-             where l.file_id = m.column1 and l.position = m.column2 and l.again_run is null \
+             where l.file_id = +m.column1 and l.position = +m.column2 and l.again_run is null \
              and not exists (select 1 from tieout_checks c where c.table_name = l.table_name \
              and c.key = l.key and c.lease_run is not null)"
         )
@@ -256,7 +256,7 @@ pub(super) async fn mark_in(
              else l.seen_reason end, \
              run_id = case when m.column4 is null then null else m.column6 end, \
              matched_at = case when m.column4 is null then null else m.column7 end \
-             from (values {rows}) m where l.file_id = m.column1 and l.position = m.column2 \
+             from (values {rows}) m where l.file_id = +m.column1 and l.position = +m.column2 \
              and +l.state = 'open' and (m.column4 is not null or l.reason is not m.column5)"
         )
     };
@@ -281,7 +281,7 @@ async fn left(
     let sql = |rows: &str| {
         format!(
             "select m.column1, m.column2 from (values {rows}) m left join tieout_lines l \
-             on l.file_id = m.column1 and l.position = m.column2 \
+             on l.file_id = +m.column1 and l.position = +m.column2 \
              where l.key is not m.column4 or l.table_name is not m.column3"
         )
     };

@@ -416,7 +416,10 @@ impl Driver for SqliteStore {
         now: Instant,
     ) -> Result<Vec<String>, StoreError> {
         let turn = Turn { table, filter, run_id: None, limit, now };
-        claim::plan(&mut *self.read("asking how rows are claimed").await?, &turn).await
+        let mut connection = self.read("asking how rows are claimed").await?;
+        let mut steps = claim::plan(&mut connection, &turn).await?;
+        steps.extend(write::plan(&mut connection, table).await?);
+        Ok(steps)
     }
 
     async fn claim_due(

@@ -157,8 +157,9 @@ impl From<Option<u32>> for Value {
 }
 
 /// How many rows one statement binds: its text is the same for all full ones, so that SQLite
-/// reads it once.
-const BOUND_ROWS: usize = 128;
+/// reads it once. What joins such rows to a table says `+` before their columns, so that SQLite
+/// builds no index of them to walk the whole table by.
+pub(super) const BOUND_ROWS: usize = 128;
 
 /// Rows of the same width on their way into statements that bind so many at a time; `sql` takes
 /// the rows' `(?, …), (?, …)`. Where a set is read once and has many or long columns this is

@@ -131,7 +131,7 @@ pub(super) fn is_one_of_set(columns: &[&Column], alias: &str) -> String {
 }
 
 /// Without a declared type there is no affinity that would make a text the column's own value.
-fn is_compared_by_text(column: &Column) -> bool {
+pub(super) fn is_compared_by_text(column: &Column) -> bool {
     column.class == TypeClass::Boolean || column.type_name == UNTYPED
 }
 

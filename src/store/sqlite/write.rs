@@ -13,8 +13,12 @@ use crate::store::error::StoreError;
 use crate::store::source_table::{Change, Column, SourceTable, Target, TypeClass};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::rows::{images, statuses};
-use crate::store::sqlite::sql::{REFUSED, Value, execute, failed, fetch, fetch_rows, refusal};
-use crate::store::sqlite::statements::{has_key, image, key_text, named};
+use crate::store::sqlite::sql::{
+    BOUND_ROWS, REFUSED, Value, execute, failed, fetch, fetch_rows, refusal,
+};
+use crate::store::sqlite::statements::{
+    Statement, has_key, image, is_compared_by_text, key_text, named,
+};
 
 const WRITING: &str = "writing the mapped table";
 
@@ -138,6 +142,19 @@ async fn has_triggers(
     Ok(!fetch(connection, WRITING, query).await?.is_empty())
 }
 
+/// How SQLite would write a batch of rows, step by step.
+pub(super) async fn plan(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+) -> Result<Vec<String>, StoreError> {
+    let shape = Shape { sets: Vec::new(), history: Vec::new() };
+    let group = Group { table, shape: &shape, has_triggers: false };
+    let mut statement = Statement::default();
+    statement.push(&group.updating(&vec!["(?, ?, ?)"; BOUND_ROWS].join(", ")));
+    let rows = fetch(connection, WRITING, statement.explained().query()).await?;
+    rows.iter().map(|row| Cells::new(row, WRITING).text(3)).collect()
+}
+
 /// One shape's statements.
 struct Group<'a> {
     table: &'a SourceTable,
@@ -253,12 +270,8 @@ impl Group<'_> {
         self.has_triggers || !self.table.write_is_read || updated < wanted
     }
 
-    /// The keys that were updated, with their new images (empty where another relation is read).
-    async fn update(
-        &self,
-        connection: &mut SqliteConnection,
-        part: &[Write<'_>],
-    ) -> Result<Result<HashMap<String, String>, String>, StoreError> {
+    /// The statement that writes rows, each with its key, its image and its new values.
+    fn updating(&self, rows: &str) -> String {
         let table = self.table;
         let key: Vec<&Column> = table.write_key.iter().collect();
         let plain = |column: &Column| column.ident.to_string();
@@ -270,21 +283,34 @@ impl Group<'_> {
             sets.push(format!("{} = {}", target.column.ident, changed(target, *change, &value)));
         }
         let (compared, after) = if table.write_is_read {
-            let is_same = format!(" and {} = j.column2", image(table, |c| named("w", c)));
+            let is_same = format!(" and {} = +j.column2", image(table, |c| named("w", c)));
             (is_same, image(table, plain))
         } else {
             (String::new(), "''".to_owned())
         };
-        let sql = |rows: &str| {
-            format!(
-                "update {} as w set {} from (values {rows}) j where {}{compared} returning {}, \
-                 {after}",
-                table.write,
-                sets.join(", "),
-                has_key(&key, "w", "j.column1"),
-                key_text(&key, plain),
-            )
-        };
+        // With a `+` the batch's own columns are nothing to index: else SQLite walks the whole
+        // table by them for each batch, once it was analyzed with one status in it. A key that is
+        // compared by its text has no index in the table, and is better off with one here.
+        let by_text = key.iter().any(|column| is_compared_by_text(column));
+        let id = if by_text { "j.column1" } else { "+j.column1" };
+        format!(
+            "update {} as w set {} from (values {rows}) j where {}{compared} returning {}, {after}",
+            table.write,
+            sets.join(", "),
+            has_key(&key, "w", id),
+            key_text(&key, plain),
+        )
+    }
+
+    /// The keys that were updated, with their new images (empty where another relation is read).
+    async fn update(
+        &self,
+        connection: &mut SqliteConnection,
+        part: &[Write<'_>],
+    ) -> Result<Result<HashMap<String, String>, String>, StoreError> {
+        let table = self.table;
+        let status = &table.write_status;
+        let sql = |rows: &str| self.updating(rows);
         let values = part.iter().map(|write| {
             let columns = self.shape.sets.iter().filter_map(|(name, _)| table.sets.get(*name));
             let head =

@@ -161,6 +161,23 @@ pub async fn the_claim_walks_indexes<D: Under>() {
     w.finish().await;
 }
 
+/// Once it was analyzed with nothing but stuck rows in it, a batch would walk the whole table.
+pub async fn a_table_of_one_status_is_written_by_its_key<D: Under>() {
+    let w = World::<D>::new().await;
+    w.raw
+        .execute(
+            "insert into charges (id, account, status, amount, currency, created_at)
+             with recursive g(n) as (select 1 union all select n + 1 from g where n < 20000)
+             select n, 'stripe', 'processing', 100, 'EUR', '2026-11-19T10:00:00Z' from g",
+        )
+        .await;
+    w.raw.execute("analyze").await;
+    let filter = ClaimFilter { stuck_before: Some(at(-20)), ..ClaimFilter::default() };
+    let plan = w.store.claim_plan(&w.table, &filter, 100, noon()).await.unwrap();
+    assert!(plan.iter().all(|step| !step.contains("SCAN w")), "{plan:#?}");
+    w.finish().await;
+}
+
 pub async fn every_row_gets_its_turn<D: Under>() {
     let w = World::<D>::new().await;
     w.stuck(1..=10).await;
