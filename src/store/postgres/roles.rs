@@ -66,8 +66,9 @@ pub(super) const RUN: &[(&str, &[&str])] = &[
 /// What `people` may do beside reading everything.
 const PEOPLE: &[(&str, &[&str])] = &[
     ("tieout_accounts", &["insert", "update"]),
-    // Who decides carries nothing out: that is a run's.
-    ("tieout_cases", &["update (owner, merged_into)"]),
+    // A file that is let count closes its case. Who decides of a row carries nothing out: that is
+    // a run's.
+    ("tieout_cases", &["update (state, closed_at, resolution, owner, merged_into)"]),
     ("tieout_case_notes", &["insert"]),
     (
         "tieout_proposals",
