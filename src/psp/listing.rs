@@ -188,7 +188,7 @@ impl Listing {
             let turned = self.turned.notified();
             tokio::pin!(turned);
             turned.as_mut().enable();
-            if !self.board().slices.iter().any(Slice::is_to_tell) {
+            if !self.board().is_telling() {
                 return;
             }
             turned.await;
@@ -372,6 +372,12 @@ impl Board {
         };
         self.ahead = self.ahead.map(|ahead| ahead.saturating_sub(1));
         self.ask(index, now, pace)
+    }
+
+    /// Whether a first page is still to come. Below the end of a list none is asked for.
+    fn is_telling(&self) -> bool {
+        let mut slices = self.slices.iter().enumerate();
+        slices.any(|(index, slice)| slice.is_to_tell() && !self.is_below_end(index))
     }
 
     fn ask(&mut self, index: usize, now: Tick, pace: u128) -> Task {
@@ -766,6 +772,29 @@ mod tests {
         let all = u64::try_from(made.len()).unwrap();
         assert_eq!((tally.is_done, tally.listed), (true, all), "{:?}", tally.failed);
         (told, left)
+    }
+
+    /// A page that is read ahead may meet the end of the list, above all that was still to tell.
+    #[test]
+    fn nobody_waits_for_pages_below_the_end_of_a_list() {
+        let window = Window { kind: ObjectKind::PaymentIntent, from: 1, to: WEEK };
+        let mut board = Board::new(Arc::default(), Book::default(), vec![window], 10_000);
+        board.ahead = Some(1);
+        let made = made(150, 24, WEEK);
+        let next = |board: &mut Board| match board.next_task(Tick::now(), u128::MAX) {
+            Task::Page(slice, ask) => (slice, ask),
+            Task::End(..) | Task::Wait | Task::Stop => panic!("no page is asked for"),
+        };
+        let (slice, ask) = next(&mut board);
+        board.take_page(slice, &ask, Ok(page(&made, &ask)));
+        let (slice, ask) = next(&mut board);
+        assert!(board.cut(2) && board.is_telling(), "two more are to tell");
+        board.take_page(slice, &ask, Ok(page(&made, &ask)));
+        assert!(!board.is_telling());
+        board.ahead = None;
+        assert_eq!(read(&mut board, &made), 1, "the end alone is asked for again");
+        board.settle();
+        assert_eq!((board.tallies[0].is_done, board.tallies[0].listed), (true, 150));
     }
 
     /// What stands where in a week, up to how many pages are read to tell, how many are told to be

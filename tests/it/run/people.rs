@@ -392,7 +392,7 @@ async fn the_server_tells_maker_from_checker() {
         ("update tieout_proposals set four_eyes = false".to_owned(), "42501"),
         ("delete from tieout_proposals".to_owned(), "42501"),
         ("update tieout_cases set evidence_sha256 = 'x'".to_owned(), "42501"),
-        ("update tieout_cases set state = 'closed'".to_owned(), "42501"),
+        ("update tieout_cases set closed_run = 'x'".to_owned(), "42501"),
         ("update payments set status = 'paid'".to_owned(), "42501"),
     ] {
         let error = match maker.try_execute(&sql).await {
