@@ -1,9 +1,9 @@
 //! tieout finds out what really happened to every payment that got stuck.
 //!
 //! Modules in reading order; imports go one way:
-//! `model < decide < {store, psp, settlement} < report < run < monitor < {cli} < main`, and
-//! `sandbox` stands apart. Rooms in braces never import each other. `model` and `decide` know no
-//! async, clock, file, network, log or float. `tests/it/architecture.rs` reads the source and
+//! `model < decide < {store, psp, settlement, sinks} < report < run < monitor < {cli, web} < main`,
+//! and `sandbox` stands apart. Rooms in braces never import each other. `model` and `decide` know
+//! no async, clock, file, network, log or float. `tests/it/architecture.rs` reads the source and
 //! holds this wall.
 
 #![forbid(unsafe_code)]
@@ -22,12 +22,14 @@ pub mod decide;
 pub mod store;
 pub mod psp;
 pub mod settlement;
+pub mod sinks;
 pub mod report;
 pub mod run;
 pub mod monitor;
 pub mod sandbox;
 pub mod config;
 pub mod cli;
+pub mod web;
 pub mod secret;
 pub mod clock;
 pub mod exit;

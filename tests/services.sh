@@ -16,7 +16,7 @@
 # in ALL.
 set -euo pipefail
 
-readonly ALL="postgres replica pgbouncer localstripe stripe-mock emulate sshd"
+readonly ALL="postgres replica pgbouncer localstripe stripe-mock emulate sshd redis beanstalkd sidekiq workers chromium"
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 readonly here root=${here%/tests}
 readonly cache=${CARGO_TARGET_DIR:-$root/target}/test-services
@@ -40,7 +40,13 @@ missing_packages() { # for the services named
                 command -v sftp >/dev/null || echo openssh-client
                 command -v gpg >/dev/null || echo gpg
                 command -v gpg-agent >/dev/null || echo gpg-agent ;;
+            workers) missing_for_workers ;;
             stripe-mock | emulate) command -v npm >/dev/null || echo npm ;;
+            redis) command -v redis-server >/dev/null || echo redis-server ;;
+            beanstalkd) command -v beanstalkd >/dev/null || echo beanstalkd ;;
+            sidekiq) command -v sidekiq >/dev/null || echo ruby-sidekiq ;;
+            chromium) command -v chromium >/dev/null || echo chromium
+                command -v chromedriver >/dev/null || echo chromium-driver ;;
         esac
     done
     # The SSH client is linked to the machine's own OpenSSL, which compiles it four times as fast.
@@ -51,6 +57,15 @@ missing_packages() { # for the services named
     command -v systemd-analyze >/dev/null || echo systemd
     # Without authorities the HTTP client refuses to start, even for plain http.
     [ -s /etc/ssl/certs/ca-certificates.crt ] || echo ca-certificates
+}
+
+missing_for_workers() { # what examples/ are written in; Redis and Sidekiq are started by their tests
+    command -v ruby >/dev/null || echo ruby
+    command -v redis-server >/dev/null || echo redis-server
+    command -v sidekiq >/dev/null || echo ruby-sidekiq
+    /usr/bin/python3 -c 'import psycopg' 2>/dev/null || echo python3-psycopg
+    ruby -e 'require "pg"' 2>/dev/null || echo ruby-pg
+    ruby -e 'require "sqlite3"' 2>/dev/null || echo ruby-sqlite3
 }
 
 install_packages() {
@@ -65,8 +80,9 @@ services:     sudo apt-get install --no-install-recommends $packages"
     say "installing $packages"
     { # Never a question: continuous integration has no one to answer.
         apt-get -o DPkg::Lock::Timeout=300 -qq update
+        # And no service of the machine's own: RUNLEVEL keeps packages from starting theirs.
         # shellcheck disable=SC2086 # a list of words
-        DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -qq -y \
+        RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 -qq -y \
             -o Dpkg::Use-Pty=0 --no-install-recommends install $packages </dev/null
     } >&2 || die "apt-get could not install: $packages"
     packages=$(missing_packages "$@" | sort -u | tr '\n' ' ')
@@ -169,6 +185,9 @@ launch_postgres() {
     as_user test -w "$dir/pg" || die "the user $run_user cannot enter $dir; set TMPDIR to a folder that it can"
     as_user "$(postgres_bin)/initdb" -D "$dir/pg/primary" -U postgres -A trust -E UTF8 \
         --locale=C.UTF-8 --no-sync >"$dir/initdb.log" 2>&1 || { cat "$dir/initdb.log" >&2; die "initdb failed"; }
+    # Two people with passwords; everybody else is whom they say they are.
+    local people="host all tieout_web_mara,tieout_web_jonas 127.0.0.1/32 scram-sha-256"
+    as_user sed -i "1i $people" "$dir/pg/primary/pg_hba.conf"
     start_server postgres "$dir/pg/primary" "$postgres_port"
     announce TEST_POSTGRES_URL "postgres://postgres@127.0.0.1:$postgres_port/postgres"
 }
@@ -257,6 +276,40 @@ launch_sshd() {
     "$(command -v sshd)" -t -f /dev/null -h "$dir/sshd-key" 2>"$dir/sshd.log" ||
         { sed 's/^/sshd: /' "$dir/sshd.log" >&2; die "sshd does not start; its words are above"; }
     announce TEST_SSHD "$(command -v sshd)"
+}
+
+# Shared by tests that have queues of their own; one that stops a server starts another by itself.
+launch_redis() {
+    local port program
+    port=$(free_port)
+    program=$(command -v redis-server)
+    background redis "$program" --bind 127.0.0.1 --port "$port" --save '' --appendonly no --dir "$dir"
+    to_wait+=("redis $port")
+    announce TEST_REDIS_URL "redis://127.0.0.1:$port/0"
+    announce TEST_REDIS_SERVER "$program"
+}
+
+launch_beanstalkd() {
+    local port
+    port=$(free_port)
+    background beanstalkd "$(command -v beanstalkd)" -l 127.0.0.1 -p "$port"
+    to_wait+=("beanstalkd $port")
+    announce TEST_BEANSTALKD_URL "beanstalk://127.0.0.1:$port"
+}
+
+# Each test starts one with a worker of its own.
+launch_sidekiq() { announce TEST_SIDEKIQ "$(command -v sidekiq)"; }
+
+# Programs that each test starts for itself: /usr/bin/python3, ruby, redis-server, sidekiq.
+launch_workers() { announce TEST_WORKERS /usr/bin/python3; }
+
+# The driver starts a browser of its own for each test, with a folder of its own.
+launch_chromium() {
+    local port
+    port=$(free_port)
+    background chromium env HOME="$dir" "$(command -v chromedriver)" --port="$port"
+    to_wait+=("chromium $port")
+    announce TEST_WEBDRIVER_URL "http://127.0.0.1:$port"
 }
 
 start() {

@@ -6,8 +6,10 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, ValueEnum};
 
+use crate::cli::failure::Failure;
 use crate::config::names;
 use crate::config::sections::{Origin, Override};
+use crate::store::people::{SAID_MAX, one_line};
 
 /// Flags of every command.
 #[derive(Debug, Clone, Args)]
@@ -77,6 +79,15 @@ pub fn yes_or_no(text: &str) -> Result<bool, String> {
 /// An option's word; an empty variable counts as not set.
 pub fn word(given: Option<&String>) -> Option<String> {
     given.filter(|text| !text.is_empty()).cloned()
+}
+
+/// What a person says with a flag, on one line; `end` is said behind the refusal.
+///
+/// # Errors
+/// A usage error where it is none, or too long.
+pub fn sentence<'t>(flag: &str, text: &'t str, end: &str) -> Result<&'t str, Failure> {
+    let refused = || format!("{flag}: expected one line of 1 to {SAID_MAX} bytes{end}");
+    one_line(text).ok_or_else(|| Failure::usage(refused()))
 }
 
 /// The forms of logs.

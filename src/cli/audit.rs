@@ -9,6 +9,7 @@ use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::{out, page};
 use crate::exit::Exit;
+use crate::model::count::counted;
 use crate::model::time::{to_short_text, to_text};
 use crate::store::driver::Driver;
 
@@ -50,14 +51,18 @@ pub async fn run<D: Driver>(command: &Command, common: &Common, db: &D) -> Resul
     if found.breaks.is_empty() {
         if !common.quiet {
             page::say(&format!(
-                "audit ok: head {head} ({} records, {} runs)",
-                found.records, found.runs
+                "audit ok: head {head} ({}, {})",
+                counted(found.records, "record", "records"),
+                counted(found.runs, "run", "runs")
             ));
             if found.pruned_runs > 0 {
                 let back = found.goes_back_to.map_or("no run".to_owned(), to_short_text);
                 page::say(&format!(
-                    "records go back to {back}; {} runs were pruned, and their heads hold",
-                    found.pruned_runs
+                    "records go back to {back}; {}",
+                    match found.pruned_runs {
+                        1 => "1 run was pruned, and its head holds".to_owned(),
+                        many => format!("{many} runs were pruned, and their heads hold"),
+                    }
                 ));
             }
         }
@@ -69,10 +74,10 @@ pub async fn run<D: Driver>(command: &Command, common: &Common, db: &D) -> Resul
     Err(Failure::new(
         exit,
         format!(
-            "the journal does not verify: {} breaks in {} records of {} runs; nothing was changed",
-            found.breaks.len(),
-            found.records,
-            found.runs
+            "the journal does not verify: {} in {} of {}; nothing was changed",
+            counted(found.breaks.len(), "break", "breaks"),
+            counted(found.records, "record", "records"),
+            counted(found.runs, "run", "runs")
         ),
         "keep the database as it is, and compare it with a backup and the reports' audit heads",
     ))

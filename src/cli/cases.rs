@@ -6,10 +6,10 @@
 pub mod select;
 mod act;
 mod decide;
+mod kick;
+mod review;
 mod show;
 mod tidy;
-
-mod kick;
 
 use clap::Subcommand;
 use serde_json::json;
@@ -21,6 +21,7 @@ use crate::cli::failure::Failure;
 use crate::cli::{database, out};
 use crate::config::{Config, names};
 use crate::exit::Exit;
+use crate::model::count::counted;
 use crate::model::money::{Currency, decimal_text};
 use crate::model::time::{Instant, to_text};
 use crate::store::database::Database;
@@ -34,6 +35,7 @@ Examples:
   tieout cases list                              every open case
   tieout cases list --reason duplicate_capture --older-than 3d
   tieout cases show C-1043                       side by side, with its history
+  tieout cases review --reason duplicate_capture one after the other, by keyboard
   tieout cases assign mara --reason duplicate_capture
   tieout cases comment C-1043 --why called
   tieout cases propose C-1043 --as succeeded --object pi_1 --why confirmed
@@ -61,6 +63,8 @@ pub enum Command {
     Show(show::Show),
     /// Decide open cases again, by today's rules and what the PSP says now
     Kick(kick::Args),
+    /// Work through cases one after the other, by keyboard, in a terminal
+    Review(Box<review::Review>),
     /// Give cases to somebody
     Assign(Box<act::Assign>),
     /// Add a sentence to the history of cases
@@ -100,6 +104,7 @@ pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
     match command {
         Command::Approve(options) => decide::approve(options, common, &config),
         Command::Kick(args) => kick::run(args, common, &config),
+        Command::Review(options) => review::review(options, common, &config),
         Command::List(_)
         | Command::Show(_)
         | Command::Assign(_)
@@ -123,7 +128,7 @@ async fn on_database(
 ) -> Result<Exit, Failure> {
     match command {
         Command::List(options) => list(options, common, db).await,
-        Command::Show(options) => show::show(options, common, db).await,
+        Command::Show(options) => show::show(options, common, config, db).await,
         Command::Assign(options) => act::assign(options, common, db).await,
         Command::Comment(options) => act::comment(options, common, db).await,
         Command::Propose(options) => decide::propose(options, common, config, db).await,
@@ -132,7 +137,9 @@ async fn on_database(
         Command::Merge(options) => tidy::merge(options, common, db).await,
         Command::Export(options) => tidy::export(options, db).await,
         Command::Purge(options) => tidy::purge(options, common, db).await,
-        Command::Approve(_) | Command::Kick(_) => Err(Failure::usage("it opens a run of its own")),
+        Command::Approve(_) | Command::Review(_) | Command::Kick(_) => {
+            Err(Failure::usage("it opens a run of its own"))
+        }
     }
 }
 
@@ -178,7 +185,8 @@ async fn tell_rest(filter: &CaseFilter, shown: i64, db: &Database) -> Result<(),
     let sums = db.case_sums(filter).await.map_err(|e| Failure::store(&e))?;
     let all = sums.iter().fold(0_i64, |all, sum| all.saturating_add(sum.cases));
     if all > shown {
-        out::stdout(&format!("{shown} of {all} cases shown: {}", sums_text(&sums)));
+        let of = counted(all, "case", "cases");
+        out::stdout(&format!("{shown} of {of} shown: {}", sums_text(&sums)));
         out::stdout("--limit shows more; `tieout cases export` prints all of them");
     }
     Ok(())
@@ -210,7 +218,7 @@ pub fn row(case: &CaseRow, now: Instant) -> String {
         age(case, now),
         case.reason.as_str(),
         money(case),
-        subject(case)
+        crate::cli::page::one_line(&subject(case))
     )
 }
 
@@ -226,9 +234,14 @@ pub fn age(case: &CaseRow, now: Instant) -> String {
 
 /// Its amount, for people.
 pub fn money(case: &CaseRow) -> String {
-    match Currency::parse(&case.currency) {
+    amount_text(&case.currency, case.amount_minor)
+}
+
+/// An amount as lists of cases show it; of no currency there is none.
+pub fn amount_text(currency: &str, amount_minor: i64) -> String {
+    match Currency::parse(currency) {
         Ok(currency) => {
-            let amount = decimal_text(i128::from(case.amount_minor), currency.exponent());
+            let amount = decimal_text(i128::from(amount_minor), currency.exponent());
             format!("{amount} {currency}")
         }
         Err(_none) => "–".to_owned(),

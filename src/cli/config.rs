@@ -8,9 +8,9 @@ use crate::cli::failure::{Failure, SCHEMA};
 use crate::cli::{doctor, init, out, page, runtime};
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
-use crate::run::doctor::{Finding, Level, written};
+use crate::run::doctor::{Finding, Level, tags_like_cards, written};
+use crate::run::fitting::map_tables;
 use crate::store::database::Database;
-use crate::store::driver::Driver;
 use crate::store::error::StoreError;
 
 /// For `--help`.
@@ -89,10 +89,13 @@ fn load(common: &Common) -> Result<Config, Failure> {
 fn connect(config: &Config) -> Result<Vec<Finding>, Failure> {
     let found: Result<Vec<Finding>, StoreError> = runtime::block_on(Box::pin(async {
         let db = Database::look(&config.database).await?;
-        let accounts: Vec<String> = config.accounts.keys().cloned().collect();
-        let mapped = db.map_tables(&config.tables, &accounts).await;
+        let mapped = map_tables(&db, &config.tables, &config.accounts).await;
         let found = match &mapped {
-            Ok(tables) => written(&db, tables).await,
+            Ok(tables) => {
+                let mut found = written(&db, tables).await;
+                found.extend(tags_like_cards(&db, tables, &config.accounts).await);
+                found
+            }
             Err(_unfit) => Vec::new(),
         };
         db.close().await;
@@ -112,7 +115,8 @@ fn tell(finding: &Finding, common: &Common) {
     if common.json {
         return out::stdout(&doctor::event(finding));
     }
-    page::say(&format!("{}: {}: {}", finding.what, finding.level.as_str(), finding.text));
+    let text = finding.text.replace('\n', " ");
+    page::say(&format!("{}: {}: {text}", finding.what, finding.level.as_str()));
     if let Some(next) = &finding.next {
         page::say(&format!("  → {next}"));
     }

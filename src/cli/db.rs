@@ -9,8 +9,10 @@ use crate::cli::failure::Failure;
 use crate::cli::{out, prune};
 use crate::config::{Config, names};
 use crate::exit::Exit;
+use crate::model::count::counted;
+use crate::run::error::store_exit;
 use crate::store::driver::Driver;
-use crate::store::error::StoreError;
+use crate::store::error::{StoreError, StoreErrorClass};
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -66,10 +68,15 @@ pub async fn run<D: Driver>(
         }
         Command::Roles(options) => roles(options, common, config, db).await,
         Command::Migrate => {
-            db.migrate().await.map_err(|e| Failure::store(&e))?;
+            let (found, wanted) = before;
+            if found > wanted {
+                return Err(Failure::store(&StoreError::SchemaAhead { found, wanted }));
+            }
+            db.migrate().await.map_err(|e| not_migrated(&e))?;
             let after = db.schema_state().await.map_err(|e| Failure::store(&e))?;
             let applied = after.0.saturating_sub(before.0);
-            tell(common, after, &format!("{applied} migrations applied"));
+            let applied = counted(applied, "migration", "migrations");
+            tell(common, after, &format!("{applied} applied"));
             Ok(Exit::Ok)
         }
         Command::Status(options) => {
@@ -86,6 +93,18 @@ pub async fn run<D: Driver>(
             Ok(Exit::Ok)
         }
     }
+}
+
+/// The rights of a run are not those that a migration needs.
+fn not_migrated(error: &StoreError) -> Failure {
+    let is_right = error.class() == StoreErrorClass::Auth;
+    if !is_right || !matches!(error, StoreError::Query { .. }) {
+        return Failure::store(error);
+    }
+    let hint = "migrating is for the owner of tieout's tables, or, the first time, for a role that \
+                may create in that schema: run this with that login's address in [database]; runs \
+                need no such right";
+    Failure::of(error, store_exit(error), Some(hint.to_owned()))
 }
 
 fn require((found, wanted): (i64, i64)) -> Result<(), Failure> {

@@ -6,6 +6,7 @@
 use serde::Serialize;
 
 use crate::cli::failure::SCHEMA;
+use crate::cli::files::release::released_body;
 use crate::cli::ingest;
 use crate::cli::screen::{Sides, sides};
 use crate::model::reason::Outcome;
@@ -13,7 +14,7 @@ use crate::model::time::{Instant, to_text};
 use crate::run::events::{AccountNote, Event, Summary};
 use crate::run::match_lines::LinesNote;
 use crate::run::setup::{Setup, Window};
-use crate::store::records::JournalRow;
+use crate::store::records::{Applied, JournalRow, NotApplied};
 
 /// One line.
 #[derive(Serialize)]
@@ -71,6 +72,17 @@ struct Verdict<'a> {
     next_check_at: Option<String>,
     handback: Option<u32>,
     evidence_sha256: &'a str,
+    planned: &'static str,
+}
+
+#[derive(Serialize)]
+struct NotAppliedBody<'a> {
+    table: &'a str,
+    txn_id: &'a str,
+    why: &'static str,
+    text: &'a str,
+    outcome: Option<Outcome>,
+    status: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -122,6 +134,8 @@ struct RunEnd<'a> {
     totals: &'a [crate::store::records::TotalLine],
     untied: &'a [String],
     not_examined: &'a [String],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approvals_refused: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     lines: Option<&'a LinesNote>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -192,9 +206,11 @@ pub fn lines(event: &Event, setup: &Setup) -> Vec<String> {
         }
         Event::Fetching { .. } => Vec::new(),
         Event::BroughtIn(brought) => vec![line("ingested", ingest::body(brought))],
+        Event::Released(note) => vec![line("released", released_body(note))],
         Event::Fetched(note) => vec![line("fetched", &**note)],
         Event::Asked(note) => vec![asked(note)],
         Event::Decided(row) => vec![verdict(row)],
+        Event::NotApplied(row) => vec![not_applied(row)],
         Event::NotLookedAt { table, id, why } => {
             vec![line("not_looked_at", NotLookedAt { table, txn_id: id, why })]
         }
@@ -262,8 +278,21 @@ fn verdict(row: &JournalRow) -> String {
         next_check_at: row.next_check_at.map(to_text),
         handback: row.handback_number,
         evidence_sha256: &row.evidence_sha256,
+        planned: if row.applied == Applied::Withheld { "withheld" } else { "yes" },
     };
     line("verdict", body)
+}
+
+fn not_applied(row: &NotApplied) -> String {
+    let body = NotAppliedBody {
+        table: &row.table,
+        txn_id: &row.key,
+        why: row.why(),
+        text: &row.text,
+        outcome: row.reason.map(|_to_a_person| Outcome::Review),
+        status: row.status.as_deref(),
+    };
+    line("not_applied", body)
 }
 
 fn ended(summary: &Summary) -> Vec<String> {
@@ -285,6 +314,7 @@ fn ended(summary: &Summary) -> Vec<String> {
         totals: &summary.totals,
         untied: &summary.untied,
         not_examined: &summary.not_examined,
+        approvals_refused: Some(summary.approvals_refused).filter(|refused| *refused > 0),
         lines: Some(&summary.lines).filter(|lines| lines.looked_at > 0),
         compared: Some(&summary.compared).filter(|compared| !compared.is_empty()),
         report: summary.report.as_ref().map(|dir| dir.display().to_string()),

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::model::evidence::{Answer, CompleteSearch, Evidence, PspObject};
 use crate::model::money::Money;
 use crate::model::time::to_short_text;
+use crate::report::around;
 use crate::store::records::StoredInputs;
 
 /// The lines of stored inputs; a note where they cannot be read.
@@ -54,21 +55,7 @@ fn figures(json: &str) -> Vec<String> {
 
 fn of_inputs(inputs: &StoredInputs) -> Vec<String> {
     let mut lines: Vec<String> = inputs.evidence.iter().flat_map(of_evidence).collect();
-    for (reference, row) in &inputs.claimed_references {
-        lines.push(format!("{reference} is the reference of row {row} already"));
-    }
-    for other in &inputs.untagged {
-        lines.push(format!(
-            "{} captured {} at {} belongs to no row (tag {})",
-            other.reference,
-            other.captured,
-            to_short_text(other.created_at),
-            other.tag.as_deref().unwrap_or("none")
-        ));
-    }
-    for (reference, tag) in &inputs.near_misses {
-        lines.push(format!("{reference} has nearly the tag: {tag}"));
-    }
+    lines.extend(around::lines(inputs));
     for sibling in &inputs.siblings {
         lines.push(format!("row {} has the same natural key: {:?}", sibling.id, sibling.state));
     }

@@ -13,7 +13,7 @@ use crate::exit::Exit;
 use crate::model::money::{Currency, decimal_text};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{to_short_text, to_text};
-use crate::model::transaction::fingerprint_of;
+use crate::model::transaction::{Kind, fingerprint_of};
 use crate::run::expected::{Awaited, awaited};
 use crate::settlement::sources::settings::Source;
 use crate::store::database::Database;
@@ -255,12 +255,21 @@ fn not_done(last: &JournalRow) -> &'static str {
         Applied::Withheld => return "no status was written: the mode withholds it",
         Applied::Yes => {}
     }
+    let is_charge = last.kind == Kind::Charge.as_str();
     match last.outcome {
+        Outcome::Succeeded if !is_charge => "nothing is sent again: the money moved",
         Outcome::Succeeded => "nothing is charged again: the money moved",
+        Outcome::Retryable if last.handback_number.is_none() && !is_charge => {
+            "not handed back: by the mapping nobody sends it again"
+        }
         Outcome::Retryable if last.handback_number.is_none() => {
             "not handed back: by the mapping nobody charges again"
         }
+        Outcome::Retryable if !is_charge => "nothing was sent by tieout: the worker sends it again",
         Outcome::Retryable => "nothing was charged by tieout: the worker charges again",
+        Outcome::Failed if !is_charge => {
+            "not handed back: sending it again is pointless or forbidden"
+        }
         Outcome::Failed => "not handed back: charging again is pointless or forbidden",
         Outcome::Wait if last.reason == Reason::Watched => {
             "no status was written: the row was ended before, and its tag is only looked at"

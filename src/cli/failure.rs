@@ -60,7 +60,8 @@ impl Failure {
 
 impl From<ConfigError> for Failure {
     fn from(error: ConfigError) -> Self {
-        Self::of(&error, Exit::Config, Some(error.hint()))
+        let exit = if error.is_usage() { Exit::Usage } else { Exit::Config };
+        Self::of(&error, exit, Some(error.hint()))
     }
 }
 

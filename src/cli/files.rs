@@ -23,7 +23,7 @@ mod awaited;
 mod json;
 mod kept;
 pub(in crate::cli) mod payouts;
-mod release;
+pub(in crate::cli) mod release;
 mod text;
 
 /// For `--help`.

@@ -9,15 +9,22 @@ use crate::cli::args::{Common, path};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::files::named;
+use crate::cli::files::release::{released_body, released_words};
 use crate::cli::meter::Meter;
+use crate::cli::page::broken;
+use crate::cli::watched::around;
 use crate::cli::{database, out, runtime, sources};
 use crate::config::problem::nearest;
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
+use crate::model::count::counted;
+use crate::monitor::watch::Watch;
 use crate::run::bring::{BroughtIn, What};
+use crate::run::events::Event;
 use crate::run::fetch::{SourceNote, Told};
 use crate::run::ingest::{Delivery, Goods, LOCAL, ingest};
 use crate::run::parts::{By, Reading};
+use crate::run::release::ReleasedNote;
 use crate::run::shutdown::Stop;
 use crate::settlement::sources::settings::Source;
 use crate::settlement::tags::TagRules;
@@ -65,9 +72,14 @@ pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
     };
     let delivery = Delivery { goods, run_id: uuid::Uuid::now_v7().to_string() };
     let setup = config.setup();
+    let is_watched = matches!(delivery.goods, Goods::Sources(_)) && config.monitoring.is_on();
     runtime::block_on(Box::pin(async {
         let stop = Stop::new();
         let db = database::open(&config).await?;
+        let mut watch = is_watched.then(|| {
+            let around = around(&config, &stop);
+            Watch::of_files(&config.monitoring, around, &delivery.run_id)
+        });
         let listening = runtime::listen(&stop, config.limits.grace);
         let ended = match listening {
             Err(failure) => Err(failure),
@@ -76,12 +88,19 @@ pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
                 let mut meter = Meter::new(common);
                 let mut told = |told: Told| {
                     counts.add(&told);
+                    if let (Some(watch), Told::Done(note)) = (&mut watch, &told) {
+                        watch.note(&Event::Fetched(note.clone()));
+                    }
                     tell(&told, &mut meter, common);
                 };
                 let ended = ingest(&setup, &delivery, &db, &stop, &mut told).await;
                 let ended = ended.map_err(|error| Failure::run(&error));
                 if let (Ok(exit), true) = (&ended, common.json) {
                     out::stdout(&line("ingest_end", counts.body(&delivery.run_id, *exit)));
+                }
+                if let Some(watch) = watch {
+                    let exit = ended.as_ref().map_or_else(|failure| failure.exit, |exit| *exit);
+                    let _noted = watch.end(exit, None, Some(&db)).await;
                 }
                 ended
             }
@@ -188,7 +207,7 @@ impl Counts {
             }
             What::Known { .. } => &mut self.known,
             What::Quarantined { .. } => &mut self.quarantined,
-            What::Unreadable(_) | What::Stopped => &mut self.unread,
+            What::Unreadable { .. } | What::Stopped => &mut self.unread,
         };
         *count = count.saturating_add(1);
     }
@@ -211,6 +230,7 @@ fn tell(told: &Told, meter: &mut Meter, common: &Common) {
     match told {
         Told::Coming { source, name, bytes, size } => meter.show(source, name, *bytes, *size),
         Told::BroughtIn(brought) => meter.pause(|| tell_file(brought, common)),
+        Told::Released(note) => meter.pause(|| tell_released(note, common)),
         Told::Missed(exit, text) => {
             meter.pause(|| out::stderr(&format!("tieout: {}: {text}", exit.class())));
         }
@@ -239,12 +259,21 @@ pub fn fetched_words(note: &SourceNote) -> String {
         words.push("no files".to_owned());
     }
     if note.lines > 0 {
-        words.push(format!("{} lines", note.lines));
+        words.push(counted(note.lines, "line", "lines"));
     }
     if note.failed.is_some() {
         words.push("not to the end".to_owned());
     }
     format!("{:<12} {}", note.source, words.join(", "))
+}
+
+/// What a person said of a file, carried out or refused.
+fn tell_released(note: &ReleasedNote, common: &Common) {
+    if common.json {
+        out::stdout(&line("released", released_body(note)));
+    } else if !common.quiet {
+        broken(&released_words(note)).iter().for_each(|row| out::stdout(row));
+    }
 }
 
 fn tell_file(brought: &BroughtIn, common: &Common) {
@@ -268,15 +297,20 @@ fn words(brought: &BroughtIn) -> Option<String> {
             let lines = sums.as_ref().map_or(0, |sums| sums.lines);
             let statements = sums.as_ref().map_or(0, |sums| sums.statements_total);
             let version = if version.is_empty() { String::new() } else { format!(" {version}") };
-            let plural = |n: u64| if n == 1 { "" } else { "s" };
+            // It counts, but proves no absence.
+            let mut ended = sums.iter().flat_map(|sums| &sums.statements);
+            let doubt = match ended.any(|sum| sum.ties == Some(false)) {
+                true => format!("; it may have been cut: tieout files show {id}"),
+                false => String::new(),
+            };
             Some(format!(
-                "{name}: file {id}, {format}{version}, {statements} statement{}, {lines} line{}",
-                plural(statements),
-                plural(lines),
+                "{name}: file {id}, {format}{version}, {}, {}{doubt}",
+                counted(statements, "statement", "statements"),
+                counted(lines, "line", "lines"),
             ))
         }
         What::Known { id } => Some(format!("{name}: known as file {id}; nothing was changed")),
-        What::Quarantined { .. } | What::Unreadable(_) | What::Stopped => None,
+        What::Quarantined { .. } | What::Unreadable { .. } | What::Stopped => None,
     }
 }
 

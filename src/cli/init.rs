@@ -18,7 +18,7 @@ use crate::exit::Exit;
 use crate::store::database::Database;
 use crate::store::error::StoreError;
 use crate::store::inspect::{Inspect, Surveyed};
-use crate::store::settings::{DatabaseSettings, shown_address};
+use crate::store::settings::{DatabaseSettings, holds_password, shown_address};
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -188,12 +188,6 @@ fn database(args: &Args) -> Result<(Address, DatabaseSettings), Failure> {
     let mut settings = DatabaseSettings::of_url(&url);
     settings.search_path.clone_from(&args.search_path);
     Ok((address, settings))
-}
-
-/// A password does not stand in the file.
-fn holds_password(url: &str) -> bool {
-    let login = url.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
-    login.is_some_and(|(login, _)| login.contains(':')) || url.contains("password=")
 }
 
 fn answers(args: &Args) -> Result<Answers, Failure> {

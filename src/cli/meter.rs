@@ -1,4 +1,4 @@
-//! How far a download is, on a terminal and nowhere else.
+//! How far a download or a count is, on a terminal and nowhere else.
 
 use std::io::IsTerminal;
 
@@ -6,17 +6,64 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::args::Common;
 
+/// A count that grows, of what nobody counted before.
+pub struct Counter {
+    bar: ProgressBar,
+}
+
+impl Counter {
+    /// Shown where a person looks on.
+    pub fn new(common: &Common) -> Self {
+        if !is_watched(common) {
+            return Self { bar: ProgressBar::hidden() };
+        }
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+        let style = ProgressStyle::with_template("{prefix} {pos}");
+        Self {
+            bar: match style {
+                Ok(style) => bar.with_style(style),
+                Err(_bad_template) => bar,
+            },
+        }
+    }
+
+    /// How many of what.
+    pub fn show(&self, what: &str, count: u64) {
+        if self.bar.prefix() != what {
+            self.bar.set_prefix(what.to_owned());
+        }
+        self.bar.set_position(count);
+    }
+
+    /// Prints something beside it.
+    pub fn pause(&self, print: impl FnOnce()) {
+        self.bar.suspend(print);
+    }
+}
+
+impl Drop for Counter {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+/// A person looks on, and asked for nothing that a moving line would stand in the way of.
+fn is_watched(common: &Common) -> bool {
+    let is_person = !common.json && !common.quiet && common.verbose == 0;
+    is_person && std::io::stdout().is_terminal() && std::io::stderr().is_terminal()
+}
+
 /// One line that moves.
 pub struct Meter {
     bar: ProgressBar,
+    /// Whether it stands there: to take away what does not would draw it once, empty.
+    stands: bool,
 }
 
 impl Meter {
     /// Shown where a person looks on.
     pub fn new(common: &Common) -> Self {
-        let is_person = !common.json && !common.quiet && common.verbose == 0;
-        let is_terminal = std::io::stdout().is_terminal() && std::io::stderr().is_terminal();
-        if is_person && is_terminal { Self::shown() } else { Self::hidden() }
+        if is_watched(common) { Self::shown() } else { Self::hidden() }
     }
 
     /// Shown.
@@ -30,12 +77,13 @@ impl Meter {
                 Ok(style) => bar.with_style(style),
                 Err(_bad_template) => bar,
             },
+            stands: false,
         }
     }
 
     /// Not shown.
     pub fn hidden() -> Self {
-        Self { bar: ProgressBar::hidden() }
+        Self { bar: ProgressBar::hidden(), stands: false }
     }
 
     /// How far one file is.
@@ -49,6 +97,10 @@ impl Meter {
             self.bar.reset_elapsed();
         }
         self.bar.set_length(size);
+        if !self.stands && self.bar.is_finished() {
+            self.bar.reset();
+        }
+        self.stands = true;
         self.bar.set_position(bytes);
     }
 
@@ -59,8 +111,10 @@ impl Meter {
 
     /// Takes it away until it moves again.
     pub fn clear(&mut self) {
-        self.bar.finish_and_clear();
-        self.bar.reset();
+        if self.stands {
+            self.bar.finish_and_clear();
+            self.stands = false;
+        }
     }
 }
 

@@ -15,6 +15,7 @@ pub mod database;
 pub mod db;
 pub mod cases;
 pub mod audit;
+pub mod deliver;
 pub mod demo;
 pub mod doctor;
 pub mod config;
@@ -36,6 +37,7 @@ pub mod rules;
 pub mod run;
 pub mod runtime;
 pub mod sandbox;
+pub mod serve;
 pub mod sources;
 pub mod standing;
 pub mod schedule;
@@ -95,6 +97,9 @@ enum Command {
     /// Say everything known about one row, and why it stands where it stands
     #[command(after_help = explain::EXAMPLES)]
     Explain(explain::Args),
+    /// Send what was decided to the sinks; look at what could not be delivered
+    #[command(after_help = deliver::EXAMPLES)]
+    Deliver(Box<deliver::Args>),
     /// Look at what waits for a person, and decide it
     #[command(subcommand, after_help = cases::EXAMPLES)]
     Cases(cases::Command),
@@ -140,6 +145,9 @@ enum Command {
     /// Serve a PSP that misbehaves on purpose, to rehearse a bad day
     #[command(after_help = sandbox::EXAMPLES)]
     Sandbox(sandbox::Args),
+    /// Serve the review page: what waits for a person, in a browser
+    #[command(after_help = serve::EXAMPLES)]
+    Serve(serve::Args),
     /// Make man pages and shell completions
     #[command(after_help = generate::EXAMPLES)]
     Generate(generate::Args),
@@ -148,12 +156,40 @@ enum Command {
     Version,
 }
 
+/// As [`Cli`], for the job alone: what cron starts every few minutes need not make, and hold in
+/// memory, the words of every other command.
+#[derive(Debug, Parser)]
+#[command(name = "tieout", version, disable_help_subcommand = true, disable_help_flag = true)]
+struct JobCli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Job,
+}
+
+#[derive(Debug, Subcommand)]
+enum Job {
+    Run(Box<run::Args>),
+}
+
+/// The words as the job's, where they are. Help and errors are the whole command line's.
+fn as_job(words: &[OsString]) -> Option<(Cli, clap::ArgMatches)> {
+    words.iter().find(|word| *word == "run")?;
+    let matches = JobCli::command().try_get_matches_from(words).ok()?;
+    let JobCli { common, command: Job::Run(args) } = JobCli::from_arg_matches(&matches).ok()?;
+    Some((Cli { common, command: Command::Run(args) }, matches))
+}
+
 /// Runs the program on its words; the process's end comes back.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> Exit {
-    let parsed = command().try_get_matches_from(words).and_then(|matches| {
-        let cli = Cli::from_arg_matches(&matches)?;
-        Ok((cli, matches))
-    });
+    let words: Vec<OsString> = words.into_iter().collect();
+    let parsed = as_job(&words).map_or_else(
+        || {
+            let matches = command().try_get_matches_from(&words)?;
+            Ok((Cli::from_arg_matches(&matches)?, matches))
+        },
+        Ok,
+    );
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
         Err(error) => return usage(&error),
@@ -185,11 +221,13 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
         Command::Run(args) => run::run(args, common, given),
         Command::Demo(args) => demo::run(args, common),
         Command::Config(command) => config::run(command, common),
+        Command::Deliver(args) => deliver::run(args, common),
         Command::Ingest(args) => ingest::run(args, common),
         Command::Files(command) => files::run(command, common),
         Command::Sources(command) => sources::run(command, common),
         Command::Doctor => doctor::run(common),
         Command::Sandbox(args) => sandbox::run(args, common),
+        Command::Serve(args) => serve::run(args, common),
         Command::Generate(args) => generate::run(args, self::command()),
         Command::Rules(command) => rules::run(command, common),
         Command::Schedule(command) => Ok(schedule::run(command, common)),

@@ -23,9 +23,15 @@ pub fn say(line: &str) {
     broken(line).iter().for_each(|line| out::stdout(line));
 }
 
-/// A line as lines that fit. A word is never broken: it may be there to be copied.
+/// A line as lines that fit. A word is never broken: it may be there to be copied. It is one line:
+/// what a row's key or a bank's text has of breaks begins none of its own.
 pub fn broken(line: &str) -> Vec<String> {
-    broken_at(line, *COLUMNS)
+    broken_at(&one_line(line), *COLUMNS)
+}
+
+/// A text without breaks, each shown as JSON escapes it.
+pub fn one_line(text: &str) -> String {
+    out::seen(text).replace('\n', "\\n")
 }
 
 fn broken_at(line: &str, width: usize) -> Vec<String> {
@@ -124,6 +130,12 @@ mod tests {
             broken_at(&format!("hash  {word} and more"), WIDTH),
             [format!("hash  {word}"), "      and more".to_owned()]
         );
+    }
+
+    #[test]
+    fn no_text_of_strangers_begins_a_line() {
+        let forged = "C-5  charges/7\nexit 0 (ok)\u{1b}[2J";
+        assert_eq!(broken(forged), ["C-5  charges/7\\nexit 0 (ok)\\u001b[2J"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use serde_json::json;
 
-use crate::cli::args::Common;
+use crate::cli::args::{Common, sentence};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::{out, person};
@@ -28,9 +28,6 @@ Rows of a paused account are claimed and given back undecided; runs exit 3.";
 pub const RESUME_EXAMPLES: &str = "\
 Examples:
   tieout resume stripe_live";
-
-/// The longest reason: it stands on one line of a screen and in every run's report.
-const WHY_MAX: usize = 500;
 
 /// Options of `pause`.
 #[derive(Debug, clap::Args)]
@@ -57,7 +54,7 @@ pub async fn run<D: Driver>(
     db: &D,
 ) -> Result<Exit, Failure> {
     known("pause", &args.account, config)?;
-    let why = why(&args.why)?;
+    let why = sentence("--why", &args.why, "; nothing was done")?;
     let now = db.now().await.map_err(|e| Failure::store(&e))?;
     let paused = db.pause_account(&args.account, &person::name(), why, now).await;
     let paused = paused.map_err(|e| Failure::store(&e))?;
@@ -128,15 +125,6 @@ fn body(pause: &Pause) -> serde_json::Value {
         "paused_at": to_text(pause.at),
         "paused_by": pause.by,
         "why": pause.why,
-    })
-}
-
-fn why(text: &str) -> Result<&str, Failure> {
-    let why = text.trim();
-    let is_fine = !why.is_empty() && why.len() <= WHY_MAX && !why.contains(char::is_control);
-    is_fine.then_some(why).ok_or_else(|| {
-        let text = format!("--why: expected one line of 1 to {WHY_MAX} bytes; nothing was done");
-        Failure::usage(text)
     })
 }
 

@@ -11,6 +11,7 @@ use crate::cli::failure::Failure;
 use crate::cli::{out, person};
 use crate::config::names;
 use crate::exit::Exit;
+use crate::model::count::counted;
 use crate::model::time::{earlier, parse_span, to_short_text, to_text};
 use crate::store::driver::Driver;
 
@@ -41,8 +42,12 @@ pub async fn run<D: Driver>(args: &Args, common: &Common, db: &D) -> Result<Exit
     let before = earlier(now, keep);
     let found = db.prunable(before).await.map_err(|e| Failure::store(&e))?;
     let (runs, records) = (found.runs.len(), found.records());
-    let what =
-        format!("{records} records of {runs} runs that ended before {}", to_short_text(before));
+    let what = format!(
+        "{} of {} that ended before {}",
+        counted(records, "record", "records"),
+        counted(runs, "run", "runs"),
+        to_short_text(before)
+    );
     if args.dry_run || runs == 0 {
         let text = format!("would delete {what}. Nothing was deleted");
         tell(common, &text, json!({ "runs": runs, "records": records, "before": to_text(before) }));
@@ -55,7 +60,8 @@ pub async fn run<D: Driver>(args: &Args, common: &Common, db: &D) -> Result<Exit
         let now = db.now().await.map_err(|e| Failure::store(&e))?;
         let pruned = db.prune_run(&found.one(run, &by), now).await.map_err(|e| {
             let mut failure = Failure::store(&e);
-            failure.text = format!("{}; {pruned_runs} runs were pruned before it", failure.text);
+            let before_it = counted(pruned_runs, "run was pruned", "runs were pruned");
+            failure.text = format!("{}; {before_it} before it", failure.text);
             failure
         })?;
         let Some(pruned) = pruned else { continue };
@@ -64,8 +70,10 @@ pub async fn run<D: Driver>(args: &Args, common: &Common, db: &D) -> Result<Exit
         evidence = evidence.saturating_add(pruned.evidence);
     }
     let text = format!(
-        "deleted {pruned_records} records and {evidence} evidences of {pruned_runs} runs; their \
-         chains' heads are kept"
+        "deleted {} and {} of {}; the heads of the chains are kept",
+        counted(pruned_records, "record", "records"),
+        counted(evidence, "evidence", "evidences"),
+        counted(pruned_runs, "run", "runs")
     );
     let body = json!({
         "runs": pruned_runs,

@@ -12,6 +12,7 @@ use crate::cli::screen::{self, rows};
 use crate::cli::{database, out};
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
+use crate::model::count::counted;
 use crate::model::time::to_short_text;
 use crate::report::build::BuildOptions;
 use crate::report::cells::Dialect;
@@ -211,7 +212,10 @@ fn told(verified: &Verified, common: &Common) -> Result<Exit, Failure> {
         }
         return Err(Failure::new(
             Exit::Integrity,
-            format!("{dir} does not verify: {} findings", verified.findings.len()),
+            format!(
+                "{dir} does not verify: {}",
+                counted(verified.findings.len(), "finding", "findings")
+            ),
             format!("build it again (`tieout report build {}`) and compare", verified.run_id),
         ));
     }

@@ -1,10 +1,12 @@
 //! `tieout run`: the main job. Words → options; events → screen, NDJSON, stderr.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use chrono::TimeDelta;
+use clap::parser::ValueSource;
 use clap::{ArgMatches, ValueEnum};
 
 use crate::cli::args::{Common, Overriding, When, overrides, path, word, yes_or_no};
@@ -16,6 +18,7 @@ use crate::cli::window::{Words, resolve};
 use crate::config::problem::nearest;
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
+use crate::model::count::counted;
 use crate::run::events::Event;
 use crate::run::setup::{On, RunOptions, Setup, Window};
 
@@ -168,8 +171,33 @@ const OVERRIDING: [Overriding; 8] = [
     Overriding { id: "fail_on", flag: "--fail-on", env: names::FAIL_ON, path: "report.fail_on" },
 ];
 
+/// Flags that name rows: clap's id, and the flag as it is typed.
+const NARROWING: [(&str, &str); 7] = [
+    ("date", "--date"),
+    ("from", "--from"),
+    ("to", "--to"),
+    ("since", "--since"),
+    ("id", "--id"),
+    ("ids_from", "--ids-from"),
+    ("psp", "--psp"),
+];
+
+/// `--id "$ID"` of a shell's variable that is not set must never mean every row. An empty variable
+/// of the environment counts as not set, as everywhere.
+fn no_empty_words(matches: &ArgMatches) -> Result<(), Failure> {
+    for (id, flag) in NARROWING {
+        let is_typed = matches.value_source(id) == Some(ValueSource::CommandLine);
+        let mut words = matches.get_raw(id).into_iter().flatten();
+        if is_typed && words.all(OsStr::is_empty) {
+            return Err(Failure::usage(format!("{flag} is empty; nothing was done")));
+        }
+    }
+    Ok(())
+}
+
 /// Runs the command.
 pub fn run(args: &Args, common: &Common, matches: &ArgMatches) -> Result<Exit, Failure> {
+    no_empty_words(matches)?;
     let config = config::load(common.config(), &overrides(matches, &OVERRIDING))?;
     let mut options = options(args, &config)?;
     // Of the rows that it was narrowed to nothing more would be known.
@@ -277,8 +305,9 @@ fn ids(args: &Args) -> Result<Option<Vec<String>>, Failure> {
         let text = format!("--ids-from {}: {error}; nothing was done", path.display());
         Failure::usage(text)
     })?;
-    let ids: Vec<String> =
-        text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    // Spreadsheets begin a file with a byte order mark.
+    let lines = text.trim_start_matches('\u{feff}').lines().map(str::trim);
+    let ids: Vec<String> = lines.filter(|line| !line.is_empty()).map(str::to_owned).collect();
     if ids.is_empty() {
         // No ids must never mean every row.
         let text =
@@ -307,7 +336,8 @@ fn confirm(
     let long = window.and_then(|window| {
         let from = window.from?;
         let span = window.to.unwrap_or(now) - from;
-        (span > LONG_WINDOW).then(|| format!("the window has {} days", span.num_days()))
+        (span > LONG_WINDOW)
+            .then(|| format!("the window has {}", counted(span.num_days(), "day", "days")))
     });
     let many = (rows > MANY_ROWS).then(|| format!("up to {rows} rows"));
     let Some(what) = long.or(many) else { return Ok(()) };

@@ -9,6 +9,7 @@ use crate::cli::failure::Failure;
 use crate::cli::{out, page, screen};
 use crate::config::names;
 use crate::exit::Exit;
+use crate::model::count::counted;
 use crate::model::time::{to_short_text, to_text};
 use crate::run::DEAD_AFTER;
 use crate::store::driver::Driver;
@@ -94,9 +95,9 @@ async fn abandon<D: Driver>(id: &str, common: &Common, db: &D) -> Result<Exit, F
     } else if !common.quiet {
         let text = match closed {
             Some(closed) => format!(
-                "run {id} is closed as abandoned: silent for {silent} s, {} rows decided, {} \
-                 given back",
-                closed.decided, closed.released
+                "run {id} is closed as abandoned: silent for {silent} s, {} decided, {} given back",
+                screen::rows(closed.decided),
+                closed.released
             ),
             None => format!("run {id} had ended before: {}; nothing was done", run.state.as_str()),
         };
@@ -173,7 +174,7 @@ fn lines(run: &RunRow, totals: &[TotalLine]) -> Vec<String> {
         ),
         format!("scope    {}", scope(&run.scope)),
         format!("policy   {} · configuration {}", run.policy_version, run.config_sha256),
-        format!("journal  {} records", run.journal_count),
+        format!("journal  {}", counted(run.journal_count, "record", "records")),
     ];
     let notes: Value = serde_json::from_str(&run.notes).unwrap_or_default();
     lines.extend(screen::totals(totals, &waits(&notes), &watched(&notes)));
@@ -202,7 +203,7 @@ fn scope(text: &str) -> String {
         let cases = kick["cases"].as_array().map_or(0, Vec::len);
         let why = kick["why"].as_str().filter(|why| *why != asked);
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
-        return format!("{cases} cases kicked by {by} ({asked}){why}");
+        return format!("{} kicked by {by} ({asked}){why}", counted(cases, "case", "cases"));
     }
     parts.push(match (scope["ids"].as_u64(), &scope["window"]) {
         (Some(ids), _) => format!("{} by id", screen::rows(ids)),

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use chrono_tz::Tz;
 
 use crate::cli::window::length_text;
+use crate::model::count::counted;
 use crate::model::money::{Currency, grouped_text};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, to_short_text};
@@ -88,11 +89,11 @@ pub fn accounts(notes: &[AccountNote]) -> Vec<String> {
         .flat_map(|note| {
             let rows = format!("{}/{}", count(note.answered), count(note.rows));
             let line = format!(
-                "{:<width$} {} {rows} rows  {} look-ups  {} retries  {}",
+                "{:<width$} {} {rows} rows  {}  {}  {}",
                 note.account,
                 bar(note.answered, note.rows),
-                count(note.requests),
-                count(note.retries),
+                counted(count(note.requests), "look-up", "look-ups"),
+                counted(count(note.retries), "retry", "retries"),
                 seconds(note.duration_ms),
             );
             let stopped = note.stopped.iter().map(|why| format!("  stopped: {why}"));
@@ -114,8 +115,7 @@ pub fn bar(done: u64, all: u64) -> String {
 
 /// So many rows, in words.
 pub fn rows(number: impl Into<i128>) -> String {
-    let number = number.into();
-    if number == 1 { "1 row".to_owned() } else { format!("{} rows", count(number)) }
+    counted(count(number), "row", "rows")
 }
 
 fn count(number: impl Into<i128>) -> String {
@@ -389,7 +389,11 @@ fn of_lines(lines: &LinesNote) -> Option<String> {
     }
     let mut words = vec![
         format!("{} looked at", count(lines.looked_at)),
-        format!("{} agree with rows that had ended", count(lines.matched)),
+        counted(
+            count(lines.matched),
+            "agrees with a row that had ended",
+            "agree with rows that had ended",
+        ),
         format!("{} without a row", count(lines.open)),
     ];
     if lines.contradicted > 0 {
@@ -420,6 +424,10 @@ pub fn tail(summary: &Summary) -> Vec<String> {
         let (new, closed, open) = (count(new), count(closed), count(open));
         lines.push(format!("cases    {new} new · {closed} closed · {open} open{list}"));
     }
+    if summary.approvals_refused > 0 {
+        let refused = counted(count(summary.approvals_refused), "approval", "approvals");
+        lines.push(format!("refused  {refused}   → tieout cases list --proposed refused"));
+    }
     if let Some(dir) = &summary.report {
         lines.push(format!("report   {}", dir.display()));
     }
@@ -436,25 +444,39 @@ pub fn tail(summary: &Summary) -> Vec<String> {
 pub fn summary(summary: &Summary) -> Vec<String> {
     if summary.decided == 0 && summary.totals.iter().all(|line| line.rows == 0) {
         let mut lines = vec![nothing_due(summary)];
+        lines.extend(held(summary));
         lines.extend(tail(summary));
         return lines;
     }
     let mut lines = accounts(&summary.accounts);
     lines.extend(table(summary));
+    lines.extend(withheld(summary));
     lines.extend(tie_out(&summary.totals));
     lines.extend(tail(summary));
     lines
 }
 
+/// That the table tells of what was decided, where the mode kept some of it from the rows.
+fn withheld(summary: &Summary) -> Option<String> {
+    let some = Some(summary.withheld).filter(|rows| *rows > 0)?;
+    Some(format!("withheld {} by the mode: nothing was written or handed back", rows(some)))
+}
+
 /// That nothing is due, and what waits for later, where that was asked for.
 fn nothing_due(summary: &Summary) -> String {
     match summary.waiting.as_ref().filter(|waiting| waiting.rows > 0) {
-        Some(Waiting { rows: waiting, next }) => {
+        Some(Waiting { rows: waiting, next, .. }) => {
             let wait = if *waiting == 1 { "waits" } else { "wait" };
             format!("nothing is due; {} {wait}, the next at {}", rows(*waiting), at(*next))
         }
         None => "nothing is due".to_owned(),
     }
+}
+
+/// That nothing is due because another run, at work or dead, has the rows.
+fn held(summary: &Summary) -> Option<String> {
+    let (run, number) = summary.waiting.as_ref()?.held.as_ref()?;
+    Some(format!("held     {} by run {run}", rows(*number)))
 }
 
 /// A dry run lists at most so many rows; `--json` lists every one.
@@ -463,6 +485,8 @@ const PLAN_LISTED: usize = 200;
 /// What a dry run would do, counted as it goes on; its size does not grow with the rows.
 #[derive(Debug, Default)]
 pub struct Plan {
+    /// Whether a key alone does not name a row.
+    names_tables: bool,
     outcomes: BTreeMap<Outcome, u64>,
     changed: u64,
     listed: Vec<String>,
@@ -471,6 +495,11 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Of rows of so many tables.
+    pub fn of(tables: usize) -> Self {
+        Self { names_tables: tables > 1, ..Self::default() }
+    }
+
     /// One more line of a file that would become the own of a row that had ended.
     pub fn put_line(&mut self, place: LinePlace, table: &str, id: &str) {
         if self.lines.len() < PLAN_LISTED {
@@ -488,7 +517,7 @@ impl Plan {
             self.changed = self.changed.saturating_add(1);
         }
         if self.listed.len() < PLAN_LISTED {
-            self.listed.push(planned(row));
+            self.listed.push(planned(row, self.names_tables));
         }
     }
 
@@ -501,7 +530,10 @@ impl Plan {
             .map(|(outcome, rows)| format!("{} → {}", count(*rows), outcome.screen()))
             .collect();
         let mut lines = match decided {
-            0 => vec![format!("{}. Nothing was written.", nothing_due(summary))],
+            0 => {
+                let first = format!("{}. Nothing was written.", nothing_due(summary));
+                std::iter::once(first).chain(held(summary)).collect()
+            }
             _some => vec![
                 format!("would decide {} ({})", rows(decided), words.join(", ")),
                 format!("and change the status of {}. Nothing was written.", rows(self.changed)),
@@ -525,7 +557,7 @@ impl Plan {
     }
 }
 
-fn planned(row: &JournalRow) -> String {
+fn planned(row: &JournalRow, names_tables: bool) -> String {
     let change = match row.outcome {
         _changed if row.status_after != row.status_before => {
             format!("{} → {}", row.status_before, row.status_after)
@@ -533,7 +565,9 @@ fn planned(row: &JournalRow) -> String {
         Outcome::Wait => format!("{}, waits", row.status_before),
         outcome => format!("{} → {}", row.status_before, outcome.screen()),
     };
-    format!("  {}  {change}  {}: {} ({})", row.key, row.account, row.text, row.reason.as_str())
+    let of = if names_tables { format!(" of {}", row.table) } else { String::new() };
+    let why = row.reason.as_str();
+    format!("  {}{of}  {change}  {}: {} ({why})", row.key, row.account, row.text)
 }
 
 /// A run that another one found dead.
@@ -604,7 +638,9 @@ mod tests {
             compared: BTreeMap::new(),
             lines: LinesNote::default(),
             decided: 1_284,
+            withheld: 0,
             cases: (9, 4, 17),
+            approvals_refused: 0,
             report: Some("reports/2026-11-19/x".into()),
             audit_head: Some("7f3a".to_owned()),
             accounts: vec![AccountNote {
@@ -638,6 +674,32 @@ report   reports/2026-11-19/x
 audit    head 7f3a
 exit 0 (ok) in 44 s";
         assert_eq!(summary(&sample()).join("\n"), want);
+    }
+
+    #[test]
+    fn what_the_mode_withheld_is_told() {
+        let told = |withheld| {
+            let some = Summary { withheld, ..sample() };
+            summary(&some).into_iter().find(|line| line.starts_with("withheld"))
+        };
+        assert_eq!(told(0), None);
+        let line = told(1_234).unwrap();
+        let want = "withheld 1,234 rows by the mode: nothing was written or handed back";
+        assert_eq!(line, want);
+        assert!(line.chars().count() <= WIDTH);
+    }
+
+    #[test]
+    fn approvals_that_were_refused_are_told() {
+        let told = |approvals_refused| {
+            let some = Summary { approvals_refused, ..sample() };
+            summary(&some).into_iter().find(|line| line.starts_with("refused"))
+        };
+        assert_eq!(told(0), None);
+        let list = "   → tieout cases list --proposed refused";
+        assert_eq!(told(1).unwrap(), format!("refused  1 approval{list}"));
+        assert_eq!(told(4_000).unwrap(), format!("refused  4,000 approvals{list}"));
+        assert!(told(4_000).unwrap().chars().count() <= WIDTH);
     }
 
     #[test]
@@ -676,10 +738,11 @@ exit 0 (ok) in 44 s";
     fn a_run_with_nothing_due_says_so() {
         let mut nothing = Summary { totals: vec![], decided: 0, report: None, ..sample() };
         assert!(summary(&nothing).join("\n").starts_with("nothing is due\n"));
-        nothing.waiting = Some(Waiting { rows: 0, next: None });
+        nothing.waiting = Some(Waiting { rows: 0, next: None, held: None });
         assert!(summary(&nothing).join("\n").starts_with("nothing is due\n"));
         let next = Some(from_text("2026-11-19T09:12:00Z").unwrap());
-        nothing.waiting = Some(Waiting { rows: 28, next });
+        nothing.waiting = Some(Waiting { rows: 28, next, held: Some(("r7".to_owned(), 200)) });
+        assert_eq!(summary(&nothing)[1], "held     200 rows by run r7");
         let told = "nothing is due; 28 rows wait, the next at 2026-11-19T09:12:00Z";
         assert_eq!(summary(&nothing)[0], told);
         let planned = Plan::default().lines(&nothing);

@@ -298,6 +298,7 @@ fn trust(options: &Trust, config: &Config, common: &Common) -> Result<Exit, Fail
     show(server, &keys, common);
     let Some(key) = chosen(options, wanted.as_deref(), source, &keys)? else {
         tell_trusted(source, server, None, common);
+        tell_stale(server, &trusted.stale(&keys), common);
         return Ok(Exit::Ok);
     };
     if !server.host_keys.is_empty() {
@@ -312,7 +313,22 @@ fn trust(options: &Trust, config: &Config, common: &Common) -> Result<Exit, Fail
     let comment = format!("tieout:{} {day} {}", source.name, person::name());
     remember(server, &key.key, &comment).map_err(failed)?;
     tell_trusted(source, server, Some(key), common);
+    tell_stale(server, &trusted.stale(&keys), common);
     Ok(Exit::Ok)
+}
+
+/// A key that was written down before opens the door still, whoever holds it by now.
+fn tell_stale(server: &Server, stale: &[(u64, String)], common: &Common) {
+    if common.json || common.quiet {
+        return;
+    }
+    let file = server.known_hosts.display();
+    for (line, key) in stale {
+        say(&format!(
+            "{key} is still trusted, and the server does not show it: take line {line} out of \
+             {file} where the server has given that key up"
+        ));
+    }
 }
 
 fn show(server: &Server, keys: &[HostKey], common: &Common) {

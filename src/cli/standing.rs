@@ -26,7 +26,7 @@ pub fn rules_tried(inputs: &StoredInputs, config: &Config) -> Vec<String> {
             object,
             kind: inputs.row.kind,
             money: inputs.row.money,
-            handbacks: inputs.history.handbacks,
+            handbacks: inputs.history.tries(),
             age: Some(inputs.now.signed_duration_since(inputs.row.created_at)),
         };
         let code = question.code().filter(|code| !code.is_empty());

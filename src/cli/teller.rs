@@ -10,6 +10,7 @@ use chrono_tz::Tz;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::cli::args::{Common, When};
+use crate::cli::files::release::released_words;
 use crate::cli::meter::Meter;
 use crate::cli::{events, ingest, out, page, screen};
 use crate::exit::Exit;
@@ -73,7 +74,8 @@ impl Teller {
             zone: setup.business_timezone,
             narrowed: narrowed(options),
             setup: setup.clone(),
-            plan: (dry_run && listener == Listener::Person).then(screen::Plan::default),
+            plan: (dry_run && listener == Listener::Person)
+                .then(|| screen::Plan::of(setup.tables.len())),
             bar: if moves { bar() } else { ProgressBar::hidden() },
             meter: if moves { Meter::shown() } else { Meter::hidden() },
             lines: out::Lines::new(),
@@ -110,6 +112,11 @@ impl Teller {
             Event::Fetching { source, name, bytes, size } => {
                 self.meter.show(source, name, *bytes, *size);
             }
+            Event::Released(note) => {
+                self.meter.clear();
+                page::broken(&released_words(note)).iter().for_each(|row| self.lines.put(row));
+                self.lines.flush();
+            }
             Event::Fetched(note) => {
                 self.meter.clear();
                 self.lines.put(&ingest::fetched_words(note));
@@ -121,7 +128,8 @@ impl Teller {
             }
             Event::Asking { account, rows } => {
                 self.bar.enable_steady_tick(TICK);
-                self.bar.set_message(format!("asking {account} about {rows} rows"));
+                let rows = i128::try_from(*rows).unwrap_or(i128::MAX);
+                self.bar.set_message(format!("asking {account} about {}", screen::rows(rows)));
             }
             Event::Decided(row) => {
                 self.bar.inc(1);
@@ -139,6 +147,7 @@ impl Teller {
             | Event::UnmappedStatus { .. }
             | Event::BroughtIn(_)
             | Event::Asked(_)
+            | Event::NotApplied(_)
             | Event::NotLookedAt { .. }
             | Event::NotExamined { .. } => {}
         }

@@ -51,7 +51,8 @@ pub fn watched(
     }))?
 }
 
-fn around(config: &Config, stop: &Stop) -> Around {
+/// What surrounds what is watched.
+pub(super) fn around(config: &Config, stop: &Stop) -> Around {
     let folder = config.path.parent().unwrap_or(std::path::Path::new("")).to_owned();
     Around {
         env: std::sync::Arc::new(variable),

@@ -91,7 +91,9 @@ pub fn resolve(
         let span = parse_span(since).filter(|span| *span > TimeDelta::zero());
         let span = span.ok_or_else(|| WindowError::Span(since.clone()))?;
         let words = format!("since {since}");
-        return Ok(Some(Window { from: Some(earlier(now, span)), to: None, on, words }));
+        let from = earlier(now, span);
+        in_range("--since", since, from.date_naive())?;
+        return Ok(Some(Window { from: Some(from), to: None, on, words }));
     }
     if words.from.is_none() && words.to.is_none() {
         return Ok(None);
@@ -337,6 +339,7 @@ mod tests {
             (words("", "2026-11-19T00:00:00Z", "2026-11-19T00:00:00Z", ""), "before or where"),
             (words("", "", "", "6"), "--since 6: expected a span"),
             (words("", "", "", "0h"), "--since 0h: expected a span"),
+            (words("", "", "", "99999999d"), "--since 99999999d is outside the years"),
             (words("0026-11-19", "", "", ""), "outside the years"),
         ] {
             let text = ends(&words).unwrap_err().to_string();

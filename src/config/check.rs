@@ -160,12 +160,18 @@ fn time_misfits(table: &TableSettings, found: &mut Vec<Misfit>) {
     }
 }
 
-/// The names between braces; `Err` says what is wrong with them.
+/// The names between braces; `Err` says what is wrong with them. `{{` and `}}` stand for the
+/// braces themselves.
 pub fn placeholders(template: &str) -> Result<Vec<&str>, String> {
     let mut names = Vec::new();
     let mut rest = template;
     while let Some(at) = rest.find(['{', '}']) {
         let (before, from_brace) = rest.split_at(at);
+        if let Some(after) = from_brace.strip_prefix("{{").or_else(|| from_brace.strip_prefix("}}"))
+        {
+            rest = after;
+            continue;
+        }
         let Some(inner) = from_brace.strip_prefix('{') else {
             return Err(format!("a `}}` without `{{` after `{before}`"));
         };
@@ -288,6 +294,26 @@ fn map_misfits(table: &TableSettings, found: &mut Vec<Misfit>) {
             }
         }
     }
+    two_meanings(table, found);
+}
+
+/// A status that says "paid" and something else too: whoever reads it charges again what was paid,
+/// or delivers what was not.
+fn two_meanings(table: &TableSettings, found: &mut Vec<Misfit>) {
+    let mapped = table.map.iter().filter_map(|map| map.succeeded.as_ref());
+    let paid: BTreeSet<&str> =
+        mapped.chain(&table.succeeded).map(|FilterValue(value)| value.as_str()).collect();
+    for (at, map) in table.map.iter().enumerate() {
+        for (outcome, value) in targets(map) {
+            if outcome != "succeeded" && paid.contains(value) {
+                let text = format!(
+                    "`{outcome}` is `{value}`, which says succeeded too: nobody could tell paid \
+                     rows from others"
+                );
+                found.push((format!("map.{at}.{outcome}"), text));
+            }
+        }
+    }
 }
 
 fn targets(map: &MapSettings) -> Vec<(&'static str, &str)> {
@@ -311,6 +337,7 @@ mod tests {
     fn braces_must_close_and_name_something() {
         assert_eq!(placeholders("charge-{id}-{attempt}"), Ok(vec!["id", "attempt"]));
         assert_eq!(placeholders("plain"), Ok(vec![]));
+        assert_eq!(placeholders("{{\"by\":\"{id}\"}}"), Ok(vec!["id"]));
         for bad in ["{id", "id}", "{}", "{a{b}}", "x{"] {
             assert!(placeholders(bad).is_err(), "{bad}");
         }

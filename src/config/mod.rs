@@ -17,6 +17,7 @@ pub mod reference;
 pub mod schema;
 pub mod sections;
 pub mod version;
+pub mod web;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -24,7 +25,8 @@ use std::path::{Path, PathBuf};
 use chrono_tz::Tz;
 
 use crate::config::problem::ConfigError;
-use crate::config::sections::{Given, Limits, Override, Shown};
+use crate::config::sections::{Given, Limits, Origin, Override, Shown};
+use crate::config::web::WebSettings;
 use crate::decide::person::FourEyes;
 use crate::decide::rules::RuleSet;
 use crate::monitor::settings::MonitoringSettings;
@@ -33,6 +35,7 @@ use crate::psp::settings::PspKind;
 use crate::run::setup::{AccountSetup, FailOn, Setup};
 use crate::settlement::sources::settings::Source;
 use crate::settlement::table::Table;
+use crate::sinks::settings::{DeliverySettings, Sink};
 use crate::store::mapping::TableSettings;
 use crate::store::settings::DatabaseSettings;
 
@@ -40,7 +43,7 @@ use crate::store::settings::DatabaseSettings;
 pub const FILE_NAME: &str = "tieout.toml";
 
 /// Every name that may stand at the top of the file.
-pub const TOP: [&str; 13] = [
+pub const TOP: [&str; 16] = [
     "business_timezone",
     "database",
     "account",
@@ -51,9 +54,12 @@ pub const TOP: [&str; 13] = [
     "limits",
     "cases",
     "monitoring",
+    "web",
     "format",
     "source",
     "files",
+    "sink",
+    "delivery",
 ];
 
 /// A commented file with every setting, its default and an example.
@@ -86,12 +92,18 @@ pub struct Config {
     pub four_eyes: FourEyes,
     /// Who is told how runs end.
     pub monitoring: MonitoringSettings,
+    /// The review page.
+    pub web: WebSettings,
     /// Formats of files that the user described.
     pub formats: Vec<Table>,
     /// Where settlement files come from.
     pub sources: Vec<Source>,
     /// Where fetched files lie until their lines are in the database.
     pub spool_dir: PathBuf,
+    /// Where events are delivered.
+    pub sinks: Vec<Sink>,
+    /// How they are.
+    pub delivery: DeliverySettings,
     /// Every setting with its value and where that comes from, in the order of paths.
     pub shown: Vec<Shown>,
     /// SHA-256 of the effective settings, secrets left out.
@@ -117,6 +129,9 @@ impl Config {
             sources: self.sources.clone(),
             formats: self.formats.clone(),
             spool_dir: self.spool_dir.clone(),
+            sinks: self.sinks.clone(),
+            delivery: self.delivery.clone(),
+            four_eyes: self.four_eyes.clone(),
         }
     }
 
@@ -135,7 +150,20 @@ pub fn load(named: Option<&Path>, overrides: &[Override]) -> Result<Config, Conf
     let path = find(named)?;
     let text = std::fs::read_to_string(&path)
         .map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
-    reading::read(&path, &text, overrides)
+    let places: Vec<Override> = places(overrides).chain(overrides.iter().cloned()).collect();
+    reading::read(&path, &text, &places)
+}
+
+/// Where files are put, by variables that hold for every command: what one writes another reads.
+const PLACES: [(&str, &str); 2] =
+    [("report.dir", names::REPORT_DIR), ("files.spool", names::FILES_SPOOL)];
+
+/// Those that are set, and that no flag of this command says otherwise.
+fn places(overrides: &[Override]) -> impl Iterator<Item = Override> {
+    let is_free = move |path: &str| !overrides.iter().any(|given| given.path == path);
+    PLACES.into_iter().filter(move |(path, _)| is_free(path)).filter_map(|(path, name)| {
+        Some(Override { path, value: variable(name)?, origin: Origin::Env(name) })
+    })
 }
 
 /// The environment variables that the configuration names, where one is found: `…_env = "NAME"`.

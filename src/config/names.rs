@@ -62,6 +62,8 @@ pub const DRY_RUN: &str = "TIEOUT_DRY_RUN";
 pub const SCOPE: &str = "TIEOUT_SCOPE";
 /// `--report-dir`, over `report.dir`.
 pub const REPORT_DIR: &str = "TIEOUT_REPORT_DIR";
+/// Over `files.spool`.
+pub const FILES_SPOOL: &str = "TIEOUT_FILES_SPOOL";
 /// `--fingerprint` of `sources trust`.
 pub const TRUST_FINGERPRINT: &str = "TIEOUT_TRUST_FINGERPRINT";
 /// `--yes` of `sources trust`.
@@ -204,6 +206,8 @@ pub const CASES_SPLIT: &str = "TIEOUT_CASES_SPLIT";
 pub const CASES_FORMAT: &str = "TIEOUT_CASES_FORMAT";
 /// `--keep` of `cases purge`.
 pub const CASES_KEEP: &str = "TIEOUT_CASES_KEEP";
+/// `--attach` of `cases`.
+pub const CASES_ATTACH: &str = "TIEOUT_CASES_ATTACH";
 /// `--raw` of `cases show`.
 pub const CASES_RAW: &str = "TIEOUT_CASES_RAW";
 /// `--limit` of `runs list`.
@@ -240,6 +244,30 @@ pub const RELEASE_DRY_RUN: &str = "TIEOUT_RELEASE_DRY_RUN";
 pub const INGEST_ACCOUNT: &str = "TIEOUT_INGEST_ACCOUNT";
 /// `--source` of `ingest`.
 pub const INGEST_SOURCE: &str = "TIEOUT_INGEST_SOURCE";
+/// `--sink` of `deliver`.
+pub const DELIVER_SINK: &str = "TIEOUT_DELIVER_SINK";
+/// `--now` of `deliver`.
+pub const DELIVER_NOW: &str = "TIEOUT_DELIVER_NOW";
+/// `--max-duration` of `deliver`.
+pub const DELIVER_MAX_DURATION: &str = "TIEOUT_DELIVER_MAX_DURATION";
+/// `--id` of `deliver`'s letters.
+pub const DELIVER_ID: &str = "TIEOUT_DELIVER_ID";
+/// `--limit` of `deliver list`.
+pub const DELIVER_LIMIT: &str = "TIEOUT_DELIVER_LIMIT";
+/// `--dry-run` of `deliver`'s letters.
+pub const DELIVER_DRY_RUN: &str = "TIEOUT_DELIVER_DRY_RUN";
+/// `--table` of `deliver`'s letters.
+pub const DELIVER_TABLE: &str = "TIEOUT_DELIVER_TABLE";
+/// `--event` of `deliver`'s letters.
+pub const DELIVER_EVENT: &str = "TIEOUT_DELIVER_EVENT";
+/// `--error` of `deliver`'s letters.
+pub const DELIVER_ERROR: &str = "TIEOUT_DELIVER_ERROR";
+/// `--older-than` of `deliver`'s letters.
+pub const DELIVER_OLDER_THAN: &str = "TIEOUT_DELIVER_OLDER_THAN";
+/// `--waiting` of `deliver`'s letters.
+pub const DELIVER_WAITING: &str = "TIEOUT_DELIVER_WAITING";
+/// `--reason` of `deliver purge` and `deliver merge`.
+pub const DELIVER_REASON: &str = "TIEOUT_DELIVER_REASON";
 /// `--why` of `pause`.
 pub const PAUSE_WHY: &str = "TIEOUT_PAUSE_WHY";
 /// Who called sudo, by sudo's own convention.
@@ -250,6 +278,12 @@ pub const DB_CHECK: &str = "TIEOUT_DB_CHECK";
 pub const REPORT_DATABASE: &str = "TIEOUT_REPORT_DATABASE";
 /// `--dialect` of `report build`.
 pub const REPORT_DIALECT: &str = "TIEOUT_REPORT_DIALECT";
+/// `--listen` of `serve`.
+pub const SERVE_LISTEN: &str = "TIEOUT_SERVE_LISTEN";
+/// `--beyond-loopback` of `serve`.
+pub const SERVE_BEYOND_LOOPBACK: &str = "TIEOUT_SERVE_BEYOND_LOOPBACK";
+/// `--new-token` of `serve`.
+pub const SERVE_NEW_TOKEN: &str = "TIEOUT_SERVE_NEW_TOKEN";
 /// `--list` of `sandbox`.
 pub const SANDBOX_LIST: &str = "TIEOUT_SANDBOX_LIST";
 /// `--scenario` of `sandbox`.

@@ -37,9 +37,24 @@ pub enum ConfigError {
 }
 
 impl ConfigError {
+    /// Whether nothing but words of the command line is wrong.
+    pub fn is_usage(&self) -> bool {
+        let is_flag = |problem: &Problem| match &problem.place {
+            Place::Word(word) => word.starts_with("--"),
+            Place::File(_) | Place::Whole(_) => false,
+        };
+        match self {
+            Self::Invalid { problems } => problems.iter().all(is_flag),
+            Self::NotFound { .. } | Self::Unreadable { .. } => false,
+        }
+    }
+
     /// What to do next.
     pub fn hint(&self) -> String {
         match self {
+            Self::Invalid { .. } if self.is_usage() => {
+                "correct the words of the command; its --help shows examples".to_owned()
+            }
             Self::NotFound { .. } => {
                 "name one with --config FILE, or see one run: `tieout demo`".to_owned()
             }
@@ -143,26 +158,48 @@ fn without_secrets(line: &str) -> String {
         "sk_test_",
         "rk_live_",
         "rk_test_",
+        "whsec_",
         // The path of a hook's address is its password.
         "https://hooks.",
         "https://hc-ping.com/",
     ];
     let mut shown = String::new();
-    for (at, piece) in line.split('"').enumerate() {
-        if at > 0 {
-            shown.push('"');
-        }
-        let inside = at % 2 == 1;
+    for (piece, is_quoted) in pieces(line) {
         let login = piece.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
-        let has_password = login.is_some_and(|(login, _)| login.contains(':'));
-        let hide =
-            inside && (is_secret || has_password || starts.iter().any(|s| piece.starts_with(s)));
-        match hide {
+        let has_password =
+            login.is_some_and(|(login, _)| login.contains(':')) || piece.contains("password=");
+        let is_one = is_secret || has_password || starts.iter().any(|s| piece.starts_with(s));
+        match is_quoted && is_one {
             true => shown.extend(piece.chars().map(|_| '*')),
             false => shown.push_str(piece),
         }
     }
     shown
+}
+
+/// What stands between quotes of either kind, and what does not, the quotes among it.
+fn pieces(line: &str) -> Vec<(&str, bool)> {
+    let mut pieces = Vec::new();
+    let (mut from, mut open, mut is_escaped) = (0_usize, None, false);
+    for (at, c) in line.char_indices() {
+        match open {
+            Some(_quote) if is_escaped => is_escaped = false,
+            Some('"') if c == '\\' => is_escaped = true,
+            Some(quote) if quote == c => {
+                pieces.push((line.get(from..at).unwrap_or(""), true));
+                (from, open) = (at, None);
+            }
+            None if matches!(c, '"' | '\'') => {
+                // One byte, as both quotes are.
+                let end = at.saturating_add(1);
+                pieces.push((line.get(from..end).unwrap_or(""), false));
+                (from, open) = (end, Some(c));
+            }
+            _within => {}
+        }
+    }
+    pieces.push((line.get(from..).unwrap_or(""), open.is_some()));
+    pieces
 }
 
 fn floor_boundary(text: &str, at: usize) -> usize {
@@ -276,6 +313,10 @@ mod tests {
             ("kye = \"sk_live_1\" # x", "kye = \"*********\" # x"),
             ("url = \"postgres://u:p@h/d\"", "url = \"******************\""),
             ("url = \"postgres://u@h/d\"", "url = \"postgres://u@h/d\""),
+            ("url = 'postgres://u:p@h/d'", "url = '******************'"),
+            ("url = \"pg://h?password=p\"", "url = \"*****************\""),
+            ("key = 'a\"b' # c", "key = '***' # c"),
+            ("key = \"a\\\"b\"", "key = \"****\""),
             ("key_env = \"STRIPE\"", "key_env = \"STRIPE\""),
         ] {
             assert_eq!(without_secrets(line), want);

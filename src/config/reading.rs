@@ -17,6 +17,7 @@ use crate::config::sections::{
     CasesSettings, FilesSettings, Given, Limits, LimitsSettings, Origin, Override, ReportSettings,
     Resolver, RulesSettings, Shown, read_fail_on, read_fail_on_list, show_fail_on,
 };
+use crate::config::web::WebSettings;
 use crate::config::{Config, TOP, version};
 use crate::config::{named_secret, place};
 use crate::decide::person::FourEyes;
@@ -28,9 +29,10 @@ use crate::run::setup::{AccountSetup, FailOn};
 use crate::settlement::sources::settings::{Around, Source, SourceSettings};
 use crate::settlement::table::{FormatSettings, Table};
 use crate::settlement::{FORMATS, Format};
+use crate::sinks::settings::{DeliverySettings, How, Sink, SinkSettings};
 use crate::store::error::StoreError;
 use crate::store::mapping::TableSettings;
-use crate::store::settings::DatabaseSettings;
+use crate::store::settings::{DatabaseSettings, holds_password};
 
 /// `account = { const = "stripe_live" }`: every row of the table belongs to one account.
 #[derive(Debug, Deserialize)]
@@ -83,9 +85,12 @@ pub fn read(path: &Path, text: &str, overrides: &[Override]) -> Result<Config, C
         limits: parts.limits,
         four_eyes: parts.four_eyes,
         monitoring: parts.monitoring,
+        web: parts.web,
         formats: parts.formats,
         sources: parts.sources,
         spool_dir: parts.spool_dir,
+        sinks: parts.sinks,
+        delivery: parts.delivery,
         shown,
     })
 }
@@ -151,9 +156,12 @@ struct Parts {
     limits: Limits,
     four_eyes: FourEyes,
     monitoring: MonitoringSettings,
+    web: WebSettings,
     formats: Vec<Table>,
     sources: Vec<Source>,
     spool_dir: PathBuf,
+    sinks: Vec<Sink>,
+    delivery: DeliverySettings,
     policy: Resolved,
 }
 
@@ -167,10 +175,13 @@ impl<'a> Reading<'a> {
         let limits = self.limits();
         let four_eyes = self.cases();
         let monitoring = self.monitoring();
+        let web = self.web();
         let formats = formats(&mut self.document);
         let sources = self.sources(timezone.as_ref(), &accounts, formats.as_deref());
         let spool_dir = self.spool_dir();
         let database = self.database();
+        let sinks = self.sinks(tables.as_deref(), database.as_ref());
+        let delivery = self.delivery();
         let (report_dir, fail_on) = self.report()?;
         let rule_files = self.rules()?;
         Some(Parts {
@@ -185,9 +196,12 @@ impl<'a> Reading<'a> {
             limits,
             four_eyes,
             monitoring: monitoring?,
+            web: web?,
             formats: formats?,
             sources: sources?,
             spool_dir,
+            sinks: sinks?,
+            delivery: delivery?,
             policy,
         })
     }
@@ -225,6 +239,13 @@ impl<'a> Reading<'a> {
             return None;
         };
         let mut settings = self.document.read::<DatabaseSettings>(section)?;
+        if settings.url.as_deref().is_some_and(holds_password) {
+            let text = "url of [database] holds a password, and a secret does not stand in the \
+                        file; write url without it and name it: password_env, password_file, \
+                        password_command; or name the whole address: url_env, url_file";
+            self.document.complain("database.url", text.to_owned());
+            return None;
+        }
         settings.url_file = settings.url_file.map(|file| place(&self.folder, &file));
         settings.password_file = settings.password_file.map(|file| place(&self.folder, &file));
         match settings.resolve(named_secret) {
@@ -381,6 +402,19 @@ impl<'a> Reading<'a> {
         four_eyes
     }
 
+    fn web(&mut self) -> Option<WebSettings> {
+        let section = self.document.section("web");
+        let mut settings: WebSettings = match section {
+            Some(section) => self.document.read(section)?,
+            None => WebSettings::default(),
+        };
+        settings.beside(&self.folder);
+        for (path, text) in settings.misfits() {
+            self.document.complain(&format!("web.{path}"), text);
+        }
+        Some(settings)
+    }
+
     fn monitoring(&mut self) -> Option<MonitoringSettings> {
         let section = self.document.section("monitoring");
         let mut settings: MonitoringSettings = match section {
@@ -479,6 +513,60 @@ impl<'a> Reading<'a> {
         all_read.then_some(sources)
     }
 
+    fn sinks(
+        &mut self,
+        tables: Option<&[TableSettings]>,
+        database: Option<&DatabaseSettings>,
+    ) -> Option<Vec<Sink>> {
+        let mut sinks: Vec<Sink> = Vec::new();
+        let mut all_read = true;
+        for entry in self.document.entries("sink") {
+            let path = entry.path.clone();
+            let Some(mut settings) = self.document.read::<SinkSettings>(entry) else {
+                all_read = false;
+                continue;
+            };
+            let files = [
+                &mut settings.url_file,
+                &mut settings.key_file,
+                &mut settings.old_key_file,
+                &mut settings.ca_file,
+                &mut settings.path,
+            ];
+            for file in files.into_iter().flatten() {
+                *file = place(&self.folder, file);
+            }
+            let name = settings.name.clone();
+            let mut wrong = match settings.check() {
+                Ok(sink) => {
+                    let wrong = sink_misfits(&sink, &sinks, tables, database);
+                    sinks.push(sink);
+                    wrong
+                }
+                Err(misfits) => misfits,
+            };
+            all_read &= wrong.is_empty();
+            for (field, text) in wrong.drain(..) {
+                let text = format!("[[sink]] {name}: `{field}`: {text}");
+                self.document.complain(&format!("{path}.{field}"), text);
+            }
+        }
+        all_read.then_some(sinks)
+    }
+
+    fn delivery(&mut self) -> Option<DeliverySettings> {
+        let settings = match self.document.section("delivery") {
+            Some(section) => self.document.read::<DeliverySettings>(section)?,
+            None => DeliverySettings::default(),
+        };
+        let wrong = settings.misfits();
+        let is_fine = wrong.is_empty();
+        for (field, text) in wrong {
+            self.document.complain(&format!("delivery.{field}"), text);
+        }
+        is_fine.then_some(settings)
+    }
+
     fn spool_dir(&mut self) -> PathBuf {
         let section = self.document.section("files");
         let settings: FilesSettings =
@@ -557,6 +645,35 @@ fn source_misfits(
         );
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         found.push(("format", format!("`{format}` is no format and no [[format]]{near}")));
+    }
+    found
+}
+
+/// What a sink says that does not fit what else the file says.
+fn sink_misfits(
+    sink: &Sink,
+    earlier: &[Sink],
+    tables: Option<&[TableSettings]>,
+    database: Option<&DatabaseSettings>,
+) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    if earlier.iter().any(|other| other.name == sink.name) {
+        found.push(("name", "another sink is called so; names are unique".to_owned()));
+    }
+    // What `[[table]]` and `[database]` get wrong is told there.
+    let known =
+        |name: &str| tables.is_none_or(|tables| tables.iter().any(|table| table.name == name));
+    if let Some(unknown) = sink.tables.iter().find(|name| !known(name)) {
+        let names = tables.unwrap_or_default().iter().map(|table| table.name.as_str());
+        let near = nearest(unknown, names);
+        let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        found.push(("tables", format!("there is no [[table]] `{unknown}`{near}")));
+    }
+    let is_file = database
+        .and_then(|database| database.address().ok())
+        .is_some_and(|address| address.starts_with("sqlite:"));
+    if is_file && matches!(sink.how, How::Notify(_)) {
+        found.push(("kind", "SQLite has no NOTIFY; tieout's tables are in SQLite".to_owned()));
     }
     found
 }

@@ -31,7 +31,7 @@ pub fn reference() -> String {
     let mut page = Page { root: &root, text: HEAD.to_owned() };
     let sections = ["database", "account", "table", "policy", "rules", "report", "limits"];
     page.table("", &root);
-    let others = ["cases", "monitoring", "format", "source", "files"];
+    let others = ["cases", "monitoring", "web", "format", "source", "files", "sink", "delivery"];
     for name in sections.into_iter().chain(others) {
         page.section(name, &root["properties"][name]);
     }

@@ -15,11 +15,13 @@ use crate::config::policy::PolicySettings;
 use crate::config::sections::{
     CasesSettings, FilesSettings, LimitsSettings, ReportSettings, RulesSettings,
 };
+use crate::config::web::WebSettings;
 use crate::model::time::span_text;
 use crate::monitor::settings::MonitoringSettings;
 use crate::psp::settings::AccountSettings;
 use crate::settlement::sources::settings::SourceSettings;
 use crate::settlement::table::FormatSettings;
+use crate::sinks::settings::{DeliverySettings, SinkSettings};
 use crate::store::mapping::TableSettings;
 use crate::store::settings::DatabaseSettings;
 
@@ -57,6 +59,9 @@ struct File {
     /// Who is told how runs end.
     #[serde(default)]
     monitoring: MonitoringSettings,
+    /// The review page.
+    #[serde(default)]
+    web: WebSettings,
     /// Formats of files of your banks and PSPs that are described here.
     #[serde(default)]
     format: Vec<FormatSettings>,
@@ -66,6 +71,12 @@ struct File {
     /// Files on their way.
     #[serde(default)]
     files: FilesSettings,
+    /// Where events are delivered: what was decided, for your workers and whoever else.
+    #[serde(default)]
+    sink: Vec<SinkSettings>,
+    /// How events are delivered.
+    #[serde(default)]
+    delivery: DeliverySettings,
 }
 
 /// The schema, in draft 2020-12.

@@ -81,7 +81,8 @@ pub fn without_secret(path: &str, value: String) -> String {
         return "\"***\"".to_owned();
     }
     // The path of a hook's address is its password.
-    if path.starts_with("monitoring.") && matches!(last, "url" | "push") {
+    let is_hook = path.starts_with("monitoring.") || path.starts_with("sink.");
+    if is_hook && matches!(last, "url" | "push") {
         let host = value.split_once("://").map(|(scheme, rest)| {
             let host = rest.split(['/', '"']).next().unwrap_or("");
             let host = host.rsplit_once('@').map_or(host, |(_login, host)| host);
@@ -129,6 +130,7 @@ mod tests {
             ("monitoring.alert.ops.url", "\"https://h.example/s/x\"", "\"https://h.example/…\""),
             ("monitoring.healthcheck.url", "\"https://u:p@h/s\"", "\"https://h/…\""),
             ("monitoring.prometheus.push", "\"nonsense\"", "\"***\""),
+            ("sink.worker.url", "\"https://h.example/s/x\"", "\"https://h.example/…\""),
         ] {
             assert_eq!(without_secret(path, value.to_owned()), want);
         }

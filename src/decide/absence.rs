@@ -305,13 +305,16 @@ fn wide_enough(
     Ok(())
 }
 
-/// A file lists attempts on the day that they were made: no earlier object could be this row's.
+/// A file lists attempts on the day that they were made: no earlier object could be this row's. A
+/// later one may have been listed late, in a file that should be here and is not.
 fn days_enough(search: &CompleteSearch, from: Instant, to: Instant) -> Result<(), Unproven> {
-    if search.from <= from && search.to >= to {
+    let reaches = search.from <= from && search.to >= to;
+    if reaches && search.lacks.is_none() {
         return Ok(());
     }
     let span = format!("{} to {} is needed", to_short_text(from), to_short_text(to));
     let lacks = match &search.lacks {
+        Some(lacks) if reaches => lacks.clone(),
         Some(lacks) => format!("{lacks}; {span}"),
         None => format!(
             "they cover {} to {} without a gap, and {span}",

@@ -73,6 +73,12 @@ impl History {
             ended_as: None,
         }
     }
+
+    /// How often the row was handed back to somebody who could take it.
+    pub fn tries(&self) -> u32 {
+        let lapses = self.last_handback.as_ref().map_or(0, |past| past.lapses);
+        self.handbacks.saturating_sub(lapses)
+    }
 }
 
 /// A hand-back of the past.
@@ -86,6 +92,28 @@ pub struct PastHandBack {
     pub taken_at: Option<Instant>,
     /// A charge after this is no longer safe.
     pub charge_before: Instant,
+    /// It ended because nobody came for it in time, and nothing took its place.
+    #[serde(default, skip_serializing_if = "is_not_so")]
+    pub lapsed: bool,
+    /// How many hand-backs of the row ended so, this one included: they cost it no attempt.
+    #[serde(default, skip_serializing_if = "is_none_at_all")]
+    pub lapses: u32,
+}
+
+impl PastHandBack {
+    /// The same, taken: its worker came for it, though nobody had seen so when it lapsed.
+    pub fn taken(self, at: Instant) -> Self {
+        let lapses = self.lapses.saturating_sub(u32::from(self.lapsed));
+        Self { taken_at: Some(at), lapsed: false, lapses, ..self }
+    }
+}
+
+fn is_not_so(flag: &bool) -> bool {
+    !*flag
+}
+
+fn is_none_at_all(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Everything a decision is made from, besides policy and time.

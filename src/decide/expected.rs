@@ -103,9 +103,14 @@ impl Calendar {
 
     /// Whether a day is one.
     pub fn has(&self, day: NaiveDate) -> bool {
-        self.days.contains(&number(day.weekday()))
+        self.has_weekday(day)
             && !self.holidays.contains(&day)
             && !(self.target && is_target_holiday(day))
+    }
+
+    /// Whether a day's day of the week is one, holiday or not.
+    pub fn has_weekday(&self, day: NaiveDate) -> bool {
+        self.days.contains(&number(day.weekday()))
     }
 
     /// The business day that is so many business days later.
@@ -131,7 +136,7 @@ impl Expected {
     }
 
     /// Whether names tell the day; else the time at which a file came must.
-    pub(super) fn is_dated(&self) -> bool {
+    pub fn is_dated(&self) -> bool {
         StrftimeItems::new(&self.name)
             .any(|item| matches!(item, Item::Numeric(..) | Item::Fixed(_)))
     }

@@ -14,14 +14,14 @@ use crate::decide::uncaptured::{by_rule, claimed_by_another, ended_uncaptured, i
 use crate::decide::view::{Item, Standing, View, seen, seen_together, sums_text};
 use crate::model::evidence::ObjectState;
 use crate::model::money::Money;
-use crate::model::reason::Reason;
+use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, earlier, later, to_short_text};
 use crate::model::transaction::{AccountRef, SiblingState, TagState};
 
 /// Decides one row.
 pub fn decide(inputs: &Inputs<'_>, policy: &Policy, now: Instant) -> Decision {
     let view = View::of(inputs, policy, now);
-    let steps: [fn(&View<'_>) -> Option<Decision>; 15] = [
+    let steps: [fn(&View<'_>) -> Option<Decision>; 16] = [
         given_up_elsewhere,
         row_is_readable,
         account_is_known,
@@ -32,13 +32,27 @@ pub fn decide(inputs: &Inputs<'_>, policy: &Policy, now: Instant) -> Decision {
         taken_back,
         captured,
         unavailable,
+        listed_after_all,
         watched,
         in_flight,
         ended_uncaptured,
         reference_unknown,
         nearly_tagged,
     ];
-    steps.iter().find_map(|step| step(&view)).unwrap_or_else(|| nothing_found(&view))
+    let decision = steps.iter().find_map(|step| step(&view));
+    let decision = decision.unwrap_or_else(|| nothing_found(&view));
+    if view.renews() { watched_still(decision) } else { decision }
+}
+
+/// While a row under watch is proved afresh, a wait is looked at again as a watch is.
+fn watched_still(decision: Decision) -> Decision {
+    match decision.verdict {
+        Verdict::Wait => {
+            let watch_at = decision.watch_at.or(decision.next_check_at);
+            Decision { watch_at, ..decision }
+        }
+        Verdict::Succeeded | Verdict::Retryable(_) | Verdict::Failed | Verdict::Review => decision,
+    }
 }
 
 /// A row that somebody else gave up, and that cannot be asked about, is nobody's case.
@@ -117,8 +131,9 @@ fn contradiction(view: &View<'_>) -> Option<Decision> {
     let is_paid = view.standing == Standing::Settled;
     if let Some(item) = captured.iter().filter(|item| is_paid && item.is_settled).find(has_left) {
         let code = item.object.returned.as_deref().unwrap_or("charged back");
+        let code = if code.is_empty() { String::new() } else { format!(" ({code})") };
         let text = format!(
-            "{} of {} came back ({code}) after the row was `{}`",
+            "{} of {} came back{code} after the row was `{}`",
             item.amount_text(),
             item.reference(),
             view.row().status
@@ -357,10 +372,50 @@ fn unavailable(view: &View<'_>) -> Option<Decision> {
     })
 }
 
+/// A file lists an attempt of a row that was handed back, one that may still be paid: of before the
+/// hand-back, or at any time where nobody took it. What the hand-back was proven by is not so, and
+/// where its worker sent it again since, it was sent twice. A hand-back by a decline is proven by
+/// what failed: beside that, an earlier attempt is no news.
+fn listed_after_all(view: &View<'_>) -> Option<Decision> {
+    if view.renews() {
+        return None;
+    }
+    let is_last = view.history().ended_as == Some(Outcome::Retryable);
+    let past = view.history().last_handback.as_ref()?;
+    let has_failed =
+        |item: &Item<'_>| item.state().is_dead() || matches!(item.state(), ObjectState::Failed(_));
+    let is_earlier = |at: Instant| match view.standing {
+        Standing::GivenUp if is_last => past.taken_at.is_none() || at <= past.at,
+        Standing::Open => at <= past.at && !view.items.iter().any(has_failed),
+        Standing::GivenUp | Standing::Taken | Standing::Settled => false,
+    };
+    let is_its = |item: &&Item<'_>| item.is_settled && is_earlier(item.object.created_at);
+    let item = view.live().find(is_its)?;
+    let text = format!(
+        "{} ({}) is listed for a row that is `{}` and was handed back: its call did arrive",
+        item.reference(),
+        item.object.status,
+        view.row().status
+    );
+    Some(view.review_of(item, Reason::LateContradiction, text))
+}
+
 /// After a hand-back or an end: what is not money is no news, and is looked at again.
 fn watched(view: &View<'_>) -> Option<Decision> {
     if view.inputs.asked != Asked::Watch && view.standing == Standing::Open {
         return None;
+    }
+    if view.renews() {
+        return None;
+    }
+    if let Some(past) = view.lapsed_too_often() {
+        let text = format!(
+            "hand-back {} lapsed as {} before it: nobody comes for them, and none is made anew",
+            past.number,
+            past.lapses.saturating_sub(1)
+        );
+        let watch_at = next_watch(view);
+        return Some(Decision { watch_at, ..view.review(Reason::HandbackNotTaken, text) });
     }
     if let Some((number, until)) = view.untaken().filter(|(_, until)| *until <= view.now) {
         let text = format!(

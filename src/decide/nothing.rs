@@ -198,10 +198,11 @@ fn sibling_pending(view: &View<'_>, text: String) -> Option<Decision> {
 
 /// After `max_retries` hand-backs the policy says what becomes of the row.
 pub(super) fn gave_up(view: &View<'_>, text: &str) -> Option<Decision> {
-    if view.history().handbacks < view.policy.max_retries {
+    let tries = view.history().tries();
+    if tries < view.policy.max_retries {
         return None;
     }
-    let text = format!("handed back {} times without an end; {text}", view.history().handbacks);
+    let text = format!("handed back {tries} times without an end; {text}");
     Some(match view.policy.gave_up {
         GaveUp::Review => view.review(Reason::GaveUp, text),
         GaveUp::Failed => Decision {

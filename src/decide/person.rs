@@ -2,7 +2,8 @@
 //!
 //! It is judged by fresh evidence, gathered as for any other decision. A person may decide what
 //! the table leaves open; nobody decides against what the PSP shows. Where no API can answer, two
-//! people decide, and the record says so.
+//! people decide, and the record says so. This is the gate of one row: how many hand-backs go out
+//! at once is bounded by the run.
 
 use std::collections::BTreeMap;
 

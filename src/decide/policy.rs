@@ -189,12 +189,13 @@ pub struct Tolerance {
 
 impl Tolerance {
     /// By how much a line's money differs from the row's, + being more: where it does, in the
-    /// row's own currency, and by no more than is allowed.
+    /// row's own currency, and by no more than is allowed. What moved nothing pays for nothing.
     pub fn delta(&self, row: Money, line: Money) -> Option<Money> {
         let most = self.amounts.get(&row.currency).filter(|_| row.currency == line.currency)?;
         let minor = line.minor.checked_sub(row.minor)?;
         let is_within = minor != 0 && minor.unsigned_abs() <= most.unsigned_abs();
-        is_within.then(|| Money::new(minor, row.currency))
+        let both_move = row.minor > 0 && line.minor > 0;
+        (is_within && both_move).then(|| Money::new(minor, row.currency))
     }
 }
 
@@ -237,6 +238,8 @@ mod tests {
             (euro(500), money(501, "USD")),
             (money(500, "USD"), money(501, "USD")),
             (euro(i64::MIN), euro(i64::MAX)),
+            (euro(2), euro(0)),
+            (euro(0), euro(2)),
         ] {
             assert_eq!(two.delta(row, line), None, "{row} {line}");
         }

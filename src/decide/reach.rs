@@ -2,11 +2,21 @@
 //!
 //! The name of a file tells the business day that it is for; days that are none belong to the
 //! business day after them. A row that no file of an unbroken stretch names was never attempted in
-//! it. A name without a date tells no day, and proves nothing.
+//! it. A later file may still name it, as a PSP that listed it late: while one is lacking whose
+//! time has passed, nothing is proven. A name without a date tells no day, and proves nothing.
+//!
+//! A file without a row, and without a count that says so, may be all that was left of one: on a
+//! day when the row's call may have been made it proves nothing. A later one is believed where the
+//! tables have no row of that day, either: a shop that was closed has nothing to list.
+//!
+//! What came for a day and is not whole may name the row, whatever else came for it: a day that
+//! several files tell of, and one that came again, prove something only where all are whole. So it
+//! is with what comes on days that the calendar calls closed, and with a series of which nothing
+//! came yet: nobody knows what it would have told.
 
 use std::collections::BTreeSet;
 
-use chrono::{Days, NaiveDate};
+use chrono::{Datelike, Days, NaiveDate, Weekday};
 
 use crate::decide::expected::Expected;
 use crate::model::time::{Instant, later};
@@ -15,13 +25,64 @@ use crate::model::wildcard::fits;
 /// How many missing files a sentence names.
 const NAMED: usize = 3;
 
-/// A file of attempts that is here, whole and tied.
+/// How long before a span it is looked whether files come on closed days of the week.
+const WEEKS_BEFORE: u64 = 4;
+
+/// What a file that came says of attempts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Worth {
+    /// It lists every attempt, whole and tied.
+    Whole,
+    /// It may list attempts, and is not whole: quarantined, cut, or let count by a person although
+    /// it does not tie.
+    Doubtful,
+    /// It lists attempts, and another issue counts in its place, or a person has to say.
+    Aside,
+    /// It tells what settled.
+    Other,
+}
+
+impl Worth {
+    /// Reads the stable word.
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "whole" => Some(Self::Whole),
+            "doubtful" => Some(Self::Doubtful),
+            "aside" => Some(Self::Aside),
+            "other" => Some(Self::Other),
+            _unknown => None,
+        }
+    }
+}
+
+/// A file of the account that came.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Came {
-    /// A name that it came by.
+    /// Its number.
+    pub number: i64,
+    /// A name that it came by; of an archive's file, the archive's with its own behind it.
     pub name: String,
+    /// When it came by that name.
+    pub at: Instant,
+    /// What it says of attempts.
+    pub worth: Worth,
     /// The period that it tells of itself, where it tells one.
     pub period: Option<(NaiveDate, NaiveDate)>,
+    /// It has no row, and nothing in it says that there was none.
+    pub is_empty: bool,
+}
+
+impl Came {
+    /// Whether a name stands for this file: its own, or that of the archive that it came in.
+    fn is_called(&self, name: &str) -> bool {
+        let archive = self.name.split('/').next().unwrap_or_default();
+        fits(name, &self.name) || fits(name, archive)
+    }
+
+    /// Whether it came after another.
+    fn is_after(&self, other: &Self) -> bool {
+        (self.at, self.number) > (other.at, other.number)
+    }
 }
 
 /// What files say of a span of time.
@@ -31,7 +92,8 @@ pub struct Reach {
     pub from: Instant,
     /// … to here (exclusive) every attempt is listed.
     pub to: Instant,
-    /// Which files the whole span lacks, in words; none: it lacks none.
+    /// Which files the whole span lacks, and the days after it whose file is past its time, in
+    /// words; none: it lacks none.
     pub lacks: Option<String>,
 }
 
@@ -41,34 +103,75 @@ struct Day {
     from: Instant,
     to: Instant,
     name: String,
+    /// The name that something came by which is not whole: its own, or a closed day's before it.
+    in_doubt: Option<String>,
     is_here: bool,
+    /// What is here of it has no row.
+    is_empty: bool,
+    /// The tables have rows that were made in it.
+    has_rows: bool,
+    /// Its time has passed.
+    is_due: bool,
 }
 
 /// The files of one account that list attempts, day by day.
 #[derive(Debug, Clone, Default)]
 pub struct AttemptFiles {
-    /// Of each `[[source.expected]]` that such files came for.
+    /// Of each `[[source.expected]]` that such files came for, or nothing yet.
     series: Vec<Vec<Day>>,
+    /// Those of them whose names tell no day.
+    undated: Vec<String>,
     any_came: bool,
 }
 
 impl AttemptFiles {
-    /// Lays the files that came out over the days from `since` to `until`.
-    pub fn of(expected: &[Expected], came: &[Came], since: Instant, until: Instant) -> Self {
+    /// Lays the files that came by `now` out over the days from `since` to `until`.
+    pub fn of(
+        expected: &[Expected],
+        came: &[Came],
+        (since, until): (Instant, Instant),
+        now: Instant,
+    ) -> Self {
         let first = since.date_naive().checked_sub_days(Days::new(2)).unwrap_or(NaiveDate::MIN);
         let last = until.date_naive().checked_add_days(Days::new(8)).unwrap_or(NaiveDate::MAX);
-        let own = expected.iter().filter(|one| one.is_dated());
-        let own = own.filter(|one| {
+        let (mut series, mut undated) = (Vec::new(), Vec::new());
+        for one in expected {
             let name = one.name_for_any_day();
-            came.iter().any(|file| fits(&name, &file.name))
-        });
-        let series = own.map(|one| days(one, came, first, last)).collect();
-        Self { series, any_came: !came.is_empty() }
+            let own: Vec<&Came> = came.iter().filter(|file| file.is_called(&name)).collect();
+            let lists = |file: &&Came| matches!(file.worth, Worth::Whole | Worth::Aside);
+            let tells_what_settled = own.iter().any(|file| file.worth == Worth::Other);
+            if tells_what_settled && !own.iter().any(lists) {
+                continue;
+            }
+            if one.is_dated() {
+                series.push(days(one, &own, (first, last), now));
+            } else {
+                undated.push(one.name.clone());
+            }
+        }
+        let any_came = came.iter().any(|file| file.worth == Worth::Whole);
+        Self { series, undated, any_came }
     }
 
     /// Whether the account has files that list attempts at all.
     pub fn exist(&self) -> bool {
         self.any_came
+    }
+
+    /// The days of which nothing came but files without a row: from when to when.
+    pub fn empty_days(&self) -> Vec<(Instant, Instant)> {
+        let mut days: Vec<(Instant, Instant)> =
+            self.series.iter().flatten().filter(|day| day.is_empty).map(Day::span).collect();
+        days.sort_unstable();
+        days.dedup();
+        days
+    }
+
+    /// Takes in on which of [`Self::empty_days`] the tables have rows that were made then.
+    pub fn doubt(&mut self, with_rows: &[(Instant, Instant)]) {
+        for day in self.series.iter_mut().flatten().filter(|day| day.is_empty) {
+            day.has_rows = with_rows.contains(&day.span());
+        }
     }
 
     /// How far the files reach around a span that must be covered.
@@ -79,7 +182,7 @@ impl AttemptFiles {
             return Reach { from, to: from, lacks: Some(lacks.to_owned()) };
         }
         let mut reach: Option<(Instant, Instant)> = None;
-        let mut lacking: BTreeSet<&str> = BTreeSet::new();
+        let (mut lacking, mut empty) = (BTreeSet::new(), BTreeSet::new());
         for days in &self.series {
             let (own_from, own_to) = stretch(days, from);
             // Every series is needed: each lists attempts that the others do not.
@@ -87,27 +190,73 @@ impl AttemptFiles {
                 Some((a, b)) => (a.max(own_from), b.min(own_to)),
                 None => (own_from, own_to),
             });
-            let wanted = days.iter().filter(|day| day.to > from && day.from < to);
-            lacking.extend(wanted.filter(|day| !day.is_here).map(|day| day.name.as_str()));
+            let wanted = days.iter().filter(|day| day.to > from && (day.from < to || day.is_due));
+            for day in wanted {
+                if !day.is_here {
+                    lacking.insert(day.in_doubt.as_deref().unwrap_or(&day.name));
+                }
+                if day.is_empty && (day.from < to || day.has_rows) {
+                    empty.insert(day.name.as_str());
+                }
+            }
         }
         let (own_from, own_to) = reach.unwrap_or((from, from));
-        let lacks = (own_from > from || own_to < to).then(|| words(&lacking));
+        let is_short = own_from > from || own_to < to;
+        let is_lacking = is_short || !lacking.is_empty() || !empty.is_empty();
+        let lacks = if is_lacking {
+            Some(words(&lacking, &empty))
+        } else {
+            self.undated.first().map(|name| {
+                format!("{name} is expected too, and has no date in its name that says which came")
+            })
+        };
         Reach { from: own_from, to: own_to.max(own_from), lacks }
     }
 }
 
-fn words(lacking: &BTreeSet<&str>) -> String {
-    let named: Vec<&str> = lacking.iter().take(NAMED).copied().collect();
-    let more = match lacking.len().saturating_sub(named.len()) {
+fn words(lacking: &BTreeSet<&str>, empty: &BTreeSet<&str>) -> String {
+    let missing = format!("{} did not come whole yet", named(lacking));
+    if empty.is_empty() {
+        return missing;
+    }
+    let empty = format!(
+        "{} came without a row, which proves nothing of a day on which rows were made or sent",
+        named(empty)
+    );
+    if lacking.is_empty() { empty } else { format!("{missing}; {empty}") }
+}
+
+fn named(files: &BTreeSet<&str>) -> String {
+    let named: Vec<&str> = files.iter().take(NAMED).copied().collect();
+    let more = match files.len().saturating_sub(named.len()) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("{}{more} did not come whole yet", named.join(", "))
+    format!("{}{more}", named.join(", "))
 }
 
-/// Every business day, and whether its file is here.
-fn days(expected: &Expected, came: &[Came], first: NaiveDate, last: NaiveDate) -> Vec<Day> {
+impl Day {
+    fn span(&self) -> (Instant, Instant) {
+        (self.from, self.to)
+    }
+
+    /// Its attempts are listed.
+    fn is_listed(&self) -> bool {
+        self.is_here && !self.is_empty
+    }
+}
+
+/// Every business day, and whether its file is here. A day of the week on which none is expected
+/// and files come all the same is one, too.
+fn days(
+    expected: &Expected,
+    came: &[&Came],
+    (first, last): (NaiveDate, NaiveDate),
+    now: Instant,
+) -> Vec<Day> {
+    let open_all_the_same = weekdays_besides(expected, came, (first, last));
     let mut days: Vec<Day> = Vec::new();
+    let mut doubt: Option<String> = None;
     for day in first.iter_days().take_while(|day| *day <= last) {
         let next = day.checked_add_days(Days::new(1));
         let (Some(start), Some(end)) =
@@ -115,34 +264,96 @@ fn days(expected: &Expected, came: &[Came], first: NaiveDate, last: NaiveDate) -
         else {
             continue;
         };
-        if !expected.calendar.has(day) {
+        let Some(name) = expected.name_for(day) else { continue };
+        let own = of_day(came, &name, day);
+        if own.iter().any(|file| is_in_doubt(file, &own)) {
+            doubt = doubt.or_else(|| Some(name.clone()));
+        }
+        if !expected.calendar.has(day) && !open_all_the_same.contains(&day.weekday()) {
             continue;
         }
-        let Some(name) = expected.name_for(day) else { continue };
-        let start_of_name = name.split(['*', '?']).next().unwrap_or_default();
-        let is_here = came.iter().any(|file| {
-            let within = |(from, to): (NaiveDate, NaiveDate)| from <= day && day <= to;
-            file.name.starts_with(start_of_name)
-                && fits(&name, &file.name)
-                && file.period.is_none_or(within)
-        });
+        let whole: Vec<&Came> = own.into_iter().filter(|file| file.worth == Worth::Whole).collect();
+        let is_empty = whole.iter().any(|file| file.is_empty && !has_rows_again(file, &whole));
+        let in_doubt = doubt.take();
         // Days before it that are no business days are told of in its file.
         let from = days.last().map_or(start, |before| before.to);
-        days.push(Day { from, to: end, name, is_here });
+        let is_due = expected.due(day).is_some_and(|due| due <= now);
+        let is_here = !whole.is_empty() && in_doubt.is_none();
+        days.push(Day {
+            from,
+            to: end,
+            name,
+            in_doubt,
+            is_here,
+            is_empty,
+            has_rows: false,
+            is_due,
+        });
     }
     days
 }
 
-/// The unbroken stretch that holds an instant; where none does, nothing from there on.
+/// What came for a day, by its name.
+fn of_day<'a>(came: &[&'a Came], name: &str, day: NaiveDate) -> Vec<&'a Came> {
+    let start_of_name = name.split(['*', '?']).next().unwrap_or_default();
+    let is_its = |file: &&Came| {
+        let within = |(from, to): (NaiveDate, NaiveDate)| from <= day && day <= to;
+        file.name.starts_with(start_of_name)
+            && file.is_called(name)
+            && file.period.is_none_or(within)
+    };
+    came.iter().copied().filter(is_its).collect()
+}
+
+/// Whether a file is not whole, and no right one came since under its name.
+fn is_in_doubt(file: &Came, own: &[&Came]) -> bool {
+    let is_right = |other: &&Came| {
+        other.worth == Worth::Whole
+            && !other.is_empty
+            && other.name == file.name
+            && other.is_after(file)
+    };
+    file.worth == Worth::Doubtful && !own.iter().any(is_right)
+}
+
+/// Whether one with rows came under the name of a file that has none.
+fn has_rows_again(file: &Came, own: &[&Came]) -> bool {
+    own.iter().any(|other| !other.is_empty && other.name == file.name)
+}
+
+/// The days of the week that the calendar calls closed, and that files come for all the same.
+fn weekdays_besides(
+    expected: &Expected,
+    came: &[&Came],
+    (first, last): (NaiveDate, NaiveDate),
+) -> Vec<Weekday> {
+    let before = first.checked_sub_days(Days::new(7 * WEEKS_BEFORE)).unwrap_or(NaiveDate::MIN);
+    let mut besides: Vec<Weekday> = Vec::new();
+    for day in before.iter_days().take_while(|day| *day <= last) {
+        let weekday = day.weekday();
+        if expected.calendar.has_weekday(day) || besides.contains(&weekday) {
+            continue;
+        }
+        let Some(name) = expected.name_for(day) else { continue };
+        if !of_day(came, &name, day).is_empty() {
+            besides.push(weekday);
+        }
+    }
+    besides
+}
+
+/// The unbroken stretch of files with rows that holds an instant; where none does, nothing from
+/// there on.
 fn stretch(days: &[Day], at: Instant) -> (Instant, Instant) {
-    let Some(own) = days.iter().position(|day| day.from <= at && at < day.to && day.is_here) else {
+    let Some(own) = days.iter().position(|day| day.from <= at && at < day.to && day.is_listed())
+    else {
         let nothing = later(at, chrono::TimeDelta::nanoseconds(1));
         return (nothing, nothing);
     };
     let (before, after) = days.split_at(own);
-    let earlier = before.iter().rev().take_while(|day| day.is_here).last();
+    let earlier = before.iter().rev().take_while(|day| day.is_listed()).last();
     let from = earlier.or(after.first());
-    let to = after.iter().take_while(|day| day.is_here).last();
+    let to = after.iter().take_while(|day| day.is_listed()).last();
     (from.map_or(at, |day| day.from), to.map_or(at, |day| day.to))
 }
 
@@ -168,8 +379,17 @@ mod tests {
     }
 
     fn came(days: &[&str]) -> Vec<Came> {
-        let one = |day: &&str| Came { name: format!("acc_{day}.csv"), period: None };
-        days.iter().map(one).collect()
+        days.iter().map(|day| one_came(&format!("acc_{day}.csv"), Worth::Whole)).collect()
+    }
+
+    /// One that came after all that are numbered lower.
+    fn one_came(name: &str, worth: Worth) -> Came {
+        let (name, at) = (name.to_owned(), at(ATTEMPT));
+        Came { number: 1, name, at, worth, period: None, is_empty: false }
+    }
+
+    fn laid_out(expected: &[Expected], came: &[Came], since: &str, now: &str) -> AttemptFiles {
+        AttemptFiles::of(expected, came, (at(since), at(now)), at(now))
     }
 
     /// `from to` of the reach, and what it lacks.
@@ -194,7 +414,7 @@ mod tests {
         ]);
         let expected = [daily("acc_%Y%m%d.csv", week)];
         let files = came(&["20261116", "20261117", "20261118", "20261119"]);
-        let of = |files: &[Came]| AttemptFiles::of(&expected, files, at(ATTEMPT), at(ATTEMPT));
+        let of = |files: &[Came]| laid_out(&expected, files, ATTEMPT, ATTEMPT);
         let whole = of(&files);
         assert!(whole.exist());
         let (span, lacks) = told(&whole, ATTEMPT, "2026-11-19T12:00:00Z");
@@ -214,17 +434,68 @@ mod tests {
         assert_eq!(lacks.as_deref(), Some("acc_20261118.csv did not come whole yet"));
         // No file at all, and files that nobody expects.
         assert!(!of(&[]).exist());
-        let other = AttemptFiles::of(&[], &files, at(ATTEMPT), at(ATTEMPT));
+        let other = laid_out(&[], &files, ATTEMPT, ATTEMPT);
         assert!(other.exist());
         assert!(told(&other, ATTEMPT, ATTEMPT).1.unwrap().starts_with("no [[source.expected]]"));
+    }
+
+    #[test]
+    fn a_later_file_that_is_past_its_time_is_lacking_and_one_to_come_is_not() {
+        let expected = [daily("acc_%Y%m%d.csv", Calendar::weekdays())];
+        let of = |days: &[&str], now: &str| {
+            let files = laid_out(&expected, &came(days), ATTEMPT, now);
+            told(&files, ATTEMPT, "2026-11-18T10:15:00Z").1
+        };
+        // Thursday's file is there by half past seven of Friday, in Berlin.
+        assert_eq!(of(&["20261118"], "2026-11-20T06:29:59Z"), None);
+        let lacks = of(&["20261118"], "2026-11-20T06:30:00Z");
+        assert_eq!(lacks.as_deref(), Some("acc_20261119.csv did not come whole yet"));
+        let lacks = of(&["20261118", "20261120"], "2026-11-21T10:00:00Z");
+        assert_eq!(lacks.as_deref(), Some("acc_20261119.csv did not come whole yet"));
+        assert_eq!(of(&["20261118", "20261119"], "2026-11-21T10:00:00Z"), None);
+    }
+
+    #[test]
+    fn a_file_without_a_row_is_believed_of_a_later_day_on_which_the_shop_was_closed() {
+        let expected = [daily("acc_%Y%m%d.csv", Calendar::weekdays())];
+        let of = |empty: &[&str]| {
+            let mut files = came(&["20261117", "20261118", "20261119", "20261120"]);
+            for file in &mut files {
+                file.is_empty = empty.iter().any(|day| file.name.contains(day));
+            }
+            laid_out(&expected, &files, ATTEMPT, "2026-11-23T10:00:00Z")
+        };
+        let lacks = |files: &AttemptFiles| told(files, ATTEMPT, "2026-11-18T10:15:00Z").1;
+        assert_eq!(lacks(&of(&[])), None);
+        // Before the attempt it is none of its business.
+        assert_eq!(lacks(&of(&["20261117"])), None);
+        let says = |file: &str| {
+            format!(
+                "{file} came without a row, which proves nothing of a day on which rows were made \
+                 or sent"
+            )
+        };
+        assert_eq!(lacks(&of(&["20261118"])), Some(says("acc_20261118.csv")));
+        let mut later = of(&["20261120"]);
+        assert_eq!(lacks(&later), None);
+        let friday = (at("2026-11-19T23:00:00Z"), at("2026-11-20T23:00:00Z"));
+        assert_eq!(later.empty_days(), [friday]);
+        later.doubt(&[friday]);
+        assert_eq!(lacks(&later), Some(says("acc_20261120.csv")));
+        later.doubt(&[]);
+        assert_eq!(lacks(&later), None);
+        // A right one that came under the same name is what counts.
+        let mut files = came(&["20261118", "20261118", "20261119", "20261120"]);
+        files[0].is_empty = true;
+        let files = laid_out(&expected, &files, ATTEMPT, "2026-11-23T10:00:00Z");
+        assert_eq!(lacks(&files), None);
     }
 
     #[test]
     fn a_weekend_is_told_of_by_monday() {
         let expected = [daily("acc_%Y%m%d.csv", Calendar::weekdays())];
         let saturday = "2026-11-21T10:00:00Z";
-        let of =
-            |days: &[&str]| AttemptFiles::of(&expected, &came(days), at(saturday), at(saturday));
+        let of = |days: &[&str]| laid_out(&expected, &came(days), saturday, saturday);
         let lacks = told(&of(&["20261119", "20261120"]), saturday, "2026-11-22T10:00:00Z").1;
         assert_eq!(lacks.as_deref(), Some("acc_20261123.csv did not come whole yet"));
         let whole = of(&["20261120", "20261123"]);
@@ -239,18 +510,107 @@ mod tests {
         ];
         let day = |text: &str| text.parse::<NaiveDate>().unwrap();
         let mut files = came(&["20261118", "20261119"]);
-        let of = |files: &[Came]| AttemptFiles::of(&expected, files, at(ATTEMPT), at(ATTEMPT));
+        let of = |files: &[Came]| laid_out(&expected, files, ATTEMPT, ATTEMPT);
         let to = "2026-11-19T12:00:00Z";
+        let lacks = told(&of(&files), ATTEMPT, to).1;
+        let says = "b_20261118.csv, b_20261119.csv did not come whole yet";
+        assert_eq!(lacks.as_deref(), Some(says), "nobody knows what it would have told");
+        files.push(one_came("b_20261001.csv", Worth::Doubtful));
+        assert_eq!(told(&of(&files), ATTEMPT, to).1, lacks);
+        files.push(one_came("b_20261002.csv", Worth::Other));
         assert_eq!(told(&of(&files), ATTEMPT, to).1, None, "the other is no series of attempts");
         files[1].period = Some((day("2026-11-18"), day("2026-11-18")));
         let lacks = told(&of(&files), ATTEMPT, to).1;
         assert_eq!(lacks.as_deref(), Some("acc_20261119.csv did not come whole yet"));
         files[1].period = Some((day("2026-11-18"), day("2026-11-19")));
         assert_eq!(told(&of(&files), ATTEMPT, to).1, None);
-        files.push(Came { name: "b_20261118.csv".to_owned(), period: None });
+        let b = |day: &str| one_came(&format!("b_{day}.csv"), Worth::Whole);
+        files.push(b("20261118"));
         let lacks = told(&of(&files), ATTEMPT, to).1;
         assert_eq!(lacks.as_deref(), Some("b_20261119.csv did not come whole yet"));
-        files.push(Came { name: "b_20261119.csv".to_owned(), period: None });
+        files.push(b("20261119"));
         assert_eq!(told(&of(&files), ATTEMPT, to).1, None);
+    }
+
+    #[test]
+    fn what_came_for_a_day_and_is_not_whole_leaves_it_open() {
+        let expected = [daily("acc_%Y%m%d*.csv", Calendar::weekdays())];
+        let of = |files: &[Came]| {
+            let files = laid_out(&expected, files, ATTEMPT, "2026-11-20T06:30:00Z");
+            told(&files, ATTEMPT, "2026-11-18T10:15:00Z").1
+        };
+        let lacks = |day: &str| Some(format!("acc_{day}*.csv did not come whole yet"));
+        let mut files = came(&["20261117", "20261118", "20261119"]);
+        assert_eq!(of(&files), None);
+        // Of an earlier day it is none of its business; a part of its own or a later day's is.
+        files.push(one_came("acc_20261117_b.csv", Worth::Doubtful));
+        assert_eq!(of(&files), None);
+        files.push(one_came("acc_20261119_b.csv", Worth::Doubtful));
+        assert_eq!(of(&files), lacks("20261119"));
+        files.push(Came { number: 7, ..one_came("acc_20261118.csv", Worth::Doubtful) });
+        assert!(of(&files).is_some_and(|lacks| lacks.starts_with("acc_20261118*.csv, ")));
+        // A right one under the same name, later, takes its place; one without a row does not.
+        let again = Came { number: 8, ..one_came("acc_20261118.csv", Worth::Whole) };
+        files.push(Came { is_empty: true, ..again.clone() });
+        assert!(of(&files).is_some_and(|lacks| lacks.starts_with("acc_20261118*.csv, ")));
+        files.push(again);
+        assert_eq!(of(&files), lacks("20261119"));
+        files.push(Came { number: 9, ..one_came("acc_20261119_b.csv", Worth::Whole) });
+        assert_eq!(of(&files), None);
+        // One that another issue took the place of is nothing to wait for.
+        files.push(Came { number: 10, ..one_came("acc_20261118.csv", Worth::Aside) });
+        assert_eq!(of(&files), None);
+        // What an archive holds came by its name, too.
+        let packed = daily("acc_%Y%m%d.zip", Calendar::weekdays());
+        let mut zips =
+            ["17", "18", "19"].map(|day| one_came(&format!("acc_202611{day}.zip"), Worth::Whole));
+        let of_zips = |files: &[Came]| {
+            let files = laid_out(std::slice::from_ref(&packed), files, ATTEMPT, ATTEMPT);
+            told(&files, ATTEMPT, "2026-11-18T10:15:00Z").1
+        };
+        assert_eq!(of_zips(&zips), None);
+        zips[0] = one_came("acc_20261118.zip/b.csv", Worth::Doubtful);
+        let lacks_zip = "acc_20261118.zip did not come whole yet";
+        assert_eq!(of_zips(&zips).as_deref(), Some(lacks_zip));
+        // A part without a row may be what was left of one.
+        files.push(Came { is_empty: true, ..one_came("acc_20261118_b.csv", Worth::Whole) });
+        assert!(of(&files).is_some_and(|lacks| lacks.contains("came without a row")));
+    }
+
+    #[test]
+    fn a_closed_day_that_files_come_for_all_the_same_needs_its_own() {
+        let expected = [daily("acc_%Y%m%d.csv", Calendar::weekdays())];
+        let (saturday, now) = ("2026-11-21T10:00:00Z", "2026-11-25T10:00:00Z");
+        let of = |files: &[Came]| {
+            let files = laid_out(&expected, files, saturday, now);
+            told(&files, saturday, "2026-11-21T10:15:00Z").1
+        };
+        let mut files = came(&["20261119", "20261120", "20261123", "20261124"]);
+        assert_eq!(of(&files), None, "Monday's tells of it");
+        // Something came for it, and is not whole.
+        let own = "acc_20261121.csv did not come whole yet";
+        files.push(one_came("acc_20261121.csv", Worth::Doubtful));
+        assert_eq!(of(&files).as_deref(), Some(own));
+        files.pop();
+        files.push(one_came("acc_20261114.csv", Worth::Whole));
+        assert_eq!(of(&files).as_deref(), Some(own), "the Saturday before had one");
+        files.push(one_came("acc_20261121.csv", Worth::Whole));
+        assert_eq!(of(&files), None);
+    }
+
+    #[test]
+    fn a_series_without_a_date_says_nothing_and_may_have_named_it() {
+        let expected = [
+            daily("acc_%Y%m%d.csv", Calendar::weekdays()),
+            daily("last.csv", Calendar::weekdays()),
+        ];
+        let mut files = came(&["20261118", "20261119"]);
+        let of = |files: &[Came]| {
+            told(&laid_out(&expected, files, ATTEMPT, ATTEMPT), ATTEMPT, ATTEMPT).1
+        };
+        let says = "last.csv is expected too, and has no date in its name that says which came";
+        assert_eq!(of(&files).as_deref(), Some(says));
+        files.push(one_came("last.csv", Worth::Other));
+        assert_eq!(of(&files), None, "it tells what settled");
     }
 }

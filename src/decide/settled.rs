@@ -68,12 +68,16 @@ enum Role {
 }
 
 fn role(line: &SettledLine, kind: Kind) -> Role {
+    match line.itemised {
+        true => bearing(line.kind, line.direction, kind),
+        false => Role::Nothing,
+    }
+}
+
+fn bearing(line: LineKind, direction: Direction, kind: Kind) -> Role {
     use Direction::{Credit, Debit};
     use LineKind as L;
-    if !line.itemised {
-        return Role::Nothing;
-    }
-    match (kind, line.kind, line.direction) {
+    match (kind, line, direction) {
         (_, L::Attempt, _) => Role::Attempts,
         (Kind::Charge, L::Payment, _) | (Kind::Charge, L::Movement, Credit) => Role::Moves,
         (Kind::Charge, L::Refund | L::Chargeback | L::ChargebackReversed, _)
@@ -91,6 +95,19 @@ fn role(line: &SettledLine, kind: Kind) -> Role {
             Role::Nothing
         }
     }
+}
+
+/// Whether a line is of money that no row of this kind moves or gets back: money out under a
+/// charge's tag that is no return, a payment under a refund's. It may be the row's of another kind
+/// that has the tag, too; it is not this one's.
+pub fn is_anothers(line: LineKind, direction: Direction, kind: Kind) -> bool {
+    let is_nobodys = matches!(line, LineKind::Fee | LineKind::Payout | LineKind::Adjustment);
+    !is_nobodys && matches!(bearing(line, direction, kind), Role::Nothing)
+}
+
+/// Whether a line is of the movement that rows of this kind intend.
+pub fn moves(line: LineKind, direction: Direction, kind: Kind) -> bool {
+    matches!(bearing(line, direction, kind), Role::Moves)
 }
 
 /// The group of what a returning line takes back: by the payment that it names; else the one

@@ -9,7 +9,7 @@ use chrono::TimeDelta;
 
 use crate::decide::absence;
 use crate::decide::backoff;
-use crate::decide::decision::{Asked, Decision, History, Inputs, Seen, Verdict};
+use crate::decide::decision::{Asked, Decision, History, Inputs, PastHandBack, Seen, Verdict};
 use crate::decide::permit::stated_failure;
 use crate::decide::policy::Policy;
 use crate::decide::rules::{Question, Rule, Subject};
@@ -20,6 +20,9 @@ use crate::model::money::Money;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, later};
 use crate::model::transaction::{AccountRef, Attempts, Kind, Transaction};
+
+/// Hand-backs of one row may lapse so often, each proved afresh, until a person is told.
+const LAPSES_UNTOLD: u32 = 7;
 
 /// Where the row stands, apart from what the PSP says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -356,10 +359,30 @@ impl<'a> View<'a> {
 
     /// The number of a hand-back that nobody came for yet, and until when somebody should have.
     pub(super) fn untaken(&self) -> Option<(u32, Instant)> {
-        let past = self.history().last_handback.as_ref().filter(|past| past.taken_at.is_none())?;
+        let past = self.history().last_handback.as_ref();
+        let past = past.filter(|past| past.taken_at.is_none() && !past.lapsed)?;
         let is_last = self.history().ended_as == Some(Outcome::Retryable);
         let waits = is_last && self.standing == Standing::GivenUp;
         waits.then(|| (past.number, later(past.at, self.policy.timing.take_within)))
+    }
+
+    /// The last hand-back lapsed before anybody came for it, and nobody changed the row since: it
+    /// is proved afresh. Money found for it contradicts it as ever.
+    pub(super) fn renews(&self) -> bool {
+        self.lapsed().is_some_and(|past| past.lapses < LAPSES_UNTOLD)
+    }
+
+    /// The same, and so often that nobody seems to come at all: a person is told instead.
+    pub(super) fn lapsed_too_often(&self) -> Option<&'a PastHandBack> {
+        self.lapsed().filter(|past| past.lapses >= LAPSES_UNTOLD)
+    }
+
+    fn lapsed(&self) -> Option<&'a PastHandBack> {
+        let history = self.history();
+        let past = history.last_handback.as_ref().filter(|past| past.lapsed)?;
+        let is_as_left = history.fingerprint_seen_at <= past.at;
+        let is_last = history.ended_as == Some(Outcome::Retryable);
+        (is_as_left && is_last && self.standing == Standing::GivenUp).then_some(past)
     }
 
     pub(super) fn first_watch(&self) -> Option<Instant> {
@@ -374,7 +397,7 @@ impl<'a> View<'a> {
             object,
             kind: self.row().kind,
             money: self.row().money,
-            handbacks: self.history().handbacks,
+            handbacks: self.history().tries(),
             age: Some(self.now.signed_duration_since(self.row().created_at)),
         })
     }

@@ -4,6 +4,7 @@
 //! Types that go into stored evidence derive serde: their JSON is versioned by
 //! [`evidence::EVIDENCE_SCHEMA`], and a field is only ever added.
 
+pub mod count;
 pub mod money;
 pub mod time;
 pub mod transaction;

@@ -107,7 +107,8 @@ reasons! {
     AccountChanged "account_changed" To(Review);
     /// The account's adapter cannot look up this kind of movement.
     UnsupportedKind "unsupported_kind" To(Review);
-    /// Money was found for a row that was retryable or failed by then.
+    /// Money was found for a row that was retryable or failed by then; or a report lists an attempt
+    /// that may still be paid, of a row that was handed back since no report had listed it.
     LateContradiction "late_contradiction" To(Review);
     /// Two sources say things that exclude each other.
     EvidenceConflict "evidence_conflict" To(Review);
@@ -193,7 +194,7 @@ reasons! {
     AbsenceBrake "absence_brake" ByPolicy;
     /// The account gave no answer for longer than `unavailable_for`.
     AccountUnavailable "account_unavailable" To(Review);
-    /// A hand-back was not taken within `take_within`.
+    /// A hand-back was not taken within `take_within`, or seven of one row lapsed untaken.
     HandbackNotTaken "handback_not_taken" To(Review);
     /// The clocks of the database and the PSP differ by more than two minutes.
     ClockSkew "clock_skew" To(Wait);

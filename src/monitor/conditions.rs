@@ -4,9 +4,11 @@
 //! says nothing: what was told before then stays as it is.
 
 use crate::exit::Exit;
-use crate::model::time::{Instant, span_text};
+use crate::model::count::counted;
+use crate::model::time::{Instant, span_text, to_short_text};
 use crate::monitor::facts::{Facts, Known};
 use crate::monitor::settings::MonitoringSettings;
+use crate::store::outbox::SinkState;
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $variant:ident $word:literal;)+) => {
@@ -49,6 +51,10 @@ kinds! {
     Duplicates "duplicates";
     /// A row waits for too long.
     OldestStuck "oldest_stuck";
+    /// A sink takes no events, and some wait for it.
+    SinkUnavailable "sink_unavailable";
+    /// Events could not be delivered, and wait for a person.
+    DeadLetters "dead_letters";
 }
 
 impl Kind {
@@ -93,7 +99,9 @@ pub fn class_of(name: &str) -> Exit {
             | Kind::AccountUnavailable
             | Kind::SourceUnavailable
             | Kind::FileMissing
-            | Kind::AbsenceBrake,
+            | Kind::AbsenceBrake
+            | Kind::SinkUnavailable
+            | Kind::DeadLetters,
         )
         | None => Exit::Partial,
     }
@@ -115,7 +123,8 @@ pub fn holding(facts: &Facts<'_>, settings: &MonitoringSettings) -> Vec<Conditio
         put(Kind::Integrity, None, text.to_owned());
     }
     if let Some(currencies) = known.mark("untied").filter(|count| *count > 0) {
-        let text = format!("the totals of {currencies} currencies do not tie out, seen by {run}");
+        let totals = counted(currencies, "currency", "currencies");
+        let text = format!("the totals of {totals} do not tie out, seen by {run}");
         put(Kind::Untied, None, text);
     }
     let failed = known.mark("failed_in_a_row").unwrap_or(0);
@@ -151,11 +160,32 @@ pub fn holding(facts: &Facts<'_>, settings: &MonitoringSettings) -> Vec<Conditio
     let cases: i64 = doubles.iter().flat_map(|by| by.values()).map(|(cases, _)| cases).sum();
     let first = doubles.iter().flat_map(|by| by.values()).map(|(_, first)| first).min();
     if let Some(first) = first {
-        let text = format!("{cases} cases of money taken twice, or nearly; the first: C-{first}");
+        let what = counted(cases, "case", "cases");
+        let text = format!("{what} of money taken twice, or nearly; the first: C-{first}");
         put(Kind::Duplicates, None, text);
     }
     oldest_stuck(facts.ended_at, known, settings, &mut put);
+    sinks(known, &mut put);
     holding
+}
+
+fn sinks(known: &Known, put: Put<'_>) {
+    for state in &known.sinks {
+        let SinkState { sink, dead, .. } = state;
+        if let Some(since) = state.failing_since.filter(|_| state.due() > 0) {
+            let text = format!(
+                "sink {sink} takes nothing since {}; {} for it",
+                to_short_text(since),
+                counted(state.due(), "event waits", "events wait")
+            );
+            put(Kind::SinkUnavailable, Some(sink.as_str()), text);
+        }
+        if *dead > 0 {
+            let events = counted(dead, "event", "events");
+            let text = format!("sink {sink} refused {events}; `tieout deliver list`");
+            put(Kind::DeadLetters, Some(sink.as_str()), text);
+        }
+    }
 }
 
 type Put<'a> = &'a mut dyn FnMut(Kind, Option<&str>, String);
@@ -275,13 +305,32 @@ mod tests {
             oldest: now() - TimeDelta::hours(hours),
         };
         let stuck = vec![waits("a", 24), waits("b", 25)];
-        let told = told(Exit::Ok, Known { stuck, cases, ..Known::default() });
+        let sink = |name: &str, (waiting, later), dead, is_failing: bool| SinkState {
+            sink: name.to_owned(),
+            waiting,
+            later,
+            oldest: None,
+            dead,
+            failing_since: is_failing.then(now),
+            next_attempt_at: None,
+            last_error: None,
+            last_delivered_at: None,
+        };
+        let sinks = vec![
+            sink("idle", (0, 0), 0, true),
+            sink("slow", (3, 0), 0, false),
+            sink("early", (2, 2), 0, true),
+            sink("gone", (3, 1), 1, true),
+        ];
+        let told = told(Exit::Ok, Known { stuck, cases, sinks, ..Known::default() });
         let want = [
             "account_unavailable/a",
             "absence_brake/a",
             "absence_brake/b",
             "duplicates",
             "oldest_stuck",
+            "sink_unavailable/gone",
+            "dead_letters/gone",
         ];
         assert_eq!(told, want);
     }

@@ -12,6 +12,7 @@ use crate::monitor::tally::Tally;
 use crate::report::aging::bucket;
 use crate::report::tie::tie_out;
 use crate::run::events::Summary;
+use crate::store::outbox::SinkState;
 use crate::store::watch::{CaseLine, Change, Mark, StuckLine};
 
 /// Whole days: a case older than one of these stands in the next bucket of `aging.csv`.
@@ -49,13 +50,15 @@ pub struct Known {
     pub cases: Vec<CaseLine>,
     /// The scope's numbers, this run's included.
     pub marks: BTreeMap<String, i64>,
+    /// How the sinks of events stand.
+    pub sinks: Vec<SinkState>,
 }
 
 impl Known {
     /// From what was read.
     pub fn new(stuck: Vec<StuckLine>, cases: Vec<CaseLine>, marks: Vec<Mark>) -> Self {
         let marks = marks.into_iter().map(|mark| (mark.name, mark.value)).collect();
-        Self { stuck, cases, marks }
+        Self { stuck, cases, marks, sinks: Vec::new() }
     }
 
     /// A number, where it is known.
@@ -110,9 +113,7 @@ impl Facts<'_> {
         if let Some(summary) = self.summary.filter(|summary| !summary.totals.is_empty()) {
             changes.extend(residuals(summary));
         }
-        for (name, failed) in &self.tally.sources {
-            changes.push((format!("source/{name}"), Change::Set(i64::from(*failed))));
-        }
+        changes.extend(self.changes_of_sources());
         for note in self.tally.accounts.values() {
             let name = &note.account;
             for (class, requests) in &note.by_status {
@@ -125,6 +126,14 @@ impl Facts<'_> {
             }
         }
         changes
+    }
+
+    /// How it changes what is remembered of sources.
+    pub fn changes_of_sources(&self) -> Vec<(String, Change)> {
+        let change = |(name, failed): (&String, &bool)| {
+            (format!("source/{name}"), Change::Set(i64::from(*failed)))
+        };
+        self.tally.sources.iter().map(change).collect()
     }
 }
 

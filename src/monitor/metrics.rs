@@ -31,7 +31,7 @@ const fn gauge(name: &'static str, help: &'static str) -> Meaning {
 }
 
 /// Every family that tieout writes.
-pub const FAMILIES: [Meaning; 12] = [
+pub const FAMILIES: [Meaning; 15] = [
     gauge(LAST_SUCCESS, "When a run last examined everything and tied out."),
     gauge(LAST_RUN, "When a run last ended."),
     gauge(DURATION, "How long the last run took."),
@@ -47,6 +47,9 @@ pub const FAMILIES: [Meaning; 12] = [
         help: "Requests to a PSP by how they were answered.",
     },
     gauge(STREAK, "Runs in a row in which the account gave no answer."),
+    gauge(OUTBOX, "Events that wait for a sink."),
+    gauge(OUTBOX_AGE, "Age of the oldest event that waits for a sink."),
+    gauge(DEAD_LETTERS, "Events that could not be delivered and wait for a person."),
     gauge(BUILD, "The version that ran last."),
 ];
 
@@ -61,6 +64,9 @@ const CASES: &str = "tieout_cases_open";
 const RESIDUAL: &str = "tieout_residual_minor";
 const REQUESTS: &str = "tieout_psp_requests_total";
 const STREAK: &str = "tieout_psp_unreachable_streak";
+const OUTBOX: &str = "tieout_outbox_waiting";
+const OUTBOX_AGE: &str = "tieout_outbox_oldest_seconds";
+const DEAD_LETTERS: &str = "tieout_outbox_dead";
 const BUILD: &str = "tieout_build_info";
 
 /// The text: families in their order, samples in theirs.
@@ -124,6 +130,13 @@ impl<'a> Page<'a> {
         }
         for (source, runs) in known.marks_of("unreachable/") {
             self.put(STREAK, &[("source", source)], runs);
+        }
+        for sink in &known.sinks {
+            let labels = [("sink", sink.sink.as_str())];
+            let age = sink.oldest.map_or(0, |at| (facts.ended_at - at).num_seconds().max(0));
+            self.put(OUTBOX, &labels, sink.waiting);
+            self.put(OUTBOX_AGE, &labels, age);
+            self.put(DEAD_LETTERS, &labels, sink.dead);
         }
     }
 

@@ -42,9 +42,11 @@ impl Tally {
             }
             Event::Abandoned(_)
             | Event::UnmappedStatus { .. }
+            | Event::NotApplied(_)
             | Event::NotLookedAt { .. }
             | Event::Fetching { .. }
             | Event::BroughtIn(_)
+            | Event::Released(_)
             | Event::LineMatched { .. }
             | Event::Claimed { .. }
             | Event::Asking { .. }

@@ -30,6 +30,7 @@ use crate::secret::EnvLookup;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
+use crate::store::outbox::OutboxDriver;
 use crate::store::watch::{Alert, AlertAsk};
 
 /// What is left for the network once a signal asked for the end: the run itself had the rest.
@@ -54,9 +55,14 @@ pub struct Around {
     pub stop: CancellationToken,
 }
 
+/// What fetching files alone can judge.
+const OF_FILES: &[Kind] = &[Kind::SourceUnavailable, Kind::FileMissing];
+
 /// A run, watched.
 pub struct Watch<'a> {
     settings: &'a MonitoringSettings,
+    /// What it can judge.
+    judges: &'static [Kind],
     around: Around,
     post: Post,
     run_id: String,
@@ -70,16 +76,11 @@ type Sent = (String, Result<(), String>);
 impl<'a> Watch<'a> {
     /// Begins, in the background: the run does not wait for it.
     pub fn begin(settings: &'a MonitoringSettings, around: Around, run_id: &str) -> Self {
-        let post = Post {
-            env: std::sync::Arc::clone(&around.env),
-            scope: settings.scope.clone(),
-            proxy: settings.proxy.clone(),
-        };
-        let mut started = JoinSet::new();
+        let mut watch = Self::new(settings, around, run_id, Kind::ALL);
         if let Some(check) = &settings.healthcheck {
-            let (post, place, id) = (post.clone(), check.place(), run_id.to_owned());
+            let (post, place, id) = (watch.post.clone(), check.place(), run_id.to_owned());
             let most = to_std(settings.ping_timeout());
-            started.spawn(async move {
+            watch.started.spawn(async move {
                 let start = async {
                     let url = post.resolve(place).await?;
                     ping(&post, url, &id, Ping::Start).await
@@ -87,8 +88,33 @@ impl<'a> Watch<'a> {
                 within(most, start).await
             });
         }
-        let run_id = run_id.to_owned();
-        Self { settings, around, post, run_id, tally: Tally::default(), started }
+        watch
+    }
+
+    /// Begins for what only fetches files and decides no row: it tells what it can judge of
+    /// those, and is no sign that the schedule's run is alive.
+    pub fn of_files(settings: &'a MonitoringSettings, around: Around, run_id: &str) -> Self {
+        Self::new(settings, around, run_id, OF_FILES)
+    }
+
+    fn new(
+        settings: &'a MonitoringSettings,
+        around: Around,
+        run_id: &str,
+        judges: &'static [Kind],
+    ) -> Self {
+        let post = Post {
+            env: std::sync::Arc::clone(&around.env),
+            scope: settings.scope.clone(),
+            proxy: settings.proxy.clone(),
+        };
+        let (run_id, started) = (run_id.to_owned(), JoinSet::new());
+        Self { settings, judges, around, post, run_id, tally: Tally::default(), started }
+    }
+
+    /// Whether it is the schedule's own run.
+    fn is_run(&self) -> bool {
+        self.judges.len() == Kind::ALL.len()
     }
 
     /// One thing that the run told.
@@ -148,11 +174,13 @@ impl<'a> Watch<'a> {
         db: &Database,
         facts: &mut Facts<'_>,
     ) -> Result<Vec<(&'a AlertSettings, AlertAsk, Vec<Alert>)>, StoreError> {
-        let marks = db.move_marks(facts.scope, &facts.changes()).await?;
+        let changes = if self.is_run() { facts.changes() } else { facts.changes_of_sources() };
+        let marks = db.move_marks(facts.scope, &changes).await?;
         let stuck = db.stuck_by_account().await?;
         let edges = bucket_edges(facts.ended_at, self.around.zone);
         let cases = db.open_cases_by_age(&edges).await?;
-        facts.known = Some(Known::new(stuck, cases, marks));
+        let sinks = db.sink_states(facts.ended_at).await?;
+        facts.known = Some(Known { sinks, ..Known::new(stuck, cases, marks) });
         let holding = holding(facts, self.settings);
         let now = db.now().await?;
         let mut asks = Vec::new();
@@ -167,13 +195,14 @@ impl<'a> Watch<'a> {
     }
 
     fn ask(&self, to: &AlertSettings, holding: &[Condition], now: Instant) -> AlertAsk {
-        let wanted = holding.iter().filter(|held| to.wants(held.kind, held.class));
+        let judged = holding.iter().filter(|held| self.judges.contains(&held.kind));
+        let wanted = judged.filter(|held| to.wants(held.kind, held.class));
         AlertAsk {
             scope: self.settings.scope.clone(),
             receiver: to.name.clone(),
             run_id: self.run_id.clone(),
             holding: wanted.map(|held| (held.name(), held.text.clone())).collect(),
-            judged: Kind::ALL.iter().map(|kind| kind.as_str()).collect(),
+            judged: self.judges.iter().map(|kind| kind.as_str()).collect(),
             now,
             lease_until: later(now, LEASE),
         }
@@ -189,7 +218,8 @@ impl<'a> Watch<'a> {
         let most = to_std(self.settings.timeout);
         let page = Page::of(facts);
         // A signal leaves time for the ping alone.
-        let metrics = self.settings.prometheus.as_ref().filter(|_| !is_interrupted(facts.exit));
+        let is_told = self.is_run() && !is_interrupted(facts.exit);
+        let metrics = self.settings.prometheus.as_ref().filter(|_| is_told);
         let mut sent: Vec<Sent> = Vec::new();
         sent.extend(metrics.and_then(|to| self.textfile(to.textfile.as_ref()?, &page)));
         let pinging = async {
@@ -226,7 +256,8 @@ impl<'a> Watch<'a> {
         mut started: JoinSet<Result<(), String>>,
         facts: &Facts<'_>,
     ) -> Result<(), String> {
-        let Some(check) = &self.settings.healthcheck else { return Ok(()) };
+        let check = self.settings.healthcheck.as_ref().filter(|_| self.is_run());
+        let Some(check) = check else { return Ok(()) };
         let half = to_std(self.settings.ping_timeout()) / 2;
         tokio::select! {
             _began = started.join_next() => {}

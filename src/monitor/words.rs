@@ -1,6 +1,7 @@
 //! What receivers read of a run: counts, reasons, account names, ids. No row, no text of anybody.
 
 use crate::exit::Exit;
+use crate::model::count::counted;
 use crate::model::reason::Outcome;
 use crate::model::time::{span_text, to_short_text};
 use crate::monitor::conditions::class_of;
@@ -37,10 +38,15 @@ pub fn ping(facts: &Facts<'_>) -> String {
     }
     for note in tally.accounts.values() {
         let (name, rows, answered) = (&note.account, note.rows, note.answered);
-        lines.push(format!("{name}: {answered} of {rows} rows answered, {} asked", note.requests));
+        let rows = counted(rows, "row", "rows");
+        lines.push(format!("{name}: {answered} of {rows} answered, {} asked", note.requests));
     }
     if tally.not_examined > 0 {
-        lines.push(format!("not examined: {} things; see `tieout runs show`", tally.not_examined));
+        let things = match tally.not_examined {
+            1 => "1 thing".to_owned(),
+            several => format!("{several} things"),
+        };
+        lines.push(format!("not examined: {things}; see `tieout runs show`"));
     }
     cut(lines.join("\n"), PING_MAX)
 }

@@ -34,6 +34,8 @@ pub struct Surroundings {
     pub db_now: DbClock,
     /// Cancelled when the run shall stop: no new call then, and 6 s for those in flight.
     pub stop: CancellationToken,
+    /// Cancelled when the run's time is over: what fails then is not asked again.
+    pub over: CancellationToken,
 }
 
 /// What is asked about one row.
@@ -117,8 +119,9 @@ impl Account {
     pub fn open(settings: AccountSettings, around: Surroundings) -> Result<Self, OpenError> {
         settings.check().map_err(OpenError::Settings)?;
         let tag_key = settings.tag_key().map_err(OpenError::Settings)?.to_owned();
-        let lane = Lane::open(&settings, around.db_now, around.stop).map_err(OpenError::Lane)?;
-        let stripe = Stripe::new(&settings, &tag_key, lane, around.env);
+        let Surroundings { env, db_now, stop, over } = around;
+        let lane = Lane::open(&settings, db_now, stop, over).map_err(OpenError::Lane)?;
+        let stripe = Stripe::new(&settings, &tag_key, lane, env);
         Ok(Self { settings: Arc::new(settings), stripe: Arc::new(stripe) })
     }
 

@@ -224,6 +224,14 @@ impl Book {
         })
     }
 
+    /// The same, for good: what was read of them is let go of as they are taken.
+    pub(super) fn take_rows(&mut self) -> impl Iterator<Item = (&[u32], Box<Parts>, &Neighbour)> {
+        self.groups
+            .iter_mut()
+            .filter(|group| !group.rows.is_empty())
+            .filter_map(|group| Some((group.rows.as_slice(), group.parts.take()?, &group.light)))
+    }
+
     /// Our objects that belong to no row.
     pub(super) fn others(&self) -> impl Iterator<Item = &Neighbour> {
         self.groups.iter().filter(|group| group.is_other()).map(|group| &group.light)

@@ -224,6 +224,8 @@ pub(super) struct Lane {
     stopped: Mutex<Option<AccountStop>>,
     db_now: DbClock,
     stop: CancellationToken,
+    /// Cancelled when the run's time is over: what fails then is not asked again.
+    over: CancellationToken,
 }
 
 /// One exchange that gave no answer, and whether asking again can help.
@@ -263,6 +265,7 @@ impl Lane {
         settings: &AccountSettings,
         db_now: DbClock,
         stop: CancellationToken,
+        over: CancellationToken,
     ) -> Result<Self, LaneError> {
         let account = settings.name.clone();
         // With a slash at its end, so that a path of its own (a gateway's) stays when joined.
@@ -293,6 +296,7 @@ impl Lane {
             stopped: Mutex::default(),
             db_now,
             stop,
+            over,
         })
     }
 
@@ -373,12 +377,13 @@ impl Lane {
             tokio::select! {
                 () = tokio::time::sleep(wait) => {}
                 () = self.stop.cancelled() => return Err(trouble.cause),
+                () = self.over.cancelled() => return Err(self.give_up(trouble.cause)),
             }
         }
     }
 
     fn wait_before(&self, attempt: u32, ask: &Ask, trouble: &Trouble) -> Option<Duration> {
-        if attempt > self.limits.retries {
+        if attempt > self.limits.retries || self.over.is_cancelled() {
             return None;
         }
         match trouble.again {
@@ -390,10 +395,13 @@ impl Lane {
         }
     }
 
+    /// No answer came. Once the run's time is over one such question is enough: others may be as
+    /// slow, and each of them would make the run longer.
     fn give_up(&self, cause: Cause) -> Cause {
         let mut breaker = lock(&self.breaker);
         breaker.failed_in_a_row = breaker.failed_in_a_row.saturating_add(1);
-        let opens = breaker.failed_in_a_row >= self.limits.breaker_after;
+        let is_over = self.over.is_cancelled();
+        let opens = is_over || breaker.failed_in_a_row >= self.limits.breaker_after;
         if opens {
             let now = tokio::time::Instant::now();
             if breaker.open_until.is_none_or(|until| until <= now) {

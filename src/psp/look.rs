@@ -158,14 +158,18 @@ impl Look {
     /// The payments of each question that were read whole; those that were not leave a cause.
     fn objects(&mut self, tag_key: &str) -> Vec<Vec<PspObject>> {
         let mut objects: Vec<Vec<PspObject>> = vec![Vec::new(); self.answers.len()];
-        for (rows, parts, light) in self.book.of_rows() {
-            let mut object = object_of(parts, light, tag_key);
+        for (rows, parts, light) in self.book.take_rows() {
+            let mut object = object_of(&parts, light, tag_key);
             let mut rows = rows.iter().filter_map(|row| usize::try_from(*row).ok()).peekable();
             while let Some(row) = rows.next() {
                 // The last one has it without a copy; nearly always it is the only one.
                 let object = if rows.peek().is_some() { object.clone() } else { object.take() };
                 match (object, objects.get_mut(row), self.unread.get_mut(row)) {
-                    (Some(object), Some(own), Some(None)) => own.push(object),
+                    (Some(object), Some(own), Some(None)) => {
+                        // Nearly always the only one: no room for three more.
+                        own.reserve_exact(1);
+                        own.push(object);
+                    }
                     (None, _, Some(unread)) => {
                         let detail = format!("{} cannot be read", light.reference);
                         unread.get_or_insert(cause(CauseKind::Unreadable, detail));

@@ -1,4 +1,4 @@
-//! Tags that are nearly a row's: another case, cut short, padded.
+//! Tags that are nearly a row's: another case, cut short, padded, or masked as a card number.
 //!
 //! A near miss is no find. It stops a hand-back, since the object may well be the row's. Whether
 //! the near tag belongs to another row of the table is the caller's to say.
@@ -8,6 +8,12 @@ use std::collections::{BTreeMap, HashMap};
 /// A shorter piece of a tag is no truncation: short ids are pieces of each other all the time.
 const TRUNCATED_MIN: usize = 8;
 
+/// What stands for the digits of a card number.
+const MASK: char = '*';
+
+/// So many characters at a masked text's end are its own.
+const UNMASKED: usize = 4;
+
 /// The tags asked for, ready to be compared with those that arrive.
 #[derive(Debug, Default)]
 pub struct NearTags {
@@ -15,6 +21,8 @@ pub struct NearTags {
     plain: HashMap<String, Vec<u32>>,
     /// The same, in order: a truncated tag stands right before the whole one.
     sorted: BTreeMap<String, Vec<u32>>,
+    /// By what a mask leaves of it, with the plain form.
+    left: HashMap<(usize, String), Vec<(String, u32)>>,
 }
 
 impl NearTags {
@@ -22,6 +30,7 @@ impl NearTags {
     pub fn add(&mut self, tag: &str, question: u32) {
         let plain = plain_form(tag);
         self.plain.entry(plain.clone()).or_default().push(question);
+        self.left.entry(left_of(&plain)).or_default().push((plain.clone(), question));
         self.sorted.entry(plain).or_default().push(question);
     }
 
@@ -37,10 +46,26 @@ impl NearTags {
             let cut = longer.take_while(|(whole, _)| whole.starts_with(&plain));
             questions.extend(cut.filter(|(whole, _)| **whole != plain).flat_map(|(_, q)| q));
         }
+        if plain.contains(MASK) {
+            let alike = self.left.get(&left_of(&plain)).into_iter().flatten();
+            let hidden = alike.filter(|(tag, _)| may_hide(&plain, tag));
+            questions.extend(hidden.map(|(_, question)| *question));
+        }
         questions.sort_unstable();
         questions.dedup();
         questions
     }
+}
+
+/// The length and the end of a text.
+fn left_of(plain: &str) -> (usize, String) {
+    (plain.chars().count(), plain.chars().rev().take(UNMASKED).collect())
+}
+
+/// Whether a masked text may have been this tag of the same length.
+fn may_hide(masked: &str, tag: &str) -> bool {
+    let mut both = masked.chars().zip(tag.chars());
+    both.all(|(seen, own)| seen == own || (seen == MASK && own.is_ascii_digit()))
 }
 
 /// Lower case, without blanks, quotes and control characters around it, and without the leading
@@ -55,6 +80,24 @@ fn plain_form(tag: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_mask_hides_is_near() {
+        let mut tags = NearTags::default();
+        for (index, tag) in ["pay_4111111111111111", "4111111111111111"].iter().enumerate() {
+            tags.add(tag, u32::try_from(index).unwrap());
+        }
+        for (seen, rows) in [
+            ("pay_************1111", vec![0]),
+            ("PAY_************1111", vec![0]),
+            ("************1111", vec![1]),
+            ("************1112", vec![]),
+            ("***********1111", vec![]),
+            ("ord_************1111", vec![]),
+        ] {
+            assert_eq!(tags.near(seen), rows, "{seen:?}");
+        }
+    }
 
     #[test]
     fn case_truncation_and_padding_are_near() {

@@ -4,9 +4,10 @@
 //! are open, a few pages are read to see how many there would be, and the cheaper way is taken.
 //! A plan changes what is asked, never what an answer means.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use crate::model::count::counted;
 use crate::model::evidence::CauseKind;
 use crate::model::time::Instant;
 use crate::psp::account::{Account, Looked, Need, Question};
@@ -105,12 +106,14 @@ pub(super) async fn look(account: &Account, questions: &[Question], need: Need) 
         .collect();
     match need {
         Need::Search => {
-            look.plan = format!("{} rows by search: it sees past every window", rows.len());
+            let rows_text = counted(rows.len(), "row", "rows");
+            look.plan = format!("{rows_text} by search: it sees past every window");
             ask_one::search_rows(account, questions, &rows, &mut look).await;
         }
         Need::Complete => {
             let plans = plan(account, questions, &rows);
-            look.plan = format!("{} rows by list: it must be complete", rows.len());
+            let rows_text = counted(rows.len(), "row", "rows");
+            look.plan = format!("{rows_text} by list: it must be complete");
             list(account, plans, &mut look, None).await;
         }
         Need::Find => find(account, questions, &rows, &mut look).await,
@@ -174,8 +177,8 @@ async fn find(account: &Account, questions: &[Question], rows: &[usize], look: &
     };
     ask_one::fetch_rows(account, questions, &outside, look).await;
     look.plan = format!(
-        "{} rows by list, {} one by one, {} by a reference that the list did not show",
-        look.window_of.iter().flatten().count(),
+        "{} by list, {} one by one, {} by a reference that the list did not show",
+        counted(look.window_of.iter().flatten().count(), "row", "rows"),
         one_by_one.len(),
         outside.len()
     );
@@ -316,9 +319,11 @@ async fn read_whole(account: &Account, look: &mut Look) {
     if unread.is_empty() {
         return;
     }
+    let names: HashSet<&str> = unread.iter().map(|u| u.reference.as_str()).collect();
     let mut known: HashMap<String, Parts> = look
         .book
         .of_rows()
+        .filter(|(_, _, light)| names.contains(&*light.reference))
         .map(|(_, parts, light)| (light.reference.to_string(), parts.clone()))
         .collect();
     let asks: Vec<(String, Parts)> = unread

@@ -434,6 +434,51 @@ mod tests {
     }
 
     #[test]
+    fn what_never_holds_is_refused() {
+        for (field, amount) in [("amount_at_most_minor", -500), ("amount_at_least_minor", -1)] {
+            let bound = format!("currency = [\"EUR\"]\n{field} = {amount}");
+            let text = RULE.replace("code = [\"x\"]", &bound);
+            let said = parse(&text, "f.toml", true).unwrap_err().to_string();
+            assert!(said.contains(&format!("{field}: {amount} is no amount")), "{said}");
+        }
+        for when in ["refunded", "voided", "disputed"] {
+            let moved = format!("when = \"{when}\"");
+            let text = RULE.replace("when = \"failure\"\ncode = [\"x\"]", &moved);
+            let said = parse(&text, "f.toml", true).unwrap_err().to_string();
+            assert!(said.contains(&format!("money moved by a `{when}`")), "{said}");
+            let waits = text.replace("\"failed\"", "\"wait\"").replace("{ code = \"x\" }", "{}");
+            parse(&waits, "f.toml", true).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_family_that_decides_names_two_letters_in_a_row() {
+        for (words, is_sound) in [
+            ("code = [\"a*\", \"*a\"]", false),
+            ("code = [\"AC*\", \"?b*\"]", false),
+            ("code = [\"a*b\"]", false),
+            ("code = [\"a_*\"]", false),
+            ("code = [\"AC*\"]", true),
+            ("code = [\"R0?\"]", true),
+            ("code = [\"*_no\"]", true),
+            ("code = [\"x\"]", true),
+            ("advice = [\"t*\"]", false),
+            ("advice = [\"try_*\"]", true),
+        ] {
+            for outcome in ["retryable", "failed", "wait", "review"] {
+                let says = format!("\"{outcome}\"");
+                let text = RULE.replace("code = [\"x\"]", words).replace("\"failed\"", &says);
+                let said = parse(&text, "f.toml", true);
+                let holds = is_sound || matches!(outcome, "wait" | "review");
+                assert_eq!(said.is_ok(), holds, "{words} {outcome}: {said:?}");
+                if let Err(error) = said {
+                    assert!(error.problem.contains("is too broad a family"), "{error}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn every_shipped_file_holds_beside_the_others() {
         let files = with_shipped(Vec::new()).unwrap();
         assert_eq!(files.len(), SHIPPED.len());

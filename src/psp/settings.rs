@@ -37,6 +37,14 @@ impl PspKind {
             Self::Files => "files",
         }
     }
+
+    /// How many characters its ids have at least (`pi_` and 24 more), where they are of one form.
+    pub fn id_chars(self) -> Option<usize> {
+        match self {
+            Self::Stripe => Some(27),
+            Self::Files => None,
+        }
+    }
 }
 
 /// Which listed objects are this application's, at an account shared with another system.
@@ -145,6 +153,10 @@ fn default_tag() -> String {
     "metadata[tieout_id]".to_owned()
 }
 
+/// The first that shows a payment's charge as `latest_charge`, which refunds and disputes are read
+/// from.
+const OLDEST_VERSION: &str = "2022-11-15";
+
 fn default_api_version() -> String {
     STRIPE_API_VERSION.to_owned()
 }
@@ -245,7 +257,11 @@ impl AccountSettings {
                                 statement_descriptor";
                 self.refuse("ours.field", &ours.field, expected)
             })?;
+            if ours.value.is_empty() {
+                return Err(self.refuse("ours.value", "", "the value that our objects have"));
+            }
         }
+        self.check_headers()?;
         let known = |kind: &String| kind == "payment_intent" || kind == "charge";
         if self.charges_by.is_empty() || !self.charges_by.iter().all(known) {
             let found = format!("{:?}", self.charges_by);
@@ -294,6 +310,28 @@ impl AccountSettings {
             url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
         let is_safe = url.scheme() == "https" || (url.scheme() == "http" && is_loopback(&url));
         if is_plain && is_safe && url.password().is_none() { Ok(()) } else { Err(refused()) }
+    }
+
+    /// A header that Stripe refuses is found by no run before it asks.
+    fn check_headers(&self) -> Result<(), SettingsError> {
+        let day: String = self.api_version.chars().take(OLDEST_VERSION.len()).collect();
+        let name = self.api_version.strip_prefix(day.as_str()).unwrap_or("");
+        let is_name = |text: &str| text.bytes().all(|byte| byte.is_ascii_lowercase());
+        let is_whole = name.is_empty() || name.strip_prefix('.').is_some_and(is_name);
+        let is_day = chrono::NaiveDate::parse_from_str(&day, "%Y-%m-%d").is_ok();
+        if !is_day || !is_whole || day.as_str() < OLDEST_VERSION {
+            let expected = format!(
+                "a version such as 2026-10-28.endive, {OLDEST_VERSION} or later: before that a \
+                 payment did not show its charge as it does now"
+            );
+            return Err(self.refuse("api_version", &self.api_version, &expected));
+        }
+        match &self.stripe_account {
+            Some(id) if !id.starts_with("acct_") => {
+                Err(self.refuse("stripe_account", id, "a connected account's id, acct_…"))
+            }
+            Some(_) | None => Ok(()),
+        }
     }
 
     fn check_limits(&self) -> Result<(), SettingsError> {
@@ -424,6 +462,12 @@ mod tests {
             ("deadline = \"0s\"", "deadline"),
             ("deadline = \"fast\"", "not a span"),
             ("ours = { field = \"amount\", value = \"1\" }", "ours.field"),
+            ("ours = { field = \"application\", value = \"\" }", "ours.value"),
+            ("api_version = \"2020-08-27\"", "api_version is `2020-08-27`; expected a version"),
+            ("api_version = \"2026-13-01\"", "api_version"),
+            ("api_version = \"2026-10-28.\u{d6}\"", "api_version"),
+            ("api_version = \"latest\"", "api_version"),
+            ("stripe_account = \"123\"", "stripe_account is `123`; expected"),
             ("livemod = true", "unknown field `livemod`"),
             ("secret_key = \"sk_live_1\"", "unknown field"),
         ] {

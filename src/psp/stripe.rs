@@ -243,8 +243,8 @@ impl Stripe {
     fn wrong_mode(&self, what: &str, is_live: bool) -> Cause {
         let word = |live: bool| if live { "live" } else { "test" };
         let text = format!(
-            "{what} is of {} mode and the account is configured for {} mode; no row of this \
-             account was changed; check livemode and the key",
+            "{what} is of {} mode and the account is configured for {} mode; check livemode and \
+             the key",
             word(is_live),
             word(self.livemode)
         );

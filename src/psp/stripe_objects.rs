@@ -216,6 +216,8 @@ impl Parts {
         self.refund = other.refund.or(self.refund.take());
         for charge in other.charges {
             self.charges.retain(|known| known.id != charge.id);
+            // Nearly always the only one: no room for three more.
+            self.charges.reserve_exact(1);
             self.charges.push(charge);
         }
         self.intent = match (self.intent.take(), other.intent) {

@@ -1,7 +1,7 @@
 //! What `exceptions.csv` says beside a reason: which side is wrong, how grave it is, what to try.
 //!
-//! Advice only: nothing in tieout acts on it. There is no wildcard here, so that a new reason
-//! cannot be added without a thought for the person who will read it.
+//! Advice only: nothing in tieout acts on it. What every reason has knows no wildcard, so that a
+//! new reason cannot be added without a thought for the person who will read it.
 
 use crate::model::reason::Reason;
 
@@ -151,6 +151,37 @@ pub fn severity(reason: Reason) -> &'static str {
     }
 }
 
+/// Whether a rule would settle it, and everything like it.
+pub fn wants_rule(reason: Reason) -> bool {
+    matches!(reason, Reason::DeclineUnknown | Reason::PspStatusUnknown)
+}
+
+/// What really helps where the PSP has already said what became of it; none: ask it.
+pub fn remedy(reason: Reason) -> Option<&'static str> {
+    match reason {
+        Reason::AmountMismatch => {
+            Some("find out which amount is right; correct the row, or give the difference back")
+        }
+        Reason::CurrencyMismatch => {
+            Some("find out what the customer was charged; correct the row, or refund it")
+        }
+        Reason::DuplicateLive => Some("cancel at the PSP what can still capture"),
+        Reason::AuthorizedUncaptured => {
+            Some("capture or cancel it at the PSP before the authorisation ends")
+        }
+        Reason::Disputed => Some("answer the dispute at the PSP; decide the row when it is over"),
+        Reason::ReferenceUnknown => {
+            Some("check that the account's key is of the account that charged the row")
+        }
+        _ask => None,
+    }
+}
+
+/// Whether the row is to be looked at again once that is done.
+pub fn wants_look(reason: Reason) -> bool {
+    remedy(reason).is_some() && reason != Reason::Disputed
+}
+
 /// What a person would usually try first; `saw_object`: the PSP showed an object for the row.
 pub fn suggested_action(reason: Reason, saw_object: bool) -> &'static str {
     use Reason as R;
@@ -219,5 +250,28 @@ pub fn suggested_action(reason: Reason, saw_object: bool) -> &'static str {
         | R::ByPerson
         | R::WriteRefused
         | R::DateOutOfWindow => "none",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_helps_stands_for_asking_the_psp() {
+        for reason in Reason::ALL.iter().copied() {
+            let is_asked = suggested_action(reason, true) == "contact_psp";
+            assert!(remedy(reason).is_none() || is_asked, "{reason:?}");
+            assert!(!wants_look(reason) || remedy(reason).is_some(), "{reason:?}");
+        }
+        for (reason, look) in [
+            (Reason::AmountMismatch, true),
+            (Reason::DuplicateLive, true),
+            (Reason::AuthorizedUncaptured, true),
+            (Reason::Disputed, false),
+        ] {
+            assert_eq!((remedy(reason).is_some(), wants_look(reason)), (true, look), "{reason:?}");
+        }
+        assert_eq!(remedy(Reason::PendingTooLong), None);
     }
 }

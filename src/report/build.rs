@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use chrono_tz::Tz;
 
+use crate::model::count::counted;
 use crate::report::aging;
 use crate::report::captured::captured;
 use crate::report::cells::{Cell, Dialect};
@@ -233,6 +234,37 @@ impl Pass {
     }
 }
 
+/// What the lines that became rows' own go into.
+struct Matched {
+    booked: Booked,
+    by_row: Sorter,
+}
+
+impl Matched {
+    async fn take(
+        &mut self,
+        page: &[LineOfRun],
+        totals: &mut Totals,
+        folder: &Path,
+    ) -> Result<(), ReportError> {
+        for some in page.chunks(WRITTEN_AT_ONCE) {
+            for own in some {
+                totals.add_matched(&own.line);
+                let row = own.line.row.as_ref().filter(|(table, _)| table == PAYOUT_TABLE);
+                if let Some(key) = row.and_then(|(_, key)| PayoutKey::parse(key)) {
+                    self.booked.insert(key, own.line.clone());
+                }
+                let draft = lines::Draft::of(own);
+                let bytes = serde_json::to_vec(&draft);
+                let bytes = bytes.map_err(json_failed("writing", folder))?;
+                self.by_row.push(draft.order(), bytes)?;
+            }
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+}
+
 /// What the files about lines and files are written from.
 struct Shelf<'a, S> {
     source: &'a S,
@@ -277,25 +309,18 @@ impl<S: Source> Shelf<'_, S> {
         totals: &mut Totals,
         written: &mut Written,
     ) -> Result<Booked, ReportError> {
-        let mut booked = Booked::new();
-        let mut by_row = Sorter::new(self.folder, "matched", self.options.sort_budget);
-        let mut after = None;
-        loop {
-            let page = self.lines(LinesOfRun::Matched, after).await?;
-            let Some(last) = page.last() else { break };
-            after = Some(last.line.place);
-            for own in &page {
-                totals.add_matched(&own.line);
-                let row = own.line.row.as_ref().filter(|(table, _)| table == PAYOUT_TABLE);
-                if let Some(key) = row.and_then(|(_, key)| PayoutKey::parse(key)) {
-                    booked.insert(key, own.line.clone());
-                }
-                let draft = lines::Draft::of(own);
-                let bytes = serde_json::to_vec(&draft);
-                let bytes = bytes.map_err(json_failed("writing", self.folder))?;
-                by_row.push(draft.order(), bytes)?;
-            }
+        let by_row = Sorter::new(self.folder, "matched", self.options.sort_budget);
+        let mut matched = Matched { booked: Booked::new(), by_row };
+        let mut page = self.lines(LinesOfRun::Matched, None).await?;
+        while let Some(last) = page.last() {
+            // The database works elsewhere: it reads the next page while this one is taken in.
+            let next = self.lines(LinesOfRun::Matched, Some(last.line.place));
+            let taken = matched.take(&page, totals, self.folder);
+            let (next, taken) = tokio::join!(biased; next, taken);
+            taken?;
+            page = next?;
         }
+        let Matched { booked, by_row } = matched;
         let mut file = CsvFile::create(self.folder, &MATCHED, self.options.dialect)?;
         let mut grouper = lines::Grouper::default();
         for pair in by_row.finish()? {
@@ -438,10 +463,10 @@ fn differences(totals: &Totals, tie: &TieOut, ties: &[FileTie]) -> (Vec<String>,
     let off = tie.off().map(|line| {
         let residual = line.residual();
         format!(
-            "{} {}: claimed less all that became of it leaves {} rows and {} minor units",
+            "{} {}: claimed less all that became of it leaves {} and {} minor units",
             line.table,
             currency_words(&line.currency),
-            residual.rows,
+            counted(residual.rows, "row", "rows"),
             residual.amount_minor
         )
     });

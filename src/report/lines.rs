@@ -302,11 +302,20 @@ pub fn exception(own: &LineOfRun, facts: &Facts) -> Vec<Cell> {
 
 fn sentence(line: &StoredLine, reason: Reason) -> String {
     let what = line.kind.as_str().replace('_', " ");
-    let name = line.tag.as_deref().or(line.psp_reference.as_deref()).unwrap_or_default();
-    let place = format!("line {} of {} ({what})", line.file_line, line.file_name);
+    let names = [&line.tag, &line.psp_reference, &line.original, &line.bank_reference];
+    let name = names.into_iter().flatten().map(String::as_str).find(|name| !name.is_empty());
+    let name = name.unwrap_or("what it carries");
+    // A file that is one line has all its entries there.
+    let place = format!("line {} of {}, F{} ({what})", line.file_line, line.file_name, line.place);
     match reason {
         Reason::Orphan => format!("{place}: no row is known by {name}"),
-        Reason::TagUnusable => format!("{place}: several rows are known by {name}"),
+        Reason::TagUnusable => {
+            format!("{place}: several rows, or several bookings of one payout, go by {name}")
+        }
+        Reason::AmountMismatch => {
+            let amount = line.amount.map_or("an amount".to_owned(), |money| money.to_string());
+            format!("{place}: {amount} is not what the payout or the batch that it books comes to")
+        }
         Reason::ReferenceMissing if !line.itemised => {
             format!("{place}: it stands for several payments, which the file does not list")
         }

@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::model::count::counted;
 use crate::model::reason::{Outcome, Reason};
 use crate::report::captured::Captured;
 use crate::report::cells::Cell;
@@ -281,9 +282,12 @@ impl Totals {
             .map(|((table, currency), (streamed, summed))| {
                 let code = currency_words(currency);
                 let finding = format!(
-                    "{table} {code}: the journal holds {} rows of {} minor units, and its sum in \
-                     the database says {} of {}",
-                    streamed.rows, streamed.amount_minor, summed.rows, summed.amount_minor
+                    "{table} {code}: the journal holds {} of {} minor units, and its sum in the \
+                     database says {} of {}",
+                    counted(streamed.rows, "row", "rows"),
+                    streamed.amount_minor,
+                    summed.rows,
+                    summed.amount_minor
                 );
                 (code, finding)
             })
@@ -443,7 +447,8 @@ fn residual_label(code: &str, tie: &TieOut) -> String {
         .filter(|line| line.currency == code)
         .map(|line| {
             let residual = line.residual();
-            format!("{} {} rows {}", line.table, residual.rows, residual.amount_minor)
+            let rows = counted(residual.rows, "row", "rows");
+            format!("{} {rows} {}", line.table, residual.amount_minor)
         })
         .collect();
     if off.is_empty() {

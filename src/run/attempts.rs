@@ -8,9 +8,10 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::{Days, NaiveDate};
+use tokio::sync::mpsc;
 
 use crate::decide::expected::Expected;
-use crate::decide::reach::{AttemptFiles, Came};
+use crate::decide::reach::{AttemptFiles, Came, Worth};
 use crate::model::evidence::{CompleteSearch, UntaggedMatch, Witness};
 use crate::model::settlement::LineKind;
 use crate::model::time::Instant;
@@ -19,9 +20,12 @@ use crate::psp::book::Neighbour;
 use crate::psp::near::NearTags;
 use crate::run::by_files::{settled, silence};
 use crate::run::error::{Doing, RunError};
+use crate::run::match_lines::is_of;
+use crate::store::compare::CompareDriver;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::files::{AttemptFile, FileDriver, LinePlace, StoredLine};
+use crate::store::records::ClaimFilter;
 use crate::store::source_table::SourceTable;
 
 /// Lines read at once.
@@ -70,6 +74,8 @@ pub struct Attempts<'a> {
     pub db: &'a Database,
     /// The table of the rows.
     pub table: &'a SourceTable,
+    /// Every table: the account may have rows in others, too.
+    pub tables: &'a [SourceTable],
     /// The account.
     pub account: &'a str,
     /// The files that are to come for it.
@@ -84,10 +90,19 @@ impl Attempts<'_> {
         else {
             return Ok(Listed::default());
         };
-        let stored = self.db.attempt_files(self.account).await;
-        let stored = stored.doing("looking for files that list every attempt")?;
-        let came: Vec<Came> = stored.iter().map(came).collect();
-        let files = AttemptFiles::of(self.expected, &came, from, to.max(now));
+        let files = self.db.attempt_files(self.account).await;
+        let files = files.doing("looking for files that list every attempt")?;
+        let came: Vec<Came> = files.iter().map(came).collect();
+        let stored: Vec<AttemptFile> =
+            files.into_iter().filter(|file| file.worth == Worth::Whole).collect();
+        let mut files = AttemptFiles::of(self.expected, &came, (from, to.max(now)), now);
+        let mut with_rows = Vec::new();
+        for day in files.empty_days() {
+            if self.has_rows_of(day).await? {
+                with_rows.push(day);
+            }
+        }
+        files.doubt(&with_rows);
         if !files.exist() {
             let none = |_row| NotNamed::unproven(silence(now, None));
             return Ok(Listed { rows: rows.iter().map(none).collect(), ..Listed::default() });
@@ -111,6 +126,28 @@ impl Attempts<'_> {
             found.search.witness.clone_from(&witness);
         }
         Ok(Listed { rows: found, others: day.others })
+    }
+
+    /// Whether any row of the account was made in this span: then its file should list one.
+    async fn has_rows_of(&self, (from, to): (Instant, Instant)) -> Result<bool, RunError> {
+        let filter = ClaimFilter {
+            accounts: Some(vec![self.account.to_owned()]),
+            created_from: Some(from),
+            created_to: Some(to),
+            ..ClaimFilter::default()
+        };
+        for table in self.tables.iter().filter(|table| is_of(table, self.account)) {
+            let (sender, mut receiver) = mpsc::channel(1);
+            let reading = self.db.stream_rows(table, &filter, sender);
+            // The first rows are enough: who reads on finds nobody there, and ends.
+            let first = async move { receiver.recv().await.is_some() };
+            let (read, found) = tokio::join!(reading, first);
+            read.doing("looking for rows of a day whose file lists none")?;
+            if found {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Reads a file's lines from end to end.
@@ -188,7 +225,15 @@ impl Attempts<'_> {
 }
 
 fn came(file: &AttemptFile) -> Came {
-    Came { name: file.name.clone(), period: file.from.zip(file.to) }
+    let period = file.from.zip(file.to);
+    Came {
+        number: file.id,
+        name: file.name.clone(),
+        at: file.named_at,
+        worth: file.worth,
+        period,
+        is_empty: file.is_empty,
+    }
 }
 
 /// A file tells a day and no time: the first instant of it is the earliest that is meant.

@@ -2,8 +2,9 @@
 //!
 //! Only all of it counts: every line that notices list under the booking's reference, together to
 //! the cent what was booked. No part of them is looked for that would fit, and where two bookings
-//! or two notices carry the same reference nothing is taken first-come. The booking is the batch's
-//! then, and its parts decide rows as the lines of its own statement would.
+//! or two notices carry the same reference nothing is taken first-come: bookings of one reference
+//! are explained all together, to the cent, or not at all. The booking is the batch's then, and its
+//! parts decide rows as the lines of its own statement would.
 
 use std::collections::HashMap;
 
@@ -68,25 +69,28 @@ async fn explained(
             by,
             lines: parts.lines,
             minor,
+            fellows: parts.fellows,
             key: key_of(booking),
         })));
     }
     Ok(None)
 }
 
-/// What the parts come to, where they are all of the booking: its own money.
+/// What the batch is worth, where the parts are all of what is booked: by this booking, and by the
+/// others of the reference where there are some.
 fn all_of_it(booked: Option<i128>, parts: &BatchParts) -> Result<i64, Reason> {
     let booked = booked.ok_or(Reason::ReferenceMissing)?;
-    if parts.rivals > 0 {
+    let is_same = booked.checked_add(parts.fellow_minor) == Some(parts.minor);
+    if parts.rivals > 0 && (parts.rivals != parts.fellows || !is_same) {
         return Err(Reason::TagUnusable);
     }
-    if parts.minor != booked {
+    if !is_same {
         return Err(Reason::AmountMismatch);
     }
     if parts.usable != parts.lines {
         return Err(Reason::ReferenceMissing);
     }
-    i64::try_from(booked).map_err(|_too_large| Reason::AmountMismatch)
+    i64::try_from(parts.minor).map_err(|_too_large| Reason::AmountMismatch)
 }
 
 async fn take(
@@ -104,8 +108,9 @@ async fn take(
     let done = scene.db.explain_batch(scene.run_id, batch, scene.clock.now()).await;
     // What another run took meanwhile is that run's, and looked at by it.
     if done.doing("noting what a batch booking is made of")? {
-        books.lines.looked_at = books.lines.looked_at.saturating_add(1);
-        books.lines.matched = books.lines.matched.saturating_add(1);
+        let bookings = u64::try_from(batch.fellows).unwrap_or(0).saturating_add(1);
+        books.lines.looked_at = books.lines.looked_at.saturating_add(bookings);
+        books.lines.matched = books.lines.matched.saturating_add(bookings);
     }
     Ok(())
 }
@@ -116,7 +121,7 @@ mod tests {
 
     #[test]
     fn all_that_is_listed_explains_a_booking_or_nothing_does() {
-        let parts = BatchParts { lines: 2, usable: 2, minor: 5_000, rivals: 0 };
+        let parts = BatchParts { lines: 2, usable: 2, minor: 5_000, ..BatchParts::default() };
         let say = |parts| all_of_it(Some(5_000), &parts);
         assert_eq!(say(parts), Ok(5_000));
         assert_eq!(all_of_it(None, &parts), Err(Reason::ReferenceMissing));
@@ -124,5 +129,14 @@ mod tests {
         assert_eq!(say(BatchParts { minor: 4_999, ..parts }), Err(Reason::AmountMismatch));
         assert_eq!(say(BatchParts { minor: -5_000, ..parts }), Err(Reason::AmountMismatch));
         assert_eq!(say(BatchParts { usable: 1, ..parts }), Err(Reason::ReferenceMissing));
+        // Bookings of one reference are explained all together.
+        let two = BatchParts { rivals: 1, fellows: 1, fellow_minor: 700, ..parts };
+        assert_eq!(say(BatchParts { minor: 5_700, ..two }), Ok(5_700));
+        assert_eq!(say(two), Err(Reason::TagUnusable), "the parts of one of them");
+        assert_eq!(say(BatchParts { minor: 5_699, ..two }), Err(Reason::TagUnusable));
+        let taken = BatchParts { rivals: 2, minor: 5_700, ..two };
+        assert_eq!(say(taken), Err(Reason::TagUnusable), "one of them is something else's");
+        let part_of_another = BatchParts { minor: 5_700, usable: 1, ..two };
+        assert_eq!(say(part_of_another), Err(Reason::ReferenceMissing));
     }
 }

@@ -11,17 +11,19 @@ use crate::exit::Exit;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::transaction::{RowKey, hex};
 use crate::report::facts::AccountCaseNote;
+use crate::run::by_people::ByPeople;
 use crate::run::error::{Doing, RunError};
 use crate::run::events::{AccountNote, Event};
 use crate::run::fetch::SourceNote;
 use crate::run::gather::Weighed;
 use crate::run::hold::{self, Hold};
 use crate::run::match_lines::LinesNote;
+use crate::run::release::ReleasedNote;
 use crate::run::scene::{OpenAccount, Scene};
 use crate::run::siblings::{Rehearsed, look_again};
 use crate::store::driver::{AccountCase, Driver, Writer};
 use crate::store::effects::{RowEffects, effects};
-use crate::store::records::{ApplyEnd, JournalRow, Planned, TotalLine};
+use crate::store::records::{ApplyEnd, JournalRow, KickedBy, Planned, TotalLine};
 use crate::store::source_table::SourceTable;
 
 /// Rows written in one database transaction: for about half a second nobody else may change them,
@@ -42,6 +44,8 @@ pub type Tell<'a> = &'a mut (dyn FnMut(Event) + Send);
 pub struct Books {
     /// Hand-backs that wait for the brake.
     pub hold: Hold,
+    /// Hand-backs by people that wait until all of them are counted.
+    pub by_people: ByPeople,
     /// What was asked of each account.
     pub notes: BTreeMap<String, AccountNote>,
     /// What the brake counted, and its word where it is on.
@@ -62,8 +66,12 @@ pub struct Books {
     pub reasons: BTreeMap<Reason, u64>,
     /// Rows carried out, withheld, superseded.
     pub applied: (u64, u64, u64),
+    /// Approvals that were refused.
+    pub refused: u64,
     /// What became of each source.
     pub sources: Vec<SourceNote>,
+    /// Words of people about files, carried out or refused.
+    pub releases: Vec<ReleasedNote>,
     /// A window compared whole: how many stand where.
     pub compared: BTreeMap<&'static str, u64>,
     /// What open lines of settlement files came to.
@@ -82,6 +90,7 @@ impl Books {
     pub fn open(run_id: &str) -> Self {
         Self {
             hold: Hold::default(),
+            by_people: ByPeople::default(),
             notes: BTreeMap::new(),
             brakes: BTreeMap::new(),
             account_cases: Vec::new(),
@@ -92,7 +101,9 @@ impl Books {
             outcomes: BTreeMap::new(),
             reasons: BTreeMap::new(),
             applied: (0, 0, 0),
+            refused: 0,
             sources: Vec::new(),
+            releases: Vec::new(),
             compared: BTreeMap::new(),
             lines: LinesNote::default(),
             looked_at: BTreeSet::new(),
@@ -139,7 +150,7 @@ impl Books {
                 continue;
             }
             // The database works elsewhere: what comes next is worked out meanwhile.
-            let applied = self.apply(scene, table, batch);
+            let applied = self.apply(scene, table, batch, tell);
             let (applied, next) = tokio::join!(biased; applied, work.out(&mut rows, size));
             applied?;
             batch = next?;
@@ -178,8 +189,11 @@ impl Books {
         scene: &Scene<'_>,
         table: &SourceTable,
         batch: Vec<RowEffects>,
+        tell: Tell<'_>,
     ) -> Result<(), RunError> {
         let now = scene.clock.now();
+        let accounts: BTreeSet<String> =
+            batch.iter().map(|row| row.journal.account.clone()).collect();
         let end = scene
             .db
             .apply(scene.run_id, &mut self.writer, table, batch, now)
@@ -187,14 +201,40 @@ impl Books {
             .doing("writing decisions")?;
         match end {
             ApplyEnd::RunClosed => self.closed = true,
-            ApplyEnd::Done { applied, withheld, superseded } => {
+            ApplyEnd::Done { applied, withheld, superseded, not_applied } => {
                 let add = |n: &mut u64, more: usize| {
                     *n = n.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
                 };
                 add(&mut self.applied.0, applied);
                 add(&mut self.applied.1, withheld);
                 add(&mut self.applied.2, superseded);
+                for row in not_applied {
+                    tell(Event::NotApplied(Box::new(row)));
+                }
+                if superseded > 0 {
+                    self.miss_paused(scene, &accounts, tell).await?;
+                }
             }
+        }
+        Ok(())
+    }
+
+    /// Rows that were left because somebody paused their account meanwhile did not change: the run
+    /// left something unwritten, and says so.
+    async fn miss_paused(
+        &mut self,
+        scene: &Scene<'_>,
+        accounts: &BTreeSet<String>,
+        tell: Tell<'_>,
+    ) -> Result<(), RunError> {
+        for name in accounts.iter().filter(|name| scene.accounts.contains_key(*name)) {
+            let state = scene.db.account_state(name).await.doing("reading the account's state")?;
+            let Some((_, why)) = state.paused else { continue };
+            let text = format!(
+                "account {name} was paused meanwhile ({why}); what was decided after that was not \
+                 written"
+            );
+            self.miss(Exit::Partial, text, tell);
         }
         Ok(())
     }
@@ -361,13 +401,14 @@ impl Work<'_> {
         size: usize,
     ) -> Result<Vec<RowEffects>, RunError> {
         let Self { scene, table, mode, timing } = *self;
+        let stages = scene.setup.stages(&table.settings);
         let kicked = scene.options.kick.as_ref();
         let kicked = kicked.map(|kick| kick.provenance(&scene.setup.rules.version));
         let mut batch = Vec::new();
-        for mut row in rows.take(size) {
-            row.inputs.kicked.clone_from(&kicked);
-            let planned = plan(row, mode, &scene.setup.policy_version)?;
-            batch.push(effects(&planned, &table.settings, timing, scene.run_id));
+        for row in rows.take(size) {
+            let evidence = evidence_of(&row, kicked.as_ref())?;
+            let planned = plan(row, evidence, mode, stages, &scene.setup.policy_version);
+            batch.push(effects(planned, &table.settings, timing, scene.run_id));
             if batch.len().is_multiple_of(WORKED_AT_ONCE) {
                 tokio::task::yield_now().await;
             }
@@ -376,14 +417,14 @@ impl Work<'_> {
     }
 }
 
-fn plan(
-    row: Weighed,
-    mode: crate::decide::policy::Mode,
-    policy_version: &str,
-) -> Result<Planned, RunError> {
-    let evidence = serde_json::to_string(&row.inputs)
-        .map_err(|source| RunError::Evidence { key: row.claimed.row.key.id.clone(), source })?;
-    Ok(Planned {
+/// What a decision was made from, as it is stored.
+fn evidence_of(row: &Weighed, kicked: Option<&KickedBy>) -> Result<String, RunError> {
+    serde_json::to_string(&row.inputs_to_store(kicked))
+        .map_err(|source| RunError::Evidence { key: row.claimed.row.key.id.clone(), source })
+}
+
+fn plan(row: Weighed, evidence: String, mode: Mode, stages: bool, policy_version: &str) -> Planned {
+    Planned {
         claimed: row.claimed,
         decision: row.decision,
         mode,
@@ -393,5 +434,6 @@ fn plan(
         lines: row.lines,
         person: row.person,
         mapped_from: row.mapped_from,
-    })
+        stages,
+    }
 }

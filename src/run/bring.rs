@@ -23,7 +23,7 @@ use crate::settlement::ledger::Sums;
 use crate::settlement::unwrap::{Member, members};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
-use crate::store::files::{FileDriver, FileEnd, FileHead, FileSums, Part, Sighting};
+use crate::store::files::{FileDriver, FileEnd, FileHead, FileSums, Part, SEALED, Sighting};
 
 /// Parts between the parser and the database: a few thousand lines.
 const AHEAD: usize = 4;
@@ -70,7 +70,12 @@ pub enum What {
         why: Option<String>,
     },
     /// It could not be read; nothing is kept.
-    Unreadable(String),
+    Unreadable {
+        /// Why.
+        why: String,
+        /// Its wrapping broke off or holds other bytes than it says: the file itself is not whole.
+        is_damaged: bool,
+    },
     /// It was asked to stop, or the file changed meanwhile; nothing is kept.
     Stopped,
 }
@@ -82,7 +87,7 @@ impl What {
             Self::Loaded { held: 0, .. } | Self::Known { .. } => Exit::Ok,
             Self::Loaded { .. }
             | Self::Quarantined { .. }
-            | Self::Unreadable(_)
+            | Self::Unreadable { .. }
             | Self::Stopped => Exit::Partial,
         }
     }
@@ -93,7 +98,7 @@ impl What {
             Self::Loaded { .. } => "loaded",
             Self::Known { .. } => "known",
             Self::Quarantined { .. } => "quarantined",
-            Self::Unreadable(_) => "unreadable",
+            Self::Unreadable { .. } => "unreadable",
             Self::Stopped => "stopped",
         }
     }
@@ -104,7 +109,7 @@ impl What {
             Self::Loaded { id, .. } | Self::Known { id } | Self::Quarantined { id, .. } => {
                 Some(*id)
             }
-            Self::Unreadable(_) | Self::Stopped => None,
+            Self::Unreadable { .. } | Self::Stopped => None,
         }
     }
 }
@@ -120,7 +125,9 @@ impl BroughtIn {
     /// What is wrong with it, in words.
     pub fn problem_text(&self) -> Option<String> {
         match &self.what {
-            What::Unreadable(why) | What::Quarantined { why: Some(why), .. } => Some(why.clone()),
+            What::Unreadable { why, .. } | What::Quarantined { why: Some(why), .. } => {
+                Some(why.clone())
+            }
             What::Loaded { .. }
             | What::Known { .. }
             | What::Quarantined { why: None, .. }
@@ -139,13 +146,23 @@ impl BroughtIn {
             What::Quarantined { id, .. } => {
                 let what = self.problem_text().unwrap_or_default();
                 let text = format!("quarantined as file {id}, none of its lines counts: {what}");
-                let next = "ask for the file again; a right one is brought in beside it";
+                let next = match self.format {
+                    SEALED => {
+                        "look at [source.decrypt], and at which key the sender uses; with other \
+                         keys it is fetched again"
+                    }
+                    _read => "ask for the file again; a right one is brought in beside it",
+                };
                 Some((text, next.to_owned()))
             }
-            What::Unreadable(why) => Some((
-                format!("it cannot be read: {why}; nothing of it was kept"),
-                "check the path and the rights; then bring it in again".to_owned(),
-            )),
+            What::Unreadable { why, is_damaged } => {
+                let text = format!("it cannot be read: {why}; nothing of it was kept");
+                let next = match is_damaged {
+                    true => "ask for the file again: this one was cut or changed on its way",
+                    false => "check the path and the rights; then bring it in again",
+                };
+                Some((text, next.to_owned()))
+            }
             What::Stopped => Some((
                 "it was not read to its end, or changed meanwhile; nothing of it was kept"
                     .to_owned(),
@@ -241,13 +258,7 @@ impl Parcel {
     fn sighting(&self, source: &str, stamp: &Stamp) -> io::Result<Sighting> {
         let (source, name) = (source.to_owned(), self.name());
         Ok(match &self.origin {
-            Some(origin) => Sighting {
-                source,
-                name,
-                raw_sha256: origin.raw_sha256.clone(),
-                raw_bytes: origin.raw_bytes,
-                modified_at: origin.modified_at,
-            },
+            Some(origin) => origin.sighting(&source),
             None => Sighting {
                 source,
                 name,
@@ -356,33 +367,64 @@ impl Carrier<'_> {
             InvalidData | InvalidInput | Other | UnexpectedEof | Unsupported
         );
         let why = error.to_string();
-        let brought = |sha256: String, what| BroughtIn {
-            source: self.source.to_owned(),
-            name: name.clone(),
-            sha256,
-            format: "unknown",
-            version: String::new(),
-            what,
-            sums: None,
-        };
         let Some(origin) = parcel.origin.as_ref().filter(|_| is_its_own) else {
-            return Ok(brought(String::new(), What::Unreadable(why)));
+            return Ok(BroughtIn {
+                source: self.source.to_owned(),
+                name,
+                sha256: String::new(),
+                format: "unknown",
+                version: String::new(),
+                what: What::Unreadable { is_damaged: is_damaged(error), why },
+                sums: None,
+            });
         };
+        let problem = Problem::error(0, "file", "a file or an archive that opens", &why);
+        let shut = Shut { format: "unknown", version: String::new(), problem, why };
+        self.keep(origin, name, shut).await
+    }
+
+    /// A file that no key of its source opens: it is quarantined as it came, and known by its
+    /// bytes, so that it is opened again only with other keys. One that was `opened` before, as
+    /// another file, stays that.
+    pub(super) async fn sealed(
+        &self,
+        origin: &Origin,
+        keys: &str,
+        why: &str,
+        opened: Option<i64>,
+    ) -> Result<BroughtIn, RunError> {
+        let version = keys.to_owned();
+        if let Some(id) = opened {
+            let now = self.db.now().await.doing("reading the database's clock")?;
+            let sighting = origin.sighting(self.source);
+            let noted = self.db.note_name(self.run_id, &sighting, id, now).await;
+            noted.doing("noting a file's name")?;
+            return Ok(BroughtIn {
+                source: self.source.to_owned(),
+                name: origin.name.clone(),
+                sha256: origin.raw_sha256.clone(),
+                format: SEALED,
+                version,
+                what: What::Known { id },
+                sums: None,
+            });
+        }
+        let problem = Problem::error(0, "encryption", "a message that the source's key opens", why);
+        let shut = Shut { format: SEALED, version, problem, why: why.to_owned() };
+        self.keep(origin, origin.name.clone(), shut).await
+    }
+
+    /// Quarantines a file whose content was not even reached.
+    async fn keep(&self, origin: &Origin, name: String, shut: Shut) -> Result<BroughtIn, RunError> {
+        let Shut { format, version, problem, why } = shut;
         let head = FileHead {
             account: self.reading.account.clone(),
             sha256: origin.raw_sha256.clone(),
-            sighting: Sighting {
-                source: self.source.to_owned(),
-                name: name.clone(),
-                raw_sha256: origin.raw_sha256.clone(),
-                raw_bytes: origin.raw_bytes,
-                modified_at: origin.modified_at,
-            },
+            sighting: Sighting { name: name.clone(), ..origin.sighting(self.source) },
             spooled_as: Some(origin.spooled_as.clone()),
-            format: "unknown".to_owned(),
-            version: String::new(),
+            format: format.to_owned(),
+            version: version.clone(),
         };
-        let problem = Problem::error(0, "file", "a file or an archive that opens", &why);
         let sums = FileSums {
             totals: "{}".to_owned(),
             problems: vec![problem],
@@ -395,8 +437,37 @@ impl Carrier<'_> {
         drop(sender);
         let now = self.db.now().await.doing("reading the database's clock")?;
         let end = self.db.put_file(self.run_id, &head, receiver, now).await;
-        let end = end.doing("bringing a file in")?;
-        Ok(brought(origin.raw_sha256.clone(), what(end, Some(why))))
+        let what = what(end.doing("bringing a file in")?, Some(why));
+        let (source, sha256) = (self.source.to_owned(), head.sha256);
+        Ok(BroughtIn { source, name, sha256, format, version, what, sums: None })
+    }
+}
+
+/// Whether an error tells that a packed file ends too early, or is not what it was packed from.
+fn is_damaged(error: &io::Error) -> bool {
+    let text = error.to_string().to_lowercase();
+    let is_broken = ["corrupt", "checksum"].iter().any(|word| text.contains(word));
+    is_broken || error.kind() == io::ErrorKind::UnexpectedEof
+}
+
+/// A file whose content was not even reached, and why.
+struct Shut {
+    format: &'static str,
+    version: String,
+    problem: Problem,
+    why: String,
+}
+
+impl Origin {
+    /// How a source showed it.
+    fn sighting(&self, source: &str) -> Sighting {
+        Sighting {
+            source: source.to_owned(),
+            name: self.name.clone(),
+            raw_sha256: self.raw_sha256.clone(),
+            raw_bytes: self.raw_bytes,
+            modified_at: self.modified_at,
+        }
     }
 }
 

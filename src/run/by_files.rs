@@ -4,16 +4,17 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::decide::reach::Reach;
-use crate::decide::settled::{moved_at, objects, taken_out};
+use crate::decide::settled::{is_anothers, moved_at, objects, taken_out};
 use crate::model::evidence::{Answer, CompleteSearch, Evidence, PspObject, Route};
 use crate::model::money::Money;
-use crate::model::settlement::{LineKind, SettledLine, TagKind};
+use crate::model::settlement::{LineKind, SettledLine, Tag, TagKind};
 use crate::model::time::Instant;
 use crate::model::transaction::Transaction;
 use crate::run::error::{Doing, RunError};
+use crate::settlement::tags::is_blank;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
-use crate::store::files::{FileDriver, LinePlace, StoredLine};
+use crate::store::files::{FileDriver, LinePlace, OpenLine, StoredLine};
 use crate::store::source_table::SourceTable;
 
 /// What was found of one row.
@@ -48,7 +49,8 @@ impl ByFiles<'_> {
 
     /// A line whose text names several rows settles none of them.
     async fn leave_to_a_person(&self, shelf: &mut Shelf) -> Result<(), RunError> {
-        let several = shelf.lines.iter().map(found_within).filter(|found| found.len() > 1);
+        let several = shelf.lines.iter().map(|line| Names::from(line).within());
+        let several = several.filter(|found| found.len() > 1);
         let texts: HashSet<&str> = several.flatten().collect();
         if texts.is_empty() {
             return Ok(());
@@ -60,7 +62,8 @@ impl ByFiles<'_> {
             known.extend(found.doing("resolving tags that stand in one text")?);
         }
         for line in &mut shelf.lines {
-            let rows = found_within(line).into_iter().filter(|text| known.contains(*text)).count();
+            let found = Names::from(&*line).within();
+            let rows = found.into_iter().filter(|text| known.contains(*text)).count();
             line.itemised &= rows < 2;
         }
         Ok(())
@@ -80,8 +83,10 @@ impl ByFiles<'_> {
         };
         let account = self.account.to_owned();
         let evidence = Evidence { account, route: Route::File, asked_at: now, answer };
-        // What stands for several payments is no row's.
-        let lines = own.iter().filter(|line| line.itemised).map(|line| line.place).collect();
+        // What stands for several payments is no row's, and another's not this one's.
+        let is_own =
+            |line: &&StoredLine| !is_anothers(line.kind, line.direction, row.kind) && line.itemised;
+        let lines = own.into_iter().filter(is_own).map(|line| line.place).collect();
         Told { evidence: Some(evidence), lines }
     }
 }
@@ -148,11 +153,16 @@ impl Shelf {
     fn of(lines: Vec<StoredLine>, taken_out: HashMap<(String, String), Vec<StoredLine>>) -> Self {
         let mut by_text: HashMap<String, Vec<usize>> = HashMap::new();
         for (index, line) in lines.iter().enumerate() {
-            for text in names_of(line).collect::<HashSet<&str>>() {
+            for text in Names::from(line).all().collect::<HashSet<&str>>() {
                 by_text.entry(text.to_owned()).or_default().push(index);
             }
         }
         Self { lines, by_text, taken_out }
+    }
+
+    /// All of them.
+    pub fn lines(&self) -> &[StoredLine] {
+        &self.lines
     }
 
     /// What a row succeeded by and a correction took back.
@@ -178,24 +188,73 @@ impl Shelf {
     }
 }
 
-/// Every text that a row may know a line by, the likeliest first: its tag, its ids at the PSP,
-/// what patterns found besides, every other reference.
-pub fn names_of(line: &StoredLine) -> impl Iterator<Item = &str> {
-    let own = [&line.tag, &line.psp_reference, &line.original].into_iter().flatten();
-    own.chain(&line.further).chain(references(line)).map(String::as_str)
+/// The texts of a line that rows may know it by.
+#[derive(Debug, Clone, Copy)]
+pub struct Names<'a> {
+    /// False: it stands for several payments, and no row knows it.
+    pub itemised: bool,
+    tag: Option<&'a String>,
+    psp_reference: Option<&'a String>,
+    original: Option<&'a String>,
+    further: &'a [String],
+    refs: &'a [Tag],
 }
 
-/// The references that the line has as they stand.
-fn references(line: &StoredLine) -> impl Iterator<Item = &String> {
-    line.refs.iter().filter(|tag| tag.kind != TagKind::Text).map(|tag| &tag.text)
+impl<'a> From<&'a StoredLine> for Names<'a> {
+    fn from(line: &'a StoredLine) -> Self {
+        Self {
+            itemised: line.itemised,
+            tag: line.tag.as_ref(),
+            psp_reference: line.psp_reference.as_ref(),
+            original: line.original.as_ref(),
+            further: &line.further,
+            refs: &line.refs,
+        }
+    }
 }
 
-/// The texts that were found within longer ones: none of them is better than the others, and a
-/// line that names two rows by them is neither's.
-pub fn found_within(line: &StoredLine) -> Vec<&str> {
-    let is_reference = |tag: &&String| references(line).any(|own| own == *tag);
-    let first = line.tag.as_ref().filter(|tag| !is_reference(tag));
-    first.into_iter().chain(&line.further).map(String::as_str).collect()
+impl<'a> From<&'a OpenLine> for Names<'a> {
+    fn from(line: &'a OpenLine) -> Self {
+        Self {
+            itemised: line.itemised,
+            tag: line.tag.as_ref(),
+            psp_reference: line.psp_reference.as_ref(),
+            original: line.original.as_ref(),
+            further: &line.further,
+            refs: &line.refs,
+        }
+    }
+}
+
+impl<'a> Names<'a> {
+    /// Each of them, the likeliest first: the tag, the ids at the PSP, what patterns found besides,
+    /// every other reference.
+    pub fn all(self) -> impl Iterator<Item = &'a str> {
+        let own = [self.tag, self.psp_reference, self.original].into_iter().flatten();
+        own.chain(self.further).chain(self.references()).map(String::as_str)
+    }
+
+    /// Whether any of them could be a row's: not where all that there is is the bank's own, and
+    /// words that stand for none.
+    pub fn has_name(self) -> bool {
+        let own = [self.tag, self.psp_reference, self.original].into_iter().flatten();
+        let of_payment = |tag: &&Tag| !matches!(tag.kind, TagKind::Text | TagKind::BankReference);
+        let refs = self.refs.iter().filter(of_payment).map(|tag| &tag.text);
+        own.chain(self.further).chain(refs).any(|text| !is_blank(text))
+    }
+
+    /// The references that the line has as they stand.
+    fn references(self) -> impl Iterator<Item = &'a String> {
+        self.refs.iter().filter(|tag| tag.kind != TagKind::Text).map(|tag| &tag.text)
+    }
+
+    /// The texts that were found within longer ones: none of them is better than the others, and
+    /// a line that names two rows by them is neither's.
+    pub fn within(self) -> Vec<&'a str> {
+        let is_reference = |tag: &&String| self.references().any(|own| own == *tag);
+        let first = self.tag.filter(|tag| !is_reference(tag));
+        first.into_iter().chain(self.further).map(String::as_str).collect()
+    }
 }
 
 /// A kept line as the decision reads it. What moved is compared before fees: a net line is never

@@ -4,7 +4,7 @@
 //!
 //! Memory is flat: rows, objects and lines go through sorted files on the disk, and meet by tag.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 use crate::decide::compare::{Book, Bucket, bucket};
-use crate::decide::settled::objects;
+use crate::decide::settled::{is_anothers, objects};
 use crate::exit::Exit;
 use crate::model::evidence::Answer;
 use crate::model::money::{Currency, Money};
 use crate::model::settlement::{LineKind, SettledLine};
 use crate::model::time::{Instant, earlier, later};
-use crate::model::transaction::{AccountRef, Kind, Transaction};
+use crate::model::transaction::{AccountRef, Kind, RowKey, Transaction};
 use crate::psp::account::{Account, Need, Question};
 use crate::psp::book::Neighbour;
 use crate::report::error::ReportError;
@@ -28,11 +28,14 @@ use crate::report::sorter::{BUDGET, Sorted, Sorter, tuple_key};
 use crate::run::books::{Books, Tell};
 use crate::run::by_files::{Shelf, settled};
 use crate::run::error::{Doing, RunError};
+use crate::run::match_lines::owners;
 use crate::run::scene::{OpenAccount, Scene};
 use crate::run::setup::{On, Window};
+use crate::store::batches::TABLE as BATCHES;
 use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, LineState, StoredLine};
+use crate::store::payouts::TABLE as PAYOUTS;
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::SourceTable;
 
@@ -134,6 +137,8 @@ struct Told {
     money: Option<(String, i64)>,
     /// It is a row's, which may lie outside of the window.
     has_row: bool,
+    /// What it books besides single payments, in words.
+    books: Option<String>,
 }
 
 /// A row with what files say of it.
@@ -164,15 +169,15 @@ enum Party {
     Stored(Box<Stored>),
     Row(Box<Held>),
     Line(Box<Told>),
-    /// The line is with its row.
-    WithRow,
+    /// The line of this place is with a row.
+    WithRow((i64, i64)),
 }
 
 impl Party {
     fn rank(&self) -> i64 {
         match self {
             Self::Object(_) | Self::Alias(_) => 0,
-            Self::Stub(_) | Self::Stored(_) | Self::WithRow => 1,
+            Self::Stub(_) | Self::Stored(_) | Self::WithRow(_) => 1,
             Self::Row(_) => 2,
             Self::Line(_) => 3,
         }
@@ -352,8 +357,12 @@ impl Comparison<'_> {
                 true => Some(Shelf::about(self.scene.db, &account, &own).await?),
                 false => None,
             };
+            let owners = match &shelf {
+                Some(shelf) => owners_of(self.scene, &account, shelf, &own).await?,
+                None => HashMap::new(),
+            };
             for row in rows {
-                self.take_row(&account, row, shelf.as_ref())?;
+                self.take_row(&account, row, shelf.as_ref().zip(Some(&owners)))?;
             }
         }
         Ok(())
@@ -363,13 +372,13 @@ impl Comparison<'_> {
         &mut self,
         account: &str,
         row: Transaction,
-        shelf: Option<&Shelf>,
+        shelf: Option<(&Shelf, &Owners)>,
     ) -> Result<(), RunError> {
         let mut files = Book::None;
         let mut lines = Vec::new();
-        if let Some(shelf) = shelf {
-            let own: Vec<&StoredLine> =
-                shelf.of_row(&row).into_iter().filter(|line| is_ours(line, &row)).collect();
+        if let Some((shelf, owners)) = shelf {
+            let known = shelf.of_row(&row).into_iter();
+            let own: Vec<&StoredLine> = known.filter(|line| is_ours(line, &row, owners)).collect();
             let said: Vec<SettledLine> = own.iter().map(|line| settled(line)).collect();
             files = Book::of_objects(&objects(&said, row.kind, row.tag.usable()));
             lines = own.iter().filter(|line| is_money(line)).map(|line| told(line)).collect();
@@ -377,7 +386,7 @@ impl Comparison<'_> {
         for line in &lines {
             let (file, position) = line.place;
             let name = place_name(LinePlace { file, position });
-            push(&mut self.by_place, self.folder, &[name.as_str()], &Party::WithRow)?;
+            push(&mut self.by_place, self.folder, &[name.as_str()], &Party::WithRow(line.place))?;
         }
         let kind = row.kind.as_str();
         let name = row_name(&row);
@@ -416,9 +425,11 @@ impl Comparison<'_> {
                 push(&mut self.by_tag, self.folder, &at, &Party::Object(object))?;
             }
         }
+        let (several, alone) = sort_lines(self.by_place, self.folder)?;
         let mut out = Out {
             scene: self.scene,
             span: self.span,
+            several,
             number: 0,
             batch: Vec::new(),
             lonely: Vec::new(),
@@ -428,7 +439,7 @@ impl Comparison<'_> {
             out.take_group(group?, &self.unknown).await?;
         }
         out.resolve().await?;
-        for group in Groups::of(self.by_place.finish()?) {
+        for group in Groups::of(alone.finish()?) {
             out.take_lines(group?).await?;
         }
         out.flush().await?;
@@ -437,6 +448,33 @@ impl Comparison<'_> {
         }
         Ok(())
     }
+}
+
+/// The lines that several rows could have, none of them told yet; and those that are with no row.
+fn sort_lines(by_place: Sorter, folder: &Path) -> Result<(Several, Sorter), RunError> {
+    let (mut several, mut alone) = (Several::new(), Sorter::new(folder, "alone", BUDGET));
+    for group in Groups::of(by_place.finish()?) {
+        let (mut rows, mut line) = (Vec::new(), None);
+        for party in group? {
+            match party {
+                Party::WithRow(place) => rows.push(place),
+                Party::Line(told) => line = Some(told),
+                _other => {}
+            }
+        }
+        match (rows.as_slice(), line) {
+            ([], Some(line)) => {
+                let (file, position) = line.place;
+                let name = place_name(LinePlace { file, position });
+                push(&mut alone, folder, &[name.as_str()], &Party::Line(line))?;
+            }
+            ([], None) | ([_], _) => {}
+            ([place, ..], _) => {
+                several.insert(*place, false);
+            }
+        }
+    }
+    Ok((several, alone))
 }
 
 /// A row that stores another id of an object stands with that object's own reference.
@@ -470,13 +508,42 @@ fn is_money(line: &StoredLine) -> bool {
     line.decides && !is_own && line.state != LineState::Superseded
 }
 
+/// Lines that several rows could have, and whether each was told: they are few.
+type Several = HashMap<(i64, i64), bool>;
+
+/// Whose lines are that no row has, by their places.
+type Owners = HashMap<LinePlace, RowKey>;
+
+/// Whose the lines are that no row has and whose tag is none of these rows': another of their
+/// names may be one's.
+async fn owners_of(
+    scene: &Scene<'_>,
+    account: &str,
+    shelf: &Shelf,
+    rows: &[&Transaction],
+) -> Result<Owners, RunError> {
+    let tags: HashSet<&str> = rows.iter().filter_map(|row| row.tag.usable()).collect();
+    let is_asked = |line: &&StoredLine| {
+        let by_tag = line.tag.as_ref().is_some_and(|tag| tags.contains(tag.as_str()));
+        line.row.is_none() && !by_tag
+    };
+    let lines: Vec<StoredLine> = shelf.lines().iter().filter(is_asked).cloned().collect();
+    if lines.is_empty() {
+        return Ok(Owners::new());
+    }
+    owners(scene, account, &lines).await
+}
+
 /// A line that a row has is that row's, and one that none has goes by its tag before any other
-/// name: so it is with one row, but for rows that share the tag.
-fn is_ours(line: &StoredLine, row: &Transaction) -> bool {
-    match (&line.row, &line.tag) {
-        (Some((table, key)), _) => (table, key) == (&row.key.table, &row.key.id),
-        (None, Some(tag)) => row.tag.usable() == Some(tag),
-        (None, None) => true,
+/// name, and by the first of those that is a row's: so it is with one row, but for rows that share
+/// the tag.
+fn is_ours(line: &StoredLine, row: &Transaction, owners: &Owners) -> bool {
+    match (&line.row, owners.get(&line.place), &line.tag) {
+        (Some((table, key)), ..) => (table, key) == (&row.key.table, &row.key.id),
+        (None, Some(owner), _) => *owner == row.key,
+        (None, None, _) if is_anothers(line.kind, line.direction, row.kind) => false,
+        (None, None, Some(tag)) => row.tag.usable() == Some(tag),
+        (None, None, None) => true,
     }
 }
 
@@ -485,12 +552,18 @@ fn told(line: &StoredLine) -> Told {
     let money = line
         .amount
         .and_then(|money| minor(money).map(|minor| (money.currency.code().to_owned(), minor)));
+    let books = line.row.as_ref().and_then(|(table, _)| match table.as_str() {
+        PAYOUTS => Some("the bank's booking of a payout".to_owned()),
+        BATCHES => Some("the booking of a batch that notices list".to_owned()),
+        _rows => None,
+    });
     Told {
         account: line.account.clone(),
         place: (line.place.file, line.place.position),
         tag: line.tag.clone().unwrap_or_default(),
         money,
         has_row: line.row.is_some(),
+        books,
     }
 }
 
@@ -571,6 +644,7 @@ impl<T: DeserializeOwned> Iterator for Groups<T> {
 struct Out<'a> {
     scene: &'a Scene<'a>,
     span: (Instant, Instant),
+    several: Several,
     number: i64,
     batch: Vec<Compared>,
     /// Objects that met no row of the window.
@@ -593,7 +667,7 @@ impl Out<'_> {
                 | Party::Alias(_)
                 | Party::Stored(_)
                 | Party::Line(_)
-                | Party::WithRow => {}
+                | Party::WithRow(_) => {}
             }
         }
         // An object may be found by reference in several slices' borders: once is enough.
@@ -611,30 +685,42 @@ impl Out<'_> {
         let is_shared = rows.len() > 1;
         let mut lines: BTreeMap<(i64, i64), Told> = BTreeMap::new();
         listed.sort_by_key(|object| object.moved.is_none());
-        for held in rows {
+        for mut held in rows {
+            let own = std::mem::take(&mut held.lines).into_iter();
+            // What another row could have as well is no row's, and told once.
+            let (unclear, own): (Vec<Told>, Vec<Told>) =
+                own.partition(|line| self.several.contains_key(&line.place));
+            let is_unclear = is_shared || !unclear.is_empty();
+            let unclear = unclear.into_iter().filter(|line| self.is_first(line.place));
+            lines.extend(unclear.map(|line| (line.place, line)));
             let psp = self.psp(&held.row, &listed, unknown);
-            let found = match is_shared {
+            let found = match is_unclear {
                 true => Bucket::Ambiguous,
                 false => bucket(&held.row, psp, held.files),
             };
             if is_shared {
-                lines.extend(held.lines.iter().map(|line| (line.place, line.clone())));
-                let alone = Held { lines: Vec::new(), ..held };
-                self.put_row(&alone, &[], found).await?;
+                lines.extend(own.into_iter().map(|line| (line.place, line)));
+                self.put_row(&held, &[], found).await?;
             } else {
+                held.lines = own;
                 self.put_row(&held, &listed, found).await?;
             }
         }
+        for line in lines.values() {
+            self.put(of_line(line, Bucket::Ambiguous)).await?;
+        }
         if is_shared {
-            for line in lines.values() {
-                self.put(of_line(line, Bucket::Ambiguous)).await?;
-            }
             for object in &listed {
                 let one = of_object(object, Bucket::Ambiguous);
                 self.put(one).await?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a line that several rows could have is told for the first time.
+    fn is_first(&mut self, place: (i64, i64)) -> bool {
+        self.several.get_mut(&place).is_some_and(|told| !std::mem::replace(told, true))
     }
 
     fn psp(&self, row: &Transaction, listed: &[Listed], unknown: &BTreeSet<String>) -> Book {
@@ -705,13 +791,15 @@ impl Out<'_> {
     }
 
     async fn take_lines(&mut self, group: Vec<Party>) -> Result<(), RunError> {
-        if group.iter().any(|party| matches!(party, Party::WithRow)) {
-            return Ok(());
-        }
         for party in group {
             let Party::Line(line) = party else { continue };
-            let found = if line.has_row { Bucket::OtherWindow } else { Bucket::OnlyInFile };
-            self.put(of_line(&line, found)).await?;
+            let found = match (&line.books, line.has_row) {
+                (Some(_), _) => Bucket::Agrees,
+                (None, true) => Bucket::OtherWindow,
+                (None, false) => Bucket::OnlyInFile,
+            };
+            let note = line.books.clone().unwrap_or_default();
+            self.put(Compared { note, ..of_line(&line, found) }).await?;
         }
         Ok(())
     }

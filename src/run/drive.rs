@@ -2,14 +2,17 @@
 //! by side, decide, hold or apply; until nothing is due, a limit is reached or a stop requested.
 
 use std::collections::{BTreeMap, HashSet};
+use std::convert::Infallible;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 use crate::decide::decision::{Asked as Why, Inputs};
 use crate::decide::judge::decide;
 use crate::exit::Exit;
-use crate::model::evidence::EVIDENCE_SCHEMA;
+use crate::model::count::counted;
+use crate::model::evidence::{Answer, EVIDENCE_SCHEMA};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, earlier, later, span_text};
 use crate::model::transaction::{AccountRef, RowKey};
@@ -17,17 +20,34 @@ use crate::psp::lane::{AccountStop, Counts, StopKind};
 use crate::run::books::{Books, Tell};
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
-use crate::run::gather::{Asked, Gather, Weighed, check_tag_length};
+use crate::run::gather::{Asked, Early, Gather, Gathered, Weighed, check_tag_length};
+use crate::run::mapped::{Mapped, is_in_review, reopen};
 use crate::run::match_lines::{Again, contradicted, match_lines};
 use crate::run::scene::{OpenAccount, Scene};
 use crate::run::setup::On;
 use crate::run::{LEASE, read_clock};
 use crate::store::driver::Driver;
-use crate::store::records::{ClaimFilter, Claimed, StoredInputs};
+use crate::store::records::{ClaimFilter, Claimed};
 use crate::store::source_table::SourceTable;
 
-/// Takes every due row of every table through the run, in batches, table by table in turn.
+/// Takes every due row of every table through the run. Where its time is limited, no question is
+/// asked again after it.
 pub async fn drive(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Result<(), RunError> {
+    let work = Box::pin(in_turn(scene, books, tell));
+    let Some(limit) = scene.options.max_duration else { return work.await };
+    let over = async {
+        tokio::time::sleep(limit.to_std().unwrap_or_default()).await;
+        scene.over.cancel();
+        std::future::pending::<Infallible>().await
+    };
+    tokio::select! {
+        ended = work => ended,
+        never = over => match never {},
+    }
+}
+
+/// In batches, table by table in turn.
+async fn in_turn(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Result<(), RunError> {
     let started = scene.clock.now();
     let mut remaining = scene.options.limit;
     let mut open: Vec<(usize, ClaimFilter)> = Vec::new();
@@ -180,60 +200,113 @@ async fn claim(
     claimed.doing("claiming due rows")
 }
 
-/// One batch: every account is asked side by side, and each is carried on as soon as it is done.
+/// One batch: every account is asked side by side, and each is carried on as soon as it is done;
+/// what is paid for sure while the others are still searched for.
 async fn take(
     scene: &Scene<'_>,
     books: &mut Books,
     index: usize,
     table: &SourceTable,
-    claimed: Vec<Claimed>,
+    mut claimed: Vec<Claimed>,
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
-    let mut known: BTreeMap<&str, Vec<Claimed>> = BTreeMap::new();
-    let mut unknown = Vec::new();
-    for row in claimed {
-        let name = match &row.row.account {
-            AccountRef::Known(name) => scene.accounts.get_key_value(name),
-            AccountRef::Unmapped(_) => None,
-        };
-        match name {
-            Some((name, _)) => known.entry(name).or_default().push(row),
-            None => unknown.push(row),
-        }
-    }
-    if !unknown.is_empty() {
+    let is_named = scene.options.kick.is_some() || scene.options.ids.is_some();
+    let mapped = match is_named {
+        true => reopen(scene, table, &mut claimed).await?,
+        false => Mapped::new(),
+    };
+    let mut groups = by_account(scene, claimed);
+    if let Some(unknown) = groups.remove(&None) {
         let rows = unknown.into_iter().map(|row| without_account(scene, row)).collect();
         books.carry(scene, table, None, rows, tell).await?;
     }
+    let (steps, mut taken) = unbounded_channel();
     let mut asking = FuturesUnordered::new();
-    for (name, mut rows) in known {
-        let Some(open) = scene.accounts.get(name) else { continue };
+    for (name, mut rows) in groups {
+        let known = name.as_deref().and_then(|name| scene.accounts.get_key_value(name));
+        let Some((name, open)) = known else { continue };
         if let Some((_, why)) = &open.paused {
-            let text = format!("account {name} is paused ({why}); {} rows given back", rows.len());
+            let back = format!("{} given back", counted(rows.len(), "row", "rows"));
+            let text = format!("account {name} is paused ({why}); {back}");
             books.miss(Exit::Partial, text, tell);
             give_back(scene, &rows).await?;
             continue;
         }
-        tell(Event::Asking { account: name.to_owned(), rows: rows.len() });
+        tell(Event::Asking { account: name.clone(), rows: rows.len() });
         let tag_max = open.account.facts().tag_max;
         rows.iter_mut().for_each(|row| check_tag_length(row, tag_max));
-        asking.push(ask(scene, table, name, open, rows, false));
+        let at = (name.as_str(), open);
+        asking.push(ask_in_steps(scene, table, at, rows, &mapped, steps.clone()));
     }
-    while let Some((name, open, result)) = asking.next().await {
-        let (rows, asked) = result?;
-        settle(scene, books, index, table, (name, open), rows, asked, tell).await?;
+    drop(steps);
+    let asking = async {
+        while asking.next().await.is_some() {}
+        Ok(())
+    };
+    let taking = async {
+        while let Some(step) = taken.recv().await {
+            match step {
+                Step::Paid(open, rows) => books.carry(scene, table, Some(open), rows, tell).await?,
+                Step::Done(name, open, result) => {
+                    let (rows, asked) = result?;
+                    settle(scene, books, index, table, (name, open), rows, asked, tell).await?;
+                }
+            }
+        }
+        Ok(())
+    };
+    // What is written does not keep the next request waiting.
+    tokio::try_join!(asking, taking).map(|((), ())| ())
+}
+
+/// What asking an account brings, in this order.
+enum Step<'s> {
+    /// Rows that are paid, while others are still asked about.
+    Paid(&'s OpenAccount, Vec<Weighed>),
+    /// The others, at the end.
+    Done(&'s str, &'s OpenAccount, Result<(Vec<Weighed>, Asked), RunError>),
+}
+
+/// Nobody takes the steps where the run has failed meanwhile: its leases end by themselves.
+async fn ask_in_steps<'s>(
+    scene: &'s Scene<'_>,
+    table: &'s SourceTable,
+    (name, open): (&'s str, &'s OpenAccount),
+    rows: Vec<Claimed>,
+    mapped: &'s Mapped,
+    steps: UnboundedSender<Step<'s>>,
+) {
+    let early = |rows| drop(steps.send(Step::Paid(open, rows)));
+    let early: Option<Early<'_>> = if scene.options.dry_run { None } else { Some(&early) };
+    let (_, _, result) = ask(scene, table, (name, open), rows, mapped, false, early).await;
+    drop(steps.send(Step::Done(name, open, result)));
+}
+
+/// Rows by their configured account; by none where it is not configured.
+pub fn by_account(
+    scene: &Scene<'_>,
+    claimed: Vec<Claimed>,
+) -> BTreeMap<Option<String>, Vec<Claimed>> {
+    let mut by_account: BTreeMap<Option<String>, Vec<Claimed>> = BTreeMap::new();
+    for one in claimed {
+        let name = match &one.row.account {
+            AccountRef::Known(name) if scene.accounts.contains_key(name) => Some(name.clone()),
+            AccountRef::Known(_) | AccountRef::Unmapped(_) => None,
+        };
+        by_account.entry(name).or_default().push(one);
     }
-    Ok(())
+    by_account
 }
 
 /// Asks one account about rows, and decides them; `whole`: by every route, for a person.
 pub async fn ask<'s>(
     scene: &'s Scene<'_>,
     table: &'s SourceTable,
-    name: &'s str,
-    open: &'s OpenAccount,
+    (name, open): (&'s str, &'s OpenAccount),
     rows: Vec<Claimed>,
+    mapped: &'s Mapped,
     whole: bool,
+    early: Option<Early<'s>>,
 ) -> (&'s str, &'s OpenAccount, Result<(Vec<Weighed>, Asked), RunError>) {
     let gather = Gather {
         db: scene.db,
@@ -245,7 +318,9 @@ pub async fn ask<'s>(
         account_name: name,
         policies: &open.policies,
         clock: &scene.clock,
+        mapped,
         whole,
+        early,
     };
     (name, open, gather.weigh(rows).await)
 }
@@ -264,24 +339,11 @@ pub fn without_account(scene: &Scene<'_>, claimed: Claimed) -> Weighed {
         asked: claimed.asked,
     };
     let decision = decide(&inputs, &scene.nobody, now);
-    let inputs = StoredInputs {
-        schema: EVIDENCE_SCHEMA,
-        now,
-        asked: claimed.asked,
-        row: claimed.row.clone(),
-        siblings: Vec::new(),
-        evidence: Vec::new(),
-        claimed_references: Vec::new(),
-        untagged: Vec::new(),
-        near_misses: Vec::new(),
-        history: claimed.history.clone(),
-        kicked: None,
-    };
     Weighed {
         claimed,
         decision,
         now,
-        inputs,
+        inputs: Gathered::default(),
         nearest: Vec::new(),
         lines: Vec::new(),
         person: None,
@@ -306,15 +368,17 @@ async fn settle(
     index: usize,
     table: &SourceTable,
     (name, open): (&str, &OpenAccount),
-    rows: Vec<Weighed>,
+    mut rows: Vec<Weighed>,
     asked: Asked,
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
-    note(books, name, open, rows.len(), &asked, tell);
+    let count = rows.len().saturating_add(asked.paid);
+    note(books, name, open, count, &asked, tell);
     if let Some(stop) = open.account.stopped() {
         report_stop(books, name, &stop, tell);
     }
-    note_outage(scene, books, name, open, rows.len(), asked.answered, tell).await?;
+    let silence = Silence { rows: count, answered: asked.answered, why: commonest_cause(&rows) };
+    note_outage(scene, books, name, open, silence, tell).await?;
     // A stop cut these off in the middle of asking: they are given back, not made to wait. So is
     // a kicked row that nothing was said of: its case stays as it was.
     let is_kick = scene.options.kick.is_some();
@@ -323,15 +387,14 @@ async fn settle(
     let is_cut = |row: &Weighed| {
         let known = is_stopped && row.claimed.history.unanswered_since.is_some();
         let is_silent = row.decision.reason == Reason::PspUnavailable;
-        (is_silent && (interrupted || known || is_kick)) || (is_kick && has_nothing_new(row))
+        (is_silent && (interrupted || known || is_kick)) || has_nothing_new(scene, row)
     };
-    let (cut, mut rows): (Vec<Weighed>, Vec<Weighed>) = rows.into_iter().partition(is_cut);
+    let cut: Vec<Weighed> = rows.extract_if(.., |row| is_cut(row)).collect();
     if is_stopped {
         rows.iter_mut().for_each(due_at_once);
     }
-    if is_kick {
-        cut.iter().filter(|row| has_nothing_new(row)).for_each(|row| tell(nothing_new(row)));
-    }
+    let silent = cut.iter().filter(|row| has_nothing_new(scene, row));
+    silent.for_each(|row| tell(nothing_new(table, row)));
     let cut: Vec<Claimed> = cut.into_iter().map(|row| row.claimed).collect();
     give_back(scene, &cut).await?;
     books.hold.note_listed(name, asked.listed);
@@ -345,16 +408,31 @@ async fn settle(
     books.carry(scene, table, Some(open), through, tell).await
 }
 
-/// A kicked row that has left processing, its mapping's `review` value included, is looked at as
-/// one that ended: only money found for it is news, and its case is not to lose its place.
-fn has_nothing_new(row: &Weighed) -> bool {
+/// A kicked row that has left processing, and not as tieout left it in its mapping's `review`
+/// value, is looked at as one that ended: only money found for it is news, and its case is not to
+/// lose its place. So is one that was named by its key and waits for a person: nobody watches it.
+fn has_nothing_new(scene: &Scene<'_>, row: &Weighed) -> bool {
+    let claimed = &row.claimed;
+    let is_case = claimed.open_case.is_some() && claimed.history.watch_from.is_none();
+    let is_asked = match (&scene.options.kick, &scene.options.ids) {
+        (Some(_), _) => true,
+        (None, Some(_)) => is_case,
+        (None, None) => false,
+    };
     let is_wait = row.decision.outcome() == Outcome::Wait;
-    row.claimed.asked == Why::Watch && is_wait && row.decision.answered
+    is_asked && claimed.asked == Why::Watch && is_wait && row.decision.answered
 }
 
-fn nothing_new(row: &Weighed) -> Event {
+fn nothing_new(table: &SourceTable, row: &Weighed) -> Event {
     let Claimed { row, .. } = &row.claimed;
-    let why = format!("its status is `{}`, and the PSP shows nothing new of it", row.status);
+    let status = &row.status;
+    let why = match is_in_review(table, row) {
+        true => format!(
+            "its status is `{status}`, and somebody else wrote that or changed the row since: set \
+             it back to its processing value to have it decided"
+        ),
+        false => format!("its status is `{status}`, and the PSP shows nothing new of it"),
+    };
     Event::NotLookedAt { table: row.key.table.clone(), id: row.key.id.clone(), why }
 }
 
@@ -417,6 +495,33 @@ fn report_stop(books: &mut Books, name: &str, stop: &AccountStop, tell: Tell<'_>
     books.miss(exit, text, tell);
 }
 
+/// How an account answered a batch.
+struct Silence {
+    rows: usize,
+    answered: u64,
+    /// Why most of the others got no answer, in brackets; empty where that is not known.
+    why: String,
+}
+
+/// Why most rows without an answer have none.
+fn commonest_cause(rows: &[Weighed]) -> String {
+    let cause = |row: &Weighed| {
+        row.inputs.evidence.iter().find_map(|item| match &item.answer {
+            Answer::NoAnswer(cause) => Some(cause.kind.as_str()),
+            Answer::Found { .. } | Answer::Nothing(_) | Answer::UnknownReference(_) => None,
+        })
+    };
+    let silent = rows.iter().filter(|row| row.decision.reason == Reason::PspUnavailable);
+    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+    for kind in silent.filter_map(cause) {
+        let times = kinds.entry(kind).or_default();
+        *times = times.saturating_add(1);
+    }
+    let most = kinds.iter().max_by_key(|(_, times)| **times).map(|(kind, _)| *kind);
+    let mostly = if kinds.len() > 1 { "mostly " } else { "" };
+    most.map_or(String::new(), |kind| format!(" ({mostly}{})", kind.replace('_', " ")))
+}
+
 /// An account that gives no answer costs no row anything; after `unavailable_for` a person is
 /// told, once.
 async fn note_outage(
@@ -424,8 +529,7 @@ async fn note_outage(
     books: &mut Books,
     name: &str,
     open: &OpenAccount,
-    rows: usize,
-    answered: u64,
+    Silence { rows, answered, why }: Silence,
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
     if rows == 0 || scene.stop.requested().is_some() {
@@ -435,7 +539,9 @@ async fn note_outage(
     let missing = u64::try_from(rows).unwrap_or(u64::MAX).saturating_sub(answered);
     if missing > 0 {
         let text = format!(
-            "account {name}: no answer for {missing} of {rows} rows; they stay as they are"
+            "account {name}: no answer for {missing} of {}{why}; {}",
+            counted(rows, "row", "rows"),
+            if missing == 1 { "it stays as it is" } else { "they stay as they are" }
         );
         books.miss(Exit::Partial, text, tell);
     }

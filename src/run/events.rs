@@ -8,8 +8,9 @@ use crate::model::time::Instant;
 use crate::run::bring::BroughtIn;
 use crate::run::fetch::SourceNote;
 use crate::run::match_lines::LinesNote;
+use crate::run::release::ReleasedNote;
 use crate::store::files::LinePlace;
-use crate::store::records::{AbandonedRun, JournalRow, TotalLine, Waiting};
+use crate::store::records::{AbandonedRun, JournalRow, NotApplied, TotalLine, Waiting};
 
 /// One thing that happened.
 #[derive(Debug, Clone)]
@@ -47,6 +48,8 @@ pub enum Event {
     },
     /// A settlement file was brought in.
     BroughtIn(Box<BroughtIn>),
+    /// A person's word that a settlement file may count was carried out, or refused.
+    Released(Box<ReleasedNote>),
     /// A source was fetched from.
     Fetched(Box<SourceNote>),
     /// Rows were claimed.
@@ -65,8 +68,10 @@ pub enum Event {
     },
     /// An account was asked.
     Asked(AccountNote),
-    /// A row was decided; in a dry run this is what would be.
+    /// A row was decided, and is about to be written; in a dry run this is what would be.
     Decided(Box<JournalRow>),
+    /// A row that was not carried out as it was told to be decided.
+    NotApplied(Box<NotApplied>),
     /// Of a dry run: a line of a settlement file would become the own of a row that had ended.
     LineMatched {
         /// The line.
@@ -146,8 +151,12 @@ pub struct Summary {
     pub lines: LinesNote,
     /// Rows decided.
     pub decided: u64,
+    /// Of those: rows that the mode left as they were.
+    pub withheld: u64,
     /// Cases opened, closed by this run, and open now.
     pub cases: (u64, u64, u64),
+    /// What people approved and the evidence stood against.
+    pub approvals_refused: u64,
     /// The report's directory.
     pub report: Option<PathBuf>,
     /// The audit chain's head.

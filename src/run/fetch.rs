@@ -19,12 +19,15 @@ use crate::exit::Exit;
 use crate::model::time::to_micros;
 use crate::run::bring::{BroughtIn, Carrier, Origin, Parcel, What};
 use crate::run::error::{Doing, RunError};
+use crate::run::expected::note_arrivals;
 use crate::run::parts::{By, Reading};
+use crate::run::release::ReleasedNote;
 use crate::run::setup::Setup;
 use crate::run::shutdown::Stop;
 use crate::run::spool::sweep;
 use crate::settlement::Format;
 use crate::settlement::sources::SourceError;
+use crate::settlement::sources::decrypt::keys_stamp;
 use crate::settlement::sources::fetch::{Haul, Outcome, Progress, Settled, archive, fetch};
 use crate::settlement::sources::pick::{Ready, Seen};
 use crate::settlement::sources::settings::{Secrets, Source};
@@ -85,6 +88,8 @@ pub enum Told {
     },
     /// A file was brought in.
     BroughtIn(Box<BroughtIn>),
+    /// A person's word that a file may count was carried out, or refused.
+    Released(Box<ReleasedNote>),
     /// A source is done.
     Done(Box<SourceNote>),
     /// Something was not examined: what it leads to, and one line.
@@ -112,6 +117,8 @@ pub struct Fetching<'a> {
 struct Sent {
     index: usize,
     known: Vec<KnownName>,
+    /// What tells the keys that its files are opened with from others.
+    keys: Option<String>,
     secrets: Secrets,
     haul: Haul,
 }
@@ -147,12 +154,8 @@ impl Fetching<'_> {
                 Ok(secrets) => secrets,
                 Err(error) => {
                     let haul = Haul { ended: Some(error), ..Haul::default() };
-                    self.take(
-                        source,
-                        Sent { index, known, secrets: Secrets::default(), haul },
-                        tell,
-                    )
-                    .await?;
+                    let (keys, secrets) = (None, Secrets::default());
+                    self.take(source, Sent { index, known, keys, secrets, haul }, tell).await?;
                     continue;
                 }
             };
@@ -203,7 +206,9 @@ impl Fetching<'_> {
         let (over, began, at_most) = (Arc::clone(over), Clock::now(), self.at_most);
         let by = (self.setup.version.clone(), self.setup.config_sha256.clone());
         move || {
-            let names = Names::of(&known, &by);
+            // Before they are used: keys that are changed meanwhile are tried by the next run.
+            let keys = source.decrypt.as_ref().and_then(keys_stamp);
+            let names = Names::of(&known, &by, keys.as_deref());
             let mut watching = |progress: Progress<'_>| {
                 // Who shows it may be slower than the line.
                 let sign = (index, progress.name.to_owned(), progress.bytes, progress.size);
@@ -214,7 +219,7 @@ impl Fetching<'_> {
             };
             let is_known = |seen: &Seen| names.of_seen(seen).is_some();
             let haul = fetch(&source, &secrets, &spool, &is_known, &mut watching);
-            Sent { index, known, secrets, haul }
+            Sent { index, known, keys, secrets, haul }
         }
     }
 
@@ -226,7 +231,7 @@ impl Fetching<'_> {
 
     /// Brings in what came of one source.
     async fn take(&self, source: &Source, sent: Sent, tell: Tell<'_>) -> Result<(), RunError> {
-        let Sent { known, secrets, haul, .. } = sent;
+        let Sent { known, keys, secrets, haul, .. } = sent;
         let mut note = SourceNote {
             source: source.name.clone(),
             account: source.account.clone().unwrap_or_default(),
@@ -234,13 +239,15 @@ impl Fetching<'_> {
             ..SourceNote::default()
         };
         let by = (self.setup.version.clone(), self.setup.config_sha256.clone());
-        let names = Names::of(&known, &by);
+        let names = Names::of(&known, &by, keys.as_deref());
         let mut settled: Vec<Settled> = Vec::new();
         let mut came: Vec<Fetched> = Vec::new();
+        let mut sealed: Vec<(Fetched, SourceError)> = Vec::new();
         let mut failed: Vec<(String, SourceError)> = Vec::new();
         for outcome in haul.files {
             match outcome {
                 Outcome::Fetched(fetched) => came.push(*fetched),
+                Outcome::Sealed { fetched, error } => sealed.push((*fetched, error)),
                 Outcome::Known(ready) => {
                     note.known = note.known.saturating_add(1);
                     settled.extend(names.settled(ready));
@@ -260,7 +267,10 @@ impl Fetching<'_> {
             }
         }
         self.tell_failed(source, failed, &mut note, tell).await?;
+        let opened = Opened { known: &known, keys: keys.as_deref().unwrap_or_default() };
+        self.keep_sealed(source, sealed, &opened, &mut note, tell).await?;
         self.load(source, &came, &mut settled, &mut note, tell).await?;
+        note_arrivals(self.db, source, &settled).await?;
         if let Some(error) = haul.ended.filter(|_| self.stop.requested().is_none()) {
             tell(Told::Missed(error.exit(), ended_text(source, &error, note.fetched)));
             note.failed = Some(error.to_string());
@@ -293,6 +303,43 @@ impl Fetching<'_> {
             let next = error.hint(&source.name);
             let text = format!("source {}: {error}; next: {next}", source.name);
             tell(Told::Missed(error.exit(), text));
+        }
+        Ok(())
+    }
+
+    /// Files that no key opens: each is kept as it came, so that it is fetched again only where
+    /// it, the keys or the configuration are others.
+    async fn keep_sealed(
+        &self,
+        source: &Source,
+        sealed: Vec<(Fetched, SourceError)>,
+        opened: &Opened<'_>,
+        note: &mut SourceNote,
+        tell: Tell<'_>,
+    ) -> Result<(), RunError> {
+        let reading = reading_of(source, self.setup);
+        let (db, run_id, stop) = (self.db, self.run_id, self.stop);
+        let carrier = Carrier { db, run_id, stop, source: &source.name, reading: &reading };
+        let spool = self.spool(&source.name);
+        for (fetched, error) in sealed {
+            note.fetched = note.fetched.saturating_add(1);
+            note.bytes = note.bytes.saturating_add(fetched.bytes);
+            let mut is_kept = false;
+            if self.stop.requested().is_none() {
+                let why = match &error {
+                    SourceError::Sealed { problem, .. } => problem.clone(),
+                    other => other.to_string(),
+                };
+                let (origin, before) = (self.origin(source, &fetched), opened.before(&fetched));
+                let brought = carrier.sealed(&origin, opened.keys, &why, before).await?;
+                is_kept = matches!(brought.what, What::Quarantined { .. });
+                count_in(note, &brought);
+                tell(Told::BroughtIn(Box::new(brought)));
+            }
+            if !is_kept {
+                // What stays is in nobody's way: the next run sweeps it out.
+                let _left = spool.forget(&fetched.sha256);
+            }
         }
         Ok(())
     }
@@ -341,17 +388,18 @@ impl Fetching<'_> {
 
     fn parcel(&self, source: &Source, fetched: &Fetched) -> Parcel {
         let path = fetched.readable().to_owned();
-        let file = path.file_name().unwrap_or_default();
+        Parcel { origin: Some(self.origin(source, fetched)), path }
+    }
+
+    fn origin(&self, source: &Source, fetched: &Fetched) -> Origin {
+        let file = fetched.readable().file_name().unwrap_or_default();
         let place: PathBuf = [self.run_id, &source.name].iter().collect();
-        Parcel {
-            origin: Some(Origin {
-                name: fetched.seen.name.clone(),
-                raw_sha256: fetched.sha256.clone(),
-                raw_bytes: fetched.bytes,
-                modified_at: fetched.seen.written().map(to_micros),
-                spooled_as: place.join(file).to_string_lossy().into_owned(),
-            }),
-            path,
+        Origin {
+            name: fetched.seen.name.clone(),
+            raw_sha256: fetched.sha256.clone(),
+            raw_bytes: fetched.bytes,
+            modified_at: fetched.seen.written().map(to_micros),
+            spooled_as: place.join(file).to_string_lossy().into_owned(),
         }
     }
 
@@ -429,7 +477,7 @@ fn count_in(note: &mut SourceNote, one: &BroughtIn) {
         }
         What::Known { .. } => note.known = note.known.saturating_add(1),
         What::Quarantined { .. } => note.quarantined = note.quarantined.saturating_add(1),
-        What::Unreadable(_) | What::Stopped => note.refused = note.refused.saturating_add(1),
+        What::Unreadable { .. } | What::Stopped => note.refused = note.refused.saturating_add(1),
     }
 }
 
@@ -448,18 +496,38 @@ pub fn reading_of(source: &Source, setup: &Setup) -> Reading {
     }
 }
 
+/// What is known of a source's files that may be encrypted.
+struct Opened<'a> {
+    known: &'a [KnownName],
+    /// The stamp of the keys that they are opened with; empty where none could be read.
+    keys: &'a str,
+}
+
+impl Opened<'_> {
+    /// The file that these bytes are, opened with keys that are not here any more.
+    fn before(&self, fetched: &Fetched) -> Option<i64> {
+        let is_it = |known: &&KnownName| {
+            known.raw_sha256 == fetched.sha256 && known.state != FileState::Quarantined
+        };
+        self.known.iter().find(is_it).map(|known| known.file)
+    }
+}
+
 /// What is known of a source's names.
 struct Names<'a> {
     by_name: BTreeMap<&'a str, Vec<&'a KnownName>>,
 }
 
 impl<'a> Names<'a> {
-    /// A file that is quarantined is no known one where another version or configuration read it.
-    fn of(known: &'a [KnownName], by: &(String, String)) -> Self {
+    /// A file that is quarantined is no known one where another version or configuration read it;
+    /// nor one that no key opened, where the keys are others.
+    fn of(known: &'a [KnownName], by: &(String, String), keys: Option<&str>) -> Self {
         let mut by_name: BTreeMap<&str, Vec<&KnownName>> = BTreeMap::new();
         for one in known {
             let is_open = one.state == FileState::Quarantined && !one.is_settled;
-            if !is_open || one.read_by == *by {
+            let tried = one.tried_keys.as_deref();
+            let is_tried = tried.is_none_or(|tried| keys == Some(tried));
+            if !is_open || (one.read_by == *by && is_tried) {
                 by_name.entry(&one.name).or_default().push(one);
             }
         }

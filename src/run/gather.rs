@@ -14,23 +14,24 @@ use crate::decide::policy::Policy;
 use crate::model::evidence::{Answer, EVIDENCE_SCHEMA, Evidence, Route, UntaggedMatch, Witness};
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, later};
-use crate::model::transaction::{SiblingFact, TagState, Transaction};
+use crate::model::transaction::{
+    Attempts as AttemptsTold, Kind, SiblingFact, TagState, Transaction,
+};
 use crate::psp::account::{Looked, Need, Question};
-use crate::psp::book::Neighbour;
 use crate::run::asking::Asking;
 use crate::run::attempts::{Attempts, RESOLVE_AT_ONCE, Unnamed};
 use crate::run::by_files::{ByFiles, Told};
 use crate::run::clock::DatabaseClock;
 use crate::run::error::{Doing, RunError};
+use crate::run::mapped::Mapped;
+use crate::run::neighbours::{Near, Neighbours, last_attempt};
 use crate::run::scene::policy_of_row;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::files::LinePlace;
-use crate::store::records::{Claimed, StoredInputs};
+use crate::store::records::{Claimed, InputsToStore, KickedBy, Tagged};
 use crate::store::source_table::SourceTable;
 
-/// How many captured objects around a row the brake looks at.
-const NEAREST: usize = 20;
 /// How far past the window the search for a witness goes, in days, before it rests until the
 /// next look: a tag that nothing newer carries for a month is a matter for a person.
 const WITNESS_DAYS: i64 = 32;
@@ -46,8 +47,8 @@ pub struct Weighed {
     pub decision: Decision,
     /// When it was decided: the record, the next look and a replay all count from here.
     pub now: Instant,
-    /// What it was made from.
-    pub inputs: StoredInputs,
+    /// What it was made from, besides the row and its history.
+    pub inputs: Gathered,
     /// For a hand-back: the captured objects nearest to the row, and whether each resolves.
     pub nearest: Vec<(String, bool)>,
     /// The lines of settlement files that told of it.
@@ -58,6 +59,69 @@ pub struct Weighed {
     pub mapped_from: Option<String>,
 }
 
+/// What was gathered about a row.
+#[derive(Default)]
+pub struct Gathered {
+    /// Its siblings.
+    pub siblings: Vec<SiblingFact>,
+    /// What the sources said.
+    pub evidence: Vec<Evidence>,
+    /// References that other rows have.
+    pub claimed_references: Vec<(String, String)>,
+    /// Money that no row explains.
+    pub untagged: Vec<UntaggedMatch>,
+    /// Nearly equal tags.
+    pub near_misses: Vec<(String, String)>,
+}
+
+impl Weighed {
+    /// The status that the mapping goes by.
+    pub fn mapped_status(&self) -> &str {
+        self.mapped_from.as_deref().unwrap_or(&self.claimed.row.status)
+    }
+
+    /// What it is decided from.
+    pub fn inputs(&self) -> Inputs<'_> {
+        Inputs {
+            row: &self.claimed.row,
+            siblings: &self.inputs.siblings,
+            evidence: &self.inputs.evidence,
+            claimed_references: &self.inputs.claimed_references,
+            untagged: &self.inputs.untagged,
+            near_misses: &self.inputs.near_misses,
+            history: &self.claimed.history,
+            asked: self.claimed.asked,
+        }
+    }
+
+    /// All that the decision was made from.
+    pub fn inputs_to_store<'a>(&'a self, kicked: Option<&'a KickedBy>) -> InputsToStore<'a> {
+        let Inputs {
+            row,
+            siblings,
+            evidence,
+            claimed_references,
+            untagged,
+            near_misses,
+            history,
+            asked,
+        } = self.inputs();
+        InputsToStore {
+            schema: EVIDENCE_SCHEMA,
+            now: self.now,
+            asked,
+            row,
+            siblings,
+            evidence,
+            claimed_references,
+            untagged,
+            near_misses,
+            history,
+            kicked,
+        }
+    }
+}
+
 /// What asking brought besides decisions.
 #[derive(Default)]
 pub struct Asked {
@@ -65,6 +129,8 @@ pub struct Asked {
     pub listed: u64,
     /// Rows with an answer.
     pub answered: u64,
+    /// Rows that were given on as paid while others were still asked about.
+    pub paid: usize,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
 }
@@ -84,6 +150,41 @@ struct Facts {
 struct Decided {
     decision: Decision,
     now: Instant,
+}
+
+/// Takes rows that are decided while others are still asked about.
+pub type Early<'a> = &'a (dyn Fn(Vec<Weighed>) + Send + Sync);
+
+/// Rows with what is known and decided of each, by the same index.
+struct Batch {
+    rows: Vec<Claimed>,
+    facts: Vec<Facts>,
+    decisions: Vec<Decided>,
+}
+
+impl Batch {
+    /// Takes the rows out that no further answer could change.
+    fn take_paid(&mut self) -> Self {
+        let is_paid = |one: &Decided| matches!(one.decision.verdict, Verdict::Succeeded);
+        let which: Vec<bool> = self.decisions.iter().map(is_paid).collect();
+        Self {
+            rows: take_those(&mut self.rows, &which),
+            facts: take_those(&mut self.facts, &which),
+            decisions: take_those(&mut self.decisions, &which),
+        }
+    }
+}
+
+fn take_those<T>(all: &mut Vec<T>, which: &[bool]) -> Vec<T> {
+    let mut which = which.iter();
+    all.extract_if(.., |_| which.next().copied().unwrap_or(false)).collect()
+}
+
+impl Asked {
+    fn note_answered(&mut self, decisions: &[Decided]) {
+        let answered = decisions.iter().filter(|one| one.decision.answered).count();
+        self.answered = self.answered.saturating_add(u64::try_from(answered).unwrap_or(u64::MAX));
+    }
 }
 
 /// Asks and decides for the rows of one table at one account.
@@ -106,8 +207,12 @@ pub struct Gather<'a> {
     pub policies: &'a BTreeMap<bool, Policy>,
     /// The database's clock.
     pub clock: &'a DatabaseClock,
+    /// The statuses that the mapping goes by, where they are others than the rows'.
+    pub mapped: &'a Mapped,
     /// Every route is asked, whatever the judge would be content with: a person decides.
     pub whole: bool,
+    /// Takes rows that are paid before the search for the others, which takes its time.
+    pub early: Option<Early<'a>>,
 }
 
 impl Gather<'_> {
@@ -135,6 +240,9 @@ impl Gather<'_> {
         self.find_witnesses(&rows, &unproven, &mut facts, &mut neighbours, &mut asked).await?;
         self.decide_again(&rows, &facts, &siblings, &unproven, &mut decisions);
 
+        let mut batch = Batch { rows, facts, decisions };
+        self.give_paid(&mut batch, &mut siblings, &mut asked).await?;
+        let Batch { rows, mut facts, mut decisions } = batch;
         let wanting = self.wanting(&rows, &decisions, Want::Search);
         self.ask(&rows, &wanting, Need::Search, &mut facts, &mut neighbours, &mut asked).await?;
         self.decide_again(&rows, &facts, &siblings, &wanting, &mut decisions);
@@ -144,10 +252,42 @@ impl Gather<'_> {
         let nearest = self
             .check_hand_backs(&rows, &siblings, &neighbours, &mut facts, &mut decisions)
             .await?;
-        asked.answered = u64::try_from(decisions.iter().filter(|d| d.decision.answered).count())
-            .unwrap_or(u64::MAX);
+        asked.note_answered(&decisions);
         asked.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok((weighed(rows, decisions, facts, siblings, nearest), asked))
+        let batch = Batch { rows, facts, decisions };
+        Ok((self.mapped_of(weighed(batch, siblings, nearest)), asked))
+    }
+
+    /// The rows with the statuses that the mapping goes by.
+    fn mapped_of(&self, mut rows: Vec<Weighed>) -> Vec<Weighed> {
+        for row in &mut rows {
+            row.mapped_from = self.mapped.get(&row.claimed.row.key.id).cloned();
+        }
+        rows
+    }
+
+    /// Gives on the rows that are paid, where others are to be searched for: they can be written
+    /// meanwhile.
+    async fn give_paid(
+        &self,
+        batch: &mut Batch,
+        siblings: &mut HashMap<String, Vec<SiblingFact>>,
+        asked: &mut Asked,
+    ) -> Result<(), RunError> {
+        let Some(early) = self.early else { return Ok(()) };
+        if self.wanting(&batch.rows, &batch.decisions, Want::Search).is_empty() {
+            return Ok(());
+        }
+        let mut paid = batch.take_paid();
+        let keys = paid.rows.iter().map(|one| &one.row.key.id);
+        let siblings: HashMap<String, Vec<SiblingFact>> =
+            keys.filter_map(|key| siblings.remove_entry(key)).collect();
+        let Batch { rows, facts, decisions } = &mut paid;
+        self.check_references(rows, &siblings, facts, decisions).await?;
+        asked.note_answered(&paid.decisions);
+        asked.paid = paid.rows.len();
+        early(self.mapped_of(weighed(paid, siblings, HashMap::new())));
+        Ok(())
     }
 
     /// The rows that a route is asked about: those whose decision wants it, and all that have a tag
@@ -162,8 +302,9 @@ impl Gather<'_> {
         decisions.iter().enumerate().filter_map(wants).collect()
     }
 
-    /// A tag that another row has too settles neither. What is under watch goes on looking by it:
-    /// the worker may have made the new row that shares it, and money is to be seen.
+    /// A tag that another row has too, in this table or in another mapped one, settles neither: the
+    /// table that comes first in the file has no better claim. What is under watch goes on looking
+    /// by it: the worker may have made the new row that shares it, and money is to be seen.
     async fn mark_shared_tags(&self, rows: &mut [Claimed]) -> Result<(), RunError> {
         let asking: Vec<&Transaction> = rows
             .iter()
@@ -174,11 +315,17 @@ impl Gather<'_> {
         if asking.is_empty() {
             return Ok(());
         }
-        let shared = self
+        let mut shared = self
             .db
             .shared_tags(self.table, self.account_name, &asking)
             .await
             .doing("looking for rows of one tag")?;
+        let others: Vec<&SourceTable> =
+            self.tables.iter().filter(|other| self.may_share(other)).collect();
+        let own = self.may_share_between_kinds(&asking).then_some(self.table);
+        for other in others.into_iter().chain(own) {
+            shared.extend(self.shared_with(other, &asking).await?);
+        }
         for claimed in rows.iter_mut().filter(|claimed| shared.contains(&claimed.row.key.id)) {
             if let TagState::Usable(tag) = &claimed.row.tag
                 && claimed.asked != Why::Watch
@@ -187,6 +334,70 @@ impl Gather<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a row of another mapped table may carry the tag of one of this table. Rows that are
+    /// mapped twice are no others to themselves: where the keys differ, that cannot be told.
+    fn may_share(&self, other: &SourceTable) -> bool {
+        let (mine, others) = (&self.table.settings, &other.settings);
+        let is_at_account = others.accounts.values().any(|name| name == self.account_name);
+        let can_be_told = other.write != self.table.write || others.key == mine.key;
+        others.name != mine.name && is_at_account && can_be_told
+    }
+
+    /// Whether rows of this table itself may share a tag although they are of several kinds.
+    fn may_share_between_kinds(&self, asking: &[&Transaction]) -> bool {
+        let has_kinds = self.table.settings.kind.constant.is_none();
+        let pays_out = asking.iter().any(|row| row.kind != Kind::Charge);
+        has_kinds && pays_out && self.account.api().is_none()
+    }
+
+    /// Whether what one kind moves could be taken for what the other does. A payment and its refund
+    /// are two objects at the PSP, and a credit and a debit at the bank. A refund and a payout are
+    /// debits both, and a file's line does not say which.
+    fn may_be_one(&self, kind: Kind, other: Kind) -> bool {
+        let pays_out = |kind| kind != Kind::Charge;
+        let is_by_files = self.account.api().is_none();
+        kind == other || (is_by_files && pays_out(kind) && pays_out(other))
+    }
+
+    /// The keys of those of these rows whose tag a row of another mapped table has, too: in any
+    /// status, of a kind that may be taken for it. Of their own table those of another kind.
+    async fn shared_with(
+        &self,
+        other: &SourceTable,
+        asking: &[&Transaction],
+    ) -> Result<Vec<String>, RunError> {
+        let constant = other.settings.kind.constant.as_deref().and_then(Kind::parse);
+        let is_alike =
+            |row: &Transaction| constant.is_none_or(|kind| self.may_be_one(kind, row.kind));
+        let alike: Vec<&Transaction> = asking.iter().copied().filter(|row| is_alike(row)).collect();
+        let tags: HashSet<&str> = alike.iter().filter_map(|row| row.tag.usable()).collect();
+        let tags: Vec<String> = tags.into_iter().map(str::to_owned).collect();
+        if tags.is_empty() {
+            return Ok(Vec::new());
+        }
+        let found = self.db.rows_tagged(other, self.account_name, &tags).await;
+        let found = found.doing("looking for rows of one tag in another table")?;
+        let mut by_tag: HashMap<&str, Vec<&Tagged>> = HashMap::new();
+        for one in &found {
+            by_tag.entry(&one.tag).or_default().push(one);
+        }
+        let is_same_table = other.write == self.table.write;
+        let is_own = other.settings.name == self.table.settings.name;
+        let is_other = |row: &Transaction, one: &Tagged| {
+            let may_be = match one.kind {
+                Some(kind) => self.may_be_one(kind, row.kind) && !(is_own && kind == row.kind),
+                // What a row of no known kind moves could be this row's.
+                None => !is_own,
+            };
+            may_be && !(is_same_table && one.key == row.key.id)
+        };
+        let is_shared = |row: &Transaction| {
+            let tagged = row.tag.usable().and_then(|tag| by_tag.get(tag));
+            tagged.is_some_and(|tagged| tagged.iter().any(|one| is_other(row, one)))
+        };
+        Ok(alike.iter().filter(|row| is_shared(row)).map(|row| row.key.id.clone()).collect())
     }
 
     /// What settlement files say stands beside what the API says, and before it is asked.
@@ -235,6 +446,7 @@ impl Gather<'_> {
         let attempts = Attempts {
             db: self.db,
             table: self.table,
+            tables: self.tables,
             account: self.account_name,
             expected: self.expected,
         };
@@ -302,7 +514,8 @@ impl Gather<'_> {
     }
 
     fn policy(&self, row: &Transaction) -> &Policy {
-        policy_of_row(self.policies, self.table, row)
+        let status = self.mapped.get(&row.key.id).unwrap_or(&row.status);
+        policy_of_row(self.policies, self.table, status)
     }
 
     fn decide_one(
@@ -402,8 +615,10 @@ impl Gather<'_> {
         let policy = self.policy(row);
         let (from, to) = absence::needed_window(row, history, policy);
         // A watch looks for what should not be there: a call that lived longer than any call may
-        // made its object after the window of the proof.
-        let to = if claimed.asked == Why::Watch { to.max(self.clock.now()) } else { to };
+        // made its object after the window of the proof. And where nothing tells of sends, any of
+        // them may have made one up to now: the row's own, or a second one.
+        let is_open = claimed.asked == Why::Watch || row.attempts == AttemptsTold::Unknown;
+        let to = if is_open { to.max(self.clock.now()) } else { to };
         Question {
             row: index,
             reference: row.psp_reference.clone(),
@@ -489,8 +704,7 @@ impl Gather<'_> {
         asked: &mut Asked,
     ) -> Result<Vec<(usize, Evidence)>, RunError> {
         let last_attempt = last_attempt(claimed);
-        let (_, mut from) =
-            absence::needed_window(&claimed.row, &claimed.history, self.policy(&claimed.row));
+        let (_, mut from) = self.question(0, claimed).window;
         let until = self.clock.now();
         let mut found = Vec::new();
         let Some(account) = self.account.api() else { return Ok(found) };
@@ -534,19 +748,7 @@ impl Gather<'_> {
         let decided = indices(decisions, |d| {
             self.whole || !matches!(d.verdict, Verdict::Wait) || d.wants == Some(Want::Siblings)
         });
-        let references: Vec<String> = decided
-            .iter()
-            .filter_map(|index| facts.get(*index))
-            .flat_map(Facts::found_references)
-            .collect();
-        if references.is_empty() {
-            return Ok(());
-        }
-        let owners = self
-            .db
-            .resolve_references(self.table, self.account_name, &references)
-            .await
-            .doing("looking whose references these are")?;
+        let owners = self.owners(&decided, facts, decisions).await?;
         let mut again = Vec::new();
         for index in decided {
             let (Some(claimed), Some(fact)) = (rows.get(index), facts.get_mut(index)) else {
@@ -559,7 +761,11 @@ impl Gather<'_> {
                     let others = owners.get(&reference).into_iter().flatten();
                     let key = &claimed.row.key;
                     let foreign = others.filter(|(t, k)| (t, k) != (&key.table, &key.id));
-                    foreign.map(|(_, k)| (reference.clone(), k.clone())).collect::<Vec<_>>()
+                    let named = |t: &String, k: &String| match *t == key.table {
+                        true => k.clone(),
+                        false => format!("{k} of {t}"),
+                    };
+                    foreign.map(|(t, k)| (reference.clone(), named(t, k))).collect::<Vec<_>>()
                 })
                 .collect();
             if !fact.claimed_references.is_empty() {
@@ -568,6 +774,40 @@ impl Gather<'_> {
         }
         self.decide_again(rows, facts, siblings, &again, decisions);
         Ok(())
+    }
+
+    /// Which rows have the references of what was found for these. A payment that a file gives no
+    /// id is called by its line's place, which tieout gave: a row that has it succeeded by it, and
+    /// stands in tieout's own record. The user's table is not read for it (where its column has no
+    /// index: from one end to the other), unless the row may be charged again.
+    async fn owners(
+        &self,
+        which: &[usize],
+        facts: &[Facts],
+        decisions: &[Decided],
+    ) -> Result<HashMap<String, Vec<(String, String)>>, RunError> {
+        let is_recorded = self.table.settings.set.writes_reference_with_success_alone();
+        let (mut given, mut own) = (Vec::new(), Vec::new());
+        for index in which {
+            let (Some(fact), Some(decided)) = (facts.get(*index), decisions.get(*index)) else {
+                continue;
+            };
+            let is_safe = matches!(decided.decision.verdict, Verdict::Succeeded | Verdict::Review);
+            let by_record = is_recorded && is_safe && !self.whole;
+            for reference in fact.found_references() {
+                let is_own = by_record && fact.is_place(&reference);
+                let among = if is_own { &mut own } else { &mut given };
+                among.push(reference);
+            }
+        }
+        let doing = "looking whose references these are";
+        let owners = self.db.resolve_references(self.table, self.account_name, &given).await;
+        let mut owners = owners.doing(doing)?;
+        let taken = self.db.taken_references(self.account_name, &own).await.doing(doing)?;
+        for (reference, rows) in taken {
+            owners.entry(reference).or_insert(rows);
+        }
+        Ok(owners)
     }
 
     /// Rows that would be handed back by absence: money near them that no row explains, and the
@@ -590,19 +830,23 @@ impl Gather<'_> {
         }
         let around = neighbours.captured();
         let mut tags = HashSet::new();
-        let mut references = HashSet::new();
+        let mut equal: HashMap<&str, &Near> = HashMap::new();
         for claimed in absent.iter().filter_map(|index| rows.get(*index)) {
             for near in around.nearest(claimed) {
                 tags.extend(near.tag.as_deref().map(str::to_owned));
             }
             for object in around.equal_money(claimed, self.policy(&claimed.row)) {
                 tags.extend(object.tag.as_deref().map(str::to_owned));
-                references.insert(object.reference.to_string());
-                references.extend(object.aliases.iter().map(|alias| alias.to_string()));
+                equal.insert(&*object.reference, object);
             }
         }
         let resolved = self.resolve_all(neighbours, tags).await?;
-        let references: Vec<String> = references.into_iter().collect();
+        let is_row = |tag: &Option<Box<str>>| {
+            tag.as_deref().is_some_and(|tag| resolved.get(tag).copied().unwrap_or(false))
+        };
+        // What a row is known for by its tag is nobody's to claim.
+        let unknown = equal.into_values().filter(|near| !is_row(&near.tag));
+        let references: Vec<String> = unknown.flat_map(Near::references).collect();
         let owned = self
             .db
             .resolve_references(self.table, self.account_name, &references)
@@ -612,9 +856,6 @@ impl Gather<'_> {
         for index in &absent {
             let (Some(claimed), Some(fact)) = (rows.get(*index), facts.get_mut(*index)) else {
                 continue;
-            };
-            let is_row = |tag: &Option<Box<str>>| {
-                tag.as_deref().is_some_and(|tag| resolved.get(tag).copied().unwrap_or(false))
             };
             let near = around.nearest(claimed).into_iter();
             nearest.insert(
@@ -691,6 +932,11 @@ impl Facts {
             .collect()
     }
 
+    /// Whether a reference is no PSP's: the place of a line that told of the row.
+    fn is_place(&self, reference: &str) -> bool {
+        self.lines.iter().any(|line| line.to_string() == reference)
+    }
+
     fn set_witness(&mut self, witness: Option<&Witness>) {
         for item in &mut self.evidence {
             let search = match &mut item.answer {
@@ -703,10 +949,6 @@ impl Facts {
             }
         }
     }
-}
-
-fn last_attempt(claimed: &Claimed) -> Instant {
-    absence::last_attempt(&claimed.row, &claimed.history)
 }
 
 /// Of what a list past the row's window showed: what was found, which is no look at the window.
@@ -773,193 +1015,22 @@ fn set_witness(facts: &mut [Facts], which: &[usize], witness: Option<&Witness>) 
     }
 }
 
-/// The captured objects around the rows, compact, and what is known of their tags.
-#[derive(Default)]
-struct Neighbours {
-    /// Captured or not, in no order; each reference once.
-    all: Vec<Near>,
-    resolved: HashMap<String, bool>,
-    witness: Option<Witness>,
-}
-
-struct Near {
-    reference: Box<str>,
-    aliases: Vec<Box<str>>,
-    tag: Option<Box<str>>,
-    captured: Option<crate::model::money::Money>,
-    created_at: Instant,
-    /// It answers one of the batch's own rows.
-    own: bool,
-}
-
-impl Near {
-    fn untagged(&self) -> Option<UntaggedMatch> {
-        Some(UntaggedMatch {
-            reference: self.reference.to_string(),
-            captured: self.captured?,
-            created_at: self.created_at,
-            tag: self.tag.as_deref().map(str::to_owned),
-        })
-    }
-
-    fn is_owned(&self, owned: &HashMap<String, Vec<(String, String)>>) -> bool {
-        std::iter::once(&self.reference)
-            .chain(&self.aliases)
-            .any(|reference| owned.get(&**reference).is_some_and(|rows| !rows.is_empty()))
-    }
-}
-
-impl Neighbours {
-    /// Takes what one look showed: objects of nobody's, and those found for the batch's own rows,
-    /// whose tags resolve by themselves.
-    fn take(&mut self, others: Vec<Neighbour>, found: &[Vec<Evidence>]) {
-        // One look has each of the others once, and none of them among what it found; files may
-        // list one twice.
-        let is_first = self.all.is_empty() && !found.is_empty();
-        let mut seen: HashSet<Box<str>> = if is_first {
-            HashSet::new()
-        } else {
-            self.all.iter().map(|near| near.reference.clone()).collect()
-        };
-        for Neighbour { reference, aliases, tag, captured, created_at, .. } in others {
-            if is_first || seen.insert(reference.clone()) {
-                self.all.push(Near { reference, aliases, tag, captured, created_at, own: false });
-            }
-        }
-        let found = found.iter().flatten().filter_map(|item| match &item.answer {
-            Answer::Found { objects, search: Some(_) } => Some(objects),
-            Answer::Found { .. }
-            | Answer::Nothing(_)
-            | Answer::UnknownReference(_)
-            | Answer::NoAnswer(_) => None,
-        });
-        for object in found.flatten() {
-            let Some(tag) = &object.tag else { continue };
-            self.offer_witness(&object.reference, tag, object.created_at);
-            let reference: Box<str> = object.reference.as_str().into();
-            if seen.insert(reference.clone()) {
-                let aliases = object.aliases.iter();
-                self.all.push(Near {
-                    reference,
-                    aliases: aliases.map(|alias| alias.as_str().into()).collect(),
-                    tag: Some(tag.as_str().into()),
-                    captured: object.captured,
-                    created_at: object.created_at,
-                    own: true,
-                });
-            }
-        }
-    }
-
-    fn offer_witness(&mut self, reference: &str, tag: &str, created_at: Instant) {
-        if self.witness.as_ref().is_none_or(|known| known.created_at < created_at) {
-            self.witness =
-                Some(Witness { reference: reference.to_owned(), tag: tag.to_owned(), created_at });
-        }
-    }
-
-    /// Tags of objects newer than the best witness so far, newest first, each once.
-    fn newest_tags_above_witness(&self) -> Vec<String> {
-        let floor = self.witness.as_ref().map(|witness| witness.created_at);
-        let is_open = |near: &&Near| {
-            floor.is_none_or(|floor| near.created_at > floor)
-                && near.tag.as_deref().is_some_and(|tag| self.resolved.get(tag) != Some(&false))
-        };
-        let mut above: Vec<&Near> = self.all.iter().filter(is_open).collect();
-        above.sort_by(|a, b| {
-            b.created_at.cmp(&a.created_at).then_with(|| a.reference.cmp(&b.reference))
-        });
-        let mut known = HashSet::new();
-        let tags = above.into_iter().filter_map(|near| near.tag.as_deref());
-        tags.filter(|tag| known.insert(*tag)).map(str::to_owned).collect()
-    }
-
-    /// Takes the newest object of the first of these tags that resolves as the witness.
-    fn settle_witness(&mut self, tags: &[String]) -> bool {
-        let Some(tag) = tags.iter().find(|tag| self.resolved.get(*tag) == Some(&true)) else {
-            return false;
-        };
-        let own = self.all.iter().filter(|near| near.tag.as_deref() == Some(tag));
-        let best = own.max_by(|a, b| {
-            a.created_at.cmp(&b.created_at).then_with(|| b.reference.cmp(&a.reference))
-        });
-        let Some(best) = best else { return false };
-        let (reference, at) = (best.reference.clone(), best.created_at);
-        self.offer_witness(&reference, tag, at);
-        true
-    }
-
-    /// The captured objects, sorted by time once for all rows that ask.
-    fn captured(&self) -> Around<'_> {
-        let mut by_time: Vec<&Near> = self.all.iter().filter(|n| n.captured.is_some()).collect();
-        by_time.sort_by(|a, b| {
-            a.created_at.cmp(&b.created_at).then_with(|| a.reference.cmp(&b.reference))
-        });
-        Around { by_time }
-    }
-}
-
-/// Captured objects in the order of time.
-struct Around<'a> {
-    by_time: Vec<&'a Near>,
-}
-
-impl<'a> Around<'a> {
-    /// Those nearest in time to the row's last attempt.
-    fn nearest(&self, claimed: &Claimed) -> Vec<&'a Near> {
-        let at = last_attempt(claimed);
-        let middle = self.by_time.partition_point(|near| near.created_at < at);
-        let (before, after) = self.by_time.split_at(middle);
-        let (mut before, mut after) = (before.iter().rev().peekable(), after.iter().peekable());
-        let mut picked = Vec::new();
-        while picked.len() < NEAREST {
-            let next = match (before.peek(), after.peek()) {
-                (Some(old), Some(new)) if at - old.created_at <= new.created_at - at => {
-                    before.next()
-                }
-                (_, Some(_)) => after.next(),
-                (Some(_), None) => before.next(),
-                (None, None) => break,
-            };
-            picked.extend(next.copied());
-        }
-        picked
-    }
-
-    /// Those of the row's own money, created while its call could have made them.
-    fn equal_money(&self, claimed: &Claimed, policy: &Policy) -> Vec<&'a Near> {
-        let row = &claimed.row;
-        let from = row.created_at;
-        let to = later(last_attempt(claimed), policy.timing.in_flight_max);
-        let start = self.by_time.partition_point(|near| near.created_at < from);
-        let window = self.by_time.iter().skip(start).take_while(|near| near.created_at <= to);
-        window.filter(|near| !near.own && near.captured == row.money).copied().collect()
-    }
-}
-
 fn weighed(
-    rows: Vec<Claimed>,
-    decisions: Vec<Decided>,
-    facts: Vec<Facts>,
+    batch: Batch,
     mut siblings: HashMap<String, Vec<SiblingFact>>,
     mut nearest: HashMap<usize, Vec<(String, bool)>>,
 ) -> Vec<Weighed> {
+    let Batch { rows, facts, decisions } = batch;
     let parts = rows.into_iter().zip(decisions).zip(facts).enumerate();
     parts
         .map(|(index, ((claimed, decided), fact))| {
             let Decided { decision, now } = decided;
-            let inputs = StoredInputs {
-                schema: EVIDENCE_SCHEMA,
-                now,
-                asked: claimed.asked,
-                row: claimed.row.clone(),
+            let inputs = Gathered {
                 siblings: siblings.remove(&claimed.row.key.id).unwrap_or_default(),
                 evidence: fact.evidence,
                 claimed_references: fact.claimed_references,
                 untagged: fact.untagged,
                 near_misses: fact.near,
-                history: claimed.history.clone(),
-                kicked: None,
             };
             let nearest = nearest.remove(&index).unwrap_or_default();
             Weighed {

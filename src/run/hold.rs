@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use crate::decide::backoff;
 use crate::decide::brake::{Brake, BrakeFigures, brake, handbacks_allowed};
-use crate::decide::decision::{Decision, Verdict, Want};
+use crate::decide::decision::{Asked, Decision, Verdict, Want};
 use crate::decide::permit::Retry;
 use crate::decide::policy::{BrakePolicy, Timing};
 use crate::model::reason::Reason;
@@ -50,16 +50,15 @@ impl Hold {
         &mut self,
         account: &str,
         table: usize,
-        rows: Vec<Weighed>,
+        mut rows: Vec<Weighed>,
     ) -> Vec<Weighed> {
-        let is_undecided = |row: &Weighed| row.decision.wants == Some(Want::Siblings);
-        let (undecided, through): (Vec<Weighed>, Vec<Weighed>) =
-            rows.into_iter().partition(is_undecided);
+        let is_undecided = |row: &mut Weighed| row.decision.wants == Some(Want::Siblings);
+        let undecided: Vec<Weighed> = rows.extract_if(.., is_undecided).collect();
         if !undecided.is_empty() {
             let held = self.accounts.entry(account.to_owned()).or_default();
             held.undecided.extend(undecided.into_iter().map(|row| (table, row)));
         }
-        through
+        rows
     }
 
     /// Takes out every row of an account, to be judged again.
@@ -82,6 +81,10 @@ impl Hold {
         timing: &Timing,
     ) -> Vec<Weighed> {
         let held = self.accounts.entry(account.to_owned()).or_default();
+        // Most batches hand nothing back: thousands of rows are not moved for nothing.
+        if rows.iter().all(|row| ends_by_absence(&row.decision).is_none()) {
+            return rows;
+        }
         // u64::MAX listed gives the most that any account may hand back in a run.
         let most = handbacks_allowed(u64::MAX, policy);
         let mut through = Vec::with_capacity(rows.len());
@@ -171,12 +174,14 @@ fn ends_by_absence(decision: &Decision) -> Option<bool> {
 pub fn stop(row: &mut Weighed, why: &str, timing: &Timing) {
     let history = &row.claimed.history;
     let next = backoff::next_check_at(&row.claimed.row.key, history.checks, timing, row.now);
+    // A row under watch, whose hand-back lapsed, stays under watch.
+    let watch_at = (row.claimed.asked == Asked::Watch).then_some(next);
     row.decision = Decision {
         verdict: Verdict::Wait,
         reason: Reason::AbsenceBrake,
         text: format!("the brake is on: {why}; {}", row.decision.text),
         next_check_at: Some(next),
-        watch_at: None,
+        watch_at,
         wants: None,
         ..row.decision.clone()
     };

@@ -1,4 +1,4 @@
-//! The settlement files of a run: fetched and brought in before any row is decided.
+//! The settlement files of a run: let count, fetched and brought in before any row is decided.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -6,17 +6,18 @@ use std::time::Duration;
 use crate::exit::Exit;
 use crate::run::books::{Books, Tell};
 use crate::run::bring::BroughtIn;
-use crate::run::error::{Doing, RunError};
+use crate::run::error::RunError;
 use crate::run::events::Event;
-use crate::run::expected::awaited;
+use crate::run::expected::note_missing;
 use crate::run::fetch::{Fetching, Told};
+use crate::run::release::Releasing;
 use crate::run::scene::Scene;
 use crate::settlement::sources::settings::Source;
-use crate::store::files::{AbsentCase, FileDriver};
 use crate::store::inspect::NamedRow;
 
-/// Fetches from the sources in scope and brings in what came. What could not be had is told, and
-/// the run goes on without it. A dry run writes nothing anywhere, and so fetches nothing.
+/// Carries out what people said of files that do not count by themselves, fetches from the sources
+/// in scope and brings in what came. What could not be had is told, and the run goes on without it.
+/// A dry run writes nothing anywhere, and so fetches nothing.
 pub async fn bring_in(
     scene: &Scene<'_>,
     books: &mut Books,
@@ -26,7 +27,13 @@ pub async fn bring_in(
     if scene.options.dry_run {
         return Ok(());
     }
-    let sources = in_scope(scene, named);
+    let is_asked = accounts(scene, named);
+    let Scene { setup, db, run_id, stop, .. } = *scene;
+    let releasing = Releasing { setup, db, run_id, stop };
+    Box::pin(releasing.all(&is_asked, &mut |told| take(books, told, tell))).await?;
+    let sources = scene.setup.sources.iter();
+    let is_in_scope = |source: &&Source| source.account.as_deref().is_some_and(&is_asked);
+    let sources: Vec<&Source> = sources.filter(is_in_scope).collect();
     let fetching = Fetching {
         setup: scene.setup,
         db: scene.db,
@@ -51,22 +58,10 @@ async fn tell_missing(
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
     let now = scene.clock.now();
-    let mut open: Vec<String> = Vec::new();
-    for awaited in awaited(scene.db, source, now).await? {
-        let Some(text) = awaited.text() else { continue };
-        let case = AbsentCase {
-            source: source.name.clone(),
-            expected: awaited.expected.file.name.clone(),
-            account: source.account.clone().unwrap_or_default(),
-            text: text.clone(),
-        };
-        let put = scene.db.put_absent_case(scene.run_id, &case, now).await;
-        put.doing("opening a case about missing files")?;
-        open.push(case.subject());
+    for text in note_missing(scene.db, scene.run_id, source, now).await? {
         books.miss(Exit::Partial, text, tell);
     }
-    let closed = scene.db.close_absent_cases(scene.run_id, &source.name, &open, now).await;
-    closed.doing("closing cases about missing files").map(|_count| ())
+    Ok(())
 }
 
 /// A slow line must leave the rows their time.
@@ -75,9 +70,8 @@ fn share_of_time(scene: &Scene<'_>) -> Option<Duration> {
     Some(all / 2)
 }
 
-/// The sources of the accounts that the run was narrowed to; of named rows, those of the accounts
-/// that their tables know.
-fn in_scope<'s>(scene: &Scene<'s>, named: &[(String, NamedRow)]) -> Vec<&'s Source> {
+/// Which accounts the run was narrowed to; of named rows, those that their tables know.
+fn accounts(scene: &Scene<'_>, named: &[(String, NamedRow)]) -> impl Fn(&str) -> bool {
     let tables: BTreeSet<&str> = named.iter().map(|(table, _)| table.as_str()).collect();
     let of_named: BTreeSet<&str> = scene
         .setup
@@ -87,13 +81,11 @@ fn in_scope<'s>(scene: &Scene<'s>, named: &[(String, NamedRow)]) -> Vec<&'s Sour
         .flat_map(|table| table.accounts.values().map(String::as_str))
         .collect();
     let is_narrowed = scene.options.ids.is_some() || scene.options.kick.is_some();
-    let is_asked = |account: &str| {
-        let accounts = scene.options.accounts.as_ref();
+    let accounts = scene.options.accounts.as_ref();
+    move |account: &str| {
         accounts.is_none_or(|names| names.iter().any(|name| name == account))
             && (!is_narrowed || of_named.contains(account))
-    };
-    let sources = scene.setup.sources.iter();
-    sources.filter(|source| source.account.as_deref().is_some_and(is_asked)).collect()
+    }
 }
 
 fn take(books: &mut Books, told: Told, tell: Tell<'_>) {
@@ -106,6 +98,10 @@ fn take(books: &mut Books, told: Told, tell: Tell<'_>) {
                 books.miss(Exit::Partial, text, tell);
             }
             tell(Event::BroughtIn(brought));
+        }
+        Told::Released(note) => {
+            books.releases.push((*note).clone());
+            tell(Event::Released(note));
         }
         Told::Done(note) => {
             books.sources.push((*note).clone());

@@ -9,9 +9,11 @@ use crate::exit::Exit;
 use crate::model::time::later;
 use crate::run::bring::{BroughtIn, Carrier, Parcel, What};
 use crate::run::error::{Doing, RunError};
+use crate::run::expected::note_missing;
 use crate::run::fetch::{Fetching, SourceNote, Tell, Told};
 use crate::run::finish::state_of;
 use crate::run::parts::Reading;
+use crate::run::release::{ReleasedNote, Releasing};
 use crate::run::setup::Setup;
 use crate::run::shutdown::Stop;
 use crate::run::{DEAD_AFTER, HEARTBEAT, LEASE, host_name, spool};
@@ -58,6 +60,7 @@ struct Notes {
     exit: Option<Exit>,
     missed: Vec<String>,
     sources: Vec<SourceNote>,
+    releases: Vec<ReleasedNote>,
 }
 
 impl Notes {
@@ -69,6 +72,7 @@ impl Notes {
         let line = match told {
             Told::Coming { .. } => return,
             Told::Done(note) => return self.sources.push((**note).clone()),
+            Told::Released(note) => return self.releases.push((**note).clone()),
             Told::BroughtIn(brought) => {
                 let exit = brought.what.exit();
                 self.worse(exit);
@@ -120,8 +124,13 @@ pub async fn ingest(
         Ok(()) => (stop.exit().map_or(found, |stopped| found.or_stronger(stopped)), None),
         Err(error) => (error.exit(), Some(error.to_string())),
     };
-    let Notes { missed, sources, .. } = notes;
-    let noted = serde_json::json!({ "not_examined": missed, "sources": sources, "error": error });
+    let Notes { missed, sources, releases, .. } = notes;
+    let noted = serde_json::json!({
+        "not_examined": missed,
+        "releases": releases,
+        "sources": sources,
+        "error": error,
+    });
     let end = RunEnd {
         state: state_of(exit),
         exit_code: i32::from(exit.code()),
@@ -184,10 +193,14 @@ async fn bring_all(
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
     let run_id = delivery.run_id.as_str();
+    // What people said of files is carried out by whoever comes first, a run or this.
+    let releasing = Releasing { setup, db, run_id, stop };
+    Box::pin(releasing.all(|_any: &str| true, tell)).await?;
     match &delivery.goods {
         Goods::Sources(sources) => {
             let fetching = Fetching { setup, db, run_id, stop, at_most: None };
-            fetching.all(&sources.iter().collect::<Vec<_>>(), tell).await
+            fetching.all(&sources.iter().collect::<Vec<_>>(), tell).await?;
+            tell_missing(db, run_id, sources, stop, tell).await
         }
         Goods::Paths { source, paths, reading } => {
             spool::sweep(setup, db, run_id).await?;
@@ -205,6 +218,26 @@ async fn bring_all(
             Ok(())
         }
     }
+}
+
+/// Says which files of these sources did not come, as a run does.
+async fn tell_missing(
+    db: &Database,
+    run_id: &str,
+    sources: &[Source],
+    stop: &Stop,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    if stop.requested().is_some() {
+        return Ok(());
+    }
+    let now = db.now().await.doing("reading the database's clock")?;
+    for source in sources.iter().filter(|source| source.account.is_some()) {
+        for text in note_missing(db, run_id, source, now).await? {
+            tell(Told::Missed(Exit::Partial, text));
+        }
+    }
+    Ok(())
 }
 
 /// Keeps the bytes of a quarantined file: a person may let it count when the path is long gone.

@@ -1,31 +1,45 @@
 //! From lines that no row has yet to rows: what agrees with a row that ended becomes its own, and
 //! a row that a line contradicts is looked at again by the run's one loop.
 //!
-//! A row that is still processing is decided from its lines when it is due, and not here. A line
-//! that several rows could have is nobody's; one that none has is matched again by every run.
+//! A row that is still processing is decided from its lines when it is due, and not here: once for
+//! each file that came or was released since somebody looked at it, that is now. A line that
+//! several rows could have is nobody's; one that none has is matched again by every run.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
+use chrono::TimeDelta;
+
 use crate::decide::policy::Tolerance;
-use crate::decide::settled::{AfterEnd, after_end, objects};
+use crate::decide::settled::{AfterEnd, after_end, is_anothers, moves, objects};
 use crate::model::money::Money;
 use crate::model::reason::Reason;
-use crate::model::settlement::{LineKind, SettledLine};
-use crate::model::transaction::Transaction;
+use crate::model::settlement::{Direction, LineKind, SettledLine};
+use crate::model::time::earlier;
+use crate::model::transaction::{RowKey, Transaction};
 use crate::run::batches::{Refused, explain_batches};
 use crate::run::books::{Books, Tell};
-use crate::run::by_files::{Shelf, found_within, names_of, settled};
+use crate::run::by_files::{Names, Shelf, settled};
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
 use crate::run::scene::Scene;
 use crate::store::driver::Driver;
-use crate::store::files::{FileDriver, LineMark, LinePlace, StoredLine};
+use crate::store::files::{FileDriver, LineMark, LinePlace, OpenLine, StoredLine};
 use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey, TABLE as PAYOUTS};
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::SourceTable;
 
-/// Lines that are looked up together.
-const AT_ONCE: i64 = 5_000;
+/// Lines that are matched and written together.
+const AT_ONCE: usize = 5_000;
+
+/// Rows whose line was taken out and that are read together.
+const GONE_AT_ONCE: i64 = 5_000;
+
+/// Lines that are read together, and whose texts are looked for together among what rows store of
+/// the PSP: where the table has no index for that, each such question reads it whole.
+const READ_AT_ONCE: i64 = 100_000;
+
+/// Files list attempts within days. A hand-back of longer ago is not looked for among them.
+const LISTED_WITHIN: TimeDelta = TimeDelta::days(92);
 
 /// What the lines came to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
@@ -45,6 +59,9 @@ pub struct LinesNote {
 /// Rows to be looked at again, by table.
 pub type Again = BTreeMap<usize, Vec<String>>;
 
+/// Rows that are still processing, by table: keys, each with a line that names it.
+type Named = BTreeMap<usize, Vec<(String, LinePlace)>>;
+
 /// Matches the open lines of every account that has files. A dry run writes nothing: it tells
 /// which lines would become a row's, and gives back the rows that would be looked at again.
 pub async fn match_lines(
@@ -61,23 +78,92 @@ pub async fn match_lines(
         let refused = explain_batches(scene, account, books, tell).await?;
         let mut after = None;
         loop {
-            let lines = scene.db.open_lines(account, after, AT_ONCE).await;
+            let lines = scene.db.open_lines(account, after, READ_AT_ONCE).await;
             let lines = lines.doing("reading lines that have no row yet")?;
             let Some(last) = lines.last() else { break };
             after = Some(last.place);
-            let found = match_some(scene, account, &lines, &refused).await?;
-            write(scene, books, lines.len(), &found, tell).await?;
-            if scene.options.dry_run {
-                for (table, ids) in found.again {
-                    all.entry(table).or_default().extend(ids);
+            let texts = texts_of(lines.iter().map(Names::from));
+            let storing = Storing::of(scene, account, &texts).await?;
+            for lines in lines.chunks(AT_ONCE) {
+                let found = match_some(scene, account, lines, &storing, &refused).await?;
+                write(scene, books, lines.len(), &found, tell).await?;
+                let woken = wake(scene, account, &found.named).await?;
+                if scene.options.dry_run {
+                    for (table, ids) in found.again.into_iter().chain(woken) {
+                        all.entry(table).or_default().extend(ids);
+                    }
                 }
             }
         }
         if asked_ids.is_none() {
             look_again(scene, account, books, &mut all).await?;
+            look_at_listed(scene, account, books, &mut all).await?;
         }
     }
     Ok(all)
+}
+
+/// Makes the rows due that lines name and that nobody looked at since: what is known of them is
+/// not to wait for their next look. A paused account's rows would only be given back.
+async fn wake(scene: &Scene<'_>, account: &str, named: &Named) -> Result<Again, RunError> {
+    let mut woken = Again::new();
+    if scene.accounts.get(account).is_some_and(|open| open.paused.is_some()) {
+        return Ok(woken);
+    }
+    let now = scene.clock.now();
+    for (index, rows) in named {
+        let Some(table) = scene.tables.get(*index) else { continue };
+        let name = table.settings.name.as_str();
+        let keys = scene.db.asleep(name, rows, now).await;
+        let keys = keys.doing("looking for rows that new files name")?;
+        if keys.is_empty() {
+            continue;
+        }
+        if !scene.options.dry_run {
+            let done = scene.db.wake(name, &keys, now).await;
+            done.doing("making rows due that new files name")?;
+        }
+        woken.insert(*index, keys);
+    }
+    Ok(woken)
+}
+
+/// Rows that were handed back and that a file lists after all are looked at again: what was proven
+/// of them is not so, and whoever may charge again is to be stopped now, not at the next look.
+async fn look_at_listed(
+    scene: &Scene<'_>,
+    account: &str,
+    books: &mut Books,
+    all: &mut Again,
+) -> Result<(), RunError> {
+    let Some(open) = scene.accounts.get(account) else { return Ok(()) };
+    if open.account.api().is_some() || open.paused.is_some() {
+        return Ok(());
+    }
+    let now = scene.clock.now();
+    let listed = scene.db.listed_after_all(account, earlier(now, LISTED_WITHIN)).await;
+    let mut again = Again::new();
+    for (table, id) in listed.doing("looking for rows that files list after all")? {
+        let mut tables = scene.tables.iter();
+        if let Some(index) = tables.position(|own| own.settings.name == table) {
+            again.entry(index).or_default().push(id);
+        }
+    }
+    for (index, ids) in again {
+        let Some(table) = scene.tables.get(index) else { continue };
+        let count = u64::try_from(ids.len()).unwrap_or(u64::MAX);
+        books.lines.contradicted = books.lines.contradicted.saturating_add(count);
+        if scene.options.dry_run {
+            all.entry(index).or_default().extend(ids);
+            continue;
+        }
+        // One whose hand-back wrote no status is watched still, and only to be due.
+        let due = scene.db.wake(&table.settings.name, &ids, now).await;
+        due.doing("making rows due that files list after all")?;
+        let enrolled = scene.db.enrol(table, &contradicted(ids), now).await;
+        enrolled.doing("taking rows that files list after all into the work list")?;
+    }
+    Ok(())
 }
 
 /// Rows that succeeded by a line which a correction took out are looked at again: what they were
@@ -90,7 +176,7 @@ async fn look_again(
 ) -> Result<(), RunError> {
     let mut after = None;
     loop {
-        let gone = scene.db.taken_out(account, after, AT_ONCE).await;
+        let gone = scene.db.taken_out(account, after, GONE_AT_ONCE).await;
         let gone = gone.doing("looking for rows whose line was taken out")?;
         let Some(last) = gone.last() else { return Ok(()) };
         after = Some(last.place);
@@ -128,6 +214,7 @@ struct FoundOut {
     /// Lines without a row that no run had looked at before.
     new: u64,
     again: Again,
+    named: Named,
 }
 
 async fn write(
@@ -180,31 +267,71 @@ struct Candidate<'a> {
     row: &'a Transaction,
 }
 
+/// Which rows store texts of lines as the PSP's reference.
+struct Storing {
+    /// By the table's place, and the text: keys.
+    keys: Vec<HashMap<String, Vec<String>>>,
+}
+
+impl Storing {
+    /// One question to each table, for many lines.
+    async fn of(scene: &Scene<'_>, account: &str, texts: &[String]) -> Result<Self, RunError> {
+        let mut keys = Vec::with_capacity(scene.tables.len());
+        for table in &scene.tables {
+            let mut by_text: HashMap<String, Vec<String>> = HashMap::new();
+            if is_of(table, account) {
+                let found = scene.db.keys_storing(table, account, texts).await;
+                for (text, key) in found.doing("looking for the rows of lines")? {
+                    by_text.entry(text).or_default().push(key);
+                }
+            }
+            keys.push(by_text);
+        }
+        Ok(Self { keys })
+    }
+
+    /// The keys of a table's rows that store one of these.
+    fn keys(&self, table: usize, texts: &[String]) -> Vec<String> {
+        let Some(by_text) = self.keys.get(table) else { return Vec::new() };
+        let keys: HashSet<&String> =
+            texts.iter().filter_map(|text| by_text.get(text)).flatten().collect();
+        keys.into_iter().cloned().collect()
+    }
+}
+
+/// Whether rows of a table may be of this account.
+pub(super) fn is_of(table: &SourceTable, account: &str) -> bool {
+    table.settings.accounts.values().any(|own| own == account)
+}
+
+/// Every text that rows may know one of these lines by, each once.
+fn texts_of<'a>(lines: impl Iterator<Item = Names<'a>>) -> Vec<String> {
+    let texts: HashSet<&str> = lines.flat_map(Names::all).collect();
+    texts.into_iter().map(str::to_owned).collect()
+}
+
 async fn match_some(
     scene: &Scene<'_>,
     account: &str,
-    lines: &[StoredLine],
+    lines: &[OpenLine],
+    storing: &Storing,
     refused: &Refused,
 ) -> Result<FoundOut, RunError> {
-    let mut rows: Vec<Vec<Transaction>> = Vec::new();
-    for table in &scene.tables {
-        rows.push(rows_of(scene, table, account, lines).await?);
-    }
-    let mut by_name: HashMap<&str, Vec<Candidate<'_>>> = HashMap::new();
-    for (table, row) in rows.iter().enumerate().flat_map(|(t, r)| r.iter().map(move |r| (t, r))) {
-        let names = [row.tag.usable(), row.psp_reference.as_deref()];
-        for name in names.into_iter().flatten() {
-            by_name.entry(name).or_default().push(Candidate { table, row });
-        }
-    }
+    let texts = texts_of(lines.iter().map(Names::from));
+    let rows = rows_of(scene, account, &texts, storing).await?;
+    let by_name = by_name(&rows);
     let mut marks: Vec<LineMark> = Vec::new();
-    let mut alone: Vec<(&StoredLine, Reason)> = Vec::new();
+    let mut alone: Vec<(&OpenLine, Reason)> = Vec::new();
     let mut ended: BTreeMap<(usize, &str), (&Transaction, Vec<LinePlace>)> = BTreeMap::new();
+    let mut named = Named::new();
     let asked = scene.options.ids.as_ref().map(|ids| ids.iter().collect::<HashSet<_>>());
     let is_asked = |row: &Transaction| asked.as_ref().is_none_or(|ids| ids.contains(&row.key.id));
     for line in lines {
-        match row_of(line, &by_name) {
-            Ok((_, row)) if row.processing || !is_asked(row) => {}
+        match row_of(Names::from(line), (line.kind, line.direction), &by_name) {
+            Ok((_, row)) if !is_asked(row) => {}
+            Ok((table, row)) if row.processing => {
+                named.entry(table).or_default().push((row.key.id.clone(), line.place));
+            }
             Ok((table, row)) => {
                 let of_row = ended.entry((table, &row.key.id)).or_insert((row, Vec::new()));
                 of_row.1.push(line.place);
@@ -223,20 +350,52 @@ async fn match_some(
     let new = told.iter().filter(|mark| mark.row.is_none() && unseen.contains(&mark.place));
     let new = u64::try_from(new.count()).unwrap_or(u64::MAX);
     marks.extend(told);
-    Ok(FoundOut { marks, new, again })
+    Ok(FoundOut { marks, new, again, named })
+}
+
+/// The rows of each table by their names.
+fn by_name(rows: &[Vec<Transaction>]) -> HashMap<&str, Vec<Candidate<'_>>> {
+    let mut by_name: HashMap<&str, Vec<Candidate<'_>>> = HashMap::new();
+    for (table, row) in rows.iter().enumerate().flat_map(|(t, r)| r.iter().map(move |r| (t, r))) {
+        let names = [row.tag.usable(), row.psp_reference.as_deref()];
+        for name in names.into_iter().flatten() {
+            by_name.entry(name).or_default().push(Candidate { table, row });
+        }
+    }
+    by_name
+}
+
+/// Whose these lines are by all of their names, be it that they do not agree; none of those that
+/// are no row's, or that several rows could have.
+pub(super) async fn owners(
+    scene: &Scene<'_>,
+    account: &str,
+    lines: &[StoredLine],
+) -> Result<HashMap<LinePlace, RowKey>, RunError> {
+    let texts = texts_of(lines.iter().map(Names::from));
+    let storing = Storing::of(scene, account, &texts).await?;
+    let rows = rows_of(scene, account, &texts, &storing).await?;
+    let by_name = by_name(&rows);
+    let owned = lines.iter().filter_map(|line| {
+        let way = (line.kind, line.direction);
+        let (_table, row) = row_of(Names::from(line), way, &by_name).ok()?;
+        Some((line.place, row.key.clone()))
+    });
+    Ok(owned.collect())
 }
 
 /// Lines that no row has may be a bank's bookings of a PSP's payouts: exactly one that names a
 /// payout, and comes to what the payout's own lines come to. Anything else is for a person.
 async fn book_payouts(
     scene: &Scene<'_>,
-    alone: &[(&StoredLine, Reason)],
+    alone: &[(&OpenLine, Reason)],
 ) -> Result<Vec<LineMark>, RunError> {
-    let may_be = |line: &StoredLine| line.kind == LineKind::Movement && line.itemised;
+    let may_be = |line: &OpenLine| line.kind == LineKind::Movement && line.itemised;
+    let has_no_row = |reason: Reason| matches!(reason, Reason::Orphan | Reason::ReferenceMissing);
     let texts: HashSet<&str> = alone
         .iter()
-        .filter(|(line, reason)| *reason == Reason::Orphan && may_be(line))
-        .flat_map(|(line, _)| names_of(line))
+        .filter(|(line, reason)| has_no_row(*reason) && may_be(line))
+        .flat_map(|(line, _)| Names::from(*line).all())
         .collect();
     let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
     let named = scene.db.payouts_named(&texts).await.doing("looking for payouts")?;
@@ -244,11 +403,12 @@ async fn book_payouts(
     for NamedPayout { text, key } in &named {
         by_text.entry(text).or_default().push(key);
     }
-    let mut found: Vec<(&StoredLine, Result<PayoutKey, Reason>)> = Vec::new();
+    let mut found: Vec<(&OpenLine, Result<PayoutKey, Reason>)> = Vec::new();
     for (line, reason) in alone {
-        let mut keys: Vec<&PayoutKey> = match may_be(line) && *reason == Reason::Orphan {
+        let mut keys: Vec<&PayoutKey> = match may_be(line) && has_no_row(*reason) {
             true => {
-                names_of(line).filter_map(|name| by_text.get(name)).flatten().copied().collect()
+                let names = Names::from(*line).all();
+                names.filter_map(|name| by_text.get(name)).flatten().copied().collect()
             }
             false => Vec::new(),
         };
@@ -293,7 +453,7 @@ async fn book_payouts(
 /// these texts of it.
 async fn booked(
     scene: &Scene<'_>,
-    line: &StoredLine,
+    line: &OpenLine,
     key: &PayoutKey,
     texts: &[String],
 ) -> Result<Result<Payout, Reason>, RunError> {
@@ -325,41 +485,56 @@ fn open_because(place: LinePlace, reason: Reason) -> LineMark {
     LineMark { place, row: None, reason: Some(reason.as_str().to_owned()), worth: None }
 }
 
-/// The rows of a table that these lines may be, in any status.
+/// The rows of each table that lines of these texts may be, in any status.
 async fn rows_of(
     scene: &Scene<'_>,
-    table: &SourceTable,
     account: &str,
-    lines: &[StoredLine],
-) -> Result<Vec<Transaction>, RunError> {
-    if !table.settings.accounts.values().any(|own| own == account) {
-        return Ok(Vec::new());
+    texts: &[String],
+    storing: &Storing,
+) -> Result<Vec<Vec<Transaction>>, RunError> {
+    let mut rows = Vec::with_capacity(scene.tables.len());
+    for (index, table) in scene.tables.iter().enumerate() {
+        rows.push(match is_of(table, account) {
+            true => {
+                let keys = storing.keys(index, texts);
+                let found = scene.db.rows_known_by(table, account, texts, texts, &keys).await;
+                found.doing("looking for the rows of lines")?
+            }
+            false => Vec::new(),
+        });
     }
-    let texts: HashSet<&str> = lines.iter().flat_map(names_of).collect();
-    let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
-    let rows = scene.db.rows_known_by(table, account, &texts, &texts).await;
-    rows.doing("looking for the rows of lines")
+    Ok(rows)
 }
 
 /// The one row that a line is known by. A tag comes before any other name: a line may carry its
 /// batch's name, too, and that of what it takes back. What patterns found in its text is one
-/// name, however many they found: a text that tells of two rows is no row's alone.
+/// name, however many they found: a text that tells of two rows is no row's alone. A booking that
+/// runs the other way than a row moves money is not that row's, whatever it carries: it is money
+/// that came back, for a person where no row sent it. A payment and its refund may share a tag:
+/// what moves the one is not the other's.
 fn row_of<'a>(
-    line: &StoredLine,
+    line: Names<'_>,
+    (kind, direction): (LineKind, Direction),
     by_name: &HashMap<&str, Vec<Candidate<'a>>>,
 ) -> Result<(usize, &'a Transaction), Reason> {
     if !line.itemised {
         return Err(Reason::ReferenceMissing);
     }
-    let within = found_within(line);
-    let mut has_name = false;
-    for name in names_of(line) {
-        has_name = true;
+    let within = line.within();
+    let mut runs_back = false;
+    for name in line.all() {
         let own = [name];
         let names: &[&str] = if within.contains(&name) { &within } else { &own };
         let found = names.iter().filter_map(|name| by_name.get(*name)).flatten();
+        let (others, mut found): (Vec<_>, Vec<_>) =
+            found.partition(|one| is_anothers(kind, direction, one.row.kind));
+        runs_back |= !others.is_empty() && kind == LineKind::Movement;
+        let is_moved = |one: &&Candidate<'_>| moves(kind, direction, one.row.kind);
+        if found.iter().any(is_moved) {
+            found.retain(is_moved);
+        }
         let found: BTreeMap<(usize, &str), &'a Transaction> =
-            found.map(|one| ((one.table, one.row.key.id.as_str()), one.row)).collect();
+            found.into_iter().map(|one| ((one.table, one.row.key.id.as_str()), one.row)).collect();
         let mut found = found.into_iter();
         match (found.next(), found.next()) {
             (None, _) => {}
@@ -367,7 +542,11 @@ fn row_of<'a>(
             (Some(_), Some(_)) => return Err(Reason::TagUnusable),
         }
     }
-    Err(if has_name { Reason::Orphan } else { Reason::ReferenceMissing })
+    Err(match (runs_back, line.has_name()) {
+        (true, _) => Reason::Returned,
+        (false, true) => Reason::Orphan,
+        (false, false) => Reason::ReferenceMissing,
+    })
 }
 
 /// Whether lines that agree with a row do so within the tolerance alone.

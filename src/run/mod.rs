@@ -1,4 +1,4 @@
-//! The only room that orders effects: claim → gather evidence → decide → brake → apply.
+//! The only room that orders effects: claim → gather evidence → decide → brake → apply → deliver.
 //!
 //! It holds no rule of its own: what is true of a row is decided in `decide`, what is written is
 //! worked out in `store::effects`. It never guesses: what was not examined is reported as such.
@@ -11,6 +11,7 @@ pub mod clock;
 pub mod error;
 pub mod events;
 pub mod asking;
+pub mod fitting;
 pub mod replay;
 pub mod kick;
 pub mod by_files;
@@ -19,13 +20,17 @@ mod batches;
 pub mod match_lines;
 mod compare;
 pub mod gather;
+mod neighbours;
 pub mod hold;
 pub mod scene;
 mod siblings;
 pub mod books;
 pub mod drive;
 mod named;
+mod mapped;
 pub mod people;
+mod by_people;
+pub mod deliver;
 pub mod finish;
 pub mod doctor;
 pub mod parts;
@@ -83,8 +88,7 @@ pub async fn run(
             tell(Event::Abandoned(run));
         }
     }
-    let names: Vec<String> = setup.accounts.keys().cloned().collect();
-    let tables = db.map_tables(&setup.tables, &names).await;
+    let tables = fitting::map_tables(db, &setup.tables, &setup.accounts).await;
     let tables = tables.doing("checking the mapping against the database")?;
     let named = match &options.kick {
         Some(kick) => kick::rows(db, &tables, kick).await?,
@@ -104,7 +108,11 @@ pub async fn run(
     let mut books = Books::open(&run_id);
     let done = CancellationToken::new();
     let work = async {
-        let result = match inbox::bring_in(&scene, &mut books, &named, tell).await {
+        let result = match deliver::before_run(&scene).await {
+            Ok(()) => inbox::bring_in(&scene, &mut books, &named, tell).await,
+            Err(error) => Err(error),
+        };
+        let result = match result {
             Ok(()) => people::carry_out_all(&scene, &mut books, tell).await,
             Err(error) => Err(error),
         };
@@ -130,6 +138,10 @@ pub async fn run(
                 Some(kick) => kick::tell_rest(&scene, &books, kick, &named, tell).await,
                 None => named::tell_rest(&scene, &books, &named, tell).await,
             },
+            Err(error) => Err(error),
+        };
+        let result = match result {
+            Ok(()) => deliver::after_run(&scene, &mut books, tell).await,
             Err(error) => Err(error),
         };
         done.cancel();

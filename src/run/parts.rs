@@ -229,6 +229,10 @@ impl Feeder<'_> {
 
     /// Ends the open statement, with what was added up where its end came.
     fn end(&mut self, sum: Option<&StatementSum>) -> Option<()> {
+        self.end_tied(sum, sum.and_then(|sum| sum.ties))
+    }
+
+    fn end_tied(&mut self, sum: Option<&StatementSum>, ties: Option<bool>) -> Option<()> {
         self.flush()?;
         let Some(open) = self.open.take() else { return Some(()) };
         let head = sum.map(|sum| &sum.head);
@@ -241,7 +245,7 @@ impl Feeder<'_> {
             closing_minor: sum.and_then(|sum| sum.closing).map(|balance| balance.minor),
             entries: open.entries,
             lines: open.lines,
-            ties: sum.and_then(|sum| sum.ties),
+            ties,
         })))
     }
 
@@ -305,9 +309,11 @@ impl Feeder<'_> {
         self.end(None)?;
         let sums = std::mem::take(&mut self.ledger).close();
         if self.covers_attempts && self.statements == 0 && !sums.failed {
-            // A day without a row: that nothing was attempted is what it says.
+            // A day without a row: a trailer that counts none says that nothing was attempted; a
+            // header alone may be all that is left of a file.
             self.begin(&Statement::at(0, 1, Finality::Notice))?;
-            self.end(None)?;
+            let is_counted = matches!(self.how.by, By::Table(_));
+            self.end_tied(None, is_counted.then_some(true))?;
         }
         if !unchanged() {
             return None;

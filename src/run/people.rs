@@ -9,20 +9,22 @@ use std::collections::{BTreeMap, HashMap};
 use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
-use crate::decide::decision::{Asked as Why, Decision, Inputs};
+use crate::decide::decision::{Asked as Why, Decision};
 use crate::decide::person::{Refusal, Wish, Word, decide_by_person};
 use crate::decide::policy::Mode;
 use crate::exit::Exit;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, earlier, later};
-use crate::model::transaction::{AccountRef, Transaction};
 use crate::run::books::{Books, Tell};
+use crate::run::by_people::{self, Unseen, is_unseen, too_many};
 use crate::run::clock::DatabaseClock;
-use crate::run::drive::{ask, give_back, without_account};
+use crate::run::drive::{ask, by_account, give_back, without_account};
 use crate::run::error::{Doing, RunError};
 use crate::run::events::{Event, Summary};
 use crate::run::finish::finish;
+use crate::run::fitting::map_tables;
 use crate::run::gather::{Weighed, check_tag_length};
+use crate::run::mapped::{Mapped, as_left, reopen};
 use crate::run::match_lines::contradicted;
 use crate::run::scene::{OpenAccount, Scene, policy_of_row};
 use crate::run::setup::{RunOptions, Setup};
@@ -31,9 +33,8 @@ use crate::run::{LEASE, read_clock, show_life, start_of};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::effects::map_of;
-use crate::store::mapping::FilterValue;
 use crate::store::people::{Approved, PeopleDriver, What};
-use crate::store::records::{Applied, ClaimFilter, Claimed, RunStart};
+use crate::store::records::{ClaimFilter, Claimed, RunStart};
 use crate::store::source_table::SourceTable;
 
 /// Approvals carried out together.
@@ -64,8 +65,7 @@ pub async fn carry_out_now(
     tell: Tell<'_>,
 ) -> Result<Summary, RunError> {
     let now = read_clock(db, options).await.doing("reading the database's clock")?;
-    let names: Vec<String> = setup.accounts.keys().cloned().collect();
-    let tables = db.map_tables(&setup.tables, &names).await;
+    let tables = map_tables(db, &setup.tables, &setup.accounts).await;
     let tables = tables.doing("checking the mapping against the database")?;
     let run_id = options.run_id.clone().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
     let clock = DatabaseClock::new(now);
@@ -85,7 +85,7 @@ pub async fn carry_out_now(
 }
 
 /// Whether a run takes care of everything, and not of some rows that were named.
-fn is_whole(scene: &Scene<'_>) -> bool {
+pub(super) fn is_whole(scene: &Scene<'_>) -> bool {
     let options = scene.options;
     let is_narrowed = options.ids.is_some()
         || options.kick.is_some()
@@ -121,7 +121,9 @@ async fn carry_out(
         let mut by_table: BTreeMap<usize, Vec<Approved>> = BTreeMap::new();
         for approved in page {
             if let Some(why) = approved.is_stale() {
-                refuse(scene, &approved, why).await?;
+                refuse(scene, books, &approved, why).await?;
+            } else if let Some(why) = lacks_second(scene, &approved) {
+                refuse(scene, books, &approved, &why).await?;
             } else if approved.proposal.what == What::Left {
                 leave(scene, books, &approved, tell).await?;
             } else if let Some(index) = place_of(scene, &approved) {
@@ -133,10 +135,23 @@ async fn carry_out(
         }
         for (index, some) in by_table {
             let Some(table) = scene.tables.get(index) else { continue };
-            rows(scene, books, table, some, tell).await?;
+            Box::pin(rows(scene, books, table, some, tell)).await?;
         }
     }
-    Ok(())
+    by_people::settle(scene, books, tell).await
+}
+
+/// Why one person is not enough. Whether a proposal needs two is written by whoever makes it, by a
+/// configuration of their own: what counts is that of who carries it out.
+fn lacks_second(scene: &Scene<'_>, approved: &Approved) -> Option<String> {
+    let is_needed = scene.setup.four_eyes.needed(&approved.currency, approved.amount_minor);
+    (is_needed && approved.is_of_one()).then(|| {
+        format!(
+            "{} alone proposed and approved it, and it needs two people here ([cases] \
+             four_eyes_from)",
+            approved.proposal.proposed_by
+        )
+    })
 }
 
 fn place_of(scene: &Scene<'_>, approved: &Approved) -> Option<usize> {
@@ -144,10 +159,18 @@ fn place_of(scene: &Scene<'_>, approved: &Approved) -> Option<usize> {
     scene.tables.iter().position(is_its).filter(|_| approved.subject_kind == "row")
 }
 
-async fn refuse(scene: &Scene<'_>, approved: &Approved, why: &str) -> Result<(), RunError> {
+/// Ends an approval that cannot be carried out; its case stays open.
+pub(super) async fn refuse(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    approved: &Approved,
+    why: &str,
+) -> Result<(), RunError> {
     let (number, now) = (approved.proposal.number, scene.clock.now());
     let refused = scene.db.refuse_approved(scene.run_id, number, why, now).await;
-    refused.doing("noting that an approval was refused").map(|_| ())
+    let is_ours = refused.doing("noting that an approval was refused")?;
+    books.refused = books.refused.saturating_add(u64::from(is_ours));
+    Ok(())
 }
 
 async fn leave(
@@ -197,11 +220,12 @@ async fn rows(
     tell(Event::Claimed { table: table.settings.name.clone(), rows: claimed.len() });
     // A person asks: whatever the row's status is by now, it is looked at for a decision.
     claimed.iter_mut().for_each(|one| one.asked = Why::Kick);
+    let mapped = as_left(scene, table, &claimed).await?;
     for (account, some) in by_account(scene, claimed) {
         let open = account.as_deref().and_then(|name| scene.accounts.get_key_value(name));
         let of_account: Vec<Approved> =
             some.iter().filter_map(|one| words.remove(&one.row.key.id)).collect();
-        at_account(scene, books, table, open, of_account, some, tell).await?;
+        at_account(scene, books, (table, &mapped), open, of_account, some, tell).await?;
     }
     for approved in words.into_values() {
         let check = scene.db.check(&approved.table, &approved.subject).await;
@@ -209,7 +233,7 @@ async fn rows(
             Some(_) => keep(books, &approved, "another run holds its row", tell),
             None => {
                 let why = "the row is gone from its table, or nothing of it can be looked at";
-                refuse(scene, &approved, why).await?;
+                refuse(scene, books, &approved, why).await?;
             }
         }
     }
@@ -230,25 +254,13 @@ async fn claim(
     claimed.doing("claiming rows of cases")
 }
 
-/// Rows by their configured account; by none where it is not configured.
-fn by_account(scene: &Scene<'_>, claimed: Vec<Claimed>) -> BTreeMap<Option<String>, Vec<Claimed>> {
-    let mut by_account: BTreeMap<Option<String>, Vec<Claimed>> = BTreeMap::new();
-    for one in claimed {
-        let name = match &one.row.account {
-            AccountRef::Known(name) if scene.accounts.contains_key(name) => Some(name.clone()),
-            AccountRef::Known(_) | AccountRef::Unmapped(_) => None,
-        };
-        by_account.entry(name).or_default().push(one);
-    }
-    by_account
-}
-
 /// Asks about rows of one account, as for any other decision.
 async fn weigh(
     scene: &Scene<'_>,
     table: &SourceTable,
     open: Option<(&String, &OpenAccount)>,
     mut rows: Vec<Claimed>,
+    mapped: &Mapped,
     whole: bool,
 ) -> Result<Vec<Weighed>, RunError> {
     let Some((name, account)) = open else {
@@ -256,14 +268,15 @@ async fn weigh(
     };
     let tag_max = account.account.facts().tag_max;
     rows.iter_mut().for_each(|row| check_tag_length(row, tag_max));
-    let (_, _, result) = ask(scene, table, name, account, rows, whole).await;
+    let (_, _, result) =
+        ask(scene, table, (name.as_str(), account), rows, mapped, whole, None).await;
     result.map(|(weighed, _)| weighed)
 }
 
 async fn at_account(
     scene: &Scene<'_>,
     books: &mut Books,
-    table: &SourceTable,
+    (table, mapped): (&SourceTable, &Mapped),
     open: Option<(&String, &OpenAccount)>,
     words: Vec<Approved>,
     claimed: Vec<Claimed>,
@@ -280,24 +293,32 @@ async fn at_account(
     let mut words: HashMap<String, Approved> =
         words.into_iter().map(|approved| (approved.subject.clone(), approved)).collect();
     let (mut carried, mut left) = (Vec::new(), Vec::new());
-    for mut row in weigh(scene, table, open, claimed, true).await? {
+    for mut row in weigh(scene, table, open, claimed, mapped, true).await? {
         let Some(approved) = words.remove(&row.claimed.row.key.id) else {
             left.push(row.claimed);
             continue;
         };
-        row.mapped_from = mapped_from(scene, table, &row.claimed.row).await?;
         match judge(scene, table, account, mode, &row, &approved) {
             Ok((decision, word)) => {
                 row.decision = decision;
                 row.person = Some(word);
-                carried.push(row);
+                let Some((name, open)) = open.filter(|_| is_unseen(&row.decision)) else {
+                    carried.push(row);
+                    continue;
+                };
+                let table = table.settings.name.clone();
+                let one = Unseen { table, approved, row };
+                if let Some(one) = books.by_people.hold(name, open, one) {
+                    refuse(scene, books, &one.approved, &too_many(name, open)).await?;
+                    left.push(one.row.claimed);
+                }
             }
             Err(Refusal::NoAnswer(why)) => {
                 keep(books, &approved, &why, tell);
                 left.push(row.claimed);
             }
             Err(Refusal::Stands(why) | Refusal::NeedsSecond(why)) => {
-                refuse(scene, &approved, &why).await?;
+                refuse(scene, books, &approved, &why).await?;
                 let is_news = row.decision.outcome() == Outcome::Review;
                 // A row that is watched goes on being watched.
                 let is_watched = row.claimed.history.watch_from.is_some();
@@ -348,22 +369,11 @@ fn judge(
         proposed_by: proposal.proposed_by.clone(),
         approved_by: proposal.approved_by.clone().unwrap_or_default(),
     };
-    let claimed = &row.claimed;
     let policy = match account {
-        Some(account) => policy_of_row(&account.policies, table, &claimed.row),
+        Some(account) => policy_of_row(&account.policies, table, row.mapped_status()),
         None => &scene.nobody,
     };
-    let inputs = Inputs {
-        row: &claimed.row,
-        siblings: &row.inputs.siblings,
-        evidence: &row.inputs.evidence,
-        claimed_references: &row.inputs.claimed_references,
-        untagged: &row.inputs.untagged,
-        near_misses: &row.inputs.near_misses,
-        history: &claimed.history,
-        asked: claimed.asked,
-    };
-    decide_by_person(&inputs, policy, row.now, &word).map(|decision| (decision, word))
+    decide_by_person(&row.inputs(), policy, row.now, &word).map(|decision| (decision, word))
 }
 
 /// What the proposal did not know of: a later case of the row, or a status of somebody else's.
@@ -375,29 +385,11 @@ fn not_ours(table: &SourceTable, row: &Weighed, approved: &Approved) -> Option<S
     let status = &claimed.row.status;
     let is_mapped = row.mapped_from.is_some() || map_of(&table.settings, status).is_some();
     (!is_mapped).then(|| {
-        format!("its status is `{status}` by now, which tieout did not write and does not end")
+        format!(
+            "its status is `{status}` by now, and somebody else wrote that or changed the row \
+             since: set it back to its processing value to have it decided"
+        )
     })
-}
-
-/// What the row's status was before tieout wrote its present one, where the mapping knows only
-/// that: a row that was sent to review, or whose end is undone.
-async fn mapped_from(
-    scene: &Scene<'_>,
-    table: &SourceTable,
-    row: &Transaction,
-) -> Result<Option<String>, RunError> {
-    if map_of(&table.settings, &row.status).is_some() {
-        return Ok(None);
-    }
-    let records = scene.db.journal_of_row(&row.key.table, &row.key.id).await;
-    let records = records.doing("reading what was decided of a row")?;
-    let wrote = records.into_iter().rev().filter(|record| record.applied == Applied::Yes);
-    let mut mapped = wrote
-        .filter(|record| record.status_after == row.status)
-        .filter(|record| record.status_before != record.status_after)
-        .map(|record| record.status_before)
-        .filter(|status| map_of(&table.settings, status).is_some());
-    Ok(mapped.next())
 }
 
 /// Looks again, once a day, at rows that wait for a person only because time went by. They close
@@ -423,26 +415,19 @@ pub async fn look_again(
         }
         let mut claimed = claim(scene, table, keys).await?;
         tell(Event::Claimed { table: name.clone(), rows: claimed.len() });
-        // What tieout itself sent to review is open; what somebody else ended is not.
-        let in_review = claimed.iter_mut().filter(|one| is_in_review(table, &one.row));
-        in_review.for_each(|one| one.asked = Why::Kick);
+        let mapped = reopen(scene, table, &mut claimed).await?;
         for (account, some) in by_account(scene, claimed) {
             let open = account.as_deref().and_then(|name| scene.accounts.get_key_value(name));
-            look_at(scene, books, table, open, some, tell).await?;
+            look_at(scene, books, (table, &mapped), open, some, tell).await?;
         }
     }
     Ok(())
 }
 
-fn is_in_review(table: &SourceTable, row: &Transaction) -> bool {
-    let mut reviews = table.settings.map.iter().filter_map(|map| map.review.as_ref());
-    reviews.any(|FilterValue(text)| *text == row.status)
-}
-
 async fn look_at(
     scene: &Scene<'_>,
     books: &mut Books,
-    table: &SourceTable,
+    (table, mapped): (&SourceTable, &Mapped),
     open: Option<(&String, &OpenAccount)>,
     claimed: Vec<Claimed>,
     tell: Tell<'_>,
@@ -454,7 +439,7 @@ async fn look_at(
     let (claimed, unasked) = if is_asked { (claimed, Vec::new()) } else { (Vec::new(), claimed) };
     unanswered.extend(unasked.iter().map(|one| one.row.key.id.clone()));
     left.extend(unasked);
-    for mut row in weigh(scene, table, open, claimed, false).await? {
+    for row in weigh(scene, table, open, claimed, mapped, false).await? {
         let decision = &row.decision;
         let is_news = match decision.outcome() {
             Outcome::Succeeded => true,
@@ -462,7 +447,6 @@ async fn look_at(
             Outcome::Retryable | Outcome::Failed | Outcome::Wait => false,
         };
         if is_news {
-            row.mapped_from = mapped_from(scene, table, &row.claimed.row).await?;
             news.push(row);
             continue;
         }

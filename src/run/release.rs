@@ -1,14 +1,20 @@
-//! Letting a file count that does not by itself, by a person's word: a quarantined one is read
-//! once more from the bytes that were kept, a held one is there already.
+//! Letting a file count that does not by itself. A person's word is only noted; the next run
+//! carries it out, whoever said it: a quarantined file is read once more from the bytes that were
+//! kept, a held one is there already. There is one way for every database and login, so that what
+//! decides rows is written by runs alone, and a run's record says when it began to count.
 
 use std::io;
 use std::path::Path;
 
 use tokio::sync::mpsc;
 
+use crate::exit::Exit;
+use crate::model::count::counted;
+use crate::model::time::Instant;
 use crate::run::bring::{blocking, hash};
 use crate::run::error::{Doing, RunError};
-use crate::run::fetch::reading_of;
+use crate::run::fetch::{Tell, Told, reading_of};
+use crate::run::host_name;
 use crate::run::parts::{Begun, By, Reading};
 use crate::run::setup::Setup;
 use crate::run::shutdown::Stop;
@@ -18,81 +24,361 @@ use crate::settlement::tags::TagRules;
 use crate::settlement::unwrap::members;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
-use crate::store::files::{FileDriver, FileRow, FileState};
-use crate::store::release::{Release, Word};
+use crate::store::error::StoreError;
+use crate::store::files::{FileDriver, FileFilter, FileRow, FileState};
+use crate::store::release::{About, Difference, Release, Said, Spoken, Word};
 
 /// Parts between the parser and the database.
 const AHEAD: usize = 4;
 
-/// Why a file's bytes cannot be read once more.
-#[derive(Debug)]
-pub enum Unread {
-    /// No format knows them.
+/// Why a file cannot be let count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refused {
+    /// No format knows it.
     Unknown,
-    /// They are not kept.
+    /// Its bytes were not kept.
     NotKept,
+    /// They were kept on this other machine, and are not on this one.
+    Elsewhere(String),
+    /// They are not any more where they were kept.
+    Gone(String),
+    /// Others lie where they were kept.
+    Others(String),
     /// They cannot be read.
     Unreadable(String),
+    /// The database does not take its lines.
+    Unloadable(String),
     /// It does not tie, and so many lines of a statement that does would count no more.
     Untied(usize),
+    /// A later issue of all that it holds came by this file, and was let count.
+    Later(i64),
+    /// It is not any more what it was when the word was said.
+    Changed,
 }
 
-/// Lets a file count.
+impl Refused {
+    /// Why.
+    pub fn text(&self) -> String {
+        match self {
+            Self::Unknown => "no format knows it, so that no line of it can be read".to_owned(),
+            Self::NotKept => "its bytes were not kept".to_owned(),
+            Self::Elsewhere(host) => format!("its bytes were kept on {host}, and are not here"),
+            Self::Gone(place) => format!("its bytes are not at {place} any more"),
+            Self::Others(place) => {
+                format!("what lies at {place} is another file: its SHA-256 is not this one's")
+            }
+            Self::Unreadable(why) => format!("its bytes cannot be read: {why}"),
+            Self::Unloadable(why) => format!("its lines cannot be kept: {why}"),
+            Self::Untied(lines) => {
+                let lines = counted(lines, "line", "lines");
+                format!("it does not tie, and {lines} of a statement that does would count no more")
+            }
+            Self::Later(file) => format!("file {file} came later with the same, and counts"),
+            Self::Changed => "it is not any more what it was when that was said".to_owned(),
+        }
+    }
+
+    /// What to do next.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Unknown => {
+                "describe it as a [[format]] and name that in its [[source]]: it is read again then"
+            }
+            Self::NotKept | Self::Gone(_) | Self::Others(_) => {
+                "bring it in again with `tieout ingest FILE`, then release it"
+            }
+            Self::Elsewhere(_) => {
+                "let a run there carry it out, or bring it in here with `tieout ingest FILE`: the \
+                 next run carries it out then"
+            }
+            Self::Unreadable(_) => {
+                "look at files.spool, or bring it in again with `tieout ingest FILE`, then release \
+                 it"
+            }
+            Self::Unloadable(_) | Self::Untied(_) => "ask whoever sends it for a file that ties",
+            Self::Later(_) => {
+                "leave it held, and end its case with `tieout cases propose CASE --as left`; where \
+                 the earlier issue is the right one, ask whoever sends it for a new one"
+            }
+            Self::Changed => "look at it with `tieout files show FILE`, and say it again",
+        }
+    }
+}
+
+/// What became of a word that waited.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct ReleasedNote {
+    /// The file.
+    pub file: i64,
+    /// Its name.
+    pub name: String,
+    /// Who said it.
+    pub by: String,
+    /// Why, as they said it.
+    pub why: String,
+    /// Its lines were loaded; false: they were there already.
+    pub loaded: bool,
+    /// Lines that count from now on, but for those of statements that are held.
+    pub added: u64,
+    /// Lines that count no more.
+    pub removed: u64,
+    /// Its statements that are held now.
+    pub held: i64,
+    /// Why it was not carried out, where it was not.
+    pub refused: Option<String>,
+}
+
+/// Why a file cannot be let count, as far as that can be told without its bytes.
 ///
 /// # Errors
-/// Where the database could not go on; nothing was changed.
-pub async fn release(
+/// Where the database could not go on.
+pub async fn refusal(
     setup: &Setup,
     db: &Database,
     file: &FileRow,
-    word: &Word,
-    stop: &Stop,
-) -> Result<Result<Release, Unread>, RunError> {
+) -> Result<Option<Refused>, RunError> {
+    if file.state == FileState::Quarantined {
+        return Ok(match (reading(setup, file), &file.spooled_as) {
+            (None, _) => Some(Refused::Unknown),
+            (Some(_), None) => Some(Refused::NotKept),
+            (Some(_), Some(_)) => None,
+        });
+    }
+    let differences = db.differences(file.id).await;
+    let differences = differences.doing("comparing a statement with its earlier issues")?;
+    let later: Option<Vec<i64>> = differences.iter().map(|difference| difference.later).collect();
+    if let Some(later) = later.and_then(|files| files.into_iter().max()) {
+        return Ok(Some(Refused::Later(later)));
+    }
+    Ok(ousted(file, &differences).map(Refused::Untied))
+}
+
+/// Notes a person's word, and changes nothing.
+///
+/// # Errors
+/// Where the database could not go on; nothing was noted.
+pub async fn ask(db: &Database, file: &FileRow, word: &Word) -> Result<Said, RunError> {
     let now = db.now().await.doing("reading the database's clock")?;
-    if file.state != FileState::Quarantined {
-        if let Some(lost) = ousted(db, file).await? {
-            return Ok(Err(Unread::Untied(lost)));
+    db.ask_release(file.id, word, now).await.doing("noting that a file may count")
+}
+
+/// Who carries words out.
+pub(super) struct Releasing<'a> {
+    /// The configuration.
+    pub(super) setup: &'a Setup,
+    /// The database.
+    pub(super) db: &'a Database,
+    /// The run.
+    pub(super) run_id: &'a str,
+    /// The request to stop.
+    pub(super) stop: &'a Stop,
+}
+
+impl Releasing<'_> {
+    /// Carries out what people said of files of these accounts, in its order: each in a
+    /// transaction of its own, or not at all. What cannot be is refused, and told.
+    ///
+    /// # Errors
+    /// Where the database could not go on; each word before was carried out or refused, whole.
+    pub(super) async fn all(
+        &self,
+        is_asked: impl Fn(&str) -> bool,
+        tell: Tell<'_>,
+    ) -> Result<(), RunError> {
+        let waiting = self.db.releases_waiting(None).await;
+        let mut is_loaded = false;
+        for spoken in waiting.doing("reading which files may count")? {
+            if self.stop.requested().is_some() {
+                break;
+            }
+            let Some(file) = self.file(spoken.file).await? else { continue };
+            if !is_asked(&file.account) {
+                continue;
+            }
+            let now = self.db.now().await.doing("reading the database's clock")?;
+            match self.one(&spoken, &file, now).await? {
+                Ok(Release::Done { added, removed }) => {
+                    is_loaded |= spoken.about == About::Quarantined;
+                    let note = self.note(&spoken, &file, (added, removed)).await?;
+                    tell(Told::Released(Box::new(note)));
+                }
+                Ok(Release::Dropped) => tell_dropped(&file, self.stop, tell),
+                Err(why @ Refused::Elsewhere(_)) => tell_left(&file, &why, tell),
+                Ok(Release::Nothing) => {
+                    self.refuse(&spoken, &file, &Refused::Changed, tell).await?;
+                }
+                Ok(Release::Later(later)) => {
+                    self.refuse(&spoken, &file, &Refused::Later(later), tell).await?;
+                }
+                Err(why) => self.refuse(&spoken, &file, &why, tell).await?,
+            }
         }
-        let done = db.release_held(file.id, word, now).await;
-        return done.doing("letting a file's statements count").map(Ok);
-    }
-    let reading = reading(setup, file);
-    let Some(reading) = reading else { return Ok(Err(Unread::Unknown)) };
-    let Some(place) = &file.spooled_as else { return Ok(Err(Unread::NotKept)) };
-    let (path, sha256, how) = (setup.spool_dir.join(place), file.sha256.clone(), reading.clone());
-    let begun = match blocking(move || begin(&path, &sha256, &how)).await {
-        Ok(Some(begun)) => begun,
-        Ok(None) => return Ok(Err(Unread::NotKept)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return Ok(Err(Unread::NotKept));
+        if is_loaded {
+            // Another file of the same archive may still need those bytes: what none needs goes.
+            sweep(self.setup, self.db, self.run_id).await?;
         }
-        Err(error) => return Ok(Err(Unread::Unreadable(error.to_string()))),
-    };
-    let (sender, receiver) = mpsc::channel(AHEAD);
-    let stop = stop.clone();
-    let read = tokio::task::spawn_blocking(move || begun.read(&reading, &sender, &stop, || true));
-    let done = db.release_quarantined(file.id, word, receiver, now).await;
-    // A parser that ended by a panic closed the channel: nothing was changed.
-    let _sums = read.await;
-    let done = done.doing("letting a quarantined file count")?;
-    if matches!(done, Release::Done { .. }) {
-        // Another file of the same archive may still need those bytes: what none needs goes.
-        sweep(setup, db, "").await?;
+        Ok(())
     }
-    Ok(Ok(done))
+
+    async fn file(&self, id: i64) -> Result<Option<FileRow>, RunError> {
+        let filter = FileFilter { id: Some(id), limit: 1, ..FileFilter::default() };
+        Ok(self.db.files(&filter).await.doing("reading a file that may count")?.pop())
+    }
+
+    async fn one(
+        &self,
+        spoken: &Spoken,
+        file: &FileRow,
+        now: Instant,
+    ) -> Result<Result<Release, Refused>, RunError> {
+        let is_quarantined = file.state == FileState::Quarantined;
+        if is_quarantined != (spoken.about == About::Quarantined) {
+            return Ok(Err(Refused::Changed));
+        }
+        if let Some(why) = refusal(self.setup, self.db, file).await? {
+            return Ok(Err(why));
+        }
+        if is_quarantined {
+            return self.load(spoken, file, now).await;
+        }
+        let done = self.db.release_held(self.run_id, spoken, now).await;
+        done.doing("letting a file's statements count").map(Ok)
+    }
+
+    /// Reads a quarantined file once more, and loads its lines.
+    async fn load(
+        &self,
+        spoken: &Spoken,
+        file: &FileRow,
+        now: Instant,
+    ) -> Result<Result<Release, Refused>, RunError> {
+        let Some(reading) = reading(self.setup, file) else { return Ok(Err(Refused::Unknown)) };
+        let Some(place) = &file.spooled_as else { return Ok(Err(Refused::NotKept)) };
+        let path = self.setup.spool_dir.join(place);
+        let place = path.display().to_string();
+        let (sha256, how) = (file.sha256.clone(), reading.clone());
+        let begun = match blocking(move || begin(&path, &sha256, &how)).await {
+            Ok(Some(begun)) => begun,
+            Ok(None) => return Ok(Err(Refused::Others(place))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Err(self.gone(file, place).await?));
+            }
+            Err(error) => return Ok(Err(Refused::Unreadable(error.to_string()))),
+        };
+        let (sender, receiver) = mpsc::channel(AHEAD);
+        let stop = self.stop.clone();
+        let read =
+            tokio::task::spawn_blocking(move || begun.read(&reading, &sender, &stop, || true));
+        let done = self.db.release_quarantined(self.run_id, spoken, receiver, now).await;
+        // A parser that ended by a panic closed the channel: nothing was changed.
+        let _sums = read.await;
+        match done {
+            Err(error) if is_of_file(&error) => Ok(Err(Refused::Unloadable(error.to_string()))),
+            done => done.doing("letting a quarantined file count").map(Ok),
+        }
+    }
+
+    /// Bytes that are not here: another machine's run may have kept them in a spool of its own.
+    async fn gone(&self, file: &FileRow, place: String) -> Result<Refused, RunError> {
+        let kept_by = file.spooled_as.as_deref().and_then(|kept| kept.split_once('/'));
+        let Some((run_id, _)) = kept_by else { return Ok(Refused::Gone(place)) };
+        let run = self.db.run(run_id).await.doing("looking where a file is kept")?;
+        let host = run.map(|run| run.host).filter(|host| *host != host_name());
+        Ok(host.map_or(Refused::Gone(place), Refused::Elsewhere))
+    }
+
+    /// What became of a word that was carried out.
+    async fn note(
+        &self,
+        spoken: &Spoken,
+        file: &FileRow,
+        (added, removed): (u64, u64),
+    ) -> Result<ReleasedNote, RunError> {
+        let held = self.file(file.id).await?.map_or(0, |file| file.held);
+        Ok(ReleasedNote {
+            file: file.id,
+            name: file.name.clone(),
+            by: spoken.word.by.clone(),
+            why: spoken.word.why.clone(),
+            loaded: spoken.about == About::Quarantined,
+            added,
+            removed,
+            held,
+            refused: None,
+        })
+    }
+
+    /// Ends a word that cannot be carried out, and tells, once; none that another run ended.
+    async fn refuse(
+        &self,
+        spoken: &Spoken,
+        file: &FileRow,
+        refused: &Refused,
+        tell: Tell<'_>,
+    ) -> Result<(), RunError> {
+        let why = refused.text();
+        let now = self.db.now().await.doing("reading the database's clock")?;
+        let ended = self.db.refuse_release(self.run_id, spoken, &why, now).await;
+        if !ended.doing("refusing to let a file count")? {
+            return Ok(());
+        }
+        let (id, by, next) = (file.id, &spoken.word.by, refused.hint());
+        let text = format!(
+            "file {id} was released by {by}, and that was not carried out: {why}; nothing of it \
+             was changed; next: {next}"
+        );
+        let note = self.note(spoken, file, (0, 0)).await?;
+        tell(Told::Released(Box::new(ReleasedNote { refused: Some(why), ..note })));
+        tell(Told::Missed(Exit::Partial, text));
+        Ok(())
+    }
+}
+
+/// A file that was not read to its end: the word waits for the next run.
+fn tell_dropped(file: &FileRow, stop: &Stop, tell: Tell<'_>) {
+    if stop.requested().is_some() {
+        return;
+    }
+    let id = file.id;
+    let text = format!(
+        "file {id} was not read to its end; nothing of it was changed; next: the next run reads it \
+         again"
+    );
+    tell(Told::Missed(Exit::Partial, text));
+}
+
+/// A word that waits for a run of another machine.
+fn tell_left(file: &FileRow, why: &Refused, tell: Tell<'_>) {
+    let (id, what, next) = (file.id, why.text(), why.hint());
+    let text = format!(
+        "file {id} is released, and that was not carried out: {what}; nothing of it was changed; \
+         next: {next}"
+    );
+    tell(Told::Missed(Exit::Partial, text));
+}
+
+/// Whether an error is the file's own, and would be the next run's too.
+fn is_of_file(error: &StoreError) -> bool {
+    match error {
+        StoreError::Unexpected { .. } => true,
+        // A value that the server does not take, a constraint.
+        StoreError::Query { code: Some(code), .. } => {
+            code.len() == 5 && (code.starts_with("22") || code.starts_with("23"))
+        }
+        _of_the_database => false,
+    }
 }
 
 /// How many lines of statements that tie an untied file would take out: it may stand beside them,
 /// and never in their place.
-async fn ousted(db: &Database, file: &FileRow) -> Result<Option<usize>, RunError> {
+fn ousted(file: &FileRow, differences: &[Difference]) -> Option<usize> {
     if file.state != FileState::Released {
-        return Ok(None);
+        return None;
     }
-    let differences = db.differences(file.id).await;
-    let differences = differences.doing("comparing a statement with its earlier issues")?;
-    let removed = differences.iter().flat_map(|difference| &difference.removed);
+    let counting = differences.iter().filter(|difference| difference.later.is_none());
+    let removed = counting.flat_map(|difference| &difference.removed);
     let lost = removed.filter(|line| !line.untied).count();
-    Ok((lost > 0).then_some(lost))
+    (lost > 0).then_some(lost)
 }
 
 /// How the file was read; none where no format knew it.

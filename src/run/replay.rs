@@ -25,6 +25,7 @@ pub fn facts(account: &AccountSetup, now: Instant) -> Option<PspFacts> {
         env: Arc::new(|_name: &str| None),
         db_now: Arc::new(move || now),
         stop: CancellationToken::new(),
+        over: CancellationToken::new(),
     };
     Some(Asking::open(&account.settings, around).ok()?.facts())
 }

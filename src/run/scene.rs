@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::decide::expected::Expected;
 use crate::decide::policy::{
     AbsentMeans, BrakePolicy, GaveUp, Mode, Policy, PspFacts, Timing, Tolerance,
 };
 use crate::decide::rules::RuleSet;
 use crate::model::time::Instant;
-use crate::model::transaction::Transaction;
 use crate::psp::account::Surroundings;
 use crate::run::asking::Asking;
 use crate::run::clock::DatabaseClock;
@@ -40,6 +41,8 @@ pub struct Scene<'a> {
     pub nobody: Policy,
     /// The database's clock.
     pub clock: DatabaseClock,
+    /// Cancelled when the run's time is over.
+    pub over: CancellationToken,
 }
 
 /// An account with everything that asking and deciding at it needs.
@@ -74,12 +77,14 @@ impl<'a> Scene<'a> {
         clock: DatabaseClock,
     ) -> Result<Self, RunError> {
         let mut accounts = BTreeMap::new();
+        let over = CancellationToken::new();
+        let ends = (stop, &over);
         for (name, account) in &setup.accounts {
-            let open = OpenAccount::open(name, account, setup, db, stop, &clock).await?;
+            let open = OpenAccount::open(name, account, setup, db, ends, &clock).await?;
             accounts.insert(name.clone(), open);
         }
         let nobody = nobody();
-        Ok(Self { setup, options, db, stop, run_id, tables, accounts, nobody, clock })
+        Ok(Self { setup, options, db, stop, run_id, tables, accounts, nobody, clock, over })
     }
 
     /// The stricter of the table's and the account's mode.
@@ -102,7 +107,7 @@ impl OpenAccount {
         setup: &AccountSetup,
         whole: &Setup,
         db: &Database,
-        stop: &Stop,
+        (stop, over): (&Stop, &CancellationToken),
         clock: &DatabaseClock,
     ) -> Result<Self, RunError> {
         let reading = clock.clone();
@@ -110,6 +115,7 @@ impl OpenAccount {
             env: std::sync::Arc::clone(&whole.env),
             db_now: std::sync::Arc::new(move || reading.now()),
             stop: stop.token(),
+            over: over.clone(),
         };
         let account = Asking::open(&setup.settings, around)
             .map_err(|source| RunError::Account { account: name.to_owned(), source })?;
@@ -133,13 +139,13 @@ impl OpenAccount {
     }
 }
 
-/// By what absence means in the row's status.
+/// By what absence means in the status that the mapping goes by.
 pub fn policy_of_row<'p>(
     policies: &'p BTreeMap<bool, Policy>,
     table: &SourceTable,
-    row: &Transaction,
+    status: &str,
 ) -> &'p Policy {
-    let means = absent_means(&table.settings, &row.status);
+    let means = absent_means(&table.settings, status);
     // Both entries are always made (`OpenAccount::open`); the map is never empty.
     policies.get(&(means == AbsentMeans::Abandoned)).unwrap_or_else(|| &policies[&false])
 }

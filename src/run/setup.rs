@@ -7,6 +7,7 @@ use chrono::TimeDelta;
 use chrono_tz::Tz;
 
 use crate::decide::expected::Expected;
+use crate::decide::person::FourEyes;
 use crate::decide::policy::{BrakePolicy, GaveUp, Mode, Timing, Tolerance};
 use crate::decide::rules::RuleSet;
 use crate::model::time::Instant;
@@ -15,7 +16,8 @@ use crate::run::kick::Kick;
 use crate::secret::EnvLookup;
 use crate::settlement::sources::settings::Source;
 use crate::settlement::table::Table;
-use crate::store::mapping::TableSettings;
+use crate::sinks::settings::{DeliverySettings, Sink};
+use crate::store::mapping::{Channel, TableSettings};
 
 /// The configuration, as the run needs it.
 #[derive(Clone)]
@@ -46,9 +48,21 @@ pub struct Setup {
     pub formats: Vec<Table>,
     /// Where fetched files lie until their lines are in the database.
     pub spool_dir: PathBuf,
+    /// Where events are delivered.
+    pub sinks: Vec<Sink>,
+    /// How they are.
+    pub delivery: DeliverySettings,
+    /// From which amount on a person's decision needs a second person.
+    pub four_eyes: FourEyes,
 }
 
 impl Setup {
+    /// Whether events of a table are staged: where a sink takes them, and where the outbox is all
+    /// that the application hears of its rows by, whether it is told or reads there.
+    pub fn stages(&self, table: &TableSettings) -> bool {
+        table.channel == Channel::Outbox || self.sinks.iter().any(|sink| sink.wants(&table.name))
+    }
+
     /// The files that are to come for an account, from all its sources.
     pub fn expected_for(&self, account: &str) -> Vec<Expected> {
         let own = self.sources.iter().filter(|one| one.account.as_deref() == Some(account));

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::decide::decision::{Decision, Inputs, Want};
+use crate::decide::decision::{Decision, Want};
 use crate::decide::judge::decide;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::transaction::{SiblingFact, SiblingState, Transaction};
@@ -70,26 +70,12 @@ pub async fn look_again(
             if now != row.inputs.siblings || row.decision.wants == Some(Want::Siblings) {
                 row.inputs.siblings = now;
                 row.now = scene.clock.now();
-                row.inputs.now = row.now;
-                let policy = policy_of_row(&open.policies, table, &row.claimed.row);
-                row.decision = decide(&inputs(row), policy, row.now);
+                let policy = policy_of_row(&open.policies, table, row.mapped_status());
+                row.decision = decide(&row.inputs(), policy, row.now);
             }
             row.decision = Decision { wants: None, ..row.decision.clone() };
         }
         judged.extend(rows.into_iter().map(|row| (index, row)));
     }
     Ok(judged)
-}
-
-fn inputs(row: &Weighed) -> Inputs<'_> {
-    Inputs {
-        row: &row.claimed.row,
-        siblings: &row.inputs.siblings,
-        evidence: &row.inputs.evidence,
-        claimed_references: &row.inputs.claimed_references,
-        untagged: &row.inputs.untagged,
-        near_misses: &row.inputs.near_misses,
-        history: &row.claimed.history,
-        asked: row.claimed.asked,
-    }
 }

@@ -2,13 +2,16 @@
 //! quarantined files stay.
 //!
 //! Each run has a folder of its own in it. What a run that died left there is taken out by the
-//! next, but for the bytes that a quarantined file's record names.
+//! next, but for the bytes that a quarantined file's record names, however many those are.
 
 use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use chrono::TimeDelta;
+
+use crate::model::time::Instant;
 use crate::run::bring::blocking;
 use crate::run::error::{Doing, RunError};
 use crate::run::setup::Setup;
@@ -17,35 +20,34 @@ use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, FileFilter, FileState};
 use crate::store::records::RunState;
 
-/// Where more files are quarantined, nothing is swept: too much would have to be looked at.
-const QUARANTINED_MAX: i64 = 1_000;
+/// Quarantined files that are read at once.
+const AT_ONCE: i64 = 1_000;
 
-/// Takes out what dead runs left.
+/// What is younger may be a run's that another database knows.
+const UNKNOWN_FOR: TimeDelta = TimeDelta::days(1);
+
+/// Takes out what dead runs left. Of a run that this database does not know only what is
+/// unfinished goes, after a day: what is whole may be kept for the files of another one.
 pub(super) async fn sweep(setup: &Setup, db: &Database, run_id: &str) -> Result<(), RunError> {
-    let mut dead: Vec<PathBuf> = Vec::new();
+    let (mut dead, mut unknown): (Vec<PathBuf>, Vec<PathBuf>) = (Vec::new(), Vec::new());
     for entry in fs::read_dir(&setup.spool_dir).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
         if name == run_id || uuid::Uuid::try_parse(&name).is_err() {
             continue;
         }
-        let run = db.run(&name).await.doing("looking whose files lie in the spool")?;
-        if run.is_some_and(|run| run.state != RunState::Running) {
-            dead.push(entry.path());
+        match db.run(&name).await.doing("looking whose files lie in the spool")? {
+            Some(run) if run.state != RunState::Running => dead.push(entry.path()),
+            Some(_running) => {}
+            None => unknown.push(entry.path()),
         }
     }
-    if dead.is_empty() {
+    if dead.is_empty() && unknown.is_empty() {
         return Ok(());
     }
-    let state = Some(FileState::Quarantined);
-    let filter = FileFilter { state, limit: QUARANTINED_MAX, ..FileFilter::default() };
-    let kept = db.files(&filter).await.doing("looking whose files lie in the spool")?;
-    if i64::try_from(kept.len()).unwrap_or(QUARANTINED_MAX) >= QUARANTINED_MAX {
-        return Ok(());
-    }
-    let kept = kept.into_iter().filter_map(|file| file.spooled_as);
-    let kept: HashSet<PathBuf> = kept.map(|place| setup.spool_dir.join(place)).collect();
+    let kept = kept(setup, db).await?;
     let swept = blocking(move || {
-        dead.iter().for_each(|folder| sweep_folder(folder, &kept));
+        dead.iter().for_each(|folder| sweep_folder(folder, &|file| !kept.contains(file)));
+        unknown.iter().for_each(|folder| sweep_folder(folder, &is_given_up));
         Ok(())
     });
     // What stays is in nobody's way: it is looked at again.
@@ -53,13 +55,37 @@ pub(super) async fn sweep(setup: &Setup, db: &Database, run_id: &str) -> Result<
     Ok(())
 }
 
-/// Takes out a run's folder: its sources' folders and their files.
-fn sweep_folder(run: &Path, kept: &HashSet<PathBuf>) {
+/// The files that quarantined files' records name.
+async fn kept(setup: &Setup, db: &Database) -> Result<HashSet<PathBuf>, RunError> {
+    let (state, limit) = (Some(FileState::Quarantined), AT_ONCE);
+    let mut kept = HashSet::new();
+    let mut before = None;
+    loop {
+        let filter = FileFilter { state, before, limit, ..FileFilter::default() };
+        let files = db.files(&filter).await.doing("looking whose files lie in the spool")?;
+        let Some(last) = files.last() else { return Ok(kept) };
+        before = Some(last.id);
+        for place in files.iter().filter_map(|file| file.spooled_as.as_ref()) {
+            let path = setup.spool_dir.join(place);
+            // A decrypted file's message lies beside it.
+            kept.extend([path.with_extension(""), path]);
+        }
+    }
+}
+
+/// Whether a file was not whole when whoever fetched it ended, and long ago.
+fn is_given_up(file: &Path) -> bool {
+    let written = fs::metadata(file).and_then(|found| found.modified()).map(Instant::from);
+    let is_old = written.is_ok_and(|at| crate::clock::now() - at > UNKNOWN_FOR);
+    is_old && file.extension().is_some_and(|end| end == "part")
+}
+
+/// Takes out of a run's folder the files that may go: those of its sources' folders.
+fn sweep_folder(run: &Path, may_go: &dyn Fn(&Path) -> bool) {
     for source in fs::read_dir(run).into_iter().flatten().flatten() {
         for file in fs::read_dir(source.path()).into_iter().flatten().flatten() {
             let path = file.path();
-            let plain = path.with_extension("plain");
-            if !kept.contains(&path) && !kept.contains(&plain) {
+            if may_go(&path) {
                 let _left = fs::remove_file(path);
             }
         }

@@ -5,8 +5,9 @@
 //!
 //! Settlement details closes with a control of its own: within a batch and currency the net
 //! credits less the net debits are zero, the payout included. The other two list what happened to
-//! payments and declare no sum; they cover attempts, not only what settled. `SentForSettle` is not
-//! `Settled`, so those rows are no booked money.
+//! payments and declare no sum; they cover attempts, not only what settled, and prove none where
+//! their last line does not end. `SentForSettle` is not `Settled`, so those rows are no booked
+//! money.
 
 use std::collections::BTreeMap;
 
@@ -443,8 +444,23 @@ impl Report for Accounting {
     }
 
     fn end(&mut self, line: u64, out: &mut Out) {
-        out.end(self.period.end(line, Tie::Balances));
+        end_of_attempts(&mut self.period, line, Finality::Final, out);
     }
+}
+
+/// A report of attempts declares nothing that would show that it was cut at a row's end. What can
+/// show it is the end of its last line, and then it says nothing of what it does not list.
+fn end_of_attempts(period: &mut Period, line: u64, finality: Finality, out: &mut Out) {
+    let mut tie = Tie::Balances;
+    if out.is_cut() {
+        if !out.is_open() {
+            out.begin(line.max(1), finality, |_statement| {});
+        }
+        let found = "none: it may have been cut, and proves no absence";
+        out.push(Problem::warning(line, "last row", "the end of its line", found));
+        tie = Tie::Declared(false);
+    }
+    out.end(period.end(line, tie));
 }
 
 struct Received {
@@ -493,6 +509,6 @@ impl Report for Received {
     }
 
     fn end(&mut self, line: u64, out: &mut Out) {
-        out.end(self.period.end(line, Tie::Balances));
+        end_of_attempts(&mut self.period, line, Finality::Notice, out);
     }
 }

@@ -114,6 +114,12 @@ impl Chain {
         self.balances > 1 && self.ties()
     }
 
+    /// Whether balances can tell amounts with the opposite sign from balances that stand before
+    /// their rows: only where there are several, and the rows go on in time.
+    pub fn shows_signs(&self) -> bool {
+        self.balances > 2 && self.proves() && self.first_day != self.last_day
+    }
+
     /// Where it breaks, in the order that holds longer.
     pub fn problem(&self) -> Option<Problem> {
         if self.ties() {

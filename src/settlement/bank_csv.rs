@@ -45,6 +45,9 @@ pub fn open(mut source: Source) -> Box<dyn Parse> {
 /// What a file of rows shows that nothing recognised, for whoever describes it.
 pub fn seen(head: &str) -> Option<Problem> {
     let head = head.trim_start_matches('\u{feff}');
+    if head.is_empty() {
+        return Some(Problem::error(0, "file", "a settlement file", "nothing: it is empty"));
+    }
     if head.trim_start().starts_with(['<', '{', '[', ':']) {
         return None;
     }
@@ -69,8 +72,16 @@ struct Roles {
     value_date: Option<usize>,
     amount: Option<usize>,
     sides: Option<(usize, usize)>,
+    /// An amount that stands beside the two sides, and must say the same.
+    beside: Option<usize>,
+    /// Amounts in a currency of their own.
+    others: Vec<usize>,
+    /// The file speaks of a card: its issuer may write what was bought without a minus.
+    card: bool,
     flag: Option<usize>,
     currencies: Vec<usize>,
+    /// How many columns may be a currency, that of a foreign amount too.
+    currency_like: usize,
     named_currency: Option<Currency>,
     balance: Option<usize>,
     account: Option<usize>,
@@ -97,8 +108,22 @@ fn first(names: &[String], known: &[&str]) -> Option<usize> {
     known.iter().find_map(|known| names.iter().position(|name| name == known))
 }
 
-/// A name without the currency at its end: `amount czk`, `betrag in eur`.
+/// Amounts of another name than the one that moved the account has: `original amount`.
+fn others(stems: &[String]) -> Vec<usize> {
+    let own = [words::AMOUNT, words::DEBIT, words::CREDIT, words::BALANCE, words::FEE];
+    let is_own = |name: &str| own.iter().any(|known| known.contains(&name));
+    let names = stems.iter().enumerate();
+    names
+        .filter(|(_, name)| !is_own(name.as_str()) && words::is_amount(name))
+        .map(|(at, _)| at)
+        .collect()
+}
+
+/// A name without the currency at its end: `amount czk`, `betrag in eur`, `määrä euroa`.
 fn without_currency(name: &str) -> (String, Option<Currency>) {
+    if let Some(stem) = name.strip_suffix(" euroa") {
+        return (stem.to_owned(), Currency::parse("EUR").ok());
+    }
     let Some((stem, code)) = name.rsplit_once(' ') else { return (name.to_owned(), None) };
     match Currency::parse(code) {
         Ok(currency) if code.len() == 3 => {
@@ -114,11 +139,16 @@ impl Roles {
         let split: Vec<(String, Option<Currency>)> =
             names.iter().map(|name| without_currency(name)).collect();
         let stems: Vec<String> = split.iter().map(|(stem, _)| stem.clone()).collect();
-        let amount = only(&stems, words::AMOUNT);
+        let whole = only(&stems, words::AMOUNT);
         let sides = only(&stems, words::DEBIT).zip(only(&stems, words::CREDIT));
+        let (amount, beside) = if sides.is_some() { (None, whole) } else { (whole, None) };
         let any = |known: &[&str]| stems.iter().any(|name| known.contains(&name.as_str()));
         // Two columns of a kind: which one moved the account is not certain.
-        if amount.is_none() && any(words::AMOUNT) || amount.is_some() == sides.is_some() {
+        if whole.is_none() && any(words::AMOUNT) || amount.is_some() == sides.is_some() {
+            return None;
+        }
+        // The currency beside it may be that of the foreign amount, and not of the booked one.
+        if any(words::FOREIGN) {
             return None;
         }
         let named = |at: usize| split.get(at).and_then(|(_, currency)| *currency);
@@ -140,15 +170,20 @@ impl Roles {
         if tags.is_empty() {
             return None;
         }
+        let balance = only(&stems, words::BALANCE);
         Some(Self {
             date,
             value_date: first(names, words::VALUE_DATE),
             amount,
             sides,
+            beside,
+            others: others(&stems),
+            card: any(words::CARD),
+            currency_like: names.iter().filter(|name| words::is_currency(name)).count(),
             flag: only(names, words::FLAG),
             currencies: all(names, words::CURRENCY),
             named_currency,
-            balance: only(&stems, words::BALANCE),
+            balance,
             account: first(names, words::ACCOUNT),
             fee: only(&stems, words::FEE),
             status: only(names, words::STATUS),
@@ -162,7 +197,10 @@ fn infer(head: &str) -> Option<(Table, Layout)> {
         return None;
     }
     let layout = sheet::find(head, |names| Roles::of(names).is_some())?;
-    let roles = Roles::of(&layout.names)?;
+    let mut roles = Roles::of(&layout.names)?;
+    if roles.named_currency.is_none() && roles.currencies.is_empty() {
+        roles.named_currency = euro_of(&roles, &layout);
+    }
     let mut rows = sheet::rows_of(head, layout.delimiter, LOOKED_AT);
     if head.len() >= CUT || rows.len() == LOOKED_AT {
         rows.pop();
@@ -170,6 +208,14 @@ fn infer(head: &str) -> Option<(Table, Layout)> {
     let rows: Vec<Vec<String>> = rows.into_iter().skip(layout.above.saturating_add(1)).collect();
     let table = Inference { roles: &roles, layout: &layout, rows: &rows }.table()?;
     Some((table, layout))
+}
+
+/// `Betrag (€)`: the sign of the euro, which is no other currency's, in the names of the amounts.
+fn euro_of(roles: &Roles, layout: &Layout) -> Option<Currency> {
+    let sides = roles.sides.map(|(debit, credit)| [debit, credit]);
+    let mut amounts = roles.amount.into_iter().chain(sides.into_iter().flatten());
+    let says = |at: usize| layout.shown.get(at).is_some_and(|name| name.contains('€'));
+    amounts.all(says).then(|| Currency::parse("EUR").ok()).flatten()
 }
 
 struct Inference<'a> {
@@ -190,6 +236,9 @@ impl Inference<'_> {
         let roles = self.roles;
         let (currency_at, currency) = self.currency()?;
         let numerals = self.numerals(currency)?;
+        if !self.agrees(currency, numerals) {
+            return None;
+        }
         let mut table = self.plain(currency_at, currency, numerals)?;
         if let Some(at) = roles.status {
             let booked = |value: &str| words::BOOKED.contains(&normal(value).as_str());
@@ -243,8 +292,8 @@ impl Inference<'_> {
         })
     }
 
-    /// The currency that the amount's own name says; else the only column whose values are
-    /// currencies, and the first of them.
+    /// The currency that the amount's own name says; else the column whose values are currencies,
+    /// and the first of them. Several such columns must say the same in every row.
     fn currency(&self) -> Option<(Option<usize>, Currency)> {
         if let Some(currency) = self.roles.named_currency {
             return Some((None, currency));
@@ -254,11 +303,60 @@ impl Inference<'_> {
             // Without rows nothing is in any currency.
             return Some((columns.first().copied().map(Some)?, Currency::parse("EUR").ok()?));
         }
-        let mut known = columns.iter().filter_map(|at| {
+        if columns.is_empty() {
+            return self.in_amounts().map(|currency| (None, currency));
+        }
+        let known = columns.iter().filter_map(|at| {
             let all: Result<Vec<Currency>, _> = self.values(*at).map(Currency::parse_any).collect();
-            Some((Some(*at), all.ok()?.first().copied()?))
+            all.ok().filter(|all| !all.is_empty()).map(|all| (*at, all))
         });
-        known.next().filter(|_| known.next().is_none())
+        let known: Vec<(usize, Vec<Currency>)> = known.collect();
+        // Of those of the amount and of the balance, the one that stands behind the amount.
+        let amount = self.roles.amount.unwrap_or(0);
+        let (at, own) = known.iter().min_by_key(|(at, _)| (at.abs_diff(amount), *at < amount))?;
+        let agree = known.iter().all(|(_, other)| other == own) && self.is_of_amount(*at);
+        own.first().filter(|_| agree).map(|first| (Some(*at), *first))
+    }
+
+    /// Whether a column of currencies speaks of what moved the account: it stands nearer to that
+    /// than to any other amount, or as near where each amount may have a currency of its own.
+    fn is_of_amount(&self, at: usize) -> bool {
+        let own = self.money_columns().into_iter().filter(|own| Some(*own) != self.roles.balance);
+        let Some(near) = own.map(|own| own.abs_diff(at)).min() else { return false };
+        let each = self.roles.currency_like > self.roles.others.len();
+        self.roles.others.iter().all(|other| {
+            let far = other.abs_diff(at);
+            near < far || near == far && each
+        })
+    }
+
+    /// The currency that every amount carries: the sign of the euro, or the same code.
+    fn in_amounts(&self) -> Option<Currency> {
+        let amount = self.roles.amount?;
+        let mut values = self.values(amount).map(currency_within);
+        let first = values.next()??;
+        values.all(|other| other == Some(first)).then_some(first)
+    }
+
+    /// Whether the amount beside two sides says in each row what they say.
+    fn agrees(&self, currency: Currency, numerals: Numerals) -> bool {
+        let (Some(beside), Some((debit, credit))) = (self.roles.beside, self.roles.sides) else {
+            return true;
+        };
+        let read = |row: &[String], at: usize| match row.get(at).map_or("", String::as_str) {
+            "" => Some(0),
+            text => numerals.read(text, currency).ok().map(i64::saturating_abs),
+        };
+        let dated =
+            self.rows.iter().filter(|row| row.get(self.roles.date).is_some_and(|d| is_day(d)));
+        dated.map(Vec::as_slice).all(|row| {
+            match (read(row, beside), read(row, debit), read(row, credit)) {
+                (Some(whole), Some(out), Some(into)) => {
+                    whole == 0 || whole == out.saturating_add(into)
+                }
+                _unreadable => false,
+            }
+        })
     }
 
     fn money_columns(&self) -> Vec<usize> {
@@ -303,7 +401,7 @@ impl Inference<'_> {
             return Some(Amounts::TwoSided(number(debit), number(credit)));
         }
         let amount = self.roles.amount?;
-        let Some(flag) = self.roles.flag else { return Some(Amounts::Signed(number(amount))) };
+        let Some(flag) = self.roles.flag else { return self.signed(amount) };
         let is = |words: &[&str], value: &str| words.contains(&normal(value).as_str());
         let known = |v: &str| is(words::CREDITS, v) || is(words::DEBITS, v);
         let unsigned = self.values(amount).all(|text| !text.starts_with(['-', '+', '(']));
@@ -314,11 +412,16 @@ impl Inference<'_> {
                 Some(Amounts::Flagged(number(amount), number(flag), credits, debits))
             }
             // A column of other kinds, beside amounts that carry their sign.
-            (_, false, false) | (false, ..) | (true, true, false) => {
-                Some(Amounts::Signed(number(amount)))
-            }
+            (_, false, false) | (false, ..) | (true, true, false) => self.signed(amount),
             (true, false, true) => None,
         }
+    }
+
+    /// Amounts with a sign. Issuers of cards write a purchase without a minus and a refund with
+    /// one: whose view a card's file takes, only a balance shows.
+    fn signed(&self, amount: usize) -> Option<Amounts> {
+        let shown = !self.roles.card || self.roles.balance.is_some();
+        shown.then(|| Amounts::Signed(number(amount)))
     }
 
     /// Whether the balances follow only from the opposite signs.
@@ -329,7 +432,7 @@ impl Inference<'_> {
             return false;
         };
         let (amount, order) = (amount.saturating_sub(1), self.order());
-        let proves = |sign: i64| {
+        let chain = |sign: i64| {
             let mut chain = Chain::new(currency);
             for (line, row) in (1_u64..).zip(self.rows) {
                 let read = |at: usize| numerals.read(row.get(at)?, currency).ok();
@@ -338,10 +441,20 @@ impl Inference<'_> {
                     chain.day(row.get(self.roles.date).and_then(|text| day(text, order)));
                 }
             }
-            chain.proves()
+            chain
         };
-        !proves(1) && proves(-1)
+        !chain(1).proves() && chain(-1).shows_signs()
     }
+}
+
+/// The sign of the euro, or the code of a currency before or behind an amount.
+fn currency_within(text: &str) -> Option<Currency> {
+    if text.contains('€') {
+        return Currency::parse("EUR").ok();
+    }
+    let is_code = |word: &&str| word.len() == 3 && word.bytes().all(|b| b.is_ascii_uppercase());
+    let code = text.split_whitespace().find(is_code)?;
+    Currency::parse(code).ok()
 }
 
 fn number(at: usize) -> Column {

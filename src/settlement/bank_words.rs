@@ -17,6 +17,8 @@ pub const DATE: &[&str] = &[
     "buchungsdatum",
     "boekdatum",
     "boekingsdatum",
+    "uitvoeringsdatum",
+    "date d exécution",
     "date de comptabilisation",
     "date comptable",
     "fecha contable",
@@ -63,11 +65,13 @@ pub const VALUE_DATE: &[&str] = &[
     "valutadatum",
     "wertstellung",
     "wertstellungsdatum",
+    "wert",
     "rentedatum",
     "date de valeur",
     "date valeur",
     "fecha valor",
     "data valuta",
+    "data waluty",
     "data valor",
     "valutadag",
     "rentedato",
@@ -89,6 +93,7 @@ pub const AMOUNT: &[&str] = &[
     "kwota",
     "kwota operacji",
     "kwota transakcji",
+    "kwota transakcji waluta rachunku",
     "belopp",
     "beløb",
     "beløp",
@@ -100,9 +105,80 @@ pub const AMOUNT: &[&str] = &[
     "összeg",
 ];
 
+/// A second amount, of which a column of the currency may speak.
+pub const FOREIGN: &[&str] = &["amount currency"];
+
+/// What names of further amounts hold: `original amount`, `kwota w walucie`.
+const AMOUNTS: &[&str] = &[
+    "amount", "betrag", "bedrag", "montant", "importe", "importo", "kwota", "belopp", "beløb",
+    "beløp", "částka", "összeg",
+];
+
+/// Of these the ones that are taxes and fees, in the currency of the rest.
+const TAKEN: &[&str] = &[
+    "fee",
+    "tax",
+    "vat",
+    "charge",
+    "commission",
+    "cashback",
+    "gebühr",
+    "mwst",
+    "provision",
+    "btw",
+    "tva",
+    "iva",
+    "moms",
+];
+
+/// Whether a name is one of an amount, whichever.
+pub fn is_amount(name: &str) -> bool {
+    let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
+    has(AMOUNTS) && !has(TAKEN) && !is_currency(name)
+}
+
+/// Whether a name may be one of a currency, also of that of a foreign amount.
+pub fn is_currency(name: &str) -> bool {
+    let is = |word: &str| CURRENCY.contains(&word);
+    is(name) || name.ends_with("currency") || name.rsplit(' ').next().is_some_and(is)
+}
+
+/// Columns of a file that lists what a card paid.
+pub const CARD: &[&str] = &[
+    "card",
+    "card id",
+    "cardid",
+    "card number",
+    "card no",
+    "card ending",
+    "card last four",
+    "card last 4",
+    "card name",
+    "card member",
+    "cardmember",
+    "card holder",
+    "cardholder",
+    "cardholder name",
+    "card holder name",
+    "kartennummer",
+    "kreditkarte",
+    "karteninhaber",
+    "kaartnummer",
+    "kortnummer",
+    "kortinnehavare",
+    "kortmedlem",
+    "korttinumero",
+    "numéro de carte",
+    "número de tarjeta",
+    "tarjeta",
+    "numero carta",
+    "numer karty",
+];
+
 /// Money out.
 pub const DEBIT: &[&str] = &[
     "debit",
+    "debet",
     "debits",
     "debit amount",
     "withdrawal",
@@ -154,6 +230,7 @@ pub const FLAG: &[&str] = &[
     "credit debit",
     "credit debit indicator",
     "debet credit",
+    "creditdebet",
     "d c",
     "dc",
     "cd",
@@ -179,11 +256,19 @@ pub const CURRENCY: &[&str] = &[
     "currency code",
     "account currency",
     "ccy",
+    "monn",
+    "whg",
     "währung",
     "waehrung",
     "munt",
+    "munt v d rekening",
+    "munteenheid",
+    "devies",
     "muntsoort",
+    "valutacode",
+    "valuta rekening",
     "devise",
+    "devise du compte",
     "divisa",
     "moneda",
     "moeda",
@@ -207,9 +292,12 @@ pub const BALANCE: &[&str] = &[
     "saldo na boeking",
     "saldo nach buchung",
     "saldo po operacji",
+    "saldo po transakcji",
     "saldo disponibile",
     "kontostand",
     "solde",
+    "solde apres operation",
+    "solde après opération",
     "zůstatek",
     "egyenleg",
     "bokfört saldo",
@@ -227,12 +315,37 @@ pub const ACCOUNT: &[&str] = &[
     "account",
 ];
 
+/// What a row says that tells how much there was, and not what moved.
+pub const STANDS: &[&str] = &[
+    "tagessaldo",
+    "anfangssaldo",
+    "endsaldo",
+    "opening balance",
+    "closing balance",
+    "beginning balance",
+    "ending balance",
+    "balance brought forward",
+    "balance carried forward",
+    "solde initial",
+    "solde final",
+    "saldo inicial",
+    "saldo final",
+    "saldo iniziale",
+    "saldo finale",
+    "likutis pradžiai",
+    "likutis pabaigai",
+];
+
+/// Of these the ones that no payer writes.
+pub const NEVER_PAID: &[&str] = &["tagessaldo"];
+
 /// Taken besides the amount.
 pub const FEE: &[&str] =
     &["fee", "fees", "fee amount", "total fees", "gebühr", "gebühren", "poplatek", "kosten"];
 
 /// Whether it was booked.
-pub const STATUS: &[&str] = &["status", "state", "info", "transaction status", "booking status"];
+pub const STATUS: &[&str] =
+    &["status", "statut", "state", "info", "transaction status", "booking status"];
 
 /// Values of [`STATUS`] for what was.
 pub const BOOKED: &[&str] = &[
@@ -247,6 +360,8 @@ pub const BOOKED: &[&str] = &[
     "umsatz gebucht",
     "gebucht",
     "executed",
+    "geaccepteerd",
+    "accepté",
     "",
 ];
 
@@ -259,7 +374,14 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
     (TagKind::Mandate, &["mandatsreferenz", "machtigingskenmerk", "mandate reference"]),
     (
         TagKind::CreditorReference,
-        &["betalingskenmerk", "variable symbol", "variable symbol 1", "viite", "kid"],
+        &[
+            "betalingskenmerk",
+            "variable symbol",
+            "variable symbol 1",
+            "variabilní symbol",
+            "viite",
+            "kid",
+        ],
     ),
     (
         TagKind::CustomerReference,
@@ -270,6 +392,7 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "reference number",
             "kundenreferenz",
             "referentie",
+            "referens",
             "référence",
             "referencia",
             "riferimento",
@@ -305,6 +428,11 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "omschrijving 3",
             "naam omschrijving",
             "mededelingen",
+            "mededeling",
+            "communication",
+            "communications",
+            "libellés",
+            "détails",
             "libellé",
             "libelle",
             "concepto",
@@ -316,13 +444,18 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "descrição",
             "opis",
             "opis operacji",
+            "opis transakcji",
             "tytuł",
             "tytuł operacji",
             "popis",
+            "poznámka",
             "zpráva",
+            "zpráva pro příjemce",
             "message for payee",
             "tekst",
             "forklaring",
+            "beskrivning",
+            "beskrivelse",
             "rubrik",
             "viesti",
             "selitys",

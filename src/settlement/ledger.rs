@@ -117,6 +117,8 @@ pub struct Sums {
     pub statements: Vec<StatementSum>,
     /// How many statements there are.
     pub statements_total: u64,
+    /// How many sums and counts the file declared of itself, balances aside.
+    pub controls: u64,
     /// How many lines carry which kind of reference.
     pub references: BTreeMap<TagKind, u64>,
     /// The first [`PROBLEMS_LISTED`] problems, errors before warnings where it comes to a choice.
@@ -248,6 +250,7 @@ impl Ledger {
     }
 
     fn control(&mut self, control: &Control) {
+        self.sums.controls = self.sums.controls.saturating_add(1);
         let found = match control.found {
             Found::Is(found) => found,
             Found::Statement(measure) => self.open_all.measure(measure),

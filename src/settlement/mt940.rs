@@ -24,9 +24,9 @@ use crate::settlement::text::{Lines, Source};
 use crate::settlement::{Item, Parse};
 
 /// The fields of both messages; anything else that begins with a colon is text.
-const TAGS: [&str; 22] = [
-    "20", "21", "25", "25P", "28", "28C", "13", "13D", "60F", "60M", "61", "86", "62F", "62M",
-    "64", "65", "34F", "90D", "90C", "NS", "940", "942",
+const TAGS: [&str; 24] = [
+    "20", "21", "25", "25P", "28", "28C", "13", "13D", "60", "60F", "60M", "61", "86", "62", "62F",
+    "62M", "64", "65", "34F", "90D", "90C", "NS", "940", "942",
 ];
 
 /// Lines after a lone `-`, kept until it is known whether they are text or an envelope.
@@ -41,7 +41,7 @@ const BREAK: &str = "@@";
 /// MT940: balances, or entries of an account without a floor limit.
 pub fn recognise_statement(head: &str) -> Option<String> {
     let has = |tag: &str| has_tag(head, tag);
-    let booked = has("60F") || has("60M") || has("62F") || has("62M");
+    let booked = ["60", "60F", "60M", "62", "62F", "62M"].into_iter().any(has);
     let bare = has("61") && has("25") && !has("34F") && !has("13D");
     (booked || bare).then(String::new)
 }
@@ -279,8 +279,9 @@ impl Mt940 {
         match field.tag.as_str() {
             "61" => self.movement(&field),
             "86" | "NS" => self.text(&field),
-            "60F" | "60M" => self.opening(&field),
-            "62F" | "62M" => self.closing(&field),
+            // Without the letter, a balance is that of the whole statement.
+            "60" | "60F" | "60M" => self.opening(&field),
+            "62" | "62F" | "62M" => self.closing(&field),
             "90D" | "90C" => self.declared(&field),
             "64" | "65" => self.flush_entry(),
             _head => self.heading(&field),
@@ -688,7 +689,10 @@ impl Mt940 {
             let dates = format!("{}{}", found.value, found.booked);
             Problem::warning(field.line, ":61: dates", "days of the calendar", dates)
         });
-        let bank_reference = found.bank_reference.trim();
+        // Where the row is full, the bank's reference begins the next one.
+        let behind = || field.rows.get(1).and_then(|row| row.trim().strip_prefix("//"));
+        let own = Some(found.bank_reference.trim()).filter(|own| !own.is_empty());
+        let bank_reference = own.or_else(behind).unwrap_or_default();
         let entry = Entry {
             number: self.entries.saturating_add(1),
             line: field.line,

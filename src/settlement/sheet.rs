@@ -117,6 +117,8 @@ fn reader_of<R: Read>(input: R, delimiter: u8, buffer: usize) -> csv::Reader<R> 
 struct Metered {
     text: Decoded,
     since: usize,
+    /// What came last was the end of a line: nothing shows that a file was cut there.
+    ended: bool,
 }
 
 impl Read for Metered {
@@ -125,6 +127,12 @@ impl Read for Metered {
         let read = rest.read(buffer)?;
         self.text.consume(read);
         self.since = self.since.saturating_add(read);
+        // Blanks and the marks of an end that old systems write are no part of a row.
+        let is_text = |byte: &&u8| !matches!(byte, b' ' | b'\t' | 0 | 0x1a);
+        let text = buffer.get(..read).unwrap_or_default();
+        if let Some(last) = text.iter().rev().find(is_text) {
+            self.ended = matches!(last, b'\n' | b'\r');
+        }
         if self.since > ROW_MAX {
             return Err(io::Error::other("a row of more than 4 MiB: is a quote not closed?"));
         }
@@ -162,7 +170,7 @@ pub struct Row<'a> {
 impl Sheet {
     /// Begins to read at the first row.
     pub fn new(source: Source, delimiter: u8) -> Self {
-        let text = Metered { text: source.into_text(), since: 0 };
+        let text = Metered { text: source.into_text(), since: 0, ended: false };
         let reader = reader_of(text, delimiter, 64 * 1024);
         let rows = Rows::Delimited(Box::new(reader));
         Self { rows, record: StringRecord::new(), delimiter, line: 0, byte: 0 }
@@ -211,6 +219,14 @@ impl Sheet {
                 }
                 Ok(more)
             }
+        }
+    }
+
+    /// Whether the last row lacks the end of its line, once all of them were read.
+    fn is_cut(&self) -> bool {
+        match &self.rows {
+            Rows::Delimited(reader) => !reader.get_ref().ended,
+            Rows::Fixed(..) => false,
         }
     }
 
@@ -270,9 +286,11 @@ impl<'a> Row<'a> {
         self.record.len()
     }
 
-    /// Whether every field is blank.
+    /// Whether every field is blank; so is the mark of an end that old systems write, and the
+    /// zeros that fill a block behind it.
     pub fn is_blank(&self) -> bool {
-        self.record.iter().all(|field| field.trim().is_empty())
+        let is_blank = |c: char| c.is_whitespace() || matches!(c, '\u{1a}' | '\0');
+        self.record.iter().all(|field| field.chars().all(is_blank))
     }
 
     /// The row as text again, cut at [`RAW_MAX`].
@@ -322,6 +340,7 @@ pub struct Out {
     entries: u64,
     statements: u64,
     open: bool,
+    cut: bool,
 }
 
 impl Out {
@@ -350,6 +369,11 @@ impl Out {
     /// Whether a statement is open.
     pub fn is_open(&self) -> bool {
         self.open
+    }
+
+    /// Whether the file ended without the end of its last line: known at the end of its rows.
+    pub fn is_cut(&self) -> bool {
+        self.cut
     }
 
     /// An entry of one line that stands for `row`; `signed` says the direction.
@@ -441,6 +465,7 @@ impl<R: Report> Parse for Reading<R> {
                 }
             } else {
                 self.ended = true;
+                self.out.cut = self.sheet.is_cut();
                 self.report.end(self.sheet.line, &mut self.out);
             }
         }

@@ -15,6 +15,7 @@ use crate::model::settlement::{
 use crate::settlement::Parse;
 use crate::settlement::amount::{Refused, minor};
 use crate::settlement::balance::Chain;
+use crate::settlement::bank_words as words;
 use crate::settlement::numeral::day;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, normal, some};
 use crate::settlement::table::{
@@ -305,6 +306,37 @@ impl Rows {
         }
     }
 
+    /// Whether the row moves nothing: it has no amount, or its amount is how much there was.
+    fn is_no_movement(&self, row: &Row<'_>, out: &mut Out) -> Result<bool, Problem> {
+        if !self.has_amount(row) {
+            let found = "none: the row was passed over";
+            out.push(Problem::warning(row.line, "amount", "an amount", found));
+            return Ok(true);
+        }
+        let Some(text) = self.stand(row) else { return Ok(false) };
+        if !words::NEVER_PAID.contains(&text.as_str()) {
+            let found = format!("{text}: is it a balance?");
+            return Err(Problem::error(row.line, "amount", "a movement", found));
+        }
+        let found = format!("{text}: a balance; the row was passed over");
+        out.push(Problem::warning(row.line, "amount", "a movement", found));
+        Ok(true)
+    }
+
+    /// What a row says that tells a balance, where nobody described the file: all of its texts
+    /// are one of the words for it.
+    fn stand(&self, row: &Row<'_>) -> Option<String> {
+        if !self.table.recognised || self.places.balance.is_some() {
+            return None;
+        }
+        let rules = self.table.tags.iter().zip(&self.places.tags);
+        let texts = rules.filter(|(rule, _)| rule.kind == TagKind::Text && rule.pattern.is_none());
+        let mut texts = texts.map(|(_, at)| normal(row.get(*at))).filter(|text| !text.is_empty());
+        let first = texts.next()?;
+        let is_stand = words::STANDS.contains(&first.as_str()) && texts.all(|text| text == first);
+        is_stand.then_some(first)
+    }
+
     fn day(&self, row: &Row<'_>, at: Option<usize>) -> Result<Option<NaiveDate>, Problem> {
         let text = row.maybe(at);
         let (Some(at), false) = (at, text.is_empty()) else { return Ok(None) };
@@ -328,7 +360,8 @@ impl Rows {
     }
 
     fn statement(&mut self, row: &Row<'_>, of: Currency, out: &mut Out) {
-        let account = row.maybe(self.places.account).to_owned();
+        // Where the quotes of a row are not in pairs, one stays.
+        let account = row.maybe(self.places.account).trim_matches('"').to_owned();
         let is_open = self.open.as_ref().is_some_and(|(own, currency)| {
             *own == account && (self.places.balance.is_none() || *currency == of)
         });
@@ -499,9 +532,7 @@ impl Report for Rows {
         if self.ignore.iter().any(|test| test.holds(row)) || self.trailer(row, out)? {
             return Ok(());
         }
-        if !self.has_amount(row) {
-            let found = "none: the row was passed over";
-            out.push(Problem::warning(row.line, "amount", "an amount", found));
+        if self.is_no_movement(row, out)? {
             return Ok(());
         }
         if !self.layout.names.is_empty() && self.table.header {

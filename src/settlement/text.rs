@@ -52,6 +52,9 @@ impl Source {
             let found = "a tar archive; unpack it, and read its files one by one";
             return Err(io::Error::new(io::ErrorKind::InvalidData, found));
         }
+        if let Some(found) = packed_again(&head) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, found));
+        }
         let (encoding, skip) = match (sniff(&head), encoding) {
             (Some(found), _) => found,
             (None, Some(name)) => (named(name)?, 0),
@@ -99,6 +102,15 @@ impl Source {
     /// The text, line by line.
     pub fn into_lines(self) -> Lines {
         Lines::new(self.text)
+    }
+}
+
+/// What came out of a wrapping and is one itself: one is taken off, and no more.
+fn packed_again(head: &[u8]) -> Option<&'static str> {
+    match head {
+        [0x1f, 0x8b, ..] => Some("gzip within gzip; unpack it once"),
+        [b'P', b'K', 3 | 5, 4 | 6, ..] => Some("an archive within another file; unpack it once"),
+        _bytes => None,
     }
 }
 
@@ -360,6 +372,18 @@ mod tests {
         let mut text = String::new();
         source.into_text().read_to_string(&mut text).unwrap();
         (text, notes.replaced())
+    }
+
+    #[test]
+    fn what_is_wrapped_twice_is_refused() {
+        for (bytes, part) in [
+            (&b"\x1f\x8b\x08\0"[..], "gzip within gzip"),
+            (&b"PK\x03\x04rest"[..], "an archive within"),
+        ] {
+            let opened = Source::open(Box::new(io::Cursor::new(bytes.to_vec())), None);
+            let error = opened.err().unwrap().to_string();
+            assert!(error.contains(part), "{error}");
+        }
     }
 
     #[test]

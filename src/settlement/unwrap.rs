@@ -47,12 +47,20 @@ enum Place {
 /// # Errors
 /// Where it cannot be read, or is an archive that cannot be opened.
 pub fn members(path: &Path) -> io::Result<Vec<Member>> {
-    let mut file = File::open(path)?;
-    if file.metadata()?.is_dir() {
+    let kind = std::fs::metadata(path)?;
+    if kind.is_dir() {
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
     }
+    // To open a pipe waits for whoever writes to it, and what is read of one is gone.
+    if !kind.is_file() {
+        return Err(refused("it is a pipe or a device; write it into a file first".to_owned()));
+    }
+    let mut file = File::open(path)?;
     let mut magic = [0_u8; 4];
     let read = read_some(&mut file, &mut magic)?;
+    if magic.get(..read) == Some(b"PK\x05\x06".as_slice()) {
+        return Err(refused("an archive without a file".to_owned()));
+    }
     if magic.get(..read) != Some(b"PK\x03\x04".as_slice()) {
         return Ok(vec![Member { name: None, path: path.to_owned(), place: Place::Whole }]);
     }
@@ -291,6 +299,14 @@ mod tests {
         let want = vec![(Some("a.sta".into()), text.clone()), (Some("b/c.sta.gz".into()), text)];
         assert_eq!(read_all(&archive).unwrap(), want);
         assert_eq!(read_all(b"").unwrap(), vec![(None, Vec::new())]);
+    }
+
+    #[test]
+    fn what_is_no_file_and_what_holds_none_is_said() {
+        let error = members(Path::new("/dev/null")).unwrap_err();
+        assert!(error.to_string().contains("a pipe or a device"), "{error}");
+        let error = read_all(&zipped(&[])).unwrap_err();
+        assert_eq!(error.to_string(), "an archive without a file");
     }
 
     #[test]

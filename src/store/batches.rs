@@ -5,7 +5,8 @@
 //! nothing, since no balance ties it. Where all that notices list under the booking's reference
 //! comes to the booking's money, the booking vouches for its parts: it belongs to [`TABLE`], and
 //! they count as if its own statement had listed them. The parts keep the booking's place, so that
-//! none is ever a part of two.
+//! none is ever a part of two. Bookings that carry one reference vouch only together, where all of
+//! them come to all that is listed: they have one key then, and the parts keep the first's place.
 
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
@@ -13,6 +14,10 @@ use crate::store::files::{LinePlace, StoredLine};
 
 /// What stands for a mapped table where a line is a batch booking that is explained.
 pub const TABLE: &str = "tieout_batches";
+
+/// What makes a line `l` an open batch booking; as the index over them says it.
+pub(in crate::store) const BOOKING: &str = "l.state = 'open' and l.decides and not l.itemised \
+     and l.kind = 'movement' and (l.bank_reference is not null or l.order_ref is not null)";
 
 /// The verbs about batch bookings.
 #[expect(async_fn_in_trait, reason = "called on concrete types only, never as dyn")]
@@ -71,6 +76,10 @@ pub struct BatchParts {
     pub minor: i128,
     /// Other batch bookings under the same reference.
     pub rivals: i64,
+    /// Of those: open ones of the booking's currency and direction.
+    pub fellows: i64,
+    /// What the fellows come to, + being money to the merchant.
+    pub fellow_minor: i128,
 }
 
 /// A booking that its parts explain.
@@ -82,8 +91,11 @@ pub struct ExplainedBatch {
     pub by: BatchBy,
     /// How many parts were counted.
     pub lines: i64,
-    /// What they come to: the booking's money, + being money to the merchant.
+    /// What the batch is worth, + being money to the merchant: what its parts come to, and the
+    /// booking and its fellows together.
     pub minor: i64,
+    /// How many other bookings of the same reference they are the parts of as well.
+    pub fellows: i64,
     /// Under which key it stands in [`TABLE`].
     pub key: String,
 }
@@ -139,20 +151,50 @@ fn usable() -> String {
     )
 }
 
-/// The four numbers of [`BatchParts`]; `sum` makes a sum of what it is given.
+/// Another open booking that the same parts may be of.
+fn fellow() -> String {
+    format!(
+        "(s.finality = 'final' and x.state = 'open' and x.decides and not x.itemised \
+         and x.kind = 'movement' and x.amount_minor is not null and x.currency = {} \
+         and x.direction = {} and not (x.file_id = $1 and x.position = $2))",
+        of_booking("currency"),
+        of_booking("direction"),
+    )
+}
+
+/// The numbers of [`BatchParts`]; `sum` makes a sum of what it is given.
 pub(in crate::store) fn parts_sql(by: BatchBy, sum: impl Fn(&str) -> String) -> String {
     let minor = sum(&format!(
         "case when not {PART} then 0 when x.direction = 'credit' then coalesce(x.amount_minor, 0) \
          else -coalesce(x.amount_minor, 0) end"
     ));
+    let fellow = fellow();
+    let of_fellows = sum(&format!(
+        "case when not {fellow} then 0 when x.direction = 'credit' then x.amount_minor \
+         else -x.amount_minor end"
+    ));
     format!(
         "select count(case when {PART} then 1 end), count(case when {PART} and {} then 1 end), \
          {minor}, count(case when s.finality = 'final' and x.decides and not x.itemised \
-         and not (x.file_id = $1 and x.position = $2) then 1 end) \
+         and not (x.file_id = $1 and x.position = $2) then 1 end), \
+         count(case when {fellow} then 1 end), {of_fellows} \
          from tieout_lines x cross join tieout_statements s \
          where {} and s.file_id = x.file_id and s.number = x.statement and {}",
         usable(),
         alike(by),
+        same_account(),
+    )
+}
+
+/// The booking's fellows become the batch's: table, key, run, time and its worth are $3 to $7.
+pub(in crate::store) fn fellows_sql(by: BatchBy) -> String {
+    format!(
+        "update tieout_lines as x set state = 'matched', table_name = $3, key = $4, \
+         reason = null, run_id = $5, matched_at = $6, row_currency = x.currency, \
+         row_minor = $7 where {} and exists (select 1 from tieout_statements s where \
+         s.file_id = x.file_id and s.number = x.statement and {} and {})",
+        alike(by),
+        fellow(),
         same_account(),
     )
 }
@@ -170,10 +212,13 @@ pub(in crate::store) fn count_sql(by: BatchBy) -> String {
     )
 }
 
-/// Parts of bookings that a correction took out count no more; a row that has one keeps it, as it
-/// keeps a line that was taken out itself. A return counts by its own notice.
+/// Parts of bookings that a correction took out, one of them or all, count no more; a row that has
+/// one keeps it, as it keeps a line that was taken out itself. A return counts by its own notice.
 pub(in crate::store) const PARTED: &str = "update tieout_lines as x set decides = \
      (x.state = 'matched'), state = case x.state when 'matched' then 'superseded' \
      else 'excluded' end where x.of_file is not null and x.kind <> 'return' \
      and x.state in ('open', 'matched') and exists (select 1 from tieout_lines b \
-     where b.file_id = x.of_file and b.position = x.of_position and b.state = 'superseded')";
+     where b.file_id = x.of_file and b.position = x.of_position and (b.state = 'superseded' \
+     or (b.table_name = 'tieout_batches' and exists (select 1 from tieout_lines o \
+     where o.table_name = b.table_name and o.key = b.key and o.key is not null \
+     and o.state = 'superseded'))))";

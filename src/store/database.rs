@@ -18,10 +18,14 @@ use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::files::{
     AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileOfRun, FileRow,
-    KnownName, LineMark, LineOfRun, LinePlace, LinesOfRun, Part, Sighting, StatementRow,
+    KnownName, LineMark, LineOfRun, LinePlace, LinesOfRun, OpenLine, Part, Sighting, StatementRow,
     StoredLine,
 };
 use crate::store::mapping::TableSettings;
+use crate::store::outbox::{
+    By, Deed, Done, Health, Letter, LetterEnd, LetterFilter, OpenLetter, OutboxDriver, SinkLease,
+    SinkState, Stale, Taker, Turn, Undone, Which,
+};
 use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::people::{
     Approved, CaseLinks, CaseNote, CaseSum, NewProposal, PeopleDriver, Proposal,
@@ -30,10 +34,10 @@ use crate::store::postgres::PgStore;
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
-    RunStart, TotalLine, Waiting,
+    RunStart, Tagged, TotalLine, Waiting,
 };
-use crate::store::release::{Difference, Release, Word};
-use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount};
+use crate::store::release::{Difference, Release, Said, Spoken, Word};
+use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount, Written};
 use crate::store::settings::{DatabaseSettings, shown_address};
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::SqliteStore;
@@ -150,10 +154,15 @@ delegate! { Driver:
     release(run_id: &str, rows: &[Claimed], now: Instant) -> ();
     siblings(table: &SourceTable, rows: &[&Transaction]) -> HashMap<String, Vec<SiblingFact>>;
     shared_tags(table: &SourceTable, account: &str, rows: &[&Transaction]) -> HashSet<String>;
+    rows_tagged(table: &SourceTable, account: &str, tags: &[String]) -> Vec<Tagged>;
     resolve_tags(table: &SourceTable, account: &str, tags: &[String]) -> HashSet<String>;
-    rows_known_by(table: &SourceTable, account: &str, tags: &[String], references: &[String])
-        -> Vec<Transaction>;
+    rows_known_by(table: &SourceTable, account: &str, tags: &[String], references: &[String],
+        keys: &[String]) -> Vec<Transaction>;
+    keys_storing(table: &SourceTable, account: &str, references: &[String])
+        -> Vec<(String, String)>;
     resolve_references(table: &SourceTable, account: &str, references: &[String])
+        -> HashMap<String, Vec<(String, String)>>;
+    taken_references(account: &str, references: &[String])
         -> HashMap<String, Vec<(String, String)>>;
     apply(run_id: &str, writer: &mut Writer, table: &SourceTable, batch: Vec<RowEffects>,
         now: Instant) -> ApplyEnd;
@@ -181,6 +190,7 @@ delegate! { Driver:
     stuck_by_account() -> Vec<StuckLine>;
     open_cases_by_age(edges: &[Instant]) -> Vec<CaseLine>;
     move_marks(scope: &str, changes: &[(String, Change)]) -> Vec<Mark>;
+    marks(scope: &str) -> Vec<Mark>;
     take_alerts(ask: &AlertAsk) -> Vec<Alert>;
     settle_alerts(ask: &AlertAsk, alerts: &[Alert], is_told: bool) -> ();
     note_monitoring(run_id: &str, problems: &[String]) -> ();
@@ -199,15 +209,22 @@ delegate! { FileDriver:
     note_spooled(file: i64, spooled_as: &str) -> ();
     put_absent_case(run_id: &str, case: &AbsentCase, now: Instant) -> ();
     close_absent_cases(run_id: &str, source: &str, but: &[String], now: Instant) -> u64;
-    release_quarantined(file: i64, word: &Word, parts: Receiver<Part>, now: Instant) -> Release;
-    release_held(file: i64, word: &Word, now: Instant) -> Release;
+    ask_release(file: i64, word: &Word, now: Instant) -> Said;
+    releases_waiting(file: Option<i64>) -> Vec<Spoken>;
+    release_quarantined(run_id: &str, spoken: &Spoken, parts: Receiver<Part>, now: Instant)
+        -> Release;
+    release_held(run_id: &str, spoken: &Spoken, now: Instant) -> Release;
+    refuse_release(run_id: &str, spoken: &Spoken, why: &str, now: Instant) -> bool;
     differences(file: i64) -> Vec<Difference>;
     lines_of(account: &str, tags: &[String], references: &[String]) -> Vec<StoredLine>;
     lines_plan(account: &str, tags: &[String]) -> Vec<String>;
-    open_lines(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;
+    open_lines(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<OpenLine>;
     taken_out(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;
     taken_out_of(table: &str, keys: &[String]) -> Vec<StoredLine>;
     note_looked_again(run_id: &str, places: &[LinePlace]) -> ();
+    asleep(table: &str, rows: &[(String, LinePlace)], now: Instant) -> Vec<String>;
+    wake(table: &str, keys: &[String], now: Instant) -> u64;
+    listed_after_all(account: &str, since: Instant) -> Vec<(String, String)>;
     files(filter: &FileFilter) -> Vec<FileRow>;
     statements(file: i64, after: i64, limit: i64) -> Vec<StatementRow>;
     attempt_files(account: &str) -> Vec<AttemptFile>;
@@ -234,6 +251,7 @@ delegate! { BatchDriver:
 delegate! { PeopleDriver:
     identity() -> Option<String>;
     case_sums(filter: &CaseFilter) -> Vec<CaseSum>;
+    case_plan(filter: &CaseFilter) -> Vec<String>;
     case_notes(case: i64) -> Vec<CaseNote>;
     case_links(case: i64) -> CaseLinks;
     similar_cases(case: &CaseRow, limit: i64) -> Vec<CaseRow>;
@@ -262,5 +280,23 @@ delegate! { ReplayDriver:
     decided_since(since: Instant, after: Option<RecordPlace>, limit: i64)
         -> Vec<(RecordPlace, Decided)>;
     open_row_cases(after: i64, limit: i64) -> Vec<(i64, Decided)>;
+    last_written(table: &str, keys: &[String]) -> HashMap<String, Written>;
     rule_counts(since: Instant) -> Vec<RuleCount>;
+}
+
+delegate! { OutboxDriver:
+    outbox_is_empty() -> bool;
+    outbox_undone(now: Instant) -> Undone;
+    distribute(takers: &[Taker], limit: i64, now: Instant) -> u64;
+    suppress_stale(now: Instant) -> Stale;
+    lease_sink(sink: &str, owner: &str, now: Instant, until: Instant, now_at_all: bool) -> Turn;
+    due_letters(lease: &SinkLease, which: Which, limit: i64, now: Instant, until: Instant)
+        -> Option<Vec<Letter>>;
+    due_plan(sink: &str, which: Which, now: Instant) -> Vec<String>;
+    settle_letters(lease: &SinkLease, ends: &[(String, LetterEnd)], now: Instant) -> bool;
+    release_sink(lease: &SinkLease, health: &Health, now: Instant) -> ();
+    sink_states(now: Instant) -> Vec<SinkState>;
+    open_letters(filter: &LetterFilter, limit: i64) -> (Vec<OpenLetter>, i64);
+    change_letters(deed: Deed, filter: &LetterFilter, by: By<'_>, now: Instant) -> Done;
+    notify(channel: &str, payloads: &[String]) -> ();
 }

@@ -16,7 +16,7 @@ use crate::store::mapping::TableSettings;
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
-    RunStart, TotalLine, Waiting,
+    RunStart, Tagged, TotalLine, Waiting,
 };
 use crate::store::source_table::SourceTable;
 use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
@@ -84,7 +84,7 @@ pub struct Paused {
 }
 
 /// Which cases to list.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CaseFilter {
     /// Only open ones.
     pub open_only: bool,
@@ -191,7 +191,8 @@ pub trait Driver {
     ) -> Result<Vec<SourceTable>, StoreError>;
 
     /// Status values seen in the table (by enum labels, or a loose scan of an index led by the
-    /// status; nothing where neither is there) that the mapping neither maps nor ignores.
+    /// status; where neither is there, in its first and last rows) that the mapping neither maps
+    /// nor ignores.
     async fn unmapped_statuses(&self, table: &SourceTable) -> Result<Vec<String>, StoreError>;
 
     /// The SQL of roles that may do what their work needs and no more, for a person to read and
@@ -310,6 +311,17 @@ pub trait Driver {
         rows: &[&Transaction],
     ) -> Result<HashSet<String>, StoreError>;
 
+    /// The rows of the table (any status, whatever the mapping's `where` says) that carry one of
+    /// these tags at `account`; a row whose account nobody mapped may be there. One look-up for
+    /// all tags together, by the indexes that [`Driver::resolve_tags`] uses, and none where no row
+    /// can carry them: what another mapped table's rows share is asked here.
+    async fn rows_tagged(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        tags: &[String],
+    ) -> Result<Vec<Tagged>, StoreError>;
+
     /// Which of these tags, as sent to `account`, resolve to a row of the table (any status).
     async fn resolve_tags(
         &self,
@@ -318,22 +330,43 @@ pub trait Driver {
         tags: &[String],
     ) -> Result<HashSet<String>, StoreError>;
 
-    /// The rows of `account`, in any status, that carry one of these tags or store one of these
-    /// references: whose a line of a settlement file may be. By the indexes that
-    /// [`Driver::resolve_tags`] uses.
+    /// The rows of `account`, in any status, that carry one of these tags, and those of these keys
+    /// that store one of these references: whose a line of a settlement file may be. By the
+    /// indexes that [`Driver::resolve_tags`] uses. Their images are left empty: such a row is
+    /// looked at, and never written by what was read here.
     async fn rows_known_by(
         &self,
         table: &SourceTable,
         account: &str,
         tags: &[String],
         references: &[String],
+        keys: &[String],
     ) -> Result<Vec<Transaction>, StoreError>;
+
+    /// The rows whose mapped reference column has one of these: reference and key. A row that is
+    /// known to be another account's may be left out. By the index that leads with the column;
+    /// where there is none, which `doctor` says, the table is read once for all of them: whoever
+    /// has many asks for many at once.
+    async fn keys_storing(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        references: &[String],
+    ) -> Result<Vec<(String, String)>, StoreError>;
 
     /// Which of these PSP references some row already has, in tieout's own record of successes
     /// or in the table's mapped reference column: reference → (table, key).
     async fn resolve_references(
         &self,
         table: &SourceTable,
+        account: &str,
+        references: &[String],
+    ) -> Result<HashMap<String, Vec<(String, String)>>, StoreError>;
+
+    /// The same by tieout's own record of successes alone, whatever the table: all that there is
+    /// to know of a name that tieout gave, and nothing of the user's table is read.
+    async fn taken_references(
+        &self,
         account: &str,
         references: &[String],
     ) -> Result<HashMap<String, Vec<(String, String)>>, StoreError>;
@@ -446,8 +479,8 @@ pub trait Driver {
     /// One case.
     async fn case(&self, number: i64) -> Result<Option<CaseRow>, StoreError>;
 
-    /// Rows of these tables that are looked at later than `now`, watched ones included: one
-    /// look-up in the index that the claim uses.
+    /// Rows of these tables that are looked at later than `now`, watched ones included, by the
+    /// index that the claim uses; and which run holds rows of them.
     async fn waiting(&self, tables: &[String], now: Instant) -> Result<Waiting, StoreError>;
 
     /// Rows that wait for an answer, by account.
@@ -463,6 +496,9 @@ pub trait Driver {
         scope: &str,
         changes: &[(String, Change)],
     ) -> Result<Vec<Mark>, StoreError>;
+
+    /// Reads a scope's numbers, by name.
+    async fn marks(&self, scope: &str) -> Result<Vec<Mark>, StoreError>;
 
     /// What this run is to tell a receiver: each condition goes to one run only, until its lease
     /// is over or [`Driver::settle_alerts`] says what became of it.

@@ -18,7 +18,8 @@ use crate::model::time::{Instant, later, to_text};
 use crate::model::transaction::{Transaction, hex};
 use crate::store::files::{LineMark, LinePlace};
 use crate::store::mapping::{FilterValue, MapSettings, TableSettings};
-use crate::store::records::{Applied, Claimed, JournalRow, Planned};
+use crate::store::records::{Applied, Claimed, JournalRow, NotApplied, Planned};
+use crate::store::template::Template;
 
 /// How many misses are kept; the proof needs at most three.
 const MISSES_KEPT: usize = 6;
@@ -60,7 +61,13 @@ pub struct RowEffects {
     pub marks_lines: Vec<LinePlace>,
     /// The proposal of a person that it carries out, and that ends with it.
     pub proposal: Option<i64>,
+    /// What was decided could not be carried out, and the row went to a person instead.
+    pub turned: bool,
 }
+
+/// What became of a row that was superseded.
+const SUPERSEDED: &str = "the row, its lease, its account or a person's word changed before the \
+    write: nothing was written for it, and it is decided again";
 
 /// A value for another column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,7 +132,7 @@ pub struct EventEffect {
 
 /// Works out what a decision changes.
 pub fn effects(
-    planned: &Planned,
+    planned: Planned,
     table: &TableSettings,
     timing: &Timing,
     run_id: &str,
@@ -134,34 +141,39 @@ pub fn effects(
     let decision = &planned.decision;
     let withheld = is_withheld(planned.mode, decision);
     let applied = if withheld { Applied::Withheld } else { Applied::Yes };
-    let status_to = target(table, planned)
+    let status_to = target(table, &planned)
         .filter(|_| !withheld && planned.mode_writes(decision))
         .filter(|to| *to != row.status);
-    let handback = hand_back_of(planned, table, withheld);
-    let event = event_of(planned, withheld, handback.as_ref());
-    let check = check_after(planned, table, timing, withheld, event.is_some());
-    let journal = journal_row(planned, applied, &check, handback.as_ref(), run_id, &status_to);
+    let handback = hand_back_of(&planned, table, withheld);
+    let event = event_of(&planned, withheld, handback.as_ref());
+    let check = check_after(&planned, table, timing, withheld, event.is_some());
+    let mut journal = journal_row(&planned, applied, &check, handback.as_ref(), run_id, &status_to);
+    if decision.outcome() == Outcome::Wait && check.state == "case" {
+        // No run looks at it by itself; from then on another kick may find more.
+        journal.next_check_at = Some(next_or_backoff(&planned, timing));
+    }
     let is_end =
         matches!(decision.verdict, Verdict::Succeeded | Verdict::Retryable(_) | Verdict::Failed)
             && !withheld;
     RowEffects {
         token: planned.claimed.token,
         image: row.image.clone(),
-        sets: status_to.as_ref().map_or_else(Vec::new, |to| sets(table, planned, to)),
-        history: status_to.as_ref().map_or_else(Vec::new, |to| history(table, planned, to)),
+        sets: status_to.as_ref().map_or_else(Vec::new, |to| sets(table, &planned, to)),
+        history: status_to.as_ref().map_or_else(Vec::new, |to| history(table, &planned, to)),
         opens_case: decision.outcome() == Outcome::Review,
-        closes_case: (is_end && planned.claimed.open_case.is_some()).then(|| closing(planned)),
+        closes_case: (is_end && planned.claimed.open_case.is_some()).then(|| closing(&planned)),
         proposal: planned.person.as_ref().map(|word| word.proposal),
         claims_reference: claimed_reference(decision, withheld),
-        ends_handback: ends_handback(planned, withheld),
-        evidence: planned.evidence.clone(),
-        marks_lines: marked(planned, withheld),
-        looked_at: looked_at(planned),
+        ends_handback: ends_handback(&planned, withheld),
+        marks_lines: marked(&planned, withheld),
+        looked_at: looked_at(&planned),
         status_to,
         journal,
         check,
         handback,
         event,
+        evidence: planned.evidence,
+        turned: false,
     }
 }
 
@@ -300,6 +312,7 @@ impl RowEffects {
         self.journal.outcome = Outcome::Review;
         self.journal.reason = reason;
         self.journal.text = text;
+        self.turned = true;
         self.journal.applied = Applied::Yes;
         self.journal.status_after = self.journal.status_before.clone();
         self.journal.handback_number = None;
@@ -323,6 +336,25 @@ impl RowEffects {
         if let Some(event) = &mut self.event {
             event.turn_to_review(reason);
         }
+    }
+
+    /// What to tell of a row that was not carried out as it had been decided.
+    pub fn not_applied(&self) -> Option<NotApplied> {
+        let record = &self.journal;
+        let (reason, text, status) = match (record.applied, self.turned) {
+            (Applied::Superseded, _) => (None, SUPERSEDED, None),
+            (Applied::Yes | Applied::Withheld, true) => {
+                (Some(record.reason), record.text.as_str(), Some(record.status_after.clone()))
+            }
+            (Applied::Yes | Applied::Withheld, false) => return None,
+        };
+        Some(NotApplied {
+            table: record.table.clone(),
+            key: record.key.clone(),
+            reason,
+            text: text.to_owned(),
+            status,
+        })
     }
 }
 
@@ -378,6 +410,9 @@ fn event_of(
 ) -> Option<EventEffect> {
     let decision = &planned.decision;
     let claimed = &planned.claimed;
+    if !planned.stages {
+        return None;
+    }
     let kind = match &decision.verdict {
         Verdict::Wait => return None,
         Verdict::Review if claimed.open_case.is_some() || planned.mode == Mode::Observe => {
@@ -391,13 +426,16 @@ fn event_of(
         Verdict::Retryable(_) => "transaction.retryable",
     };
     let version = claimed.events.saturating_add(1);
-    let id = event_id(&claimed.row, version);
+    let id = event_id(&claimed.row, version, planned.now);
     let payload = event_payload(planned, kind, &id, version, handback);
     Some(EventEffect { id, version, kind, payload })
 }
 
-fn event_id(row: &Transaction, version: u32) -> String {
-    let text = format!("{}\0{}\0{version}", row.key.table, row.key.id);
+/// Unique wherever events meet: two databases have a table, a key and a version in common, and so
+/// has one before and after it was restored. Whoever keeps the ids would drop the other's event.
+fn event_id(row: &Transaction, version: u32, decided_at: Instant) -> String {
+    let (table, key, at) = (&row.key.table, &row.key.id, to_text(decided_at));
+    let text = format!("{table}\0{key}\0{version}\0{at}");
     let digest = hex(&Sha256::digest(text.as_bytes()));
     format!("evt_{}", digest.chars().take(32).collect::<String>())
 }
@@ -421,6 +459,7 @@ fn event_payload(
             "number": h.number,
             "how": h.retry.as_str(),
             "psp_reference": object,
+            "idempotency_key": row.idempotency_key.as_ref().filter(|_| until.is_some()),
             "same_key_until": until,
             "not_before": h.not_before.map(to_text),
             "charge_before": to_text(h.charge_before),
@@ -439,9 +478,16 @@ fn event_payload(
         "reason": decision.reason.as_str(),
         "psp_reference": decision.seen.as_ref().map(|s| s.reference.clone()),
         "decided_at": to_text(planned.now),
+        "attempt": attempt(planned, handback),
         "hand_back": retry,
     })
     .to_string()
+}
+
+/// Which attempt the event speaks of: the first send is 1, and each hand-back asks for one more.
+fn attempt(planned: &Planned, handback: Option<&HandbackEffect>) -> u32 {
+    let tries = planned.claimed.history.tries();
+    tries.saturating_add(1).saturating_add(u32::from(handback.is_some()))
 }
 
 /// How the memory of the row moves on.
@@ -457,11 +503,30 @@ fn check_after(
     let mut history = looked_at(planned);
     let events = claimed.events.saturating_add(u32::from(staged));
     let (state, next) = match (&decision.verdict, withheld) {
+        // It was never handed back or ended here: it waits for its person, and nobody watches it.
+        (Verdict::Wait, _)
+            if claimed.asked == Asked::Watch
+                && claimed.open_case.is_some()
+                && history.watch_from.is_none() =>
+        {
+            ("case", None)
+        }
         (Verdict::Wait, _) if claimed.asked == Asked::Watch => watch_on(&mut history, decision),
+        // Its status says that it is a person's: no run would find it, and it keeps its case.
+        (Verdict::Wait, _)
+        | (Verdict::Succeeded | Verdict::Retryable(_) | Verdict::Failed, true)
+            if planned.mapped_from.is_some() =>
+        {
+            ("case", None)
+        }
         (Verdict::Wait, _) => ("open", Some(next_or_backoff(planned, timing))),
         // A person is told, and the tag is watched on all the same.
         (Verdict::Review, _) if decision.watch_at.is_some() => watch_on(&mut history, decision),
         (Verdict::Review, _) => ("case", None),
+        // Proved afresh under watch, and withheld: it is no row that is to be claimed as stuck.
+        (Verdict::Retryable(_) | Verdict::Failed, true) if claimed.asked == Asked::Watch => {
+            ("watch", Some(next_or_backoff(planned, timing)))
+        }
         (Verdict::Succeeded | Verdict::Retryable(_) | Verdict::Failed, true) => {
             ("open", Some(next_or_backoff(planned, timing)))
         }
@@ -545,7 +610,9 @@ fn ended(
         history.handbacks = history.handbacks.saturating_add(1);
     }
     if let Some(at) = decision.watch_at {
-        let goes_on = planned.claimed.asked == Asked::Watch;
+        // A row that was proved afresh is watched from its new hand-back on.
+        let goes_on =
+            planned.claimed.asked == Asked::Watch && decision.outcome() != Outcome::Retryable;
         history.watch_from = history.watch_from.filter(|_| goes_on).or(Some(planned.now));
         history.watch_step = if goes_on { history.watch_step.saturating_add(1) } else { 0 };
         return ("watch", Some(at));
@@ -740,18 +807,21 @@ fn render(
         }
         _other => {}
     }
-    let mut text = template
-        .replace("{status}", to)
-        .replace("{status_before}", &row.status)
-        .replace("{reason}", planned.decision.reason.as_str())
-        .replace("{outcome}", planned.decision.outcome().as_str())
-        .replace("{now}", &to_text(planned.now));
-    if text.contains("{psp_reference}") {
-        text = text.replace("{psp_reference}", &seen?.reference);
-    }
+    let now = to_text(planned.now);
+    let psp_time = seen.map(|seen| to_text(seen.created_at));
     let parts = row.key.parts(table.key.len()).unwrap_or_default();
-    for (column, value) in table.key.iter().zip(&parts) {
-        text = text.replace(&format!("{{{column}}}"), value);
-    }
-    Some(SetValue::Text(text))
+    let rendered = Template::parse(template).ok()?.render(|name| match name {
+        "status" => Some(to),
+        "status_before" => Some(row.status.as_str()),
+        "reason" => Some(planned.decision.reason.as_str()),
+        "outcome" => Some(planned.decision.outcome().as_str()),
+        "now" => Some(now.as_str()),
+        "psp_reference" => seen.map(|seen| seen.reference.as_str()),
+        "psp_time" => psp_time.as_deref(),
+        column => {
+            let at = table.key.iter().position(|key| key == column)?;
+            parts.get(at).map(String::as_str)
+        }
+    });
+    rendered.ok().map(SetValue::Text)
 }

@@ -115,6 +115,48 @@ pub struct MappingError {
     pub problem: String,
     /// What was expected.
     pub expected: String,
+    /// What is changed for it.
+    pub mend: Mend,
+}
+
+/// What is changed for a misfit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mend {
+    /// The mapping, or the table.
+    Mapping,
+    /// The rights of the role.
+    Rights,
+    /// What row-level security shows to the role.
+    Sight,
+}
+
+impl Mend {
+    /// The next step.
+    pub fn next(self) -> &'static str {
+        match self {
+            Self::Mapping => "correct tieout.toml, then `tieout doctor`",
+            Self::Rights => {
+                "the owner of the tables grants what is missing: `tieout db roles`, at the owner's \
+                 address, prints the statements; then `tieout doctor`"
+            }
+            Self::Sight => {
+                "a superuser's `alter role … bypassrls` for this role, or a policy that shows it \
+                 every row; then `tieout doctor`"
+            }
+        }
+    }
+}
+
+/// The next step for all of them; each kind once.
+fn mends(errors: &[MappingError]) -> String {
+    let mut steps: Vec<&str> = Vec::new();
+    for error in errors {
+        let step = error.mend.next();
+        if !steps.contains(&step) {
+            steps.push(step);
+        }
+    }
+    steps.join("; ")
 }
 
 /// The kinds that exit codes and retries are chosen by.
@@ -183,7 +225,8 @@ impl StoreError {
             Self::Unreachable { .. } => "check [database] url and that the server is up",
             Self::File { hint, .. } => hint,
             Self::Refused { .. } => "check the user and the password setting of [database]",
-            Self::Setting { .. } | Self::Mapping(_) => "correct tieout.toml, then `tieout doctor`",
+            Self::Mapping(errors) if !errors.is_empty() => return Some(mends(errors)),
+            Self::Setting { .. } | Self::Mapping(_) => Mend::Mapping.next(),
             Self::ReadOnly { .. } => {
                 "point [database] url at the primary: a replica lags, and lag looks like absence"
             }
@@ -213,6 +256,26 @@ impl StoreError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rights_are_not_mended_in_the_file() {
+        let misfit = |mend| MappingError {
+            table: "t".to_owned(),
+            field: "read".to_owned(),
+            problem: "p".to_owned(),
+            expected: "e".to_owned(),
+            mend,
+        };
+        let of = |mends: &[Mend]| {
+            StoreError::Mapping(mends.iter().map(|mend| misfit(*mend)).collect()).hint().unwrap()
+        };
+        let rights = of(&[Mend::Rights, Mend::Rights]);
+        assert_eq!(rights.matches("tieout db roles").count(), 1, "{rights}");
+        assert!(!rights.contains("tieout.toml"), "{rights}");
+        assert!(of(&[Mend::Sight]).contains("bypassrls"));
+        let both = of(&[Mend::Mapping, Mend::Rights]);
+        assert!(both.contains("correct tieout.toml") && both.contains("db roles"), "{both}");
+    }
 
     #[test]
     fn what_another_try_would_not_mend_has_a_way_out_of_its_own() {

@@ -8,6 +8,8 @@ use std::borrow::Cow;
 use chrono::NaiveDate;
 use tokio::sync::mpsc::Receiver;
 
+use crate::decide::reach::Worth;
+use crate::model::count::counted;
 use crate::model::money::{Currency, Money};
 use crate::model::reason::Reason;
 use crate::model::settlement::{
@@ -15,7 +17,7 @@ use crate::model::settlement::{
 };
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
-use crate::store::release::{Difference, Release, Word};
+use crate::store::release::{Difference, Release, Said, Spoken, Word};
 
 /// How many lines a [`Part`] should hold: whole statements of both drivers.
 pub const LINES_OF_PART: usize = 1_024;
@@ -96,26 +98,45 @@ pub trait FileDriver {
         now: Instant,
     ) -> Result<u64, StoreError>;
 
-    /// Loads a quarantined file's lines by a person's word, all of them or none: they are marked
-    /// as untied, and statements that are live in other bytes are held as ever. A file in any
-    /// other state is left as it is, so that a second word does nothing twice.
+    /// Notes a person's word that a file may count, and changes nothing else: a run carries it
+    /// out. One that waits already stays as it was said.
+    async fn ask_release(&self, file: i64, word: &Word, now: Instant) -> Result<Said, StoreError>;
+
+    /// The words that wait for a run, in their order; of one file alone where it is named.
+    async fn releases_waiting(&self, file: Option<i64>) -> Result<Vec<Spoken>, StoreError>;
+
+    /// Carries the word about a quarantined file out: loads its lines, all of them or none, and
+    /// ends the word in the same transaction. They are marked as untied, and statements that are
+    /// live in other bytes are held as ever. A word that waits no more, and a file in any other
+    /// state, is left as it is, so that nothing is done twice.
     async fn release_quarantined(
         &self,
-        file: i64,
-        word: &Word,
+        run_id: &str,
+        spoken: &Spoken,
         parts: Receiver<Part>,
         now: Instant,
     ) -> Result<Release, StoreError>;
 
-    /// Lets the held statements of a file count by a person's word: of each, what it alone has
+    /// Carries the word about the held statements of a file out: of each, what it alone has
     /// begins to count, and what only earlier issues have counts no more but keeps its row and
-    /// run. One that says it deletes an earlier one takes that one's lines out.
+    /// run. One that says it deletes an earlier one takes that one's lines out. One that a later
+    /// issue corrected, which was let count, stays held.
     async fn release_held(
         &self,
-        file: i64,
-        word: &Word,
+        run_id: &str,
+        spoken: &Spoken,
         now: Instant,
     ) -> Result<Release, StoreError>;
+
+    /// Ends a word that cannot be carried out, and says why in the file's case; false where it
+    /// waits no more.
+    async fn refuse_release(
+        &self,
+        run_id: &str,
+        spoken: &Spoken,
+        why: &str,
+        now: Instant,
+    ) -> Result<bool, StoreError>;
 
     /// What [`FileDriver::release_held`] would change.
     async fn differences(&self, file: i64) -> Result<Vec<Difference>, StoreError>;
@@ -139,7 +160,7 @@ pub trait FileDriver {
         account: &str,
         after: Option<LinePlace>,
         limit: i64,
-    ) -> Result<Vec<StoredLine>, StoreError>;
+    ) -> Result<Vec<OpenLine>, StoreError>;
 
     /// Lines of an account that a row succeeded by, that a correction took out since, and whose
     /// row was not looked at again, in their order, after a place.
@@ -162,6 +183,29 @@ pub trait FileDriver {
     async fn note_looked_again(&self, run_id: &str, places: &[LinePlace])
     -> Result<(), StoreError>;
 
+    /// Of these rows of a table, each with a line that names it: those that wait for a look later
+    /// than `now` and were not looked at since the line's file came or was released, or the batch
+    /// that it is a part of was booked. None that somebody has in work.
+    async fn asleep(
+        &self,
+        table: &str,
+        rows: &[(String, LinePlace)],
+        now: Instant,
+    ) -> Result<Vec<String>, StoreError>;
+
+    /// Makes these rows of a table due: those that wait for a later look, or are watched, and that
+    /// nobody has in work. How many they were.
+    async fn wake(&self, table: &str, keys: &[String], now: Instant) -> Result<u64, StoreError>;
+
+    /// Rows of an account, table and key, that were handed back since then and that lines which
+    /// list attempts name by the tag they had: of a day up to the hand-back's, or of any day where
+    /// nobody took it. A line counts once: whoever looks at its row next makes it that row's.
+    async fn listed_after_all(
+        &self,
+        account: &str,
+        since: Instant,
+    ) -> Result<Vec<(String, String)>, StoreError>;
+
     /// Files, the newest first.
     async fn files(&self, filter: &FileFilter) -> Result<Vec<FileRow>, StoreError>;
 
@@ -173,8 +217,9 @@ pub trait FileDriver {
         limit: i64,
     ) -> Result<Vec<StatementRow>, StoreError>;
 
-    /// The files of an account that list every attempt and are whole: each of their statements
-    /// counts and ties, as far as it tells. Under each name that they came by, by number.
+    /// The files of an account, and what they say of attempts: those that list every one are whole
+    /// where each of their statements counts and ties, as far as it tells. Under each name that
+    /// they came by, by number.
     async fn attempt_files(&self, account: &str) -> Result<Vec<AttemptFile>, StoreError>;
 
     /// The lines of a file, in its order, after a place; in whatever state.
@@ -404,6 +449,13 @@ pub struct FileHead {
     pub version: String,
 }
 
+impl FileHead {
+    /// Whether the bytes that came were wrapped: compressed, encrypted, in an archive.
+    pub(in crate::store) fn is_unwrapped(&self) -> bool {
+        self.sha256 != self.sighting.raw_sha256
+    }
+}
+
 /// A name under which a source showed some bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sighting {
@@ -418,6 +470,10 @@ pub struct Sighting {
     /// When they were last changed there, as the source says.
     pub modified_at: Option<Instant>,
 }
+
+/// The format's word of a file that could not be decrypted; its version is the stamp of the keys
+/// that were tried.
+pub const SEALED: &str = "openpgp";
 
 /// A name that bytes came under, and what became of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -442,6 +498,8 @@ pub struct KnownName {
     pub is_settled: bool,
     /// The version and the configuration of the run that last read it.
     pub read_by: (String, String),
+    /// Of one that no key opened: the stamp of the keys that were tried.
+    pub tried_keys: Option<String>,
 }
 
 /// A case about files that are expected and not there.
@@ -732,7 +790,7 @@ pub struct FileRow {
     pub changed: Option<(Instant, String, String)>,
 }
 
-/// A file that lists every attempt, under one of its names.
+/// A file that came, under one of its names, and what it says of attempts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttemptFile {
     /// Its number.
@@ -745,6 +803,12 @@ pub struct AttemptFile {
     pub to: Option<NaiveDate>,
     /// When it came.
     pub received_at: Instant,
+    /// It has no row, and no count that says so: its header may be all that is left of it.
+    pub is_empty: bool,
+    /// What it says of attempts.
+    pub worth: Worth,
+    /// When it came by that name last.
+    pub named_at: Instant,
 }
 
 /// Opens or refreshes the case of a file or of one that is missing: subject, reason, text, account,
@@ -759,15 +823,44 @@ pub(in crate::store) const PUT_FILE_CASE: &str = "insert into tieout_cases as k 
      policy_version = excluded.policy_version, last_seen_at = excluded.last_seen_at, \
      last_run = excluded.last_run, times_seen = k.times_seen + 1";
 
-/// Which files list every attempt and are whole, by an account.
+/// What makes a line `l` one that a row succeeded by and that a correction took out.
+pub(in crate::store) const TAKEN_OUT: &str =
+    "l.state = 'superseded' and l.reason in ('settled', 'tolerance_delta')";
+
+/// The same, whose row waits to be looked at again; as the index over them says it.
+pub(in crate::store) const TAKEN_OUT_WAITS: &str = "l.state = 'superseded' \
+     and l.reason in ('settled', 'tolerance_delta') and l.again_run is null and l.key is not null";
+
+/// Of the run `r` that looked at a row last, a file `f`, the run `n` that read it and the booking
+/// `b` of the batch that a line of it is a part of: the row was not looked at since the file came,
+/// since it was let count, or since the booking was explained. A person's word is older than the
+/// run that carries it out, and another run may have looked in between.
+pub(in crate::store) const UNSEEN: &str = "(r.id is null or (r.id <> n.id and r.started_at <= \
+     case when f.tried_run is null then f.received_at else n.started_at end) \
+     or exists (select 1 from tieout_releases w where w.file_id = f.id \
+     and w.state = 'carried_out' and w.ended_run <> r.id and r.started_at < w.ended_at) \
+     or (f.changed_at is not null and r.started_at < f.changed_at and not exists \
+     (select 1 from tieout_releases w where w.file_id = f.id and w.state = 'carried_out')) \
+     or (b.matched_at is not null and r.id <> b.run_id and r.started_at < b.matched_at))";
+
+/// What makes a line `l` one that lists an attempt and was told to nobody yet.
+pub(in crate::store) const LISTED: &str =
+    "l.state = 'open' and not l.decides and l.kind = 'attempt'";
+
+/// What the files of an account say of attempts, under each of their names: as
+/// [`crate::decide::reach::Worth`] tells it.
 pub(in crate::store) const ATTEMPT_FILES: &str = "select f.id, n.name, min(s.from_on), \
-     max(s.to_on), f.received_at from tieout_files f \
-     join tieout_file_names n on n.file_id = f.id \
-     join tieout_statements s on s.file_id = f.id \
-     where f.account = $1 and f.state = 'loaded' and s.covers_attempts and not exists \
-     (select 1 from tieout_statements o where o.file_id = f.id and (o.state <> 'live' \
-     or not o.covers_attempts or not coalesce(o.ties, true))) \
-     group by f.id, n.name, f.received_at order by f.id, n.name";
+     max(s.to_on), f.received_at, \
+     cast(min(case when f.lines > 0 or s.ties then 1 else 0 end) as bigint), \
+     case when f.state = 'loaded' and min(case when s.covers_attempts and s.state = 'live' \
+     and coalesce(s.ties, true) then 1 else 0 end) = 1 then 'whole' \
+     when f.state <> 'loaded' or max(case when s.covers_attempts and s.state <> 'superseded' \
+     and not coalesce(s.ties, true) then 1 else 0 end) = 1 then 'doubtful' \
+     when max(case when s.covers_attempts then 1 else 0 end) = 1 then 'aside' \
+     else 'other' end, max(n.first_seen_at) \
+     from tieout_files f join tieout_file_names n on n.file_id = f.id \
+     left join tieout_statements s on s.file_id = f.id \
+     where f.account = $1 group by f.id, n.name, f.received_at order by f.id, n.name";
 
 /// What became of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -909,6 +1002,34 @@ pub struct StoredLine {
     pub received_at: Instant,
 }
 
+/// Of a line that has no row yet: by what its row is looked for. A run goes through all of them,
+/// most of which its decisions read whole a little later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenLine {
+    /// Where it stands.
+    pub place: LinePlace,
+    /// What it is.
+    pub kind: LineKind,
+    /// Where the money went.
+    pub direction: Direction,
+    /// As written; none: no amount of its own.
+    pub amount: Option<Money>,
+    /// False: it stands for several payments.
+    pub itemised: bool,
+    /// The likeliest tag.
+    pub tag: Option<String>,
+    /// Texts that patterns found besides: [`StoredLine::further`].
+    pub further: Vec<String>,
+    /// The PSP's id of the payment.
+    pub psp_reference: Option<String>,
+    /// Of a return: which payment came back.
+    pub original: Option<String>,
+    /// Every reference.
+    pub refs: Vec<Tag>,
+    /// Why it is open: a reason's code, once it was looked at.
+    pub reason: Option<String>,
+}
+
 /// A statement that ended, on its way in.
 #[derive(Debug, Clone)]
 pub(in crate::store) struct Ended {
@@ -939,6 +1060,11 @@ pub(in crate::store) const LINE: &str = "l.file_id, l.position, f.sha256, f.name
      l.booked_on, l.value_on, l.refs, l.state, l.reason, l.table_name, l.key, f.received_at, \
      l.further";
 
+/// The columns of a line `l`, in the order in which both databases' `open_line_of` read them.
+pub(in crate::store) const OPEN_LINE: &str = "l.file_id, l.position, l.kind, l.direction, \
+     l.currency, l.amount_minor, l.itemised, l.tag, l.further, l.psp_reference, l.original, \
+     l.refs, l.reason";
+
 /// How bytes stand that are brought in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::store) enum Came {
@@ -953,6 +1079,28 @@ pub(in crate::store) enum Came {
 /// What ends a quarantined file's case.
 pub(in crate::store) const TIES_NOW: &str =
     "the same bytes were read again and tie: their lines count";
+
+/// What is said of a file that was kept as it came, and whose content another file has.
+pub(in crate::store) fn opened_text(id: i64) -> String {
+    format!("it was opened: what is in it is file {id}")
+}
+
+/// Gives a file that was kept as it came ($1), because nothing opened it, the hash of what was in
+/// it ($2), where that is no other file: it keeps its number and its case.
+pub(in crate::store) const OPENED: &str = "update tieout_files set sha256 = $2 \
+     where sha256 = $1 and raw_sha256 = $1 and state = 'quarantined' and changed_at is null \
+     and not exists (select 1 from tieout_files o where o.sha256 = $2)";
+
+/// Notes that what is in a file that was kept as it came ($1) is another file ($2), and what is
+/// said of it. Its number comes back.
+pub(in crate::store) const OPENED_AS: &str = "update tieout_files set state = 'loaded', \
+     problems = $3, problems_total = 1, spooled_as = null where sha256 = $1 and raw_sha256 = $1 \
+     and id <> $2 and state = 'quarantined' and changed_at is null returning id";
+
+/// What is said in place of a file's problems whose content is another file.
+pub(in crate::store) fn opened_problems(id: i64) -> String {
+    problems_json(&[Problem::warning(0, "content", "a file of its own", format!("file {id}"))])
+}
 
 /// What ends the case of files that were not there.
 pub(in crate::store) const THERE_NOW: &str = "every file that was missing is there";
@@ -1073,7 +1221,7 @@ pub(in crate::store) fn quarantine_text(name: &str, sums: &FileSums) -> String {
 
 /// What a file's case says of statements that are held.
 fn held_text(name: &str, held: u64) -> String {
-    let what = if held == 1 { "1 statement".to_owned() } else { format!("{held} statements") };
+    let what = counted(held, "statement", "statements");
     format!(
         "{what} of {name} {} held, and none of the lines counts: the same was loaded in other \
          bytes, or the file says that it is no first issue",
@@ -1083,7 +1231,7 @@ fn held_text(name: &str, held: u64) -> String {
 
 /// What a file's case says of card numbers.
 fn card_text(name: &str, lines: u64) -> String {
-    let what = if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") };
+    let what = counted(lines, "line", "lines");
     format!("{name} has a card number in {what}: its digits were masked before it was kept")
 }
 

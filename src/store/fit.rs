@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::{DateTime, NaiveDate};
 use chrono_tz::Tz;
 
 use crate::decide::policy::Mode;
 use crate::model::money::Currency;
 use crate::model::transaction::Kind;
 use crate::store::decode::boolean;
-use crate::store::error::MappingError;
+use crate::store::error::{MappingError, Mend};
 use crate::store::mapping::{
     AttemptsSetting, CurrencySettings, FilterSettings, FilterValue, HistorySettings, KindSettings,
     MapSettings, SetSettings, TableSettings, UnitSetting,
@@ -59,8 +60,31 @@ pub fn unique_names(tables: &[TableSettings]) -> Vec<MappingError> {
             field: "name".to_owned(),
             problem: format!("`{}` names two tables", table.name),
             expected: "a name of its own for each [[table]]".to_owned(),
+            mend: Mend::Mapping,
         })
         .collect()
+}
+
+/// A status whose column takes several spellings for one value. What selects rows would compare as
+/// the column does and what reads them byte by byte, and a walk from value to value would step over
+/// a spelling that nobody mapped: "nothing due" would mean "nothing seen". `bytewise` is the status
+/// as the database compares it byte by byte.
+pub fn folded_status(settings: &TableSettings, column: &Column, bytewise: &str) -> MappingError {
+    MappingError {
+        table: settings.name.clone(),
+        field: "status".to_owned(),
+        problem: format!(
+            "column `{}` ({}) takes several spellings for one value, so that a row of another \
+             spelling could be stepped over unseen",
+            column.name, column.type_name
+        ),
+        expected: format!(
+            "a column that tells spellings apart: as `read` a view with {bytewise} as {}, and an \
+             index on that expression; the table itself as `write`",
+            column.ident
+        ),
+        mend: Mend::Mapping,
+    }
 }
 
 struct Fitter<'a> {
@@ -123,6 +147,18 @@ const REFERENCE: Wanted = Wanted {
     },
     words: "a column of text, uuid or whole numbers",
 };
+/// What a PSP's id may be written to: those that files tell are numbers at some.
+const ID: Wanted = Wanted {
+    takes: |class| {
+        (REFERENCE.takes)(class) || matches!(class, TypeClass::Decimal | TypeClass::Float)
+    },
+    words: "a column of text",
+};
+/// What tieout's own words may be written to; of a type of the user's only its database knows.
+const WORDS: Wanted = Wanted {
+    takes: |class| (CODE.takes)(class) || matches!(class, TypeClass::Other),
+    words: "a column of text",
+};
 const TAG: Wanted = Wanted {
     takes: |class| {
         !matches!(
@@ -145,12 +181,12 @@ const ANY: Wanted = Wanted { takes: |_| true, words: "a column" };
 
 impl Fitter<'_> {
     fn err(&mut self, field: &str, problem: impl Into<String>, expected: impl Into<String>) {
-        let misfit = MappingError {
-            table: self.settings.name.clone(),
-            field: field.to_owned(),
-            problem: problem.into(),
-            expected: expected.into(),
-        };
+        self.err_of(Mend::Mapping, field, problem.into(), expected.into());
+    }
+
+    fn err_of(&mut self, mend: Mend, field: &str, problem: String, expected: String) {
+        let table = self.settings.name.clone();
+        let misfit = MappingError { table, field: field.to_owned(), problem, expected, mend };
         // A column that is read and written is looked at twice.
         if !self.errors.contains(&misfit) {
             self.errors.push(misfit);
@@ -185,6 +221,7 @@ impl Fitter<'_> {
             write: write.name.clone(),
             write_is_read: read.name == write.name,
             status_indexed: write.indexed.contains(&self.settings.status),
+            status_folded: false,
             unindexed: looked_up.into_iter().filter(|c| !write.indexed.contains(c)).collect(),
             settings: self.settings.clone(),
             cells: cells.cells,
@@ -301,14 +338,15 @@ impl Fitter<'_> {
         };
         if !relation.may_read {
             let expected = format!("grant select on {} to this role", relation.name);
-            self.err(field, format!("this role may not read {}", relation.name), expected);
+            let problem = format!("this role may not read {}", relation.name);
+            self.err_of(Mend::Rights, field, problem, expected);
         }
         if relation.row_security {
             let problem =
                 format!("row-level security hides rows of {} from this role", relation.name);
             let expected =
                 "a role that sees every row (bypassrls), or a policy that shows them all";
-            self.err(field, problem, expected);
+            self.err_of(Mend::Sight, field, problem, expected.to_owned());
         }
         Some(relation)
     }
@@ -615,6 +653,9 @@ impl Fitter<'_> {
                 self.err("succeeded", problem, "values that say that the movement took place");
             }
         }
+        let words = self.settings.succeeded.clone();
+        let mapped = maps.iter().filter_map(|map| map.succeeded.as_ref());
+        let paid: BTreeSet<&String> = mapped.chain(&words).map(|value| &value.0).collect();
         for map in &maps {
             let targets = [
                 ("map.succeeded", &map.succeeded),
@@ -630,6 +671,10 @@ impl Fitter<'_> {
                     let expected = "another value, or none: the outcome then lives in tieout's \
                                     tables alone";
                     self.err(field, problem, expected);
+                }
+                if field != "map.succeeded" && paid.contains(value) {
+                    let problem = format!("`{value}` says succeeded too");
+                    self.err(field, problem, "a value that no paid row has, or none");
                 }
             }
         }
@@ -728,11 +773,12 @@ impl Fitter<'_> {
     ) -> Option<Target> {
         let column = self.column(relation, field, name, &ANY)?;
         if column.generated {
-            self.err(field, format!("{} is generated", named(&column)), "a column that is written");
+            self.generated(relation, field, &column);
         }
         if !column.may_write && self.settings.mode != Mode::Observe {
             let problem = format!("this role may not write `{name}` of {}", relation.name);
-            self.err(field, problem, "grant the right on it, or mode = \"observe\"");
+            let expected = "grant the right on it, or mode = \"observe\"".to_owned();
+            self.err_of(Mend::Rights, field, problem, expected);
         }
         let notation = self.written(field, &column, template, zone)?;
         Some(Target { column, notation })
@@ -755,8 +801,12 @@ impl Fitter<'_> {
         if matches!(template, "{now}" | "{psp_time}") {
             return match &column.class {
                 TypeClass::Date => Some(Notation::Day(zone.unwrap_or(Tz::UTC))),
-                _other => self.notation(field, column, zone),
+                _other => self.moment(field, column, zone),
             };
+        }
+        if template == "{psp_reference}" && !(ID.takes)(&column.class) {
+            self.err(field, typed(column), ID.words);
+            return None;
         }
         let known = ["now", "psp_reference", "psp_time", "status", "status_before", "reason"];
         let known: Vec<String> = known
@@ -771,6 +821,10 @@ impl Fitter<'_> {
                     let expected = format!("one of: {{{}}}, +1, or a literal", known.join("}, {"));
                     self.err(field, format!("`{{{name}}}` in `{template}`"), expected);
                 }
+                let says_words = template != "{psp_reference}" && parsed.columns().any(is_words);
+                if says_words && !(WORDS.takes)(&column.class) {
+                    self.err(field, typed(column), WORDS.words);
+                }
                 if parsed.columns().next().is_none() && step.is_none() {
                     self.literal(field, column, template);
                 }
@@ -782,9 +836,50 @@ impl Fitter<'_> {
         Some(Notation::Zoned)
     }
 
+    /// How a column that a time is written to has it, where it has room for one.
+    fn moment(&mut self, field: &str, column: &Column, zone: Option<Tz>) -> Option<Notation> {
+        let notation = self.notation(field, column, zone)?;
+        let written = DateTime::from_timestamp_micros(1).map(|at| notation.write(at));
+        let needed = written.map_or(0, |text| text.chars().count());
+        match column.max_chars {
+            Some(most) if most < needed => {
+                let problem = format!("{} holds {most} characters", named(column));
+                self.err(field, problem, format!("room for the {needed} of a time"));
+                None
+            }
+            _fits => Some(notation),
+        }
+    }
+
+    fn generated(&mut self, relation: &Relation, field: &str, column: &Column) {
+        if relation.is_view && !relation.updatable {
+            // Nothing is written through it: that is told once, of the view.
+            return;
+        }
+        let (problem, expected) = match relation.is_view {
+            true => (
+                format!("{} is worked out by the view {}", named(column), relation.name),
+                "a column that the view takes from its table as it is, or the table in `write`",
+            ),
+            false => (format!("{} is generated", named(column)), "a column that is written"),
+        };
+        self.err(field, problem, expected);
+    }
+
     fn literal(&mut self, field: &str, column: &Column, template: &str) {
         if (VALUE.takes)(&column.class) {
             self.spelled(field, column, template);
+        }
+        let is_time =
+            matches!(column.class, TypeClass::Date | TypeClass::Timestamp | TypeClass::TimestampTz);
+        if is_time && !may_be_a_day(template) {
+            let problem = format!("`{template}` is no value of {}", named(column));
+            self.err(field, problem, "a day of the calendar, or {now}");
+        }
+        let is_number = matches!(column.class, TypeClass::Decimal | TypeClass::Float);
+        if is_number && !may_be_a_number(template) {
+            let problem = format!("`{template}` is no value of {}", named(column));
+            self.err(field, problem, "a number");
         }
     }
 
@@ -796,17 +891,14 @@ impl Fitter<'_> {
             self.err("write", problem, "the base table in `write`");
         }
         let Some(status) = status else { return };
-        if status.generated {
-            self.err(
-                "status",
-                format!("{} is generated", named(status)),
-                "a column that is written",
-            );
+        // Without a target the status is read alone: the application writes it in its own way.
+        if writes && status.generated && self.settings.map.iter().any(has_target) {
+            self.generated(write, "status", status);
         }
         if writes && !status.may_write {
             let problem = format!("this role may not write `{}` of {}", status.name, write.name);
             let expected = format!("grant update ({}) on {}", status.ident, write.name);
-            self.err("status", problem, expected);
+            self.err_of(Mend::Rights, "status", problem, expected);
         }
     }
 }
@@ -826,6 +918,40 @@ impl Cells<'_> {
             self.cells.len().saturating_sub(1)
         })
     }
+}
+
+/// Whether a literal can be a number: a sign, digits with a point among them, an exponent.
+fn may_be_a_number(text: &str) -> bool {
+    let text = text.trim();
+    let text = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, part) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let has_digits = !(whole.is_empty() && part.is_empty());
+    has_digits && all_digits(whole) && all_digits(part) && exponent.parse::<i32>().is_ok()
+}
+
+/// Whether what a template names is text whatever the row is.
+fn is_words(name: &str) -> bool {
+    matches!(name, "outcome" | "reason" | "now" | "psp_time" | "psp_reference")
+}
+
+/// Whether any outcome has a value of its own, which would be written.
+fn has_target(map: &MapSettings) -> bool {
+    let MapSettings { succeeded, failed, retryable, absent, review, .. } = map;
+    [succeeded, failed, retryable, absent, review].into_iter().any(Option::is_some)
+}
+
+/// Whether a literal can be a time: what begins as a day of the calendar is to be one, and of the
+/// words that a database has for times (`today`, `infinity`) only it knows.
+fn may_be_a_day(text: &str) -> bool {
+    let day: String = text.trim_start().chars().take(10).collect();
+    let form = |(at, c): (usize, char)| match at {
+        4 | 7 => c == '-',
+        _digit => c.is_ascii_digit(),
+    };
+    let is_iso = day.len() == 10 && day.chars().enumerate().all(form);
+    !is_iso || NaiveDate::parse_from_str(&day, "%Y-%m-%d").is_ok()
 }
 
 /// The first columns of what tieout looks rows up by.

@@ -11,6 +11,10 @@ use crate::store::error::StoreError;
 use crate::store::source_table::{Column, Relation, SourceTable};
 use crate::store::tellers::{ACCOUNTS_MAX, are_ids_at_stripe, tell_accounts};
 
+/// Rows at each end of a table in which a run looks for values of the status that nobody mapped,
+/// where no index leads with it: some ten milliseconds, however many rows there are.
+pub const STATUS_ROWS: i64 = 10_000;
+
 /// Rows of a table that are looked at where no index tells: a few pages of any table.
 pub(in crate::store) const FIRST_ROWS: i64 = 50_000;
 

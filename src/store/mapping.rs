@@ -275,7 +275,7 @@ pub struct MapSettings {
 ///
 /// Templates: `{now}`, `{psp_reference}`, `{psp_time}`, `{status}`, `{id}` and other key columns,
 /// `{reason}`, `+1`, or a literal. `{psp_reference}` and `{psp_time}` are written only where the
-/// column is NULL.
+/// column is NULL, or text without a character.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetSettings {
@@ -294,6 +294,16 @@ pub struct SetSettings {
     /// With review.
     #[serde(default)]
     pub review: BTreeMap<String, String>,
+}
+
+impl SetSettings {
+    /// Whether the reference of what was found is written with a success alone, if at all: then no
+    /// row has one by tieout's hand that does not stand in tieout's own record of successes.
+    pub fn writes_reference_with_success_alone(&self) -> bool {
+        let others = [&self.always, &self.failed, &self.retryable, &self.review];
+        let mut templates = others.into_iter().flat_map(BTreeMap::values);
+        !templates.any(|template| template.contains("{psp_reference}"))
+    }
 }
 
 /// One INSERT for every change of a status.

@@ -14,6 +14,16 @@ use crate::store::records::CaseRow;
 /// Who notes what a run did.
 pub const BY_RUN: &str = "tieout";
 
+/// The longest sentence of a person's, in bytes: it stands on one line of a screen.
+pub const SAID_MAX: usize = 500;
+
+/// What a person said, where it is one line of 1 to [`SAID_MAX`] bytes.
+pub fn one_line(text: &str) -> Option<&str> {
+    let text = text.trim();
+    let is_fine = !text.is_empty() && text.len() <= SAID_MAX && !text.contains(char::is_control);
+    is_fine.then_some(text)
+}
+
 /// Similar cases are looked for among so many of the newest.
 pub const SIMILAR_AMONG: i64 = 1_000;
 
@@ -56,6 +66,16 @@ impl What {
             Self::Retryable => Some(Wish::Retryable),
             Self::Failed => Some(Wish::Failed),
             Self::Left => None,
+        }
+    }
+
+    /// Why no case about this kind of subject is decided so; none where it may be.
+    pub fn unfit_for(self, subject_kind: &str) -> Option<&'static str> {
+        match subject_kind {
+            "account" => Some("it is about an account, and ends by itself with its cause"),
+            "row" => None,
+            _line_or_file if self == Self::Left => None,
+            _line_or_file => Some("it is about no row: it can only be left as it is"),
         }
     }
 }
@@ -179,6 +199,10 @@ pub struct Approved {
     pub is_open: bool,
     /// What the case shows now.
     pub evidence_sha256: Option<String>,
+    /// Its currency's code, or empty, …
+    pub currency: String,
+    /// … and its amount.
+    pub amount_minor: i64,
 }
 
 impl Approved {
@@ -193,6 +217,11 @@ impl Approved {
         }
         (self.evidence_sha256 != proposal.evidence_sha256)
             .then_some("the case shows something else than what was approved")
+    }
+
+    /// Whether one person alone proposed and approved it.
+    pub fn is_of_one(&self) -> bool {
+        self.proposal.approved_by.as_ref().is_none_or(|by| *by == self.proposal.proposed_by)
     }
 }
 
@@ -242,6 +271,9 @@ pub trait PeopleDriver {
 
     /// How many cases the filter means, and their sums; its page is left aside.
     async fn case_sums(&self, filter: &CaseFilter) -> Result<Vec<CaseSum>, StoreError>;
+
+    /// How the database would list these cases, step by step.
+    async fn case_plan(&self, filter: &CaseFilter) -> Result<Vec<String>, StoreError>;
 
     /// The history of a case, oldest first.
     async fn case_notes(&self, case: i64) -> Result<Vec<CaseNote>, StoreError>;

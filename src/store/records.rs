@@ -1,14 +1,16 @@
 //! What passes through the store's door: plain data, the same for both databases.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::decide::decision::{Asked, Decision, History};
 use crate::decide::person::Word;
 use crate::decide::policy::Mode;
-use crate::model::evidence::{Evidence, UntaggedMatch};
+use crate::model::evidence::{Answer, Evidence, ObjectState, PspObject, UntaggedMatch};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::Instant;
-use crate::model::transaction::{SiblingFact, Transaction};
+use crate::model::transaction::{Kind, SiblingFact, Transaction};
 use crate::store::files::LinePlace;
 
 /// Opens a run.
@@ -30,6 +32,17 @@ pub struct RunStart {
     pub policy_version: String,
     /// JSON: window and filters.
     pub scope: String,
+}
+
+/// A row of a mapped table, by its tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tagged {
+    /// Its tag.
+    pub tag: String,
+    /// Its key's text.
+    pub key: String,
+    /// What it moves; `None`: a value that nobody mapped.
+    pub kind: Option<Kind>,
 }
 
 /// How a run ended.
@@ -133,12 +146,14 @@ pub struct RunRow {
 }
 
 /// What waits for later.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
     /// Rows whose next look is planned.
     pub rows: i64,
     /// The soonest of those looks.
     pub next: Option<Instant>,
+    /// The run that holds most rows now, at work or dead, and how many.
+    pub held: Option<(String, i64)>,
 }
 
 /// A run that another run found dead and closed.
@@ -227,6 +242,64 @@ pub struct StoredInputs {
     pub kicked: Option<KickedBy>,
 }
 
+impl StoredInputs {
+    /// What each source shows, the newest look at each object, the oldest object first.
+    pub fn objects(&self) -> Vec<(&Evidence, &PspObject)> {
+        let mut newest: BTreeMap<&str, (&Evidence, &PspObject)> = BTreeMap::new();
+        for item in &self.evidence {
+            let Answer::Found { objects, .. } = &item.answer else { continue };
+            for object in objects {
+                let known = newest.entry(object.reference.as_str()).or_insert((item, object));
+                if item.asked_at >= known.0.asked_at {
+                    *known = (item, object);
+                }
+            }
+        }
+        let mut found: Vec<(&Evidence, &PspObject)> = newest.into_values().collect();
+        found.sort_by_key(|(_, object)| object.created_at);
+        found
+    }
+
+    /// The ids of those objects that captured exactly what the row wants.
+    pub fn equal_captures(&self) -> Vec<&str> {
+        let wanted = self.row.money;
+        let is_equal = |object: &PspObject| {
+            object.state == ObjectState::Captured && wanted.is_some() && object.captured == wanted
+        };
+        let found = self.objects().into_iter().filter(|(_, object)| is_equal(object));
+        found.map(|(_, object)| object.reference.as_str()).collect()
+    }
+}
+
+/// [`StoredInputs`] on their way to the database: the same fields in the same order, none of them
+/// a copy. A batch holds thousands of them.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct InputsToStore<'a> {
+    /// Version of this JSON.
+    pub schema: u32,
+    /// The time of the decision.
+    pub now: Instant,
+    /// Why the row was looked at.
+    pub asked: Asked,
+    /// The row.
+    pub row: &'a Transaction,
+    /// Its siblings.
+    pub siblings: &'a [SiblingFact],
+    /// What the sources said.
+    pub evidence: &'a [Evidence],
+    /// References that other rows have.
+    pub claimed_references: &'a [(String, String)],
+    /// Money that no row explains.
+    pub untagged: &'a [UntaggedMatch],
+    /// Nearly equal tags.
+    pub near_misses: &'a [(String, String)],
+    /// What was remembered.
+    pub history: &'a History,
+    /// By whose word its case was decided again, where it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kicked: Option<&'a KickedBy>,
+}
+
 /// By whose word a case was decided again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KickedBy {
@@ -260,6 +333,8 @@ pub struct Planned {
     /// The status that the mapping goes by, where it is another than the row's: what the row had
     /// before tieout wrote its present one.
     pub mapped_from: Option<String>,
+    /// Events of the table are staged: a sink takes them, or the outbox is the table's channel.
+    pub stages: bool,
 }
 
 /// Whether a decision was carried out.
@@ -456,9 +531,34 @@ pub enum ApplyEnd {
         withheld: usize,
         /// The row, or its lease, had changed.
         superseded: usize,
+        /// The rows that were not carried out as they had been decided.
+        not_applied: Vec<NotApplied>,
     },
     /// The run is closed (abandoned by another): nothing was written, and nothing ever may be.
     RunClosed,
+}
+
+/// A row that was not carried out as it had been decided, and what stands now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotApplied {
+    /// The table's name.
+    pub table: String,
+    /// The row's key.
+    pub key: String,
+    /// The reason for which it went to a person instead (`write_refused`, `reference_claimed`);
+    /// `None`: it was superseded, and is decided again.
+    pub reason: Option<Reason>,
+    /// Why, in a sentence.
+    pub text: String,
+    /// The status that it kept; `None` where it was superseded: somebody may have changed it.
+    pub status: Option<String>,
+}
+
+impl NotApplied {
+    /// The word for why.
+    pub fn why(&self) -> &'static str {
+        self.reason.map_or("superseded", Reason::as_str)
+    }
 }
 
 /// One line of a run's control totals.
@@ -474,4 +574,88 @@ pub struct TotalLine {
     pub rows: i64,
     /// Their sum.
     pub amount_minor: i128,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::evidence::{Answer, Cause, CauseKind, EVIDENCE_SCHEMA, Route};
+    use crate::model::money::{Currency, Money};
+    use crate::model::time::from_text;
+    use crate::model::transaction::{AccountRef, Attempts, Kind, RowKey, SiblingState, TagState};
+
+    fn stored(kicked: Option<KickedBy>) -> StoredInputs {
+        let now = from_text("2026-11-19T12:00:00Z").unwrap();
+        let cause = Cause { kind: CauseKind::TimedOut, detail: "late".to_owned() };
+        let money = Money::new(100, Currency::parse("EUR").unwrap());
+        let pair = || ("pi_1".to_owned(), "7".to_owned());
+        StoredInputs {
+            schema: EVIDENCE_SCHEMA,
+            now,
+            asked: Asked::Kick,
+            row: Transaction {
+                key: RowKey { table: "t".to_owned(), id: "1".to_owned() },
+                status: "processing".to_owned(),
+                processing: true,
+                succeeded: false,
+                kind: Kind::Charge,
+                money: Some(money),
+                defects: Vec::new(),
+                account: AccountRef::Known("a".to_owned()),
+                tag: TagState::Usable("x".to_owned()),
+                psp_reference: None,
+                natural_key: None,
+                idempotency_key: None,
+                created_at: now,
+                attempted_at: Some(now),
+                attempts: Attempts::Column,
+                image: "(1)".to_owned(),
+            },
+            siblings: vec![SiblingFact {
+                id: "2".to_owned(),
+                state: SiblingState::Processing,
+                older: true,
+            }],
+            evidence: vec![Evidence {
+                account: "a".to_owned(),
+                route: Route::List,
+                asked_at: now,
+                answer: Answer::NoAnswer(cause),
+            }],
+            claimed_references: vec![pair()],
+            untagged: vec![UntaggedMatch {
+                reference: "pi_2".to_owned(),
+                captured: money,
+                created_at: now,
+                tag: None,
+            }],
+            near_misses: vec![pair(), pair()],
+            history: History::first_look(now),
+            kicked,
+        }
+    }
+
+    #[test]
+    fn what_is_stored_reads_back_byte_for_byte() {
+        let by =
+            KickedBy { by: "eva".to_owned(), why: "new rule".to_owned(), rules: "r".to_owned() };
+        for stored in [stored(None), stored(Some(by))] {
+            let borrowed = InputsToStore {
+                schema: stored.schema,
+                now: stored.now,
+                asked: stored.asked,
+                row: &stored.row,
+                siblings: &stored.siblings,
+                evidence: &stored.evidence,
+                claimed_references: &stored.claimed_references,
+                untagged: &stored.untagged,
+                near_misses: &stored.near_misses,
+                history: &stored.history,
+                kicked: stored.kicked.as_ref(),
+            };
+            let text = serde_json::to_string(&borrowed).unwrap();
+            assert_eq!(text, serde_json::to_string(&stored).unwrap());
+            assert_eq!(serde_json::from_str::<StoredInputs>(&text).unwrap(), stored);
+        }
+    }
 }

@@ -1,10 +1,14 @@
 //! Letting a file count by a person's word: what both databases share of it.
 //!
+//! The word is a record of its own and changes nothing. A run carries it out, with the rights of a
+//! run: whoever may say the word writes no line, and no line is written by the word alone.
+//!
 //! A correction is the same statement in other bytes. What both issues have stays where it is
 //! counted; what only the earlier had counts no more, and keeps the row and the run that it had;
 //! what only the later has counts from now on. So nothing counts twice, however many issues
 //! follow each other.
 
+use crate::model::time::Instant;
 use crate::store::files::{Held, StoredLine};
 
 /// A person's word.
@@ -16,7 +20,57 @@ pub struct Word {
     pub why: String,
 }
 
-/// What became of a file that a person let count.
+/// What a file was when a person's word was said about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// It was quarantined: its lines are to be loaded.
+    Quarantined,
+    /// Statements of it were held: they are to count.
+    Held,
+}
+
+impl About {
+    /// The stable word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Quarantined => "quarantined",
+            Self::Held => "held",
+        }
+    }
+
+    /// Reads the stable word.
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Quarantined, Self::Held].into_iter().find(|about| about.as_str() == text)
+    }
+}
+
+/// A word that waits for a run to carry it out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spoken {
+    /// Its number: words are carried out in their order.
+    pub number: i64,
+    /// The file.
+    pub file: i64,
+    /// What the file was then.
+    pub about: About,
+    /// When it was said.
+    pub at: Instant,
+    /// The word; on PostgreSQL the name ends with the login.
+    pub word: Word,
+}
+
+/// What became of a word that a person said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said {
+    /// It is noted, and waits for a run.
+    Noted,
+    /// One that was said before waits already.
+    Waits(Spoken),
+    /// There is nothing of the file that does not count.
+    Nothing,
+}
+
+/// What became of a file whose word was carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
     /// Its lines count.
@@ -26,10 +80,13 @@ pub enum Release {
         /// Lines that count no more.
         removed: u64,
     },
-    /// There is nothing of it that does not count: it was released before, or never held.
+    /// The word waits no more, or the file is not any more what it was then: nothing was changed.
     Nothing,
-    /// It was not read to its end: nothing was changed.
+    /// The file was not read to its end, or the run was closed: nothing was changed.
     Dropped,
+    /// Of every statement that is held a later issue came, by this file, and counts or deleted it:
+    /// nothing was changed.
+    Later(i64),
 }
 
 /// How a statement that is held differs from what counts of its earlier issues.
@@ -45,6 +102,8 @@ pub struct Difference {
     pub added: Vec<StoredLine>,
     /// Lines that it has not, of earlier issues.
     pub removed: Vec<StoredLine>,
+    /// The file by which a later issue of it came that was let count: this one stays held.
+    pub later: Option<i64>,
 }
 
 /// What two lines have in common that are the same: everything but where they stand.
@@ -81,14 +140,31 @@ pub(in crate::store) fn issues(dialect: &Dialect) -> String {
     );
     let new = lines("where l.file_id = $1 and l.statement = $2");
     format!(
-        "with same as (select o.file_id, o.number from tieout_statements o \
+        "with same as (select o.file_id, o.number {}), old as ({old}), new as ({new})",
+        same(is)
+    )
+}
+
+/// The other issues `o` of a statement `s` that counted at some time, or that deleted it.
+fn same(is: &str) -> String {
+    format!(
+        "from tieout_statements o \
          join tieout_statements s on s.file_id = $1 and s.number = $2 \
          where o.state in ('live', 'superseded') and (s.statement_id <> '' or s.sequence <> '') \
          and o.account = s.account and o.bank_account = s.bank_account \
          and o.currency = s.currency and o.statement_id = s.statement_id \
          and o.sequence = s.sequence and o.finality = s.finality \
-         and o.from_on {is} s.from_on and o.to_on {is} s.to_on), \
-         old as ({old}), new as ({new})"
+         and o.from_on {is} s.from_on and o.to_on {is} s.to_on"
+    )
+}
+
+/// The last file by which a later issue of a statement came that counted, or that deleted it: what
+/// the bank has corrected since does not take the place of its correction.
+pub(in crate::store) fn later(dialect: &Dialect) -> String {
+    format!(
+        "select o.file_id {} and (o.file_id, o.number) > (s.file_id, s.number) \
+         order by o.file_id desc limit 1",
+        same(dialect.is)
     )
 }
 
@@ -103,6 +179,24 @@ pub(in crate::store) const ADDED: &str = "select new.file_id, new.position from 
 pub(in crate::store) const DECIDES: &str = "(l.status = 'booked' \
      and l.kind not in ('fee', 'payout', 'attempt') \
      and (s.finality = 'final' or (s.finality = 'notice' and l.kind = 'return')))";
+
+/// What a file's case says of a word that a run could not carry out.
+pub(in crate::store) fn refused_text(name: &str, spoken: &Spoken, why: &str) -> String {
+    let stays = match spoken.about {
+        About::Quarantined => "stays quarantined",
+        About::Held => "stays held",
+    };
+    format!("{name} {stays}: the release by {} was not carried out: {why}", spoken.word.by)
+}
+
+/// How a word ended that was carried out.
+pub(in crate::store) const CARRIED_OUT: &str = "carried out";
+
+/// The words that wait ($1: of this file alone), in the order in which both databases' `spoken_of`
+/// read them.
+pub(in crate::store) const WAITING: &str = "select number, file_id, what, at, by_whom, why \
+     from tieout_releases where state = 'waiting' \
+     and ($1 is null or file_id = $1) order by number";
 
 /// What ends the case of a file that a person let count.
 pub(in crate::store) fn resolution(word: &Word) -> String {

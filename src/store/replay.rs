@@ -1,6 +1,8 @@
 //! Decisions read back with what they were made from, for whoever asks what other rules would
 //! make of them. Nothing here writes.
 
+use std::collections::HashMap;
+
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
@@ -24,6 +26,13 @@ pub trait ReplayDriver {
         after: i64,
         limit: i64,
     ) -> Result<Vec<(i64, Decided)>, StoreError>;
+
+    /// The last change of each of these rows' status that tieout made, where it made one.
+    async fn last_written(
+        &self,
+        table: &str,
+        keys: &[String],
+    ) -> Result<HashMap<String, Written>, StoreError>;
 
     /// How often each rule decided since then, by outcome and reason; where none knew what was
     /// found, the rule is none.
@@ -62,6 +71,19 @@ pub struct Decided {
     pub rule: Option<String>,
     /// The JSON of the stored inputs; none where it was lost or the case has none.
     pub evidence: Option<String>,
+}
+
+/// A change of a row's status that tieout made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The status before.
+    pub status_before: String,
+    /// What was written.
+    pub status_after: String,
+    /// What was decided.
+    pub outcome: Outcome,
+    /// When it was written: the row as it then was is remembered from that very instant on.
+    pub at: Instant,
 }
 
 /// How often a rule decided so.

@@ -221,8 +221,28 @@ pub fn shown_address(url: &str) -> String {
             let place = rest.rsplit_once('@').map_or(rest, |(_login, place)| place);
             format!("{scheme}://{place}")
         }
-        None => url.to_owned(),
+        None if url.starts_with("sqlite:") => url.to_owned(),
+        // Nobody can tell where its password stands.
+        None => "***".to_owned(),
     }
+}
+
+/// Whether an address has a password in it: before an `@`, or among its parameters.
+pub fn holds_password(url: &str) -> bool {
+    if url.starts_with("sqlite:") {
+        return false;
+    }
+    let rest = url.split_once("://").map_or(url, |(_scheme, rest)| rest);
+    let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+    let login = place.rsplit_once('@').and_then(|(login, _host)| login.split_once(':'));
+    // The port of an address with an `@` further on is no password.
+    let is_port = |word: &str| {
+        let (port, path) = word.split_once('/').unwrap_or((word, ""));
+        !path.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
+    };
+    let in_login = login.is_some_and(|(_user, word)| !word.is_empty() && !is_port(word));
+    let mut parameters = parameters.split('&').chain(rest.split_whitespace());
+    in_login || parameters.any(|one| one.strip_prefix("password=").is_some_and(|it| !it.is_empty()))
 }
 
 impl fmt::Debug for DatabaseSettings {
@@ -242,6 +262,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_address_without_its_scheme_shows_nothing() {
+        for text in ["u:hunter2@db/shop", "host=db password=hunter2", "postgres:u:hunter2@db"] {
+            assert_eq!(shown_address(text), "***");
+        }
+        assert_eq!(shown_address("sqlite:shop.db"), "sqlite:shop.db");
+    }
+
+    #[test]
     fn the_password_never_shows() {
         for (url, shown) in [
             (
@@ -255,6 +283,32 @@ mod tests {
             assert_eq!(shown_address(url), shown);
             let debug = format!("{:?}", DatabaseSettings::of_url(url));
             assert!(!debug.contains("s3cret") && !debug.contains("p@ss"), "{debug}");
+        }
+    }
+
+    #[test]
+    fn a_password_in_an_address_is_seen() {
+        for url in [
+            "postgres://u:hunter2@db/pay",
+            "postgres://u:p@ss@db:5432/pay?sslmode=require",
+            "postgres://u:p/w@db/pay",
+            "postgres://u@db/pay?sslmode=require&password=hunter2",
+            "u:hunter2@db/pay",
+            "host=db password=hunter2",
+        ] {
+            assert!(holds_password(url), "{url}");
+        }
+        for url in [
+            "postgres://u@db:5432/pay",
+            "postgres://db:5432/pay",
+            "postgres://db:5432/pay@home",
+            "postgres://db:5432/pay?user=u@tenant",
+            "postgres://u:@db/pay?password=",
+            "postgres:///pay?host=/run/postgresql",
+            "sqlite:a:b@c.db",
+            "sqlite:///srv/a.db",
+        ] {
+            assert!(!holds_password(url), "{url}");
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::model::transaction::{AccountRef, Kind, SiblingFact, SiblingState, Transaction};
 use crate::store::decode::{account_of, kind_of};
+use crate::store::records::Tagged;
 use crate::store::source_table::SourceTable;
 
 /// A row with some natural key, and what tieout remembers of it.
@@ -77,6 +78,40 @@ pub(super) struct Alike {
     pub(super) rows: i64,
 }
 
+impl Alike {
+    /// The tag that these rows have at `account`, and their kind, where it is known. A row whose
+    /// account nobody mapped may be there; one of another account is not.
+    fn tagged(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        cells: &[usize],
+    ) -> Option<(String, Option<Kind>)> {
+        if matches!(account_of(table, &self.account), AccountRef::Known(name) if name != account) {
+            return None;
+        }
+        let texts: HashMap<&str, &str> = table
+            .cells_at(cells)
+            .zip(&self.tag)
+            .filter_map(|(column, text)| Some((column.name.as_str(), text.as_deref()?)))
+            .collect();
+        let tag = table.tag_template(account)?.render(|column| texts.get(column).copied()).ok()?;
+        Some((tag, kind_of(table, self.kind.as_deref())))
+    }
+}
+
+/// One row of [`crate::store::driver::Driver::rows_tagged`], where its tag is one of those wanted.
+pub(super) fn tagged(
+    table: &SourceTable,
+    account: &str,
+    cells: &[usize],
+    wanted: &HashSet<&str>,
+    (key, row): (String, &Alike),
+) -> Option<Tagged> {
+    let (tag, kind) = row.tagged(table, account, cells)?;
+    wanted.contains(tag.as_str()).then_some(Tagged { tag, key, kind })
+}
+
 /// The keys of those of `rows` whose tag another row of their kind has at `account` too. A row
 /// whose account nobody mapped may be there.
 pub(super) fn sharing(
@@ -86,19 +121,10 @@ pub(super) fn sharing(
     rows: &[&Transaction],
     alike: &[Alike],
 ) -> HashSet<String> {
-    let Some(template) = table.tag_template(account) else { return HashSet::new() };
     let mut counts: HashMap<(String, Option<Kind>), i64> = HashMap::new();
     for group in alike {
-        if matches!(account_of(table, &group.account), AccountRef::Known(name) if name != account) {
-            continue;
-        }
-        let texts: HashMap<&str, &str> = table
-            .cells_at(cells)
-            .zip(&group.tag)
-            .filter_map(|(column, text)| Some((column.name.as_str(), text.as_deref()?)))
-            .collect();
-        let Ok(tag) = template.render(|column| texts.get(column).copied()) else { continue };
-        let count = counts.entry((tag, kind_of(table, group.kind.as_deref()))).or_default();
+        let Some(tagged) = group.tagged(table, account, cells) else { continue };
+        let count = counts.entry(tagged).or_default();
         *count = count.saturating_add(group.rows);
     }
     let count_of = |tag: &str, kind| counts.get(&(tag.to_owned(), kind)).copied().unwrap_or(0);

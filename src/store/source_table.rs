@@ -164,8 +164,11 @@ pub struct SourceTable {
     pub sets: BTreeMap<String, Target>,
     /// Where a change of status is recorded by one INSERT.
     pub history: Option<HistoryTable>,
-    /// An index leads with the status.
+    /// An index leads with the status, and tells its spellings apart.
     pub status_indexed: bool,
+    /// An index leads with the written status, which takes several spellings for one value: it
+    /// shows values, and not spellings.
+    pub status_folded: bool,
     /// Mapped columns that are looked up and that no index leads with: for `doctor`.
     pub unindexed: Vec<String>,
 }
@@ -219,11 +222,16 @@ pub enum Change {
     Assign,
     /// By the value.
     Plus,
-    /// To the value, where it is NULL.
+    /// To the value, where it is NULL, or text without a character.
     IfNull,
 }
 
 impl Target {
+    /// Whether it holds text, which may be empty where another column would be NULL.
+    pub fn is_text(&self) -> bool {
+        matches!(self.column.class, TypeClass::Text | TypeClass::Padded)
+    }
+
     /// How the column changes, and by which text (cast to the column's type; `None` is NULL).
     pub fn change(&self, value: &SetValue) -> (Change, Option<String>) {
         let at = |at: &Instant| Some(self.notation.write(*at));
@@ -248,19 +256,33 @@ pub struct HistoryTable {
 }
 
 impl SourceTable {
+    /// The column that is the whole key, so that an index leads with it.
+    pub fn sole_key(&self) -> Option<&Column> {
+        match self.write_key.as_slice() {
+            [one] => Some(one),
+            _several => None,
+        }
+    }
+
     /// The tag's template at an account.
     pub fn tag_template(&self, account: &str) -> Option<&Template> {
         self.layout.tags.get(account).or(self.layout.tag.as_ref())
     }
 
-    /// The cells of the tag's template at an account, each once, where two rows can have one tag:
-    /// a template with the whole key in it gives each row its own.
-    pub fn sharable_tag(&self, account: &str) -> Option<Vec<usize>> {
-        let template = self.tag_template(account)?;
+    /// The cells of the tag's template at an account, each once, in the order of the table's.
+    pub fn tag_cells(&self, account: &str) -> Vec<usize> {
+        let Some(template) = self.tag_template(account) else { return Vec::new() };
         let mut cells: Vec<usize> =
             template.columns().filter_map(|column| self.cell(column)).collect();
         cells.sort_unstable();
         cells.dedup();
+        cells
+    }
+
+    /// The cells of the tag's template at an account, each once, where two rows can have one tag:
+    /// a template with the whole key in it gives each row its own.
+    pub fn sharable_tag(&self, account: &str) -> Option<Vec<usize>> {
+        let cells = self.tag_cells(account);
         let has_key = self.layout.key.iter().all(|part| cells.contains(part));
         (!cells.is_empty() && !has_key).then_some(cells)
     }

@@ -30,7 +30,7 @@ pub struct CaseLine {
     pub first: i64,
 }
 
-/// One remembered number of a scope.
+/// One remembered number of a scope: a schedule, or a source's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
     /// `last_success`, `requests/stripe_live/2xx`, …

@@ -261,7 +261,7 @@ async fn work_out(
     let mut batch = Vec::new();
     for row in rows.take(APPLY) {
         let planned = plan(row, policy, now);
-        batch.push(effects(&planned, settings, &policy.timing, "bench"));
+        batch.push(effects(planned, settings, &policy.timing, "bench"));
         if batch.len().is_multiple_of(16) {
             tokio::task::yield_now().await;
         }
@@ -388,6 +388,7 @@ fn plan(claimed: Claimed, policy: &Policy, now: Instant) -> Planned {
         lines: Vec::new(),
         person: None,
         mapped_from: None,
+        stages: true,
     }
 }
 

@@ -140,6 +140,21 @@ fn every_flag_has_an_environment_form_that_no_other_has() {
 }
 
 #[test]
+fn where_files_go_is_the_same_for_every_command() {
+    let (_keep, folder) = folder_with("fine.toml");
+    let env = [("TIEOUT_REPORT_DIR", "/var/a/reports"), ("TIEOUT_FILES_SPOOL", "/var/a/spool")];
+    let shown = tieout(&folder, &["config", "show", "--origin"], &env);
+    for (setting, place, name) in [
+        ("report.dir", "/var/a/reports", "TIEOUT_REPORT_DIR"),
+        ("files.spool", "/var/a/spool", "TIEOUT_FILES_SPOOL"),
+    ] {
+        let is_it = |line: &&str| line.starts_with(&format!("{setting} = \"{place}\""));
+        let line = shown.lines().find(is_it);
+        assert!(line.is_some_and(|line| line.ends_with(&format!("# env {name}"))), "{shown}");
+    }
+}
+
+#[test]
 fn wrong_words_are_usage_errors() {
     let (_keep, folder) = folder_with("fine.toml");
     golden(

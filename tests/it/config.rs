@@ -140,6 +140,34 @@ fn the_commented_receivers_are_good_ones() {
     }
 }
 
+/// What a sink says is held against the rest of the file, and told all at once.
+#[test]
+fn sinks_are_held_against_the_rest_of_the_file() {
+    let text = std::fs::read_to_string(folder().join("fine.toml")).unwrap();
+    let sink = |name: &str, more: &str| format!("\n[[sink]]\nname = \"{name}\"\n{more}\n");
+    let file = "kind = \"file\"\npath = \"events.ndjson\"";
+    let read = |more: &str| reading::read(Path::new("x.toml"), &format!("{text}{more}"), &[]);
+    let config = read(&sink("a", file)).unwrap();
+    assert_eq!(config.setup().sinks.len(), 1);
+    let setup = config.setup();
+    let charges = setup.tables.iter().find(|table| table.name == "charges").unwrap();
+    assert!(setup.stages(charges));
+    let wrong = sink("a", file)
+        + &sink("a", file)
+        + &sink("b", &format!("{file}\ntables = [\"chargs\"]"))
+        + &sink("c", "kind = \"webhook\"\nurl = \"http://h.example\"\nkey_env = \"K\"")
+        + "[delivery]\nafter_run = \"1h\"\n";
+    let text = read(&wrong).unwrap_err().to_string();
+    for words in [
+        "[[sink]] a: `name`: another sink is called so",
+        "[[sink]] b: `tables`: there is no [[table]] `chargs`",
+        "[[sink]] c: `url`: its address is plain http",
+        "`after_run`: expected at most 10min",
+    ] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+}
+
 fn is_key(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_lowercase() || b == b'_')
 }

@@ -321,6 +321,45 @@ async fn sqlite_files_get_theirs_too() {
     place.fits();
 }
 
+/// A copy of Stripe's objects is keyed by Stripe's id: nothing writes a key.
+#[tokio::test]
+async fn a_reference_that_is_the_key_is_not_written() {
+    const COPY: &str = "
+        create table payment_intents (
+            id text primary key, amount integer not null, currency text not null,
+            status text not null, created integer not null);
+        insert into payment_intents values
+            ('pi_1', 1999, 'eur', 'processing', 1763546405);";
+    let place = Place::sqlite(COPY).await;
+    assert_eq!(place.init(&["--attempted", "once"]).code, 0);
+    let file = place.file();
+    assert!(settings(&file).contains(&"psp_reference = \"id\""), "{file}");
+    assert!(!file.contains("{psp_reference}"), "{file}");
+    place.fits();
+}
+
+/// Nothing due must never mean nothing seen.
+#[tokio::test]
+async fn words_of_a_call_that_are_ignored_are_told() {
+    const TWO: &str = "
+        create table payments (
+            id integer primary key, amount_cents integer not null, currency text not null,
+            status text not null, created_at text not null, sent_at text);
+        insert into payments values
+            (1, 1999, 'EUR', 'authorizing', '2026-11-19T08:00:00Z', null),
+            (2, 1999, 'EUR', 'pending', '2026-11-19T08:00:00Z', null),
+            (3, 1999, 'EUR', 'succeeded', '2026-11-19T08:00:00Z', null)";
+    let place = Place::sqlite(TWO).await;
+    let ended = place.init(&[]);
+    let told = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("ignore: `pending` may also say that a call is on its way"), "{told}");
+    assert!(settings(&place.file()).contains(&"from = [\"authorizing\"]"), "{}", place.file());
+    // Who says which values are stuck is believed.
+    let place = Place::sqlite(TWO).await;
+    let ended = place.init(&["--processing", "authorizing"]);
+    assert!(!ended.stdout.contains("on its way"), "{}", ended.stdout);
+}
+
 /// Of two tables with a status below a view nobody is guessed: the other's rows would be written.
 #[tokio::test]
 async fn the_written_table_below_a_join_is_asked_for() {

@@ -116,6 +116,24 @@ async fn an_index_that_the_claim_lacks_is_written_out_and_serves(engine: Engine)
     has_none(&doctor(&shop).await, "no_lookup_index");
 }
 
+/// The parents of a view's subqueries may have columns of the same names; nobody walks those.
+#[tokio::test(flavor = "multi_thread")]
+async fn below_a_view_the_table_in_its_from_is_meant() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    shop.raw
+        .execute(
+            "create table a_parents (id bigint primary key, status text, created_at timestamptz); \
+             create view payments_v as select p.*, \
+                 (select a.status from a_parents a where a.id = 1) as word from payments p; \
+             drop index payments_status",
+        )
+        .await;
+    rewrite(&shop, "read = \"payments\"", "read = \"payments_v\"");
+    let (.., text, create) = finding(&doctor(&shop).await, "no_index");
+    assert!(text.contains("public.payments whole"), "{text}");
+    assert!(create.contains(" on public.payments ("), "{create}");
+}
+
 async fn what_stands_on_the_table_is_found(engine: Engine) {
     let shop = healthy(engine, Words::default()).await;
     let trigger = match engine {
@@ -256,12 +274,42 @@ async fn a_second_table_is_held_against_its_check_and_the_first_one(engine: Engi
     shop.raw.execute("update gifts set ref = 'pay_1900003' where id = 4").await;
     let (what, _, text, _) = finding(&doctor(&shop).await, "tag_in_two_tables");
     assert!(what == "payments" && text.contains("`pay_1900003`"), "{what}: {text}");
+    // Where no index finds the second's rows, those that were looked at are compared.
+    shop.raw.execute("drop index gifts_ref").await;
+    let (.., text, _) = finding(&doctor(&shop).await, "tag_in_two_tables");
+    assert!(text.contains("`pay_1900003`"), "{text}");
     // What does not fit is told as `config check --connect` tells it.
     rewrite(&shop, "key = [\"id\"]\ntag = \"{ref}\"", "key = [\"ref\"]\ntag = \"{ref}\"");
     let ran = doctor(&shop).await;
     let (what, state, text, next) = finding(&ran, "mapping");
     assert_eq!((what.as_str(), state.as_str()), ("gifts", "fail"));
     assert!(text.contains("(ref) is no unique key") && next.contains("config check"), "{text}");
+}
+
+/// What files say of such a tag is masked before it is kept, and finds no row.
+async fn tags_that_look_like_card_numbers_are_told_where_files_decide(engine: Engine) {
+    let words = Words {
+        accounts: ", bank = \"bank\"",
+        more: "[[account]]\nname = \"bank\"\npsp = \"files\"\nmode = \"full\"\nlivemode = true\n"
+            .to_owned(),
+        ..Words::default()
+    };
+    let shop = healthy(engine, words).await;
+    let looks_so = 4_111_111_111_111_111;
+    let row = |id, account| Payment { account, amount: Some(100), ..Payment::stuck(id) };
+    shop.insert(&[row(looks_so + 1, "bank")]).await;
+    has_none(&doctor(&shop).await, "tag_like_card");
+    shop.insert(&[row(looks_so, "bank")]).await;
+    let (what, state, text, next) = finding(&doctor(&shop).await, "tag_like_card");
+    assert_eq!((what.as_str(), state.as_str()), ("payments", "warn"));
+    assert!(text.contains("looked-at tags at bank look like card numbers"), "{text}");
+    assert!(text.contains("`pay_************1111`") && !text.contains("4111"), "{text}");
+    assert!(next.contains("a letter between the digits"), "{next}");
+    let check = shop.tieout(&["config", "check", "--connect"]).await.ended(0);
+    assert!(check.stdout.contains("look like card numbers"), "{}", check.stdout);
+    // An API is asked by the tag as it is.
+    rewrite(&shop, ", bank = \"bank\"", ", bank = \"shop\"");
+    has_none(&doctor(&shop).await, "tag_like_card");
 }
 
 async fn an_account_that_does_not_serve_is_told_with_its_exit(engine: Engine) {
@@ -377,6 +425,26 @@ async fn an_account_without_objects_and_a_pause_are_told(engine: Engine) {
     assert!(text.contains("moving") && next == "tieout resume shop", "{text} {next}");
 }
 
+/// Each paid row would end as a case, one by one.
+async fn a_column_without_room_for_an_id_is_told_at_the_start(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    shop.raw.execute("alter table payments add column number bigint").await;
+    rewrite(&shop, "psp_ref = \"{psp_reference}\"", "number = \"{psp_reference}\"");
+    let ran = doctor(&shop).await;
+    let (what, state, text, _) = finding(&ran, "mapping");
+    assert_eq!((what.as_str(), state.as_str()), ("payments", "fail"));
+    // Nor is it said that no object is a row's: nobody could look.
+    let untold = of_code(&ran, "untold");
+    let told = untold.iter().find(|found| found["what"] == "shop").unwrap();
+    assert!(told["text"].as_str().unwrap().ends_with("table payments does not fit"), "{told}");
+    assert!(text.starts_with("set.succeeded.number: column `number` (bigint) cannot"), "{text}");
+    assert!(text.ends_with("expected a column of text, of at least 27 characters"), "{text}");
+    let ran = shop.tieout(&["config", "check", "--connect"]).await.ended(10);
+    assert!(ran.stderr.contains("cannot hold an id of account"), "{}", ran.stderr);
+    let ran = shop.tieout(&["run"]).await.ended(10);
+    assert!(ran.stderr.contains("set.succeeded.number"), "{}", ran.stderr);
+}
+
 async fn what_the_database_refuses_ends_nothing_else(engine: Engine) {
     let shop = healthy(engine, Words::default()).await;
     shop.raw.execute("delete from tieout_migrations").await;
@@ -473,10 +541,12 @@ on_both_databases!(
     an_index_that_the_claim_lacks_is_written_out_and_serves,
     what_stands_on_the_table_is_found,
     a_second_table_is_held_against_its_check_and_the_first_one,
+    tags_that_look_like_card_numbers_are_told_where_files_decide,
     an_account_that_does_not_serve_is_told_with_its_exit,
     an_account_without_objects_and_a_pause_are_told,
     tags_without_an_index_are_said_to_be_not_looked_up,
     rows_of_other_psps_in_a_table_of_one_account_are_told,
+    a_column_without_room_for_an_id_is_told_at_the_start,
     what_the_database_refuses_ends_nothing_else,
 );
 

@@ -269,6 +269,23 @@ const EVERYWHERE: &[(&str, &str, &str)] = &[
          union all select run_id, cast(count(*) as text), cast(max(number) as text)
          from tieout_compared group by run_id having count(*) <> max(number)",
     ),
+    (
+        "I33",
+        "who proposed what needs two people did not approve it",
+        "select cast(number as text), proposed_by from tieout_proposals
+         where (case when four_eyes then 1 else 0 end) = 1 and approved_by = proposed_by",
+    ),
+    (
+        "I33",
+        "a person's decision that was carried out has its one record",
+        "select cast(p.number as text), p.what from tieout_proposals p
+         join tieout_cases k on k.number = p.case_number
+         where p.state = 'carried_out' and p.what <> 'left'
+         and p.ended_run not in (select run_id from tieout_prunes) and 1 <>
+         (select count(*) from tieout_journal j where j.run_id = p.ended_run
+         and j.table_name = k.table_name and j.key = k.subject and j.reason = 'by_person'
+         and j.outcome = p.what and j.applied = 'yes')",
+    ),
 ];
 
 /// What is broken, in words; empty where everything holds. `place` is a PostgreSQL address, or an
@@ -404,6 +421,24 @@ mod tests {
             "each row, object and line once",
             "insert into tieout_compared (run_id, number, bucket, account)
              values ('r1', 2, 'agrees', 'stripe_live')",
+        ),
+        (
+            "did not approve it",
+            "drop trigger tieout_proposals_guard_insert;
+             insert into tieout_proposals (case_number, what, undoes, why, four_eyes, proposed_by,
+             proposed_at, state, approved_by, approved_at, approved_why)
+             values (1, 'failed', 0, 'x', 1, 'mara', '2026-11-19T12:00:00.000000Z', 'approved',
+             'mara', '2026-11-19T12:00:00.000000Z', 'x')",
+        ),
+        (
+            "that was carried out has its one record",
+            "drop trigger tieout_proposals_guard_insert;
+             drop trigger tieout_proposals_begin;
+             insert into tieout_proposals (case_number, what, undoes, why, four_eyes, proposed_by,
+             proposed_at, state, approved_by, approved_at, approved_why, ended_at, ended_why,
+             ended_run)
+             values (1, 'failed', 0, 'x', 1, 'mara', '2026-11-19T12:00:00.000000Z', 'carried_out',
+             'tom', '2026-11-19T12:00:00.000000Z', 'x', '2026-11-19T12:00:00.000000Z', 'x', 'r1')",
         ),
     ];
 

@@ -92,7 +92,7 @@ async fn what_a_rule_settles_is_settled_and_told_by_whom(engine: Engine) {
     assert_eq!(shop.dump().await, before, "a dry run wrote something");
     // Several are never decided by a word that nobody confirmed.
     let unsure = shop.tieout(&["cases", "kick", "--fixed-by-rules"]).await.ended(2);
-    assert!(unsure.stderr.contains("2 cases: 200.03 EUR"), "{}", unsure.stderr);
+    assert!(unsure.stderr.contains("2 cases: 2 of 200.03 EUR"), "{}", unsure.stderr);
     assert!(unsure.stderr.contains("C-1  payments/1  100.01 EUR  decline_unknown"));
     assert_eq!(shop.dump().await, before);
 
@@ -175,7 +175,7 @@ async fn a_psp_that_is_down_leaves_the_case_as_it_was(engine: Engine) {
     shop.sandbox.fault(FaultRule::always(down));
     let ran = kick(&shop, &["C-1"]).await.ended(3);
     assert_eq!(ends(&ran), [("C-1 - -".to_owned(), true)]);
-    assert!(ran.stderr.contains("no answer for 1 of 1 rows"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no answer for 1 of 1 row"), "{}", ran.stderr);
     assert_eq!((case(&shop, 1).await, shop.texts(CHECKS).await), before);
     shop.sandbox.clear_faults();
     let ran = kick(&shop, &["C-1"]).await.ended(0);
@@ -183,24 +183,96 @@ async fn a_psp_that_is_down_leaves_the_case_as_it_was(engine: Engine) {
     shop.check(false).await;
 }
 
-/// What the mapping's `review` value says is not overwritten, and the case is not lost by looking.
-async fn a_row_in_its_review_value_keeps_its_case(engine: Engine) {
-    let held = |text: String| {
-        text.replace("retryable = \"retry\"", "retryable = \"retry\", review = \"held\"")
-    };
+/// Gives the mapping a `review` value.
+fn held(text: String) -> String {
+    text.replace("retryable = \"retry\"", "retryable = \"retry\", review = \"held\"")
+}
+
+/// What tieout itself sent to review is settled from there, as it would have been before.
+async fn a_row_that_was_sent_to_review_is_settled(engine: Engine) {
+    let shop = with_cases_by(engine, 2, held).await;
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["held", "held"]);
+    // Still unknown: the same case, the same status, and the row is not touched.
+    let ran = kick(&shop, &["C-1"]).await.ended(0);
+    assert_eq!(ends(&ran), [("C-1 review decline_unknown".to_owned(), true)]);
+    assert_eq!(case(&shop, 1).await["times_seen"], 2);
+    assert_eq!(shop.status(1).await, "held");
+    rule(&shop, "failed");
+    let ran = kick(&shop, &["C-1"]).await.ended(0);
+    assert_eq!(ends(&ran), [("C-1 failed declined_final".to_owned(), false)]);
+    let settled = "select status_before || ' ' || status_after from tieout_journal \
+                   where outcome = 'failed' and applied = 'yes'";
+    assert_eq!(shop.texts(settled).await, ["held failed"]);
+    // By its key it is the same.
+    shop.sandbox.move_to("pi_2", Situation::Succeeded).unwrap();
+    assert_eq!(shop.run_with(&["--id", "2"]).await.ended(0).verdict(2), "succeeded captured");
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["failed", "paid"]);
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.tieout(&["audit", "verify"]).await.ended(0);
+    shop.check(false).await;
+}
+
+/// What must wait stays a person's: no run would find a row in its review value.
+async fn a_row_in_review_that_must_wait_keeps_its_case(engine: Engine) {
+    let shop = with_cases_by(engine, 1, held).await;
+    shop.sandbox.move_to("pi_1", Situation::Processing).unwrap();
+    let ran = shop.tieout(&["cases", "kick", "C-1"]).await.ended(0);
+    assert!(ran.stdout.contains("only a later kick goes on with it"), "{}", ran.stdout);
+    let state = "select state from tieout_checks where key = '1'";
+    assert_eq!(shop.texts(state).await, ["case"]);
+    shop.run().await.ended(0);
+    assert_eq!(shop.open_cases().await, ["1 decline_unknown"]);
+    shop.check(false).await;
+    shop.sandbox.move_to("pi_1", Situation::Succeeded).unwrap();
+    let ran = kick(&shop, &["C-1"]).await.ended(0);
+    assert_eq!(ends(&ran), [("C-1 succeeded captured".to_owned(), false)]);
+    assert_eq!(shop.status(1).await, "paid");
+    shop.check(false).await;
+}
+
+/// Looked at again and again: what a first look remembers must not make the row tieout's own.
+async fn is_left_alone(shop: &Shop) {
+    let before = (case(shop, 1).await, shop.texts(CHECKS).await);
+    shop.run_with(&["--id", "1"]).await.ended(0);
+    assert_eq!((case(shop, 1).await, shop.texts(CHECKS).await), before, "named by its key");
+    for _ in 0..2 {
+        let ran = kick(shop, &["C-1"]).await.ended(0);
+        assert_eq!(ends(&ran), [("C-1 - -".to_owned(), true)]);
+        let why = "its status is `held`, and somebody else wrote that or changed the row since";
+        assert!(ran.stderr.contains(why), "{}", ran.stderr);
+    }
+    assert_eq!((case(shop, 1).await, shop.texts(CHECKS).await), before);
+    shop.sandbox.move_to("pi_1", Situation::Succeeded).unwrap();
+    let ran = kick(shop, &["C-1"]).await.ended(0);
+    assert_eq!(ends(&ran), [("C-1 review late_contradiction".to_owned(), true)]);
+    assert_eq!(shop.status(1).await, "held");
+    assert_eq!(shop.count("tieout_cases").await, 1);
+}
+
+/// What a person put into the mapping's `review` value is theirs; the case is not lost by looking.
+async fn a_row_that_a_person_holds_keeps_its_case(engine: Engine) {
+    let shop = with_cases(engine, 1).await;
+    assert_eq!(shop.status(1).await, "processing");
+    rule(&shop, "failed");
+    let config = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, held(text)).unwrap();
+    shop.raw.execute("update payments set status = 'held' where id = 1").await;
+    is_left_alone(&shop).await;
+    shop.check(true).await;
+}
+
+/// So is what a person changed in it after tieout sent it to review.
+async fn a_row_that_was_changed_in_review_keeps_its_case(engine: Engine) {
     let shop = with_cases_by(engine, 1, held).await;
     assert_eq!(shop.status(1).await, "held");
     rule(&shop, "failed");
-    let before = (case(&shop, 1).await, shop.texts(CHECKS).await);
-    let ran = kick(&shop, &["C-1"]).await.ended(0);
-    assert_eq!(ends(&ran), [("C-1 - -".to_owned(), true)]);
-    assert!(ran.stderr.contains("its status is `held`"), "{}", ran.stderr);
-    assert_eq!((case(&shop, 1).await, shop.texts(CHECKS).await), before);
-    assert_eq!(shop.status(1).await, "held");
-    shop.sandbox.move_to("pi_1", Situation::Succeeded).unwrap();
-    let ran = kick(&shop, &["C-1"]).await.ended(0);
-    assert_eq!(ends(&ran), [("C-1 review late_contradiction".to_owned(), true)]);
-    assert_eq!(shop.count("tieout_cases").await, 1);
+    shop.raw.execute("update payments set psp_ref = 'pi_1' where id = 1").await;
+    is_left_alone(&shop).await;
+    // Put back to where the mapping begins, it is everybody's again.
+    shop.raw.execute("update payments set status = 'processing' where id = 1").await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "succeeded captured");
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
     shop.check(false).await;
 }
 
@@ -266,7 +338,10 @@ on_both_databases!(
     what_is_still_unknown_stays_the_same_case,
     fresh_evidence_decides,
     a_psp_that_is_down_leaves_the_case_as_it_was,
-    a_row_in_its_review_value_keeps_its_case,
+    a_row_that_was_sent_to_review_is_settled,
+    a_row_in_review_that_must_wait_keeps_its_case,
+    a_row_that_a_person_holds_keeps_its_case,
+    a_row_that_was_changed_in_review_keeps_its_case,
     two_kicks_beside_a_run_decide_each_case_once,
     a_kick_that_is_killed_loses_nothing,
 );

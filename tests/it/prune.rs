@@ -3,9 +3,12 @@
 
 use std::time::Duration;
 
-use crate::run::shop::{Engine, Payment, Shop, Words, on_both_databases};
+use crate::run::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases, tieout_now};
 
-on_both_databases!(a_killed_prune_leaves_whole_runs,);
+on_both_databases!(
+    a_killed_prune_leaves_whole_runs,
+    what_nobody_took_in_time_costs_no_attempt_after_a_prune,
+);
 
 const RUNS: i64 = 8;
 
@@ -18,8 +21,13 @@ async fn old_shop(engine: Engine) -> Shop {
         shop.plant(rows.iter().map(Payment::captured).collect());
         shop.run().await.ended(0);
     }
-    // A year passes, for the evidence too, which nobody may change.
-    let age = match engine {
+    a_year_passes(&shop).await;
+    shop
+}
+
+/// For runs, and for the evidence too, which nobody may change.
+async fn a_year_passes(shop: &Shop) {
+    let age = match shop.engine {
         Engine::Sqlite => {
             "drop trigger tieout_evidence_no_update;
              update tieout_evidence set created_at = '2020' || substr(created_at, 5);
@@ -37,7 +45,37 @@ async fn old_shop(engine: Engine) -> Shop {
         }
     };
     shop.raw.execute(age).await;
-    shop
+}
+
+/// A hand-back that lapsed is no attempt, however long ago it was.
+async fn what_nobody_took_in_time_costs_no_attempt_after_a_prune(engine: Engine) {
+    let words = Words { sinks: String::new(), ..Words::default() };
+    let mut shop = Shop::open_with(engine, words.policy("max_retries", "1")).await;
+    shop.background(60).await;
+    shop.insert(&[Payment::stuck(1)]).await;
+    shop.run_until_proven().await;
+    let lapses = async || {
+        let past = at_text(tieout_now() - 1);
+        let late = format!(
+            "update tieout_handbacks set charge_before = '{past}' \
+                            where ended_at is null"
+        );
+        shop.raw.execute(&late).await;
+        for _look in 0..3 {
+            shop.run().await;
+            shop.a_span_passes().await;
+        }
+    };
+    let ends = "select coalesce(end_reason, 'open') from tieout_handbacks order by number";
+    lapses().await;
+    assert_eq!(shop.texts(ends).await, ["lapsed", "open"]);
+    a_year_passes(&shop).await;
+    shop.tieout(&["db", "prune", "--keep", "90d", "--yes"]).await.ended(0);
+    assert_eq!(shop.count("tieout_journal").await, 0, "everything old is gone");
+    lapses().await;
+    assert_eq!(shop.texts(ends).await, ["lapsed", "lapsed", "open"]);
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.tieout(&["audit", "verify"]).await.ended(0);
 }
 
 async fn a_killed_prune_leaves_whole_runs(engine: Engine) {

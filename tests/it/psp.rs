@@ -43,10 +43,20 @@ fn settings(base_url: &str, more: &str) -> AccountSettings {
 }
 
 fn account(base_url: &str, more: &str, stop: &CancellationToken) -> Account {
+    account_until(base_url, more, stop, &CancellationToken::new())
+}
+
+fn account_until(
+    base_url: &str,
+    more: &str,
+    stop: &CancellationToken,
+    over: &CancellationToken,
+) -> Account {
     let around = Surroundings {
         env: Arc::new(|name| (name == "KEY").then(|| KEY.to_owned())),
         db_now: Arc::new(Utc::now),
         stop: stop.clone(),
+        over: over.clone(),
     };
     Account::open(settings(base_url, more), around).unwrap()
 }

@@ -338,7 +338,7 @@ fn two_sums_of_one_journal_that_differ_are_a_finding() {
     }
     let (_root, built) = built(&source, Dialect::Plain);
     assert_eq!(built.untied, ["EUR"]);
-    assert!(built.findings[0].starts_with("refunds EUR: the journal holds 1 rows"), "{built:?}");
+    assert!(built.findings[0].starts_with("refunds EUR: the journal holds 1 row "), "{built:?}");
 }
 
 #[test]

@@ -65,7 +65,9 @@ async fn the_main_job_works_under_the_role_for_the_schedule() {
     // Alerts are remembered under that role as well: begun once, and ended once.
     shop.raw
         .execute(
-            "update tieout_cases set state = 'closed', closed_at = now(), resolution = 'refunded'",
+            "alter table tieout_cases disable trigger tieout_cases_close_guard;
+             update tieout_cases set state = 'closed', closed_at = now(), resolution = 'refunded';
+             alter table tieout_cases enable trigger tieout_cases_close_guard",
         )
         .await;
     shop.run().await.ended(0);
@@ -121,6 +123,10 @@ const REFUSED_TO_RUN: &[&str] = &[
     "create table tieout_mine (x int)",
 ];
 
+/// What people say of a file, in another's name.
+const RELEASE: &str = "insert into tieout_releases (file_id, what, at, by_whom, why, state) \
+                       values (1, 'held', now(), 'mara', 'x', 'waiting')";
+
 async fn refuses(role: &Raw, statements: &[&str]) {
     for sql in statements {
         let error = match role.try_execute(sql).await {
@@ -142,7 +148,9 @@ async fn each_role_is_refused_what_it_does_not_need() {
     shop.plant(vec![paid.captured()]);
     shop.run().await.ended(0);
     shop.under_role("run").await;
-    refuses(&shop.raw_as_role().await, REFUSED_TO_RUN).await;
+    let raw = shop.raw_as_role().await;
+    refuses(&raw, REFUSED_TO_RUN).await;
+    refuses(&raw, &[RELEASE, "update tieout_releases set why = 'x'"]).await;
     for role in ["read", "people"] {
         shop.under_role(role).await;
         let raw = shop.raw_as_role().await;
@@ -163,6 +171,22 @@ async fn each_role_is_refused_what_it_does_not_need() {
                 "insert into tieout_journal select * from tieout_journal",
                 "update tieout_checks set state = 'closed'",
                 "update tieout_runs set heartbeat_at = now()",
+                "insert into tieout_case_notes (case_number, at, kind, by_whom, text, run_id) \
+                 select number, now(), 'comment', 'run', 'x', opened_run from tieout_cases",
+                "update tieout_proposals set ended_run = 'x'",
+                "insert into tieout_proposals (case_number, what, undoes, why, four_eyes, \
+                 proposed_by, proposed_at, state, ended_run) select number, 'left', false, 'x', \
+                 false, session_user, now(), 'open', 'x' from tieout_cases",
+                "update tieout_cases set state = 'closed'",
+                "insert into tieout_lines select * from tieout_lines",
+                "update tieout_lines set decides = true",
+                "update tieout_lines set state = 'open', reason = null",
+                "insert into tieout_line_tags select * from tieout_line_tags",
+                "insert into tieout_statements select * from tieout_statements",
+                "update tieout_statements set state = 'live'",
+                "update tieout_files set state = 'released'",
+                "update tieout_releases set state = 'carried_out', ended_at = now()",
+                "delete from tieout_releases",
             ],
         )
         .await;
@@ -174,6 +198,64 @@ async fn each_role_is_refused_what_it_does_not_need() {
     let by = shop.texts("select paused_by from tieout_accounts").await;
     assert!(by[0].ends_with(" (database user tieout_suite_people)"), "{by:?}");
     shop.tieout(&["resume", "shop"]).await.ended(0);
+}
+
+/// What no right says, triggers hold: figures of runs, other people's names, and what files say,
+/// also where an earlier version granted it.
+#[tokio::test(flavor = "multi_thread")]
+async fn people_change_nothing_that_runs_found_out() {
+    let mut shop = shop().await;
+    let known = "insert into tieout_accounts (account, usual_permille) values ('shop', 900)";
+    shop.raw.execute(known).await;
+    shop.under_role("people").await;
+    shop.raw
+        .execute(
+            "grant insert, update on tieout_lines, tieout_line_tags, tieout_statements, \
+             tieout_files to tieout_suite_people",
+        )
+        .await;
+    shop.tieout(&["pause", "shop", "--why", "test"]).await.ended(0);
+    let raw = shop.raw_as_role().await;
+    // Whoever may create functions somewhere puts them before the server's own.
+    shop.raw.execute("create schema lab authorization tieout_suite_people").await;
+    raw.execute(
+        "create function lab.has_table_privilege(text, text) returns boolean language sql \
+         as 'select true'; \
+         create function lab.never(text, text) returns boolean language sql as 'select false'; \
+         create operator lab.<> (leftarg = text, rightarg = text, function = lab.never)",
+    )
+    .await;
+    for sql in [
+        "update tieout_accounts set usual_permille = 0",
+        "update tieout_accounts set usual_permille = null",
+        "update tieout_accounts set unanswered_since = now()",
+        "update tieout_accounts set account = 'another'",
+        "update tieout_accounts set paused_by = 'mara'",
+        "update tieout_accounts set paused_by = 'mara (database user mara)'",
+        "insert into tieout_accounts (account, usual_permille) values ('new', 0)",
+        "insert into tieout_accounts (account, unanswered_since) values ('new', now())",
+        "insert into tieout_accounts (account, paused_at, paused_by) values ('new', now(), 'mara')",
+        RELEASE,
+        "insert into tieout_lines default values",
+        "update tieout_lines set decides = true",
+        "insert into tieout_line_tags default values",
+        "insert into tieout_statements default values",
+        "update tieout_statements set state = 'live'",
+        "update tieout_files set state = 'loaded'",
+    ] {
+        for sql in [sql.to_owned(), format!("set search_path = lab, pg_catalog, public; {sql}")] {
+            let error = match raw.try_execute(&sql).await {
+                Ok(_done) => panic!("{sql}: it is allowed"),
+                Err(error) => error,
+            };
+            let code = error.as_database_error().and_then(|e| e.code().map(|c| c.into_owned()));
+            assert_eq!(code.as_deref(), Some("23001"), "{sql}: {error}");
+        }
+    }
+    shop.tieout(&["resume", "shop"]).await.ended(0);
+    let left = "select account || ' ' || usual_permille || ' ' || coalesce(paused_by, '-') \
+                from tieout_accounts";
+    assert_eq!(shop.texts(left).await, ["shop 900 -"]);
 }
 
 /// A table that is new must be given, or not given, to each role on purpose.

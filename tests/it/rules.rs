@@ -138,6 +138,10 @@ async fn a_case_becomes_a_rule_and_the_rule_settles_it(engine: Engine) {
     let cases = shop.tieout(&["cases", "list", "--json"]).await.ended(0).of_type("case");
     assert_eq!(cases.len(), 1, "{cases:?}");
     let case = cases[0]["case_id"].as_str().unwrap().to_owned();
+    let shown = shop.tieout(&["cases", "show", &case]).await.ended(0).stdout;
+    let shown: Vec<&str> = shown.split_whitespace().collect();
+    let next = format!("tieout rules new --from-case {case}");
+    assert!(shown.join(" ").contains(&next), "{shown:?}");
     let draft = shop.tieout(&["rules", "new", "--from-case", &case]).await.ended(0).stdout;
     let own = shop.folder().join("own.toml");
     std::fs::write(&own, &draft).unwrap();
@@ -162,7 +166,13 @@ async fn a_case_becomes_a_rule_and_the_rule_settles_it(engine: Engine) {
         format!("{} {}", other["outcome"].as_str().unwrap(), other["reason"].as_str().unwrap())
     };
     // The gates hold for what is only said, too: the first look was within the call's time.
-    assert_eq!(would_be(&diff(&shop, &[]).await), "wait failure_not_final");
+    let early = diff(&shop, &[]).await;
+    assert_eq!(would_be(&early), "wait failure_not_final");
+    assert_eq!(of_cases(&early)[0]["other"]["once_asked_afresh"], "failed");
+    assert_eq!(of_cases(&early)[0]["today"]["once_asked_afresh"], Value::Null);
+    let screen = shop.tieout(&["rules", "diff", "own.toml"]).await.ended(0).stdout;
+    let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(screen.contains(" → failed · declined_final, once asked afresh "), "{screen}");
     let mut looks = 0;
     loop {
         let ran = diff(&shop, &[]).await;

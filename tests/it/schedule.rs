@@ -107,6 +107,9 @@ fn shell_of(variables: &[(String, String)], bin: &Path, config: &Path) -> Comman
         let value = match name.as_str() {
             "PATH" => format!("{}:{value}", bin.display()),
             "TIEOUT_CONFIG" => config.display().to_string(),
+            // A place of this test, in the place of one that only the machine's owner makes.
+            "TIEOUT_REPORT_DIR" => config.with_file_name("reports").display().to_string(),
+            "TIEOUT_FILES_SPOOL" => config.with_file_name("spool").display().to_string(),
             _other => value.clone(),
         };
         shell.arg(format!("{name}={value}"));
@@ -145,6 +148,11 @@ async fn the_lines_of_the_crontab_run_as_cron_runs_them() {
         }
     }
     assert_eq!(jobs.len(), 2);
+    // The folder of the configuration is not the user's to write in.
+    for name in ["TIEOUT_REPORT_DIR", "TIEOUT_FILES_SPOOL"] {
+        let place = variables.iter().find(|(known, _)| known == name);
+        assert!(place.is_some_and(|(_, at)| at.starts_with("/var/lib/tieout/")), "{place:?}");
+    }
     for job in jobs {
         let fields: Vec<&str> = job.split_whitespace().collect();
         assert_eq!(fields[5], "tieout", "the sixth field is the user: {job}");

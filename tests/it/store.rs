@@ -8,7 +8,9 @@ mod applies;
 mod chains;
 mod claims;
 mod files;
+mod letters;
 mod lookups;
+mod patience;
 mod pool;
 pub mod released;
 pub mod settled;
@@ -63,6 +65,7 @@ macro_rules! conformance {
                     claims::watched_rows_come_whatever_their_status,
                     claims::a_hand_back_is_taken_when_the_status_leaves,
                     applies::a_success_writes_everything,
+                    applies::a_reference_that_is_empty_is_none,
                     applies::a_wait_writes_no_status_but_compares,
                     applies::any_mapped_column_supersedes,
                     applies::a_pause_holds_up_to_the_commit,
@@ -73,15 +76,26 @@ macro_rules! conformance {
                     applies::one_reference_explains_one_row,
                     applies::one_refused_row_of_fifty_is_a_case,
                     applies::a_trigger_that_meddles_is_a_case,
+                    applies::what_was_not_carried_out_is_named,
                     applies::a_closed_run_writes_nothing,
                     applies::a_write_to_another_table_than_the_views_is_undone,
                     applies::composite_keys_and_views,
+                    letters::what_is_due_is_found_by_its_key_whatever_the_statistics,
+                    letters::new_letters_and_tried_ones_are_apart,
+                    letters::a_sink_that_took_something_begins_its_back_off_anew,
+                    letters::what_waits_for_its_time_is_counted_apart,
+                    letters::what_is_undone_is_one_read,
                     lookups::siblings_are_found,
                     lookups::tags_resolve,
                     lookups::shared_tags_are_found,
+                    lookups::rows_are_found_by_their_tags,
+                    lookups::a_status_that_folds_spellings_is_refused,
                     lookups::references_resolve,
+                    lookups::rows_are_known_by_tags_and_references,
                     lookups::unmapped_statuses_are_seen,
                     lookups::closed_cases_are_read_since,
+                    lookups::cases_are_listed_by_indexes,
+                    lookups::decisions_are_read_page_by_page,
                     lookups::a_misfit_is_named,
                     settled::a_file_comes_in_whole,
                     settled::the_same_bytes_are_known,
@@ -100,6 +114,10 @@ macro_rules! conformance {
                     released::a_deletion_takes_the_other_out,
                     released::what_is_released_decides_as_what_is_loaded,
                     released::two_say_the_same_word_at_once,
+                    released::an_older_issue_does_not_follow_a_later_one,
+                    released::of_a_file_only_what_no_later_issue_has_counts,
+                    released::a_word_is_ended_by_a_run,
+                    released::a_released_file_may_hold_a_statement,
                     released::names_and_missing_files_are_remembered,
                     watches::numbers_outlive_a_run,
                     watches::each_condition_is_told_by_one_run,

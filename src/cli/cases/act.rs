@@ -1,7 +1,9 @@
 //! `cases assign` and `cases comment`: who has a case, and what is said of it.
 
-use crate::cli::args::Common;
-use crate::cli::cases::select::{Confirm, Named, Preview, done, identity, selected, why};
+use std::path::PathBuf;
+
+use crate::cli::args::{Common, path};
+use crate::cli::cases::select::{Confirm, Named, Preview, done, identity, said, selected};
 use crate::cli::failure::Failure;
 use crate::config::names;
 use crate::exit::Exit;
@@ -32,6 +34,9 @@ pub struct Comment {
     /// The sentence
     #[arg(long, value_name = "TEXT", env = names::CASES_WHY)]
     why: String,
+    /// A document that stands behind it: its name and SHA-256 go into the history
+    #[arg(long, value_name = "FILE", env = names::CASES_ATTACH, value_parser = path())]
+    attach: Option<PathBuf>,
     #[command(flatten)]
     confirm: Confirm,
 }
@@ -60,7 +65,7 @@ pub async fn assign(options: &Assign, common: &Common, db: &Database) -> Result<
 
 /// Runs `cases comment`.
 pub async fn comment(options: &Comment, common: &Common, db: &Database) -> Result<Exit, Failure> {
-    let text = why(&options.why)?;
+    let text = said(&options.why, options.attach.as_ref())?;
     let cases = selected(&options.named.cases, &options.named.select, false, db).await?;
     let preview =
         Preview { action: "comment", cases: &cases, says: &|_case| None, is_bound: false };
@@ -72,7 +77,7 @@ pub async fn comment(options: &Comment, common: &Common, db: &Database) -> Resul
     let (by, _) = identity(db).await?;
     let numbers: Vec<i64> = cases.iter().map(|case| case.number).collect();
     let now = db.now().await.map_err(|e| Failure::store(&e))?;
-    let noted = db.comment_cases(&numbers, text, &by, now).await;
+    let noted = db.comment_cases(&numbers, &text, &by, now).await;
     let noted = noted.map_err(|e| Failure::store(&e))?;
     Ok(done("comment", noted, cases.len(), common))
 }

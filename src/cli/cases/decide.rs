@@ -4,11 +4,12 @@
 //! and nothing else. The decision is carried out by a run, which asks the PSP again first.
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::cli::args::{Common, word, yes_or_no};
-use crate::cli::cases::select::{Confirm, Named, Preview, done, identity, selected, why};
+use crate::cli::args::{Common, path, word, yes_or_no};
+use crate::cli::cases::select::{Confirm, Named, Preview, done, identity, said, selected, why};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::{database, out, page, runtime};
@@ -20,6 +21,7 @@ use crate::run::setup::RunOptions;
 use crate::run::shutdown::Stop;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
+use crate::store::inspect::Inspect;
 use crate::store::people::{NewProposal, PeopleDriver, Proposal, ProposalState, What};
 use crate::store::records::CaseRow;
 
@@ -67,6 +69,12 @@ struct Wanted {
     /// Why, for whoever approves it and for the records
     #[arg(long, value_name = "TEXT", env = names::CASES_WHY, help_heading = "What")]
     why: String,
+    /// A document that stands behind it: its name and SHA-256 go into the records
+    #[arg(
+        long, value_name = "FILE", env = names::CASES_ATTACH, value_parser = path(),
+        help_heading = "What"
+    )]
+    attach: Option<PathBuf>,
 }
 
 /// Options of `cases propose`.
@@ -142,6 +150,17 @@ pub async fn undo(
     let cases = selected(&options.named.cases, &options.named.select, false, db).await?;
     let ended = last_ended(&cases, db).await?;
     let by_people = |case: &&CaseRow| !case.open && ended.contains_key(&case.number);
+    let left = |case: &&CaseRow| !case.open && !ended.contains_key(&case.number);
+    if let Some(other) = cases.iter().find(left) {
+        let text = format!(
+            "case C-{}: no person's decision wrote anything for it (left as it is, or ended by a \
+             run), so that none is undone; nothing was done",
+            other.number
+        );
+        let hint = "`tieout cases show` says how it ended; `tieout run --id ID` looks at a row \
+                    that is stuck once more";
+        return Err(Failure::new(Exit::Usage, text, hint));
+    }
     if let Some(other) = cases.iter().find(|case| !by_people(case)) {
         let text = format!(
             "case C-{}: no person's decision ended it, so that none is undone; nothing was done",
@@ -183,15 +202,12 @@ impl Asked<'_> {
         config: &Config,
         db: &Database,
     ) -> Result<Exit, Failure> {
-        let why = why(&self.wanted.why)?;
+        let why = said(&self.wanted.why, self.wanted.attach.as_ref())?;
         let what = self.wanted.outcome.what();
         let object = object(self.wanted.object.as_ref(), what)?;
         cases.iter().try_for_each(|case| may_be(case, what))?;
         let needs_two = |case: &CaseRow| config.four_eyes.needed(&case.currency, case.amount_minor);
-        let (by, is_told_apart) = identity(db).await?;
-        if !is_told_apart && let Some(case) = cases.iter().find(|case| needs_two(case)) {
-            return Err(nobody_tells_apart(case));
-        }
+        let by = maker(cases, config, db).await?;
         let says = |case: &CaseRow| {
             let eyes = if needs_two(case) { "; another person approves it" } else { "" };
             let object = object.as_deref().map(|object| format!(" with {object}"));
@@ -209,7 +225,7 @@ impl Asked<'_> {
                 what,
                 psp_reference: object.clone(),
                 undoes: self.undoes,
-                why: why.to_owned(),
+                why: why.clone(),
                 evidence_sha256: case.evidence_sha256.clone(),
                 four_eyes: needs_two(case),
             })
@@ -229,18 +245,21 @@ impl Asked<'_> {
     }
 }
 
-/// Whether such a decision is one of this kind of case.
-fn may_be(case: &CaseRow, what: What) -> Result<(), Failure> {
-    let refused = |why: &str| {
-        let text = format!("case C-{}: {why}; nothing was done", case.number);
-        Err(Failure::new(Exit::Usage, text, "`tieout cases show` says what ends it"))
-    };
-    match case.subject_kind.as_str() {
-        "account" => refused("it is about an account, and ends by itself with its cause"),
-        "row" => Ok(()),
-        _line_or_file if what == What::Left => Ok(()),
-        _line_or_file => refused("it is about no row: it can only be left as it is"),
+/// Who proposes something of these cases; nobody where two people could not be told apart.
+pub async fn maker(cases: &[CaseRow], config: &Config, db: &Database) -> Result<String, Failure> {
+    let (by, is_told_apart) = identity(db).await?;
+    let needs_two = |case: &&CaseRow| config.four_eyes.needed(&case.currency, case.amount_minor);
+    match cases.iter().find(needs_two).filter(|_| !is_told_apart) {
+        Some(case) => Err(nobody_tells_apart(case)),
+        None => Ok(by),
     }
+}
+
+/// Whether such a decision is one of this kind of case.
+pub fn may_be(case: &CaseRow, what: What) -> Result<(), Failure> {
+    let Some(why) = what.unfit_for(&case.subject_kind) else { return Ok(()) };
+    let text = format!("case C-{}: {why}; nothing was done", case.number);
+    Err(Failure::new(Exit::Usage, text, "`tieout cases show` says what ends it"))
 }
 
 fn object(given: Option<&String>, what: What) -> Result<Option<String>, Failure> {
@@ -266,8 +285,8 @@ fn nobody_tells_apart(case: &CaseRow) -> Failure {
          approves cannot be told apart on the command line; nothing was done",
         case.number
     );
-    let hint = "keep the tables in PostgreSQL, where each person has a login of their own; or say \
-                in [cases] four_eyes_from from which amount on two people are needed";
+    let hint = "decide it on the page of `tieout serve`, where each person signs in; or say in \
+                [cases] four_eyes_from from which amount on two people are needed";
     Failure::new(Exit::Usage, text, hint)
 }
 
@@ -362,10 +381,12 @@ async fn approve_on(
     let why = why(&options.why)?;
     let mut open = Open::of(&options.named, db).await?;
     let (by, is_told_apart) = identity(db).await?;
-    let is_own =
-        |proposal: &Proposal| proposal.four_eyes && (proposal.proposed_by == by || !is_told_apart);
-    let own: Vec<i64> =
-        open.proposals.values().filter(|one| is_own(one)).map(|one| one.case_number).collect();
+    let own: Vec<i64> = open
+        .proposals
+        .values()
+        .filter(|one| is_own(one, &by, is_told_apart))
+        .map(|one| one.case_number)
+        .collect();
     for case in &own {
         out::stderr(&format!(
             "tieout: case C-{case}: it needs another person than {by}, who cannot approve it"
@@ -402,9 +423,18 @@ async fn approve_on(
     Ok(exit.or_stronger(carried))
 }
 
+/// Whether this person may not approve it. Where the database tells nobody apart, two names are no
+/// two people, and must not look like them in the records.
+pub fn is_own(proposal: &Proposal, by: &str, is_told_apart: bool) -> bool {
+    match is_told_apart {
+        true => proposal.four_eyes && proposal.proposed_by == by,
+        false => proposal.four_eyes || proposal.proposed_by != by,
+    }
+}
+
 /// Carries out what was just approved. Where this login may not, or the PSP is down, the approval
 /// stands and the next run does it.
-async fn carry_out(
+pub async fn carry_out(
     cases: &[CaseRow],
     approved: &[i64],
     common: &Common,
@@ -412,6 +442,9 @@ async fn carry_out(
     db: &Database,
     stop: &Stop,
 ) -> Result<Exit, Failure> {
+    if !may_carry_out(db).await? {
+        return left_to_a_run(cases, approved, common, db).await;
+    }
     let setup = config.setup();
     let options = RunOptions { report: false, ..RunOptions::default() };
     let numbers: Vec<i64> = cases.iter().map(|case| case.number).collect();
@@ -446,6 +479,28 @@ async fn carry_out(
         tell_end(&proposal, common);
     }
     Ok(exit)
+}
+
+/// Whether this login may run, and not decide alone.
+async fn may_carry_out(db: &Database) -> Result<bool, Failure> {
+    let rights = db.rights().await.map_err(|e| Failure::store(&e))?;
+    Ok(!rights.lacks.iter().any(|right| right == "insert on tieout_journal"))
+}
+
+/// What the role for people is for: it approves, and the next run does it. Nothing is amiss.
+async fn left_to_a_run(
+    cases: &[CaseRow],
+    approved: &[i64],
+    common: &Common,
+    db: &Database,
+) -> Result<Exit, Failure> {
+    let proposals = proposals_of(cases, db).await?;
+    let stand = proposals.iter().filter(|one| approved.contains(&one.number));
+    stand.for_each(|proposal| tell_end(proposal, common));
+    if !common.json && !common.quiet {
+        page::say("this login decides and writes no row; the next `tieout run` carries it out");
+    }
+    Ok(Exit::Ok)
 }
 
 fn tell_end(proposal: &Proposal, common: &Common) {

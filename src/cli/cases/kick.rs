@@ -8,8 +8,9 @@ use std::io::IsTerminal;
 
 use serde_json::json;
 
-use crate::cli::args::{Common, When, word, yes_or_no};
-use crate::cli::cases::number_of;
+use crate::cli::args::{Common, When, sentence, word, yes_or_no};
+use crate::cli::cases::select::{Outline, SAMPLES};
+use crate::cli::cases::{amount_text, number_of};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::teller::Teller;
@@ -18,7 +19,7 @@ use crate::cli::{database, out, page, person, screen};
 use crate::config::problem::nearest;
 use crate::config::{Config, names};
 use crate::exit::Exit;
-use crate::model::money::{Currency, decimal_text};
+use crate::model::count::counted;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::to_short_text;
 use crate::model::transaction::RowKey;
@@ -27,14 +28,9 @@ use crate::run::kick::{Chosen, Kick, Kicked, Which, choose};
 use crate::run::setup::{RunOptions, Setup};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
+use crate::store::effects::map_of;
 use crate::store::inspect::Inspect;
 use crate::store::records::{CaseRow, JournalRow};
-
-/// The longest reason: it stands in the evidence of every case that was kicked.
-const WHY_MAX: usize = 500;
-
-/// Cases that a preview shows.
-const SAMPLES: usize = 5;
 
 /// Options of `cases kick`.
 #[derive(Debug, clap::Args)]
@@ -133,11 +129,7 @@ fn which(args: &Args) -> Result<(Which, String), Failure> {
 
 fn why(args: &Args, asked: &str) -> Result<String, Failure> {
     let Some(why) = word(args.why.as_ref()) else { return Ok(asked.to_owned()) };
-    let why = why.trim();
-    let is_fine = !why.is_empty() && why.len() <= WHY_MAX && !why.contains(char::is_control);
-    is_fine
-        .then(|| why.to_owned())
-        .ok_or_else(|| Failure::usage(format!("--why: expected one line of 1 to {WHY_MAX} bytes")))
+    sentence("--why", &why, "").map(str::to_owned)
 }
 
 /// A case that was named and cannot be kicked ends the command before anything is done.
@@ -168,16 +160,16 @@ fn left_out(chosen: &Chosen, limit: u32) -> Vec<String> {
     }
     if chosen.others > 0 {
         lines.push(format!(
-            "tieout: {} open cases of accounts, files and lines are left as they are: no rule \
-             decides them; `tieout cases show` says what ends each",
-            chosen.others
+            "tieout: {}, of an account, a file or a line: no rule decides such a one; `tieout \
+             cases show` says what ends it",
+            counted(chosen.others, "open case is left as it is", "open cases are left as they are")
         ));
     }
     if chosen.unreadable > 0 {
         lines.push(format!(
-            "tieout: of {} open cases the stored evidence cannot be read, so that nobody knows \
-             what rules make of them; `tieout cases kick --all` asks afresh",
-            chosen.unreadable
+            "tieout: of {} the stored evidence cannot be read, so that nobody knows what rules \
+             make of it; `tieout cases kick --all` asks afresh",
+            counted(chosen.unreadable, "open case", "open cases")
         ));
     }
     lines
@@ -205,7 +197,7 @@ fn summed(
         "run_id": run_id,
         "cases": ends.values().sum::<usize>(),
         "closed": count(End::Closed),
-        "waiting": count(End::Waits),
+        "waiting": count(End::Waits).saturating_add(count(End::WaitsForAKick)),
         "review": count(End::StaysWithAPerson),
         "not_decided": count(End::NotDecided),
         "dry_run": dry_run,
@@ -226,43 +218,23 @@ fn confirm(args: &Args, cases: &[Kicked]) -> Result<(), Failure> {
             return Ok(());
         }
     }
-    let text = format!("{}: nothing was done", counted(cases.len()));
+    let text = format!("{}: nothing was done", counted(cases.len(), "case", "cases"));
     let hint = "--dry-run shows what would become of them; --yes decides them";
     Err(Failure::new(Exit::Usage, text, hint))
 }
 
-fn counted(cases: usize) -> String {
-    if cases == 1 { "1 case".to_owned() } else { format!("{cases} cases") }
-}
-
 /// How many, their sums by currency, and a few of them.
 fn preview(cases: &[Kicked]) -> Vec<String> {
-    let mut sums: BTreeMap<&str, i128> = BTreeMap::new();
-    for case in cases.iter().filter(|case| !case.currency.is_empty()) {
-        let sum = sums.entry(&case.currency).or_default();
-        *sum = sum.saturating_add(i128::from(case.amount_minor));
-    }
-    let sums: Vec<String> = sums.iter().map(|(code, minor)| money(code, *minor)).collect();
-    let sums = if sums.is_empty() { String::new() } else { format!(": {}", sums.join(", ")) };
-    let mut lines = vec![format!("{}{sums}", counted(cases.len()))];
+    let amounts = cases.iter().map(|case| (case.currency.as_str(), case.amount_minor));
+    let outline = Outline::of(amounts);
+    let mut lines = vec![outline.head()];
     lines.extend(cases.iter().take(SAMPLES).map(|case| format!("  {}", headed(case))));
-    let rest = cases.len().saturating_sub(SAMPLES);
-    if rest > 0 {
-        lines.push(format!("  and {rest} more"));
-    }
+    lines.extend(outline.rest());
     lines
 }
 
-/// An amount as lists of cases show it.
-fn money(code: &str, minor: i128) -> String {
-    match Currency::parse(code) {
-        Ok(currency) => format!("{} {currency}", decimal_text(minor, currency.exponent())),
-        Err(_none) => "–".to_owned(),
-    }
-}
-
 fn headed(case: &Kicked) -> String {
-    let money = money(&case.currency, i128::from(case.amount_minor));
+    let money = amount_text(&case.currency, case.amount_minor);
     let RowKey { table, id } = &case.key;
     format!("C-{}  {table}/{id}  {money}  {}", case.number, case.reason.as_str())
 }
@@ -280,6 +252,19 @@ impl Heard {
             Event::Decided(row) => {
                 let key = RowKey { table: row.table.clone(), id: row.key.clone() };
                 self.decided.insert(key, (**row).clone());
+            }
+            Event::NotApplied(row) => {
+                let key = RowKey { table: row.table.clone(), id: row.key.clone() };
+                match (row.reason, self.decided.get_mut(&key)) {
+                    (Some(reason), Some(decided)) => {
+                        (decided.outcome, decided.reason) = (Outcome::Review, reason);
+                        decided.text.clone_from(&row.text);
+                    }
+                    (_superseded, _) => {
+                        self.decided.remove(&key);
+                        self.not.insert(key, row.text.clone());
+                    }
+                }
             }
             Event::NotLookedAt { table, id, why } => {
                 let key = RowKey { table: table.clone(), id: id.clone() };
@@ -325,7 +310,7 @@ fn kicked(
         let ended = crate::run::run(setup, &options, db, stop, &mut tell).await;
         let summary = ended.map_err(|error| Failure::run(&error))?;
         drop(teller);
-        show(kick, &heard, &summary, common, db).await?;
+        show(kick, &heard, &summary, (common, setup), db).await?;
         Ok(summary)
     })
 }
@@ -335,16 +320,23 @@ fn kicked(
 enum End {
     Closed,
     Waits,
+    WaitsForAKick,
     StaysWithAPerson,
     NotDecided,
 }
 
 impl End {
-    fn of(row: Option<&JournalRow>, stored: Option<&CaseRow>, dry_run: bool) -> Self {
+    fn of(
+        row: Option<&JournalRow>,
+        stored: Option<&CaseRow>,
+        setup: &Setup,
+        dry_run: bool,
+    ) -> Self {
         let Some(row) = row else { return Self::NotDecided };
         let is_open = stored.is_some_and(|case| case.open);
         match row.outcome {
             Outcome::Review => Self::StaysWithAPerson,
+            Outcome::Wait if has_left(setup, row) => Self::WaitsForAKick,
             Outcome::Wait => Self::Waits,
             _ended if !dry_run && is_open => Self::NotDecided,
             Outcome::Succeeded | Outcome::Retryable | Outcome::Failed => Self::Closed,
@@ -356,17 +348,24 @@ impl End {
             (Self::Closed, false) => "closed",
             (Self::Closed, true) => "would be closed",
             (Self::Waits, _) => "open, and the next runs go on with it",
+            (Self::WaitsForAKick, _) => "open: it must wait, and only a later kick goes on with it",
             (Self::StaysWithAPerson, _) => "still a person's",
             (Self::NotDecided, _) => "as it was",
         }
     }
 }
 
+/// Whether the row has its mapping's review value, and is due to no run.
+fn has_left(setup: &Setup, row: &JournalRow) -> bool {
+    let table = setup.tables.iter().find(|table| table.name == row.table);
+    table.is_some_and(|table| map_of(table, &row.status_before).is_none())
+}
+
 async fn show(
     kick: &Kick,
     heard: &Heard,
     summary: &Summary,
-    common: &Common,
+    (common, setup): (&Common, &Setup),
     db: &Database,
 ) -> Result<(), Failure> {
     let dry_run = summary.dry_run;
@@ -374,7 +373,7 @@ async fn show(
     for case in &kick.cases {
         let stored = db.case(case.number).await.map_err(|e| Failure::store(&e))?;
         let row = heard.decided.get(&case.key);
-        let end = End::of(row, stored.as_ref(), dry_run);
+        let end = End::of(row, stored.as_ref(), setup, dry_run);
         let count = ends.entry(end).or_default();
         *count = count.saturating_add(1);
         let why = heard.not.get(&case.key).map(String::as_str);
@@ -393,7 +392,8 @@ async fn show(
     }
     let ends: Vec<String> =
         ends.iter().map(|(end, count)| format!("{count} {}", end.words(dry_run))).collect();
-    page::say(&format!("{}: {}", counted(kick.cases.len()), ends.join("; ")));
+    let cases = counted(kick.cases.len(), "case", "cases");
+    page::say(&format!("{cases}: {}", ends.join("; ")));
     if dry_run {
         out::stdout("dry run: nothing was written anywhere");
     } else {

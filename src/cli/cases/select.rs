@@ -1,11 +1,12 @@
 //! Which cases a command means, what they are together, and the yes to it.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Read};
+use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
-use crate::cli::args::{Common, word, yes_or_no};
+use crate::cli::args::{Common, sentence, word, yes_or_no};
 use crate::cli::cases::{PAGE, find, number_of, row};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
@@ -13,7 +14,10 @@ use crate::cli::{out, person};
 use crate::config::names;
 use crate::config::problem::nearest;
 use crate::exit::Exit;
-use crate::model::money::{AmountUnit, Currency, Exactness, decimal_text, parse_amount};
+use crate::model::count::counted;
+use crate::model::money::{
+    AmountUnit, Currency, Exactness, decimal_text, grouped_text, parse_amount,
+};
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, earlier, parse_span};
 use crate::model::transaction::hex;
@@ -26,13 +30,13 @@ use crate::store::records::CaseRow;
 const MOST: usize = 10_000;
 
 /// Cases that a preview shows.
-const SAMPLES: usize = 5;
+pub const SAMPLES: usize = 5;
 
 /// The shortest beginning of what was seen that is taken for it.
 const SEEN_MIN: usize = 12;
 
-/// The longest sentence: it stands on one line of a screen.
-const WHY_MAX: usize = 500;
+/// The longest name of a document that is told.
+const NAME_MAX: usize = 100;
 
 /// Which cases.
 #[derive(Debug, Clone, clap::Args)]
@@ -212,6 +216,16 @@ pub async fn selected(
         let text = "which cases? name them, or narrow them by --reason, --older-than and the like";
         return Err(Failure::usage(text));
     }
+    meant(names, select, open_only, db).await
+}
+
+/// The cases that are named or that the filters mean; all of them where there are none.
+pub async fn meant(
+    names: &[String],
+    select: &Select,
+    open_only: bool,
+    db: &Database,
+) -> Result<Vec<CaseRow>, Failure> {
     let now = db.now().await.map_err(|e| Failure::store(&e))?;
     let mut filter = CaseFilter { open_only, limit: PAGE, ..select.filter(now)? };
     if !names.is_empty() {
@@ -221,7 +235,9 @@ pub async fn selected(
             let case = find(*number, db).await?;
             if open_only && !case.open {
                 let text = format!("case C-{number} is closed; nothing was done");
-                return Err(Failure::new(Exit::Usage, text, "`tieout cases undo` reopens it"));
+                let hint = "`tieout cases undo` takes back what a person decided; `tieout run \
+                            --id ID` looks at a row that is stuck once more";
+                return Err(Failure::new(Exit::Usage, text, hint));
             }
         }
         filter.numbers = Some(numbers);
@@ -233,8 +249,11 @@ pub async fn selected(
         filter.after = Some(last.number);
         found.extend(page);
         if found.len() > MOST {
-            let text = format!("more than {MOST} cases: narrow them down");
-            return Err(Failure::usage(text));
+            let most = grouped_text(i128::try_from(MOST).unwrap_or(i128::MAX), 0);
+            let text = format!("more than {most} cases are meant at once; nothing was done");
+            let hint = "narrow them down (--reason, --account, --older-than, …), and go on until \
+                        none is left";
+            return Err(Failure::new(Exit::Usage, text, hint));
         }
     }
     if found.is_empty() {
@@ -243,13 +262,13 @@ pub async fn selected(
     Ok(found)
 }
 
-/// Cases by currency.
-pub fn sums_of(cases: &[CaseRow]) -> Vec<CaseSum> {
+/// Cases by currency, each with its currency's code, or none, and its minor units.
+fn sums_of<'c>(cases: impl Iterator<Item = (&'c str, i64)>) -> Vec<CaseSum> {
     let mut sums: BTreeMap<&str, (i64, i128)> = BTreeMap::new();
-    for case in cases {
-        let (count, sum) = sums.entry(case.currency.as_str()).or_default();
+    for (currency, amount_minor) in cases {
+        let (count, sum) = sums.entry(currency).or_default();
         *count = count.saturating_add(1);
-        *sum = sum.saturating_add(i128::from(case.amount_minor));
+        *sum = sum.saturating_add(i128::from(amount_minor));
     }
     let sum_of = |(currency, (cases, amount_minor)): (&str, (i64, i128))| CaseSum {
         currency: currency.to_owned(),
@@ -269,6 +288,31 @@ pub fn sums_text(sums: &[CaseSum]) -> String {
         Err(_none) => format!("{} without an amount", sum.cases),
     });
     texts.collect::<Vec<_>>().join(", ")
+}
+
+/// Cases as every preview shows them: how many, their sums by currency, and the first of them.
+pub struct Outline {
+    /// Their sums.
+    pub sums: Vec<CaseSum>,
+    count: usize,
+}
+
+impl Outline {
+    /// Of cases with their currencies' codes and minor units.
+    pub fn of<'c>(cases: impl ExactSizeIterator<Item = (&'c str, i64)>) -> Self {
+        Self { count: cases.len(), sums: sums_of(cases) }
+    }
+
+    /// `7 cases: 7 of 700.28 EUR`.
+    pub fn head(&self) -> String {
+        format!("{}: {}", counted(self.count, "case", "cases"), sums_text(&self.sums))
+    }
+
+    /// What is not among the samples.
+    pub fn rest(&self) -> Option<String> {
+        let more = self.count.checked_sub(SAMPLES).filter(|more| *more > 0)?;
+        Some(format!("  … and {more} more"))
+    }
 }
 
 /// The yes to what was shown.
@@ -314,12 +358,13 @@ impl Preview<'_> {
     }
 
     fn show(&self, now: Instant, seen: &str, common: &Common) {
-        let sums = sums_of(self.cases);
+        let cases = self.cases.iter();
+        let outline = Outline::of(cases.map(|case| (case.currency.as_str(), case.amount_minor)));
         if common.json {
             let body = serde_json::json!({
                 "action": self.action,
                 "cases": self.cases.len(),
-                "sums": sums.iter().map(sum_body).collect::<Vec<_>>(),
+                "sums": outline.sums.iter().map(sum_body).collect::<Vec<_>>(),
                 "samples": self.cases.iter().take(SAMPLES).map(|case| {
                     format!("C-{}", case.number)
                 }).collect::<Vec<_>>(),
@@ -330,15 +375,15 @@ impl Preview<'_> {
         if common.quiet {
             return;
         }
-        out::stdout(&format!("{}: {} cases: {}", self.action, self.cases.len(), sums_text(&sums)));
+        out::stdout(&format!("{}: {}", self.action, outline.head()));
         for case in self.cases.iter().take(SAMPLES) {
             out::stdout(&format!("  {}", row(case, now)));
             if let Some(says) = (self.says)(case) {
                 crate::cli::page::say(&format!("          {says}"));
             }
         }
-        if let Some(more) = self.cases.len().checked_sub(SAMPLES).filter(|more| *more > 0) {
-            out::stdout(&format!("  … and {more} more"));
+        if let Some(rest) = outline.rest() {
+            out::stdout(&rest);
         }
         out::stdout(&format!("seen  {seen}"));
     }
@@ -398,11 +443,31 @@ fn sum_body(sum: &CaseSum) -> serde_json::Value {
 
 /// One line that says why.
 pub fn why(text: &str) -> Result<&str, Failure> {
-    let why = text.trim();
-    let is_fine = !why.is_empty() && why.len() <= WHY_MAX && !why.contains(char::is_control);
-    is_fine
-        .then_some(why)
-        .ok_or_else(|| Failure::usage(format!("--why: expected one line of 1 to {WHY_MAX} bytes")))
+    sentence("--why", text, "")
+}
+
+/// What is said, with the name and the hash of a document that stands behind it. The document
+/// itself stays where it is.
+pub fn said(text: &str, attached: Option<&PathBuf>) -> Result<String, Failure> {
+    let text = why(text)?;
+    let Some(file) = attached.filter(|file| !file.as_os_str().is_empty()) else {
+        return Ok(text.to_owned());
+    };
+    let failed =
+        |error: std::io::Error| Failure::usage(format!("--attach {}: {error}", file.display()));
+    let mut document = std::fs::File::open(file).map_err(failed)?;
+    let mut hash = Sha256::new();
+    let mut some = vec![0_u8; 64 * 1_024];
+    loop {
+        let count = document.read(&mut some).map_err(failed)?;
+        let Some(read) = some.get(..count).filter(|read| !read.is_empty()) else { break };
+        hash.update(read);
+    }
+    let name: String = file.file_name().map(|name| name.to_string_lossy()).map_or_else(
+        || "document".to_owned(),
+        |name| name.chars().filter(|letter| !letter.is_control()).take(NAME_MAX).collect(),
+    );
+    Ok(format!("{text} (attached {name}, sha256 {})", hex(&hash.finalize())))
 }
 
 /// Who speaks: the database's own word where it has one.
@@ -423,11 +488,12 @@ pub fn done(action: &str, changed: u64, meant: usize, common: &Common) -> Exit {
     } else if !common.quiet {
         let rest = match left {
             0 => String::new(),
+            1 => "; 1 left as it was: it changed meanwhile, or was so before".to_owned(),
             left => {
                 format!("; {left} left as they were: they changed meanwhile, or were so before")
             }
         };
-        out::stdout(&format!("{action}: {changed} cases{rest}"));
+        out::stdout(&format!("{action}: {}{rest}", counted(changed, "case", "cases")));
     }
     Exit::Ok
 }

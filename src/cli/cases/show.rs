@@ -3,8 +3,6 @@
 //! The row and what the sources showed stand side by side, each field marked as equal or not.
 //! Nothing of it can be edited: what is said of a case is added to its history.
 
-use std::collections::BTreeMap;
-
 use chrono::TimeDelta;
 use serde_json::json;
 
@@ -14,16 +12,17 @@ use crate::cli::cases::{body, find, money, number_of, subject};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::{evidence, out, page};
-use crate::config::names;
+use crate::config::{Config, names};
 use crate::exit::Exit;
-use crate::model::evidence::{Answer, Evidence, ObjectState, PspObject};
+use crate::model::evidence::PspObject;
 use crate::model::money::Money;
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, span_text, to_short_text, to_text};
-use crate::report::advice::{severity, suggested_action};
+use crate::psp::settings::PspKind;
+use crate::report::advice::{remedy, severity, suggested_action, wants_look, wants_rule};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
-use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal, ProposalState};
+use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal, ProposalState, What};
 use crate::store::records::{CaseRow, StoredInputs};
 
 /// Objects beside the row on one screen of eighty columns; more follow below.
@@ -52,18 +51,49 @@ pub struct Show {
 }
 
 /// All that is known of one case.
-struct Known {
-    case: CaseRow,
-    evidence: Option<String>,
+pub struct Known {
+    pub case: CaseRow,
+    pub evidence: Option<String>,
     notes: Vec<CaseNote>,
     proposals: Vec<Proposal>,
     links: CaseLinks,
     similar: Vec<CaseRow>,
+    /// Where the account's dashboard is.
+    dashboard: Option<String>,
+}
+
+impl Known {
+    /// The proposal that waits for somebody to approve it.
+    pub fn open_proposal(&self) -> Option<&Proposal> {
+        self.proposals.iter().find(|proposal| proposal.state == ProposalState::Open)
+    }
+
+    /// The objects that the evidence shows, as the screen numbers them.
+    pub fn objects(&self) -> Vec<String> {
+        let inputs = inputs_of(self.evidence.as_deref());
+        let found = inputs.as_ref().map(StoredInputs::objects).unwrap_or_default();
+        found.into_iter().map(|(_, object)| object.reference.clone()).collect()
+    }
+
+    /// What a person would usually decide, where that is a decision of tieout's.
+    pub fn suggested(&self) -> Option<(What, Option<String>)> {
+        let inputs = inputs_of(self.evidence.as_deref());
+        suggestion(&self.case, inputs.as_ref()).1
+    }
+}
+
+fn inputs_of(evidence: Option<&str>) -> Option<StoredInputs> {
+    evidence.and_then(|text| serde_json::from_str(text).ok())
 }
 
 /// Runs the command.
-pub async fn show(options: &Show, common: &Common, db: &Database) -> Result<Exit, Failure> {
-    let known = read(number_of(&options.case)?, db).await?;
+pub async fn show(
+    options: &Show,
+    common: &Common,
+    config: &Config,
+    db: &Database,
+) -> Result<Exit, Failure> {
+    let known = read(number_of(&options.case)?, config, db).await?;
     if options.raw {
         let raw = known.evidence.as_deref().unwrap_or("null");
         let value: serde_json::Value = serde_json::from_str(raw).unwrap_or_default();
@@ -76,7 +106,8 @@ pub async fn show(options: &Show, common: &Common, db: &Database) -> Result<Exit
     Ok(Exit::Ok)
 }
 
-async fn read(number: i64, db: &Database) -> Result<Known, Failure> {
+/// Reads all of it.
+pub async fn read(number: i64, config: &Config, db: &Database) -> Result<Known, Failure> {
     let case = find(number, db).await?;
     let failed = |e: crate::store::error::StoreError| Failure::store(&e);
     let evidence = match &case.evidence_sha256 {
@@ -89,6 +120,7 @@ async fn read(number: i64, db: &Database) -> Result<Known, Failure> {
         proposals: db.proposals(&[number]).await.map_err(failed)?,
         links: db.case_links(number).await.map_err(failed)?,
         similar: db.similar_cases(&case, SIMILAR).await.map_err(failed)?,
+        dashboard: dashboard(config, case.account.as_deref()),
         case,
     })
 }
@@ -105,7 +137,7 @@ fn json_of(known: &Known) -> serde_json::Value {
         "similar": known.similar.iter().map(body).collect::<Vec<_>>(),
         "part_of": known.links.part_of.as_ref().map(name),
         "parts": known.links.parts.iter().map(name).collect::<Vec<_>>(),
-        "seen": open_proposal(known).map(|proposal| seen_of(&known.case, proposal)),
+        "seen": known.open_proposal().map(|proposal| seen_of(&known.case, proposal)),
     })
 }
 
@@ -120,17 +152,13 @@ fn note_body(note: &CaseNote) -> serde_json::Value {
     })
 }
 
-fn open_proposal(known: &Known) -> Option<&Proposal> {
-    known.proposals.iter().find(|proposal| proposal.state == ProposalState::Open)
-}
-
-fn screen(known: &Known) -> Vec<String> {
+/// The screen of one case.
+pub fn screen(known: &Known) -> Vec<String> {
     let case = &known.case;
-    let inputs = known.evidence.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let inputs: Option<StoredInputs> = inputs;
+    let inputs = inputs_of(known.evidence.as_deref());
     let mut lines = head(known);
     if let Some(inputs) = &inputs {
-        lines.extend(side_by_side(inputs));
+        lines.extend(side_by_side(inputs, known.dashboard.as_deref()));
     }
     let heard = known.evidence.as_deref().map(evidence::lines).unwrap_or_default();
     lines.extend(labelled("evidence", &heard));
@@ -188,26 +216,30 @@ fn head(known: &Known) -> Vec<String> {
     lines
 }
 
-/// What each source shows, the newest look at each object.
-fn objects(inputs: &StoredInputs) -> Vec<(&Evidence, &PspObject)> {
-    let mut newest: BTreeMap<&str, (&Evidence, &PspObject)> = BTreeMap::new();
-    for item in &inputs.evidence {
-        let Answer::Found { objects, .. } = &item.answer else { continue };
-        for object in objects {
-            let known = newest.entry(object.reference.as_str()).or_insert((item, object));
-            if item.asked_at >= known.0.asked_at {
-                *known = (item, object);
-            }
-        }
-    }
-    let mut found: Vec<(&Evidence, &PspObject)> = newest.into_values().collect();
-    found.sort_by_key(|(_, object)| object.created_at);
-    found
+/// Where a person looks an account's objects up: Stripe's own dashboard, and no other's.
+fn dashboard(config: &Config, account: Option<&str>) -> Option<String> {
+    let settings = &config.accounts.get(account?)?.settings;
+    let is_its_own = settings.base_url.starts_with("https://api.stripe.com");
+    let connected = settings.stripe_account.as_ref().map(|id| format!("{id}/"));
+    let test = if settings.livemode { "" } else { "test/" };
+    (settings.psp == PspKind::Stripe && is_its_own)
+        .then(|| format!("https://dashboard.stripe.com/{}{test}", connected.unwrap_or_default()))
+}
+
+/// An object's page there.
+fn link(dashboard: &str, reference: &str) -> Option<String> {
+    let kind = reference.split_once('_').map(|(kind, _)| kind)?;
+    let folder = match kind {
+        "pi" | "ch" | "py" => "payments",
+        "po" => "payouts",
+        _other => return None,
+    };
+    Some(format!("{dashboard}{folder}/{reference}"))
 }
 
 /// The row beside the objects, field by field.
-fn side_by_side(inputs: &StoredInputs) -> Vec<String> {
-    let found = objects(inputs);
+fn side_by_side(inputs: &StoredInputs, dashboard: Option<&str>) -> Vec<String> {
+    let found = inputs.objects();
     if found.is_empty() {
         return Vec::new();
     }
@@ -221,6 +253,8 @@ fn side_by_side(inputs: &StoredInputs) -> Vec<String> {
             item.route.as_str(),
             item.account
         ));
+        let link = dashboard.and_then(|dashboard| link(dashboard, &object.reference));
+        lines.extend(link.map(|link| format!("{:<14}{link}", "")));
     }
     let numbered: Vec<(usize, &PspObject)> =
         found.iter().enumerate().map(|(at, (_, object))| (at.saturating_add(1), *object)).collect();
@@ -330,40 +364,55 @@ fn apart(row: Instant, object: Instant) -> String {
 
 /// What a person would usually do, and what was not done.
 fn advice(case: &CaseRow, inputs: Option<&StoredInputs>) -> Vec<String> {
-    let found = inputs.map(objects).unwrap_or_default();
-    let wanted = inputs.and_then(|inputs| inputs.row.money);
-    let is_equal = |object: &PspObject| {
-        object.state == ObjectState::Captured && wanted.is_some() && object.captured == wanted
-    };
-    let equal: Vec<&str> = found
-        .iter()
-        .filter(|(_, object)| is_equal(object))
-        .map(|(_, object)| object.reference.as_str())
-        .collect();
-    let number = case.number;
-    let propose = |rest: &str| format!("tieout cases propose C-{number} {rest} --why TEXT");
-    let text = match (suggested_action(case.reason, !found.is_empty()), equal.as_slice()) {
-        ("confirm_success", [first, ..]) => propose(&format!("--as succeeded --object {first}")),
-        ("refund_duplicate", [first, others @ ..]) if !others.is_empty() => format!(
-            "refund {} at the PSP, then {}",
-            others.join(", "),
-            propose(&format!("--as succeeded --object {first}"))
-        ),
-        ("refund_duplicate", _) => "refund at the PSP what was paid twice".to_owned(),
-        ("retry_at_original_psp", _) => propose("--as retryable"),
-        ("wait_until", _) => "wait; it is looked at again".to_owned(),
-        ("contact_psp", _) => "ask the PSP what became of it".to_owned(),
-        ("contact_bank", _) => "ask the bank what became of it".to_owned(),
-        ("fix_reference", _) => "mend the row's tag or reference".to_owned(),
-        ("write_off", _) => propose("--as failed"),
-        (_none, _) => "nothing by itself: look at the evidence".to_owned(),
-    };
-    let status = inputs.map(|inputs| inputs.row.status.as_str());
-    let not_done = match status {
+    let not_done = match inputs {
         Some(_) => "no end was written; nobody was charged, and nothing was refunded",
         None => "no row was changed by it",
     };
+    let (text, _) = suggestion(case, inputs);
     vec![format!("suggested {text}"), format!("not done  {not_done}")]
+}
+
+/// What a person would usually do, in words, and as a decision where it is one.
+fn suggestion(
+    case: &CaseRow,
+    inputs: Option<&StoredInputs>,
+) -> (String, Option<(What, Option<String>)>) {
+    let is_found = inputs.is_some_and(|inputs| !inputs.objects().is_empty());
+    let equal = inputs.map(StoredInputs::equal_captures).unwrap_or_default();
+    let decided = |what: What, object: Option<&str>| {
+        let with = object.map(|object| format!(" --object {object}")).unwrap_or_default();
+        let number = case.number;
+        let text =
+            format!("tieout cases propose C-{number} --as {}{with} --why TEXT", what.as_str());
+        (text, Some((what, object.map(str::to_owned))))
+    };
+    let words = |text: &str| (text.to_owned(), None);
+    match (suggested_action(case.reason, is_found), equal.as_slice()) {
+        ("confirm_success", [first, ..]) => decided(What::Succeeded, Some(first)),
+        ("refund_duplicate", [first, others @ ..]) if !others.is_empty() => {
+            let (text, decision) = decided(What::Succeeded, Some(first));
+            (format!("refund {} at the PSP, then {text}", others.join(", ")), decision)
+        }
+        ("refund_duplicate", _) => words("refund at the PSP what was paid twice"),
+        ("retry_at_original_psp", _) => decided(What::Retryable, None),
+        ("wait_until", _) => words("wait; it is looked at again"),
+        ("contact_psp", _) if wants_rule(case.reason) => words(&format!(
+            "find out what its code means; a rule then settles all like it: \
+             tieout rules new --from-case C-{}",
+            case.number
+        )),
+        ("contact_psp", _) => match remedy(case.reason) {
+            Some(text) if wants_look(case.reason) && case.subject_kind == "row" => {
+                words(&format!("{text}, then tieout run --id {}", case.subject))
+            }
+            Some(text) => words(text),
+            None => words("ask the PSP what became of it"),
+        },
+        ("contact_bank", _) => words("ask the bank what became of it"),
+        ("fix_reference", _) => words("mend the row's tag or reference"),
+        ("write_off", _) => decided(What::Failed, None),
+        (_none, _) => words("nothing by itself: look at the evidence"),
+    }
 }
 
 fn proposed(known: &Known) -> Vec<String> {
@@ -390,7 +439,7 @@ fn proposed(known: &Known) -> Vec<String> {
             texts.extend(proposal.ended_why.as_ref().map(|why| format!("  because: {why}")));
         }
     }
-    if let Some(proposal) = open_proposal(known) {
+    if let Some(proposal) = known.open_proposal() {
         let seen = seen_of(&known.case, proposal);
         let short = seen.get(..SHORT_HASH).unwrap_or(&seen);
         texts.push(format!(
@@ -401,21 +450,20 @@ fn proposed(known: &Known) -> Vec<String> {
     texts
 }
 
+/// What happened, in the order of its happening.
 fn history(known: &Known) -> Vec<String> {
     let case = &known.case;
-    let mut texts =
-        vec![format!("{} opened by run {}", to_short_text(case.opened_at), case.opened_run)];
+    let last = format!("last decided by run {} (seen {}×)", case.last_run, case.times_seen);
+    let mut entries = vec![
+        (case.opened_at, format!("opened by run {}", case.opened_run)),
+        (case.last_seen_at, last),
+    ];
     for note in &known.notes {
         let kind = note.kind.replace('_', " ");
-        texts.push(format!("{} {kind} by {}: {}", to_short_text(note.at), note.by, note.text));
+        entries.push((note.at, format!("{kind} by {}: {}", note.by, note.text)));
     }
-    texts.push(format!(
-        "{} last decided by run {} (seen {}×)",
-        to_short_text(case.last_seen_at),
-        case.last_run,
-        case.times_seen
-    ));
-    texts
+    entries.sort_by_key(|(at, _)| *at);
+    entries.into_iter().map(|(at, text)| format!("{} {text}", to_short_text(at))).collect()
 }
 
 fn similar_text(case: &CaseRow) -> String {
@@ -444,4 +492,43 @@ fn account_lines(case: &CaseRow) -> Vec<String> {
         return Vec::new();
     }
     vec![format!("not done  {not_done}"), format!("next      {next}")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_column_keeps_its_mark() {
+        assert_eq!(cut("pay_1 =", COLUMN), "pay_1 =");
+        assert_eq!(cut("a_very_long_tag_indeed =", COLUMN), "a_very_long_… =");
+        assert_eq!(cut("requires_payment_method", COLUMN), "requires_payme…");
+        for text in ["x".repeat(99), format!("{} ≠", "y".repeat(99))] {
+            assert_eq!(cut(&text, COLUMN).chars().count(), COLUMN - 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn instants_stand_apart() {
+        let noon = crate::model::time::from_text("2026-11-19T12:00:00.000000Z").unwrap();
+        for (ms, text) in [
+            (0, "0.0 s apart"),
+            (-1_000, "1.0 s apart"),
+            (36_400, "36.4 s apart"),
+            (119_999, "119.9 s apart"),
+            (120_000, "+2min"),
+            (-3_661_000, "-61min"),
+            (7_200_000, "+2h"),
+        ] {
+            assert_eq!(apart(noon, noon + TimeDelta::milliseconds(ms)), text);
+        }
+    }
+
+    #[test]
+    fn an_object_has_its_page() {
+        let base = "https://dashboard.stripe.com/test/";
+        assert_eq!(link(base, "pi_1").as_deref(), Some(&*format!("{base}payments/pi_1")));
+        assert_eq!(link(base, "po_1").as_deref(), Some(&*format!("{base}payouts/po_1")));
+        assert_eq!(link(base, "8835"), None);
+    }
 }

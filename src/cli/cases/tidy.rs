@@ -11,8 +11,9 @@ use crate::cli::failure::Failure;
 use crate::cli::out;
 use crate::config::names;
 use crate::exit::Exit;
-use crate::model::money::{Currency, decimal_text};
+use crate::model::count::counted;
 use crate::model::time::{earlier, parse_span, to_short_text, to_text};
+use crate::report::queue;
 use crate::store::database::Database;
 use crate::store::driver::{CaseFilter, Driver};
 use crate::store::people::PeopleDriver;
@@ -107,30 +108,6 @@ async fn named(texts: &[String], db: &Database) -> Result<Vec<CaseRow>, Failure>
     db.cases(&filter).await.map_err(|e| Failure::store(&e))
 }
 
-/// The columns of an export, in their order; new ones are appended.
-const COLUMNS: [&str; 20] = [
-    "case_id",
-    "state",
-    "subject_kind",
-    "table",
-    "subject",
-    "account",
-    "reason",
-    "reason_text",
-    "currency",
-    "amount",
-    "amount_minor",
-    "rule",
-    "policy_version",
-    "evidence_sha256",
-    "opened_at",
-    "last_seen_at",
-    "times_seen",
-    "owner",
-    "closed_at",
-    "resolution",
-];
-
 /// Runs `cases export`.
 pub async fn export(options: &Export, db: &Database) -> Result<Exit, Failure> {
     let now = db.now().await.map_err(|e| Failure::store(&e))?;
@@ -139,7 +116,7 @@ pub async fn export(options: &Export, db: &Database) -> Result<Exit, Failure> {
     filter.limit = PAGE;
     let mut lines = out::Lines::new();
     if options.format == Form::Csv {
-        lines.put(&format!("{}\r", COLUMNS.join(",")));
+        lines.put_raw(&format!("{}\r", queue::header()));
     }
     loop {
         let page = db.cases(&filter).await.map_err(|e| Failure::store(&e))?;
@@ -147,61 +124,13 @@ pub async fn export(options: &Export, db: &Database) -> Result<Exit, Failure> {
         filter.after = Some(last.number);
         for case in &page {
             match options.format {
-                Form::Csv => lines.put(&format!("{}\r", cells(case).join(","))),
+                Form::Csv => lines.put_raw(&format!("{}\r", queue::line(case))),
                 Form::Json => lines.put(&line("case", body(case))),
             }
         }
     }
     lines.flush();
     Ok(Exit::Ok)
-}
-
-fn cells(case: &CaseRow) -> Vec<String> {
-    let currency = Currency::parse(&case.currency).ok();
-    let amount =
-        currency.map(|currency| decimal_text(i128::from(case.amount_minor), currency.exponent()));
-    let texts = [
-        format!("C-{}", case.number),
-        if case.open { "open" } else { "closed" }.to_owned(),
-        case.subject_kind.clone(),
-        case.table.clone(),
-        case.subject.clone(),
-        case.account.clone().unwrap_or_default(),
-        case.reason.as_str().to_owned(),
-        case.text.clone(),
-        case.currency.clone(),
-        amount.unwrap_or_default(),
-        case.amount_minor.to_string(),
-        case.rule.clone().unwrap_or_default(),
-        case.policy_version.clone(),
-        case.evidence_sha256.clone().unwrap_or_default(),
-        to_text(case.opened_at),
-        to_text(case.last_seen_at),
-        case.times_seen.to_string(),
-        case.owner.clone().unwrap_or_default(),
-        case.closed_at.map(to_text).unwrap_or_default(),
-        case.resolution.clone().unwrap_or_default(),
-    ];
-    texts.iter().map(|text| cell(text)).collect()
-}
-
-/// One cell by RFC 4180. A text that a spreadsheet would take for a formula is put in quotes with
-/// an apostrophe before it.
-fn cell(text: &str) -> String {
-    let is_number = text.parse::<i64>().is_ok() || is_decimal(text);
-    let is_formula = text.starts_with(['=', '+', '-', '@', '\t']) && !is_number;
-    let text = if is_formula { format!("'{text}") } else { text.to_owned() };
-    match text.contains(['"', ',', '\r', '\n']) || is_formula {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text,
-    }
-}
-
-/// `-12.50`
-fn is_decimal(text: &str) -> bool {
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    let text = text.strip_prefix('-').unwrap_or(text);
-    text.split_once('.').is_some_and(|(whole, part)| digits(whole) && digits(part))
 }
 
 /// Younger cases are what open questions are answered from.
@@ -243,9 +172,9 @@ pub async fn purge(options: &Purge, common: &Common, db: &Database) -> Result<Ex
         out::stdout(&line("cases_done", body));
     } else if is_said {
         out::stdout(&format!(
-            "deleted {gone} of {} closed cases with their history; the others are named by \
-             records that `tieout db prune` keeps",
-            old.len()
+            "deleted {gone} of {} with all history; what is left is named by records that \
+             `tieout db prune` keeps",
+            counted(old.len(), "closed case", "closed cases")
         ));
     }
     Ok(Exit::Ok)
@@ -262,26 +191,5 @@ async fn closed_before(
         let Some(last) = page.last() else { return Ok(found) };
         filter.after = Some(last.number);
         found.extend(page.into_iter().filter(|case| case.closed_at.is_some_and(|at| at < before)));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_cell_is_no_formula_and_an_amount_stays_one() {
-        for (text, want) in [
-            ("plain", "plain"),
-            ("a,b", "\"a,b\""),
-            ("say \"x\"", "\"say \"\"x\"\"\""),
-            ("=1+1", "\"'=1+1\""),
-            ("-12.50", "-12.50"),
-            ("-500", "-500"),
-            ("-x", "\"'-x\""),
-            ("", ""),
-        ] {
-            assert_eq!(cell(text), want, "{text}");
-        }
     }
 }

@@ -21,6 +21,7 @@ use crate::cli::files::{folded, payouts};
 use crate::cli::{out, runtime, screen};
 use crate::config::names;
 use crate::exit::Exit;
+use crate::model::count::counted;
 use crate::run::events::Event;
 use crate::run::shutdown::Stop;
 use crate::store::files::FileState;
@@ -83,10 +84,15 @@ fn words(args: &Args, shown: &Shown) -> Vec<String> {
     let mut lines = if shown.again {
         vec![
             format!("The demo in {dir}/ was there: its decided rows are not decided twice."),
-            format!("{} rows still wait; {} of them were due by now.", stuck, summary.decided),
+            format!(
+                "{}; {} due by now.",
+                counted(stuck, "row still waits", "rows still wait"),
+                counted(summary.decided, "was", "were")
+            ),
         ]
     } else {
-        vec![format!("Made {dir}/: {stuck} rows are stuck; asking the demo's PSP about them.")]
+        let rows = counted(stuck, "row is stuck", "rows are stuck");
+        vec![format!("Made {dir}/: {rows}; asking the demo's PSP about them.")]
     };
     lines.push(String::new());
     lines.extend(screen::head(&summary.run_id, None, shown.zone, false));
@@ -111,14 +117,15 @@ fn of_files(shown: &Shown) -> Vec<String> {
     for file in &shown.files {
         let path = format!("  {}/{}", file.source, file.name);
         if file.state != FileState::Quarantined {
-            lines.push(format!("{path}: loaded, {} lines", file.lines));
+            lines.push(format!("{path}: loaded, {}", counted(file.lines, "line", "lines")));
             continue;
         }
         lines.push(format!("{path}: quarantined, none of its lines counts:"));
         let problems = file.problems.iter();
         lines.extend(problems.flat_map(|problem| folded("    ", &problem.to_string())));
     }
-    lines.push(format!("{} stuck rows are paid by what the bank's statement says.", shown.by_bank));
+    let paid = counted(shown.by_bank, "stuck row is paid", "stuck rows are paid");
+    lines.push(format!("{paid} by what the bank's statement says."));
     lines.extend(shown.payouts.iter().flat_map(payouts::rows));
     lines
 }

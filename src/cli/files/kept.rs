@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::cli::args::{Common, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::files::{folded, payouts};
+use crate::cli::files::{folded, payouts, release};
+use crate::cli::page::one_line;
 use crate::cli::{database, out};
 use crate::config::{self, names};
 use crate::exit::Exit;
@@ -98,6 +99,7 @@ pub fn show(options: &Show, common: &Common) -> Result<Exit, Failure> {
             out::stdout(&line("settlement_file", body(&file)));
         } else {
             head(&file).iter().for_each(|text| out::stdout(text));
+            release::waiting(&file, db).await?.iter().for_each(|text| out::stdout(text));
         }
         statements(&file, common, db).await?;
         payouts::print(&file, common.json, db).await?;
@@ -158,7 +160,9 @@ fn head(file: &FileRow) -> Vec<String> {
         format!("lines       {}", file.lines),
     ];
     if let Some((at, by, why)) = &file.changed {
-        rows.push(format!("changed     {} by {by}: {why}", to_short_text(*at)));
+        // What a person said begins no line of its own.
+        let said = one_line(&format!("by {by}: {why}"));
+        rows.push(format!("changed     {} {said}", to_short_text(*at)));
     }
     for problem in &file.problems {
         let lead = format!("{:<12}", problem.severity.as_str());

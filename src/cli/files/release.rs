@@ -1,22 +1,23 @@
 //! `files quarantine` and `files release`: what does not count, and letting it by a person's word.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
-use crate::cli::args::{Common, yes_or_no};
+use crate::cli::args::{Common, sentence, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::files::folded;
 use crate::cli::files::kept::{body, find, line_body, line_row, row};
-use crate::cli::{database, out, person, runtime};
+use crate::cli::{database, out, person};
 use crate::config::{self, names};
 use crate::exit::Exit;
+use crate::model::count::counted;
 use crate::model::settlement::Problem;
 use crate::model::time::to_short_text;
-use crate::run::release::{Unread, release as let_count};
-use crate::run::shutdown::Stop;
+use crate::run::release::{ReleasedNote, ask, refusal};
+use crate::run::setup::Setup;
 use crate::store::database::Database;
 use crate::store::files::{FileDriver, FileFilter, FileRow, FileState, Held};
-use crate::store::release::{Difference, Release as Done, Word};
+use crate::store::release::{Difference, Said, Spoken, Word};
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -24,11 +25,9 @@ Examples:
   tieout files release 12 --reason confirmed --dry-run
   tieout files release 12 --reason confirmed
 
-A quarantined file's lines are loaded and marked as untied. Of a corrected
-statement only the difference to the earlier issue begins to count.";
-
-/// The longest reason: it stands on one line of a screen.
-const REASON_MAX: usize = 500;
+The next run carries it out: a quarantined file's lines are loaded and marked
+as untied. Of a corrected statement only the difference to the earlier issue
+begins to count.";
 
 /// Lines of a difference on a screen; --json shows all.
 const SHOWN: usize = 40;
@@ -79,9 +78,20 @@ pub fn quarantine(options: &Quarantine, common: &Common) -> Result<Exit, Failure
             }
             out::stdout(&row(file));
             file.problems.iter().flat_map(problem_rows).for_each(|text| out::stdout(&text));
+            waiting(file, db).await?.iter().for_each(|text| out::stdout(text));
         }
         Ok(Exit::Ok)
     })
+}
+
+/// What waits for a run, of a file that a person has released.
+pub(super) async fn waiting(file: &FileRow, db: &Database) -> Result<Vec<String>, Failure> {
+    let spoken =
+        db.releases_waiting(Some(file.id)).await.map_err(|error| Failure::store(&error))?;
+    let rows = spoken.iter().flat_map(|spoken| {
+        folded(&format!("{:<12}", "released"), &format!("it {}", waiting_words(spoken)))
+    });
+    Ok(rows.collect())
 }
 
 fn problem_rows(problem: &Problem) -> Vec<String> {
@@ -93,29 +103,18 @@ fn problem_rows(problem: &Problem) -> Vec<String> {
 
 /// Runs `files release`.
 pub fn release(options: &Release, common: &Common) -> Result<Exit, Failure> {
-    let reason = reason(&options.reason)?;
+    let reason = sentence("--reason", &options.reason, "; nothing was done")?;
     let config = config::load(common.config(), &[])?;
     let setup = config.setup();
-    runtime::block_on(Box::pin(async {
-        let stop = Stop::new();
-        let db = database::open(&config).await?;
-        let ended = match runtime::listen(&stop, config.limits.grace) {
-            Err(failure) => Err(failure),
-            Ok(_listening) => {
-                let word = Word { by: person::name(), why: reason.to_owned() };
-                let asked = Asked { setup: &setup, db: &db, stop: &stop, word: &word };
-                asked.release(options, common).await
-            }
-        };
-        db.close().await;
-        ended
-    }))?
+    let word = Word { by: person::name(), why: reason.to_owned() };
+    database::with(&config, async |db| {
+        Asked { setup: &setup, db, word: &word }.release(options, common).await
+    })
 }
 
 struct Asked<'a> {
-    setup: &'a crate::run::setup::Setup,
+    setup: &'a Setup,
     db: &'a Database,
-    stop: &'a Stop,
     word: &'a Word,
 }
 
@@ -125,65 +124,23 @@ impl Asked<'_> {
         let differences = self.db.differences(file.id).await;
         let differences = differences.map_err(|error| Failure::store(&error))?;
         differences.iter().for_each(|difference| tell_difference(&file, difference, common));
+        let refused = refusal(self.setup, self.db, &file).await;
+        if let Some(refused) = refused.map_err(|error| Failure::run(&error))? {
+            let text = format!("file {}: {}; nothing was changed", file.id, refused.text());
+            return Err(Failure::new(Exit::Partial, text, refused.hint()));
+        }
         if options.dry_run {
             tell_plan(&file, &differences, common);
             return Ok(Exit::Ok);
         }
-        let done = let_count(self.setup, self.db, &file, self.word, self.stop).await;
-        let done = match done.map_err(|error| Failure::run(&error))? {
-            Ok(Done::Dropped) => return Err(stopped(&file)),
-            Ok(done) => done,
-            Err(why) => return Err(unread(&file, &why)),
-        };
-        let held = find(&file.id.to_string(), self.db).await?.held;
-        tell_done(&file, done, held, common);
+        let said = ask(self.db, &file, self.word).await.map_err(|error| Failure::run(&error))?;
+        tell_said(&file, &said, &differences, self.word, common);
         Ok(Exit::Ok)
     }
 }
 
-fn reason(text: &str) -> Result<&str, Failure> {
-    let reason = text.trim();
-    let is_fine =
-        !reason.is_empty() && reason.len() <= REASON_MAX && !reason.contains(char::is_control);
-    is_fine.then_some(reason).ok_or_else(|| {
-        let text =
-            format!("--reason: expected one line of 1 to {REASON_MAX} bytes; nothing was done");
-        Failure::usage(text)
-    })
-}
-
-fn stopped(file: &FileRow) -> Failure {
-    let text = format!("file {} was not read to its end; nothing was changed", file.id);
-    Failure::new(Exit::Partial, text, "release it again")
-}
-
-fn unread(file: &FileRow, why: &Unread) -> Failure {
-    let (text, hint) = match why {
-        Unread::Unknown => (
-            "no format knows it, so that no line of it can be read".to_owned(),
-            "describe it as a [[format]] and name that in its [[source]]: it is read again then",
-        ),
-        Unread::NotKept => (
-            "its bytes are not in the spool any more".to_owned(),
-            "bring it in again with `tieout ingest FILE`, then release it",
-        ),
-        Unread::Unreadable(why) => (
-            format!("its bytes cannot be read: {why}"),
-            "look at files.spool, or bring it in again with `tieout ingest FILE`",
-        ),
-        Unread::Untied(lines) => (
-            format!(
-                "it does not tie, and {lines} lines of a statement that does would count no more"
-            ),
-            "ask whoever sends it for a file that ties",
-        ),
-    };
-    let text = format!("file {}: {text}; nothing was changed", file.id);
-    Failure::new(Exit::Partial, text, hint)
-}
-
 fn tell_difference(file: &FileRow, difference: &Difference, common: &Common) {
-    let Difference { statement, held_for, same, added, removed } = difference;
+    let Difference { statement, held_for, same, added, removed, later } = difference;
     if common.json {
         let counts = json!({
             "file": file.id,
@@ -192,14 +149,20 @@ fn tell_difference(file: &FileRow, difference: &Difference, common: &Common) {
             "same": same,
             "added": added.iter().map(line_body).collect::<Vec<_>>(),
             "removed": removed.iter().map(line_body).collect::<Vec<_>>(),
+            "later_file": later,
         });
         return out::stdout(&line("settlement_difference", counts));
     }
     if common.quiet {
         return;
     }
+    if let Some(later) = later {
+        let text = format!("statement {statement} stays held: file {later} came later, and counts");
+        return out::stdout(&text);
+    }
     out::stdout(&format!(
-        "statement {statement}: {same} lines as before, {} added, {} removed",
+        "statement {statement}: {} as before, {} added, {} removed",
+        counted(same, "line", "lines"),
         added.len(),
         removed.len()
     ));
@@ -233,19 +196,49 @@ fn tell_plan(file: &FileRow, differences: &[Difference], common: &Common) {
     out::stdout(&format!("file {}: {text}; nothing was changed", file.id));
 }
 
-fn tell_done(file: &FileRow, done: Done, held: i64, common: &Common) {
-    let (added, removed) = match done {
-        Done::Done { added, removed } => (added, removed),
-        Done::Nothing | Done::Dropped => (0, 0),
-    };
-    let is_changed = matches!(done, Done::Done { .. });
+/// What begins to count and what counts no more once the word is carried out, as it looks now.
+fn counts(differences: &[Difference]) -> (u64, u64) {
+    let count = |lines: usize| u64::try_from(lines).unwrap_or(u64::MAX);
+    let carried = differences.iter().filter(|difference| difference.later.is_none());
+    carried.fold((0, 0), |(added, removed), difference| {
+        let Difference { added: more, removed: less, .. } = difference;
+        (added.saturating_add(count(more.len())), removed.saturating_add(count(less.len())))
+    })
+}
+
+/// `2 lines begin to count and 1 counts no more`.
+fn count_words(added: u64, removed: u64) -> String {
+    let begin = counted(added, "line begins to count", "lines begin to count");
+    match removed {
+        0 => begin,
+        1 => format!("{begin} and 1 counts no more"),
+        many => format!("{begin} and {many} count no more"),
+    }
+}
+
+fn tell_said(
+    file: &FileRow,
+    said: &Said,
+    differences: &[Difference],
+    word: &Word,
+    common: &Common,
+) {
+    let (added, removed) = counts(differences);
     if common.json {
+        let (by, why) = match said {
+            Said::Waits(spoken) => (&spoken.word.by, &spoken.word.why),
+            Said::Noted | Said::Nothing => (&word.by, &word.why),
+        };
         let body = json!({
             "file": file.id,
-            "changed": is_changed,
+            "changed": *said == Said::Noted,
+            "waits": *said != Said::Nothing,
             "added": added,
             "removed": removed,
-            "held": held,
+            "held": file.held,
+            "by": by,
+            "why": why,
+            "refused": null,
         });
         return out::stdout(&line("released", body));
     }
@@ -253,24 +246,65 @@ fn tell_done(file: &FileRow, done: Done, held: i64, common: &Common) {
         return;
     }
     let id = file.id;
-    out::stdout(&match (is_changed, file.state, &file.changed) {
-        (true, FileState::Quarantined, _) if held > 0 => format!(
-            "file {id}: {added} lines are loaded, marked as untied; {held} of its statements came \
-             before in other bytes and are held: `tieout files show {id}`"
+    let text = match (said, file.state, &file.changed) {
+        (Said::Noted, FileState::Quarantined, _) => format!(
+            "file {id} is released: the next `tieout run` or `tieout ingest` loads its lines, \
+             marked as untied; nothing counts before"
         ),
-        (true, FileState::Quarantined, _) => {
-            format!(
-                "file {id}: {added} lines are loaded, marked as untied; the next run matches them"
-            )
+        (Said::Noted, FileState::Loaded | FileState::Released, _) => format!(
+            "file {id} is released: with the next `tieout run` or `tieout ingest` {}; nothing is \
+             changed before",
+            count_words(added, removed)
+        ),
+        (Said::Waits(spoken), ..) => {
+            format!("file {id} {}; nothing was changed", waiting_words(spoken))
         }
-        (true, FileState::Loaded | FileState::Released, _) => format!(
-            "file {id}: {added} lines begin to count and {removed} count no more; the next run \
-             matches them"
-        ),
-        (false, _, Some((at, by, why))) => {
+        (Said::Nothing, _, Some((at, by, why))) => {
             let at = to_short_text(*at);
             format!("file {id} was released before, {at} by {by}: {why}; nothing was changed")
         }
-        (false, _, None) => format!("nothing of file {id} is held; nothing was changed"),
-    });
+        (Said::Nothing, _, None) => format!("nothing of file {id} is held; nothing was changed"),
+    };
+    folded("", &text).iter().for_each(|row| out::stdout(row));
+}
+
+/// Of a word that a run has yet to carry out.
+pub(super) fn waiting_words(spoken: &Spoken) -> String {
+    let Spoken { at, word, .. } = spoken;
+    let at = to_short_text(*at);
+    format!("was released {at} by {}: {}; the next run carries it out", word.by, word.why)
+}
+
+/// A word that a run carried out or refused, on one line.
+pub(in crate::cli) fn released_words(note: &ReleasedNote) -> String {
+    let ReleasedNote { file, by, why, loaded, added, removed, held, refused, .. } = note;
+    let lead = format!("{:<12} file {file}", "released");
+    if let Some(refused) = refused {
+        return format!("{lead}: not carried out: {refused}");
+    }
+    let what = match loaded {
+        true => format!("{} loaded, marked as untied", counted(added, "line", "lines")),
+        false => count_words(*added, *removed),
+    };
+    let rest = match held {
+        0 => String::new(),
+        1 => format!("; 1 of its statements is held: `tieout files show {file}`"),
+        many => format!("; {many} of its statements are held: `tieout files show {file}`"),
+    };
+    format!("{lead}: {what}{rest}; by {by}: {why}")
+}
+
+/// The same, as an event.
+pub(in crate::cli) fn released_body(note: &ReleasedNote) -> Value {
+    json!({
+        "file": note.file,
+        "changed": note.refused.is_none(),
+        "waits": false,
+        "added": note.added,
+        "removed": note.removed,
+        "held": note.held,
+        "by": note.by,
+        "why": note.why,
+        "refused": note.refused,
+    })
 }

@@ -34,11 +34,23 @@ fn headline(found: &Inspection) -> String {
     };
     let version = if found.version.is_empty() { "" } else { &format!(" {}", found.version) };
     let state = match found.state {
-        State::Ok => "ok: read to its end, and its own sums hold",
+        State::Ok => whole(&found.sums),
         _bad => "quarantined: none of it may be used before a person has looked",
     };
     let title = format.known().map_or("described as", |known| known.title);
     format!("{title}{version} · {} · {state}", found.encoding)
+}
+
+/// What shows that a file is whole, of one that has no error.
+fn whole(sums: &Sums) -> &'static str {
+    let ties = |wanted| sums.statements.iter().any(|sum| sum.ties == Some(wanted));
+    if ties(false) {
+        "read to its end, but what would show that it is whole is lacking"
+    } else if ties(true) || sums.controls > 0 {
+        "ok: read to its end, and its own sums hold"
+    } else {
+        "ok: read to its end; it has no sum to tie it by"
+    }
 }
 
 fn statements(sums: &Sums) -> Vec<String> {

@@ -91,7 +91,7 @@ fn asked<'a>(
         object,
         kind: inputs.row.kind,
         money: inputs.row.money,
-        handbacks: inputs.history.handbacks,
+        handbacks: inputs.history.tries(),
         age: Some(inputs.now.signed_duration_since(inputs.row.created_at)),
     }
 }

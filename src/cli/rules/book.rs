@@ -13,6 +13,7 @@ use crate::cli::{out, page};
 use crate::config::problem::{ConfigError, nearest};
 use crate::decide::rules::{Effect, Match, Rule};
 use crate::exit::Exit;
+use crate::model::count::counted;
 use crate::model::time::span_text;
 use crate::psp::rules::{self, RuleError, RuleFile};
 
@@ -82,9 +83,9 @@ pub fn check(files: &[RuleFile], common: &Common) -> Result<Exit, Failure> {
             let own = if file.own { "yours" } else { "shipped" };
             let label = file.label.as_ref().map(|label| format!(", version {label}"));
             page::say(&format!(
-                "{}  {} rules, {own}, {}{}",
+                "{}  {}, {own}, {}{}",
                 file.name,
-                file.rules.len(),
+                counted(file.rules.len(), "rule", "rules"),
                 file.version(),
                 label.unwrap_or_default()
             ));
@@ -95,7 +96,8 @@ pub fn check(files: &[RuleFile], common: &Common) -> Result<Exit, Failure> {
         let body = json!({ "version": version, "rules": count, "files": files.len() });
         out::stdout(&line("rules", body));
     } else if !common.quiet {
-        page::say(&format!("rules ok: {version}, {count} rules, every example decided as it says"));
+        let rules = counted(count, "rule", "rules");
+        page::say(&format!("rules ok: {version}, {rules}, every example decided as it says"));
     }
     Ok(Exit::Ok)
 }
@@ -168,14 +170,16 @@ pub fn test(files: &[RuleFile], common: &Common) -> Result<Exit, Failure> {
     let wrong = tried.iter().filter(|one| !one.stands).count();
     if wrong == 0 {
         if !common.json && !common.quiet {
-            page::say(&format!("{} examples, each decided as it says", tried.len()));
+            let examples = counted(tried.len(), "example", "examples");
+            page::say(&format!("{examples}, each decided as it says"));
         }
         return Ok(Exit::Ok);
     }
-    let text = format!(
-        "{wrong} of {} examples are not decided by their own rule; such a file is refused",
-        tried.len()
-    );
+    let whose = match wrong {
+        1 => "example is not decided by its own rule",
+        _several => "examples are not decided by their own rules",
+    };
+    let text = format!("{wrong} of {} {whose}; such a file is refused", tried.len());
     Err(Failure::new(Exit::Config, text, "the first rule that matches wins: change their order"))
 }
 

@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::cli::args::Common;
+use crate::cli::cases::amount_text;
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
+use crate::cli::meter::Counter;
 use crate::cli::rules::{Diff, stats};
 use crate::cli::{out, page};
 use crate::config::Config;
@@ -18,7 +20,7 @@ use crate::decide::decision::Want;
 use crate::decide::replay::WouldBe;
 use crate::decide::rules::RuleSet;
 use crate::exit::Exit;
-use crate::model::money::{Currency, decimal_text};
+use crate::model::count::counted;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, to_short_text, to_text};
 use crate::psp::rules::{RuleFile, combine};
@@ -45,7 +47,8 @@ pub async fn run(
     let setup = config.setup();
     let mut replays =
         Both { today: Replays::by(&setup, &setup.rules), other: Replays::by(&setup, &other) };
-    let mut told = Told { common, shown: options.limit, tally: Tally::default() };
+    let counter = Counter::new(common);
+    let mut told = Told { common, counter, shown: options.limit, tally: Tally::default() };
     let mut after = 0;
     loop {
         let page = db.open_row_cases(after, PAGE).await.map_err(|e| Failure::store(&e))?;
@@ -54,6 +57,7 @@ pub async fn run(
         for (number, decided) in &page {
             told.take(Some(*number), decided, replays.compare(decided), &other);
         }
+        told.counter.show("open cases replayed:", told.tally.cases);
     }
     let mut after = None;
     loop {
@@ -63,8 +67,11 @@ pub async fn run(
         for (_, decided) in &page {
             told.take(None, decided, replays.compare(decided), &other);
         }
+        told.counter.show("decisions replayed:", told.tally.decisions);
     }
-    told.finish(since, &config.rules.version, &other.version);
+    let Told { counter, tally, .. } = told;
+    drop(counter);
+    tally.tell(common, since, &config.rules.version, &other.version);
     Ok(Exit::Ok)
 }
 
@@ -116,6 +123,7 @@ struct Tally {
 
 struct Told<'a> {
     common: &'a Common,
+    counter: Counter,
     /// So many more are shown.
     shown: u64,
     tally: Tally,
@@ -141,7 +149,7 @@ impl Told<'_> {
         let Compared::Changed(both) = found else { return };
         one_more(changed);
         let (today, then) = *both;
-        one_more(tally.kinds.entry((end(&today), end(&then))).or_default());
+        one_more(tally.kinds.entry((end(&today), becomes(&then))).or_default());
         if self.shown == 0 {
             return one_more(&mut tally.not_shown);
         }
@@ -150,13 +158,15 @@ impl Told<'_> {
             out::stdout(&line("rule_change", body(case, decided, &today, &then)));
         } else if !self.common.quiet {
             let texts = lines(case, decided, &today, &then, other);
-            texts.iter().for_each(|text| page::say(text));
+            self.counter.pause(|| texts.iter().for_each(|text| page::say(text)));
         }
     }
+}
 
-    fn finish(&self, since: Instant, today: &str, other: &str) {
-        let tally = &self.tally;
-        if self.common.json {
+impl Tally {
+    fn tell(&self, common: &Common, since: Instant, today: &str, other: &str) {
+        let tally = self;
+        if common.json {
             let kinds = tally.kinds.iter();
             let changes: Vec<Value> = kinds
                 .map(|((from, to), count)| json!({ "from": from, "to": to, "count": count }))
@@ -175,19 +185,19 @@ impl Told<'_> {
             });
             return out::stdout(&line("rules_diff", body));
         }
-        if self.common.quiet {
+        if common.quiet {
             return;
         }
         page::say(&format!(
-            "replayed {} open cases, and {} decisions since {}",
-            tally.cases,
-            tally.decisions,
+            "replayed {}, and {} since {}",
+            counted(tally.cases, "open case", "open cases"),
+            counted(tally.decisions, "decision", "decisions"),
             to_short_text(since)
         ));
         page::say(&format!(
-            "rules {other} instead of {today} would change {} cases and {} decisions; nothing was \
-             moved",
-            tally.cases_changed, tally.decisions_changed
+            "rules {other} instead of {today} would change {} and {}; nothing was moved",
+            counted(tally.cases_changed, "case", "cases"),
+            counted(tally.decisions_changed, "decision", "decisions")
         ));
         for ((from, to), count) in &tally.kinds {
             page::say(&format!("  {count:>6}  {from} → {to}"));
@@ -196,18 +206,26 @@ impl Told<'_> {
             page::say(&format!("and {} more, not shown: raise --limit", tally.not_shown));
         }
         if tally.unreadable > 0 {
-            let text = "were not replayed: their evidence was pruned, or another version wrote it";
-            page::say(&format!("{} {text}", tally.unreadable));
+            let text = "not replayed: the evidence was pruned, or another version wrote it";
+            page::say(&format!("{} {text}", counted(tally.unreadable, "was", "were")));
         }
         if tally.unknown > 0 {
-            let text = "were not replayed: their account is not configured any more";
-            page::say(&format!("{} {text}", tally.unknown));
+            let text = "not replayed: the account is not configured any more";
+            page::say(&format!("{} {text}", counted(tally.unknown, "was", "were")));
         }
     }
 }
 
 fn end(would_be: &WouldBe) -> String {
     ended(would_be.outcome, would_be.reason)
+}
+
+/// Where the other rules lead, and what is lacking at most.
+fn becomes(then: &WouldBe) -> String {
+    match &then.afresh {
+        Some(afresh) => format!("{}, once asked afresh", end(afresh)),
+        None => end(then),
+    }
 }
 
 fn ended(outcome: Outcome, reason: Reason) -> String {
@@ -227,27 +245,31 @@ fn lines(
             "{case}  {}/{}  {}  {}",
             decided.table,
             decided.key,
-            money(decided),
+            amount_text(&decided.currency, decided.amount_minor),
             to_short_text(decided.at)
         ),
-        format!("    {} → {}", end(today), end(then)),
-        format!("    {}", then.text),
+        format!("    {} → {}", end(today), becomes(then)),
+        match then.afresh {
+            Some(_) => format!("    until then {}: {}", end(then), then.text),
+            None => format!("    {}", then.text),
+        },
     ];
     let recorded = (decided.outcome, decided.reason);
     if recorded != (today.outcome, today.reason) {
         texts.push(format!("    recorded then: {}", ended(decided.outcome, decided.reason)));
     }
-    let rule = then.rule.as_ref();
+    let last = then.afresh.as_deref().unwrap_or(then);
+    let rule = last.rule.as_ref();
     let rule = rule.and_then(|id| other.rules.iter().find(|rule| rule.id == *id));
-    if let Some(rule) = rule.filter(|rule| rule.effect.outcome() != then.outcome) {
+    if let Some(rule) = rule.filter(|rule| rule.effect.outcome() != last.outcome) {
         let says = rule.effect.outcome().as_str();
         texts.push(format!("    rule {} says {says}; that is not proven yet", rule.id));
     }
-    if let Some(wants) = then.wants {
+    if let Some(wants) = then.wants.filter(|_| then.afresh.is_none()) {
         texts.push(format!("    a run asks first for {}, and decides then", wanted(wants)));
     }
-    if let Some(retry) = then.retry {
-        let from = then.not_before.map(|at| format!(", not before {}", to_short_text(at)));
+    if let Some(retry) = last.retry {
+        let from = last.not_before.map(|at| format!(", not before {}", to_short_text(at)));
         texts.push(format!("    to be charged by {retry}{}", from.unwrap_or_default()));
     }
     texts
@@ -258,16 +280,6 @@ fn wanted(want: Want) -> &'static str {
         Want::List => "the whole list of its window",
         Want::Search => "the search by its tag",
         Want::Siblings => "what its siblings come to",
-    }
-}
-
-fn money(decided: &Decided) -> String {
-    match Currency::parse(&decided.currency) {
-        Ok(currency) => {
-            let amount = decimal_text(i128::from(decided.amount_minor), currency.exponent());
-            format!("{amount} {currency}")
-        }
-        Err(_none) => "–".to_owned(),
     }
 }
 
@@ -298,5 +310,6 @@ fn side(would_be: &WouldBe) -> Value {
         "retry": would_be.retry,
         "not_before": would_be.not_before.map(to_text),
         "asks_first": would_be.wants.map(wanted),
+        "once_asked_afresh": would_be.afresh.as_ref().map(|afresh| afresh.outcome),
     })
 }

@@ -12,6 +12,7 @@ use crate::cli::out;
 use crate::cli::rules::Stats;
 use crate::config::Config;
 use crate::exit::Exit;
+use crate::model::count::counted;
 use crate::model::time::{Instant, earlier, parse_span, to_short_text, to_text};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
@@ -68,7 +69,8 @@ pub async fn run(
     }
     let used: BTreeSet<&str> = counts.iter().filter_map(|count| count.rule.as_deref()).collect();
     let idle = known.iter().filter(|id| !used.contains(*id)).count();
-    out::stdout(&format!("{idle} of {} rules decided nothing since", known.len()));
+    let rules = counted(known.len(), "rule", "rules");
+    out::stdout(&format!("{idle} of {rules} decided nothing since"));
     Ok(Exit::Ok)
 }
 

@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use crate::config::document::quoted;
 use crate::config::init::words::{self, pick};
 use crate::config::init::{Answers, Choice, OPEN, Proposal, Seen, list, literal};
+use crate::model::count;
 use crate::model::money::Currency;
+use crate::psp::settings::PspKind;
 use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
 use crate::store::tellers::{ACCOUNTS_MAX, are_ids_at_stripe, plain, tell_accounts};
@@ -114,8 +116,7 @@ impl<'a> Choosing<'a> {
 
     fn relations(&mut self) {
         let rows = self.of.rows.map_or(String::new(), |rows| {
-            let s = if rows == 1 { "" } else { "s" };
-            format!(", about {rows} row{s}")
+            format!(", about {}", count::counted(rows, "row", "rows"))
         });
         let what = if self.of.relation.is_view { "view" } else { "table" };
         let why = format!("the {what} that looks most like payments{rows}");
@@ -594,6 +595,9 @@ impl<'a> Choosing<'a> {
             }
         }
         let rest: Vec<String> = values.iter().filter(|v| !used.contains(*v)).cloned().collect();
+        if self.answers.processing.is_empty() {
+            self.left_out(&rest);
+        }
         if !rest.is_empty() {
             let items: Vec<String> = rest.iter().map(|value| literal(&class, value)).collect();
             let why = "values that tieout has nothing to do with";
@@ -656,6 +660,22 @@ impl<'a> Choosing<'a> {
         used.extend(from);
     }
 
+    /// Words of a call on its way that the guess leaves out: whose rows nobody would look at.
+    fn left_out(&mut self, rest: &[String]) {
+        let some: Vec<&str> = rest
+            .iter()
+            .map(String::as_str)
+            .filter(|value| words::may_be_on_its_way(value))
+            .collect();
+        if !some.is_empty() {
+            self.untold(format!(
+                "ignore: `{}` may also say that a call is on its way; its rows are looked at only \
+                 where it stands in `from`",
+                some.join("`, `")
+            ));
+        }
+    }
+
     fn sets(&mut self) {
         // Columns of the written table, whichever relation is read.
         let written = match self.of.relation.is_view {
@@ -675,14 +695,28 @@ impl<'a> Choosing<'a> {
             put("always", column, "+1");
         }
         let reference = self.proposal.choice("psp_reference").map(|c| c.value.clone());
-        let same = |column: &&Column| reference.as_deref() == Some(&quoted(&column.name));
-        if let Some(column) = written.relation.columns.iter().find(same) {
-            put("succeeded", column, "{psp_reference}");
+        // Where the PSP's own id is the key, it is there from the beginning.
+        let key = self.proposal.choice("key").map(|c| c.value.clone()).unwrap_or_default();
+        let same = |column: &&Column| {
+            let name = quoted(&column.name);
+            reference.as_ref() == Some(&name) && !key.contains(&name)
+        };
+        let mut narrow = None;
+        match written.relation.columns.iter().find(same) {
+            Some(column) if has_room(column) => put("succeeded", column, "{psp_reference}"),
+            Some(column) => {
+                narrow = Some(format!(
+                    "set: `{}` ({}) has no room for an id of Stripe's, so that none is written",
+                    column.name, column.type_name
+                ));
+            }
+            None => {}
         }
         if let Some(column) = pick(written, &words::MOVED, words::is_moment) {
             put("succeeded", column, "{psp_time}");
         }
         self.proposal.set = set;
+        self.proposal.untold.extend(narrow);
     }
 
     fn histories(&mut self) {
@@ -699,14 +733,21 @@ impl<'a> Choosing<'a> {
 fn counted(values: &[String]) -> String {
     let named: Vec<String> = values.iter().take(NAMED).map(|v| format!("`{v}`")).collect();
     let more = if values.len() > NAMED { ", …" } else { "" };
-    let s = if values.len() == 1 { "" } else { "s" };
-    format!("{} value{s} ({}{more})", values.len(), named.join(", "))
+    let count = count::counted(values.len(), "value", "values");
+    format!("{count} ({}{more})", named.join(", "))
 }
 
 /// Whether a time as text says its zone: `…Z`, `…+01:00`, `…+01`.
 fn says_zone(value: &str) -> bool {
     let time = value.get(11..).unwrap_or("");
     value.ends_with('Z') || time.contains('+') || time.contains('-')
+}
+
+/// Whether a column can hold an id of Stripe's.
+fn has_room(column: &Column) -> bool {
+    let most = column.max_chars.unwrap_or(usize::MAX);
+    let is_text = matches!(column.class, TypeClass::Text | TypeClass::Padded);
+    is_text && PspKind::Stripe.id_chars().is_none_or(|least| most >= least)
 }
 
 /// Whether a text is an id of an object of Stripe's.

@@ -45,7 +45,7 @@ pub(super) const STATUS: [&str; 14] = [
     "is_paid",
     "captured",
 ];
-pub(super) const AMOUNT: [&str; 17] = [
+pub(super) const AMOUNT: [&str; 18] = [
     "amount_minor",
     "amount_cents",
     "amount_in_cents",
@@ -58,6 +58,7 @@ pub(super) const AMOUNT: [&str; 17] = [
     "charge_amount",
     "payment_amount",
     "amount_total",
+    "grand_total",
     "value",
     "total",
     "sum",
@@ -83,14 +84,17 @@ pub(super) const CURRENCY: [&str; 8] = [
     "ccy",
     "cur",
 ];
-pub(super) const CREATED: [&str; 14] = [
+pub(super) const CREATED: [&str; 17] = [
     "created_at",
     "created",
     "created_on",
     "created_date",
     "creation_date",
+    "create_date",
+    "creation",
     "inserted_at",
     "date_created",
+    "date_created_gmt",
     "create_time",
     "creation_time",
     "created_time",
@@ -199,7 +203,8 @@ const SUCCEEDED: [&str; 11] = [
     "charged",
     "confirmed",
 ];
-const FAILED: [&str; 6] = ["failed", "failure", "declined", "error", "errored", "rejected"];
+const FAILED: [&str; 7] =
+    ["failed", "failure", "declined", "refused", "error", "errored", "rejected"];
 const RETRYABLE: [&str; 7] =
     ["retryable", "retry", "to_retry", "again", "retrying", "requeued", "pending_retry"];
 
@@ -382,6 +387,14 @@ pub(super) fn sorted(values: &[String]) -> Sorted {
     }
 }
 
+/// Whether a value of a status may say that a call is on its way, by a part of it.
+pub(super) fn may_be_on_its_way(value: &str) -> bool {
+    let value = plain(value);
+    let parts = ["pending", "processing", "submit", "authorizing", "authorising", "progress"];
+    let is_like = parts.iter().any(|part| value.contains(part));
+    is_like || PENDING.contains(&value.as_str()) || PROCESSING.contains(&value.as_str())
+}
+
 /// Whether an account's value names Stripe.
 pub(super) fn is_stripe(value: &str) -> bool {
     plain(value).contains("stripe")
@@ -409,6 +422,16 @@ mod tests {
             ("ID", "id"),
         ] {
             assert_eq!(plain(name), words, "{name}");
+        }
+    }
+
+    #[test]
+    fn words_of_a_call_on_its_way_are_known() {
+        for word in ["pending", "PENDING_CAPTURE", "Submitted", "authorizing", "initiated"] {
+            assert!(may_be_on_its_way(word), "{word}");
+        }
+        for word in ["paid", "authorized", "processed", "new", "refunded", "failed"] {
+            assert!(!may_be_on_its_way(word), "{word}");
         }
     }
 

@@ -217,6 +217,11 @@ fn match_of(raw: &RawRule, psp: Option<&str>, subject: Subject) -> Result<Match,
 /// unit is a hundredth here and a whole there.
 fn ranges_hold(matches: &Match) -> Result<(), String> {
     let (least, most) = (matches.amount_at_least_minor, matches.amount_at_most_minor);
+    for (field, amount) in [("amount_at_least_minor", least), ("amount_at_most_minor", most)] {
+        if let Some(amount) = amount.filter(|amount| *amount < 0) {
+            return Err(format!("{field}: {amount} is no amount of a row; expected 0 or more"));
+        }
+    }
     if (least.is_some() || most.is_some()) && matches.currencies.is_empty() {
         let text = "amount_at_least_minor, amount_at_most_minor: amounts are counted in a \
                     currency; name it";
@@ -269,12 +274,8 @@ fn effect_of(raw: &RawRule, subject: Subject) -> Result<Effect, String> {
         return Err("outcome: only a stated failure can make a row retryable".to_owned());
     }
     let decides = is_retryable || effect == Effect::Failed;
-    if subject == Subject::Failure && decides && !names_codes(raw) {
-        return Err(format!(
-            "outcome: a {} rule names its codes or advices; one that takes every failure would \
-             decide what nobody has thought of yet",
-            raw.outcome
-        ));
+    if subject == Subject::Failure && decides {
+        names_codes(raw)?;
     }
     if subject == Subject::Returned && effect != Effect::Review {
         let text = "outcome: what came back is a person's, expected review; the rule says what \
@@ -282,17 +283,50 @@ fn effect_of(raw: &RawRule, subject: Subject) -> Result<Effect, String> {
         return Err(text.to_owned());
     }
     let has_moved = matches!(subject, Subject::Refunded | Subject::Voided | Subject::Disputed);
+    if effect == Effect::Failed && has_moved {
+        return Err(format!(
+            "outcome: money moved by a `{}`: such a row is a person's and no rule fails it; \
+             expected succeeded, wait or review",
+            raw.when
+        ));
+    }
     if effect == Effect::Succeeded && !has_moved {
         return Err(format!("outcome: nothing moved by a `{}`: it cannot succeed", raw.when));
     }
     Ok(effect)
 }
 
-/// Codes or advices are named, and none of them stands for all that there may be.
-fn names_codes(raw: &RawRule) -> bool {
-    let is_named = |word: &String| word.bytes().any(|b| b.is_ascii_alphanumeric());
+/// Codes or advices are named, and no family of them stands for all that there may be: `a*` and
+/// its 25 sisters together would be every failure.
+fn names_codes(raw: &RawRule) -> Result<(), String> {
     let mut words = raw.code.iter().chain(&raw.advice).peekable();
-    words.peek().is_some() && words.all(is_named)
+    if words.peek().is_none() || words.clone().any(|word| !names_anything(word)) {
+        return Err(format!(
+            "outcome: a {} rule names its codes or advices; one that takes every failure would \
+             decide what nobody has thought of yet",
+            raw.outcome
+        ));
+    }
+    match words.find(|word| is_too_broad(word)) {
+        Some(broad) => Err(format!(
+            "outcome: `{broad}` is too broad a family for a {} rule: it names at least two letters \
+             or digits in a row, as `AC*` does; with fewer it would decide what nobody has thought \
+             of yet",
+            raw.outcome
+        )),
+        None => Ok(()),
+    }
+}
+
+fn names_anything(word: &str) -> bool {
+    word.bytes().any(|b| b.is_ascii_alphanumeric())
+}
+
+/// A family whose longest word is one letter.
+fn is_too_broad(word: &str) -> bool {
+    let is_family = word.contains(['*', '?']);
+    let mut words = word.split(|c: char| !c.is_alphanumeric());
+    is_family && !words.any(|part| part.chars().count() >= 2)
 }
 
 /// How often, and what then.

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::report::verify::files::Files;
-use crate::report::verify::sums::{Pair, Rows, SummaryKey, add, age_problem, without_zeros};
+use crate::report::verify::sums::{
+    Pair, Rows, SummaryKey, add, age_problem, pair_text, told_text, without_zeros,
+};
 use crate::report::verify::table::{Record, SetDigest};
 
 /// The word that marks what does not tie out.
@@ -114,6 +116,12 @@ impl Bridge {
         self.spans.iter().map(|(code, span)| (code.clone(), span.local)).collect()
     }
 
+    /// What each currency is left with.
+    pub fn residuals(&self) -> BTreeMap<String, Pair> {
+        let told = |(code, span): (&String, &Span)| Some((code.clone(), span.residual?));
+        self.spans.iter().filter_map(told).collect()
+    }
+
     /// Currencies whose residual is not zero.
     pub fn untied(&self) -> impl Iterator<Item = &String> {
         let off = self.spans.iter().filter(|(_, span)| span.residual != Some((0, 0)));
@@ -128,8 +136,9 @@ impl Bridge {
             let external = rows.external.get(code).copied().unwrap_or_default();
             if span.external.unwrap_or_default() != external {
                 problems.push(format!(
-                    "bridge.csv: external total of {code} is {:?}; the rows say {external:?}",
-                    span.external
+                    "bridge.csv: external total of {code} is {}; the rows say {}",
+                    told_text(span.external),
+                    pair_text(external)
                 ));
             }
             let mut items = span.items.clone();
@@ -137,7 +146,9 @@ impl Bridge {
             let given_back = summary.released_of(code);
             if (released.0.saturating_neg(), released.1.saturating_neg()) != given_back {
                 problems.push(format!(
-                    "bridge.csv: released {code} {released:?}; summary.csv says {given_back:?}"
+                    "bridge.csv: released of {code} is {}; summary.csv says {}",
+                    pair_text(released),
+                    pair_text(given_back)
                 ));
             }
             let of_code = |((currency, reason), pair): (&(String, String), &Pair)| {
@@ -169,7 +180,8 @@ impl Span {
         });
         let left = (explained.0.saturating_sub(external.0), explained.1.saturating_sub(external.1));
         (left != residual).then(|| {
-            format!("bridge.csv: {code} leaves {left:?} and its residual says {residual:?}")
+            let (left, residual) = (pair_text(left), pair_text(residual));
+            format!("bridge.csv: {code} leaves {left}, and its residual says {residual}")
         })
     }
 }

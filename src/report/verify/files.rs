@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::report::verify::checks::differences;
-use crate::report::verify::sums::{Pair, SummaryKey, add};
+use crate::report::verify::sums::{Pair, SummaryKey, add, pair_text, told_text};
 use crate::report::verify::table::Record;
 
 /// (SHA-256 of the file, currency).
@@ -218,14 +218,14 @@ impl Files {
         let name = format!("bridge.csv, files of {code}");
         let mut problems = differences(&name, &span.items, &items, Clone::clone);
         if span.matched != matched {
-            let found = span.matched;
-            problems.push(format!("{name}: matched is {found:?}; matched.csv says {matched:?}"));
+            let (found, matched) = (pair_text(span.matched), pair_text(matched));
+            problems.push(format!("{name}: matched is {found}; matched.csv says {matched}"));
         }
         let all = span.items.values().fold(span.total, |sum, item| plus(sum, *item));
         let left = minus(all, span.matched);
         if span.residual != Some(left) {
-            let found = span.residual;
-            problems.push(format!("{name}: {left:?} are left, and its residual says {found:?}"));
+            let (left, found) = (pair_text(left), told_text(span.residual));
+            problems.push(format!("{name}: left are {left}, and its residual says {found}"));
         }
         problems
     }

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use crate::model::money::{Currency, decimal_text};
 use crate::report::columns::{
     AGING, BRIDGE, COMPARED, EXCEPTIONS, INPUTS, MANIFEST, MATCHED, PAYOUTS, RECONCILIATION,
     SCHEMA_VERSION, SHEETS, SUMMARY, Sheet, TRANSITIONS,
@@ -23,7 +24,7 @@ use crate::report::source::Source;
 use crate::report::tie::currency_words;
 use crate::report::verify::checks::{Bridge, ComparedFile, Exceptions, Summary, Transitions};
 use crate::report::verify::files::Files;
-use crate::report::verify::sums::Rows;
+use crate::report::verify::sums::{Pair, Rows};
 use crate::report::verify::table::{Found, Notation, Record};
 
 /// Findings listed per file; the rest is counted.
@@ -246,16 +247,22 @@ fn verified(
     if says_tied && !untied.is_empty() {
         findings.push(format!("the manifest says tied, and {untied:?} are not"));
     }
+    let named = stated_untied(stated);
+    if says_tied != named.is_empty() {
+        let word = stated.word("/tie_out");
+        findings.push(format!("the manifest says {word:?}, and names {named:?} as untied"));
+    }
     let escaped = read.files.values().fold(0_u64, |sum, file| sum.saturating_add(file.escaped));
     if stated.json.pointer("/escaped_cells").and_then(Value::as_u64) != Some(escaped) {
         findings.push(format!("{escaped} cells are escaped, not as the manifest says"));
     }
-    findings.extend(counts(stated, &read.rows, &read.bridge));
+    findings.extend(counts(stated, &read.rows, &read.summary, &read.bridge));
+    findings.extend(residuals(stated, &read.bridge));
     findings.extend(from_database);
     let untied = if says_tied || !untied.is_empty() {
         untied.iter().map(|code| currency_words(code)).collect()
     } else {
-        stated_untied(stated)
+        named
     };
     Verified {
         dir: dir.to_path_buf(),
@@ -273,20 +280,41 @@ fn stated_untied(stated: &Stated) -> Vec<String> {
     codes.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
+/// The manifest's residuals against those of the bridge.
+fn residuals(stated: &Stated, bridge: &Bridge) -> Vec<String> {
+    let told = stated.json.pointer("/residuals").and_then(Value::as_object);
+    let told = told.into_iter().flatten().map(|(code, sum)| {
+        let text = |name: &str| sum.get(name).and_then(Value::as_str).unwrap_or("");
+        let rows = sum.get("rows").and_then(Value::as_i64).map(i128::from);
+        let minor: Option<i128> = text("amount_minor").parse().ok();
+        let exponent = Currency::parse(code).map_or(0, |known| known.exponent());
+        let is_one = minor.is_some_and(|minor| decimal_text(minor, exponent) == text("amount"));
+        (code.clone(), rows.zip(minor).filter(|_| is_one))
+    });
+    let told: BTreeMap<String, Option<Pair>> = told.collect();
+    let left = bridge.residuals().into_iter().map(|(code, pair)| (code, Some(pair)));
+    let left: BTreeMap<String, Option<Pair>> = left.collect();
+    let differ = told != left;
+    differ
+        .then(|| format!("the manifest's residuals are {told:?}; those of bridge.csv {left:?}"))
+        .into_iter()
+        .collect()
+}
+
 /// The manifest's counts against the rows.
-fn counts(stated: &Stated, rows: &Rows, bridge: &Bridge) -> Vec<String> {
+fn counts(stated: &Stated, rows: &Rows, summary: &Summary, bridge: &Bridge) -> Vec<String> {
     let mut wanted: BTreeMap<String, i128> = BTreeMap::new();
     for ((_, _, outcome), (count, _)) in &rows.outcomes {
         let sum = wanted.entry(outcome.clone()).or_default();
         *sum = sum.saturating_add(*count);
     }
-    let claimed = bridge.claimed().values().fold(0_i128, |sum, pair| sum.saturating_add(pair.0));
-    wanted.insert("claimed".to_owned(), claimed);
+    let all = |sum: i128, pair: &Pair| sum.saturating_add(pair.0);
+    wanted.insert("claimed".to_owned(), bridge.claimed().values().fold(0, all));
+    wanted.insert("released".to_owned(), summary.released.values().fold(0, all));
     let stated_counts = stated.json.pointer("/counts").and_then(Value::as_object);
     let stated_counts: BTreeMap<String, i128> = stated_counts
         .into_iter()
         .flatten()
-        .filter(|(word, _)| *word != "released")
         .filter_map(|(word, count)| Some((word.clone(), i128::from(count.as_i64()?))))
         .collect();
     let differ = stated_counts != wanted;

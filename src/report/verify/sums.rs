@@ -2,10 +2,21 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::count::counted;
 use crate::report::verify::table::{Record, SetDigest};
 
 /// Rows and minor units.
 pub type Pair = (i128, i128);
+
+/// `3 rows of 5400 minor units`.
+pub fn pair_text((rows, minor): Pair) -> String {
+    format!("{} of {minor} minor units", counted(rows, "row", "rows"))
+}
+
+/// The same of what a file may lack.
+pub fn told_text(pair: Option<Pair>) -> String {
+    pair.map_or_else(|| "nothing".to_owned(), pair_text)
+}
 
 /// Adds to a group.
 pub fn add<K: Ord>(groups: &mut BTreeMap<K, Pair>, key: K, rows: i128, minor: i128) {
@@ -207,4 +218,16 @@ pub fn age_problem(record: &Record<'_>) -> Option<String> {
         }
     };
     (!fits).then(|| format!("{days:?} days are not in the bucket {bucket:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_are_told_in_words() {
+        assert_eq!(pair_text((2, -540)), "2 rows of -540 minor units");
+        assert_eq!(told_text(Some((1, 0))), "1 row of 0 minor units");
+        assert_eq!(told_text(None), "nothing");
+    }
 }

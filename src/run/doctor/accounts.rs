@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use tokio_util::sync::CancellationToken;
+
 use crate::exit::Exit;
 use crate::model::time::{Instant, to_short_text};
 use crate::psp::account::{Account, Surroundings};
@@ -17,6 +19,7 @@ use crate::run::shutdown::Stop;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::{StoreError, StoreErrorClass};
+use crate::store::mapping::TableSettings;
 use crate::store::source_table::SourceTable;
 
 /// Below this share of captured objects that are rows, in percent, something is odd.
@@ -39,6 +42,7 @@ pub(super) async fn probe(
             env: Arc::clone(&setup.env),
             db_now: Arc::new(move || reading.now()),
             stop: stop.token(),
+            over: CancellationToken::new(),
         };
         let refunds = has_refunds(tables, name);
         let probed = match Account::open(account.settings.clone(), around) {
@@ -172,6 +176,18 @@ async fn rows_of(known: &Known<'_>, db: &Database, name: &str, probe: &Probe) ->
     let tags: Vec<String> = probe.captured.iter().filter_map(|o| o.tag.clone()).collect();
     let references: Vec<String> = probe.captured.iter().map(|o| o.reference.clone()).collect();
     let mut rows = Rows::default();
+    // A mapping that does not fit was told of; its rows cannot be looked up.
+    let at_account =
+        |table: &&TableSettings| table.accounts.values().any(|account| account == name);
+    let fits = |name: &str| known.tables.iter().any(|table| table.settings.name == name);
+    for table in known.setup.tables.iter().filter(at_account) {
+        if fits(table.name.as_str()) {
+            continue;
+        }
+        let next = "correct what stands above, then tieout doctor";
+        let why = format!("the mapping of table {} does not fit", table.name);
+        rows.untold.push((why, next.to_owned()));
+    }
     for table in known.tables {
         let settings = &table.settings;
         if !settings.accounts.values().any(|account| account == name) {

@@ -1,4 +1,4 @@
-//! Where reports go: can they be written, and is there room?
+//! Where reports and fetched files go: can they be written, and is there room?
 
 use std::path::Path;
 
@@ -15,17 +15,12 @@ const TOO_LITTLE: u64 = 64 * 1024 * 1024;
 
 pub(super) fn look(report_dir: &Path, say: Say<'_>) {
     let shown = report_dir.display();
-    // The folder is made by the first report; until then its parent must let it be made.
-    let there = report_dir.ancestors().map(|folder| match folder.as_os_str().is_empty() {
-        true => Path::new("."),
-        false => folder,
-    });
-    let Some(there) = there.into_iter().find(|folder| folder.exists()) else {
+    let Some(there) = standing(report_dir) else {
         let text = format!("{shown} can be made nowhere");
         let next = "set report.dir to a folder that exists";
         return say(fail("disk", Exit::Config, "report_dir", text, next));
     };
-    if access(there, Access::WRITE_OK | Access::EXEC_OK).is_err() || !there.is_dir() {
+    if !is_writable(there) {
         let text = format!("reports cannot be written to {shown}");
         let here = std::env::current_dir().unwrap_or_default();
         let whole = std::path::absolute(there).unwrap_or_else(|_unknown| here.join(there));
@@ -44,6 +39,30 @@ pub(super) fn look(report_dir: &Path, say: Say<'_>) {
         free if free < LITTLE => warn("disk", "disk_low", text, next),
         _enough => ok("disk", "disk", text),
     });
+}
+
+/// Where fetched files lie: told only where they cannot.
+pub(super) fn spool(spool_dir: &Path, say: Say<'_>) {
+    if standing(spool_dir).is_some_and(is_writable) {
+        return;
+    }
+    let text = format!("what is fetched cannot be written to {}", spool_dir.display());
+    let next = "let this user write there, or set files.spool (TIEOUT_FILES_SPOOL)";
+    say(fail("disk", Exit::Partial, "spool", text, next));
+}
+
+/// A folder is made when it is first needed; until then what is there of its path must let it be
+/// made.
+fn standing(folder: &Path) -> Option<&Path> {
+    let mut folders = folder.ancestors().map(|folder| match folder.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => folder,
+    });
+    folders.find(|folder| folder.exists())
+}
+
+fn is_writable(folder: &Path) -> bool {
+    folder.is_dir() && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
 }
 
 /// `41 GiB`.

@@ -9,6 +9,7 @@ mod accounts;
 mod database;
 mod disk;
 pub mod sources;
+mod sinks;
 mod tables;
 
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use std::collections::BTreeMap;
 use crate::exit::Exit;
 use crate::psp::probe::Probe;
 use crate::run::clock::DatabaseClock;
-use crate::run::setup::Setup;
+use crate::run::setup::{AccountSetup, Setup};
 use crate::run::shutdown::Stop;
 use crate::store::database::Database;
 use crate::store::settings::DatabaseSettings;
@@ -97,7 +98,11 @@ pub async fn examine(
         accounts::look(&known, name, probe, &mut say).await;
     }
     sources::look(setup, &mut say).await;
+    sinks::look(setup, opened.as_ref(), &mut say).await;
     disk::look(&setup.report_dir, &mut say);
+    if !setup.sources.is_empty() {
+        disk::spool(&setup.spool_dir, &mut say);
+    }
     if let Some(db) = &opened {
         db.close().await;
     }
@@ -110,6 +115,20 @@ pub async fn written(db: &Database, mapped: &[SourceTable]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for table in mapped {
         findings.extend(tables::written(db, table).await);
+    }
+    findings
+}
+
+/// Tags of rows that files alone tell of, and that look like card numbers; of some rows of each
+/// table.
+pub async fn tags_like_cards(
+    db: &Database,
+    mapped: &[SourceTable],
+    accounts: &BTreeMap<String, AccountSetup>,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for table in mapped {
+        findings.extend(tables::tags_like_cards(db, table, accounts).await);
     }
     findings
 }

@@ -68,13 +68,16 @@ fn told(source: &Source, looked: Result<Look, SourceError>) -> Finding {
 fn warnings(source: &Source) -> Vec<Finding> {
     let what = label(source);
     let mut found = Vec::new();
+    let of_server = match &source.place {
+        Place::Sftp(server) => server.key_file.as_ref(),
+        Place::Folder(_) => None,
+    };
+    let of_messages = source.decrypt.as_ref().map(|decrypt| &decrypt.key_file);
+    for key in of_server.into_iter().chain(of_messages).filter(|key| is_open(key)) {
+        let text = format!("others than its owner may read the key {}", key.display());
+        found.push(warn(&what, "key_open", text, format!("chmod 600 {}", key.display())));
+    }
     if let Place::Sftp(server) = &source.place {
-        let keys = server.key_file.iter();
-        let keys = keys.chain(source.decrypt.iter().map(|decrypt| &decrypt.key_file));
-        for key in keys.filter(|key| is_open(key)) {
-            let text = format!("others than its owner may read the key {}", key.display());
-            found.push(warn(&what, "key_open", text, format!("chmod 600 {}", key.display())));
-        }
         let problems = Trusted::of(server).map(|trusted| trusted.problems).unwrap_or_default();
         for problem in problems {
             let file = server.known_hosts.display();

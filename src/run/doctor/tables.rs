@@ -1,17 +1,22 @@
 //! The mapped tables: does each mapping fit, and what will tieout meet there?
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::exit::Exit;
+use crate::model::count::counted;
 use crate::model::money::grouped_text;
+use crate::psp::settings::PspKind;
 use crate::run::doctor::{Finding, Indexes, Say, fail, ok, warn};
 use crate::run::error::{chain, store_exit};
-use crate::run::setup::Setup;
+use crate::run::fitting::map_tables;
+use crate::run::setup::{AccountSetup, Setup};
+use crate::settlement::tags::masked;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
-use crate::store::error::StoreError;
-use crate::store::inspect::{Counterpart, Inspect, Standing};
-use crate::store::source_table::SourceTable;
+use crate::store::error::{Mend, StoreError};
+use crate::store::inspect::{Counterpart, Inspect, STATUS_ROWS, Standing};
+use crate::store::source_table::{SourceTable, TypeClass};
 
 /// Tags that are compared with each other.
 const TAGS: i64 = 20_000;
@@ -35,14 +40,13 @@ pub(super) async fn look(
     indexes: &mut Indexes,
     say: Say<'_>,
 ) -> Vec<SourceTable> {
-    let names: Vec<String> = setup.accounts.keys().cloned().collect();
     let mut mapped = Vec::new();
     let mut tags = BTreeMap::new();
     for settings in &setup.tables {
-        match db.map_tables(std::slice::from_ref(settings), &names).await {
+        match map_tables(db, std::slice::from_ref(settings), &setup.accounts).await {
             Ok(tables) => {
                 for table in tables {
-                    let found = one(db, &table, indexes, say).await;
+                    let found = one(db, &table, &setup.accounts, indexes, say).await;
                     tags.insert(table.settings.name.clone(), found);
                     mapped.push(table);
                 }
@@ -51,7 +55,10 @@ pub(super) async fn look(
                 for error in errors {
                     let text =
                         format!("{}: {}; expected {}", error.field, error.problem, error.expected);
-                    let next = "correct tieout.toml, then tieout config check --connect";
+                    let next = match error.mend {
+                        Mend::Mapping => "correct tieout.toml, then tieout config check --connect",
+                        Mend::Rights | Mend::Sight => error.mend.next(),
+                    };
                     say(fail(&settings.name, Exit::Config, "mapping", text, next));
                 }
             }
@@ -70,6 +77,7 @@ pub(super) async fn look(
 async fn one(
     db: &Database,
     table: &SourceTable,
+    accounts: &BTreeMap<String, AccountSetup>,
     indexes: &mut Indexes,
     say: Say<'_>,
 ) -> BTreeMap<String, Vec<String>> {
@@ -97,6 +105,9 @@ async fn one(
                 if told.insert(table.tag_template(account).cloned().map(|t| format!("{t:?}"))) {
                     of_tags(table, account, &tags, &mut findings);
                 }
+                if is_by_files(accounts, account) {
+                    findings.extend(like_cards(table, account, &tags));
+                }
                 let some = tags.into_iter().flatten().take(TAGS_ELSEWHERE).collect();
                 by_account.insert(account.clone(), some);
             }
@@ -108,15 +119,32 @@ async fn one(
     }
     if findings.is_empty() {
         let rows = rows.map_or(String::new(), |rows| {
-            let s = if rows == 1 { "" } else { "s" };
-            format!(", about {} row{s}", grouped_text(i128::from(rows), 0))
+            let rows = grouped_text(i128::from(rows), 0);
+            format!(", about {}", counted(rows, "row", "rows"))
         });
         let mode = table.settings.mode.as_str();
         let text = format!("{} fits{rows}, mode {mode}", bare(&table.write.to_string()));
         findings.push(ok(name, "table", text));
     }
+    findings.extend(looked_at_in_part(table, rows));
     findings.into_iter().for_each(say);
     by_account
+}
+
+/// What a run cannot see: values of the status between the ends of a table that is walked by none.
+fn looked_at_in_part(table: &SourceTable, rows: Option<i64>) -> Option<Finding> {
+    let is_enum = matches!(table.write_status.class, TypeClass::Enum(_));
+    let is_whole = rows.is_none_or(|rows| rows <= STATUS_ROWS);
+    if table.status_indexed || table.status_folded || is_enum || is_whole {
+        return None;
+    }
+    let text = format!(
+        "values of {} that nobody mapped are looked for in the first and the last {} rows: no \
+         index of all rows leads with it",
+        table.settings.status,
+        grouped_text(i128::from(STATUS_ROWS), 0)
+    );
+    Some(ok(&table.settings.name, "status_in_part", text))
 }
 
 /// A name as people write it.
@@ -138,7 +166,8 @@ fn of_standing(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
             "{status} has values that are neither mapped nor ignored: {}",
             some_of(&standing.unmapped)
         );
-        let next = "name them in [[table.map]] or under ignore: a run ends with exit 3 until then";
+        let next = "name them in [[table.map]] or under ignore: a run looks at none of their rows, \
+                    and ends with exit 3 where it sees one";
         findings.push(warn(name, "status_unmapped", text, next));
     }
     for (relation, trigger) in &standing.triggers {
@@ -318,6 +347,51 @@ fn of_tags(
     }
 }
 
+/// Whether files are all that tells of an account's rows.
+fn is_by_files(accounts: &BTreeMap<String, AccountSetup>, account: &str) -> bool {
+    accounts.get(account).is_some_and(|setup| setup.settings.psp == PspKind::Files)
+}
+
+/// The same as the doctor says it of the tags of one table, at each account that has files alone.
+pub(super) async fn tags_like_cards(
+    db: &Database,
+    table: &SourceTable,
+    accounts: &BTreeMap<String, AccountSetup>,
+) -> Vec<Finding> {
+    let name = table.settings.name.as_str();
+    let mut findings = Vec::new();
+    let own: BTreeSet<&String> = table.settings.accounts.values().collect();
+    for account in own.into_iter().filter(|account| is_by_files(accounts, account)) {
+        match db.tags(table, account, TAGS).await {
+            Ok(tags) => findings.extend(like_cards(table, account, &tags)),
+            Err(error) => {
+                let text = format!("tags could not be looked at: {}", chain(&error));
+                findings.push(warn(name, "untold", text, "tieout doctor"));
+            }
+        }
+    }
+    findings
+}
+
+/// Tags that no line of a file will carry: what looks like a card number is masked before it is
+/// kept.
+fn like_cards(table: &SourceTable, account: &str, tags: &[Option<String>]) -> Option<Finding> {
+    let looked_at = tags.iter().flatten().count();
+    let shown = tags.iter().flatten().map(|tag| masked(tag));
+    let alike: Vec<Cow<'_, str>> = shown.filter(|shown| matches!(shown, Cow::Owned(_))).collect();
+    let first = alike.first()?;
+    let text = format!(
+        "{} of {} looked-at tags at {account} look like card numbers, `{first}` for one: what \
+         files say of them is kept masked, so that no line settles such a row and no file proves \
+         that it was never attempted; it needs a person",
+        alike.len(),
+        grouped_text(i128::try_from(looked_at).unwrap_or(i128::MAX), 0)
+    );
+    let next = "a letter between the digits of `tag`, or fewer than 13 of them in a row; see Card \
+                numbers in docs/settlement-files.md";
+    Some(warn(&table.settings.name, "tag_like_card", text, next))
+}
+
 /// Tags of one table that are rows of another too: two rows would claim one payment.
 async fn shared_by_tables(
     db: &Database,
@@ -337,14 +411,21 @@ async fn shared_by_tables(
             }
             for (account, some) in tags.get(name).into_iter().flatten() {
                 let is_there = other.settings.accounts.values().any(|known| known == account);
-                if !is_there || !looks_up_tags(other, account) {
+                if !is_there {
                     continue;
                 }
-                let Ok(found) = db.resolve_tags(other, account, some).await else { continue };
+                // Without an index nothing is looked up; what was looked at is compared.
+                let found = if looks_up_tags(other, account) {
+                    let Ok(found) = db.resolve_tags(other, account, some).await else { continue };
+                    found
+                } else {
+                    let others = tags.get(&other.settings.name).and_then(|of| of.get(account));
+                    others.into_iter().flatten().cloned().collect()
+                };
                 let Some(tag) = some.iter().find(|tag| found.contains(*tag)) else { continue };
                 let text = format!(
                     "`{tag}` is the tag of a row here and of one of {} at {account}: two rows \
-                     would claim one payment",
+                     claim one payment, and neither is settled by it",
                     other.settings.name
                 );
                 let next = format!("different templates, such as tag = \"{name}-{{…}}\"");

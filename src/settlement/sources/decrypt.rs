@@ -13,8 +13,10 @@ use pgp::composed::{
 };
 use pgp::errors::Error as PgpError;
 use pgp::types::{Password, Seipdv1ReadMode, VerifyingKey};
+use sha2::{Digest, Sha256};
 
 use crate::exit::Exit;
+use crate::model::transaction::hex;
 use crate::secret::Secret;
 use crate::settlement::sources::settings::Decrypt;
 use crate::settlement::sources::{BUFFER, Going, SourceError};
@@ -22,6 +24,19 @@ use crate::settlement::unwrap::{MOST, RATIO, ROOM};
 
 /// Layers of one message: encrypted, compressed, signed, and one of them twice.
 const LAYERS_MAX: usize = 4;
+
+/// How much of the keys' hash is told: enough to tell two sets of keys apart.
+const STAMP: usize = 16;
+
+/// What tells a source's keys from those that its files are opened with later: a hash of the files
+/// that they lie in. None where one of those cannot be read.
+pub fn keys_stamp(decrypt: &Decrypt) -> Option<String> {
+    let mut hash = Sha256::new();
+    for file in [Some(&decrypt.key_file), decrypt.signed_by.as_ref()].into_iter().flatten() {
+        hash.update(Sha256::digest(std::fs::read(file).ok()?));
+    }
+    Some(hex(&hash.finalize()).chars().take(STAMP).collect())
+}
 
 /// Opens messages with one source's key.
 pub struct Opener {

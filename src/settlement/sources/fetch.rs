@@ -44,6 +44,13 @@ pub type Watching<'a> = &'a mut (dyn FnMut(Progress<'_>) -> bool + Send);
 pub enum Outcome {
     /// It lies in the spool.
     Fetched(Box<Fetched>),
+    /// It lies in the spool as it came: it cannot be decrypted.
+    Sealed {
+        /// The file.
+        fetched: Box<Fetched>,
+        /// Why.
+        error: SourceError,
+    },
     /// It was fetched before.
     Known(Ready),
     /// It is not whole yet, as far as can be told: the next run looks again.
@@ -121,7 +128,7 @@ fn fetch_into(
         }
         let fetching = Fetching { source, spool, opener: opener.as_ref() };
         match fetching.one(shelf.as_mut(), &ready, watching) {
-            Ok(fetched) => haul.files.push(Outcome::Fetched(Box::new(fetched))),
+            Ok(outcome) => haul.files.push(outcome),
             Err(error) if error.ends_all() => return Err(error),
             Err(error) => haul.files.push(Outcome::Failed { name: ready.seen.name, error }),
         }
@@ -176,7 +183,7 @@ impl Fetching<'_> {
         shelf: &mut dyn Shelf,
         ready: &Ready,
         watching: Watching<'_>,
-    ) -> Result<Fetched, SourceError> {
+    ) -> Result<Outcome, SourceError> {
         let Seen { name, size, .. } = &ready.seen;
         let mut going = |bytes: u64| watching(Progress { name, bytes, size: *size });
         let mut fetched = self.spool.fetch(&self.source.name, shelf, name, &mut going)?;
@@ -184,16 +191,18 @@ impl Fetching<'_> {
         if let Some(opener) = self.opener {
             let part = self.spool.part(&self.source.name);
             let plain = self.spool.plain(&fetched.sha256);
-            let opened = self.opened(opener, &fetched, &part, &mut going);
-            if opened.is_err() {
+            if let Err(error) = self.opened(opener, &fetched, &part, &mut going) {
                 // The error that stopped it is the one to tell.
                 let _gone = std::fs::remove_file(&part);
+                if matches!(error, SourceError::Sealed { .. }) {
+                    return Ok(Outcome::Sealed { fetched: Box::new(fetched), error });
+                }
+                return Err(error);
             }
-            opened?;
             self.spool.give_name(&part, &plain)?;
             fetched.plain = Some(plain);
         }
-        Ok(fetched)
+        Ok(Outcome::Fetched(Box::new(fetched)))
     }
 
     fn opened(

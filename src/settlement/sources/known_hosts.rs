@@ -37,6 +37,8 @@ pub struct KnownHosts {
 
 #[derive(Debug, Clone)]
 struct Known {
+    /// The line of the file.
+    number: u64,
     hosts: Hosts,
     revoked: bool,
     kind: String,
@@ -63,7 +65,7 @@ impl KnownHosts {
                 continue;
             }
             match entry(line) {
-                Ok(Some(entry)) => known.lines.push(entry),
+                Ok(Some(entry)) => known.lines.push(Known { number, ..entry }),
                 Ok(None) => {}
                 Err((field, expected)) => {
                     problems.push(Problem::warning(number, field, expected, cut(line)));
@@ -101,6 +103,15 @@ impl KnownHosts {
     pub fn fingerprints(&self, host: &str, port: u16) -> Vec<String> {
         let lines = self.of(host, port).filter(|line| !line.revoked);
         lines.map(|line| format!("{} ({})", fingerprint(&line.key), line.kind)).collect()
+    }
+
+    /// The keys that are trusted of a server besides these: the line of each, and its fingerprint
+    /// with its type.
+    pub fn besides(&self, host: &str, port: u16, keys: &[&[u8]]) -> Vec<(u64, String)> {
+        let is_other = |line: &&Known| !line.revoked && !keys.contains(&line.key.as_slice());
+        let others = self.of(host, port).filter(is_other);
+        let shown = |line: &Known| format!("{} ({})", fingerprint(&line.key), line.kind);
+        others.map(|line| (line.number, shown(line))).collect()
     }
 
     /// The lines of a server: by its name and port, and where none has that, by its name alone.
@@ -150,7 +161,7 @@ fn entry(line: &str) -> Result<Option<Known>, Misread> {
     if own != Some(kind.as_bytes()) {
         return Err(("key", "a key of the type that stands before it"));
     }
-    Ok(Some(Known { hosts, revoked, kind: kind.to_owned(), key }))
+    Ok(Some(Known { number: 0, hosts, revoked, kind: kind.to_owned(), key }))
 }
 
 fn hosts(word: &str) -> Result<Hosts, Misread> {
@@ -265,6 +276,14 @@ mod tests {
         let (known, _) = KnownHosts::parse(&text);
         assert_eq!(known.key_types("h", 22), ["ssh-rsa", "ssh-ed25519"]);
         assert_eq!(known.key_types("nobody", 22), [""; 0]);
+        // What is trusted besides the keys that the server shows: never what is revoked.
+        let (rsa, ed) = (key("ssh-rsa", 'a'), key("ssh-ed25519", 'a'));
+        let besides = |keys: &[&[u8]]| -> Vec<u64> {
+            known.besides("h", 22, keys).into_iter().map(|(line, _)| line).collect()
+        };
+        assert_eq!(besides(&[&rsa, &ed]), [3]);
+        assert_eq!(besides(&[&ed]), [1, 3]);
+        assert_eq!(besides(&[]), [1, 2, 3]);
     }
 
     #[test]

@@ -123,14 +123,44 @@ fn by_agent(attempt: &Attempt<'_>, tried: &mut Vec<String>) -> Result<(), Source
 fn by_password(attempt: &Attempt<'_>, tried: &mut Vec<String>) -> Result<(), SourceError> {
     let Some(password) = &attempt.secrets.password else { return Ok(()) };
     let (session, user) = (&attempt.line.session, &attempt.server.user);
-    let takes = |way: &str| attempt.offered.split(',').any(|offered| offered == way);
-    let ended = if takes("password") || !takes("keyboard-interactive") {
-        session.userauth_password(user, password.expose())
-    } else {
-        session.userauth_keyboard_interactive(user, &mut Answer(password.expose()))
+    let way = match way_of(attempt.offered) {
+        Some(way) => way,
+        // A server that wants a key first says only then what it wants next.
+        None => {
+            let next = session.auth_methods(user).ok().and_then(way_of);
+            if session.authenticated() {
+                return Ok(());
+            }
+            next.unwrap_or(Way::Password)
+        }
+    };
+    let ended = match way {
+        Way::Password => session.userauth_password(user, password.expose()),
+        Way::Questions => {
+            session.userauth_keyboard_interactive(user, &mut Answer(password.expose()))
+        }
     };
     let refused = |_: &ssh2::Error| "the server does not take the password".to_owned();
     attempt.note(ended, refused, tried)
+}
+
+/// How a password is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// As it is.
+    Password,
+    /// As the answer to a question of the server.
+    Questions,
+}
+
+/// How a server that offers these methods takes a password; none: not at all, as far as it says.
+fn way_of(offered: &str) -> Option<Way> {
+    let takes = |way: &str| offered.split(',').any(|offered| offered == way);
+    match () {
+        () if takes("password") => Some(Way::Password),
+        () if takes("keyboard-interactive") => Some(Way::Questions),
+        () => None,
+    }
 }
 
 /// Answers a hidden question with the password, and nothing else with anything.
@@ -149,5 +179,43 @@ impl KeyboardInteractivePrompt for Answer<'_> {
             if prompt.echo || hidden > 1 { String::new() } else { self.0.to_owned() }
         };
         prompts.iter().map(answer).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_is_given_as_the_server_takes_it() {
+        for (offered, way) in [
+            ("publickey,password", Some(Way::Password)),
+            ("password,keyboard-interactive", Some(Way::Password)),
+            ("publickey,keyboard-interactive", Some(Way::Questions)),
+            ("keyboard-interactive", Some(Way::Questions)),
+            ("publickey", None),
+            ("publickey,gssapi-with-mic,hostbased", None),
+            ("", None),
+        ] {
+            assert_eq!(way_of(offered), way, "{offered}");
+        }
+    }
+
+    #[test]
+    fn only_one_hidden_question_is_answered_and_with_the_password() {
+        let asked = |questions: &[(&'static str, bool)]| -> Vec<String> {
+            let prompts: Vec<Prompt<'_>> = questions
+                .iter()
+                .map(|(text, echo)| Prompt { text: (*text).into(), echo: *echo })
+                .collect();
+            Answer("s3 cret").prompt("bank", "", &prompts)
+        };
+        assert_eq!(asked(&[("Password: ", false)]), ["s3 cret"]);
+        // What is shown while it is typed is no password.
+        assert_eq!(asked(&[("Branch: ", true), ("PIN: ", false)]), ["", "s3 cret"]);
+        assert_eq!(asked(&[("Password: ", false), ("Code: ", false)]), ["", ""]);
+        assert_eq!(asked(&[("Branch: ", true)]), [""]);
+        // Servers greet with no question at all.
+        assert_eq!(asked(&[]), [""; 0]);
     }
 }

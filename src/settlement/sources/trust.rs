@@ -79,6 +79,16 @@ impl<'a> Trusted<'a> {
         self.known.fingerprints(&self.server.host, self.server.port)
     }
 
+    /// Keys that the file trusts and that the server does not show, by the file's lines: whoever
+    /// holds one of them is still taken for the server. None where the configuration says which.
+    pub fn stale(&self, shown: &[HostKey]) -> Vec<(u64, String)> {
+        if !self.server.host_keys.is_empty() {
+            return Vec::new();
+        }
+        let keys: Vec<&[u8]> = shown.iter().map(|key| key.key.as_slice()).collect();
+        self.known.besides(&self.server.host, self.server.port, &keys)
+    }
+
     /// Algorithms of the keys that are trusted first: the server may have others, just as right.
     fn algorithms(&self) -> Vec<&'static str> {
         let types = self.known.key_types(&self.server.host, self.server.port);

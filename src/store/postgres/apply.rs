@@ -112,6 +112,7 @@ impl Batch<'_> {
             applied: count(Applied::Yes),
             withheld: count(Applied::Withheld),
             superseded: count(Applied::Superseded),
+            not_applied: self.rows.iter().filter_map(RowEffects::not_applied).collect(),
         }
     }
 

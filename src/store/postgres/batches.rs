@@ -1,13 +1,15 @@
 //! Batch bookings, and the lines of notices that they are made of.
 
-use sqlx::postgres::PgPool;
+use sqlx::postgres::{PgConnection, PgPool};
 
 use crate::model::time::Instant;
-use crate::store::batches::{BatchBy, BatchParts, ExplainedBatch, TABLE, count_sql, parts_sql};
+use crate::store::batches::{
+    BOOKING, BatchBy, BatchParts, ExplainedBatch, TABLE, count_sql, fellows_sql, parts_sql,
+};
 use crate::store::error::StoreError;
-use crate::store::files::{LINE, LinePlace, StoredLine};
+use crate::store::files::{LinePlace, StoredLine};
 use crate::store::postgres::errors::failed;
-use crate::store::postgres::lines::line_of;
+use crate::store::postgres::lines::page;
 use crate::store::postgres::sql::{Cells, Sql};
 
 const READING: &str = "reading batch bookings";
@@ -19,21 +21,7 @@ pub(super) async fn open(
     after: Option<LinePlace>,
     limit: i64,
 ) -> Result<Vec<StoredLine>, StoreError> {
-    let mut connection = pool.acquire().await.map_err(failed(READING))?;
-    let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
-    let mut sql = Sql::default();
-    let account = sql.bind(account.to_owned());
-    let (file, position) = (sql.bind(after.file), sql.bind(after.position));
-    let limit = sql.bind(limit);
-    sql.push(&format!(
-        "select {LINE} from tieout_lines l join tieout_files f on f.id = l.file_id \
-         where l.account = {account} and l.state = 'open' and l.decides and not l.itemised \
-         and l.kind = 'movement' and (l.bank_reference is not null or l.order_ref is not null) \
-         and (l.file_id, l.position) > ({file}, {position}) \
-         order by l.file_id, l.position limit {limit}"
-    ));
-    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
-    rows.iter().map(line_of).collect()
+    page(pool, READING, account, BOOKING, after, limit).await
 }
 
 pub(super) async fn parts(
@@ -53,6 +41,8 @@ pub(super) async fn parts(
         usable: cells.big(1)?,
         minor: cells.sum(2)?,
         rivals: cells.big(3)?,
+        fellows: cells.big(4)?,
+        fellow_minor: cells.sum(5)?,
     })
 }
 
@@ -76,9 +66,10 @@ pub(super) async fn explain(
     let mut parts = Sql::new(count_sql(batch.by));
     parts.bind(batch.booking.file);
     parts.bind(batch.booking.position);
-    let counted = match taken {
-        1 => parts.run(&mut tx).await.map_err(failed(EXPLAINING))?,
-        _not_open => 0,
+    let is_taken = taken == 1 && take_fellows(&mut tx, run_id, batch, now).await?;
+    let counted = match is_taken {
+        true => parts.run(&mut tx).await.map_err(failed(EXPLAINING))?,
+        false => 0,
     };
     if counted == 0 || i64::try_from(counted).ok() != Some(batch.lines) {
         // Closed, matched or changed meanwhile: another run finds it out again.
@@ -87,6 +78,28 @@ pub(super) async fn explain(
     }
     tx.commit().await.map_err(failed(EXPLAINING))?;
     Ok(true)
+}
+
+/// False: they are not those any more that were counted.
+async fn take_fellows(
+    connection: &mut PgConnection,
+    run_id: &str,
+    batch: &ExplainedBatch,
+    now: Instant,
+) -> Result<bool, StoreError> {
+    if batch.fellows == 0 {
+        return Ok(true);
+    }
+    let mut fellows = Sql::new(fellows_sql(batch.by));
+    fellows.bind(batch.booking.file);
+    fellows.bind(batch.booking.position);
+    fellows.bind(TABLE.to_owned());
+    fellows.bind(batch.key.clone());
+    fellows.bind(run_id.to_owned());
+    fellows.bind(now);
+    fellows.bind(batch.minor);
+    let taken = fellows.run(connection).await.map_err(failed(EXPLAINING))?;
+    Ok(i64::try_from(taken).ok() == Some(batch.fellows))
 }
 
 fn booked(run_id: &str, batch: &ExplainedBatch, now: Instant) -> Sql {

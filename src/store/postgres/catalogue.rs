@@ -3,8 +3,9 @@
 use serde::Deserialize;
 use sqlx::postgres::PgConnection;
 
-use crate::store::error::{MappingError, StoreError};
-use crate::store::fit::{Catalogue, fit, unique_names};
+use crate::store::error::{MappingError, Mend, StoreError};
+use crate::store::fit::{Catalogue, fit, folded_status, unique_names};
+use crate::store::inspect::STATUS_ROWS;
 use crate::store::mapping::TableSettings;
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::sql::{Cells, Sql};
@@ -39,6 +40,7 @@ struct FoundColumn {
     generated: bool,
     may_update: bool,
     may_insert: bool,
+    folds: bool,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -48,7 +50,12 @@ struct FoundIndex {
     columns: Vec<Option<String>>,
 }
 
-/// Relations by the place of their name. A view carries the indexes of the tables that it reads.
+/// Relations by the place of their name. A view carries the indexes of the tables that it reads;
+/// one that is written through, those of the table that is written alone: what is unique in a
+/// parent of a scalar subquery says nothing of the view's rows. That table is the first relation
+/// of its range table: an updatable view has one relation in FROM, and subqueries stand behind it.
+/// What such a view works out, and does not take from there, is as generated as a table's column,
+/// unless a trigger (80: INSTEAD OF UPDATE) or a rule of its own says how it is written.
 const RELATIONS: &str = "\
 select n.place, json_build_object(
     'schema', s.nspname, 'name', c.relname, 'kind', c.relkind,
@@ -64,9 +71,16 @@ select n.place, json_build_object(
                 from pg_enum e where e.enumtypid = b.oid),
             'required', a.attnotnull and not a.atthasdef
                 and a.attidentity = '' and a.attgenerated = '',
-            'generated', a.attgenerated <> '' or a.attidentity = 'a',
+            'generated', a.attgenerated <> '' or a.attidentity = 'a'
+                or c.relkind = 'v' and not pg_column_is_updatable(c.oid, a.attnum, false)
+                and not exists (select from pg_trigger g
+                    where g.tgrelid = c.oid and g.tgtype & 80 = 80)
+                and not exists (select from pg_rewrite w
+                    where w.ev_class = c.oid and w.ev_type = '2' and w.is_instead),
             'may_update', has_column_privilege(c.oid, a.attnum, 'update'),
-            'may_insert', has_column_privilege(c.oid, a.attnum, 'insert')
+            'may_insert', has_column_privilege(c.oid, a.attnum, 'insert'),
+            'folds', b.typname = 'citext' or exists (select from pg_collation l
+                where l.oid = a.attcollation and not l.collisdeterministic)
         ) order by a.attnum), '[]')
         from pg_attribute a
         join pg_type t on t.oid = a.atttypid
@@ -94,7 +108,12 @@ select n.place, json_build_object(
             select p.refobjid from pg_rewrite r
             join pg_depend p on p.classid = 'pg_rewrite'::regclass and p.objid = r.oid
                 and p.refclassid = 'pg_class'::regclass and p.refobjid <> c.oid
-            where c.relkind = 'v' and r.ev_class = c.oid))
+            where c.relkind = 'v' and r.ev_class = c.oid
+                and (pg_relation_is_updatable(c.oid, false) & 4 = 0 or p.refobjid = (
+                    select m[1]::oid
+                    from regexp_matches(r.ev_action::text, ':relid ([0-9]+)', 'g')
+                        with ordinality as e(m, at)
+                    where m[1]::oid <> c.oid order by e.at limit 1))))
 )::text
 from unnest($1::text[], $2::text[]) with ordinality as n(schema, name, place)
 join pg_class c on c.relname = n.name and c.relkind in ('r', 'p', 'v', 'm', 'f')
@@ -121,6 +140,7 @@ pub(super) async fn map_tables(
             continue;
         }
         let read = find(&settings.read).map(|found| relation(found, false));
+        errors.extend(find(&settings.read).and_then(|found| folded(settings, found)));
         let write = settings.write.as_deref().unwrap_or(&settings.read);
         let catalogue = Catalogue {
             read,
@@ -136,6 +156,9 @@ pub(super) async fn map_tables(
             Ok(mut table) => {
                 let partly = find(write).map(leading).unwrap_or_default();
                 table.unindexed.retain(|column| !partly.contains(column));
+                if find(write).is_some_and(|found| folded(settings, found).is_some()) {
+                    table.status_folded = std::mem::take(&mut table.status_indexed);
+                }
                 mapped.push(table);
             }
             Err(misfits) => errors.extend(misfits),
@@ -226,9 +249,19 @@ fn unusable<'f>(
             field: field.to_owned(),
             problem: format!("`{}` is {problem}", found.name),
             expected: expected.to_owned(),
+            mend: Mend::Mapping,
         });
     }
     errors
+}
+
+/// The status, where its column takes for one value what bytes tell apart: `citext`, and
+/// collations that are not deterministic.
+fn folded(settings: &TableSettings, found: &Found) -> Option<MappingError> {
+    let status = found.columns.iter().find(|it| it.folds && it.name == settings.status)?;
+    let status = column(status, false);
+    let bytewise = format!("{}::text collate \"C\"", status.ident);
+    Some(folded_status(settings, &status, &bytewise))
 }
 
 fn relation(found: &Found, inserted: bool) -> Relation {
@@ -292,7 +325,9 @@ fn class(found: &FoundColumn) -> TypeClass {
 }
 
 /// Status values that the mapping neither maps nor ignores: of an enum its labels, else what a
-/// walk from value to value over an index led by the status finds.
+/// walk from value to value over an index led by the status finds; without one, those of the first
+/// and the last rows. Where that steps over spellings, those of the processing values are read
+/// beside it: what is stuck is few.
 pub(super) async fn unmapped_statuses(
     connection: &mut PgConnection,
     table: &SourceTable,
@@ -301,28 +336,82 @@ pub(super) async fn unmapped_statuses(
     let status = &table.write_status;
     let values = match &status.class {
         TypeClass::Enum(labels) => labels.clone(),
-        _other if !table.status_indexed => return Ok(Vec::new()),
         _other => {
-            let (ident, write) = (&status.ident, &table.write);
-            let mut sql = Sql::new(format!(
-                "with recursive seen as (\
-                 (select t.{ident} as value from {write} t where t.{ident} is not null \
-                 order by t.{ident} limit 1) \
-                 union all \
-                 select (select t.{ident} from {write} t where t.{ident} > seen.value \
-                 order by t.{ident} limit 1) from seen where seen.value is not null) \
-                 select value::text from seen where value is not null limit "
-            ));
             let known = i64::try_from(known.len()).unwrap_or_default();
-            let limit = sql.bind(known.saturating_add(UNMAPPED_MAX));
+            let most = known.saturating_add(UNMAPPED_MAX);
+            let is_led = table.status_indexed || table.status_folded;
+            let mut sql = Sql::new(match is_led {
+                true => walk(&status.ident, &table.write),
+                false => format!(
+                    "select distinct s.v collate \"C\" from ({}) s where s.v is not null limit ",
+                    both_ends(&status.ident, &table.write, table.sole_key(), STATUS_ROWS)
+                ),
+            });
+            let limit = sql.bind(most);
             sql.push(&limit);
             let doing = "reading the status values";
-            let rows = sql.fetch(connection).await.map_err(failed(doing))?;
+            let mut rows = sql.fetch(connection).await.map_err(failed(doing))?;
+            if table.status_folded {
+                let spellings = spellings_sql(table).fetch(connection).await;
+                rows.extend(spellings.map_err(failed(doing))?);
+            }
             let texts = rows.iter().map(|row| Cells::new(row, doing).text(0));
-            texts.collect::<Result<Vec<_>, _>>()?
+            let mut values = texts.collect::<Result<Vec<_>, _>>()?;
+            if table.status_folded {
+                values.sort();
+                values.dedup();
+            }
+            values
         }
     };
     Ok(values.into_iter().filter(|value| !known.contains(value)).collect())
+}
+
+/// Spellings that the written column takes for a processing value, and the mapping does not name.
+fn spellings_sql(table: &SourceTable) -> Sql {
+    let status = &table.write_status;
+    let bytewise = format!("t.{}::text collate \"C\"", status.ident);
+    let mut sql = Sql::new(format!(
+        "select distinct {bytewise} from {} t where t.{} = any(",
+        table.write, status.ident
+    ));
+    let processing = sql.bind(table.processing_values());
+    sql.push(&format!("{processing}::text[]::{}[]) and {bytewise} <> all(", status.type_name));
+    let known = sql.bind(table.known_values());
+    sql.push(&format!("{known}::text[]) limit {UNMAPPED_MAX}"));
+    sql
+}
+
+/// From value to value over an index.
+fn walk(ident: &QuotedIdent, write: &QuotedIdent) -> String {
+    format!(
+        "with recursive seen as (\
+         (select t.{ident} as value from {write} t where t.{ident} is not null \
+         order by t.{ident} limit 1) \
+         union all \
+         select (select t.{ident} from {write} t where t.{ident} > seen.value \
+         order by t.{ident} limit 1) from seen where seen.value is not null) \
+         select value::text from seen where value is not null limit "
+    )
+}
+
+/// A column's values in the first rows, and in the last ones by a column that an index leads with:
+/// what is stuck now is seldom among the oldest.
+pub(super) fn both_ends(
+    ident: &QuotedIdent,
+    table: &QuotedIdent,
+    key: Option<&Column>,
+    rows: i64,
+) -> String {
+    let first = format!("(select t.{ident}::text as v from {table} t limit {rows})");
+    match key {
+        Some(key) => format!(
+            "{first} union all (select t.{ident}::text from {table} t \
+             order by t.{} desc limit {rows})",
+            key.ident
+        ),
+        None => first,
+    }
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ impl Remembered {
     }
 }
 
-/// The last hand-back of each of these rows, and whether it is still open.
+/// The last hand-back of each of these rows, and whether its worker may have come for it unseen.
 pub(super) async fn last_handbacks(
     connection: &mut PgConnection,
     table: &str,
@@ -93,7 +93,10 @@ pub(super) async fn last_handbacks(
     let doing = "reading the last hand-backs";
     let mut sql = Sql::new(
         "select distinct on (h.key) h.key, h.number, h.at, h.taken_at, h.charge_before, \
-         h.ended_at is null and h.taken_at is null \
+         h.taken_at is null and (h.ended_at is null or h.end_reason = 'lapsed'), \
+         h.end_reason is not distinct from 'lapsed', \
+         (select count(*) from tieout_handbacks l where l.table_name = h.table_name \
+         and l.key = h.key and l.end_reason = 'lapsed')::integer \
          from tieout_handbacks h where h.table_name = $1 and h.key = any($2) \
          order by h.key, h.number desc",
     );
@@ -108,6 +111,8 @@ pub(super) async fn last_handbacks(
                 at: cells.at(2)?,
                 taken_at: cells.maybe_at(3)?,
                 charge_before: cells.at(4)?,
+                lapsed: cells.flag(6)?,
+                lapses: cells.count(7)?,
             };
             Ok((cells.text(0)?, (past, cells.flag(5)?)))
         })

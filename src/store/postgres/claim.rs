@@ -7,15 +7,16 @@ use std::collections::{BTreeMap, HashSet};
 
 use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
-use crate::decide::decision::{Asked, PastHandBack};
+use crate::decide::decision::Asked;
 use crate::model::time::Instant;
 use crate::model::transaction::{RowDefect, Transaction};
 use crate::store::decode::decode;
 use crate::store::error::StoreError;
 use crate::store::mapping::Channel;
 use crate::store::postgres::checks::{self, Remembered, last_handbacks};
-use crate::store::postgres::errors::{failed, is_transient};
+use crate::store::postgres::errors::failed;
 use crate::store::postgres::ledger::is_leased_by;
+use crate::store::postgres::patience::patiently;
 use crate::store::postgres::runs::{Sums, add_totals, count_row};
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
@@ -25,9 +26,6 @@ use crate::store::source_table::SourceTable;
 const CLAIMING: &str = "claiming due rows";
 const ENROLLING: &str = "enrolling stuck rows";
 
-/// Deadlocks with another run's claim or apply: tried so often before it is said.
-const TRIES: u32 = 5;
-
 pub(super) async fn enrol(
     pool: &PgPool,
     table: &SourceTable,
@@ -35,26 +33,18 @@ pub(super) async fn enrol(
     now: Instant,
 ) -> Result<u64, StoreError> {
     let mut connection = pool.acquire().await.map_err(failed(ENROLLING))?;
-    let stuck = patiently(&mut connection, || enrol_sql(table, filter, now)).await?;
+    let stuck = patiently(async || {
+        enrol_sql(table, filter, now).run(&mut connection).await.map_err(failed(ENROLLING))
+    })
+    .await?;
     if !filter.given_up {
         return Ok(stuck);
     }
-    let given_up = patiently(&mut connection, || watch_sql(table, filter, now)).await?;
+    let given_up = patiently(async || {
+        watch_sql(table, filter, now).run(&mut connection).await.map_err(failed(ENROLLING))
+    })
+    .await?;
     Ok(stuck.saturating_add(given_up))
-}
-
-async fn patiently(
-    connection: &mut PgConnection,
-    statement: impl Fn() -> Sql,
-) -> Result<u64, StoreError> {
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        match statement().run(connection).await {
-            Err(error) if is_transient(&error) && tries < TRIES => {}
-            ended => return ended.map_err(failed(ENROLLING)),
-        }
-    }
 }
 
 /// Rows that were given up, whoever did: one look at each, which changes no row.
@@ -403,9 +393,13 @@ pub(super) async fn claim_due(
         if wanted <= 0 {
             return Ok(claimed);
         }
-        let mut tx = pool.begin().await.map_err(failed(CLAIMING))?;
-        let (taken, seen) = claim_batch(&mut tx, claim, wanted).await?;
-        tx.commit().await.map_err(failed(CLAIMING))?;
+        let (taken, seen) = patiently(async || {
+            let mut tx = pool.begin().await.map_err(failed(CLAIMING))?;
+            let batch = claim_batch(&mut tx, claim, wanted).await?;
+            tx.commit().await.map_err(failed(CLAIMING))?;
+            Ok(batch)
+        })
+        .await?;
         let is_last = i64::try_from(seen).unwrap_or(i64::MAX) < wanted || taken.len() == seen;
         claimed.extend(taken);
         // Named rows come once: what is left alone would be found again and again.
@@ -574,17 +568,22 @@ pub(super) async fn add_handbacks(
     let tells = table.settings.channel == Channel::Status && !waiting.is_empty();
     let mut taken = Vec::new();
     for claimed in claimed.iter_mut() {
-        let Some((mut handback, is_open)) = past.remove(&claimed.row.key.id) else { continue };
-        if tells && is_open && !waiting.contains(&claimed.row.status) {
-            handback = PastHandBack { taken_at: now.or(handback.taken_at), ..handback };
+        let Some((mut handback, may_be_taken)) = past.remove(&claimed.row.key.id) else { continue };
+        if tells && may_be_taken && !waiting.contains(&claimed.row.status) {
+            if let Some(now) = now {
+                handback = handback.taken(now);
+            }
             taken.push(claimed.row.key.id.clone());
         }
         claimed.history.last_handback = Some(handback);
     }
     let Some(now) = now.filter(|_| !taken.is_empty()) else { return Ok(()) };
     let mut sql = Sql::new(
-        "update tieout_handbacks set taken_at = $1 \
-         where table_name = $2 and key = any($3) and ended_at is null and taken_at is null",
+        "update tieout_handbacks h set taken_at = $1, ended_at = null, end_reason = null \
+         where h.table_name = $2 and h.key = any($3) and h.taken_at is null \
+         and (h.ended_at is null or h.end_reason = 'lapsed') \
+         and not exists (select from tieout_handbacks n where n.table_name = h.table_name \
+         and n.key = h.key and n.number > h.number)",
     );
     sql.bind(now);
     sql.bind(name.clone());
@@ -602,6 +601,15 @@ pub(super) async fn release(
     if rows.is_empty() {
         return Ok(());
     }
+    patiently(async || give_back(pool, run_id, rows, now).await).await
+}
+
+async fn give_back(
+    pool: &PgPool,
+    run_id: &str,
+    rows: &[Claimed],
+    now: Instant,
+) -> Result<(), StoreError> {
     let doing = "giving rows back";
     let mut tx = pool.begin().await.map_err(failed(doing))?;
     let mut sql = Sql::default();

@@ -45,11 +45,6 @@ pub(super) fn calls_for(error: &sqlx::Error) -> Calls {
     }
 }
 
-/// Whether the transaction must be run again as it was.
-pub(super) fn is_transient(error: &sqlx::Error) -> bool {
-    calls_for(error) == Calls::Again
-}
-
 /// One line for people: message, SQLSTATE, constraint.
 pub(super) fn shown(error: &sqlx::Error) -> String {
     let Some(error) = answered(error) else { return plain(error) };

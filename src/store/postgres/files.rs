@@ -14,9 +14,9 @@ use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    Came, Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, PUT_FILE_CASE, Part,
-    PartsEnd, STATEMENTS_KEPT, Sighting, StatementClose, TIES_NOW, big, case_of, clean, date_text,
-    problems_json, quarantine_text,
+    Came, Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, OPENED, OPENED_AS,
+    PUT_FILE_CASE, Part, PartsEnd, STATEMENTS_KEPT, Sighting, StatementClose, TIES_NOW, big,
+    case_of, clean, date_text, opened_problems, opened_text, problems_json, quarantine_text,
 };
 use crate::store::postgres::errors::{failed, unexpected};
 
@@ -62,22 +62,15 @@ async fn put_in(
     parts: &mut Receiver<Part>,
     now: Instant,
 ) -> Result<FileEnd, StoreError> {
-    // A file of ten million lines takes its time, and so does the other one of the same bytes.
-    run(connection, "set local statement_timeout = 0").await?;
-    run(connection, "set local lock_timeout = '10min'").await?;
-    let is_open: bool = sqlx::query_scalar(
-        "with run as materialized (select from tieout_runs where id = $1 and state = 'running' \
-         for key share) select exists (select from run)",
-    )
-    .bind(run_id)
-    .fetch_one(&mut *connection)
-    .await
-    .map_err(failed(DOING))?;
-    if !is_open {
+    be_patient(connection).await?;
+    if !is_open(connection, run_id).await? {
         return Ok(FileEnd::Dropped);
     }
     let (id, came) = take_in(connection, run_id, head, now).await?;
     note_name(connection, run_id, &head.sighting, id, now).await?;
+    if head.is_unwrapped() {
+        note_opened(connection, run_id, head, id, now).await?;
+    }
     if came == Came::Known {
         return Ok(FileEnd::Known { id });
     }
@@ -112,6 +105,27 @@ async fn put_in(
     }
 }
 
+/// A file of ten million lines takes its time, and so does the other one of the same bytes.
+pub(super) async fn be_patient(connection: &mut PgConnection) -> Result<(), StoreError> {
+    run(connection, "set local statement_timeout = 0").await?;
+    run(connection, "set local lock_timeout = '10min'").await
+}
+
+/// Whether the run is under way.
+pub(super) async fn is_open(
+    connection: &mut PgConnection,
+    run_id: &str,
+) -> Result<bool, StoreError> {
+    sqlx::query_scalar(
+        "with run as materialized (select from tieout_runs where id = $1 and state = 'running' \
+         for key share) select exists (select from run)",
+    )
+    .bind(run_id)
+    .fetch_one(connection)
+    .await
+    .map_err(failed(DOING))
+}
+
 async fn run(connection: &mut PgConnection, sql: &'static str) -> Result<(), StoreError> {
     sqlx::query(sql).execute(connection).await.map(|_| ()).map_err(failed(DOING))
 }
@@ -123,6 +137,9 @@ async fn take_in(
     head: &FileHead,
     now: Instant,
 ) -> Result<(i64, Came), StoreError> {
+    if head.is_unwrapped() {
+        note_opened_itself(connection, head).await?;
+    }
     let Sighting { source, name, raw_sha256, raw_bytes, modified_at } = &head.sighting;
     let new: Option<i64> = sqlx::query_scalar(
         "insert into tieout_files (sha256, source, name, account, raw_sha256, raw_bytes, \
@@ -171,6 +188,36 @@ async fn take_in(
         .await
         .map_err(failed(DOING))?;
     Ok((known, Came::Known))
+}
+
+/// A file that nothing opened, and that is opened now, becomes what is in it.
+async fn note_opened_itself(
+    connection: &mut PgConnection,
+    head: &FileHead,
+) -> Result<(), StoreError> {
+    let query = sqlx::query(OPENED).bind(&head.sighting.raw_sha256).bind(&head.sha256);
+    query.execute(connection).await.map(|_| ()).map_err(failed(DOING))
+}
+
+/// Ends what is said of a file that nothing opened, once what is in it is another file.
+async fn note_opened(
+    connection: &mut PgConnection,
+    run_id: &str,
+    head: &FileHead,
+    id: i64,
+    now: Instant,
+) -> Result<(), StoreError> {
+    let kept: Option<i64> = sqlx::query_scalar(OPENED_AS)
+        .bind(&head.sighting.raw_sha256)
+        .bind(id)
+        .bind(opened_problems(id))
+        .fetch_optional(&mut *connection)
+        .await
+        .map_err(failed(DOING))?;
+    match kept {
+        Some(kept) => close_case(connection, run_id, kept, &opened_text(id), now).await,
+        None => Ok(()),
+    }
 }
 
 /// Notes a name. What a listing tells of it now is what the next listing is held against.

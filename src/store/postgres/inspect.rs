@@ -17,7 +17,7 @@ use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
 use crate::store::postgres::{PgStore, catalogue};
 use crate::store::records::ClaimFilter;
-use crate::store::source_table::{Column, QuotedIdent, SourceTable, TypeClass};
+use crate::store::source_table::{Column, SourceTable, TypeClass};
 use crate::store::template::Piece;
 
 const LOOKING: &str = "looking at the database";
@@ -28,7 +28,8 @@ const RELATIONS_MAX: i64 = 3_000;
 /// Examples of a column's values.
 const EXAMPLES: i64 = 20;
 
-/// The relations below a written one that have a column of this name, with what touches it.
+/// The relations below a written one that have a column of this name, with what touches it. Below
+/// a view that is written through that is the table in its FROM, not the parents of its subqueries.
 const BASES: &str = "\
 with recursive base(oid, kind) as (
     select c.oid, c.relkind from pg_class c where c.oid = $1::text::regclass
@@ -37,6 +38,10 @@ with recursive base(oid, kind) as (
     join pg_rewrite r on r.ev_class = b.oid and b.kind = 'v'
     join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid
         and d.refclassid = 'pg_class'::regclass and d.refobjid <> b.oid
+        and (pg_relation_is_updatable(b.oid, false) & 4 = 0 or d.refobjid = (
+            select m[1]::oid from regexp_matches(r.ev_action::text, ':relid ([0-9]+)', 'g')
+                with ordinality as e(m, at)
+            where m[1]::oid <> b.oid order by e.at limit 1))
     join pg_class k on k.oid = d.refobjid and k.relkind in ('r', 'p', 'v'))
 select json_build_object(
     'name', quote_ident(n.nspname) || '.' || quote_ident(c.relname),
@@ -47,6 +52,8 @@ select json_build_object(
         else nullif(c.reltuples, -1) end::bigint,
     'has_created', exists (select from pg_attribute x where x.attrelid = c.oid
         and x.attname = $3 and not x.attisdropped),
+    'columns', (select json_agg(x.attname) from pg_attribute x where x.attrelid = c.oid
+        and x.attnum > 0 and not x.attisdropped),
     'triggers', (select coalesce(json_agg(t.tgname order by t.tgname), '[]') from pg_trigger t
         where t.tgrelid = c.oid and not t.tgisinternal and t.tgenabled <> 'D'
             and t.tgtype::integer & 16 = 16),
@@ -130,6 +137,7 @@ struct Base {
     kind: String,
     rows: Option<i64>,
     has_created: bool,
+    columns: Vec<String>,
     triggers: Vec<String>,
     unique: Vec<String>,
     checks: Vec<Check>,
@@ -314,7 +322,7 @@ async fn unmapped(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, Sto
         "select distinct s.v from ({}) s \
          where s.v is not null union select unnest(m.most_common_vals::text::text[]) \
          from pg_stats m where format('%I.%I', m.schemaname, m.tablename) = ",
-        both_ends(&status.ident, &table.write, table.write_key.first())
+        catalogue::both_ends(&status.ident, &table.write, table.write_key.first(), FIRST_ROWS)
     ));
     // The catalogue spells names as quoting needs it; ours are always quoted.
     let name = sql.bind(table.write.to_string());
@@ -327,20 +335,6 @@ async fn unmapped(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, Sto
     sql.push(&format!("{column} limit {VALUES_MAX}"));
     let seen = texts(pool, sql).await?;
     Ok(seen.into_iter().filter(|value| !known.contains(value)).collect())
-}
-
-/// A column's values in the first rows, and in the last ones by a column that an index leads with:
-/// what is stuck now is seldom among the oldest.
-fn both_ends(ident: &QuotedIdent, table: &QuotedIdent, key: Option<&Column>) -> String {
-    let first = format!("(select t.{ident}::text as v from {table} t limit {FIRST_ROWS})");
-    match key {
-        Some(key) => format!(
-            "{first} union all (select t.{ident}::text from {table} t \
-             order by t.{} desc limit {FIRST_ROWS})",
-            key.ident
-        ),
-        None => first,
-    }
 }
 
 /// The column that leads the key of a table, where an index leads with it.
@@ -488,6 +482,12 @@ impl Inspect for PgStore {
             let how = if base.kind == "p" { "" } else { "concurrently " };
             let create = |column: &str| format!("create index {how}on {} ({column});", base.name);
             standing.lookups = lookups(table, create);
+            for (column, statement) in &mut standing.lookups {
+                // What only the view has stands in no index of the table.
+                if !base.columns.contains(column) {
+                    *statement = None;
+                }
+            }
         }
         let values = unmapped(pool, table).await;
         standing.unmapped = told(untold, "status values", values).unwrap_or_default();
@@ -573,7 +573,7 @@ impl Inspect for PgStore {
             false => format!(
                 "select distinct s.v from ({}) s where s.v is not null order by 1 \
                  limit {VALUES_MAX}",
-                both_ends(ident, read, newest_first(of))
+                catalogue::both_ends(ident, read, newest_first(of), FIRST_ROWS)
             ),
         };
         texts(&self.pool, Sql::new(sql)).await

@@ -7,7 +7,8 @@ use crate::model::settlement::{Direction, EntryStatus, LineKind};
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    LINE, LineMark, LinePlace, LineState, StoredLine, currency_of, further_of, refs_of,
+    LINE, LineMark, LinePlace, LineState, OPEN_LINE, OpenLine, StoredLine, TAKEN_OUT,
+    TAKEN_OUT_WAITS, currency_of, further_of, refs_of,
 };
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::sql::{Cells, Sql};
@@ -19,10 +20,6 @@ pub(super) fn line_of(row: &PgRow) -> Result<StoredLine, StoreError> {
     let cells = Cells::new(row, READING);
     let currency = cells.word(10, currency_of)?;
     let row = cells.maybe_text(34)?.zip(cells.maybe_text(35)?);
-    let further = match cells.maybe_text(37)? {
-        Some(_json) => cells.word(37, further_of)?,
-        None => Vec::new(),
-    };
     Ok(StoredLine {
         place: LinePlace { file: cells.big(0)?, position: cells.big(1)? },
         file_sha256: cells.text(2)?,
@@ -43,7 +40,7 @@ pub(super) fn line_of(row: &PgRow) -> Result<StoredLine, StoreError> {
         untied: cells.flag(20)?,
         itemised: cells.flag(21)?,
         tag: cells.maybe_text(22)?,
-        further,
+        further: further(&cells, 37)?,
         psp_reference: cells.maybe_text(23)?,
         original: cells.maybe_text(24)?,
         return_reason: cells.maybe_text(25)?,
@@ -58,6 +55,32 @@ pub(super) fn line_of(row: &PgRow) -> Result<StoredLine, StoreError> {
         row,
         received_at: cells.at(36)?,
     })
+}
+
+fn open_line_of(row: &PgRow) -> Result<OpenLine, StoreError> {
+    let cells = Cells::new(row, READING);
+    let currency = cells.word(4, currency_of)?;
+    Ok(OpenLine {
+        place: LinePlace { file: cells.big(0)?, position: cells.big(1)? },
+        kind: cells.word(2, LineKind::parse)?,
+        direction: cells.word(3, Direction::parse)?,
+        amount: cells.maybe_big(5)?.map(|minor| Money::new(minor, currency)),
+        itemised: cells.flag(6)?,
+        tag: cells.maybe_text(7)?,
+        further: further(&cells, 8)?,
+        psp_reference: cells.maybe_text(9)?,
+        original: cells.maybe_text(10)?,
+        refs: cells.word(11, refs_of)?,
+        reason: cells.maybe_text(12)?,
+    })
+}
+
+/// Texts that patterns found besides the tag.
+fn further(cells: &Cells<'_>, at: usize) -> Result<Vec<String>, StoreError> {
+    match cells.maybe_text(at)? {
+        Some(_json) => cells.word(at, further_of),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// Two columns: currency and minor units.
@@ -104,8 +127,7 @@ pub(super) async fn of(
         return Ok(Vec::new());
     }
     let mut connection = pool.acquire().await.map_err(failed(READING))?;
-    let rows = of_texts(account, texts).fetch(&mut connection).await.map_err(failed(READING))?;
-    rows.iter().map(line_of).collect()
+    of_texts(account, texts).fetch_each(&mut connection, READING, line_of).await
 }
 
 /// How the server would carry [`of`] out.
@@ -125,7 +147,7 @@ pub(super) async fn open(
     account: &str,
     after: Option<LinePlace>,
     limit: i64,
-) -> Result<Vec<StoredLine>, StoreError> {
+) -> Result<Vec<OpenLine>, StoreError> {
     let mut connection = pool.acquire().await.map_err(failed(READING))?;
     let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
     let mut sql = Sql::default();
@@ -133,13 +155,11 @@ pub(super) async fn open(
     let (file, position) = (sql.bind(after.file), sql.bind(after.position));
     let limit = sql.bind(limit);
     sql.push(&format!(
-        "select {LINE} from tieout_lines l join tieout_files f on f.id = l.file_id \
-         where l.account = {account} and l.state = 'open' and l.decides \
-         and (l.file_id, l.position) > ({file}, {position}) \
+        "select {OPEN_LINE} from tieout_lines l where l.account = {account} \
+         and l.state = 'open' and l.decides and (l.file_id, l.position) > ({file}, {position}) \
          order by l.file_id, l.position limit {limit}"
     ));
-    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
-    rows.iter().map(line_of).collect()
+    sql.fetch_each(&mut connection, READING, open_line_of).await
 }
 
 /// Lines that a row succeeded by and that a correction took out, whose row waits to be looked at.
@@ -149,7 +169,19 @@ pub(super) async fn taken_out(
     after: Option<LinePlace>,
     limit: i64,
 ) -> Result<Vec<StoredLine>, StoreError> {
-    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    page(pool, READING, account, TAKEN_OUT_WAITS, after, limit).await
+}
+
+/// The next lines of an account that fulfil a condition, in their order.
+pub(super) async fn page(
+    pool: &PgPool,
+    doing: &'static str,
+    account: &str,
+    condition: &str,
+    after: Option<LinePlace>,
+    limit: i64,
+) -> Result<Vec<StoredLine>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(doing))?;
     let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
     let mut sql = Sql::default();
     let account = sql.bind(account.to_owned());
@@ -157,14 +189,11 @@ pub(super) async fn taken_out(
     let limit = sql.bind(limit);
     sql.push(&format!(
         "select {LINE} from tieout_lines l join tieout_files f on f.id = l.file_id \
-         where l.account = {account} and l.state = 'superseded' \
-         and l.reason in ('settled', 'tolerance_delta') and l.again_run is null \
-         and l.key is not null \
+         where l.account = {account} and {condition} \
          and (l.file_id, l.position) > ({file}, {position}) \
          order by l.file_id, l.position limit {limit}"
     ));
-    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
-    rows.iter().map(line_of).collect()
+    sql.fetch_each(&mut connection, doing, line_of).await
 }
 
 /// The same, of these rows, looked at or not.
@@ -182,11 +211,10 @@ pub(super) async fn taken_out_of(
     sql.push(&format!(
         "select {LINE} from tieout_lines l join tieout_files f on f.id = l.file_id \
          where l.table_name = {table} and l.key = any({keys}::text[]) \
-         and l.state = 'superseded' and l.reason in ('settled', 'tolerance_delta') \
+         and {TAKEN_OUT} \
          order by l.file_id, l.position"
     ));
-    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
-    rows.iter().map(line_of).collect()
+    sql.fetch_each(&mut connection, READING, line_of).await
 }
 
 pub(super) async fn note_looked_again(
@@ -222,8 +250,7 @@ pub(super) async fn of_file(
         "select {LINE} from tieout_lines l join tieout_files f on f.id = l.file_id \
          where l.file_id = {file} and l.position > {position} order by l.position limit {limit}"
     ));
-    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
-    rows.iter().map(line_of).collect()
+    sql.fetch_each(&mut connection, READING, line_of).await
 }
 
 /// The lines at these places, in their order.
@@ -239,8 +266,7 @@ pub(super) async fn at(
          join tieout_lines l on l.file_id = p.f and l.position = p.n \
          join tieout_files f on f.id = l.file_id order by l.file_id, l.position"
     ));
-    let rows = sql.fetch(connection).await.map_err(failed(READING))?;
-    rows.iter().map(line_of).collect()
+    sql.fetch_each(connection, READING, line_of).await
 }
 
 pub(super) async fn mark(

@@ -3,9 +3,9 @@
 //! The `where` of the mapping does not narrow these: a row that tieout has nothing to do with
 //! still explains an object at the PSP, and money that moved for it has moved.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use sqlx::postgres::{PgConnection, PgPool};
+use sqlx::postgres::{PgPool, PgRow};
 
 use crate::model::reason::Reason;
 use crate::model::transaction::{AccountRef, RowKey, SiblingFact, Transaction};
@@ -14,10 +14,14 @@ use crate::store::error::StoreError;
 use crate::store::postgres::claim::read_row;
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::sql::{Cells, Sql};
-use crate::store::postgres::statements::{Statements, holds, is_one_of};
+use crate::store::postgres::statements::{Statements, holds};
+use crate::store::records::Tagged;
 use crate::store::sibling::{self, Alike, Sibling};
 use crate::store::source_table::{Column, SourceTable};
 use crate::store::template::{Piece, Template};
+
+/// In the place of the image of rows that are looked at and not claimed.
+const NO_IMAGE: &str = "''::text";
 
 /// A tag that could have been made in more ways than this is looked up by rendering every row.
 const READINGS_MAX: usize = 4;
@@ -97,8 +101,16 @@ fn join_values(columns: &[&Column], values: Vec<Vec<String>>, sql: &mut Sql) -> 
         .zip(&names)
         .map(|(column, name)| format!("t.{} = u.{name}::{}", column.ident, column.type_name))
         .collect();
-    let from = format!("unnest({}) as u({})", arrays.join(", "), names.join(", "));
-    (from, equal.join(" and "))
+    (set_of(&arrays, &names), equal.join(" and "))
+}
+
+/// Arrays as rows `u` that the planner knows to be a set, and few: it goes by the table's index,
+/// and where there is none it reads the table once and holds each row against a hash of the set.
+/// Of the arrays alone it would make a hash of the table instead, and `= any` holds each row
+/// against one value after the other once the server keeps a plan for arrays of any length.
+fn set_of(arrays: &[String], names: &[String]) -> String {
+    let (arrays, names) = (arrays.join(", "), names.join(", "));
+    format!("(select distinct {names} from unnest({arrays}) as u({names})) u")
 }
 
 pub(super) async fn shared_tags(
@@ -158,6 +170,52 @@ fn shared_sql(table: &SourceTable, tag: &[usize], rows: &[&Transaction]) -> Sql 
     sql
 }
 
+pub(super) async fn rows_tagged(
+    pool: &PgPool,
+    table: &SourceTable,
+    account: &str,
+    tags: &[String],
+) -> Result<Vec<Tagged>, StoreError> {
+    let doing = "looking for rows of one tag";
+    let Some(template) = table.tag_template(account).filter(|_| !tags.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    let wanted: HashSet<&str> = tags.iter().map(String::as_str).collect();
+    let statements = Resolver::of(table, template, What::Like).statements(&wanted);
+    let tag = table.tag_cells(account);
+    if statements.is_empty() || tag.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut connection = pool.acquire().await.map_err(failed(doing))?;
+    let mut found = Vec::new();
+    for sql in statements {
+        let read = |row: &PgRow| {
+            let cells = Cells::new(row, doing);
+            Ok::<_, StoreError>((cells.text(0)?, read_alike(table, &cells, tag.len())?))
+        };
+        for (key, row) in sql.fetch_each(&mut connection, doing, read).await? {
+            found.extend(sibling::tagged(table, account, &tag, &wanted, (key, &row)));
+        }
+    }
+    Ok(found)
+}
+
+/// One row as [`What::Like`] selects it, behind its key.
+fn read_alike(table: &SourceTable, cells: &Cells<'_>, tag: usize) -> Result<Alike, StoreError> {
+    let texts = |from: usize, count: usize| -> Result<Vec<Option<String>>, StoreError> {
+        (0..count).map(|place| cells.maybe_text(from.saturating_add(place))).collect()
+    };
+    let account_at = tag.saturating_add(1);
+    let accounts = table.layout.account.len();
+    let kind = usize::from(table.layout.kind.is_some());
+    Ok(Alike {
+        tag: texts(1, tag)?,
+        account: texts(account_at, accounts)?,
+        kind: texts(account_at.saturating_add(accounts), kind)?.pop().flatten(),
+        rows: 1,
+    })
+}
+
 pub(super) async fn resolve_tags(
     pool: &PgPool,
     table: &SourceTable,
@@ -189,6 +247,7 @@ pub(super) async fn rows_known_by(
     account: &str,
     tags: &[String],
     references: &[String],
+    keys: &[String],
 ) -> Result<Vec<Transaction>, StoreError> {
     let doing = "looking for the rows of lines";
     let wanted: HashSet<&str> = tags.iter().map(String::as_str).collect();
@@ -197,20 +256,14 @@ pub(super) async fn rows_known_by(
     if let Some(template) = table.tag_template(account).filter(|_| !tags.is_empty()) {
         statements.extend(Resolver::of(table, template, What::Row).statements(&wanted));
     }
-    let column = table.layout.psp_reference.and_then(|index| table.cells.get(index));
-    if let Some(column) = column.filter(|_| !references.is_empty()) {
-        let parts = Statements::of(table);
-        let mut sql = Sql::default();
-        let is_wanted = is_one_of("t", column, references.to_vec(), &mut sql);
-        let (image, cells) = (parts.image("t"), parts.cells("t"));
-        sql.push(&format!("select {image}, {cells} from {} t where {is_wanted}", table.read));
-        statements.push(sql);
+    if !keys.is_empty() {
+        statements.push(keyed_sql(table, keys));
     }
     let mut connection = pool.acquire().await.map_err(failed(doing))?;
     let mut found: HashMap<String, Transaction> = HashMap::new();
     for sql in statements {
-        for row in &sql.fetch(&mut connection).await.map_err(failed(doing))? {
-            let row = read_row(table, &Cells::new(row, doing), 0)?;
+        let read = |row: &PgRow| read_row(table, &Cells::new(row, doing), 0);
+        for row in sql.fetch_each(&mut connection, doing, read).await? {
             if sibling::is_known_by(&row, account, &wanted, &named) {
                 found.insert(row.key.id.clone(), row);
             }
@@ -219,12 +272,29 @@ pub(super) async fn rows_known_by(
     Ok(found.into_values().collect())
 }
 
+/// The rows of these keys, whole.
+fn keyed_sql(table: &SourceTable, keys: &[String]) -> Sql {
+    let parts = Statements::of(table);
+    let mut sql = Sql::default();
+    let (arrays, names) = parts.bind_keys(&mut sql, keys.iter().map(String::as_str));
+    sql.push(&format!(
+        "select {NO_IMAGE}, {} from {} join {} t on {}",
+        parts.cells("t"),
+        set_of(&arrays, &names),
+        table.read,
+        parts.is_key_of("t", false),
+    ));
+    sql
+}
+
 /// What of the rows that were found is read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum What {
     /// The columns of the template.
     Tag,
-    /// The image and every mapped column.
+    /// The key, the columns of the template, the account's and the kind's.
+    Like,
+    /// Every mapped column.
     Row,
 }
 
@@ -291,7 +361,13 @@ impl<'a> Resolver<'a> {
         let parts = Statements::of(self.table);
         match self.what {
             What::Tag => parts.cells_at("t", &self.cells),
-            What::Row => format!("{}, {}", parts.image("t"), parts.cells("t")),
+            What::Like => {
+                let mut shown = self.cells.clone();
+                let layout = &self.table.layout;
+                shown.extend(layout.account.iter().chain(&layout.kind));
+                format!("{}, {}", parts.key_text("t"), parts.cells_at("t", &shown))
+            }
+            What::Row => format!("{NO_IMAGE}, {}", parts.cells("t")),
         }
     }
 
@@ -350,6 +426,22 @@ pub(super) async fn resolve_references(
     account: &str,
     references: &[String],
 ) -> Result<HashMap<String, Vec<(String, String)>>, StoreError> {
+    let mut owners = taken_references(pool, account, references).await?;
+    for (reference, key) in keys_storing(pool, table, account, references).await? {
+        let owner = (table.settings.name.clone(), key);
+        let known = owners.entry(reference).or_default();
+        if !known.contains(&owner) {
+            known.push(owner);
+        }
+    }
+    Ok(owners)
+}
+
+pub(super) async fn taken_references(
+    pool: &PgPool,
+    account: &str,
+    references: &[String],
+) -> Result<HashMap<String, Vec<(String, String)>>, StoreError> {
     let doing = "resolving references";
     let mut owners: HashMap<String, Vec<(String, String)>> = HashMap::new();
     if references.is_empty() {
@@ -368,19 +460,11 @@ pub(super) async fn resolve_references(
         let cells = Cells::new(row, doing);
         owners.entry(cells.text(0)?).or_default().push((cells.text(1)?, cells.text(2)?));
     }
-    for (reference, key) in mapped(&mut connection, table, account, references).await? {
-        let owner = (table.settings.name.clone(), key);
-        let known = owners.entry(reference).or_default();
-        if !known.contains(&owner) {
-            known.push(owner);
-        }
-    }
     Ok(owners)
 }
 
-/// Rows whose mapped reference column has one of these.
-async fn mapped(
-    connection: &mut PgConnection,
+pub(super) async fn keys_storing(
+    pool: &PgPool,
     table: &SourceTable,
     account: &str,
     references: &[String],
@@ -388,29 +472,39 @@ async fn mapped(
     let doing = "resolving references";
     let column = table.layout.psp_reference.and_then(|index| table.cells.get(index));
     let Some(column) = column else { return Ok(Vec::new()) };
+    let possible: BTreeSet<&String> =
+        references.iter().filter(|reference| holds(column, reference)).collect();
+    if possible.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut connection = pool.acquire().await.map_err(failed(doing))?;
+    let sql = storing_sql(table, column, possible.into_iter().cloned().collect());
+    let read = |row: &PgRow| {
+        let cells = Cells::new(row, doing);
+        let of = read_account(table, &cells, 2)?;
+        Ok::<_, StoreError>((of, (cells.text(0)?, cells.text(1)?)))
+    };
+    let found = sql.fetch_each(&mut connection, doing, read).await?;
+    // A row of another account may have the same reference there.
+    let is_possible = |of: &AccountRef| match of {
+        AccountRef::Known(other) => other == account,
+        AccountRef::Unmapped(_) => true,
+    };
+    Ok(found.into_iter().filter(|(of, _)| is_possible(of)).map(|(_, known)| known).collect())
+}
+
+fn storing_sql(table: &SourceTable, column: &Column, references: Vec<String>) -> Sql {
     let parts = Statements::of(table);
     let mut sql = Sql::default();
-    let wanted = is_one_of("t", column, references.to_vec(), &mut sql);
+    let (from, joined) = join_values(&[column], vec![references], &mut sql);
     let account_cells = parts.cells_at("t", &table.layout.account);
     let account_cells =
         if account_cells.is_empty() { account_cells } else { format!(", {account_cells}") };
     sql.push(&format!(
-        "select t.{}::text, {}{account_cells} from {} t where {wanted}",
+        "select t.{}::text, {}{account_cells} from {from} join {} t on {joined} order by 1, 2",
         column.ident,
         parts.key_text("t"),
         table.read
     ));
-    let rows = sql.fetch(connection).await.map_err(failed(doing))?;
-    let mut found = Vec::new();
-    for row in &rows {
-        let cells = Cells::new(row, doing);
-        // A row of another account may have the same reference there.
-        match read_account(table, &cells, 2)? {
-            AccountRef::Known(other) if other != account => {}
-            AccountRef::Known(_) | AccountRef::Unmapped(_) => {
-                found.push((cells.text(0)?, cells.text(1)?));
-            }
-        }
-    }
-    Ok(found)
+    sql
 }

@@ -18,8 +18,11 @@ mod errors;
 mod files;
 mod inspect;
 mod ledger;
+mod letters;
 mod lines;
 mod of_run;
+mod outbox;
+mod patience;
 mod payouts;
 mod lookup;
 mod migrate;
@@ -37,6 +40,7 @@ mod runs;
 mod shelf;
 mod sql;
 mod statements;
+mod wake;
 mod watch;
 
 use std::collections::{HashMap, HashSet};
@@ -60,22 +64,27 @@ use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::files::{
     AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileOfRun, FileRow,
-    KnownName, LineMark, LineOfRun, LinePlace, LinesOfRun, Part, Sighting, StatementRow,
+    KnownName, LineMark, LineOfRun, LinePlace, LinesOfRun, OpenLine, Part, Sighting, StatementRow,
     StoredLine,
 };
 use crate::store::mapping::TableSettings;
+use crate::store::outbox::{
+    By, Deed, Done, Health, Letter, LetterEnd, LetterFilter, OpenLetter, OutboxDriver, SinkLease,
+    SinkState, Stale, Taker, Turn, Undone, Which,
+};
 use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::people::{
     Approved, CaseLinks, CaseNote, CaseSum, NewProposal, PeopleDriver, Proposal,
 };
 use crate::store::postgres::errors::failed;
+use crate::store::postgres::patience::patiently;
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
-    RunStart, TotalLine, Waiting,
+    RunStart, Tagged, TotalLine, Waiting,
 };
-use crate::store::release::{Difference, Release, Word};
-use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount};
+use crate::store::release::{Difference, Release, Said, Spoken, Word};
+use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount, Written};
 use crate::store::settings::DatabaseSettings;
 use crate::store::source_table::SourceTable;
 use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
@@ -268,6 +277,15 @@ impl Driver for PgStore {
         lookup::shared_tags(self.pool().await, table, account, rows).await
     }
 
+    async fn rows_tagged(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        tags: &[String],
+    ) -> Result<Vec<Tagged>, StoreError> {
+        lookup::rows_tagged(self.pool().await, table, account, tags).await
+    }
+
     async fn resolve_tags(
         &self,
         table: &SourceTable,
@@ -283,8 +301,26 @@ impl Driver for PgStore {
         account: &str,
         tags: &[String],
         references: &[String],
+        keys: &[String],
     ) -> Result<Vec<Transaction>, StoreError> {
-        lookup::rows_known_by(self.pool().await, table, account, tags, references).await
+        lookup::rows_known_by(self.pool().await, table, account, tags, references, keys).await
+    }
+
+    async fn keys_storing(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        references: &[String],
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        lookup::keys_storing(self.pool().await, table, account, references).await
+    }
+
+    async fn taken_references(
+        &self,
+        account: &str,
+        references: &[String],
+    ) -> Result<HashMap<String, Vec<(String, String)>>, StoreError> {
+        lookup::taken_references(self.pool().await, account, references).await
     }
 
     async fn resolve_references(
@@ -313,7 +349,8 @@ impl Driver for PgStore {
         case: &AccountCase,
         now: Instant,
     ) -> Result<i64, StoreError> {
-        accounts::put_case(self.pool().await, run_id, case, now).await
+        let pool = self.pool().await;
+        patiently(async || accounts::put_case(pool, run_id, case, now).await).await
     }
 
     async fn close_account_case(
@@ -324,7 +361,11 @@ impl Driver for PgStore {
         resolution: &str,
         now: Instant,
     ) -> Result<bool, StoreError> {
-        accounts::close_case(self.pool().await, run_id, account, reason, resolution, now).await
+        let pool = self.pool().await;
+        patiently(async || {
+            accounts::close_case(pool, run_id, account, reason, resolution, now).await
+        })
+        .await
     }
 
     async fn pause_account(
@@ -427,6 +468,10 @@ impl Driver for PgStore {
         watch::move_marks(self.pool().await, scope, changes).await
     }
 
+    async fn marks(&self, scope: &str) -> Result<Vec<Mark>, StoreError> {
+        watch::marks(self.pool().await, scope).await
+    }
+
     async fn take_alerts(&self, ask: &AlertAsk) -> Result<Vec<Alert>, StoreError> {
         watch::take(self.pool().await, ask).await
     }
@@ -519,7 +564,8 @@ impl FileDriver for PgStore {
         case: &AbsentCase,
         now: Instant,
     ) -> Result<(), StoreError> {
-        names::put_absent(self.pool().await, run_id, case, now).await
+        let pool = self.pool().await;
+        patiently(async || names::put_absent(pool, run_id, case, now).await).await
     }
 
     async fn close_absent_cases(
@@ -529,26 +575,47 @@ impl FileDriver for PgStore {
         but: &[String],
         now: Instant,
     ) -> Result<u64, StoreError> {
-        names::close_absent(self.pool().await, run_id, source, but, now).await
+        let pool = self.pool().await;
+        patiently(async || names::close_absent(pool, run_id, source, but, now).await).await
+    }
+
+    async fn ask_release(&self, file: i64, word: &Word, now: Instant) -> Result<Said, StoreError> {
+        release::ask(self.pool().await, file, word, now).await
+    }
+
+    async fn releases_waiting(&self, file: Option<i64>) -> Result<Vec<Spoken>, StoreError> {
+        release::waiting(self.pool().await, file).await
     }
 
     async fn release_quarantined(
         &self,
-        file: i64,
-        word: &Word,
+        run_id: &str,
+        spoken: &Spoken,
         mut parts: Receiver<Part>,
         now: Instant,
     ) -> Result<Release, StoreError> {
-        release::quarantined(self.pool().await, file, word, &mut parts, now).await
+        release::quarantined(self.pool().await, run_id, spoken, &mut parts, now).await
     }
 
     async fn release_held(
         &self,
-        file: i64,
-        word: &Word,
+        run_id: &str,
+        spoken: &Spoken,
         now: Instant,
     ) -> Result<Release, StoreError> {
-        release::held(self.pool().await, file, word, now).await
+        let pool = self.pool().await;
+        patiently(async || release::held(pool, run_id, spoken, now).await).await
+    }
+
+    async fn refuse_release(
+        &self,
+        run_id: &str,
+        spoken: &Spoken,
+        why: &str,
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        let pool = self.pool().await;
+        patiently(async || release::refuse(pool, run_id, spoken, why, now).await).await
     }
 
     async fn differences(&self, file: i64) -> Result<Vec<Difference>, StoreError> {
@@ -575,7 +642,7 @@ impl FileDriver for PgStore {
         account: &str,
         after: Option<LinePlace>,
         limit: i64,
-    ) -> Result<Vec<StoredLine>, StoreError> {
+    ) -> Result<Vec<OpenLine>, StoreError> {
         lines::open(self.pool().await, account, after, limit).await
     }
 
@@ -602,6 +669,28 @@ impl FileDriver for PgStore {
         places: &[LinePlace],
     ) -> Result<(), StoreError> {
         lines::note_looked_again(self.pool().await, run_id, places).await
+    }
+
+    async fn asleep(
+        &self,
+        table: &str,
+        rows: &[(String, LinePlace)],
+        now: Instant,
+    ) -> Result<Vec<String>, StoreError> {
+        wake::asleep(self.pool().await, table, rows, now).await
+    }
+
+    async fn wake(&self, table: &str, keys: &[String], now: Instant) -> Result<u64, StoreError> {
+        let pool = self.pool().await;
+        patiently(async || wake::wake(pool, table, keys, now).await).await
+    }
+
+    async fn listed_after_all(
+        &self,
+        account: &str,
+        since: Instant,
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        wake::listed_after_all(self.pool().await, account, since).await
     }
 
     async fn files(&self, filter: &FileFilter) -> Result<Vec<FileRow>, StoreError> {
@@ -654,7 +743,8 @@ impl FileDriver for PgStore {
         marks: &[LineMark],
         now: Instant,
     ) -> Result<Vec<LinePlace>, StoreError> {
-        lines::mark(self.pool().await, run_id, marks, now).await
+        let pool = self.pool().await;
+        patiently(async || lines::mark(pool, run_id, marks, now).await).await
     }
 }
 
@@ -712,7 +802,8 @@ impl BatchDriver for PgStore {
         batch: &ExplainedBatch,
         now: Instant,
     ) -> Result<bool, StoreError> {
-        batches::explain(self.pool().await, run_id, batch, now).await
+        let pool = self.pool().await;
+        patiently(async || batches::explain(pool, run_id, batch, now).await).await
     }
 }
 
@@ -748,6 +839,14 @@ impl ReplayDriver for PgStore {
         replay::open_cases(self.pool().await, after, limit).await
     }
 
+    async fn last_written(
+        &self,
+        table: &str,
+        keys: &[String],
+    ) -> Result<HashMap<String, Written>, StoreError> {
+        replay::last_written(self.pool().await, table, keys).await
+    }
+
     async fn rule_counts(&self, since: Instant) -> Result<Vec<RuleCount>, StoreError> {
         replay::counts(self.pool().await, since).await
     }
@@ -760,6 +859,10 @@ impl PeopleDriver for PgStore {
 
     async fn case_sums(&self, filter: &CaseFilter) -> Result<Vec<CaseSum>, StoreError> {
         people::sums(self.pool().await, filter).await
+    }
+
+    async fn case_plan(&self, filter: &CaseFilter) -> Result<Vec<String>, StoreError> {
+        people::plan(self.pool().await, filter).await
     }
 
     async fn case_notes(&self, case: i64) -> Result<Vec<CaseNote>, StoreError> {
@@ -843,7 +946,8 @@ impl PeopleDriver for PgStore {
         why: &str,
         now: Instant,
     ) -> Result<bool, StoreError> {
-        people::refuse(self.pool().await, run_id, proposal, why, now).await
+        let pool = self.pool().await;
+        patiently(async || people::refuse(pool, run_id, proposal, why, now).await).await
     }
 
     async fn leave_as_is(
@@ -887,5 +991,103 @@ impl PeopleDriver for PgStore {
         now: Instant,
     ) -> Result<(), StoreError> {
         people::note_looked_at(self.pool().await, table, keys, now).await
+    }
+}
+
+impl OutboxDriver for PgStore {
+    async fn outbox_is_empty(&self) -> Result<bool, StoreError> {
+        outbox::is_empty(self.pool().await).await
+    }
+
+    async fn outbox_undone(&self, now: Instant) -> Result<Undone, StoreError> {
+        outbox::undone(self.pool().await, now).await
+    }
+
+    async fn distribute(
+        &self,
+        takers: &[Taker],
+        limit: i64,
+        now: Instant,
+    ) -> Result<u64, StoreError> {
+        outbox::distribute(self.pool().await, takers, limit, now).await
+    }
+
+    async fn suppress_stale(&self, now: Instant) -> Result<Stale, StoreError> {
+        outbox::suppress_stale(self.pool().await, now).await
+    }
+
+    async fn lease_sink(
+        &self,
+        sink: &str,
+        owner: &str,
+        now: Instant,
+        until: Instant,
+        now_at_all: bool,
+    ) -> Result<Turn, StoreError> {
+        outbox::lease(self.pool().await, sink, owner, (now, until), now_at_all).await
+    }
+
+    async fn due_letters(
+        &self,
+        lease: &SinkLease,
+        which: Which,
+        limit: i64,
+        now: Instant,
+        until: Instant,
+    ) -> Result<Option<Vec<Letter>>, StoreError> {
+        outbox::due(self.pool().await, lease, (which, limit), (now, until)).await
+    }
+
+    async fn due_plan(
+        &self,
+        sink: &str,
+        which: Which,
+        now: Instant,
+    ) -> Result<Vec<String>, StoreError> {
+        outbox::plan(self.pool().await, sink, which, now).await
+    }
+
+    async fn settle_letters(
+        &self,
+        lease: &SinkLease,
+        ends: &[(String, LetterEnd)],
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        outbox::settle(self.pool().await, lease, ends, now).await
+    }
+
+    async fn release_sink(
+        &self,
+        lease: &SinkLease,
+        health: &Health,
+        now: Instant,
+    ) -> Result<(), StoreError> {
+        outbox::release(self.pool().await, lease, health, now).await
+    }
+
+    async fn sink_states(&self, now: Instant) -> Result<Vec<SinkState>, StoreError> {
+        outbox::states(self.pool().await, now).await
+    }
+
+    async fn open_letters(
+        &self,
+        filter: &LetterFilter,
+        limit: i64,
+    ) -> Result<(Vec<OpenLetter>, i64), StoreError> {
+        letters::open(self.pool().await, filter, limit).await
+    }
+
+    async fn change_letters(
+        &self,
+        deed: Deed,
+        filter: &LetterFilter,
+        by: By<'_>,
+        now: Instant,
+    ) -> Result<Done, StoreError> {
+        letters::change(self.pool().await, deed, filter, by, now).await
+    }
+
+    async fn notify(&self, channel: &str, payloads: &[String]) -> Result<(), StoreError> {
+        outbox::notify(self.pool().await, channel, payloads).await
     }
 }

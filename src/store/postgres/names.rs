@@ -5,7 +5,9 @@ use sqlx::postgres::PgPool;
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
-use crate::store::files::{AbsentCase, FileState, KnownName, PUT_FILE_CASE, THERE_NOW, clean};
+use crate::store::files::{
+    AbsentCase, FileState, KnownName, PUT_FILE_CASE, SEALED, THERE_NOW, clean,
+};
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::sql::{Cells, Sql};
 
@@ -23,10 +25,12 @@ pub(super) async fn known(
     let mut sql = Sql::default();
     let source = sql.bind(source.to_owned());
     let account = sql.bind(account.map(str::to_owned));
+    let sealed = sql.bind(SEALED.to_owned());
     sql.push(&format!(
         "select n.name, n.raw_sha256, n.raw_bytes, n.modified_at, n.first_seen_at, \
          n.archived_at, n.file_id, f.state, f.changed_at is not null, r.version, \
-         r.config_sha256 from tieout_file_names n join tieout_files f on f.id = n.file_id \
+         r.config_sha256, case when f.format = {sealed} then f.version end \
+         from tieout_file_names n join tieout_files f on f.id = n.file_id \
          join tieout_runs r on r.id = coalesce(f.tried_run, f.run_id) \
          where n.source = {source} and ({account}::text is null or f.account = {account}) \
          order by n.name, n.first_seen_at"
@@ -45,6 +49,7 @@ pub(super) async fn known(
             state: cells.word(7, FileState::parse)?,
             is_settled: cells.flag(8)?,
             read_by: (cells.text(9)?, cells.text(10)?),
+            tried_keys: cells.maybe_text(11)?,
         })
     });
     names.collect()

@@ -40,8 +40,7 @@ pub(super) async fn lines(
          and (l.file_id, l.position) > ({file}, {position}) \
          order by l.file_id, l.position limit {limit}"
     ));
-    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
-    rows.iter().map(|row| own_line(row, which)).collect()
+    sql.fetch_each(&mut connection, READING, |row| own_line(row, which)).await
 }
 
 fn own_line(row: &PgRow, which: LinesOfRun) -> Result<LineOfRun, StoreError> {

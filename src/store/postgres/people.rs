@@ -12,7 +12,7 @@ use crate::store::people::{
     SIMILAR_AMONG, What, assigned_text, proposed_text, reasons_sql,
 };
 use crate::store::postgres::errors::failed;
-use crate::store::postgres::read::{CASE, case_conditions, case_row};
+use crate::store::postgres::read::{CASE, case_conditions, case_listing, case_row};
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::records::CaseRow;
 
@@ -56,6 +56,12 @@ async fn read(pool: &PgPool, sql: Sql) -> Result<Vec<PgRow>, StoreError> {
 pub(super) async fn identity(pool: &PgPool) -> Result<String, StoreError> {
     let name = sqlx::query_scalar("select session_user::text").fetch_one(pool).await;
     name.map_err(failed("asking who the session's user is"))
+}
+
+/// How the server would list these cases, step by step.
+pub(super) async fn plan(pool: &PgPool, filter: &CaseFilter) -> Result<Vec<String>, StoreError> {
+    let rows = read(pool, case_listing(filter).explained()).await?;
+    rows.iter().map(|row| Cells::new(row, READING).text(0)).collect()
 }
 
 pub(super) async fn sums(pool: &PgPool, filter: &CaseFilter) -> Result<Vec<CaseSum>, StoreError> {
@@ -158,9 +164,9 @@ pub(super) async fn approved(
     };
     sql.push(&format!(
         "select {PROPOSAL}, k.subject_kind, k.table_name, k.subject, k.state = 'open', \
-         k.evidence_sha256 from tieout_proposals p join tieout_cases k \
-         on k.number = p.case_number where p.state = 'approved' and p.number > {after} {only} \
-         order by p.number limit {limit}"
+         k.evidence_sha256, k.currency, k.amount_minor \
+         from tieout_proposals p join tieout_cases k on k.number = p.case_number \
+         where p.state = 'approved' and p.number > {after} {only} order by p.number limit {limit}"
     ));
     let rows = read(pool, sql).await?;
     let approved_of = |row: &PgRow| {
@@ -173,6 +179,8 @@ pub(super) async fn approved(
             subject: cells.text(at(2))?,
             is_open: cells.flag(at(3))?,
             evidence_sha256: cells.maybe_text(at(4))?,
+            currency: cells.text(at(5))?,
+            amount_minor: cells.big(at(6))?,
         })
     };
     rows.iter().map(approved_of).collect()
@@ -223,17 +231,23 @@ async fn note_proposals(
     if proposals.is_empty() {
         return Ok(());
     }
-    let by = if run_id.is_some() { format!("'{BY_RUN}'") } else { "session_user".to_owned() };
+    // A person may not even name the column of the run.
+    let (column, by, run) = match run_id {
+        Some(_run) => (", run_id", format!("'{BY_RUN}'"), ", $5"),
+        None => ("", "session_user".to_owned(), ""),
+    };
     let mut sql = Sql::new(format!(
-        "insert into tieout_case_notes (case_number, at, kind, by_whom, text, proposal, run_id) \
-         select p.case_number, $2, $3, {by}, $4, p.number, $5 from tieout_proposals p \
+        "insert into tieout_case_notes (case_number, at, kind, by_whom, text, proposal{column}) \
+         select p.case_number, $2, $3, {by}, $4, p.number{run} from tieout_proposals p \
          where p.number = any($1) order by p.number"
     ));
     sql.bind(proposals.to_vec());
     sql.bind(now);
     sql.bind(kind.to_owned());
     sql.bind(text.to_owned());
-    sql.bind(run_id.map(str::to_owned));
+    if let Some(run_id) = run_id {
+        sql.bind(run_id.to_owned());
+    }
     sql.run(connection).await.map_err(failed(WRITING)).map(|_| ())
 }
 

@@ -138,9 +138,11 @@ async fn delete_records(connection: &mut PgConnection, pruning: &Pruning<'_>) ->
     for sql in [
         "delete from tieout_outbox where run_id = $1 \
          and (delivered_at is not null or suppressed_at is not null)",
-        // A row's last hand-back is what its siblings are held against: it stays.
+        // A row's last hand-back is what its siblings are held against: it stays. So do those that
+        // nobody took in time: without them they would count as attempts.
         "delete from tieout_handbacks h where h.run_id = $1 \
          and (h.ended_at is not null or h.taken_at is not null) \
+         and h.end_reason is distinct from 'lapsed' \
          and exists (select from tieout_handbacks n where n.table_name = h.table_name \
          and n.key = h.key and n.number > h.number)",
         "delete from tieout_run_totals where run_id = $1",

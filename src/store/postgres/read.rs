@@ -268,28 +268,32 @@ pub(super) fn case_conditions(sql: &mut Sql, filter: &CaseFilter) -> String {
     if let Some(state) = filter.proposed {
         let state = sql.bind(state.as_str().to_owned());
         all.push(format!(
-            "exists (select from tieout_proposals p \
-             where p.case_number = tieout_cases.number and p.state = {state})"
+            "number in (select case_number from tieout_proposals where state = {state})"
         ));
     }
     all.join(" and ")
 }
 
-pub(super) async fn cases(pool: &PgPool, filter: &CaseFilter) -> Result<Vec<CaseRow>, StoreError> {
+pub(super) fn case_listing(filter: &CaseFilter) -> Sql {
     let mut sql = Sql::new(CASE);
     let wanted = case_conditions(&mut sql, filter);
     let after = sql.bind(filter.after.unwrap_or(0));
     let limit = sql.bind(filter.limit);
     sql.push(&format!(" where {wanted} and number > {after} order by number limit {limit}"));
-    fetch(pool, sql, "reading the cases").await?.iter().map(case_row).collect()
+    sql
+}
+
+pub(super) async fn cases(pool: &PgPool, filter: &CaseFilter) -> Result<Vec<CaseRow>, StoreError> {
+    let rows = fetch(pool, case_listing(filter), "reading the cases").await?;
+    rows.iter().map(case_row).collect()
 }
 
 pub(super) async fn case_counts(pool: &PgPool, run_id: &str) -> Result<CaseCounts, StoreError> {
     let doing = "counting the cases";
     let (opened, closed, open): (i64, i64, i64) = sqlx::query_as(
-        "select count(*) filter (where opened_run = $1), \
-         count(*) filter (where state = 'closed' and closed_run = $1), \
-         count(*) filter (where state = 'open') from tieout_cases",
+        "select (select count(*) from tieout_cases where opened_run = $1), \
+         (select count(*) from tieout_cases where state = 'closed' and closed_run = $1), \
+         (select count(*) from tieout_cases where state = 'open')",
     )
     .bind(run_id)
     .fetch_one(pool)

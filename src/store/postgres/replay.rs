@@ -1,16 +1,20 @@
 //! Decisions read back with what they were made from.
 
-use sqlx::postgres::PgPool;
+use std::collections::HashMap;
+
+use sqlx::postgres::{PgConnection, PgPool};
 
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::sql::{Cells, Sql};
-use crate::store::replay::{Decided, RecordPlace, RuleCount};
+use crate::store::replay::{Decided, RecordPlace, RuleCount, Written};
 
 const READING: &str = "reading what was decided";
 
+/// Run by run: only those that may have decided since then are looked into, each by its own part
+/// of the journal's key.
 pub(super) async fn decided(
     pool: &PgPool,
     since: Instant,
@@ -18,26 +22,59 @@ pub(super) async fn decided(
     limit: i64,
 ) -> Result<Vec<(RecordPlace, Decided)>, StoreError> {
     let mut connection = pool.acquire().await.map_err(failed(READING))?;
-    let mut sql = Sql::new(
-        "select j.run_id, j.writer, j.seq, j.at, j.table_name, j.key, j.currency, \
-         j.amount_minor, j.outcome, j.reason, j.rule, e.body from tieout_journal j \
-         left join tieout_evidence e on e.sha256 = j.evidence_sha256 where j.at >= ",
-    );
-    let since = sql.bind(since);
-    sql.push(&since);
-    if let Some(place) = after {
-        let (run, writer) = (sql.bind(place.run_id), sql.bind(place.writer));
-        let seq = sql.bind(place.seq);
-        sql.push(&format!(" and (j.run_id, j.writer, j.seq) > ({run}, {writer}, {seq})"));
+    let mut found = Vec::new();
+    let mut place = after;
+    loop {
+        if let Some(from) = &place {
+            let taken = i64::try_from(found.len()).unwrap_or(i64::MAX);
+            let room = limit.saturating_sub(taken);
+            found.extend(decided_by(&mut connection, since, from, room).await?);
+        }
+        if i64::try_from(found.len()).unwrap_or(i64::MAX) >= limit {
+            return Ok(found);
+        }
+        let last = place.map(|place| place.run_id).unwrap_or_default();
+        let Some(run_id) = next_run(&mut connection, since, last).await? else { return Ok(found) };
+        place = Some(RecordPlace { run_id, writer: String::new(), seq: 0 });
     }
+}
+
+/// The next run that may have decided since then: no record is later than its run's end.
+async fn next_run(
+    connection: &mut PgConnection,
+    since: Instant,
+    after: String,
+) -> Result<Option<String>, StoreError> {
+    let mut sql = Sql::default();
+    let (after, since) = (sql.bind(after), sql.bind(since));
+    sql.push(&format!(
+        "select id from tieout_runs where id > {after} and journal_count > 0 \
+         and (ended_at is null or ended_at >= {since}) order by id limit 1"
+    ));
+    let rows = sql.fetch(connection).await.map_err(failed(READING))?;
+    rows.first().map(|row| Cells::new(row, READING).text(0)).transpose()
+}
+
+async fn decided_by(
+    connection: &mut PgConnection,
+    since: Instant,
+    after: &RecordPlace,
+    limit: i64,
+) -> Result<Vec<(RecordPlace, Decided)>, StoreError> {
+    let mut sql = Sql::default();
+    let (since, run) = (sql.bind(since), sql.bind(after.run_id.clone()));
+    let (writer, seq) = (sql.bind(after.writer.clone()), sql.bind(after.seq));
     let limit = sql.bind(limit);
     sql.push(&format!(
-        " and j.applied <> 'superseded' and not exists (select from tieout_cases c \
+        "select j.run_id, j.writer, j.seq, j.at, j.table_name, j.key, j.currency, \
+         j.amount_minor, j.outcome, j.reason, j.rule, e.body from tieout_journal j \
+         left join tieout_evidence e on e.sha256 = j.evidence_sha256 \
+         where j.run_id = {run} and (j.writer, j.seq) > ({writer}, {seq}) and j.at >= {since} \
+         and j.applied <> 'superseded' and not exists (select from tieout_cases c \
          where c.number = j.case_number and c.state = 'open' \
-         and c.evidence_sha256 = j.evidence_sha256) \
-         order by j.run_id, j.writer, j.seq limit {limit}"
+         and c.evidence_sha256 = j.evidence_sha256) order by j.writer, j.seq limit {limit}"
     ));
-    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
+    let rows = sql.fetch(connection).await.map_err(failed(READING))?;
     rows.iter()
         .map(|row| {
             let cells = Cells::new(row, READING);
@@ -93,6 +130,37 @@ pub(super) async fn open_cases(
         .collect()
 }
 
+/// The evidence of a decision is kept at the instant at which its row is written: by the record's
+/// own time alone it could not be told from a change that came after it.
+pub(super) async fn last_written(
+    pool: &PgPool,
+    table: &str,
+    keys: &[String],
+) -> Result<HashMap<String, Written>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let mut sql = Sql::default();
+    let (table, keys) = (sql.bind(table.to_owned()), sql.bind(keys.to_vec()));
+    sql.push(&format!(
+        "select j.key, j.status_before, j.status_after, j.outcome, e.created_at \
+         from tieout_journal j join tieout_evidence e on e.sha256 = j.evidence_sha256 \
+         where j.table_name = {table} and j.key = any({keys}) and j.applied = 'yes' \
+         and j.status_after <> j.status_before order by j.at"
+    ));
+    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
+    let mut last = HashMap::new();
+    for row in &rows {
+        let cells = Cells::new(row, READING);
+        let written = Written {
+            status_before: cells.text(1)?,
+            status_after: cells.text(2)?,
+            outcome: cells.word(3, Outcome::parse)?,
+            at: cells.at(4)?,
+        };
+        last.insert(cells.text(0)?, written);
+    }
+    Ok(last)
+}
+
 pub(super) async fn counts(pool: &PgPool, since: Instant) -> Result<Vec<RuleCount>, StoreError> {
     let mut connection = pool.acquire().await.map_err(failed(READING))?;
     let mut sql = Sql::new(
@@ -102,7 +170,8 @@ pub(super) async fn counts(pool: &PgPool, since: Instant) -> Result<Vec<RuleCoun
     );
     let since = sql.bind(since);
     sql.push(&format!(
-        " and at >= {since} group by rule, outcome, reason \
+        " and at >= {since} and run_id in (select id from tieout_runs \
+         where ended_at is null or ended_at >= {since}) group by rule, outcome, reason \
          order by rule collate \"C\" nulls first, outcome, reason"
     ));
     let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;

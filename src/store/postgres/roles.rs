@@ -1,9 +1,9 @@
 //! The SQL of three roles that may do what their work needs, and no more.
 //!
 //! It is printed for a person to read and run; nothing here changes a right. `run` is for the
-//! schedule, `read` for looking, `people` for pausing accounts, letting files count and for the
-//! cases. None of them may change or delete a journal record or an evidence, and none of them
-//! migrates or prunes: that is the owner's.
+//! schedule, `read` for looking, `people` for pausing accounts, releasing files and for the cases:
+//! what people say is carried out by a run. None of them may change or delete a journal record or
+//! an evidence, and none of them migrates or prunes: that is the owner's.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -41,11 +41,13 @@ pub(super) const RUN: &[(&str, &[&str])] = &[
     ("tieout_references", &["insert", "update (key)"]),
     (
         "tieout_outbox",
-        &[
-            "insert",
-            "update (delivered_at, suppressed_at, suppressed_why, attempts, next_attempt_at)",
-        ],
+        &["insert", "update (delivered_at, suppressed_at, suppressed_why, distributed_at)"],
     ),
+    (
+        "tieout_deliveries",
+        &["insert", "update (state, attempts, next_attempt_at, last_error, ended_at, why)"],
+    ),
+    ("tieout_sinks", &["insert", "update"]),
     (
         "tieout_accounts",
         &[
@@ -60,32 +62,32 @@ pub(super) const RUN: &[(&str, &[&str])] = &[
     ("tieout_statements", &["insert", "update"]),
     ("tieout_lines", &["insert", "update"]),
     ("tieout_line_tags", &["insert"]),
+    ("tieout_releases", &["update (state, ended_at, ended_why, ended_run)"]),
     ("tieout_compared", &["insert"]),
 ];
 
 /// What `people` may do beside reading everything.
 const PEOPLE: &[(&str, &[&str])] = &[
     ("tieout_accounts", &["insert", "update"]),
-    // A file that is let count closes its case. Who decides of a row carries nothing out: that is
-    // a run's.
-    ("tieout_cases", &["update (state, closed_at, resolution, owner, merged_into)"]),
-    ("tieout_case_notes", &["insert"]),
+    // Who decides of a row or a file carries nothing out and closes no case: that is a run's.
+    ("tieout_cases", &["update (owner, merged_into)"]),
+    ("tieout_case_notes", &["insert (case_number, at, kind, by_whom, text, proposal)"]),
     (
         "tieout_proposals",
         &[
-            "insert",
+            "insert (case_number, what, psp_reference, undoes, why, evidence_sha256, four_eyes, \
+             proposed_by, proposed_at, state)",
             "update (state, approved_by, approved_at, approved_why, approved_evidence, ended_at, \
              ended_why)",
         ],
     ),
+    // What files say decides rows: people say that one may count, and write nothing of it.
+    ("tieout_releases", &["insert (file_id, what, at, by_whom, why, state)"]),
+    ("tieout_outbox", &["update (delivered_at, suppressed_at, suppressed_why)"]),
     (
-        "tieout_files",
-        &["update (state, spooled_as, statements, entries, lines, totals, changed_at, \
-             changed_by, changed_why)"],
+        "tieout_deliveries",
+        &["update (state, attempts, next_attempt_at, ended_at, why, changed_by)"],
     ),
-    ("tieout_statements", &["insert", "update (state, rival_file, rival_number)"]),
-    ("tieout_lines", &["insert", "update (decides, state, reason)"]),
-    ("tieout_line_tags", &["insert"]),
 ];
 
 /// What the catalogue says beyond the mapping.
@@ -112,7 +114,7 @@ pub(super) async fn statements(
     for (role, what) in [
         (&run, "what the schedule runs as"),
         (&read, "for looking: explain, runs, cases, reports, verifying"),
-        (&people, "for pausing accounts, letting files count and for the cases"),
+        (&people, "for pausing accounts, releasing files and for the cases"),
     ] {
         make_role(&mut text, role, what);
     }

@@ -526,6 +526,11 @@ fn changed(target: &Target, change: Change, value: &str) -> String {
     match change {
         Change::Assign => format!("{ident} = {value}::{of}"),
         Change::Plus => format!("{ident} = coalesce(w.{ident}, 0) + {value}::{of}"),
+        // Text that is empty holds nothing either: applications write '' where others write NULL.
+        Change::IfNull if target.is_text() => format!(
+            "{ident} = case when btrim(w.{ident}::text) <> '' then w.{ident} \
+             else {value}::{of} end"
+        ),
         Change::IfNull => format!("{ident} = coalesce(w.{ident}, {value}::{of})"),
     }
 }

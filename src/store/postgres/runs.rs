@@ -9,6 +9,7 @@ use crate::model::time::{Instant, earlier};
 use crate::store::chain::{Head, close_hash};
 use crate::store::error::StoreError;
 use crate::store::postgres::errors::{answered, failed};
+use crate::store::postgres::patience::patiently;
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::records::{AbandonedRun, RunEnd, RunStart, RunState, TotalLine};
 
@@ -98,11 +99,12 @@ pub(super) async fn close_dead(
     now: Instant,
     dead_after: TimeDelta,
 ) -> Result<Option<AbandonedRun>, StoreError> {
-    match abandon(pool, run_id, now, earlier(now, dead_after)).await {
+    patiently(async || match abandon(pool, run_id, now, earlier(now, dead_after)).await {
         // It still holds its row: an apply of it goes on. The next run looks again.
         Err(error) if answered(&error).is_some_and(|pg| pg.code() == "55P03") => Ok(None),
         ended => ended.map_err(failed(CLOSING)),
-    }
+    })
+    .await
 }
 
 async fn abandon(
@@ -140,27 +142,28 @@ pub(super) async fn close(
     end: &RunEnd,
     now: Instant,
 ) -> Result<bool, StoreError> {
-    let closing = async {
-        let mut tx = pool.begin().await?;
-        let is_open: Option<i32> = sqlx::query_scalar(
-            "select 1 from tieout_runs where id = $1 and state = 'running' for update",
-        )
-        .bind(run_id)
-        .fetch_optional(&mut *tx)
-        .await?;
-        if is_open.is_none() {
-            return Ok(false);
-        }
-        let end = End {
-            state: end.state,
-            exit: Some((end.exit_code, end.exit_class.as_str())),
-            notes: &end.notes,
-        };
-        end_run(&mut tx, run_id, &end, now).await?;
-        tx.commit().await?;
-        Ok(true)
+    let end = End {
+        state: end.state,
+        exit: Some((end.exit_code, end.exit_class.as_str())),
+        notes: &end.notes,
     };
-    closing.await.map_err(failed(CLOSING))
+    patiently(async || try_close(pool, run_id, &end, now).await.map_err(failed(CLOSING))).await
+}
+
+async fn try_close(pool: &PgPool, run_id: &str, end: &End<'_>, now: Instant) -> sqlx::Result<bool> {
+    let mut tx = pool.begin().await?;
+    let is_open: Option<i32> = sqlx::query_scalar(
+        "select 1 from tieout_runs where id = $1 and state = 'running' for update",
+    )
+    .bind(run_id)
+    .fetch_optional(&mut *tx)
+    .await?;
+    if is_open.is_none() {
+        return Ok(false);
+    }
+    end_run(&mut tx, run_id, end, now).await?;
+    tx.commit().await?;
+    Ok(true)
 }
 
 struct End<'a> {

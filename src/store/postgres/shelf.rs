@@ -2,6 +2,7 @@
 
 use sqlx::postgres::{PgPool, PgRow};
 
+use crate::decide::reach::Worth;
 use crate::model::settlement::Finality;
 use crate::store::error::StoreError;
 use crate::store::files::{
@@ -131,6 +132,9 @@ pub(super) async fn attempt_files(
             from: cells.maybe_day(2)?,
             to: cells.maybe_day(3)?,
             received_at: cells.at(4)?,
+            is_empty: cells.big(5)? == 0,
+            worth: cells.word(6, Worth::parse)?,
+            named_at: cells.at(7)?,
         })
     };
     rows.iter().map(file).collect()

@@ -1,6 +1,7 @@
 //! SQL with names known at run time: text grown together with its parameters.
 
 use chrono::NaiveDate;
+use futures_util::TryStreamExt as _;
 use futures_util::stream::BoxStream;
 use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
 use sqlx::query::Query;
@@ -8,7 +9,7 @@ use sqlx::{Arguments, AssertSqlSafe, Encode, Row, Type};
 
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
-use crate::store::postgres::errors::unexpected;
+use crate::store::postgres::errors::{failed, unexpected};
 
 /// A statement and its parameters. Only literals of this room and quoted identifiers are pushed;
 /// every value is bound.
@@ -65,6 +66,21 @@ impl Sql {
         connection: &mut PgConnection,
     ) -> sqlx::Result<BoxStream<'_, sqlx::Result<PgRow>>> {
         Ok(self.query()?.fetch(connection))
+    }
+
+    /// What is read of each row, as the rows come: they are not all held as they came besides.
+    pub(super) async fn fetch_each<T>(
+        self,
+        connection: &mut PgConnection,
+        doing: &'static str,
+        read: impl Fn(&PgRow) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut rows = self.stream(connection).map_err(failed(doing))?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.try_next().await.map_err(failed(doing))? {
+            found.push(read(&row)?);
+        }
+        Ok(found)
     }
 
     pub(super) async fn run(self, connection: &mut PgConnection) -> sqlx::Result<u64> {

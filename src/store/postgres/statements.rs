@@ -314,12 +314,7 @@ fn condition(alias: &str, column: &Column, filter: &FilterSettings, sql: &mut Sq
 }
 
 /// One of these values, each of which the column's type can hold.
-pub(super) fn is_one_of(
-    alias: &str,
-    column: &Column,
-    values: Vec<String>,
-    sql: &mut Sql,
-) -> String {
+fn is_one_of(alias: &str, column: &Column, values: Vec<String>, sql: &mut Sql) -> String {
     let values: Vec<String> = values.into_iter().filter(|value| holds(column, value)).collect();
     let values = sql.bind(values);
     format!("{alias}.{} = any({values}::text[]::{}[])", column.ident, column.type_name)

@@ -14,6 +14,8 @@ const COUNTING: &str = "counting for monitoring";
 const MARKS: &str = "moving monitoring's numbers";
 const ALERTS: &str = "keeping alerts";
 
+const READ_MARKS: &str = "select name, value from tieout_marks where scope = $1 order by name";
+
 pub(super) async fn waiting(
     pool: &PgPool,
     tables: &[String],
@@ -28,7 +30,16 @@ pub(super) async fn waiting(
     .fetch_one(pool)
     .await
     .map_err(failed(COUNTING))?;
-    Ok(Waiting { rows, next })
+    let held: Option<(String, i64)> = sqlx::query_as(
+        "select lease_run, count(*) from tieout_checks where table_name = any($1) \
+         and lease_run is not null and lease_until > $2 group by 1 order by 2 desc, 1 limit 1",
+    )
+    .bind(tables)
+    .bind(now)
+    .fetch_optional(pool)
+    .await
+    .map_err(failed(COUNTING))?;
+    Ok(Waiting { rows, next, held })
 }
 
 pub(super) async fn stuck(pool: &PgPool) -> Result<Vec<StuckLine>, StoreError> {
@@ -92,14 +103,17 @@ pub(super) async fn move_marks(
             sqlx::query(sql).bind(scope).bind(name).bind(value).execute(&mut *tx).await?;
         }
         let marks: Vec<(String, i64)> =
-            sqlx::query_as("select name, value from tieout_marks where scope = $1 order by name")
-                .bind(scope)
-                .fetch_all(&mut *tx)
-                .await?;
+            sqlx::query_as(READ_MARKS).bind(scope).fetch_all(&mut *tx).await?;
         tx.commit().await?;
         Ok(marks)
     };
     let marks = moving.await.map_err(failed(MARKS))?;
+    Ok(marks.into_iter().map(|(name, value)| Mark { name, value }).collect())
+}
+
+pub(super) async fn marks(pool: &PgPool, scope: &str) -> Result<Vec<Mark>, StoreError> {
+    let read = sqlx::query_as(READ_MARKS).bind(scope).fetch_all(pool).await;
+    let marks: Vec<(String, i64)> = read.map_err(failed(MARKS))?;
     Ok(marks.into_iter().map(|(name, value)| Mark { name, value }).collect())
 }
 

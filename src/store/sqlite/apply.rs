@@ -16,7 +16,7 @@ use crate::store::driver::Writer;
 use crate::store::effects::{RowEffects, line_marks};
 use crate::store::error::StoreError;
 use crate::store::people::ProposalState;
-use crate::store::records::{Applied, ApplyEnd, JournalRow};
+use crate::store::records::{Applied, ApplyEnd, JournalRow, NotApplied};
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::cases::{close_rows, put_rows};
 use crate::store::sqlite::cells::Cells;
@@ -56,12 +56,13 @@ pub(super) struct Batch<'a> {
     pub(super) refused: Option<&'a str>,
 }
 
-/// How many rows were carried out, withheld, superseded.
-#[derive(Debug, Clone, Copy, Default)]
+/// How many rows were carried out, withheld, superseded; and which not as they were decided.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
     pub(super) applied: usize,
     pub(super) withheld: usize,
     pub(super) superseded: usize,
+    not_applied: Vec<NotApplied>,
 }
 
 /// What follows the commit: the counts, and the writer's new place.
@@ -528,6 +529,7 @@ async fn record(
         .filter_map(|effect| Some((effect.journal.key.as_str(), effect.closes_case.as_deref()?)))
         .collect();
     close_rows(connection, run_id, name, &closings, now).await?;
+    let not_applied = rows.iter().filter_map(|row| row.effect.not_applied()).collect();
     let mut records: Vec<JournalRow> = rows
         .into_iter()
         .map(|row| match row.effect {
@@ -542,30 +544,33 @@ async fn record(
             .bind(run_id.to_owned())
             .bind(i64::try_from(records.len()).unwrap_or(i64::MAX));
     execute(connection, APPLYING, query).await?;
-    Ok(Carried { counts: Counts::of(&records), writer })
+    Ok(Carried { counts: Counts::of(&records, not_applied), writer })
 }
 
 impl Counts {
-    fn of(records: &[JournalRow]) -> Self {
+    fn of(records: &[JournalRow], not_applied: Vec<NotApplied>) -> Self {
         let count = |applied| records.iter().filter(|record| record.applied == applied).count();
         Self {
             applied: count(Applied::Yes),
             withheld: count(Applied::Withheld),
             superseded: count(Applied::Superseded),
+            not_applied,
         }
     }
 
     /// The sum of two parts of a batch.
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(super) fn and(mut self, other: Self) -> Self {
+        self.not_applied.extend(other.not_applied);
         Self {
             applied: self.applied.saturating_add(other.applied),
             withheld: self.withheld.saturating_add(other.withheld),
             superseded: self.superseded.saturating_add(other.superseded),
+            not_applied: self.not_applied,
         }
     }
 
     pub(super) fn done(self) -> ApplyEnd {
-        let Self { applied, withheld, superseded } = self;
-        ApplyEnd::Done { applied, withheld, superseded }
+        let Self { applied, withheld, superseded, not_applied } = self;
+        ApplyEnd::Done { applied, withheld, superseded, not_applied }
     }
 }

@@ -3,11 +3,13 @@
 use sqlx::sqlite::SqliteConnection;
 
 use crate::model::time::{Instant, to_text};
-use crate::store::batches::{BatchBy, BatchParts, ExplainedBatch, TABLE, count_sql, parts_sql};
+use crate::store::batches::{
+    BOOKING, BatchBy, BatchParts, ExplainedBatch, TABLE, count_sql, fellows_sql, parts_sql,
+};
 use crate::store::error::StoreError;
-use crate::store::files::{LINE, LinePlace, StoredLine};
+use crate::store::files::{LinePlace, StoredLine};
 use crate::store::sqlite::cells::Cells;
-use crate::store::sqlite::lines::line_of;
+use crate::store::sqlite::lines::page;
 use crate::store::sqlite::sql::{execute, fetch, rendered};
 
 pub(super) const READING: &str = "reading batch bookings";
@@ -19,17 +21,7 @@ pub(super) async fn open(
     after: Option<LinePlace>,
     limit: i64,
 ) -> Result<Vec<StoredLine>, StoreError> {
-    let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
-    let sql = format!(
-        "select {LINE} from tieout_lines l cross join tieout_files f on f.id = l.file_id \
-         where l.account = ?1 and l.state = 'open' and l.decides and not l.itemised \
-         and l.kind = 'movement' and (l.bank_reference is not null or l.order_ref is not null) \
-         and (l.file_id, l.position) > (?2, ?3) order by l.file_id, l.position limit ?4"
-    );
-    let query =
-        rendered(&sql).bind(account.to_owned()).bind(after.file).bind(after.position).bind(limit);
-    let rows = fetch(connection, READING, query).await?;
-    rows.iter().map(line_of).collect()
+    page(connection, READING, account, BOOKING, after, limit).await
 }
 
 pub(super) async fn parts(
@@ -47,6 +39,8 @@ pub(super) async fn parts(
         usable: cells.int(1)?,
         minor: cells.int(2).map(i128::from)?,
         rivals: cells.int(3)?,
+        fellows: cells.int(4)?,
+        fellow_minor: cells.int(5).map(i128::from)?,
     })
 }
 
@@ -72,6 +66,21 @@ pub(super) async fn explain(
     .bind(batch.minor);
     if execute(connection, EXPLAINING, booked).await? != 1 {
         return Ok(false);
+    }
+    if batch.fellows > 0 {
+        let sql = fellows_sql(batch.by);
+        let fellows = rendered(&sql)
+            .bind(batch.booking.file)
+            .bind(batch.booking.position)
+            .bind(TABLE)
+            .bind(batch.key.clone())
+            .bind(run_id.to_owned())
+            .bind(to_text(now))
+            .bind(batch.minor);
+        let taken = execute(connection, EXPLAINING, fellows).await?;
+        if i64::try_from(taken).ok() != Some(batch.fellows) {
+            return Ok(false);
+        }
     }
     let sql = count_sql(batch.by);
     let parts = rendered(&sql).bind(batch.booking.file).bind(batch.booking.position);

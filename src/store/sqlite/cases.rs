@@ -250,31 +250,73 @@ pub(super) fn conditions(statement: &mut Statement, filter: &CaseFilter) -> Stri
     if let Some(state) = filter.proposed {
         let state = statement.text(state.as_str());
         all.push(format!(
-            "exists (select 1 from tieout_proposals p \
-             where p.case_number = tieout_cases.number and p.state = {state})"
+            "number in (select case_number from tieout_proposals where state = {state})"
         ));
     }
     all.join(" and ")
+}
+
+/// Where cases are looked for. SQLite would take the index that begins with the state, and sort
+/// all that are open; where the filter names few of them, it finds their index by itself.
+pub(super) fn source(filter: &CaseFilter) -> &'static str {
+    let names_few =
+        filter.reason.is_some() || filter.opened_run.is_some() || filter.whole.is_some();
+    match filter.open_only && !names_few {
+        true => "tieout_cases indexed by tieout_cases_waiting",
+        false => "tieout_cases",
+    }
+}
+
+fn listing(filter: &CaseFilter) -> Statement {
+    let mut statement = Statement::default();
+    let wanted = conditions(&mut statement, filter);
+    let after = statement.int(filter.after.unwrap_or(0));
+    let limit = statement.int(filter.limit);
+    let source = source(filter);
+    statement.push(&format!(
+        "select {COLUMNS} from {source} where {wanted} and number > {after} \
+         order by number limit {limit}"
+    ));
+    statement
 }
 
 pub(super) async fn list(
     connection: &mut SqliteConnection,
     filter: &CaseFilter,
 ) -> Result<Vec<CaseRow>, StoreError> {
+    let query = listing(filter).query();
+    fetch(connection, READING, query).await?.iter().map(case_of).collect()
+}
+
+/// How SQLite would list these cases, step by step.
+pub(super) async fn plan(
+    connection: &mut SqliteConnection,
+    filter: &CaseFilter,
+) -> Result<Vec<String>, StoreError> {
+    let rows = fetch(connection, READING, listing(filter).explained().query()).await?;
+    rows.iter().map(|row| Cells::new(row, READING).text(3)).collect()
+}
+
+/// How many cases the filter means, and their sums by currency; its page is left aside.
+pub(super) fn summing(filter: &CaseFilter) -> Statement {
     let mut statement = Statement::default();
     let wanted = conditions(&mut statement, filter);
-    let after = statement.int(filter.after.unwrap_or(0));
-    let limit = statement.int(filter.limit);
-    // SQLite would take the index that begins with the state, and sort all that are open.
-    let source = match (filter.open_only, &filter.reason) {
-        (true, None) => "tieout_cases indexed by tieout_cases_waiting",
-        (true, Some(_)) | (false, _) => "tieout_cases",
+    let all_open = CaseFilter {
+        open_only: true,
+        after: filter.after,
+        limit: filter.limit,
+        ..CaseFilter::default()
     };
+    let source = match *filter == all_open {
+        true => "tieout_cases indexed by tieout_cases_sums",
+        false => source(filter),
+    };
+    // A sum beyond 64 bits would be an error of SQLite's: the halves are added by whoever reads.
     statement.push(&format!(
-        "select {COLUMNS} from {source} where {wanted} and number > {after} \
-         order by number limit {limit}"
+        "select currency, count(*), sum(amount_minor / 1000000), sum(amount_minor % 1000000) \
+         from {source} where {wanted} group by currency order by currency"
     ));
-    fetch(connection, READING, statement.query()).await?.iter().map(case_of).collect()
+    statement
 }
 
 pub(super) async fn one(

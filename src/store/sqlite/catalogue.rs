@@ -7,13 +7,14 @@
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
-use crate::store::error::StoreError;
-use crate::store::fit::{Catalogue, fit, unique_names};
+use crate::store::error::{MappingError, StoreError};
+use crate::store::fit::{Catalogue, fit, folded_status, unique_names};
+use crate::store::inspect::{STATUS_ROWS, VALUES_MAX};
 use crate::store::mapping::TableSettings;
 use crate::store::source_table::{Column, QuotedIdent, Relation, SourceTable, TypeClass};
 use crate::store::sqlite::cells::Cells;
-use crate::store::sqlite::sql::{fetch, rendered};
-use crate::store::sqlite::statements::UNTYPED;
+use crate::store::sqlite::sql::{fetch, literal, rendered};
+use crate::store::sqlite::statements::{UNTYPED, named, text_of};
 
 const READING: &str = "reading the catalogue";
 
@@ -38,13 +39,47 @@ pub(super) async fn map_tables(
             Some(history) => relation(connection, &history.table, is_epoch).await?,
             None => None,
         };
+        errors.extend(folded(connection, read.as_ref(), settings).await?);
+        let write_folds = folded(connection, write.as_ref(), settings).await?.is_some();
         let catalogue = Catalogue { read, write, history, text_times: true };
         match fit(settings, &catalogue, accounts) {
-            Ok(table) => mapped.push(table),
+            Ok(mut table) => {
+                if write_folds {
+                    table.status_folded = std::mem::take(&mut table.status_indexed);
+                }
+                mapped.push(table);
+            }
             Err(found) => errors.extend(found),
         }
     }
     if errors.is_empty() { Ok(mapped) } else { Err(StoreError::Mapping(errors)) }
+}
+
+/// The status, where its column takes for one value what bytes tell apart. The catalogue does not
+/// tell a column's collation, and an index may have another: the first values tell how the column
+/// compares them with other spellings of theirs. What is empty hides nothing.
+async fn folded(
+    connection: &mut SqliteConnection,
+    relation: Option<&Relation>,
+    settings: &TableSettings,
+) -> Result<Option<MappingError>, StoreError> {
+    let Some(relation) = relation else { return Ok(None) };
+    let status = relation.column(&settings.status).filter(|it| it.class == TypeClass::Text);
+    let Some(status) = status else { return Ok(None) };
+    let name = format!("t.{}", status.ident);
+    let differs =
+        |to: &str| format!("({name} = {to}({name}) and {name} <> {to}({name}) collate binary)");
+    let sql = format!(
+        "select 1 from (select typeof({name}) = 'text' and \
+         ({name} = {name} || ' ' or {} or {}) as folds from {} as t limit {SAMPLED}) s \
+         where s.folds limit 1",
+        differs("upper"),
+        differs("lower"),
+        relation.name,
+    );
+    let folds = !fetch(connection, READING, rendered(&sql)).await?.is_empty();
+    let bytewise = format!("{} collate binary", status.ident);
+    Ok(folds.then(|| folded_status(settings, status, &bytewise)))
 }
 
 /// A relation by its name in the mapping: `name`, or `schema.name` of an attached file.
@@ -222,31 +257,70 @@ async fn is_writable_view(
 }
 
 /// Values of the status column that the mapping does not name, hopping from value to value of an
-/// index; nothing where no index leads with the status.
+/// index; where none leads with the status, those of the first and the last rows. Where that steps
+/// over spellings, those of the processing values are read beside it: what is stuck is few.
 pub(super) async fn unmapped_statuses(
     connection: &mut SqliteConnection,
     table: &SourceTable,
 ) -> Result<Vec<String>, StoreError> {
-    if !table.status_indexed {
-        return Ok(Vec::new());
-    }
     let (write, status) = (&table.write, &table.write_status.ident);
-    let sql = format!(
-        "with recursive seen(value) as (select min(t.{status}) from {write} as t \
-         union all select (select min(t.{status}) from {write} as t where t.{status} > seen.value) \
-         from seen where seen.value is not null) \
-         select cast(value as text) from seen where value is not null"
-    );
+    let sql = match table.status_indexed || table.status_folded {
+        true => format!(
+            "with recursive seen(value) as (select min(t.{status}) from {write} as t union all \
+             select (select min(t.{status}) from {write} as t where t.{status} > seen.value) \
+             from seen where seen.value is not null) \
+             select cast(value as text) from seen where value is not null"
+        ),
+        false => {
+            let text = text_of(&table.write_status, &named("t", &table.write_status));
+            let rows = both_ends(&text, write, table.sole_key(), STATUS_ROWS);
+            format!(
+                "select distinct v collate binary from ({rows}) where v is not null \
+                 limit {VALUES_MAX}"
+            )
+        }
+    };
     let known = table.known_values();
     let is_boolean = table.write_status.class == TypeClass::Boolean;
     let mut unmapped = Vec::new();
-    for row in &fetch(connection, "looking for unmapped status values", rendered(&sql)).await? {
+    let doing = "looking for unmapped status values";
+    let mut rows = fetch(connection, doing, rendered(&sql)).await?;
+    if table.status_folded {
+        let values: Vec<String> =
+            table.processing_values().iter().map(|value| literal(value)).collect();
+        let spellings = format!(
+            "select distinct cast(t.{status} as text) collate binary from {write} as t \
+             where t.{status} in ({})",
+            values.join(", ")
+        );
+        rows.extend(fetch(connection, doing, rendered(&spellings)).await?);
+    }
+    for row in &rows {
         let value = Cells::new(row, READING).text(0)?;
         let flag = crate::store::decode::boolean(&value).filter(|_| is_boolean);
         let value = flag.map_or(value, |flag| flag.to_string());
-        if !known.contains(&value) {
+        if !known.contains(&value) && !unmapped.contains(&value) {
             unmapped.push(value);
         }
     }
     Ok(unmapped)
+}
+
+/// A value in the first rows, and in the last ones by the key: what is stuck now is seldom among
+/// the oldest.
+pub(super) fn both_ends(
+    value: &str,
+    table: &QuotedIdent,
+    key: Option<&Column>,
+    rows: i64,
+) -> String {
+    let of = |order: &str| {
+        format!("select * from (select {value} as v from {table} as t{order} limit {rows})")
+    };
+    match key {
+        Some(key) => {
+            format!("{} union all {}", of(""), of(&format!(" order by t.{} desc", key.ident)))
+        }
+        None => of(""),
+    }
 }

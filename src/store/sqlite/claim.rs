@@ -20,7 +20,7 @@ use crate::store::sqlite::rows::{
     Found, LastHandback, MEMORY, Memory, last_handbacks, memory_of, read,
 };
 use crate::store::sqlite::runs::{Buckets, add_to, count};
-use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch, json_set};
+use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch, fetch_each, json_set};
 use crate::store::sqlite::statements::{
     Statement, belongs, has_status, image, in_scope, is_processing, is_stuck, named, narrows,
     read_has_key, read_key,
@@ -179,7 +179,7 @@ async fn candidates(
     limit: i64,
 ) -> Result<Vec<Memory>, StoreError> {
     let statement = choosing(turn, limit);
-    fetch(connection, CLAIMING, statement.query()).await?.iter().map(memory_of).collect()
+    fetch_each(connection, CLAIMING, statement.query(), memory_of).await
 }
 
 fn choosing(turn: &Turn<'_>, limit: i64) -> Statement {
@@ -297,10 +297,10 @@ async fn judged(
         let found = rows.remove(&memory.key);
         let mut handback = handbacks.remove(&memory.key);
         if let (Some(found), Some(handback)) = (&found, &mut handback)
-            && handback.is_open
+            && handback.may_be_taken
             && is_taken(turn.table, &found.row.status)
         {
-            handback.past.taken_at = Some(turn.now);
+            handback.past = handback.past.clone().taken(turn.now);
         }
         let mut fate = fate(&memory, found, handback, turn.filter.kicked);
         if let Fate::Take(claimed) = &mut fate
@@ -449,9 +449,10 @@ async fn mark_taken(
         return Ok(());
     }
     let query = sqlx::query(
-        "update tieout_handbacks as h set taken_at = ?2 from json_each(?1) j \
-         where h.table_name = j.value ->> 0 and h.key = j.value ->> 1 \
-         and h.number = j.value ->> 2 and h.taken_at is null and h.ended_at is null",
+        "update tieout_handbacks as h set taken_at = ?2, ended_at = null, end_reason = null \
+         from json_each(?1) j where h.table_name = j.value ->> 0 and h.key = j.value ->> 1 \
+         and h.number = j.value ->> 2 and h.taken_at is null \
+         and (h.ended_at is null or h.end_reason = 'lapsed')",
     )
     .bind(json_set(&taken))
     .bind(to_text(turn.now));

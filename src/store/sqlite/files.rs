@@ -9,9 +9,9 @@ use crate::model::reason::Reason;
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::{
-    Came, Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, PUT_FILE_CASE, Part,
-    PartsEnd, Sighting, StatementClose, TIES_NOW, big, case_of, clean, date_text, problems_json,
-    quarantine_text,
+    Came, Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, OPENED, OPENED_AS,
+    PUT_FILE_CASE, Part, PartsEnd, Sighting, StatementClose, TIES_NOW, big, case_of, clean,
+    date_text, opened_problems, opened_text, problems_json, quarantine_text,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::runs;
@@ -38,6 +38,9 @@ pub(super) async fn put(
     }
     let (id, came) = take_in(connection, run_id, head, now).await?;
     note_name(connection, run_id, &head.sighting, id, now).await?;
+    if head.is_unwrapped() {
+        note_opened(connection, run_id, head, id, now).await?;
+    }
     if came == Came::Known {
         return Ok(FileEnd::Known { id });
     }
@@ -79,6 +82,10 @@ async fn take_in(
     head: &FileHead,
     now: Instant,
 ) -> Result<(i64, Came), StoreError> {
+    if head.is_unwrapped() {
+        let query = sqlx::query(OPENED).bind(head.sighting.raw_sha256.clone());
+        execute(connection, DOING, query.bind(head.sha256.clone())).await?;
+    }
     let again = sqlx::query(
         "update tieout_files set account = ?2, format = ?3, version = ?4, \
          spooled_as = coalesce(?5, spooled_as), tried_run = ?6 \
@@ -122,6 +129,24 @@ async fn take_in(
         problem: "the file has no number".to_owned(),
     })?;
     Ok((Cells::new(row, DOING).int(0)?, Came::New))
+}
+
+/// Ends what is said of a file that nothing opened, once what is in it is another file.
+async fn note_opened(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    head: &FileHead,
+    id: i64,
+    now: Instant,
+) -> Result<(), StoreError> {
+    let query = sqlx::query(OPENED_AS)
+        .bind(head.sighting.raw_sha256.clone())
+        .bind(id)
+        .bind(opened_problems(id));
+    let rows = fetch(connection, DOING, query).await?;
+    let Some(row) = rows.first() else { return Ok(()) };
+    let kept = Cells::new(row, DOING).int(0)?;
+    close_case(connection, run_id, kept, &opened_text(id), now).await
 }
 
 /// Notes a name. What a listing tells of it now is what the next listing is held against.

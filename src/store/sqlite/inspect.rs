@@ -12,7 +12,7 @@ use crate::store::inspect::{
     Surveyed, VALUES_MAX, an_hour_ago, joined, lookups, may_tell, tellers, told, written_values,
 };
 use crate::store::records::ClaimFilter;
-use crate::store::source_table::{Column, QuotedIdent, SourceTable};
+use crate::store::source_table::{Column, SourceTable};
 use crate::store::sqlite::catalogue::relation;
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::claim::{Turn, plan};
@@ -219,20 +219,6 @@ async fn accounts(
     Ok(values)
 }
 
-/// A value in the first rows, and in the last ones by the key: what is stuck now is seldom among
-/// the oldest.
-fn both_ends(value: &str, table: &QuotedIdent, key: Option<&Column>) -> String {
-    let of = |order: &str| {
-        format!("select * from (select {value} as v from {table} as t{order} limit {FIRST_ROWS})")
-    };
-    match key {
-        Some(key) => {
-            format!("{} union all {}", of(""), of(&format!(" order by t.{} desc", key.ident)))
-        }
-        None => of(""),
-    }
-}
-
 /// The column that leads the key of a table.
 fn newest_first(of: &Surveyed) -> Option<&Column> {
     of.primary_key.first().filter(|_| !of.relation.is_view).and_then(|key| of.relation.column(key))
@@ -248,7 +234,12 @@ async fn unmapped(
     let status = &table.write_status;
     let sql = format!(
         "select distinct v from ({}) where v is not null limit {VALUES_MAX}",
-        both_ends(&text_of(status, &named("t", status)), &table.write, table.write_key.first())
+        catalogue::both_ends(
+            &text_of(status, &named("t", status)),
+            &table.write,
+            table.write_key.first(),
+            FIRST_ROWS
+        )
     );
     let known = table.known_values();
     let seen = texts(connection, &sql).await?;
@@ -437,7 +428,7 @@ impl Inspect for SqliteStore {
             false => format!(
                 "select distinct {text} from ({}) where v is not null order by 1 \
                  limit {VALUES_MAX}",
-                both_ends(&format!("t.{ident}"), read, newest_first(of))
+                catalogue::both_ends(&format!("t.{ident}"), read, newest_first(of), FIRST_ROWS)
             ),
         };
         texts(&mut *self.read(LOOKING).await?, &sql).await

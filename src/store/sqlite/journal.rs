@@ -16,7 +16,9 @@ use crate::store::records::{Applied, JournalRow};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::prune;
 use crate::store::sqlite::runs::{RUN_COLUMNS, run_of};
-use crate::store::sqlite::sql::{Value, execute_rows, failed, fetch, rendered};
+use crate::store::sqlite::sql::{
+    SqliteQuery, Value, execute_rows, failed, fetch, fetch_each, rendered,
+};
 
 const READING: &str = "reading the journal";
 const WRITING: &str = "writing the journal";
@@ -167,7 +169,7 @@ pub(super) async fn of_run(
          where run_id = ?1 and (writer, seq) > (?2, ?3) order by writer, seq limit ?4"
     );
     let query = rendered(&sql).bind(run_id.to_owned()).bind(writer).bind(seq).bind(limit);
-    rows_of(&fetch(connection, READING, query).await?)
+    records(connection, query).await
 }
 
 pub(super) async fn of_row(
@@ -180,11 +182,15 @@ pub(super) async fn of_row(
          where table_name = ?1 and key = ?2 order by at, run_id, writer, seq"
     );
     let query = rendered(&sql).bind(table.to_owned()).bind(key.to_owned());
-    rows_of(&fetch(connection, READING, query).await?)
+    records(connection, query).await
 }
 
-fn rows_of(rows: &[SqliteRow]) -> Result<Vec<JournalRow>, StoreError> {
-    rows.iter().map(|row| journal_of(Cells::new(row, READING))).collect()
+async fn records(
+    connection: &mut SqliteConnection,
+    query: SqliteQuery,
+) -> Result<Vec<JournalRow>, StoreError> {
+    let record = |row: &SqliteRow| journal_of(Cells::new(row, READING));
+    fetch_each(connection, READING, query, record).await
 }
 
 pub(super) async fn evidence(

@@ -9,11 +9,12 @@ use crate::model::settlement::{Direction, EntryStatus, LineKind};
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::{
-    LINE, LineMark, LinePlace, LineState, StoredLine, currency_of, further_of, refs_of,
+    LINE, LineMark, LinePlace, LineState, OPEN_LINE, OpenLine, StoredLine, TAKEN_OUT,
+    TAKEN_OUT_WAITS, currency_of, further_of, refs_of,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{
-    SqliteQuery, Value, execute_rows, failed, fetch, fetch_rows, json_set, rendered,
+    SqliteQuery, Value, execute_rows, failed, fetch_each, fetch_rows, json_set, rendered,
 };
 
 const READING: &str = "reading settlement lines";
@@ -59,6 +60,24 @@ pub(super) fn line_of(row: &SqliteRow) -> Result<StoredLine, StoreError> {
     })
 }
 
+fn open_line_of(row: &SqliteRow) -> Result<OpenLine, StoreError> {
+    let cells = Cells::new(row, READING);
+    let currency = cells.word(4, currency_of)?;
+    Ok(OpenLine {
+        place: LinePlace { file: cells.int(0)?, position: cells.int(1)? },
+        kind: cells.word(2, LineKind::parse)?,
+        direction: cells.word(3, Direction::parse)?,
+        amount: cells.opt_int(5)?.map(|minor| Money::new(minor, currency)),
+        itemised: cells.int(6)? != 0,
+        tag: cells.opt_text(7)?,
+        further: cells.opt_word(8, further_of)?.unwrap_or_default(),
+        psp_reference: cells.opt_text(9)?,
+        original: cells.opt_text(10)?,
+        refs: cells.word(11, refs_of)?,
+        reason: cells.opt_text(12)?,
+    })
+}
+
 /// Two columns: currency and minor units.
 pub(super) fn money(cells: &Cells<'_>, at: usize) -> Result<Option<Money>, StoreError> {
     let currency = cells.opt_word(at, currency_of)?;
@@ -93,8 +112,7 @@ pub(super) async fn of(
     if texts.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = fetch(connection, READING, of_query("", account, texts)).await?;
-    rows.iter().map(line_of).collect()
+    fetch_each(connection, READING, of_query("", account, texts), line_of).await
 }
 
 /// How SQLite would carry [`of`] out.
@@ -104,8 +122,7 @@ pub(super) async fn plan(
     texts: &[&str],
 ) -> Result<Vec<String>, StoreError> {
     let query = of_query("explain query plan ", account, texts);
-    let rows = fetch(connection, READING, query).await?;
-    rows.iter().map(|row| Cells::new(row, READING).text(3)).collect()
+    fetch_each(connection, READING, query, |row| Cells::new(row, READING).text(3)).await
 }
 
 pub(super) async fn open(
@@ -113,17 +130,16 @@ pub(super) async fn open(
     account: &str,
     after: Option<LinePlace>,
     limit: i64,
-) -> Result<Vec<StoredLine>, StoreError> {
+) -> Result<Vec<OpenLine>, StoreError> {
     let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
     let sql = format!(
-        "select {LINE} from tieout_lines l cross join tieout_files f on f.id = l.file_id \
-         where l.account = ?1 and l.state = 'open' and l.decides = 1 \
-         and (l.file_id, l.position) > (?2, ?3) order by l.file_id, l.position limit ?4"
+        "select {OPEN_LINE} from tieout_lines l where l.account = ?1 and l.state = 'open' \
+         and l.decides = 1 and (l.file_id, l.position) > (?2, ?3) \
+         order by l.file_id, l.position limit ?4"
     );
     let query =
         rendered(&sql).bind(account.to_owned()).bind(after.file).bind(after.position).bind(limit);
-    let rows = fetch(connection, READING, query).await?;
-    rows.iter().map(line_of).collect()
+    fetch_each(connection, READING, query, open_line_of).await
 }
 
 /// Lines that a row succeeded by and that a correction took out, whose row waits to be looked at.
@@ -133,18 +149,27 @@ pub(super) async fn taken_out(
     after: Option<LinePlace>,
     limit: i64,
 ) -> Result<Vec<StoredLine>, StoreError> {
+    page(connection, READING, account, TAKEN_OUT_WAITS, after, limit).await
+}
+
+/// The next lines of an account that fulfil a condition, in their order.
+pub(super) async fn page(
+    connection: &mut SqliteConnection,
+    doing: &'static str,
+    account: &str,
+    condition: &str,
+    after: Option<LinePlace>,
+    limit: i64,
+) -> Result<Vec<StoredLine>, StoreError> {
     let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
     let sql = format!(
         "select {LINE} from tieout_lines l cross join tieout_files f on f.id = l.file_id \
-         where l.account = ?1 and l.state = 'superseded' \
-         and l.reason in ('settled', 'tolerance_delta') and l.again_run is null \
-         and l.key is not null \
+         where l.account = ?1 and {condition} \
          and (l.file_id, l.position) > (?2, ?3) order by l.file_id, l.position limit ?4"
     );
     let query =
         rendered(&sql).bind(account.to_owned()).bind(after.file).bind(after.position).bind(limit);
-    let rows = fetch(connection, READING, query).await?;
-    rows.iter().map(line_of).collect()
+    fetch_each(connection, doing, query, line_of).await
 }
 
 /// The same, of these rows, looked at or not.
@@ -160,12 +185,11 @@ pub(super) async fn taken_out_of(
         "select {LINE} from json_each(?2) j cross join tieout_lines l \
          on l.table_name = ?1 and l.key = j.value and l.key is not null \
          cross join tieout_files f on f.id = l.file_id \
-         where l.state = 'superseded' and l.reason in ('settled', 'tolerance_delta') \
+         where {TAKEN_OUT} \
          order by l.file_id, l.position"
     );
     let query = rendered(&sql).bind(table.to_owned()).bind(json_set(keys));
-    let rows = fetch(connection, READING, query).await?;
-    rows.iter().map(line_of).collect()
+    fetch_each(connection, READING, query, line_of).await
 }
 
 /// Within the caller's transaction.
@@ -199,8 +223,7 @@ pub(super) async fn of_file(
          where l.file_id = ?1 and l.position > ?2 order by l.position limit ?3"
     );
     let query = rendered(&sql).bind(after.file).bind(after.position).bind(limit);
-    let rows = fetch(connection, READING, query).await?;
-    rows.iter().map(line_of).collect()
+    fetch_each(connection, READING, query, line_of).await
 }
 
 /// The lines at these places, in their order.
@@ -215,8 +238,7 @@ pub(super) async fn at(
     );
     let places: Vec<[i64; 2]> = places.iter().map(|place| [place.file, place.position]).collect();
     let query = rendered(&sql).bind(serde_json::json!(places).to_string());
-    let rows = fetch(connection, READING, query).await?;
-    rows.iter().map(line_of).collect()
+    fetch_each(connection, READING, query, line_of).await
 }
 
 /// As [`crate::store::files::FileDriver::mark_lines`], within the caller's transaction.

@@ -2,16 +2,17 @@
 
 use std::collections::{HashMap, HashSet};
 
-use sqlx::sqlite::SqliteConnection;
+use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use crate::model::reason::Reason;
 use crate::model::transaction::{SiblingFact, Transaction};
 use crate::store::error::StoreError;
+use crate::store::records::Tagged;
 use crate::store::sibling::{self, Alike, Sibling};
 use crate::store::source_table::{Column, SourceTable};
 use crate::store::sqlite::cells::Cells;
-use crate::store::sqlite::rows::read;
-use crate::store::sqlite::sql::{fetch, json_set, literal, rendered};
+use crate::store::sqlite::rows::{Found, look_at, look_where, read};
+use crate::store::sqlite::sql::{fetch, fetch_each, json_set, literal, rendered};
 use crate::store::sqlite::statements::{
     image, is_one_of_set, named, read_has_key, read_key, text_of,
 };
@@ -135,6 +136,63 @@ pub(super) async fn shared_tags(
     Ok(sibling::sharing(table, account, &tag, rows, &alike))
 }
 
+pub(super) async fn rows_tagged(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    account: &str,
+    tags: &[String],
+) -> Result<Vec<Tagged>, StoreError> {
+    let Some(template) = table.tag_template(account) else { return Ok(Vec::new()) };
+    let (values, opaque) = read_backwards(template, tags);
+    let cells = table.tag_cells(account);
+    let wanted: HashSet<&str> = tags.iter().map(String::as_str).collect();
+    let mut asked = Vec::new();
+    if !values.is_empty() {
+        asked.push((is_made_of(table, template), json_set(&values)));
+    }
+    if !opaque.is_empty() {
+        asked.push((renders_to(table, template), json_set(&opaque)));
+    }
+    let mut found = Vec::new();
+    for (condition, set) in asked {
+        for (key, row) in alike_where(connection, table, &cells, &condition, set).await? {
+            found.extend(sibling::tagged(table, account, &cells, &wanted, (key, &row)));
+        }
+    }
+    Ok(found)
+}
+
+/// The key of each row that fulfils a condition on `t`, of the set in ?1, with the texts of its
+/// tag's cells, its account's and its kind's.
+async fn alike_where(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    tag: &[usize],
+    condition: &str,
+    set: String,
+) -> Result<Vec<(String, Alike)>, StoreError> {
+    let (accounts, kind) = (&table.layout.account, &table.layout.kind);
+    let mut shown = tag.to_vec();
+    shown.extend(accounts.iter().chain(kind));
+    let mut texts = vec![read_key(table, "t")];
+    texts.extend(table.cells_at(&shown).map(|column| text_of(column, &named("t", column))));
+    let sql = format!("select {} from {} as t where {condition}", texts.join(", "), table.read);
+    let read = |row: &SqliteRow| {
+        let cells = Cells::new(row, READING);
+        let found: Result<Vec<Option<String>>, StoreError> =
+            (1..texts.len()).map(|place| cells.opt_text(place)).collect();
+        let mut found = found?.into_iter();
+        let alike = Alike {
+            tag: found.by_ref().take(tag.len()).collect(),
+            account: found.by_ref().take(accounts.len()).collect(),
+            kind: found.next().flatten(),
+            rows: 1,
+        };
+        Ok::<_, StoreError>((cells.text(0)?, alike))
+    };
+    fetch_each(connection, READING, rendered(&sql).bind(set), read).await
+}
+
 pub(super) async fn resolve_tags(
     connection: &mut SqliteConnection,
     table: &SourceTable,
@@ -142,18 +200,20 @@ pub(super) async fn resolve_tags(
     tags: &[String],
 ) -> Result<HashSet<String>, StoreError> {
     let Some(template) = table.tag_template(account) else { return Ok(HashSet::new()) };
-    let (mut values, mut opaque) = (Vec::new(), Vec::new());
-    for tag in tags {
-        match template.readings(tag, READINGS) {
-            Some(ways) => values.extend(ways),
-            None => opaque.push(tag.as_str()),
-        }
-    }
+    let (values, opaque) = read_backwards(template, tags);
+    // What a row's tag really is: `007` finds the number 7.
     let tag = rendering(table, template, "t");
-    let mut found = by_values(connection, table, template, &tag, &values).await?;
-    found.extend(by_rendering(connection, table, template, &tag, &opaque).await?);
+    let mut found = HashSet::new();
+    if !values.is_empty() {
+        let made = is_made_of(table, template);
+        found.extend(texts_where(connection, table, &tag, &made, json_set(&values)).await?);
+    }
+    if !opaque.is_empty() {
+        let renders = renders_to(table, template);
+        found.extend(texts_where(connection, table, &tag, &renders, json_set(&opaque)).await?);
+    }
     let wanted: HashSet<&str> = tags.iter().map(String::as_str).collect();
-    found.retain(|tag| wanted.contains(tag.as_str()));
+    found.retain(|tag: &String| wanted.contains(tag.as_str()));
     Ok(found)
 }
 
@@ -163,38 +223,51 @@ pub(super) async fn rows_known_by(
     account: &str,
     tags: &[String],
     references: &[String],
+    keys: &[String],
 ) -> Result<Vec<Transaction>, StoreError> {
-    let mut keys = HashSet::new();
+    let mut found: HashMap<String, Found> = HashMap::new();
     if let Some(template) = table.tag_template(account) {
-        let (mut values, mut opaque) = (Vec::new(), Vec::new());
-        for tag in tags {
-            match template.readings(tag, READINGS) {
-                Some(ways) => values.extend(ways),
-                None => opaque.push(tag.as_str()),
-            }
+        let (values, opaque) = read_backwards(template, tags);
+        if !values.is_empty() {
+            let made = is_made_of(table, template);
+            found.extend(look_where(connection, table, &made, json_set(&values)).await?);
         }
-        let key = read_key(table, "t");
-        keys.extend(by_values(connection, table, template, &key, &values).await?);
-        keys.extend(by_rendering(connection, table, template, &key, &opaque).await?);
+        if !opaque.is_empty() {
+            let renders = renders_to(table, template);
+            found.extend(look_where(connection, table, &renders, json_set(&opaque)).await?);
+        }
     }
-    let mapped = table.layout.psp_reference.and_then(|index| table.cells.get(index));
-    if let Some(column) = mapped.filter(|_| !references.is_empty()) {
-        let sql = format!(
-            "select {} from {} as t where {}",
-            read_key(table, "t"),
-            table.read,
-            is_one_of_set(&[column], "t"),
-        );
-        let asked: Vec<[&String; 1]> = references.iter().map(|reference| [reference]).collect();
-        keys.extend(texts(
-            &fetch(connection, READING, rendered(&sql).bind(json_set(&asked))).await?,
-        )?);
+    if !keys.is_empty() {
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        found.extend(look_at(connection, table, &keys).await?);
     }
-    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
     let wanted: HashSet<&str> = tags.iter().map(String::as_str).collect();
     let named: HashSet<&str> = references.iter().map(String::as_str).collect();
-    let found = read(connection, table, &keys).await?.into_values().map(|found| found.row);
-    Ok(found.filter(|row| sibling::is_known_by(row, account, &wanted, &named)).collect())
+    let rows = found.into_values().map(|found| found.row);
+    Ok(rows.filter(|row| sibling::is_known_by(row, account, &wanted, &named)).collect())
+}
+
+/// What these tags may have been made of; and those that tell too little of it.
+fn read_backwards<'t>(template: &Template, tags: &'t [String]) -> (Vec<Vec<String>>, Vec<&'t str>) {
+    let (mut values, mut opaque) = (Vec::new(), Vec::new());
+    for tag in tags {
+        match template.readings(tag, READINGS) {
+            Some(ways) => values.extend(ways),
+            None => opaque.push(tag.as_str()),
+        }
+    }
+    (values, opaque)
+}
+
+/// The columns of the template are together one of the set in ?1, by their indexes.
+fn is_made_of(table: &SourceTable, template: &Template) -> String {
+    let columns: Vec<&Column> = template.columns().filter_map(|name| column(table, name)).collect();
+    is_one_of_set(&columns, "t")
+}
+
+/// The template renders to one of the set in ?1: for those that do not read backwards, by a scan.
+fn renders_to(table: &SourceTable, template: &Template) -> String {
+    format!("{} in (select value from json_each(?1))", rendering(table, template, "t"))
 }
 
 /// The template in SQL; NULL where one of its columns is.
@@ -211,50 +284,18 @@ fn column<'a>(table: &'a SourceTable, name: &str) -> Option<&'a Column> {
     table.cell(name).and_then(|index| table.cells.get(index))
 }
 
-/// Rows by the values that a tag must have been made from, by the columns' indexes; `shown` of
-/// each comes back: what its tag really is, because `007` finds the number 7, or its key.
-async fn by_values(
+/// A text of each row that fulfils a condition on `t`, of the set in ?1.
+async fn texts_where(
     connection: &mut SqliteConnection,
     table: &SourceTable,
-    template: &Template,
     shown: &str,
-    values: &[Vec<String>],
-) -> Result<HashSet<String>, StoreError> {
-    if values.is_empty() {
-        return Ok(HashSet::new());
-    }
-    let columns: Vec<&Column> = template.columns().filter_map(|name| column(table, name)).collect();
-    let sql = format!(
-        "select distinct {shown} from {} as t where {}",
-        table.read,
-        is_one_of_set(&columns, "t"),
-    );
-    texts(&fetch(connection, READING, rendered(&sql).bind(json_set(values))).await?)
-}
-
-/// Rows by what their tag renders to: for templates that do not read backwards, by a scan.
-async fn by_rendering(
-    connection: &mut SqliteConnection,
-    table: &SourceTable,
-    template: &Template,
-    shown: &str,
-    tags: &[&str],
-) -> Result<HashSet<String>, StoreError> {
-    if tags.is_empty() {
-        return Ok(HashSet::new());
-    }
-    let sql = format!(
-        "select distinct {shown} from {} as t where {tag} in (select value from json_each(?1))",
-        table.read,
-        tag = rendering(table, template, "t"),
-    );
-    texts(&fetch(connection, READING, rendered(&sql).bind(json_set(tags))).await?)
-}
-
-fn texts(rows: &[sqlx::sqlite::SqliteRow]) -> Result<HashSet<String>, StoreError> {
-    let texts: Result<Vec<Option<String>>, StoreError> =
-        rows.iter().map(|row| Cells::new(row, READING).opt_text(0)).collect();
-    Ok(texts?.into_iter().flatten().collect())
+    condition: &str,
+    set: String,
+) -> Result<Vec<String>, StoreError> {
+    let sql = format!("select distinct {shown} from {} as t where {condition}", table.read);
+    let text = |row: &SqliteRow| Cells::new(row, READING).opt_text(0);
+    let texts = fetch_each(connection, READING, rendered(&sql).bind(set), text).await?;
+    Ok(texts.into_iter().flatten().collect())
 }
 
 pub(super) async fn resolve_references(
@@ -263,7 +304,28 @@ pub(super) async fn resolve_references(
     account: &str,
     references: &[String],
 ) -> Result<HashMap<String, Vec<(String, String)>>, StoreError> {
+    let mut found = taken_references(connection, account, references).await?;
+    for (reference, key) in keys_storing(connection, table, references).await? {
+        let owner = (table.settings.name.clone(), key);
+        let owners = found.entry(reference).or_default();
+        if !owners.contains(&owner) {
+            owners.push(owner);
+        }
+    }
+    let wanted: HashSet<&String> = references.iter().collect();
+    found.retain(|reference, _| wanted.contains(reference));
+    Ok(found)
+}
+
+pub(super) async fn taken_references(
+    connection: &mut SqliteConnection,
+    account: &str,
+    references: &[String],
+) -> Result<HashMap<String, Vec<(String, String)>>, StoreError> {
     let mut found: HashMap<String, Vec<(String, String)>> = HashMap::new();
+    if references.is_empty() {
+        return Ok(found);
+    }
     let query = sqlx::query(
         "select r.psp_reference, r.table_name, r.key from json_each(?1) j \
          cross join tieout_references r on r.account = ?2 and r.psp_reference = j.value \
@@ -273,10 +335,24 @@ pub(super) async fn resolve_references(
     .bind(account.to_owned());
     for row in &fetch(connection, READING, query).await? {
         let cells = Cells::new(row, READING);
-        found.entry(cells.text(0)?).or_default().push((cells.text(1)?, cells.text(2)?));
+        let owners = found.entry(cells.text(0)?).or_default();
+        let owner = (cells.text(1)?, cells.text(2)?);
+        // Whoever asks may name one twice.
+        if !owners.contains(&owner) {
+            owners.push(owner);
+        }
     }
+    Ok(found)
+}
+
+/// Without an index that leads with the column the table is walked, however few they are.
+pub(super) async fn keys_storing(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    references: &[String],
+) -> Result<Vec<(String, String)>, StoreError> {
     let mapped = table.layout.psp_reference.and_then(|index| table.cells.get(index));
-    let Some(column) = mapped else { return Ok(found) };
+    let Some(column) = mapped.filter(|_| !references.is_empty()) else { return Ok(Vec::new()) };
     let sql = format!(
         "select {}, {} from {} as t where {} order by 1, 2",
         text_of(column, &named("t", column)),
@@ -285,15 +361,9 @@ pub(super) async fn resolve_references(
         is_one_of_set(&[column], "t"),
     );
     let asked: Vec<[&String; 1]> = references.iter().map(|reference| [reference]).collect();
-    for row in &fetch(connection, READING, rendered(&sql).bind(json_set(&asked))).await? {
+    let pair = |row: &SqliteRow| {
         let cells = Cells::new(row, READING);
-        let owner = (table.settings.name.clone(), cells.text(1)?);
-        let owners = found.entry(cells.text(0)?).or_default();
-        if !owners.contains(&owner) {
-            owners.push(owner);
-        }
-    }
-    let wanted: HashSet<&String> = references.iter().collect();
-    found.retain(|reference, _| wanted.contains(reference));
-    Ok(found)
+        Ok::<_, StoreError>((cells.text(0)?, cells.text(1)?))
+    };
+    fetch_each(connection, READING, rendered(&sql).bind(json_set(&asked)), pair).await
 }

@@ -26,6 +26,12 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (9, "batches", include_str!("../../../migrations/sqlite/0009_batches.sql")),
     (10, "taken_out", include_str!("../../../migrations/sqlite/0010_taken_out.sql")),
     (11, "people", include_str!("../../../migrations/sqlite/0011_people.sql")),
+    (12, "delivery", include_str!("../../../migrations/sqlite/0012_delivery.sql")),
+    (13, "lapses", include_str!("../../../migrations/sqlite/0013_lapses.sql")),
+    (14, "runs_word", include_str!("../../../migrations/sqlite/0014_runs_word.sql")),
+    (15, "case_lists", include_str!("../../../migrations/sqlite/0015_case_lists.sql")),
+    (16, "releases", include_str!("../../../migrations/sqlite/0016_releases.sql")),
+    (17, "guards", include_str!("../../../migrations/sqlite/0017_guards.sql")),
 ];
 
 fn all() -> Vec<Migration> {

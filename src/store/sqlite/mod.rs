@@ -15,8 +15,10 @@ mod compare;
 mod files;
 mod inspect;
 mod journal;
+mod letters;
 mod lines;
 mod of_run;
+mod outbox;
 mod payouts;
 mod lookup;
 mod migrate;
@@ -31,6 +33,7 @@ mod runs;
 mod shelf;
 mod sql;
 mod statements;
+mod wake;
 mod watch;
 mod write;
 
@@ -60,10 +63,14 @@ use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::files::{
     AbsentCase, AttemptFile, FileDriver, FileEnd, FileFilter, FileHead, FileOfRun, FileRow,
-    KnownName, LineMark, LineOfRun, LinePlace, LinesOfRun, Part, Sighting, StatementRow,
+    KnownName, LineMark, LineOfRun, LinePlace, LinesOfRun, OpenLine, Part, Sighting, StatementRow,
     StoredLine,
 };
 use crate::store::mapping::TableSettings;
+use crate::store::outbox::{
+    By, Deed, Done, Health, Letter, LetterEnd, LetterFilter, OpenLetter, OutboxDriver, SinkLease,
+    SinkState, Stale, Taker, Turn, Undone, Which,
+};
 use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::people::{
     Approved, CaseLinks, CaseNote, CaseSum, NewProposal, PeopleDriver, Proposal, ProposalState,
@@ -71,14 +78,14 @@ use crate::store::people::{
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
     AbandonedRun, ApplyEnd, CaseRow, ClaimFilter, Claimed, HandbackRow, JournalRow, RunEnd, RunRow,
-    RunStart, TotalLine, Waiting,
+    RunStart, Tagged, TotalLine, Waiting,
 };
-use crate::store::release::{Difference, Release, Word};
-use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount};
+use crate::store::release::{Difference, Release, Said, Spoken, Word};
+use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount, Written};
 use crate::store::settings::shown_address;
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::apply::{Batch, Counts};
-use crate::store::sqlite::claim::Turn;
+use crate::store::sqlite::claim::Turn as ClaimTurn;
 use crate::store::sqlite::sql::failed;
 use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
 
@@ -401,7 +408,7 @@ impl Driver for SqliteStore {
         now: Instant,
     ) -> Result<u64, StoreError> {
         let doing = "taking stuck rows in";
-        let turn = Turn { table, filter, run_id: None, limit: i64::MAX, now };
+        let turn = ClaimTurn { table, filter, run_id: None, limit: i64::MAX, now };
         let mut transaction = self.write(doing).await?;
         let taken = claim::enrol(&mut transaction, &turn).await?;
         commit(transaction, doing).await?;
@@ -415,7 +422,7 @@ impl Driver for SqliteStore {
         limit: i64,
         now: Instant,
     ) -> Result<Vec<String>, StoreError> {
-        let turn = Turn { table, filter, run_id: None, limit, now };
+        let turn = ClaimTurn { table, filter, run_id: None, limit, now };
         let mut connection = self.read("asking how rows are claimed").await?;
         let mut steps = claim::plan(&mut connection, &turn).await?;
         steps.extend(write::plan(&mut connection, table).await?);
@@ -432,7 +439,7 @@ impl Driver for SqliteStore {
         lease_until: Instant,
     ) -> Result<Vec<Claimed>, StoreError> {
         let doing = "claiming due rows";
-        let turn = Turn { table, filter, run_id: Some(run_id), limit, now };
+        let turn = ClaimTurn { table, filter, run_id: Some(run_id), limit, now };
         let mut transaction = self.write(doing).await?;
         if !runs::is_running(&mut transaction, run_id).await? {
             return Ok(Vec::new());
@@ -449,7 +456,7 @@ impl Driver for SqliteStore {
         limit: i64,
         now: Instant,
     ) -> Result<Vec<Claimed>, StoreError> {
-        let turn = Turn { table, filter, run_id: None, limit, now };
+        let turn = ClaimTurn { table, filter, run_id: None, limit, now };
         claim::preview(&mut *self.snapshot("looking for due rows").await?, &turn).await
     }
 
@@ -482,6 +489,15 @@ impl Driver for SqliteStore {
         lookup::shared_tags(&mut *self.read("looking rows up").await?, table, account, rows).await
     }
 
+    async fn rows_tagged(
+        &self,
+        table: &SourceTable,
+        account: &str,
+        tags: &[String],
+    ) -> Result<Vec<Tagged>, StoreError> {
+        lookup::rows_tagged(&mut *self.read("looking rows up").await?, table, account, tags).await
+    }
+
     async fn resolve_tags(
         &self,
         table: &SourceTable,
@@ -497,9 +513,28 @@ impl Driver for SqliteStore {
         account: &str,
         tags: &[String],
         references: &[String],
+        keys: &[String],
     ) -> Result<Vec<Transaction>, StoreError> {
         let mut connection = self.read("looking rows up").await?;
-        lookup::rows_known_by(&mut connection, table, account, tags, references).await
+        lookup::rows_known_by(&mut connection, table, account, tags, references, keys).await
+    }
+
+    async fn keys_storing(
+        &self,
+        table: &SourceTable,
+        _account: &str,
+        references: &[String],
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        lookup::keys_storing(&mut *self.read("looking rows up").await?, table, references).await
+    }
+
+    async fn taken_references(
+        &self,
+        account: &str,
+        references: &[String],
+    ) -> Result<HashMap<String, Vec<(String, String)>>, StoreError> {
+        let mut connection = self.read("looking rows up").await?;
+        lookup::taken_references(&mut connection, account, references).await
     }
 
     async fn resolve_references(
@@ -695,6 +730,10 @@ impl Driver for SqliteStore {
         Ok(marks)
     }
 
+    async fn marks(&self, scope: &str) -> Result<Vec<Mark>, StoreError> {
+        watch::marks(&mut *self.read("reading what is remembered").await?, scope).await
+    }
+
     async fn take_alerts(&self, ask: &AlertAsk) -> Result<Vec<Alert>, StoreError> {
         let doing = "taking alerts";
         let mut transaction = self.write(doing).await?;
@@ -834,35 +873,66 @@ impl FileDriver for SqliteStore {
         Ok(closed)
     }
 
+    async fn ask_release(&self, file: i64, word: &Word, now: Instant) -> Result<Said, StoreError> {
+        let mut transaction = self.write(release::ASKING).await?;
+        let said = release::ask(&mut transaction, file, word, now).await?;
+        commit(transaction, release::ASKING).await?;
+        Ok(said)
+    }
+
+    async fn releases_waiting(&self, file: Option<i64>) -> Result<Vec<Spoken>, StoreError> {
+        release::waiting(&mut *self.read(release::WAITED).await?, file).await
+    }
+
     async fn release_quarantined(
         &self,
-        file: i64,
-        word: &Word,
+        run_id: &str,
+        spoken: &Spoken,
         mut parts: Receiver<Part>,
         now: Instant,
     ) -> Result<Release, StoreError> {
         // The first part is waited for before anybody else is kept from writing.
         let Some(first) = parts.recv().await else { return Ok(Release::Dropped) };
         let mut transaction = self.write(release::DOING).await?;
-        let done =
-            release::quarantined(&mut transaction, file, word, first, &mut parts, now).await?;
+        let parts = (first, &mut parts);
+        let done = release::load(&mut transaction, run_id, spoken, parts, now).await?;
         match done {
-            Release::Dropped => transaction.rollback().await.map_err(failed(release::DOING))?,
-            Release::Done { .. } | Release::Nothing => commit(transaction, release::DOING).await?,
+            Release::Done { .. } => commit(transaction, release::DOING).await?,
+            Release::Nothing | Release::Dropped | Release::Later(_) => {
+                transaction.rollback().await.map_err(failed(release::DOING))?;
+            }
         }
         Ok(done)
     }
 
     async fn release_held(
         &self,
-        file: i64,
-        word: &Word,
+        run_id: &str,
+        spoken: &Spoken,
         now: Instant,
     ) -> Result<Release, StoreError> {
         let mut transaction = self.write(release::DOING).await?;
-        let done = release::held(&mut transaction, file, word, now).await?;
-        commit(transaction, release::DOING).await?;
+        let done = release::let_count(&mut transaction, run_id, spoken, now).await?;
+        match done {
+            Release::Done { .. } => commit(transaction, release::DOING).await?,
+            Release::Nothing | Release::Dropped | Release::Later(_) => {
+                transaction.rollback().await.map_err(failed(release::DOING))?;
+            }
+        }
         Ok(done)
+    }
+
+    async fn refuse_release(
+        &self,
+        run_id: &str,
+        spoken: &Spoken,
+        why: &str,
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        let mut transaction = self.write(release::DOING).await?;
+        let is_ended = release::refuse(&mut transaction, run_id, spoken, why, now).await?;
+        commit(transaction, release::DOING).await?;
+        Ok(is_ended)
     }
 
     async fn differences(&self, file: i64) -> Result<Vec<Difference>, StoreError> {
@@ -889,7 +959,7 @@ impl FileDriver for SqliteStore {
         account: &str,
         after: Option<LinePlace>,
         limit: i64,
-    ) -> Result<Vec<StoredLine>, StoreError> {
+    ) -> Result<Vec<OpenLine>, StoreError> {
         let mut connection = self.read("reading settlement lines").await?;
         lines::open(&mut connection, account, after, limit).await
     }
@@ -922,6 +992,30 @@ impl FileDriver for SqliteStore {
         let mut transaction = self.write(doing).await?;
         lines::note_looked_again(&mut transaction, run_id, places).await?;
         commit(transaction, doing).await
+    }
+
+    async fn asleep(
+        &self,
+        table: &str,
+        rows: &[(String, LinePlace)],
+        now: Instant,
+    ) -> Result<Vec<String>, StoreError> {
+        wake::asleep(&mut *self.read(wake::LOOKING).await?, table, rows, now).await
+    }
+
+    async fn wake(&self, table: &str, keys: &[String], now: Instant) -> Result<u64, StoreError> {
+        let mut transaction = self.write(wake::WAKING).await?;
+        let woken = wake::wake(&mut transaction, table, keys, now).await?;
+        commit(transaction, wake::WAKING).await?;
+        Ok(woken)
+    }
+
+    async fn listed_after_all(
+        &self,
+        account: &str,
+        since: Instant,
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        wake::listed_after_all(&mut *self.read(wake::LOOKING).await?, account, since).await
     }
 
     async fn files(&self, filter: &FileFilter) -> Result<Vec<FileRow>, StoreError> {
@@ -1096,6 +1190,14 @@ impl ReplayDriver for SqliteStore {
         replay::open_cases(&mut *self.read(replay::READING).await?, after, limit).await
     }
 
+    async fn last_written(
+        &self,
+        table: &str,
+        keys: &[String],
+    ) -> Result<HashMap<String, Written>, StoreError> {
+        replay::last_written(&mut *self.read(replay::READING).await?, table, keys).await
+    }
+
     async fn rule_counts(&self, since: Instant) -> Result<Vec<RuleCount>, StoreError> {
         replay::counts(&mut *self.read(replay::READING).await?, since).await
     }
@@ -1108,6 +1210,10 @@ impl PeopleDriver for SqliteStore {
 
     async fn case_sums(&self, filter: &CaseFilter) -> Result<Vec<CaseSum>, StoreError> {
         people::sums(&mut *self.read("summing up cases").await?, filter).await
+    }
+
+    async fn case_plan(&self, filter: &CaseFilter) -> Result<Vec<String>, StoreError> {
+        cases::plan(&mut *self.read("asking how cases are found").await?, filter).await
     }
 
     async fn case_notes(&self, case: i64) -> Result<Vec<CaseNote>, StoreError> {
@@ -1281,5 +1387,137 @@ impl PeopleDriver for SqliteStore {
         let mut transaction = self.write(doing).await?;
         people::note_looked_at(&mut transaction, table, keys, now).await?;
         commit(transaction, doing).await
+    }
+}
+
+impl OutboxDriver for SqliteStore {
+    async fn outbox_is_empty(&self) -> Result<bool, StoreError> {
+        outbox::is_empty(&mut *self.read("looking for events that wait").await?).await
+    }
+
+    async fn outbox_undone(&self, now: Instant) -> Result<Undone, StoreError> {
+        let mut connection = self.read("looking for events that are undone").await?;
+        outbox::undone(&mut connection, now).await
+    }
+
+    async fn distribute(
+        &self,
+        takers: &[Taker],
+        limit: i64,
+        now: Instant,
+    ) -> Result<u64, StoreError> {
+        let doing = "distributing events to the sinks";
+        let mut transaction = self.write(doing).await?;
+        let done = outbox::distribute(&mut transaction, takers, limit, now).await?;
+        commit(transaction, doing).await?;
+        Ok(done)
+    }
+
+    async fn suppress_stale(&self, now: Instant) -> Result<Stale, StoreError> {
+        let doing = "suppressing hand-backs that are no news any more";
+        let mut transaction = self.write(doing).await?;
+        let stale = outbox::suppress_stale(&mut transaction, now).await?;
+        commit(transaction, doing).await?;
+        Ok(stale)
+    }
+
+    async fn lease_sink(
+        &self,
+        sink: &str,
+        owner: &str,
+        now: Instant,
+        until: Instant,
+        now_at_all: bool,
+    ) -> Result<Turn, StoreError> {
+        let doing = "taking a sink";
+        let mut transaction = self.write(doing).await?;
+        let times = (now, until);
+        let turn = outbox::lease(&mut transaction, sink, owner, times, now_at_all).await?;
+        commit(transaction, doing).await?;
+        Ok(turn)
+    }
+
+    async fn due_letters(
+        &self,
+        lease: &SinkLease,
+        which: Which,
+        limit: i64,
+        now: Instant,
+        until: Instant,
+    ) -> Result<Option<Vec<Letter>>, StoreError> {
+        let doing = "reading events that wait for a sink";
+        let mut transaction = self.write(doing).await?;
+        let letters = outbox::due(&mut transaction, lease, (which, limit), (now, until)).await?;
+        commit(transaction, doing).await?;
+        Ok(letters)
+    }
+
+    async fn due_plan(
+        &self,
+        sink: &str,
+        which: Which,
+        now: Instant,
+    ) -> Result<Vec<String>, StoreError> {
+        let mut connection = self.read("asking how what is due is found").await?;
+        outbox::plan(&mut connection, sink, which, now).await
+    }
+
+    async fn settle_letters(
+        &self,
+        lease: &SinkLease,
+        ends: &[(String, LetterEnd)],
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        let doing = "marking what a sink took";
+        let mut transaction = self.write(doing).await?;
+        let is_ours = outbox::settle(&mut transaction, lease, ends, now).await?;
+        commit(transaction, doing).await?;
+        Ok(is_ours)
+    }
+
+    async fn release_sink(
+        &self,
+        lease: &SinkLease,
+        health: &Health,
+        now: Instant,
+    ) -> Result<(), StoreError> {
+        let doing = "giving a sink back";
+        let mut transaction = self.write(doing).await?;
+        outbox::release(&mut transaction, lease, health, now).await?;
+        commit(transaction, doing).await
+    }
+
+    async fn sink_states(&self, now: Instant) -> Result<Vec<SinkState>, StoreError> {
+        outbox::states(&mut *self.read("reading how the sinks stand").await?, now).await
+    }
+
+    async fn open_letters(
+        &self,
+        filter: &LetterFilter,
+        limit: i64,
+    ) -> Result<(Vec<OpenLetter>, i64), StoreError> {
+        let mut connection = self.read("reading what could not be delivered").await?;
+        letters::open(&mut connection, filter, limit).await
+    }
+
+    async fn change_letters(
+        &self,
+        deed: Deed,
+        filter: &LetterFilter,
+        by: By<'_>,
+        now: Instant,
+    ) -> Result<Done, StoreError> {
+        let doing = "changing what could not be delivered";
+        let mut transaction = self.write(doing).await?;
+        let done = letters::change(&mut transaction, deed, filter, by, now).await?;
+        commit(transaction, doing).await?;
+        Ok(done)
+    }
+
+    async fn notify(&self, _channel: &str, _payloads: &[String]) -> Result<(), StoreError> {
+        Err(StoreError::Setting {
+            field: "url".to_owned(),
+            problem: "SQLite has no NOTIFY; use another kind of sink".to_owned(),
+        })
     }
 }

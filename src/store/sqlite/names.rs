@@ -5,7 +5,9 @@ use sqlx::sqlite::SqliteConnection;
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
-use crate::store::files::{AbsentCase, FileState, KnownName, PUT_FILE_CASE, THERE_NOW, clean};
+use crate::store::files::{
+    AbsentCase, FileState, KnownName, PUT_FILE_CASE, SEALED, THERE_NOW, clean,
+};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{execute, fetch};
 
@@ -22,13 +24,15 @@ pub(super) async fn known(
     let query = sqlx::query(
         "select n.name, n.raw_sha256, n.raw_bytes, n.modified_at, n.first_seen_at, \
          n.archived_at, n.file_id, f.state, f.changed_at is not null, r.version, \
-         r.config_sha256 from tieout_file_names n join tieout_files f on f.id = n.file_id \
+         r.config_sha256, case when f.format = ?3 then f.version end \
+         from tieout_file_names n join tieout_files f on f.id = n.file_id \
          join tieout_runs r on r.id = coalesce(f.tried_run, f.run_id) \
          where n.source = ?1 and (?2 is null or f.account = ?2) \
          order by n.name, n.first_seen_at",
     )
     .bind(source.to_owned())
-    .bind(account.map(str::to_owned));
+    .bind(account.map(str::to_owned))
+    .bind(SEALED);
     let rows = fetch(connection, READING, query).await?;
     let names = rows.iter().map(|row| {
         let cells = Cells::new(row, READING);
@@ -43,6 +47,7 @@ pub(super) async fn known(
             state: cells.word(7, FileState::parse)?,
             is_settled: cells.int(8)? != 0,
             read_by: (cells.text(9)?, cells.text(10)?),
+            tried_keys: cells.opt_text(11)?,
         })
     });
     names.collect()

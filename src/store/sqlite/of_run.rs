@@ -10,7 +10,7 @@ use crate::store::files::{
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::lines::{line_of, money};
 use crate::store::sqlite::shelf::file_of;
-use crate::store::sqlite::sql::{fetch, rendered};
+use crate::store::sqlite::sql::{fetch, fetch_each, rendered};
 
 const READING: &str = "reading what a run found out about lines";
 
@@ -40,8 +40,7 @@ pub(super) async fn lines(
     );
     let query =
         rendered(&sql).bind(run_id.to_owned()).bind(after.file).bind(after.position).bind(limit);
-    let rows = fetch(connection, READING, query).await?;
-    rows.iter().map(|row| own_line(row, which)).collect()
+    fetch_each(connection, READING, query, |row| own_line(row, which)).await
 }
 
 fn own_line(row: &SqliteRow, which: LinesOfRun) -> Result<LineOfRun, StoreError> {

@@ -14,10 +14,9 @@ use crate::store::people::{
     SIMILAR_AMONG, What, assigned_text, proposed_text, reasons_sql,
 };
 use crate::store::records::CaseRow;
-use crate::store::sqlite::cases::{COLUMNS, case_of, conditions};
+use crate::store::sqlite::cases::{COLUMNS, case_of, summing};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{execute, fetch, json_set, rendered};
-use crate::store::sqlite::statements::Statement;
 
 const READING: &str = "reading what people said of cases";
 const WRITING: &str = "noting what people say of cases";
@@ -55,14 +54,7 @@ pub(super) async fn sums(
     connection: &mut SqliteConnection,
     filter: &CaseFilter,
 ) -> Result<Vec<CaseSum>, StoreError> {
-    let mut statement = Statement::default();
-    let wanted = conditions(&mut statement, filter);
-    // A sum beyond 64 bits would be an error of SQLite's: the halves are added here.
-    statement.push(&format!(
-        "select currency, count(*), sum(amount_minor / 1000000), sum(amount_minor % 1000000) \
-         from tieout_cases where {wanted} group by currency order by currency"
-    ));
-    let rows = fetch(connection, READING, statement.query()).await?;
+    let rows = fetch(connection, READING, summing(filter).query()).await?;
     let sum_of = |row: &SqliteRow| {
         let cells = Cells::new(row, READING);
         let millions = i128::from(cells.int(2)?).saturating_mul(1_000_000);
@@ -159,7 +151,8 @@ pub(super) async fn approved(
     limit: i64,
 ) -> Result<Vec<Approved>, StoreError> {
     let sql = format!(
-        "select {PROPOSAL}, k.subject_kind, k.table_name, k.subject, k.state, k.evidence_sha256 \
+        "select {PROPOSAL}, k.subject_kind, k.table_name, k.subject, k.state, k.evidence_sha256, \
+         k.currency, k.amount_minor \
          from tieout_proposals p join tieout_cases k on k.number = p.case_number \
          where p.state = 'approved' and p.number > ?1 \
          and (?3 is null or p.case_number in (select value from json_each(?3))) \
@@ -177,6 +170,8 @@ pub(super) async fn approved(
             subject: cells.text(at(2))?,
             is_open: cells.str(at(3))? == "open",
             evidence_sha256: cells.opt_text(at(4))?,
+            currency: cells.text(at(5))?,
+            amount_minor: cells.int(at(6))?,
         })
     };
     rows.iter().map(approved_of).collect()

@@ -119,9 +119,10 @@ async fn delete_records(
     for sql in [
         "delete from tieout_outbox where run_id = ?1 \
          and (delivered_at is not null or suppressed_at is not null)",
-        // A row's last hand-back is what its siblings are held against: it stays.
+        // A row's last hand-back is what its siblings are held against: it stays. So do those that
+        // nobody took in time: without them they would count as attempts.
         "delete from tieout_handbacks where run_id = ?1 \
-         and (ended_at is not null or taken_at is not null) \
+         and (ended_at is not null or taken_at is not null) and end_reason is not 'lapsed' \
          and exists (select 1 from tieout_handbacks n where n.table_name = \
          tieout_handbacks.table_name and n.key = tieout_handbacks.key \
          and n.number > tieout_handbacks.number)",

@@ -1,49 +1,124 @@
-//! Letting a file count by a person's word: within the caller's transaction.
+//! Letting a file count by a person's word, which a run carries out: within the caller's
+//! transaction.
 
 use sqlx::sqlite::SqliteConnection;
 use tokio::sync::mpsc::Receiver;
 
+use crate::model::reason::Reason;
 use crate::model::time::{Instant, to_text};
 use crate::store::batches::PARTED;
 use crate::store::error::StoreError;
-use crate::store::files::{FileSums, Held, LinePlace, Part, PartsEnd, StoredLine, big};
+use crate::store::files::{FileSums, Held, LinePlace, Part, PartsEnd, StoredLine, big, case_of};
 use crate::store::release::{
-    ADDED, DECIDES, Dialect, Difference, REMOVED, Release, Word, issues, resolution,
+    ADDED, About, CARRIED_OUT, DECIDES, Dialect, Difference, REMOVED, Release, Said, Spoken,
+    WAITING, Word, issues, later, refused_text, resolution,
 };
 use crate::store::sqlite::cells::Cells;
-use crate::store::sqlite::files::Loader;
-use crate::store::sqlite::lines;
+use crate::store::sqlite::files::{self, FileCase, Loader};
 use crate::store::sqlite::sql::{execute, fetch, rendered};
+use crate::store::sqlite::{lines, runs};
 
 pub(super) const DOING: &str = "letting the file count";
+pub(super) const ASKING: &str = "noting that the file may count";
+pub(super) const WAITED: &str = "reading which files may count";
 pub(super) const COMPARING: &str = "comparing a statement with its earlier issues";
 
 const DIALECT: Dialect = Dialect { array: "json_array", as_text: "", is: "is" };
 
-/// Loads a quarantined file's lines.
-pub(super) async fn quarantined(
+/// Notes a person's word, and changes nothing.
+pub(super) async fn ask(
     connection: &mut SqliteConnection,
     file: i64,
     word: &Word,
-    first: Part,
-    parts: &mut Receiver<Part>,
     now: Instant,
-) -> Result<Release, StoreError> {
+) -> Result<Said, StoreError> {
     let query = sqlx::query(
-        "update tieout_files set state = 'released', spooled_as = null, changed_at = ?2, \
-         changed_by = ?3, changed_why = ?4 where id = ?1 and state = 'quarantined' \
-         returning name",
+        "insert into tieout_releases (file_id, what, at, by_whom, why, state) \
+         select f.id, case f.state when 'quarantined' then 'quarantined' else 'held' end, ?2, ?3, \
+         ?4, 'waiting' from tieout_files f where f.id = ?1 and (f.state = 'quarantined' \
+         or exists (select 1 from tieout_statements s where s.file_id = f.id \
+         and s.state = 'held')) on conflict (file_id) where state = 'waiting' do nothing",
     )
     .bind(file)
     .bind(to_text(now))
     .bind(word.by.clone())
     .bind(word.why.clone());
+    if execute(connection, ASKING, query).await? > 0 {
+        return Ok(Said::Noted);
+    }
+    Ok(waiting(connection, Some(file)).await?.pop().map_or(Said::Nothing, Said::Waits))
+}
+
+/// The words that wait, in their order; of one file alone where it is named.
+pub(super) async fn waiting(
+    connection: &mut SqliteConnection,
+    file: Option<i64>,
+) -> Result<Vec<Spoken>, StoreError> {
+    let rows = fetch(connection, WAITED, sqlx::query(WAITING).bind(file)).await?;
+    let spoken = rows.iter().map(|row| {
+        let cells = Cells::new(row, WAITED);
+        Ok(Spoken {
+            number: cells.int(0)?,
+            file: cells.int(1)?,
+            about: cells.word(2, About::parse)?,
+            at: cells.at(3)?,
+            word: Word { by: cells.text(4)?, why: cells.text(5)? },
+        })
+    });
+    spoken.collect()
+}
+
+/// Ends a word, where it still waits.
+async fn end_word(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    number: i64,
+    (state, why): (&'static str, &str),
+    now: Instant,
+) -> Result<bool, StoreError> {
+    let query = sqlx::query(
+        "update tieout_releases set state = ?2, ended_at = ?3, ended_why = ?4, ended_run = ?5 \
+         where number = ?1 and state = 'waiting'",
+    )
+    .bind(number)
+    .bind(state)
+    .bind(to_text(now))
+    .bind(why.to_owned())
+    .bind(run_id.to_owned());
+    Ok(execute(connection, DOING, query).await? > 0)
+}
+
+/// Carries the word about a quarantined file out: loads its lines.
+pub(super) async fn load(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    spoken: &Spoken,
+    (first, parts): (Part, &mut Receiver<Part>),
+    now: Instant,
+) -> Result<Release, StoreError> {
+    if !runs::is_running(connection, run_id).await? {
+        return Ok(Release::Dropped);
+    }
+    if !end_word(connection, run_id, spoken.number, ("carried_out", CARRIED_OUT), now).await? {
+        return Ok(Release::Nothing);
+    }
+    let (id, word) = (spoken.file, &spoken.word);
+    let query = sqlx::query(
+        "update tieout_files set state = 'released', spooled_as = null, changed_at = ?2, \
+         changed_by = ?3, changed_why = ?4 where id = ?1 and state = 'quarantined' \
+         returning name, account",
+    )
+    .bind(id)
+    .bind(to_text(spoken.at))
+    .bind(word.by.clone())
+    .bind(word.why.clone());
     let rows = fetch(connection, DOING, query).await?;
     let Some(row) = rows.first() else { return Ok(Release::Nothing) };
-    let name = Cells::new(row, DOING).text(0)?;
-    let mut loader = Loader::new(connection, file, &name);
+    let cells = Cells::new(row, DOING);
+    let (name, account) = (cells.text(0)?, cells.text(1)?);
+    let mut loader = Loader::new(connection, id, &name);
     let end = loader.read(first, parts).await?;
-    let (added, is_held) = (loader.lines, loader.held > 0);
+    let (added, held) = (loader.lines, loader.held);
     let sums = match end {
         PartsEnd::Dropped => return Ok(Release::Dropped),
         PartsEnd::Whole(sums) | PartsEnd::Quarantine(sums) => sums,
@@ -52,9 +127,13 @@ pub(super) async fn quarantined(
         let problem = format!("{} lines were read and {added} came", sums.lines);
         return Err(StoreError::Unexpected { doing: DOING, problem });
     }
-    sum_up(connection, file, &sums).await?;
-    if !is_held {
-        close_case(connection, file, word, now).await?;
+    sum_up(connection, id, &sums).await?;
+    match case_of(&name, &sums, held).filter(|_| held > 0) {
+        Some((reason, text)) => {
+            let case = FileCase { id, account: &account, reason, text };
+            files::put_case(connection, run_id, &case, now).await?;
+        }
+        None => files::close_case(connection, run_id, id, &resolution(word), now).await?,
     }
     Ok(Release::Done { added, removed: 0 })
 }
@@ -76,24 +155,8 @@ async fn sum_up(
     execute(connection, DOING, query).await.map(|_| ())
 }
 
-async fn close_case(
-    connection: &mut SqliteConnection,
-    file: i64,
-    word: &Word,
-    now: Instant,
-) -> Result<(), StoreError> {
-    let query = sqlx::query(
-        "update tieout_cases set state = 'closed', closed_at = ?2, resolution = ?3 \
-         where state = 'open' and subject_kind = 'file' and table_name = '' and subject = ?1",
-    )
-    .bind(file.to_string())
-    .bind(to_text(now))
-    .bind(resolution(word));
-    execute(connection, DOING, query).await.map(|_| ())
-}
-
 /// The statements of a file that are held, and why.
-async fn waiting(
+async fn held_of(
     connection: &mut SqliteConnection,
     file: i64,
 ) -> Result<Vec<(i64, Option<Held>)>, StoreError> {
@@ -109,19 +172,39 @@ async fn waiting(
     held.collect()
 }
 
-/// Lets the statements of a file count that are held.
-pub(super) async fn held(
+/// The file by which a later issue of a statement came that was let count.
+async fn later_issue(
     connection: &mut SqliteConnection,
-    file: i64,
-    word: &Word,
+    (file, number): (i64, i64),
+) -> Result<Option<i64>, StoreError> {
+    let query = rendered(&later(&DIALECT)).bind(file).bind(number);
+    let rows = fetch(connection, COMPARING, query).await?;
+    rows.first().map(|row| Cells::new(row, COMPARING).int(0)).transpose()
+}
+
+/// Carries the word about held statements out: lets them count.
+pub(super) async fn let_count(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    spoken: &Spoken,
     now: Instant,
 ) -> Result<Release, StoreError> {
-    let held = waiting(connection, file).await?;
-    if held.is_empty() {
+    if !runs::is_running(connection, run_id).await? {
+        return Ok(Release::Dropped);
+    }
+    if !end_word(connection, run_id, spoken.number, ("carried_out", CARRIED_OUT), now).await? {
         return Ok(Release::Nothing);
     }
+    let file = spoken.file;
     let (mut added, mut removed) = (0_u64, 0_u64);
-    for (number, held_for) in held {
+    let mut counting = false;
+    let mut newer: Option<i64> = None;
+    for (number, held_for) in held_of(connection, file).await? {
+        if let Some(later) = later_issue(connection, (file, number)).await? {
+            newer = newer.max(Some(later));
+            continue;
+        }
+        counting = true;
         let deletes = held_for == Some(Held::Deletion);
         removed = removed.saturating_add(take_out(connection, file, number, deletes).await?);
         if !deletes {
@@ -129,18 +212,68 @@ pub(super) async fn held(
         }
         change_places(connection, file, number, deletes).await?;
     }
+    if !counting {
+        return Ok(newer.map_or(Release::Nothing, Release::Later));
+    }
     execute(connection, DOING, sqlx::query(PARTED)).await?;
+    note_changed(connection, spoken).await?;
+    // What a later issue has corrected since stays held, and the file's case stays with it.
+    if newer.is_none() {
+        let ended = resolution(&spoken.word);
+        files::close_case(connection, run_id, file, &ended, now).await?;
+    }
+    Ok(Release::Done { added, removed })
+}
+
+async fn note_changed(
+    connection: &mut SqliteConnection,
+    spoken: &Spoken,
+) -> Result<(), StoreError> {
     let query = sqlx::query(
         "update tieout_files set changed_at = ?2, changed_by = ?3, \
          changed_why = coalesce(changed_why || '; ', '') || ?4 where id = ?1",
     )
-    .bind(file)
-    .bind(to_text(now))
-    .bind(word.by.clone())
-    .bind(word.why.clone());
-    execute(connection, DOING, query).await?;
-    close_case(connection, file, word, now).await?;
-    Ok(Release::Done { added, removed })
+    .bind(spoken.file)
+    .bind(to_text(spoken.at))
+    .bind(spoken.word.by.clone())
+    .bind(spoken.word.why.clone());
+    execute(connection, DOING, query).await.map(|_| ())
+}
+
+/// Ends a word that cannot be carried out, and says why in the file's case, where the file still
+/// is what it was; false where the word waits no more, or the run was closed: nothing was changed.
+pub(super) async fn refuse(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    spoken: &Spoken,
+    why: &str,
+    now: Instant,
+) -> Result<bool, StoreError> {
+    if !runs::is_running(connection, run_id).await?
+        || !end_word(connection, run_id, spoken.number, ("refused", why), now).await?
+    {
+        return Ok(false);
+    }
+    let query = sqlx::query(
+        "select f.name, f.account from tieout_files f where f.id = ?1 and case \
+         when ?2 = 'quarantined' then f.state = 'quarantined' else exists (select 1 \
+         from tieout_statements s where s.file_id = f.id and s.state = 'held') end",
+    )
+    .bind(spoken.file)
+    .bind(spoken.about.as_str());
+    let rows = fetch(connection, DOING, query).await?;
+    if let Some(row) = rows.first() {
+        let cells = Cells::new(row, DOING);
+        let (name, account) = (cells.text(0)?, cells.text(1)?);
+        let reason = match spoken.about {
+            About::Quarantined => Reason::FileQuarantined,
+            About::Held => Reason::StatementCorrected,
+        };
+        let text = refused_text(&name, spoken, why);
+        let case = FileCase { id: spoken.file, account: &account, reason, text };
+        files::put_case(connection, run_id, &case, now).await?;
+    }
+    Ok(true)
 }
 
 /// What only the earlier issues have counts no more; of what is deleted, nothing does.
@@ -227,7 +360,7 @@ pub(super) async fn differences(
     file: i64,
 ) -> Result<Vec<Difference>, StoreError> {
     let mut all = Vec::new();
-    for (number, held_for) in waiting(connection, file).await? {
+    for (number, held_for) in held_of(connection, file).await? {
         let deletes = held_for == Some(Held::Deletion);
         let gone = if deletes { "select file_id, position from old" } else { REMOVED };
         let come = if deletes { "select file_id, position from new where false" } else { ADDED };
@@ -237,7 +370,8 @@ pub(super) async fn differences(
                     join old on old.k = new.k and old.n = new.n";
         let same = if deletes { 0 } else { places(connection, (file, number), both).await?.len() };
         let same = u64::try_from(same).unwrap_or(u64::MAX);
-        all.push(Difference { statement: number, held_for, same, added, removed });
+        let later = later_issue(connection, (file, number)).await?;
+        all.push(Difference { statement: number, held_for, same, added, removed, later });
     }
     Ok(all)
 }

@@ -14,7 +14,7 @@ use crate::store::error::StoreError;
 use crate::store::records::HandbackRow;
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::cells::Cells;
-use crate::store::sqlite::sql::{fetch, json_set, rendered};
+use crate::store::sqlite::sql::{fetch, fetch_each, json_set, rendered};
 use crate::store::sqlite::statements::{
     belongs, cell_texts, image, named, read_has_key, read_key, text_of,
 };
@@ -94,7 +94,8 @@ pub(super) async fn memory(
 #[derive(Debug, Clone)]
 pub(super) struct LastHandback {
     pub(super) past: PastHandBack,
-    pub(super) is_open: bool,
+    /// It is open, or lapsed when nobody had seen that its worker came for it.
+    pub(super) may_be_taken: bool,
 }
 
 /// The last hand-back of each of these rows: (key, its number).
@@ -107,7 +108,10 @@ pub(super) async fn last_handbacks(
         return Ok(HashMap::new());
     }
     let query = sqlx::query(
-        "select h.key, h.number, h.at, h.taken_at, h.charge_before, h.ended_at is null \
+        "select h.key, h.number, h.at, h.taken_at, h.charge_before, \
+         h.ended_at is null or h.end_reason = 'lapsed', h.end_reason is 'lapsed', \
+         (select count(*) from tieout_handbacks l where l.table_name = h.table_name \
+         and l.key = h.key and l.end_reason = 'lapsed') \
          from json_each(?1) j cross join tieout_handbacks h on h.table_name = ?2 \
          and h.key = j.value ->> 0 and h.number = j.value ->> 1",
     )
@@ -121,9 +125,11 @@ pub(super) async fn last_handbacks(
             at: cells.at(2)?,
             taken_at: cells.opt_at(3)?,
             charge_before: cells.at(4)?,
+            lapsed: cells.int(6)? != 0,
+            lapses: cells.count(7)?,
         };
-        let is_open = past.taken_at.is_none() && cells.int(5)? != 0;
-        found.insert(cells.text(0)?, LastHandback { past, is_open });
+        let may_be_taken = past.taken_at.is_none() && cells.int(5)? != 0;
+        found.insert(cells.text(0)?, LastHandback { past, may_be_taken });
     }
     Ok(found)
 }
@@ -141,25 +147,57 @@ pub(super) async fn read(
     table: &SourceTable,
     keys: &[&str],
 ) -> Result<HashMap<String, Found>, StoreError> {
-    let sql = format!(
-        "select {}, {}, {} from json_each(?1) j join {} as t on {}",
-        image(table, |column| named("t", column)),
-        belongs(table, "t"),
-        cell_texts(table, "t"),
-        table.read,
-        read_has_key(table, "t", "j.value"),
-    );
-    let mut found = HashMap::with_capacity(keys.len());
-    for row in &fetch(connection, READING, rendered(&sql).bind(json_set(keys))).await? {
+    let image = image(table, |column| named("t", column));
+    read_from(connection, table, &image, &keyed(table), json_set(keys)).await
+}
+
+/// As [`read`], without the images, which cost as much as all the rest: for rows that are looked
+/// at and not claimed.
+pub(super) async fn look_at(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    keys: &[&str],
+) -> Result<HashMap<String, Found>, StoreError> {
+    read_from(connection, table, "''", &keyed(table), json_set(keys)).await
+}
+
+/// As [`look_at`]: the rows that fulfil a condition on `t`, of the set in ?1.
+pub(super) async fn look_where(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    condition: &str,
+    set: String,
+) -> Result<HashMap<String, Found>, StoreError> {
+    let from = format!("{} as t where {condition}", table.read);
+    read_from(connection, table, "''", &from, set).await
+}
+
+/// The rows `t` whose keys' texts are the set in ?1.
+fn keyed(table: &SourceTable) -> String {
+    let is_row = read_has_key(table, "t", "j.value");
+    format!("json_each(?1) j join {} as t on {is_row}", table.read)
+}
+
+async fn read_from(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    image: &str,
+    from: &str,
+    set: String,
+) -> Result<HashMap<String, Found>, StoreError> {
+    let (belongs, cells) = (belongs(table, "t"), cell_texts(table, "t"));
+    let sql = format!("select {image}, {belongs}, {cells} from {from}");
+    let found_of = |row: &SqliteRow| {
         let cells = Cells::new(row, READING);
         let texts = (0..table.cells.len())
             .map(|index| cells.opt_text(index.saturating_add(2)))
             .collect::<Result<Vec<_>, _>>()?;
         let row = decode(table, &texts, cells.text(0)?);
         let belongs = cells.opt_int(1)?.is_some_and(|flag| flag != 0);
-        found.insert(row.key.id.clone(), Found { row, belongs });
-    }
-    Ok(found)
+        Ok::<_, StoreError>((row.key.id.clone(), Found { row, belongs }))
+    };
+    let query = rendered(&sql).bind(set);
+    Ok(fetch_each(connection, READING, query, found_of).await?.into_iter().collect())
 }
 
 /// The status texts of these rows as they are now.
@@ -176,12 +214,12 @@ pub(super) async fn statuses(
         table.read,
         read_has_key(table, "t", "j.value"),
     );
-    let rows = fetch(connection, READING, rendered(&sql).bind(json_set(keys))).await?;
-    let pair = |row| {
+    let pair = |row: &SqliteRow| {
         let cells = Cells::new(row, READING);
-        Ok((cells.text(0)?, cells.opt_text(1)?))
+        Ok::<_, StoreError>((cells.text(0)?, cells.opt_text(1)?))
     };
-    rows.iter().map(pair).collect()
+    let query = rendered(&sql).bind(json_set(keys));
+    Ok(fetch_each(connection, READING, query, pair).await?.into_iter().collect())
 }
 
 /// The images of these rows as they are now.
@@ -197,12 +235,12 @@ pub(super) async fn images(
         table.read,
         read_has_key(table, "t", "j.value"),
     );
-    let rows = fetch(connection, READING, rendered(&sql).bind(json_set(keys))).await?;
-    let pair = |row| {
+    let pair = |row: &SqliteRow| {
         let cells = Cells::new(row, READING);
-        Ok((cells.text(0)?, cells.text(1)?))
+        Ok::<_, StoreError>((cells.text(0)?, cells.text(1)?))
     };
-    rows.iter().map(pair).collect()
+    let query = rendered(&sql).bind(json_set(keys));
+    Ok(fetch_each(connection, READING, query, pair).await?.into_iter().collect())
 }
 
 pub(super) async fn check(

@@ -2,6 +2,7 @@
 
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
+use crate::decide::reach::Worth;
 use crate::model::settlement::Finality;
 use crate::store::error::StoreError;
 use crate::store::files::{
@@ -116,6 +117,9 @@ pub(super) async fn attempt_files(
             from: cells.opt_day(2)?,
             to: cells.opt_day(3)?,
             received_at: cells.at(4)?,
+            is_empty: cells.int(5)? == 0,
+            worth: cells.word(6, Worth::parse)?,
+            named_at: cells.at(7)?,
         })
     };
     rows.iter().map(file).collect()

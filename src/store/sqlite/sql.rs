@@ -8,8 +8,10 @@
 //! This is the one file of the driver that vouches for SQL made at run time: what is spliced into
 //! it is a quoted name, a quoted literal of the configuration, or text of this room.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
+use futures_util::TryStreamExt as _;
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Sqlite};
@@ -161,32 +163,39 @@ impl From<Option<u32>> for Value {
 /// builds no index of them to walk the whole table by.
 pub(super) const BOUND_ROWS: usize = 128;
 
+/// How many rows the statements for what is left over bind, the most first. A statement of every
+/// number would be read anew each time, and a hundred of them kept: some 40 MiB.
+const BOUND_SIZES: [usize; 3] = [BOUND_ROWS, 16, 1];
+
 /// Rows of the same width on their way into statements that bind so many at a time; `sql` takes
 /// the rows' `(?, …), (?, …)`. Where a set is read once and has many or long columns this is
 /// several times as fast as one JSON text, which SQLite takes apart again for every column.
 struct Bound<I, F> {
     rows: I,
     sql: F,
-    /// The text for a full statement.
-    full: Option<String>,
+    /// The next of them.
+    ahead: VecDeque<Vec<Value>>,
+    /// The texts of the statements, by [`BOUND_SIZES`].
+    texts: [Option<String>; 3],
 }
 
 impl<I: Iterator<Item = Vec<Value>>, F: Fn(&str) -> String> Bound<I, F> {
+    fn of(rows: I, sql: F) -> Self {
+        Self { rows, sql, ahead: VecDeque::with_capacity(BOUND_ROWS), texts: [None, None, None] }
+    }
+
     fn next(&mut self) -> Option<SqliteQuery> {
-        let first = self.rows.next()?;
-        let width = first.len();
-        let mut chunk = Vec::with_capacity(BOUND_ROWS);
-        chunk.push(first);
-        chunk.extend(self.rows.by_ref().take(BOUND_ROWS.saturating_sub(1)));
-        let marks = |count: usize| {
+        let room = BOUND_ROWS.saturating_sub(self.ahead.len());
+        self.ahead.extend(self.rows.by_ref().take(room));
+        let width = self.ahead.front()?.len();
+        let mut sizes = BOUND_SIZES.into_iter().zip(&mut self.texts);
+        let (size, text) = sizes.find(|(size, _)| *size <= self.ahead.len())?;
+        let text = text.get_or_insert_with(|| {
             let row = format!("({})", vec!["?"; width].join(", "));
-            (self.sql)(&vec![row.as_str(); count].join(", "))
-        };
-        let mut query = match chunk.len() {
-            BOUND_ROWS => rendered(self.full.get_or_insert_with(|| marks(BOUND_ROWS))),
-            fewer => rendered(&marks(fewer)),
-        };
-        for value in chunk.into_iter().flatten() {
+            (self.sql)(&vec![row.as_str(); size].join(", "))
+        });
+        let mut query = rendered(text);
+        for value in self.ahead.drain(..size).flatten() {
             query = match value {
                 Value::Text(text) => query.bind(text),
                 Value::Int(number) => query.bind(number),
@@ -203,7 +212,7 @@ pub(super) async fn execute_rows(
     rows: impl Iterator<Item = Vec<Value>>,
     sql: impl Fn(&str) -> String,
 ) -> Result<(), StoreError> {
-    let mut bound = Bound { rows, sql, full: None };
+    let mut bound = Bound::of(rows, sql);
     let mut next = bound.next();
     while let Some(query) = next {
         // SQLite works in a thread of its own: the next values are made ready meanwhile.
@@ -222,7 +231,7 @@ pub(super) async fn fetch_rows(
     rows: impl Iterator<Item = Vec<Value>>,
     sql: impl Fn(&str) -> String,
 ) -> sqlx::Result<Vec<SqliteRow>> {
-    let mut bound = Bound { rows, sql, full: None };
+    let mut bound = Bound::of(rows, sql);
     let mut found = Vec::new();
     let mut next = bound.next();
     while let Some(query) = next {
@@ -243,6 +252,23 @@ pub(super) async fn fetch(
     query.fetch_all(connection).await.map_err(failed(doing))
 }
 
+/// Runs a statement and collects what is read of each row, as the rows come. Every cell of a row
+/// is a copy of its own that SQLite made, several times as large as what is read of it: thousands
+/// of rows are not to be held as they came.
+pub(super) async fn fetch_each<T>(
+    connection: &mut SqliteConnection,
+    doing: &'static str,
+    query: SqliteQuery,
+    read: impl Fn(&SqliteRow) -> Result<T, StoreError>,
+) -> Result<Vec<T>, StoreError> {
+    let mut rows = query.fetch(connection);
+    let mut found = Vec::new();
+    while let Some(row) = rows.try_next().await.map_err(failed(doing))? {
+        found.push(read(&row)?);
+    }
+    Ok(found)
+}
+
 /// Runs a statement and says how many rows it changed.
 pub(super) async fn execute(
     connection: &mut SqliteConnection,
@@ -250,4 +276,30 @@ pub(super) async fn execute(
     query: SqliteQuery,
 ) -> Result<u64, StoreError> {
     query.execute(connection).await.map(|done| done.rows_affected()).map_err(failed(doing))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use sqlx::Execute as _;
+
+    use super::*;
+
+    #[test]
+    fn any_number_of_rows_takes_three_texts() {
+        let mut texts = BTreeSet::new();
+        for rows in [0, 1, 2, 15, 16, 17, 127, 128, 129, 300] {
+            let values = (0..rows).map(|number: i64| vec![Value::from(number), Value::from("x")]);
+            let mut bound = Bound::of(values, |rows: &str| format!("values {rows}"));
+            let mut found = 0;
+            while let Some(query) = bound.next() {
+                let text = query.sql().as_str().to_owned();
+                found += text.matches("(?, ?)").count();
+                texts.insert(text);
+            }
+            assert_eq!(i64::try_from(found).unwrap(), rows);
+        }
+        assert_eq!(texts.len(), 3, "{texts:?}");
+    }
 }

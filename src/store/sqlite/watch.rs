@@ -28,9 +28,25 @@ pub(super) async fn waiting(
     .bind(json_set(tables))
     .bind(to_text(now));
     let rows = fetch(connection, COUNTING, query).await?;
-    let Some(row) = rows.first() else { return Ok(Waiting { rows: 0, next: None }) };
-    let cells = Cells::new(row, COUNTING);
-    Ok(Waiting { rows: cells.int(0)?, next: cells.opt_at(1)? })
+    let (rows, next) = match rows.first().map(|row| Cells::new(row, COUNTING)) {
+        Some(cells) => (cells.int(0)?, cells.opt_at(1)?),
+        None => (0, None),
+    };
+    let query = sqlx::query(
+        "select lease_run, count(*) from tieout_checks \
+         where table_name in (select value from json_each(?1)) \
+         and lease_run is not null and lease_until > ?2 group by 1 order by 2 desc, 1 limit 1",
+    )
+    .bind(json_set(tables))
+    .bind(to_text(now));
+    let held = match fetch(connection, COUNTING, query).await?.first() {
+        Some(row) => {
+            let cells = Cells::new(row, COUNTING);
+            Some((cells.text(0)?, cells.int(1)?))
+        }
+        None => None,
+    };
+    Ok(Waiting { rows, next, held })
 }
 
 pub(super) async fn stuck(connection: &mut SqliteConnection) -> Result<Vec<StuckLine>, StoreError> {
@@ -98,6 +114,13 @@ pub(super) async fn move_marks(
         let query = sqlx::query(sql).bind(scope.to_owned()).bind(name.clone()).bind(*value);
         execute(connection, MARKS, query).await?;
     }
+    marks(connection, scope).await
+}
+
+pub(super) async fn marks(
+    connection: &mut SqliteConnection,
+    scope: &str,
+) -> Result<Vec<Mark>, StoreError> {
     let query = sqlx::query("select name, value from tieout_marks where scope = ?1 order by name")
         .bind(scope.to_owned());
     let rows = fetch(connection, MARKS, query).await?;

@@ -402,6 +402,10 @@ fn changed(target: &Target, change: Change, value: &str) -> String {
     match change {
         Change::Assign => assigned(&target.column, value),
         Change::Plus => format!("ifnull({before}, 0) + {value}"),
+        // Text that is empty holds nothing either: applications write '' where others write NULL.
+        Change::IfNull if target.is_text() => {
+            format!("case when trim({before}) <> '' then {before} else {value} end")
+        }
         Change::IfNull => format!("ifnull({before}, {})", assigned(&target.column, value)),
     }
 }

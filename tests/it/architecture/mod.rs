@@ -21,7 +21,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("store", &["model", "decide", "clock", "exit"]),
     ("psp", &["model", "decide", "secret", "clock", "exit"]),
     ("settlement", &["model", "decide", "secret", "clock", "exit"]),
-    ("sinks", &["model", "decide", "clock", "exit"]),
+    ("sinks", &["model", "decide", "secret", "clock", "exit"]),
     ("sandbox", &["model", "clock", "exit"]),
     ("report", &["model", "decide", "store", "psp", "settlement", "sinks", "clock", "exit"]),
     (

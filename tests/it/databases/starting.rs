@@ -6,7 +6,7 @@ use tieout::store::postgres::PgStore;
 use tieout::store::settings::DatabaseSettings;
 
 use super::{assert_paid_once, go_through, shop_with};
-use crate::run::shop::{Shop, Words};
+use crate::run::shop::{Engine, Shop, Words};
 use crate::support::postgres::postgres_database;
 
 /// Nothing was looked at, nothing was written, and the way out is told.
@@ -137,7 +137,7 @@ async fn row_level_security_on_the_role_is_refused() {
              create policy one on payments using (id = 1)",
         )
         .await;
-    let says = ["row-level security hides rows", "payments", "bypassrls"];
+    let says = ["row-level security hides rows", "payments", "hint: a superuser's `alter role"];
     assert_refused(&shop, &says).await;
     // With everything in sight it works.
     shop.raw.execute(&format!("alter role {role} bypassrls")).await;
@@ -147,12 +147,57 @@ async fn row_level_security_on_the_role_is_refused() {
 }
 
 #[tokio::test]
+async fn what_a_role_may_not_do_is_mended_by_rights() {
+    let mut shop = shop_with(Words::default(), 1..=1).await;
+    let role = role(&shop).await;
+    let url = address_of(&shop, &role);
+    go_through(&mut shop, url);
+    shop.raw.execute(&format!("revoke update on payments from {role}")).await;
+    assert_refused(&shop, &["may not write `status`", "`tieout db roles`"]).await;
+    // Migrating is the owner's, as long as there is something to migrate.
+    let mut bare = Shop::open_bare(Engine::Postgres, Words::default()).await;
+    bare.raw.execute("revoke create on schema public from public").await;
+    let url = bare.server().unwrap().url().replace("postgres@", &format!("{role}@"));
+    go_through(&mut bare, url);
+    let ran = bare.tieout(&["db", "migrate"]).await.ended(12);
+    assert!(ran.stderr.contains("for the owner of tieout's tables"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("tieout_run"), "{}", ran.stderr);
+    shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
+}
+
+#[tokio::test]
+async fn tables_of_a_newer_version_are_left_alone() {
+    let shop = shop_with(Words::default(), 1..=1).await;
+    shop.raw
+        .execute(
+            "insert into tieout_migrations (version, description, success, checksum, \
+             execution_time) select 999, 'later', true, checksum, 0 from tieout_migrations \
+             where version = 1",
+        )
+        .await;
+    for words in [&["run"][..], &["db", "migrate"]] {
+        let ran = shop.tieout(words).await.ended(15);
+        assert!(ran.stderr.contains("newer than this version"), "{}", ran.stderr);
+    }
+}
+
+#[tokio::test]
 async fn a_login_that_is_refused_names_no_password() {
     let mut shop = shop_with(Words::default(), 1..=1).await;
     let role = role(&shop).await;
     shop.raw.execute(&format!("alter role {role} nologin")).await;
+    // Such an address does not stand in the file, which would be refused for it.
     let url = address_of(&shop, &role).replace('@', ":pass4711@");
-    go_through(&mut shop, url);
+    std::fs::write(shop.folder().join("address"), &url).unwrap();
+    go_through(&mut shop, url.clone());
+    let ran = shop.tieout(&["run"]).await.ended(10);
+    assert!(ran.stderr.contains("holds a password"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("pass4711"), "{}", ran.stderr);
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let line = format!("url = \"{url}\"");
+    assert!(text.contains(&line), "{text}");
+    std::fs::write(&path, text.replace(&line, "url_file = \"address\"")).unwrap();
     let ran = shop.tieout(&["run"]).await.ended(12);
     assert!(ran.stderr.contains("refused the login"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("pass4711"), "{}", ran.stderr);

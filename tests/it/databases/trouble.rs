@@ -143,11 +143,7 @@ async fn a_deadlock_with_the_application_ends_well() {
     // The application updates 2 and then 1; tieout is held at 1 until it has begun.
     let mut other = shop.begin_holding(2).await;
     let run = shop.program(&["run", "--json"]).spawn().unwrap();
-    let waiting = "pg_stat_activity where datname = current_database() \
-         and application_name = 'tieout' and wait_event_type = 'Lock'";
-    while shop.count(waiting).await == 0 {
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    shop.raw.until_a_lock_is_waited_for().await;
     let _either = other.try_execute("update payments set note = 'mine' where id = 1").await;
     other.rollback().await;
     let ran = crate::run::shop::Ran::of(&run.wait_with_output().await.unwrap());

@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 
 use tieout::decide::decision::{Decision, Verdict, Want};
 use tieout::decide::permit::Retry;
-use tieout::model::reason::{Leads, Reason};
+use tieout::model::evidence::{CauseKind, Route};
+use tieout::model::reason::{Leads, Outcome, Reason};
 use tieout::model::time::{Instant, parse_span, to_short_text};
 
 use notation::{read, time};
@@ -257,6 +258,37 @@ fn a_replay_says_what_the_decision_was() {
         handed_back += usize::from(retry.is_some());
     }
     assert!(handed_back > 5, "{handed_back}");
+}
+
+/// What was asked too early only lacks freshness: a replay says the end that it would have.
+#[test]
+fn a_replay_says_what_becomes_of_it_once_asked_afresh() {
+    let mut ends = 0;
+    for (number, cells) in lines(TABLE, 8) {
+        let world = read(cells[0], cells[1], cells[2], cells[3], cells[4]);
+        let decided = world.replay();
+        assert!(decided.afresh.is_none() || decided.outcome == Outcome::Wait, "{number}");
+        if decided.reason != Reason::DeclinedRetryable || decided.outcome != Outcome::Retryable {
+            continue;
+        }
+        let mut early = world.clone();
+        early.all_asked_before_the_call_was_over();
+        let mut unsearched = early.clone();
+        unsearched.evidence.retain(|one| one.route != Route::Search);
+        for world in [early, unsearched] {
+            let waits = world.replay();
+            let Some(afresh) = waits.afresh else { continue };
+            assert_eq!(waits.outcome, Outcome::Wait, "table.txt:{number}: {}", waits.text);
+            assert_eq!(afresh.outcome, Outcome::Retryable, "table.txt:{number}");
+            assert_eq!((afresh.retry, afresh.rule), (decided.retry, decided.rule.clone()));
+            ends += 1;
+        }
+    }
+    assert!(ends > 5, "{ends}");
+    // What lacks more than that is no end of anything: nothing was shown at all.
+    let mut nothing = World::plain();
+    nothing.no_answer(Route::List, CauseKind::TimedOut);
+    assert_eq!((nothing.replay().outcome, nothing.replay().afresh), (Outcome::Wait, None));
 }
 
 /// The cell without what stands in braces.

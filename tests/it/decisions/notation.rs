@@ -154,11 +154,15 @@ fn history_word(world: &mut World, word: &str) {
         }
         "handed_back" => {
             let (at, options) = bracketed(value);
+            // `lapsed`, or `lapsed*7` for the seventh time.
+            let lapses = options.iter().find_map(|option| option.strip_prefix("lapsed"));
             history.last_handback = Some(PastHandBack {
                 number: 1,
                 at: time(at),
                 taken_at: options.contains(&"taken").then(|| time(at) + TimeDelta::minutes(1)),
                 charge_before: time(at) + TimeDelta::hours(24),
+                lapsed: lapses.is_some(),
+                lapses: lapses.map_or(0, |n| n.trim_start_matches('*').parse().unwrap_or(1)),
             });
             history.handbacks = history.handbacks.max(1);
             history.ended_as = Some(Outcome::Retryable);
@@ -241,6 +245,7 @@ fn evidence_item(world: &mut World, item: &str) {
         "fetch" => Route::Fetch,
         "list" => Route::List,
         "search" => Route::Search,
+        "file" => Route::File,
         _ => panic!("route: `{route}`"),
     };
     let asked_at = time(at);

@@ -4,6 +4,7 @@
 //! minute 20 and decided at minute 60; the PSP was not asked yet. Minutes count from [`start`].
 
 use chrono::TimeDelta;
+use tieout::decide::absence::call_over_at;
 use tieout::decide::decision::{Asked, Decision, History, Inputs};
 use tieout::decide::judge::decide;
 use tieout::decide::policy::{
@@ -128,6 +129,22 @@ impl World {
             }
             _ => None,
         })
+    }
+
+    /// Everything as it is, a good while earlier: each question was put within the call's time.
+    pub fn all_asked_before_the_call_was_over(&mut self) {
+        let over_at = call_over_at(&self.row, &self.history, &self.policy);
+        let Some(last) = self.evidence.iter().map(|one| one.asked_at).max() else { return };
+        let by = last - (over_at - TimeDelta::seconds(1));
+        for one in &mut self.evidence {
+            one.asked_at -= by;
+            if let Answer::Nothing(search) | Answer::Found { search: Some(search), .. } =
+                &mut one.answer
+            {
+                search.asked_at -= by;
+            }
+        }
+        self.now -= by;
     }
 
     pub fn decide(&self) -> Decision {

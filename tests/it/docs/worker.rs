@@ -101,6 +101,37 @@ async fn a_worker_takes_a_hand_back_once_by_either_channel() {
     }
 }
 
+/// The excerpts of docs/charging-worker.md, each of a language whose worker has it word by word.
+#[test]
+fn the_excerpts_are_the_examples() {
+    let page = read("docs/charging-worker.md");
+    let mut seen = 0;
+    for (language, file) in [("python", "charge_worker.py"), ("ruby", "charge_worker.rb")] {
+        let example = read(&format!("examples/{language}/{file}"));
+        for excerpt in blocks(&page, language) {
+            assert!(example.contains(excerpt.trim_end()), "{file} has no such lines:\n{excerpt}");
+            seen += 1;
+        }
+    }
+    assert!(seen >= 6, "{seen} excerpts");
+}
+
+/// A hand-back is no permit for what was sent after it: a status that a person set back by hand.
+#[tokio::test]
+async fn a_hand_back_that_is_older_than_the_last_send_is_not_taken() {
+    for (channel, status) in [("status", "retryable"), ("outbox", "processing")] {
+        let (database, mut connection) = handed_back(status).await;
+        let at = |when: &'static str| {
+            let sql = format!("update charges set last_attempted_at = now() + interval '{when}'");
+            database.execute(sql)
+        };
+        at("1 s").await;
+        assert_eq!(take(&mut connection, channel).await, None, "{channel}");
+        at("-1 h").await;
+        assert_eq!(take(&mut connection, channel).await, Some(1), "{channel}");
+    }
+}
+
 #[tokio::test]
 async fn two_workers_do_not_take_one_hand_back() {
     for (channel, status) in [("status", "retryable"), ("outbox", "processing")] {

@@ -7,7 +7,9 @@ use super::{TWICE, configure, receiver};
 use crate::cli_run::{CAPTURED, Shop};
 use crate::support::receiver::{Answer, Receiver};
 
-const CLOSE_CASES: &str = "update tieout_cases set state = 'closed', resolution = 'refunded', \
+/// As if runs had closed them.
+const CLOSE_CASES: &str = "drop trigger if exists tieout_cases_close; \
+                           update tieout_cases set state = 'closed', resolution = 'refunded', \
                            closed_at = '2026-11-19T12:00:00.000000Z'";
 
 /// What waits is due again.
@@ -145,5 +147,5 @@ async fn a_mail_is_handed_to_the_command() {
     let text = std::fs::read_to_string(mail).unwrap();
     let (head, body) = text.split_once("\n\n").unwrap();
     assert!(head.contains("To: ops@example.com\nSubject: tieout default: 1 raised\n"), "{head}");
-    assert!(body.starts_with("RAISED duplicates (attention): 1 cases of money taken"), "{body}");
+    assert!(body.starts_with("RAISED duplicates (attention): 1 case of money taken"), "{body}");
 }

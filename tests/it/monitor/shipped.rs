@@ -36,7 +36,7 @@ fn rules_and_dashboard_name_what_is_written() {
 fn rules_are_whole() {
     let text = shipped("alerts.yml");
     let rules: Vec<&str> = text.split("\n      - alert: ").skip(1).collect();
-    assert_eq!(rules.len(), 7);
+    assert_eq!(rules.len(), 9);
     for rule in rules {
         for part in ["\n        expr: ", "\n        labels:\n          severity: "] {
             assert!(rule.contains(part), "{part}: {rule}");

@@ -124,6 +124,8 @@ impl Change {
                     at: *at,
                     taken_at: taken.then_some(*at),
                     charge_before: *at + TimeDelta::hours(24),
+                    lapsed: false,
+                    lapses: 0,
                 });
             }
             Self::Ended(outcome, at) => {

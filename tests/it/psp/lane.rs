@@ -11,7 +11,8 @@ use tieout::sandbox::settings::{Behaviour, RateLimit, RetryAfter, Settings, Tls}
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Desk, INTENTS, KEY, QUICK, account, asked, by_intent, causes, complete, found, nothing,
+    Desk, INTENTS, KEY, QUICK, account, account_until, asked, by_intent, causes, complete, found,
+    nothing,
 };
 
 const GOOD: &str = include_str!("../../../fixtures/tls/good.pem");
@@ -95,6 +96,28 @@ async fn a_dead_account_is_left_alone_and_tried_again_later() {
     tokio::time::sleep(Duration::from_millis(1_100)).await;
     let looked = desk.look(&questions[..1], Need::Find).await;
     assert_eq!(found(&looked.evidence[0]).len(), 1, "one question tries, and it works again");
+}
+
+#[tokio::test]
+async fn what_fails_after_the_end_is_not_asked_again() {
+    let more = format!("{INTENTS}retries = 3\nconcurrency = 1\nbreaker_after = 100\n");
+    let desk = Desk::new(&more).await;
+    desk.plant(1);
+    let over = CancellationToken::new();
+    let account = account_until(&desk.sandbox.base_url(), &more, &desk.stop, &over);
+    over.cancel();
+    // What is answered goes on to its end.
+    let looked = account.look(&[asked(None, Some("pi_0"))], Need::Find).await;
+    assert_eq!(found(&looked.evidence[0]).len(), 1, "{:?}", looked.evidence);
+    desk.sandbox.fault(FaultRule::always(failing(500)));
+    desk.sandbox.clear_requests();
+    let questions: Vec<_> = (0..5).map(|_| asked(None, Some("pi_0"))).collect();
+    let looked = account.look(&questions, Need::Find).await;
+    assert_eq!(desk.sandbox.total_requests(), 1, "{:?}", looked.evidence);
+    let kinds: Vec<CauseKind> = looked.evidence.iter().flat_map(|e| causes(e)).collect();
+    assert!(looked.evidence.iter().all(|evidence| !evidence.is_empty()), "{kinds:?}");
+    let known = [CauseKind::ServerError, CauseKind::BreakerOpen];
+    assert!(kinds.iter().all(|kind| known.contains(kind)), "{kinds:?}");
 }
 
 #[tokio::test]
@@ -192,6 +215,7 @@ async fn a_key_of_the_other_mode_asks_nothing() {
             env: std::sync::Arc::new(move |_| Some(key.clone())),
             db_now: std::sync::Arc::new(chrono::Utc::now),
             stop: CancellationToken::new(),
+            over: CancellationToken::new(),
         };
         let account = Account::open(settings, around).unwrap();
         desk.sandbox.clear_requests();

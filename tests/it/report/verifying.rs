@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use serde_json::json;
 use tieout::report;
 use tieout::report::cells::Dialect;
 use tieout::report::columns::MANIFEST;
@@ -112,6 +113,27 @@ fn the_database_must_agree_with_the_head_the_totals_and_the_records() {
     let mut other = source.clone();
     other.run.id = "another".into();
     assert!(findings(&other).contains("no run"), "{}", findings(&other));
+}
+
+#[test]
+fn what_the_manifest_says_of_totals_is_worked_out_again() {
+    for (pointer, to) in [
+        ("/residuals/EUR/rows", json!(1)),
+        ("/residuals/EUR/amount_minor", json!("1")),
+        ("/residuals/EUR/amount", json!("0.01")),
+        ("/counts/released", json!(99)),
+        ("/tie_out", json!("UNTIED")),
+        ("/tie_out", json!("tide")),
+        ("/untied", json!(["EUR"])),
+    ] {
+        let (_root, built) = built(&mixed(), Dialect::Plain);
+        assert!(report::verify(&built.dir).unwrap().is_sound());
+        let mut changed = manifest(&built.dir);
+        *changed.pointer_mut(pointer).unwrap() = to;
+        std::fs::write(built.dir.join(MANIFEST), changed.to_string()).unwrap();
+        let found = report::verify(&built.dir).unwrap();
+        assert!(!found.is_sound(), "{pointer}");
+    }
 }
 
 #[test]

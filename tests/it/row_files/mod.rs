@@ -50,6 +50,8 @@ const CASES: &[Case] = &[
     ("bank_csv/en_debit_credit.csv", "bank_csv", 3, &[("GBP", 100_000, 3_000)], Some(true)),
     ("bank_csv/nl_flag.csv", "bank_csv", 2, &[("EUR", 125_000, 1_250)], None),
     ("bank_csv/inverted.csv", "bank_csv", 3, &[("EUR", 2_550, 2_550)], Some(true)),
+    ("bank_csv/de_two_currencies.csv", "bank_csv", 3, &[("EUR", 130_000, 80_000)], Some(true)),
+    ("bank_csv/de_euro_sign.csv", "bank_csv", 2, &[("EUR", 110_010, 90_005)], None),
 ];
 
 fn look(bytes: &[u8]) -> Inspection {
@@ -146,6 +148,8 @@ fn every_way_of_writing_a_file_reads_equal() {
             ("CR", text.replace('\n', "\r").into_bytes()),
             ("no end of the last line", text.trim_end().as_bytes().to_vec()),
             ("blank lines", text.replace('\n', "\n\n").into_bytes()),
+            ("an end mark", format!("{text}\u{1a}").into_bytes()),
+            ("zeros behind the end", format!("{text}{}", "\0".repeat(16)).into_bytes()),
             ("quotes", written(&rows, delimiter_of(&text), csv::QuoteStyle::Always).into_bytes()),
         ];
         if *format != "trustly" {
@@ -278,8 +282,35 @@ fn a_file_that_was_cut_is_not_taken_for_a_whole_one() {
 }
 
 #[test]
+fn a_report_of_attempts_without_the_end_of_its_last_line_is_doubted() {
+    for name in ["psp/adyen_accounting.csv", "psp/adyen_received.csv"] {
+        let text = fixture(name);
+        let whole = look(text.as_bytes());
+        let ties = |found: &Inspection| found.sums.statements.first().and_then(|sum| sum.ties);
+        assert_eq!(ties(&whole), None, "{name}");
+        let text = text.trim_end();
+        // The line's end may be written in any way, and old marks of an end stand behind it.
+        for end in ["\r\n", "\r\n\u{1a}"] {
+            assert_eq!(ties(&look(format!("{text}{end}").as_bytes())), None, "{name}");
+        }
+        let header = text.lines().next().unwrap();
+        for cut in [text, header] {
+            let found = look(cut.as_bytes());
+            assert_eq!((found.state, ties(&found)), (State::Ok, Some(false)), "{name}: {cut}");
+            let fields: Vec<&str> =
+                found.sums.problems.iter().map(|problem| problem.field.as_str()).collect();
+            assert!(fields.contains(&"last row"), "{name}: {fields:?}");
+        }
+        let empty = look(format!("{header}\n").as_bytes());
+        assert_eq!((empty.sums.problems_total, ties(&empty)), (0, None), "{name}");
+    }
+}
+
+#[test]
 fn rows_that_a_balance_proves_cannot_be_changed() {
-    for name in ["nl_signed_balance", "de_newest_first", "en_debit_credit", "inverted"] {
+    for name in
+        ["nl_signed_balance", "de_newest_first", "en_debit_credit", "inverted", "de_two_currencies"]
+    {
         let text = fixture(&format!("bank_csv/{name}.csv"));
         let mut lines: Vec<&str> = text.lines().collect();
         let middle = lines.len() - 2;
@@ -436,4 +467,219 @@ fn sums_below_the_rows_and_fees_beside_them_are_not_passed_over() {
     ] {
         assert_eq!(look(text.as_bytes()).state, State::Quarantined, "{text}");
     }
+}
+
+#[test]
+fn a_balance_among_the_rows_is_no_movement() {
+    let head = "Datum;Verwendungszweck;Betrag;Währung\n";
+    let rows = "01.06.2026;order-1;-5,00;EUR\n02.06.2026;order-2;7,00;EUR\n";
+    let with = |text: &str| look(format!("{head}{rows}02.06.2026;{text};102,00;EUR\n").as_bytes());
+    let found = with("Tagessaldo");
+    assert_eq!((found.state, found.sums.entries), (State::Ok, 2), "{:?}", found.sums.problems);
+    assert!(found.sums.problems[0].found.contains("tagessaldo: a balance"));
+    for text in ["Endsaldo", "Closing balance", "OPENING  BALANCE"] {
+        let found = with(text);
+        assert_eq!((found.state, found.sums.entries), (State::Quarantined, 2), "{text}");
+        assert!(found.sums.problems[0].found.contains("is it a balance?"), "{text}");
+    }
+    for text in ["Tagessaldo Juni", "order-3", ""] {
+        let found = with(text);
+        assert_eq!((found.state, found.sums.entries), (State::Ok, 3), "{text}: who pays writes");
+    }
+}
+
+#[test]
+fn a_currency_is_told_by_the_sign_of_the_euro_or_by_columns_that_agree() {
+    for (what, text) in [
+        ("a sign", "Date;Text;Amount\n2026-06-01;a;-5,10 €\n2026-06-02;b;1.000,00 €\n"),
+        ("a sign in a name", "Date;Text;Amount (€)\n2026-06-01;a;-5,10\n2026-06-02;b;1000,00\n"),
+        (
+            "two columns",
+            "Date;Text;Balance;Currency;Amount;Currency\n\
+             2026-06-01;a;4,90;EUR;-5,10;EUR\n2026-06-02;b;1004,90;EUR;1000,00;EUR\n",
+        ),
+        (
+            "a flag in one word",
+            "EXPORT;;;;;\nTransactiedatum;Valutacode;CreditDebet;Bedrag;Omschrijving;\n\
+             21-06-2026;EUR;D;5,10;a;\n22-06-2026;EUR;C;1000;b;\n",
+        ),
+    ] {
+        let found = look(text.as_bytes());
+        let wanted = [("EUR".to_owned(), (100_000, 510))].into_iter().collect();
+        let problems = &found.sums.problems;
+        let bank_csv = Format::parse("bank_csv");
+        assert_eq!(said(&found), (bank_csv, State::Ok, 2, wanted), "{what}: {problems:?}");
+    }
+    for (what, text) in [
+        ("a row without it", "Date;Text;Amount\n2026-06-01;a;-5,10 €\n2026-06-02;b;1,00\n"),
+        (
+            "columns that differ",
+            "Date;Text;Amount;Currency;Balance;Currency\n2026-06-01;a;-5,10;EUR;9,00;USD\n",
+        ),
+        (
+            "a foreign amount",
+            "Date;Text;Currency;Amount;Amount Currency\n2026-06-01;a;USD;-5,10;-6,00\n",
+        ),
+    ] {
+        assert_eq!(look(text.as_bytes()).state, State::UnknownFormat, "{what}");
+    }
+}
+
+/// What a file reads to that holds 1,000.00 in and 5.10 out.
+fn reads(what: &str, text: &str, currency: &str) {
+    let found = look(text.as_bytes());
+    let wanted = [(currency.to_owned(), (100_000, 510))].into_iter().collect();
+    let problems = &found.sums.problems;
+    let bank_csv = Format::parse("bank_csv");
+    assert_eq!(said(&found), (bank_csv, State::Ok, 2, wanted), "{what}: {problems:?}");
+}
+
+#[test]
+fn a_currency_is_that_of_the_amount_that_moved_the_account() {
+    for (what, text) in [
+        (
+            "each amount has its own",
+            "Date;Text;Amount;Currency;Original Amount;Original Currency\n\
+             2026-06-01;a;-5,10;EUR;-6,00;USD\n2026-06-02;b;1000,00;EUR;1000,00;EUR\n",
+        ),
+        (
+            "the other amount stands far away",
+            "Date,Amount,Currency,Text,Balance,Exchange To Amount\n\
+             2026-06-01,-5.10,EUR,a,4.90,6.00\n2026-06-02,1000.00,EUR,b,1004.90,\n",
+        ),
+    ] {
+        reads(what, text, "EUR");
+    }
+    for (what, text) in [
+        (
+            "it stands behind the foreign amount",
+            "Date;Text;Original Amount;Currency;Amount\n2026-06-01;a;-6,00;USD;-5,10\n",
+        ),
+        (
+            "it stands between the two",
+            "Date;Text;Amount;Currency;Foreign Amount\n2026-06-01;a;-5,10;USD;-6,00\n",
+        ),
+        ("codes that differ", "Date;Text;Amount\n2026-06-01;a;-5,10 PLN\n2026-06-02;b;1,00 EUR\n"),
+        ("a code that is none", "Date;Text;Amount\n2026-06-01;a;-5,10 QQQ\n"),
+    ] {
+        assert_eq!(look(text.as_bytes()).state, State::UnknownFormat, "{what}");
+    }
+}
+
+#[test]
+fn the_signs_of_a_card_s_file_are_only_taken_where_a_balance_shows_them() {
+    let head = "Date,Card Number,Description,Amount,Currency";
+    let bought = "2026-06-01,1,a,5.10,EUR\n2026-06-02,1,b,-1000.00,EUR\n";
+    assert_eq!(look(format!("{head}\n{bought}").as_bytes()).state, State::UnknownFormat);
+    let rows = "2026-06-01,1,a,-5.10,EUR,4.90\n2026-06-02,1,b,1000.00,EUR,1004.90\n";
+    reads("a balance", &format!("{head},Balance\n{rows}"), "EUR");
+    let sides = "Date,Card Number,Description,Debit,Credit,Currency\n\
+                 2026-06-01,1,a,5.10,,EUR\n2026-06-02,1,b,,1000.00,EUR\n";
+    reads("two sides", sides, "EUR");
+}
+
+#[test]
+fn signs_are_not_turned_around_where_balances_may_stand_before_their_rows() {
+    let head = "Date,Description,Amount,Currency,Balance\n";
+    let before = |days: [u8; 3]| {
+        let rows =
+            days.into_iter().zip([("20.00", "100.00"), ("5.50", "120.00"), ("-1.00", "125.50")]);
+        let rows = rows
+            .map(|(day, (amount, balance))| format!("2026-06-0{day},a,{amount},EUR,{balance}\n"));
+        format!("{head}{}", rows.collect::<String>())
+    };
+    for days in [[1, 1, 1], [1, 2, 3]] {
+        assert_eq!(look(before(days).as_bytes()).state, State::Quarantined, "{days:?}");
+    }
+    let two = "2026-06-02,a,49.00,EUR,1289.43\n2026-06-01,b,89.05,EUR,1338.43\n";
+    assert_eq!(look(format!("{head}{two}").as_bytes()).state, State::Quarantined);
+    assert_eq!(look(fixture("bank_csv/inverted.csv").as_bytes()).state, State::Ok);
+}
+
+#[test]
+fn exports_of_more_banks_are_read() {
+    for (what, currency, text) in [
+        (
+            "the amount beside its sides, and a balance below the rows",
+            "EUR",
+            "Letzter Kontostand;;;;10,00;EUR\n\
+             Buchungstag;Wert;Umsatzart;Verwendungszweck;IBAN;Betrag;Schecks;Soll;Haben;Währung\n\
+             1.6.2026;1.6.2026;x;a;DE00;-5,10;;-5,10;;EUR\n\
+             2.6.2026;2.6.2026;x;b;DE00;1.000;;;1.000;EUR\nKontostand;2.6.2026;;;1.004,90;EUR\n",
+        ),
+        (
+            "the code within the amount",
+            "PLN",
+            "#Data operacji;#Opis operacji;#Kwota;\n\
+             2026-06-01;\"a\";-5,10 PLN;;\n2026-06-02;\"b\";1 000,00 PLN;;\n",
+        ),
+        (
+            "Swedish names, newest first",
+            "SEK",
+            "Radnummer;Kontonummer;Valuta;Bokföringsdag;Valutadag;Beskrivning;Belopp;\
+             Bokfört saldo\n1;2;SEK;2026-06-02;2026-06-02;b;1000,00;1004,90\n\
+             2;2;SEK;2026-06-01;2026-06-01;a;-5,10;4,90\n",
+        ),
+        (
+            "Belgian names",
+            "EUR",
+            "Volgnummer;Uitvoeringsdatum;Valutadatum;Bedrag;Valuta rekening;Mededeling;Status\n\
+             1;01/06/2026;01/06/2026;-5,10;EUR;a;Geaccepteerd\n\
+             2;13/06/2026;13/06/2026;1000,00;EUR;b;Geaccepteerd\n",
+        ),
+        (
+            "Polish names with a currency for each amount",
+            "PLN",
+            "Data księgowania;Tytuł;Kwota transakcji (waluta rachunku);Waluta;Kwota blokady;\
+             Waluta;Saldo po transakcji;Waluta\n2026-06-02;b;1000,00;PLN;;;1004,90;PLN\n\
+             2026-06-01;a;-5,10;PLN;;;4,90;PLN\n",
+        ),
+    ] {
+        reads(what, text, currency);
+    }
+}
+
+#[test]
+fn more_names_of_amounts_and_sides_are_read() {
+    for (what, currency, text) in [
+        (
+            "sides behind an amount, blank where there is none",
+            "EUR",
+            "Munt;Datum;Omschrijving;Valuta;Bedrag;Saldo;credit;debet\n\
+             EUR;13/06/2026;b;13/06/2026;1000,00;1004,90;1000,00;     \n\
+             EUR;12/06/2026;a;12/06/2026;-5,10;4,90;     ;-5,10\n",
+        ),
+        (
+            "euros in Finnish",
+            "EUR",
+            "Kirjauspäivä;Arvopäivä;Määrä  EUROA;\"Laji\";Selitys;Viite;Viesti;\n\
+             24.06.2026;24.06.2026;1000,00;\"1\";PANO;;b;\n\
+             24.06.2026;24.06.2026;-5,10;2;OTTO;;a;\n",
+        ),
+        (
+            "Czech names",
+            "CZK",
+            "číslo účtu;datum zaúčtování;částka;měna;zůstatek;variabilní symbol;poznámka\n\
+             1/0300;19.02.2026;1000;CZK;1004,9;1;b\n1/0300;18.02.2026;-5,1;CZK;4,9;2;a\n",
+        ),
+    ] {
+        reads(what, text, currency);
+    }
+    let differs = "Buchungstag;Verwendungszweck;Betrag;Soll;Haben;Währung\n\
+                   01.06.2026;a;-5,20;-5,10;;EUR\n02.06.2026;b;1000,00;;1000,00;EUR\n";
+    assert_eq!(look(differs.as_bytes()).state, State::UnknownFormat);
+}
+
+#[test]
+fn a_quote_that_is_left_over_makes_no_other_account() {
+    let row = |account: &str, amount: &str, balance: &str| {
+        format!("{account},EUR,2026-06-01,\"{amount}\",\"{balance}\",a\n")
+    };
+    let head = "\"IBAN/BBAN\",\"Munt\",\"Datum\",\"Bedrag\",\"Saldo na trn\",\"Omschrijving-1\"\n";
+    let first = row("\"NL00\"", "-1,00", "9,00");
+    let text = [head, &first, &row("NL00\"", "2,00", "11,00")].concat();
+    let found = look(text.as_bytes());
+    assert_eq!((found.state, found.sums.statements_total), (State::Ok, 1));
+    let text = [head, &first, &row("NL00\"", "2,00", "21,00")].concat();
+    assert_eq!(look(text.as_bytes()).state, State::Quarantined, "the rows between are missing");
 }

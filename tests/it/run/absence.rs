@@ -25,6 +25,7 @@ on_both_databases!(
     ids_that_begin_alike_are_not_near,
     absent_rows_give_up_after_max_retries,
     without_attempts_absence_is_for_a_person,
+    without_attempts_a_later_capture_is_seen_too,
     siblings_are_not_charged_beside_each_other,
     siblings_that_may_have_been_paid_hold_a_hand_back,
     the_applications_own_word_of_success_is_heard,
@@ -445,6 +446,24 @@ async fn without_attempts_absence_is_for_a_person(engine: Engine) {
     let ran = shop.run_until_proven().await;
     assert_eq!(shop.open_cases().await, ["1 unprovable", "2 unprovable"], "{ran:?}");
     assert_eq!(shop.count("payments where status = 'processing'").await, 2);
+    shop.check(false).await;
+}
+
+/// Where nothing tells of sends, the list goes up to now: a window from the creation alone would
+/// show the first of two captures, and call the row paid.
+async fn without_attempts_a_later_capture_is_seen_too(engine: Engine) {
+    let words = Words { account: "search = false\n".to_owned(), ..Words::default() };
+    let mut shop = shop_with(engine, words, 1..=1).await;
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let blind = text.replace("attempted = \"attempted_at\"\n", "");
+    assert_ne!(blind, text);
+    std::fs::write(&path, &blind).unwrap();
+    let first = Payment::stuck(1).captured().created_at(tieout_now() - 40 * 60);
+    let second = Seed { id: Some("pi_1_again".to_owned()), ..Payment::stuck(1).captured() };
+    shop.plant(vec![first, second]);
+    assert_eq!(shop.run().await.ended(0).verdict(1), "review duplicate_capture");
+    assert_eq!(shop.status(1).await, "processing");
     shop.check(false).await;
 }
 

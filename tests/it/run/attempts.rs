@@ -6,11 +6,18 @@ use std::fmt::Write as _;
 
 use chrono::{Days, NaiveDate};
 
-use crate::run::shop::{Engine, Payment, Shop, Words, on_both_databases};
+use crate::run::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases, tieout_now};
 
 on_both_databases!(
     a_closed_set_of_files_proves_absence,
+    a_later_file_that_did_not_come_stops_the_proof,
+    every_series_and_every_part_of_a_day_is_needed_whole,
     a_payment_that_may_be_the_rows_stops_the_proof,
+    a_tag_that_was_masked_stops_the_proof,
+    a_report_that_may_have_been_cut_proves_nothing,
+    a_later_report_without_a_row_is_believed_where_no_row_was_made,
+    a_row_that_a_report_lists_after_all_is_a_case_at_once,
+    a_row_that_was_sent_again_and_is_listed_after_all_is_a_case,
     what_settled_proves_no_absence,
     a_banks_own_file_proves_absence_where_it_says_so,
 );
@@ -82,6 +89,13 @@ fn paid(id: i64) -> Payment {
     Payment { account: "bank", status: "paid", ..Payment::stuck(id) }
 }
 
+/// The files since, up to yesterday's: nothing in them, but that they came.
+async fn bring_later(shop: &Shop) {
+    for ago in 1..AGO - 1 {
+        bring(shop, ago, &known(ago)).await;
+    }
+}
+
 async fn bring(shop: &Shop, ago: u64, payments: &[(String, String, i64, &str)]) {
     let path = shop.folder().join(name(ago));
     std::fs::write(&path, received(ago, payments)).unwrap();
@@ -123,6 +137,7 @@ async fn a_closed_set_of_files_proves_absence(engine: Engine) {
     // The day before and the day after came, and their own did not.
     bring(&shop, AGO + 1, &known(AGO + 1)).await;
     bring(&shop, AGO - 1, &known(AGO - 1)).await;
+    bring_later(&shop).await;
     let now = decided(&shop).await;
     let lacks = format!("{} did not come whole yet", name(AGO));
     is(&now, "1", "wait absence_unproven", &lacks);
@@ -139,6 +154,62 @@ async fn a_closed_set_of_files_proves_absence(engine: Engine) {
     shop.check(false).await;
 }
 
+/// What was sent late in the day may be listed on the next one.
+async fn a_later_file_that_did_not_come_stops_the_proof(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    shop.insert(&[stuck(1), stuck(2)]).await;
+    bring(&shop, AGO, &known(AGO)).await;
+    bring_later(&shop).await;
+    let now = decided(&shop).await;
+    let lacks = format!("{} did not come whole yet", name(AGO - 1));
+    is(&now, "1", "wait absence_unproven", &lacks);
+    is(&now, "2", "wait absence_unproven", &lacks);
+    let late = [known(AGO - 1), vec![one("PSP2", "pay_2", 10_002)]].concat();
+    bring(&shop, AGO - 1, &late).await;
+    shop.due_now().await;
+    let now = decided(&shop).await;
+    is(&now, "1", "retryable absent", "in no file of bank from");
+    is(&now, "2", "wait psp_pending", "");
+    shop.check(false).await;
+}
+
+/// Reports of a second part of the business, in one or several files a day.
+const PARTS: &str = "[[source.expected]]\nname = \"part_%Y_%m_%d*.csv\"\nby = \"23:00\"\n\
+    days = [\"mon\", \"tue\", \"wed\", \"thu\", \"fri\", \"sat\", \"sun\"]\n";
+
+async fn every_series_and_every_part_of_a_day_is_needed_whole(engine: Engine) {
+    let shop = shop_with(engine, PARTS).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    shop.insert(&[stuck(1)]).await;
+    let part = async |ago: u64, number: u8, text: &str, code: i32| {
+        let name = day(ago).format("part_%Y_%m_%d").to_string();
+        let path = shop.folder().join(format!("{name}_{number}.csv"));
+        std::fs::write(&path, text).unwrap();
+        let path = path.to_str().unwrap();
+        shop.tieout(&["ingest", path, "--account", "bank"]).await.ended(code);
+    };
+    let of = |ago: u64, tag: &str| received(ago, &[one(&format!("PART{ago}"), tag, 777)]);
+    for ago in 1..=AGO {
+        bring(&shop, ago, &known(ago)).await;
+    }
+    let lacking = day(AGO).format("part_%Y_%m_%d*.csv").to_string();
+    // Nothing came of the second series: nobody knows what it would have listed.
+    is(&decided(&shop).await, "1", "wait absence_unproven", &lacking);
+    for ago in 1..=AGO {
+        part(ago, 1, &of(ago, "pay_101"), 0).await;
+    }
+    // The day's second part lists it, and none of its lines counts.
+    part(AGO, 2, &format!("{}Acme,AcmeEU,cut", of(AGO, "pay_1")), 3).await;
+    shop.due_now().await;
+    let lacks = format!("{lacking} did not come whole yet");
+    is(&decided(&shop).await, "1", "wait absence_unproven", &lacks);
+    part(AGO, 2, &of(AGO, "pay_102"), 0).await;
+    shop.due_now().await;
+    is(&decided(&shop).await, "1", "retryable absent", "in no file of bank from");
+    shop.check(false).await;
+}
+
 async fn a_payment_that_may_be_the_rows_stops_the_proof(engine: Engine) {
     let shop = shop_with_files(engine).await;
     shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
@@ -152,12 +223,86 @@ async fn a_payment_that_may_be_the_rows_stops_the_proof(engine: Engine) {
     // The same money on another day is nobody's business.
     let next = [known(AGO - 1), vec![one("PSP4", "", 10_004)]].concat();
     bring(&shop, AGO - 1, &next).await;
+    bring_later(&shop).await;
     let now = decided(&shop).await;
     is(&now, "1", "review tag_near_miss", "");
     is(&now, "2", "review possible_untagged_match", "");
     is(&now, "3", "review possible_untagged_match", "");
     is(&now, "4", "retryable absent", "");
     shop.check(false).await;
+}
+
+/// An order number with the look of a card number is masked in what is kept of a file.
+async fn a_tag_that_was_masked_stops_the_proof(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    let looks_so = 4_111_111_111_111_111;
+    shop.insert(&[Payment { amount: Some(10_001), ..stuck(looks_so) }]).await;
+    let own = [known(AGO), vec![one("PSP1", &format!("pay_{looks_so}"), 777)]].concat();
+    bring(&shop, AGO, &own).await;
+    bring(&shop, AGO - 1, &known(AGO - 1)).await;
+    bring_later(&shop).await;
+    let now = decided(&shop).await;
+    is(&now, &looks_so.to_string(), "review tag_near_miss", "pay_************1111");
+    assert_eq!(shop.status(looks_so).await, "processing");
+    shop.check(false).await;
+}
+
+/// The proof was wrong, and nobody may have charged again yet: that is not to wait for the watch.
+async fn a_row_that_a_report_lists_after_all_is_a_case_at_once(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    shop.insert(&[stuck(1), stuck(2), stuck(3)]).await;
+    bring(&shop, AGO, &known(AGO)).await;
+    bring(&shop, AGO - 1, &known(AGO - 1)).await;
+    bring_later(&shop).await;
+    let now = decided(&shop).await;
+    for id in ["1", "2", "3"] {
+        is(&now, id, "retryable absent", "");
+    }
+    let later = at_text(tieout_now() + 7_200);
+    let columns = "update tieout_checks set next_check_at";
+    let wait = format!("{columns} = '{later}' where state in ('open', 'watch')");
+    shop.raw.execute(&wait).await;
+    let refused = ("PSP2".to_owned(), "pay_2".to_owned(), 10_002, "Refused");
+    let late = [known(AGO - 1), vec![one("PSP1", "pay_1", 10_001), refused]].concat();
+    bring(&shop, AGO - 1, &late).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review late_contradiction");
+    assert_eq!(ran.verdict(2), "wait watched", "it may be charged again all the same");
+    assert_eq!(ran.verdict(3), "not decided");
+    assert_eq!(shop.status(1).await, "retry");
+    let ended = "select key || ' ' || end_reason from tieout_handbacks where ended_at is not null";
+    assert_eq!(shop.texts(ended).await, ["1 late_contradiction"]);
+    shop.raw.execute(&wait).await;
+    assert!(shop.run().await.verdicts().is_empty(), "its lines are told");
+    shop.check(false).await;
+}
+
+/// It was sent twice by now: nobody is to wait for what settles to learn of it.
+async fn a_row_that_was_sent_again_and_is_listed_after_all_is_a_case(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    shop.insert(&[stuck(1)]).await;
+    bring(&shop, AGO, &known(AGO)).await;
+    bring(&shop, AGO - 1, &known(AGO - 1)).await;
+    bring_later(&shop).await;
+    is(&decided(&shop).await, "1", "retryable absent", "");
+    let sent = at_text(tieout_now());
+    let again =
+        format!("update payments set status = 'processing', attempted_at = '{sent}' where id = 1");
+    shop.raw.execute(&again).await;
+    let late = [known(AGO - 1), vec![one("PSP1", "pay_1", 10_001)]].concat();
+    bring(&shop, AGO - 1, &late).await;
+    for _look in 0..3 {
+        shop.a_span_passes().await;
+        shop.due_now().await;
+        shop.run().await;
+    }
+    let now = decided(&shop).await;
+    is(&now, "1", "review late_contradiction", "was handed back: its call did arrive");
+    // The worker sent it again.
+    shop.check(true).await;
 }
 
 async fn what_settled_proves_no_absence(engine: Engine) {
@@ -168,12 +313,62 @@ async fn what_settled_proves_no_absence(engine: Engine) {
     let says = "tell what settled and not what was attempted";
     is(&now, "1", "wait absence_unproven", says);
     // Whole days, and nothing in them that shows that tags still arrive.
-    for ago in [AGO, AGO - 1] {
-        bring(&shop, ago, &[]).await;
+    for ago in 1..=AGO {
+        bring(&shop, ago, &[one(&format!("PSP{ago}"), "nobody", 777)]).await;
     }
     shop.due_now().await;
     let now = decided(&shop).await;
     is(&now, "1", "wait absence_unproven", "carries a tag that resolves");
+    shop.check(false).await;
+}
+
+/// Such a report has no sum: at a row's end, or behind its header, nothing else shows a cut.
+async fn a_report_that_may_have_been_cut_proves_nothing(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    shop.insert(&[stuck(1), stuck(2)]).await;
+    bring(&shop, AGO - 1, &known(AGO - 1)).await;
+    bring_later(&shop).await;
+    let path = shop.folder().join(name(AGO));
+    let whole = received(AGO, &[known(AGO), vec![one("PSP2", "pay_2", 10_002)]].concat());
+    let cut = whole.lines().count() - 1;
+    let cut: Vec<&str> = whole.lines().take(cut).collect();
+    std::fs::write(&path, cut.join("\n")).unwrap();
+    let ran = shop.tieout(&["ingest", path.to_str().unwrap(), "--account", "bank"]).await.ended(0);
+    assert!(ran.stdout.contains("it may have been cut: tieout files show"), "{}", ran.stdout);
+    let now = decided(&shop).await;
+    let lacks = format!("{} did not come whole yet", name(AGO));
+    is(&now, "1", "wait absence_unproven", &lacks);
+    is(&now, "2", "wait absence_unproven", &lacks);
+    bring(&shop, AGO, &[]).await;
+    shop.due_now().await;
+    let now = decided(&shop).await;
+    is(&now, "2", "wait absence_unproven", &format!("{} came without a row", name(AGO)));
+    std::fs::write(&path, whole).unwrap();
+    shop.tieout(&["ingest", path.to_str().unwrap(), "--account", "bank"]).await.ended(0);
+    shop.due_now().await;
+    let now = decided(&shop).await;
+    is(&now, "1", "retryable absent", "in no file of bank from");
+    is(&now, "2", "wait psp_pending", "");
+    shop.check(false).await;
+}
+
+/// A shop that was closed has nothing to list; one that was open has.
+async fn a_later_report_without_a_row_is_believed_where_no_row_was_made(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    let noon = day(AGO - 1).and_hms_opt(12, 0, 0).unwrap().and_utc().timestamp();
+    let next = Payment { age: chrono::Utc::now().timestamp() - noon, ..paid(99) };
+    shop.insert(&[stuck(1), next]).await;
+    bring(&shop, AGO, &known(AGO)).await;
+    bring(&shop, AGO - 1, &[]).await;
+    bring_later(&shop).await;
+    let now = decided(&shop).await;
+    is(&now, "1", "wait absence_unproven", &format!("{} came without a row", name(AGO - 1)));
+    shop.raw.execute("delete from payments where id = 99").await;
+    shop.due_now().await;
+    let now = decided(&shop).await;
+    is(&now, "1", "retryable absent", "in no file of bank from");
     shop.check(false).await;
 }
 
@@ -207,6 +402,8 @@ async fn a_banks_own_file_proves_absence_where_it_says_so(engine: Engine) {
     let ids = |from: i64| (from..from + 10).collect::<Vec<_>>();
     bring(AGO + 1, &own(AGO + 1, &ids(101)), 0).await;
     bring(AGO - 1, &own(AGO - 1, &ids(121)), 0).await;
+    bring(AGO - 2, &own(AGO - 2, &ids(141)), 0).await;
+    bring(1, &own(1, &ids(151)), 0).await;
     // Their own day's came, and was cut.
     let whole = own(AGO, &[ids(111), vec![2]].concat());
     let (cut, _trailer) = whole.split_once("END").unwrap();

@@ -4,13 +4,15 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use crate::run::files::{at_bank, bring, camt, credit, lines, shop_with_bank};
+use crate::run::files::{all_wait, at_bank, bring, camt, credit, lines, shop_with_bank};
 use crate::run::shop::{Engine, Shop, on_both_databases};
 
 on_both_databases!(
     a_batch_is_explained_by_its_notice_and_settles_its_rows,
     what_is_not_all_of_the_batch_explains_nothing,
     two_bookings_of_one_reference_are_for_a_person,
+    one_notice_explains_each_booking_that_it_lists,
+    bookings_of_one_reference_are_explained_all_together,
     a_corrected_batch_takes_its_parts_along,
 );
 
@@ -95,7 +97,8 @@ async fn a_batch_is_explained_by_its_notice_and_settles_its_rows(engine: Engine)
     let dry = shop.run_with(&["--dry-run"]).await;
     assert_eq!(dry.of_type("run_end")[0]["lines"]["matched"], 1, "{}", dry.stdout);
     assert_eq!(bookings(&shop).await, ["open reference_missing - 0"]);
-    shop.due_now().await;
+    // Nothing is due but what the booking of the batch tells of, now that it is explained.
+    all_wait(&shop).await;
     let ran = shop.run().await;
     assert_eq!(ran.verdict(1), "succeeded settled");
     assert_eq!(ran.verdict(2), "succeeded settled");
@@ -167,6 +170,69 @@ async fn two_bookings_of_one_reference_are_for_a_person(engine: Engine) {
     let ran = shop.run().await;
     assert_eq!(ran.verdict(1), "wait psp_pending");
     assert_eq!(bookings(&shop).await, ["open tag_unusable - 0"; 2]);
+    shop.check(false).await;
+}
+
+/// The entries of notices in one.
+fn joined(first: &str, second: &str) -> String {
+    let begin = second.find("<Ntry>").unwrap();
+    let end = second.find("</Ntfctn>").unwrap();
+    first.replace("</Ntfctn>", &format!("{}</Ntfctn>", &second[begin..end]))
+}
+
+async fn one_notice_explains_each_booking_that_it_lists(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    let entries = [batch("B1", 10_101, 2), batch("B2", 10_302, 2), batch("B3", 9, 2)];
+    bring(&shop, "stmt.xml", &statement("S1", &entries, 20_412), 0).await;
+    let one = notice("N1", "B1", &[(10_001, "pay_1"), (100, "x")]);
+    let both = joined(&one, &notice("N1", "B2", &[(10_002, "pay_2"), (300, "y")]));
+    bring(&shop, "notice.xml", &joined(&both, &notice("N1", "B3", &[(4, "v"), (4, "w")])), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "succeeded settled");
+    assert_eq!(
+        bookings(&shop).await,
+        ["matched - tieout_batches 2", "matched - tieout_batches 2", "open amount_mismatch - 0"]
+    );
+    shop.check(false).await;
+}
+
+async fn bookings_of_one_reference_are_explained_all_together(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    // The bank books one batch in two sums, neither of which is a payment or several.
+    let entries = [batch("B1", 12_000, 2), batch("B1", 8_003, 2)];
+    bring(&shop, "stmt.xml", &statement("S1", &entries, 20_003), 0).await;
+    bring(&shop, "one.xml", &notice("N1", "B1", &[(10_001, "pay_1")]), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "wait psp_pending", "what is listed is not all");
+    assert_eq!(bookings(&shop).await, ["open tag_unusable - 0"; 2]);
+    bring(&shop, "rest.xml", &notice("N2", "B1", &[(10_002, "pay_2")]), 0).await;
+    shop.due_now().await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "succeeded settled");
+    assert_eq!(
+        bookings(&shop).await,
+        ["matched - tieout_batches 2", "matched - tieout_batches 0"],
+        "the parts stand with the first, and both have its key"
+    );
+    let keys =
+        shop.texts("select distinct key from tieout_lines where table_name = 'tieout_batches'");
+    assert_eq!(keys.await.len(), 1);
+    let end = &ran.of_type("run_end")[0];
+    let report = shop.folder().join(end["report"].as_str().unwrap());
+    shop.tieout(&["report", "verify", report.to_str().unwrap()]).await.ended(0);
+    // The bank takes one of the sums back: what both vouched for is vouched for no more.
+    let second = statement("S1", &entries[..1], 12_000);
+    bring(&shop, "second.xml", &second, 3).await;
+    shop.tieout(&["files", "release", "4", "--reason", "sent again"]).await.ended(0);
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review late_contradiction");
+    assert_eq!(ran.verdict(2), "review late_contradiction");
+    let parts = "tieout_lines where key in ('1', '2') and state = 'superseded'";
+    assert_eq!(shop.count(parts).await, 2);
     shop.check(false).await;
 }
 

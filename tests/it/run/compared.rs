@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use tieout::sandbox::seeds::Seed;
 
-use crate::run::files::{at_bank, bring, camt, credit};
-use crate::run::shop::{Engine, Payment, Ran, Shop, Words, on_both_databases};
+use crate::run::files::{REFUNDS, at_bank, bring, camt, credit, debit, with_bank};
+use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 
 on_both_databases!(
     rows_objects_and_lines_are_each_in_one_bucket,
+    a_line_is_with_the_row_that_any_of_its_names_tells,
+    a_line_that_two_rows_could_have_is_told_once,
     nothing_is_compared_unless_all_is_asked_for,
     an_account_that_does_not_answer_is_said_not_to_be_asked,
 );
@@ -126,6 +128,65 @@ async fn rows_objects_and_lines_are_each_in_one_bucket(engine: Engine) {
     let run_id = ran.of_type("run_end")[0]["run_id"].as_str().unwrap().to_owned();
     shop.tieout(&["report", "build", &run_id]).await.ended(0);
     assert_eq!(std::fs::read(report.join("compared.csv")).unwrap(), before);
+    shop.check(false).await;
+}
+
+/// A debit under the tag of a payout and of a refund.
+async fn a_line_that_two_rows_could_have_is_told_once(engine: Engine) {
+    let mut words = with_bank();
+    words.table.push_str("kind = { const = \"payout\" }\n");
+    words.more.push_str(REFUNDS);
+    let shop = Shop::open_with(engine, words.patient()).await;
+    shop.insert(&[at_bank(1, "paid"), at_bank(2, "paid")]).await;
+    let made = at_text(tieout_now() - 3_600);
+    let columns = "insert into refunds (id, status, cents, made)";
+    shop.raw.execute(&format!("{columns} values (1, 'done', 10001, '{made}')")).await;
+    let bookings = [debit(10_001, "pay_1"), debit(10_002, "pay_2")];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    let ran = shop.run_with(&["--all", "--since", "1d"]).await;
+    assert_eq!(
+        compared(&shop, &ran),
+        [
+            "agrees 2 pay_2 -100.02 - -100.02 -",
+            "ambiguous - pay_1 - - -100.01 -",
+            "ambiguous 1 pay_1 -100.01 - - -",
+            "ambiguous 1 pay_1 -100.01 - - -",
+        ]
+    );
+    let report = dir(&shop, &ran);
+    shop.tieout(&["report", "verify", report.to_str().unwrap()]).await.ended(0);
+    shop.check(false).await;
+}
+
+async fn a_line_is_with_the_row_that_any_of_its_names_tells(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    let long_ago = Payment { age: 5 * 86_400, attempted: None, ..at_bank(4, "paid") };
+    let rows = [1, 2, 3, 5].map(|id| at_bank(id, "paid"));
+    shop.insert(&[&rows[..], &[long_ago]].concat()).await;
+    // None of them agrees with a row, so that none becomes a row's own.
+    let bookings = [credit(10_002, "their-1"), credit(10_003, "pay_2"), credit(10_006, "pay_4")];
+    let text = camt("camt.053", "S1", &bookings);
+    let further = [("their-1", "pay_1"), ("pay_2", "pay_3"), ("pay_4", "pay_5")];
+    let text = further.iter().fold(text, |text, (first, further)| {
+        let first = format!("<EndToEndId>{first}</EndToEndId>");
+        text.replace(&first, &format!("<InstrId>{further}</InstrId>{first}"))
+    });
+    bring(&shop, "stmt.xml", &text, 0).await;
+    // A dry run makes no line a row's own.
+    let dry = shop.run_with(&["--all", "--since", "1d", "--dry-run"]).await;
+    let counts = &dry.of_type("run_end")[0]["compared"];
+    let of = ["amount_differs", "only_here", "only_in_file"].map(|word| counts[word].as_u64());
+    assert_eq!(of, [Some(2), Some(2), Some(1)], "{counts}");
+    let ran = shop.run_with(&["--all", "--since", "1d"]).await;
+    assert_eq!(
+        compared(&shop, &ran)[..4],
+        [
+            "amount_differs 1 pay_1 100.01 - 100.02 -",
+            "amount_differs 2 pay_2 100.02 - 100.03 -",
+            "only_here 3 pay_3 100.03 - - -",
+            "only_here 5 pay_5 100.05 - - -",
+        ]
+    );
     shop.check(false).await;
 }
 

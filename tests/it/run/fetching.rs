@@ -8,10 +8,12 @@ use std::time::Duration;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use pgp::composed::{ArmorOptions, SignedSecretKey};
 use serde_json::Value;
 
 use super::files::{at_bank, camt, credit, with_bank};
 use crate::run::shop::{Engine, Payment, Ran, Shop, on_both_databases, signal};
+use crate::sources::decrypting::{Making, key};
 use crate::sources::proxy::{Fault, Proxy};
 use crate::sources::sshd::{Setup, Sshd, user};
 use crate::support::events;
@@ -26,6 +28,8 @@ on_both_databases!(
     a_kill_at_any_moment_of_fetching_loses_and_doubles_nothing,
     two_at_once_load_a_file_once,
     what_cannot_be_used_is_kept_and_not_fetched_again,
+    what_no_key_opens_is_kept_and_opened_with_other_keys,
+    what_is_left_in_the_spool_goes_and_nothing_else,
     an_archive_is_known_once_all_of_it_is_there,
     a_source_says_where_the_tag_stands,
     a_signal_ends_fetching_at_once,
@@ -346,6 +350,97 @@ async fn what_cannot_be_used_is_kept_and_not_fetched_again(engine: Engine) {
     assert_eq!(shop.texts("select state from tieout_files order by id").await[1], "loaded");
     assert_eq!(shop.texts("select tag from tieout_lines").await, ["pay_1"]);
     shop.check(false).await;
+}
+
+async fn what_no_key_opens_is_kept_and_opened_with_other_keys(engine: Engine) {
+    let (inbox, keys) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (own, other) = (key("shop", None), key("other", None));
+    let holds = |key: &SignedSecretKey| {
+        let armored = key.to_armored_string(ArmorOptions::default()).unwrap();
+        std::fs::write(keys.path().join("own.asc"), armored).unwrap();
+    };
+    let put = |name: &str, bytes: &[u8]| std::fs::write(inbox.path().join(name), bytes).unwrap();
+    let to = own.to_public_key();
+    let plain = Making { to: &to, by: None, packed: false, armored: false };
+    // Two messages of one statement, and one that was cut.
+    let text = statement("S1", &[1]);
+    let cut = plain.of(statement("S2", &[2]).repeat(50).as_bytes());
+    put("a.pgp", &plain.of(text.as_bytes()));
+    put("b.pgp", &plain.of(text.as_bytes()));
+    put("cut.pgp", &cut[..cut.len() - 30]);
+    let file = keys.path().join("own.asc");
+    let decrypt = format!("[source.decrypt]\nkey_file = '{}'\n", file.display());
+    let shop = shop(engine, &folder("inbox", inbox.path(), &decrypt)).await;
+    holds(&other);
+    let ran = ingest(&shop, 3).await;
+    assert_eq!(
+        (note(&ran), ran.of_type("fetched")[0]["quarantined"].as_u64()),
+        ([0, 0, 3], Some(3))
+    );
+    let all = ["1 file_quarantined", "2 file_quarantined", "3 file_quarantined"];
+    assert_eq!(shop.open_cases().await, all);
+    let said = shop.texts("select text from tieout_cases order by subject").await;
+    assert!(said[0].contains("not encrypted to the key of this source"), "{said:?}");
+    assert_eq!(spool(&shop).len(), 3, "their bytes are kept");
+    // The same keys would say the same of them: none is fetched.
+    assert_eq!(note(&ingest(&shop, 0).await), [0, 3, 0]);
+    assert_eq!(spool(&shop).len(), 3);
+    // Another key in the same file: the same numbers, and what is in them.
+    holds(&own);
+    assert_eq!(note(&ingest(&shop, 3).await), [1, 1, 3]);
+    assert_eq!(shop.open_cases().await, ["3 file_quarantined"]);
+    let states = shop.texts("select state from tieout_files order by id").await;
+    assert_eq!(states, ["loaded", "loaded", "quarantined"]);
+    assert_eq!(shop.texts("select tag from tieout_lines").await, ["pay_1"]);
+    assert_eq!(note(&ingest(&shop, 0).await), [0, 3, 0]);
+    assert_eq!(spool(&shop).len(), 1);
+    // What was opened once stays that, whoever has the key now.
+    holds(&other);
+    let touched = std::fs::File::options().write(true).open(inbox.path().join("a.pgp")).unwrap();
+    touched.set_modified(std::time::SystemTime::UNIX_EPOCH + Duration::from_secs(1_000)).unwrap();
+    assert_eq!(note(&ingest(&shop, 3).await), [0, 2, 2], "and the cut one is tried again");
+    assert_eq!(shop.open_cases().await, ["3 file_quarantined"]);
+    shop.check(false).await;
+}
+
+async fn what_is_left_in_the_spool_goes_and_nothing_else(engine: Engine) {
+    let inbox = tempfile::tempdir().unwrap();
+    let cut = &packed(&statement("S1", &[1]))[..60];
+    std::fs::write(inbox.path().join("cut.xml.gz"), cut).unwrap();
+    let shop = shop(engine, &folder("inbox", inbox.path(), "")).await;
+    ingest(&shop, 3).await;
+    let kept = spool(&shop);
+    assert_eq!(kept.len(), 1);
+    // Many other files are quarantined, and none of their bytes is here.
+    shop.raw
+        .execute(
+            "insert into tieout_files (sha256, source, name, account, raw_sha256, raw_bytes, \
+             format, state, received_at, run_id) with recursive n(i) as (select 1 union all \
+             select i + 1 from n where i < 1100) select 'many ' || cast(n.i as text), f.source, \
+             f.name, f.account, f.raw_sha256, f.raw_bytes, f.format, f.state, f.received_at, \
+             f.run_id from tieout_files f, n where f.name = 'cut.xml.gz'",
+        )
+        .await;
+    // What a dead run left beside the kept bytes, and what lies there of runs of elsewhere.
+    let left = kept[0].with_file_name("a".repeat(64));
+    let elsewhere = shop.folder().join("spool").join("01990000-0000-7000-8000-000000000001/other");
+    std::fs::create_dir_all(&elsewhere).unwrap();
+    let own = shop.folder().join("spool/mine.part");
+    let (whole, old) = (elsewhere.join("b".repeat(64)), elsewhere.join("other.7.part"));
+    let fresh = elsewhere.join("other.8.part");
+    for file in [&left, &own, &whole, &old, &fresh] {
+        std::fs::write(file, "x").unwrap();
+        let file = std::fs::File::options().write(true).open(file).unwrap();
+        let at = std::time::SystemTime::now() - Duration::from_secs(25 * 3_600);
+        file.set_modified(at).unwrap();
+    }
+    std::fs::write(&fresh, "x").unwrap();
+    ingest(&shop, 0).await;
+    let mut stays = vec![kept[0].clone(), own, whole, fresh];
+    stays.sort();
+    let mut there = spool(&shop);
+    there.sort();
+    assert_eq!(there, stays);
 }
 
 async fn an_archive_is_known_once_all_of_it_is_there(engine: Engine) {

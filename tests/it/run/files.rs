@@ -2,12 +2,19 @@
 
 use std::fmt::Write as _;
 
-use crate::run::shop::{Engine, Payment, Shop, Words, on_both_databases};
+use crate::run::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases, tieout_now};
 
 on_both_databases!(
     a_statement_settles_what_is_stuck,
     what_a_statement_says_of_rows_that_ended,
+    a_file_makes_the_rows_due_that_it_names,
+    a_row_is_woken_once_for_each_file,
+    a_booking_the_other_way_is_not_the_rows,
+    a_payment_and_its_refund_may_share_a_tag,
+    a_refund_and_a_payout_may_not,
     a_line_without_a_row_is_matched_when_the_row_comes,
+    a_line_finds_the_row_that_stores_what_it_carries,
+    a_place_in_a_file_is_known_by_tieouts_own_record,
     an_interim_statement_decides_nothing,
     what_differs_is_tolerated_only_as_configured,
 );
@@ -23,6 +30,10 @@ pub struct Booking {
 
 pub fn credit(cents: i64, reference: &str) -> Booking {
     Booking { mark: "CRDT", cents, reference: reference.to_owned(), code: None }
+}
+
+pub fn debit(cents: i64, reference: &str) -> Booking {
+    Booking { mark: "DBIT", ..credit(cents, reference) }
 }
 
 pub fn returned(cents: i64, reference: &str, code: &'static str) -> Booking {
@@ -129,7 +140,10 @@ async fn a_statement_settles_what_is_stuck(engine: Engine) {
         credit(777, "nobody"),
         credit(778, ""),
     ];
-    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    // The bank's own reference, and a word that stands for none, name no payment.
+    let nobodys = "<Refs><AcctSvcrRef>B77</AcctSvcrRef><EndToEndId>NOTPROVIDED</EndToEndId></Refs>";
+    let text = camt("camt.053", "S1", &bookings).replace("<Refs/>", nobodys);
+    bring(&shop, "stmt.xml", &text, 0).await;
     let ran = shop.run().await;
     assert_eq!(ran.verdict(1), "succeeded settled");
     assert_eq!(ran.verdict(2), "review amount_mismatch");
@@ -156,6 +170,72 @@ async fn a_statement_settles_what_is_stuck(engine: Engine) {
     let again = shop.run().await;
     assert_eq!(again.verdicts().len(), 1, "{:?}", again.verdicts());
     assert_eq!(again.verdict(5), "wait absence_unproven");
+    shop.check(false).await;
+}
+
+/// Nothing is due for a long time, but for what a file brings.
+pub async fn all_wait(shop: &Shop) {
+    let later = at_text(tieout_now() + 7_200);
+    let columns = "update tieout_checks set next_check_at";
+    let sql = format!("{columns} = '{later}' where state in ('open', 'watch')");
+    shop.raw.execute(&sql).await;
+}
+
+async fn a_file_makes_the_rows_due_that_it_names(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    shop.run().await;
+    all_wait(&shop).await;
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &[credit(10_001, "pay_1")]), 0).await;
+    let would = shop.run_with(&["--dry-run"]).await;
+    assert_eq!(would.verdict(1), "succeeded settled");
+    assert_eq!(would.verdict(2), "not decided");
+    // A paused account's row would only be given back: it sleeps on.
+    shop.tieout(&["pause", "bank", "--why", "a test"]).await.ended(0);
+    assert!(shop.run().await.verdicts().is_empty());
+    let later = at_text(tieout_now() + 3_600);
+    let asleep = format!("tieout_checks where next_check_at > '{later}'");
+    assert_eq!(shop.count(&asleep).await, 2);
+    shop.tieout(&["resume", "bank"]).await.ended(0);
+    // So does one that another run has in work: it may be looking at the file right now.
+    let lease = "update tieout_checks set lease_run";
+    let other = format!("{lease} = 'other', lease_until = '{later}' where key = '1'");
+    shop.raw.execute(&other).await;
+    assert_eq!(shop.run().await.verdict(1), "not decided");
+    assert_eq!(shop.count(&asleep).await, 2);
+    shop.raw.execute(&format!("{lease} = null, lease_until = null where key = '1'")).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "not decided");
+    assert_eq!(lines(&shop).await, ["pay_1 matched settled 1"]);
+    assert_eq!(shop.count(&asleep).await, 1);
+    shop.check(false).await;
+}
+
+/// A row that the account's mode leaves as it is keeps its open line, and is woken no more by it.
+async fn a_row_is_woken_once_for_each_file(engine: Engine) {
+    let mut words = with_bank();
+    words.more = words.more.replace("mode = \"full\"", "mode = \"observe\"");
+    let shop = Shop::open_with(engine, words).await;
+    shop.insert(&[at_bank(1, "processing")]).await;
+    shop.run().await;
+    let first = camt("camt.053", "S1", &[credit(10_001, "pay_1")]);
+    for (name, text, verdict) in [
+        ("stmt.xml", first.clone(), "succeeded settled"),
+        ("again.xml", first, "not decided"),
+        (
+            "more.xml",
+            camt("camt.053", "S2", &[credit(10_001, "pay_1")]),
+            "review duplicate_capture",
+        ),
+    ] {
+        all_wait(&shop).await;
+        bring(&shop, name, &text, 0).await;
+        assert_eq!(shop.run().await.verdict(1), verdict, "{name}");
+        all_wait(&shop).await;
+        assert_eq!(shop.run().await.verdict(1), "not decided", "{name}");
+    }
+    assert_eq!(shop.status(1).await, "processing");
     shop.check(false).await;
 }
 
@@ -202,6 +282,108 @@ async fn what_a_statement_says_of_rows_that_ended(engine: Engine) {
     shop.check(false).await;
 }
 
+/// Money that went out again under a charge's own tag, and that no code calls a return.
+async fn a_booking_the_other_way_is_not_the_rows(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    let rows = [at_bank(1, "processing"), at_bank(2, "paid"), at_bank(3, "processing")];
+    shop.insert(&rows).await;
+    let bookings = [
+        credit(10_001, "pay_1"),
+        debit(10_001, "pay_1"),
+        debit(10_002, "pay_2"),
+        debit(10_003, "pay_3"),
+    ];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "not decided");
+    assert_eq!(ran.verdict(3), "wait within_grace");
+    assert_eq!(
+        lines(&shop).await,
+        [
+            "pay_1 matched settled 1",
+            "pay_1 open returned -",
+            "pay_2 open returned -",
+            "pay_3 open returned -",
+        ]
+    );
+    shop.check(false).await;
+}
+
+/// Refunds that are sent with the tag of their payments.
+pub const REFUNDS: &str = r#"
+[[table]]
+name = "refunds"
+read = "refunds"
+key = ["id"]
+tag = "pay_{id}"
+kind = { const = "refund" }
+amount = { column = "cents", unit = "minor" }
+currency = { const = "EUR" }
+account = { const = "bank" }
+status = "status"
+created = "made"
+attempts = "once"
+psp_reference = "re_id"
+mode = "full"
+map = [{ from = ["sent"], succeeded = "done", failed = "failed", retryable = "again" }]
+"#;
+
+/// What moves the one is not the other's: money for a payment that was given up is told, whoever
+/// else has its tag.
+async fn a_payment_and_its_refund_may_share_a_tag(engine: Engine) {
+    let mut words = with_bank();
+    words.more.push_str(REFUNDS);
+    let shop = Shop::open_with(engine, words).await;
+    shop.insert(&[at_bank(1, "retry"), at_bank(2, "paid")]).await;
+    let made = at_text(tieout_now() - 3_600);
+    for (id, status, cents) in [(1, "done", 500), (2, "sent", 10_002)] {
+        let columns = "insert into refunds (id, status, cents, made)";
+        let sql = format!("{columns} values ({id}, '{status}', {cents}, '{made}')");
+        shop.raw.execute(&sql).await;
+    }
+    let bookings = [credit(10_001, "pay_1"), credit(10_002, "pay_2"), debit(10_002, "pay_2")];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review late_contradiction");
+    assert_eq!(shop.status(1).await, "retry");
+    assert_eq!(shop.texts("select status from refunds where id = 2").await, ["done"]);
+    let whose = "select table_name || ' ' || key from tieout_lines order by position";
+    assert_eq!(shop.texts(whose).await, ["payments 1", "payments 2", "refunds 2"]);
+    shop.check(false).await;
+}
+
+/// A debit does not say which of the two it is: it is neither's, and not the first's that is due.
+async fn a_refund_and_a_payout_may_not(engine: Engine) {
+    let mut words = with_bank();
+    words.table.push_str("kind = { const = \"payout\" }\n");
+    words.more.push_str(REFUNDS);
+    let shop = Shop::open_with(engine, words).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    let made = at_text(tieout_now() - 3_600);
+    for (id, cents) in [(1, 10_001), (3, 10_003)] {
+        let columns = "insert into refunds (id, status, cents, made)";
+        let sql = format!("{columns} values ({id}, 'sent', {cents}, '{made}')");
+        shop.raw.execute(&sql).await;
+    }
+    let bookings = [debit(10_001, "pay_1"), debit(10_002, "pay_2"), debit(10_003, "pay_3")];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    shop.run().await;
+    let decided = "select table_name || ' ' || key || ' ' || outcome || ' ' || reason \
+                   from tieout_journal order by table_name, key";
+    assert_eq!(
+        shop.texts(decided).await,
+        [
+            "payments 1 review tag_unusable",
+            "payments 2 succeeded settled",
+            "refunds 1 review tag_unusable",
+            "refunds 3 succeeded settled",
+        ]
+    );
+    assert_eq!(lines(&shop).await[0], "pay_1 open tag_unusable -");
+    shop.check(false).await;
+}
+
 async fn a_line_without_a_row_is_matched_when_the_row_comes(engine: Engine) {
     let shop = shop_with_bank(engine).await;
     bring(&shop, "stmt.xml", &camt("camt.053", "S1", &[credit(10_001, "pay_1")]), 0).await;
@@ -212,6 +394,71 @@ async fn a_line_without_a_row_is_matched_when_the_row_comes(engine: Engine) {
     assert_eq!(ran.verdict(1), "succeeded settled");
     assert_eq!(lines(&shop).await, ["pay_1 matched settled 1"]);
     shop.check(false).await;
+}
+
+async fn a_line_finds_the_row_that_stores_what_it_carries(engine: Engine) {
+    for indexed in [true, false] {
+        let shop = shop_with_bank(engine).await;
+        if !indexed {
+            shop.raw.execute("drop index payments_ref").await;
+        }
+        let storing = |id, reference: &str| Payment {
+            psp_ref: Some(reference.to_owned()),
+            ..at_bank(id, "paid")
+        };
+        let rows = [
+            storing(1, "E2E-1"),
+            storing(2, "E2E-2"),
+            storing(3, "E2E-2"),
+            at_bank(4, "paid"),
+            storing(5, "pay_4"),
+            // What another account's row stores is of that account.
+            Payment { account: "live", ..storing(6, "E2E-6") },
+        ];
+        shop.insert(&rows).await;
+        let bookings = [
+            credit(10_001, "E2E-1"),
+            credit(10_002, "E2E-2"),
+            credit(10_004, "pay_4"),
+            credit(10_006, "E2E-6"),
+        ];
+        bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+        let ran = shop.run().await;
+        assert_eq!(ran.verdict(1), "not decided", "it agrees");
+        assert_eq!(
+            lines(&shop).await,
+            [
+                "E2E-1 matched - 1",
+                "E2E-2 open tag_unusable -",
+                "pay_4 open tag_unusable -",
+                "E2E-6 open orphan -",
+            ],
+            "indexed: {indexed}"
+        );
+        shop.check(false).await;
+    }
+}
+
+/// A booking without an id of the PSP's is called by its place. Who was found to have it stands in
+/// tieout's own record, unless the mapping writes it to rows that did not succeed by it.
+async fn a_place_in_a_file_is_known_by_tieouts_own_record(engine: Engine) {
+    for (also_failed, verdict) in [(false, "succeeded settled"), (true, "review reference_claimed")]
+    {
+        let shop = shop_with_bank(engine).await;
+        if also_failed {
+            let path = shop.folder().join("tieout.toml");
+            let text = std::fs::read_to_string(&path).unwrap();
+            let set = "succeeded = { psp_ref = \"{psp_reference}\" }";
+            let both = format!("{set}\nfailed = {{ psp_ref = \"{{psp_reference}}\" }}");
+            assert!(text.contains(set), "{text}");
+            std::fs::write(&path, text.replace(set, &both)).unwrap();
+        }
+        let other = Payment { psp_ref: Some("1:1".to_owned()), ..at_bank(2, "failed") };
+        shop.insert(&[at_bank(1, "processing"), other]).await;
+        bring(&shop, "stmt.xml", &camt("camt.053", "S1", &[credit(10_001, "pay_1")]), 0).await;
+        assert_eq!(shop.run().await.verdict(1), verdict);
+        shop.check(false).await;
+    }
 }
 
 async fn an_interim_statement_decides_nothing(engine: Engine) {
@@ -239,6 +486,7 @@ async fn what_differs_is_tolerated_only_as_configured(engine: Engine) {
         at_bank(3, "paid"),
         Payment { age: old, attempted: Some(old), ..at_bank(4, "processing") },
         at_bank(5, "processing"),
+        Payment { amount: Some(2), ..at_bank(6, "processing") },
     ];
     shop.insert(&rows).await;
     let bookings = [
@@ -247,6 +495,7 @@ async fn what_differs_is_tolerated_only_as_configured(engine: Engine) {
         credit(10_004, "pay_3"),
         credit(10_004, "pay_4"),
         credit(10_005, "pay_5"),
+        credit(0, "pay_6"),
     ];
     bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
     let ran = shop.run().await;
@@ -255,6 +504,7 @@ async fn what_differs_is_tolerated_only_as_configured(engine: Engine) {
     assert_eq!(ran.verdict(3), "not decided", "it agrees but for a cent");
     assert_eq!(ran.verdict(4), "review date_out_of_window");
     assert_eq!(ran.verdict(5), "succeeded settled");
+    assert_eq!(ran.verdict(6), "review amount_mismatch", "a line of nothing pays nobody");
     assert_eq!(
         lines(&shop).await,
         [
@@ -263,6 +513,7 @@ async fn what_differs_is_tolerated_only_as_configured(engine: Engine) {
             "pay_3 matched tolerance_delta 3",
             "pay_4 matched date_out_of_window 4",
             "pay_5 matched settled 5",
+            "pay_6 matched amount_mismatch 6",
         ]
     );
     let end = &ran.of_type("run_end")[0];

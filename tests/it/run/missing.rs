@@ -1,6 +1,6 @@
 //! Files that are expected: a run that misses one says so, once, and until it is there.
 
-use chrono::{Days, NaiveDate, Utc};
+use chrono::{Days, NaiveDate, TimeDelta, Utc};
 use serde_json::Value;
 
 use super::fetching::{folder, shop};
@@ -9,7 +9,11 @@ use crate::run::shop::{Engine, on_both_databases};
 use crate::support::events;
 use crate::support::receiver::{Answer, Receiver};
 
-on_both_databases!(a_missing_file_is_told_until_it_is_there);
+on_both_databases!(
+    a_missing_file_is_told_until_it_is_there,
+    ingest_tells_of_files_and_sources_as_a_run_does,
+    files_of_one_name_and_bytes_are_told_apart_by_when_they_were_written,
+);
 
 fn name(day: NaiveDate) -> String {
     day.format("STMT_%Y%m%d.xml").to_string()
@@ -78,5 +82,113 @@ async fn a_missing_file_is_told_until_it_is_there(engine: Engine) {
     assert_eq!(told.len(), 2, "{told:?}");
     assert_eq!(told[0]["raised"][0]["condition"], "file_missing/bank");
     assert_eq!(told[1]["resolved"][0]["condition"], "file_missing/bank");
+    shop.check(false).await;
+}
+
+async fn ingest_tells_of_files_and_sources_as_a_run_does(engine: Engine) {
+    let place = tempfile::tempdir().unwrap();
+    let (inbox, away) = (place.path().join("inbox"), place.path().join("away"));
+    std::fs::create_dir(&inbox).unwrap();
+    let receiver = Receiver::start(Answer::Status(200)).await;
+    let today = Utc::now().date_naive();
+    let before = |days| today.checked_sub_days(Days::new(days)).unwrap();
+    let more = format!(
+        "zone = 'UTC'\n[[source.expected]]\nname = 'STMT_%Y%m%d.xml'\nby = '00:00'\n\
+         lag_days = 0\nsince = '{}'\ndays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']\n\
+         [monitoring.healthcheck]\nurl = \"{url}/ping\"\n\
+         [[monitoring.alert]]\nname = \"ops\"\nkind = \"webhook\"\nurl = \"{url}/ops\"\n\
+         key_env = \"SHOP_PSP_KEY\"\n\
+         conditions = [\"file_missing\", \"source_unavailable\", \"no_success\"]\n",
+        before(1),
+        url = receiver.url(),
+    );
+    let shop = shop(engine, &folder("inbox", &inbox, &more)).await;
+    let put = |day, id: &str| {
+        std::fs::write(inbox.join(name(day)), camt("camt.053", id, &[credit(1, "x")])).unwrap();
+    };
+    put(before(1), "S1");
+    let ran = shop.tieout(&["ingest", "--json"]).await.ended(3);
+    events::check(&ran.stdout);
+    let says = format!("{} was not there by", name(today));
+    assert!(ran.stderr.contains(&says), "{}", ran.stderr);
+    let case = ["inbox: STMT_%Y%m%d.xml file_missing"];
+    assert_eq!(shop.open_cases().await, case);
+    let told = |which: &str| -> Vec<String> {
+        let sent = receiver.sent("/ops");
+        let bodies = sent.iter().map(|sent| serde_json::from_str::<Value>(&sent.body).unwrap());
+        let of = |body: Value| body[which].as_array().unwrap().clone();
+        let word = |one: Value| one["condition"].as_str().unwrap().to_owned();
+        bodies.flat_map(of).map(word).collect()
+    };
+    assert_eq!(told("raised"), ["file_missing/bank"]);
+    // What is told is told once, whoever looks.
+    shop.tieout(&["ingest"]).await.ended(3);
+    std::fs::rename(&inbox, &away).unwrap();
+    shop.tieout(&["ingest"]).await.ended(3);
+    assert_eq!(told("raised"), ["file_missing/bank", "source_unavailable/inbox"]);
+    assert_eq!(told("resolved"), [""; 0]);
+    std::fs::rename(&away, &inbox).unwrap();
+    put(today, "S2");
+    shop.tieout(&["ingest"]).await.ended(0);
+    let mut resolved = told("resolved");
+    resolved.sort();
+    assert_eq!(resolved, ["file_missing/bank", "source_unavailable/inbox"]);
+    assert_eq!(shop.open_cases().await, [""; 0]);
+    // It decides no row: it is no sign of life of the schedule, and no success of it.
+    assert_eq!(receiver.sent("/ping").len(), 0);
+    assert_eq!(shop.count("tieout_marks where name in ('since', 'last_success')").await, 0);
+    shop.run().await.ended(0);
+    assert!(!receiver.sent("/ping").is_empty());
+    assert_eq!(shop.count("tieout_marks where name in ('since', 'last_success')").await, 2);
+    shop.check(false).await;
+}
+
+async fn files_of_one_name_and_bytes_are_told_apart_by_when_they_were_written(engine: Engine) {
+    let inbox = tempfile::tempdir().unwrap();
+    let today = Utc::now().date_naive();
+    let before = |days| today.checked_sub_days(Days::new(days)).unwrap();
+    // Each of the last four days' files was due at its own midnight.
+    let more = format!(
+        "zone = 'UTC'\n[[source.expected]]\nname = 'statement.xml'\nby = '00:00'\n\
+         lag_days = 0\nsince = '{}'\ndays = ['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun']\n",
+        before(3),
+    );
+    let shop = shop(engine, &folder("inbox", inbox.path(), &more)).await;
+    let bytes = camt("camt.053", "S1", &[credit(10_001, "pay_1")]);
+    // Written an hour before it was due.
+    let put = |day: NaiveDate| {
+        let path = inbox.path().join("statement.xml");
+        std::fs::write(&path, &bytes).unwrap();
+        let at = day.and_hms_opt(0, 0, 0).unwrap().and_utc() - TimeDelta::hours(1);
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_modified(at.into()).unwrap();
+    };
+    let states = async || {
+        let all = shop.tieout(&["files", "expected", "--json"]).await;
+        events::check(&all.stdout);
+        let all = all.of_type("expected_file");
+        let word = |one: &Value| one["state"].as_str().unwrap().to_owned();
+        all.iter().map(word).take(4).collect::<Vec<String>>()
+    };
+    put(before(3));
+    shop.run().await.ended(3);
+    assert_eq!(states().await, ["came", "missing", "missing", "missing"]);
+    // The same bytes on the next day are that day's; and the first day's stays there.
+    put(before(2));
+    shop.tieout(&["ingest"]).await;
+    assert_eq!(states().await, ["came", "came", "missing", "missing"]);
+    // One that still lies there is nobody's else.
+    shop.run().await.ended(3);
+    assert_eq!(states().await, ["came", "came", "missing", "missing"]);
+    // A day without one stays without, whatever came after it.
+    put(today);
+    shop.run().await.ended(3);
+    assert_eq!(states().await, ["came", "came", "missing", "came"]);
+    assert_eq!(shop.open_cases().await, ["inbox: statement.xml file_missing"]);
+    put(before(1));
+    shop.run().await.ended(0);
+    assert_eq!(states().await, ["came", "came", "came", "came"]);
+    assert_eq!(shop.open_cases().await, [""; 0]);
+    assert_eq!(shop.count("tieout_files").await, 1, "its lines count once");
     shop.check(false).await;
 }

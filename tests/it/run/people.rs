@@ -1,9 +1,14 @@
 //! Decisions by people, from the proposal to the row: what is shown is what is approved, the PSP is
 //! asked again, and whatever stands against a decision stops it.
 
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 use tieout::sandbox::faults::{Action, FaultRule};
 use tieout::sandbox::seeds::Seed;
+use tieout::sandbox::situations::Situation;
 
 use super::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 use crate::support::events;
@@ -21,7 +26,14 @@ on_both_databases!(
     many_cases_are_given_away_and_told_of_at_once,
     a_case_that_is_left_leaves_its_row,
     nobody_decides_what_needs_two_alone,
+    a_configuration_of_ones_own_makes_nobody_two,
     a_status_of_somebody_elses_is_theirs,
+    a_mass_of_hand_backs_by_people_is_none,
+    what_was_sent_to_review_is_decided_there,
+    what_a_person_holds_is_not_decided,
+    a_case_is_reviewed_by_keyboard,
+    a_row_in_review_is_reviewed_by_keyboard,
+    what_is_suggested_is_what_helps,
 );
 
 /// One person is enough for everything.
@@ -31,9 +43,21 @@ fn words() -> Words {
     Words { more: ONE_IS_ENOUGH.to_owned(), ..Words::default() }
 }
 
+/// Gives the mapping a `review` value from now on.
+fn hold(shop: &Shop) {
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let held = text.replace("retryable = \"retry\"", "retryable = \"retry\", review = \"held\"");
+    assert_ne!(held, text);
+    std::fs::write(&path, held).unwrap();
+}
+
 /// A payment that was captured twice, and its case.
 async fn twice(engine: Engine, words: Words) -> Shop {
-    let mut shop = Shop::open_with(engine, words).await;
+    twice_in(Shop::open_with(engine, words).await).await
+}
+
+async fn twice_in(mut shop: Shop) -> Shop {
     shop.background(60).await;
     let payment = Payment::stuck(1);
     shop.insert(std::slice::from_ref(&payment)).await;
@@ -56,6 +80,43 @@ async fn gave_up(engine: Engine) -> Shop {
     }
     assert_eq!(shop.open_cases().await, ["1 gave_up"]);
     shop
+}
+
+async fn what_is_suggested_is_what_helps(engine: Engine) {
+    let mut shop = Shop::open_with(engine, words()).await;
+    shop.background(60).await;
+    let at = |id: i64, situation| Payment::stuck(id).captured().standing(situation);
+    let other = Seed { moved_amount: Some(1), ..at(2, Situation::Succeeded) };
+    let open = Seed { id: Some("pi_44".to_owned()), ..at(4, Situation::Processing) };
+    let seeds = [
+        at(1, Situation::RequiresCapture),
+        other,
+        at(3, Situation::Disputed),
+        at(4, Situation::Succeeded),
+    ];
+    shop.insert(&(1..=4).map(Payment::stuck).collect::<Vec<_>>()).await;
+    shop.plant(seeds.into_iter().chain([open]).collect());
+    let ran = shop.run().await;
+    for (id, reason, words) in [
+        (
+            1,
+            "authorized_uncaptured",
+            "capture or cancel it at the PSP before the authorisation ends",
+        ),
+        (2, "amount_mismatch", "find out which amount is right; correct the row, or give the"),
+        (3, "disputed", "answer the dispute at the PSP; decide the row when it is over"),
+        (4, "duplicate_live", "cancel at the PSP what can still capture"),
+    ] {
+        assert_eq!(ran.verdict(id), format!("review {reason}"), "{}", ran.stdout);
+        let number =
+            format!("select cast(number as text) from tieout_cases where subject = '{id}'");
+        let case = shop.texts(&number).await.remove(0);
+        let shown = shop.tieout(&["cases", "show", &case]).await.ended(0).stdout;
+        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(shown.contains(&format!("suggested {words}")), "{reason}: {shown}");
+        let look = format!(", then tieout run --id {id} ");
+        assert_eq!(shown.contains(&look), reason != "disputed", "{reason}: {shown}");
+    }
 }
 
 /// What the preview of a command shows, by its hash.
@@ -100,6 +161,18 @@ async fn a_duplicate_is_marked_by_the_object_that_was_named(engine: Engine) {
     ] {
         assert!(shown.contains(words), "{words}: {shown}");
     }
+    // A document is named by its hash, and nothing else of it is kept.
+    std::fs::write(shop.folder().join("mail.txt"), "abc").unwrap();
+    let comment = ["cases", "comment", "C-1", "--why", "called", "--attach", "mail.txt"];
+    shop.tieout(&comment).await.ended(0);
+    let text = shop.texts("select text from tieout_case_notes where kind = 'comment'").await;
+    let hash = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    assert_eq!(text, [format!("called (attached mail.txt, sha256 {hash})")]);
+    // The history is told in the order of its happening.
+    let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
+    let place = |words: &str| shown.find(words).unwrap_or_else(|| panic!("{words}: {shown}"));
+    let order = ["opened by run", "last decided by run", "proposed by", "comment by"].map(place);
+    assert!(order.is_sorted(), "{order:?}: {shown}");
     // A second proposal beside it is none.
     confirmed(&shop, CONFIRMED).await.ended(3);
     assert_eq!(shop.status(1).await, "processing", "nothing happens before it is approved");
@@ -117,7 +190,31 @@ async fn a_duplicate_is_marked_by_the_object_that_was_named(engine: Engine) {
     assert_eq!(shop.texts(record).await, ["succeeded by_person yes"]);
     assert_eq!(proposals(&shop).await, ["succeeded carried_out carried out"]);
     let kinds = shop.texts("select kind from tieout_case_notes order by id").await;
-    assert_eq!(kinds, ["proposed", "approved", "carried_out"]);
+    assert_eq!(kinds, ["proposed", "comment", "approved", "carried_out"]);
+    shop.check(false).await;
+}
+
+/// Whoever decides writes into the proposal whether it needs two people, by the configuration that
+/// they have; who carries it out goes by their own.
+async fn a_configuration_of_ones_own_makes_nobody_two(engine: Engine) {
+    let shop = twice(engine, words()).await;
+    confirmed(&shop, CONFIRMED).await.ended(0);
+    confirmed(&shop, &[APPROVE, &["--later"]].concat()).await.ended(0);
+    assert_eq!(proposals(&shop).await, ["succeeded approved -"]);
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let strict = text.replace(ONE_IS_ENOUGH, "");
+    assert_ne!(strict, text);
+    std::fs::write(&path, strict).unwrap();
+    let ran = shop.run().await.ended(0);
+    events::check(&ran.stdout);
+    assert_eq!(ran.of_type("run_end")[0]["approvals_refused"], 1, "{}", ran.stdout);
+    assert_eq!(shop.run().await.of_type("run_end")[0]["approvals_refused"], Value::Null);
+    assert_eq!(shop.status(1).await, "processing", "one person alone decided");
+    let states = proposals(&shop).await;
+    assert!(states[0].starts_with("succeeded refused "), "{states:?}");
+    assert!(states[0].contains("alone proposed and approved it"), "{states:?}");
+    assert_eq!(shop.open_cases().await, ["1 duplicate_capture"]);
     shop.check(false).await;
 }
 
@@ -339,6 +436,82 @@ async fn a_status_of_somebody_elses_is_theirs(engine: Engine) {
     shop.check(true).await;
 }
 
+/// On the day when the tag is broken every row looks as if it had never been sent, and one word
+/// approves them all.
+async fn a_mass_of_hand_backs_by_people_is_none(engine: Engine) {
+    let few = words().policy("max_retries", "0").policy("max_handbacks", "2");
+    let mut shop = Shop::open_with(engine, few).await;
+    shop.background(60).await;
+    let rows: Vec<Payment> = (1..=4).map(Payment::stuck).collect();
+    shop.insert(&rows).await;
+    for _ in 0..6 {
+        if shop.run().await.ended(0).verdict(4).starts_with("review") {
+            break;
+        }
+        shop.a_span_passes().await;
+    }
+    assert_eq!(shop.open_cases().await, ["1 gave_up", "2 gave_up", "3 gave_up", "4 gave_up"]);
+    let all = ["--reason", "gave_up", "--why", "never sent"];
+    confirmed(&shop, &[&["cases", "propose", "--as", "retryable"][..], &all[..]].concat())
+        .await
+        .ended(0);
+    shop.a_span_passes().await;
+    let ran = confirmed(&shop, &[&["cases", "approve"][..], &all[..]].concat()).await.ended(3);
+    assert!(
+        ran.stderr.contains("more than 2 rows that the PSP shows nothing of"),
+        "{}",
+        ran.stderr
+    );
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
+    assert_eq!(shop.count("tieout_proposals where state = 'refused'").await, 4);
+    assert_eq!(shop.count("payments where status = 'processing' and id < 900000").await, 4);
+    assert_eq!(shop.open_cases().await.len(), 4);
+    shop.check(false).await;
+    // As many as are allowed go out.
+    for case in ["C-1", "C-2"] {
+        let words = ["cases", "propose", case, "--as", "retryable", "--why", "never sent"];
+        confirmed(&shop, &words).await.ended(0);
+    }
+    shop.a_span_passes().await;
+    let both = ["cases", "approve", "C-1", "C-2", "--why", "checked"];
+    confirmed(&shop, &both).await.ended(0);
+    assert_eq!(shop.count("tieout_handbacks where permit = 'person'").await, 2);
+    assert_eq!(shop.open_cases().await, ["3 gave_up", "4 gave_up"]);
+    shop.check(false).await;
+}
+
+/// The row stands in its mapping's `review` value, by tieout's own hand.
+async fn twice_and_held(engine: Engine) -> Shop {
+    let shop = Shop::open_with(engine, words()).await;
+    hold(&shop);
+    let shop = twice_in(shop).await;
+    assert_eq!(shop.status(1).await, "held");
+    shop
+}
+
+async fn what_was_sent_to_review_is_decided_there(engine: Engine) {
+    let shop = twice_and_held(engine).await;
+    confirmed(&shop, CONFIRMED).await.ended(0);
+    let ran = confirmed(&shop, APPROVE).await.ended(0);
+    assert_eq!(ran.of_type("proposal")[0]["state"], "carried_out", "{}", ran.stdout);
+    assert_eq!(shop.status(1).await, "paid");
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.check(false).await;
+}
+
+async fn what_a_person_holds_is_not_decided(engine: Engine) {
+    let shop = twice(engine, words()).await;
+    hold(&shop);
+    confirmed(&shop, CONFIRMED).await.ended(0);
+    shop.raw.execute("update payments set status = 'held' where id = 1").await;
+    confirmed(&shop, APPROVE).await.ended(3);
+    let states = proposals(&shop).await;
+    assert!(states[0].contains("its status is `held` by now"), "{states:?}");
+    assert_eq!(shop.status(1).await, "held");
+    assert_eq!(shop.open_cases().await, ["1 duplicate_capture"]);
+    shop.check(true).await;
+}
+
 async fn nobody_decides_what_needs_two_alone(engine: Engine) {
     // Nothing is said in [cases]: every decision needs two people.
     let shop = twice(engine, Words::default()).await;
@@ -353,6 +526,78 @@ async fn nobody_decides_what_needs_two_alone(engine: Engine) {
     let own = shop.tieout(APPROVE).await.ended(2);
     assert!(own.stderr.contains("it needs another person than postgres"), "{}", own.stderr);
     assert_eq!(proposals(&shop).await, ["succeeded open -"]);
+}
+
+/// A terminal: the person's end, and the program's.
+fn terminal() -> (File, File) {
+    let person = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&person).unwrap();
+    unlockpt(&person).unwrap();
+    let name = ptsname(&person, Vec::new()).unwrap();
+    let program = File::options().read(true).write(true).open(name.to_str().unwrap()).unwrap();
+    (File::from(person), program)
+}
+
+/// Waits until the program shows these words, then types.
+fn answer(terminal: &mut File, words: &str, keys: &str) {
+    let mut shown = Vec::new();
+    let mut some = [0_u8; 4_096];
+    while !String::from_utf8_lossy(&shown).contains(words) {
+        let count = terminal.read(&mut some).unwrap_or(0);
+        assert!(count > 0, "it ended before `{words}`: {}", String::from_utf8_lossy(&shown));
+        shown.extend_from_slice(&some[..count]);
+    }
+    terminal.write_all(keys.as_bytes()).unwrap();
+}
+
+async fn a_case_is_reviewed_by_keyboard(engine: Engine) {
+    is_reviewed(&twice(engine, words()).await).await;
+}
+
+async fn a_row_in_review_is_reviewed_by_keyboard(engine: Engine) {
+    is_reviewed(&twice_and_held(engine).await).await;
+}
+
+async fn is_reviewed(shop: &Shop) {
+    let review = ["cases", "review"];
+    let blind = shop.tieout(&review).await.ended(2);
+    assert!(blind.stderr.contains("needs a terminal"), "{}", blind.stderr);
+    let (mut person, own) = terminal();
+    let mut program = shop.program(&review);
+    program.stdin(own.try_clone().unwrap()).stdout(own.try_clone().unwrap()).stderr(own);
+    let mut child = program.spawn().unwrap();
+    drop(program);
+    answer(&mut person, "[q]uit", "p");
+    answer(&mut person, "which object succeeded", "1\n");
+    answer(&mut person, "why?", "confirmed\n");
+    answer(&mut person, "[q]uit", "c");
+    answer(&mut person, "comment", "called\n");
+    answer(&mut person, "[q]uit", "y");
+    answer(&mut person, "approve: why?", "checked\n");
+    answer(&mut person, "any key goes on", "n");
+    answer(&mut person, "[q]uit", "q");
+    assert!(child.wait().await.unwrap().success());
+    assert_eq!(shop.status(1).await, "paid");
+    let kinds = shop.texts("select kind from tieout_case_notes order by id").await;
+    assert_eq!(kinds, ["proposed", "comment", "approved", "carried_out"]);
+    shop.check(false).await;
+}
+
+/// The role for people approves, and a run carries out: nothing is amiss in between.
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_only_decide_leaves_the_rest_to_a_run() {
+    let mut shop = twice(Engine::Postgres, words()).await;
+    shop.under_role("people").await;
+    confirmed(&shop, CONFIRMED).await.ended(0);
+    let seen = seen(&shop, APPROVE).await;
+    let ran = shop.tieout(&[APPROVE, &["--yes", "--seen", &seen]].concat()).await.ended(0);
+    assert!(ran.stdout.contains("the next `tieout run` carries it out"), "{}", ran.stdout);
+    assert_eq!(ran.stderr, "");
+    assert_eq!(shop.status(1).await, "processing");
+    shop.under_role("run").await;
+    shop.run().await.ended(0);
+    assert_eq!(shop.status(1).await, "paid");
+    shop.check(false).await;
 }
 
 /// The server itself holds who says what, whatever program says it.
@@ -389,10 +634,28 @@ async fn the_server_tells_maker_from_checker() {
                 .to_owned(),
             "23001",
         ),
+        (
+            "insert into tieout_case_notes (case_number, at, kind, by_whom, text) \
+             values (1, now(), 'carried_out', session_user, 'x')"
+                .to_owned(),
+            "23001",
+        ),
+        (
+            "insert into tieout_case_notes (case_number, at, kind, by_whom, text, run_id) \
+             select 1, now(), 'comment', 'a run', 'x', opened_run from tieout_cases"
+                .to_owned(),
+            "42501",
+        ),
         ("update tieout_proposals set four_eyes = false".to_owned(), "42501"),
         ("delete from tieout_proposals".to_owned(), "42501"),
         ("update tieout_cases set evidence_sha256 = 'x'".to_owned(), "42501"),
         ("update tieout_cases set closed_run = 'x'".to_owned(), "42501"),
+        (
+            "update tieout_cases set state = 'closed', closed_at = now(), resolution = 'paid' \
+             where subject_kind = 'row'"
+                .to_owned(),
+            "42501",
+        ),
         ("update payments set status = 'paid'".to_owned(), "42501"),
     ] {
         let error = match maker.try_execute(&sql).await {
@@ -406,9 +669,66 @@ async fn the_server_tells_maker_from_checker() {
     assert!(own.stderr.contains("another person than tieout_suite_people"), "{}", own.stderr);
     assert_eq!(proposals(&shop).await, ["succeeded open -"]);
     shop.under_role("checker").await;
-    confirmed(&shop, APPROVE).await.ended(0);
+    confirmed(&shop, &[APPROVE, &["--later"]].concat()).await.ended(0);
+    // What was approved is carried out or refused by a run, and by nobody else.
+    let refuse = "update tieout_proposals set state = 'refused', ended_at = now(), ended_why = 'x'";
+    let error = maker.try_execute(refuse).await.unwrap_err();
+    let found = error.as_database_error().and_then(|e| e.code()).map(|c| c.into_owned());
+    assert_eq!(found.as_deref(), Some("23001"), "{error}");
+    shop.run().await.ended(0);
     assert_eq!(shop.status(1).await, "paid");
     let both = shop.texts("select proposed_by || ' ' || approved_by from tieout_proposals").await;
     assert_eq!(both, ["tieout_suite_people tieout_suite_checker"]);
     shop.check(false).await;
+}
+
+/// A file knows no users, and still holds that the maker is not the checker, and that what was
+/// said stands.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_holds_maker_and_checker_apart() {
+    let shop = twice(Engine::Sqlite, words()).await;
+    let at = "2026-11-19T12:00:00.000000Z";
+    let propose = |by: &str, state: &str| {
+        format!(
+            "insert into tieout_proposals (case_number, what, undoes, why, evidence_sha256, \
+             four_eyes, proposed_by, proposed_at, state) select number, 'failed', 0, 'x', \
+             evidence_sha256, 1, '{by}', '{at}', '{state}' from tieout_cases"
+        )
+    };
+    let approve = |by: &str, evidence: &str| {
+        format!(
+            "update tieout_proposals set state = 'approved', approved_by = '{by}', \
+             approved_at = '{at}', approved_why = 'x', approved_evidence = {evidence}"
+        )
+    };
+    let refused = async |sql: &str| {
+        assert!(shop.raw.try_execute(sql).await.is_err(), "{sql}: it is allowed");
+    };
+    refused(&propose("mara", "approved")).await;
+    shop.raw.execute(&propose("mara", "open")).await;
+    refused(&propose("tom", "open")).await;
+    refused(&approve("mara", "evidence_sha256")).await;
+    refused(&approve("tom", "'another'")).await;
+    refused("update tieout_proposals set why = 'y'").await;
+    refused("update tieout_proposals set four_eyes = 0").await;
+    refused("delete from tieout_proposals").await;
+    shop.raw.execute(&approve("tom", "evidence_sha256")).await;
+    refused(&approve("tim", "evidence_sha256")).await;
+    // What was approved ends by a run that is under way.
+    let end = |run: &str| {
+        format!(
+            "update tieout_proposals set state = 'carried_out', ended_at = '{at}', \
+             ended_why = 'x', ended_run = {run}"
+        )
+    };
+    refused(&end("null")).await;
+    refused(&end("(select opened_run from tieout_cases)")).await;
+    shop.raw
+        .execute(&format!(
+            "insert into tieout_case_notes (case_number, at, kind, by_whom, text) \
+             select number, '{at}', 'comment', 'mara', 'x' from tieout_cases"
+        ))
+        .await;
+    refused("update tieout_case_notes set text = 'y'").await;
+    refused("delete from tieout_case_notes").await;
 }

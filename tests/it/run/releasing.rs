@@ -3,7 +3,7 @@
 
 use super::fetching::{folder, shop, zipped};
 use super::files::{at_bank, camt, credit, with_bank};
-use crate::run::shop::{Engine, Shop, on_both_databases};
+use crate::run::shop::{Engine, Shop, at_text, on_both_databases, tieout_now};
 use crate::support::events;
 use crate::support::golden::golden;
 
@@ -12,10 +12,20 @@ on_both_databases!(
     a_correction_is_shown_and_only_its_difference_counts,
     each_file_of_an_archive_is_released_by_itself,
     what_does_not_tie_takes_the_place_of_nothing_that_does,
+    what_cannot_be_carried_out_is_refused_and_said,
+    an_older_issue_is_refused_once_a_later_one_counts,
+    a_word_waits_for_a_run_of_its_account,
+    a_word_waits_for_a_run_of_the_machine_that_has_the_bytes,
+    a_row_is_due_once_the_word_is_carried_out,
 );
 
 fn put(shop: &Shop, name: &str, text: &str) {
     std::fs::write(shop.folder().join(name), text).unwrap();
+}
+
+/// A screen's text without its line breaks.
+fn flat(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 async fn ingest(shop: &Shop, name: &str, code: i32) {
@@ -52,16 +62,30 @@ async fn a_quarantined_file_is_released_and_decides(engine: Engine) {
     let words = ["files", "release", "1", "--reason", "the bank confirms", "--json"];
     let done = shop.tieout(&words).await.ended(0);
     events::check(&done.stdout);
-    assert_eq!(done.of_type("released")[0]["added"], 2);
+    let noted = &done.of_type("released")[0];
+    assert_eq!([&noted["changed"], &noted["waits"]], [true, true]);
     let again = shop.tieout(&words).await.ended(0);
-    assert_eq!(again.of_type("released")[0]["changed"], false);
-    let said = shop.tieout(&words[..5]).await.ended(0).stdout;
-    assert!(said.contains(": the bank confirms; nothing was changed"), "{said}");
-    if engine == Engine::Postgres {
-        shop.under_role("run").await;
+    let noted = &again.of_type("released")[0];
+    assert_eq!([&noted["changed"], &noted["waits"]], [false, true]);
+    let said = flat(&shop.tieout(&words[..5]).await.ended(0).stdout);
+    let waits = ": the bank confirms; the next run carries it out; nothing was changed";
+    assert!(said.contains(waits), "{said}");
+    for words in [&["files", "show", "1"][..], &["files", "quarantine"]] {
+        let shown = shop.tieout(words).await.ended(0).stdout;
+        assert!(shown.contains("released    it was released"), "{shown}");
     }
-    assert_eq!(shop.open_cases().await, ["2 file_quarantined"]);
+    // The word alone lets nothing count.
+    assert_eq!(shop.count("tieout_lines").await, 0);
+    assert_eq!(shop.open_cases().await, ["1 file_quarantined", "2 file_quarantined"]);
+    by(&mut shop, "run").await;
+    shop.run_with(&["--dry-run"]).await;
+    assert_eq!(shop.count("tieout_lines").await, 0, "a rehearsal carries nothing out");
     let ran = shop.run().await.ended(0);
+    let carried = ran.of_type("released");
+    assert_eq!(carried.len(), 1, "{carried:?}");
+    assert_eq!((&carried[0]["added"], &carried[0]["waits"]), (&2.into(), &false.into()));
+    assert_eq!(carried[0]["why"], "the bank confirms");
+    assert_eq!(shop.open_cases().await, ["2 file_quarantined"]);
     assert_eq!(ran.verdict(1), "succeeded settled");
     assert_eq!(ran.verdict(2), "succeeded settled");
     let shown = shop.tieout(&["files", "show", "1"]).await.ended(0).stdout;
@@ -70,7 +94,19 @@ async fn a_quarantined_file_is_released_and_decides(engine: Engine) {
     put(&shop, "bad.xml", &bad);
     ingest(&shop, "bad.xml", 0).await;
     assert_eq!(shop.count("tieout_lines").await, 2);
+    by(&mut shop, "people").await;
+    let again = flat(&shop.tieout(&words[..5]).await.ended(0).stdout);
+    assert!(again.contains(": the bank confirms; nothing was changed"), "{again}");
+    by(&mut shop, "run").await;
+    assert_eq!(shop.run().await.of_type("released").len(), 0, "it is carried out once");
     shop.check(false).await;
+}
+
+/// From here on the program is one of the roles, where the database has roles.
+async fn by(shop: &mut Shop, role: &str) {
+    if shop.engine == Engine::Postgres {
+        shop.under_role(role).await;
+    }
 }
 
 /// The report of a run, built once more, file by file.
@@ -110,11 +146,13 @@ async fn a_correction_is_shown_and_only_its_difference_counts(engine: Engine) {
     assert_eq!(difference["removed"].as_array().unwrap().len(), 2);
     let released = &done.of_type("released")[0];
     assert_eq!((&released["added"], &released["removed"]), (&2.into(), &2.into()));
-    let again = shop.tieout(&words).await.ended(0).stdout;
-    assert!(again.contains("nothing was changed"), "{again}");
-    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    let again = flat(&shop.tieout(&words).await.ended(0).stdout);
+    assert!(again.contains("the next run carries it out; nothing was changed"), "{again}");
+    assert_eq!(shop.open_cases().await, ["2 statement_corrected"]);
     shop.due_now().await;
     let ran = shop.run().await;
+    let carried = &ran.of_type("released")[0];
+    assert_eq!((&carried["added"], &carried["removed"]), (&2.into(), &2.into()));
     assert_eq!(ran.verdict(4), "succeeded settled", "what was added");
     assert_eq!(ran.verdict(3), "review reference_mismatch", "it was paid by a line that is gone");
     assert_eq!(ran.verdict(1), "not decided", "what both have");
@@ -149,8 +187,11 @@ async fn each_file_of_an_archive_is_released_by_itself(engine: Engine) {
         shop.files().into_iter().filter(|file| file.starts_with(&root)).count()
     };
     assert_eq!(kept(), 1);
+    put(&shop, "known.xml", &good);
     for (file, left) in [("1", 1), ("2", 0)] {
         shop.tieout(&["files", "release", file, "--reason", "confirmed"]).await.ended(0);
+        assert_eq!(kept(), 1, "the word alone reads nothing");
+        ingest(&shop, "known.xml", 0).await;
         assert_eq!(kept(), left, "the bytes stay as long as one file needs them");
     }
     shop.due_now().await;
@@ -173,14 +214,151 @@ async fn what_does_not_tie_takes_the_place_of_nothing_that_does(engine: Engine) 
     ingest(&shop, "whole.xml", 0).await;
     ingest(&shop, "cut.xml", 3).await;
     let words = ["files", "release", "2", "--reason", "x"];
-    let said = shop.tieout(&words).await.ended(0).stdout;
-    assert!(said.contains("1 of its statements came before in other bytes"), "{said}");
+    shop.tieout(&words).await.ended(0);
+    let said = shop.tieout(&["ingest", "whole.xml", "--account", "bank"]).await.ended(0).stdout;
+    let said = flat(&said);
+    assert!(said.contains("released file 2: 1 line loaded, marked as untied; 1 of its"), "{said}");
+    assert_eq!(shop.open_cases().await, ["2 statement_corrected"]);
     let before = shop.dump().await;
-    let refused = shop.tieout(&words).await.ended(3).stderr;
-    assert!(refused.contains("1 lines of a statement that does would count no more"), "{refused}");
+    let rest = "1 line of a statement that does would count no more";
+    for words in [&words[..], &[&words[..], &["--dry-run"]].concat()] {
+        let refused = flat(&shop.tieout(words).await.ended(3).stderr);
+        assert!(refused.contains(rest), "{refused}");
+    }
     assert_eq!(shop.dump().await, before);
     let ran = shop.run().await;
     assert_eq!(ran.verdict(1), "succeeded settled");
     assert_eq!(ran.verdict(2), "succeeded settled");
     shop.check(false).await;
+}
+
+/// A word whose file's bytes are gone, or are others, ends with the run that meets it: the file's
+/// case says why, and nothing else is changed.
+async fn what_cannot_be_carried_out_is_refused_and_said(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    let bad = camt("camt.053", "S1", &[credit(10_001, "pay_1")]).replace("1100.01", "1300.03");
+    put(&shop, "bad.xml", &bad);
+    let words = ["files", "release", "1", "--reason", "the bank confirms"];
+    let kept = || {
+        let root = shop.folder().join("spool");
+        let mut files = shop.files().into_iter().filter(|file| file.starts_with(&root));
+        files.next().expect("the quarantined file's bytes")
+    };
+    for (is_gone, says) in [(true, "any more"), (false, "is another file")] {
+        ingest(&shop, "bad.xml", 3).await;
+        shop.tieout(&words).await.ended(0);
+        let place = kept();
+        match is_gone {
+            true => std::fs::remove_file(place).unwrap(),
+            false => std::fs::write(place, bad.replace("pay_1", "pay_2")).unwrap(),
+        }
+        let ran = shop.run().await.ended(3);
+        let refused = &ran.of_type("released")[0];
+        assert_eq!(refused["changed"], false);
+        assert!(refused["refused"].as_str().unwrap().contains(says), "{refused}");
+        assert!(ran.stderr.contains("was not carried out"), "{}", ran.stderr);
+        let case = shop.texts("select reason || ' ' || text from tieout_cases").await;
+        assert!(case[0].starts_with("file_quarantined bad.xml stays quarantined: "), "{case:?}");
+        assert!(case[0].contains(says), "{case:?}");
+        assert_eq!(shop.count("tieout_lines").await, 0);
+        let ran = shop.run().await;
+        assert_eq!(ran.of_type("released").len(), 0, "it is said once");
+    }
+    // The same bytes again, and another word.
+    shop.insert(&[at_bank(1, "processing")]).await;
+    ingest(&shop, "bad.xml", 3).await;
+    shop.tieout(&words).await.ended(0);
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    let ended = "select state from tieout_releases order by number";
+    assert_eq!(shop.texts(ended).await, ["refused", "refused", "carried_out"]);
+    shop.check(false).await;
+}
+
+async fn an_older_issue_is_refused_once_a_later_one_counts(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    shop.insert(&[1, 2, 3].map(|id| at_bank(id, "processing"))).await;
+    for (id, code) in [(1, 0), (2, 3), (3, 3)] {
+        let bookings = [credit(10_000 + id, &format!("pay_{id}"))];
+        put(&shop, &format!("{id}.xml"), &camt("camt.053", "S1", &bookings));
+        ingest(&shop, &format!("{id}.xml"), code).await;
+    }
+    // Both words are said before either is carried out: the later issue's came first.
+    for file in ["3", "2"] {
+        shop.tieout(&["files", "release", file, "--reason", "sent again"]).await.ended(0);
+    }
+    let ran = shop.run().await.ended(3);
+    assert_eq!(ran.verdict(3), "succeeded settled");
+    assert_ne!(ran.verdict(2), "succeeded settled", "the bank has corrected that since");
+    let ends = ran.of_type("released");
+    assert_eq!([&ends[0]["file"], &ends[1]["file"]], [3, 2]);
+    assert_eq!(ends[1]["refused"], "file 3 came later with the same, and counts");
+    assert_eq!(shop.open_cases().await, ["2 statement_corrected"]);
+    let before = shop.dump().await;
+    for more in [&["--dry-run"][..], &[]] {
+        let words = [&["files", "release", "2", "--reason", "x"], more].concat();
+        let refused = shop.tieout(&words).await.ended(3);
+        assert!(refused.stderr.contains("file 3 came later"), "{}", refused.stderr);
+        assert!(refused.stdout.contains("statement 1 stays held: file 3"), "{}", refused.stdout);
+    }
+    assert_eq!(shop.dump().await, before);
+    shop.check(false).await;
+}
+
+/// A run that is narrowed to another account leaves the word for one that is not.
+async fn a_word_waits_for_a_run_of_its_account(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    shop.insert(&[at_bank(1, "processing")]).await;
+    let bad = camt("camt.053", "S1", &[credit(10_001, "pay_1")]).replace("1100.01", "1300.03");
+    put(&shop, "bad.xml", &bad);
+    ingest(&shop, "bad.xml", 3).await;
+    shop.tieout(&["files", "release", "1", "--reason", "confirmed"]).await.ended(0);
+    shop.run_with(&["--psp", "shop"]).await;
+    assert_eq!(shop.texts("select state from tieout_releases").await, ["waiting"]);
+    assert_eq!(shop.count("tieout_lines").await, 0);
+    let ran = shop.run_with(&["--psp", "bank"]).await.ended(0);
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    shop.check(false).await;
+}
+
+async fn a_word_waits_for_a_run_of_the_machine_that_has_the_bytes(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    let bad = camt("camt.053", "S1", &[credit(10_001, "pay_1")]).replace("1100.01", "1300.03");
+    put(&shop, "bad.xml", &bad);
+    ingest(&shop, "bad.xml", 3).await;
+    shop.raw.execute("update tieout_runs set host = 'another'").await;
+    let root = shop.folder().join("spool");
+    std::fs::rename(&root, shop.folder().join("there")).unwrap();
+    shop.tieout(&["files", "release", "1", "--reason", "confirmed"]).await.ended(0);
+    for _again in 0..2 {
+        let ran = shop.run().await.ended(3);
+        assert!(ran.stderr.contains("its bytes were kept on another"), "{}", ran.stderr);
+        assert_eq!(shop.texts("select state from tieout_releases").await, ["waiting"]);
+    }
+    // Brought in here it needs no other word.
+    ingest(&shop, "bad.xml", 3).await;
+    shop.insert(&[at_bank(1, "processing")]).await;
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(1), "succeeded settled");
+}
+
+/// A run that cannot carry a word out looks at the rows all the same, later than it was said.
+async fn a_row_is_due_once_the_word_is_carried_out(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    shop.insert(&[at_bank(1, "processing")]).await;
+    let bad = camt("camt.053", "S1", &[credit(10_001, "pay_1")]).replace("1100.01", "1300.03");
+    put(&shop, "bad.xml", &bad);
+    ingest(&shop, "bad.xml", 3).await;
+    shop.raw.execute("update tieout_runs set host = 'another'").await;
+    let (root, there) = (shop.folder().join("spool"), shop.folder().join("there"));
+    std::fs::rename(&root, &there).unwrap();
+    shop.tieout(&["files", "release", "1", "--reason", "confirmed"]).await.ended(0);
+    let _looked_at = shop.run().await.ended(3);
+    let later = at_text(tieout_now() + 7_200);
+    let wait = format!("update tieout_checks set next_check_at = '{later}' where state = 'open'");
+    shop.raw.execute(&wait).await;
+    let _made_by_it = std::fs::remove_dir_all(&root);
+    std::fs::rename(&there, &root).unwrap();
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(1), "succeeded settled");
 }

@@ -56,6 +56,10 @@ const KEY_NAME: &str = "SHOP_PSP_KEY";
 /// The sandbox's key.
 pub const KEY: &str = "sk_test_shop";
 
+/// A sink that nobody sends to at the end of a run.
+const STAGED_ALONE: &str = "[[sink]]\nname = \"events\"\nkind = \"file\"\n\
+    path = \"events.ndjson\"\n[delivery]\nafter_run = \"0s\"\n";
+
 const TABLES: &str = "
     create table payments (
         id bigint primary key, order_no text, account text not null, status text not null,
@@ -88,6 +92,8 @@ pub struct Words {
     pub table: String,
     /// More `[[table]]`s and sections.
     pub more: String,
+    /// `[[sink]]`s and `[delivery]`. By default events are staged, and nobody sends them.
+    pub sinks: String,
     /// Lines of `[limits]`.
     pub limits: String,
     /// Values of the status that tieout has nothing to do with.
@@ -112,6 +118,7 @@ impl Default for Words {
             accounts: "",
             table: String::new(),
             more: String::new(),
+            sinks: STAGED_ALONE.to_owned(),
             limits: String::new(),
             ignore: vec!["new", "cart"],
             base_url: None,
@@ -154,7 +161,7 @@ impl Words {
             writeln!(lines, "{name} = {value}").unwrap();
         }
         let Self { account_mode, table_mode, account, accounts, table, more, .. } = self;
-        let Self { limits, ignore, .. } = self;
+        let Self { limits, ignore, sinks, .. } = self;
         let deadline = if account.contains("deadline =") { "" } else { "deadline = \"2s\"" };
         format!(
             r#"
@@ -198,6 +205,7 @@ map = [{{ from = ["processing"], succeeded = "paid", failed = "failed", retryabl
 always = {{ updated_at = "{{now}}" }}
 succeeded = {{ psp_ref = "{{psp_reference}}" }}
 {more}
+{sinks}
 [policy]
 {lines}
 [report]
@@ -393,6 +401,11 @@ pub struct Shop {
     login: Option<String>,
 }
 
+/// The role that the whole suite is tried under, where it is.
+fn suite_role() -> Option<String> {
+    std::env::var("TIEOUT_TEST_ROLE").ok().filter(|role| !role.is_empty())
+}
+
 impl Shop {
     /// A shop without payments.
     pub async fn open(engine: Engine) -> Self {
@@ -405,8 +418,7 @@ impl Shop {
     pub async fn open_with(engine: Engine, words: Words) -> Self {
         let mut shop = Self::open_bare(engine, words).await;
         shop.tieout(&["db", "migrate"]).await.ended(0);
-        let role = std::env::var("TIEOUT_TEST_ROLE").unwrap_or_default();
-        if engine == Engine::Postgres && !role.is_empty() {
+        if let (Engine::Postgres, Some(role)) = (engine, suite_role()) {
             shop.under_role(&role).await;
         }
         shop
@@ -583,7 +595,25 @@ impl Shop {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
+        if let Some(words) = self.words_of_people(args) {
+            command.env("TIEOUT_CONFIG", words);
+        }
         command
+    }
+
+    /// What a person says goes by the people's login, where the whole suite goes by the runs'. A
+    /// test that takes that role for itself says it under that role, and sees it refused.
+    fn words_of_people(&self, args: &[&str]) -> Option<PathBuf> {
+        let is_said = matches!(args, ["files", "release", ..] | ["pause" | "resume", ..]);
+        let is_by_run = self.login.as_deref() == Some("tieout_suite_run");
+        if !is_said || !is_by_run || suite_role().is_none() {
+            return None;
+        }
+        let place = self.place.replacen("postgres@", "tieout_suite_people@", 1);
+        let path = self.folder.path().join("people.toml");
+        let text = self.words.text(&place, &self.sandbox.base_url());
+        std::fs::write(&path, text).unwrap();
+        Some(path)
     }
 
     /// Runs the program to its end.

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use tieout::sandbox::faults::{Action, FaultRule};
+use tieout::sandbox::routes::Route;
 
 use super::shop::{Engine, Payment, Ran, Shop, Words, on_both_databases, signal};
 use crate::breaking::chance::Chance;
@@ -11,6 +12,7 @@ on_both_databases!(
     a_signal_at_any_instant_ends_cleanly,
     a_psp_that_never_answers_holds_nobody_up,
     a_second_signal_ends_at_once,
+    what_is_paid_is_written_while_others_are_searched_for,
 );
 
 /// How long a stop may take; Heroku kills after ten seconds.
@@ -115,5 +117,40 @@ async fn a_second_signal_ends_at_once(engine: Engine) {
     shop.ten_minutes_pass().await;
     shop.run().await.ended(0);
     assert_eq!(shop.count("payments where status = 'paid' and id < 900000").await, 20);
+    shop.check(false).await;
+}
+
+async fn what_is_paid_is_written_while_others_are_searched_for(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(60).await;
+    shop.insert(&[Payment::stuck(1)]).await;
+    assert_eq!(shop.run().await.verdict(1), "wait within_grace");
+    shop.a_span_passes().await;
+    assert_eq!(shop.run().await.verdict(1), "wait absence_unproven");
+    // Row 1 is about to be handed back, and the search that must confirm it hangs.
+    shop.insert(&[Payment::stuck(2)]).await;
+    shop.plant(vec![Payment::stuck(2).captured()]);
+    let config = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("deadline = \"2s\"", "deadline = \"60s\"")).unwrap();
+    for route in [Route::SearchIntents, Route::SearchCharges] {
+        shop.sandbox.fault(FaultRule::on(route, Action::NoAnswer));
+    }
+    shop.a_span_passes().await;
+    let child = shop.program(&["run"]).spawn().unwrap();
+    let pid = child.id().unwrap();
+    let since = Instant::now();
+    while shop.status(2).await != "paid" {
+        assert!(since.elapsed() < Duration::from_secs(30), "row 2 waits for the search of row 1");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    signal(pid, "KILL").await;
+    assert_eq!(Ran::of(&child.wait_with_output().await.unwrap()).code, None, "it still ran");
+    shop.check(false).await;
+    shop.sandbox.clear_faults();
+    shop.ten_minutes_pass().await;
+    shop.due_now().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "retryable absent");
+    assert_eq!(shop.count("tieout_journal where key = '2'").await, 1);
     shop.check(false).await;
 }

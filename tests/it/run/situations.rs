@@ -13,6 +13,7 @@ on_both_databases!(
     a_reference_to_another_rows_money_is_no_second_capture,
     what_another_row_stores_ends_no_row,
     rows_that_share_a_tag_are_not_settled_by_it,
+    a_verdict_that_is_not_written_is_taken_back,
 );
 
 fn at(id: i64, situation: Situation) -> Seed {
@@ -235,4 +236,37 @@ async fn rows_that_share_a_tag_are_not_settled_by_it(engine: Engine) {
     assert_eq!(ran.verdict(4), "succeeded captured");
     assert_eq!(shop.status(2).await, "processing");
     shop.check(false).await;
+}
+
+async fn a_verdict_that_is_not_written_is_taken_back(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    let rows = [Payment::stuck(1), Payment::stuck(2)];
+    shop.insert(&rows).await;
+    shop.plant(rows.iter().map(Payment::captured).collect());
+    // The user's own rule knows something of row 1.
+    shop.raw.execute("create unique index noted on payments (note) where status = 'paid'").await;
+    shop.raw
+        .execute(
+            "insert into payments (id, account, status, amount, currency, created_at, note)
+             values (900, 'live', 'paid', 1, 'EUR', '2026-01-01T00:00:00Z', 'one');
+             update payments set note = 'one' where id = 1",
+        )
+        .await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded captured");
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "paid"]);
+    let told = ran.of_type("not_applied");
+    assert_eq!(told.len(), 1, "{}", ran.stdout);
+    assert_eq!(told[0]["table"], "payments");
+    assert_eq!(told[0]["txn_id"], "1");
+    assert_eq!(told[0]["why"], "write_refused");
+    assert_eq!(told[0]["outcome"], "review");
+    assert_eq!(told[0]["status"], "processing");
+    let events = ran.events();
+    let place = |kind: &str, id: &str| {
+        events.iter().position(|event| event["type"] == kind && event["txn_id"] == id).unwrap()
+    };
+    assert!(place("verdict", "1") < place("not_applied", "1"));
+    assert!(events.last().is_some_and(|event| event["type"] == "run_end"));
+    assert!(ran.of_type("verdict").iter().all(|verdict| verdict["planned"] == "yes"));
 }

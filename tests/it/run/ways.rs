@@ -2,10 +2,11 @@
 
 use tieout::sandbox::seeds::Seed;
 
-use super::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases, tieout_now};
+use super::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 
 on_both_databases!(
     observing_writes_no_status,
+    what_a_mode_withheld_is_told,
     succeed_only_withholds_hand_backs,
     the_stricter_mode_holds,
     nothing_due_says_nothing,
@@ -16,7 +17,9 @@ on_both_databases!(
     a_run_ends_at_its_deadline,
     a_status_that_nobody_mapped_is_seen,
     two_tables_in_one_run,
+    a_tag_of_two_tables_settles_neither,
     a_paused_account_is_left_alone,
+    a_pause_in_the_middle_of_a_run_is_no_success,
     what_was_given_up_is_looked_at_once_more,
     without_its_tables_nothing_runs,
     a_report_that_cannot_be_written_is_made_later,
@@ -52,6 +55,17 @@ async fn observing_writes_no_status(engine: Engine) {
     assert_eq!(shop.dump().await.remove("payments"), payments);
     assert_eq!(shop.count("tieout_outbox").await, 0);
     assert_eq!(shop.count("tieout_handbacks").await, 0);
+    shop.check(false).await;
+}
+
+/// Who reads the summary does not take withheld rows for written ones.
+async fn what_a_mode_withheld_is_told(engine: Engine) {
+    let words = Words { account_mode: "observe", ..Words::default() };
+    let shop = with_captured(engine, words, 1..=3).await;
+    let ran = shop.tieout(&["run", "--verbose"]).await.ended(0);
+    let told = "withheld 3 rows by the mode: nothing was written or handed back";
+    assert!(ran.stdout.lines().any(|line| line == told), "{}", ran.stdout);
+    assert_eq!(shop.status(1).await, "processing");
     shop.check(false).await;
 }
 
@@ -110,6 +124,20 @@ async fn limits_are_kept(engine: Engine) {
         assert!(ran.stderr.contains("expected 1 to"), "{}", ran.stderr);
         assert_eq!(shop.sandbox.total_requests(), 0);
     }
+    // Words of the command line, not of the file.
+    for words in [
+        ["--limit", "0"],
+        ["--min-age", "x"],
+        ["--max-duration", "0s"],
+        ["--tz", "Mars/X"],
+        ["--fail-on", "x"],
+        ["--since", "99999999d"],
+    ] {
+        let ran = shop.run_with(&words).await.ended(2);
+        assert!(ran.stderr.contains(words[0]), "{}", ran.stderr);
+        assert!(ran.stderr.contains("nothing was done"), "{}", ran.stderr);
+        assert_eq!(shop.count("tieout_runs").await, 0, "{words:?}");
+    }
     for left in [7, 4, 1, 0, 0] {
         shop.run_with(&["--limit", "3", "--concurrency", "1", "--rate", "50/s"]).await.ended(0);
         assert_eq!(shop.count("payments where status = 'processing'").await, left);
@@ -122,12 +150,18 @@ async fn ids_narrow_and_are_due(engine: Engine) {
     let ran = shop.run_with(&["--id", "2", "--id", "4"]).await.ended(0);
     assert_eq!(ran.verdicts().into_keys().collect::<Vec<_>>(), ["2", "4"]);
     let file = shop.folder().join("ids.txt");
-    std::fs::write(&file, "1\n\n 5 \n").unwrap();
+    std::fs::write(&file, "\u{feff}1\r\n\n 5 \n").unwrap();
     let ran = shop.run_with(&["--ids-from", file.to_str().unwrap()]).await.ended(0);
     assert_eq!(ran.verdicts().into_keys().collect::<Vec<_>>(), ["1", "5"]);
     assert_eq!(shop.status(3).await, "processing");
     // One that is not there is a mistake, and nothing is done; one that is done is named.
     let runs = shop.count("tieout_runs").await;
+    // An empty word, as of a shell's variable that is not set, is not every row.
+    for flag in ["--id", "--ids-from", "--psp", "--date", "--from", "--to", "--since"] {
+        let ran = shop.run_with(&[flag, ""]).await.ended(2);
+        let told = format!("{flag} is empty; nothing was done");
+        assert!(ran.verdicts().is_empty() && ran.stderr.contains(&told), "{ran:?}");
+    }
     for dry in [&[][..], &["--dry-run"]] {
         for (named, is) in [("999", "row 999 is"), ("nope", "row nope is")] {
             let ran = shop.run_with(&[&["--id", "3", "--id", named], dry].concat()).await.ended(2);
@@ -214,6 +248,10 @@ async fn a_status_that_nobody_mapped_is_seen(engine: Engine) {
     assert_eq!(ran.of_type("unmapped_status")[0]["value"], "capture_pending");
     assert!(ran.stderr.contains("`capture_pending`"), "{}", ran.stderr);
     assert_eq!(shop.status(2).await, "capture_pending");
+    // Nor is "nothing is due" the last word where no index leads with the status.
+    shop.raw.execute("drop index payments_status").await;
+    let ran = shop.run().await.ended(3);
+    assert_eq!(ran.of_type("unmapped_status")[0]["value"], "capture_pending");
     shop.check(false).await;
 }
 
@@ -259,10 +297,15 @@ async fn two_tables_in_one_run(engine: Engine) {
         );
         shop.raw.execute(&sql).await;
     }
+    // A key alone names no row where there are several tables.
+    let dry = shop.tieout(&["run", "--dry-run"]).await;
+    assert!(dry.stdout.contains("\n  1 of refunds  sent → done"), "{}", dry.stdout);
     let ran = shop.run().await.ended(0);
     let tables: Vec<_> =
         ran.of_type("claimed").iter().map(|event| event["table"].to_string()).collect();
     assert_eq!(tables, ["\"payments\"", "\"refunds\""]);
+    let told = shop.tieout(&["explain", "1", "--table", "refunds"]).await.ended(0);
+    assert!(told.stdout.contains("nothing is sent again: the money moved"), "{}", told.stdout);
     let done = shop.texts("select status from refunds where id in (1, 2) order by id").await;
     assert_eq!(done, ["done", "done"]);
     assert_eq!(shop.count("payments where status = 'paid'").await, 63);
@@ -278,6 +321,61 @@ async fn two_tables_in_one_run(engine: Engine) {
     let said =
         shop.texts("select reason || ': ' || text from tieout_journal where key = '7'").await;
     assert_eq!(again, ["again"], "a refund that was never made may be made again: {said:#?}");
+    shop.check(false).await;
+}
+
+/// Two tables that both charge by one tag: which of the rows a payment pays for cannot be told, and
+/// the table that stands first has no better claim, nor has a row that is not stuck any more.
+async fn a_tag_of_two_tables_settles_neither(engine: Engine) {
+    let orders = REFUNDS
+        .replace("name = \"refunds\"", "name = \"orders\"")
+        .replace("refund-{id}", "pay_{id}")
+        .replace("{ const = \"refund\" }", "{ const = \"charge\" }");
+    let words = Words { more: orders, ..Words::default() };
+    let shop = with_captured(engine, words, 1..=3).await;
+    let made = at_text(tieout_now() - 2_400);
+    for (id, status) in [(1, "sent"), (2, "done")] {
+        let sql = format!(
+            "insert into refunds (id, status, cents, made) \
+             values ({id}, '{status}', {}, '{made}')",
+            10_000 + id
+        );
+        shop.raw.execute(&sql).await;
+    }
+    let verdicts = |ran: &super::shop::Ran| {
+        let words = ["table", "txn_id", "outcome", "reason"];
+        let text = |event: &serde_json::Value| {
+            words.map(|word| event[word].as_str().unwrap_or_default().to_owned()).join(" ")
+        };
+        let mut all: Vec<String> = ran.of_type("verdict").iter().map(text).collect();
+        all.sort();
+        all
+    };
+    let expected = [
+        "orders 1 review tag_unusable",
+        "payments 1 review tag_unusable",
+        "payments 2 review tag_unusable",
+        "payments 3 succeeded captured",
+    ];
+    let rehearsed = shop.run_with(&["--dry-run"]).await;
+    assert_eq!(verdicts(&rehearsed), expected, "{}", rehearsed.stderr);
+    let ran = shop.run().await;
+    assert_eq!(verdicts(&ran), expected, "{}", ran.stderr);
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "processing"]);
+    assert_eq!(shop.status(3).await, "paid");
+    let left = shop.texts("select status from refunds order by id").await;
+    assert_eq!(left, ["sent", "done"]);
+
+    // What a row of another table succeeded by is told with that table.
+    let stores = format!(
+        "insert into refunds (id, status, cents, made, re_id) \
+         values (9, 'sent', 10003, '{made}', 'pi_3')"
+    );
+    shop.raw.execute(&stores).await;
+    let ran = shop.run().await;
+    assert_eq!(verdicts(&ran), ["orders 9 review reference_claimed"], "{}", ran.stderr);
+    let text = ran.of_type("verdict")[0]["text"].to_string();
+    assert!(text.contains("already belongs to row 3 of payments"), "{text}");
     shop.check(false).await;
 }
 
@@ -327,6 +425,31 @@ async fn a_paused_account_is_left_alone(engine: Engine) {
     assert!(ran.stderr.contains("paused (migration)"), "{}", ran.stderr);
     assert_eq!(shop.sandbox.total_requests(), 0);
     assert_eq!(shop.count("payments where status = 'processing'").await, 2);
+    shop.raw.execute("update tieout_accounts set paused_at = null, paused_by = null").await;
+    shop.run().await.ended(0);
+    assert_eq!(shop.count("payments where status = 'processing'").await, 0);
+    shop.check(false).await;
+}
+
+async fn a_pause_in_the_middle_of_a_run_is_no_success(engine: Engine) {
+    let shop = with_captured(engine, Words::default(), 1..=2).await;
+    shop.sandbox.behave(|behaviour| behaviour.latency_ms = 1_500);
+    let child = shop.program(&["run"]).spawn().unwrap();
+    // Asked about, and not answered yet: the rows are claimed, and nothing of them is written.
+    while shop.sandbox.total_requests() == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let now = at_text(tieout_now());
+    shop.raw
+        .execute(&format!(
+            "insert into tieout_accounts (account, paused_at, paused_by, paused_why) \
+             values ('shop', '{now}', 'ops', 'migration')"
+        ))
+        .await;
+    let ran = Ran::of(&child.wait_with_output().await.unwrap()).ended(3);
+    assert!(ran.stderr.contains("paused meanwhile (migration)"), "{}", ran.stderr);
+    assert_eq!(shop.count("payments where status = 'processing'").await, 2);
+    shop.sandbox.behave(|behaviour| behaviour.latency_ms = 0);
     shop.raw.execute("update tieout_accounts set paused_at = null, paused_by = null").await;
     shop.run().await.ended(0);
     assert_eq!(shop.count("payments where status = 'processing'").await, 0);

@@ -54,6 +54,25 @@ fn where_it_does_not_tie_is_said() {
 }
 
 #[test]
+fn no_file_steers_the_terminal_that_it_is_shown_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sent\u{202e}ats.sta");
+    let good = String::from_utf8(super::fixture("mt940_nl.sta")).unwrap();
+    let hostile = good.replacen(":25:", ":25:\u{1b}[2J\u{1b}]0;ok\u{7}", 1);
+    assert_ne!(hostile, good);
+    std::fs::write(&path, hostile).unwrap();
+    let path = path.to_str().unwrap();
+    let (_, stdout, stderr) = inspect(&[path]);
+    for shown in [&stdout, &stderr] {
+        let raw = shown.chars().find(|c| (c.is_control() && *c != '\n') || *c == '\u{202e}');
+        assert_eq!(raw, None, "{shown}");
+    }
+    assert!(stdout.contains("sent\\u202eats.sta"), "{stdout}");
+    let (_, events) = events_of(&[path]);
+    assert_eq!(events[0]["file"], path);
+}
+
+#[test]
 fn each_file_is_an_object() {
     let (exit, events) = events_of(&super::FIXTURES);
     assert_eq!((exit, events.len()), (0, super::FIXTURES.len()));
@@ -80,6 +99,20 @@ fn one_file_that_cannot_be_read_stops_no_other() {
     assert_eq!((exit, stdout.as_str()), (3, ""), "a folder is no file");
     let (exit, events) = events_of(&["told/nacha.txt"]);
     assert_eq!((exit, &events[0]["state"]), (3, &"unknown_format".into()));
+}
+
+#[test]
+fn what_holds_nothing_and_what_is_no_file_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let empty = folder.path().join("empty.sta");
+    std::fs::write(&empty, "").unwrap();
+    let (exit, stdout, _) = inspect(&[empty.to_str().unwrap()]);
+    assert!(exit == 3 && stdout.contains("it is empty"), "{exit} {stdout}");
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    // Nobody writes to it: to open it would wait for ever.
+    let (exit, _, stderr) = inspect(&[pipe.to_str().unwrap()]);
+    assert!(exit == 3 && stderr.contains("a pipe or a device"), "{exit} {stderr}");
 }
 
 #[test]

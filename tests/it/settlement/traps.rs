@@ -257,6 +257,24 @@ fn balances_may_leave_out_the_currency_that_the_statement_began_in() {
     refused(&inspected(text.replace("DEM10", "10").as_bytes()), ":60F: currency");
 }
 
+#[test]
+fn the_reference_of_the_bank_may_begin_the_row_behind() {
+    let text = ":20:X\n:25:1\n:28C:1\n:60F:C261119EUR10,\n:61:261119C4,NTRFX\n//OF-THE-BANK\n\
+                :62F:C261119EUR14,\n-\n";
+    let found = inspected(text.as_bytes());
+    assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+    assert_eq!(found.sums.references.get(&TagKind::BankReference), Some(&1));
+}
+
+#[test]
+fn balances_of_a_whole_statement_may_lack_their_letter() {
+    let text = ":20:X\n:25:1\n:28:1\n:60:C261119EUR10,\n:61:261119C4,NTRFX\n:62:C261119EUR14,\n-\n";
+    let found = inspected(text.as_bytes());
+    assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+    assert_eq!((found.sums.statements_total, found.sums.entries), (1, 1));
+    refused(&inspected(text.replace("EUR14", "EUR13").as_bytes()), "closing balance");
+}
+
 /// What a file lacks quarantines it; what it has is added up all the same.
 #[test]
 fn entries_without_an_opening_balance_are_added_up() {

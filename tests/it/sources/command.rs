@@ -105,6 +105,15 @@ fn a_test_tells_every_source_and_ends_by_the_worst() {
     assert!(wrong.stderr.contains("did you mean `bank-"), "{}", wrong.stderr);
     assert_eq!(names(&sshd.path("srv")).len(), 2);
     assert!(!sshd.path("spool").exists());
+    // Where what is fetched has no place.
+    let spool = || {
+        let events = tieout(&sshd.path(""), &["doctor", "--json"]).events();
+        let of_spool = |event: &&serde_json::Value| event["code"] == "spool";
+        events.iter().filter(of_spool).map(|event| event["state"].to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(spool(), Vec::<String>::new());
+    std::fs::write(sshd.path("spool"), "").unwrap();
+    assert_eq!(spool(), ["\"fail\""]);
 }
 
 #[test]
@@ -152,7 +161,20 @@ fn a_changed_key_is_never_trusted_without_comparing() {
     assert_eq!(yes.code, 13, "{}", yes.stderr);
     assert_eq!(std::fs::read_to_string(sshd.path("known_hosts")).unwrap(), before);
     let own = sshd.fingerprint("ed25519");
-    assert_eq!(run(&["sources", "trust", "bank-a", "--fingerprint", &own]).code, 0);
+    let trusted = run(&["sources", "trust", "bank-a", "--fingerprint", &own]);
+    assert_eq!(trusted.code, 0, "{}", trusted.stderr);
+    // Whoever holds the old key is still taken for the server.
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let said = words(&trusted.stdout);
+    assert!(said.contains("(ssh-rsa) is still trusted"), "{said}");
+    assert!(said.contains("take line 1 out of"), "{said}");
+    let again = words(&run(&["sources", "trust", "bank-a", "--fingerprint", &own]).stdout);
+    assert!(again.contains("is still trusted"), "{again}");
+    let text = std::fs::read_to_string(sshd.path("known_hosts")).unwrap();
+    let rest: String = text.lines().skip(1).map(|line| format!("{line}\n")).collect();
+    std::fs::write(sshd.path("known_hosts"), rest).unwrap();
+    let alone = words(&run(&["sources", "trust", "bank-a", "--fingerprint", &own]).stdout);
+    assert!(alone.contains("trusted already") && !alone.contains("is still trusted"), "{alone}");
     assert_eq!(run(&["sources", "test"]).code, 0);
     // A revoked one is trusted by nobody.
     let revoked = format!("@revoked * {}\n", sshd.host_key("ed25519"));

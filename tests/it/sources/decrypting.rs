@@ -18,7 +18,7 @@ use tieout::settlement::sources::spool::Spool;
 
 use super::{came, names, told};
 
-fn key(name: &str, passphrase: Option<&str>) -> SignedSecretKey {
+pub fn key(name: &str, passphrase: Option<&str>) -> SignedSecretKey {
     let mut rng = rand::thread_rng();
     let subkey = SubkeyParamsBuilder::default()
         .key_type(KeyType::X25519)
@@ -78,15 +78,15 @@ impl Place {
 }
 
 /// How a message is made.
-struct Making<'a> {
-    to: &'a SignedPublicKey,
-    by: Option<&'a SignedSecretKey>,
-    packed: bool,
-    armored: bool,
+pub struct Making<'a> {
+    pub to: &'a SignedPublicKey,
+    pub by: Option<&'a SignedSecretKey>,
+    pub packed: bool,
+    pub armored: bool,
 }
 
 impl Making<'_> {
-    fn of(&self, bytes: &[u8]) -> Vec<u8> {
+    pub fn of(&self, bytes: &[u8]) -> Vec<u8> {
         let mut rng = rand::thread_rng();
         let builder = MessageBuilder::from_bytes("", bytes.to_vec());
         let mut builder = builder.seipd_v1(&mut rng, SymmetricKeyAlgorithm::AES256);
@@ -177,10 +177,14 @@ async fn what_cannot_be_opened_whole_is_refused_in_words() {
     let haul = place.fetch("", "a b").await;
     assert!(haul.ended.is_none(), "{:?}", haul.ended);
     for file in &haul.files {
-        let Outcome::Failed { error: error @ SourceError::Sealed { .. }, .. } = file else {
+        let Outcome::Sealed { fetched, error: error @ SourceError::Sealed { .. } } = file else {
             panic!("{:?}", told(&haul));
         };
         assert_eq!(error.exit(), Exit::Partial);
+        // It lies in the spool as it came, for whoever has the right key.
+        assert_eq!(fetched.readable(), fetched.path);
+        let came = std::fs::read(place.path("in").join(&fetched.seen.name)).unwrap();
+        assert_eq!(std::fs::read(&fetched.path).unwrap(), came);
     }
     let told = told(&haul);
     assert!(

@@ -162,9 +162,11 @@ fn with_password(lines: &str) -> (Sshd, Child) {
     let script = r#"
         set -eu
         root=$1 daemon=$2
-        mkdir -p "$root/etc" "$root/dev" "$root/run/sshd" "$root/bin" "$root/home/bank"
-        needed=$(ldd "$daemon" /bin/sh | grep -o '/[^ ]*\.so[^ ]*' | sort -u)
-        for file in "$daemon" /bin/sh $needed \
+        mkdir -p "$root/etc/pam.d" "$root/dev" "$root/run/sshd" "$root/bin" "$root/home/bank"
+        modules=$(find -L /lib /usr/lib -name pam_unix.so -o -name pam_permit.so 2>/dev/null |
+            sort -u)
+        needed=$(ldd "$daemon" /bin/sh $modules | grep -o '/[^ ]*\.so[^ :]*' | sort -u)
+        for file in "$daemon" /bin/sh $needed $modules \
             $(find /usr/lib/openssh /usr/libexec -name 'sshd-*' 2>/dev/null); do
             mkdir -p "$root$(dirname "$file")" && cp -L "$file" "$root$file"
         done
@@ -182,6 +184,9 @@ bank:$hash:20000:0:99999:7:::" >"$root/etc/shadow"
         echo 'passwd: files
 group: files
 shadow: files' >"$root/etc/nsswitch.conf"
+        echo 'auth required pam_unix.so nodelay
+account required pam_permit.so
+session required pam_permit.so' >"$root/etc/pam.d/sshd"
         cp "$3/host_ed25519" "$3/client.pub" "$root/etc/"
         echo "<a/>" >"$root/home/bank/a.xml"
     "#;
@@ -191,9 +196,10 @@ shadow: files' >"$root/etc/nsswitch.conf"
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let config = format!(
-        "Port {port}\nListenAddress 127.0.0.1\nHostKey /etc/host_ed25519\nPidFile none\n\
-         AuthorizedKeysFile /etc/client.pub\nStrictModes no\nUsePAM no\nLogLevel VERBOSE\n\
-         {lines}\nSubsystem sftp internal-sftp\nForceCommand internal-sftp\n"
+        // Of what stands there twice, the first counts.
+        "{lines}\nPort {port}\nListenAddress 127.0.0.1\nHostKey /etc/host_ed25519\n\
+         PidFile none\nAuthorizedKeysFile /etc/client.pub\nStrictModes no\nUsePAM no\n\
+         LogLevel VERBOSE\nSubsystem sftp internal-sftp\nForceCommand internal-sftp\n"
     );
     std::fs::write(root.join("etc/sshd_config"), config).unwrap();
     let log = std::fs::File::create(sshd.path("log")).unwrap();
@@ -240,6 +246,24 @@ async fn a_password_lets_us_in_alone_or_after_a_key() {
     is_in(&sshd, &fetch_with(&sshd, &bank(&sshd, both), "s3 cret").await, "a key and a password");
     let one = fetch_all(&bank(&sshd, "key_file = 'client'\n"), &sshd.spool());
     assert!(matches!(one.ended, Some(SourceError::Refused { .. })), "{:?}", one.ended);
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_password_answers_the_question_of_a_server_alone_or_after_a_key() {
+    let (sshd, mut child) = with_password("UsePAM yes\nPasswordAuthentication no");
+    let password = "password_env = 'P'\n";
+    is_in(&sshd, &fetch_with(&sshd, &bank(&sshd, password), "s3 cret").await, "an answer");
+    let wrong = fetch_with(&sshd, &bank(&sshd, password), "s3cret").await;
+    is_refused(wrong, &["does not take the password", "publickey, keyboard-interactive"]);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    // Only once the key is taken does it say what it wants next.
+    let lines = "UsePAM yes\nAuthenticationMethods publickey,keyboard-interactive";
+    let (sshd, mut child) = with_password(lines);
+    let both = "key_file = 'client'\npassword_env = 'P'\n";
+    is_in(&sshd, &fetch_with(&sshd, &bank(&sshd, both), "s3 cret").await, "a key and an answer");
     child.kill().unwrap();
     child.wait().unwrap();
 }

@@ -2,7 +2,7 @@
 //! keys, algorithms and rights. A small proxy stands in between where the line is to be bad.
 
 mod command;
-mod decrypting;
+pub mod decrypting;
 mod faults;
 mod fetching;
 mod logging_in;
@@ -48,6 +48,7 @@ fn told(haul: &Haul) -> Vec<String> {
 fn outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Fetched(fetched) => format!("fetched {}", fetched.seen.name),
+        Outcome::Sealed { fetched, error } => format!("sealed {}: {error}", fetched.seen.name),
         Outcome::Known(ready) => format!("known {}", ready.seen.name),
         Outcome::Waiting { name, why } => format!("waiting {name}: {why}"),
         Outcome::Refused { name, why } => format!("refused {name:?}: {why}"),

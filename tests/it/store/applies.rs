@@ -12,7 +12,7 @@ use super::world::{
 
 /// How many rows were carried out, withheld, superseded.
 pub fn done(applied: usize, withheld: usize, superseded: usize) -> ApplyEnd {
-    ApplyEnd::Done { applied, withheld, superseded }
+    ApplyEnd::Done { applied, withheld, superseded, not_applied: Vec::new() }
 }
 
 pub async fn a_success_writes_everything<D: Under>() {
@@ -67,6 +67,22 @@ pub async fn a_success_writes_everything<D: Under>() {
     assert_eq!(w.raw.rows(outbox).await[0], [text("transaction.succeeded"), text("1")]);
     assert!(w.totals("r1").await.contains(&("EUR/succeeded".to_owned(), 2, 3803)));
     assert!(w.close("r1", at(2)).await);
+    w.finish().await;
+}
+
+pub async fn a_reference_that_is_empty_is_none<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=3).await;
+    w.raw.execute("update charges set psp_ref = '' where id = 1").await;
+    w.raw.execute("update charges set psp_ref = ' ' where id = 2").await;
+    w.raw.execute("update charges set psp_ref = ' pi_known ' where id = 3").await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    let end = w.apply("r1", &mut writer, &claimed, succeeded, at(1)).await;
+    assert_eq!(end, done(3, 0, 0));
+    let rows = w.raw.rows("select psp_ref from charges order by id").await;
+    let found: Vec<Option<&str>> = rows.iter().map(|row| row[0].as_deref()).collect();
+    assert_eq!(found, [Some("pi_1"), Some("pi_2"), Some(" pi_known ")]);
     w.finish().await;
 }
 
@@ -442,6 +458,50 @@ pub async fn a_write_to_another_table_than_the_views_is_undone<D: Under>() {
         assert!(record.text.contains(why), "{key}: {}", record.text);
         assert!(record.text.contains("orders"), "{key}: {}", record.text);
     }
+    w.finish().await;
+}
+
+/// What was told as decided, and did not come to be, is named row by row.
+pub async fn what_was_not_carried_out_is_named<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=4).await;
+    w.raw
+        .execute(
+            "create unique index paid_once on charges (subscription) where status = 'paid';
+             insert into charges (id, account, status, amount, currency, created_at, subscription)
+             values (100, 'stripe', 'paid', 1, 'EUR', '2026-11-01T00:00:00Z', 3)",
+        )
+        .await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    assert_eq!(claimed.len(), 4);
+    w.raw.execute("update charges set amount = 1 where id = 2").await;
+    // Rows 1 and 4 were captured by one object.
+    let decide = |one: &Claimed| match one.row.key.id.as_str() {
+        "1" | "4" => succeeded_by(one, "pi_shared"),
+        _other => succeeded(one),
+    };
+    let end = w.apply_all("r1", &mut writer, &claimed, decide, noon()).await;
+    let ApplyEnd::Done { applied, withheld, superseded, mut not_applied } = end else {
+        panic!("the run is open")
+    };
+    assert_eq!((applied, withheld, superseded), (3, 0, 1));
+    not_applied.sort_by(|one, other| one.key.cmp(&other.key));
+    let told: Vec<_> = not_applied
+        .iter()
+        .map(|row| (row.key.as_str(), row.why(), row.status.as_deref()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            ("2", "superseded", None),
+            ("3", "write_refused", Some("processing")),
+            ("4", "reference_claimed", Some("processing")),
+        ]
+    );
+    assert!(not_applied.iter().all(|row| row.table == "charges"), "{not_applied:?}");
+    let record = w.store.journal_of_row("charges", "3").await.unwrap().remove(0);
+    assert_eq!(not_applied[1].text, record.text);
     w.finish().await;
 }
 

@@ -1,9 +1,12 @@
 //! Siblings, tags, references, statuses nobody mapped, and mappings that do not fit.
 
-use tieout::model::transaction::{SiblingFact, SiblingState};
+use tieout::model::reason::Outcome;
+use tieout::model::transaction::{Kind, SiblingFact, SiblingState};
 use tieout::store::driver::CaseFilter;
 use tieout::store::error::StoreError;
-use tieout::store::records::ClaimFilter;
+use tieout::store::people::{CaseSum, PeopleDriver, ProposalState};
+use tieout::store::records::{ClaimFilter, Tagged};
+use tieout::store::replay::ReplayDriver;
 
 use super::world::{
     MAPPING, Under, World, accounts, at, noon, retryable, review, settings, succeeded, succeeded_by,
@@ -118,6 +121,115 @@ pub async fn shared_tags_are_found<D: Under>() {
     w.finish_unmapped().await;
 }
 
+pub async fn rows_are_found_by_their_tags<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=6).await;
+    // 2 is paid and outside of `where`, 3 is another account's, nobody mapped the account of 4 and
+    // the kind of 5. 6 is nobody's who asks.
+    for (id, change) in [
+        (1, "note = 'paid'"),
+        (2, "note = 'back', status = 'paid', moto = true"),
+        (3, "note = 'paid', account = 'adyen'"),
+        (4, "note = 'paid', account = 'closed'"),
+        (5, "note = 'odd'"),
+    ] {
+        w.raw.execute(&format!("update charges set {change} where id = {id}")).await;
+    }
+    let words = "kind = { column = \"note\", values = { paid = \"charge\", back = \"refund\" } }";
+    // Read backwards; by rendering, where two columns touch; and of a kind that stands for all.
+    for (tag, kind) in [("pay_{id}", words), ("pay_{id}{attempt}", words), ("pay_{id}", "")] {
+        let mapping = MAPPING.replace("tag = \"pay_{id}\"", &format!("tag = \"{tag}\"\n{kind}"));
+        let table = w.mapped(&mapping).await;
+        let tags: Vec<String> = ["1", "2", "3", "4", "5", "77", "no"]
+            .map(|id| tag.replace("{id}", id).replace("{attempt}", "1"))
+            .to_vec();
+        let mut found = w.store.rows_tagged(&table, "stripe_live", &tags).await.unwrap();
+        found.sort_by(|one, other| one.key.cmp(&other.key));
+        let charge = Some(Kind::Charge);
+        let kinds = match kind.is_empty() {
+            true => [charge; 4],
+            false => [charge, Some(Kind::Refund), charge, None],
+        };
+        let expected: Vec<Tagged> = [("1", 0), ("2", 1), ("4", 3), ("5", 4)]
+            .iter()
+            .zip(kinds)
+            .map(|((key, at), kind)| Tagged { tag: tags[*at].clone(), key: (*key).into(), kind })
+            .collect();
+        assert_eq!(found, expected, "{tag} {kind}");
+        for foreign in [vec!["order_1".to_owned()], Vec::new()] {
+            let found = w.store.rows_tagged(&table, "stripe_live", &foreign).await.unwrap();
+            assert!(found.is_empty(), "{found:?}");
+        }
+    }
+    w.finish_unmapped().await;
+}
+
+/// Where `Processing` and `processing` are one value to the column, a walk from value to value
+/// steps over one of them, and a row of it would never be looked at nor told of.
+pub async fn a_status_that_folds_spellings_is_refused<D: Under>() {
+    let w = World::<D>::new().await;
+    let (types, bytewise) = match w.raw.is_sqlite() {
+        true => (vec!["text collate nocase", "varchar(20) collate rtrim"], "collate binary"),
+        false => {
+            w.raw.execute("create extension citext").await;
+            w.raw
+                .execute(
+                    "create collation anycase (provider = icu, \
+                     locale = 'und-u-ks-level2', deterministic = false)",
+                )
+                .await;
+            w.raw.execute("create domain loud as citext").await;
+            (vec!["citext", "loud", "text collate anycase"], "::text collate \"C\"")
+        }
+    };
+    for (number, status) in types.iter().enumerate() {
+        let (table, view) = (format!("folded{number}"), format!("spelled{number}"));
+        for sql in [
+            format!(
+                "create table {table} (id bigint primary key, account text, \
+                 status {status} not null, amount bigint, currency text, \
+                 created_at timestamptz not null, attempted_at timestamptz, psp_ref text, \
+                 subscription bigint, moto boolean not null default false, \
+                 attempt integer not null default 1, updated_at timestamptz, version integer)"
+            ),
+            format!("create index {table}_status on {table} (status)"),
+            format!(
+                "insert into {table} (id, account, status, amount, currency, created_at) values \
+                 (1, 'stripe', 'Processing', 1900, 'EUR', '2026-11-19T11:00:00Z'), \
+                 (2, 'stripe', 'processing', 1900, 'EUR', '2026-11-19T11:00:00Z')"
+            ),
+            format!(
+                "create view {view} as select f.id, f.account, f.status {bytewise} as status, \
+                 f.amount, f.currency, f.created_at, f.attempted_at, f.psp_ref, f.subscription, \
+                 f.moto, f.attempt from {table} f"
+            ),
+        ] {
+            w.raw.execute(&sql).await;
+        }
+        let read = |words: &str| MAPPING.replace("read = \"charges\"", words);
+        let plain = settings(&read(&format!("read = \"{table}\"")));
+        let errors = match w.store.map_tables(&[plain], &accounts()).await {
+            Err(StoreError::Mapping(errors)) => errors,
+            other => panic!("{status}: {other:?}"),
+        };
+        let [error] = errors.as_slice() else { panic!("{errors:?}") };
+        assert_eq!(error.field, "status", "{error}");
+        assert!(error.problem.contains("several spellings"), "{error}");
+        assert!(error.expected.contains(bytewise), "{error}");
+        // The way out that it names: each spelling is a value of its own, and told where nobody
+        // mapped it, though the walk over the written column steps over it.
+        let seen = read(&format!("read = \"{view}\"\nwrite = \"{table}\""));
+        let seen = w.mapped(&seen).await;
+        assert!(seen.status_folded && !seen.status_indexed, "{status}");
+        let unmapped = w.store.unmapped_statuses(&seen).await.unwrap();
+        assert_eq!(unmapped, ["Processing"], "{status}");
+        let due = w.store.preview_due(&seen, &ClaimFilter::default(), 9, noon()).await.unwrap();
+        let keys: Vec<&str> = due.iter().map(|claimed| claimed.row.key.id.as_str()).collect();
+        assert_eq!(keys, ["2"], "{status}");
+    }
+    w.finish_unmapped().await;
+}
+
 pub async fn references_resolve<D: Under>() {
     let w = World::<D>::new().await;
     w.stuck(1..=3).await;
@@ -132,6 +244,42 @@ pub async fn references_resolve<D: Under>() {
     assert_eq!(found["pi_own"], [owner("1")]);
     assert_eq!(found["pi_mapped"], [owner("2"), owner("3")]);
     assert!(!found.contains_key("pi_nobody"));
+    // tieout's own record alone; and the column alone, by an index that leads with it or without.
+    let taken = w.store.taken_references("stripe_live", &asked).await.unwrap();
+    assert_eq!(taken.into_iter().collect::<Vec<_>>(), [("pi_own".to_owned(), vec![owner("1")])]);
+    let pair = |reference: &str, key: &str| (reference.to_owned(), key.to_owned());
+    for change in ["create index charges_ref on charges (psp_ref)", "drop index charges_ref"] {
+        w.raw.execute(change).await;
+        let stored = w.store.keys_storing(&w.table, "stripe_live", &asked).await.unwrap();
+        let all = [pair("pi_mapped", "2"), pair("pi_mapped", "3"), pair("pi_own", "1")];
+        assert_eq!(stored, all, "{change}");
+    }
+    assert!(w.store.keys_storing(&w.table, "stripe_live", &[]).await.unwrap().is_empty());
+    assert!(w.store.taken_references("stripe_live", &[]).await.unwrap().is_empty());
+    w.finish().await;
+}
+
+/// Keys say where to look, and the rows as they are now say whose a line is.
+pub async fn rows_are_known_by_tags_and_references<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=4).await;
+    w.raw.execute("update charges set psp_ref = 'pi_mapped' where id in (2, 3)").await;
+    let own = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+    let ask = async |account: &str, tags: &[&str], references: &[&str], keys: &[&str]| {
+        let (tags, references, keys) = (own(tags), own(references), own(keys));
+        let rows = w.store.rows_known_by(&w.table, account, &tags, &references, &keys).await;
+        let mut ids: Vec<String> = rows.unwrap().into_iter().map(|row| row.key.id).collect();
+        ids.sort_unstable();
+        ids.join(" ")
+    };
+    assert_eq!(ask("stripe_live", &["pay_1", "pay_9"], &["pi_mapped"], &["2", "3"]).await, "1 2 3");
+    assert_eq!(ask("stripe_live", &[], &["pi_mapped"], &["1", "2", "3", "9"]).await, "2 3");
+    assert_eq!(ask("adyen_live", &["pay_1"], &["pi_mapped"], &["2", "3"]).await, "");
+    assert_eq!(ask("stripe_live", &[], &[], &[]).await, "");
+    // Another reference since.
+    w.raw.execute("update charges set psp_ref = 'pi_else' where id = 3").await;
+    assert_eq!(ask("stripe_live", &["pay_3"], &["pi_mapped"], &["2", "3"]).await, "2 3");
+    assert_eq!(ask("stripe_live", &["pay_4"], &["pi_mapped"], &["2", "3"]).await, "2 4");
     w.finish().await;
 }
 
@@ -146,11 +294,13 @@ pub async fn unmapped_statuses_are_seen<D: Under>() {
     let mut unmapped = w.store.unmapped_statuses(&w.table).await.unwrap();
     unmapped.sort();
     assert_eq!(unmapped, ["Processing", "stuck"]);
-    // Without an index the table is not walked for it.
+    // Without an index the first and the last rows are looked at.
     w.raw.execute("drop index charges_status").await;
     let table = w.mapped(MAPPING).await;
     assert!(!table.status_indexed);
-    assert!(w.store.unmapped_statuses(&table).await.unwrap().is_empty());
+    let mut unmapped = w.store.unmapped_statuses(&table).await.unwrap();
+    unmapped.sort();
+    assert_eq!(unmapped, ["Processing", "stuck"]);
     w.finish_unmapped().await;
 }
 
@@ -204,5 +354,91 @@ pub async fn closed_cases_are_read_since<D: Under>() {
     assert_eq!(read(Some(10)).await, ["1", "2", "3"], "at that instant counts");
     assert_eq!(read(Some(11)).await, ["2", "3"]);
     assert_eq!(read(Some(21)).await, ["3"], "the open ones are always read");
+    w.finish().await;
+}
+
+/// Three thousand open cases.
+const MANY_CASES: &str = "\
+insert into tieout_cases (subject_kind, table_name, subject, reason, text, state, account, \
+currency, amount_minor, policy_version, opened_at, opened_run, last_seen_at, last_run) \
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 3000) \
+select 'row', 'charges', cast(i as text), 'decline_unknown', 'a text', 'open', 'stripe_live', \
+'EUR', i, 'p', '2026-11-19T10:00:00.000000Z', 'r' || cast(i as text), \
+'2026-11-19T10:00:00.000000Z', 'r' from n";
+
+/// A list reads as many cases as it shows, however many there are: nothing sorts all of them.
+pub async fn cases_are_listed_by_indexes<D: Under + PeopleDriver>() {
+    let w = World::<D>::new().await;
+    w.raw.execute(MANY_CASES).await;
+    w.raw.execute("analyze").await;
+    let open = CaseFilter { open_only: true, limit: 10, ..CaseFilter::default() };
+    let some = |text: &str| Some(text.to_owned());
+    for (name, filter) in [
+        ("none", open.clone()),
+        ("account", CaseFilter { account: some("stripe_live"), ..open.clone() }),
+        ("currency", CaseFilter { currency: some("EUR"), ..open.clone() }),
+        ("age", CaseFilter { opened_to: Some(noon()), ..open.clone() }),
+        ("closed ones too", CaseFilter { open_only: false, ..open.clone() }),
+    ] {
+        let plan = w.store.case_plan(&filter).await.unwrap().join("\n");
+        for walk in ["ORDER BY", "Sort", "Seq Scan"] {
+            assert!(!plan.contains(walk), "{name}: {plan}");
+        }
+        assert_eq!(w.store.cases(&filter).await.unwrap().len(), 10, "{name}");
+        let sums = w.store.case_sums(&filter).await.unwrap();
+        let expected =
+            CaseSum { currency: "EUR".to_owned(), cases: 3_000, amount_minor: 4_501_500 };
+        assert_eq!(sums, [expected], "{name}");
+    }
+    // What names few of them finds these few.
+    for (name, index, filter) in [
+        ("run", "tieout_cases_opened", CaseFilter { opened_run: some("r7"), ..open.clone() }),
+        ("parts", "tieout_cases_merged", CaseFilter { whole: Some(7), ..open.clone() }),
+    ] {
+        let plan = w.store.case_plan(&filter).await.unwrap().join("\n");
+        assert!(plan.contains(index), "{name}: {plan}");
+        assert_eq!(w.store.cases(&filter).await.unwrap().len(), 1, "{name}");
+        assert_eq!(w.store.case_sums(&filter).await.unwrap()[0].cases, 1, "{name}");
+    }
+    let proposed = CaseFilter { proposed: Some(ProposalState::Approved), ..open };
+    assert_eq!(w.store.cases(&proposed).await.unwrap(), []);
+    assert_eq!(w.store.case_sums(&proposed).await.unwrap(), []);
+}
+
+/// Each decision comes once, whatever the page's borders, and only from runs that may have it.
+pub async fn decisions_are_read_page_by_page<D: Under + ReplayDriver>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=5).await;
+    for (run, limit, minutes) in [("r1", 3, 0), ("r2", 9, 10), ("r3", 9, 20)] {
+        let mut writer = w.start(run, at(minutes)).await;
+        let claimed = w.claim(run, limit, at(minutes)).await;
+        if !claimed.is_empty() {
+            w.apply(run, &mut writer, &claimed, succeeded, at(minutes)).await;
+        }
+        assert!(w.close(run, at(minutes + 1)).await);
+    }
+    let (mut seen, mut after) = (Vec::new(), None);
+    loop {
+        let page = w.store.decided_since(at(-60), after, 2).await.unwrap();
+        assert!(page.len() <= 2, "{page:?}");
+        let Some((last, _)) = page.last() else { break };
+        after = Some(last.clone());
+        seen.extend(page.into_iter().map(|(_, decided)| decided.key));
+    }
+    seen.sort();
+    assert_eq!(seen, ["1", "2", "3", "4", "5"]);
+    let late = w.store.decided_since(at(5), None, 9).await.unwrap();
+    let mut late: Vec<String> = late.into_iter().map(|(_, decided)| decided.key).collect();
+    late.sort();
+    assert_eq!(late, ["4", "5"]);
+    // What was written to a row, and from which instant on it is remembered so.
+    let keys = ["1", "4", "999"].map(str::to_owned);
+    let written = w.store.last_written(&w.table.settings.name, &keys).await.unwrap();
+    assert_eq!(written.len(), 2, "{written:?}");
+    for (key, minutes) in [("1", 0), ("4", 10)] {
+        let one = &written[key];
+        assert_eq!((one.outcome, one.at), (Outcome::Succeeded, at(minutes)));
+        assert_eq!((&*one.status_before, &one.status_after), ("processing", &w.status(key).await));
+    }
     w.finish().await;
 }

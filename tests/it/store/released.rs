@@ -4,12 +4,12 @@ use tieout::model::settlement::{EntryStatus, Finality, LineKind, Problem};
 use tieout::model::time::later;
 use tieout::store::files::{
     AbsentCase, FileEnd, FileState, FileSums, Held, LineMark, LinePlace, NewLine, NewStatement,
-    Part, Sighting, decides,
+    Part, Sighting, StatementClose, decides,
 };
-use tieout::store::release::{Release, Word};
+use tieout::store::release::{About, Release, Said, Spoken, Word};
 use tokio::sync::mpsc;
 
-use super::settled::{Keeps, head, line, put, statement, whole};
+use super::settled::{Keeps, close, head, line, put, statement, whole};
 use super::world::{World, noon};
 
 fn word() -> Word {
@@ -43,7 +43,21 @@ fn bad(lines: Vec<NewLine>) -> Vec<Part> {
     parts
 }
 
-async fn release<D: Keeps>(store: &D, file: i64, parts: Vec<Part>) -> Release {
+/// Says the word about a file, which waits then.
+async fn say<D: Keeps>(store: &D, file: i64) -> Spoken {
+    assert_eq!(store.ask_release(file, &word(), noon()).await.unwrap(), Said::Noted);
+    let mut waiting = store.releases_waiting(Some(file)).await.unwrap();
+    assert_eq!(waiting.len(), 1);
+    waiting.remove(0)
+}
+
+/// Says it about held statements, and carries it out.
+async fn let_count<D: Keeps>(store: &D, file: i64) -> Release {
+    let spoken = say(store, file).await;
+    store.release_held("r1", &spoken, noon()).await.unwrap()
+}
+
+async fn release<D: Keeps>(store: &D, spoken: &Spoken, parts: Vec<Part>) -> Release {
     let (sender, receiver) = mpsc::channel(2);
     let send = async move {
         for part in parts {
@@ -52,8 +66,8 @@ async fn release<D: Keeps>(store: &D, file: i64, parts: Vec<Part>) -> Release {
             }
         }
     };
-    let word = word();
-    let (end, ()) = tokio::join!(store.release_quarantined(file, &word, receiver, noon()), send);
+    let done = store.release_quarantined("r1", spoken, receiver, noon());
+    let (end, ()) = tokio::join!(done, send);
     end.unwrap()
 }
 
@@ -62,25 +76,41 @@ pub async fn a_quarantined_file_counts_by_a_persons_word<D: Keeps>() {
     let lines = || vec![line(1, "a"), line(2, "b")];
     put(&w.store, &head("1", "a.xml"), bad(lines())).await;
     w.store.note_spooled(1, "r1/local/x").await.unwrap();
+    // The word alone changes nothing, and is said once.
+    let spoken = say(&w.store, 1).await;
+    assert_eq!((spoken.file, spoken.about, spoken.at), (1, About::Quarantined, noon()));
+    assert!(spoken.word.by.starts_with("mara"), "{spoken:?}");
+    let again = w.store.ask_release(1, &word(), noon()).await.unwrap();
+    assert_eq!(again, Said::Waits(spoken.clone()));
+    assert_eq!(states(&w, 1).await, Vec::<String>::new());
+    assert_eq!(w.raw.one("select state from tieout_files").await, "quarantined");
     // Half of it is nothing.
     let parts = bad(lines());
     for upto in 0..parts.len() {
-        let end = release(&w.store, 1, parts[..upto].to_vec()).await;
+        let end = release(&w.store, &spoken, parts[..upto].to_vec()).await;
         assert_eq!(end, Release::Dropped, "{upto}");
+        assert_eq!(w.raw.one("select state from tieout_releases").await, "waiting");
         assert_eq!(w.raw.one("select state from tieout_files").await, "quarantined");
     }
-    assert_eq!(release(&w.store, 1, bad(lines())).await, Release::Done { added: 2, removed: 0 });
+    let done = release(&w.store, &spoken, bad(lines())).await;
+    assert_eq!(done, Release::Done { added: 2, removed: 0 });
     assert_eq!(states(&w, 1).await, ["a open -", "b open -"]);
     let found = w.store.lines_of("stripe_live", &["a".to_owned()], &[]).await.unwrap();
     assert!(found[0].untied && found[0].decides);
     let said = "select state || ' ' || substr(changed_by, 1, 4) || ' ' || changed_why || ' ' || \
                 cast(problems_total as text) || coalesce(spooled_as, '') from tieout_files";
     assert_eq!(w.raw.one(said).await, "released mara the bank confirms 1");
-    let case = "select state || ' ' || resolution from tieout_cases";
-    assert_eq!(w.raw.one(case).await, "closed released by mara: the bank confirms");
-    // A second word does nothing, and the bytes are known.
-    assert_eq!(release(&w.store, 1, bad(lines())).await, Release::Nothing);
-    assert_eq!(w.store.release_held(1, &word(), noon()).await.unwrap(), Release::Nothing);
+    let case = "select state || ' ' || closed_run || ' ' || resolution from tieout_cases";
+    let case = w.raw.one(case).await;
+    assert!(case.starts_with("closed r1 released by mara"), "{case}");
+    assert!(case.ends_with(": the bank confirms"), "{case}");
+    let ended = "select state || ' ' || ended_why || ' ' || ended_run from tieout_releases";
+    assert_eq!(w.raw.one(ended).await, "carried_out carried out r1");
+    // Carried out twice it does nothing, nor does a second word; and the bytes are known.
+    assert_eq!(release(&w.store, &spoken, bad(lines())).await, Release::Nothing);
+    assert_eq!(w.store.release_held("r1", &spoken, noon()).await.unwrap(), Release::Nothing);
+    assert_eq!(w.store.ask_release(1, &word(), noon()).await.unwrap(), Said::Nothing);
+    assert_eq!(w.store.releases_waiting(None).await.unwrap(), []);
     let again = put(&w.store, &head("1", "b.xml"), bad(lines())).await;
     assert_eq!(again, FileEnd::Known { id: 1 });
     assert_eq!(states(&w, 1).await.len(), 2);
@@ -111,8 +141,7 @@ pub async fn of_a_correction_only_the_difference_counts<D: Keeps>() {
     assert_eq!(places(&found[0].added), ["2:1", "2:5"]);
     assert_eq!(places(&found[0].removed), ["1:4"]);
     assert_eq!(found[0].removed[0].row, Some(("charges".to_owned(), "4".to_owned())));
-    let done = w.store.release_held(2, &word(), noon()).await.unwrap();
-    assert_eq!(done, Release::Done { added: 2, removed: 1 });
+    assert_eq!(let_count(&w.store, 2).await, Release::Done { added: 2, removed: 1 });
     // What counts is the second issue, each line of it once; what is gone keeps row and run.
     assert_eq!(
         states(&w, 1).await,
@@ -124,7 +153,7 @@ pub async fn of_a_correction_only_the_difference_counts<D: Keeps>() {
     );
     let gone = w.store.lines_of("stripe_live", &["gone".to_owned()], &[]).await.unwrap();
     assert_eq!(gone, []);
-    assert_eq!(w.store.release_held(2, &word(), noon()).await.unwrap(), Release::Nothing);
+    assert_eq!(w.store.ask_release(2, &word(), noon()).await.unwrap(), Said::Nothing);
     assert_eq!(w.store.differences(2).await.unwrap(), []);
     let live = "select cast(file_id as text) from tieout_statements where state = 'live'";
     assert_eq!(w.raw.one(live).await, "2");
@@ -132,8 +161,7 @@ pub async fn of_a_correction_only_the_difference_counts<D: Keeps>() {
     // A third issue is held against what counts of both.
     let third = vec![line(1, "new"), line(2, "a"), line(3, "last")];
     put(&w.store, &head("3", "c.xml"), whole(third)).await;
-    let done = w.store.release_held(3, &word(), noon()).await.unwrap();
-    assert_eq!(done, Release::Done { added: 1, removed: 3 });
+    assert_eq!(let_count(&w.store, 3).await, Release::Done { added: 1, removed: 3 });
     let counting = "select cast(file_id as text) || ' ' || tag from tieout_lines \
                     where state in ('open', 'matched') order by file_id, position";
     let counting: Vec<_> = w.raw.rows(counting).await.into_iter().flatten().flatten().collect();
@@ -150,8 +178,7 @@ pub async fn a_deletion_takes_the_other_out<D: Keeps>() {
     put(&w.store, &head("2", "b.xml"), parts).await;
     let found = w.store.differences(2).await.unwrap();
     assert_eq!((found[0].same, found[0].added.len(), found[0].removed.len()), (0, 0, 2));
-    let done = w.store.release_held(2, &word(), noon()).await.unwrap();
-    assert_eq!(done, Release::Done { added: 0, removed: 2 });
+    assert_eq!(let_count(&w.store, 2).await, Release::Done { added: 0, removed: 2 });
     assert_eq!(states(&w, 1).await, ["a superseded -", "b superseded -"]);
     assert_eq!(states(&w, 2).await, ["a excluded -", "b excluded -"]);
     // What comes in its place is a first issue again.
@@ -186,7 +213,8 @@ pub async fn what_is_released_decides_as_what_is_loaded<D: Keeps>() {
         let (loaded, held) = (number * 2 - 1, number * 2);
         put(&w.store, &head(&format!("{loaded}"), "a"), parts(None, "one")).await;
         put(&w.store, &head(&format!("{held}"), "b"), parts(Some(Held::Copy), "two")).await;
-        w.store.release_held(held, &word(), noon()).await.unwrap();
+        let done = let_count(&w.store, held).await;
+        assert!(matches!(done, Release::Done { .. }), "{done:?}");
         let sql = |file: i64| {
             format!(
                 "select tag || ' ' || state || ' ' || case when decides then 'd' else '' end \
@@ -203,11 +231,13 @@ pub async fn two_say_the_same_word_at_once<D: Keeps>() {
     let w = world::<D>().await;
     let other = D::again(&w.place).await;
     put(&w.store, &head("1", "a.xml"), bad(vec![line(1, "a")])).await;
+    let spoken = say(&w.store, 1).await;
     let (one, two) = tokio::join!(
-        release(&w.store, 1, bad(vec![line(1, "a")])),
-        release(&other, 1, bad(vec![line(1, "a")])),
+        release(&w.store, &spoken, bad(vec![line(1, "a")])),
+        release(&other, &spoken, bad(vec![line(1, "a")])),
     );
     assert_ne!(one, two);
+    assert_eq!(states(&w, 1).await, ["a open -"]);
     let parts = |id: &str| {
         let mut parts = whole(vec![line(1, id)]);
         let head = NewStatement { statement_id: "same".to_owned(), ..statement() };
@@ -218,10 +248,143 @@ pub async fn two_say_the_same_word_at_once<D: Keeps>() {
     put(&w.store, &head("3", "c.xml"), parts("c")).await;
     let word = word();
     let (one, two) =
-        tokio::join!(w.store.release_held(3, &word, noon()), other.release_held(3, &word, noon()),);
+        tokio::join!(w.store.ask_release(3, &word, noon()), other.ask_release(3, &word, noon()));
+    let said = [one.unwrap(), two.unwrap()];
+    assert_eq!(said.iter().filter(|said| **said == Said::Noted).count(), 1, "{said:?}");
+    let spoken = w.store.releases_waiting(Some(3)).await.unwrap().remove(0);
+    let (one, two) = tokio::join!(
+        w.store.release_held("r1", &spoken, noon()),
+        other.release_held("r1", &spoken, noon()),
+    );
     let mut ends = [format!("{:?}", one.unwrap()), format!("{:?}", two.unwrap())];
     ends.sort();
     assert_eq!(ends, ["Done { added: 1, removed: 1 }", "Nothing"]);
+    w.finish().await;
+}
+
+/// What the bank has corrected since takes the place of nothing.
+pub async fn an_older_issue_does_not_follow_a_later_one<D: Keeps>() {
+    let w = world::<D>().await;
+    for (bytes, tag) in [("1", "a"), ("2", "b"), ("3", "c")] {
+        put(&w.store, &head(bytes, "s.xml"), whole(vec![line(1, tag)])).await;
+    }
+    let later = async |file: i64| w.store.differences(file).await.unwrap()[0].later;
+    assert_eq!((later(2).await, later(3).await), (None, None));
+    assert_eq!(let_count(&w.store, 3).await, Release::Done { added: 1, removed: 1 });
+    assert_eq!(later(2).await, Some(3));
+    assert_eq!(let_count(&w.store, 2).await, Release::Later(3));
+    assert_eq!(states(&w, 2).await, ["b excluded -"]);
+    assert_eq!(states(&w, 3).await, ["c open -"]);
+    // The word ends, once, and the file's case says why.
+    let spoken = w.store.releases_waiting(None).await.unwrap().remove(0);
+    assert_eq!((spoken.file, spoken.about), (2, About::Held));
+    assert!(w.store.refuse_release("r1", &spoken, "3 is later", noon()).await.unwrap());
+    assert!(!w.store.refuse_release("r1", &spoken, "3 is later", noon()).await.unwrap());
+    assert_eq!(w.store.releases_waiting(None).await.unwrap(), []);
+    let case = "select reason || ': ' || text from tieout_cases \
+                where subject = '2' and state = 'open'";
+    let case = w.raw.one(case).await;
+    assert!(case.starts_with("statement_corrected: s.xml stays held: "), "{case}");
+    assert!(case.ends_with("was not carried out: 3 is later"), "{case}");
+    // So it is where the later one deletes it.
+    let mut parts = whole(vec![line(1, "c")]);
+    parts[0] =
+        Part::Statement(Box::new(NewStatement { held: Some(Held::Deletion), ..statement() }));
+    put(&w.store, &head("4", "s.xml"), parts).await;
+    assert_eq!(let_count(&w.store, 4).await, Release::Done { added: 0, removed: 1 });
+    assert_eq!(later(2).await, Some(4));
+    assert_eq!(let_count(&w.store, 2).await, Release::Later(4));
+    w.finish().await;
+}
+
+/// A file of several statements, of which one was corrected since.
+pub async fn of_a_file_only_what_no_later_issue_has_counts<D: Keeps>() {
+    let w = world::<D>().await;
+    let both = |first: &str, second: &str| {
+        let named = |number: u64| {
+            let statement_id = format!("S{number}");
+            Part::Statement(Box::new(NewStatement { number, statement_id, ..statement() }))
+        };
+        let end = |number: u64| Part::StatementEnd(Box::new(StatementClose { number, ..close(1) }));
+        let sums = FileSums {
+            statements: 2,
+            entries: 2,
+            lines: 2,
+            totals: "{}".to_owned(),
+            ..FileSums::default()
+        };
+        vec![
+            named(1),
+            Part::Lines(vec![line(1, first)]),
+            end(1),
+            named(2),
+            Part::Lines(vec![NewLine { statement: 2, ..line(2, second) }]),
+            end(2),
+            Part::Whole(Box::new(sums)),
+        ]
+    };
+    put(&w.store, &head("1", "a.xml"), both("a", "b")).await;
+    put(&w.store, &head("2", "b.xml"), both("c", "d")).await;
+    let mut parts = whole(vec![line(1, "e")]);
+    let head_of = NewStatement { statement_id: "S1".to_owned(), ..statement() };
+    parts[0] = Part::Statement(Box::new(head_of));
+    put(&w.store, &head("3", "c.xml"), parts).await;
+    assert_eq!(let_count(&w.store, 3).await, Release::Done { added: 1, removed: 1 });
+    let found = w.store.differences(2).await.unwrap();
+    assert_eq!((found[0].later, found[1].later), (Some(3), None));
+    assert_eq!(let_count(&w.store, 2).await, Release::Done { added: 1, removed: 1 });
+    assert_eq!(states(&w, 1).await, ["a superseded -", "b superseded -"]);
+    assert_eq!(states(&w, 2).await, ["c excluded -", "d open -"]);
+    assert_eq!(states(&w, 3).await, ["e open -"]);
+    let case = "select state from tieout_cases where subject = '2'";
+    assert_eq!(w.raw.one(case).await, "open", "a statement of it is held");
+    w.finish().await;
+}
+
+/// A word stands as it was said, and only a run that is under way ends it.
+pub async fn a_word_is_ended_by_a_run<D: Keeps>() {
+    let w = world::<D>().await;
+    put(&w.store, &head("1", "a.xml"), whole(vec![line(1, "a")])).await;
+    put(&w.store, &head("2", "b.xml"), whole(vec![line(1, "b")])).await;
+    assert_eq!(w.store.ask_release(1, &word(), noon()).await.unwrap(), Said::Nothing);
+    assert_eq!(w.store.ask_release(9, &word(), noon()).await.unwrap(), Said::Nothing);
+    let spoken = say(&w.store, 2).await;
+    for sql in [
+        "update tieout_releases set why = 'another'",
+        "update tieout_releases set by_whom = 'another'",
+        "update tieout_releases set file_id = 1",
+        "update tieout_releases set state = 'carried_out', ended_at = at, ended_why = 'x', \
+         ended_run = 'r9'",
+        "delete from tieout_releases",
+        "insert into tieout_releases (file_id, what, at, by_whom, why, state, ended_at, \
+         ended_why, ended_run) select 1, what, at, by_whom, why, 'carried_out', at, 'x', 'r1' \
+         from tieout_releases",
+    ] {
+        assert!(w.raw.try_execute(sql).await.is_err(), "{sql}: it is allowed");
+    }
+    // Of a run that is not under way, or of none.
+    assert_eq!(w.store.release_held("r9", &spoken, noon()).await.unwrap(), Release::Dropped);
+    assert!(!w.store.refuse_release("r9", &spoken, "x", noon()).await.unwrap());
+    assert_eq!(states(&w, 2).await, ["b excluded -"]);
+    let done = w.store.release_held("r1", &spoken, noon()).await.unwrap();
+    assert_eq!(done, Release::Done { added: 1, removed: 1 });
+    w.finish().await;
+}
+
+/// What is quarantined and holds a statement, once it is loaded, says so in its case.
+pub async fn a_released_file_may_hold_a_statement<D: Keeps>() {
+    let w = world::<D>().await;
+    put(&w.store, &head("1", "a.xml"), whole(vec![line(1, "a")])).await;
+    put(&w.store, &head("2", "b.xml"), bad(vec![line(1, "b")])).await;
+    let spoken = say(&w.store, 2).await;
+    let done = release(&w.store, &spoken, bad(vec![line(1, "b")])).await;
+    assert_eq!(done, Release::Done { added: 1, removed: 0 });
+    assert_eq!(states(&w, 2).await, ["b excluded -"]);
+    let case = "select state || ' ' || reason from tieout_cases where subject = '2'";
+    assert_eq!(w.raw.one(case).await, "open statement_corrected");
+    // And waits for another word.
+    let spoken = say(&w.store, 2).await;
+    assert_eq!(spoken.about, About::Held);
     w.finish().await;
 }
 

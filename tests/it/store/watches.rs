@@ -96,7 +96,12 @@ pub async fn what_waits_is_counted<D: Under>() {
     let mut writer = w.start("r1", noon()).await;
     let claimed = w.claim("r1", 9, noon()).await;
     assert_eq!(claimed.len(), 3);
+    let tables = ["charges".to_owned()];
+    let waiting = w.store.waiting(&tables, noon()).await.unwrap();
+    assert_eq!(waiting.held, Some(("r1".to_owned(), 3)));
     w.apply("r1", &mut writer, &claimed, wait(noon()), noon()).await;
+    let waiting = w.store.waiting(&tables, noon()).await.unwrap();
+    assert_eq!((waiting.rows, waiting.held), (3, None));
     let stuck = w.store.stuck_by_account().await.unwrap();
     assert_eq!(stuck.len(), 1, "{stuck:?}");
     assert_eq!((stuck[0].account.as_str(), stuck[0].rows), ("stripe_live", 3));

@@ -155,7 +155,14 @@ pub async fn migrated() -> Database {
         include_str!("../../../migrations/postgres/0007_compared.sql"),
         include_str!("../../../migrations/postgres/0008_line_names.sql"),
         include_str!("../../../migrations/postgres/0009_batches.sql"),
-        include_str!("../../../migrations/postgres/0010_taken_out.sql")
+        include_str!("../../../migrations/postgres/0010_taken_out.sql"),
+        include_str!("../../../migrations/postgres/0011_people.sql"),
+        include_str!("../../../migrations/postgres/0012_delivery.sql"),
+        include_str!("../../../migrations/postgres/0013_lapses.sql"),
+        include_str!("../../../migrations/postgres/0014_runs_word.sql"),
+        include_str!("../../../migrations/postgres/0015_case_lists.sql"),
+        include_str!("../../../migrations/postgres/0016_releases.sql"),
+        include_str!("../../../migrations/postgres/0017_guards.sql")
     );
     postgres_database_from(MIGRATION, async |url| {
         let store = PgStore::again(&url).await;
@@ -245,8 +252,24 @@ impl<D: Under> World<D> {
         self.store.claim_due(run, &self.table, filter, limit, now, until).await.unwrap()
     }
 
-    /// Applies one decision to every row.
+    /// Applies one decision to every row; counts alone.
     pub async fn apply(
+        &self,
+        run: &str,
+        writer: &mut Writer,
+        claimed: &[Claimed],
+        decision: impl Fn(&Claimed) -> Decision,
+        now: Instant,
+    ) -> ApplyEnd {
+        let mut end = self.apply_all(run, writer, claimed, decision, now).await;
+        if let ApplyEnd::Done { not_applied, .. } = &mut end {
+            not_applied.clear();
+        }
+        end
+    }
+
+    /// Applies one decision to every row; also which rows were not carried out so.
+    pub async fn apply_all(
         &self,
         run: &str,
         writer: &mut Writer,
@@ -361,8 +384,9 @@ fn effect_in(
         lines: Vec::new(),
         person: None,
         mapped_from: None,
+        stages: true,
     };
-    effects(&planned, &table.settings, &Timing::default(), run)
+    effects(planned, &table.settings, &Timing::default(), run)
 }
 
 fn tied(lines: &[TotalLine]) {

@@ -30,7 +30,7 @@ fn masked(text: &str) -> String {
         (r"\d+\.\d s\b", "[span]"),
         (r"(C-\d+ +)\d+(min|h)\b", "$1[age]"),
         (r" on \S+ \(pid \d+\)", " on [host] (pid [pid])"),
-        (r"\d+ look-ups", "[n] look-ups"),
+        (r"\d+ look-ups?\b", "[n] look-ups"),
     ];
     filters.iter().fold(text.replace(&version, "tieout [version]"), |text, (pattern, by)| {
         let pattern = format!("(?m){pattern}");

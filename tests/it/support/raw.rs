@@ -51,6 +51,19 @@ impl Raw {
         self.try_execute(sql).await.unwrap_or_else(|error| panic!("{error}\nin: {sql}"))
     }
 
+    /// Waits until somebody waits for a lock of this database: a server's alone.
+    pub async fn until_a_lock_is_waited_for(&self) {
+        let waiting = "select count(*)::text from pg_stat_activity \
+             where datname = current_database() and wait_event_type = 'Lock'";
+        for _try in 0..4_000 {
+            if self.one(waiting).await != "0" {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("nobody waits for a lock");
+    }
+
     /// The rows of a query whose columns are all texts: cast what is not.
     pub async fn rows(&self, sql: &str) -> Vec<Vec<Option<String>>> {
         let query = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));

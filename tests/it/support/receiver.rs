@@ -33,6 +33,7 @@ pub struct Sent {
 #[derive(Debug)]
 struct Kept {
     answer: Answer,
+    poison: Vec<String>,
     sent: Vec<Sent>,
     hung_up: usize,
 }
@@ -56,7 +57,8 @@ impl Drop for HungUp {
 impl Receiver {
     /// Listens on a port of its own.
     pub async fn start(answer: Answer) -> Self {
-        let kept = Arc::new(Mutex::new(Kept { answer, sent: Vec::new(), hung_up: 0 }));
+        let poison = Vec::new();
+        let kept = Arc::new(Mutex::new(Kept { answer, poison, sent: Vec::new(), hung_up: 0 }));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
         let keep = Arc::clone(&kept);
@@ -73,6 +75,11 @@ impl Receiver {
     /// From now on it answers so.
     pub fn answer(&self, answer: Answer) {
         self.kept.lock().unwrap().answer = answer;
+    }
+
+    /// Whatever else it answers: 500 to a body with one of these texts in it.
+    pub fn poison(&self, texts: Vec<String>) {
+        self.kept.lock().unwrap().poison = texts;
     }
 
     /// What was sent below a path, in order.
@@ -115,8 +122,9 @@ async fn take(kept: Arc<Mutex<Kept>>, request: Request<Body>) -> Response<Body> 
     let body = String::from_utf8(to_bytes(body, 1 << 20).await.unwrap().to_vec()).unwrap();
     let answer = {
         let mut kept = kept.lock().unwrap();
+        let is_poison = kept.poison.iter().any(|text| body.contains(text));
         kept.sent.push(Sent { path, headers: head.headers, body });
-        kept.answer
+        if is_poison { Answer::Status(500) } else { kept.answer }
     };
     let answered = |status: u16| Response::builder().status(status);
     match answer {

@@ -1,0 +1,374 @@
+//! `cases review`: the queue, one case after the other, by keyboard.
+//!
+//! It says nothing that `propose`, `approve` and the others do not say, and by the same verbs: what
+//! is on the screen is what a decision is bound to.
+
+use std::io::{IsTerminal, Read};
+use std::os::fd::AsFd;
+
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+
+use crate::cli::args::Common;
+use crate::cli::cases::decide::{carry_out, is_own, maker, may_be};
+use crate::cli::cases::select::{Named, identity, meant, why};
+use crate::cli::cases::show::{Known, read, screen};
+use crate::cli::failure::Failure;
+use crate::cli::{database, out, page, runtime};
+use crate::config::Config;
+use crate::exit::Exit;
+use crate::run::shutdown::Stop;
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::people::{NewProposal, PeopleDriver, What};
+
+/// Options of `cases review`.
+#[derive(Debug, clap::Args)]
+pub struct Review {
+    #[command(flatten)]
+    named: Named,
+}
+
+/// What the keys are for, on two lines of a screen.
+const KEYS: [&str; 2] = [
+    "[a]s suggested  [p]ick object  [r]etryable  [f]ailed  [l]eave  [y]es to proposal",
+    "[x] reject  [c]omment  [o]wner  [e]vidence  [b]ack  [n]ext  [q]uit",
+];
+
+/// What a key means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Suggested,
+    Pick,
+    Propose(What),
+    Approve,
+    Reject,
+    Comment,
+    Owner,
+    Evidence,
+    Back,
+    Next,
+    Quit,
+    Help,
+}
+
+/// Ctrl-C and Ctrl-D come as bytes while keys are read one by one.
+const INTERRUPT: u8 = 3;
+const END: u8 = 4;
+
+fn step_of(key: u8) -> Step {
+    match key {
+        b'a' => Step::Suggested,
+        b'p' => Step::Pick,
+        b'r' => Step::Propose(What::Retryable),
+        b'f' => Step::Propose(What::Failed),
+        b'l' => Step::Propose(What::Left),
+        b'y' => Step::Approve,
+        b'x' => Step::Reject,
+        b'c' => Step::Comment,
+        b'o' => Step::Owner,
+        b'e' => Step::Evidence,
+        b'b' => Step::Back,
+        b'n' | b' ' | b'\n' | b'\r' => Step::Next,
+        b'q' | INTERRUPT | END => Step::Quit,
+        _other => Step::Help,
+    }
+}
+
+/// Runs the command.
+pub fn review(options: &Review, common: &Common, config: &Config) -> Result<Exit, Failure> {
+    if !std::io::stdin().is_terminal() || !std::io::stdout().is_terminal() {
+        let text = "cases review needs a terminal; nothing was done";
+        let hint = "scripts use `tieout cases propose`, `approve` and the others";
+        return Err(Failure::new(Exit::Usage, text, hint));
+    }
+    runtime::block_on(Box::pin(async {
+        let stop = Stop::new();
+        let db = database::open(config).await?;
+        let ended = match runtime::listen(&stop, config.limits.grace) {
+            Err(failure) => Err(failure),
+            Ok(_listening) => {
+                let at = Desk { common, config, db: &db, stop: &stop };
+                at.work(options).await
+            }
+        };
+        db.close().await;
+        ended
+    }))?
+}
+
+/// Where a person sits.
+struct Desk<'a> {
+    common: &'a Common,
+    config: &'a Config,
+    db: &'a Database,
+    stop: &'a Stop,
+}
+
+impl Desk<'_> {
+    async fn work(&self, options: &Review) -> Result<Exit, Failure> {
+        let cases = meant(&options.named.cases, &options.named.select, true, self.db).await?;
+        let mut at = 0_usize;
+        while let Some(case) = cases.get(at) {
+            if self.stop.requested().is_some() {
+                break;
+            }
+            let known = read(case.number, self.config, self.db).await?;
+            let place = at.saturating_add(1);
+            out::stdout("");
+            out::stdout(&format!("── {place} of {} ──", cases.len()));
+            screen(&known).iter().for_each(|line| page::say(line));
+            KEYS.iter().for_each(|line| out::stdout(line));
+            let step = step_of(key()?);
+            match step {
+                Step::Quit => break,
+                Step::Next => at = place,
+                Step::Back => at = at.saturating_sub(1),
+                Step::Suggested
+                | Step::Pick
+                | Step::Propose(_)
+                | Step::Approve
+                | Step::Reject
+                | Step::Comment
+                | Step::Owner
+                | Step::Evidence
+                | Step::Help => match self.take(step, &known).await {
+                    Ok(()) => {}
+                    // What cannot be done is said, and the next key decides.
+                    Err(failure) => out::stdout(&format!("→ {}", failure.text)),
+                },
+            }
+        }
+        Ok(Exit::Ok)
+    }
+
+    async fn take(&self, step: Step, known: &Known) -> Result<(), Failure> {
+        match step {
+            Step::Suggested => {
+                let Some((what, object)) = known.suggested() else {
+                    return Err(Failure::usage("nothing that tieout could do is suggested"));
+                };
+                self.propose(known, what, object).await
+            }
+            Step::Pick => {
+                let object = picked(&known.objects())?;
+                self.propose(known, What::Succeeded, Some(object)).await
+            }
+            Step::Propose(What::Retryable) => {
+                let given = ask("the object to charge by, by its number; empty: a new attempt")?;
+                let object = match given.as_str() {
+                    "" => None,
+                    number => Some(numbered(&known.objects(), number)?),
+                };
+                self.propose(known, What::Retryable, object).await
+            }
+            Step::Propose(what) => self.propose(known, what, None).await,
+            Step::Approve => self.approve(known).await,
+            Step::Reject => self.reject(known).await,
+            Step::Comment => self.comment(known).await,
+            Step::Owner => self.assign(known).await,
+            Step::Evidence => {
+                let raw = known.evidence.as_deref().unwrap_or("null");
+                let value: serde_json::Value = serde_json::from_str(raw).unwrap_or_default();
+                out::stdout(&serde_json::to_string_pretty(&value).unwrap_or_default());
+                wait_for_key()
+            }
+            Step::Back | Step::Next | Step::Quit | Step::Help => Ok(()),
+        }
+    }
+
+    async fn propose(
+        &self,
+        known: &Known,
+        what: What,
+        object: Option<String>,
+    ) -> Result<(), Failure> {
+        let case = &known.case;
+        may_be(case, what)?;
+        let by = maker(std::slice::from_ref(case), self.config, self.db).await?;
+        let with = object.as_deref().map(|object| format!(" with {object}")).unwrap_or_default();
+        let said = ask(&format!("{}{with}: why? (empty: not at all)", what.as_str()))?;
+        if said.is_empty() {
+            return Ok(());
+        }
+        let proposal = NewProposal {
+            case_number: case.number,
+            what,
+            psp_reference: object,
+            undoes: false,
+            why: why(&said)?.to_owned(),
+            evidence_sha256: case.evidence_sha256.clone(),
+            four_eyes: self.config.four_eyes.needed(&case.currency, case.amount_minor),
+        };
+        let now = self.db.now().await.map_err(|e| Failure::store(&e))?;
+        let stand = self.db.propose(&[proposal], &by, now).await;
+        match stand.map_err(|e| Failure::store(&e))?.is_empty() {
+            true => Err(Failure::usage("it has a proposal, or shows something else by now")),
+            false => {
+                out::stdout("→ proposed; [y] approves it, where one person is enough");
+                Ok(())
+            }
+        }
+    }
+
+    async fn approve(&self, known: &Known) -> Result<(), Failure> {
+        let Some(proposal) = known.open_proposal() else {
+            return Err(Failure::usage("nothing is proposed of it"));
+        };
+        let (by, is_told_apart) = identity(self.db).await?;
+        if is_own(proposal, &by, is_told_apart) {
+            let text = format!("it needs another person than {by}");
+            return Err(Failure::usage(text));
+        }
+        let said = ask("approve: why? (empty: not at all)")?;
+        if said.is_empty() {
+            return Ok(());
+        }
+        let seen = [(proposal.number, known.case.evidence_sha256.clone())];
+        let now = self.db.now().await.map_err(|e| Failure::store(&e))?;
+        let approved = self.db.approve(&seen, why(&said)?, &by, now).await;
+        let approved = approved.map_err(|e| Failure::store(&e))?;
+        if approved.is_empty() {
+            return Err(Failure::usage("it shows something else by now, or somebody was quicker"));
+        }
+        let cases = std::slice::from_ref(&known.case);
+        let (common, config) = (self.common, self.config);
+        carry_out(cases, &approved, common, config, self.db, self.stop).await?;
+        wait_for_key()
+    }
+
+    async fn reject(&self, known: &Known) -> Result<(), Failure> {
+        let Some(proposal) = known.open_proposal() else {
+            return Err(Failure::usage("nothing is proposed of it"));
+        };
+        let said = ask("reject: why? (empty: not at all)")?;
+        if said.is_empty() {
+            return Ok(());
+        }
+        let (by, _) = identity(self.db).await?;
+        let now = self.db.now().await.map_err(|e| Failure::store(&e))?;
+        let ended = self.db.turn_down(&[proposal.number], why(&said)?, &by, now).await;
+        ended.map_err(|e| Failure::store(&e)).map(|_| ())
+    }
+
+    async fn comment(&self, known: &Known) -> Result<(), Failure> {
+        let said = ask("comment (empty: none)")?;
+        if said.is_empty() {
+            return Ok(());
+        }
+        let (by, _) = identity(self.db).await?;
+        let now = self.db.now().await.map_err(|e| Failure::store(&e))?;
+        let noted = self.db.comment_cases(&[known.case.number], why(&said)?, &by, now).await;
+        noted.map_err(|e| Failure::store(&e)).map(|_| ())
+    }
+
+    async fn assign(&self, known: &Known) -> Result<(), Failure> {
+        let (by, _) = identity(self.db).await?;
+        let said = ask(&format!("owner (empty: {by}; -: nobody)"))?;
+        let owner = match said.as_str() {
+            "" => Some(by.as_str()),
+            "-" => None,
+            name => Some(name),
+        };
+        let now = self.db.now().await.map_err(|e| Failure::store(&e))?;
+        let changed = self.db.assign_cases(&[known.case.number], owner, &by, now).await;
+        changed.map_err(|e| Failure::store(&e)).map(|_| ())
+    }
+}
+
+/// The object that a person picks by its number on the screen.
+fn picked(objects: &[String]) -> Result<String, Failure> {
+    match objects {
+        [] => Err(Failure::usage("the evidence shows no object")),
+        [only] => Ok(only.clone()),
+        several => numbered(several, &ask("which object succeeded, by its number")?),
+    }
+}
+
+fn numbered(objects: &[String], number: &str) -> Result<String, Failure> {
+    let place = number.trim_matches(['[', ']']).parse::<usize>().ok();
+    let object = place.and_then(|place| place.checked_sub(1)).and_then(|at| objects.get(at));
+    object.cloned().ok_or_else(|| {
+        Failure::usage(format!("{number}: expected the number of an object on the screen"))
+    })
+}
+
+/// Asks for a line.
+fn ask(question: &str) -> Result<String, Failure> {
+    out::stdout(&format!("{question}:"));
+    let mut line = String::new();
+    let read = std::io::stdin().read_line(&mut line);
+    read.map_err(|error| Failure::usage(format!("nothing could be read: {error}")))?;
+    Ok(line.trim().to_owned())
+}
+
+fn wait_for_key() -> Result<(), Failure> {
+    out::stdout("any key goes on");
+    key().map(|_| ())
+}
+
+/// The terminal as it was; it is that again however the reading ends.
+struct OneByOne {
+    before: Termios,
+}
+
+impl OneByOne {
+    fn begin() -> rustix::io::Result<Self> {
+        let stdin = std::io::stdin();
+        let before = tcgetattr(stdin.as_fd())?;
+        let mut keys = before.clone();
+        keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::ISIG);
+        tcsetattr(stdin.as_fd(), OptionalActions::Now, &keys)?;
+        Ok(Self { before })
+    }
+}
+
+impl Drop for OneByOne {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing back.
+        let _gone = tcsetattr(std::io::stdin().as_fd(), OptionalActions::Now, &self.before);
+    }
+}
+
+/// One key, without the line's end; the end of the input quits.
+fn key() -> Result<u8, Failure> {
+    let failed = |error: &dyn std::error::Error| {
+        Failure::usage(format!("the terminal gives no keys: {error}"))
+    };
+    let _restored = OneByOne::begin().map_err(|error| failed(&error))?;
+    let mut byte = [END];
+    let read = std::io::stdin().lock().read(&mut byte);
+    read.map_err(|error| failed(&error))?;
+    Ok(byte.first().copied().unwrap_or(END))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_of_the_screen_means_something_and_no_two_the_same() {
+        let mut seen = Vec::new();
+        for line in KEYS {
+            assert!(line.chars().count() <= 80, "{line}");
+            for part in line.split('[').skip(1) {
+                let step = step_of(part.as_bytes()[0]);
+                assert_ne!(step, Step::Help, "{part}");
+                assert!(!seen.contains(&step), "{part}");
+                seen.push(step);
+            }
+        }
+        assert_eq!(seen.len(), 13);
+        assert_eq!(step_of(INTERRUPT), Step::Quit);
+        assert_eq!(step_of(b'?'), Step::Help);
+    }
+
+    #[test]
+    fn objects_are_picked_by_their_number() {
+        let objects = ["pi_1".to_owned(), "pi_2".to_owned()];
+        assert_eq!(numbered(&objects, "2").unwrap(), "pi_2");
+        assert_eq!(numbered(&objects, "[1]").unwrap(), "pi_1");
+        for wrong in ["0", "3", "x", ""] {
+            assert!(numbered(&objects, wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The mapped tables, held against the database and against what is known of the accounts.
+
+use std::collections::BTreeMap;
+
+use crate::run::setup::AccountSetup;
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::error::StoreError;
+use crate::store::mapping::TableSettings;
+use crate::store::references::unwritable;
+use crate::store::source_table::SourceTable;
+
+/// The mappings as the catalogue has them.
+///
+/// # Errors
+/// Where one does not fit, with every misfit; or the database could not be read.
+pub async fn map_tables(
+    db: &Database,
+    tables: &[TableSettings],
+    accounts: &BTreeMap<String, AccountSetup>,
+) -> Result<Vec<SourceTable>, StoreError> {
+    let names: Vec<String> = accounts.keys().cloned().collect();
+    let mapped = db.map_tables(tables, &names).await?;
+    let chars = |name: &str| accounts.get(name)?.settings.psp.id_chars();
+    let unfit: Vec<_> = mapped.iter().flat_map(|table| unwritable(table, chars)).collect();
+    if unfit.is_empty() { Ok(mapped) } else { Err(StoreError::Mapping(unfit)) }
+}

@@ -1,0 +1,145 @@
+//! Deliveries that did not end: listed for a person, and what the person does about them.
+
+use sqlx::postgres::{PgConnection, PgPool};
+
+use crate::model::time::Instant;
+use crate::store::error::StoreError;
+use crate::store::outbox::{By, Deed, Done, LetterFilter, OpenLetter};
+use crate::store::postgres::errors::failed;
+use crate::store::postgres::outbox::{finish, letter};
+use crate::store::postgres::sql::{Cells, Sql};
+
+const LISTING: &str = "reading what could not be delivered";
+const CHANGING: &str = "changing what could not be delivered";
+
+/// The conditions of a filter on a delivery `d` and its event `o`.
+fn conditions(filter: &LetterFilter, sql: &mut Sql) -> String {
+    let mut all = vec![match filter.state {
+        Some(state) => format!("d.state = {}", sql.bind(state.to_owned())),
+        None => "d.state in ('waiting', 'dead')".to_owned(),
+    }];
+    let equal =
+        [("d.sink", &filter.sink), ("d.table_name", &filter.table), ("o.kind", &filter.kind)];
+    for (column, value) in equal {
+        if let Some(value) = value {
+            all.push(format!("{column} = {}", sql.bind(value.clone())));
+        }
+    }
+    if let Some(keys) = &filter.keys {
+        all.push(format!("d.key = any({})", sql.bind(keys.clone())));
+    }
+    if let Some(text) = &filter.error {
+        all.push(format!("strpos(d.last_error, {}) > 0", sql.bind(text.clone())));
+    }
+    if let Some(before) = filter.staged_before {
+        all.push(format!("o.staged_at < {}", sql.bind(before)));
+    }
+    all.join(" and ")
+}
+
+pub(super) async fn open(
+    pool: &PgPool,
+    filter: &LetterFilter,
+    limit: i64,
+) -> Result<(Vec<OpenLetter>, i64), StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(LISTING))?;
+    let mut sql = Sql::default();
+    let limit = sql.bind(limit);
+    let which = conditions(filter, &mut sql);
+    sql.push(&format!(
+        "select d.sink, d.state, d.next_attempt_at, d.last_error, count(*) over (), \
+         d.event_id, d.table_name, d.key, d.version, o.kind, o.payload, d.attempts, o.staged_at \
+         from tieout_deliveries d join tieout_outbox o on o.event_id = d.event_id \
+         where {which} order by o.staged_at, d.event_id, d.sink limit {limit}"
+    ));
+    let rows = sql.fetch(&mut connection).await.map_err(failed(LISTING))?;
+    let mut all = 0;
+    let mut letters = Vec::new();
+    for row in &rows {
+        let cells = Cells::new(row, LISTING);
+        all = cells.big(4)?;
+        letters.push(OpenLetter {
+            sink: cells.text(0)?,
+            state: cells.text(1)?,
+            next_attempt_at: cells.at(2)?,
+            last_error: cells.maybe_text(3)?,
+            letter: letter(&cells, 5)?,
+        });
+    }
+    Ok((letters, all))
+}
+
+pub(super) async fn change(
+    pool: &PgPool,
+    deed: Deed,
+    filter: &LetterFilter,
+    by: By<'_>,
+    now: Instant,
+) -> Result<Done, StoreError> {
+    let mut tx = pool.begin().await.map_err(failed(CHANGING))?;
+    let done = match deed {
+        Deed::Retry => Done { again: retry(&mut tx, filter, by, now).await?, given_up: 0 },
+        Deed::Purge => Done { again: 0, given_up: give_up(&mut tx, deed, filter, by, now).await? },
+        Deed::Merge => {
+            let given_up = give_up(&mut tx, deed, filter, by, now).await?;
+            Done { again: retry(&mut tx, filter, by, now).await?, given_up }
+        }
+    };
+    tx.commit().await.map_err(failed(CHANGING))?;
+    Ok(done)
+}
+
+async fn retry(
+    connection: &mut PgConnection,
+    filter: &LetterFilter,
+    by: By<'_>,
+    now: Instant,
+) -> Result<u64, StoreError> {
+    let mut sql = Sql::default();
+    let who = sql.bind(by.who.to_owned());
+    let now = sql.bind(now);
+    let which = conditions(&LetterFilter { state: Some("dead"), ..filter.clone() }, &mut sql);
+    sql.push(&format!(
+        "update tieout_deliveries d set state = 'waiting', attempts = 0, \
+         next_attempt_at = {now}, changed_by = {who} || ' (database user ' || session_user || ')' \
+         from tieout_outbox o where o.event_id = d.event_id and {which}"
+    ));
+    sql.run(connection).await.map_err(failed(CHANGING))
+}
+
+/// All of them, or with [`Deed::Merge`] those that a newer dead one of their row stands for.
+async fn give_up(
+    connection: &mut PgConnection,
+    deed: Deed,
+    filter: &LetterFilter,
+    by: By<'_>,
+    now: Instant,
+) -> Result<u64, StoreError> {
+    let mut sql = Sql::default();
+    let who = sql.bind(by.who.to_owned());
+    let why = sql.bind(by.why.to_owned());
+    let at = sql.bind(now);
+    let state = if deed == Deed::Merge { Some("dead") } else { filter.state };
+    let which = conditions(&LetterFilter { state, ..filter.clone() }, &mut sql);
+    let older = match deed {
+        Deed::Merge => {
+            "and exists (select from tieout_deliveries n where n.sink = d.sink \
+             and n.table_name = d.table_name and n.key = d.key and n.version > d.version \
+             and n.state = 'dead')"
+        }
+        Deed::Retry | Deed::Purge => "",
+    };
+    sql.push(&format!(
+        "update tieout_deliveries d set state = 'purged', ended_at = {at}, \
+         why = '{} by ' || {who} || ': ' || {why}, \
+         changed_by = {who} || ' (database user ' || session_user || ')' \
+         from tieout_outbox o where o.event_id = d.event_id and {which} {older} \
+         returning d.event_id",
+        deed.as_str(),
+    ));
+    let rows = sql.fetch(&mut *connection).await.map_err(failed(CHANGING))?;
+    let events = rows.iter().map(|row| Cells::new(row, CHANGING).text(0));
+    let events = events.collect::<Result<Vec<String>, StoreError>>()?;
+    finish(connection, &events, now).await.map_err(failed(CHANGING))?;
+    Ok(u64::try_from(events.len()).unwrap_or(u64::MAX))
+}

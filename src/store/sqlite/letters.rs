@@ -1,0 +1,133 @@
+//! Deliveries that did not end: listed for a person, and what the person does about them.
+
+use sqlx::sqlite::SqliteConnection;
+
+use crate::model::time::{Instant, to_text};
+use crate::store::error::StoreError;
+use crate::store::outbox::{By, Deed, Done, LetterFilter, OpenLetter};
+use crate::store::sqlite::cells::Cells;
+use crate::store::sqlite::outbox::{finish, letter};
+use crate::store::sqlite::sql::{SqliteQuery, execute, fetch, json_set};
+
+const LISTING: &str = "reading what could not be delivered";
+const CHANGING: &str = "changing what could not be delivered";
+
+/// The conditions of a filter on a delivery `d` and its event `o`, by the parameters ?1 to ?7.
+macro_rules! which {
+    () => {
+        "(d.state = ?1 or (?1 is null and d.state in ('waiting', 'dead'))) \
+         and (?2 is null or d.sink = ?2) and (?3 is null or d.table_name = ?3) \
+         and (?4 is null or o.kind = ?4) \
+         and (?5 is null or d.key in (select value from json_each(?5))) \
+         and (?6 is null or instr(coalesce(d.last_error, ''), ?6) > 0) \
+         and (?7 is null or o.staged_at < ?7)"
+    };
+}
+
+/// Binds ?1 to ?7.
+fn bound(query: SqliteQuery, filter: &LetterFilter, state: Option<&'static str>) -> SqliteQuery {
+    query
+        .bind(state)
+        .bind(filter.sink.clone())
+        .bind(filter.table.clone())
+        .bind(filter.kind.clone())
+        .bind(filter.keys.as_ref().map(|keys| json_set(keys)))
+        .bind(filter.error.clone())
+        .bind(filter.staged_before.map(to_text))
+}
+
+pub(super) async fn open(
+    connection: &mut SqliteConnection,
+    filter: &LetterFilter,
+    limit: i64,
+) -> Result<(Vec<OpenLetter>, i64), StoreError> {
+    let query = sqlx::query(concat!(
+        "select d.sink, d.state, d.next_attempt_at, d.last_error, count(*) over (), ",
+        "d.event_id, d.table_name, d.key, d.version, o.kind, o.payload, d.attempts, o.staged_at ",
+        "from tieout_deliveries d join tieout_outbox o on o.event_id = d.event_id where ",
+        which!(),
+        " order by o.staged_at, d.event_id, d.sink limit ?8",
+    ));
+    let query = bound(query, filter, filter.state).bind(limit);
+    let rows = fetch(connection, LISTING, query).await?;
+    let mut all = 0;
+    let mut letters = Vec::new();
+    for row in &rows {
+        let cells = Cells::new(row, LISTING);
+        all = cells.int(4)?;
+        letters.push(OpenLetter {
+            sink: cells.text(0)?,
+            state: cells.text(1)?,
+            next_attempt_at: cells.at(2)?,
+            last_error: cells.opt_text(3)?,
+            letter: letter(cells, 5)?,
+        });
+    }
+    Ok((letters, all))
+}
+
+pub(super) async fn change(
+    connection: &mut SqliteConnection,
+    deed: Deed,
+    filter: &LetterFilter,
+    by: By<'_>,
+    now: Instant,
+) -> Result<Done, StoreError> {
+    match deed {
+        Deed::Retry => Ok(Done { again: retry(connection, filter, by, now).await?, given_up: 0 }),
+        Deed::Purge => {
+            Ok(Done { again: 0, given_up: give_up(connection, deed, filter, by, now).await? })
+        }
+        Deed::Merge => {
+            let given_up = give_up(connection, deed, filter, by, now).await?;
+            Ok(Done { again: retry(connection, filter, by, now).await?, given_up })
+        }
+    }
+}
+
+async fn retry(
+    connection: &mut SqliteConnection,
+    filter: &LetterFilter,
+    by: By<'_>,
+    now: Instant,
+) -> Result<u64, StoreError> {
+    let query = sqlx::query(concat!(
+        "update tieout_deliveries as d set state = 'waiting', attempts = 0, ",
+        "next_attempt_at = ?8, changed_by = ?9 from tieout_outbox o ",
+        "where o.event_id = d.event_id and ",
+        which!(),
+    ));
+    let query = bound(query, filter, Some("dead")).bind(to_text(now)).bind(by.who.to_owned());
+    execute(connection, CHANGING, query).await
+}
+
+/// All of them, or with [`Deed::Merge`] those that a newer dead one of their row stands for. The
+/// newest of each row is untouched by that, whichever goes first.
+async fn give_up(
+    connection: &mut SqliteConnection,
+    deed: Deed,
+    filter: &LetterFilter,
+    by: By<'_>,
+    now: Instant,
+) -> Result<u64, StoreError> {
+    let query = sqlx::query(concat!(
+        "update tieout_deliveries as d set state = 'purged', ended_at = ?8, ",
+        "why = ?11 || ' by ' || ?9 || ': ' || ?10, changed_by = ?9 from tieout_outbox o ",
+        "where o.event_id = d.event_id and ",
+        which!(),
+        " and (?11 <> 'merge' or exists (select 1 from tieout_deliveries n ",
+        "where n.sink = d.sink and n.table_name = d.table_name and n.key = d.key ",
+        "and n.version > d.version and n.state = 'dead')) returning event_id",
+    ));
+    let state = if deed == Deed::Merge { Some("dead") } else { filter.state };
+    let query = bound(query, filter, state)
+        .bind(to_text(now))
+        .bind(by.who.to_owned())
+        .bind(by.why.to_owned())
+        .bind(deed.as_str());
+    let rows = fetch(connection, CHANGING, query).await?;
+    let events = rows.iter().map(|row| Cells::new(row, CHANGING).text(0));
+    let events = events.collect::<Result<Vec<String>, StoreError>>()?;
+    finish(connection, &events, now).await?;
+    Ok(u64::try_from(events.len()).unwrap_or(u64::MAX))
+}

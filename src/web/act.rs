@@ -1,0 +1,407 @@
+//! What people do with cases, by the same verbs of the store as the command line.
+//!
+//! A form names each case with what it showed: its evidence and its proposal. Where either is
+//! another one by now, nothing is done. Who needs a second person, and that a maker is no checker,
+//! is held by the store; here it is only told in better words.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use crate::model::count::counted;
+use crate::model::time::Instant;
+use crate::store::driver::{CaseFilter, Driver};
+use crate::store::people::{
+    NewProposal, PeopleDriver, Proposal, ProposalState, SAID_MAX, What, one_line,
+};
+use crate::store::records::CaseRow;
+use crate::web::error::Refused;
+use crate::web::form::Fields;
+use crate::web::link::Link;
+use crate::web::page::on_to;
+use crate::web::sessions::Person;
+use crate::web::site::Site;
+
+/// Cases at once.
+pub const MOST: usize = 1_000;
+
+/// The longest name of an owner.
+const OWNER_MAX: usize = 100;
+
+/// The longest reference of an object.
+const OBJECT_MAX: usize = 255;
+
+/// What stands where a case has no evidence, or no proposal.
+const NONE: &str = "-";
+
+/// What is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Act {
+    /// A sentence is added to the history.
+    Comment,
+    /// Somebody has the case from now on, or nobody.
+    Assign,
+    /// A decision is proposed.
+    Propose,
+    /// A decision is proposed in the place of one that was carried out.
+    Undo,
+    /// What is proposed is approved.
+    Approve,
+    /// What is proposed is turned down, or taken back.
+    Reject,
+}
+
+impl Act {
+    /// All.
+    pub const ALL: [Self; 6] =
+        [Self::Comment, Self::Assign, Self::Propose, Self::Undo, Self::Approve, Self::Reject];
+
+    /// Those that are done to many cases at once.
+    pub const IN_BULK: [Self; 5] =
+        [Self::Comment, Self::Assign, Self::Propose, Self::Approve, Self::Reject];
+
+    /// Its word in forms.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Comment => "comment",
+            Self::Assign => "assign",
+            Self::Propose => "propose",
+            Self::Undo => "undo",
+            Self::Approve => "approve",
+            Self::Reject => "reject",
+        }
+    }
+
+    /// What is said once it is done.
+    pub fn done(self) -> &'static str {
+        match self {
+            Self::Comment => "The comment stands in the history.",
+            Self::Assign => "The owner is noted.",
+            Self::Propose | Self::Undo => "It is proposed. Nothing is done before it is approved.",
+            Self::Approve => {
+                "It is approved. The PSP is asked again; then it is carried out, or the case says \
+                 what stood against it."
+            }
+            Self::Reject => "The proposal ended. Nothing was done.",
+        }
+    }
+
+    /// Reads the word.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|act| act.word() == text)
+    }
+}
+
+/// A case as a form showed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Seen {
+    case: i64,
+    evidence: Option<String>,
+    proposal: Option<i64>,
+}
+
+/// What a form keeps of a case: `1043.4f0c….7`.
+pub fn seen_of(case: &CaseRow, proposal: Option<&Proposal>) -> String {
+    let evidence = case.evidence_sha256.as_deref().unwrap_or(NONE);
+    let proposal = proposal.map_or_else(|| NONE.to_owned(), |one| one.number.to_string());
+    format!("{}.{evidence}.{proposal}", case.number)
+}
+
+impl Seen {
+    fn read(text: &str) -> Option<Self> {
+        let mut parts = text.split('.');
+        let case = parts.next()?.parse().ok()?;
+        let evidence = parts.next().filter(|part| *part != NONE).map(str::to_owned);
+        let proposal = match parts.next()? {
+            NONE => None,
+            number => Some(number.parse().ok()?),
+        };
+        parts.next().is_none().then_some(Self { case, evidence, proposal })
+    }
+}
+
+/// Everything that an action needs.
+struct Acting<'a> {
+    person: &'a Person,
+    fields: &'a Fields,
+    seen: Vec<Seen>,
+    cases: Vec<CaseRow>,
+    proposals: Vec<Proposal>,
+    now: Instant,
+}
+
+/// Does what a form says.
+pub async fn act(site: &Rc<Site>, person: &Person, fields: &Fields) -> Result<Response, Refused> {
+    let act = fields.text("act").and_then(Act::parse);
+    let act = act.ok_or_else(|| Refused::words("The form does not say what to do"))?;
+    let acting = Acting::read(person, fields).await?;
+    let done = match act {
+        Act::Comment => acting.comment().await?,
+        Act::Assign => acting.assign().await?,
+        Act::Propose => acting.propose(site, false).await?,
+        Act::Undo => acting.propose(site, true).await?,
+        Act::Approve => acting.approve(site).await?,
+        Act::Reject => acting.reject().await?,
+    };
+    let asked = acting.cases.len();
+    if done < asked {
+        let text = format!(
+            "{}: done of {done} of {}; what is left changed meanwhile, or was so before",
+            act.word(),
+            counted(asked, "case", "cases")
+        );
+        let hint = "look at the queue again; what is left can be done anew";
+        return Err(Refused::new(StatusCode::CONFLICT, text, hint));
+    }
+    let back = match acting.cases.as_slice() {
+        [only] => Link::case(only.number),
+        _several => Link::to("/cases"),
+    };
+    Ok(on_to(&back.with("done", act.word())))
+}
+
+impl<'a> Acting<'a> {
+    async fn read(person: &'a Person, fields: &'a Fields) -> Result<Self, Refused> {
+        let seen: Option<Vec<Seen>> = fields.all("seen").map(Seen::read).collect();
+        let mut seen = seen.ok_or_else(|| Refused::words("The form names no case"))?;
+        seen.sort_by_key(|one| one.case);
+        seen.dedup_by_key(|one| one.case);
+        if seen.is_empty() || seen.len() > MOST {
+            return Err(Refused::words(format!("Expected 1 to {MOST} cases")));
+        }
+        let numbers: Vec<i64> = seen.iter().map(|one| one.case).collect();
+        let limit = i64::try_from(numbers.len()).unwrap_or(i64::MAX);
+        let proposals = person.db.proposals(&numbers).await?;
+        let filter = CaseFilter { numbers: Some(numbers), limit, ..CaseFilter::default() };
+        let cases = person.db.cases(&filter).await?;
+        if cases.len() != seen.len() {
+            return Err(Refused::stale("A case is gone"));
+        }
+        let now = person.db.now().await?;
+        Ok(Self { person, fields, seen, cases, proposals, now })
+    }
+
+    fn numbers(&self) -> Vec<i64> {
+        self.cases.iter().map(|case| case.number).collect()
+    }
+
+    async fn comment(&self) -> Result<usize, Refused> {
+        let text = why(self.fields)?;
+        let by = &self.person.name;
+        let noted = self.person.db.comment_cases(&self.numbers(), &text, by, self.now).await?;
+        Ok(usize::try_from(noted).unwrap_or(usize::MAX))
+    }
+
+    async fn assign(&self) -> Result<usize, Refused> {
+        let owner = self.fields.text("owner").filter(|name| *name != NONE);
+        let is_fine = |name: &str| name.len() <= OWNER_MAX && !name.contains(char::is_control);
+        if owner.is_some_and(|name| !is_fine(name)) {
+            return Err(Refused::words(format!("An owner has a name of 1 to {OWNER_MAX} bytes")));
+        }
+        if let Some(case) = self.cases.iter().find(|case| !case.open) {
+            return Err(Refused::stale(format!("Case C-{} is closed", case.number)));
+        }
+        let (numbers, by) = (self.numbers(), &self.person.name);
+        self.person.db.assign_cases(&numbers, owner, by, self.now).await?;
+        // Those that had this owner before are as they should be.
+        Ok(self.cases.len())
+    }
+
+    async fn propose(&self, site: &Site, undoes: bool) -> Result<usize, Refused> {
+        let why = why(self.fields)?;
+        let what = self.fields.text("as").and_then(What::parse);
+        let what = what.ok_or_else(|| Refused::words("Say what became of it"))?;
+        let object = object(self.fields, what)?;
+        self.as_seen()?;
+        let mut proposals = Vec::new();
+        for case in &self.cases {
+            may_be(case, what)?;
+            if case.open == undoes || (undoes && !self.was_decided(case.number)) {
+                let text = match undoes {
+                    true => "no person's decision ended it, so that none is undone",
+                    false => "it is closed",
+                };
+                return Err(Refused::words(format!("Case C-{}: {text}", case.number)));
+            }
+            proposals.push(NewProposal {
+                case_number: case.number,
+                what,
+                psp_reference: object.clone(),
+                undoes,
+                why: why.clone(),
+                evidence_sha256: case.evidence_sha256.clone(),
+                four_eyes: site.config.four_eyes.needed(&case.currency, case.amount_minor),
+            });
+        }
+        let by = &self.person.name;
+        Ok(self.person.db.propose(&proposals, by, self.now).await?.len())
+    }
+
+    fn was_decided(&self, case: i64) -> bool {
+        self.proposals.iter().any(|proposal| {
+            proposal.case_number == case
+                && proposal.state == ProposalState::CarriedOut
+                && proposal.what != What::Left
+        })
+    }
+
+    async fn approve(&self, site: &Site) -> Result<usize, Refused> {
+        let why = why(self.fields)?;
+        self.as_seen()?;
+        let open = self.open_proposals()?;
+        let by = &self.person.name;
+        let is_own = |proposal: &&&Proposal| proposal.four_eyes && proposal.proposed_by == *by;
+        if let Some(own) = open.values().find(is_own) {
+            let text = format!(
+                "Case C-{}: {by} proposed it, and it needs another person than {by}",
+                own.case_number
+            );
+            return Err(Refused::forbidden(text, "somebody else signs in and approves it"));
+        }
+        self.of_people_here(site, &open)?;
+        let seen: Vec<(i64, Option<String>)> = self
+            .cases
+            .iter()
+            .filter_map(|case| {
+                let proposal = open.get(&case.number)?;
+                Some((proposal.number, case.evidence_sha256.clone()))
+            })
+            .collect();
+        let approved = self.person.db.approve(&seen, &why, by, self.now).await?;
+        let cases = open.values().filter(|one| approved.contains(&one.number));
+        let cases: Vec<i64> = cases.map(|one| one.case_number).collect();
+        if let Some(carrier) = site.carrier.as_ref().filter(|_| !cases.is_empty()) {
+            // Nobody listens any more where the page stops just now: the next run does it.
+            let _ = carrier.send(cases);
+        }
+        Ok(approved.len())
+    }
+
+    /// Where the database tells nobody apart, whoever proposed it must have signed in here: a name
+    /// of the command line and one of the page may be the same person's.
+    fn of_people_here(&self, site: &Site, open: &HashMap<i64, &Proposal>) -> Result<(), Refused> {
+        if site.service_name.is_some() {
+            return Ok(());
+        }
+        let is_here = |name: &str| site.people.iter().any(|(known, _)| known == name);
+        match open.values().find(|proposal| !is_here(&proposal.proposed_by)) {
+            None => Ok(()),
+            Some(other) => {
+                let text = format!(
+                    "Case C-{}: {} proposed it on the command line, where nobody is told apart",
+                    other.case_number, other.proposed_by
+                );
+                Err(Refused::forbidden(text, "reject it, and propose it here"))
+            }
+        }
+    }
+
+    async fn reject(&self) -> Result<usize, Refused> {
+        let why = why(self.fields)?;
+        let open = self.open_proposals()?;
+        let numbers: Vec<i64> = open.values().map(|proposal| proposal.number).collect();
+        let by = &self.person.name;
+        Ok(self.person.db.turn_down(&numbers, &why, by, self.now).await?.len())
+    }
+
+    /// Each case shows what the form showed.
+    fn as_seen(&self) -> Result<(), Refused> {
+        for (case, seen) in self.cases.iter().zip(&self.seen) {
+            let is_same = case.number == seen.case && case.evidence_sha256 == seen.evidence;
+            if !is_same {
+                let text = format!("Case C-{} shows something else by now", case.number);
+                return Err(Refused::stale(text));
+            }
+        }
+        Ok(())
+    }
+
+    /// The open proposal of each case: the very one that the form showed.
+    fn open_proposals(&self) -> Result<HashMap<i64, &Proposal>, Refused> {
+        let mut open = HashMap::new();
+        for seen in &self.seen {
+            let found = self.proposals.iter().find(|proposal| {
+                proposal.case_number == seen.case && proposal.state == ProposalState::Open
+            });
+            match found.filter(|proposal| Some(proposal.number) == seen.proposal) {
+                Some(proposal) => open.insert(seen.case, proposal),
+                None => {
+                    let text = format!("Case C-{} has another proposal by now, or none", seen.case);
+                    return Err(Refused::stale(text));
+                }
+            };
+        }
+        Ok(open)
+    }
+}
+
+/// Whether such a decision is one of this kind of case.
+pub fn may_be(case: &CaseRow, what: What) -> Result<(), Refused> {
+    let Some(why) = what.unfit_for(&case.subject_kind) else { return Ok(()) };
+    Err(Refused::words(format!("Case C-{}: {why}", case.number)))
+}
+
+/// One line that says why; what was typed on several becomes one.
+fn why(fields: &Fields) -> Result<String, Refused> {
+    let typed = fields.whole("why").unwrap_or_default();
+    let why = typed.split_whitespace().collect::<Vec<_>>().join(" ");
+    let why = one_line(&why).map(str::to_owned);
+    why.ok_or_else(|| Refused::words(format!("Say why, in 1 to {SAID_MAX} bytes")))
+}
+
+fn object(fields: &Fields, what: What) -> Result<Option<String>, Refused> {
+    // A choice among those that were found; one that was typed stands above it.
+    let typed = fields.text("other_object").or_else(|| fields.text("object"));
+    let Some(object) = typed.filter(|_| matches!(what, What::Succeeded | What::Retryable)) else {
+        return Ok(None);
+    };
+    if object.len() > OBJECT_MAX || object.contains(char::is_control) {
+        return Err(Refused::words(format!("An object has an id of at most {OBJECT_MAX} bytes")));
+    }
+    Ok(Some(object.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_form_keeps_of_a_case_is_read_back() {
+        let seen = |text: &str| Seen::read(text);
+        let whole = Seen { case: 7, evidence: Some("4f0c".to_owned()), proposal: Some(3) };
+        assert_eq!(seen("7.4f0c.3"), Some(whole));
+        let bare = Seen { case: 7, evidence: None, proposal: None };
+        assert_eq!(seen("7.-.-"), Some(bare));
+        for bad in ["", "7", "7.-", "x.-.-", "7.-.x", "7.-.-.-"] {
+            assert_eq!(seen(bad), None, "{bad}");
+        }
+    }
+
+    #[test]
+    fn why_is_one_line() {
+        let read = |text: &str| why(&Fields::read(text));
+        assert_eq!(read("why=+two%0D%0Alines+").unwrap(), "two lines");
+        assert!(read("why=+").is_err());
+        assert!(read("").is_err());
+        assert!(read(&format!("why={}", "x".repeat(SAID_MAX + 1))).is_err());
+    }
+
+    #[test]
+    fn an_object_goes_with_what_needs_one() {
+        let fields = Fields::read("object=pi_1&other_object=");
+        assert_eq!(object(&fields, What::Succeeded).unwrap().as_deref(), Some("pi_1"));
+        assert_eq!(object(&fields, What::Failed).unwrap(), None);
+        let other = Fields::read("object=pi_1&other_object=pi_2");
+        assert_eq!(object(&other, What::Retryable).unwrap().as_deref(), Some("pi_2"));
+    }
+
+    #[test]
+    fn every_act_has_a_word_and_is_read_by_it() {
+        for act in Act::ALL {
+            assert_eq!(Act::parse(act.word()), Some(act));
+            assert!(act.done().ends_with('.'));
+        }
+    }
+}

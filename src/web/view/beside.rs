@@ -1,0 +1,193 @@
+//! The row and what the sources showed, side by side: each field marked as equal or not, by a sign
+//! and by a word.
+
+use crate::model::evidence::{ObjectState, PspObject};
+use crate::model::money::{Money, grouped_text};
+use crate::model::time::{Instant, span_text};
+use crate::store::records::StoredInputs;
+use crate::web::html::{El, Html, el, of_class};
+use crate::web::page::{NOTHING, flush, id, row_head, unseen};
+use crate::web::view::decide::Named;
+
+/// The objects by name, for a choice.
+pub fn named(inputs: &StoredInputs) -> Vec<Named> {
+    let words = |object: &PspObject| {
+        let money = object.captured.or(object.amount).map(money_text);
+        let money = money.unwrap_or_else(|| "amount unknown".to_owned());
+        format!("{} · {money} {}", object.reference, object.state.as_str())
+    };
+    let found = inputs.objects().into_iter();
+    found.map(|(_, object)| (object.reference.clone(), words(object))).collect()
+}
+
+/// The comparison; none where nothing was found.
+pub fn comparison(inputs: &StoredInputs) -> Option<El> {
+    let found = inputs.objects();
+    if found.is_empty() {
+        return None;
+    }
+    let row = &inputs.row;
+    let mut head = el("tr").then(el("th").at("scope", "col").then(unseen("Field")));
+    let key = format!("{}/{}", row.key.table, row.key.id);
+    head = head.then(column("Your row", &key));
+    for (item, object) in &found {
+        let source = format!("{}, by {}", item.account, item.route.as_str());
+        head = head.then(column(&source, &object.reference));
+    }
+    let objects: Vec<&PspObject> = found.iter().map(|(_, object)| *object).collect();
+    let table = of_class("table", "beside")
+        .then(el("thead").then(head))
+        .then(el("tbody").then(lines(inputs, &objects)));
+    let scroll = of_class("div", "scroll")
+        .at("tabindex", 0)
+        .at("role", "region")
+        .at("aria-label", "Evidence, side by side")
+        .then(table);
+    Some(flush("Evidence, side by side").then(scroll))
+}
+
+fn column(source: &str, reference: &str) -> El {
+    el("th").at("scope", "col").then(source).then(id(reference))
+}
+
+fn lines(inputs: &StoredInputs, objects: &[&PspObject]) -> Vec<El> {
+    let row = &inputs.row;
+    let stored = row.psp_reference.as_deref();
+    let each = |cell: &dyn Fn(&PspObject) -> El| -> Vec<El> {
+        objects.iter().map(|object| cell(object)).collect()
+    };
+    let plain = |words: &str| el("td").then(words);
+    let wanted = row.money.map(money_text);
+    let own_tag = row.tag.text();
+    vec![
+        line("status", plain(&row.status), each(&|object| plain(&object.status))),
+        line("meaning", plain("stuck"), each(&|object| plain(&meaning(&object.state)))),
+        line(
+            "amount",
+            of_class("td", "num").then(wanted.unwrap_or_else(|| NOTHING.to_owned())),
+            each(&|object| amount_cell(object, row.money)),
+        ),
+        line("taken back", plain(NOTHING), each(&|object| plain(&taken_back(object)))),
+        line(
+            "created",
+            plain(&row.created_at.format("%Y-%m-%d %H:%M:%SZ").to_string()),
+            each(&|object| plain(&apart(row.created_at, object.created_at))),
+        ),
+        line(
+            "tag",
+            el("td").then(id(if own_tag.is_empty() { NOTHING } else { own_tag })),
+            each(&|object| tag_cell(object, own_tag)),
+        ),
+        line(
+            "reference",
+            el("td").then(id(stored.unwrap_or(NOTHING))),
+            each(&|object| reference_cell(object, stored)),
+        ),
+    ]
+}
+
+fn line(label: &str, own: El, others: Vec<El>) -> El {
+    el("tr").then(row_head(label)).then(own).then(others)
+}
+
+/// The sign, with its word for who sees no sign.
+fn mark(is_equal: bool) -> El {
+    let (class, sign, word) = match is_equal {
+        true => ("mark equal", "=", "equal"),
+        false => ("mark differs", "≠", "differs"),
+    };
+    of_class("span", class)
+        .at("title", word)
+        .then(el("span").at("aria-hidden", "true").then(sign))
+        .then(unseen(word))
+}
+
+/// A cell whose value stands beside its mark.
+fn marked(class: &'static str, words: impl Into<Html>, is_equal: bool) -> El {
+    let cell = of_class("td", class);
+    cell.then(words).then(mark(is_equal))
+}
+
+fn amount_cell(object: &PspObject, wanted: Option<Money>) -> El {
+    let money = object.captured.or(object.amount);
+    let is_equal = money.is_some() && money == wanted;
+    let words = money.map(money_text).unwrap_or_else(|| "unknown".to_owned());
+    marked(if is_equal { "num" } else { "num differs" }, words, is_equal)
+}
+
+fn tag_cell(object: &PspObject, own: &str) -> El {
+    match object.tag.as_deref() {
+        Some(tag) => {
+            let is_equal = tag == own;
+            marked(if is_equal { "tagged" } else { "differs" }, id(tag), is_equal)
+        }
+        None => marked("differs", "none", false),
+    }
+}
+
+fn reference_cell(object: &PspObject, stored: Option<&str>) -> El {
+    let Some(stored) = stored else { return el("td").then(NOTHING) };
+    let is_equal = object.is_named(stored);
+    marked(if is_equal { "tagged" } else { "differs" }, id(&object.reference), is_equal)
+}
+
+fn meaning(state: &ObjectState) -> String {
+    let words = state.as_str().replace('_', " ");
+    match state {
+        ObjectState::Failed(failure) => format!("{words}: {}", failure.code),
+        _other => words,
+    }
+}
+
+fn taken_back(object: &PspObject) -> String {
+    let mut words = Vec::new();
+    if object.refunded_minor != 0 {
+        let currency = object.captured.or(object.amount).map(|money| money.currency);
+        words.push(match currency {
+            Some(currency) => {
+                let money = Money::new(object.refunded_minor, currency);
+                format!("{} refunded", money_text(money))
+            }
+            None => "refunded".to_owned(),
+        });
+    }
+    if object.disputed {
+        words.push("disputed".to_owned());
+    }
+    words.extend(object.returned.as_ref().map(|code| format!("returned {code}")));
+    if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
+}
+
+fn money_text(money: Money) -> String {
+    let currency = money.currency;
+    format!("{} {currency}", grouped_text(i128::from(money.minor), currency.exponent()))
+}
+
+fn apart(row: Instant, object: Instant) -> String {
+    let span = object.signed_duration_since(row);
+    let sign = if span < chrono::TimeDelta::zero() { "−" } else { "+" };
+    let seconds = span.num_seconds().saturating_abs();
+    format!("{sign}{}", span_text(chrono::TimeDelta::seconds(seconds)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_a_sign_and_a_word() {
+        for (is_equal, word) in [(true, "equal"), (false, "differs")] {
+            let made = Html::from(mark(is_equal)).into_string();
+            assert!(made.contains(&format!(">{word}<")), "{made}");
+            assert!(made.contains("aria-hidden"), "{made}");
+        }
+    }
+
+    #[test]
+    fn instants_are_told_by_their_distance() {
+        let at = |text: &str| crate::model::time::from_text(text).unwrap();
+        let row = at("2026-11-19T08:00:00Z");
+        assert_eq!(apart(row, at("2026-11-19T08:00:36Z")), "+36s");
+        assert_eq!(apart(row, at("2026-11-19T07:00:00Z")), "−1h");
+    }
+}

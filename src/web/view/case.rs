@@ -1,0 +1,268 @@
+//! One case: everything that a person decides by, and the forms to decide it.
+//!
+//! Nothing of what the sources showed can be edited. What is said is added to the history.
+
+use std::rc::Rc;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use crate::model::time::Instant;
+use crate::report::advice::{remedy, suggested_action, wants_look, wants_rule};
+use crate::store::driver::Driver;
+use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal};
+use crate::store::records::{CaseRow, StoredInputs};
+use crate::web::act::Act;
+use crate::web::error::Refused;
+use crate::web::form::Fields;
+use crate::web::html::{El, Html, el, of_class};
+use crate::web::link::Link;
+use crate::web::page::{
+    Here, NOTHING, Page, age, amount, amount_cell, card, flush, id, note, row_head, small, time,
+    title,
+};
+use crate::web::sessions::Person;
+use crate::web::site::Site;
+use crate::web::view::decide::Deciding;
+use crate::web::view::queue::{facts, severity_tag, subject};
+use crate::web::view::{beside, said};
+
+/// Similar cases that are shown.
+const SIMILAR: i64 = 5;
+
+/// Digits of a hash that are shown.
+const SHORT_HASH: usize = 12;
+
+/// All that is known of one case.
+struct Known {
+    case: CaseRow,
+    inputs: Option<StoredInputs>,
+    notes: Vec<CaseNote>,
+    proposals: Vec<Proposal>,
+    links: CaseLinks,
+    similar: Vec<CaseRow>,
+}
+
+/// The page.
+pub async fn page(
+    site: &Rc<Site>,
+    person: &Person,
+    number: i64,
+    query: &Fields,
+) -> Result<Response, Refused> {
+    let known = read(person, number).await?;
+    let now = person.db.now().await?;
+    let case = &known.case;
+    let objects = known.inputs.as_ref().map(beside::named).unwrap_or_default();
+    let deciding = Deciding {
+        person,
+        case,
+        proposals: &known.proposals,
+        objects: &objects,
+        needs_two: site.config.four_eyes.needed(&case.currency, case.amount_minor),
+        carried_by: match site.carrier {
+            Some(_) => "It is carried out within moments.",
+            None => "The next run carries it out.",
+        },
+    };
+    let (figures, code) = amount(i128::from(case.amount_minor), &case.currency);
+    let heading = format!("C-{} · {}", case.number, case.reason.as_str());
+    let state = match case.closed_at {
+        Some(at) => Html::from("closed ").with(time(at)),
+        None => format!("open for {}", age(case.opened_at, now)).into(),
+    };
+    let columns = of_class("div", "case")
+        .then(el("div").then(evidence(&known)))
+        .then(el("div").then(suggestion(&known)).then(deciding.cards()));
+    let page = Page::of(site, person, Here::Queue, format!("C-{}", case.number))
+        .with(title(heading, of_class("span", "amount").then(format!("{figures} {code}"))))
+        .with(done(query))
+        .with(head(&known, state))
+        .with(columns);
+    Ok(page.answer(StatusCode::OK))
+}
+
+async fn read(person: &Person, number: i64) -> Result<Known, Refused> {
+    let db = &person.db;
+    let case = db.case(number).await?.ok_or_else(Refused::no_page)?;
+    let stored = match &case.evidence_sha256 {
+        Some(hash) => db.evidence(hash).await?,
+        None => None,
+    };
+    Ok(Known {
+        inputs: stored.and_then(|text| serde_json::from_str(&text).ok()),
+        notes: db.case_notes(number).await?,
+        proposals: db.proposals(&[number]).await?,
+        links: db.case_links(number).await?,
+        similar: db.similar_cases(&case, SIMILAR).await?,
+        case,
+    })
+}
+
+fn done(query: &Fields) -> Option<El> {
+    let said = Act::ALL.iter().find(|act| query.text("done") == Some(act.word()))?;
+    Some(note("note good", said.done()))
+}
+
+fn head(known: &Known, state: Html) -> El {
+    let case = &known.case;
+    let raw = Link::case(case.number).part("evidence.json");
+    let hash = case.evidence_sha256.as_ref().map(|hash| {
+        let short: String = hash.chars().take(SHORT_HASH).collect();
+        of_class("a", "id").href(&raw).then(format!("{short}…"))
+    });
+    let text = |words: Option<&String>| match words {
+        Some(words) => Html::from(words),
+        None => NOTHING.into(),
+    };
+    let case_link = |number: &i64| el("a").href(&Link::case(*number)).then(format!("C-{number} "));
+    let mut pairs = vec![
+        ("severity", severity_tag(case.reason).into()),
+        ("state", state),
+        ("owner", text(case.owner.as_ref())),
+        ("subject", id(subject(case)).into()),
+        ("account", text(case.account.as_ref())),
+        ("evidence", hash.map_or_else(|| NOTHING.into(), Html::from)),
+        ("policy", id(&case.policy_version).into()),
+    ];
+    pairs.extend(case.rule.as_ref().map(|rule| ("rule", id(rule).into())));
+    pairs.extend(known.links.part_of.map(|lead| ("part of", case_link(&lead).into())));
+    if !known.links.parts.is_empty() {
+        let parts: Vec<El> = known.links.parts.iter().map(case_link).collect();
+        pairs.push(("parts", parts.into()));
+    }
+    let ended =
+        case.resolution.as_ref().map(|ended| of_class("p", "note").then("It ended: ").then(ended));
+    of_class("section", "card")
+        .then(el("p").then(el("strong").then(&case.text)))
+        .then(of_class("p", "soft").then(case.reason.meaning()))
+        .then(facts(pairs))
+        .then(ended)
+}
+
+/// What is known: side by side, in lines, and what was said of it.
+fn evidence(known: &Known) -> Html {
+    let Known { case, inputs, .. } = known;
+    let lines: Vec<El> = inputs
+        .as_ref()
+        .map(said::lines)
+        .unwrap_or_default()
+        .into_iter()
+        .map(|line| el("li").then(line))
+        .collect();
+    let heard = (!lines.is_empty())
+        .then(|| card("What the sources said").then(of_class("ul", "plain").then(lines)));
+    let nothing = (inputs.is_none() && case.evidence_sha256.is_some()).then(|| {
+        let raw = Link::case(case.number).part("evidence.json");
+        card("Evidence").then(
+            el("p")
+                .then("It is about no row: its figures stand in ")
+                .then(el("a").href(&raw).then("the stored evidence"))
+                .then("."),
+        )
+    });
+    Html::from(inputs.as_ref().and_then(beside::comparison))
+        .with(heard)
+        .with(nothing)
+        .with(history(known))
+        .with(similar(known))
+}
+
+fn history(known: &Known) -> El {
+    let case = &known.case;
+    let run = |id: &str| of_class("a", "id").href(&Link::run(id)).then(short_id(id));
+    let entry = |at: Instant| el("li").then(time(at));
+    let seen = match case.times_seen {
+        0 | 1 => String::new(),
+        several => format!(" ({several} decisions led here)"),
+    };
+    let opened = entry(case.opened_at).then(" opened by run ").then(run(&case.opened_run));
+    let last = entry(case.last_seen_at)
+        .then(" last decided by run ")
+        .then(run(&case.last_run))
+        .then(of_class("span", "soft").then(seen));
+    let mut entries = vec![(case.opened_at, opened), (case.last_seen_at, last)];
+    for note in &known.notes {
+        let what = format!(" {}: ", note.kind.replace('_', " "));
+        let by = el("strong").then(&note.by);
+        entries.push((note.at, entry(note.at).then(" ").then(by).then(what).then(&note.text)));
+    }
+    entries.sort_by_key(|(at, _)| *at);
+    let entries: Vec<El> = entries.into_iter().map(|(_, entry)| entry).collect();
+    card("History").then(of_class("ol", "history").then(entries))
+}
+
+/// The beginning of a run's id.
+pub fn short_id(id: &str) -> String {
+    let short: String = id.chars().take(8).collect();
+    format!("{short}…")
+}
+
+fn similar(known: &Known) -> Option<El> {
+    let rows: Vec<El> = known
+        .similar
+        .iter()
+        .map(|case| {
+            let name = el("a").href(&Link::case(case.number)).then(format!("C-{}", case.number));
+            let how = case.resolution.as_deref().unwrap_or("closed");
+            el("tr")
+                .then(row_head(name))
+                .then(amount_cell(i128::from(case.amount_minor), &case.currency))
+                .then(of_class("td", "wide").then(how))
+        })
+        .collect();
+    let table = |rows: Vec<El>| of_class("table", "list").then(el("tbody").then(rows));
+    (!rows.is_empty()).then(|| flush("Similar cases that closed").then(table(rows)))
+}
+
+/// What really helps, where the PSP has already said what became of it.
+fn helps(case: &CaseRow) -> Html {
+    let Some(text) = remedy(case.reason) else { return "Ask the PSP what became of it.".into() };
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    let text: String = first.into_iter().chain(letters).collect();
+    if wants_look(case.reason) && case.subject_kind == "row" {
+        return Html::from(format!("{text}, then "))
+            .with(id(format!("tieout run --id {}", case.subject)))
+            .with(".");
+    }
+    Html::from(format!("{text}."))
+}
+
+/// What a person would usually do, and what was not done.
+fn suggestion(known: &Known) -> Option<El> {
+    let case = &known.case;
+    if !case.open || case.subject_kind == "account" {
+        return None;
+    }
+    let equal = known.inputs.as_ref().map(StoredInputs::equal_captures).unwrap_or_default();
+    let saw = known.inputs.as_ref().is_some_and(|inputs| !inputs.objects().is_empty());
+    let words: Html = match (suggested_action(case.reason, saw), equal.as_slice()) {
+        ("confirm_success", [first, ..]) => {
+            Html::from("Propose that it succeeded with ").with(id(*first)).with(".")
+        }
+        ("refund_duplicate", [first, others @ ..]) if !others.is_empty() => Html::from("Refund ")
+            .with(id(others.join(", ")))
+            .with(" at the PSP, then propose that it succeeded with ")
+            .with(id(*first))
+            .with("."),
+        ("refund_duplicate", _) => "Refund at the PSP what was paid twice.".into(),
+        ("retry_at_original_psp", _) => "Propose to charge again.".into(),
+        ("wait_until", _) => "Wait: it is looked at again.".into(),
+        ("contact_psp", _) if wants_rule(case.reason) => {
+            Html::from("Find out what its code means. A rule then settles all like it: ")
+                .with(id(format!("tieout rules new --from-case C-{}", case.number)))
+                .with(".")
+        }
+        ("contact_psp", _) => helps(case),
+        ("contact_bank", _) => "Ask the bank what became of it.".into(),
+        ("fix_reference", _) => "Mend the row's tag or reference.".into(),
+        ("write_off", _) => "Propose that it failed for good.".into(),
+        (_none, _) => "Nothing by itself: look at the evidence.".into(),
+    };
+    let not_done = match known.inputs {
+        Some(_) => "No end was written; nobody was charged, and nothing was refunded.",
+        None => "No row was changed by it.",
+    };
+    Some(card("Suggested").then(el("p").then(words)).then(small(not_done)))
+}

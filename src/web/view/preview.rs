@@ -1,0 +1,190 @@
+//! Many cases at once, before anything is done: how many, how much, the first few, and the form
+//! that says yes. It holds what each case showed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use axum::http::StatusCode;
+use axum::response::Response;
+
+use crate::model::count::counted;
+use crate::model::time::Instant;
+use crate::store::driver::{CaseFilter, Driver};
+use crate::store::people::{PeopleDriver, Proposal, ProposalState};
+use crate::store::records::CaseRow;
+use crate::web::act::{Act, MOST, seen_of};
+use crate::web::error::Refused;
+use crate::web::filter::Asked;
+use crate::web::form::Fields;
+use crate::web::html::{El, Html, el, of_class};
+use crate::web::link::Link;
+use crate::web::page::{
+    Here, Page, age, amount, amount_cell, card, flush, form, hidden, id, row_head, small, th, title,
+};
+use crate::web::routes::number_of;
+use crate::web::sessions::Person;
+use crate::web::site::Site;
+use crate::web::view::decide;
+use crate::web::view::queue::{live_proposals, severity_tag, subject};
+
+/// Cases that are shown of them.
+const SAMPLES: usize = 5;
+
+/// Cases read at once.
+const PAGE: i64 = 500;
+
+/// The page.
+pub async fn page(site: &Rc<Site>, person: &Person, fields: &Fields) -> Result<Response, Refused> {
+    let act = fields.text("act").and_then(Act::parse);
+    let act = act.filter(|act| Act::IN_BULK.contains(act));
+    let act = act.ok_or_else(|| Refused::words("The form does not say what to do"))?;
+    let now = person.db.now().await?;
+    let mut cases = meant(person, fields, act, now).await?;
+    let numbers: Vec<i64> = cases.iter().map(|case| case.number).collect();
+    let live = live_proposals(person.db.proposals(&numbers).await?);
+    let chosen = cases.len();
+    if matches!(act, Act::Approve | Act::Reject) {
+        let is_open = |case: &CaseRow| {
+            live.get(&case.number).is_some_and(|one| one.state == ProposalState::Open)
+        };
+        cases.retain(is_open);
+    }
+    if cases.is_empty() {
+        return Err(Refused::words("No case is meant by that"));
+    }
+    let left = chosen.saturating_sub(cases.len());
+    let heading = format!("{}: {}", act.word(), counted(cases.len(), "case", "cases"));
+    let others = || counted(left, "other has", "others have");
+    let left = (left > 0).then(|| small(format!("{} no open proposal.", others())));
+    let needs_two = cases
+        .iter()
+        .filter(|case| site.config.four_eyes.needed(&case.currency, case.amount_minor))
+        .count();
+    let page = Page::of(site, person, Here::Queue, heading.clone())
+        .with(title(heading, Html::new()))
+        .with(sums(&cases).then(left))
+        .with(samples(&cases, &live, now))
+        .with(yes(person, act, &cases, &live, needs_two));
+    Ok(page.answer(StatusCode::OK))
+}
+
+/// The cases that were ticked, or all that the filter means.
+async fn meant(
+    person: &Person,
+    fields: &Fields,
+    act: Act,
+    now: Instant,
+) -> Result<Vec<CaseRow>, Refused> {
+    let mut filter = if fields.text("which") == Some("all") {
+        Asked::read(fields, now)?.filter
+    } else {
+        let numbers: Vec<i64> = fields.all("case").map(number_of).collect::<Result<_, _>>()?;
+        CaseFilter { numbers: Some(numbers), ..CaseFilter::default() }
+    };
+    // What is closed has no owner and no new decision.
+    filter.open_only = filter.open_only || matches!(act, Act::Assign | Act::Propose);
+    filter.limit = PAGE;
+    let mut found: Vec<CaseRow> = Vec::new();
+    loop {
+        let page = person.db.cases(&filter).await?;
+        let Some(last) = page.last() else { return Ok(found) };
+        filter.after = Some(last.number);
+        found.extend(page);
+        if found.len() > MOST {
+            let text = format!("More than {MOST} cases are meant: narrow them down");
+            return Err(Refused::words(text));
+        }
+    }
+}
+
+fn sums(cases: &[CaseRow]) -> El {
+    let mut sums: BTreeMap<&str, (i64, i128)> = BTreeMap::new();
+    for case in cases {
+        let (count, sum) = sums.entry(case.currency.as_str()).or_default();
+        *count = count.saturating_add(1);
+        *sum = sum.saturating_add(i128::from(case.amount_minor));
+    }
+    let mut list = of_class("dl", "figures");
+    for (currency, (count, sum)) in sums {
+        let name = if currency.is_empty() { "without an amount" } else { currency };
+        let (figures, _code) = amount(sum, currency);
+        list = list.then(
+            el("div").then(el("dt").then(format!("{name} ({count})"))).then(el("dd").then(figures)),
+        );
+    }
+    card("In all").then(list)
+}
+
+fn samples(cases: &[CaseRow], live: &HashMap<i64, Proposal>, now: Instant) -> El {
+    let head = el("tr")
+        .then(th("Case"))
+        .then(th("Age"))
+        .then(th("Reason"))
+        .then(th("Severity"))
+        .then(th("Amount").at("class", "num"))
+        .then(th("Subject"))
+        .then(th("Proposed"));
+    let row = |case: &CaseRow| {
+        let proposed = live.get(&case.number).map(decide::proposed_words).unwrap_or_default();
+        el("tr")
+            .then(row_head(
+                el("a").href(&Link::case(case.number)).then(format!("C-{}", case.number)),
+            ))
+            .then(of_class("td", "age").at("data-label", "Age").then(age(case.opened_at, now)))
+            .then(of_class("td", "wide").then(id(case.reason.as_str())))
+            .then(el("td").then(severity_tag(case.reason)))
+            .then(amount_cell(i128::from(case.amount_minor), &case.currency))
+            .then(of_class("td", "wide").at("data-label", "Subject").then(id(subject(case))))
+            .then(of_class("td", "wide").then(proposed))
+    };
+    let rows: Vec<El> = cases.iter().take(SAMPLES).map(row).collect();
+    let more = cases.len().saturating_sub(SAMPLES);
+    let heading = match more {
+        0 => "Which".to_owned(),
+        more => format!("The first {SAMPLES}, and {more} more"),
+    };
+    let table = of_class("table", "list").then(el("thead").then(head)).then(el("tbody").then(rows));
+    flush(&heading).then(table)
+}
+
+fn yes(
+    person: &Person,
+    act: Act,
+    cases: &[CaseRow],
+    live: &HashMap<i64, Proposal>,
+    needs_two: usize,
+) -> El {
+    let seen: Vec<El> = cases
+        .iter()
+        .map(|case| {
+            let open = live.get(&case.number).filter(|one| one.state == ProposalState::Open);
+            hidden("seen", &seen_of(case, open))
+        })
+        .collect();
+    let inner = match act {
+        Act::Assign => decide::owner_field(None),
+        Act::Propose => Html::from(decide::outcomes(true)).with(decide::object_field(&[])),
+        Act::Comment | Act::Approve | Act::Reject | Act::Undo => Html::new(),
+    };
+    let why = (act != Act::Assign).then(|| decide::why_field("why", act));
+    let two = (act == Act::Propose && needs_two > 0).then(|| {
+        small(format!("{needs_two} of them need two people: somebody else approves them."))
+    });
+    let form = form(person, &Link::to("/cases/act"))
+        .at("class", "stack")
+        .then(hidden("act", act.word()))
+        .then(seen)
+        .then(inner)
+        .then(why)
+        .then(
+            of_class("div", "row")
+                .then(of_class("button", "main").then(format!(
+                    "{} all {}",
+                    act.word(),
+                    cases.len()
+                )))
+                .then(of_class("a", "button").href(&Link::to("/cases")).then("Do nothing")),
+        )
+        .then(two);
+    card("Yes?").then(form)
+}

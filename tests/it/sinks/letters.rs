@@ -1,0 +1,95 @@
+//! Dead letters: they wait for a person, hold back their rows' later events, and leave by retry,
+//! purge or merge, each recorded.
+
+use serde_json::Value;
+
+use super::hook::hook_sink;
+use super::{deliver, of_sink, sold, stage};
+use crate::run::shop::{Engine, Shop, on_both_databases};
+use crate::support::receiver::{Answer, Receiver};
+
+on_both_databases!(
+    what_is_refused_waits_for_a_person,
+    merged_letters_leave_the_newest,
+    purged_letters_say_who_and_why,
+);
+
+/// A shop with two rows of two events each, the first of which were refused.
+async fn refused(engine: Engine, hook: &Receiver) -> Shop {
+    let shop = sold(engine, &hook_sink("hook", hook.url()), 2).await;
+    stage(&shop, "1", 2).await;
+    stage(&shop, "2", 2).await;
+    let ran = deliver(&shop, &[]).await.ended(3);
+    let note = of_sink(&ran, "hook");
+    assert_eq!((&note["died"], &note["dead"]), (&2.into(), &2.into()), "{note}");
+    assert_eq!(note["waiting"], 2, "the second events wait for the first");
+    assert!(ran.stderr.contains("2 dead letters"), "{}", ran.stderr);
+    shop
+}
+
+fn came(hook: &Receiver, from: usize) -> Vec<String> {
+    let sent = hook.sent("").split_off(from);
+    let mut came: Vec<String> = sent
+        .iter()
+        .map(|sent| {
+            let body: Value = serde_json::from_str(&sent.body).unwrap();
+            format!("{} v{}", body["key"].as_str().unwrap(), body["version"])
+        })
+        .collect();
+    came.sort();
+    came
+}
+
+async fn what_is_refused_waits_for_a_person(engine: Engine) {
+    let hook = Receiver::start(Answer::Status(422)).await;
+    let shop = refused(engine, &hook).await;
+    let letters = deliver(&shop, &["list"]).await.ended(0).of_type("letter");
+    assert_eq!(letters.len(), 2);
+    assert_eq!(letters[0]["error"], "answered 422");
+    assert_eq!(deliver(&shop, &["list", "--waiting"]).await.of_type("letter").len(), 4);
+    assert_eq!(deliver(&shop, &["list", "--error", "500"]).await.of_type("letter").len(), 0);
+    // It never goes by itself.
+    hook.answer(Answer::Status(200));
+    let before = hook.sent("").len();
+    deliver(&shop, &["--now"]).await.ended(3);
+    assert_eq!(hook.sent("").len(), before);
+    let plan = deliver(&shop, &["retry", "--id", "1", "--dry-run"]).await.ended(0);
+    assert_eq!(plan.of_type("letters")[0]["matching"], 1);
+    let done = deliver(&shop, &["retry", "--id", "1", "--error", "422"]).await.ended(0);
+    assert_eq!(done.of_type("letters")[0]["again"], 1);
+    deliver(&shop, &[]).await.ended(3);
+    assert_eq!(came(&hook, before), ["1 v1", "1 v2"]);
+    deliver(&shop, &["retry"]).await.ended(0);
+    deliver(&shop, &[]).await.ended(0);
+    assert_eq!(came(&hook, before), ["1 v1", "1 v2", "2 v1", "2 v2"]);
+}
+
+async fn merged_letters_leave_the_newest(engine: Engine) {
+    let hook = Receiver::start(Answer::Status(422)).await;
+    let shop = refused(engine, &hook).await;
+    // The later events are refused as well, once the first are out of their way.
+    shop.raw.execute("update tieout_deliveries set state = 'dead', last_error = 'x'").await;
+    hook.answer(Answer::Status(200));
+    let before = hook.sent("").len();
+    let done = deliver(&shop, &["merge", "--reason", "newest"]).await.ended(0);
+    let end = &done.of_type("letters")[0];
+    assert_eq!((&end["again"], &end["given_up"]), (&2.into(), &2.into()));
+    deliver(&shop, &[]).await.ended(0);
+    assert_eq!(came(&hook, before), ["1 v2", "2 v2"]);
+}
+
+async fn purged_letters_say_who_and_why(engine: Engine) {
+    let hook = Receiver::start(Answer::Status(422)).await;
+    let shop = refused(engine, &hook).await;
+    shop.tieout(&["deliver", "purge"]).await.ended(2);
+    let done = deliver(&shop, &["purge", "--id", "1", "--reason", "by hand"]).await.ended(0);
+    assert_eq!(done.of_type("letters")[0]["given_up"], 1);
+    let why = shop.texts("select why from tieout_deliveries where state = 'purged'").await;
+    assert!(why[0].starts_with("purge by ") && why[0].ends_with(": by hand"), "{why:?}");
+    hook.answer(Answer::Status(200));
+    let before = hook.sent("").len();
+    deliver(&shop, &[]).await.ended(3);
+    assert_eq!(came(&hook, before), ["1 v2"], "what waited for it goes on");
+    let ended = "tieout_outbox where key = '1' and version = 1 and suppressed_at is not null";
+    assert_eq!(shop.count(ended).await, 1);
+}

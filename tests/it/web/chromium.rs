@@ -1,0 +1,188 @@
+//! A real browser without a head clicks through a decision: what people see, and what they press.
+//!
+//! It is spoken to by WebDriver, the W3C's own protocol: plain HTTP and JSON.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{serve, shop_with, status, token_of, until};
+use crate::support::need_env;
+
+/// The name that WebDriver gives an element's id.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// One browser of its own, gone with this value.
+struct Chromium {
+    client: reqwest::Client,
+    session: String,
+    _folder: tempfile::TempDir,
+}
+
+impl Chromium {
+    async fn start(width: u32, height: u32) -> Self {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let args = [
+            "--headless".to_owned(),
+            // As root, which containers are, it starts in no other way.
+            "--no-sandbox".to_owned(),
+            "--disable-gpu".to_owned(),
+            "--disable-quic".to_owned(),
+            "--no-first-run".to_owned(),
+            "--disable-background-networking".to_owned(),
+            "--disable-component-update".to_owned(),
+            "--disable-sync".to_owned(),
+            "--disable-dev-shm-usage".to_owned(),
+            format!("--window-size={width},{height}"),
+            format!("--user-data-dir={}", folder.path().display()),
+        ];
+        let wanted = json!({ "capabilities": { "alwaysMatch": {
+            "browserName": "chrome",
+            "goog:chromeOptions": { "args": args },
+        } } });
+        let url = format!("{}/session", need_env("TEST_WEBDRIVER_URL"));
+        let made: Value =
+            client.post(&url).json(&wanted).send().await.unwrap().json().await.unwrap();
+        let id = made["value"]["sessionId"].as_str().unwrap_or_else(|| panic!("{made}"));
+        Self { session: format!("{url}/{id}"), client, _folder: folder }
+    }
+
+    async fn say(&self, method: Method, what: &str, body: Value) -> Result<Value, Value> {
+        let place = match what {
+            "" => self.session.clone(),
+            what => format!("{}/{what}", self.session),
+        };
+        let request = self.client.request(method.clone(), place);
+        let request = if method == Method::POST { request.json(&body) } else { request };
+        let answer = request.send().await.unwrap();
+        let is_fine = answer.status().is_success();
+        let value: Value = answer.json().await.unwrap();
+        let value = value["value"].clone();
+        if is_fine { Ok(value) } else { Err(value) }
+    }
+
+    async fn told(&self, what: &str, body: Value) -> Value {
+        let answer = self.say(Method::POST, what, body).await;
+        answer.unwrap_or_else(|error| panic!("{what}: {error}"))
+    }
+
+    async fn open(&self, url: &str) {
+        self.told("url", json!({ "url": url })).await;
+    }
+
+    /// The first element that a selector finds.
+    async fn find(&self, css: &str) -> String {
+        let wanted = json!({ "using": "css selector", "value": css });
+        let mut tries = 0;
+        let found = loop {
+            tries += 1;
+            // The next page may be on its way.
+            match self.say(Method::POST, "element", wanted.clone()).await {
+                Ok(found) => break found,
+                Err(error) if tries < 100 && error["error"] == "no such element" => {
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                Err(error) => panic!("{css}: {error}"),
+            }
+        };
+        format!("element/{}", found[ELEMENT].as_str().unwrap_or_else(|| panic!("{css}: {found}")))
+    }
+
+    /// Does something with an element. One that went with its page, because the next page came
+    /// between finding it and this, is looked for again there.
+    async fn with(&self, css: &str, method: Method, what: &str, body: Value) -> Value {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            let element = self.find(css).await;
+            match self.say(method.clone(), &format!("{element}/{what}"), body.clone()).await {
+                Ok(value) => return value,
+                Err(error) if tries < 20 && error["error"] == "stale element reference" => {}
+                Err(error) => panic!("{what} {css}: {error}"),
+            }
+        }
+    }
+
+    async fn click(&self, css: &str) {
+        self.with(css, Method::POST, "click", json!({})).await;
+    }
+
+    async fn type_in(&self, css: &str, text: &str) {
+        self.with(css, Method::POST, "value", json!({ "text": text })).await;
+    }
+
+    /// What a person reads on the page.
+    async fn text(&self) -> String {
+        let text = self.with("body", Method::GET, "text", Value::Null).await;
+        text.as_str().unwrap().to_owned()
+    }
+
+    /// Whether the page is wider than the window.
+    async fn is_too_wide(&self) -> bool {
+        let script = "return document.documentElement.scrollWidth > window.innerWidth";
+        let said = self.told("execute/sync", json!({ "script": script, "args": [] })).await;
+        said.as_bool().unwrap()
+    }
+
+    async fn reads(&self, words: &str) {
+        let mut text = String::new();
+        for _ in 0..100 {
+            text = self.text().await;
+            if text.contains(words) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("`{words}` is not on the page: {text}");
+    }
+
+    async fn sign_in(&self, url: &str, name: &str) {
+        self.open(&format!("{url}/cases")).await;
+        self.type_in("#name", name).await;
+        self.type_in("#secret", &token_of(name)).await;
+        self.click("button.main").await;
+        self.reads(&format!("signed in as {name}")).await;
+    }
+
+    async fn quit(self) {
+        self.say(Method::DELETE, "", Value::Null).await.ok();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_people_click_through_an_approval() {
+    let shop = shop_with("pay_1", "").await;
+    let site = serve(&shop);
+    let mara = Chromium::start(1280, 1000).await;
+    mara.sign_in(&site.url, "mara").await;
+    mara.click("tbody th a").await;
+    mara.reads("Evidence, side by side").await;
+    mara.click("input[name=as][value=succeeded]").await;
+    mara.click("#object option:nth-child(2)").await;
+    mara.type_in("#why", "one order only").await;
+    mara.click("form[action='/cases/act'] button.main").await;
+    mara.reads("It is proposed.").await;
+    mara.reads("It needs a second person").await;
+
+    // The other one has a telephone.
+    let jonas = Chromium::start(500, 900).await;
+    jonas.sign_in(&site.url, "jonas").await;
+    assert!(!jonas.is_too_wide().await, "the queue");
+    jonas.click("tbody th a").await;
+    jonas.reads("one order only").await;
+    assert!(!jonas.is_too_wide().await, "the case");
+    jonas.type_in("#why-approve", "checked").await;
+    jonas.click("#proposed button.main").await;
+    jonas.reads("It is approved.").await;
+    until("the row is paid", async || status(&shop).await == "paid").await;
+    jonas.open(&format!("{}/cases/C-1", site.url)).await;
+    jonas.reads("It ended: succeeded").await;
+    jonas.open(&format!("{}/runs", site.url)).await;
+    jonas.click("tbody th a").await;
+    jonas.reads("ties out").await;
+    mara.quit().await;
+    jonas.quit().await;
+}

@@ -1,0 +1,401 @@
+//! The review page: the built program, spoken to as browsers do and as nobody should.
+
+mod browser;
+mod chromium;
+mod people;
+
+use std::time::Duration;
+
+use tieout::sandbox::situations::Situation;
+use tieout::web::token::hash_of;
+
+use crate::cli_run::Shop;
+use browser::{Browser, Site};
+
+/// The token of each person of these tests.
+fn token_of(name: &str) -> String {
+    format!("{name}-s-token-of-the-tests")
+}
+
+/// A shop with a payment that was captured twice, and its case; mara and jonas may look at it.
+async fn shop_with(id: &str, more: &str) -> Shop {
+    let twice: &[Situation] = &[Situation::Succeeded, Situation::Succeeded];
+    let shop = Shop::with(&[(id, 1_999, twice)]).await;
+    let path = shop.path().join("tieout.toml");
+    let mut config = std::fs::read_to_string(&path).unwrap();
+    config.push_str(&format!("[web]\n{more}\n"));
+    for name in ["mara", "jonas"] {
+        let hash = hash_of(&token_of(name));
+        config.push_str(&format!("[[web.person]]\nname = '{name}'\ntoken_sha256 = '{hash}'\n"));
+    }
+    std::fs::write(&path, config).unwrap();
+    let ran = shop.tieout(&["run", "--json"], &[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    shop
+}
+
+fn serve(shop: &Shop) -> Site {
+    Site::of(shop.begin(&["serve", "--listen", "127.0.0.1:0", "--json"]))
+}
+
+async fn sign_in(site: &Site, name: &str) -> Browser {
+    Browser::of(site, name, &token_of(name)).await
+}
+
+const CONFIRMED: &[(&str, &str)] =
+    &[("as", "succeeded"), ("other_object", "{object}"), ("why", "one order only")];
+
+/// The objects that captured, as the case's page offers them.
+async fn objects(browser: &Browser) -> Vec<String> {
+    let page = browser.get("/cases/C-1").await.ended(200).body;
+    let (_, select) = page.split_once("<select id=\"object\"").expect("a choice of objects");
+    let select = select.split("</select>").next().unwrap();
+    let values = select.split("value=\"").skip(1).map(|rest| rest.split('"').next().unwrap());
+    values.filter(|value| !value.is_empty()).map(str::to_owned).collect()
+}
+
+async fn propose(browser: &Browser) {
+    let object = objects(browser).await.swap_remove(0);
+    let fields: Vec<(&str, &str)> = CONFIRMED
+        .iter()
+        .map(|(name, value)| (*name, if *value == "{object}" { object.as_str() } else { *value }))
+        .collect();
+    let answer = browser.act(1, "propose", &fields).await.ended(303);
+    assert_eq!(answer.location(), "/cases/C-1?done=propose");
+}
+
+/// Asks until something holds; what carries decisions out is another task.
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    for _ in 0..600 {
+        if holds().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("{what}: not within half a minute");
+}
+
+async fn status(shop: &Shop) -> String {
+    shop.statuses().await.swap_remove(0).1
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_sees_anything_without_signing_in() {
+    let shop = shop_with("pay_1", "").await;
+    let site = serve(&shop);
+    let mut nobody = Browser::new(&site);
+    for path in ["/", "/cases", "/cases/C-1", "/cases.csv", "/runs", "/reports", "/none"] {
+        let answer = nobody.get(path).await.ended(401);
+        assert!(answer.body.contains("name=\"secret\""), "{path}: {}", answer.body);
+        assert!(!answer.body.contains("pay_1"), "{path}: {}", answer.body);
+    }
+    let act = [("csrf", ""), ("act", "comment"), ("seen", "1.-.-"), ("why", "x")];
+    nobody.post("/cases/act", &act).await.ended(403);
+    for (name, secret) in [
+        ("mara", "wrong".to_owned()),
+        ("mara", token_of("jonas")),
+        ("nobody", token_of("mara")),
+        ("", token_of("mara")),
+        ("mara", String::new()),
+    ] {
+        let answer = nobody.sign_in(name, &secret).await.ended(401);
+        assert!(answer.body.contains("do not go together"), "{}", answer.body);
+        assert_eq!(nobody.cookie(), "");
+    }
+    let answer = nobody.sign_in("mara", &token_of("mara")).await.ended(303);
+    let cookie = answer.headers.get("set-cookie").unwrap().to_str().unwrap();
+    for word in ["HttpOnly", "SameSite=Strict", "Path=/"] {
+        assert!(cookie.contains(word), "{cookie}");
+    }
+    assert!(!cookie.contains("Domain"), "{cookie}");
+    let queue = nobody.get("/cases").await.ended(200);
+    assert!(queue.body.contains("C-1"), "{}", queue.body);
+    assert!(queue.body.contains("signed in as <strong>mara</strong>"), "{}", queue.body);
+    nobody.post("/logout", &[("csrf", &queue.csrf())]).await.ended(303);
+    nobody.get("/cases").await.ended(401);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_page_forbids_scripts_frames_and_caches() {
+    let shop = shop_with("pay_1", "").await;
+    let site = serve(&shop);
+    let mara = sign_in(&site, "mara").await;
+    let run = shop.tieout(&["runs", "list", "--json"], &[]).stdout;
+    let run: serde_json::Value = serde_json::from_str(run.lines().next().unwrap()).unwrap();
+    let run = format!("/runs/{}", run["run_id"].as_str().unwrap());
+    for path in ["/cases", "/cases/C-1", "/runs", &run, "/reports", "/login", "/none", "/style.css"]
+    {
+        let answer = mara.get(path).await;
+        let header = |name: &str| answer.headers[name].to_str().unwrap().to_owned();
+        let policy = header("content-security-policy");
+        assert!(policy.contains("default-src 'none'"), "{path}: {policy}");
+        assert!(policy.contains("frame-ancestors 'none'"), "{path}: {policy}");
+        assert!(!policy.contains("unsafe"), "{path}: {policy}");
+        assert_eq!(header("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(header("referrer-policy"), "same-origin", "{path}");
+        let is_style = path == "/style.css";
+        assert_eq!(header("cache-control").contains("no-store"), !is_style, "{path}");
+        for part in ["<script", "style=\"", "onclick", "http://", "https://"] {
+            assert!(is_style || !answer.body.contains(part), "{path}: {part}: {}", answer.body);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_form_of_another_site_does_nothing() {
+    let shop = shop_with("pay_1", "").await;
+    let site = serve(&shop);
+    let mara = sign_in(&site, "mara").await;
+    let page = mara.get("/cases/C-1").await.ended(200);
+    let (csrf, seen) = (page.csrf(), page.seen("comment"));
+    let fields = |csrf: &'static str| {
+        [("csrf", csrf), ("act", "comment"), ("seen", "1.-.-"), ("why", "from elsewhere")]
+    };
+    let mut whole = fields("");
+    (whole[0].1, whole[2].1) = (&csrf, &seen);
+    for origin in
+        [None, Some("null"), Some("https://evil.example"), Some("http://127.0.0.1:1"), Some("")]
+    {
+        mara.post_from(origin, "/cases/act", &whole).await.ended(403);
+    }
+    // A page that knows the origin does not know the secret.
+    for wrong in ["", "0", "undefined"] {
+        mara.post("/cases/act", &fields(wrong)).await.ended(403);
+    }
+    let other = sign_in(&site, "mara").await.get("/cases").await.csrf();
+    assert_ne!(other, csrf, "each session has its own");
+    let mut others = whole;
+    others[0].1 = &other;
+    mara.post("/cases/act", &others).await.ended(403);
+    let history = mara.get("/cases/C-1").await.body;
+    assert!(!history.contains("from elsewhere"), "{history}");
+    mara.post("/cases/act", &whole).await.ended(303);
+    let history = mara.get("/cases/C-1").await.body;
+    assert!(history.contains("from elsewhere"), "{history}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_was_made_to_point_here_is_refused() {
+    let shop = shop_with("pay_1", "").await;
+    let site = serve(&shop);
+    let mara = sign_in(&site, "mara").await;
+    let port = site.url.rsplit(':').next().unwrap();
+    for host in ["evil.example".to_owned(), format!("evil.example:{port}"), "127.0.0.1".to_owned()]
+    {
+        let answer = mara.get_with("/cases", "host", &host).await.ended(421);
+        assert!(!answer.body.contains("pay_1"), "{host}: {}", answer.body);
+    }
+    mara.get_with("/cases", "host", &format!("localhost:{port}")).await.ended(200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_maker_is_no_checker_and_another_person_is() {
+    let shop = shop_with("pay_1", "").await;
+    let site = serve(&shop);
+    let (mara, jonas) = (sign_in(&site, "mara").await, sign_in(&site, "jonas").await);
+    propose(&mara).await;
+    let own = mara.get("/cases/C-1").await.ended(200);
+    assert!(own.body.contains("It needs a second person"), "{}", own.body);
+    assert!(!own.body.contains("value=\"approve\""), "{}", own.body);
+    // The form that she is not shown is refused as well.
+    let (csrf, seen) = (own.csrf(), own.seen("reject"));
+    let why = [("why", "I am sure")];
+    let answer = mara.act_seen(&csrf, &seen, "approve", &why).await.ended(403);
+    assert!(answer.body.contains("needs another person than mara"), "{}", answer.body);
+    assert_eq!(status(&shop).await, "processing");
+    let answer = jonas.act(1, "approve", &[("why", "checked")]).await.ended(303);
+    assert_eq!(answer.location(), "/cases/C-1?done=approve");
+    until("the row is paid", async || status(&shop).await == "paid").await;
+    until("the case ended", async || mara.get("/cases/C-1").await.body.contains("It ended: "))
+        .await;
+    let page = mara.get("/cases/C-1").await.body;
+    assert!(page.contains("<strong>jonas</strong> approved: checked"), "{page}");
+    let queue = mara.get("/cases").await.body;
+    assert!(queue.contains("No case is meant by that"), "{queue}");
+    let verified = shop.tieout(&["audit", "verify"], &[]);
+    assert_eq!(verified.code, Some(0), "{}", verified.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_not_seen_is_not_approved() {
+    let shop = shop_with("pay_1", "carry_out = false").await;
+    let site = serve(&shop);
+    let (mara, jonas) = (sign_in(&site, "mara").await, sign_in(&site, "jonas").await);
+    propose(&mara).await;
+    let seen = jonas.get("/cases/C-1").await.ended(200);
+    // Somebody looks again meanwhile: the case shows new evidence.
+    let again = shop.tieout(&["run", "--id", "pay_1", "--json"], &[]);
+    assert_eq!(again.code, Some(0), "{}", again.stderr);
+    let form = (seen.csrf(), seen.seen("approve"));
+    let why = [("why", "as I saw it")];
+    let answer = jonas.act_seen(&form.0, &form.1, "approve", &why).await.ended(409);
+    assert!(answer.body.contains("shows something else by now"), "{}", answer.body);
+    // Looked at again it was proposed of other evidence than the case shows: no button, and the
+    // store refuses the form that is sent all the same.
+    let page = jonas.get("/cases/C-1").await.ended(200);
+    assert!(page.body.contains("It was proposed of other evidence"), "{}", page.body);
+    let answer = jonas.act_seen(&page.csrf(), &page.seen("reject"), "approve", &why).await;
+    assert!(answer.ended(409).body.contains("done of 0 of 1"));
+    assert_eq!(status(&shop).await, "processing");
+    // Taken back, proposed anew, approved; and here the next run carries it out.
+    mara.act(1, "reject", &[("why", "anew")]).await.ended(303);
+    propose(&mara).await;
+    jonas.act(1, "approve", &[("why", "checked")]).await.ended(303);
+    assert_eq!(status(&shop).await, "processing");
+    let ran = shop.tieout(&["run", "--json"], &[]);
+    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_eq!(status(&shop).await, "paid");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hostile_key_is_shown_as_it_is_and_does_nothing() {
+    let hostile = "\"><script>alert(1)</script>&lt;\u{202e}gpj";
+    let shop = shop_with(hostile, "").await;
+    let site = serve(&shop);
+    let mara = sign_in(&site, "mara").await;
+    for path in ["/cases", "/cases/C-1", "/cases?owner=%22%3E%3Cscript%3E"] {
+        let page = mara.get(path).await.ended(200).body;
+        assert!(!page.contains("<script"), "{path}: {page}");
+        assert!(!page.contains('\u{202e}'), "{path}: {page}");
+    }
+    let page = mara.get("/cases/C-1").await.body;
+    let shown = "charges/&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;lt;\u{fffd}202Egpj";
+    assert!(page.contains(shown), "{page}");
+    mara.act(1, "comment", &[("why", "<b>bold</b> & \"quoted\"")]).await.ended(303);
+    let page = mara.get("/cases/C-1").await.body;
+    assert!(page.contains("&lt;b&gt;bold&lt;/b&gt; &amp; &quot;quoted&quot;"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_are_downloaded_byte_for_byte_and_nothing_beside_them_is() {
+    let shop = shop_with("pay_1", "").await;
+    let site = serve(&shop);
+    let mara = sign_in(&site, "mara").await;
+    let listed = shop.tieout(&["report", "list", "--json"], &[]).stdout;
+    let report: serde_json::Value = serde_json::from_str(listed.lines().next().unwrap()).unwrap();
+    let (day, run) =
+        (report["business_date"].as_str().unwrap(), report["run_id"].as_str().unwrap());
+    let dir = shop.path().join("reports").join(day).join(run);
+    let page = mara.get(&format!("/runs/{run}")).await.ended(200).body;
+    assert!(page.contains("ties out"), "{page}");
+    for entry in std::fs::read_dir(&dir).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        let path = format!("/reports/{day}/{run}/{name}");
+        assert!(page.contains(&format!("href=\"{path}\"")), "{path}: {page}");
+        let answer = mara.get(&path).await.ended(200);
+        assert_eq!(answer.body, std::fs::read_to_string(dir.join(&name)).unwrap(), "{name}");
+        let how = answer.headers["content-disposition"].to_str().unwrap();
+        assert!(how.starts_with("attachment"), "{how}");
+    }
+    for path in [
+        format!("/reports/{day}/{run}/..%2f..%2f..%2ftieout.toml"),
+        format!("/reports/..%2f{day}/{run}/manifest.json"),
+        format!("/reports/{day}/{run}/none.csv"),
+        format!("/reports/{day}/none/manifest.json"),
+    ] {
+        mara.get(&path).await.ended(404);
+    }
+    let csv = mara.get("/cases.csv").await.ended(200).body;
+    assert_eq!(csv, shop.tieout(&["cases", "export"], &[]).stdout);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_cases_are_previewed_before_anything_is_done() {
+    let shop = shop_with("pay_1", "").await;
+    let site = serve(&shop);
+    let mara = sign_in(&site, "mara").await;
+    let csrf = mara.get("/cases").await.ended(200).csrf();
+    let all = [("csrf", csrf.as_str()), ("which", "all"), ("act", "assign")];
+    let preview = mara.post("/cases/preview", &all).await.ended(200);
+    assert!(preview.body.contains("assign: 1 case"), "{}", preview.body);
+    assert!(!preview.body.contains("1 cases"), "{}", preview.body);
+    assert!(preview.body.contains("EUR (1)"), "{}", preview.body);
+    let seen = preview.seen("assign");
+    let owner = [("owner", "jonas")];
+    mara.act_seen(&csrf, &seen, "assign", &owner).await.ended(303);
+    let queue = mara.get("/cases?owner=jonas").await.ended(200).body;
+    assert!(queue.contains("C-1"), "{queue}");
+    let ticked = [("csrf", csrf.as_str()), ("which", "ticked"), ("act", "comment")];
+    mara.post("/cases/preview", &ticked).await.ended(422);
+    let approve = [("csrf", csrf.as_str()), ("which", "all"), ("act", "approve")];
+    mara.post("/cases/preview", &approve).await.ended(422);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn signing_in_is_tried_so_often_and_no_more() {
+    let shop = shop_with("pay_1", "").await;
+    let site = serve(&shop);
+    let mut browser = Browser::new(&site);
+    for _ in 0..10 {
+        browser.sign_in("mara", "guessed").await.ended(401);
+    }
+    // Even the right one has to wait now, and another name does not.
+    browser.sign_in("mara", &token_of("mara")).await.ended(429);
+    browser.sign_in("jonas", &token_of("jonas")).await.ended(303);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_is_served_to_this_machine_alone_unless_told() {
+    let shop = shop_with("pay_1", "").await;
+    for (words, code, part) in [
+        (&["serve", "--listen", "0.0.0.0:0"][..], 2, "other machines reach"),
+        (&["serve", "--listen", "0.0.0.0:0", "--beyond-loopback"][..], 10, "unencrypted"),
+        (&["serve", "--listen", "nowhere"][..], 2, "expected an address"),
+    ] {
+        let ended = shop.tieout(words, &[]);
+        assert_eq!(ended.code, Some(code), "{words:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(part), "{words:?}: {}", ended.stderr);
+    }
+    let path = shop.path().join("tieout.toml");
+    let config = std::fs::read_to_string(&path).unwrap();
+    let (without, _people) = config.split_once("[[web.person]]").unwrap();
+    std::fs::write(&path, without).unwrap();
+    let ended = shop.tieout(&["serve", "--listen", "127.0.0.1:0"], &[]);
+    assert_eq!(ended.code, Some(10), "{}", ended.stderr);
+    assert!(ended.stderr.contains("nobody may sign in"), "{}", ended.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_a_proxy_forms_come_from_what_browsers_see() {
+    let shop = shop_with("pay_1", "origin = 'https://tieout.example.com'").await;
+    let site = serve(&shop);
+    assert_eq!(site.url, "https://tieout.example.com");
+    let mut mara = Browser::new(&site);
+    let token = token_of("mara");
+    let login = [("name", "mara"), ("secret", token.as_str())];
+    let here = format!("http://{}", site.address);
+    mara.post_from(Some(&here), "/login", &login).await.ended(403);
+    let answer = mara.sign_in("mara", &token_of("mara")).await.ended(303);
+    let cookie = answer.headers["set-cookie"].to_str().unwrap();
+    assert!(cookie.starts_with("__Host-tieout="), "{cookie}");
+    assert!(cookie.contains("; Secure"), "{cookie}");
+    mara.get_with("/cases", "host", "tieout.example.com").await.ended(200);
+    mara.get_with("/cases", "host", "other.example.com").await.ended(421);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_made_and_only_its_hash_is_for_keeping() {
+    let shop = Shop::open().await;
+    let made = shop.tieout(&["serve", "--new-token", "mara", "--json"], &[]);
+    let event: serde_json::Value = serde_json::from_str(&made.stdout).unwrap();
+    let token = event["token"].as_str().unwrap();
+    assert_eq!(event["token_sha256"], hash_of(token));
+    assert_eq!(token.len(), 64);
+    let other = shop.tieout(&["serve", "--new-token", "mara"], &[]);
+    assert!(other.stdout.contains("[[web.person]]\nname = \"mara\"\n"), "{}", other.stdout);
+    assert!(!other.stdout.contains(token));
+    assert_eq!(shop.tieout(&["serve", "--new-token", "a\"b"], &[]).code, Some(2));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_ends_it_cleanly() {
+    let shop = shop_with("pay_1", "").await;
+    for (name, code) in [("TERM", 143), ("INT", 130)] {
+        let mut site = serve(&shop);
+        let mara = sign_in(&site, "mara").await;
+        mara.get("/cases").await.ended(200);
+        // The browser keeps its connection open.
+        crate::run::shop::signal(site.pid(), name).await;
+        assert_eq!(site.ended(), Some(code));
+    }
+}
