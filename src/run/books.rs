@@ -2,7 +2,11 @@
 //! The only room from which decisions reach the store.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 
+use futures_util::StreamExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::FuturesUnordered;
 use sha2::{Digest, Sha256};
 
 use crate::decide::brake::{Brake, BrakeFigures, usual_after};
@@ -33,6 +37,10 @@ const APPLY_AT_ONCE: usize = 5_000;
 /// Rows of the first such transaction; each further one has twice as many. The database begins
 /// early, and has enough to do while the next are worked out.
 const APPLY_AT_FIRST: usize = 500;
+
+/// Batches written at a time, where the table's writes do not wait for each other: the database
+/// writes with one while the next travels.
+const SIDE_BY_SIDE: usize = 2;
 
 /// Rows worked out before the database's answers are looked at again: about half a millisecond.
 const WORKED_AT_ONCE: usize = 16;
@@ -82,7 +90,7 @@ pub struct Books {
     pub closed: bool,
     /// What a dry run would have written, for the siblings of those rows.
     rehearsed: Rehearsed,
-    writer: Writer,
+    writers: Writers,
 }
 
 impl Books {
@@ -109,7 +117,7 @@ impl Books {
             looked_at: BTreeSet::new(),
             closed: false,
             rehearsed: Rehearsed::default(),
-            writer: Writer { name: "1".to_owned(), seq: 0, head: run_id.to_owned() },
+            writers: Writers { run_id: run_id.to_owned(), known: 0, idle: Vec::new() },
         }
     }
 
@@ -135,6 +143,25 @@ impl Books {
         let default_timing = Timing::default();
         let timing = account.map_or(&default_timing, |open| &open.setup.timing);
         let work = Work { scene, table, mode, timing };
+        let mut under_way = FuturesUnordered::new();
+        let carried = self.carry_batches(&work, rows, &mut under_way, tell).await;
+        // Also after trouble: what was begun ends one way or the other before the run does.
+        let mut ended = Ok(());
+        while let Some(written) = under_way.next().await {
+            ended = ended.and(self.note_written(scene, written, tell).await);
+        }
+        carried.and(ended)
+    }
+
+    async fn carry_batches<'w>(
+        &mut self,
+        work: &Work<'w>,
+        rows: Vec<Weighed>,
+        under_way: &mut FuturesUnordered<BoxFuture<'w, Written>>,
+        tell: Tell<'_>,
+    ) -> Result<(), RunError> {
+        let scene = work.scene;
+        let most = if work.table.side_by_side { SIDE_BY_SIDE } else { 1 };
         let mut rows = rows.into_iter();
         let mut size = APPLY_AT_FIRST;
         let mut batch = work.out(&mut rows, size).await?;
@@ -149,11 +176,23 @@ impl Books {
                 batch = work.out(&mut rows, size).await?;
                 continue;
             }
+            under_way.push(Box::pin(work.write(self.writers.take(), batch)));
             // The database works elsewhere: what comes next is worked out meanwhile.
-            let applied = self.apply(scene, table, batch, tell);
-            let (applied, next) = tokio::join!(biased; applied, work.out(&mut rows, size));
-            applied?;
-            batch = next?;
+            let mut next = pin!(work.out(&mut rows, size));
+            batch = loop {
+                tokio::select! {
+                    biased;
+                    Some(written) = under_way.next() => {
+                        self.note_written(scene, written, tell).await?;
+                    }
+                    next = &mut next => break next?,
+                }
+            };
+            while under_way.len() >= most
+                && let Some(written) = under_way.next().await
+            {
+                self.note_written(scene, written, tell).await?;
+            }
         }
         Ok(())
     }
@@ -184,21 +223,15 @@ impl Books {
         line.amount_minor = line.amount_minor.saturating_add(i128::from(record.amount_minor));
     }
 
-    async fn apply(
+    async fn note_written(
         &mut self,
         scene: &Scene<'_>,
-        table: &SourceTable,
-        batch: Vec<RowEffects>,
+        written: Written,
         tell: Tell<'_>,
     ) -> Result<(), RunError> {
-        let now = scene.clock.now();
-        let accounts: BTreeSet<String> =
-            batch.iter().map(|row| row.journal.account.clone()).collect();
-        let end = scene
-            .db
-            .apply(scene.run_id, &mut self.writer, table, batch, now)
-            .await
-            .doing("writing decisions")?;
+        let Written { writer, accounts, end } = written;
+        let end = end?;
+        self.writers.idle.push(writer);
         match end {
             ApplyEnd::RunClosed => self.closed = true,
             ApplyEnd::Done { applied, withheld, superseded, not_applied } => {
@@ -385,6 +418,29 @@ impl Books {
     }
 }
 
+/// The chains of a run's journal: each batch that is being written has one of its own.
+struct Writers {
+    run_id: String,
+    known: usize,
+    idle: Vec<Writer>,
+}
+
+impl Writers {
+    fn take(&mut self) -> Writer {
+        self.idle.pop().unwrap_or_else(|| {
+            self.known = self.known.saturating_add(1);
+            Writer { name: self.known.to_string(), seq: 0, head: self.run_id.clone() }
+        })
+    }
+}
+
+/// What a batch came to.
+struct Written {
+    writer: Writer,
+    accounts: BTreeSet<String>,
+    end: Result<ApplyEnd, RunError>,
+}
+
 /// From decisions to what the database shall hold.
 struct Work<'a> {
     scene: &'a Scene<'a>,
@@ -393,7 +449,7 @@ struct Work<'a> {
     timing: &'a Timing,
 }
 
-impl Work<'_> {
+impl<'a> Work<'a> {
     /// The next rows of one transaction; none: all are done.
     async fn out(
         &self,
@@ -414,6 +470,21 @@ impl Work<'_> {
             }
         }
         Ok(batch)
+    }
+
+    /// Writes a batch in one database transaction.
+    fn write(
+        &self,
+        mut writer: Writer,
+        batch: Vec<RowEffects>,
+    ) -> impl Future<Output = Written> + Send + use<'a> {
+        let Self { scene, table, .. } = *self;
+        async move {
+            let now = scene.clock.now();
+            let accounts = batch.iter().map(|row| row.journal.account.clone()).collect();
+            let end = scene.db.apply(scene.run_id, &mut writer, table, batch, now).await;
+            Written { writer, accounts, end: end.doing("writing decisions") }
+        }
     }
 }
 

@@ -222,6 +222,8 @@ impl Fitter<'_> {
             write_is_read: read.name == write.name,
             status_indexed: write.indexed.contains(&self.settings.status),
             status_folded: false,
+            side_by_side: write.writes_alone
+                && catalogue.history.as_ref().is_none_or(|history| history.writes_alone),
             unindexed: looked_up.into_iter().filter(|c| !write.indexed.contains(c)).collect(),
             settings: self.settings.clone(),
             cells: cells.cells,

@@ -48,6 +48,7 @@ pub fn payments() -> Relation {
         ],
         unique_keys: vec![vec!["id".to_owned()]],
         indexed: vec!["id".to_owned()],
+        writes_alone: true,
     }
 }
 

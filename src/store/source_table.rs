@@ -130,6 +130,9 @@ pub struct Relation {
     pub unique_keys: Vec<Vec<String>>,
     /// Columns that lead a usable index.
     pub indexed: Vec<String>,
+    /// What a write of one of its rows touches is that row alone: no trigger, no rule, and no
+    /// other table writes besides.
+    pub writes_alone: bool,
 }
 
 impl Relation {
@@ -171,6 +174,9 @@ pub struct SourceTable {
     pub status_folded: bool,
     /// Mapped columns that are looked up and that no index leads with: for `doctor`.
     pub unindexed: Vec<String>,
+    /// Several transactions may write decisions at a time: the database has room for them, and no
+    /// trigger writes anything besides that one of them would have to wait for.
+    pub side_by_side: bool,
 }
 
 /// Which cell is what: indexes into [`SourceTable::cells`].

@@ -14,9 +14,12 @@
     reason = "a benchmark reads its service's address and reports to a person"
 )]
 
+use std::pin::pin;
 use std::time::{Duration, Instant as Watch};
 
 use chrono::TimeDelta;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
 use sqlx::{Connection, Executor};
 use tieout::decide::decision::{Asked, Inputs};
 use tieout::decide::judge::decide;
@@ -32,7 +35,7 @@ use tieout::store::driver::{Driver, Writer};
 use tieout::store::effects::{RowEffects, effects};
 use tieout::store::mapping::TableSettings;
 use tieout::store::records::{
-    ClaimFilter, Claimed, Planned, RunEnd, RunStart, RunState, StoredInputs,
+    ApplyEnd, ClaimFilter, Claimed, Planned, RunEnd, RunStart, RunState, StoredInputs,
 };
 use tieout::store::settings::DatabaseSettings;
 
@@ -196,7 +199,10 @@ async fn tieout_way(db: &Database, rows: i64) -> (Spent, Duration) {
     let tables = db.map_tables(std::slice::from_ref(&settings), &accounts).await.unwrap();
     let table = &tables[0];
     let policy = policy();
-    let mut writer = Writer { name: "1".into(), seq: 0, head: "bench".into() };
+    let names = if table.side_by_side { &["1", "2"][..] } else { &["1"] };
+    let writer = |name: &&str| Writer { name: (*name).into(), seq: 0, head: "bench".into() };
+    let mut writers: Vec<Writer> = names.iter().map(writer).collect();
+    let mut under_way = FuturesUnordered::new();
     let mut spent = Spent::default();
     let (watch, cpu) = (Watch::now(), cpu_time());
     let now = db.now().await.unwrap();
@@ -222,27 +228,35 @@ async fn tieout_way(db: &Database, rows: i64) -> (Spent, Duration) {
         let step = Watch::now();
         let mut batch = work_out(&mut claimed, &policy, &settings, now).await;
         spent.decide += step.elapsed();
-        // As the run room does it: the next rows are worked out while the database writes.
+        let step = Watch::now();
         while !batch.is_empty() {
             done += batch.len();
-            let step = Watch::now();
-            let (end, next) = tokio::join!(
-                biased;
-                db.apply("bench", &mut writer, table, batch, now),
-                work_out(&mut claimed, &policy, &settings, now)
-            );
-            end.unwrap();
-            batch = next;
-            spent.apply += step.elapsed();
+            // As the run room does it: the next rows are worked out while the database writes,
+            // and where the table lets it, two batches are written at a time.
+            let mut writer = writers.pop().unwrap();
+            under_way.push(async move {
+                let end = db.apply("bench", &mut writer, table, batch, now).await;
+                assert!(matches!(end.unwrap(), ApplyEnd::Done { .. }));
+                writer
+            });
+            let mut next = pin!(work_out(&mut claimed, &policy, &settings, now));
+            batch = loop {
+                tokio::select! {
+                    biased;
+                    Some(writer) = under_way.next() => writers.push(writer),
+                    next = &mut next => break next,
+                }
+            };
+            while writers.is_empty() {
+                writers.extend(under_way.next().await);
+            }
         }
+        while let Some(writer) = under_way.next().await {
+            writers.push(writer);
+        }
+        spent.apply += step.elapsed();
     }
-    let end = RunEnd {
-        state: RunState::Complete,
-        exit_code: 0,
-        exit_class: "ok".into(),
-        notes: "{}".into(),
-    };
-    db.close_run("bench", &end, db.now().await.unwrap()).await.unwrap();
+    close(db).await;
     let total = watch.elapsed();
     spent.cpu = cpu_time() - cpu;
     assert_eq!(done, usize::try_from(rows).unwrap(), "every row must be decided");
@@ -250,6 +264,16 @@ async fn tieout_way(db: &Database, rows: i64) -> (Spent, Duration) {
     let succeeded: i64 = totals.iter().filter(|t| t.bucket == "succeeded").map(|t| t.rows).sum();
     assert_eq!(succeeded, rows, "and succeed: {totals:?}");
     (spent, total)
+}
+
+async fn close(db: &Database) {
+    let end = RunEnd {
+        state: RunState::Complete,
+        exit_code: 0,
+        exit_class: "ok".into(),
+        notes: "{}".into(),
+    };
+    db.close_run("bench", &end, db.now().await.unwrap()).await.unwrap();
 }
 
 async fn work_out(

@@ -17,7 +17,7 @@ use crate::store::effects::{RowEffects, line_marks};
 use crate::store::error::StoreError;
 use crate::store::people::ProposalState;
 use crate::store::postgres::connect::IDLE_IN_TRANSACTION;
-use crate::store::postgres::errors::{Calls, answered, calls_for, failed};
+use crate::store::postgres::errors::{Calls, answered, calls_for, failed, is_taken};
 use crate::store::postgres::ledger::{Ledger, Loss, journal};
 use crate::store::postgres::lines::mark_in;
 use crate::store::postgres::people;
@@ -46,6 +46,8 @@ struct Batch<'a> {
     /// Rows whose lease is no longer ours.
     lost: HashMap<usize, Loss>,
     care: Care,
+    /// Some of the evidence is stored already.
+    is_known: bool,
 }
 
 /// How an attempt ended.
@@ -72,6 +74,7 @@ pub(super) async fn apply(
         undo: Vec::new(),
         lost: HashMap::new(),
         care: Care { halve: false, skip_held: false },
+        is_known: false,
     };
     let mut tries = 0;
     loop {
@@ -329,7 +332,12 @@ impl Batch<'_> {
         let (ledger, rows) = self.ledger();
         for chunk in rows.chunks(CHUNK) {
             let all: Vec<&RowEffects> = chunk.iter().collect();
-            ledger.evidence(connection, &all).await.map_err(step)?;
+            let stored = ledger.evidence(connection, &all, self.is_known).await;
+            if stored.as_ref().is_err_and(|error| is_taken(error, "tieout_evidence_pkey")) {
+                self.is_known = true;
+                return Err(Fault::Again);
+            }
+            stored.map_err(step)?;
             if !ledger.references(connection, &all).await.map_err(step)? {
                 return Err(Fault::Again);
             }

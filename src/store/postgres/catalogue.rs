@@ -24,6 +24,7 @@ struct Found {
     updatable: bool,
     row_security: bool,
     may_read: bool,
+    writes_alone: bool,
     columns: Vec<FoundColumn>,
     indexes: Vec<FoundIndex>,
 }
@@ -62,6 +63,11 @@ select n.place, json_build_object(
     'updatable', (pg_relation_is_updatable(c.oid, true) & 4) = 4,
     'row_security', row_security_active(c.oid),
     'may_read', has_table_privilege(c.oid, 'select') or has_any_column_privilege(c.oid, 'select'),
+    'writes_alone', c.relkind in ('r', 'p') and not c.relhasrules
+        and (c.relkind = 'p' or not exists (select from pg_inherits i where i.inhparent = c.oid))
+        and not exists (select from pg_trigger g
+            where not g.tgisinternal and g.tgenabled <> 'D' and (g.tgrelid = c.oid
+                or g.tgrelid in (select p.relid from pg_partition_tree(c.oid) p))),
     'columns', (
         select coalesce(json_agg(json_build_object(
             'name', a.attname, 'spelled', format_type(a.atttypid, -1),
@@ -278,6 +284,7 @@ fn relation(found: &Found, inserted: bool) -> Relation {
             .map(|index| index.columns.iter().flatten().cloned().collect())
             .collect(),
         indexed: whole.filter_map(first).collect(),
+        writes_alone: found.writes_alone,
     }
 }
 

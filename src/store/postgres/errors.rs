@@ -45,6 +45,11 @@ pub(super) fn calls_for(error: &sqlx::Error) -> Calls {
     }
 }
 
+/// Whether the unique constraint of this name refused it.
+pub(super) fn is_taken(error: &sqlx::Error, constraint: &str) -> bool {
+    answered(error).is_some_and(|e| e.code() == "23505" && e.constraint() == Some(constraint))
+}
+
 /// One line for people: message, SQLSTATE, constraint.
 pub(super) fn shown(error: &sqlx::Error) -> String {
     let Some(error) = answered(error) else { return plain(error) };

@@ -3,21 +3,18 @@
 //! A COPY holds the connection to its end, so that what else is to be written waits for it: the
 //! further texts of lines and the statements are kept meanwhile, up to a limit each.
 
-use std::fmt::Write as _;
-
-use chrono::NaiveDate;
 use sqlx::postgres::{PgConnection, PgPool};
 use tokio::sync::mpsc::Receiver;
 
-use crate::model::money::Money;
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::files::{
     Came, Ended, FileEnd, FileHead, FileSums, Held, NewLine, NewStatement, OPENED, OPENED_AS,
     PUT_FILE_CASE, Part, PartsEnd, STATEMENTS_KEPT, Sighting, StatementClose, TIES_NOW, big,
-    case_of, clean, date_text, opened_problems, opened_text, problems_json, quarantine_text,
+    case_of, clean, opened_problems, opened_text, problems_json, quarantine_text,
 };
+use crate::store::postgres::copy::CopyRow;
 use crate::store::postgres::errors::{failed, unexpected};
 
 pub(super) const DOING: &str = "bringing the file in";
@@ -467,8 +464,8 @@ impl Kept<'_> {
             let place = Place { file: self.id, account: &statement.account };
             place.encode(buffer, line);
             for text in line.further_texts() {
-                let mut row = Row(&mut self.texts);
-                row.text(&statement.account).text(&text).number(self.id);
+                let mut row = CopyRow(&mut self.texts);
+                row.foreign(&statement.account).foreign(&text).number(self.id);
                 row.number(big(line.position)).end();
             }
         }
@@ -486,93 +483,26 @@ struct Place<'a> {
 impl Place<'_> {
     /// The columns of [`COPY_LINES`].
     fn encode(&self, buffer: &mut String, line: &NewLine) {
-        let mut row = Row(buffer);
+        let mut row = CopyRow(buffer);
         row.number(self.file).number(big(line.position)).number(big(line.statement));
-        row.number(big(line.entry)).number(big(line.file_line)).text(self.account);
+        row.number(big(line.entry)).number(big(line.file_line)).foreign(self.account);
         row.word(line.kind.as_str()).word(line.direction.as_str()).word(line.currency.code());
         row.maybe_number(line.minor).money(line.gross).money(line.fee).money(line.net);
         row.word(line.status.as_str()).flag(line.decides).flag(line.itemised);
-        row.maybe(line.tags.first()).maybe(line.psp_reference.as_ref());
-        row.maybe(line.original.as_ref()).maybe(line.return_reason.as_ref());
-        row.maybe(line.type_code.as_ref()).maybe(line.bank_reference.as_ref());
-        row.maybe(line.batch.as_ref()).date(line.booked_on).date(line.value_on);
-        row.text(&line.refs_json()).text(&line.raw).word(line.state().as_str());
-        row.maybe(line.further_json().as_ref()).maybe(line.order.as_ref()).end();
-    }
-}
-
-/// A row in COPY's text format.
-struct Row<'a>(&'a mut String);
-
-impl Row<'_> {
-    fn word(&mut self, word: &str) -> &mut Self {
-        self.0.push_str(word);
-        self.0.push('\t');
-        self
-    }
-
-    fn number(&mut self, number: i64) -> &mut Self {
-        let _fits = write!(self.0, "{number}\t");
-        self
-    }
-
-    fn flag(&mut self, flag: bool) -> &mut Self {
-        self.word(if flag { "t" } else { "f" })
-    }
-
-    fn none(&mut self) -> &mut Self {
-        self.word("\\N")
-    }
-
-    fn maybe_number(&mut self, number: Option<i64>) -> &mut Self {
-        match number {
-            Some(number) => self.number(number),
-            None => self.none(),
+        for text in [
+            line.tags.first(),
+            line.psp_reference.as_ref(),
+            line.original.as_ref(),
+            line.return_reason.as_ref(),
+            line.type_code.as_ref(),
+            line.bank_reference.as_ref(),
+            line.batch.as_ref(),
+        ] {
+            row.maybe_foreign(text);
         }
-    }
-
-    fn money(&mut self, money: Option<Money>) -> &mut Self {
-        match money {
-            Some(money) => self.word(money.currency.code()).number(money.minor),
-            None => self.none().none(),
-        }
-    }
-
-    fn date(&mut self, date: Option<NaiveDate>) -> &mut Self {
-        match date {
-            Some(date) => {
-                let _fits = write!(self.0, "{}\t", date_text(date));
-                self
-            }
-            None => self.none(),
-        }
-    }
-
-    fn maybe(&mut self, text: Option<&String>) -> &mut Self {
-        match text {
-            Some(text) => self.text(text),
-            None => self.none(),
-        }
-    }
-
-    fn text(&mut self, text: &str) -> &mut Self {
-        for c in text.chars() {
-            match c {
-                '\\' => self.0.push_str("\\\\"),
-                '\n' => self.0.push_str("\\n"),
-                '\r' => self.0.push_str("\\r"),
-                '\t' => self.0.push_str("\\t"),
-                '\0' => self.0.push('\u{2400}'),
-                other => self.0.push(other),
-            }
-        }
-        self.0.push('\t');
-        self
-    }
-
-    fn end(&mut self) {
-        self.0.pop();
-        self.0.push('\n');
+        row.date(line.booked_on).date(line.value_on);
+        row.foreign(&line.refs_json()).foreign(&line.raw).word(line.state().as_str());
+        row.maybe_foreign(line.further_json().as_ref()).maybe_foreign(line.order.as_ref()).end();
     }
 }
 

@@ -14,6 +14,7 @@ mod checks;
 mod claim;
 mod compare;
 mod connect;
+mod copy;
 mod errors;
 mod files;
 mod inspect;
@@ -92,6 +93,10 @@ use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
 /// How long a connection may take on its way back: two short questions to a server nearby.
 const BACK_SOON: Duration = Duration::from_millis(3);
 
+/// Connections that a run needs to write two batches at a time: its sign of life and what it reads
+/// meanwhile take the others.
+const ROOM: u32 = 4;
+
 /// The store on PostgreSQL.
 #[derive(Debug, Clone)]
 pub struct PgStore {
@@ -151,7 +156,10 @@ impl Driver for PgStore {
     ) -> Result<Vec<SourceTable>, StoreError> {
         let mut connection =
             self.pool().await.acquire().await.map_err(failed("reading the catalogue"))?;
-        catalogue::map_tables(&mut connection, tables, accounts).await
+        let mut mapped = catalogue::map_tables(&mut connection, tables, accounts).await?;
+        let has_room = self.pool.options().get_max_connections() >= ROOM;
+        mapped.iter_mut().for_each(|table| table.side_by_side &= has_room);
+        Ok(mapped)
     }
 
     async fn unmapped_statuses(&self, table: &SourceTable) -> Result<Vec<String>, StoreError> {

@@ -9,9 +9,9 @@ use std::collections::HashSet;
 use sqlx::postgres::{PgConnection, PgPool};
 
 use crate::model::time::Instant;
-use crate::store::chain::Head;
 use crate::store::error::StoreError;
 use crate::store::postgres::errors::{failed, unexpected};
+use crate::store::postgres::runs::heads;
 use crate::store::prune::{Prunable, Pruned, Pruning, heads_text};
 
 const PRUNING: &str = "pruning the journal";
@@ -83,15 +83,7 @@ async fn open(
     pruning: &Pruning<'_>,
     now: Instant,
 ) -> sqlx::Result<bool> {
-    let heads: Vec<(String, i64, String)> = sqlx::query_as(
-        "select distinct on (writer) writer, seq, hash from tieout_journal \
-         where run_id = $1 order by writer, seq desc",
-    )
-    .bind(pruning.run_id)
-    .fetch_all(&mut *connection)
-    .await?;
-    let heads: Vec<Head> =
-        heads.into_iter().map(|(writer, count, hash)| Head { writer, count, hash }).collect();
+    let heads = heads(connection, pruning.run_id).await?;
     let opened = sqlx::query(
         "insert into tieout_prunes (run_id, state, pruned_at, pruned_by, records, heads) \
          select id, 'open', $3, $4 || ' (database user ' || session_user || ')', \

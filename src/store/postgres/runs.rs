@@ -172,6 +172,26 @@ struct End<'a> {
     notes: &'a str,
 }
 
+/// Where each writer's chain ended. By one step of the index a writer: the records of a run may be
+/// many.
+pub(super) async fn heads(connection: &mut PgConnection, run_id: &str) -> sqlx::Result<Vec<Head>> {
+    let heads: Vec<(String, i64, String)> = sqlx::query_as(
+        "with recursive head as ( \
+             (select writer, seq, hash from tieout_journal where run_id = $1 \
+              order by writer desc, seq desc limit 1) \
+             union all \
+             select j.writer, j.seq, j.hash from head h cross join lateral ( \
+                 select writer, seq, hash from tieout_journal \
+                 where run_id = $1 and writer < h.writer \
+                 order by writer desc, seq desc limit 1) j) \
+         select writer, seq, hash from head order by writer",
+    )
+    .bind(run_id)
+    .fetch_all(connection)
+    .await?;
+    Ok(heads.into_iter().map(|(writer, count, hash)| Head { writer, count, hash }).collect())
+}
+
 /// Releases what the run holds, binds its writers' chains to the last closed run, and ends it.
 /// The run's row is held. Returns how many records it wrote.
 async fn end_run(
@@ -181,15 +201,7 @@ async fn end_run(
     now: Instant,
 ) -> sqlx::Result<i64> {
     release_all(connection, run_id, now).await?;
-    let heads: Vec<(String, i64, String)> = sqlx::query_as(
-        "select distinct on (writer) writer, seq, hash from tieout_journal \
-         where run_id = $1 order by writer, seq desc",
-    )
-    .bind(run_id)
-    .fetch_all(&mut *connection)
-    .await?;
-    let heads: Vec<Head> =
-        heads.into_iter().map(|(writer, count, hash)| Head { writer, count, hash }).collect();
+    let heads = heads(connection, run_id).await?;
     let records = heads.iter().map(|head| head.count).sum();
     // Closing is one after the other, so that every run follows exactly one.
     sqlx::query("select pg_advisory_xact_lock(hashtextextended('tieout closes a run', 0))")

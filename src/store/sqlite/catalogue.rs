@@ -114,6 +114,8 @@ pub(super) async fn relation(
         columns,
         unique_keys,
         indexed,
+        // One writes to the file at a time.
+        writes_alone: false,
     }))
 }
 
