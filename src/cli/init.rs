@@ -12,6 +12,7 @@ use crate::cli::{out, runtime};
 use crate::config::init::write::{Address, file};
 use crate::config::init::{
     Answers, Choice, OPEN, Proposal, Seen, choose, ranked, wants_examples, wants_values, words,
+    written_below,
 };
 use crate::config::{self, FILE_NAME, names};
 use crate::exit::Exit;
@@ -300,6 +301,10 @@ async fn seen(
     for column in wants_values(of, answers) {
         let values = db.distinct(of, &column).await?;
         seen.values.insert(column, values);
+    }
+    if let Some((table, status)) = written_below(of, survey, answers) {
+        // Of what this login may not read there nothing is proposed.
+        seen.written = db.distinct(table, &status.name).await.unwrap_or_default();
     }
     for column in wants_examples(of) {
         let examples = db.examples(of, &column).await?;

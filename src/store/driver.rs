@@ -286,7 +286,9 @@ pub trait Driver {
         now: Instant,
     ) -> Result<Vec<Claimed>, StoreError>;
 
-    /// Gives rows back undecided (due at once again), counted as released.
+    /// Gives rows back undecided, counted as released. They are due at once again, behind what is
+    /// due by `now`: rows that every run only gives back (their account is paused, its key is
+    /// refused) hold up no other, however many there are.
     async fn release(&self, run_id: &str, rows: &[Claimed], now: Instant)
     -> Result<(), StoreError>;
 

@@ -382,6 +382,115 @@ async fn the_written_table_below_a_join_is_asked_for() {
     assert!(ended.stdout.contains("spree_orders and spree_payments"), "{}", ended.stdout);
 }
 
+/// What a view, or its table, works out is written by nobody: it is no status to propose.
+#[tokio::test]
+async fn a_status_that_is_worked_out_is_left_open() {
+    let server = postgres_database().await;
+    server
+        .execute(
+            "create table payments (id bigint primary key, step smallint not null, \
+             cents bigint not null, currency text not null, created_at timestamptz not null); \
+             create view payments_v as select id, step, cents, currency, created_at, \
+             case step when 1 then 'processing' else 'paid' end as status from payments; \
+             create table charges (id bigint primary key, step smallint not null, \
+             cents bigint not null, currency text not null, created_at timestamptz not null, \
+             status text generated always as \
+             (case step when 1 then 'processing' else 'paid' end) stored); \
+             insert into payments values (1, 1, 100, 'EUR', '2026-11-19 08:00:00Z'), \
+             (2, 2, 100, 'EUR', '2026-11-19 08:00:00Z'); \
+             insert into charges select * from payments",
+        )
+        .await;
+    let url = server.url().to_owned();
+    let place = Place { folder: tempfile::tempdir().unwrap(), url, _server: Some(server) };
+    for (table, why) in [
+        ("payments_v", "`status` (text) is worked out by the view and cannot be written"),
+        ("charges", "`status` (text) is generated and cannot be written"),
+    ] {
+        let ended = place.init(&["--table", table, "--attempted", "once"]);
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        let file = place.file();
+        assert!(settings(&file).contains(&"status = \"???\""), "{file}");
+        let written = |line: &&str| line.starts_with("succeeded") || line.starts_with("write");
+        assert_eq!(settings(&file).into_iter().find(written), None, "{file}");
+        let told = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains(&format!("status: {why}")), "{told}");
+        let check = tieout(place.folder.path(), &["config", "check"]);
+        let open = format!("`status` of [[table]] {table} is still open");
+        assert!(check.code == 10 && check.stderr.contains(&open), "{}", check.stderr);
+    }
+    // What the view takes from its table as it is can be named.
+    let of_view = ["--table", "payments_v", "--attempted", "once", "--status", "step"];
+    let values = ["--processing", "1", "--succeeded", "2"];
+    let ended = place.init(&[&of_view[..], &values].concat());
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let file = place.file();
+    for want in ["write = \"payments\"", "status = \"step\"", "from = [1]", "succeeded = 2"] {
+        assert!(settings(&file).contains(&want), "{want} is not in\n{file}");
+    }
+    place.fits();
+}
+
+/// One view shows the status in other words than its table has them: what were written would not be
+/// what is read. The other shows stuck rows alone: what they become is its table's to say.
+const SHOWN: &str = "
+    create table payments (id bigint primary key, status text not null,
+        cents bigint not null, currency text not null, created_at timestamptz not null);
+    create view loud_payments as select id, cents, currency, created_at, upper(status) as status
+        from payments;
+    create view stuck_payments as select id, cents, currency, created_at, status || '' as status
+        from payments where status = 'processing';
+    insert into payments values (1, 'processing', 100, 'EUR', '2026-11-19T08:00:00Z'),
+        (2, 'paid', 100, 'EUR', '2026-11-19T08:00:00Z'),
+        (3, 'failed', 100, 'EUR', '2026-11-19T08:00:00Z'),
+        (4, 'new', 100, 'EUR', '2026-11-19T08:00:00Z')";
+
+#[tokio::test]
+async fn what_is_written_are_words_of_the_written_table() {
+    let server = postgres_database().await;
+    server.execute(SHOWN).await;
+    let url = server.url().to_owned();
+    let folder = tempfile::tempdir().unwrap();
+    let on_server = Place { folder, url, _server: Some(server) };
+    for (place, why) in [
+        (on_server, "# the view works `status` out, so that it cannot be written there"),
+        (Place::sqlite(SHOWN).await, "# the table below the view that has the status"),
+    ] {
+        let init = |view: &str, more: &[&str]| {
+            let words = ["--table", view, "--attempted", "once"];
+            let ended = place.init(&[&words[..], more].concat());
+            assert_eq!(ended.code, 0, "{}", ended.stderr);
+            let file = place.file();
+            assert!(file.contains(why), "{why} is not in\n{file}");
+            assert!(settings(&file).contains(&"write = \"payments\""), "{file}");
+            (file, ended.stdout.split_whitespace().collect::<Vec<_>>().join(" "))
+        };
+        let strange = "status: `loud_payments` shows 4 values (`FAILED`, `NEW`, `PAID`, \
+                       `PROCESSING`) that `payments` was not seen to have";
+        let (file, told) = init("loud_payments", &[]);
+        assert!(told.contains(strange), "{told}");
+        assert!(settings(&file).contains(&"status = \"???\""), "{file}");
+        assert!(!file.contains("\nsucceeded"), "{file}");
+        // Who names the column is believed, and told all the same.
+        let (file, told) = init("loud_payments", &["--status", "status"]);
+        assert!(told.contains(strange), "{told}");
+        assert!(settings(&file).contains(&"from = [\"PROCESSING\"]"), "{file}");
+        assert!(!file.contains("\nsucceeded"), "{file}");
+        place.fits();
+        let (file, _) = init("stuck_payments", &[]);
+        for want in [
+            "status = \"status\"",
+            "from = [\"processing\"]",
+            "succeeded = \"paid\"",
+            "failed = \"failed\"",
+            "ignore = [\"new\"]",
+        ] {
+            assert!(settings(&file).contains(&want), "{want} is not in\n{file}");
+        }
+        place.fits();
+    }
+}
+
 /// What is stuck now is seldom among the oldest rows: both ends of the key are looked at.
 #[tokio::test]
 async fn a_status_without_an_index_is_seen_at_both_ends_of_its_table() {

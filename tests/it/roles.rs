@@ -258,6 +258,75 @@ async fn people_change_nothing_that_runs_found_out() {
     assert_eq!(shop.texts(left).await, ["shop 900 -"]);
 }
 
+/// What people say, at a time.
+const SAID: [&str; 4] = [
+    "insert into tieout_case_notes (case_number, at, kind, by_whom, text) \
+     select number, [at], 'comment', session_user, 'x' from tieout_cases",
+    "insert into tieout_proposals (case_number, what, undoes, why, evidence_sha256, four_eyes, \
+     proposed_by, proposed_at, state) select number, 'left', false, 'x', evidence_sha256, false, \
+     session_user, [at], 'open' from tieout_cases",
+    "insert into tieout_releases (file_id, what, at, by_whom, why, state) values \
+     (1, 'held', [at], 'x (database user ' || session_user || ')', 'x', 'waiting')",
+    "insert into tieout_accounts (account, paused_at, paused_by, paused_why) values \
+     ('shop', [at], 'x (database user ' || session_user || ')', 'x') on conflict (account) \
+     do update set paused_at = excluded.paused_at, paused_by = excluded.paused_by, \
+     paused_why = excluded.paused_why",
+];
+
+/// What they answer to a proposal.
+const ANSWERED: [&str; 2] = [
+    "update tieout_proposals set state = 'withdrawn', ended_at = [at], ended_why = 'x'",
+    "update tieout_proposals set state = 'approved', approved_by = session_user, \
+     approved_at = [at], approved_why = 'x', approved_evidence = evidence_sha256",
+];
+
+/// No word is dated back to before what it answers, and none ahead.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_people_say_is_said_now() {
+    let mut shop = shop().await;
+    let twice = Payment::stuck(1);
+    shop.insert(std::slice::from_ref(&twice)).await;
+    let again = tieout::sandbox::seeds::Seed { id: Some("pi_11".to_owned()), ..twice.captured() };
+    shop.plant(vec![twice.captured(), again]);
+    shop.run().await.ended(0);
+    assert_eq!(shop.open_cases().await, ["1 duplicate_capture"]);
+    shop.under_role("people").await;
+    let raw = shop.raw_as_role().await;
+    let refused = async |said: &str| {
+        for at in [
+            "now() - interval '6 minutes'",
+            "now() + interval '6 minutes'",
+            "'-infinity'::timestamptz",
+            "'infinity'::timestamptz",
+        ] {
+            let sql = said.replace("[at]", at);
+            let error = match raw.try_execute(&sql).await {
+                Ok(_done) => panic!("{sql}: it is allowed"),
+                Err(error) => error,
+            };
+            let code = error.as_database_error().and_then(|e| e.code().map(|c| c.into_owned()));
+            assert_eq!(code.as_deref(), Some("23001"), "{sql}: {error}");
+            assert!(error.to_string().contains("the server's clock says"), "{sql}: {error}");
+        }
+    };
+    for said in SAID {
+        refused(said).await;
+    }
+    // The program asks for the time first, and then writes.
+    let [note, propose, ..] = SAID;
+    raw.execute(&note.replace("[at]", "now() - interval '4 minutes'")).await;
+    raw.execute(&propose.replace("[at]", "now()")).await;
+    for said in ANSWERED {
+        refused(said).await;
+    }
+    let [_withdraw, approve] = ANSWERED;
+    raw.execute(&approve.replace("[at]", "now()")).await;
+    let states = shop.texts("select state from tieout_proposals").await;
+    assert_eq!(states, ["approved"]);
+    shop.tieout(&["pause", "shop", "--why", "test"]).await.ended(0);
+    shop.tieout(&["resume", "shop"]).await.ended(0);
+}
+
 /// A table that is new must be given, or not given, to each role on purpose.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_table_has_its_grants_and_the_words_are_stable() {

@@ -54,6 +54,7 @@ macro_rules! conformance {
                     claims::the_claim_walks_indexes,
                     claims::a_table_of_one_status_is_written_by_its_key,
                     claims::every_row_gets_its_turn,
+                    claims::what_comes_back_goes_behind,
                     claims::windows_narrow,
                     claims::accounts_narrow,
                     claims::named_rows_are_due_now,

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use crate::config::document::quoted;
 use crate::config::init::words::{self, pick};
-use crate::config::init::{Answers, Choice, OPEN, Proposal, Seen, list, literal};
+use crate::config::init::{
+    Answers, Choice, OPEN, Proposal, Seen, list, literal, tables_below, written_below,
+};
 use crate::model::count;
 use crate::model::money::Currency;
 use crate::psp::settings::PspKind;
@@ -94,24 +96,52 @@ impl<'a> Choosing<'a> {
 
     /// The table below a view: the only one that has a column called as the status.
     fn base(&self) -> Option<&'a Surveyed> {
-        let [only] = self.bases().try_into().ok()?;
-        Some(only)
+        written_below(self.of, self.survey, self.answers).map(|(base, _)| base)
     }
 
-    /// The tables below a view that have a column called as the status. Of several no catalogue
-    /// tells whose the view shows, and the rows of another must never be written.
+    /// The tables below a view that have a column called as the status.
     fn bases(&self) -> Vec<&'a Surveyed> {
-        let Some(status) = words::status(self.of, self.answers.status.as_deref()) else {
-            return Vec::new();
-        };
-        let bases = &self.of.bases;
-        let named = |one: &&Surveyed| {
-            bases.iter().any(|base| base.trim_matches('"') == one.name.trim_matches('"'))
-        };
-        let below = self.survey.iter().filter(named);
-        let has_it =
-            |one: &&Surveyed| one.relation.column(&status.name).is_some() && !one.relation.is_view;
-        below.filter(has_it).collect()
+        let status = words::status(self.of, self.answers.status.as_deref());
+        status.map_or(Vec::new(), |status| tables_below(self.of, self.survey, &status.name))
+    }
+
+    /// The status, where nothing is written through it though the relation is written through:
+    /// the database works it out. Of what a join shows no catalogue tells that.
+    fn worked_out(&self) -> Option<&'a Column> {
+        let status = words::status(self.of, self.answers.status.as_deref());
+        status.filter(|status| self.of.relation.updatable && status.generated)
+    }
+
+    /// The status, where it is not left open.
+    fn status_column(&self) -> Option<&'a Column> {
+        let status = words::status(self.of, self.answers.status.as_deref());
+        status.filter(|&status| self.why_open(status).is_none())
+    }
+
+    /// Why a status is left open, where it is: nothing has it that can be written, or what is
+    /// written would not be what is read.
+    fn why_open(&self, status: &'a Column) -> Option<String> {
+        if self.worked_out().is_some() && self.bases().is_empty() {
+            return Some(unwritable(self.of, status));
+        }
+        self.strange(status).filter(|_| self.answers.status.is_none())
+    }
+
+    /// What to say where a view shows words that the table below it does not have.
+    fn strange(&self, status: &'a Column) -> Option<String> {
+        let (base, (_, theirs)) = (self.base()?, self.written(status));
+        let strange: Vec<String> =
+            self.values(status).into_iter().filter(|value| !theirs.contains(value)).collect();
+        let is_told = !strange.is_empty() && !theirs.is_empty();
+        is_told.then(|| {
+            format!(
+                "`{}` shows {} that `{}` was not seen to have: what is read and what is written \
+                 must be the same words; name a column that the view takes from its table as it is",
+                self.of.name,
+                counted(&strange),
+                base.name
+            )
+        })
     }
 
     fn relations(&mut self) {
@@ -124,13 +154,25 @@ impl<'a> Choosing<'a> {
         if !self.of.relation.is_view {
             return;
         }
+        let worked_out = self.worked_out();
+        // Where nothing has a status that can be written, it is the status that is left open.
+        let is_enough =
+            self.of.relation.updatable && (worked_out.is_none() || self.bases().is_empty());
         match self.base() {
             Some(_) if self.of.relation.updatable && self.survey.len() == 1 => {}
             Some(base) => {
-                let why = "the table below the view that has the status; it is written by key";
+                let usual = "the table below the view that has the status; it is written by key";
+                let why = match worked_out {
+                    Some(status) => format!(
+                        "the view works `{}` out, so that it cannot be written there; the table \
+                         below has a column of the name, and is written by key",
+                        status.name
+                    ),
+                    None => usual.to_owned(),
+                };
                 self.put("write", quoted(&base.name), why);
             }
-            None if self.of.relation.updatable => {}
+            None if is_enough => {}
             None if self.bases().len() > 1 => {
                 let names: Vec<&str> = self.bases().iter().map(|base| base.name.as_str()).collect();
                 let why = format!(
@@ -409,9 +451,15 @@ impl<'a> Choosing<'a> {
             None => words::status(self.of, None),
         };
         match status {
-            Some(column) => {
-                self.put("status", quoted(&column.name), format!("it is {}", column.type_name));
-            }
+            Some(column) => match self.why_open(column) {
+                Some(why) => self.open("status", quoted(OPEN), &why),
+                None => {
+                    self.put("status", quoted(&column.name), format!("it is {}", column.type_name));
+                    if let Some(why) = self.strange(column) {
+                        self.untold(format!("status: {why}"));
+                    }
+                }
+            },
             None if self.answers.status.is_none() => {
                 self.open("status", quoted(OPEN), "no column looks like a status");
             }
@@ -421,7 +469,7 @@ impl<'a> Choosing<'a> {
 
     /// Another column with the same words may be the one that says how a payment stands.
     fn other_statuses(&mut self) {
-        let Some(status) = words::status(self.of, self.answers.status.as_deref()) else { return };
+        let Some(status) = self.status_column() else { return };
         let told = |values: Vec<String>| -> BTreeSet<String> {
             values.iter().map(|value| plain(value)).collect()
         };
@@ -565,26 +613,33 @@ impl<'a> Choosing<'a> {
     }
 
     fn map(&mut self) {
-        let Some(status) = words::status(self.of, self.answers.status.as_deref()) else {
+        let Some(status) = self.status_column() else {
             self.proposal.map.push(("from", Choice::open(list(&[OPEN.to_owned()]), "no status")));
             return;
         };
         let class = status.class.clone();
         let values = self.values(status);
         let sorted = self.sorted(status, &values);
+        let (column, theirs) = self.written(status);
+        let written = self.sorted(column, &theirs);
+        // A view that leaves rows out shows fewer words than are written, and one that shows
+        // others would not know again what was written.
+        let is_strange = self.strange(status).is_some();
+        let is_known = |value: &String| !is_strange || values.contains(value);
         let mut used: BTreeSet<String> = BTreeSet::new();
         self.from(&class, &sorted, &mut used);
         let said = self.answers;
         for (outcome, said, found) in [
-            ("succeeded", &said.succeeded, sorted.succeeded),
-            ("failed", &said.failed, sorted.failed),
-            ("retryable", &said.retryable, sorted.retryable),
+            ("succeeded", &said.succeeded, written.succeeded),
+            ("failed", &said.failed, written.failed),
+            ("retryable", &said.retryable, written.retryable),
         ] {
             let why = if said.is_some() { "as you said" } else { "by its word" };
-            let value = said.clone().or(found.filter(|value| !used.contains(value)));
+            let found = found.filter(|value| !used.contains(value) && is_known(value));
+            let value = said.clone().or(found);
             match value {
                 Some(value) => {
-                    let choice = Choice::new(literal(&class, &value), why);
+                    let choice = Choice::new(literal(&column.class, &value), why);
                     self.proposal.map.push((outcome, choice));
                     used.insert(value);
                 }
@@ -594,10 +649,15 @@ impl<'a> Choosing<'a> {
                 )),
             }
         }
-        let rest: Vec<String> = values.iter().filter(|v| !used.contains(*v)).cloned().collect();
+        let unused = |value: &&String| !used.contains(*value);
+        let mut rest: Vec<String> = values.iter().filter(unused).cloned().collect();
         if self.answers.processing.is_empty() {
             self.left_out(&rest);
         }
+        // A run names each value of the written table that the mapping does not know.
+        let fits = !is_strange && (class == column.class || class == TypeClass::Text);
+        let more = theirs.iter().filter(|value| fits && !values.contains(*value));
+        rest.extend(more.filter(unused).cloned());
         if !rest.is_empty() {
             let items: Vec<String> = rest.iter().map(|value| literal(&class, value)).collect();
             let why = "values that tieout has nothing to do with";
@@ -606,19 +666,16 @@ impl<'a> Choosing<'a> {
     }
 
     fn values(&self, status: &Column) -> Vec<String> {
-        let mut values = self.seen.values.get(&status.name).cloned().unwrap_or_default();
-        if status.class == TypeClass::Boolean {
-            values = vec!["false".to_owned(), "true".to_owned()];
+        let seen = self.seen.values.get(&status.name).cloned().unwrap_or_default();
+        values_of(self.of, status, seen)
+    }
+
+    /// The status as it is written, with its values: a view may leave rows out.
+    fn written(&self, status: &'a Column) -> (&'a Column, Vec<String>) {
+        match written_below(self.of, self.survey, self.answers) {
+            Some((base, column)) => (column, values_of(base, column, self.seen.written.clone())),
+            None => (status, self.values(status)),
         }
-        for check in &self.of.checks {
-            let quoted = check.split('\'').skip(1).step_by(2);
-            if check.contains(&status.name) {
-                values.extend(quoted.map(str::to_owned));
-            }
-        }
-        let mut known = BTreeSet::new();
-        values.retain(|value| !value.is_empty() && known.insert(value.clone()));
-        values
     }
 
     fn sorted(&self, status: &Column, values: &[String]) -> words::Sorted {
@@ -726,6 +783,39 @@ impl<'a> Choosing<'a> {
                  change there, map it as [table.history]"
             ));
         }
+    }
+}
+
+/// A status's values: those that were seen, and those that its relation's CHECKs name.
+fn values_of(of: &Surveyed, status: &Column, seen: Vec<String>) -> Vec<String> {
+    let mut values = seen;
+    if status.class == TypeClass::Boolean {
+        values = vec!["false".to_owned(), "true".to_owned()];
+    }
+    for check in &of.checks {
+        let quoted = check.split('\'').skip(1).step_by(2);
+        if check.contains(&status.name) {
+            values.extend(quoted.map(str::to_owned));
+        }
+    }
+    let mut known = BTreeSet::new();
+    values.retain(|value| !value.is_empty() && known.insert(value.clone()));
+    values
+}
+
+/// Why a status cannot be written, for whoever names another.
+fn unwritable(of: &Surveyed, status: &Column) -> String {
+    let Column { name, type_name, .. } = status;
+    match of.relation.is_view {
+        true => format!(
+            "`{name}` ({type_name}) is worked out by the view and cannot be written, and no table \
+             that this login sees below it has a column of the name: name a column that the view \
+             takes from its table as it is"
+        ),
+        false => format!(
+            "`{name}` ({type_name}) is generated and cannot be written: name the column that your \
+             application writes"
+        ),
     }
 }
 

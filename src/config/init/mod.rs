@@ -67,6 +67,8 @@ pub struct Answers {
 pub struct Seen {
     /// Distinct values of a column, where they were asked for.
     pub values: BTreeMap<String, Vec<String>>,
+    /// Distinct values of the status in the table that is written, where a view above it is read.
+    pub written: Vec<String>,
     /// A few values of a column.
     pub examples: BTreeMap<String, Vec<String>>,
     /// Tables that hold the currency for this one.
@@ -147,6 +149,30 @@ pub fn wants_examples(of: &Surveyed) -> Vec<String> {
         matches!(column.class, TypeClass::Text | TypeClass::Padded | TypeClass::Integer)
     };
     of.relation.columns.iter().filter(may_tell).take(60).map(|c| c.name.clone()).collect()
+}
+
+/// The tables below a view that have a column of this name which can be written. Of several no
+/// catalogue tells whose the view shows, and the rows of another must never be written.
+fn tables_below<'s>(of: &Surveyed, survey: &'s [Surveyed], name: &str) -> Vec<&'s Surveyed> {
+    let is_below = |one: &&Surveyed| {
+        of.bases.iter().any(|base| base.trim_matches('"') == one.name.trim_matches('"'))
+    };
+    let has_it = |one: &&Surveyed| {
+        let column = one.relation.column(name);
+        !one.relation.is_view && column.is_some_and(|column| !column.generated)
+    };
+    survey.iter().filter(is_below).filter(has_it).collect()
+}
+
+/// The table below a view that is written, with its status: the only one that has such a column.
+pub fn written_below<'s>(
+    of: &Surveyed,
+    survey: &'s [Surveyed],
+    answers: &Answers,
+) -> Option<(&'s Surveyed, &'s Column)> {
+    let status = words::status(of, answers.status.as_deref())?;
+    let [only]: [&Surveyed; 1] = tables_below(of, survey, &status.name).try_into().ok()?;
+    only.relation.column(&status.name).map(|column| (only, column))
 }
 
 /// A list of texts as TOML.

@@ -604,6 +604,7 @@ pub(super) async fn release(
     patiently(async || give_back(pool, run_id, rows, now).await).await
 }
 
+/// Due at once, behind what is due by now: rows that every run only gives back hold up no other.
 async fn give_back(
     pool: &PgPool,
     run_id: &str,
@@ -620,8 +621,7 @@ async fn give_back(
     let tokens = sql.bind(rows.iter().map(|row| row.token).collect::<Vec<_>>());
     sql.push(&format!(
         "update tieout_checks c set lease_run = null, lease_until = null, \
-         next_check_at = case when c.next_check_at is null then null \
-         else least(c.next_check_at, {now}) end \
+         next_check_at = case when c.next_check_at is not null then {now} end \
          from unnest({tables}::text[], {keys}::text[], {tokens}::bigint[]) as u(t, key, token) \
          where c.table_name = u.t and c.key = u.key and c.lease_token = u.token \
          and {} returning c.table_name, c.currency, c.amount_minor",

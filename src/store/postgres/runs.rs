@@ -236,7 +236,8 @@ async fn end_run(
     Ok(records)
 }
 
-/// Gives back every row that the run holds: due at once, counted as released.
+/// Gives back every row that the run holds: due at once, behind what is due by now, and counted as
+/// released.
 async fn release_all(
     connection: &mut PgConnection,
     run_id: &str,
@@ -245,7 +246,7 @@ async fn release_all(
     sqlx::query(
         "with given_back as (\
          update tieout_checks set lease_run = null, lease_until = null, \
-         next_check_at = least(next_check_at, case when next_check_at is not null then $2 end) \
+         next_check_at = case when next_check_at is not null then $2 end \
          where lease_run = $1 returning table_name, currency, amount_minor) \
          insert into tieout_run_totals as t \
          (run_id, table_name, currency, side, rows, amount_minor) \

@@ -491,7 +491,7 @@ async fn remember(
     execute_rows(connection, APPLYING, rows, sql).await
 }
 
-/// Rows that had changed are looked at again at once, by another run.
+/// Rows that had changed are looked at again at once, by another run, behind what is due by now.
 async fn due_again(
     connection: &mut SqliteConnection,
     table: &str,
@@ -503,8 +503,7 @@ async fn due_again(
     }
     let query = sqlx::query(
         "update tieout_checks set lease_run = null, lease_until = null, \
-         next_check_at = case when next_check_at is null then null \
-         else min(next_check_at, ?3) end \
+         next_check_at = case when next_check_at is not null then ?3 end \
          where table_name = ?2 and key in (select value from json_each(?1))",
     )
     .bind(json_set(keys))

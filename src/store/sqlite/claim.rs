@@ -577,6 +577,7 @@ fn taken_in(key: String, image: String, known: Option<Memory>, now: Instant) -> 
     Memory { state: "open".to_owned(), image, history, next_check_at: Some(now), ..known }
 }
 
+/// Due at once, behind what is due by now: rows that every run only gives back hold up no other.
 pub(super) async fn release(
     connection: &mut SqliteConnection,
     run_id: &str,
@@ -592,8 +593,7 @@ pub(super) async fn release(
         .collect();
     let query = sqlx::query(
         "update tieout_checks as c set lease_run = null, lease_until = null, \
-         next_check_at = case when c.next_check_at is null then null \
-         else min(c.next_check_at, ?3) end \
+         next_check_at = case when c.next_check_at is not null then ?3 end \
          from json_each(?1) j where c.table_name = j.value ->> 0 and c.key = j.value ->> 1 \
          and c.lease_token = j.value ->> 2 and +c.lease_run = ?2 \
          returning table_name, currency, amount_minor",

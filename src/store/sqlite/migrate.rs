@@ -32,6 +32,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (15, "case_lists", include_str!("../../../migrations/sqlite/0015_case_lists.sql")),
     (16, "releases", include_str!("../../../migrations/sqlite/0016_releases.sql")),
     (17, "guards", include_str!("../../../migrations/sqlite/0017_guards.sql")),
+    (18, "said_now", include_str!("../../../migrations/sqlite/0018_said_now.sql")),
 ];
 
 fn all() -> Vec<Migration> {

@@ -166,7 +166,7 @@ async fn close_as(
     closing: &Closing<'_>,
     now: Instant,
 ) -> Result<i64, StoreError> {
-    let released = release_all(connection, run_id).await?;
+    let released = release_all(connection, run_id, now).await?;
     let (last_number, previous) = last_closed(connection).await?;
     let number = last_number.saturating_add(1);
     let heads = heads(connection, run_id).await?;
@@ -189,7 +189,13 @@ async fn close_as(
     Ok(released)
 }
 
-async fn release_all(connection: &mut SqliteConnection, run_id: &str) -> Result<i64, StoreError> {
+/// Gives back every row that the run holds: due at once, behind what is due by now, and counted as
+/// released.
+async fn release_all(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    now: Instant,
+) -> Result<i64, StoreError> {
     let count = sqlx::query(
         "insert into tieout_run_totals (run_id, table_name, currency, side, rows, amount_minor) \
          select ?1, table_name, currency, 'released', count(*), sum(amount_minor) \
@@ -200,9 +206,11 @@ async fn release_all(connection: &mut SqliteConnection, run_id: &str) -> Result<
     .bind(run_id.to_owned());
     execute(connection, CLOSING, count).await?;
     let release = sqlx::query(
-        "update tieout_checks set lease_run = null, lease_until = null where lease_run = ?1",
+        "update tieout_checks set lease_run = null, lease_until = null, \
+         next_check_at = case when next_check_at is not null then ?2 end where lease_run = ?1",
     )
-    .bind(run_id.to_owned());
+    .bind(run_id.to_owned())
+    .bind(to_text(now));
     let released = execute(connection, CLOSING, release).await?;
     Ok(i64::try_from(released).unwrap_or(i64::MAX))
 }

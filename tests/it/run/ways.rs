@@ -2,6 +2,7 @@
 
 use tieout::sandbox::seeds::Seed;
 
+use super::files::{at_bank, with_bank};
 use super::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 
 on_both_databases!(
@@ -19,6 +20,7 @@ on_both_databases!(
     two_tables_in_one_run,
     a_tag_of_two_tables_settles_neither,
     a_paused_account_is_left_alone,
+    a_paused_account_holds_up_no_other,
     a_pause_in_the_middle_of_a_run_is_no_success,
     what_was_given_up_is_looked_at_once_more,
     without_its_tables_nothing_runs,
@@ -428,6 +430,25 @@ async fn a_paused_account_is_left_alone(engine: Engine) {
     shop.raw.execute("update tieout_accounts set paused_at = null, paused_by = null").await;
     shop.run().await.ended(0);
     assert_eq!(shop.count("payments where status = 'processing'").await, 0);
+    shop.check(false).await;
+}
+
+/// Its rows stand first, and are as many as a run takes: the other account's have their turn in the
+/// next run all the same.
+async fn a_paused_account_holds_up_no_other(engine: Engine) {
+    let shop = with_captured(engine, with_bank(), 9..=9).await;
+    let rows: Vec<Payment> = (1..=3).map(|id| at_bank(id, "processing")).collect();
+    shop.insert(&rows).await;
+    for account in ["bank", "shop"] {
+        shop.tieout(&["pause", account, "--why", "a test"]).await.ended(0);
+    }
+    // All are known, and due at one time.
+    shop.run().await.ended(3);
+    shop.due_now().await;
+    shop.tieout(&["resume", "shop"]).await.ended(0);
+    let few = ["--limit", "2"];
+    assert_eq!(shop.run_with(&few).await.ended(3).verdict(9), "not decided");
+    assert_eq!(shop.run_with(&few).await.ended(3).verdict(9), "succeeded captured");
     shop.check(false).await;
 }
 

@@ -197,6 +197,39 @@ pub async fn every_row_gets_its_turn<D: Under>() {
     w.finish().await;
 }
 
+/// A row that a file woke waits for what was due before it, and for nothing else: what a run gives
+/// back, loses or leaves as it dies is due again behind it.
+pub async fn what_comes_back_goes_behind<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=9).await;
+    w.store.enrol(&w.table, &ClaimFilter::default(), noon()).await.unwrap();
+    let later = to_text(at(600));
+    let asleep = format!("update tieout_checks set next_check_at = '{later}' where key = '9'");
+    w.raw.execute(&asleep).await;
+    assert_eq!(w.store.wake("charges", &["9".to_owned()], at(1)).await.unwrap(), 1);
+    w.start("stopped", at(2)).await;
+    let claimed = w.claim("stopped", 3, at(2)).await;
+    assert_eq!(ids(&claimed), ["1", "2", "3"]);
+    w.store.release("stopped", &claimed, at(2)).await.unwrap();
+    w.close("stopped", at(2)).await;
+    w.start("killed", at(3)).await;
+    assert_eq!(ids(&w.claim("killed", 3, at(3)).await), ["4", "5", "6"]);
+    let closed = w.store.abandon_run("killed", at(6), TimeDelta::minutes(2)).await.unwrap();
+    assert_eq!(closed.map(|run| run.released), Some(3));
+    let mut writer = w.start("late", at(7)).await;
+    let claimed = w.claim("late", 2, at(7)).await;
+    assert_eq!(ids(&claimed), ["7", "8"]);
+    w.raw.execute("update charges set amount = 1 where id in (7, 8)").await;
+    let end = w.apply("late", &mut writer, &claimed, wait(at(7)), at(7)).await;
+    assert_eq!(end, super::applies::done(0, 0, 2));
+    w.close("late", at(7)).await;
+    w.start("last", at(8)).await;
+    assert_eq!(ids(&w.claim("last", 1, at(8)).await), ["9"], "woken a minute after noon");
+    let rest = w.claim("last", 9, at(8)).await;
+    assert_eq!(ids(&rest), ["1", "2", "3", "4", "5", "6", "7", "8"]);
+    w.finish().await;
+}
+
 pub async fn windows_narrow<D: Under>() {
     let w = World::<D>::new().await;
     w.stuck(1..=5).await;

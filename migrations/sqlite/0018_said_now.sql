@@ -1,0 +1,2 @@
+-- The twin of migrations/postgres, where what people say is held to the server's clock. A file
+-- knows no users, and no clock but that of whoever writes it: there is nothing to hold here.
