@@ -5,6 +5,7 @@ use crate::cli::runtime;
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::store::database::Database;
+use crate::store::error::StoreError;
 
 /// Works on a database whose tieout tables are this version's; refuses any other.
 pub fn with(
@@ -19,13 +20,38 @@ pub fn with(
 
 /// Opens a database whose tieout tables are this version's, within a runtime.
 pub async fn open(config: &Config) -> Result<Database, Failure> {
-    let db = Database::connect(&config.database).await;
-    let db = db.map_err(|error| Failure::store(&error))?;
+    of_this_version(Database::connect(&config.database).await).await
+}
+
+/// The same for a dry run: nothing can be written, and a login that may only read will do.
+pub async fn rehearse(config: &Config) -> Result<Database, Failure> {
+    of_this_version(Database::rehearse(&config.database).await).await
+}
+
+async fn of_this_version(opened: Result<Database, StoreError>) -> Result<Database, Failure> {
+    let db = opened.map_err(|error| Failure::store(&error))?;
     if let Err(error) = db.require_schema().await {
         db.close().await;
         return Err(Failure::store(&error));
     }
     Ok(db)
+}
+
+/// As [`with`], and where it `is_dry` as [`rehearse`] opens it.
+pub fn with_dry(
+    config: &Config,
+    is_dry: bool,
+    work: impl AsyncFnOnce(&Database) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    if !is_dry {
+        return with(config, work);
+    }
+    runtime::block_on(Box::pin(async {
+        let db = rehearse(config).await?;
+        let ended = work(&db).await;
+        db.close().await;
+        ended
+    }))?
 }
 
 /// Works on a database, whatever tieout's tables are like.

@@ -208,7 +208,8 @@ pub fn run(args: &Args, common: &Common, matches: &ArgMatches) -> Result<Exit, F
     let mut setup = config.setup();
     bound_requests(args, &mut setup)?;
     let is_scheduled = !options.dry_run && options.ids.is_none();
-    watched(&config, is_scheduled.then_some(run_id.as_str()), async |db, stop, note| {
+    let scheduled = is_scheduled.then_some(run_id.as_str());
+    watched(&config, scheduled, options.dry_run, async |db, stop, note| {
         let mut teller = Teller::new(common, args.progress, &options, &setup);
         let mut tell = |event: Event| {
             note(&event);

@@ -14,10 +14,12 @@ use crate::store::database::Database;
 pub type Note<'a> = &'a mut (dyn FnMut(&Event) + Send);
 
 /// Opens the database, does the work, and then tells whoever is to be told. `run_id` is `None`
-/// where nobody is: a dry run, or one of named rows, is nobody's schedule.
+/// where nobody is: a dry run, or one of named rows, is nobody's schedule. For a dry run the
+/// database is opened to read alone.
 pub fn watched(
     config: &Config,
     run_id: Option<&str>,
+    dry_run: bool,
     work: impl AsyncFnOnce(&Database, &Stop, Note<'_>) -> Result<Summary, Failure>,
 ) -> Result<Exit, Failure> {
     runtime::block_on(Box::pin(async {
@@ -25,7 +27,10 @@ pub fn watched(
         let run_id = run_id.filter(|_| config.monitoring.is_on());
         let mut watch =
             run_id.map(|id| Watch::begin(&config.monitoring, around(config, &stop), id));
-        let db = database::open(config).await;
+        let db = match dry_run {
+            true => database::rehearse(config).await,
+            false => database::open(config).await,
+        };
         let (ended, _listening) = match &db {
             Err(failure) => (Err(failure.clone()), None),
             Ok(db) => match runtime::listen(&stop, config.limits.grace) {

@@ -42,6 +42,10 @@ pub async fn finish(
     if books.closed {
         return Err(RunError::Closed { run_id: scene.run_id.to_owned() });
     }
+    if scene.options.dry_run {
+        // Where it is not, neither a plan nor an error says anything.
+        scene.db.is_as_it_was().doing("reading without a lock")?;
+    }
     if let Err(error) = result {
         if !scene.options.dry_run && !matches!(error, RunError::Closed { .. }) {
             close_failed(scene, &books, &error).await;

@@ -63,13 +63,30 @@ impl Database {
                 Ok(Self::Postgres(PgStore::connect(settings).await?))
             }
             Some("sqlite") => Ok(Self::Sqlite(SqliteStore::connect(url).await?)),
-            _other => Err(StoreError::Setting {
-                field: "url".to_owned(),
-                problem: format!(
-                    "`{}` begins with neither postgres: nor sqlite:",
-                    shown_address(url)
-                ),
-            }),
+            _other => Err(neither(url)),
+        }
+    }
+
+    /// Opens the database for a dry run, which writes nothing: a login, a session or a file that
+    /// can only be read will do, and nothing can be written through it. What else cannot serve is
+    /// refused as by [`Database::connect`]: a replica lags, and lag looks like absence.
+    pub async fn rehearse(settings: &DatabaseSettings) -> Result<Self, StoreError> {
+        let url = settings.address()?;
+        match url.split_once(':').map(|(scheme, _)| scheme) {
+            Some("postgres" | "postgresql") => {
+                Ok(Self::Postgres(PgStore::rehearse(settings).await?))
+            }
+            Some("sqlite") => Ok(Self::Sqlite(SqliteStore::rehearse(url).await?)),
+            _other => Err(neither(url)),
+        }
+    }
+
+    /// Refuses what was read of a file that could not be locked and was written meanwhile. Asked
+    /// at the end of a dry run; anything else is locked, and reads what was committed.
+    pub fn is_as_it_was(&self) -> Result<(), StoreError> {
+        match self {
+            Self::Postgres(_) => Ok(()),
+            Self::Sqlite(store) => store.is_as_it_was(),
         }
     }
 
@@ -116,6 +133,13 @@ impl Database {
             Self::Postgres(store) => store.close().await,
             Self::Sqlite(store) => store.close().await,
         }
+    }
+}
+
+fn neither(url: &str) -> StoreError {
+    StoreError::Setting {
+        field: "url".to_owned(),
+        problem: format!("`{}` begins with neither postgres: nor sqlite:", shown_address(url)),
     }
 }
 

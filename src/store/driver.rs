@@ -183,7 +183,8 @@ pub trait Driver {
 
     /// Checks mappings against the catalogue: identifiers, types, unique keys, enum labels, view
     /// updatability, row-level security. Every misfit is reported, not only the first.
-    /// `accounts` are the configured accounts' names with each one's PSP.
+    /// `accounts` are the configured accounts' names with each one's PSP. Opened for a dry run, a
+    /// login that carries no run out is not asked for rights to write.
     async fn map_tables(
         &self,
         tables: &[TableSettings],
@@ -192,7 +193,7 @@ pub trait Driver {
 
     /// Status values seen in the table (by enum labels, or a loose scan of an index led by the
     /// status; where neither is there, in its first and last rows) that the mapping neither maps
-    /// nor ignores.
+    /// nor ignores. A dry run that may not read the written table sees the first rows of `read`.
     async fn unmapped_statuses(&self, table: &SourceTable) -> Result<Vec<String>, StoreError>;
 
     /// The SQL of roles that may do what their work needs and no more, for a person to read and

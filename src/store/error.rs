@@ -237,8 +237,9 @@ impl StoreError {
             Self::SchemaAhead { .. } => "install the newer tieout",
             Self::Query { message, code, .. } => match trouble(message, code.as_deref()) {
                 Trouble::NoRight => {
-                    "this role may not do that: a run needs the role tieout_run; pause, resume and \
-                     the like need tieout_people; `tieout db roles` prints the statements"
+                    "this role may not do that: a run needs the role tieout_run, a dry run \
+                     tieout_read; pause, resume and the like need tieout_people; `tieout db roles` \
+                     prints the statements"
                 }
                 Trouble::NotMade => "run `tieout db migrate`",
                 Trouble::LeftOver => {

@@ -219,6 +219,7 @@ impl Fitter<'_> {
         Some(SourceTable {
             read: read.name.clone(),
             write: write.name.clone(),
+            statuses_in: write.name.clone(),
             write_is_read: read.name == write.name,
             status_indexed: write.indexed.contains(&self.settings.status),
             status_folded: false,

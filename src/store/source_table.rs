@@ -154,6 +154,9 @@ pub struct SourceTable {
     pub write: QuotedIdent,
     /// The read and the written relation are one.
     pub write_is_read: bool,
+    /// Where values of the status that nobody mapped are looked for: in what is written, and in
+    /// what is read where a dry run may not read that.
+    pub statuses_in: QuotedIdent,
     /// Every mapped column of `read`, each once: the columns that are selected, in this order,
     /// and that the image is made of.
     pub cells: Vec<Column>,

@@ -1,7 +1,7 @@
 //! The roles that `tieout db roles` prints, on a real server: the main job works under the one
 //! for the schedule, and whatever no role needs is refused to it by the server itself.
 
-use crate::run::shop::{Engine, Payment, Shop, Words};
+use crate::run::shop::{Engine, Payment, Ran, Shop, Words};
 use crate::support::golden::golden;
 use crate::support::raw::Raw;
 use crate::support::receiver::{Answer, Receiver};
@@ -198,6 +198,67 @@ async fn each_role_is_refused_what_it_does_not_need() {
     let by = shop.texts("select paused_by from tieout_accounts").await;
     assert!(by[0].ends_with(" (database user tieout_suite_people)"), "{by:?}");
     shop.tieout(&["resume", "shop"]).await.ended(0);
+}
+
+/// Refunds that are read through a view, which hides some of them.
+const REFUNDS: &str = r#"
+[[table]]
+name = "refunds"
+read = "refunds_seen"
+write = "refunds"
+key = ["id"]
+tag = "refund-{id}"
+kind = { const = "refund" }
+amount = { column = "cents", unit = "minor" }
+currency = { const = "EUR" }
+account = []
+accounts = { "*" = "shop" }
+status = "status"
+created = "made"
+attempts = "once"
+psp_reference = "re_id"
+mode = "full"
+map = [{ from = ["sent"], succeeded = "done", failed = "failed", retryable = "again" }]
+"#;
+
+/// What a dry run sees of a table that is written through another name, by whoever only looks: the
+/// rows of the view, and none of what it hides.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dry_run_does_without_the_table_that_a_run_writes() {
+    let words = Words { more: REFUNDS.to_owned(), ..Words::default() };
+    let mut shop = Shop::open_bare(Engine::Postgres, words).await;
+    let view = "create view refunds_seen as select * from refunds where cents < 1000";
+    shop.raw.execute(view).await;
+    shop.tieout(&["db", "migrate"]).await.ended(0);
+    shop.raw
+        .execute(
+            "insert into refunds (id, status, cents, made)
+             select n, status, cents, now() - interval '40 minutes'
+             from (values (1, 'sent', 70), (2, 'odd', 80), (3, 'hidden', 5000))
+             as v (n, status, cents)",
+        )
+        .await;
+    let unmapped = |ran: &Ran| -> Vec<String> {
+        let told = ran.of_type("unmapped_status").into_iter();
+        let mut values: Vec<String> = told.map(|event| event["value"].to_string()).collect();
+        values.sort();
+        values
+    };
+    let whole = shop.run_with(&["--dry-run"]).await.ended(3);
+    assert_eq!(unmapped(&whole), ["\"hidden\"", "\"odd\""]);
+    assert_eq!(whole.verdicts().len(), 1, "{}", whole.stdout);
+    for role in ["read", "people"] {
+        shop.under_role(role).await;
+        refuses(&shop.raw_as_role().await, &["select status from refunds"]).await;
+        let seen = shop.run_with(&["--dry-run"]).await.ended(3);
+        assert_eq!(unmapped(&seen), ["\"odd\""]);
+        assert_eq!(seen.verdicts(), whole.verdicts());
+    }
+    shop.under_role("run").await;
+    let ran = shop.run().await.ended(3);
+    assert_eq!(unmapped(&ran), ["\"hidden\"", "\"odd\""]);
+    assert_eq!(ran.verdicts(), whole.verdicts());
+    shop.check(false).await;
 }
 
 /// What no right says, triggers hold: figures of runs, other people's names, and what files say,

@@ -71,7 +71,7 @@ pub fn run(args: &Args, common: &Common, config: &Config) -> Result<Exit, Failur
     let setup = config.setup();
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);
     let mut found = (Chosen::default(), None);
-    database::with(config, async |db| {
+    database::with_dry(config, args.dry_run, async |db| {
         let chosen = choose(db, &setup, &which, limit).await.map_err(|e| Failure::store(&e))?;
         let user = db.rights().await.map_err(|e| Failure::store(&e))?.role;
         found = (chosen, user);
@@ -299,7 +299,7 @@ fn kicked(
     let mut told = common.clone();
     told.quiet = !common.json || common.quiet;
     told.verbose = 0;
-    watched(config, None, async |db, stop, note| {
+    watched(config, None, dry_run, async |db, stop, note| {
         let mut teller = Teller::new(&told, When::Never, &options, setup);
         let mut heard = Heard::default();
         let mut tell = |event: Event| {

@@ -130,9 +130,11 @@ pub(super) async fn map_tables(
     connection: &mut PgConnection,
     tables: &[TableSettings],
     accounts: &[String],
+    rehearses: bool,
 ) -> Result<Vec<SourceTable>, StoreError> {
     let names: Vec<&str> = tables.iter().flat_map(names_of).collect();
     let found = relations(connection, &names).await?;
+    let only_reads = rehearses && !carries_runs_out(connection).await?;
     let find = |name: &str| {
         let place = names.iter().position(|known| *known == name)?;
         found.iter().find(|(at, _)| *at == place).map(|(_, relation)| relation)
@@ -148,7 +150,7 @@ pub(super) async fn map_tables(
         let read = find(&settings.read).map(|found| relation(found, false));
         errors.extend(find(&settings.read).and_then(|found| folded(settings, found)));
         let write = settings.write.as_deref().unwrap_or(&settings.read);
-        let catalogue = Catalogue {
+        let mut catalogue = Catalogue {
             read,
             write: find(write).map(|found| relation(found, false)),
             history: settings
@@ -158,6 +160,7 @@ pub(super) async fn map_tables(
                 .map(|found| relation(found, true)),
             text_times: false,
         };
+        let is_unseen = only_reads && leave_writing_out(&mut catalogue);
         match fit(settings, &catalogue, accounts) {
             Ok(mut table) => {
                 let partly = find(write).map(leading).unwrap_or_default();
@@ -165,12 +168,46 @@ pub(super) async fn map_tables(
                 if find(write).is_some_and(|found| folded(settings, found).is_some()) {
                     table.status_folded = std::mem::take(&mut table.status_indexed);
                 }
+                if is_unseen {
+                    table.statuses_in = table.read.clone();
+                    (table.status_indexed, table.status_folded) = (false, false);
+                }
                 mapped.push(table);
             }
             Err(misfits) => errors.extend(misfits),
         }
     }
     if errors.is_empty() { Ok(mapped) } else { Err(StoreError::Mapping(errors)) }
+}
+
+/// Whether this login carries runs out: it adds to the journal, as the triggers of tieout's tables
+/// ask as well. What a run would be refused its dry run is refused too; any other login only looks.
+async fn carries_runs_out(connection: &mut PgConnection) -> Result<bool, StoreError> {
+    let sql = Sql::new(
+        "select coalesce(has_table_privilege(to_regclass('tieout_journal')::oid, 'insert'), false)",
+    );
+    let rows = sql.fetch(connection).await.map_err(failed(READING))?;
+    rows.first().map_or(Ok(false), |row| Cells::new(row, READING).flag(0))
+}
+
+/// Asks for no right to write. True where what is written is another relation that this login may
+/// not read either: a dry run does without it.
+fn leave_writing_out(catalogue: &mut Catalogue) -> bool {
+    let relations = [&mut catalogue.read, &mut catalogue.write, &mut catalogue.history];
+    for relation in relations.into_iter().flatten() {
+        relation.columns.iter_mut().for_each(|column| column.may_write = true);
+    }
+    if let Some(history) = &mut catalogue.history {
+        history.row_security = false;
+    }
+    let read = catalogue.read.as_ref().map(|read| &read.name);
+    match &mut catalogue.write {
+        Some(write) if read != Some(&write.name) && !write.may_read => {
+            (write.may_read, write.row_security) = (true, false);
+            true
+        }
+        Some(_) | None => false,
+    }
 }
 
 fn names_of(settings: &TableSettings) -> impl Iterator<Item = &str> {
@@ -348,10 +385,10 @@ pub(super) async fn unmapped_statuses(
             let most = known.saturating_add(UNMAPPED_MAX);
             let is_led = table.status_indexed || table.status_folded;
             let mut sql = Sql::new(match is_led {
-                true => walk(&status.ident, &table.write),
+                true => walk(&status.ident, &table.statuses_in),
                 false => format!(
                     "select distinct s.v collate \"C\" from ({}) s where s.v is not null limit ",
-                    both_ends(&status.ident, &table.write, table.sole_key(), STATUS_ROWS)
+                    both_ends(&status.ident, &table.statuses_in, newest_by(table), STATUS_ROWS)
                 ),
             });
             let limit = sql.bind(most);
@@ -374,13 +411,18 @@ pub(super) async fn unmapped_statuses(
     Ok(values.into_iter().filter(|value| !known.contains(value)).collect())
 }
 
+/// By what the last rows are found: an index leads there in what is written, and may not in a view.
+fn newest_by(table: &SourceTable) -> Option<&Column> {
+    table.sole_key().filter(|_| table.statuses_in == table.write)
+}
+
 /// Spellings that the written column takes for a processing value, and the mapping does not name.
 fn spellings_sql(table: &SourceTable) -> Sql {
     let status = &table.write_status;
     let bytewise = format!("t.{}::text collate \"C\"", status.ident);
     let mut sql = Sql::new(format!(
         "select distinct {bytewise} from {} t where t.{} = any(",
-        table.write, status.ident
+        table.statuses_in, status.ident
     ));
     let processing = sql.bind(table.processing_values());
     sql.push(&format!("{processing}::text[]::{}[]) and {bytewise} <> all(", status.type_name));

@@ -30,11 +30,17 @@ const BESIDE_EACH_OTHER: [usize; 2] = [2, 3];
 /// How long the reason of a failure is looked for.
 const ONE_MORE_TRY: Duration = Duration::from_secs(5);
 
+/// The server itself refuses a dry run every write, and every lock of a row.
+const READ_ONLY: (&str, &str) = ("default_transaction_read_only", "on");
+
 /// A session's settings: name and value.
 type Words = Vec<(&'static str, String)>;
 
-/// Opens the pool and probes the session.
-pub(super) async fn open(settings: &DatabaseSettings) -> Result<(PgPool, String), StoreError> {
+/// Opens the pool and probes the session; for a dry run, one that is read-only.
+pub(super) async fn open(
+    settings: &DatabaseSettings,
+    rehearses: bool,
+) -> Result<(PgPool, String), StoreError> {
     let url = settings.address()?;
     let address = shown_address(url);
     let nonce = fresh_nonce();
@@ -45,11 +51,13 @@ pub(super) async fn open(settings: &DatabaseSettings) -> Result<(PgPool, String)
         None => options,
     };
     let direct = options.clone().options(words.iter().map(|(name, value)| (*name, value)));
+    // Never through a pooler: one that forgets nothing would hand it on to the application.
+    let direct = if rehearses { direct.options([READ_ONLY]) } else { direct };
     match connect(settings, direct, Vec::new()).await {
         Ok(pool) => {
             let session = ask(&pool).await?;
             if session.nonce.as_deref() == Some(&nonce) {
-                session.check()?;
+                session.check(rehearses)?;
                 return Ok((pool, address));
             }
             pool.close().await;
@@ -62,7 +70,7 @@ pub(super) async fn open(settings: &DatabaseSettings) -> Result<(PgPool, String)
     let options = options.extra_float_digits(None);
     see_sessions_apart(settings, &options, &address).await?;
     let pool = connect(settings, options, words).await.map_err(|e| refused(e, &address))?;
-    ask(&pool).await?.check()?;
+    ask(&pool).await?.check(rehearses)?;
     Ok((pool, address))
 }
 
@@ -175,11 +183,11 @@ struct Session {
 }
 
 impl Session {
-    fn check(&self) -> Result<(), StoreError> {
+    fn check(&self, rehearses: bool) -> Result<(), StoreError> {
         if self.is_replica {
             return Err(StoreError::ReadOnly { detail: "the server is a replica".to_owned() });
         }
-        if self.is_read_only {
+        if self.is_read_only && !rehearses {
             let detail = "sessions of this role or database are read-only".to_owned();
             return Err(StoreError::ReadOnly { detail });
         }

@@ -102,13 +102,25 @@ const ROOM: u32 = 4;
 pub struct PgStore {
     pool: PgPool,
     address: String,
+    /// Opened for a dry run.
+    rehearses: bool,
 }
 
 impl PgStore {
     /// Connects, and refuses a replica, a read-only session and a pooler in transaction mode.
     pub async fn connect(settings: &DatabaseSettings) -> Result<Self, StoreError> {
-        let (pool, address) = connect::open(settings).await?;
-        Ok(Self { pool, address })
+        Self::open(settings, false).await
+    }
+
+    /// Connects for a dry run: a login or a session that may only read will do. What else cannot
+    /// serve is refused as by [`PgStore::connect`].
+    pub async fn rehearse(settings: &DatabaseSettings) -> Result<Self, StoreError> {
+        Self::open(settings, true).await
+    }
+
+    async fn open(settings: &DatabaseSettings, rehearses: bool) -> Result<Self, StoreError> {
+        let (pool, address) = connect::open(settings, rehearses).await?;
+        Ok(Self { pool, address, rehearses })
     }
 
     /// Host, port and name, for people; never the login.
@@ -156,7 +168,8 @@ impl Driver for PgStore {
     ) -> Result<Vec<SourceTable>, StoreError> {
         let mut connection =
             self.pool().await.acquire().await.map_err(failed("reading the catalogue"))?;
-        let mut mapped = catalogue::map_tables(&mut connection, tables, accounts).await?;
+        let mut mapped =
+            catalogue::map_tables(&mut connection, tables, accounts, self.rehearses).await?;
         let has_room = self.pool.options().get_max_connections() >= ROOM;
         mapped.iter_mut().for_each(|table| table.side_by_side &= has_room);
         Ok(mapped)

@@ -1,9 +1,9 @@
 //! The SQL of three roles that may do what their work needs, and no more.
 //!
 //! It is printed for a person to read and run; nothing here changes a right. `run` is for the
-//! schedule, `read` for looking, `people` for pausing accounts, releasing files and for the cases:
-//! what people say is carried out by a run. None of them may change or delete a journal record or
-//! an evidence, and none of them migrates or prunes: that is the owner's.
+//! schedule, `read` for looking and for dry runs, `people` for pausing accounts, releasing files
+//! and for the cases: what people say is carried out by a run. None of them may change or delete a
+//! journal record or an evidence, and none of them migrates or prunes: that is the owner's.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -113,7 +113,7 @@ pub(super) async fn statements(
     let mut text = heading(&found.database, prefix);
     for (role, what) in [
         (&run, "what the schedule runs as"),
-        (&read, "for looking: explain, runs, cases, reports, verifying"),
+        (&read, "for looking: run --dry-run, explain, runs, cases, reports, verifying"),
         (&people, "for pausing accounts, releasing files and for the cases"),
     ] {
         make_role(&mut text, role, what);

@@ -265,17 +265,17 @@ pub(super) async fn unmapped_statuses(
     connection: &mut SqliteConnection,
     table: &SourceTable,
 ) -> Result<Vec<String>, StoreError> {
-    let (write, status) = (&table.write, &table.write_status.ident);
+    let (relation, status) = (&table.statuses_in, &table.write_status.ident);
     let sql = match table.status_indexed || table.status_folded {
         true => format!(
-            "with recursive seen(value) as (select min(t.{status}) from {write} as t union all \
-             select (select min(t.{status}) from {write} as t where t.{status} > seen.value) \
+            "with recursive seen(value) as (select min(t.{status}) from {relation} as t union all \
+             select (select min(t.{status}) from {relation} as t where t.{status} > seen.value) \
              from seen where seen.value is not null) \
              select cast(value as text) from seen where value is not null"
         ),
         false => {
             let text = text_of(&table.write_status, &named("t", &table.write_status));
-            let rows = both_ends(&text, write, table.sole_key(), STATUS_ROWS);
+            let rows = both_ends(&text, relation, table.sole_key(), STATUS_ROWS);
             format!(
                 "select distinct v collate binary from ({rows}) where v is not null \
                  limit {VALUES_MAX}"
@@ -291,7 +291,7 @@ pub(super) async fn unmapped_statuses(
         let values: Vec<String> =
             table.processing_values().iter().map(|value| literal(value)).collect();
         let spellings = format!(
-            "select distinct cast(t.{status} as text) collate binary from {write} as t \
+            "select distinct cast(t.{status} as text) collate binary from {relation} as t \
              where t.{status} in ({})",
             values.join(", ")
         );

@@ -33,6 +33,7 @@ mod runs;
 mod shelf;
 mod sql;
 mod statements;
+mod still;
 mod wake;
 mod watch;
 mod write;
@@ -86,7 +87,8 @@ use crate::store::settings::shown_address;
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::apply::{Batch, Counts};
 use crate::store::sqlite::claim::Turn as ClaimTurn;
-use crate::store::sqlite::sql::failed;
+use crate::store::sqlite::sql::{failed, primary_code};
+use crate::store::sqlite::still::Still;
 use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
 
 /// How long a statement waits for another process that is writing. A batch holds the file for
@@ -119,6 +121,10 @@ const READERS: u32 = 4;
 pub struct SqliteStore {
     writer: SqlitePool,
     reader: SqlitePool,
+    /// For messages.
+    address: String,
+    /// Where it is read as it lies, without a lock.
+    still: Option<Still>,
 }
 
 /// The one connection that writes. Whoever closes the file last folds its log in and takes it away,
@@ -170,6 +176,62 @@ fn unopened(url: &str, source: sqlx::Error) -> StoreError {
     StoreError::File { address: url.to_owned(), problem, hint }
 }
 
+/// Why a file could not be opened to read it.
+fn unread(url: &str, source: sqlx::Error) -> StoreError {
+    match primary_code(&source) {
+        Some(8) => still::unsettled(url),
+        _other => unopened(url, source),
+    }
+}
+
+fn no_memory(url: &str) -> Result<(), StoreError> {
+    if url.contains(":memory:") || url.contains("mode=memory") {
+        return Err(StoreError::Setting {
+            field: "url".to_owned(),
+            problem: "a database in memory ends with the process; name a file".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// How a file is opened to read it alone.
+fn to_read(url: &str) -> Result<(SqliteConnectOptions, Option<Still>), StoreError> {
+    let address = shown_address(url);
+    let options = SqliteConnectOptions::from_str(url).map_err(|error| StoreError::Setting {
+        field: "url".to_owned(),
+        problem: format!("`{address}` is no address of an SQLite file: {error}"),
+    })?;
+    let still = Still::of(options.get_filename(), &address)?;
+    let options = match &still {
+        Some(_) => options.read_only(true).immutable(true),
+        None => options,
+    };
+    let options = options.create_if_missing(false).pragma("query_only", "on");
+    Ok((options.disable_statement_logging(), still))
+}
+
+/// A few connections that read.
+async fn readers(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
+    let pool = SqlitePoolOptions::new().max_connections(READERS).test_before_acquire(false);
+    pool.connect_with(options).await
+}
+
+/// The same, once one of them has read: only then is it known whether this is a database, and one
+/// that can be read. From then on nobody takes the log away. As for [`writer`], a file whose log is
+/// just folded in is waited for.
+async fn readers_that_read(options: SqliteConnectOptions) -> Result<SqlitePool, sqlx::Error> {
+    let began = tokio::time::Instant::now();
+    let pool = readers(options).await?;
+    loop {
+        match sqlx::query("select 1 from sqlite_master limit 1").execute(&pool).await {
+            Err(error) if is_locked(&error) && began.elapsed() < BUSY => {
+                tokio::time::sleep(LOCKED_PAUSE).await;
+            }
+            read => return read.map(|_| pool),
+        }
+    }
+}
+
 impl SqliteStore {
     /// Opens the file. It is made only where the address says so (`?mode=rwc`): a mistyped path
     /// must not become an empty database in which nothing is ever due.
@@ -181,12 +243,7 @@ impl SqliteStore {
             field: "url".to_owned(),
             problem: format!("`{url}` is no address of an SQLite file: {error}"),
         })?;
-        if url.contains(":memory:") || url.contains("mode=memory") {
-            return Err(StoreError::Setting {
-                field: "url".to_owned(),
-                problem: "a database in memory ends with the process; name a file".to_owned(),
-            });
-        }
+        no_memory(url)?;
         let options = options
             .foreign_keys(true)
             .synchronous(SqliteSynchronous::Full)
@@ -203,7 +260,7 @@ impl SqliteStore {
             .max_connections(READERS)
             .test_before_acquire(false)
             .connect_lazy_with(read_only);
-        Ok(Self { writer, reader })
+        Ok(Self { writer, reader, address: shown_address(url), still: None })
     }
 
     /// Opens a file to look at it alone: nothing can be written through it, its journal included.
@@ -211,23 +268,36 @@ impl SqliteStore {
     /// # Errors
     /// Where the address is none of SQLite's, or there is no such file.
     pub async fn look(url: &str) -> Result<Self, StoreError> {
+        let (options, still) = to_read(url)?;
         let address = shown_address(url);
-        let options = SqliteConnectOptions::from_str(url).map_err(|error| StoreError::Setting {
-            field: "url".to_owned(),
-            problem: format!("`{address}` is no address of an SQLite file: {error}"),
-        })?;
-        let options = options
-            .create_if_missing(false)
-            .busy_timeout(BUSY_LOOK)
-            .pragma("query_only", "on")
-            .disable_statement_logging();
-        let pool = SqlitePoolOptions::new()
-            .max_connections(READERS)
-            .test_before_acquire(false)
-            .connect_with(options)
-            .await
-            .map_err(|source| StoreError::Unreachable { address, source })?;
-        Ok(Self { writer: pool.clone(), reader: pool })
+        match readers(options.busy_timeout(BUSY_LOOK)).await {
+            Ok(pool) => Ok(Self { writer: pool.clone(), reader: pool, address, still }),
+            Err(source) => Err(StoreError::Unreachable { address, source }),
+        }
+    }
+
+    /// Opens a file for a dry run: nothing can be written through it, and it may be one that cannot
+    /// be written at all, by its rights or by the address (`?mode=ro`).
+    ///
+    /// # Errors
+    /// Where the address is none of SQLite's, or the file cannot be read.
+    pub async fn rehearse(url: &str) -> Result<Self, StoreError> {
+        no_memory(url)?;
+        let (options, still) = to_read(url)?;
+        let options = options.busy_timeout(BUSY).row_buffer_size(ROWS_AHEAD);
+        let pool = readers_that_read(options).await.map_err(|source| unread(url, source))?;
+        Ok(Self { writer: pool.clone(), reader: pool, address: shown_address(url), still })
+    }
+
+    /// Refuses what was read of a file that was read without a lock, and written meanwhile.
+    ///
+    /// # Errors
+    /// Where it was.
+    pub fn is_as_it_was(&self) -> Result<(), StoreError> {
+        match &self.still {
+            Some(still) if !still.is_as_it_was() => Err(still::changed(&self.address)),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Writes the log back to the file as far as nobody reads it; nobody waits for it meanwhile.

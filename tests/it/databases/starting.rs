@@ -61,6 +61,7 @@ async fn a_pooler_in_session_mode_does() {
     let url = shop.server().unwrap().session_pgbouncer_url();
     go_through(&mut shop, url.clone());
     shop.tieout(&["db", "migrate"]).await.ended(0);
+    shop.tieout(&["run", "--dry-run"]).await.ended(0);
     // The settings of the session hold: a row that somebody keeps is not waited for.
     let mut other = shop.begin_holding(2).await;
     shop.run().await;
@@ -85,6 +86,9 @@ async fn a_replica_is_refused() {
     go_through(&mut shop, url);
     assert_refused(&shop, &["the server is a replica", "point [database] url at the primary"])
         .await;
+    // A plan of what lags would be another plan.
+    let dry = shop.tieout(&["run", "--dry-run"]).await.ended(10);
+    assert!(dry.stderr.contains("the server is a replica"), "{}", dry.stderr);
 }
 
 #[tokio::test]
@@ -122,6 +126,10 @@ async fn a_role_that_may_not_write_is_refused() {
     go_through(&mut shop, url);
     shop.raw.execute(&format!("alter role {role} set default_transaction_read_only = on")).await;
     assert_refused(&shop, &["the database is read-only"]).await;
+    // What it may see is as true as ever.
+    let dry = shop.tieout(&["run", "--dry-run"]).await.ended(0);
+    assert!(dry.stdout.contains("1 → succeeded"), "{}", dry.stdout);
+    assert_eq!(shop.status(1).await, "processing");
     shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
 }
 
@@ -154,11 +162,26 @@ async fn what_a_role_may_not_do_is_mended_by_rights() {
     go_through(&mut shop, url);
     shop.raw.execute(&format!("revoke update on payments from {role}")).await;
     assert_refused(&shop, &["may not write `status`", "`tieout db roles`"]).await;
+    // Of a login that carries runs out a dry run says what the run would say.
+    let dry = shop.tieout(&["run", "--dry-run"]).await.ended(10);
+    assert!(dry.stderr.contains("may not write `status`"), "{}", dry.stderr);
+    // One that does not is asked for what it does alone: to read, all that it reads.
+    shop.raw.execute(&format!("revoke insert on tieout_journal from {role}")).await;
+    shop.tieout(&["run", "--dry-run"]).await.ended(0);
+    shop.raw.execute(&format!("revoke select on tieout_checks from {role}")).await;
+    let dry = shop.tieout(&["run", "--dry-run"]).await.ended(12);
+    assert!(dry.stderr.contains("a dry run tieout_read"), "{}", dry.stderr);
+    shop.raw.execute(&format!("revoke select on tieout_migrations from {role}")).await;
+    let dry = shop.tieout(&["run", "--dry-run"]).await.ended(12);
+    assert!(dry.stderr.contains("a dry run tieout_read"), "{}", dry.stderr);
     // Migrating is the owner's, as long as there is something to migrate.
     let mut bare = Shop::open_bare(Engine::Postgres, Words::default()).await;
     bare.raw.execute("revoke create on schema public from public").await;
     let url = bare.server().unwrap().url().replace("postgres@", &format!("{role}@"));
     go_through(&mut bare, url);
+    // Nor can there be a plan before.
+    let dry = bare.tieout(&["run", "--dry-run"]).await.ended(15);
+    assert!(dry.stderr.contains("hint: run `tieout db migrate`"), "{}", dry.stderr);
     let ran = bare.tieout(&["db", "migrate"]).await.ended(12);
     assert!(ran.stderr.contains("for the owner of tieout's tables"), "{}", ran.stderr);
     assert!(!ran.stderr.contains("tieout_run"), "{}", ran.stderr);
