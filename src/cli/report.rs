@@ -20,6 +20,7 @@ use crate::report::error::ReportError;
 use crate::report::place::{Listed, ListedState};
 use crate::report::source::Source;
 use crate::report::verify::Verified;
+use crate::report::verify::anew::{Difference, Rebuilt};
 use crate::store::driver::Driver;
 
 /// For `--help`.
@@ -29,7 +30,7 @@ Examples:
   tieout report build 01990000-…                byte for byte as the run did
   tieout report verify reports/2026-11-19/01990000-…
   tieout report verify 01990000-…               where the configuration says
-  tieout report verify DIR --database           against the journal too";
+  tieout report verify DIR --database           built anew as well, and compared";
 
 /// Findings listed; the rest is counted.
 const LISTED: usize = 50;
@@ -72,7 +73,7 @@ pub struct Verify {
     /// The report's directory, or its run's id
     #[arg(value_parser = path())]
     dir: PathBuf,
-    /// Hold it against the database as well
+    /// Hold it against the database as well: build it anew from the journal, and compare
     #[arg(long, env = names::REPORT_DATABASE, value_parser = yes_or_no)]
     database: bool,
 }
@@ -190,21 +191,12 @@ async fn verify_against<S: Source>(
     told(&verified.map_err(|error| failure(&error))?, common)
 }
 
-/// What verifying found; what is wrong outweighs what is truly untied.
+/// What verifying found; what is wrong outweighs what is truly untied, and that what could not be
+/// looked at.
 fn told(verified: &Verified, common: &Common) -> Result<Exit, Failure> {
     let dir = verified.dir.display();
     if common.json {
-        let body = json!({
-            "run_id": verified.run_id,
-            "dir": dir.to_string(),
-            "rows": verified.rows,
-            "sound": verified.is_sound(),
-            "findings": verified.findings,
-            "untied": verified.untied,
-            "audit_head": verified.audit_head,
-            "against_database": verified.against_database,
-        });
-        out::stdout(&line("report_verified", body));
+        out::stdout(&line("report_verified", verified_body(verified)));
     }
     if !verified.is_sound() {
         for finding in verified.findings.iter().take(LISTED) {
@@ -213,19 +205,76 @@ fn told(verified: &Verified, common: &Common) -> Result<Exit, Failure> {
         return Err(Failure::new(
             Exit::Integrity,
             format!(
-                "{dir} does not verify: {}",
-                counted(verified.findings.len(), "finding", "findings")
+                "{dir} does not verify: {}; {}",
+                counted(verified.findings.len(), "finding", "findings"),
+                answers(verified)
             ),
             format!("build it again (`tieout report build {}`) and compare", verified.run_id),
         ));
     }
+    let rebuilt = &verified.rebuilt;
     if !common.json && !common.quiet {
-        let source =
-            if verified.against_database { "its files and the database" } else { "its files" };
+        let source = match rebuilt {
+            Rebuilt::NotAsked | Rebuilt::NoRun => "its files",
+            Rebuilt::Pruned { .. }
+            | Rebuilt::Same
+            | Rebuilt::MovedOn { .. }
+            | Rebuilt::OtherVersion { .. }
+            | Rebuilt::Differs { .. } => "its files and the database",
+        };
         out::stdout(&format!("report ok: {dir} ({}), by {source}", rows(verified.rows)));
+        if !rebuilt.is_open() {
+            out::stdout(&format!("journal    {}", rebuilt.text()));
+        }
     }
     untied(&verified.untied, &[]);
-    Ok(if verified.untied.is_empty() { Exit::Ok } else { Exit::Untied })
+    let exit = if verified.untied.is_empty() { Exit::Ok } else { Exit::Untied };
+    Ok(exit.or_stronger(left_open(rebuilt)))
+}
+
+/// Says what the database was asked for and could not say.
+fn left_open(rebuilt: &Rebuilt) -> Exit {
+    if !rebuilt.is_open() {
+        return Exit::Ok;
+    }
+    for difference in rebuilt.differences() {
+        out::stderr(&format!("tieout: partial: built by another version: {difference}"));
+    }
+    out::stderr(&format!("tieout: partial: {}", rebuilt.text()));
+    Exit::Partial
+}
+
+/// Both answers: of the recomputation, and of the building.
+fn answers(verified: &Verified) -> String {
+    let holds = if verified.totals_hold { "every total holds" } else { "not all of it holds" };
+    format!("recomputed from its files, {holds}; {}", verified.rebuilt.text())
+}
+
+fn verified_body(verified: &Verified) -> serde_json::Value {
+    let difference = |one: &Difference| {
+        json!({
+            "file": one.file,
+            "line": one.line,
+            "column": one.column,
+            "text": one.text,
+        })
+    };
+    let differences: Vec<serde_json::Value> =
+        verified.rebuilt.differences().iter().map(difference).collect();
+    json!({
+        "run_id": verified.run_id,
+        "dir": verified.dir.display().to_string(),
+        "rows": verified.rows,
+        "sound": verified.is_sound(),
+        "findings": verified.findings,
+        "untied": verified.untied,
+        "audit_head": verified.audit_head,
+        "against_database": verified.against_database,
+        "totals_hold": verified.totals_hold,
+        "rebuilt": verified.rebuilt.as_str(),
+        "rebuilt_text": verified.rebuilt.text(),
+        "differences": differences,
+    })
 }
 
 fn untied(currencies: &[String], findings: &[String]) {
@@ -295,7 +344,7 @@ fn failure(error: &ReportError) -> Failure {
         ReportError::Store { source, .. } => Failure::store(source).exit,
         ReportError::NoRun { .. } | ReportError::BadName { .. } => Exit::Usage,
         ReportError::StillRunning { .. } => Exit::Locked,
-        ReportError::File { .. } => Exit::Config,
+        ReportError::File { .. } | ReportError::Anew { .. } => Exit::Config,
         ReportError::NotAReport { .. } | ReportError::Manifest { .. } => Exit::Integrity,
         ReportError::Unreadable { .. } => Exit::Internal,
     };

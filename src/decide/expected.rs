@@ -14,7 +14,7 @@ use chrono::{
 };
 use chrono_tz::Tz;
 
-use crate::model::time::Instant;
+use crate::model::time::{Instant, earlier};
 use crate::model::wildcard::fits;
 
 /// No calendar has so many days in a row without a business day.
@@ -165,6 +165,12 @@ impl Expected {
     /// When a day begins in the zone.
     pub fn midnight(&self, day: NaiveDate) -> Option<Instant> {
         instant(self.zone, day, NaiveTime::MIN)
+    }
+
+    /// The last second of a day in the zone.
+    pub fn last_second(&self, day: NaiveDate) -> Option<Instant> {
+        let next = day.checked_add_days(Days::new(1))?;
+        self.midnight(next).map(|at| earlier(at, TimeDelta::seconds(1)))
     }
 
     /// When the file of a business day is due.

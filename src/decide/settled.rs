@@ -8,6 +8,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::decide::expected::Expected;
 use crate::decide::policy::Tolerance;
 use crate::model::evidence::{Failure, ObjectState, PspObject};
 use crate::model::money::Money;
@@ -262,6 +263,18 @@ pub fn moved_at(booked_on: Option<chrono::NaiveDate>, received_at: Instant) -> I
     end.map_or(received_at, |end| end.and_utc())
 }
 
+/// When what a PSP's line tells of was done at the latest: the end of its day in the zone of the
+/// files that are to come for the account. Where those are of several zones, the end that comes
+/// last; where none is to come, [`moved_at`].
+pub fn done_by(
+    booked_on: Option<chrono::NaiveDate>,
+    expected: &[Expected],
+    received_at: Instant,
+) -> Instant {
+    let ends = |day| expected.iter().filter_map(move |one| one.last_second(day)).max();
+    booked_on.and_then(ends).unwrap_or_else(|| moved_at(booked_on, received_at))
+}
+
 /// What lines that no decision was made from say of a row that ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AfterEnd {
@@ -504,5 +517,32 @@ mod tests {
             [format!("F1:1 captured 500/500 {why}"), format!("P captured 300/300 {why}")]
         );
         assert_eq!(taken_out(&[], Kind::Charge, Some("r1")), []);
+    }
+
+    /// The same day ends seventeen hours apart.
+    #[test]
+    fn an_attempt_is_of_its_day_in_the_senders_zone() {
+        use crate::decide::expected::Calendar;
+        use crate::model::time::to_short_text;
+        use chrono_tz::{America::Los_Angeles, Asia::Tokyo, Europe::Berlin, Tz};
+
+        let by = |zones: &[Tz]| {
+            let series = |zone: &Tz| Expected {
+                name: "received_%Y%m%d.csv".to_owned(),
+                by: chrono::NaiveTime::MIN,
+                zone: *zone,
+                lag_days: 1,
+                calendar: Calendar::weekdays(),
+            };
+            let expected: Vec<Expected> = zones.iter().map(series).collect();
+            let received_at = from_text("2026-11-25T06:00:00Z").unwrap();
+            let day = chrono::NaiveDate::from_ymd_opt(2026, 11, 21);
+            to_short_text(done_by(day, &expected, received_at))
+        };
+        assert_eq!(by(&[]), "2026-11-21T23:59:59Z");
+        assert_eq!(by(&[Berlin]), "2026-11-21T22:59:59Z");
+        assert_eq!(by(&[Tokyo]), "2026-11-21T14:59:59Z");
+        assert_eq!(by(&[Los_Angeles]), "2026-11-22T07:59:59Z");
+        assert_eq!(by(&[Los_Angeles, Tokyo]), "2026-11-22T07:59:59Z");
     }
 }

@@ -57,6 +57,15 @@ pub enum ReportError {
         #[source]
         source: std::io::Error,
     },
+    /// No room to build it anew.
+    #[error("building the report anew under {} failed; it was not verified", path.display())]
+    Anew {
+        /// Where it was to be built.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
     /// No manifest: what stands there is not a report.
     #[error("{} is not a report: it has no manifest.json", path.display())]
     NotAReport {
@@ -92,6 +101,9 @@ impl ReportError {
                  `tieout report build RUN`"
                     .to_owned(),
             ),
+            Self::Anew { .. } => {
+                Some("make room there, or let TMPDIR name another folder for it".to_owned())
+            }
             Self::NotAReport { .. } | Self::Manifest { .. } => {
                 Some("build it again with `tieout report build RUN`".to_owned())
             }

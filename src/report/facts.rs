@@ -13,6 +13,9 @@ use crate::report::aging::AgingLine;
 use crate::report::error::ReportError;
 use crate::store::records::{RunRow, RunState};
 
+/// The commit that this program was built from; a release knows it where git was at hand.
+pub const COMMIT: Option<&str> = option_env!("TIEOUT_BUILT_FROM");
+
 /// A closed run, read.
 #[derive(Debug, Clone)]
 pub struct Facts {

@@ -371,7 +371,9 @@ impl StateThen {
         let file = &own.file;
         let is_wrong = file.problems.iter().any(|problem| problem.severity == Severity::Error);
         let is_out = file.state == FileState::Quarantined && file.changed.is_none();
-        match (is_wrong || is_out, file.run_id == run_id) {
+        // What came of it when it was read again is the later run's to tell.
+        let is_wrong = is_wrong || is_out || own.came_again_after(run_id);
+        match (is_wrong, file.run_id == run_id) {
             (false, _) => Self::Ok,
             (true, true) => Self::Quarantined,
             (true, false) => Self::Released,
@@ -469,8 +471,10 @@ pub fn inputs(own: &FileOfRun, facts: &Facts) -> Vec<Vec<Cell>> {
 
 fn head<'a>(own: &FileOfRun, facts: &Facts) -> Vec<(&'a str, Cell)> {
     let file = &own.file;
+    let state = StateThen::of(own, &facts.run.id);
     let date = |day: Option<chrono::NaiveDate>| day.map(|day| day.to_string());
-    let (first, last) = own.period;
+    // Of a quarantined file no statement is kept; those that it has now came with its release.
+    let (first, last) = if state == StateThen::Quarantined { (None, None) } else { own.period };
     let business_day = last.unwrap_or_else(|| local_date(file.received_at, facts.zone));
     let worst = file.problems.iter().find(|problem| problem.severity == Severity::Error);
     vec![
@@ -481,7 +485,7 @@ fn head<'a>(own: &FileOfRun, facts: &Facts) -> Vec<(&'a str, Cell)> {
         ("bytes", Cell::int(own.raw_bytes)),
         ("first_at", day(date(first).as_deref())),
         ("last_at", day(date(last).as_deref())),
-        ("state", Cell::word(StateThen::of(own, &facts.run.id).as_str())),
+        ("state", Cell::word(state.as_str())),
         ("note", Cell::text(&worst.map(ToString::to_string).unwrap_or_default())),
         ("account", Cell::text(&file.account)),
         ("format", Cell::word(&file.format)),

@@ -3,7 +3,8 @@
 //! It never trusts the memory of the run: everything comes from the database, so that a report
 //! can be built again, byte for byte, by another process years later. It never hides that a run
 //! does not tie out. It never adds one currency to another. [`verify`](verify()) reads the files
-//! alone and recomputes every total by code that shares nothing with the building.
+//! alone and recomputes every total by code that shares nothing with the building; with the
+//! database at hand [`verify_against`] also builds the report anew and compares byte by byte.
 //!
 //! How to add a column: append it in [`columns`], render it where its file is made, explain it in
 //! `docs/reports.md`, and raise the schema's version.
@@ -65,10 +66,11 @@ pub fn verify(dir: &Path) -> Result<Verified, ReportError> {
     verify::files(dir)
 }
 
-/// [`verify`](verify()), and holds the report against the database it was read from.
+/// [`verify`](verify()), holds the report against the database it was read from, and builds it
+/// anew beside it where the run's records are still there.
 ///
 /// # Errors
-/// As [`verify`](verify()), and where the database fails.
+/// As [`verify`](verify()), where the database fails, and where there is no room to build it anew.
 pub async fn verify_against<S: Source>(source: &S, dir: &Path) -> Result<Verified, ReportError> {
     verify::against(source, dir).await
 }

@@ -3,6 +3,7 @@
 //! Every driver is one. A test can be one too, so that files, order and sums are tried on plain
 //! vectors. It reads only: a report never writes to the database.
 
+use crate::model::time::Instant;
 use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{CaseFilter, Driver};
 use crate::store::error::StoreError;
@@ -15,6 +16,9 @@ use crate::store::records::{CaseRow, JournalRow, RunRow, TotalLine};
 pub trait Source {
     /// One run.
     async fn run(&self, run_id: &str) -> Result<Option<RunRow>, StoreError>;
+
+    /// When its records were pruned, where they were.
+    async fn pruned_at(&self, run_id: &str) -> Result<Option<Instant>, StoreError>;
 
     /// Both sides of the tie-out.
     async fn run_totals(&self, run_id: &str) -> Result<Vec<TotalLine>, StoreError>;
@@ -71,6 +75,10 @@ pub trait Source {
 impl<D: Driver + FileDriver + CompareDriver + PayoutDriver> Source for D {
     async fn run(&self, run_id: &str) -> Result<Option<RunRow>, StoreError> {
         Driver::run(self, run_id).await
+    }
+
+    async fn pruned_at(&self, run_id: &str) -> Result<Option<Instant>, StoreError> {
+        Driver::pruned_at(self, run_id).await
     }
 
     async fn run_totals(&self, run_id: &str) -> Result<Vec<TotalLine>, StoreError> {

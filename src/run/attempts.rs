@@ -236,9 +236,16 @@ fn came(file: &AttemptFile) -> Came {
     }
 }
 
-/// A file tells a day and no time: the first instant of it is the earliest that is meant.
+/// A file tells a day and no time: the first instant of it is the earliest that is meant. Of
+/// several series in several zones it is any one's: the earliest of all.
 fn begin_of(expected: &[Expected], day: NaiveDate) -> Option<Instant> {
-    expected.first().and_then(|one| one.midnight(day))
+    expected.iter().filter_map(|one| one.midnight(day)).min()
+}
+
+/// When a day is over in all of them.
+fn end_of(expected: &[Expected], day: NaiveDate) -> Option<Instant> {
+    let next = day.checked_add_days(Days::new(1))?;
+    expected.iter().filter_map(|one| one.midnight(next)).max()
 }
 
 fn after_days(to: Instant) -> NaiveDate {
@@ -389,10 +396,8 @@ impl<'a> Reading<'a> {
         let same = unnamed.row.money.and_then(|money| self.of_money.get(&money));
         let is_within = |day: Option<NaiveDate>| {
             let Some(day) = day else { return true };
-            let next = day.checked_add_days(Days::new(1));
             let begun = begin_of(expected, day).is_none_or(|begun| begun <= unnamed.to);
-            let ended = next.and_then(|next| begin_of(expected, next));
-            begun && ended.is_none_or(|ended| ended > unnamed.from)
+            begun && end_of(expected, day).is_none_or(|ended| ended > unnamed.from)
         };
         let is_anybodys = |one: &&OfMoney| {
             is_within(one.day) && one.tag.as_ref().is_none_or(|tag| !known.contains(tag))

@@ -3,8 +3,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::decide::expected::Expected;
 use crate::decide::reach::Reach;
-use crate::decide::settled::{is_anothers, moved_at, objects, taken_out};
+use crate::decide::settled::{done_by, is_anothers, moved_at, objects, taken_out};
 use crate::model::evidence::{Answer, CompleteSearch, Evidence, PspObject, Route};
 use crate::model::money::Money;
 use crate::model::settlement::{LineKind, SettledLine, Tag, TagKind};
@@ -37,6 +38,8 @@ pub struct ByFiles<'a> {
     pub account: &'a str,
     /// Files are all there is: that they say nothing is an answer, too.
     pub alone: bool,
+    /// The files that are to come for it: a PSP's lines are of the days of their zone.
+    pub expected: &'a [Expected],
 }
 
 impl ByFiles<'_> {
@@ -69,10 +72,20 @@ impl ByFiles<'_> {
         Ok(())
     }
 
+    /// A bank books on a day of its own, which tells no time in any zone.
+    fn said(&self, line: &StoredLine) -> SettledLine {
+        let said = settled(line);
+        if matches!(said.kind, LineKind::Movement | LineKind::Return) {
+            return said;
+        }
+        let at = done_by(line.booked_on, self.expected, line.received_at);
+        SettledLine { at, ..said }
+    }
+
     fn told(&self, row: &Transaction, shelf: &Shelf, now: Instant) -> Told {
         let own = shelf.of_row(row);
-        let settled: Vec<SettledLine> = own.iter().map(|line| settled(line)).collect();
-        let mut objects = objects(&settled, row.kind, row.tag.usable());
+        let said: Vec<SettledLine> = own.iter().map(|line| self.said(line)).collect();
+        let mut objects = objects(&said, row.kind, row.tag.usable());
         if objects.iter().all(|object| object.captured.is_none()) {
             objects.extend(shelf.taken_out_of(row));
         }

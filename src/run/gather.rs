@@ -410,7 +410,7 @@ impl Gather<'_> {
         let (indices, asking): (Vec<usize>, Vec<&Transaction>) =
             asking.map(|(index, claimed)| (index, &claimed.row)).unzip();
         let (db, tables, account) = (self.db, self.tables, self.account_name);
-        let files = ByFiles { db, tables, account, alone };
+        let files = ByFiles { db, tables, account, alone, expected: self.expected };
         let told = files.ask(&asking, self.clock.now()).await?;
         for (index, Told { evidence, lines }) in indices.into_iter().zip(told) {
             if let Some(fact) = facts.get_mut(index) {

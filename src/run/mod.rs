@@ -61,7 +61,7 @@ use crate::store::error::StoreError;
 use crate::store::records::RunStart;
 
 /// The commit that this program was built from; a release knows it where git was at hand.
-pub const COMMIT: Option<&str> = option_env!("TIEOUT_BUILT_FROM");
+pub const COMMIT: Option<&str> = crate::report::facts::COMMIT;
 /// How long a lease holds without being renewed.
 pub const LEASE: TimeDelta = TimeDelta::minutes(2);
 /// A run without a sign of life for this long is closed by the next: as long as a lease, so that

@@ -348,6 +348,19 @@ pub struct FileOfRun {
     pub balances: (Option<i64>, Option<i64>),
     /// Its lines.
     pub tallies: Vec<LineTally>,
+    /// The run that read it again after it had been quarantined.
+    pub tried_run: Option<String>,
+}
+
+impl FileOfRun {
+    /// Whether it came to something else after this run had brought it in and none of its lines
+    /// counted: another run read it again, or opened it and found a file of its own in it. What
+    /// was wrong with it then is not kept.
+    pub fn came_again_after(&self, run_id: &str) -> bool {
+        let was_tried = self.tried_run.as_deref().is_some_and(|tried| tried != run_id);
+        let is_opened = self.file.problems.iter().any(|problem| problem.expected == OWN_FILE);
+        self.file.run_id == run_id && (was_tried || is_opened)
+    }
 }
 
 /// Why a statement does not count before a person has said so.
@@ -1097,9 +1110,12 @@ pub(in crate::store) const OPENED_AS: &str = "update tieout_files set state = 'l
      problems = $3, problems_total = 1, spooled_as = null where sha256 = $1 and raw_sha256 = $1 \
      and id <> $2 and state = 'quarantined' and changed_at is null returning id";
 
+/// What is right of a file whose content is another file.
+const OWN_FILE: &str = "a file of its own";
+
 /// What is said in place of a file's problems whose content is another file.
 pub(in crate::store) fn opened_problems(id: i64) -> String {
-    problems_json(&[Problem::warning(0, "content", "a file of its own", format!("file {id}"))])
+    problems_json(&[Problem::warning(0, "content", OWN_FILE, format!("file {id}"))])
 }
 
 /// What ends the case of files that were not there.

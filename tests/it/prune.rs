@@ -7,6 +7,7 @@ use crate::run::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases,
 
 on_both_databases!(
     a_killed_prune_leaves_whole_runs,
+    a_report_outlives_the_records_of_its_run,
     what_nobody_took_in_time_costs_no_attempt_after_a_prune,
 );
 
@@ -76,6 +77,31 @@ async fn what_nobody_took_in_time_costs_no_attempt_after_a_prune(engine: Engine)
     assert_eq!(shop.texts(ends).await, ["lapsed", "lapsed", "open"]);
     assert_eq!(shop.open_cases().await, Vec::<String>::new());
     shop.tieout(&["audit", "verify"]).await.ended(0);
+}
+
+/// What the files prove by themselves is verified, and what nobody can prove any more is said.
+async fn a_report_outlives_the_records_of_its_run(engine: Engine) {
+    let shop = old_shop(engine).await;
+    let run = shop.texts("select min(id) from tieout_runs").await.remove(0);
+    let built = shop.tieout(&["report", "build", &run, "--json"]).await.ended(0);
+    let dir = built.of_type("report_built")[0]["dir"].as_str().unwrap().to_owned();
+    let words = ["report", "verify", &dir, "--database", "--json"];
+    let told = shop.tieout(&words).await.ended(0);
+    assert_eq!(told.of_type("report_verified")[0]["rebuilt"], "same");
+    shop.tieout(&["db", "prune", "--keep", "90d", "--yes"]).await.ended(0);
+    let told = shop.tieout(&words).await.ended(3);
+    let event = &told.of_type("report_verified")[0];
+    assert_eq!((&event["rebuilt"], &event["sound"]), (&"pruned".into(), &true.into()));
+    assert!(told.stderr.contains("partial: its records were pruned 20"), "{}", told.stderr);
+    let shown = shop.tieout(&["report", "verify", &run]).await.ended(0).stdout;
+    assert!(shown.contains("by its files\n"), "{shown}");
+    // A figure is found all the same, and so is another head.
+    let file = shop.folder().join(&dir).join("manifest.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let head = event["audit_head"].as_str().unwrap();
+    std::fs::write(&file, text.replace(head, &"0".repeat(64))).unwrap();
+    let told = shop.tieout(&words).await.ended(16);
+    assert!(told.stderr.contains("the audit head is 0000"), "{}", told.stderr);
 }
 
 async fn a_killed_prune_leaves_whole_runs(engine: Engine) {

@@ -66,6 +66,7 @@ macro_rules! conformance {
                     claims::watched_rows_come_whatever_their_status,
                     claims::a_hand_back_is_taken_when_the_status_leaves,
                     applies::a_success_writes_everything,
+                    applies::evidence_that_is_stored_stays,
                     applies::a_reference_that_is_empty_is_none,
                     applies::a_wait_writes_no_status_but_compares,
                     applies::any_mapped_column_supersedes,

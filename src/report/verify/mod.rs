@@ -1,13 +1,17 @@
-//! Verifying a report: its files read by another reader, every total worked out again.
+//! Verifying a report: its files read by another reader, every total worked out again; with the
+//! database, the report built anew beside it.
 //!
-//! It shares the names of files and columns with the building, and nothing that adds up. It
-//! changes nothing, stops at no finding, and needs no memory that grows with the rows.
+//! The recomputation shares the names of files and columns with the building, and nothing that
+//! adds up; [`anew`] is the building itself. Both answers are told. It changes nothing, stops at
+//! no finding, and needs no memory that grows with the rows.
 
 pub mod table;
 pub mod sums;
 pub mod files;
 pub mod checks;
 pub mod database;
+pub mod beside;
+pub mod anew;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,7 +26,9 @@ use crate::report::columns::{
 use crate::report::error::ReportError;
 use crate::report::source::Source;
 use crate::report::tie::currency_words;
+use crate::report::verify::anew::Rebuilt;
 use crate::report::verify::checks::{Bridge, ComparedFile, Exceptions, Summary, Transitions};
+use crate::report::verify::database::Standing;
 use crate::report::verify::files::Files;
 use crate::report::verify::sums::{Pair, Rows};
 use crate::report::verify::table::{Found, Notation, Record};
@@ -39,7 +45,8 @@ pub struct Verified {
     pub run_id: String,
     /// Rows in `reconciliation.csv`.
     pub rows: u64,
-    /// Everything that is wrong: the report does not verify unless this is empty (exit 16).
+    /// Everything that is wrong: the report does not verify unless this is empty (exit 16). What
+    /// was built by another version is not.
     pub findings: Vec<String>,
     /// Currencies that the report itself says are untied (exit 5): true, and bad.
     pub untied: Vec<String>,
@@ -47,6 +54,10 @@ pub struct Verified {
     pub audit_head: Option<String>,
     /// Whether a database was asked too.
     pub against_database: bool,
+    /// Whether all that the files add up to, recomputed from them alone, holds.
+    pub totals_hold: bool,
+    /// What building it anew from the journal told.
+    pub rebuilt: Rebuilt,
 }
 
 impl Verified {
@@ -77,7 +88,7 @@ struct Read {
 pub(in crate::report) fn files(dir: &Path) -> Result<Verified, ReportError> {
     let stated = Stated::read(dir)?;
     let read = read_all(dir, &stated)?;
-    Ok(verified(dir, &stated, read, Vec::new(), false))
+    Ok(verified(dir, &stated, read, Vec::new(), Rebuilt::NotAsked))
 }
 
 /// Verifies the files, and holds them against the database.
@@ -90,7 +101,7 @@ pub(in crate::report) async fn against<S: Source>(
     let claims = database::Claims {
         dir,
         run_id: &stated.run_id,
-        zone: stated.word("/timezone"),
+        manifest: &stated.json,
         audit_head: stated.word("/audit_head"),
         dialect: stated.word("/dialect"),
         rows: &read.rows,
@@ -98,8 +109,16 @@ pub(in crate::report) async fn against<S: Source>(
         released: &read.summary.released,
         lines: &read.of_files.inputs,
     };
-    let found = database::compare(source, &claims).await?;
-    Ok(verified(dir, &stated, read, found, true))
+    let (mut found, standing) = database::compare(source, &claims).await?;
+    let rebuilt = match standing {
+        Standing::Gone => Rebuilt::NoRun,
+        Standing::Pruned(at) => Rebuilt::Pruned { at },
+        Standing::There(run) => anew::hold(source, &run, dir, &stated).await?,
+    };
+    if let Rebuilt::Differs { differences } = &rebuilt {
+        found.extend(differences.iter().map(|one| format!("built anew from the journal: {one}")));
+    }
+    Ok(verified(dir, &stated, read, found, rebuilt))
 }
 
 impl Stated {
@@ -139,6 +158,7 @@ fn read_all(dir: &Path, stated: &Stated) -> Result<Read, ReportError> {
     let run_id = stated.run_id.as_str();
     let mut files = BTreeMap::new();
     let mut findings = names(dir, stated)?;
+    findings.extend(under_another_name(dir, run_id));
     let (mut rows, mut summary, mut bridge) =
         (Rows::default(), Summary::default(), Bridge::default());
     let (mut exceptions, mut transitions) = (Exceptions::default(), Transitions::default());
@@ -196,6 +216,12 @@ fn names(dir: &Path, stated: &Stated) -> Result<Vec<String>, ReportError> {
     Ok(findings)
 }
 
+/// A report stands under the id of its run: one that was put in another's place says another's.
+fn under_another_name(dir: &Path, run_id: &str) -> Option<String> {
+    let name = dir.file_name()?.to_str().filter(|name| uuid::Uuid::try_parse(name).is_ok())?;
+    (name != run_id).then(|| format!("it stands under the name of run {name}, and is of {run_id}"))
+}
+
 fn listed(file: &str, problems: &[String]) -> Vec<String> {
     let mut findings: Vec<String> =
         problems.iter().take(LISTED).map(|problem| format!("{file}: {problem}")).collect();
@@ -238,7 +264,7 @@ fn verified(
     stated: &Stated,
     read: Read,
     from_database: Vec<String>,
-    against_database: bool,
+    rebuilt: Rebuilt,
 ) -> Verified {
     let mut findings = read.findings;
     let untied = read.bridge.untied().chain(&read.summary.untied).chain(read.of_files.untied());
@@ -258,6 +284,7 @@ fn verified(
     }
     findings.extend(counts(stated, &read.rows, &read.summary, &read.bridge));
     findings.extend(residuals(stated, &read.bridge));
+    let totals_hold = findings.is_empty();
     findings.extend(from_database);
     let untied = if says_tied || !untied.is_empty() {
         untied.iter().map(|code| currency_words(code)).collect()
@@ -271,7 +298,9 @@ fn verified(
         findings,
         untied,
         audit_head: Some(stated.word("/audit_head").to_owned()).filter(|head| !head.is_empty()),
-        against_database,
+        against_database: rebuilt != Rebuilt::NotAsked,
+        totals_hold,
+        rebuilt,
     }
 }
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::count::counted;
+use crate::report::verify::database::JOURNALLED;
 use crate::report::verify::table::{Record, SetDigest};
 
 /// Rows and minor units.
@@ -51,8 +52,8 @@ pub struct Rows {
     pub exceptions: BTreeMap<(String, String), Pair>,
     /// What `transitions.csv` must hold.
     pub transitions: SetDigest,
-    /// All cells.
-    pub cells: SetDigest,
+    /// The cells that stand in the journal as they stand here.
+    pub journalled: SetDigest,
     last: Option<(String, String, String, i128)>,
 }
 
@@ -69,7 +70,7 @@ impl Rows {
             Ok(row) => self.count(record, &row),
             Err(problem) => problems.push(problem),
         }
-        self.cells.add(record.raw());
+        self.journalled.add(JOURNALLED.into_iter().map(|column| record.text(column)));
         let columns = ["writer", "audit_seq", "table", "key", "status_before", "status_after"];
         let more = ["reason", "evidence_sha256", "applied"];
         self.transitions.add(columns.into_iter().chain(more).map(|name| record.text(name)));

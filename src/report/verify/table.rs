@@ -29,6 +29,16 @@ impl Notation {
             _unknown => None,
         }
     }
+
+    /// Between cells.
+    pub fn delimiter(self) -> u8 {
+        self.delimiter
+    }
+
+    /// A cell's text without the mark of escaping.
+    pub fn unescaped(self, raw: &str) -> &str {
+        if self.escapes { raw.strip_prefix('\'').unwrap_or(raw) } else { raw }
+    }
 }
 
 /// One record; cells are asked for by the column's name.
@@ -44,7 +54,7 @@ impl<'a> Record<'a> {
     /// The cell's text without the mark of escaping; empty where the column is missing.
     pub fn text(&self, column: &str) -> &'a str {
         let raw = self.columns.get(column).and_then(|at| self.cells.get(*at)).unwrap_or("");
-        if self.notation.escapes { raw.strip_prefix('\'').unwrap_or(raw) } else { raw }
+        self.notation.unescaped(raw)
     }
 
     /// A whole number; `None` where the cell is empty.

@@ -69,7 +69,8 @@ pub(super) async fn files(
          union select file_id from tieout_lines where run_id = {run} \
          union select file_id from tieout_lines where seen_run = {run}) \
          select {FILE}, f.raw_bytes, s.from_on, s.to_on, \
-         case when s.count = 1 then s.opening end, case when s.count = 1 then s.closing end \
+         case when s.count = 1 then s.opening end, case when s.count = 1 then s.closing end, \
+         f.tried_run \
          from own join tieout_files f on f.id = own.id \
          cross join lateral (select count(*) as count, min(from_on) as from_on, \
          max(to_on) as to_on, min(opening_minor) as opening, min(closing_minor) as closing \
@@ -92,6 +93,7 @@ pub(super) async fn files(
             period: (cells.maybe_day(at(1))?, cells.maybe_day(at(2))?),
             balances: (cells.maybe_big(at(3))?, cells.maybe_big(at(4))?),
             tallies: found.iter().map(tally_of).collect::<Result<_, _>>()?,
+            tried_run: cells.maybe_text(at(5))?,
         });
     }
     Ok(files)

@@ -63,7 +63,8 @@ pub(super) async fn files(
 ) -> Result<Vec<FileOfRun>, StoreError> {
     let sql = format!(
         "select {FILE}, f.raw_bytes, s.from_on, s.to_on, \
-         case when s.count = 1 then s.opening end, case when s.count = 1 then s.closing end \
+         case when s.count = 1 then s.opening end, case when s.count = 1 then s.closing end, \
+         f.tried_run \
          from (select id from tieout_files where run_id = ?1 \
          union select file_id from tieout_lines where run_id = ?1 \
          union select file_id from tieout_lines where seen_run = ?1) own \
@@ -88,6 +89,7 @@ pub(super) async fn files(
             period: (cells.opt_day(at(1))?, cells.opt_day(at(2))?),
             balances: (cells.opt_int(at(3))?, cells.opt_int(at(4))?),
             tallies: found.iter().map(tally_of).collect::<Result<_, _>>()?,
+            tried_run: cells.opt_text(at(5))?,
         });
     }
     Ok(files)

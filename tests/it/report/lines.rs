@@ -123,6 +123,7 @@ fn source(files: &[Vec<Planned>]) -> Vectors {
             period: (None, None),
             balances: (Some(0), None),
             tallies,
+            tried_run: None,
         });
     }
     source

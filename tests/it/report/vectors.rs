@@ -36,7 +36,7 @@ pub fn run_row() -> RunRow {
         ended_at: Some(at("2026-11-19T23:31:00Z")),
         host: "worker-3".into(),
         pid: 811,
-        version: "1.4.0".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
         config_sha256: "c0".into(),
         policy_version: "p1".into(),
         scope: r#"{"timezone":"Europe/Berlin","window":null}"#.into(),
@@ -142,6 +142,8 @@ pub struct Vectors {
     /// What a comparison of the run's window found.
     pub compared: Vec<Compared>,
     pub payouts: Vec<Payout>,
+    /// When the records of runs were pruned.
+    pub pruned: BTreeMap<String, Instant>,
     /// Fails at this call, counted from 0.
     pub fails_at: Option<usize>,
     pub calls: RefCell<Vec<&'static str>>,
@@ -178,6 +180,7 @@ impl Vectors {
             files: Vec::new(),
             compared: Vec::new(),
             payouts: Vec::new(),
+            pruned: BTreeMap::new(),
             fails_at: None,
             calls: RefCell::new(Vec::new()),
             watched: None,
@@ -235,6 +238,11 @@ impl Source for Vectors {
     async fn run(&self, run_id: &str) -> Result<Option<RunRow>, StoreError> {
         self.call("run")?;
         Ok(Some(self.run.clone()).filter(|run| run.id == run_id))
+    }
+
+    async fn pruned_at(&self, run_id: &str) -> Result<Option<Instant>, StoreError> {
+        self.call("pruned_at")?;
+        Ok(self.pruned.get(run_id).copied())
     }
 
     async fn run_totals(&self, _run_id: &str) -> Result<Vec<TotalLine>, StoreError> {

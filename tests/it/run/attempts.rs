@@ -20,6 +20,8 @@ on_both_databases!(
     a_row_that_was_sent_again_and_is_listed_after_all_is_a_case,
     what_settled_proves_no_absence,
     a_banks_own_file_proves_absence_where_it_says_so,
+    a_day_is_that_of_any_of_several_zones,
+    an_attempt_of_the_senders_own_day_is_the_second_one,
 );
 
 /// The rows were sent so many days ago.
@@ -66,12 +68,17 @@ async fn shop_with_files(engine: Engine) -> Shop {
 }
 
 async fn shop_with(engine: Engine, formats: &str) -> Shop {
+    shop_in(engine, "UTC", formats).await
+}
+
+/// The sender's days are those of a zone.
+async fn shop_in(engine: Engine, zone: &str, formats: &str) -> Shop {
     let more = "[[account]]\nname = \"bank\"\npsp = \"files\"\nmode = \"full\"\nlivemode = true\n\
                 [[source]]\nname = \"adyen\"\nkind = \"folder\"\npath = \"in\"\n\
-                account = \"bank\"\nzone = \"UTC\"\n\
+                account = \"bank\"\nzone = \"[zone]\"\n\
                 [[source.expected]]\nname = \"received_%Y_%m_%d.csv\"\nby = \"23:00\"\n\
                 days = [\"mon\", \"tue\", \"wed\", \"thu\", \"fri\", \"sat\", \"sun\"]\n";
-    let more = format!("{more}{formats}");
+    let more = format!("{}{formats}", more.replace("[zone]", zone));
     let words = Words { accounts: ", bank = \"bank\"", more, ..Words::default() };
     let shop = Shop::open_with(engine, words).await;
     std::fs::create_dir(shop.folder().join("in")).unwrap();
@@ -417,4 +424,65 @@ async fn a_banks_own_file_proves_absence_where_it_says_so(engine: Engine) {
     is(&now, "2", "succeeded settled", "");
     assert_eq!(shop.status(1).await, "retry");
     shop.check(false).await;
+}
+
+/// A second sender, fourteen hours ahead of UTC.
+const EAST: &str = "[[source]]\nname = \"east\"\nkind = \"folder\"\npath = \"east\"\n\
+    account = \"bank\"\nzone = \"Pacific/Kiritimati\"\n\
+    [[source.expected]]\nname = \"east_%Y_%m_%d.csv\"\nby = \"23:00\"\n\
+    days = [\"mon\", \"tue\", \"wed\", \"thu\", \"fri\", \"sat\", \"sun\"]\n";
+
+/// Where the rows were sent it was noon, and there the next day had begun: a payment without a tag
+/// that is told of that day may be a row's own.
+async fn a_day_is_that_of_any_of_several_zones(engine: Engine) {
+    let shop = shop_with(engine, EAST).await;
+    std::fs::create_dir(shop.folder().join("east")).unwrap();
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    shop.insert(&[stuck(1), stuck(2)]).await;
+    for ago in 1..=AGO {
+        bring(&shop, ago, &known(ago)).await;
+        let own = one(&format!("EAST{ago}"), "pay_101", 777);
+        let blind = match ago {
+            ago if ago == AGO - 1 => vec![own, one("BLIND1", "", 10_001)],
+            ago if ago == AGO - 2 => vec![own, one("BLIND2", "", 10_002)],
+            _another => vec![own],
+        };
+        let path = shop.folder().join(day(ago).format("east_%Y_%m_%d.csv").to_string());
+        std::fs::write(&path, received(ago, &blind)).unwrap();
+        let path = path.to_str().unwrap();
+        shop.tieout(&["ingest", path, "--account", "bank"]).await.ended(0);
+    }
+    let now = decided(&shop).await;
+    is(&now, "1", "review possible_untagged_match", "BLIND1");
+    is(&now, "2", "retryable absent", "in no file of bank from");
+    shop.check(false).await;
+}
+
+/// Eleven hours behind UTC it was still the day before when the row was handed back, and when it
+/// was sent again: what is listed of that day is the second attempt.
+async fn an_attempt_of_the_senders_own_day_is_the_second_one(engine: Engine) {
+    let shop = shop_in(engine, "Pacific/Pago_Pago", "").await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    shop.insert(&[stuck(1)]).await;
+    for ago in 1..=AGO {
+        bring(&shop, ago, &known(ago)).await;
+    }
+    is(&decided(&shop).await, "1", "retryable absent", "");
+    let given_back = format!("update tieout_handbacks set at = '{}T03:00:00.000000Z'", day(1));
+    shop.raw.execute(&given_back).await;
+    let again = format!(
+        "update payments set status = 'processing', attempted_at = '{}T04:00:00.000000Z' \
+         where id = 1",
+        day(1)
+    );
+    shop.raw.execute(&again).await;
+    let own = [known(2), vec![one("PSP1", "pay_1", 10_001)]].concat();
+    bring(&shop, 2, &own).await;
+    for _look in 0..3 {
+        shop.a_span_passes().await;
+        shop.due_now().await;
+        shop.run().await;
+    }
+    is(&decided(&shop).await, "1", "wait psp_pending", "");
+    shop.check(true).await;
 }

@@ -4,10 +4,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use serde_json::Value;
+use sha2::{Digest, Sha256};
 use tieout::sandbox::seeds::Seed;
 
 use crate::run::files::{at_bank, bring, camt, credit, returned, shop_with_bank};
 use crate::run::shop::{Engine, Payment, Ran, Shop, on_both_databases};
+use crate::support::events;
 
 on_both_databases!(
     lines_are_reported_and_tie_out,
@@ -16,6 +19,9 @@ on_both_databases!(
     a_narrowed_run_leaves_other_lines_alone,
     a_dry_run_says_which_lines_would_be_matched,
     captures_in_two_currencies_are_summed_up_in_both,
+    a_report_is_built_anew_and_compared_byte_by_byte,
+    a_released_file_changes_no_report,
+    a_file_that_is_read_again_changes_no_sum,
 );
 
 type Table = Vec<BTreeMap<String, String>>;
@@ -243,4 +249,134 @@ async fn captures_in_two_currencies_are_summed_up_in_both(engine: Engine) {
     );
     let row = &table(&dir, "reconciliation.csv")[0];
     assert_eq!(row["psp_captured"], "1 EUR 10001; 1 USD 2500");
+}
+
+/// Verifies against the database, which ends so; what was told.
+async fn held(shop: &Shop, dir: &Path, code: i32) -> (Value, String) {
+    let words = ["report", "verify", dir.to_str().unwrap(), "--database", "--json"];
+    let ran = shop.tieout(&words).await.ended(code);
+    events::check(&ran.stdout);
+    (ran.of_type("report_verified").remove(0), ran.stderr)
+}
+
+/// Builds the report of a run; where it is.
+async fn built(shop: &Shop, run_id: &str) -> PathBuf {
+    let ran = shop.tieout(&["report", "build", run_id, "--json"]).await.ended(0);
+    shop.folder().join(ran.of_type("report_built")[0]["dir"].as_str().unwrap())
+}
+
+/// Changes a file, and the manifest with it, as a careful hand would.
+fn forge(dir: &Path, file: &str, from: &str, to: &str) {
+    let hash = |bytes: &[u8]| {
+        let bytes = Sha256::digest(bytes);
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()
+    };
+    let before = std::fs::read_to_string(dir.join(file)).unwrap();
+    let after = before.replace(from, to);
+    assert_ne!(before, after, "{file}: {from}");
+    std::fs::write(dir.join(file), &after).unwrap();
+    let manifest = std::fs::read_to_string(dir.join("manifest.json")).unwrap();
+    let right = manifest.replace(&hash(before.as_bytes()), &hash(after.as_bytes()));
+    assert_ne!(manifest, right);
+    std::fs::write(dir.join("manifest.json"), right).unwrap();
+}
+
+async fn a_report_is_built_anew_and_compared_byte_by_byte(engine: Engine) {
+    let (shop, ran) = some_of_everything(engine).await;
+    let dir = report_of(&shop, &ran);
+    let run_id = ran.of_type("run_end")[0]["run_id"].as_str().unwrap().to_owned();
+    assert_eq!(held(&shop, &dir, 0).await.0["rebuilt"], "same");
+    // Later runs go on, and what was reported stays.
+    let later = [returned(10_003, "pay_3", "AM04"), credit(5, "stranger")];
+    bring(&shop, "later.xml", &camt("camt.053", "S2", &later), 0).await;
+    shop.due_now().await;
+    shop.run().await;
+    assert_eq!(held(&shop, &dir, 0).await.0["rebuilt"], "same");
+    let shown = shop.tieout(&["report", "verify", dir.to_str().unwrap(), "--database"]).await;
+    let says = "journal    built anew from the journal it is the same, byte for byte\n";
+    assert!(shown.stdout.ends_with(says), "{}", shown.stdout);
+    // A sentence that no total depends on.
+    forge(&dir, "exceptions.csv", "no row is known by nobody", "no row is known by anybody");
+    verifies(&shop, &dir).await;
+    let (told, stderr) = held(&shop, &dir, 16).await;
+    assert_eq!((&told["rebuilt"], &told["totals_hold"]), (&"differs".into(), &true.into()));
+    let difference = &told["differences"][0];
+    assert_eq!([&difference["file"], &difference["column"]], ["exceptions.csv", "reason_text"]);
+    let text = std::fs::read_to_string(dir.join("exceptions.csv")).unwrap();
+    let place = text.lines().position(|line| line.contains("by anybody")).unwrap() + 1;
+    assert_eq!(difference["line"], place);
+    let says = format!("exceptions.csv line {place}, reason_text: it says ");
+    assert!(stderr.contains(&says), "{stderr}");
+    let says = "recomputed from its files, every total holds; built anew from the journal it is \
+                another";
+    assert!(stderr.contains(says), "{stderr}");
+    // Nothing of it was mended by looking.
+    assert_eq!(std::fs::read_to_string(dir.join("exceptions.csv")).unwrap(), text);
+
+    // Another database knows nothing of the run.
+    let other = Shop::open(engine).await;
+    let (told, stderr) = held(&other, &dir, 3).await;
+    assert_eq!((&told["rebuilt"], &told["sound"]), (&"no_run".into(), &true.into()));
+    assert!(stderr.contains("partial: the database has no such run"), "{stderr}");
+
+    // The same by another version is no forgery: only the version that built it can tell.
+    let older = format!("update tieout_runs set version = '0.0.1' where id = '{run_id}'");
+    shop.raw.execute(&older).await;
+    let dir = built(&shop, &run_id).await;
+    assert_eq!(held(&shop, &dir, 0).await.0["rebuilt"], "same");
+    forge(&dir, "exceptions.csv", "no row is known by nobody", "no row is known by anybody");
+    let (told, stderr) = held(&shop, &dir, 3).await;
+    assert_eq!((&told["rebuilt"], &told["sound"]), (&"other_version".into(), &true.into()));
+    assert!(stderr.contains("built by another version: exceptions.csv line"), "{stderr}");
+    assert!(stderr.contains("tieout 0.0.1"), "{stderr}");
+}
+
+/// Its statements came with its release: they were not there when the run looked.
+async fn a_released_file_changes_no_report(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(1, "processing")]).await;
+    let bad = camt("camt.053", "S1", &[credit(10_001, "pay_1")]).replace("1100.01", "1300.01");
+    bring(&shop, "bad.xml", &bad, 3).await;
+    let run_id = shop.texts("select id from tieout_runs").await.remove(0);
+    let dir = built(&shop, &run_id).await;
+    let before = bytes(&dir);
+    let words = ["files", "release", "1", "--reason", "the bank confirms"];
+    shop.tieout(&words).await.ended(0);
+    shop.due_now().await;
+    assert_eq!(shop.run().await.verdict(1), "succeeded settled");
+    assert_eq!(held(&shop, &dir, 0).await.0["rebuilt"], "same");
+    assert_eq!(bytes(&built(&shop, &run_id).await), before);
+}
+
+const OURS: &str = "[[format]]\nname = \"ours\"\ndelimiter = \";\"\ndate = \"Day\"\n\
+    date_pattern = \"%d.%m.%Y\"\namount = \"Amount\"\ndecimal = \",\"\n\
+    currency_is = \"EUR\"\ntag = [{ column = \"Ref\", kind = \"end_to_end_id\" }]\n";
+
+/// What was wrong with it then is not kept: that is said, and is no sign of a change.
+async fn a_file_that_is_read_again_changes_no_sum(engine: Engine) {
+    let mut shop = shop_with_bank(engine).await;
+    let text = "Day;Amount;Ref\n18.11.2026;100,01;pay_1\n";
+    bring(&shop, "ours.txt", text, 3).await;
+    let run_id = shop.texts("select id from tieout_runs").await.remove(0);
+    let dir = built(&shop, &run_id).await;
+    let before = bytes(&dir);
+    shop.words.more.push_str(OURS);
+    shop.write_words();
+    let path = shop.folder().join("ours.txt");
+    let words = ["ingest", path.to_str().unwrap(), "--account", "bank", "--format", "ours"];
+    shop.tieout(&words).await.ended(0);
+    assert_eq!(shop.texts("select state from tieout_files").await, ["loaded"]);
+    let (told, _) = held(&shop, &dir, 0).await;
+    assert_eq!(told["rebuilt"], "moved_on");
+    assert!(told["rebuilt_text"].as_str().unwrap().contains("inputs.csv: files that"), "{told}");
+    let after = bytes(&built(&shop, &run_id).await);
+    for (file, bytes) in before {
+        if !["inputs.csv", "manifest.json"].contains(&file.as_str()) {
+            assert_eq!(after[&file], bytes, "{file}");
+        }
+    }
+    // A change of another cell of that line is found.
+    let dir = built(&shop, &run_id).await;
+    forge(&dir, "inputs.csv", "ours.txt", "others.txt");
+    assert_eq!(held(&shop, &dir, 16).await.0["rebuilt"], "differs");
 }

@@ -14,6 +14,7 @@ on_both_databases!(
     a_good_run_from_cron_says_nothing,
     limits_are_kept,
     ids_narrow_and_are_due,
+    many_are_written_side_by_side,
     windows_narrow,
     a_run_ends_at_its_deadline,
     a_status_that_nobody_mapped_is_seen,
@@ -28,6 +29,37 @@ on_both_databases!(
     what_ended_a_run_is_kept_with_it,
     bytes_are_a_tag_as_a_view_writes_them,
 );
+
+/// Where the database writes two batches at a time, each has a chain of its own in the journal; not
+/// where a trigger might make one of them wait for the other.
+async fn many_are_written_side_by_side(engine: Engine) {
+    let shop = Shop::open(engine).await;
+    let rows: Vec<Payment> = (1..=1_600).map(Payment::stuck).collect();
+    shop.insert(&rows).await;
+    let written = async || {
+        shop.due_now().await;
+        let ran = shop.run().await.ended(0);
+        let run_id = ran.of_type("run_end")[0]["run_id"].as_str().unwrap().to_owned();
+        let of_run = "select distinct writer from tieout_journal where run_id =";
+        shop.texts(&format!("{of_run} '{run_id}' order by 1")).await
+    };
+    let several: &[&str] = if engine == Engine::Postgres { &["1", "2"] } else { &["1"] };
+    assert_eq!(written().await, several);
+    assert_eq!(shop.count("tieout_journal").await, 1_600);
+    if engine == Engine::Postgres {
+        shop.raw
+            .execute(
+                "create function touch() returns trigger language plpgsql as \
+                 $$ begin return new; end $$; \
+                 create trigger touched before update on payments \
+                 for each row execute function touch()",
+            )
+            .await;
+        assert_eq!(written().await, ["1"]);
+    }
+    shop.tieout(&["audit", "verify"]).await.ended(0);
+    shop.check(false).await;
+}
 
 async fn with_captured(engine: Engine, words: Words, ids: std::ops::RangeInclusive<i64>) -> Shop {
     let mut shop = Shop::open_with(engine, words).await;

@@ -1,8 +1,11 @@
 //! Carrying decisions out.
 
+use sha2::{Digest, Sha256};
 use tieout::decide::decision::Asked;
 use tieout::decide::policy::Mode;
 use tieout::model::reason::{Outcome, Reason};
+use tieout::model::time::to_text;
+use tieout::model::transaction::hex;
 use tieout::store::driver::CaseFilter;
 use tieout::store::records::{Applied, ApplyEnd, Claimed};
 
@@ -13,6 +16,27 @@ use super::world::{
 /// How many rows were carried out, withheld, superseded.
 pub fn done(applied: usize, withheld: usize, superseded: usize) -> ApplyEnd {
     ApplyEnd::Done { applied, withheld, superseded, not_applied: Vec::new() }
+}
+
+/// What a decision was made from may be stored already.
+pub async fn evidence_that_is_stored_stays<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=2).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    let body = "{\"key\":\"2\",\"run\":\"r1\"}";
+    let (sha256, early) = (hex(&Sha256::digest(body)), to_text(at(-60)));
+    let values = format!("'{sha256}', '{body}', '{early}'");
+    let stored = "insert into tieout_evidence (sha256, body, created_at) values";
+    w.raw.execute(&format!("{stored} ({values})")).await;
+    let end = w.apply("r1", &mut writer, &claimed, succeeded, at(1)).await;
+    assert_eq!(end, done(2, 0, 0));
+    let of_two = format!("select body from tieout_evidence where sha256 = '{sha256}'");
+    assert_eq!(w.raw.rows(&of_two).await, [vec![Some(body.to_owned())]]);
+    let records = w.store.journal_of_row("charges", "2").await.unwrap();
+    assert_eq!(records[0].evidence_sha256, sha256);
+    w.close("r1", at(2)).await;
+    w.finish().await;
 }
 
 pub async fn a_success_writes_everything<D: Under>() {
