@@ -8,7 +8,9 @@ use crate::cli::failure::{Failure, SCHEMA};
 use crate::cli::{doctor, init, out, page, runtime};
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
-use crate::run::doctor::{Finding, Level, tags_like_cards, written};
+use crate::run::doctor::{
+    Finding, Level, passed_over, refused_values, tags_like_cards, unseen_retries, written,
+};
 use crate::run::fitting::map_tables;
 use crate::store::database::Database;
 use crate::store::error::StoreError;
@@ -92,7 +94,10 @@ fn connect(config: &Config) -> Result<Vec<Finding>, Failure> {
         let mapped = map_tables(&db, &config.tables, &config.accounts).await;
         let found = match &mapped {
             Ok(tables) => {
-                let mut found = written(&db, tables).await;
+                let mut found = refused_values(&db, tables).await;
+                found.extend(written(&db, tables).await);
+                found.extend(unseen_retries(tables));
+                found.extend(passed_over(&db, tables).await);
                 found.extend(tags_like_cards(&db, tables, &config.accounts).await);
                 found
             }

@@ -299,8 +299,17 @@ async fn seen(
 ) -> Result<Seen, StoreError> {
     let mut seen = Seen::default();
     for column in wants_values(of, answers) {
-        let values = db.distinct(of, &column).await?;
-        seen.values.insert(column, values);
+        let read = db.distinct(of, &column).await;
+        match read {
+            Ok(values) => {
+                seen.values.insert(column, values);
+            }
+            // Without the status nothing is proposed; of another column it is said.
+            Err(error) if words::is_the_status(of, answers.status.as_deref(), &column) => {
+                return Err(error);
+            }
+            Err(_unread) => seen.unread.push(column),
+        }
     }
     if let Some((table, status)) = written_below(of, survey, answers) {
         // Of what this login may not read there nothing is proposed.

@@ -88,7 +88,10 @@ fn row_is_readable(view: &View<'_>) -> Option<Decision> {
         }
         TagState::Null(column) => format!("the tag is NULL (column {column})"),
         TagState::Empty => "the tag is empty".to_owned(),
-        TagState::Shared(tag) => format!("the tag `{tag}` is shared by several rows"),
+        TagState::Shared(tag) => format!(
+            "several rows have the tag `{tag}`, or may have it (tag_unique = false), and this one \
+             stores no reference"
+        ),
         TagState::TooLong { tag, max } => {
             format!("the tag `{tag}` is longer than the {max} characters of its place")
         }

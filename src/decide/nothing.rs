@@ -24,7 +24,10 @@ pub(super) fn nearly_tagged(view: &View<'_>) -> Option<Decision> {
     let near = view.inputs.near_misses.iter().map(|(r, tag)| (r.as_str(), tag.as_str()));
     let (reference, tag) = near.chain(view.strangers.iter().copied()).min()?;
     let own = view.row().tag.text();
-    let text = format!("{reference} carries the tag `{tag}`, nearly this row's `{own}`");
+    let text = match tag == own {
+        true => format!("{reference} carries this row's tag `{tag}`, and is not of its kind"),
+        false => format!("{reference} carries the tag `{tag}`, nearly this row's `{own}`"),
+    };
     Some(view.review(Reason::TagNearMiss, text))
 }
 

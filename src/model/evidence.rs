@@ -137,7 +137,7 @@ pub struct CompleteSearch {
     pub psp_skew_secs: Option<i64>,
     /// How many objects the search listed.
     pub listed: u64,
-    /// The newest listed object whose tag resolves to a row of this table.
+    /// The newest listed object of the row's kind whose tag resolves to a row of that kind.
     pub witness: Option<Witness>,
     /// By files: which of those that it needs did not come whole, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]

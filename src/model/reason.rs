@@ -166,7 +166,8 @@ reasons! {
     Canceled "canceled" To(Review);
     /// The row stores a PSP reference that the PSP does not know.
     ReferenceUnknown "reference_unknown" To(Review);
-    /// An object's tag is nearly this row's: other case, cut short, padded.
+    /// An object's tag is nearly this row's: other case, cut short, padded. Or it is this row's,
+    /// and the object is of another kind: a refund under a payment's tag that is no refund row's.
     TagNearMiss "tag_near_miss" To(Review);
     /// Nothing found yet, and the original call could still arrive.
     WithinGrace "within_grace" To(Wait);
@@ -174,7 +175,8 @@ reasons! {
     AbsenceUnproven "absence_unproven" To(Wait);
     /// Nothing found, and absence cannot be proven by the routes there are.
     Unprovable "unprovable" To(Review);
-    /// A captured object of equal amount, near in time, belongs to no row.
+    /// A captured object of equal amount, near in time, belongs to no row. For a refund this may be
+    /// one that carries the tag of the payment's row and no refund row's.
     PossibleUntaggedMatch "possible_untagged_match" To(Review);
     /// Absent, but another row with the same natural key is still processing.
     SiblingPending "sibling_pending" To(Wait);

@@ -73,6 +73,46 @@ impl Kind {
     }
 }
 
+/// Kinds of movement: several, or none.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Kinds(u8);
+
+impl Kinds {
+    /// One alone.
+    pub fn only(kind: Kind) -> Self {
+        let mut kinds = Self::default();
+        kinds.add(kind);
+        kinds
+    }
+
+    /// Takes one more.
+    pub fn add(&mut self, kind: Kind) {
+        self.0 |= match kind {
+            Kind::Charge => 1,
+            Kind::Refund => 2,
+            Kind::Payout => 4,
+        };
+    }
+
+    /// Whether this one is among them.
+    pub fn has(self, kind: Kind) -> bool {
+        self.shares(Self::only(kind))
+    }
+
+    /// Whether any of them is among those.
+    pub fn shares(self, others: Self) -> bool {
+        self.0 & others.0 != 0
+    }
+}
+
+impl FromIterator<Kind> for Kinds {
+    fn from_iter<I: IntoIterator<Item = Kind>>(kinds: I) -> Self {
+        let mut all = Self::default();
+        kinds.into_iter().for_each(|kind| all.add(kind));
+        all
+    }
+}
+
 /// The PSP account a row belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 
 use crate::model::money::Money;
 use crate::model::time::Instant;
+use crate::model::transaction::{Kind, Kinds};
 use crate::psp::near::NearTags;
 use crate::psp::stripe::{ObjectKind, Piece};
 use crate::psp::stripe_objects::{Parts, at};
@@ -21,12 +22,21 @@ pub struct Neighbour {
     pub aliases: Vec<Box<str>>,
     /// `payment_intent`, `charge`, `refund`.
     pub kind: &'static str,
+    /// Of which kinds the rows are that it may be the movement of.
+    pub moves: Kinds,
     /// The tag it carries.
     pub tag: Option<Box<str>>,
     /// The sum that moved, where one did.
     pub captured: Option<Money>,
     /// When the PSP created it.
     pub created_at: Instant,
+}
+
+fn moves_of(kind: ObjectKind) -> Kinds {
+    Kinds::only(match kind {
+        ObjectKind::PaymentIntent | ObjectKind::Charge => Kind::Charge,
+        ObjectKind::Refund => Kind::Refund,
+    })
 }
 
 /// What is being asked for.
@@ -132,6 +142,7 @@ impl Book {
         if is_parent {
             group.has_parent = true;
             group.light.kind = piece.kind.as_str();
+            group.light.moves = moves_of(piece.kind);
             group.light.created_at = created_at;
             group.light.captured = piece.captured.or(group.light.captured);
         } else if !group.light.aliases.iter().any(|alias| **alias == *piece.id) {
@@ -168,6 +179,7 @@ impl Book {
                 reference,
                 aliases: Vec::new(),
                 kind: kind.as_str(),
+                moves: moves_of(kind),
                 tag: None,
                 captured: None,
                 created_at,

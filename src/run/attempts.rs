@@ -5,25 +5,26 @@
 //! row's, or a payment of its money without a tag, may be its own, and a line whose tag is known
 //! shows that tags still arrive.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use chrono::{Days, NaiveDate};
 use tokio::sync::mpsc;
 
 use crate::decide::expected::Expected;
 use crate::decide::reach::{AttemptFiles, Came, Worth};
+use crate::decide::settled::moves;
 use crate::model::evidence::{CompleteSearch, UntaggedMatch, Witness};
 use crate::model::settlement::LineKind;
 use crate::model::time::Instant;
-use crate::model::transaction::Transaction;
+use crate::model::transaction::{Kind, Kinds, Transaction};
 use crate::psp::book::Neighbour;
 use crate::psp::near::NearTags;
 use crate::run::by_files::{settled, silence};
 use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::is_of;
+use crate::run::tagged::{RowsOfTag, rows_of_tags};
 use crate::store::compare::CompareDriver;
 use crate::store::database::Database;
-use crate::store::driver::Driver;
 use crate::store::files::{AttemptFile, FileDriver, LinePlace, StoredLine};
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::SourceTable;
@@ -121,9 +122,11 @@ impl Attempts<'_> {
             found.near = day.near_of(place, &known);
             found.untagged = day.untagged_of(row, &known, self.expected);
         }
-        let witness = self.witness(&day, &stored, rows, to).await?;
-        for found in &mut found {
-            found.search.witness.clone_from(&witness);
+        let kinds: BTreeSet<Kind> = rows.iter().map(|one| one.row.kind).collect();
+        for kind in kinds {
+            let witness = self.witness(&day, &stored, rows, to, kind).await?;
+            let alike = found.iter_mut().zip(rows).filter(|(_, one)| one.row.kind == kind);
+            alike.for_each(|(found, _)| found.search.witness.clone_from(&witness));
         }
         Ok(Listed { rows: found, others: day.others })
     }
@@ -166,28 +169,30 @@ impl Attempts<'_> {
         }
     }
 
-    /// Which of these tags are rows'.
-    async fn known(&self, tags: Vec<String>) -> Result<HashSet<String>, RunError> {
-        let mut known = HashSet::new();
+    /// Which of these tags are rows', and of which kinds.
+    async fn known(&self, tags: Vec<String>) -> Result<HashMap<String, RowsOfTag>, RunError> {
+        let mut known = HashMap::new();
         for chunk in tags.chunks(RESOLVE_AT_ONCE) {
-            let found = self.db.resolve_tags(self.table, self.account, chunk).await;
+            let found = rows_of_tags(self.db, self.table, self.account, chunk).await;
             known.extend(found.doing("resolving tags of files")?);
         }
         Ok(known)
     }
 
-    /// The newest line whose tag is a row's: of the days in question, else of the first file after
-    /// them that has one.
+    /// The newest line of a kind of movement whose tag is a row's of that kind: of the days in
+    /// question, else of the first file after them that has one.
     async fn witness(
         &self,
         day: &Reading<'_>,
         stored: &[AttemptFile],
         rows: &[Unnamed<'_>],
         to: Instant,
+        kind: Kind,
     ) -> Result<Option<Witness>, RunError> {
-        let newest = rows.iter().map(|row| row.last_attempt).max();
+        let alike = rows.iter().filter(|one| one.row.kind == kind);
+        let newest = alike.map(|one| one.last_attempt).max();
         let is_enough = |witness: &Witness| newest.is_none_or(|at| witness.created_at > at);
-        let mut best = self.newest_known(&day.tagged).await?;
+        let mut best = self.newest_known(&day.tagged, kind).await?;
         let mut later: Vec<&AttemptFile> = stored
             .iter()
             .filter(|file| file.from.is_some_and(|from| from > after_days(to)))
@@ -200,18 +205,24 @@ impl Attempts<'_> {
             }
             let mut tagged = Vec::new();
             self.read(file.id, &mut |line| tagged.extend(Tagged::of(line))).await?;
-            best = self.newest_known(&tagged).await?.or(best);
+            best = self.newest_known(&tagged, kind).await?.or(best);
         }
         Ok(best)
     }
 
-    async fn newest_known(&self, tagged: &[Tagged]) -> Result<Option<Witness>, RunError> {
-        let mut newest_first: Vec<&Tagged> = tagged.iter().collect();
+    async fn newest_known(
+        &self,
+        tagged: &[Tagged],
+        kind: Kind,
+    ) -> Result<Option<Witness>, RunError> {
+        let mut newest_first: Vec<&Tagged> =
+            tagged.iter().filter(|one| one.moves.has(kind)).collect();
         newest_first.sort_by(|a, b| b.day.cmp(&a.day).then_with(|| a.tag.cmp(&b.tag)));
         newest_first.dedup_by(|a, b| a.tag == b.tag);
         for chunk in newest_first.chunks(RESOLVE_AT_ONCE) {
             let known = self.known(chunk.iter().map(|one| one.tag.clone()).collect()).await?;
-            if let Some(one) = chunk.iter().find(|one| known.contains(&one.tag)) {
+            let is_row = |one: &&&Tagged| known.get(&one.tag).is_some_and(|rows| rows.has(kind));
+            if let Some(one) = chunk.iter().find(is_row) {
                 let begun = begin_of(self.expected, one.day);
                 return Ok(begun.map(|created_at| Witness {
                     reference: one.reference.clone(),
@@ -278,13 +289,21 @@ struct Tagged {
     tag: String,
     reference: String,
     day: NaiveDate,
+    moves: Kinds,
 }
 
 impl Tagged {
     fn of(line: &StoredLine) -> Option<Self> {
         let (tag, day) = (line.tag.clone()?, line.booked_on?);
-        Some(Self { tag, reference: reference_of(line), day })
+        Some(Self { tag, reference: reference_of(line), day, moves: moves_of(line) })
     }
+}
+
+/// Of which kinds the rows are that a line may be the movement of. An attempt does not say it.
+fn moves_of(line: &StoredLine) -> Kinds {
+    let is_attempt = line.kind == LineKind::Attempt;
+    let kinds = [Kind::Charge, Kind::Refund, Kind::Payout].into_iter();
+    kinds.filter(|kind| is_attempt || moves(line.kind, line.direction, *kind)).collect()
 }
 
 fn reference_of(line: &StoredLine) -> String {
@@ -295,8 +314,18 @@ fn reference_of(line: &StoredLine) -> String {
 #[derive(Debug, Clone)]
 struct OfMoney {
     tag: Option<String>,
+    moves: Kinds,
     day: Option<NaiveDate>,
     is: UntaggedMatch,
+}
+
+impl OfMoney {
+    /// Whether a row explains it, so that it cannot be one's of this kind. What is of this kind
+    /// only a row that may have moved it explains: a refund's tag may be its payment's.
+    fn is_explained(&self, kind: Kind, known: &HashMap<String, RowsOfTag>) -> bool {
+        let rows = self.tag.as_ref().and_then(|tag| known.get(tag));
+        rows.is_some_and(|rows| !self.moves.has(kind) || rows.explain(self.moves))
+    }
 }
 
 /// The days in question while they are read.
@@ -343,6 +372,7 @@ impl<'a> Reading<'a> {
         if let Some(same) = told.money.and_then(|money| self.of_money.get_mut(&money)) {
             same.extend(told.money.map(|captured| OfMoney {
                 tag: line.tag.clone(),
+                moves: moves_of(line),
                 day: line.booked_on,
                 is: UntaggedMatch {
                     reference: reference.clone(),
@@ -357,6 +387,7 @@ impl<'a> Reading<'a> {
             reference: reference.into(),
             aliases: Vec::new(),
             kind: "charge",
+            moves: moves_of(line),
             tag: line.tag.as_deref().map(Into::into),
             captured: told.money,
             created_at: told.at,
@@ -373,11 +404,11 @@ impl<'a> Reading<'a> {
 
     /// A tag that is nearly this row's and is another row's own is no near miss. Its own, on a
     /// line that tells of no payment of its kind, is one: something was made for it.
-    fn near_of(&self, row: usize, known: &HashSet<String>) -> Vec<(String, String)> {
+    fn near_of(&self, row: usize, known: &HashMap<String, RowsOfTag>) -> Vec<(String, String)> {
         let is_own = |tag: &str| {
             self.rows.get(row).is_some_and(|unnamed| unnamed.row.tag.usable() == Some(tag))
         };
-        let is_near = |tag: &String| is_own(tag) || !known.contains(tag);
+        let is_near = |tag: &String| is_own(tag) || !known.contains_key(tag);
         let own = self.near.iter().filter(|(place, _, tag)| *place == row && is_near(tag));
         let mut near: Vec<_> = own.map(|(_, of, tag)| (of.clone(), tag.clone())).collect();
         near.sort_unstable();
@@ -390,7 +421,7 @@ impl<'a> Reading<'a> {
     fn untagged_of(
         &self,
         unnamed: &Unnamed<'_>,
-        known: &HashSet<String>,
+        known: &HashMap<String, RowsOfTag>,
         expected: &[Expected],
     ) -> Vec<UntaggedMatch> {
         let same = unnamed.row.money.and_then(|money| self.of_money.get(&money));
@@ -399,9 +430,8 @@ impl<'a> Reading<'a> {
             let begun = begin_of(expected, day).is_none_or(|begun| begun <= unnamed.to);
             begun && end_of(expected, day).is_none_or(|ended| ended > unnamed.from)
         };
-        let is_anybodys = |one: &&OfMoney| {
-            is_within(one.day) && one.tag.as_ref().is_none_or(|tag| !known.contains(tag))
-        };
+        let kind = unnamed.row.kind;
+        let is_anybodys = |one: &&OfMoney| is_within(one.day) && !one.is_explained(kind, known);
         let mut seen = HashSet::new();
         same.into_iter()
             .flatten()

@@ -26,6 +26,7 @@ use crate::run::error::{Doing, RunError};
 use crate::run::mapped::Mapped;
 use crate::run::neighbours::{Near, Neighbours, last_attempt};
 use crate::run::scene::policy_of_row;
+use crate::run::tagged::{RowsOfTag, rows_of_tags};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::files::LinePlace;
@@ -35,8 +36,8 @@ use crate::store::source_table::SourceTable;
 /// How far past the window the search for a witness goes, in days, before it rests until the
 /// next look: a tag that nothing newer carries for a month is a matter for a person.
 const WITNESS_DAYS: i64 = 32;
-/// After so many rows without a witness the others wait for the next look: where the tag is
-/// broken, reading on for each row would list the account over and over.
+/// After so many rows of a kind without a witness its others wait for the next look: where the tag
+/// is broken, reading on for each row would list the account over and over.
 const READ_ON_IN_VAIN: u8 = 3;
 
 /// One row with its decision and everything it was made from.
@@ -453,7 +454,7 @@ impl Gather<'_> {
         let listed = attempts.ask(&questions, self.clock.now()).await?;
         asked.listed =
             asked.listed.saturating_add(u64::try_from(listed.others.len()).unwrap_or(u64::MAX));
-        neighbours.take(listed.others, &[]);
+        neighbours.take(listed.others, &[], &[]);
         for (index, told) in unnamed.into_iter().zip(listed.rows) {
             let Some(fact) = facts.get_mut(index) else { continue };
             for item in &mut fact.evidence {
@@ -586,17 +587,19 @@ impl Gather<'_> {
         };
         let mut looked = account.look(&questions, need).await;
         asked.listed = asked.listed.saturating_add(looked.listed);
-        neighbours.take(looked.take_others(), &looked.evidence);
-        self.drop_known_tags(neighbours, &mut looked.near).await?;
-        let witness = self.newest_witness(neighbours).await?;
+        let about = asked_kinds_and_tags(rows, &questions);
+        neighbours.take(looked.take_others(), &about, &looked.evidence);
+        self.drop_known_tags(&about, neighbours, &mut looked.near).await?;
+        self.settle_witnesses(neighbours).await?;
         file_answers(&questions, looked, facts);
-        set_witness(facts, which, witness.as_ref());
+        set_witnesses(rows, facts, which, neighbours);
         Ok(())
     }
 
-    /// A tag that is nearly this row's and belongs to another row is that row's own.
+    /// A tag that is nearly this row's and belongs to another row of its kind is that row's own.
     async fn drop_known_tags(
         &self,
+        about: &[(Kind, Option<&str>)],
         neighbours: &mut Neighbours,
         near: &mut [Vec<(String, String)>],
     ) -> Result<(), RunError> {
@@ -604,8 +607,8 @@ impl Gather<'_> {
         for chunk in tags.chunks(RESOLVE_AT_ONCE) {
             self.resolve(neighbours, chunk).await?;
         }
-        for own in near {
-            own.retain(|(_, tag)| neighbours.resolved.get(tag) != Some(&true));
+        for (own, (kind, _)) in near.iter_mut().zip(about) {
+            own.retain(|(_, tag)| !neighbours.is_row(tag, *kind));
         }
         Ok(())
     }
@@ -628,18 +631,18 @@ impl Gather<'_> {
         }
     }
 
-    /// The newest listed object whose tag resolves to a row of this table.
-    async fn newest_witness(
-        &self,
-        neighbours: &mut Neighbours,
-    ) -> Result<Option<Witness>, RunError> {
-        for chunk in neighbours.newest_tags_above_witness().chunks(RESOLVE_AT_ONCE) {
-            self.resolve(neighbours, chunk).await?;
-            if neighbours.settle_witness(chunk) {
-                break;
+    /// Of each kind of row that was asked about, the newest listed object of that kind whose tag
+    /// resolves to a row of that kind: a payment shows nothing of how refunds are tagged.
+    async fn settle_witnesses(&self, neighbours: &mut Neighbours) -> Result<(), RunError> {
+        for kind in neighbours.asked() {
+            for chunk in neighbours.newest_tags_above_witness(kind).chunks(RESOLVE_AT_ONCE) {
+                self.resolve(neighbours, chunk).await?;
+                if neighbours.settle_witness(kind, chunk) {
+                    break;
+                }
             }
         }
-        Ok(neighbours.witness.clone())
+        Ok(())
     }
 
     async fn resolve(&self, neighbours: &mut Neighbours, tags: &[String]) -> Result<(), RunError> {
@@ -648,14 +651,12 @@ impl Gather<'_> {
         if unknown.is_empty() {
             return Ok(());
         }
-        let found = self
-            .db
-            .resolve_tags(self.table, self.account_name, &unknown)
+        let mut found = rows_of_tags(self.db, self.table, self.account_name, &unknown)
             .await
             .doing("resolving tags of listed objects")?;
         for tag in unknown {
-            let is_row = found.contains(&tag);
-            neighbours.resolved.insert(tag, is_row);
+            let rows = found.remove(&tag).unwrap_or_default();
+            neighbours.resolved.insert(tag, rows);
         }
         Ok(())
     }
@@ -672,12 +673,13 @@ impl Gather<'_> {
     ) -> Result<(), RunError> {
         let mut lacking: Vec<usize> =
             which.iter().copied().filter(|i| lacks_witness(rows, facts, *i)).collect();
-        // A witness newer than the newest attempt serves every older row too.
+        // A witness newer than the newest attempt serves every older row of its kind too.
         lacking.sort_by_key(|index| std::cmp::Reverse(rows.get(*index).map(last_attempt)));
-        let mut in_vain = 0_u8;
+        let mut in_vain: HashMap<Kind, u8> = HashMap::new();
         for index in lacking {
             let Some(claimed) = rows.get(index) else { continue };
-            if in_vain >= READ_ON_IN_VAIN || !lacks_witness(rows, facts, index) {
+            let in_vain = in_vain.entry(claimed.row.kind).or_default();
+            if *in_vain >= READ_ON_IN_VAIN || !lacks_witness(rows, facts, index) {
                 continue;
             }
             let found = self.read_on(rows, which, claimed, neighbours, asked).await?;
@@ -686,9 +688,9 @@ impl Gather<'_> {
                     fact.evidence.push(evidence);
                 }
             }
-            let witness = self.newest_witness(neighbours).await?;
-            set_witness(facts, which, witness.as_ref());
-            in_vain = in_vain.saturating_add(u8::from(lacks_witness(rows, facts, index)));
+            self.settle_witnesses(neighbours).await?;
+            set_witnesses(rows, facts, which, neighbours);
+            *in_vain = in_vain.saturating_add(u8::from(lacks_witness(rows, facts, index)));
         }
         Ok(())
     }
@@ -721,12 +723,14 @@ impl Gather<'_> {
             questions.iter_mut().for_each(|question| question.window = (from, to));
             let mut looked = account.look(&questions, Need::Complete).await;
             asked.listed = asked.listed.saturating_add(looked.listed);
-            neighbours.take(looked.take_others(), &looked.evidence);
+            let about = asked_kinds_and_tags(rows, &questions);
+            neighbours.take(looked.take_others(), &about, &looked.evidence);
             let unanswered = looked.evidence.iter().flatten().any(is_no_answer);
             for (question, evidence) in questions.iter().zip(looked.evidence) {
                 found.extend(evidence.into_iter().filter_map(beyond).map(|e| (question.row, e)));
             }
-            let witness = self.newest_witness(neighbours).await?;
+            self.settle_witnesses(neighbours).await?;
+            let witness = neighbours.witness(claimed.row.kind);
             if unanswered || witness.is_some_and(|w| w.created_at > last_attempt) {
                 break;
             }
@@ -810,8 +814,9 @@ impl Gather<'_> {
         Ok(owners)
     }
 
-    /// Rows that would be handed back by absence: money near them that no row explains, and the
-    /// captured objects nearest to them for the brake.
+    /// Rows that would be handed back by absence: money near them that no row explains, objects
+    /// that carry their tag without being of their kind, and the captured objects nearest to them
+    /// for the brake.
     async fn check_hand_backs(
         &self,
         rows: &[Claimed],
@@ -828,10 +833,11 @@ impl Gather<'_> {
         if absent.is_empty() {
             return Ok(HashMap::new());
         }
-        let around = neighbours.captured();
-        let mut tags = HashSet::new();
+        let these: Vec<&Claimed> = absent.iter().filter_map(|index| rows.get(*index)).collect();
+        let around = neighbours.captured(these.iter().map(|one| one.row.kind));
+        let mut tags: HashSet<String> = HashSet::new();
         let mut equal: HashMap<&str, &Near> = HashMap::new();
-        for claimed in absent.iter().filter_map(|index| rows.get(*index)) {
+        for claimed in these {
             for near in around.nearest(claimed) {
                 tags.extend(near.tag.as_deref().map(str::to_owned));
             }
@@ -840,12 +846,12 @@ impl Gather<'_> {
                 equal.insert(&*object.reference, object);
             }
         }
+        let strays = self.strays(rows, &absent, neighbours);
+        let tagged = strays.values().flatten().filter_map(|near| near.named());
+        tags.extend(tagged.map(|(_, tag)| tag));
         let resolved = self.resolve_all(neighbours, tags).await?;
-        let is_row = |tag: &Option<Box<str>>| {
-            tag.as_deref().is_some_and(|tag| resolved.get(tag).copied().unwrap_or(false))
-        };
         // What a row is known for by its tag is nobody's to claim.
-        let unknown = equal.into_values().filter(|near| !is_row(&near.tag));
+        let unknown = equal.into_values().filter(|near| !near.is_explained(&resolved));
         let references: Vec<String> = unknown.flat_map(Near::references).collect();
         let owned = self
             .db
@@ -860,47 +866,73 @@ impl Gather<'_> {
             let near = around.nearest(claimed).into_iter();
             nearest.insert(
                 *index,
-                near.map(|n| (n.reference.to_string(), n.own || is_row(&n.tag))).collect(),
+                near.map(|n| (n.reference.to_string(), n.own || n.is_explained(&resolved)))
+                    .collect(),
             );
             let of_money = around
                 .equal_money(claimed, self.policy(&claimed.row))
                 .into_iter()
-                .filter(|n| !is_row(&n.tag) && !n.is_owned(&owned))
+                .filter(|n| !n.is_explained(&resolved) && !n.is_owned(&owned))
                 .filter_map(Near::untagged);
             let known: HashSet<String> =
                 fact.untagged.iter().map(|one| one.reference.clone()).collect();
             fact.untagged.extend(of_money.filter(|one| !known.contains(&one.reference)));
+            let strays = strays.get(index).into_iter().flatten();
+            let strays = strays.filter(|n| !n.is_explained(&resolved));
+            fact.near.extend(strays.filter_map(|n| n.named()));
         }
-        let again: Vec<usize> = absent
-            .into_iter()
-            .filter(|index| facts.get(*index).is_some_and(|fact| !fact.untagged.is_empty()))
-            .collect();
+        let is_doubted = |fact: &Facts| !fact.untagged.is_empty() || !fact.near.is_empty();
+        let again: Vec<usize> =
+            absent.into_iter().filter(|index| facts.get(*index).is_some_and(is_doubted)).collect();
         self.decide_again(rows, facts, siblings, &again, decisions);
         Ok(nearest)
+    }
+
+    /// Objects that carry the very tag of one of these rows and are of another kind. They are seen
+    /// where the rows of a batch are of several kinds, and were listed anyway.
+    fn strays<'n>(
+        &self,
+        rows: &[Claimed],
+        which: &[usize],
+        neighbours: &'n Neighbours,
+    ) -> HashMap<usize, Vec<&'n Near>> {
+        let mut found = HashMap::new();
+        if self.account.api().is_none() || self.table.settings.kind.constant.is_some() {
+            return found;
+        }
+        for kind in neighbours.asked() {
+            let by_tag = neighbours.of_another_kind(kind);
+            for index in which {
+                let Some(row) = rows.get(*index).map(|one| &one.row) else { continue };
+                let tagged = row.tag.usable().and_then(|tag| by_tag.get(tag));
+                if let Some(tagged) = tagged.filter(|_| row.kind == kind) {
+                    found.insert(*index, tagged.clone());
+                }
+            }
+        }
+        found
     }
 
     async fn resolve_all(
         &self,
         neighbours: &Neighbours,
         tags: HashSet<String>,
-    ) -> Result<HashMap<String, bool>, RunError> {
-        let mut resolved: HashMap<String, bool> = HashMap::new();
+    ) -> Result<HashMap<String, RowsOfTag>, RunError> {
+        let mut resolved: HashMap<String, RowsOfTag> = HashMap::new();
         let mut unknown = Vec::new();
         for tag in tags {
             match neighbours.resolved.get(&tag) {
-                Some(is_row) => {
-                    resolved.insert(tag, *is_row);
+                Some(rows) => {
+                    resolved.insert(tag, *rows);
                 }
                 None => unknown.push(tag),
             }
         }
         for chunk in unknown.chunks(RESOLVE_AT_ONCE) {
-            let found = self
-                .db
-                .resolve_tags(self.table, self.account_name, chunk)
+            let found = rows_of_tags(self.db, self.table, self.account_name, chunk)
                 .await
                 .doing("resolving tags of listed objects")?;
-            resolved.extend(chunk.iter().map(|tag| (tag.clone(), found.contains(tag))));
+            resolved.extend(found);
         }
         Ok(resolved)
     }
@@ -1006,13 +1038,22 @@ fn file_answers(questions: &[Question], looked: Looked, facts: &mut [Facts]) {
 }
 
 /// Only rows that are decided again hear of a newer witness: what was decided keeps the evidence
-/// that it was decided from.
-fn set_witness(facts: &mut [Facts], which: &[usize], witness: Option<&Witness>) {
+/// that it was decided from. Each hears of the one of its own kind.
+fn set_witnesses(rows: &[Claimed], facts: &mut [Facts], which: &[usize], neighbours: &Neighbours) {
     for index in which {
-        if let Some(fact) = facts.get_mut(*index) {
-            fact.set_witness(witness);
+        if let (Some(claimed), Some(fact)) = (rows.get(*index), facts.get_mut(*index)) {
+            fact.set_witness(neighbours.witness(claimed.row.kind));
         }
     }
+}
+
+/// The kind of each question's row, and the tag that it asks by.
+fn asked_kinds_and_tags<'q>(
+    rows: &[Claimed],
+    questions: &'q [Question],
+) -> Vec<(Kind, Option<&'q str>)> {
+    let kind_of = |index: usize| rows.get(index).map_or(Kind::Charge, |one| one.row.kind);
+    questions.iter().map(|one| (kind_of(one.row), one.tag.as_deref())).collect()
 }
 
 fn weighed(

@@ -21,6 +21,7 @@ pub mod match_lines;
 mod compare;
 pub mod gather;
 mod neighbours;
+mod tagged;
 pub mod hold;
 pub mod scene;
 mod siblings;

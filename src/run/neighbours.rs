@@ -1,13 +1,15 @@
 //! The objects that were listed around a batch's rows and are nobody's in it: what witnesses that
 //! tags arrive, what the brake looks at, and money that no row explains.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::decide::absence;
 use crate::decide::policy::Policy;
 use crate::model::evidence::{Answer, Evidence, UntaggedMatch, Witness};
 use crate::model::time::{Instant, later};
+use crate::model::transaction::{Kind, Kinds};
 use crate::psp::book::Neighbour;
+use crate::run::tagged::RowsOfTag;
 use crate::store::records::Claimed;
 
 /// How many captured objects around a row the brake looks at.
@@ -18,10 +20,12 @@ const NEAREST: usize = 20;
 pub(super) struct Neighbours {
     /// Captured or not, in no order; each reference once.
     all: Vec<Near>,
-    /// Whether a row has this tag, as far as was asked.
-    pub(super) resolved: HashMap<String, bool>,
-    /// The newest object so far whose tag a row has.
-    pub(super) witness: Option<Witness>,
+    /// The rows that have this tag, none as well, as far as was asked.
+    pub(super) resolved: HashMap<String, RowsOfTag>,
+    /// The kinds of the rows that were asked about.
+    asked: BTreeSet<Kind>,
+    /// Of each kind the newest object so far whose tag a row of that kind has.
+    witnesses: HashMap<Kind, Witness>,
 }
 
 /// One of them.
@@ -29,6 +33,8 @@ pub(super) struct Near {
     pub(super) reference: Box<str>,
     pub(super) aliases: Vec<Box<str>>,
     pub(super) tag: Option<Box<str>>,
+    /// Of which kinds the rows are that it may be the movement of.
+    moves: Kinds,
     captured: Option<crate::model::money::Money>,
     created_at: Instant,
     /// It answers one of the batch's own rows.
@@ -45,6 +51,18 @@ impl Near {
         })
     }
 
+    /// Its reference and its tag.
+    pub(super) fn named(&self) -> Option<(String, String)> {
+        Some((self.reference.to_string(), self.tag.as_deref()?.to_owned()))
+    }
+
+    /// Whether a row that its tag resolves to explains it: one of another kind has a movement of
+    /// its own.
+    pub(super) fn is_explained(&self, resolved: &HashMap<String, RowsOfTag>) -> bool {
+        let rows = self.tag.as_deref().and_then(|tag| resolved.get(tag));
+        rows.is_some_and(|rows| rows.explain(self.moves))
+    }
+
     pub(super) fn references(&self) -> impl Iterator<Item = String> {
         std::iter::once(&self.reference).chain(&self.aliases).map(|reference| reference.to_string())
     }
@@ -57,9 +75,14 @@ impl Near {
 }
 
 impl Neighbours {
-    /// Takes what one look showed: objects of nobody's, and those found for the batch's own rows,
-    /// whose tags resolve by themselves.
-    pub(super) fn take(&mut self, others: Vec<Neighbour>, found: &[Vec<Evidence>]) {
+    /// Takes what one look showed: objects of nobody's, and those found for the batch's own rows.
+    /// `asked` says of each row in `found` its kind and its tag, which resolves by itself.
+    pub(super) fn take(
+        &mut self,
+        others: Vec<Neighbour>,
+        asked: &[(Kind, Option<&str>)],
+        found: &[Vec<Evidence>],
+    ) {
         // One look has each of the others once, and none of them among what it found; files may
         // list one twice.
         let is_first = self.all.is_empty() && !found.is_empty();
@@ -68,21 +91,29 @@ impl Neighbours {
         } else {
             self.all.iter().map(|near| near.reference.clone()).collect()
         };
-        for Neighbour { reference, aliases, tag, captured, created_at, .. } in others {
+        for Neighbour { reference, aliases, tag, moves, captured, created_at, .. } in others {
             if is_first || seen.insert(reference.clone()) {
-                self.all.push(Near { reference, aliases, tag, captured, created_at, own: false });
+                let own = false;
+                self.all.push(Near { reference, aliases, tag, moves, captured, created_at, own });
             }
         }
-        let found = found.iter().flatten().filter_map(|item| match &item.answer {
-            Answer::Found { objects, search: Some(_) } => Some(objects),
-            Answer::Found { .. }
-            | Answer::Nothing(_)
-            | Answer::UnknownReference(_)
-            | Answer::NoAnswer(_) => None,
+        let found = asked.iter().zip(found).flat_map(|(asked, evidence)| {
+            let objects = evidence.iter().filter_map(|item| match &item.answer {
+                Answer::Found { objects, search: Some(_) } => Some(objects),
+                Answer::Found { .. }
+                | Answer::Nothing(_)
+                | Answer::UnknownReference(_)
+                | Answer::NoAnswer(_) => None,
+            });
+            objects.flatten().map(move |object| (*asked, object))
         });
-        for object in found.flatten() {
+        self.asked.extend(asked.iter().map(|(kind, _)| *kind));
+        for ((kind, own), object) in found {
             let Some(tag) = &object.tag else { continue };
-            self.offer_witness(&object.reference, tag, object.created_at);
+            // What was found by its reference may carry any tag: that one is looked up.
+            if own == Some(tag.as_str()) {
+                self.offer_witness(kind, &object.reference, tag, object.created_at);
+            }
             let reference: Box<str> = object.reference.as_str().into();
             if seen.insert(reference.clone()) {
                 let aliases = object.aliases.iter();
@@ -90,6 +121,7 @@ impl Neighbours {
                     reference,
                     aliases: aliases.map(|alias| alias.as_str().into()).collect(),
                     tag: Some(tag.as_str().into()),
+                    moves: Kinds::only(kind),
                     captured: object.captured,
                     created_at: object.created_at,
                     own: true,
@@ -98,19 +130,37 @@ impl Neighbours {
         }
     }
 
-    pub(super) fn offer_witness(&mut self, reference: &str, tag: &str, created_at: Instant) {
-        if self.witness.as_ref().is_none_or(|known| known.created_at < created_at) {
-            self.witness =
-                Some(Witness { reference: reference.to_owned(), tag: tag.to_owned(), created_at });
+    /// The kinds of the rows that were asked about: each needs a witness of its own.
+    pub(super) fn asked(&self) -> Vec<Kind> {
+        self.asked.iter().copied().collect()
+    }
+
+    /// The witness of rows of this kind.
+    pub(super) fn witness(&self, kind: Kind) -> Option<&Witness> {
+        self.witnesses.get(&kind)
+    }
+
+    /// Whether a row of this kind has the tag, or one that may be of it, as far as was asked.
+    pub(super) fn is_row(&self, tag: &str, kind: Kind) -> bool {
+        self.resolved.get(tag).is_some_and(|rows| rows.explain(Kinds::only(kind)))
+    }
+
+    fn offer_witness(&mut self, kind: Kind, reference: &str, tag: &str, created_at: Instant) {
+        if self.witness(kind).is_none_or(|known| known.created_at < created_at) {
+            let (reference, tag) = (reference.to_owned(), tag.to_owned());
+            self.witnesses.insert(kind, Witness { reference, tag, created_at });
         }
     }
 
-    /// Tags of objects newer than the best witness so far, newest first, each once.
-    pub(super) fn newest_tags_above_witness(&self) -> Vec<String> {
-        let floor = self.witness.as_ref().map(|witness| witness.created_at);
+    /// Tags of objects of this kind that are newer than its best witness so far, newest first,
+    /// each once.
+    pub(super) fn newest_tags_above_witness(&self, kind: Kind) -> Vec<String> {
+        let floor = self.witness(kind).map(|witness| witness.created_at);
+        let may_be_row = |tag: &str| self.resolved.get(tag).is_none_or(|rows| rows.has(kind));
         let is_open = |near: &&Near| {
-            floor.is_none_or(|floor| near.created_at > floor)
-                && near.tag.as_deref().is_some_and(|tag| self.resolved.get(tag) != Some(&false))
+            near.moves.has(kind)
+                && floor.is_none_or(|floor| near.created_at > floor)
+                && near.tag.as_deref().is_some_and(may_be_row)
         };
         let mut above: Vec<&Near> = self.all.iter().filter(is_open).collect();
         above.sort_by(|a, b| {
@@ -121,42 +171,68 @@ impl Neighbours {
         tags.filter(|tag| known.insert(*tag)).map(str::to_owned).collect()
     }
 
-    /// Takes the newest object of the first of these tags that resolves as the witness.
-    pub(super) fn settle_witness(&mut self, tags: &[String]) -> bool {
-        let Some(tag) = tags.iter().find(|tag| self.resolved.get(*tag) == Some(&true)) else {
-            return false;
-        };
-        let own = self.all.iter().filter(|near| near.tag.as_deref() == Some(tag));
+    /// Takes the newest object of this kind, of the first of these tags that a row of this kind
+    /// has, as the witness.
+    pub(super) fn settle_witness(&mut self, kind: Kind, tags: &[String]) -> bool {
+        let is_row = |tag: &&String| self.resolved.get(*tag).is_some_and(|rows| rows.has(kind));
+        let Some(tag) = tags.iter().find(is_row) else { return false };
+        let tag = tag.as_str();
+        let is_its = |near: &&Near| near.moves.has(kind) && near.tag.as_deref() == Some(tag);
+        let own = self.all.iter().filter(is_its);
         let best = own.max_by(|a, b| {
             a.created_at.cmp(&b.created_at).then_with(|| b.reference.cmp(&a.reference))
         });
         let Some(best) = best else { return false };
         let (reference, at) = (best.reference.clone(), best.created_at);
-        self.offer_witness(&reference, tag, at);
+        self.offer_witness(kind, &reference, tag, at);
         true
     }
 
-    /// The captured objects, sorted by time once for all rows that ask.
-    pub(super) fn captured(&self) -> Around<'_> {
-        let mut by_time: Vec<&Near> = self.all.iter().filter(|n| n.captured.is_some()).collect();
-        by_time.sort_by(|a, b| {
-            a.created_at.cmp(&b.created_at).then_with(|| a.reference.cmp(&b.reference))
-        });
-        Around { by_time }
+    /// The captured objects that rows of these kinds may be explained by, sorted by time once for
+    /// all rows that ask.
+    pub(super) fn captured(&self, kinds: impl IntoIterator<Item = Kind>) -> Around<'_> {
+        let mut by_kind: HashMap<Kind, Vec<&Near>> = HashMap::new();
+        for kind in kinds {
+            by_kind.entry(kind).or_insert_with(|| {
+                let is_one = |near: &&Near| near.captured.is_some() && near.moves.has(kind);
+                let mut by_time: Vec<&Near> = self.all.iter().filter(is_one).collect();
+                by_time.sort_by(|a, b| {
+                    a.created_at.cmp(&b.created_at).then_with(|| a.reference.cmp(&b.reference))
+                });
+                by_time
+            });
+        }
+        Around { by_kind }
+    }
+
+    /// Objects that carry this very tag and move what rows of this kind do not.
+    pub(super) fn of_another_kind(&self, kind: Kind) -> HashMap<&str, Vec<&Near>> {
+        let mut by_tag: HashMap<&str, Vec<&Near>> = HashMap::new();
+        for near in self.all.iter().filter(|near| !near.moves.has(kind)) {
+            if let Some(tag) = near.tag.as_deref() {
+                by_tag.entry(tag).or_default().push(near);
+            }
+        }
+        by_tag
     }
 }
 
-/// Captured objects in the order of time.
+/// Captured objects in the order of time, by the kind of row that they may be the movement of.
 pub(super) struct Around<'a> {
-    by_time: Vec<&'a Near>,
+    by_kind: HashMap<Kind, Vec<&'a Near>>,
 }
 
 impl<'a> Around<'a> {
+    fn by_time(&self, claimed: &Claimed) -> &[&'a Near] {
+        self.by_kind.get(&claimed.row.kind).map_or(&[], Vec::as_slice)
+    }
+
     /// Those nearest in time to the row's last attempt.
     pub(super) fn nearest(&self, claimed: &Claimed) -> Vec<&'a Near> {
         let at = last_attempt(claimed);
-        let middle = self.by_time.partition_point(|near| near.created_at < at);
-        let (before, after) = self.by_time.split_at(middle);
+        let by_time = self.by_time(claimed);
+        let middle = by_time.partition_point(|near| near.created_at < at);
+        let (before, after) = by_time.split_at(middle);
         let (mut before, mut after) = (before.iter().rev().peekable(), after.iter().peekable());
         let mut picked = Vec::new();
         while picked.len() < NEAREST {
@@ -178,8 +254,9 @@ impl<'a> Around<'a> {
         let row = &claimed.row;
         let from = row.created_at;
         let to = later(last_attempt(claimed), policy.timing.in_flight_max);
-        let start = self.by_time.partition_point(|near| near.created_at < from);
-        let window = self.by_time.iter().skip(start).take_while(|near| near.created_at <= to);
+        let by_time = self.by_time(claimed);
+        let start = by_time.partition_point(|near| near.created_at < from);
+        let window = by_time.iter().skip(start).take_while(|near| near.created_at <= to);
         window.filter(|near| !near.own && near.captured == row.money).copied().collect()
     }
 }

@@ -59,7 +59,7 @@ fn is_succeeded(table: &SourceTable, status: &str) -> bool {
     targets.chain(&table.settings.succeeded).any(is_value) && !is_processing(table, status)
 }
 
-/// The account that a joined value names.
+/// The account that a joined value names; what names none is shown with NULL as such.
 pub fn account_of(table: &SourceTable, parts: &[Option<String>]) -> AccountRef {
     let texts: Vec<&str> = parts.iter().map(|part| part.as_deref().unwrap_or_default()).collect();
     let joined = texts.join("/");
@@ -67,7 +67,11 @@ pub fn account_of(table: &SourceTable, parts: &[Option<String>]) -> AccountRef {
     let is_clear = texts.len() < 2 || !texts.iter().any(|part| part.contains('/'));
     let accounts = &table.settings.accounts;
     let known = accounts.get(&joined).or_else(|| accounts.get("*")).filter(|_| is_clear);
-    known.map_or(AccountRef::Unmapped(joined), |account| AccountRef::Known(account.clone()))
+    if let Some(account) = known {
+        return AccountRef::Known(account.clone());
+    }
+    let shown: Vec<&str> = parts.iter().map(|part| part.as_deref().unwrap_or("NULL")).collect();
+    AccountRef::Unmapped(shown.join("/"))
 }
 
 /// The kind of movement that a row's kind column says, or the constant one; `None`: a value that
@@ -407,9 +411,10 @@ mod tests {
         for (more, provider, tenant, expected) in [
             ("", Some("stripe"), None, known("stripe_live")),
             ("", Some("Stripe"), None, unmapped("Stripe")),
-            ("", None, None, unmapped("")),
+            ("", None, None, unmapped("NULL")),
+            ("", Some(""), None, unmapped("")),
             (two, Some("stripe"), Some("acme"), known("stripe_live")),
-            (two, Some("stripe"), None, unmapped("stripe/")),
+            (two, Some("stripe"), None, unmapped("stripe/NULL")),
             // Which of its parts holds the slash, nobody can tell.
             (two, Some("a/b"), Some("c"), unmapped("a/b/c")),
             (star, Some("anything"), None, known("stripe_eu")),

@@ -587,9 +587,10 @@ impl Fitter<'_> {
         let wanted: BTreeSet<&String> = key.iter().collect();
         let is_unique =
             write.unique_keys.iter().any(|unique| unique.iter().all(|c| wanted.contains(c)));
+        let has: BTreeSet<String> =
+            write.filled_keys().map(|unique| format!("({})", unique.join(", "))).collect();
+        let has = Vec::from_iter(has);
         if !is_unique && columns.len() == key.len() && !key.is_empty() {
-            let has: Vec<String> =
-                write.unique_keys.iter().map(|unique| format!("({})", unique.join(", "))).collect();
             let problem = format!("({}) is no unique key of {}", key.join(", "), write.name);
             let expected = match has.as_slice() {
                 [] if write.is_view => "the base table in `write`, and its unique key".to_owned(),
@@ -597,6 +598,17 @@ impl Fitter<'_> {
                 some => format!("the columns of a unique index: {}", some.join(" or ")),
             };
             self.err("key", problem, expected);
+        }
+        for column in columns.iter().filter(|_| is_unique) {
+            if write.nullable.contains(&column.name) {
+                let problem =
+                    format!("{} may be NULL, and a row without it has no key", named(column));
+                let expected = match has.as_slice() {
+                    [] => "NOT NULL on it, or a table with a primary key".to_owned(),
+                    some => format!("NOT NULL on it, or another key: {}", some.join(" or ")),
+                };
+                self.err("key", problem, expected);
+            }
         }
         columns
     }
@@ -875,7 +887,7 @@ impl Fitter<'_> {
         }
         let is_time =
             matches!(column.class, TypeClass::Date | TypeClass::Timestamp | TypeClass::TimestampTz);
-        if is_time && !may_be_a_day(template) {
+        if is_time && !may_be_a_time(template) {
             let problem = format!("`{template}` is no value of {}", named(column));
             self.err(field, problem, "a day of the calendar, or {now}");
         }
@@ -945,16 +957,36 @@ fn has_target(map: &MapSettings) -> bool {
     [succeeded, failed, retryable, absent, review].into_iter().any(Option::is_some)
 }
 
-/// Whether a literal can be a time: what begins as a day of the calendar is to be one, and of the
-/// words that a database has for times (`today`, `infinity`) only it knows.
-fn may_be_a_day(text: &str) -> bool {
-    let day: String = text.trim_start().chars().take(10).collect();
+/// Words that PostgreSQL has for times.
+const TIME_WORDS: [&str; 7] =
+    ["now", "today", "tomorrow", "yesterday", "epoch", "infinity", "-infinity"];
+
+/// Whether a literal can be a time: a day of the calendar, with or without a clock behind it, as
+/// ISO 8601 writes them; or a word that the database has for one.
+fn may_be_a_time(text: &str) -> bool {
+    let text = text.trim();
+    if TIME_WORDS.iter().any(|word| text.eq_ignore_ascii_case(word)) {
+        return true;
+    }
+    let Some((day, rest)) = text.split_at_checked(10) else { return false };
     let form = |(at, c): (usize, char)| match at {
         4 | 7 => c == '-',
         _digit => c.is_ascii_digit(),
     };
-    let is_iso = day.len() == 10 && day.chars().enumerate().all(form);
-    !is_iso || NaiveDate::parse_from_str(&day, "%Y-%m-%d").is_ok()
+    let is_day =
+        day.chars().enumerate().all(form) && NaiveDate::parse_from_str(day, "%Y-%m-%d").is_ok();
+    is_day && (rest.is_empty() || rest.strip_prefix(['T', 't', ' ']).is_some_and(may_be_a_clock))
+}
+
+/// Whether what stands behind the day can be a clock: hours and minutes, and then the seconds and
+/// the offset, of which the database knows more forms.
+fn may_be_a_clock(text: &str) -> bool {
+    let part = |from: usize, most: u8| {
+        let digits = text.get(from..from.saturating_add(2));
+        let digits = digits.filter(|two| two.bytes().all(|byte| byte.is_ascii_digit()));
+        digits.and_then(|two| two.parse::<u8>().ok()).is_some_and(|number| number <= most)
+    };
+    part(0, 24) && text.get(2..3) == Some(":") && part(3, 59)
 }
 
 /// The first columns of what tieout looks rows up by.

@@ -9,7 +9,9 @@ use crate::model::time::Instant;
 use crate::store::database::Database;
 use crate::store::error::StoreError;
 use crate::store::source_table::{Column, Relation, SourceTable};
-use crate::store::tellers::{ACCOUNTS_MAX, are_ids_at_stripe, tell_accounts};
+use crate::store::tellers::{
+    ACCOUNTS_MAX, are_ids_at_stripe, coded, is_teller, tell_accounts, tells_kinds, tells_psps,
+};
 
 /// Rows at each end of a table in which a run looks for values of the status that nobody mapped,
 /// where no index leads with it: some ten milliseconds, however many rows there are.
@@ -82,6 +84,9 @@ pub struct Standing {
     /// Where the mapping names one account for the whole table: columns that may tell accounts
     /// apart, with their values in rows that `where` means.
     pub tellers: Vec<(String, Vec<String>)>,
+    /// Where the mapping names one kind for the whole table: columns of which some values say
+    /// another, with their values in rows that `where` means.
+    pub kinds: Vec<(String, Vec<String>)>,
     /// What could not be found out, and why.
     pub untold: Vec<String>,
 }
@@ -128,8 +133,8 @@ pub struct NamedRow {
 /// A row of `read`, and the row of `write` that its key leads to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counterpart {
-    /// Its key's text, as in `RowKey::id`.
-    pub id: String,
+    /// Its key's text, as in `RowKey::id`; none where a part of it is NULL.
+    pub id: Option<String>,
     /// Its status in `read`.
     pub read: Option<String>,
     /// The status of the row with this key in `write`; none: there is no such row.
@@ -147,6 +152,9 @@ pub trait Inspect {
 
     /// Everything about a mapped table that the catalogue and its first rows show.
     async fn standing(&self, table: &SourceTable) -> Result<Standing, StoreError>;
+
+    /// Mapped status values that a CHECK refuses: (value, constraint).
+    async fn barred(&self, table: &SourceTable) -> Result<Vec<(String, String)>, StoreError>;
 
     /// Tags as an account's template makes them: of processing rows where an index leads to
     /// them, else of the first rows. `None`: a part of it is NULL.
@@ -201,6 +209,7 @@ delegate! {
     server() -> Server;
     rights() -> Rights;
     standing(table: &SourceTable) -> Standing;
+    barred(table: &SourceTable) -> Vec<(String, String)>;
     tags(table: &SourceTable, account: &str, most: i64) -> Vec<Option<String>>;
     survey() -> Vec<Surveyed>;
     distinct(of: &Surveyed, column: &str) -> Vec<String>;
@@ -228,30 +237,52 @@ pub(in crate::store) fn lookups(
     columns.map(with).collect()
 }
 
-/// Columns of a table of one account that may tell accounts apart; its own id at the PSP, its
-/// key and its status do not.
+/// Columns of a table of one account, or of one kind, that may tell rows apart; the row's own id
+/// at the PSP, its key and its status do not.
 pub(in crate::store) fn may_tell<'r>(
     table: &SourceTable,
     relation: &'r Relation,
 ) -> Vec<&'r Column> {
     let settings = &table.settings;
-    if !settings.account.is_empty() {
-        return Vec::new();
+    let mut found = match settings.account.is_empty() {
+        true => tell_accounts(&relation.columns),
+        false => Vec::new(),
+    };
+    if settings.account.is_empty() || settings.kind.column.is_none() {
+        for column in coded(&relation.columns) {
+            if !found.iter().any(|known| known.name == column.name) {
+                found.push(column);
+            }
+        }
     }
     let is_else = |column: &&Column| {
         settings.psp_reference.as_ref() != Some(&column.name)
             && settings.status != column.name
             && !settings.key.contains(&column.name)
     };
-    tell_accounts(&relation.columns).into_iter().filter(is_else).collect()
+    found.retain(is_else);
+    found
 }
 
-/// Those that do tell rows apart.
-pub(in crate::store) fn tellers(found: Vec<(String, Vec<String>)>) -> Vec<(String, Vec<String>)> {
-    let tells = |values: &[String]| {
-        (2..=ACCOUNTS_MAX).contains(&values.len()) && !are_ids_at_stripe(values)
-    };
-    found.into_iter().filter(|(_, values)| tells(values)).collect()
+/// Notes those that do tell rows apart.
+pub(in crate::store) fn told_apart(
+    table: &SourceTable,
+    found: Vec<(String, Vec<String>)>,
+    standing: &mut Standing,
+) {
+    let settings = &table.settings;
+    let own = settings.kind.constant.as_deref().unwrap_or("charge");
+    for (column, values) in found {
+        if settings.kind.column.is_none() && tells_kinds(&column, &values, own) {
+            standing.kinds.push((column.clone(), values.clone()));
+        }
+        let is_one_account = settings.account.is_empty();
+        let are_accounts =
+            (2..=ACCOUNTS_MAX).contains(&values.len()) && !are_ids_at_stripe(&values);
+        if is_one_account && are_accounts && (is_teller(&column) || tells_psps(&values)) {
+            standing.tellers.push((column, values));
+        }
+    }
 }
 
 /// Keeps what was found out, and notes what could not be.

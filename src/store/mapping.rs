@@ -20,7 +20,7 @@ pub struct TableSettings {
     pub read: String,
     /// Table whose status is written, by key; default: `read`.
     pub write: Option<String>,
-    /// The key's columns: together a unique index of the written table.
+    /// The key's columns: together a unique index of the written table, none of them NULL.
     pub key: Vec<String>,
     /// Only rows for which all of these hold belong to tieout.
     #[serde(default, rename = "where")]
@@ -263,7 +263,8 @@ pub struct MapSettings {
     pub succeeded: Option<FilterValue>,
     /// Value of failed.
     pub failed: Option<FilterValue>,
-    /// Value of retryable.
+    /// Value of retryable. Left out, a declined row keeps its status, and a worker that reads the
+    /// status never sees the hand-back: name one, or take hand-backs by `channel = "outbox"`.
     pub retryable: Option<FilterValue>,
     /// Value of proven absence, where it is not "safe to charge again".
     pub absent: Option<FilterValue>,

@@ -47,6 +47,7 @@ pub fn payments() -> Relation {
             column("notes", "jsonb", TypeClass::Other),
         ],
         unique_keys: vec![vec!["id".to_owned()]],
+        nullable: Vec::new(),
         indexed: vec!["id".to_owned()],
         writes_alone: true,
     }

@@ -11,7 +11,7 @@ use std::fmt;
 use crate::model::money::Exactness;
 use crate::model::time::Instant;
 use crate::store::effects::SetValue;
-use crate::store::mapping::{MapSettings, TableSettings};
+use crate::store::mapping::{Channel, MapSettings, TableSettings};
 use crate::store::notation::Notation;
 use crate::store::template::Template;
 
@@ -128,6 +128,9 @@ pub struct Relation {
     pub columns: Vec<Column>,
     /// Column sets of its unique indexes without a condition (for a view: of its base table).
     pub unique_keys: Vec<Vec<String>>,
+    /// Names of columns that may be NULL; of a view only those of `unique_keys`, as the catalogue
+    /// tells it of no view's column.
+    pub nullable: Vec<String>,
     /// Columns that lead a usable index.
     pub indexed: Vec<String>,
     /// What a write of one of its rows touches is that row alone: no trigger, no rule, and no
@@ -139,6 +142,12 @@ impl Relation {
     /// The column of this very name.
     pub fn column(&self, name: &str) -> Option<&Column> {
         self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// Unique keys that every row has: no column of theirs may be NULL.
+    pub fn filled_keys(&self) -> impl Iterator<Item = &Vec<String>> {
+        let nullable = &self.nullable;
+        self.unique_keys.iter().filter(move |key| !key.iter().any(|name| nullable.contains(name)))
     }
 }
 
@@ -356,6 +365,27 @@ impl SourceTable {
     pub fn handed_back_values(&self) -> Vec<String> {
         let values = self.settings.map.iter().flat_map(|map| [&map.retryable, &map.absent]);
         values.flatten().map(|value| value.0.clone()).collect()
+    }
+
+    /// Whether somebody came for a hand-back, as far as the row tells it: in the status channel,
+    /// where the row is another than the hand-back left, and its status does not offer it. A
+    /// hand-back that wrote no status left the row in processing: there a change alone tells.
+    /// `seen_at` is since when the row was seen as it is.
+    pub fn is_taken(&self, status: &str, handed_back_at: Instant, seen_at: Instant) -> bool {
+        let mut offers = self.settings.map.iter().filter_map(|map| map.retryable.as_ref());
+        let is_another = seen_at > handed_back_at;
+        self.settings.channel == Channel::Status
+            && is_another
+            && !offers.any(|value| value.0 == status)
+    }
+
+    /// Processing values from which a hand-back writes no status, though its worker is told by the
+    /// status: nobody sees it there.
+    pub fn unoffered_values(&self) -> Vec<&str> {
+        let is_silent = |map: &&MapSettings| map.retryable.is_none();
+        let maps = self.settings.map.iter().filter(is_silent);
+        let maps = maps.filter(|_| self.settings.channel == Channel::Status);
+        maps.flat_map(|map| &map.from).map(|value| value.0.as_str()).collect()
     }
 
     /// Values of rows that nobody expects money for any more, or not yet again: the mapping's

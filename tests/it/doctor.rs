@@ -253,6 +253,8 @@ async fn a_second_table_is_held_against_its_check_and_the_first_one(engine: Engi
     let (what, state, text, _) = finding(&ran, "check_refuses");
     assert_eq!((what.as_str(), state.as_str()), ("gifts", "fail"));
     assert!(text.contains("`again`"), "{text}");
+    let checked = shop.tieout(&["config", "check", "--connect"]).await.ended(10);
+    assert!(checked.stderr.contains("`again`"), "{}", checked.stderr);
     let (.., text, _) = finding(&ran, "attempts_unknown");
     assert!(text.contains("never proven"), "{text}");
     for code in ["tag_shared", "tag_missing", "tag_in_two_tables", "tag_too_long"] {
@@ -408,6 +410,31 @@ async fn rows_of_other_psps_in_a_table_of_one_account_are_told(engine: Engine) {
     assert!(next.contains("where = [{ column = \"gateway_id\""), "{next}");
     rewrite(&shop, left_out, "where = [{ column = \"gateway_id\", in = [1] }]");
     has_none(&doctor(&shop).await, "account_untold");
+    // By its values, whatever it is called.
+    shop.raw.execute("alter table payments add column via text default 'stripe'").await;
+    has_none(&doctor(&shop).await, "account_untold");
+    shop.raw.execute("update payments set via = 'adyen' where id = 900004").await;
+    let (.., text, _) = finding(&doctor(&shop).await, "account_untold");
+    assert!(text.contains("via has 2 values: `adyen`, `stripe`"), "{text}");
+}
+
+/// A table that is mapped to charges, and some of whose rows are refunds.
+async fn rows_of_other_kinds_in_a_table_of_one_kind_are_told(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    shop.raw.execute("alter table payments add column movement text default 'purchase'").await;
+    has_none(&doctor(&shop).await, "kind_untold");
+    shop.raw.execute("update payments set movement = 'refund' where id = 900003").await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "kind_untold");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("payments", "warn", Some(0)));
+    assert!(text.contains("movement has 2 values: `purchase`, `refund`"), "{text}");
+    assert!(next.starts_with("kind = { column = \"movement\""), "{next}");
+    let ran = shop.tieout(&["config", "check", "--connect", "--json"]).await.ended(0);
+    assert_eq!(of_code(&ran, "kind_untold").len(), 1, "{}", ran.stdout);
+    let account = "account = [\"account\"]";
+    let kinds = "values = { purchase = \"charge\", refund = \"refund\" }";
+    rewrite(&shop, account, &format!("{account}\nkind = {{ column = \"movement\", {kinds} }}"));
+    has_none(&doctor(&shop).await, "kind_untold");
 }
 
 async fn an_account_without_objects_and_a_pause_are_told(engine: Engine) {
@@ -535,8 +562,55 @@ async fn stuck_rows_of_read_are_held_against_those_of_write(engine: Engine) {
     assert!(!ran.stdout.contains("warn"), "{}", ran.stdout);
 }
 
+/// Rows that a view shows without a key are counted, and hold up none of the others.
+async fn stuck_rows_without_a_key_are_told(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    let stuck: Vec<Payment> = (7..12).map(Payment::stuck).collect();
+    shop.insert(&stuck).await;
+    for sql in [
+        "create table links (n bigint primary key, id bigint)",
+        "insert into links select id, case when id = 8 then null else id end from payments",
+        "create view seen as select l.id, p.order_no, p.account, p.status, p.amount, p.currency, \
+         p.created_at, p.attempted_at, p.psp_ref, p.attempt \
+         from payments p join links l on l.n = p.id",
+    ] {
+        shop.raw.execute(sql).await;
+    }
+    rewrite(&shop, "read = \"payments\"", "read = \"seen\"\nwrite = \"payments\"");
+    let ran = doctor(&shop).await;
+    let (_, state, text, _) = finding(&ran, "key_missing");
+    let text = text.replace("public.", "");
+    assert_eq!(state, "warn", "{text}");
+    let said = "1 of 5 looked-at stuck rows of seen have no key: id is NULL in them";
+    assert!(text.starts_with(said), "{text}");
+    has_none(&ran, "write_lacks");
+    let ran = shop.tieout(&["config", "check", "--connect", "--json"]).await.ended(0);
+    assert_eq!(of_code(&ran, "key_missing").len(), 1, "{}", ran.stdout);
+    has_none(&ran, "untold");
+    let ran = shop.run().await.ended(0);
+    let looked_at: Vec<String> = ran.verdicts().into_keys().collect();
+    assert_eq!(looked_at, ["10", "11", "7", "9"]);
+}
+
+/// Where no value says that a row is to be charged again, a worker that reads the status waits.
+async fn a_worker_that_no_status_tells_is_told_of(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    has_none(&doctor(&shop).await, "retry_unseen");
+    rewrite(&shop, "retryable = \"retry\"", "absent = \"canceled\"");
+    let (what, state, text, next) = finding(&doctor(&shop).await, "retry_unseen");
+    assert_eq!((what.as_str(), state.as_str()), ("payments", "warn"));
+    assert!(text.contains("no value of retryable for `processing`"), "{text}");
+    assert!(next.contains("channel = \"outbox\""), "{next}");
+    let ran = shop.tieout(&["config", "check", "--connect", "--json"]).await.ended(0);
+    assert_eq!(of_code(&ran, "retry_unseen").len(), 1, "{}", ran.stdout);
+    rewrite(&shop, "status = \"status\"", "status = \"status\"\nchannel = \"outbox\"");
+    has_none(&doctor(&shop).await, "retry_unseen");
+}
+
 on_both_databases!(
     a_healthy_shop_is_told_line_by_line_and_left_as_it_was,
+    stuck_rows_without_a_key_are_told,
+    a_worker_that_no_status_tells_is_told_of,
     stuck_rows_of_read_are_held_against_those_of_write,
     an_index_that_the_claim_lacks_is_written_out_and_serves,
     what_stands_on_the_table_is_found,
@@ -546,6 +620,7 @@ on_both_databases!(
     an_account_without_objects_and_a_pause_are_told,
     tags_without_an_index_are_said_to_be_not_looked_up,
     rows_of_other_psps_in_a_table_of_one_account_are_told,
+    rows_of_other_kinds_in_a_table_of_one_kind_are_told,
     a_column_without_room_for_an_id_is_told_at_the_start,
     what_the_database_refuses_ends_nothing_else,
 );

@@ -115,7 +115,8 @@ async fn a_composite_key_of_two_tenants() {
         [
             r#"["acme","7"] status=sent 1.00 USD account=stripe_live tag=acme:7:r-7"#.to_owned()
                 + PLAIN,
-            r#"["acme","8"] status=sent 3.00 USD account=?/ tag=Null("reference")"#.to_owned()
+            r#"["acme","8"] status=sent 3.00 USD account=?NULL/NULL "#.to_owned()
+                + r#"tag=Null("reference")"#
                 + PLAIN,
             r#"["be\"ta","7"] status=sent 2.00 USD account=stripe_eu tag=be"ta:7:r-8"#.to_owned()
                 + PLAIN,

@@ -65,6 +65,8 @@ macro_rules! conformance {
                     claims::a_preview_writes_nothing,
                     claims::watched_rows_come_whatever_their_status,
                     claims::a_hand_back_is_taken_when_the_status_leaves,
+                    claims::a_hand_back_without_a_status_is_taken_by_a_change,
+                    claims::rows_without_a_key_hold_up_no_other,
                     applies::a_success_writes_everything,
                     applies::evidence_that_is_stored_stays,
                     applies::a_reference_that_is_empty_is_none,

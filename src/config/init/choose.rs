@@ -13,7 +13,10 @@ use crate::model::money::Currency;
 use crate::psp::settings::PspKind;
 use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
-use crate::store::tellers::{ACCOUNTS_MAX, are_ids_at_stripe, plain, tell_accounts};
+use crate::store::tellers::{
+    ACCOUNTS_MAX, Movement, are_codes, are_ids_at_stripe, coded, is_of_kinds, is_teller, movement,
+    plain, tell_accounts, tells_kinds, tells_psps,
+};
 
 /// A whole number of this size is milliseconds since 1970, a smaller one seconds.
 const MILLIS_FROM: i64 = 100_000_000_000;
@@ -32,6 +35,7 @@ pub fn propose(of: &Surveyed, survey: &[Surveyed], answers: &Answers, seen: &See
     choosing.money();
     choosing.account();
     choosing.filters();
+    choosing.kind();
     choosing.status();
     choosing.other_statuses();
     choosing.times();
@@ -39,6 +43,7 @@ pub fn propose(of: &Surveyed, survey: &[Surveyed], answers: &Answers, seen: &See
     choosing.map();
     choosing.sets();
     choosing.histories();
+    choosing.unread();
     choosing.proposal
 }
 
@@ -90,7 +95,7 @@ impl<'a> Choosing<'a> {
             !key.is_empty() && key.iter().all(|column| self.column(column).is_some())
         };
         let primary = base.map(|base| &base.primary_key).filter(names);
-        let unique = self.of.relation.unique_keys.iter().find(names);
+        let unique = self.of.relation.filled_keys().find(names);
         primary.or(unique).cloned().unwrap_or_default()
     }
 
@@ -196,7 +201,10 @@ impl<'a> Choosing<'a> {
                 let why = "no unique key was found: name the columns that make a row one of a kind";
                 self.open("key", list(&[OPEN.to_owned()]), why);
             }
-            _some => self.put("key", list(&key), "its primary key"),
+            _some => {
+                let why = self.why_key(&key);
+                self.put("key", list(&key), why);
+            }
         }
         let (tag, why) = match &self.answers.tag {
             Some(tag) => (tag.clone(), "as you said"),
@@ -213,6 +221,18 @@ impl<'a> Choosing<'a> {
             self.untold(format!(
                 "tag: what your application hands the PSP to know a row by; `{tag}` is a guess"
             ));
+        }
+    }
+
+    /// What makes these columns the key.
+    fn why_key(&self, key: &[String]) -> &'static str {
+        let is_primary = |of: &Surveyed| of.primary_key.as_slice() == key;
+        if is_primary(self.of) || self.base().is_some_and(is_primary) {
+            "its primary key"
+        } else if self.answers.key.is_empty() {
+            "a unique key of it"
+        } else {
+            "as you said"
         }
     }
 
@@ -302,35 +322,63 @@ impl<'a> Choosing<'a> {
 
     fn account(&mut self) {
         let name = self.answers.account.clone();
-        let column = pick(self.of, &words::ACCOUNT, words::is_word);
-        let values = column.and_then(|c| self.seen.values.get(&c.name).map(|v| (c, v)));
-        if let Some((column, values)) = values {
-            let ours: Vec<&String> = values.iter().filter(|v| words::is_stripe(v)).collect();
-            if !ours.is_empty() {
-                self.put("account", list(std::slice::from_ref(&column.name)), "it names the PSP");
-                let pairs: Vec<String> = ours
-                    .iter()
-                    .map(|value| format!("{} = {}", quoted(value), quoted(&name)))
-                    .collect();
-                let why = format!("values of {} that name Stripe", column.name);
-                self.put("accounts", format!("{{ {} }}", pairs.join(", ")), why);
-                if ours.len() > 1 {
-                    self.untold(format!(
-                        "accounts: {} values of {} name Stripe; one account stands for all of them",
-                        ours.len(),
-                        column.name
-                    ));
-                }
-                return self.list_tellers(Some(&column.name));
-            }
+        let Some((column, values)) = self.account_column() else {
+            return self.account_untold(&name);
+        };
+        let ours: Vec<&String> = values.iter().filter(|v| words::is_stripe(v)).collect();
+        self.put("account", list(std::slice::from_ref(&column.name)), "it names the PSP");
+        let pairs: Vec<String> =
+            ours.iter().map(|value| format!("{} = {}", quoted(value), quoted(&name))).collect();
+        let why = format!("values of {} that name Stripe", column.name);
+        self.put("accounts", format!("{{ {} }}", pairs.join(", ")), why);
+        if ours.len() > 1 {
+            self.untold(format!(
+                "accounts: {} values of {} name Stripe; one account stands for all of them",
+                ours.len(),
+                column.name
+            ));
         }
-        self.account_untold(&name);
+        let is_left = |value: &&String| !words::is_stripe(value) && !words::is_other(value);
+        let left: Vec<String> = values.iter().filter(is_left).cloned().collect();
+        if !left.is_empty() {
+            self.untold(format!(
+                "accounts: `{}` has {} besides, which no account was found for: name theirs, or \
+                 leave their rows out by where",
+                column.name,
+                counted(&left)
+            ));
+        }
+        self.list_tellers(Some(&column.name));
+    }
+
+    /// The column that names Stripe: by its own name first, else by its values alone.
+    fn account_column(&self) -> Option<(&'a Column, &'a Vec<String>)> {
+        let columns = &self.of.relation.columns;
+        let status = words::status(self.of, self.answers.status.as_deref());
+        let named = pick(self.of, &words::ACCOUNT, words::is_word);
+        let is_named = |column: &Column| named.is_some_and(|known| known.name == column.name);
+        let told = tell_accounts(columns).into_iter().filter(|c| words::is_word(&c.class));
+        let all = named.into_iter().chain(told).chain(coded(columns));
+        let else_than_status =
+            all.filter(|column| status.is_none_or(|status| status.name != column.name));
+        else_than_status
+            .filter_map(|column| self.seen.values.get(&column.name).map(|v| (column, v)))
+            .filter(|(column, values)| is_named(column) || are_codes(values))
+            .find(|(_, values)| values.iter().any(|value| words::is_stripe(value)))
     }
 
     /// Columns that may tell accounts apart and do: each with its values.
     fn tellers(&self) -> Vec<(&'a Column, &'a Vec<String>)> {
         let reference = self.reference_column().map(|(column, _)| column.name.as_str());
-        let tellers = tell_accounts(&self.of.relation.columns).into_iter();
+        let columns = &self.of.relation.columns;
+        let status = words::status(self.of, self.answers.status.as_deref());
+        let by_value = coded(columns).into_iter().filter(|column| {
+            let values = self.seen.values.get(&column.name);
+            !is_teller(&column.name)
+                && status.is_none_or(|status| status.name != column.name)
+                && values.is_some_and(|values| tells_psps(values))
+        });
+        let tellers = tell_accounts(columns).into_iter().chain(by_value);
         tellers
             .filter(|column| reference != Some(column.name.as_str()))
             .filter_map(|column| self.seen.values.get(&column.name).map(|v| (column, v)))
@@ -416,14 +464,10 @@ impl<'a> Choosing<'a> {
                 keep(format!("{{ column = {name}, in = [{wanted}] }}"), why.to_owned());
             }
         }
-        let column = pick(self.of, &words::ACCOUNT, words::is_word);
-        if let Some((column, values)) =
-            column.and_then(|c| self.seen.values.get(&c.name).map(|v| (c, v)))
-        {
-            let has_ours = values.iter().any(|value| words::is_stripe(value));
+        if let Some((column, values)) = self.account_column() {
             let others: Vec<String> =
                 values.iter().filter(|value| words::is_other(value)).cloned().collect();
-            if has_ours && !others.is_empty() {
+            if !others.is_empty() {
                 let name = quoted(&column.name);
                 let why = format!("{} is not asked at Stripe", others.join(", "));
                 keep(format!("{{ column = {name}, not_in = {} }}", list(&others)), why);
@@ -432,17 +476,107 @@ impl<'a> Choosing<'a> {
         if !filters.is_empty() {
             self.put("where", format!("[{}]", filters.join(", ")), whys.join("; "));
         }
-        if let Some(flag) = pick(self.of, &words::IS_REFUND, words::is_flag) {
-            let value = format!(
-                "{{ column = {}, values = {{ false = \"charge\", true = \"refund\" }} }}",
-                quoted(&flag.name)
-            );
-            return self.put("kind", value, "a flag tells refunds");
-        }
+    }
+
+    /// What kind of movement the rows are. A refund that is looked for among charges is not found
+    /// there, and so would be handed back: a column that tells is never passed over.
+    fn kind(&mut self) {
         let name = self.proposal.name.clone();
-        if let Some(kind) = ["refund", "payout"].iter().find(|kind| name.contains(**kind)) {
-            self.put("kind", format!("{{ const = {} }}", quoted(kind)), "the name says so");
+        let own = ["refund", "payout"].into_iter().find(|kind| name.contains(kind));
+        let flag = pick(self.of, &words::IS_REFUND, words::is_flag);
+        let tellers = self.kind_tellers(own.unwrap_or("charge"));
+        let (chosen, others) = match (flag, tellers.split_first()) {
+            (Some(flag), _) => {
+                let value = format!(
+                    "{{ column = {}, values = {{ false = \"charge\", true = \"refund\" }} }}",
+                    quoted(&flag.name)
+                );
+                self.put("kind", value, "a flag tells refunds");
+                (flag, tellers.as_slice())
+            }
+            (None, Some(((column, values), others))) => {
+                self.kind_by(column, values);
+                (*column, others)
+            }
+            (None, None) => {
+                if let Some(kind) = own {
+                    self.put("kind", format!("{{ const = {} }}", quoted(kind)), "the name says so");
+                }
+                return;
+            }
+        };
+        for (column, values) in others {
+            self.untold(format!(
+                "kind: `{}` has {} too; kinds are told apart by `{}` alone",
+                column.name,
+                counted(values),
+                chosen.name
+            ));
         }
+    }
+
+    /// Columns some of whose values say another kind than `own`: those that are called so first.
+    fn kind_tellers(&self, own: &str) -> Vec<(&'a Column, &'a Vec<String>)> {
+        let status = words::status(self.of, self.answers.status.as_deref());
+        let account = self.account_column().map(|(column, _)| column.name.as_str());
+        let reference = self.reference_column().map(|(column, _)| column.name.as_str());
+        let is_else = |column: &&'a Column| {
+            let name = Some(column.name.as_str());
+            let is_status = status.is_some_and(|status| status.name == column.name);
+            !is_status && name != account && name != reference
+        };
+        let columns = coded(&self.of.relation.columns).into_iter().filter(is_else);
+        let mut found: Vec<(&'a Column, &'a Vec<String>)> = columns
+            .filter_map(|column| self.seen.values.get(&column.name).map(|v| (column, v)))
+            .filter(|(column, values)| tells_kinds(&column.name, values, own))
+            .collect();
+        found.sort_by_key(|(column, _)| !is_of_kinds(&column.name));
+        found
+    }
+
+    /// Kinds by the values of a column: those that say theirs; another is a person's to name.
+    fn kind_by(&mut self, column: &Column, values: &[String]) {
+        let (mut pairs, mut unsure, mut none) = (Vec::new(), Vec::new(), Vec::new());
+        for value in values {
+            let said = movement(value);
+            if said == Some(Movement::Other) {
+                none.push(value.clone());
+                continue;
+            }
+            let word = said.and_then(Movement::word);
+            if word.is_none() {
+                unsure.push(value.clone());
+            }
+            pairs.push(format!("{} = {}", quoted(value), quoted(word.unwrap_or(OPEN))));
+        }
+        let name = &column.name;
+        if !none.is_empty() {
+            self.untold(format!(
+                "kind: of `{name}` {} no charge, refund or payout: leave such rows out by where, \
+                 or each that is stuck goes to a person",
+                said_of(&none)
+            ));
+        }
+        if pairs.is_empty() {
+            let why = format!(
+                "`{name}` has {}, and no value that says charge: say what its rows are, and leave \
+                 the others out by where",
+                counted(values)
+            );
+            return self.open("kind", format!("{{ const = {} }}", quoted(OPEN)), &why);
+        }
+        let value = format!("{{ column = {}, values = {{ {} }} }}", quoted(name), pairs.join(", "));
+        if unsure.is_empty() {
+            let why = format!("values of {name} tell charges, refunds and payouts");
+            return self.put("kind", value, why);
+        }
+        let why = format!(
+            "`{name}` tells kinds, and has {} besides: say charge, refund or payout for each, or \
+             take it out here and leave its rows out by where; a refund is never found among \
+             charges, and would be handed back",
+            counted(&unsure)
+        );
+        self.open("kind", value, &why);
     }
 
     fn status(&mut self) {
@@ -589,12 +723,7 @@ impl<'a> Choosing<'a> {
         if let Some(column) = by_value {
             return Some((column, "its values are ids of Stripe (pi_, ch_, re_)"));
         }
-        let account = pick(self.of, &words::ACCOUNT, words::is_word).filter(|column| {
-            self.seen
-                .values
-                .get(&column.name)
-                .is_some_and(|v| v.iter().any(|v| words::is_stripe(v)))
-        });
+        let account = self.account_column().map(|(column, _)| column);
         let points = |column: &Column| self.of.parents.iter().any(|(own, _)| *own == column.name);
         // Ids of payments differ; what repeats names something that many rows share.
         let repeats = |column: &Column| {
@@ -651,15 +780,37 @@ impl<'a> Choosing<'a> {
         }
         let unused = |value: &&String| !used.contains(*value);
         let mut rest: Vec<String> = values.iter().filter(unused).cloned().collect();
-        if self.answers.processing.is_empty() {
-            self.left_out(&rest);
-        }
         // A run names each value of the written table that the mapping does not know.
         let fits = !is_strange && (class == column.class || class == TypeClass::Text);
         let more = theirs.iter().filter(|value| fits && !values.contains(*value));
         rest.extend(more.filter(unused).cloned());
-        if !rest.is_empty() {
-            let items: Vec<String> = rest.iter().map(|value| literal(&class, value)).collect();
+        self.ignore(&class, &rest);
+    }
+
+    /// Values that are neither processing nor targets. Only what is known to ask nothing is
+    /// ignored: of another value a run says that it does not know it, rather than nothing.
+    fn ignore(&mut self, class: &TypeClass, rest: &[String]) {
+        // Who says which values are stuck has said it of the others too.
+        let is_said = !self.answers.processing.is_empty();
+        let is_ignored = |value: &&String| {
+            words::is_at_rest(value) || (is_said && words::may_be_on_its_way(value))
+        };
+        let (ignored, open): (Vec<&String>, Vec<&String>) = rest.iter().partition(is_ignored);
+        let (on_its_way, unknown): (Vec<&String>, Vec<&String>) =
+            open.into_iter().partition(|value| words::may_be_on_its_way(value));
+        let left = "left out of `from` and of `ignore`; a run that meets such a row says so and \
+                    exits 3";
+        if !on_its_way.is_empty() {
+            self.untold(format!(
+                "ignore: {} may also say that a call is on its way: {left}",
+                named(&on_its_way)
+            ));
+        }
+        if !unknown.is_empty() {
+            self.untold(format!("ignore: the meaning of {} is not known: {left}", named(&unknown)));
+        }
+        if !ignored.is_empty() {
+            let items: Vec<String> = ignored.iter().map(|value| literal(class, value)).collect();
             let why = "values that tieout has nothing to do with";
             self.put("ignore", format!("[{}]", items.join(", ")), why);
         }
@@ -717,22 +868,6 @@ impl<'a> Choosing<'a> {
         used.extend(from);
     }
 
-    /// Words of a call on its way that the guess leaves out: whose rows nobody would look at.
-    fn left_out(&mut self, rest: &[String]) {
-        let some: Vec<&str> = rest
-            .iter()
-            .map(String::as_str)
-            .filter(|value| words::may_be_on_its_way(value))
-            .collect();
-        if !some.is_empty() {
-            self.untold(format!(
-                "ignore: `{}` may also say that a call is on its way; its rows are looked at only \
-                 where it stands in `from`",
-                some.join("`, `")
-            ));
-        }
-    }
-
     fn sets(&mut self) {
         // Columns of the written table, whichever relation is read.
         let written = match self.of.relation.is_view {
@@ -776,6 +911,17 @@ impl<'a> Choosing<'a> {
         self.proposal.untold.extend(narrow);
     }
 
+    /// Columns whose values could not be read: what they tell is not known.
+    fn unread(&mut self) {
+        if !self.seen.unread.is_empty() {
+            self.untold(format!(
+                "account and kind: the values of `{}` could not be read; do they tell accounts, or \
+                 refunds from charges?",
+                self.seen.unread.join("`, `")
+            ));
+        }
+    }
+
     fn histories(&mut self) {
         for table in &self.seen.histories {
             self.proposal.untold.push(format!(
@@ -817,6 +963,18 @@ fn unwritable(of: &Surveyed, status: &Column) -> String {
              application writes"
         ),
     }
+}
+
+/// `` `a`, `b` ``.
+fn named(values: &[&String]) -> String {
+    let named: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
+    named.join(", ")
+}
+
+/// `` `a` is ``, `` `a`, `b` are ``.
+fn said_of(values: &[String]) -> String {
+    let verb = if values.len() == 1 { "is" } else { "are" };
+    format!("{} {verb}", named(&values.iter().collect::<Vec<_>>()))
 }
 
 /// `2 values (`a`, `b`)`.

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::config::document::quoted;
 use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
-use crate::store::tellers::tell_accounts;
+use crate::store::tellers::{coded, tell_accounts};
 
 /// What stands where only a person can answer. `config check` refuses it.
 pub const OPEN: &str = "???";
@@ -67,6 +67,8 @@ pub struct Answers {
 pub struct Seen {
     /// Distinct values of a column, where they were asked for.
     pub values: BTreeMap<String, Vec<String>>,
+    /// Columns whose values could not be read.
+    pub unread: Vec<String>,
     /// Distinct values of the status in the table that is written, where a view above it is read.
     pub written: Vec<String>,
     /// A few values of a column.
@@ -138,6 +140,7 @@ pub fn wants_values(of: &Surveyed, answers: &Answers) -> Vec<String> {
     let mut wanted: Vec<&Column> = [status, account].into_iter().flatten().collect();
     wanted.extend(tell_accounts(&of.relation.columns));
     wanted.extend(status.into_iter().flat_map(|status| words::other_statuses(of, status)));
+    wanted.extend(coded(&of.relation.columns));
     let mut names = BTreeSet::new();
     wanted.retain(|column| names.insert(column.name.as_str()));
     wanted.into_iter().map(|column| column.name.clone()).collect()

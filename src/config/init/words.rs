@@ -3,7 +3,7 @@
 
 use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
-use crate::store::tellers::plain;
+use crate::store::tellers::{names_psp, plain};
 
 /// What a table of payments may be called, and how much that says.
 const TABLES: [(&str, u32); 14] = [
@@ -208,6 +208,49 @@ const FAILED: [&str; 7] =
 const RETRYABLE: [&str; 7] =
     ["retryable", "retry", "to_retry", "again", "retrying", "requeued", "pending_retry"];
 
+/// Values that ask nothing of anybody: nothing was sent, or what was sent is no longer open.
+const AT_REST: [&str; 24] = [
+    "new",
+    "created",
+    "draft",
+    "none",
+    "unpaid",
+    "not_paid",
+    "not_charged",
+    "not_started",
+    "checkout",
+    "cart",
+    "requires_payment_method",
+    "requires_confirmation",
+    "requires_capture",
+    "authorized",
+    "authorised",
+    "partially_paid",
+    "partially_charged",
+    "partially_captured",
+    "partial_charged",
+    "charged_back",
+    "chargeback",
+    "skipped",
+    "invalid",
+    "inactive",
+];
+/// What values of an end end with, besides words of failure: `partially_refunded`.
+const ENDED: [&str; 12] = [
+    "refunded",
+    "cancelled",
+    "canceled",
+    "void",
+    "voided",
+    "expired",
+    "abandoned",
+    "disputed",
+    "reversed",
+    "deleted",
+    "archived",
+    "discarded",
+];
+
 /// Names of PSPs and of ways to pay that Stripe does not know of.
 const OTHERS: [&str; 16] = [
     "adyen",
@@ -265,6 +308,11 @@ pub(super) fn status<'s>(of: &'s Surveyed, named: Option<&str>) -> Option<&'s Co
         Some(name) => of.relation.column(name),
         None => pick(of, &STATUS, is_status),
     }
+}
+
+/// Whether the status column is called so.
+pub fn is_the_status(of: &Surveyed, named: Option<&str>, column: &str) -> bool {
+    status(of, named).is_some_and(|status| status.name == column)
 }
 
 pub(super) fn is_status(class: &TypeClass) -> bool {
@@ -392,7 +440,22 @@ pub(super) fn may_be_on_its_way(value: &str) -> bool {
     let value = plain(value);
     let parts = ["pending", "processing", "submit", "authorizing", "authorising", "progress"];
     let is_like = parts.iter().any(|part| value.contains(part));
-    is_like || PENDING.contains(&value.as_str()) || PROCESSING.contains(&value.as_str())
+    let last = value.rsplit('_').next().unwrap_or_default();
+    is_like
+        || last == "initiated"
+        || PENDING.contains(&value.as_str())
+        || PROCESSING.contains(&value.as_str())
+}
+
+/// Whether a value of a status is known to ask nothing of tieout: nothing was sent yet, or it came
+/// to an end that has no target.
+pub(super) fn is_at_rest(value: &str) -> bool {
+    let value = plain(value);
+    let last = value.rsplit('_').next().unwrap_or_default();
+    let whole = [&AT_REST[..], &SUCCEEDED[..], &RETRYABLE[..]];
+    let ends = [&ENDED[..], &FAILED[..]];
+    whole.iter().any(|words| words.contains(&value.as_str()))
+        || ends.iter().any(|words| words.contains(&last))
 }
 
 /// Whether an account's value names Stripe.
@@ -400,10 +463,11 @@ pub(super) fn is_stripe(value: &str) -> bool {
     plain(value).contains("stripe")
 }
 
-/// Whether an account's value names another way to pay.
+/// Whether an account's value names another way to pay; `stripe_klarna` is Stripe's.
 pub(super) fn is_other(value: &str) -> bool {
-    let value = plain(value);
-    OTHERS.iter().any(|other| value.contains(other))
+    let words = plain(value);
+    let is_named = OTHERS.iter().any(|other| words.contains(other)) || names_psp(value);
+    is_named && !is_stripe(value)
 }
 
 #[cfg(test)]
@@ -433,6 +497,42 @@ mod tests {
         for word in ["paid", "authorized", "processed", "new", "refunded", "failed"] {
             assert!(!may_be_on_its_way(word), "{word}");
         }
+    }
+
+    #[test]
+    fn only_values_of_known_meaning_are_at_rest() {
+        for word in [
+            "new",
+            "Created",
+            "REFUNDED",
+            "partially_refunded",
+            "auto_refunded",
+            "canceled",
+            "PLUGIN_FAILURE",
+            "capture_failed",
+            "paid",
+            "authorized",
+        ] {
+            assert!(is_at_rest(word), "{word}");
+        }
+        for word in [
+            "UNKNOWN",
+            "weird",
+            "pending",
+            "void_initiated",
+            "unresolved",
+            "authentication_successful",
+            "0",
+        ] {
+            assert!(!is_at_rest(word), "{word}");
+        }
+        assert!(may_be_on_its_way("capture_initiated"));
+    }
+
+    #[test]
+    fn what_is_stripes_is_not_anothers() {
+        assert!(is_other("adyen") && is_other("GoCardless") && is_other("bank_transfer"));
+        assert!(!is_other("stripe_klarna") && !is_other("stripe_checkout"));
     }
 
     #[test]

@@ -119,6 +119,30 @@ pub async fn written(db: &Database, mapped: &[SourceTable]) -> Vec<Finding> {
     findings
 }
 
+/// Values of each mapping that a constraint of its table refuses: a run could not write them.
+pub async fn refused_values(db: &Database, mapped: &[SourceTable]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for table in mapped {
+        findings.extend(tables::refused_values(db, table).await);
+    }
+    findings
+}
+
+/// What some rows of each table show that its mapping passes over: a status that nobody named,
+/// accounts and kinds that are told apart by a column.
+pub async fn passed_over(db: &Database, mapped: &[SourceTable]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for table in mapped {
+        findings.extend(tables::passed_over(db, table).await);
+    }
+    findings
+}
+
+/// Mappings by which a worker never sees a hand-back, though it is told by the status.
+pub fn unseen_retries(mapped: &[SourceTable]) -> Vec<Finding> {
+    mapped.iter().filter_map(tables::unseen_retries).collect()
+}
+
 /// Tags of rows that files alone tell of, and that look like card numbers; of some rows of each
 /// table.
 pub async fn tags_like_cards(

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::decide::policy::Mode;
 use crate::exit::Exit;
 use crate::model::count::counted;
 use crate::model::money::grouped_text;
@@ -156,20 +157,8 @@ fn bare(ident: &str) -> String {
 fn of_standing(table: &SourceTable, standing: &Standing, findings: &mut Vec<Finding>) {
     let name = table.settings.name.as_str();
     let status = &table.settings.status;
-    for (value, check) in &standing.barred {
-        let text = format!("the CHECK {check} refuses `{value}`, which the mapping names");
-        let next = "correct the value in [[table.map]], or let the constraint take it";
-        findings.push(fail(name, Exit::Config, "check_refuses", text, next));
-    }
-    if !standing.unmapped.is_empty() {
-        let text = format!(
-            "{status} has values that are neither mapped nor ignored: {}",
-            some_of(&standing.unmapped)
-        );
-        let next = "name them in [[table.map]] or under ignore: a run looks at none of their rows, \
-                    and ends with exit 3 where it sees one";
-        findings.push(warn(name, "status_unmapped", text, next));
-    }
+    findings.extend(of_barred(name, &standing.barred));
+    of_statuses(table, standing, findings);
     for (relation, trigger) in &standing.triggers {
         let text = format!("trigger {trigger} of {} fires when a row is written", bare(relation));
         let next = "read what it does: one that writes another mapped table undoes or repeats";
@@ -197,6 +186,7 @@ fn of_standing(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
         findings.push(warn(name, "no_lookup_index", text, next));
     }
     of_accounts(table, standing, findings);
+    of_kinds(table, standing, findings);
     for untold in &standing.untold {
         findings.push(warn(
             name,
@@ -207,6 +197,49 @@ fn of_standing(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
     }
 }
 
+/// Values of the mapping that a constraint refuses, each with the constraint.
+fn of_barred(name: &str, barred: &[(String, String)]) -> Vec<Finding> {
+    let told = barred.iter().map(|(value, check)| {
+        let text = format!("the CHECK {check} refuses `{value}`, which the mapping names");
+        let next = "correct the value in [[table.map]], or let the constraint take it";
+        fail(name, Exit::Config, "check_refuses", text, next)
+    });
+    told.collect()
+}
+
+/// The same of a table alone. What cannot be told is left to the doctor's whole look.
+pub(super) async fn refused_values(db: &Database, table: &SourceTable) -> Vec<Finding> {
+    let barred = db.barred(table).await.unwrap_or_default();
+    of_barred(&table.settings.name, &barred)
+}
+
+/// Values of the status that nobody named.
+fn of_statuses(table: &SourceTable, standing: &Standing, findings: &mut Vec<Finding>) {
+    if standing.unmapped.is_empty() {
+        return;
+    }
+    let text = format!(
+        "{} has values that are neither mapped nor ignored: {}",
+        table.settings.status,
+        some_of(&standing.unmapped)
+    );
+    let next = "name them in [[table.map]] or under ignore: a run looks at none of their rows, \
+                and ends with exit 3 where it sees one";
+    findings.push(warn(&table.settings.name, "status_unmapped", text, next));
+}
+
+/// What the rows of a table show that its mapping passes over. What could not be found out is the
+/// doctor's to say.
+pub(super) async fn passed_over(db: &Database, table: &SourceTable) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    if let Ok(standing) = db.standing(table).await {
+        of_statuses(table, &standing, &mut findings);
+        of_accounts(table, &standing, &mut findings);
+        of_kinds(table, &standing, &mut findings);
+    }
+    findings
+}
+
 /// Rows whose account is not known, or is not the one that they are mapped to.
 fn of_accounts(table: &SourceTable, standing: &Standing, findings: &mut Vec<Finding>) {
     let name = table.settings.name.as_str();
@@ -215,7 +248,10 @@ fn of_accounts(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
         .accounts
         .iter()
         .filter(|value| !accounts.contains_key(*value) && !accounts.contains_key("*"))
-        .map(|value| if value.is_empty() { "NULL".to_owned() } else { value.clone() })
+        .map(|value| {
+            let parts = value.split('/').map(|part| if part.is_empty() { "NULL" } else { part });
+            parts.collect::<Vec<_>>().join("/")
+        })
         .collect();
     if !unknown.is_empty() {
         let text = format!(
@@ -241,6 +277,24 @@ fn of_accounts(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
     }
 }
 
+/// Rows of another kind than the one that the whole table is mapped to.
+fn of_kinds(table: &SourceTable, standing: &Standing, findings: &mut Vec<Finding>) {
+    let own = table.settings.kind.constant.as_deref().unwrap_or("charge");
+    for (column, values) in &standing.kinds {
+        let text = format!(
+            "each row of the whole table is taken for a {own}, and {column} has {}: {}; a row of \
+             another kind is never found among the objects of a {own}, and would be handed back",
+            counted(values.len(), "value", "values"),
+            some_of(values)
+        );
+        let next = format!(
+            "kind = {{ column = \"{column}\", values = {{ … = \"charge\", … = \"refund\" }} }}, or \
+             leave the others out by where"
+        );
+        findings.push(warn(&table.settings.name, "kind_untold", text, next));
+    }
+}
+
 fn of_mapping(table: &SourceTable, findings: &mut Vec<Finding>) {
     let name = table.settings.name.as_str();
     let settings = &table.settings;
@@ -251,6 +305,23 @@ fn of_mapping(table: &SourceTable, findings: &mut Vec<Finding>) {
         let next = "map attempted, or attempts = \"once\" where the application sends once";
         findings.push(warn(name, "attempts_unknown", text, next));
     }
+    findings.extend(unseen_retries(table));
+}
+
+/// A worker that is told by the status, and values from which no hand-back moves it.
+pub(super) fn unseen_retries(table: &SourceTable) -> Option<Finding> {
+    let silent: Vec<String> = table.unoffered_values().into_iter().map(str::to_owned).collect();
+    if silent.is_empty() || table.settings.mode != Mode::Full {
+        return None;
+    }
+    let text = format!(
+        "[[table.map]] has no value of retryable for {}: a row that is handed back after a decline \
+         keeps its status, and a worker that reads the status never takes it",
+        some_of(&silent)
+    );
+    let next = "name a value for retryable there, or channel = \"outbox\" where the worker takes \
+                hand-backs by the outbox";
+    Some(warn(&table.settings.name, "retry_unseen", text, next))
 }
 
 /// Whether some stuck rows of what is read are the same rows in what is written.
@@ -271,15 +342,28 @@ pub(super) async fn written(db: &Database, table: &SourceTable) -> Vec<Finding> 
 fn of_counterparts(table: &SourceTable, rows: &[Counterpart]) -> Vec<Finding> {
     let name = table.settings.name.as_str();
     let [read, write] = [&table.read, &table.write].map(|ident| bare(&ident.to_string()));
-    let all = rows.len();
+    let keyed: Vec<(&str, &Counterpart)> =
+        rows.iter().filter_map(|row| row.id.as_deref().map(|id| (id, row))).collect();
     let mut findings = Vec::new();
-    let lost: Vec<&Counterpart> = rows.iter().filter(|row| row.written.is_none()).collect();
+    let keyless = rows.len().saturating_sub(keyed.len());
+    if keyless > 0 {
+        let text = format!(
+            "{keyless} of {} looked-at stuck rows of {read} have no key: {} is NULL in them, and \
+             no run looks at them",
+            rows.len(),
+            table.settings.key.join(" or ")
+        );
+        let next = "a key that each row has, or leave them out by where";
+        findings.push(warn(name, "key_missing", text, next));
+    }
+    let all = keyed.len();
+    let lost: Vec<&str> =
+        keyed.iter().filter(|(_, row)| row.written.is_none()).map(|(id, _)| *id).collect();
     if let Some(first) = lost.first() {
         let text = format!(
-            "{} of {all} looked-at stuck rows of {read} are not in {write}, `{}` for one: their \
-             status cannot be written, and they need a person",
-            lost.len(),
-            first.id
+            "{} of {all} looked-at stuck rows of {read} are not in {write}, `{first}` for one: \
+             their status cannot be written, and they need a person",
+            lost.len()
         );
         findings.push(if lost.len() == all {
             let next = "correct write or key: write names the table that holds the rows of read";
@@ -289,15 +373,15 @@ fn of_counterparts(table: &SourceTable, rows: &[Counterpart]) -> Vec<Finding> {
             warn(name, "write_lacks", text, next)
         });
     }
-    let differs = |row: &&Counterpart| row.written.as_ref().is_some_and(|it| *it != row.read);
-    let other: Vec<&Counterpart> = rows.iter().filter(differs).collect();
-    if let Some(first) = other.first() {
+    let differs =
+        |(_, row): &&(&str, &Counterpart)| row.written.as_ref().is_some_and(|it| *it != row.read);
+    let other: Vec<&(&str, &Counterpart)> = keyed.iter().filter(differs).collect();
+    if let Some((id, first)) = other.first() {
         let word = |status: Option<&str>| status.map_or("NULL".to_owned(), |it| format!("`{it}`"));
         let text = format!(
-            "the status of {} of {all} looked-at stuck rows differs: `{}` is {} in {read} and {} \
+            "the status of {} of {all} looked-at stuck rows differs: `{id}` is {} in {read} and {} \
              in {write}; what is written and does not show in {read} is undone, and needs a person",
             other.len(),
-            first.id,
             word(first.read.as_deref()),
             word(first.written.as_ref().and_then(|it| it.as_deref()))
         );

@@ -38,6 +38,7 @@ struct FoundColumn {
     labels: Option<Vec<String>>,
     typmod: i64,
     required: bool,
+    filled: bool,
     generated: bool,
     may_update: bool,
     may_insert: bool,
@@ -49,6 +50,7 @@ struct FoundIndex {
     unique: bool,
     whole: bool,
     columns: Vec<Option<String>>,
+    nullable: Vec<String>,
 }
 
 /// Relations by the place of their name. A view carries the indexes of the tables that it reads;
@@ -77,6 +79,7 @@ select n.place, json_build_object(
                 from pg_enum e where e.enumtypid = b.oid),
             'required', a.attnotnull and not a.atthasdef
                 and a.attidentity = '' and a.attgenerated = '',
+            'filled', a.attnotnull or t.typnotnull,
             'generated', a.attgenerated <> '' or a.attidentity = 'a'
                 or c.relkind = 'v' and not pg_column_is_updatable(c.oid, a.attnum, false)
                 and not exists (select from pg_trigger g
@@ -103,7 +106,12 @@ select n.place, json_build_object(
             'columns', (select json_agg(a.attname order by k.at)
                 from unnest(i.indkey::int2[]) with ordinality k(attnum, at)
                 left join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum
-                where k.at <= i.indnkeyatts)
+                where k.at <= i.indnkeyatts),
+            'nullable', (select coalesce(json_agg(a.attname), '[]')
+                from unnest(i.indkey::int2[]) k(attnum)
+                join pg_attribute a on a.attrelid = i.indrelid and a.attnum = k.attnum
+                join pg_type t on t.oid = a.atttypid
+                where not a.attnotnull and not t.typnotnull)
         )), '[]')
         from pg_index i
         join pg_class x on x.oid = i.indexrelid
@@ -320,9 +328,28 @@ fn relation(found: &Found, inserted: bool) -> Relation {
         unique_keys: unique
             .map(|index| index.columns.iter().flatten().cloned().collect())
             .collect(),
+        nullable: nullable(found),
         indexed: whole.filter_map(first).collect(),
         writes_alone: found.writes_alone,
     }
+}
+
+/// Columns that may be NULL. Of a view's the catalogue says nothing: there the unique indexes tell
+/// of the tables that it reads.
+fn nullable(found: &Found) -> Vec<String> {
+    if found.kind != "v" {
+        let columns = found.columns.iter().filter(|column| !column.filled);
+        return columns.map(|column| column.name.clone()).collect();
+    }
+    let unique = || found.indexes.iter().filter(|index| index.unique);
+    let is_filled = |name: &String| {
+        unique().any(|index| {
+            let has = index.columns.iter().flatten().any(|column| column == name);
+            has && !index.nullable.contains(name)
+        })
+    };
+    let names = unique().flat_map(|index| index.nullable.clone());
+    names.filter(|name| !is_filled(name)).collect()
 }
 
 /// What leads any index, partial ones too.

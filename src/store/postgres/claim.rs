@@ -3,7 +3,7 @@
 //! A claim is a lease in `tieout_checks`, never a lock that is held: the user's rows are only
 //! read. Control totals are counted in the transactions that lease and give back.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
@@ -12,7 +12,6 @@ use crate::model::time::Instant;
 use crate::model::transaction::{RowDefect, Transaction};
 use crate::store::decode::decode;
 use crate::store::error::StoreError;
-use crate::store::mapping::Channel;
 use crate::store::postgres::checks::{self, Remembered, last_handbacks};
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::ledger::is_leased_by;
@@ -79,7 +78,7 @@ pub(super) fn given_up_rows(table: &SourceTable, filter: &ClaimFilter, sql: &mut
         true => format!("not ({})", parts.is_processing("t", sql)),
         false => parts.has_status("t", table.given_up_values(), sql),
     };
-    let mut conditions = vec![is_ended, parts.filter("t", sql)];
+    let mut conditions = vec![is_ended, parts.filter("t", sql), parts.has_key("t")];
     if let Some(ids) = &filter.ids {
         conditions.push(parts.is_one_of_ids("t", ids, sql));
     }
@@ -134,7 +133,8 @@ fn enrol_sql(table: &SourceTable, filter: &ClaimFilter, now: Instant) -> Sql {
 /// Key and image of every stuck row in scope: the walk over the user's index on the status.
 pub(super) fn stuck_rows(table: &SourceTable, filter: &ClaimFilter, sql: &mut Sql) -> String {
     let parts = Statements::of(table);
-    let mut conditions = vec![parts.is_processing("t", sql), parts.filter("t", sql)];
+    let mut conditions =
+        vec![parts.is_processing("t", sql), parts.filter("t", sql), parts.has_key("t")];
     match (&filter.ids, filter.stuck_before) {
         (Some(ids), _) => conditions.push(parts.is_one_of_ids("t", ids, sql)),
         (None, Some(before)) => conditions.push(parts.is_stuck("t", before, sql)),
@@ -551,8 +551,8 @@ async fn close_left(
     Ok(())
 }
 
-/// Adds each row's last hand-back. Where the worker is told by the status, a row that left the
-/// handed-back values was taken: `now` notes when that was seen.
+/// Adds each row's last hand-back. Where the worker is told by the status, a row that is another
+/// than the hand-back left, and that offers it no more, was taken: `now` notes when that was seen.
 pub(super) async fn add_handbacks(
     connection: &mut PgConnection,
     table: &SourceTable,
@@ -564,12 +564,11 @@ pub(super) async fn add_handbacks(
         claimed.iter().filter(was_handed_back).map(|claimed| claimed.row.key.id.clone()).collect();
     let name = &table.settings.name;
     let mut past = last_handbacks(&mut *connection, name, &keys).await?;
-    let waiting: HashSet<String> = table.handed_back_values().into_iter().collect();
-    let tells = table.settings.channel == Channel::Status && !waiting.is_empty();
     let mut taken = Vec::new();
     for claimed in claimed.iter_mut() {
         let Some((mut handback, may_be_taken)) = past.remove(&claimed.row.key.id) else { continue };
-        if tells && may_be_taken && !waiting.contains(&claimed.row.status) {
+        let seen_at = claimed.history.fingerprint_seen_at;
+        if may_be_taken && table.is_taken(&claimed.row.status, handback.at, seen_at) {
             if let Some(now) = now {
                 handback = handback.taken(now);
             }

@@ -7,7 +7,7 @@ use sqlx::postgres::{PgPool, PgRow};
 use crate::store::error::StoreError;
 use crate::store::inspect::{
     APPEND_ONLY, Counterpart, FIRST_ROWS, IndexWanted, Inspect, Link, NamedRow, Rights, Server,
-    Standing, Surveyed, VALUES_MAX, joined, lookups, may_tell, status_literals, tellers, told,
+    Standing, Surveyed, VALUES_MAX, joined, lookups, may_tell, status_literals, told, told_apart,
     written_values,
 };
 use crate::store::postgres::claim::stuck_rows;
@@ -372,7 +372,8 @@ async fn accounts(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, Sto
     Ok(values)
 }
 
-/// Columns that may tell accounts apart, where the mapping names one for the whole table.
+/// Columns that may tell accounts or kinds apart, where the mapping names one for the whole table,
+/// with their values.
 async fn tell(
     pool: &PgPool,
     table: &SourceTable,
@@ -405,7 +406,7 @@ async fn tell(
         ));
         found.push((column.name.clone(), texts(pool, sql).await?));
     }
-    Ok(tellers(found))
+    Ok(found)
 }
 
 impl Inspect for PgStore {
@@ -461,6 +462,11 @@ impl Inspect for PgStore {
         Ok(rights)
     }
 
+    async fn barred(&self, table: &SourceTable) -> Result<Vec<(String, String)>, StoreError> {
+        let bases = bases(&self.pool, table).await?;
+        barred(&self.pool, table, &bases).await
+    }
+
     async fn standing(&self, table: &SourceTable) -> Result<Standing, StoreError> {
         let pool = &self.pool;
         let bases = bases(pool, table).await?;
@@ -494,7 +500,8 @@ impl Inspect for PgStore {
         let values = accounts(pool, table).await;
         standing.accounts = told(untold, "account values", values).unwrap_or_default();
         let values = tell(pool, table).await;
-        standing.tellers = told(untold, "other PSPs", values).unwrap_or_default();
+        let found = told(untold, "other PSPs", values).unwrap_or_default();
+        told_apart(table, found, &mut standing);
         Ok(standing)
     }
 
@@ -640,7 +647,7 @@ impl Inspect for PgStore {
             let cells = Cells::new(row, LOOKING);
             let there = cells.maybe_flag(2)?.unwrap_or(false);
             let status = cells.maybe_text(3)?;
-            let (id, read) = (cells.text(0)?, cells.maybe_text(1)?);
+            let (id, read) = (cells.maybe_text(0)?, cells.maybe_text(1)?);
             Ok(Counterpart { id, read, written: there.then_some(status) })
         });
         found.collect()

@@ -365,7 +365,9 @@ impl<'a> Resolver<'a> {
                 let mut shown = self.cells.clone();
                 let layout = &self.table.layout;
                 shown.extend(layout.account.iter().chain(&layout.kind));
-                format!("{}, {}", parts.key_text("t"), parts.cells_at("t", &shown))
+                // A row without a key is another one all the same.
+                let key = format!("coalesce({}, '')", parts.key_text("t"));
+                format!("{key}, {}", parts.cells_at("t", &shown))
             }
             What::Row => format!("{NO_IMAGE}, {}", parts.cells("t")),
         }
@@ -501,7 +503,8 @@ fn storing_sql(table: &SourceTable, column: &Column, references: Vec<String>) ->
     let account_cells =
         if account_cells.is_empty() { account_cells } else { format!(", {account_cells}") };
     sql.push(&format!(
-        "select t.{}::text, {}{account_cells} from {from} join {} t on {joined} order by 1, 2",
+        "select t.{}::text, coalesce({}, ''){account_cells} from {from} join {} t on {joined} \
+         order by 1, 2",
         column.ident,
         parts.key_text("t"),
         table.read

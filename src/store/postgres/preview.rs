@@ -117,7 +117,11 @@ fn as_watched(
     let (open_case, events) =
         remembered.as_ref().map_or((None, 0), |known| (known.open_case, known.events));
     let is_watched = remembered.as_ref().is_some_and(|known| known.state == "watch");
+    let is_another = remembered.as_ref().is_some_and(|known| known.image != row.image);
     let mut history = remembered.map_or_else(|| History::first_look(now), |known| known.history);
+    if is_another {
+        history.fingerprint_seen_at = now;
+    }
     history.watch_from = history.watch_from.or(Some(now));
     history.watch_step = if is_watched { history.watch_step } else { LAST_LOOK };
     Claimed { row, history, asked: Asked::Watch, token: 0, open_case, events }

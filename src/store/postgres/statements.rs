@@ -36,6 +36,12 @@ impl<'t> Statements<'t> {
         key_text(alias, &self.table.write_key.iter().collect::<Vec<_>>())
     }
 
+    /// The row has a key: a view may show rows without one, which nothing could name.
+    pub(super) fn has_key(&self, alias: &str) -> String {
+        let is_there = |column: &Column| format!("{alias}.{} is not null", column.ident);
+        all(self.key_columns().into_iter().map(is_there).collect())
+    }
+
     /// Whether a row of `read` is the one that a key text names.
     pub(super) fn is_keyed(&self, alias: &str, key: &str) -> String {
         let columns = self.key_columns();

@@ -100,7 +100,10 @@ pub(super) async fn relation(
     let Some(row) = rows.first() else { return Ok(None) };
     let cells = Cells::new(row, READING);
     let (schema, name, is_view) = (cells.text(0)?, cells.text(1)?, cells.str(2)? == "view");
-    let mut columns = columns(connection, &schema, &name).await?;
+    let (mut columns, mut nullable) = columns(connection, &schema, &name).await?;
+    if is_view {
+        nullable.clear();
+    }
     let ident = QuotedIdent::qualified(&schema, &name);
     look_at_values(connection, &ident, &mut columns, is_epoch).await?;
     let (unique_keys, indexed) = indexes(connection, &schema, &name).await?;
@@ -113,17 +116,20 @@ pub(super) async fn relation(
         may_read: true,
         columns,
         unique_keys,
+        nullable,
         indexed,
         // One writes to the file at a time.
         writes_alone: false,
     }))
 }
 
+/// The columns, and the names of those that may be NULL. A primary key is not counted: SQLite lets
+/// NULL into most of them, and nobody who has one means it.
 async fn columns(
     connection: &mut SqliteConnection,
     schema: &str,
     name: &str,
-) -> Result<Vec<Column>, StoreError> {
+) -> Result<(Vec<Column>, Vec<String>), StoreError> {
     let query = sqlx::query(
         "select name, type, \"notnull\", dflt_value is not null, pk, hidden \
          from pragma_table_xinfo(?1, ?2) where hidden <> 1 order by cid",
@@ -133,7 +139,15 @@ async fn columns(
     let rows = fetch(connection, READING, query).await?;
     let keys = rows.iter().filter(|row| Cells::new(row, READING).int(4).is_ok_and(|pk| pk > 0));
     let has_one_key = keys.count() == 1;
-    rows.iter().map(|row| column(Cells::new(row, READING), has_one_key)).collect()
+    let (mut columns, mut nullable) = (Vec::with_capacity(rows.len()), Vec::new());
+    for row in &rows {
+        let cells = Cells::new(row, READING);
+        if cells.int(2)? == 0 && cells.int(4)? == 0 {
+            nullable.push(cells.text(0)?);
+        }
+        columns.push(column(cells, has_one_key)?);
+    }
+    Ok((columns, nullable))
 }
 
 fn column(cells: Cells<'_>, has_one_key: bool) -> Result<Column, StoreError> {

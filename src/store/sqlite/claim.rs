@@ -11,7 +11,6 @@ use sqlx::sqlite::SqliteConnection;
 use crate::decide::decision::{Asked, History};
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
-use crate::store::mapping::Channel;
 use crate::store::records::{ClaimFilter, Claimed, LAST_LOOK};
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::cases::close_rows;
@@ -22,8 +21,8 @@ use crate::store::sqlite::rows::{
 use crate::store::sqlite::runs::{Buckets, add_to, count};
 use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch, fetch_each, json_set};
 use crate::store::sqlite::statements::{
-    Statement, belongs, has_status, image, in_scope, is_processing, is_stuck, named, narrows,
-    read_has_key, read_key,
+    Statement, belongs, has_status, image, in_scope, is_named, is_processing, is_stuck, named,
+    narrows, read_has_key, read_key,
 };
 
 const ENROLLING: &str = "taking stuck rows in";
@@ -55,6 +54,7 @@ fn stuck_rows(statement: &mut Statement, turn: &Turn<'_>) -> String {
     let mut conditions = vec![
         is_processing(table, "t"),
         belongs(table, "t"),
+        is_named(table, "t"),
         in_scope(statement, table, "t", filter),
         is_stuck(statement, table, "t", filter),
         format!(
@@ -99,6 +99,7 @@ fn given_up_rows(statement: &mut Statement, turn: &Turn<'_>) -> String {
     let mut conditions = vec![
         is_ended,
         belongs(table, "t"),
+        is_named(table, "t"),
         in_scope(statement, table, "t", filter),
         "(c.key is null or (c.state in ('closed', 'parked', 'watch') and c.lease_run is null))"
             .to_owned(),
@@ -298,7 +299,7 @@ async fn judged(
         let mut handback = handbacks.remove(&memory.key);
         if let (Some(found), Some(handback)) = (&found, &mut handback)
             && handback.may_be_taken
-            && is_taken(turn.table, &found.row.status)
+            && is_taken(turn, &memory, found, handback)
         {
             handback.past = handback.past.clone().taken(turn.now);
         }
@@ -313,12 +314,12 @@ async fn judged(
     Ok(memories.into_iter().map(judge).collect())
 }
 
-/// By the status channel a hand-back is taken when the row leaves the values that offer it.
-fn is_taken(table: &SourceTable, status: &str) -> bool {
-    let offers = table.handed_back_values();
-    table.settings.channel == Channel::Status
-        && !offers.is_empty()
-        && !offers.iter().any(|value| value == status)
+/// By the status channel a hand-back is taken when the row is another than it left, and offers it
+/// no more.
+fn is_taken(turn: &Turn<'_>, memory: &Memory, found: &Found, handback: &LastHandback) -> bool {
+    let is_news = found.row.image != memory.image;
+    let seen_at = if is_news { turn.now } else { memory.history.fingerprint_seen_at };
+    turn.table.is_taken(&found.row.status, handback.past.at, seen_at)
 }
 
 pub(super) async fn claim_due(

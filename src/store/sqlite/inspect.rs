@@ -9,7 +9,7 @@ use crate::model::transaction::RowKey;
 use crate::store::error::StoreError;
 use crate::store::inspect::{
     Counterpart, FIRST_ROWS, IndexWanted, Inspect, Link, NamedRow, Rights, Server, Standing,
-    Surveyed, VALUES_MAX, an_hour_ago, joined, lookups, may_tell, tellers, told, written_values,
+    Surveyed, VALUES_MAX, an_hour_ago, joined, lookups, may_tell, told, told_apart, written_values,
 };
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, SourceTable};
@@ -18,7 +18,7 @@ use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::claim::{Turn, plan};
 use crate::store::sqlite::sql::{fetch, json_set, literal, rendered};
 use crate::store::sqlite::statements::{
-    belongs, is_processing, named, read_has_key, read_key, text_of,
+    belongs, is_named, is_processing, named, read_has_key, read_key, text_of,
 };
 use crate::store::sqlite::{SqliteStore, catalogue};
 use crate::store::template::Piece;
@@ -246,7 +246,8 @@ async fn unmapped(
     Ok(seen.into_iter().filter(|value| !known.contains(value)).collect())
 }
 
-/// Columns that may tell accounts apart, where the mapping names one for the whole table.
+/// Columns that may tell accounts or kinds apart, where the mapping names one for the whole table,
+/// with their values.
 async fn tell(
     connection: &mut SqliteConnection,
     table: &SourceTable,
@@ -279,7 +280,7 @@ async fn tell(
         );
         found.push((column.name.clone(), texts(connection, &sql).await?));
     }
-    Ok(tellers(found))
+    Ok(found)
 }
 
 impl Inspect for SqliteStore {
@@ -305,6 +306,12 @@ impl Inspect for SqliteStore {
             rights.lacks.push(format!("making files in {}", folder.display()));
         }
         Ok(rights)
+    }
+
+    async fn barred(&self, table: &SourceTable) -> Result<Vec<(String, String)>, StoreError> {
+        let mut connection = self.read(LOOKING).await?;
+        let sql = definition(&mut connection, &bare(table)).await?;
+        barred(&mut connection, table, &sql).await
     }
 
     async fn standing(&self, table: &SourceTable) -> Result<Standing, StoreError> {
@@ -342,7 +349,8 @@ impl Inspect for SqliteStore {
         let values = accounts(&mut connection, table).await;
         standing.accounts = told(untold, "account values", values).unwrap_or_default();
         let values = tell(&mut connection, table).await;
-        standing.tellers = told(untold, "other PSPs", values).unwrap_or_default();
+        let found = told(untold, "other PSPs", values).unwrap_or_default();
+        told_apart(table, found, &mut standing);
         Ok(standing)
     }
 
@@ -483,8 +491,9 @@ impl Inspect for SqliteStore {
             .collect();
         let there = table.write_key.first().map_or("null".to_owned(), |key| named("w", key));
         let sql = format!(
-            "select {}, {}, {there} is not null, {} from (select * from {rows} as t where {} \
-             limit {most}) as t left join {} as w on {}",
+            "select case when {} then {} end, {}, {there} is not null, {} \
+             from (select * from {rows} as t where {} limit {most}) as t left join {} as w on {}",
+            is_named(table, "t"),
             read_key(table, "t"),
             text_of(seen, &named("t", seen)),
             text_of(status, &named("w", status)),
@@ -496,7 +505,7 @@ impl Inspect for SqliteStore {
         let rows = fetch(&mut connection, LOOKING, rendered(&sql)).await?;
         let found = rows.iter().map(|row| {
             let cells = Cells::new(row, LOOKING);
-            let (id, read) = (cells.text(0)?, cells.opt_text(1)?);
+            let (id, read) = (cells.opt_text(0)?, cells.opt_text(1)?);
             let (there, status) = (cells.int(2)? != 0, cells.opt_text(3)?);
             Ok(Counterpart { id, read, written: there.then_some(status) })
         });

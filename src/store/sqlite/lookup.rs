@@ -174,7 +174,8 @@ async fn alike_where(
     let (accounts, kind) = (&table.layout.account, &table.layout.kind);
     let mut shown = tag.to_vec();
     shown.extend(accounts.iter().chain(kind));
-    let mut texts = vec![read_key(table, "t")];
+    // A row without a key is another one all the same.
+    let mut texts = vec![format!("ifnull({}, '')", read_key(table, "t"))];
     texts.extend(table.cells_at(&shown).map(|column| text_of(column, &named("t", column))));
     let sql = format!("select {} from {} as t where {condition}", texts.join(", "), table.read);
     let read = |row: &SqliteRow| {
@@ -354,7 +355,7 @@ pub(super) async fn keys_storing(
     let mapped = table.layout.psp_reference.and_then(|index| table.cells.get(index));
     let Some(column) = mapped.filter(|_| !references.is_empty()) else { return Ok(Vec::new()) };
     let sql = format!(
-        "select {}, {} from {} as t where {} order by 1, 2",
+        "select {}, ifnull({}, '') from {} as t where {} order by 1, 2",
         text_of(column, &named("t", column)),
         read_key(table, "t"),
         table.read,

@@ -153,6 +153,15 @@ pub(super) fn read_key(table: &SourceTable, alias: &str) -> String {
     key_text(&key_columns(table), |column| named(alias, column))
 }
 
+/// The row has a key: a view may show rows without one, which nothing could name.
+pub(super) fn is_named(table: &SourceTable, alias: &str) -> String {
+    // The sign keeps it from leading anywhere: nearly every row has one.
+    let parts = key_columns(table).into_iter();
+    let parts: Vec<String> =
+        parts.map(|column| format!("+{} is not null", named(alias, column))).collect();
+    if parts.is_empty() { "true".to_owned() } else { parts.join(" and ") }
+}
+
 /// `alias` is the row whose key's text `id` is.
 pub(super) fn has_key(columns: &[&Column], alias: &str, id: &str) -> String {
     let equal = |(place, column): (usize, &&Column)| match columns.len() {

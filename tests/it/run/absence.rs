@@ -6,7 +6,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tieout::sandbox::faults::{Action, FaultRule, Which};
 use tieout::sandbox::routes::Route;
-use tieout::sandbox::seeds::Seed;
+use tieout::sandbox::seeds::{Seed, SeedKind};
+use tieout::sandbox::situations::{Decline, Situation};
 
 use super::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases, tieout_now};
 
@@ -30,8 +31,15 @@ on_both_databases!(
     siblings_that_may_have_been_paid_hold_a_hand_back,
     the_applications_own_word_of_success_is_heard,
     a_hand_back_that_nobody_takes_is_told_once,
+    a_hand_back_that_no_status_shows_is_told_too,
     a_call_that_lived_too_long_is_seen_by_the_watch,
     a_call_that_lived_too_long_is_no_witness_against_its_own_row,
+    refunds_under_their_payments_tags_are_not_absent,
+    a_refund_under_its_payments_tag_may_be_the_rows,
+    a_payment_is_no_witness_for_a_refund,
+    a_refund_is_the_witness_for_a_refund,
+    refunds_without_a_witness_do_not_keep_payments_waiting,
+    what_carries_a_rows_tag_and_is_of_another_kind_is_for_a_person,
 );
 
 async fn shop_with(engine: Engine, words: Words, ids: std::ops::RangeInclusive<i64>) -> Shop {
@@ -104,6 +112,50 @@ async fn a_hand_back_that_nobody_takes_is_told_once(engine: Engine) {
     shop.due_now().await;
     assert_eq!(shop.run().await.ended(0).verdict(1), "review late_contradiction");
     assert_eq!(shop.open_cases().await, ["1 late_contradiction"]);
+    shop.check(false).await;
+}
+
+/// A mapping with a value for absence and none for a decline: the row of a decline is handed back
+/// in processing. That it does not say `retry` is no sign that anybody took it.
+async fn a_hand_back_that_no_status_shows_is_told_too(engine: Engine) {
+    let words = Words::default().policy("watch", "[\"1s\", \"1h\", \"2h\", \"3h\"]");
+    let mut shop = Shop::open_with(engine, words).await;
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let silent = text.replace("retryable = \"retry\"", "absent = \"canceled\"");
+    assert_ne!(silent, text);
+    std::fs::write(&path, &silent).unwrap();
+    shop.background(60).await;
+    let decline = Decline {
+        code: "card_declined".to_owned(),
+        decline_code: Some("insufficient_funds".to_owned()),
+        advice_code: Some("try_again_later".to_owned()),
+    };
+    let declined = [1, 2].map(|id| Seed {
+        decline: Some(decline.clone()),
+        ..Payment::stuck(id).captured().standing(Situation::Declined)
+    });
+    shop.plant(declined.to_vec());
+    shop.insert(&[Payment::stuck(1), Payment::stuck(2)]).await;
+    let ran = shop.run_until_proven().await;
+    let keys = shop.texts("select key from tieout_handbacks order by key").await;
+    assert_eq!(keys, ["1", "2"], "{ran:?}");
+    assert_eq!(shop.count("tieout_handbacks where taken_at is not null").await, 0);
+    // Somebody came for the second. Nobody for the first, though a day has passed.
+    let now = at_text(tieout_now());
+    let take = format!("update payments set attempted_at = '{now}' where id = 2");
+    shop.raw.execute(&take).await;
+    let long_ago = at_text(tieout_now() - 25 * 3_600);
+    for (table, column) in [("handbacks", "at"), ("checks", "fingerprint_seen_at")] {
+        let past = format!("update tieout_{table} set {column} = '{long_ago}' where key = '1'");
+        shop.raw.execute(&past).await;
+    }
+    shop.due_now().await;
+    assert_eq!(shop.run().await.verdict(1), "review handback_not_taken");
+    assert_eq!(shop.open_cases().await, ["1 handback_not_taken"]);
+    let taken = shop.texts("select key from tieout_handbacks where taken_at is not null").await;
+    assert_eq!(taken, ["2"]);
+    assert_eq!(shop.status(1).await, "processing");
     shop.check(false).await;
 }
 
@@ -559,5 +611,133 @@ async fn siblings_are_not_charged_beside_each_other(engine: Engine) {
     let wanted = ["2 sibling_row", "4 sibling_row", "5 sibling_row", "8 amount_mismatch"];
     assert_eq!(cases, wanted);
     assert_eq!(shop.status(7).await, "processing");
+    shop.check(false).await;
+}
+
+/// A shop whose one table has payments and refunds, told apart by a column.
+async fn shop_of_both(engine: Engine) -> Shop {
+    let kind = "kind = { column = \"note\", values = { pay = \"charge\", back = \"refund\" } }\n";
+    Shop::open_with(engine, Words { table: kind.to_owned(), ..Words::default() }).await
+}
+
+/// Says which rows are refunds; all the others are payments.
+async fn these_are_refunds(shop: &Shop, ids: &str) {
+    shop.raw
+        .execute(&format!(
+            "update payments set note = 'back' where id in ({ids});
+             update payments set note = 'pay' where note is null"
+        ))
+        .await;
+}
+
+/// A refund that was made so many seconds ago.
+fn refund(id: i64, tag: &str, amount: i64, age: i64) -> Seed {
+    let seed = Seed::captured("order_id", tag, amount, "eur").created_at(tieout_now() - age);
+    Seed { kind: SeedKind::Refund, id: Some(format!("re_{id}")), ..seed }
+}
+
+/// A row that ended well, long ago.
+fn ended(id: i64, reference: &str) -> Payment {
+    let (age, attempted) = (80 * 60, Some(80 * 60));
+    let psp_ref = Some(reference.to_owned());
+    Payment { status: "paid", psp_ref, age, attempted, ..Payment::stuck(id) }
+}
+
+/// When a refund was made that a stuck row's call made.
+const WITH_THE_ROW: i64 = 30 * 60 + 1;
+
+/// An application that copies the payment's metadata to its refunds: their tags arrive, and say
+/// nothing of the refunds' own rows.
+async fn refunds_under_their_payments_tags_are_not_absent(engine: Engine) {
+    let mut shop = shop_of_both(engine).await;
+    let paid = [ended(101, "pi_101"), ended(102, "pi_102")];
+    shop.insert(&[Payment::stuck(1), Payment::stuck(2)]).await;
+    shop.insert(&paid).await;
+    these_are_refunds(&shop, "1, 2").await;
+    shop.plant(vec![
+        refund(1, "pay_101", 10_001, WITH_THE_ROW),
+        refund(2, "pay_102", 77, WITH_THE_ROW),
+        refund(3, "pay_101", 50, 60),
+    ]);
+    let ran = shop.run_until_proven().await;
+    for id in [1, 2] {
+        assert!(ran.verdict(id).starts_with("wait"), "{id}: {}", ran.verdict(id));
+        assert_eq!(shop.status(id).await, "processing");
+    }
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
+    shop.check(false).await;
+}
+
+/// Where other refunds do carry their own rows' tags, one of the row's money under its payment's
+/// tag may be the row's all the same.
+async fn a_refund_under_its_payments_tag_may_be_the_rows(engine: Engine) {
+    let mut shop = shop_of_both(engine).await;
+    shop.insert(&[Payment::stuck(1), ended(101, "pi_101"), ended(9, "re_9")]).await;
+    these_are_refunds(&shop, "1, 9").await;
+    shop.plant(vec![refund(1, "pay_101", 10_001, WITH_THE_ROW), refund(9, "pay_9", 10_009, 60)]);
+    shop.run_until_proven().await;
+    assert_eq!(shop.open_cases().await, ["1 possible_untagged_match"]);
+    assert_eq!(shop.status(1).await, "processing");
+    shop.check(false).await;
+}
+
+/// What is proven of a refund does not depend on which payments are looked at beside it.
+async fn a_payment_is_no_witness_for_a_refund(engine: Engine) {
+    let mut shop = shop_of_both(engine).await;
+    shop.background(60).await;
+    let made = Payment { attempted: Some(20 * 60), ..Payment::stuck(2) };
+    shop.insert(&[Payment::stuck(1), made]).await;
+    these_are_refunds(&shop, "2").await;
+    shop.run_until_proven().await;
+    assert_eq!(shop.status(1).await, "retry");
+    assert_eq!(shop.status(2).await, "processing", "no refund shows how refunds are tagged");
+    assert_eq!(shop.texts("select key from tieout_handbacks").await, ["1"]);
+    shop.check(false).await;
+}
+
+async fn a_refund_is_the_witness_for_a_refund(engine: Engine) {
+    let mut shop = shop_of_both(engine).await;
+    shop.background(60).await;
+    shop.insert(&[Payment::stuck(1), Payment::stuck(2), ended(9, "re_9")]).await;
+    these_are_refunds(&shop, "2, 9").await;
+    // Payments that are newer than it, and of the same batch, are none.
+    shop.plant(vec![refund(9, "pay_9", 10_009, 5 * 60)]);
+    shop.run_until_proven().await;
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["retry", "retry"]);
+    let said = "select text from tieout_journal where reason = 'absent' and key = '2'";
+    let said = shop.texts(said).await;
+    assert!(said.iter().all(|text| text.contains("witness re_9")), "{said:?}");
+    assert!(!said.is_empty());
+    shop.check(false).await;
+}
+
+/// Reading on in vain for refunds costs the payments nothing.
+async fn refunds_without_a_witness_do_not_keep_payments_waiting(engine: Engine) {
+    let mut shop = shop_of_both(engine).await;
+    shop.background(60).await;
+    let late = |id: i64| Payment { attempted: Some(20 * 60), ..Payment::stuck(id) };
+    shop.insert(&[Payment::stuck(1), late(2), late(3), late(4), late(5)]).await;
+    these_are_refunds(&shop, "2, 3, 4, 5").await;
+    shop.run_until_proven().await;
+    assert_eq!(shop.status(1).await, "retry");
+    assert_eq!(shop.texts("select key from tieout_handbacks").await, ["1"]);
+    shop.check(false).await;
+}
+
+/// Something was made for the row: that its kind is another's says that the mapping or the tag is
+/// wrong, and not that nothing took place.
+async fn what_carries_a_rows_tag_and_is_of_another_kind_is_for_a_person(engine: Engine) {
+    let mut shop = shop_of_both(engine).await;
+    shop.background(60).await;
+    shop.insert(&[Payment::stuck(1), Payment::stuck(2)]).await;
+    these_are_refunds(&shop, "2").await;
+    shop.plant(vec![refund(1, "pay_1", 77, WITH_THE_ROW)]);
+    shop.run_until_proven().await;
+    assert_eq!(shop.open_cases().await, ["1 tag_near_miss"]);
+    assert_eq!(shop.status(1).await, "processing");
+    let said = "select text from tieout_journal where reason = 'tag_near_miss'";
+    let said = shop.texts(said).await;
+    let expected = "re_1 carries this row's tag `pay_1`, and is not of its kind";
+    assert!(!said.is_empty() && said.iter().all(|text| text.contains(expected)), "{said:?}");
     shop.check(false).await;
 }

@@ -10,6 +10,7 @@ use crate::run::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases,
 
 on_both_databases!(
     a_closed_set_of_files_proves_absence,
+    a_payment_in_a_file_is_no_witness_for_a_refund,
     a_later_file_that_did_not_come_stops_the_proof,
     every_series_and_every_part_of_a_day_is_needed_whole,
     a_payment_that_may_be_the_rows_stops_the_proof,
@@ -158,6 +159,31 @@ async fn a_closed_set_of_files_proves_absence(engine: Engine) {
     is(&now, "2", "wait psp_pending", "");
     assert_eq!(shop.status(1).await, "retry");
     assert_eq!(shop.status(2).await, "processing");
+    shop.check(false).await;
+}
+
+/// Lines of payments show how payments are tagged, and nothing of how refunds are.
+async fn a_payment_in_a_file_is_no_witness_for_a_refund(engine: Engine) {
+    let mut shop = shop_with_files(engine).await;
+    let kinds = "kind = { column = \"note\", values = { pay = \"charge\", back = \"refund\" } }\n";
+    shop.words.table = kinds.to_owned();
+    shop.write_words();
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    shop.insert(&[stuck(1), stuck(2)]).await;
+    shop.raw
+        .execute(
+            "update payments set note = 'pay' where id <> 1;
+             update payments set note = 'back' where id = 1",
+        )
+        .await;
+    for ago in [AGO + 1, AGO, AGO - 1] {
+        bring(&shop, ago, &known(ago)).await;
+    }
+    bring_later(&shop).await;
+    let now = decided(&shop).await;
+    is(&now, "1", "wait absence_unproven", "carries a tag that resolves to a row");
+    is(&now, "2", "retryable absent", "in no file of bank");
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "retry"]);
     shop.check(false).await;
 }
 

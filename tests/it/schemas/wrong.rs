@@ -19,6 +19,7 @@ const TABLES: &str = "
         sent_s bigint, memo text, label text generated always as ('x') stored, ref text,
         partly integer, raw bytea);
     create unique index on payments (partly) where partly > 0;
+    create unique index on payments (ref);
     create table log (id bigint generated always as identity, payment_id integer not null,
         kind text not null, note text default '');
     create view joined as select p.*, l.kind from payments p join log l on l.payment_id = p.id;

@@ -5,7 +5,9 @@ use tieout::decide::decision::Asked;
 use tieout::model::time::to_text;
 use tieout::store::records::ClaimFilter;
 
-use super::world::{Under, World, at, hand_back, noon, retryable, review, succeeded, wait};
+use super::world::{
+    MAPPING, Under, World, at, hand_back, noon, retryable, review, succeeded, wait,
+};
 
 fn ids(claimed: &[tieout::store::records::Claimed]) -> Vec<&str> {
     claimed.iter().map(|c| c.row.key.id.as_str()).collect()
@@ -471,5 +473,72 @@ pub async fn a_hand_back_is_taken_when_the_status_leaves<D: Under>() {
     assert_eq!(stored.iter().map(|h| h.number).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(stored[1].at, at(20));
     assert_eq!(stored[1].charge_before, at(20) + TimeDelta::hours(24));
+    w.finish_unmapped().await;
+}
+
+/// A mapping may have a value for absence and none for a decline, or one in another of its lines:
+/// the row then stays in processing, and that it is not `retry` says nothing.
+pub async fn a_hand_back_without_a_status_is_taken_by_a_change<D: Under>() {
+    let silent = MAPPING.replace("retryable = \"retry\"", "absent = \"canceled\"");
+    let another = "absent = \"canceled\"\n    [[map]]\n    from = [\"sent\"]\n    \
+                   retryable = \"retry\"\n    absent = \"canceled\"";
+    let two = silent.replace(", \"sent\"]", "]").replace("absent = \"canceled\"", another);
+    for mapping in [silent, two] {
+        let mut w = World::<D>::new().await;
+        w.table = w.mapped(&mapping).await;
+        w.stuck(1..=4).await;
+        let mut writer = w.start("r1", noon()).await;
+        let claimed = w.claim("r1", 4, noon()).await;
+        w.apply("r1", &mut writer, &claimed, retryable(noon()), noon()).await;
+        w.close("r1", noon()).await;
+        assert_eq!(w.status("1").await, "processing");
+        // One was sent again and is stuck once more, one came to its end, one was given up.
+        for change in [
+            "attempted_at = '2026-11-19T12:10:00Z', attempt = 2 where id = 2",
+            "status = 'paid' where id = 3",
+            "status = 'canceled' where id = 4",
+        ] {
+            w.raw.execute(&format!("update charges set {change}")).await;
+        }
+        w.start("r2", at(20)).await;
+        let claimed = w.claim("r2", 9, at(20)).await;
+        let taken = |id: &str| {
+            let claimed = claimed.iter().find(|c| c.row.key.id == id).unwrap();
+            claimed.history.last_handback.clone().unwrap().taken_at
+        };
+        let all = ["1", "2", "3", "4"].map(taken);
+        assert_eq!(all, [None, Some(at(20)), Some(at(20)), Some(at(20))], "{mapping}");
+        let stored = w.store.handbacks("charges", "1").await.unwrap();
+        assert_eq!((stored.len(), stored[0].taken_at), (1, None));
+        w.finish_unmapped().await;
+    }
+}
+
+/// A view may show rows whose key it does not know: nothing could name them, and the others come.
+pub async fn rows_without_a_key_hold_up_no_other<D: Under>() {
+    let mut w = World::<D>::new().await;
+    w.raw.execute("create table links (n bigint primary key, id bigint)").await;
+    w.raw
+        .execute(
+            "create view charges_v as select l.id, c.account, c.status, c.amount, c.currency,
+             c.created_at, c.attempted_at, c.psp_ref, c.subscription, c.moto, c.attempt
+             from charges c join links l on l.n = c.id",
+        )
+        .await;
+    let view = "read = \"charges_v\"\n    write = \"charges\"";
+    w.table = w.mapped(&MAPPING.replace("read = \"charges\"", view)).await;
+    w.stuck(1..=4).await;
+    w.raw.execute("update charges set status = 'failed' where id = 4").await;
+    w.raw.execute("insert into links values (1, 1), (2, null), (3, 3), (4, null)").await;
+    let filter = ClaimFilter { given_up: true, ..ClaimFilter::default() };
+    let preview = w.store.preview_due(&w.table, &filter, 9, noon()).await.unwrap();
+    assert_eq!(ids(&preview), ["1", "3"]);
+    w.start("r1", noon()).await;
+    assert_eq!(ids(&w.claim_with("r1", &filter, 9, noon()).await), ["1", "3"]);
+    // Such a row is another than those that have a key.
+    w.raw.execute("update charges set psp_ref = 'pi_1' where id in (1, 2)").await;
+    let asked = ["pi_1".to_owned()];
+    let stored = w.store.keys_storing(&w.table, "stripe_live", &asked).await.unwrap();
+    assert_eq!(stored.len(), 2, "{stored:?}");
     w.finish_unmapped().await;
 }
