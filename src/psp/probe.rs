@@ -5,10 +5,12 @@
 //! alone: nothing is tried out with somebody's money.
 
 use crate::model::evidence::Cause;
+use crate::model::money::Money;
 use crate::model::time::Instant;
+use crate::model::transaction::Kind;
 use crate::psp::account::Account;
 use crate::psp::lane::AccountStop;
-use crate::psp::stripe::{ObjectKind, PAGE, PageAsk, wider_skew};
+use crate::psp::stripe::{ObjectKind, PAGE, PageAsk, Piece, wider_skew};
 use crate::psp::stripe_objects::at;
 
 /// Captured objects that are looked for.
@@ -41,6 +43,12 @@ pub struct CapturedObject {
     pub reference: String,
     /// The tag that it carries.
     pub tag: Option<String>,
+    /// Of which kind the rows are that it may be the movement of.
+    pub kind: Kind,
+    /// What moved, in ISO minor units.
+    pub captured: Money,
+    /// When the PSP made it.
+    pub created_at: Instant,
 }
 
 /// What a probe found.
@@ -58,6 +66,8 @@ pub struct Probe {
     pub newest: Option<Instant>,
     /// The newest captured objects of ours.
     pub captured: Vec<CapturedObject>,
+    /// The newest refunds of ours that were made, where they were looked at.
+    pub refunds: Vec<CapturedObject>,
     /// Why the account is not asked any more, if so.
     pub stopped: Option<AccountStop>,
 }
@@ -72,6 +82,7 @@ impl Account {
             skew_secs: None,
             newest: None,
             captured: Vec::new(),
+            refunds: Vec::new(),
             stopped: None,
         };
         let kinds = self.settings.charges_by.iter().filter_map(|kind| ObjectKind::parse(kind));
@@ -89,7 +100,8 @@ impl Account {
         probe
     }
 
-    /// Reads the newest pages of one kind. The first kind gives the captured objects too.
+    /// Reads the newest pages of one kind. The first kind gives the captured objects too, and
+    /// refunds give those of one page.
     async fn probe_list(
         &self,
         kind: ObjectKind,
@@ -97,19 +109,21 @@ impl Account {
         probe: &mut Probe,
     ) -> Result<(), Cause> {
         let to = self.now().timestamp().saturating_add(AHEAD_SECS);
+        let is_refunds = kind == ObjectKind::Refund;
+        let is_sampled = pages > 1 || is_refunds;
         let mut cursor = None;
         for _page in 0..pages {
-            let limit = if pages > 1 { PAGE } else { 1 };
+            let limit = if is_sampled { PAGE } else { 1 };
             let page = self.stripe.list(&PageAsk { kind, from: 0, to, cursor, limit }).await?;
             probe.skew_secs = wider_skew(probe.skew_secs, page.skew_secs);
             let made = page.pieces.iter().filter_map(|piece| at(piece.created)).max();
             probe.newest = probe.newest.max(made);
             cursor = page.pieces.last().map(|piece| piece.id.clone());
-            let captured = page.pieces.into_iter().filter(|p| p.ours && p.captured.is_some());
-            if pages > 1 {
-                probe.captured.extend(
-                    captured.map(|piece| CapturedObject { reference: piece.id, tag: piece.tag }),
-                );
+            if is_sampled {
+                let captured = page.pieces.into_iter().filter(|piece| piece.ours);
+                let captured = captured.filter_map(captured_object);
+                let all = if is_refunds { &mut probe.refunds } else { &mut probe.captured };
+                all.extend(captured);
             }
             if !page.has_more || probe.captured.len() >= CAPTURED {
                 break;
@@ -118,4 +132,18 @@ impl Account {
         probe.captured.truncate(CAPTURED);
         Ok(())
     }
+}
+
+/// A listed object, where it captured something.
+fn captured_object(piece: Piece) -> Option<CapturedObject> {
+    Some(CapturedObject {
+        kind: match piece.kind {
+            ObjectKind::PaymentIntent | ObjectKind::Charge => Kind::Charge,
+            ObjectKind::Refund => Kind::Refund,
+        },
+        captured: piece.captured?,
+        created_at: at(piece.created)?,
+        reference: piece.id,
+        tag: piece.tag,
+    })
 }

@@ -39,6 +39,8 @@ const WITNESS_DAYS: i64 = 32;
 /// After so many rows of a kind without a witness its others wait for the next look: where the tag
 /// is broken, reading on for each row would list the account over and over.
 const READ_ON_IN_VAIN: u8 = 3;
+/// How far apart two zones are at most, in hours: a wrong one moves a row's times by no more.
+const ZONES_APART: i64 = 26;
 
 /// One row with its decision and everything it was made from.
 pub struct Weighed {
@@ -621,7 +623,15 @@ impl Gather<'_> {
         // made its object after the window of the proof. And where nothing tells of sends, any of
         // them may have made one up to now: the row's own, or a second one.
         let is_open = claimed.asked == Why::Watch || row.attempts == AttemptsTold::Unknown;
-        let to = if is_open { to.max(self.clock.now()) } else { to };
+        // Times in a wrong zone put the window hours before the row's own object. The search by tag
+        // sees past it; where there is none, the list must.
+        let is_blind = policy.psp.search_for(row.kind).is_none();
+        let now = self.clock.now();
+        let to = match () {
+            () if is_open => to.max(now),
+            () if is_blind => to.max(now.min(later(to, chrono::TimeDelta::hours(ZONES_APART)))),
+            () => to,
+        };
         Question {
             row: index,
             reference: row.psp_reference.clone(),

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 use tieout::sandbox::faults::{Action, FaultRule};
+use tieout::sandbox::seeds::{Seed, SeedKind};
 
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 use crate::support::golden::golden;
@@ -607,8 +608,183 @@ async fn a_worker_that_no_status_tells_is_told_of(engine: Engine) {
     has_none(&doctor(&shop).await, "retry_unseen");
 }
 
+/// What rows say of their amounts is held against what was captured.
+async fn a_unit_that_is_wrong_is_told_by_what_was_captured(engine: Engine) {
+    let mut shop = healthy(engine, Words::default()).await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, _) = finding(&ran, "agreement");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "ok", Some(0)));
+    assert_eq!(text, "amounts and times of 30 rows agree with the PSP's");
+
+    shop.raw.execute("update payments set amount = amount + 1 where id = 900003").await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "amounts_differ");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "warn", Some(0)));
+    let said = "the amounts of 1 of 30 rows of payments are not what was captured: \
+                `900003` says 5.04 EUR, and pi_900003 5.03 EUR; ";
+    assert!(text.starts_with(said), "{text}");
+    assert!(next.ends_with("as amount of [[table]] payments"), "{next}");
+    has_none(&ran, "agreement");
+    shop.raw.execute("update payments set amount = amount - 1 where id = 900003").await;
+
+    rewrite(&shop, "unit = \"minor\"", "unit = \"major\"");
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "amount_unit");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "fail", Some(10)));
+    let said = "the amounts of 30 of 30 EUR rows of payments are 100 times what was captured: ";
+    assert!(text.starts_with(said), "{text}");
+    assert_eq!(next, "set unit = \"minor\" in amount of [[table]] payments");
+    has_none(&ran, "amounts_differ");
+    rewrite(&shop, "unit = \"major\"", "unit = \"minor\"");
+
+    let currency = "currency = { column = \"currency\" }";
+    rewrite(&shop, currency, "currency = { const = \"USD\" }");
+    let ran = doctor(&shop).await;
+    let (_, state, text, next) = finding(&ran, "amount_currency");
+    assert_eq!((state.as_str(), ran.code), ("fail", Some(10)));
+    assert!(text.contains("30 of 30 rows of payments is another"), "{text}");
+    assert_eq!(next, "correct currency in [[table]] payments");
+    rewrite(&shop, "currency = { const = \"USD\" }", currency);
+
+    // Yen in hundredths: the others agree, and so their unit is right.
+    let yen = |id: i64, amount: i64| Payment {
+        status: "paid",
+        currency: "JPY",
+        amount: Some(amount),
+        ..Payment::stuck(id)
+    };
+    shop.plant((1..=3).map(|id| yen(id, 500 + id).captured()).collect());
+    let rows: Vec<Payment> = (1..=3).map(|id| yen(id, 50_000 + 100 * id)).collect();
+    shop.insert(&rows).await;
+    let ran = doctor(&shop).await;
+    let (_, state, text, next) = finding(&ran, "amount_unit");
+    assert_eq!((state.as_str(), ran.code), ("fail", Some(10)));
+    let said = "the amounts of 3 of 3 JPY rows of payments are 100 times what was captured: ";
+    assert!(text.starts_with(said), "{text}");
+    assert!(next.contains("{ exponent = \"column\" }"), "{next}");
+}
+
+const BACK: &str = r#"
+[[table]]
+name = "refunds"
+read = "refunds"
+key = ["id"]
+tag = "refund-{id}"
+kind = { const = "refund" }
+amount = { column = "cents", unit = "major" }
+currency = { const = "EUR" }
+accounts = { "*" = "shop" }
+status = "status"
+created = "made"
+attempts = "once"
+psp_reference = "re_id"
+mode = "full"
+map = [{ from = ["sent"], succeeded = "done", failed = "failed", retryable = "again" }]
+"#;
+
+/// Refunds are held against refunds, and payments against payments, under one tag as well.
+async fn refunds_are_compared_with_the_rows_of_refunds(engine: Engine) {
+    let words = Words { more: BACK.to_owned(), ..Words::default() };
+    let mut shop = healthy(engine, words).await;
+    let now = tieout_now();
+    for id in 1..=3 {
+        let seed = Seed::captured("order_id", &format!("refund-{id}"), 70 + id, "eur");
+        let (kind, name) = (SeedKind::Refund, Some(format!("re_{id}")));
+        shop.plant(vec![Seed { kind, id: name, ..seed.created_at(now - 60) }]);
+        let sql = format!(
+            "insert into refunds (id, status, cents, made) values ({id}, 'done', {}, '{}')",
+            70 + id,
+            at_text(now - 61)
+        );
+        shop.raw.execute(&sql).await;
+    }
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "amount_unit");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "fail", Some(10)));
+    let said = "the amounts of 3 of 3 EUR rows of refunds are 100 times what was captured: ";
+    assert!(text.starts_with(said), "{text}");
+    assert_eq!(next, "set unit = \"minor\" in amount of [[table]] refunds");
+    rewrite(&shop, "unit = \"major\"", "unit = \"minor\"");
+    let (.., text, _) = finding(&doctor(&shop).await, "agreement");
+    assert_eq!(text, "amounts and times of 33 rows agree with the PSP's");
+}
+
+/// What rows say of their times is held against when their objects were made.
+async fn a_zone_that_is_wrong_is_told_by_when_objects_were_made(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    shop.raw.execute("alter table payments add column made_at timestamp").await;
+    let off_by = async |hours: i64| {
+        let sql = match engine {
+            Engine::Sqlite => format!("datetime(created_at, '{hours:+} hours')"),
+            Engine::Postgres => format!("created_at at time zone 'utc' + interval '{hours} hours'"),
+        };
+        shop.raw.execute(&format!("update payments set made_at = {sql}")).await;
+    };
+    off_by(0).await;
+    rewrite(&shop, "created = \"created_at\"", "created = \"made_at\"\ntime = \"utc\"");
+    assert_eq!(finding(&doctor(&shop).await, "agreement").1, "ok");
+
+    // Rows that look younger than what was made after them.
+    off_by(2).await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "time_zone");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "fail", Some(10)));
+    let said = "made_at looks +2 h off: 30 of 30 rows of payments are 2 h younger than their \
+                objects: `9000";
+    assert!(text.starts_with(said), "{text}");
+    let set = "set time of [[table]] payments to the zone that made_at is written in, ";
+    assert_eq!(next, format!("{set}UTC+02:00 by these rows"));
+    has_none(&ran, "agreement");
+    rewrite(&shop, "time = \"utc\"", "time = \"Africa/Johannesburg\"");
+    has_none(&doctor(&shop).await, "time_zone");
+
+    // Rows that look older: while the last send is known, no payment is missed.
+    off_by(0).await;
+    rewrite(&shop, "time = \"Africa/Johannesburg\"", "time = \"Asia/Tokyo\"");
+    has_none(&doctor(&shop).await, "time_zone");
+    rewrite(&shop, "attempted = \"attempted_at\"", "attempts = \"once\"");
+    let ran = doctor(&shop).await;
+    let (_, state, text, next) = finding(&ran, "time_zone");
+    assert_eq!((state.as_str(), ran.code), ("fail", Some(10)));
+    assert!(text.starts_with("made_at looks -9 h off: 30 of 30 rows"), "{text}");
+    assert!(text.ends_with("may be missed, and its row charged again"), "{text}");
+    assert!(next.starts_with("set time = \"utc\" in [[table]] payments; or, "), "{next}");
+    // Nothing tells of sends, and so no absence is proven.
+    rewrite(&shop, "attempts = \"once\"\n", "");
+    let ran = doctor(&shop).await;
+    assert_eq!((finding(&ran, "time_zone").1.as_str(), ran.code), ("warn", Some(0)));
+}
+
+/// An object that a call made long after the last send that its row tells of.
+async fn payments_made_long_after_the_last_send_are_told(engine: Engine) {
+    let mut shop = healthy(engine, Words::default()).await;
+    let unsaid = Payment { status: "paid", attempted: Some(30 * 60), ..Payment::stuck(7) };
+    shop.plant(vec![unsaid.captured().created_at(tieout_now() - 60)]);
+    shop.insert(&[unsaid]).await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "times_differ");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "warn", Some(0)));
+    let said = "1 of 31 objects were made more than 1s after the last send of their rows of \
+                payments, as attempted_at tells it: `7` ";
+    assert!(text.starts_with(said), "{text}");
+    assert!(next.contains("written before every send"), "{next}");
+    // An object of long before its row is no call's of it.
+    shop.raw.execute("delete from payments where id = 7").await;
+    let reused = Payment { status: "paid", age: 90, attempted: Some(80), ..Payment::stuck(8) };
+    shop.plant(vec![reused.captured().created_at(tieout_now() - 50 * 60)]);
+    shop.insert(&[reused]).await;
+    let (_, state, text, _) = finding(&doctor(&shop).await, "times_differ");
+    assert_eq!(state, "warn");
+    let said = "1 of 31 objects are more than 30min older than their rows of payments: `8` ";
+    assert!(text.starts_with(said), "{text}");
+}
+
 on_both_databases!(
     a_healthy_shop_is_told_line_by_line_and_left_as_it_was,
+    a_unit_that_is_wrong_is_told_by_what_was_captured,
+    refunds_are_compared_with_the_rows_of_refunds,
+    a_zone_that_is_wrong_is_told_by_when_objects_were_made,
+    payments_made_long_after_the_last_send_are_told,
     stuck_rows_without_a_key_are_told,
     a_worker_that_no_status_tells_is_told_of,
     stuck_rows_of_read_are_held_against_those_of_write,

@@ -12,7 +12,7 @@ use crate::psp::lane::StopKind;
 use crate::psp::probe::{KeyKind, Probe};
 use crate::run::clock::DatabaseClock;
 use crate::run::doctor::tables::{index_of_view, without_index};
-use crate::run::doctor::{Known, Probes, Say, fail, ok, warn};
+use crate::run::doctor::{Known, Probes, Say, agreement, fail, ok, warn};
 use crate::run::error::chain;
 use crate::run::setup::Setup;
 use crate::run::shutdown::Stop;
@@ -99,6 +99,7 @@ pub(super) async fn look(
     }
     answered(known, name, probe, say);
     witness(known, name, probe, say).await;
+    agreement::look(known, name, probe, say).await;
 }
 
 async fn paused(known: &Known<'_>, name: &str, say: Say<'_>) {

@@ -6,6 +6,7 @@
 //! finding, and the next look goes on.
 
 mod accounts;
+mod agreement;
 mod database;
 mod disk;
 pub mod sources;

@@ -87,7 +87,7 @@ async fn a_run_that_slept_past_its_lease_writes_nothing_more(engine: Engine) {
 
     signal(pid, "CONT").await;
     let since = Instant::now();
-    let woken = Ran::of(&sleeper.wait_with_output().await.unwrap());
+    let woken = Ran::once_over(sleeper).await;
     assert!(since.elapsed() < Duration::from_secs(30), "{:?}", since.elapsed());
     assert_eq!(woken.code, Some(1), "{}", woken.stderr);
     assert!(woken.stderr.contains("was closed by another run"), "{}", woken.stderr);
@@ -109,6 +109,7 @@ async fn a_run_paused_at_any_instant_writes_no_more_than_it_may(engine: Engine) 
         let sleeper = shop.program(&["run"]).spawn().unwrap();
         let pid = sleeper.id().unwrap();
         tokio::time::sleep(after).await;
+        eprintln!("paused after {after:?}");
         signal(pid, "STOP").await;
         // It may hold locks of the database: the other run waits for them no longer than its own
         // limits allow, and says so.
@@ -118,7 +119,7 @@ async fn a_run_paused_at_any_instant_writes_no_more_than_it_may(engine: Engine) 
             assert!([Some(0), Some(14)].contains(&other.code), "{}", other.stderr);
         }
         signal(pid, "CONT").await;
-        let woken = Ran::of(&sleeper.wait_with_output().await.unwrap());
+        let woken = Ran::once_over(sleeper).await;
         let known = [Some(0), Some(1), Some(14)];
         assert!(known.contains(&woken.code), "{:?} {}", woken.code, woken.stderr);
         shop.check(false).await;

@@ -34,6 +34,7 @@ on_both_databases!(
     a_hand_back_that_no_status_shows_is_told_too,
     a_call_that_lived_too_long_is_seen_by_the_watch,
     a_call_that_lived_too_long_is_no_witness_against_its_own_row,
+    a_payment_hours_after_its_rows_times_is_found_without_a_search,
     refunds_under_their_payments_tags_are_not_absent,
     a_refund_under_its_payments_tag_may_be_the_rows,
     a_payment_is_no_witness_for_a_refund,
@@ -200,6 +201,26 @@ async fn a_call_that_lived_too_long_is_no_witness_against_its_own_row(engine: En
     assert_eq!(shop.status(1).await, "paid", "{ran:?}");
     // To the other it is a witness.
     assert_eq!(shop.status(2).await, "retry", "{ran:?}");
+    shop.check(false).await;
+}
+
+/// Times that are read in a wrong zone put the window hours before the payment. Where there is no
+/// search to see past it, the list goes on as far as zones lie apart.
+async fn a_payment_hours_after_its_rows_times_is_found_without_a_search(engine: Engine) {
+    let words = Words { account: "search = false\n".to_owned(), ..Words::default() };
+    let mut shop = Shop::open_with(engine, words).await;
+    let misread = |id: i64| Payment {
+        age: 9 * 3_600 + 40 * 60,
+        attempted: Some(9 * 3_600 + 30 * 60),
+        ..Payment::stuck(id)
+    };
+    shop.insert(&[misread(1), Payment { status: "paid", ..misread(2) }]).await;
+    // The other's payment lies where the first one's is looked for, and would be its witness.
+    let near = tieout_now() - 9 * 3_600 - 30 * 60 + 1;
+    let other = misread(2).captured().created_at(near);
+    shop.plant(vec![Payment::stuck(1).captured(), other]);
+    assert_eq!(shop.run().await.ended(0).verdict(1), "succeeded captured");
+    assert_eq!(shop.status(1).await, "paid");
     shop.check(false).await;
 }
 

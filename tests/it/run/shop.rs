@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use tieout::sandbox::seeds::{Seed, SeedKind};
 use tieout::sandbox::settings::Settings;
 use tieout::sandbox::{Handle, Sandbox};
+use tokio::io::AsyncReadExt as _;
 
 use crate::invariants::{Mapped, assert_invariants};
 use crate::support::events;
@@ -311,13 +312,54 @@ pub struct Ran {
     pub stderr: String,
 }
 
+/// Longer than this no run of the tests takes, however busy the machine is.
+const LONGEST: std::time::Duration = std::time::Duration::from_secs(240);
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Where each thread of a process stands.
+fn stand(pid: u32) -> String {
+    let mut told = String::new();
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        for name in ["comm", "wchan", "syscall"] {
+            let said = std::fs::read_to_string(thread.path().join(name)).unwrap_or_default();
+            write!(told, " {}", said.trim()).unwrap();
+        }
+        told.push('\n');
+    }
+    told
+}
+
 impl Ran {
     /// From a process's output.
     pub fn of(output: &std::process::Output) -> Self {
         Self {
             code: output.status.code(),
-            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
-            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+            stdout: text(&output.stdout),
+            stderr: text(&output.stderr),
+        }
+    }
+
+    /// Of a process once it has ended. One that does not is a failure that shows where it stands:
+    /// what each of its threads waits for in the kernel, and what it had said.
+    pub async fn once_over(mut child: tokio::process::Child) -> Self {
+        let pid = child.id();
+        let (mut out, mut err) = (child.stdout.take(), child.stderr.take());
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        let reads = async {
+            let out = async { drop(out.as_mut().unwrap().read_to_end(&mut stdout).await) };
+            let err = async { drop(err.as_mut().unwrap().read_to_end(&mut stderr).await) };
+            tokio::join!(out, err, child.wait()).2.unwrap()
+        };
+        let ended = tokio::time::timeout(LONGEST, reads).await;
+        let (stdout, stderr) = (text(&stdout), text(&stderr));
+        match ended {
+            Ok(status) => Self { code: status.code(), stdout, stderr },
+            Err(_elapsed) => {
+                panic!("it runs for {LONGEST:?}: {stderr}{stdout}{}", stand(pid.unwrap()))
+            }
         }
     }
 
@@ -618,7 +660,7 @@ impl Shop {
 
     /// Runs the program to its end.
     pub async fn tieout(&self, args: &[&str]) -> Ran {
-        Ran::of(&self.program(args).output().await.unwrap())
+        Ran::once_over(self.program(args).spawn().unwrap()).await
     }
 
     /// `tieout run --json` with more words.
