@@ -28,11 +28,16 @@ fn blocks(text: &str) -> Vec<(String, String)> {
     fenced.captures_iter(text).map(|c| (c[1].to_owned(), c[2].to_owned())).collect()
 }
 
-fn block(language: &str) -> String {
+/// The one that begins so.
+fn block(language: &str, begins: &str) -> String {
     let mut own = blocks(&readme()).into_iter().filter(|(of, _)| of == language);
-    let (_, text) = own.next().unwrap_or_else(|| panic!("the README has no {language} block"));
-    assert!(own.next().is_none(), "a second {language} block: try it here too");
-    text
+    let found = own.find(|(_, text)| text.starts_with(begins));
+    found.unwrap_or_else(|| panic!("the README has no {language} block with {begins}")).1
+}
+
+/// The commands of a block of the shell, without what is said of them.
+fn commands(block: &str) -> Vec<String> {
+    block.lines().map(|line| line.split(" #").next().unwrap().trim().to_owned()).collect()
 }
 
 /// Runs the program as in a shell that has these variables and nothing else of tieout's.
@@ -44,6 +49,8 @@ fn tieout(folder: &Path, words: &[&str], env: &[(&str, &str)]) -> Ran {
 
 #[test]
 fn every_fenced_block_is_of_a_kind_that_is_tried() {
+    let shell = blocks(&readme()).into_iter().filter(|(language, _)| language == "sh");
+    assert_eq!(shell.count(), 2, "another one is to be tried here as well");
     for (language, text) in blocks(&readme()) {
         let is_tried = matches!(language.as_str(), "sh" | "toml");
         let is_picture = language.is_empty() && text.contains('┌');
@@ -54,9 +61,7 @@ fn every_fenced_block_is_of_a_kind_that_is_tried() {
 /// Neither command needs anything: the one is tried here, the other is how this test was run.
 #[test]
 fn the_first_two_commands_do_what_they_say() {
-    let block = block("sh");
-    let commands: Vec<&str> =
-        block.lines().map(|line| line.split('#').next().unwrap().trim()).collect();
+    let commands = commands(&block("sh", "cargo "));
     assert_eq!(commands, ["cargo run --release -- demo", "./test"]);
     use std::os::unix::fs::PermissionsExt as _;
     let mode = std::fs::metadata(Path::new(ROOT).join("test")).unwrap().permissions().mode();
@@ -134,13 +139,56 @@ const BILLING: &str = "
         (1, 'stripe', 'processing', 1999, 'EUR', now() - interval '3 hours',
          now() - interval '2 hours');";
 
+/// Rows that ended, as every table has them.
+const ENDED: &str = "
+    insert into billing.charges
+    select n, 'stripe', case when n % 2 = 0 then 'succeeded' else 'failed' end, 1999, 'EUR',
+        now() - interval '4 hours', now() - interval '4 hours' from generate_series(2, 9) n";
+
 const COLUMNS: &str = "select table_name || '.' || column_name || ' ' || data_type \
      from information_schema.columns where table_schema = 'billing' order by 1";
 
+/// The ten lines as they are printed. What an editor is opened for is only where the PSP is.
+#[tokio::test(flavor = "multi_thread")]
+async fn ten_lines_lead_to_the_first_run() {
+    let lines = commands(&block("sh", "export "));
+    assert_eq!(lines.len(), 10);
+    let place = tempfile::tempdir().unwrap();
+    let database = postgres_database().await;
+    database.execute(BILLING).await;
+    database.execute(ENDED).await;
+    let sandbox = Sandbox::start(Settings::default()).await.unwrap();
+    let sent = chrono::Utc::now().timestamp() - 2 * 3_600;
+    let paid = Seed::captured("internal_id", "1", 1_999, "eur").created_at(sent);
+    sandbox.seed([paid]).unwrap();
+    let names = ["DATABASE_URL", "STRIPE_KEY"];
+    let env = [(names[0], database.url()), (names[1], "sk_test_readme")];
+    assert!(names.iter().all(|name| lines[0].contains(&format!("{name}="))), "{}", lines[0]);
+    assert_eq!(lines[2], "$EDITOR tieout.toml");
+    for line in &lines[1..] {
+        if line.starts_with('$') {
+            let file = place.path().join("tieout.toml");
+            let text = std::fs::read_to_string(&file).unwrap();
+            let here = format!("psp = \"stripe\"\nbase_url = \"{}\"", sandbox.base_url());
+            let asks_for = |line: &&str| !line.starts_with('#') && line.contains("???");
+            assert_eq!(text.lines().find(asks_for), None, "nothing is left open");
+            std::fs::write(&file, text.replacen("psp = \"stripe\"", &here, 1)).unwrap();
+            continue;
+        }
+        let words = line.strip_prefix("tieout ").unwrap().replace('"', "");
+        let ran = tieout(place.path(), &words.split(' ').collect::<Vec<_>>(), &env).ended(0);
+        // From cron, a good run prints nothing.
+        assert_eq!(ran.stdout.is_empty(), words == "run", "{line}: {}", ran.stdout);
+    }
+    let raw = Raw::open(database.url()).await;
+    assert_eq!(raw.one("select status from billing.charges where id = 1").await, "succeeded");
+    raw.close().await;
+}
+
 /// The configuration as it is printed, with nothing but the sandbox in the place of Stripe.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_configuration_works_in_the_four_steps_that_are_told() {
-    let text = block("toml");
+async fn the_configuration_works_as_it_is_told() {
+    let text = block("toml", "business_timezone");
     let place = tempfile::tempdir().unwrap();
     let file = place.path().join("tieout.toml");
     let database = postgres_database().await;
