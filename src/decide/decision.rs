@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::decide::permit::HandBack;
 use crate::model::evidence::{Evidence, Miss, UntaggedMatch};
+use crate::model::lean::is_default;
 use crate::model::money::Money;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::Instant;
@@ -33,24 +34,32 @@ pub struct History {
     /// From when its age counts: the first look, moved on by every outage since.
     pub aged_from: Instant,
     /// Since when the source gives no answer; `None` while it answers.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub unanswered_since: Option<Instant>,
     /// How many looks in a row got no answer.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub unanswered: u32,
     /// How many looks got an answer.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub checks: u32,
     /// Misses kept, of any fingerprint.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub misses: Vec<Miss>,
     /// How often the row was handed back.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub handbacks: u32,
     /// The last hand-back.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub last_handback: Option<PastHandBack>,
     /// How many watch looks were done since the last hand-back or end.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub watch_step: u32,
     /// When the current watch began.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub watch_from: Option<Instant>,
     /// How tieout last ended the row (succeeded, retryable or failed); waits and reviews leave it.
     /// Kept in `tieout_checks.ended_as`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub ended_as: Option<Outcome>,
 }
 
@@ -93,10 +102,10 @@ pub struct PastHandBack {
     /// A charge after this is no longer safe.
     pub charge_before: Instant,
     /// It ended because nobody came for it in time, and nothing took its place.
-    #[serde(default, skip_serializing_if = "is_not_so")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub lapsed: bool,
     /// How many hand-backs of the row ended so, this one included: they cost it no attempt.
-    #[serde(default, skip_serializing_if = "is_none_at_all")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub lapses: u32,
 }
 
@@ -106,14 +115,6 @@ impl PastHandBack {
         let lapses = self.lapses.saturating_sub(u32::from(self.lapsed));
         Self { taken_at: Some(at), lapsed: false, lapses, ..self }
     }
-}
-
-fn is_not_so(flag: &bool) -> bool {
-    !*flag
-}
-
-fn is_none_at_all(count: &u32) -> bool {
-    *count == 0
 }
 
 /// Everything a decision is made from, besides policy and time.

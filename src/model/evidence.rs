@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::lean::is_default;
 use crate::model::money::Money;
 use crate::model::time::Instant;
 
@@ -56,6 +57,7 @@ pub enum Answer {
         /// Folded: a PSP's child objects stand within their parent.
         objects: Vec<PspObject>,
         /// Present where the whole window was read, so that no further object hides in it.
+        #[serde(default, skip_serializing_if = "is_default")]
         search: Option<CompleteSearch>,
     },
     /// A search read to its end saw nothing under this tag.
@@ -134,10 +136,12 @@ pub struct CompleteSearch {
     /// How far the route may lag behind, in seconds.
     pub lag_secs: i64,
     /// Clock difference, PSP minus database, in seconds, where a Date header told.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub psp_skew_secs: Option<i64>,
     /// How many objects the search listed.
     pub listed: u64,
     /// The newest listed object of the row's kind whose tag resolves to a row of that kind.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub witness: Option<Witness>,
     /// By files: which of those that it needs did not come whole, in words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -172,6 +176,7 @@ pub struct PspObject {
     /// The parent's id (`pi_…`).
     pub reference: String,
     /// Ids of folded children (`ch_…`): each is a reference of this object too.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub aliases: Vec<String>,
     /// `payment_intent`, `charge`, `refund`.
     pub kind: String,
@@ -182,10 +187,13 @@ pub struct PspObject {
     /// The amount asked for, in the presentment currency; `None`: a currency ISO does not know.
     pub amount: Option<Money>,
     /// The sum that really moved within this object.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub captured: Option<Money>,
     /// What was given back of it.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub refunded_minor: i64,
     /// A dispute exists.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub disputed: bool,
     /// When the PSP created it (the PSP's clock).
     pub created_at: Instant,
@@ -235,6 +243,7 @@ pub struct Failure {
     /// The most telling code: Stripe's `decline_code`, else `code`.
     pub code: String,
     /// The PSP's own verdict, where it gives one: Stripe's `advice_code`.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub advice: Option<String>,
     /// From when the failure is final; `None`: this adapter never calls it final.
     pub final_from: Option<Instant>,

@@ -2,9 +2,11 @@
 //!
 //! Pure data. This room never reads a clock, a file, a network or a database, and holds no float.
 //! Types that go into stored evidence derive serde: their JSON is versioned by
-//! [`evidence::EVIDENCE_SCHEMA`], and a field is only ever added.
+//! [`evidence::EVIDENCE_SCHEMA`], and a field is only ever added; what is empty is left out
+//! ([`lean`]).
 
 pub mod count;
+pub mod lean;
 pub mod money;
 pub mod time;
 pub mod transaction;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::model::lean::is_default;
 use crate::model::money::Money;
 use crate::model::time::Instant;
 
@@ -208,23 +209,27 @@ pub struct Transaction {
     /// Whether that status is one of the mapping's processing values.
     pub processing: bool,
     /// Whether that status is one of the mapping's succeeded values (and no processing one).
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub succeeded: bool,
     /// Charge, refund or payout.
     pub kind: Kind,
     /// The amount, where amount and currency could be read.
     pub money: Option<Money>,
     /// What could not be read; not empty means `row_unreadable`.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub defects: Vec<RowDefect>,
     /// The account it was first sent to, as the row says.
     pub account: AccountRef,
     /// The tag.
     pub tag: TagState,
     /// The PSP's own id, where the application stored it.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub psp_reference: Option<String>,
     /// The natural key, where mapped and not NULL: rows that share it are siblings.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub natural_key: Option<String>,
     /// The application's own idempotency key, where mapped.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub idempotency_key: Option<String>,
     /// When the row was made; NULL is a defect and reads as the beginning of time.
     pub created_at: Instant,

@@ -8,6 +8,7 @@ use crate::decide::decision::{Asked, Decision, History};
 use crate::decide::person::Word;
 use crate::decide::policy::Mode;
 use crate::model::evidence::{Answer, Evidence, ObjectState, PspObject, UntaggedMatch};
+use crate::model::lean::is_default;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::Instant;
 use crate::model::transaction::{Kind, SiblingFact, Transaction};
@@ -226,14 +227,19 @@ pub struct StoredInputs {
     /// The row.
     pub row: Transaction,
     /// Its siblings.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub siblings: Vec<SiblingFact>,
     /// What the sources said.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub evidence: Vec<Evidence>,
     /// References that other rows have.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub claimed_references: Vec<(String, String)>,
     /// Money that no row explains.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub untagged: Vec<UntaggedMatch>,
     /// Nearly equal tags.
+    #[serde(default, skip_serializing_if = "is_default")]
     pub near_misses: Vec<(String, String)>,
     /// What was remembered.
     pub history: History,
@@ -284,14 +290,19 @@ pub struct InputsToStore<'a> {
     /// The row.
     pub row: &'a Transaction,
     /// Its siblings.
+    #[serde(skip_serializing_if = "is_default")]
     pub siblings: &'a [SiblingFact],
     /// What the sources said.
+    #[serde(skip_serializing_if = "is_default")]
     pub evidence: &'a [Evidence],
     /// References that other rows have.
+    #[serde(skip_serializing_if = "is_default")]
     pub claimed_references: &'a [(String, String)],
     /// Money that no row explains.
+    #[serde(skip_serializing_if = "is_default")]
     pub untagged: &'a [UntaggedMatch],
     /// Nearly equal tags.
+    #[serde(skip_serializing_if = "is_default")]
     pub near_misses: &'a [(String, String)],
     /// What was remembered.
     pub history: &'a History,

@@ -120,6 +120,7 @@ async fn sqlite_connection(url: &str) -> sqlx::SqliteConnection {
         .synchronous(sqlx::sqlite::SqliteSynchronous::Full)
         // As much memory for pages as tieout takes.
         .pragma("cache_size", "-65536")
+        .pragma("temp_store", "memory")
         .connect()
         .await
         .unwrap()

@@ -234,7 +234,7 @@ type Line = (String, String, String, String, i64, Option<i64>, Option<String>);
 async fn sqlite(shop: &Shop) -> SqliteConnection {
     let mut c = SqliteConnection::connect(&shop.url).await.unwrap();
     let settings = "pragma journal_mode = wal; pragma synchronous = full; \
-                    pragma cache_size = -65536";
+                    pragma cache_size = -65536; pragma temp_store = memory";
     c.execute(sqlx::raw_sql(settings)).await.unwrap();
     c
 }
