@@ -10,6 +10,7 @@ use futures_util::stream::FuturesUnordered;
 use sha2::{Digest, Sha256};
 
 use crate::decide::brake::{Brake, BrakeFigures, usual_after};
+use crate::decide::decision::Verdict;
 use crate::decide::policy::{Mode, Timing};
 use crate::exit::Exit;
 use crate::model::reason::{Outcome, Reason};
@@ -24,7 +25,7 @@ use crate::run::hold::{self, Hold};
 use crate::run::match_lines::LinesNote;
 use crate::run::release::ReleasedNote;
 use crate::run::scene::{OpenAccount, Scene};
-use crate::run::siblings::{Rehearsed, look_again};
+use crate::run::siblings::{Paid, Rehearsed, look_again, look_at_paid, oldest_first};
 use crate::store::driver::{AccountCase, Driver, Writer};
 use crate::store::effects::{RowEffects, effects};
 use crate::store::records::{ApplyEnd, JournalRow, KickedBy, Planned, TotalLine};
@@ -41,6 +42,10 @@ const APPLY_AT_FIRST: usize = 500;
 /// Batches written at a time, where the table's writes do not wait for each other: the database
 /// writes with one while the next travels.
 const SIDE_BY_SIDE: usize = 2;
+
+/// How often paid rows of one natural key are judged by the one that went before: a key that has
+/// more of them is none, and what is left over goes to the store, which lets one through.
+const PAID_ROUNDS: usize = 8;
 
 /// Rows worked out before the database's answers are looked at again: about half a millisecond.
 const WORKED_AT_ONCE: usize = 16;
@@ -88,7 +93,7 @@ pub struct Books {
     pub looked_at: BTreeSet<RowKey>,
     /// Another run closed this one: nothing may be written any more.
     pub closed: bool,
-    /// What a dry run would have written, for the siblings of those rows.
+    /// What a dry run would have written or a mode withheld, for the siblings of those rows.
     rehearsed: Rehearsed,
     writers: Writers,
 }
@@ -142,6 +147,7 @@ impl Books {
         let mode = scene.mode(table, account);
         let default_timing = Timing::default();
         let timing = account.map_or(&default_timing, |open| &open.setup.timing);
+        self.rehearsed.note_withheld(mode, &table.settings.name, &rows);
         let work = Work { scene, table, mode, timing };
         let mut under_way = FuturesUnordered::new();
         let carried = self.carry_batches(&work, rows, &mut under_way, tell).await;
@@ -268,6 +274,33 @@ impl Books {
                  written"
             );
             self.miss(Exit::Partial, text, tell);
+        }
+        Ok(())
+    }
+
+    /// Carries out the paid rows that waited for older ones with their natural key: of those that
+    /// are still paid the oldest succeeds, and the others are judged by it.
+    pub async fn settle_paid(&mut self, scene: &Scene<'_>, tell: Tell<'_>) -> Result<(), RunError> {
+        let mut paid = self.hold.take_paid();
+        for round in 1..=PAID_ROUNDS {
+            if paid.is_empty() || self.closed {
+                return Ok(());
+            }
+            paid = look_at_paid(scene, &self.rehearsed, paid).await?;
+            let (first, later) = match round {
+                PAID_ROUNDS => (paid, Vec::new()),
+                _ => oldest_first(paid),
+            };
+            let mut by_place: BTreeMap<(String, usize), Vec<Weighed>> = BTreeMap::new();
+            for Paid { account, table, row } in first {
+                by_place.entry((account, table)).or_default().push(row);
+            }
+            for ((account, index), rows) in by_place {
+                let open = scene.accounts.get(&account);
+                let Some(table) = scene.tables.get(index) else { continue };
+                self.carry(scene, table, open, rows, tell).await?;
+            }
+            paid = later;
         }
         Ok(())
     }
@@ -495,6 +528,8 @@ fn evidence_of(row: &Weighed, kicked: Option<&KickedBy>) -> Result<String, RunEr
 }
 
 fn plan(row: Weighed, evidence: String, mode: Mode, stages: bool, policy_version: &str) -> Planned {
+    // That the customer paid for this row, too, is for a person to say, who has said it here.
+    let is_said = row.person.is_some() && matches!(row.decision.verdict, Verdict::Succeeded);
     Planned {
         claimed: row.claimed,
         decision: row.decision,
@@ -506,5 +541,6 @@ fn plan(row: Weighed, evidence: String, mode: Mode, stages: bool, policy_version
         person: row.person,
         mapped_from: row.mapped_from,
         stages,
+        siblings: (!is_said).then_some(row.inputs.siblings),
     }
 }

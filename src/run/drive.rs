@@ -87,6 +87,9 @@ async fn in_turn(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Result
             }
             tell(Event::Claimed { table: table.settings.name.clone(), rows: claimed.len() });
             take(scene, books, index, table, claimed, tell).await?;
+            if books.hold.is_full_of_paid() {
+                Box::pin(books.settle_paid(scene, tell)).await?;
+            }
             // A dry run sees its whole work list at once.
             if !scene.options.dry_run {
                 still_open.push((index, filter));
@@ -246,7 +249,10 @@ async fn take(
     let taking = async {
         while let Some(step) = taken.recv().await {
             match step {
-                Step::Paid(open, rows) => books.carry(scene, table, Some(open), rows, tell).await?,
+                Step::Paid(name, open, rows) => {
+                    let rows = books.hold.keep_paid(name, index, rows);
+                    books.carry(scene, table, Some(open), rows, tell).await?;
+                }
                 Step::Done(name, open, result) => {
                     let (rows, asked) = result?;
                     settle(scene, books, index, table, (name, open), rows, asked, tell).await?;
@@ -262,7 +268,7 @@ async fn take(
 /// What asking an account brings, in this order.
 enum Step<'s> {
     /// Rows that are paid, while others are still asked about.
-    Paid(&'s OpenAccount, Vec<Weighed>),
+    Paid(&'s str, &'s OpenAccount, Vec<Weighed>),
     /// The others, at the end.
     Done(&'s str, &'s OpenAccount, Result<(Vec<Weighed>, Asked), RunError>),
 }
@@ -276,7 +282,7 @@ async fn ask_in_steps<'s>(
     mapped: &'s Mapped,
     steps: UnboundedSender<Step<'s>>,
 ) {
-    let early = |rows| drop(steps.send(Step::Paid(open, rows)));
+    let early = |rows| drop(steps.send(Step::Paid(name, open, rows)));
     let early: Option<Early<'_>> = if scene.options.dry_run { None } else { Some(&early) };
     let (_, _, result) = ask(scene, table, (name, open), rows, mapped, false, early).await;
     drop(steps.send(Step::Done(name, open, result)));

@@ -16,13 +16,15 @@ use crate::run::setup::FailOn;
 use crate::store::driver::Driver;
 use crate::store::records::{Claimed, RunEnd, RunState, TotalLine};
 
-/// Hands back what the brake lets go. A run that was asked to stop gives it back undecided: the
-/// brake has not seen the whole account.
+/// Carries out what waited for older rows of its natural key, and hands back what the brake lets
+/// go. A run that was asked to stop gives the latter back undecided: the brake has not seen the
+/// whole account.
 pub async fn settle_held(
     scene: &Scene<'_>,
     books: &mut Books,
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
+    Box::pin(books.settle_paid(scene, tell)).await?;
     if scene.stop.requested().is_none() {
         return books.brake(scene, tell).await;
     }

@@ -1,5 +1,6 @@
 //! Ends by absence (hand-backs, and rows abandoned for good) wait here until their account's part
-//! of the run is done: the brake looks at all of them together, and then all go or none.
+//! of the run is done: the brake looks at all of them together, and then all go or none. So do paid
+//! rows, for what becomes of the older ones with their natural key.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,11 +10,17 @@ use crate::decide::decision::{Asked, Decision, Verdict, Want};
 use crate::decide::permit::Retry;
 use crate::decide::policy::{BrakePolicy, Timing};
 use crate::model::reason::Reason;
+use crate::model::transaction::SiblingState;
 use crate::run::gather::Weighed;
+use crate::run::siblings::Paid;
 
 /// How many rows that absence ends as abandoned one run keeps for the brake: they are not limited
 /// as hand-backs are, and memory is.
 const ABANDONED_AT_ONCE: u64 = 2_000;
+
+/// How many paid rows wait at most for older ones with their natural key: those are mostly among
+/// them, and memory is limited.
+const PAID_AT_ONCE: usize = 2_000;
 
 /// The ends by absence of one account that wait for the brake.
 #[derive(Default)]
@@ -22,6 +29,8 @@ pub struct Held {
     rows: Vec<(usize, Weighed)>,
     /// Rows that wait for what the run decides of their siblings.
     undecided: Vec<(usize, Weighed)>,
+    /// Paid rows that wait for older ones with their natural key.
+    paid: Vec<(usize, Weighed)>,
     /// Of the rows kept, those that would be charged again …
     handbacks: u64,
     /// … and those that nobody is to charge again.
@@ -45,7 +54,8 @@ impl Hold {
         held.listed = held.listed.saturating_add(listed);
     }
 
-    /// Keeps rows back whose siblings this run may still decide; gives all others through.
+    /// Keeps rows back whose siblings this run may still decide, paid ones included; gives all
+    /// others through.
     pub fn keep_undecided(
         &mut self,
         account: &str,
@@ -58,7 +68,38 @@ impl Hold {
             let held = self.accounts.entry(account.to_owned()).or_default();
             held.undecided.extend(undecided.into_iter().map(|row| (table, row)));
         }
+        self.keep_paid(account, table, rows)
+    }
+
+    /// Keeps paid rows back where an older one with their natural key may turn out to be paid in
+    /// this run; gives all others through.
+    pub fn keep_paid(
+        &mut self,
+        account: &str,
+        table: usize,
+        mut rows: Vec<Weighed>,
+    ) -> Vec<Weighed> {
+        let paid: Vec<Weighed> = rows.extract_if(.., |row| is_paid_after_others(row)).collect();
+        if !paid.is_empty() {
+            let held = self.accounts.entry(account.to_owned()).or_default();
+            held.paid.extend(paid.into_iter().map(|row| (table, row)));
+        }
         rows
+    }
+
+    /// Whether so many paid rows wait for older ones that they are not to wait for the run's end.
+    pub fn is_full_of_paid(&self) -> bool {
+        self.accounts.values().map(|held| held.paid.len()).sum::<usize>() >= PAID_AT_ONCE
+    }
+
+    /// Takes out the paid rows that wait for older ones.
+    pub fn take_paid(&mut self) -> Vec<Paid> {
+        let mut taken = Vec::new();
+        for (account, held) in &mut self.accounts {
+            let paid = std::mem::take(&mut held.paid).into_iter();
+            taken.extend(paid.map(|(table, row)| Paid { account: account.clone(), table, row }));
+        }
+        taken
     }
 
     /// Takes out every row of an account, to be judged again.
@@ -136,7 +177,8 @@ impl Hold {
     /// Everything still held, for giving back undecided.
     pub fn take_all(&mut self) -> Vec<(usize, Weighed)> {
         let accounts = std::mem::take(&mut self.accounts).into_values();
-        accounts.flat_map(|held| held.rows.into_iter().chain(held.undecided)).collect()
+        let rows = |held: Held| held.rows.into_iter().chain(held.undecided).chain(held.paid);
+        accounts.flat_map(rows).collect()
     }
 }
 
@@ -154,6 +196,15 @@ impl Held {
         *kept = kept.saturating_add(1);
         None
     }
+}
+
+/// Whether a row is paid, and an older one with its natural key may turn out to be so in this run:
+/// then that one succeeds, in whatever order they were claimed and answered.
+fn is_paid_after_others(row: &Weighed) -> bool {
+    let is_open =
+        |state: SiblingState| matches!(state, SiblingState::Processing | SiblingState::Waiting);
+    let is_paid = matches!(row.decision.verdict, Verdict::Succeeded);
+    is_paid && row.inputs.siblings.iter().any(|other| other.older && is_open(other.state))
 }
 
 /// Whether a row that ends by absence is charged again; `None`: it does not end so.

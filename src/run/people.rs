@@ -467,5 +467,10 @@ async fn look_at(
         }
     }
     give_back(scene, &left).await?;
+    let is_its = |one: &SourceTable| one.settings.name == table.settings.name;
+    let news = match (open, scene.tables.iter().position(is_its)) {
+        (Some((name, _)), Some(place)) => books.hold.keep_paid(name, place, news),
+        (_, _) => news,
+    };
     books.carry(scene, table, account, news, tell).await
 }

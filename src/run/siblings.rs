@@ -1,10 +1,11 @@
-//! Rows with one natural key within one run: who is handed back last is judged once more by what
-//! the run made of the others.
+//! Rows with one natural key within one run: who is handed back last, and who was paid beside
+//! another, is judged once more by what the run made of the others.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
-use crate::decide::decision::{Decision, Want};
+use crate::decide::decision::{Decision, Verdict, Want};
 use crate::decide::judge::decide;
+use crate::decide::policy::Mode;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::transaction::{SiblingFact, SiblingState, Transaction};
 use crate::run::error::{Doing, RunError};
@@ -13,7 +14,8 @@ use crate::run::scene::{OpenAccount, Scene, policy_of_row};
 use crate::store::driver::Driver;
 use crate::store::records::{Applied, JournalRow};
 
-/// What a dry run would have made of rows that have siblings: the database does not show it.
+/// What a run made of rows that have siblings and did not write, because it is a dry run or its
+/// mode withholds it: the database does not show it.
 #[derive(Default)]
 pub struct Rehearsed {
     states: HashMap<(String, String), SiblingState>,
@@ -31,12 +33,71 @@ impl Rehearsed {
         self.states.insert((record.table.clone(), record.key.clone()), state);
     }
 
+    /// Notes the successes that the mode withholds.
+    pub fn note_withheld(&mut self, mode: Mode, table: &str, rows: &[Weighed]) {
+        if mode != Mode::Observe {
+            return;
+        }
+        let is_paid = |row: &&Weighed| {
+            matches!(row.decision.verdict, Verdict::Succeeded) && !row.inputs.siblings.is_empty()
+        };
+        for row in rows.iter().filter(is_paid) {
+            let key = (table.to_owned(), row.claimed.row.key.id.clone());
+            self.states.insert(key, SiblingState::Succeeded);
+        }
+    }
+
     fn lay_over(&self, table: &str, siblings: &mut [SiblingFact]) {
         for sibling in siblings {
             let key = (table.to_owned(), sibling.id.clone());
             sibling.state = self.states.get(&key).copied().unwrap_or(sibling.state);
         }
     }
+}
+
+/// A paid row that waits for older ones with its natural key.
+pub struct Paid {
+    /// Its account.
+    pub account: String,
+    /// Its table's place in the setup.
+    pub table: usize,
+    /// The row.
+    pub row: Weighed,
+}
+
+/// Sets those apart that come after another one that is paid, too: of each natural key the oldest
+/// goes first, by creation and then by key.
+pub fn oldest_first(mut paid: Vec<Paid>) -> (Vec<Paid>, Vec<Paid>) {
+    paid.sort_by(|one, other| {
+        let (one, other) = (&one.row.claimed.row, &other.row.claimed.row);
+        (one.created_at, &one.key.id).cmp(&(other.created_at, &other.key.id))
+    });
+    let mut gone = HashSet::new();
+    paid.into_iter().partition(|one| {
+        let row = &one.row.claimed.row;
+        let is_paid = matches!(one.row.decision.verdict, Verdict::Succeeded);
+        !is_paid || gone.insert((one.table, row.natural_key.clone(), row.kind))
+    })
+}
+
+/// Judges paid rows again by how their siblings stand now.
+pub async fn look_at_paid(
+    scene: &Scene<'_>,
+    rehearsed: &Rehearsed,
+    paid: Vec<Paid>,
+) -> Result<Vec<Paid>, RunError> {
+    let mut by_account: BTreeMap<String, Vec<(usize, Weighed)>> = BTreeMap::new();
+    for Paid { account, table, row } in paid {
+        by_account.entry(account).or_default().push((table, row));
+    }
+    let mut judged = Vec::new();
+    for (account, rows) in by_account {
+        let Some(open) = scene.accounts.get(&account) else { continue };
+        for (table, row) in look_again(scene, open, rehearsed, rows).await? {
+            judged.push(Paid { account: account.clone(), table, row });
+        }
+    }
+    Ok(judged)
 }
 
 /// Judges rows again by how their siblings stand now. Rows come with their table's place in the

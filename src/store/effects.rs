@@ -15,7 +15,7 @@ use crate::model::evidence::Miss;
 use crate::model::money::{Currency, Money};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, later, to_text};
-use crate::model::transaction::{Transaction, hex};
+use crate::model::transaction::{SiblingFact, Transaction, hex};
 use crate::store::files::{LineMark, LinePlace};
 use crate::store::mapping::{FilterValue, MapSettings, TableSettings};
 use crate::store::records::{Applied, Claimed, JournalRow, NotApplied, Planned};
@@ -61,13 +61,24 @@ pub struct RowEffects {
     pub marks_lines: Vec<LinePlace>,
     /// The proposal of a person that it carries out, and that ends with it.
     pub proposal: Option<i64>,
+    /// What it is held against once more as it is written: rows with its natural key.
+    pub beside: Option<Box<Beside>>,
     /// What was decided could not be carried out, and the row went to a person instead.
     pub turned: bool,
 }
 
+/// A row that is about to be paid or handed back, and its siblings as it was decided from them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beside {
+    /// The row, with its natural key.
+    pub row: Transaction,
+    /// The rows with the same natural key, as they stood.
+    pub siblings: Vec<SiblingFact>,
+}
+
 /// What became of a row that was superseded.
-const SUPERSEDED: &str = "the row, its lease, its account or a person's word changed before the \
-    write: nothing was written for it, and it is decided again";
+const SUPERSEDED: &str = "the row, its lease, its account, a person's word or a row with the same \
+    natural key changed before the write: nothing was written for it, and it is decided again";
 
 /// A value for another column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,6 +166,9 @@ pub fn effects(
     let is_end =
         matches!(decision.verdict, Verdict::Succeeded | Verdict::Retryable(_) | Verdict::Failed)
             && !withheld;
+    // What charges again, and what says that the customer has paid: once for a natural key.
+    let goes_alone =
+        handback.is_some() || (is_end && matches!(decision.verdict, Verdict::Succeeded));
     RowEffects {
         token: planned.claimed.token,
         image: row.image.clone(),
@@ -172,9 +186,20 @@ pub fn effects(
         check,
         handback,
         event,
+        beside: beside(goes_alone, planned.claimed.row, planned.siblings),
         evidence: planned.evidence,
         turned: false,
     }
+}
+
+/// What a row is held against as it is written, where it has a natural key.
+fn beside(
+    goes_alone: bool,
+    row: Transaction,
+    siblings: Option<Vec<SiblingFact>>,
+) -> Option<Box<Beside>> {
+    let siblings = siblings.filter(|_| goes_alone && row.natural_key.is_some())?;
+    Some(Box::new(Beside { row, siblings }))
 }
 
 /// How a case says that it ended.
@@ -302,6 +327,7 @@ impl RowEffects {
         self.claims_reference = None;
         self.marks_lines.clear();
         self.proposal = None;
+        self.beside = None;
     }
 
     /// Sends the row to a person instead: what was decided cannot be carried out. Its status
@@ -325,6 +351,7 @@ impl RowEffects {
         self.claims_reference = None;
         self.marks_lines.clear();
         self.proposal = None;
+        self.beside = None;
         self.check.state = "case";
         self.check.next_check_at = None;
         self.check.keeps_image = false;

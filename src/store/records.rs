@@ -346,6 +346,9 @@ pub struct Planned {
     pub mapped_from: Option<String>,
     /// Events of the table are staged: a sink takes them, or the outbox is the table's channel.
     pub stages: bool,
+    /// The siblings that it was decided from. It is not carried out where one of them went first
+    /// since; `None`: it stands whatever they became.
+    pub siblings: Option<Vec<SiblingFact>>,
 }
 
 /// Whether a decision was carried out.

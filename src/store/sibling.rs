@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::model::transaction::{AccountRef, Kind, SiblingFact, SiblingState, Transaction};
 use crate::store::decode::{account_of, kind_of};
+use crate::store::effects::{Beside, RowEffects};
 use crate::store::records::Tagged;
 use crate::store::source_table::SourceTable;
 
@@ -65,6 +66,50 @@ pub(super) fn facts(
         .collect();
     facts.sort_by(|one, other| one.id.cmp(&other.id));
     facts
+}
+
+/// Which of these rows come too late as their siblings stand `now`: one of them was paid or handed
+/// back since the row was decided, or goes first in this very batch, as the oldest does. What was
+/// known as it was decided is no news.
+pub(super) fn overtaken(
+    rows: &[(usize, &RowEffects)],
+    now: &HashMap<String, Vec<SiblingFact>>,
+) -> HashSet<usize> {
+    let mut rows: Vec<(usize, &RowEffects, &Beside)> = rows
+        .iter()
+        .filter_map(|(index, row)| Some((*index, *row, row.beside.as_deref()?)))
+        .collect();
+    rows.sort_by(|(.., one), (.., other)| {
+        let (one, other) = (&one.row, &other.row);
+        (one.created_at, &one.key.id).cmp(&(other.created_at, &other.key.id))
+    });
+    let mut first: HashMap<&str, SiblingState> = HashMap::new();
+    let mut late = HashSet::new();
+    for (index, effects, beside) in rows {
+        let yields_to = |state: SiblingState| match state {
+            SiblingState::Succeeded => true,
+            // Nobody charges beside a row that may have been paid, or is charged.
+            SiblingState::HandedBack | SiblingState::Processing | SiblingState::Unclear => {
+                effects.handback.is_some()
+            }
+            SiblingState::Waiting | SiblingState::Other => false,
+        };
+        let is_news = |fact: &SiblingFact| {
+            let state = first.get(fact.id.as_str()).copied().unwrap_or(fact.state);
+            let is_it = |known: &SiblingFact| known.id == fact.id && known.state == state;
+            yields_to(state) && !beside.siblings.iter().any(is_it)
+        };
+        if now.get(&beside.row.key.id).into_iter().flatten().any(is_news) {
+            late.insert(index);
+            continue;
+        }
+        let ends_as = match &effects.handback {
+            Some(_) => SiblingState::HandedBack,
+            None => SiblingState::Succeeded,
+        };
+        first.insert(&beside.row.key.id, ends_as);
+    }
+    late
 }
 
 /// Rows that are alike in their tag's cells, their account's and their kind's, counted.

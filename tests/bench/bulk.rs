@@ -414,6 +414,7 @@ fn plan(claimed: Claimed, policy: &Policy, now: Instant) -> Planned {
         person: None,
         mapped_from: None,
         stages: true,
+        siblings: None,
     }
 }
 

@@ -79,6 +79,8 @@ macro_rules! conformance {
                     applies::a_hand_back_is_numbered,
                     applies::one_reference_explains_one_row,
                     applies::one_refused_row_of_fifty_is_a_case,
+                    applies::of_a_natural_key_one_is_paid_whoever_writes_it,
+                    applies::nobody_is_charged_again_beside_what_a_sibling_became,
                     applies::a_trigger_that_meddles_is_a_case,
                     applies::what_was_not_carried_out_is_named,
                     applies::a_closed_run_writes_nothing,

@@ -5,13 +5,15 @@
 //! COMMIT whose answer was lost is never sent again: the journal's primary key tells whether it
 //! landed, asked while holding the run's row, which the lost transaction held to its end.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
+use sha2::{Digest, Sha256};
 use sqlx::postgres::{PgConnection, PgPool};
 
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
+use crate::model::transaction::Transaction;
 use crate::store::driver::Writer;
 use crate::store::effects::{RowEffects, line_marks};
 use crate::store::error::StoreError;
@@ -20,10 +22,13 @@ use crate::store::postgres::connect::IDLE_IN_TRANSACTION;
 use crate::store::postgres::errors::{Calls, answered, calls_for, failed, is_taken};
 use crate::store::postgres::ledger::{Ledger, Loss, journal};
 use crate::store::postgres::lines::mark_in;
+use crate::store::postgres::lookup::siblings_in;
 use crate::store::postgres::people;
 use crate::store::postgres::rows::{Care, Fault, Rows};
 use crate::store::postgres::runs::{Sums, count_row, take_back};
+use crate::store::postgres::sql::Sql;
 use crate::store::records::{Applied, ApplyEnd};
+use crate::store::sibling::overtaken;
 use crate::store::source_table::SourceTable;
 
 const APPLYING: &str = "applying the decisions";
@@ -31,6 +36,10 @@ const COMMITTING: &str = "committing the decisions";
 
 /// Rows of one statement. More saves no round trip that counts, and costs memory.
 const CHUNK: usize = 5_000;
+
+/// Natural keys share so many locks: one for each of a batch's could be more than the server has
+/// room for.
+const KEY_LOCKS: u16 = 512;
 
 /// Attempts at a batch: each kind of trouble needs one more, deadlocks may come again.
 const TRIES: u32 = 12;
@@ -208,6 +217,7 @@ impl Batch<'_> {
         };
         let live = self.leave_out(&paused);
         let live = self.leave_unapproved(connection, live).await?;
+        let live = self.leave_overtaken(connection, live).await?;
         self.find_taken_references(connection, &live).await?;
         let images = self.settle_rows(connection, &live).await?;
         let moved = self.write_ledger(connection, writer).await?;
@@ -272,6 +282,38 @@ impl Batch<'_> {
             self.change(index, RowEffects::supersede);
         }
         Ok(live)
+    }
+
+    /// Of rows with one natural key one is paid or handed back, whoever else writes at this moment:
+    /// what such a row was decided from is read once more, under a lock where it has siblings at
+    /// all. Who comes second is decided anew.
+    async fn leave_overtaken(
+        &mut self,
+        connection: &mut PgConnection,
+        live: Vec<usize>,
+    ) -> Result<Vec<usize>, Fault> {
+        let rows: Vec<(usize, &RowEffects)> = live
+            .iter()
+            .filter_map(|index| self.rows.get(*index).map(|row| (*index, row)))
+            .filter(|(_, row)| row.beside.is_some())
+            .collect();
+        if rows.is_empty() {
+            return Ok(live);
+        }
+        let of_keys = rows.iter().filter_map(|(_, row)| row.beside.as_deref());
+        let mut keyed: Vec<&Transaction> = of_keys.map(|beside| &beside.row).collect();
+        let now = siblings_in(connection, self.table, &keyed).await?;
+        keyed.retain(|row| now.contains_key(&row.key.id));
+        if keyed.is_empty() {
+            return Ok(live);
+        }
+        lock_natural_keys(connection, self.table, &keyed).await?;
+        let now = siblings_in(connection, self.table, &keyed).await?;
+        let late = overtaken(&rows, &now);
+        for index in &late {
+            self.change(*index, RowEffects::supersede);
+        }
+        Ok(live.into_iter().filter(|index| !late.contains(index)).collect())
     }
 
     /// An object explains one row for ever: who comes second goes to a person.
@@ -431,6 +473,33 @@ impl Batch<'_> {
             code: None,
             detail: None,
         })
+    }
+}
+
+/// Holds the natural keys of these rows to the end of the transaction, in one order for all.
+async fn lock_natural_keys(
+    connection: &mut PgConnection,
+    table: &SourceTable,
+    rows: &[&Transaction],
+) -> Result<(), Fault> {
+    let lock_of = |key: &str| {
+        let hash = Sha256::digest(format!("{}\n{key}", table.write));
+        let number = hash.iter().take(2).fold(0_u16, |sum, byte| (sum << 8) | u16::from(*byte));
+        i32::from(number % KEY_LOCKS)
+    };
+    let locks: BTreeSet<i32> =
+        rows.iter().filter_map(|row| row.natural_key.as_deref().map(lock_of)).collect();
+    let mut sql = Sql::default();
+    let locks = sql.bind(locks.into_iter().collect::<Vec<i32>>());
+    sql.push(&format!(
+        "select pg_advisory_xact_lock(hashtextextended('tieout siblings ' || n, 0)) \
+         from unnest({locks}::integer[]) as n"
+    ));
+    match sql.run(connection).await {
+        Ok(_) => Ok(()),
+        // Whoever holds one writes a batch, and is done soon.
+        Err(error) if calls_for(&error) == Calls::SkipLocked => Err(Fault::Again),
+        Err(error) => Err(step(error)),
     }
 }
 

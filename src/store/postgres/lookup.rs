@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use sqlx::postgres::{PgPool, PgRow};
+use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
 use crate::model::reason::Reason;
 use crate::model::transaction::{AccountRef, RowKey, SiblingFact, Transaction};
@@ -20,6 +20,8 @@ use crate::store::sibling::{self, Alike, Sibling};
 use crate::store::source_table::{Column, SourceTable};
 use crate::store::template::{Piece, Template};
 
+const SIBLINGS: &str = "reading sibling rows";
+
 /// In the place of the image of rows that are looked at and not claimed.
 const NO_IMAGE: &str = "''::text";
 
@@ -31,19 +33,29 @@ pub(super) async fn siblings(
     table: &SourceTable,
     rows: &[&Transaction],
 ) -> Result<HashMap<String, Vec<SiblingFact>>, StoreError> {
-    let doing = "reading sibling rows";
+    if rows.iter().all(|row| row.natural_key.is_none()) {
+        return Ok(HashMap::new());
+    }
+    let mut connection = pool.acquire().await.map_err(failed(SIBLINGS))?;
+    siblings_in(&mut connection, table, rows).await
+}
+
+/// The same, by this connection: within its transaction, what others committed so far.
+pub(super) async fn siblings_in(
+    connection: &mut PgConnection,
+    table: &SourceTable,
+    rows: &[&Transaction],
+) -> Result<HashMap<String, Vec<SiblingFact>>, StoreError> {
     let keyed: Vec<(&Transaction, &str)> =
         rows.iter().filter_map(|row| row.natural_key.as_deref().map(|key| (*row, key))).collect();
     let natural: HashSet<&str> = keyed.iter().map(|(_, key)| *key).collect();
     if natural.is_empty() {
         return Ok(HashMap::new());
     }
-    let mut connection = pool.acquire().await.map_err(failed(doing))?;
-    let found =
-        siblings_sql(table, &natural).fetch(&mut connection).await.map_err(failed(doing))?;
+    let found = siblings_sql(table, &natural).fetch(connection).await.map_err(failed(SIBLINGS))?;
     let mut by_natural: HashMap<String, Vec<Sibling>> = HashMap::new();
     for row in &found {
-        let cells = Cells::new(row, doing);
+        let cells = Cells::new(row, SIBLINGS);
         let sibling = Sibling {
             is_offered: cells.flag(0)?,
             has_success: cells.flag(1)?,

@@ -12,16 +12,19 @@ use sqlx::sqlite::SqliteConnection;
 use crate::decide::permit::Retry;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, to_text};
+use crate::model::transaction::Transaction;
 use crate::store::driver::Writer;
 use crate::store::effects::{RowEffects, line_marks};
 use crate::store::error::StoreError;
 use crate::store::people::ProposalState;
 use crate::store::records::{Applied, ApplyEnd, JournalRow, NotApplied};
+use crate::store::sibling;
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::cases::{close_rows, put_rows};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::journal;
 use crate::store::sqlite::lines::mark_in;
+use crate::store::sqlite::lookup::siblings;
 use crate::store::sqlite::people;
 use crate::store::sqlite::runs::{Buckets, add_to, is_running, take_back_released};
 use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch, json_set};
@@ -40,8 +43,8 @@ struct Applying<'a> {
     image: Option<String>,
     /// The lease was lost before, and this run's claim of it was counted as released.
     lost: bool,
-    /// A person paused its account since it was asked, or the person's word that it is does not
-    /// stand any more.
+    /// A person paused its account since it was asked, the person's word that it is does not stand
+    /// any more, or a row with its natural key goes first.
     stopped: bool,
 }
 
@@ -87,6 +90,13 @@ pub(super) async fn apply(
     let contested = contested(connection, &fresh, &lost).await?;
     let paused = paused(connection, batch).await?;
     let unapproved = unapproved(connection, &fresh).await?;
+    let is_stopped = |effect: &RowEffects| {
+        paused.contains(&effect.journal.account)
+            || effect.proposal.is_some_and(|word| unapproved.contains(&word))
+    };
+    let live = fresh.iter().copied();
+    let live = live.filter(|row| !lost.contains(&row.journal.key) && !is_stopped(row));
+    let overtaken = overtaken(connection, batch.table, live.collect()).await?;
     let mut rows: Vec<Applying<'_>> = fresh
         .into_iter()
         .map(|effect| {
@@ -95,8 +105,7 @@ pub(super) async fn apply(
             if let Some(other) = contested.get(&effect.journal.key).filter(|_| !lost) {
                 effect.to_mut().send_to_review(Reason::ReferenceClaimed, other.clone());
             }
-            let stopped = paused.contains(&effect.journal.account)
-                || effect.proposal.is_some_and(|word| unapproved.contains(&word));
+            let stopped = is_stopped(&effect) || overtaken.contains(&effect.journal.key);
             Applying { effect, image: None, lost, stopped }
         })
         .collect();
@@ -153,6 +162,26 @@ async fn unapproved(
     let asked: Vec<i64> = words.iter().copied().collect();
     let stand = people::still_approved(connection, &asked).await?;
     Ok(words.into_iter().filter(|word| !stand.contains(word)).collect())
+}
+
+/// The keys of rows that come second of those with their natural key: what they were decided from
+/// is read once more, within the transaction that nobody writes beside.
+async fn overtaken(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    live: Vec<&RowEffects>,
+) -> Result<HashSet<String>, StoreError> {
+    let rows: Vec<(usize, &RowEffects)> =
+        live.into_iter().filter(|row| row.beside.is_some()).enumerate().collect();
+    if rows.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let of_keys = rows.iter().filter_map(|(_, row)| row.beside.as_deref());
+    let keyed: Vec<&Transaction> = of_keys.map(|beside| &beside.row).collect();
+    let now = siblings(connection, table, &keyed).await?;
+    let late = sibling::overtaken(&rows, &now);
+    let late = rows.iter().filter(|(index, _)| late.contains(index));
+    Ok(late.map(|(_, row)| row.journal.key.clone()).collect())
 }
 
 /// What this run decided before is left out: no row has two decisions in one run, and a batch

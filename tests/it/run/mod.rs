@@ -2,6 +2,7 @@
 
 pub mod shop;
 mod absence;
+mod siblings;
 mod situations;
 mod ways;
 mod dry_run;

@@ -164,6 +164,7 @@ impl Foreign {
                 person: None,
                 mapped_from: None,
                 stages: true,
+                siblings: None,
             };
             effects(planned, &table.settings, &Timing::default(), run)
         };

@@ -5,8 +5,9 @@ use tieout::decide::decision::Asked;
 use tieout::decide::policy::Mode;
 use tieout::model::reason::{Outcome, Reason};
 use tieout::model::time::to_text;
-use tieout::model::transaction::hex;
+use tieout::model::transaction::{SiblingFact, SiblingState, hex};
 use tieout::store::driver::CaseFilter;
+use tieout::store::effects::{Beside, RowEffects};
 use tieout::store::records::{Applied, ApplyEnd, Claimed};
 
 use super::world::{
@@ -413,6 +414,80 @@ pub async fn one_refused_row_of_fifty_is_a_case<D: Under>() {
     let case = w.store.case(record.case_number.unwrap()).await.unwrap().unwrap();
     assert_eq!((case.reason, case.subject.as_str()), (Reason::WriteRefused, "23"));
     assert!(w.totals("r1").await.contains(&("EUR/review".to_owned(), 1, 1923)));
+    w.finish().await;
+}
+
+/// What a decision changes, held against these siblings as it is written.
+fn beside(mut effect: RowEffects, claimed: &Claimed, siblings: &[SiblingFact]) -> RowEffects {
+    let (row, siblings) = (claimed.row.clone(), siblings.to_vec());
+    effect.beside = Some(Box::new(Beside { row, siblings }));
+    effect
+}
+
+fn counts(end: ApplyEnd) -> (usize, usize) {
+    let ApplyEnd::Done { applied, superseded, .. } = end else { panic!("the run is open") };
+    (applied, superseded)
+}
+
+/// Two runs decide rows with one natural key at once, and neither saw the other's success.
+pub async fn of_a_natural_key_one_is_paid_whoever_writes_it<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=40).await;
+    w.raw.execute("update charges set subscription = id % 20 where id not in (20, 40)").await;
+    w.raw.execute("update charges set subscription = null where id in (20, 40)").await;
+    let again = D::again(&w.place).await;
+    let (mut one, mut other) = (w.start("r1", noon()).await, w.start("r2", noon()).await);
+    let mine = w.claim("r1", 20, noon()).await;
+    let theirs = w.claim("r2", 20, noon()).await;
+    let batch = |run: &str, rows: &[Claimed]| -> Vec<RowEffects> {
+        let effect = |c: &Claimed| beside(w.effect(run, c, succeeded(c), noon()), c, &[]);
+        rows.iter().map(effect).collect()
+    };
+    let (first, second) = tokio::join!(
+        w.store.apply("r1", &mut one, &w.table, batch("r1", &mine), noon()),
+        again.apply("r2", &mut other, &w.table, batch("r2", &theirs), noon()),
+    );
+    let (first, second) = (counts(first.unwrap()), counts(second.unwrap()));
+    assert_eq!((first.0 + second.0, first.1 + second.1), (21, 19), "NULL is no key");
+    let twice = "select cast(subscription as text) from charges where status = 'paid' \
+                 and subscription is not null group by subscription having count(*) > 1";
+    assert!(w.raw.rows(twice).await.is_empty());
+    let due = "select cast(count(*) as text) from tieout_checks \
+               where state = 'open' and lease_run is null";
+    assert_eq!(w.raw.one(due).await, "19", "they are decided again");
+    w.finish().await;
+}
+
+/// Of one batch the oldest row goes first; what was known as a row was decided is no news.
+pub async fn nobody_is_charged_again_beside_what_a_sibling_became<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=3).await;
+    w.raw.execute("update charges set subscription = 1").await;
+    let mut writer = w.start("r1", noon()).await;
+    let mut claimed = w.claim("r1", 9, noon()).await;
+    claimed.sort_by(|one, other| other.row.key.id.cmp(&one.row.key.id));
+    let [third, second, first] = claimed.as_slice() else { panic!("{claimed:?}") };
+    let fact = |id: &str, state| SiblingFact { id: id.to_owned(), state, older: true };
+    let known = [fact("1", SiblingState::Processing), fact("2", SiblingState::Processing)];
+    let batch = vec![
+        beside(w.effect("r1", second, succeeded(second), noon()), second, &[]),
+        beside(w.effect("r1", first, succeeded(first), noon()), first, &[]),
+        beside(w.effect("r1", third, retryable(noon())(third), noon()), third, &known),
+    ];
+    let end = w.store.apply("r1", &mut writer, &w.table, batch, noon()).await.unwrap();
+    assert_eq!(counts(end), (1, 2));
+    let status = [w.status("1").await, w.status("2").await, w.status("3").await];
+    assert_eq!(status, ["paid", "processing", "processing"]);
+    let none = "select cast(count(*) as text) from tieout_handbacks";
+    assert_eq!(w.raw.one(none).await, "0");
+    w.close("r1", at(1)).await;
+    let mut writer = w.start("r2", at(1)).await;
+    let claimed = w.claim("r2", 9, at(1)).await;
+    let second = claimed.iter().find(|one| one.row.key.id == "2").unwrap();
+    let known = [fact("1", SiblingState::Succeeded)];
+    let batch = vec![beside(w.effect("r2", second, succeeded(second), at(1)), second, &known)];
+    let end = w.store.apply("r2", &mut writer, &w.table, batch, at(1)).await.unwrap();
+    assert_eq!(counts(end), (1, 0));
     w.finish().await;
 }
 

@@ -386,6 +386,7 @@ fn effect_in(
         person: None,
         mapped_from: None,
         stages: true,
+        siblings: None,
     };
     effects(planned, &table.settings, &Timing::default(), run)
 }

@@ -1,0 +1,147 @@
+//! Rows with one natural key that were all paid: the oldest succeeds, and each other is for a
+//! person, in whatever order, batches and runs they are decided.
+
+use super::shop::{Engine, Payment, Shop, Words, on_both_databases};
+
+on_both_databases!(
+    of_rows_paid_twice_the_oldest_succeeds,
+    of_rows_paid_twice_the_oldest_succeeds_in_batches_of_one,
+    of_rows_paid_twice_at_two_accounts_the_oldest_succeeds,
+    what_is_written_early_waits_for_an_older_row,
+    what_a_mode_withholds_stands_against_a_second_payment,
+    two_runs_at_once_pay_no_natural_key_twice,
+);
+
+/// Stuck, with a natural key; the greater its age in seconds over 40 minutes, the older.
+fn of(id: i64, order: &str, age: i64) -> Payment {
+    Payment { order_no: Some(order.to_owned()), age: 40 * 60 + age, ..Payment::stuck(id) }
+}
+
+async fn plant(shop: &mut Shop, rows: &[Payment]) {
+    shop.plant(rows.iter().map(Payment::captured).collect());
+    shop.insert(rows).await;
+}
+
+async fn one_of_each_succeeds(engine: Engine, limits: &str, is_rehearsed: bool) {
+    let words = Words { limits: limits.to_owned(), ..Words::default() };
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.background(60).await;
+    // A: the one that is claimed first is older. B: the other one is. C: three, the middle one is.
+    let keyed = [of(1, "A", 9), of(2, "A", 0), of(3, "B", 0), of(4, "B", 9)];
+    let three = [of(5, "C", 1), of(6, "C", 9), of(7, "C", 0)];
+    // Another key, and none at all, which is no key.
+    let alone = [of(8, "D", 0), Payment::stuck(9), Payment::stuck(10)];
+    // E: of one age, where the key says which is older. F: the older one was not paid.
+    let (equal, unpaid) = ([of(11, "E", 0), of(12, "E", 0)], of(13, "F", 9));
+    plant(&mut shop, &[&keyed[..], &three, &alone, &equal, &[of(14, "F", 0)]].concat()).await;
+    shop.insert(&[unpaid]).await;
+    let would = match is_rehearsed {
+        true => Some(shop.run_with(&["--dry-run"]).await.ended(0).verdicts()),
+        false => None,
+    };
+    let ran = shop.run().await.ended(0);
+    for id in [1, 4, 6, 8, 9, 10, 11, 14] {
+        assert_eq!(ran.verdict(id), "succeeded captured", "{id}");
+        assert_eq!(shop.status(id).await, "paid", "{id}");
+    }
+    for id in [2, 3, 5, 7, 12] {
+        assert_eq!(ran.verdict(id), "review sibling_row", "{id}");
+        assert_eq!(shop.status(id).await, "processing", "{id}");
+    }
+    if let Some(would) = would {
+        assert_eq!(would, ran.verdicts(), "a rehearsal foretells it");
+    }
+    let told = "select text from tieout_cases where subject in ('2', '3') order by subject";
+    let why = |own: i64, other: i64| {
+        format!("pi_{own} captured, and row {other} with the same natural key already succeeded")
+    };
+    assert_eq!(shop.texts(told).await, [why(2, 1), why(3, 4)]);
+    assert_eq!(shop.count("tieout_journal where applied = 'superseded'").await, 0);
+    shop.check(false).await;
+}
+
+async fn of_rows_paid_twice_the_oldest_succeeds(engine: Engine) {
+    one_of_each_succeeds(engine, "", true).await;
+}
+
+async fn of_rows_paid_twice_the_oldest_succeeds_in_batches_of_one(engine: Engine) {
+    one_of_each_succeeds(engine, "batch = 1", false).await;
+}
+
+/// A second attempt went by another account, which is asked beside the first.
+async fn of_rows_paid_twice_at_two_accounts_the_oldest_succeeds(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.words.accounts = ", other = \"other\"";
+    shop.words.more = format!(
+        "[[account]]\nname = \"other\"\npsp = \"stripe\"\nmode = \"full\"\nlivemode = false\n\
+         key_env = \"SHOP_PSP_KEY\"\nbase_url = \"{}\"\ntag = \"metadata[order_id]\"\n\
+         deadline = \"60s\"\nrequests_per_second = 500\n",
+        shop.sandbox.base_url()
+    );
+    shop.write_words();
+    shop.background(60).await;
+    let at_other = |row: Payment| Payment { account: "other", ..row };
+    let rows = [of(1, "A", 9), at_other(of(2, "A", 0)), of(3, "B", 0), at_other(of(4, "B", 9))];
+    plant(&mut shop, &rows).await;
+    let would = shop.run_with(&["--dry-run"]).await.ended(0).verdicts();
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdicts(), would);
+    assert_eq!([shop.status(1).await, shop.status(4).await], ["paid", "paid"]);
+    assert_eq!(shop.open_cases().await, ["2 sibling_row", "3 sibling_row"]);
+    shop.check(false).await;
+}
+
+/// What is paid is written while rows that are absent are still searched for.
+async fn what_is_written_early_waits_for_an_older_row(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(60).await;
+    shop.insert(&[Payment::stuck(20)]).await;
+    for _ in 0..2 {
+        shop.run().await.ended(0);
+        shop.a_span_passes().await;
+    }
+    plant(&mut shop, &[of(1, "A", 0), of(2, "A", 9)]).await;
+    shop.run().await.ended(0);
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "paid"]);
+    assert_eq!(shop.open_cases().await, ["1 sibling_row"]);
+    shop.check(false).await;
+}
+
+async fn what_a_mode_withholds_stands_against_a_second_payment(engine: Engine) {
+    let words = Words { account_mode: "observe", table_mode: "observe", ..Words::default() };
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.background(60).await;
+    plant(&mut shop, &[of(1, "A", 9), of(2, "A", 0)]).await;
+    let would = shop.run_with(&["--dry-run"]).await.ended(0).verdicts();
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdicts(), would);
+    assert_eq!(ran.verdict(1), "succeeded captured");
+    assert_eq!(ran.verdict(2), "review sibling_row");
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "processing"]);
+    shop.check(false).await;
+}
+
+async fn two_runs_at_once_pay_no_natural_key_twice(engine: Engine) {
+    let words = Words { limits: "batch = 1".to_owned(), ..Words::default() }.patient();
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.background(60).await;
+    let pairs = 20;
+    let row = |id: i64| {
+        let age = if id % 2 == 0 { id } else { -id };
+        of(id, &format!("order-{}", id % pairs), age)
+    };
+    let rows: Vec<Payment> = (1..=2 * pairs).map(row).collect();
+    plant(&mut shop, &rows).await;
+    let _both = tokio::join!(shop.run(), shop.run());
+    let twice = "select order_no from payments where status = 'paid' and order_no is not null \
+                 group by order_no having count(*) > 1";
+    assert_eq!(shop.texts(twice).await, Vec::<String>::new());
+    // Whoever came second in the very moment of writing is decided by the next run.
+    shop.due_now().await;
+    shop.run().await.ended(0);
+    assert_eq!(shop.texts(twice).await, Vec::<String>::new());
+    let paid = shop.count("payments where status = 'paid' and order_no is not null").await;
+    let cases = shop.count("tieout_cases where state = 'open' and reason = 'sibling_row'").await;
+    assert_eq!((paid, cases), (pairs, pairs));
+    shop.check(false).await;
+}
