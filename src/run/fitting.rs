@@ -6,6 +6,7 @@ use crate::run::setup::AccountSetup;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
+use crate::store::inspect::{Inspect, hides};
 use crate::store::mapping::TableSettings;
 use crate::store::references::unwritable;
 use crate::store::source_table::SourceTable;
@@ -22,6 +23,17 @@ pub async fn map_tables(
     let names: Vec<String> = accounts.keys().cloned().collect();
     let mapped = db.map_tables(tables, &names).await?;
     let chars = |name: &str| accounts.get(name)?.settings.psp.id_chars();
-    let unfit: Vec<_> = mapped.iter().flat_map(|table| unwritable(table, chars)).collect();
+    let mut unfit: Vec<_> = mapped.iter().flat_map(|table| unwritable(table, chars)).collect();
+    for table in &mapped {
+        match db.hides_by_status(table).await {
+            Ok(true) => unfit.push(hides(table)),
+            Ok(false) => {}
+            // A row that is hidden once it is written is refused then, one by one.
+            Err(error) => {
+                let name = table.settings.name.as_str();
+                tracing::debug!(table = name, error = %error, "What `read` hides was not told");
+            }
+        }
+    }
     if unfit.is_empty() { Ok(mapped) } else { Err(StoreError::Mapping(unfit)) }
 }

@@ -242,6 +242,12 @@ impl<'a> Reader<'a> {
 
     fn attempted_at(&self, defects: &mut Vec<RowDefect>) -> Option<Instant> {
         let (index, notation) = self.table.layout.attempted?;
+        // Text that is empty holds nothing either: applications write '' where others write NULL.
+        let class = self.table.cells.get(index).map(|column| &column.class);
+        let is_text = matches!(class, Some(TypeClass::Text | TypeClass::Padded));
+        if is_text && self.raw(index).is_some_and(|text| text.trim().is_empty()) {
+            return None;
+        }
         self.time(index, notation).unwrap_or_else(|problem| {
             defects.push(defect("attempted", &problem));
             None

@@ -221,6 +221,8 @@ impl Fitter<'_> {
             write: write.name.clone(),
             statuses_in: write.name.clone(),
             write_is_read: read.name == write.name,
+            read_is_view: read.is_view,
+            writes_alone: write.writes_alone,
             status_indexed: write.indexed.contains(&self.settings.status),
             status_folded: false,
             side_by_side: write.writes_alone

@@ -7,7 +7,7 @@
 
 use crate::model::time::Instant;
 use crate::store::database::Database;
-use crate::store::error::StoreError;
+use crate::store::error::{MappingError, Mend, StoreError};
 use crate::store::source_table::{Column, Relation, SourceTable};
 use crate::store::tellers::{
     ACCOUNTS_MAX, are_ids_at_stripe, coded, is_teller, tell_accounts, tells_kinds, tells_psps,
@@ -19,6 +19,12 @@ pub const STATUS_ROWS: i64 = 10_000;
 
 /// Rows of a table that are looked at where no index tells: a few pages of any table.
 pub(in crate::store) const FIRST_ROWS: i64 = 50_000;
+
+/// Newest rows of a written table among which rows that are over are looked for.
+pub(in crate::store) const NEWEST_ROWS: i64 = 200;
+
+/// Rows that are over, of which what is read must show one.
+pub(in crate::store) const ENDED_ROWS: i64 = 20;
 
 /// Values of one column that are told at most; the point is made by then.
 pub(in crate::store) const VALUES_MAX: i64 = 200;
@@ -187,6 +193,12 @@ pub trait Inspect {
         most: i64,
     ) -> Result<Vec<Counterpart>, StoreError>;
 
+    /// Whether what is read is a view of the written table that leaves rows out by their status:
+    /// of the newest rows that are over it shows none, nor any other such row, and rows in
+    /// processing it shows. Where the written table has no row that is over yet, or this role may
+    /// not read it, nothing can be told: false.
+    async fn hides_by_status(&self, table: &SourceTable) -> Result<bool, StoreError>;
+
     /// A few values of a column that are not NULL, as texts.
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError>;
 }
@@ -216,6 +228,26 @@ delegate! {
     examples(of: &Surveyed, column: &str) -> Vec<String>;
     named_rows(table: &SourceTable, ids: &[String]) -> Vec<NamedRow>;
     counterparts(table: &SourceTable, most: i64) -> Vec<Counterpart>;
+    hides_by_status(table: &SourceTable) -> bool;
+}
+
+/// What to say of a mapping whose view leaves rows out by their status.
+pub fn hides(table: &SourceTable) -> MappingError {
+    let settings = &table.settings;
+    let (read, status) = (&settings.read, &settings.status);
+    let write = settings.write.as_ref().unwrap_or(read);
+    MappingError {
+        table: settings.name.clone(),
+        field: "read".to_owned(),
+        problem: format!(
+            "`{read}` leaves rows out by their `{status}`: of the rows of `{write}` that are over \
+             it shows none, so that a row is out of sight once it is decided"
+        ),
+        expected: "a view that shows a row whatever its status: leave rows out by `where`, which \
+                   only says what is taken"
+            .to_owned(),
+        mend: Mend::Mapping,
+    }
 }
 
 /// A time before which rows may well be stuck; for plans, which depend on the sort of bound alone.

@@ -8,12 +8,20 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use chrono::TimeDelta;
+
 use crate::model::money::Exactness;
-use crate::model::time::Instant;
+use crate::model::time::{Instant, later};
 use crate::store::effects::SetValue;
 use crate::store::mapping::{Channel, MapSettings, TableSettings};
 use crate::store::notation::Notation;
 use crate::store::template::Template;
+
+/// How often a row under watch is looked for that its view does not show.
+const LOOKS_EVERY: TimeDelta = TimeDelta::hours(1);
+
+/// For how long: past the last look that a watch has by itself.
+const LOOKS_FOR: TimeDelta = TimeDelta::days(7);
 
 /// An identifier as the catalogue spells it, quoted for SQL.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -163,6 +171,11 @@ pub struct SourceTable {
     pub write: QuotedIdent,
     /// The read and the written relation are one.
     pub write_is_read: bool,
+    /// What is read is a view, which may show a row by its status.
+    pub read_is_view: bool,
+    /// No trigger and no rule of the written table does anything besides; false where the catalogue
+    /// does not tell it.
+    pub writes_alone: bool,
     /// Where values of the status that nobody mapped are looked for: in what is written, and in
     /// what is read where a dry run may not read that.
     pub statuses_in: QuotedIdent,
@@ -325,6 +338,37 @@ impl SourceTable {
         )
     }
 
+    /// What to say of a row that the view shows no more once it was written.
+    pub fn unseen(&self) -> String {
+        format!(
+            "the row is not in {} after the write, and the write was undone; a view must show a \
+             row whatever its status: leave rows out by `where`, which only says what is taken",
+            self.read
+        )
+    }
+
+    /// When to look again for a row under watch that the view does not show any more, though the
+    /// written table has it; none where it was looked for long enough.
+    pub fn looks_again(&self, watch_from: Option<Instant>, now: Instant) -> Option<Instant> {
+        let may_hide = !self.write_is_read && self.statuses_in == self.write;
+        let is_new = watch_from.is_some_and(|from| now < later(from, LOOKS_FOR));
+        (may_hide && is_new).then(|| later(now, LOOKS_EVERY))
+    }
+
+    /// Tells of such rows: what happens to them at the PSP is seen by nobody.
+    pub fn tell_unseen(&self, keys: &[&str]) {
+        let Some(first) = keys.first() else { return };
+        tracing::warn!(
+            table = %self.settings.name,
+            rows = keys.len(),
+            row = *first,
+            "Rows under watch are gone from {} and still in {}: a payment of theirs that comes \
+             late goes unseen until the view shows them again, whatever their status",
+            self.read,
+            self.write,
+        );
+    }
+
     /// What to say of a row that the view shows and the written table does not have.
     pub fn not_there(&self) -> String {
         let (read, write) = (&self.read, &self.write);
@@ -352,6 +396,16 @@ impl SourceTable {
         values.extend(others.map(|value| value.0.clone()));
         values.sort();
         values.dedup();
+        values
+    }
+
+    /// Values of rows that are over, or given back: what the mapping writes, and what it calls a
+    /// success.
+    pub fn ended_values(&self) -> Vec<String> {
+        let processing = self.processing_values();
+        let is_ignored = |value: &String| self.settings.ignore.iter().any(|it| it.0 == *value);
+        let mut values = self.known_values();
+        values.retain(|value| !processing.contains(value) && !is_ignored(value));
         values
     }
 

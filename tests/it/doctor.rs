@@ -593,6 +593,73 @@ async fn stuck_rows_without_a_key_are_told(engine: Engine) {
     assert_eq!(looked_at, ["10", "11", "7", "9"]);
 }
 
+/// A view that shows rows by their status loses sight of each row that is decided; one that leaves
+/// rows out by anything else does not.
+async fn a_view_that_hides_rows_by_their_status_is_refused(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    let hiding = "create view seen as select * from payments where status = 'processing'";
+    shop.raw.execute(hiding).await;
+    rewrite(&shop, "read = \"payments\"", "read = \"seen\"\nwrite = \"payments\"");
+    // As long as nothing is stuck, it may be a view of other rows as well.
+    has_none(&doctor(&shop).await, "mapping");
+    shop.insert(&[Payment::stuck(7)]).await;
+    let (what, state, text, next) = finding(&doctor(&shop).await, "mapping");
+    assert_eq!((what.as_str(), state.as_str()), ("payments", "fail"));
+    let said = "read: `seen` leaves rows out by their `status`: of the rows of `payments`";
+    assert!(text.starts_with(said) && text.contains("leave rows out by `where`"), "{text}");
+    assert!(next.contains("correct tieout.toml"), "{next}");
+    for command in [&["config", "check", "--connect"][..], &["run"], &["run", "--dry-run"]] {
+        let ran = shop.tieout(command).await.ended(10);
+        assert!(ran.stderr.contains("`seen` leaves rows out"), "{}", ran.stderr);
+    }
+    assert_eq!(shop.status(7).await, "processing");
+
+    // The newest rows that are over are all of others.
+    let other = |id| Payment { account: "mystery", status: "paid", ..Payment::stuck(id) };
+    shop.insert(&(2_000_000..2_000_300).map(other).collect::<Vec<_>>()).await;
+    shop.raw.execute("drop view seen").await;
+    shop.raw.execute("create view seen as select * from payments where account = 'live'").await;
+    has_none(&doctor(&shop).await, "mapping");
+    shop.tieout(&["config", "check", "--connect"]).await.ended(0);
+    // Nothing is over yet.
+    shop.raw.execute("delete from payments where status <> 'processing'").await;
+    shop.raw.execute("drop view seen").await;
+    shop.raw.execute(hiding).await;
+    has_none(&doctor(&shop).await, "mapping");
+}
+
+/// What statistics say of values is read as the column's own values are.
+#[tokio::test(flavor = "multi_thread")]
+async fn mapped_values_of_any_type_are_known_by_their_statistics() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    let stuck: Vec<Payment> = (7..12).map(Payment::stuck).collect();
+    shop.insert(&stuck).await;
+    shop.raw
+        .execute(
+            "drop index payments_status; alter table payments alter status type char(12); \
+             analyze payments",
+        )
+        .await;
+    let seen = "select cast(most_common_vals as text) from pg_stats \
+                where tablename = 'payments' and attname = 'status'";
+    assert!(shop.raw.one(seen).await.contains("processing  "), "there are statistics");
+    has_none(&doctor(&shop).await, "status_unmapped");
+    shop.raw
+        .execute(
+            "alter table payments alter status type boolean using status = 'paid'; \
+             analyze payments",
+        )
+        .await;
+    assert_eq!(shop.raw.one(seen).await, "{t,f}");
+    rewrite(&shop, "ignore = [\"new\", \"cart\"]", "ignore = []");
+    let words = "from = [\"processing\"], succeeded = \"paid\", failed = \"failed\", \
+                 retryable = \"retry\"";
+    rewrite(&shop, words, "from = [false], succeeded = true");
+    let ran = doctor(&shop).await;
+    has_none(&ran, "mapping");
+    has_none(&ran, "status_unmapped");
+}
+
 /// Where no value says that a row is to be charged again, a worker that reads the status waits.
 async fn a_worker_that_no_status_tells_is_told_of(engine: Engine) {
     let shop = healthy(engine, Words::default()).await;
@@ -786,6 +853,7 @@ on_both_databases!(
     a_zone_that_is_wrong_is_told_by_when_objects_were_made,
     payments_made_long_after_the_last_send_are_told,
     stuck_rows_without_a_key_are_told,
+    a_view_that_hides_rows_by_their_status_is_refused,
     a_worker_that_no_status_tells_is_told_of,
     stuck_rows_of_read_are_held_against_those_of_write,
     an_index_that_the_claim_lacks_is_written_out_and_serves,

@@ -1,9 +1,10 @@
 //! Carrying out decisions: one transaction for the user's rows and tieout's, set by set.
 //!
 //! An attempt that meets trouble is rolled back whole and made again with more care: a deadlock as
-//! it was, a refused row by halves, a row that somebody holds left out, a lost lease left out. A
-//! COMMIT whose answer was lost is never sent again: the journal's primary key tells whether it
-//! landed, asked while holding the run's row, which the lost transaction held to its end.
+//! it was, a refused row by halves, a row that somebody holds left out, a lost lease left out; and
+//! where trouble comes again and again, the row that it comes of left out. A COMMIT whose answer
+//! was lost is never sent again: the journal's primary key tells whether it landed, asked while
+//! holding the run's row, which the lost transaction held to its end.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -44,6 +45,9 @@ const KEY_LOCKS: u16 = 512;
 /// Attempts at a batch: each kind of trouble needs one more, deadlocks may come again.
 const TRIES: u32 = 12;
 
+/// Deadlocks of a batch after which its rows are tried apart.
+const DEADLOCKS: u32 = 5;
+
 /// One batch on its way.
 struct Batch<'a> {
     run_id: &'a str,
@@ -82,10 +86,10 @@ pub(super) async fn apply(
         rows,
         undo: Vec::new(),
         lost: HashMap::new(),
-        care: Care { halve: false, skip_held: false },
+        care: Care { halve: false, skip_held: false, isolate: false },
         is_known: false,
     };
-    let mut tries = 0;
+    let (mut tries, mut deadlocks) = (0, 0);
     loop {
         tries += 1;
         if batch.rows.is_empty() {
@@ -106,9 +110,17 @@ pub(super) async fn apply(
         match fault {
             Fault::Store(error) => return Err(error),
             Fault::Refused => batch.care.halve = true,
+            // Nobody holds the rows themselves, but something that a trigger of one needs.
+            Fault::Held if batch.care.skip_held => batch.care.isolate(),
             Fault::Held => batch.care.skip_held = true,
             Fault::Lost => batch.find_lost(pool).await?,
-            Fault::Again => tokio::time::sleep(Duration::from_millis(5 << tries.min(6))).await,
+            Fault::Again => {
+                deadlocks += 1;
+                if deadlocks >= DEADLOCKS {
+                    batch.care.isolate();
+                }
+                tokio::time::sleep(Duration::from_millis(5 << tries.min(6))).await;
+            }
         }
         if tries >= TRIES {
             let message = "it met deadlocks or other trouble too often".to_owned();

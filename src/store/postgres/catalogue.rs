@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use sqlx::postgres::PgConnection;
 
+use crate::decide::policy::Mode;
 use crate::store::error::{MappingError, Mend, StoreError};
 use crate::store::fit::{Catalogue, fit, folded_status, unique_names};
 use crate::store::inspect::STATUS_ROWS;
@@ -25,6 +26,7 @@ struct Found {
     row_security: bool,
     may_read: bool,
     writes_alone: bool,
+    rule: Option<String>,
     columns: Vec<FoundColumn>,
     indexes: Vec<FoundIndex>,
 }
@@ -70,6 +72,10 @@ select n.place, json_build_object(
         and not exists (select from pg_trigger g
             where not g.tgisinternal and g.tgenabled <> 'D' and (g.tgrelid = c.oid
                 or g.tgrelid in (select p.relid from pg_partition_tree(c.oid) p))),
+    'rule', (select case when not bool_or(pg_get_ruledef(w.oid) like '%RETURNING %')
+            then min(w.rulename::text) end
+        from pg_rewrite w
+        where w.ev_class = c.oid and w.ev_type = '2' and w.is_instead and w.ev_enabled <> 'D'),
     'columns', (
         select coalesce(json_agg(json_build_object(
             'name', a.attname, 'spelled', format_type(a.atttypid, -1),
@@ -158,6 +164,7 @@ pub(super) async fn map_tables(
         let read = find(&settings.read).map(|found| relation(found, false));
         errors.extend(find(&settings.read).and_then(|found| folded(settings, found)));
         let write = settings.write.as_deref().unwrap_or(&settings.read);
+        errors.extend(find(write).and_then(|found| ruled(settings, found)));
         let mut catalogue = Catalogue {
             read,
             write: find(write).map(|found| relation(found, false)),
@@ -304,6 +311,25 @@ fn unusable<'f>(
         });
     }
     errors
+}
+
+/// What is written, where a rule writes something else instead: an UPDATE then answers with no row,
+/// and the server refuses to say which it wrote.
+fn ruled(settings: &TableSettings, found: &Found) -> Option<MappingError> {
+    let rule = found.rule.as_ref().filter(|_| settings.mode != Mode::Observe)?;
+    Some(MappingError {
+        table: settings.name.clone(),
+        field: "write".to_owned(),
+        problem: format!(
+            "`{}` has the rule `{rule}` ON UPDATE DO INSTEAD, by which no row is written as it is \
+             told",
+            found.name
+        ),
+        expected: "a table without such a rule: a trigger in its place, or in `write` the table \
+                   that it leads to"
+            .to_owned(),
+        mend: Mend::Mapping,
+    })
 }
 
 /// The status, where its column takes for one value what bytes tell apart: `citext`, and

@@ -3,7 +3,7 @@
 //! A claim is a lease in `tieout_checks`, never a lock that is held: the user's rows are only
 //! read. Control totals are counted in the transactions that lease and give back.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
@@ -428,8 +428,13 @@ async fn claim_batch(
         .into_iter()
         .filter(|due| due.fate(kicked) != Fate::Leave)
         .partition(|due| due.fate(kicked) == Fate::Close);
+    let unseen = unseen(connection, claim, &left).await?;
+    let (unseen, left): (Vec<Due>, Vec<Due>) =
+        left.into_iter().partition(|due| unseen.contains(&due.remembered.key));
+    put_off(connection, claim, &unseen).await.map_err(failed(CLAIMING))?;
     close_left(connection, claim, &left).await.map_err(failed(CLAIMING))?;
-    count_lapsed(connection, claim, left.iter().chain(&kept)).await.map_err(failed(CLAIMING))?;
+    let ended = left.iter().chain(&unseen).chain(&kept);
+    count_lapsed(connection, claim, ended).await.map_err(failed(CLAIMING))?;
     lease(connection, claim, &kept).await.map_err(failed(CLAIMING))?;
     let mut claimed: Vec<Claimed> = kept
         .into_iter()
@@ -440,6 +445,72 @@ async fn claim_batch(
         .collect();
     add_handbacks(connection, claim.table, &mut claimed, Some(claim.now)).await?;
     Ok((claimed, seen))
+}
+
+/// Rows under watch that are gone from what is read, are still in what is written, and are to be
+/// looked for again.
+async fn unseen(
+    connection: &mut PgConnection,
+    claim: &Claim<'_>,
+    left: &[Due],
+) -> Result<HashSet<String>, StoreError> {
+    let table = claim.table;
+    let is_gone = |due: &&Due| {
+        let again = table.looks_again(due.remembered.history.watch_from, claim.now);
+        due.row.is_none() && due.remembered.state == "watch" && again.is_some()
+    };
+    let keys: Vec<&str> =
+        left.iter().filter(is_gone).map(|due| due.remembered.key.as_str()).collect();
+    if keys.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let parts = Statements::of(table);
+    let mut sql = Sql::default();
+    let (mut arrays, mut names) = parts.bind_keys(&mut sql, keys.iter().copied());
+    let keys: Vec<String> = keys.into_iter().map(str::to_owned).collect();
+    arrays.push(format!("{}::text[]", sql.bind(keys)));
+    names.push("key".to_owned());
+    // OFFSET 0 keeps it a look-up by key for each row.
+    sql.push(&format!(
+        "select u.key from unnest({}) as u({}) \
+         where exists (select from {} as w where {} offset 0)",
+        arrays.join(", "),
+        names.join(", "),
+        table.write,
+        parts.is_key_of("w", true),
+    ));
+    let rows = sql.fetch(connection).await.map_err(failed(CLAIMING))?;
+    rows.iter().map(|row| Cells::new(row, CLAIMING).text(0)).collect()
+}
+
+/// Looks for rows again that their view does not show, and tells of them.
+async fn put_off(
+    connection: &mut PgConnection,
+    claim: &Claim<'_>,
+    unseen: &[Due],
+) -> sqlx::Result<()> {
+    let again = |due: &Due| {
+        let watch_from = due.remembered.history.watch_from;
+        claim.table.looks_again(watch_from, claim.now).unwrap_or(claim.now)
+    };
+    let keys: Vec<&str> = unseen.iter().map(|due| due.remembered.key.as_str()).collect();
+    if keys.is_empty() {
+        return Ok(());
+    }
+    claim.table.tell_unseen(&keys);
+    let mut sql = Sql::default();
+    let name = sql.bind(claim.table.settings.name.clone());
+    let run = sql.bind(claim.run_id.to_owned());
+    let keys = sql.bind(keys.into_iter().map(str::to_owned).collect::<Vec<_>>());
+    let times = sql.bind(unseen.iter().map(again).collect::<Vec<_>>());
+    sql.push(&format!(
+        "update tieout_checks c set next_check_at = u.again, lease_run = null, \
+         lease_until = null, last_run = {run} \
+         from unnest({keys}::text[], {times}::timestamptz[]) as u(key, again) \
+         where c.table_name = {name} and c.key = u.key"
+    ));
+    sql.run(connection).await?;
+    Ok(())
 }
 
 /// Takes the leases and counts the rows as claimed.

@@ -45,6 +45,11 @@ pub(super) fn calls_for(error: &sqlx::Error) -> Calls {
     }
 }
 
+/// Whether code of the user's database said so itself, and no lock or snapshot of the server's.
+pub(super) fn is_raised(error: &sqlx::Error) -> bool {
+    answered(error).is_some_and(|error| error.routine() == Some("exec_stmt_raise"))
+}
+
 /// Whether the unique constraint of this name refused it.
 pub(super) fn is_taken(error: &sqlx::Error, constraint: &str) -> bool {
     answered(error).is_some_and(|e| e.code() == "23505" && e.constraint() == Some(constraint))

@@ -6,9 +6,9 @@ use sqlx::postgres::{PgPool, PgRow};
 
 use crate::store::error::StoreError;
 use crate::store::inspect::{
-    APPEND_ONLY, Counterpart, FIRST_ROWS, IndexWanted, Inspect, Link, NamedRow, Rights, Server,
-    Standing, Surveyed, VALUES_MAX, joined, lookups, may_tell, status_literals, told, told_apart,
-    written_values,
+    APPEND_ONLY, Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted, Inspect, Link, NEWEST_ROWS,
+    NamedRow, Rights, Server, Standing, Surveyed, VALUES_MAX, joined, lookups, may_tell,
+    status_literals, told, told_apart, written_values,
 };
 use crate::store::postgres::claim::stuck_rows;
 use crate::store::postgres::errors::{failed, unexpected};
@@ -320,9 +320,11 @@ async fn unmapped(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, Sto
     }
     let mut sql = Sql::new(format!(
         "select distinct s.v from ({}) s \
-         where s.v is not null union select unnest(m.most_common_vals::text::text[]) \
+         where s.v is not null union select unnest(m.most_common_vals::text::{}[])::text \
          from pg_stats m where format('%I.%I', m.schemaname, m.tablename) = ",
-        catalogue::both_ends(&status.ident, &table.write, table.write_key.first(), FIRST_ROWS)
+        catalogue::both_ends(&status.ident, &table.write, table.write_key.first(), FIRST_ROWS),
+        // As the column's own, or booleans would be told as letters and char(n) with its padding.
+        status.type_name
     ));
     // The catalogue spells names as quoting needs it; ours are always quoted.
     let name = sql.bind(table.write.to_string());
@@ -407,6 +409,47 @@ async fn tell(
         found.push((column.name.clone(), texts(pool, sql).await?));
     }
     Ok(found)
+}
+
+/// Of the newest rows of what is written a few that are over: is each in what is read?
+fn newest_ended(table: &SourceTable, ended: &[String]) -> Sql {
+    let status = &table.write_status.ident;
+    let mut columns: Vec<String> =
+        table.write_key.iter().map(|column| format!("n.{}", column.ident)).collect();
+    columns.push(format!("n.{status}"));
+    let newest = table.sole_key().map(|key| format!(" order by n.{} desc", key.ident));
+    let pairs = table.cells_at(&table.layout.key).zip(&table.write_key);
+    let same: Vec<String> = pairs
+        .map(|(read, write)| {
+            format!("t.{} = w.{}::text::{}", read.ident, write.ident, read.type_name)
+        })
+        .collect();
+    // OFFSET 0 keeps it a look-up by key for each row.
+    let mut sql = Sql::new(format!(
+        "select exists (select from {} t where {} offset 0) \
+         from (select {} from {} n{} limit {NEWEST_ROWS}) w where w.{status}::text = any(",
+        table.read,
+        same.join(" and "),
+        columns.join(", "),
+        table.write,
+        newest.unwrap_or_default(),
+    ));
+    let ended = sql.bind(ended.to_vec());
+    sql.push(&format!("{ended}::text[]) limit {ENDED_ROWS}"));
+    sql
+}
+
+/// Whether what is read shows a row that is stuck or on its way, and one that is over.
+fn shows(table: &SourceTable, ended: Vec<String>) -> Sql {
+    let parts = Statements::of(table);
+    let mut sql = Sql::new("select ");
+    let open = parts.is_processing("t", &mut sql);
+    let over = parts.has_status("t", ended, &mut sql);
+    let read = &table.read;
+    sql.push(&format!(
+        "exists (select from {read} t where {open}), exists (select from {read} t where {over})"
+    ));
+    sql
 }
 
 impl Inspect for PgStore {
@@ -651,6 +694,28 @@ impl Inspect for PgStore {
             Ok(Counterpart { id, read, written: there.then_some(status) })
         });
         found.collect()
+    }
+
+    async fn hides_by_status(&self, table: &SourceTable) -> Result<bool, StoreError> {
+        let ended = table.ended_values();
+        let is_unreadable = table.statuses_in != table.write;
+        if table.write_is_read || is_unreadable || ended.is_empty() {
+            return Ok(false);
+        }
+        let pool = self.pool().await;
+        let rows = read(pool, newest_ended(table, &ended)).await?;
+        for row in &rows {
+            if Cells::new(row, LOOKING).flag(0)? {
+                return Ok(false);
+            }
+        }
+        if rows.is_empty() {
+            return Ok(false);
+        }
+        let rows = ask(pool, "off", shows(table, ended)).await?;
+        let row = rows.first().ok_or_else(|| unexpected(LOOKING, "no answer"))?;
+        let cells = Cells::new(row, LOOKING);
+        Ok(cells.flag(0)? && !cells.flag(1)?)
     }
 
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {

@@ -11,12 +11,15 @@ use sqlx::postgres::PgConnection;
 use crate::decide::policy::Mode;
 use crate::store::effects::{RowEffects, SetValue};
 use crate::store::error::StoreError;
-use crate::store::postgres::errors::{Calls, calls_for, failed, shown, unexpected};
+use crate::store::postgres::errors::{Calls, calls_for, failed, is_raised, shown, unexpected};
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
 use crate::store::source_table::{Change, SourceTable, Target};
 
 const WRITING: &str = "writing the decided rows";
+
+/// How long one row may wait for a lock where each is tried by itself.
+const SHORT_PATIENCE: &str = "250ms";
 
 /// Why an attempt at a batch ended without a commit.
 #[derive(Debug)]
@@ -56,6 +59,15 @@ pub(super) struct Care {
     pub(super) halve: bool,
     /// Leave out rows that somebody holds.
     pub(super) skip_held: bool,
+    /// Trouble that came again and again is some row's: halve it too, and leave that row out.
+    pub(super) isolate: bool,
+}
+
+impl Care {
+    /// Tries rows apart, so that trouble is one row's alone.
+    pub(super) fn isolate(&mut self) {
+        (self.halve, self.isolate) = (true, true);
+    }
 }
 
 /// What became of a set of rows.
@@ -65,6 +77,8 @@ pub(super) struct RowsEnd {
     pub(super) came: HashMap<usize, Option<String>>,
     /// Rows that the user's database refuses, with its words.
     pub(super) refused: Vec<(usize, String)>,
+    /// Rows that could not be had for now, though nobody holds the row itself.
+    pub(super) held: HashSet<usize>,
 }
 
 /// The rows of one batch at one table.
@@ -84,13 +98,15 @@ enum Refusal {
     Undone,
     /// The written row is not the one that the view shows.
     Elsewhere,
+    /// The view shows the row no more.
+    Unseen,
 }
 
 impl Refusal {
     fn fault(self) -> Fault {
         match self {
             Self::Error(error) => fault(error),
-            Self::Undone | Self::Elsewhere => Fault::Refused,
+            Self::Undone | Self::Elsewhere | Self::Unseen => Fault::Refused,
         }
     }
 }
@@ -115,8 +131,15 @@ impl Rows<'_> {
         };
         let is_held = |index: &usize| held.as_ref().is_none_or(|held| held.contains(index));
         let written: Vec<usize> = written.into_iter().filter(&is_held).collect();
+        let patience = match self.care.isolate {
+            true => Some(lose_patience(connection).await?),
+            false => None,
+        };
         for (shape, group) in self.shapes(&written) {
             self.write(connection, &shape, group, &mut end).await?;
+        }
+        if let Some(patience) = patience {
+            wait_for_locks(connection, &patience).await?;
         }
         self.find_swallowed(connection, &written, &mut end).await?;
         let refused: Vec<usize> = end.refused.iter().map(|(index, _)| *index).collect();
@@ -180,16 +203,16 @@ impl Rows<'_> {
                 }
                 Err(refusal) => refusal,
             };
-            let words = match refusal {
-                Refusal::Undone => UNDONE.to_owned(),
-                Refusal::Elsewhere => self.table.elsewhere(),
-                Refusal::Error(error) if calls_for(&error) == Calls::FindGuilty => shown(&error),
-                Refusal::Error(error) => return Err(fault(error)),
-            };
+            let blamed = self.blamed(refusal)?;
             plain(connection, "rollback to savepoint tieout_rows").await?;
             plain(connection, "release savepoint tieout_rows").await?;
             match part.as_slice() {
-                [guilty] => end.refused.push((*guilty, words)),
+                [guilty] => match blamed {
+                    Some(words) => end.refused.push((*guilty, words)),
+                    None => {
+                        end.held.insert(*guilty);
+                    }
+                },
                 several => {
                     let (left, right) = several.split_at(several.len() / 2);
                     parts.push(right.to_vec());
@@ -198,6 +221,24 @@ impl Rows<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What is to be said of a row that was not written for this; none where nothing is wrong with
+    /// it, and it can only not be had for now.
+    fn blamed(&self, refusal: Refusal) -> Result<Option<String>, Fault> {
+        let error = match refusal {
+            Refusal::Undone => return Ok(Some(UNDONE.to_owned())),
+            Refusal::Elsewhere => return Ok(Some(self.table.elsewhere())),
+            Refusal::Unseen => return Ok(Some(self.table.unseen())),
+            Refusal::Error(error) => error,
+        };
+        match calls_for(&error) {
+            Calls::FindGuilty => Ok(Some(shown(&error))),
+            Calls::Again | Calls::SkipLocked if self.care.isolate => {
+                Ok(is_raised(&error).then(|| shown(&error)))
+            }
+            Calls::Again | Calls::SkipLocked | Calls::Stop => Err(fault(error)),
+        }
     }
 
     /// One UPDATE, and one INSERT into the history for what it changed.
@@ -229,6 +270,9 @@ impl Rows<'_> {
         }
         if self.is_elsewhere(connection, &came).await? {
             return Ok(Err(Refusal::Elsewhere));
+        }
+        if let Some(refusal) = self.not_kept(connection, &came).await? {
+            return Ok(Err(refusal));
         }
         if let Some(sql) = self.history_sql(&came)
             && let Err(error) = sql.run(connection).await
@@ -268,6 +312,57 @@ impl Rows<'_> {
             parts.cells_at("t", &[self.table.layout.status]),
         ));
         Ok(!sql.fetch(connection).await.map_err(failed(WRITING))?.is_empty())
+    }
+
+    /// Whether a row that was written does not read back so: a view shows it no more, and nobody
+    /// would look at it again; or a trigger that came after the write put its status back, and it
+    /// would be decided again and again.
+    async fn not_kept(
+        &self,
+        connection: &mut PgConnection,
+        came: &[(usize, Option<String>)],
+    ) -> Result<Option<Refusal>, StoreError> {
+        let table = self.table;
+        let may_hide = table.read_is_view || !table.write_is_read;
+        let may_undo = table.write_is_read && !table.writes_alone;
+        if came.is_empty() || !(may_hide || may_undo) {
+            return Ok(None);
+        }
+        let parts = Statements::of(table);
+        let mut sql = Sql::default();
+        let keys = came.iter().map(|(index, _)| self.key(*index));
+        let (mut arrays, mut names) = parts.bind_keys(&mut sql, keys);
+        let before = came.iter().map(|(index, _)| {
+            let row = self.batch.get(*index).map(|row| &row.journal);
+            row.map(|record| record.status_before.as_str())
+        });
+        arrays.push(text_array(&mut sql, before));
+        names.push("before".to_owned());
+        let hidden = match (may_hide, table.write_is_read) {
+            (false, _) => "false".to_owned(),
+            (true, true) => "r.there is null".to_owned(),
+            // OFFSET 0 keeps it a look-up by key for each row. What a trigger took away is gone.
+            (true, false) => format!(
+                "r.there is null and exists (select from {} as w where {} offset 0)",
+                table.write,
+                parts.is_key_of("w", true)
+            ),
+        };
+        let undone = if may_undo { "r.status = u.before" } else { "false" };
+        sql.push(&format!(
+            "select r.there is null from unnest({}) as u({}) left join lateral (\
+             select true as there, {} as status from {} as t where {} limit 1) r on true \
+             where ({hidden}) or ({undone}) limit 1",
+            arrays.join(", "),
+            names.join(", "),
+            parts.cells_at("t", &[table.layout.status]),
+            table.read,
+            parts.is_key_of("t", false),
+        ));
+        let found = sql.fetch(connection).await.map_err(failed(WRITING))?;
+        let Some(row) = found.first() else { return Ok(None) };
+        let is_hidden = Cells::new(row, WRITING).flag(0)?;
+        Ok(Some(if is_hidden { Refusal::Unseen } else { Refusal::Undone }))
     }
 
     fn update_sql(&self, shape: &Shape, group: &[usize]) -> Sql {
@@ -361,8 +456,10 @@ impl Rows<'_> {
         end: &mut RowsEnd,
     ) -> Result<(), Fault> {
         let refused: HashSet<usize> = end.refused.iter().map(|(index, _)| *index).collect();
-        let is_missing =
-            |index: &&usize| !end.came.contains_key(*index) && !refused.contains(*index);
+        let is_missing = |index: &&usize| {
+            let is_told = refused.contains(*index) || end.held.contains(*index);
+            !end.came.contains_key(*index) && !is_told
+        };
         let missing: Vec<usize> = written.iter().filter(is_missing).copied().collect();
         let mut unchanged = RowsEnd::default();
         match self.table.write_is_read {
@@ -538,6 +635,24 @@ fn changed(target: &Target, change: Change, value: &str) -> String {
 fn text_array<T: Into<String>>(sql: &mut Sql, texts: impl Iterator<Item = Option<T>>) -> String {
     let texts: Vec<Option<String>> = texts.map(|text| text.map(Into::into)).collect();
     format!("{}::text[]", sql.bind(texts))
+}
+
+/// Waits for no lock for long from here on; returns how long it was.
+async fn lose_patience(connection: &mut PgConnection) -> Result<String, StoreError> {
+    let sql = Sql::new("select current_setting('lock_timeout')");
+    let rows = sql.fetch(&mut *connection).await.map_err(failed(WRITING))?;
+    let row = rows.first().ok_or_else(|| unexpected(WRITING, "no answer"))?;
+    let patience = Cells::new(row, WRITING).text(0)?;
+    wait_for_locks(connection, SHORT_PATIENCE).await?;
+    Ok(patience)
+}
+
+/// Sets how long a lock is waited for, up to the transaction's end.
+async fn wait_for_locks(connection: &mut PgConnection, span: &str) -> Result<(), StoreError> {
+    let mut sql = Sql::new("select set_config('lock_timeout', $1, true)");
+    sql.bind(span.to_owned());
+    sql.fetch(connection).await.map_err(failed(WRITING))?;
+    Ok(())
 }
 
 async fn plain(connection: &mut PgConnection, sql: &'static str) -> Result<(), StoreError> {

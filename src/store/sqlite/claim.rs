@@ -3,7 +3,7 @@
 //! One immediate transaction holds the file's write lock from the first look to the commit, so
 //! that nobody leases a row that another process is leasing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use sqlx::sqlite::SqliteConnection;
@@ -16,7 +16,7 @@ use crate::store::source_table::SourceTable;
 use crate::store::sqlite::cases::close_rows;
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::rows::{
-    Found, LastHandback, MEMORY, Memory, last_handbacks, memory_of, read,
+    Found, LastHandback, MEMORY, Memory, last_handbacks, memory_of, read, written,
 };
 use crate::store::sqlite::runs::{Buckets, add_to, count};
 use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch, fetch_each, json_set};
@@ -232,6 +232,8 @@ enum Fate {
     Take(Box<Claimed>),
     /// It left processing by itself, for this reason.
     Close(String),
+    /// It is under watch and there, and its view does not show it: looked for again at this time.
+    Unseen(Instant),
     /// It was named, and there is nothing to ask.
     Leave,
 }
@@ -294,6 +296,7 @@ async fn judged(
         .map(|memory| (memory.key.as_str(), memory.history.handbacks))
         .collect();
     let mut handbacks = last_handbacks(connection, turn.name(), &handed).await?;
+    let unseen = unseen(connection, turn, &memories, &rows).await?;
     let judge = |memory: Memory| {
         let found = rows.remove(&memory.key);
         let mut handback = handbacks.remove(&memory.key);
@@ -309,9 +312,32 @@ async fn judged(
         {
             claimed.history.fingerprint_seen_at = turn.now;
         }
+        let again = turn.table.looks_again(memory.history.watch_from, turn.now);
+        if let Some(again) = again
+            && matches!(fate, Fate::Close(_))
+            && unseen.contains(&memory.key)
+        {
+            fate = Fate::Unseen(again);
+        }
         (memory, fate)
     };
     Ok(memories.into_iter().map(judge).collect())
+}
+
+/// Rows under watch that are gone from what is read and are still in what is written.
+async fn unseen(
+    connection: &mut SqliteConnection,
+    turn: &Turn<'_>,
+    memories: &[Memory],
+    rows: &HashMap<String, Found>,
+) -> Result<HashSet<String>, StoreError> {
+    let is_gone = |memory: &&Memory| memory.state == "watch" && !rows.contains_key(&memory.key);
+    let gone: Vec<&str> =
+        memories.iter().filter(is_gone).map(|memory| memory.key.as_str()).collect();
+    match gone.is_empty() || turn.table.write_is_read {
+        true => Ok(HashSet::new()),
+        false => written(connection, turn.table, &gone).await,
+    }
 }
 
 /// By the status channel a hand-back is taken when the row is another than it left, and offers it
@@ -361,7 +387,7 @@ async fn take(
     judged: Vec<(Memory, Fate)>,
     room: usize,
 ) -> Result<Vec<Claimed>, StoreError> {
-    let (mut claimed, mut closed) = (Vec::new(), Vec::new());
+    let (mut claimed, mut closed, mut unseen) = (Vec::new(), Vec::new(), Vec::new());
     let mut totals = Buckets::new();
     let mut lapsed: BTreeMap<String, Buckets> = BTreeMap::new();
     for (memory, fate) in judged {
@@ -375,6 +401,7 @@ async fn take(
                 claimed.push(*row);
             }
             Fate::Close(why) => closed.push((memory.key.clone(), why)),
+            Fate::Unseen(again) => unseen.push((memory.key.clone(), to_text(again))),
         }
         if let Some((run, _)) = &memory.lease {
             let buckets = lapsed.entry(run.clone()).or_default();
@@ -384,6 +411,7 @@ async fn take(
     lease(connection, turn, run_id, lease_until, &claimed).await?;
     mark_taken(connection, turn, &claimed).await?;
     close(connection, turn, run_id, &closed).await?;
+    put_off(connection, turn, &unseen).await?;
     count(connection, run_id, turn.name(), "claimed", &totals).await?;
     for (run, buckets) in &lapsed {
         count(connection, run, turn.name(), "released", buckets).await?;
@@ -483,6 +511,28 @@ async fn close(
     close_rows(connection, run_id, turn.name(), &closings, turn.now).await
 }
 
+/// Looks for rows again that their view does not show, and tells of them.
+async fn put_off(
+    connection: &mut SqliteConnection,
+    turn: &Turn<'_>,
+    unseen: &[(String, String)],
+) -> Result<(), StoreError> {
+    if unseen.is_empty() {
+        return Ok(());
+    }
+    let query = sqlx::query(
+        "update tieout_checks as c set next_check_at = j.value ->> 1, lease_run = null, \
+         lease_until = null from json_each(?1) j \
+         where c.table_name = ?2 and c.key = j.value ->> 0",
+    )
+    .bind(json_set(unseen))
+    .bind(turn.name().to_owned());
+    execute(connection, CLAIMING, query).await?;
+    let keys: Vec<&str> = unseen.iter().map(|(key, _)| key.as_str()).collect();
+    turn.table.tell_unseen(&keys);
+    Ok(())
+}
+
 /// What would be taken in and claimed, from reads alone.
 pub(super) async fn preview(
     connection: &mut SqliteConnection,
@@ -504,7 +554,7 @@ pub(super) async fn preview(
     let limit = usize::try_from(turn.limit).unwrap_or(0);
     let taken = judged.into_iter().filter_map(|(_, fate)| match fate {
         Fate::Take(claimed) => Some(*claimed),
-        Fate::Close(_) | Fate::Leave => None,
+        Fate::Close(_) | Fate::Unseen(_) | Fate::Leave => None,
     });
     Ok(taken.take(limit).collect())
 }

@@ -8,17 +8,19 @@ use sqlx::sqlite::SqliteConnection;
 use crate::model::transaction::RowKey;
 use crate::store::error::StoreError;
 use crate::store::inspect::{
-    Counterpart, FIRST_ROWS, IndexWanted, Inspect, Link, NamedRow, Rights, Server, Standing,
-    Surveyed, VALUES_MAX, an_hour_ago, joined, lookups, may_tell, told, told_apart, written_values,
+    Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted, Inspect, Link, NEWEST_ROWS, NamedRow, Rights,
+    Server, Standing, Surveyed, VALUES_MAX, an_hour_ago, joined, lookups, may_tell, told,
+    told_apart, written_values,
 };
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, SourceTable};
 use crate::store::sqlite::catalogue::relation;
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::claim::{Turn, plan};
+use crate::store::sqlite::rows::statuses;
 use crate::store::sqlite::sql::{fetch, json_set, literal, rendered};
 use crate::store::sqlite::statements::{
-    belongs, is_named, is_processing, named, read_has_key, read_key, text_of,
+    belongs, has_status, is_named, is_processing, key_text, named, read_has_key, read_key, text_of,
 };
 use crate::store::sqlite::{SqliteStore, catalogue};
 use crate::store::template::Piece;
@@ -283,6 +285,37 @@ async fn tell(
     Ok(found)
 }
 
+/// Keys of a few rows that are over, of the newest rows of what is written.
+async fn newest_ended(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    ended: &[String],
+) -> Result<Vec<String>, StoreError> {
+    let (status, write) = (&table.write_status, &table.write);
+    let key: Vec<&Column> = table.write_key.iter().collect();
+    let newest = table.sole_key().map(|key| format!(" order by {} desc", named("w", key)));
+    let ended: Vec<String> = ended.iter().map(|value| literal(value)).collect();
+    let sql = format!(
+        "select k from (select {} as k, {} as s from {write} as w{} limit {NEWEST_ROWS}) \
+         where k is not null and s in ({}) limit {ENDED_ROWS}",
+        key_text(&key, |column| named("w", column)),
+        text_of(status, &named("w", status)),
+        newest.unwrap_or_default(),
+        ended.join(", "),
+    );
+    texts(connection, &sql).await
+}
+
+/// Whether what is read shows a row that fulfils a condition on `t`.
+async fn shows(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    condition: &str,
+) -> Result<bool, StoreError> {
+    let sql = format!("select 1 from {} as t where {condition} limit 1", table.read);
+    Ok(!fetch(connection, LOOKING, rendered(&sql)).await?.is_empty())
+}
+
 impl Inspect for SqliteStore {
     async fn server(&self) -> Result<Server, StoreError> {
         let mut connection = self.read(LOOKING).await?;
@@ -510,6 +543,22 @@ impl Inspect for SqliteStore {
             Ok(Counterpart { id, read, written: there.then_some(status) })
         });
         found.collect()
+    }
+
+    async fn hides_by_status(&self, table: &SourceTable) -> Result<bool, StoreError> {
+        let ended = table.ended_values();
+        if table.write_is_read || ended.is_empty() {
+            return Ok(false);
+        }
+        let mut connection = self.read(LOOKING).await?;
+        let keys = newest_ended(&mut connection, table, &ended).await?;
+        let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+        if keys.is_empty() || !statuses(&mut connection, table, &keys).await?.is_empty() {
+            return Ok(false);
+        }
+        let is_over = has_status(table, "t", &ended);
+        Ok(shows(&mut connection, table, &is_processing(table, "t")).await?
+            && !shows(&mut connection, table, &is_over).await?)
     }
 
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {

@@ -1,6 +1,6 @@
 //! Reading the user's rows, and what tieout remembers of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
@@ -12,11 +12,11 @@ use crate::store::decode::decode;
 use crate::store::driver::CheckRow;
 use crate::store::error::StoreError;
 use crate::store::records::HandbackRow;
-use crate::store::source_table::SourceTable;
+use crate::store::source_table::{Column, SourceTable};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{fetch, fetch_each, json_set, rendered};
 use crate::store::sqlite::statements::{
-    belongs, cell_texts, image, named, read_has_key, read_key, text_of,
+    belongs, cell_texts, has_key, image, named, read_has_key, read_key, text_of,
 };
 
 const READING: &str = "reading the mapped table";
@@ -241,6 +241,23 @@ pub(super) async fn images(
     };
     let query = rendered(&sql).bind(json_set(keys));
     Ok(fetch_each(connection, READING, query, pair).await?.into_iter().collect())
+}
+
+/// Which of these keys are rows of the written table.
+pub(super) async fn written(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    keys: &[&str],
+) -> Result<HashSet<String>, StoreError> {
+    let columns: Vec<&Column> = table.write_key.iter().collect();
+    let sql = format!(
+        "select j.value from json_each(?1) j join {} as w on {}",
+        table.write,
+        has_key(&columns, "w", "j.value"),
+    );
+    let key = |row: &SqliteRow| Cells::new(row, READING).text(0);
+    let query = rendered(&sql).bind(json_set(keys));
+    Ok(fetch_each(connection, READING, query, key).await?.into_iter().collect())
 }
 
 pub(super) async fn check(

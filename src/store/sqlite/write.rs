@@ -12,7 +12,7 @@ use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
 use crate::store::source_table::{Change, Column, SourceTable, Target, TypeClass};
 use crate::store::sqlite::cells::Cells;
-use crate::store::sqlite::rows::{images, statuses};
+use crate::store::sqlite::rows::{images, statuses, written};
 use crate::store::sqlite::sql::{
     BOUND_ROWS, REFUSED, Value, execute, failed, fetch, fetch_rows, refusal,
 };
@@ -21,6 +21,8 @@ use crate::store::sqlite::statements::{
 };
 
 const WRITING: &str = "writing the mapped table";
+
+const PUT_BACK: &str = "a trigger put the row back as it was";
 
 /// What became of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -216,42 +218,51 @@ impl Group<'_> {
             let done = updated.into_iter().map(|(key, image)| (key, Written::Done(image)));
             return Ok(Tried::Done(done.collect()));
         }
-        if self.is_elsewhere(connection, part, &updated).await? {
-            return Ok(Tried::Refused(self.table.elsewhere()));
+        if self.is_as_before(connection, part, &updated).await? {
+            return Ok(Tried::Refused(match self.table.write_is_read {
+                true => PUT_BACK.to_owned(),
+                false => self.table.elsewhere(),
+            }));
         }
         let keys: Vec<&str> = part.iter().map(|write| write.key).collect();
         let mut now = images(connection, self.table, &keys).await?;
+        if self.is_unseen(connection, part, &updated, &now).await? {
+            return Ok(Tried::Refused(self.table.unseen()));
+        }
         let mut outcome = HashMap::with_capacity(part.len());
         for write in part {
             let image = now.remove(write.key);
-            let written = match (updated.contains_key(write.key), image) {
-                (true, Some(image)) if self.has_triggers && image == write.image => {
-                    return Ok(Tried::Refused("a trigger put the row back as it was".to_owned()));
+            let written = match (updated.get(write.key), image) {
+                (Some(_), Some(image)) if self.has_triggers && image == write.image => {
+                    return Ok(Tried::Refused(PUT_BACK.to_owned()));
                 }
-                (true, Some(image)) => Written::Done(image),
-                (false, Some(image)) if image == write.image && !self.has_triggers => {
+                (Some(_), Some(image)) => Written::Done(image),
+                // A trigger took the row away once it was written.
+                (Some(after), None) => Written::Done(after.clone()),
+                (None, Some(image)) if image == write.image && !self.has_triggers => {
                     Written::Refused(self.table.not_there())
                 }
                 // A trigger that says `raise(ignore)` skips the row without an error.
-                (false, Some(image)) if image == write.image => {
+                (None, Some(image)) if image == write.image => {
                     Written::Refused("a trigger left the row as it was".to_owned())
                 }
-                (_, Some(_) | None) => Written::Changed,
+                (None, Some(_) | None) => Written::Changed,
             };
             outcome.insert(write.key.to_owned(), written);
         }
         Ok(Tried::Done(outcome))
     }
 
-    /// Whether the view still shows the old status of a row that was written: then the write met
-    /// another table's row, whose key and status are called the same.
-    async fn is_elsewhere(
+    /// Whether a row that was written still shows its old status. In a view: then the write met
+    /// another table's row, whose key and status are called the same. In the table itself: then a
+    /// trigger put the status back.
+    async fn is_as_before(
         &self,
         connection: &mut SqliteConnection,
         part: &[Write<'_>],
         updated: &HashMap<String, String>,
     ) -> Result<bool, StoreError> {
-        if self.table.write_is_read {
+        if self.table.write_is_read && !self.has_triggers {
             return Ok(false);
         }
         let written = part.iter().filter(|write| updated.contains_key(write.key));
@@ -262,6 +273,28 @@ impl Group<'_> {
             now.get(write.key).is_some_and(|now| now.as_deref() == Some(write.before))
         };
         Ok(moved.iter().any(is_old))
+    }
+
+    /// Whether a row that was written is there, and what is read shows it no more: nobody would
+    /// look at it again. `now`: the images that are shown.
+    async fn is_unseen(
+        &self,
+        connection: &mut SqliteConnection,
+        part: &[Write<'_>],
+        updated: &HashMap<String, String>,
+        now: &HashMap<String, String>,
+    ) -> Result<bool, StoreError> {
+        let keys = part.iter().map(|write| write.key);
+        let gone: Vec<&str> =
+            keys.filter(|key| updated.contains_key(*key) && !now.contains_key(*key)).collect();
+        if gone.is_empty() || (self.table.write_is_read && !self.table.read_is_view) {
+            return Ok(false);
+        }
+        if self.table.write_is_read {
+            // A view that is written through: nothing else tells of its rows.
+            return Ok(true);
+        }
+        Ok(!written(connection, self.table, &gone).await?.is_empty())
     }
 
     /// What `returning` said is not the end of it where triggers, another relation, or rows that

@@ -154,6 +154,32 @@ async fn row_level_security_on_the_role_is_refused() {
     shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
 }
 
+/// A rule in place of the write: the server answers with no row, and no run could go on.
+#[tokio::test]
+async fn a_rule_that_writes_something_else_instead_is_refused() {
+    let shop = shop_with(Words::default(), 1..=1).await;
+    shop.raw
+        .execute(
+            "create table payments_2025 (like payments); \
+             create rule old_ones as on update to payments where old.id < 0 do instead \
+                 update payments_2025 set status = new.status where id = old.id",
+        )
+        .await;
+    assert_refused(&shop, &["the rule `old_ones` ON UPDATE DO INSTEAD", "hint: "]).await;
+    let checked = shop.tieout(&["config", "check", "--connect"]).await.ended(10);
+    assert!(checked.stderr.contains("`old_ones`"), "{}", checked.stderr);
+    let looked = shop.tieout(&["doctor"]).await.ended(10);
+    assert!(looked.stdout.contains("`old_ones`"), "{}", looked.stdout);
+    // What does something besides is no trouble.
+    shop.raw
+        .execute(
+            "drop rule old_ones on payments; \
+             create rule besides as on update to payments do also notify changed",
+        )
+        .await;
+    shop.tieout(&["config", "check", "--connect"]).await.ended(0);
+}
+
 #[tokio::test]
 async fn what_a_role_may_not_do_is_mended_by_rights() {
     let mut shop = shop_with(Words::default(), 1..=1).await;

@@ -136,6 +136,68 @@ async fn what_passes_by_itself_is_tried_again() {
     }
 }
 
+/// A trigger that says so of one row each time: that row needs a person, and the others are paid.
+#[tokio::test]
+async fn a_row_whose_trigger_always_raises_holds_up_no_other() {
+    for code in ["40001", "40P01", "55P03"] {
+        let shop = shop_with(Words::default(), 1..=5).await;
+        shop.raw
+            .execute(&format!(
+                "create function trouble() returns trigger language plpgsql as $$ begin \
+                     if new.id = 2 then \
+                         raise exception 'as it happens' using errcode = '{code}'; \
+                     end if; \
+                     return new; end $$; \
+                 create trigger trouble before update on payments \
+                     for each row execute function trouble()"
+            ))
+            .await;
+        let ran = shop.run().await;
+        assert!([Some(0), Some(3)].contains(&ran.code), "{code}: {ran:?}");
+        assert_eq!(shop.open_cases().await, ["2 write_refused"], "{code}");
+        let told = shop.raw.one("select text from tieout_cases").await;
+        assert!(told.contains("as it happens"), "{told}");
+        for id in [1, 3, 4, 5] {
+            assert_eq!(shop.status(id).await, "paid", "{code}: row {id}");
+        }
+        assert_eq!(shop.status(2).await, "processing", "{code}");
+        shop.check(false).await;
+    }
+}
+
+/// What a row's trigger needs is held by another for long: that row is left for the next run, and
+/// no case is made of it.
+#[tokio::test]
+async fn a_row_whose_trigger_waits_for_another_is_left_for_the_next_run() {
+    let words = Words { database_more: "lock_timeout = \"1s\"", ..Words::default() };
+    let shop = shop_with(words, 1..=5).await;
+    shop.raw
+        .execute(
+            "create table parents (id bigint primary key, paid integer not null default 0); \
+             insert into parents (id) select id from payments; \
+             create function tell() returns trigger language plpgsql security definer as $$ begin \
+                 update parents set paid = paid + 1 where id = new.id; \
+                 return new; end $$; \
+             create trigger tell before update on payments \
+                 for each row execute function tell()",
+        )
+        .await;
+    let mut other = shop.begin_holding(99).await;
+    other.try_execute("select from parents where id = 2 for update").await.unwrap();
+    let ran = shop.run().await;
+    assert!([Some(0), Some(3)].contains(&ran.code), "{ran:?}");
+    for id in [1, 3, 4, 5] {
+        assert_eq!(shop.status(id).await, "paid", "row {id}");
+    }
+    assert_eq!(shop.status(2).await, "processing");
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    other.rollback().await;
+    shop.due_now().await;
+    shop.run().await.ended(0);
+    assert_paid_once(&shop, 1..=5).await;
+    assert_eq!(shop.count("parents where paid = 1").await, 5);
+}
+
 /// Two lock the same rows in opposite order: whoever the server picks, nobody crashes.
 #[tokio::test]
 async fn a_deadlock_with_the_application_ends_well() {

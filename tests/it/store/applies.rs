@@ -560,6 +560,114 @@ pub async fn a_write_to_another_table_than_the_views_is_undone<D: Under>() {
     w.finish().await;
 }
 
+/// A view that shows rows by their status would show none of these any more: nobody would look at
+/// them again, and what was written would be told as not written.
+pub async fn a_row_that_its_view_hides_once_written_is_a_case<D: Under>() {
+    let mut w = World::<D>::new().await;
+    w.raw
+        .execute("create view stuck_charges as select * from charges where status = 'processing'")
+        .await;
+    let mut views = vec!["read = \"stuck_charges\"\n    write = \"charges\""];
+    if !w.raw.is_sqlite() {
+        views.push("read = \"stuck_charges\"");
+    }
+    for ((run, first), view) in [("r1", 1), ("r2", 11)].into_iter().zip(views) {
+        w.table = w.mapped(&MAPPING.replace("read = \"charges\"", view)).await;
+        w.stuck(first..=first + 3).await;
+        let mut writer = w.start(run, noon()).await;
+        let claimed = w.claim(run, 9, noon()).await;
+        let decide = |c: &Claimed| match c.row.key.id.parse::<i64>().unwrap() - first {
+            0 => succeeded(c),
+            1 => retryable(noon())(c),
+            2 => failed(c),
+            _other => wait(noon())(c),
+        };
+        let end = w.apply(run, &mut writer, &claimed, decide, noon()).await;
+        assert_eq!(end, done(4, 0, 0), "{view}");
+        for key in (first..first + 3).map(|id| id.to_string()) {
+            assert_eq!(w.status(&key).await, "processing", "{view} {key}");
+            let record = w.store.journal_of_row("charges", &key).await.unwrap().remove(0);
+            assert_eq!(record.reason, Reason::WriteRefused, "{view} {key}: {}", record.text);
+            assert!(record.text.contains("whatever its status"), "{key}: {}", record.text);
+        }
+        let written = "charges where psp_ref is not null or updated_at is not null";
+        for none in [written, "charge_events", "tieout_handbacks"] {
+            let count = format!("select cast(count(*) as text) from {none}");
+            assert_eq!(w.raw.one(&count).await, "0", "{view} {none}");
+        }
+        w.totals(run).await;
+    }
+    w.finish().await;
+}
+
+/// Where a trigger puts a row elsewhere once it is written, the row is decided all the same: it is
+/// gone from what is read and from what is written.
+pub async fn a_row_that_a_trigger_takes_away_is_decided<D: Under>() {
+    let mut w = World::<D>::new().await;
+    w.stuck(1..=2).await;
+    w.raw.execute("create view all_charges as select * from charges").await;
+    w.raw.execute("create table archive (id bigint primary key, psp_ref text)").await;
+    let trigger = if w.raw.is_sqlite() {
+        "create trigger takes after update on charges when new.status = 'paid' begin
+         insert into archive values (new.id, new.psp_ref);
+         delete from charges where id = new.id; end;"
+    } else {
+        "create function takes() returns trigger language plpgsql as $$ begin
+           if new.status = 'paid' then
+             insert into archive values (new.id, new.psp_ref);
+             delete from charges where id = new.id;
+           end if;
+           return null; end $$;
+         create trigger takes after update on charges for each row execute function takes();"
+    };
+    w.raw.execute(trigger).await;
+    let view = "read = \"all_charges\"\n    write = \"charges\"";
+    for (run, read) in [("r1", "read = \"charges\""), ("r2", view)] {
+        w.table = w.mapped(&MAPPING.replace("read = \"charges\"", read)).await;
+        let mut writer = w.start(run, noon()).await;
+        let claimed = w.claim(run, 1, noon()).await;
+        assert_eq!(claimed.len(), 1);
+        let key = claimed[0].row.key.id.clone();
+        let end = w.apply(run, &mut writer, &claimed, succeeded, noon()).await;
+        assert_eq!(end, done(1, 0, 0));
+        let record = w.store.journal_of_row("charges", &key).await.unwrap().remove(0);
+        let told = (record.applied, record.status_after.as_str());
+        assert_eq!(told, (Applied::Yes, "paid"), "{key}: {}", record.text);
+        let archived = format!("select psp_ref from archive where id = {key}");
+        assert_eq!(w.raw.one(&archived).await, format!("pi_{key}"));
+        w.close(run, at(1)).await;
+    }
+    w.finish_unmapped().await;
+}
+
+/// A row whose status is put back would be decided again by each run, for ever.
+pub async fn a_trigger_that_comes_after_the_write_is_a_case<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=2).await;
+    let trigger = if w.raw.is_sqlite() {
+        "create trigger undoes after update on charges when new.id = 1 and new.status = 'paid'
+         begin update charges set status = old.status where id = 1; end;"
+    } else {
+        "create function undoes() returns trigger language plpgsql as $$ begin
+           if new.id = 1 and new.status = 'paid' then
+             update charges set status = old.status where id = 1;
+           end if;
+           return null; end $$;
+         create trigger undoes after update on charges for each row execute function undoes();"
+    };
+    w.raw.execute(trigger).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    assert_eq!(w.apply("r1", &mut writer, &claimed, succeeded, noon()).await, done(2, 0, 0));
+    assert_eq!([w.status("1").await, w.status("2").await], ["processing", "paid"]);
+    let left = "select cast(count(*) as text) from charges where id = 1 and psp_ref is null";
+    assert_eq!(w.raw.one(left).await, "1", "all of the write is undone");
+    let record = w.store.journal_of_row("charges", "1").await.unwrap().remove(0);
+    assert_eq!(record.reason, Reason::WriteRefused, "{}", record.text);
+    assert!(record.text.contains("trigger"), "{}", record.text);
+    w.finish().await;
+}
+
 /// What was told as decided, and did not come to be, is named row by row.
 pub async fn what_was_not_carried_out_is_named<D: Under>() {
     let w = World::<D>::new().await;

@@ -514,6 +514,47 @@ pub async fn a_hand_back_without_a_status_is_taken_by_a_change<D: Under>() {
     }
 }
 
+/// A row under watch that its view does not show any more is looked for again as long as its table
+/// has it, and is watched on once it is shown; one that is gone from its table is closed.
+pub async fn a_watch_that_a_view_hides_goes_on<D: Under>() {
+    let mut w = World::<D>::new().await;
+    w.raw.execute("create view shown as select * from charges where note is null").await;
+    let view = "read = \"shown\"\n    write = \"charges\"";
+    w.table = w.mapped(&MAPPING.replace("read = \"charges\"", view)).await;
+    w.stuck(1..=3).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    w.apply("r1", &mut writer, &claimed, retryable(noon()), noon()).await;
+    w.close("r1", noon()).await;
+    w.raw.execute("update charges set note = 'hidden' where id = 1").await;
+    w.raw.execute("delete from charges where id = 2").await;
+    let stuck = ClaimFilter { stuck_before: Some(at(-20)), ..ClaimFilter::default() };
+    w.start("r2", at(15)).await;
+    assert_eq!(ids(&w.claim_with("r2", &stuck, 9, at(15)).await), ["3"]);
+    w.close("r2", at(16)).await;
+    let state = async |key: &str| {
+        let check = w.store.check("charges", key).await.unwrap().unwrap();
+        (check.state, check.next_check_at, check.lease)
+    };
+    assert_eq!(state("1").await, ("watch".to_owned(), Some(at(75)), None));
+    assert_eq!(state("2").await, ("closed".to_owned(), None, None));
+    // Shown again, it is watched on, with its hand-back.
+    w.raw.execute("update charges set note = null where id = 1").await;
+    w.start("r3", at(76)).await;
+    let claimed = w.claim_with("r3", &stuck, 9, at(76)).await;
+    let one = claimed.iter().find(|c| c.row.key.id == "1").unwrap();
+    assert_eq!(one.asked, Asked::Watch);
+    assert_eq!(one.history.last_handback.as_ref().map(|last| last.number), Some(1));
+    w.close("r3", at(77)).await;
+    // Not for ever.
+    w.raw.execute("update charges set note = 'hidden' where id = 1").await;
+    let later = noon() + TimeDelta::days(8);
+    w.start("r4", later).await;
+    w.claim_with("r4", &stuck, 9, later).await;
+    assert_eq!(state("1").await.0, "closed");
+    w.finish_unmapped().await;
+}
+
 /// A view may show rows whose key it does not know: nothing could name them, and the others come.
 pub async fn rows_without_a_key_hold_up_no_other<D: Under>() {
     let mut w = World::<D>::new().await;

@@ -210,6 +210,22 @@ async fn a_deferred_foreign_key_costs_its_row_alone() {
     w.finish().await;
 }
 
+/// Applications that have no NULL for text write '' for "never".
+#[tokio::test]
+async fn a_last_attempt_that_is_empty_is_none() {
+    let w = Lite::new().await;
+    w.stuck(1..=3).await;
+    w.raw.execute("update charges set attempted_at = '' where id = 1").await;
+    w.raw.execute("update charges set attempted_at = ' ' where id = 2").await;
+    w.raw.execute("update charges set attempted_at = 'soon' where id = 3").await;
+    w.start("r1", noon()).await;
+    let stuck = ClaimFilter { stuck_before: Some(at(-20)), ..ClaimFilter::default() };
+    let claimed = w.claim_with("r1", &stuck, 9, noon()).await;
+    let read: Vec<_> = claimed.iter().map(|c| (c.row.attempted_at, c.row.defects.len())).collect();
+    assert_eq!(read, [(None, 0), (None, 0), (None, 1)]);
+    w.finish().await;
+}
+
 #[tokio::test]
 async fn a_view_is_read_and_its_table_written_or_its_trigger() {
     let w = Lite::new().await;
