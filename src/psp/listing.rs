@@ -22,7 +22,7 @@ use tokio::time::Instant as Tick;
 use crate::model::evidence::{Cause, CauseKind};
 use crate::model::time::Instant;
 use crate::psp::book::{Book, Wanted};
-use crate::psp::estimate::{Sample, cuts, pages_between};
+use crate::psp::estimate::{Known, Spot, span};
 use crate::psp::lane::cause;
 use crate::psp::stripe::{ListPage, ObjectKind, PAGE, PageAsk, Stripe, wider_skew};
 
@@ -68,7 +68,7 @@ struct Slice {
     /// Objects of the latest pages and the seconds that they span; older pages count less.
     seen: Seen,
     /// What its first page showed.
-    sample: Option<Sample>,
+    spot: Option<Spot>,
     /// Its first page tells how many there are; a part that a worker took over does not.
     is_told: bool,
     /// A page came since the last split.
@@ -170,19 +170,18 @@ impl Listing {
         Workers(workers)
     }
 
-    /// Waits for the first page of each window, to say how many pages there are, and for up to so
-    /// many further down as `more` says of what the first ones told.
-    pub(super) async fn first_pages(&self, more: impl FnOnce(&[u64]) -> u64) {
-        self.told().await;
-        let more = more(&self.estimate());
-        let is_cut = self.board().cut(more.min(u64::from(self.workers)));
-        if is_cut {
-            self.turned.notify_waiters();
-            self.told().await;
+    /// Has pages read from these seconds of windows down, and waits for what they tell.
+    pub(super) async fn look_at(&self, places: &[(usize, i64)]) {
+        for (window, second) in places {
+            self.board().look_at(*window, *second);
         }
+        self.turned.notify_waiters();
+        self.told().await;
     }
 
-    async fn told(&self) {
+    /// Waits for the pages that tell how many there are: the first one of each window, and those
+    /// that [`Listing::look_at`] asked for.
+    pub(super) async fn told(&self) {
         loop {
             // Listened for before looking, so that no turn between the two is missed.
             let turned = self.turned.notified();
@@ -235,9 +234,9 @@ impl Listing {
         }
     }
 
-    /// Pages still to come for each window; the pages read not counted.
-    pub(super) fn estimate(&self) -> Vec<u64> {
-        self.board().estimate()
+    /// Each window, as far as the pages that were read to tell show it.
+    pub(super) fn known(&self) -> Vec<Known> {
+        self.board().known()
     }
 
     /// Leaves windows unlisted: another way is cheaper.
@@ -311,7 +310,7 @@ impl Slice {
             reached: None,
             same_second: HashSet::new(),
             seen: Seen::default(),
-            sample: None,
+            spot: None,
             is_told: true,
             is_fresh: false,
             state,
@@ -321,7 +320,7 @@ impl Slice {
     /// Its first page is still to tell how many there are.
     fn is_to_tell(&self) -> bool {
         let is_open = matches!(self.state, State::Waiting | State::Busy);
-        is_open && self.is_told && self.sample.is_none()
+        is_open && self.is_told && self.spot.is_none()
     }
 
     /// The newest second that is not wholly read.
@@ -448,61 +447,46 @@ impl Board {
         u64::try_from(objects.checked_div(per_page).unwrap_or(0)).unwrap_or(u64::MAX)
     }
 
-    /// Pages still to come for each window, as far as its first pages tell.
-    fn estimate(&self) -> Vec<u64> {
-        let mut pages = vec![0_u64; self.tallies.len()];
-        for (index, slice) in self.slices.iter().enumerate() {
-            if slice.state == State::Done || self.is_below_end(index) {
-                continue;
-            }
-            let left = match slice.sample {
-                _ended if slice.state == State::Ending => 0,
-                Some(sample) => pages_between(slice.seconds_left(), sample, self.below(slice)),
-                None => self.pages_left(slice),
+    fn known(&self) -> Vec<Known> {
+        let spots = |(index, tally): (usize, &Tally)| {
+            let window = &tally.window;
+            // What failed is not listed further.
+            let is_own = |slice: &&Slice| slice.window == index && tally.failed.is_none();
+            let end = self.ends.get(index).copied().flatten();
+            let spot = |slice: &Slice| {
+                // What was not asked for, as the list had ended above, would have come empty.
+                let is_below = end.is_some_and(|end| slice.to < end.second);
+                slice.spot.or_else(|| is_below.then(|| Spot::empty(slice.to, window.from)))
             };
-            if let Some(sum) = pages.get_mut(slice.window) {
-                *sum = sum.saturating_add(left).saturating_add(1);
-            }
-        }
-        pages
-    }
-
-    /// What the first page below a slice showed.
-    fn below(&self, slice: &Slice) -> Option<Sample> {
-        let is_next = |other: &&Slice| {
-            other.window == slice.window && other.to == slice.from.saturating_sub(1)
+            let told = self.slices.iter().filter(is_own).filter(|slice| slice.is_told);
+            Known { from: window.from, to: window.to, spots: told.filter_map(spot).collect() }
         };
-        self.slices.iter().find(is_next).and_then(|other| other.sample)
+        self.tallies.iter().enumerate().map(spots).collect()
     }
 
-    /// Cuts windows whose first page was read into slices, so that the first page of each tells
-    /// of another part: at most so many slices more, the most where the most seems left.
-    fn cut(&mut self, most: u64) -> bool {
-        let count = self.slices.len();
-        let pages = self.estimate();
-        let sum = pages.iter().fold(0_u64, |sum, pages| sum.saturating_add(*pages)).max(1);
-        let mut left = most;
-        for index in 0..count {
-            let Some(slice) = self.slices.get_mut(index) else { continue };
+    /// Has a page read from a second of a window down: the first one of a slice of its own. Where
+    /// the second was read already, the page tells and is no part of the list.
+    fn look_at(&mut self, window: usize, second: i64) {
+        let holds = |slice: &&mut Slice| {
             let is_open = matches!(slice.state, State::Waiting | State::Busy);
-            let Some(sample) = slice.sample.filter(|_| is_open) else { continue };
-            let own = pages.get(slice.window).copied().unwrap_or(0);
-            let share = most.saturating_mul(own).div_ceil(sum).min(left);
-            let (window, top, from) = (slice.window, slice.top(), slice.from);
-            let borders: Vec<i64> = cuts(slice.seconds_left(), sample, share)
-                .into_iter()
-                .filter_map(|cut| top.checked_sub_unsigned(cut))
-                .collect();
-            left = left.saturating_sub(u64::try_from(borders.len()).unwrap_or(u64::MAX));
-            slice.from = borders.first().map_or(from, |border| border.saturating_add(1));
-            // The newest first: below the end of a list nothing needs to be read.
-            for (place, border) in borders.iter().enumerate() {
-                let lower = borders.get(place.saturating_add(1));
-                let lower = lower.map_or(from, |lower| lower.saturating_add(1));
-                self.slices.push(Slice::new(window, lower, *border));
-            }
+            let is_unread = slice.from <= second && second < slice.top();
+            slice.window == window && is_open && is_unread
+        };
+        let above = second.saturating_add(1);
+        let held = self.slices.iter_mut().find(holds);
+        if let Some(slice) = held {
+            let older = Slice::new(window, slice.from, second);
+            slice.from = above;
+            self.slices.push(older);
+            return;
         }
-        self.slices.len() > count
+        let mut looked = Slice::new(window, above, second);
+        let end = self.ends.get(window).copied().flatten();
+        let is_closed = self.tallies.get(window).is_none_or(|tally| tally.failed.is_some());
+        if !is_closed && end.is_none_or(|end| second >= end.second) {
+            looked.state = State::Waiting;
+        }
+        self.slices.push(looked);
     }
 
     /// Takes the older half of the largest slice under way.
@@ -553,13 +537,14 @@ impl Board {
         if let (Some(newest), Some(oldest)) = (newest, oldest) {
             slice.seen.add(page.pieces.len(), top.max(newest), oldest);
         }
-        let last = oldest.unwrap_or(slice.from);
-        let sample = Sample {
+        let half = page.pieces.get(page.pieces.len() / 2);
+        slice.spot.get_or_insert(Spot {
+            top: slice.to,
+            middle: half.map_or(ask.from, |piece| piece.created),
+            oldest: oldest.unwrap_or(ask.from),
             objects: u64::try_from(page.pieces.len()).unwrap_or(0),
-            from_top: span(slice.to, last),
-            own: span(newest.unwrap_or(last), last),
-        };
-        slice.sample.get_or_insert(sample);
+            is_end: !page.has_more,
+        });
         slice.is_fresh = true;
         slice.cursor = page.pieces.last().map(|piece| piece.id.clone()).or(slice.cursor.take());
         slice.reached = oldest.or(slice.reached);
@@ -698,11 +683,6 @@ impl Board {
     }
 }
 
-/// Seconds from one to another, both included.
-fn span(newest: i64, oldest: i64) -> u64 {
-    u64::try_from(newest.saturating_sub(oldest).saturating_add(1)).unwrap_or(0)
-}
-
 fn ended_too_early() -> Cause {
     let detail = "the list said that it was at its end, and more came when asked again";
     cause(CauseKind::Incomplete, detail.to_owned())
@@ -711,6 +691,7 @@ fn ended_too_early() -> Cause {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::psp::estimate::{ROUNDS, looks};
     use crate::psp::stripe::Piece;
     use crate::psp::stripe_objects::Parts;
 
@@ -754,24 +735,35 @@ mod tests {
         (0..count).map(|n| newest - n * every).collect()
     }
 
-    /// How many pages the first ones say that there are left, and how many there are.
+    /// Looks around where `cost` requests are the other way, with so many pages read ahead at most,
+    /// and reads the rest: how many looks there were, how many pages they say that there are left,
+    /// and how many were asked for in all.
     #[track_caller]
-    fn told_and_read(made: &[i64], more: u64) -> (u64, u64) {
+    fn told_and_read(made: &[i64], cost: u64, ahead: u64) -> (usize, u64, u64) {
         let window = Window { kind: ObjectKind::PaymentIntent, from: 1, to: WEEK };
         let mut board = Board::new(Arc::default(), Book::default(), vec![window], 10_000);
-        board.ahead = Some(0);
-        assert_eq!(read(&mut board, made), 1, "the first page alone");
-        if board.cut(more) {
-            assert!(read(&mut board, made) <= more, "no more than it may");
+        board.ahead = Some(ahead);
+        assert!(read(&mut board, made) <= 1 + ahead, "the first page, and those ahead");
+        let mut looked = 0;
+        for round in 0..ROUNDS {
+            let known = board.known();
+            let next = looks(&[&known[0]], cost, round, looked);
+            for (_, second) in &next {
+                board.look_at(0, *second);
+            }
+            let most = u64::try_from(next.len()).unwrap() + board.ahead.unwrap();
+            assert!(read(&mut board, made) <= most, "no more than it may");
+            assert!(!board.is_telling());
+            looked += next.len();
         }
+        let told = board.known()[0].pages_left();
         board.ahead = None;
-        let told = board.estimate()[0];
-        let left = read(&mut board, made);
+        read(&mut board, made);
         board.settle();
         let tally = &board.tallies[0];
         let all = u64::try_from(made.len()).unwrap();
         assert_eq!((tally.is_done, tally.listed), (true, all), "{:?}", tally.failed);
-        (told, left)
+        (looked, told, board.pages)
     }
 
     /// A page that is read ahead may meet the end of the list, above all that was still to tell.
@@ -788,44 +780,54 @@ mod tests {
         let (slice, ask) = next(&mut board);
         board.take_page(slice, &ask, Ok(page(&made, &ask)));
         let (slice, ask) = next(&mut board);
-        assert!(board.cut(2) && board.is_telling(), "two more are to tell");
+        board.look_at(0, WEEK / 2);
+        board.look_at(0, WEEK / 9);
+        assert!(board.is_telling(), "two more are to tell");
         board.take_page(slice, &ask, Ok(page(&made, &ask)));
         assert!(!board.is_telling());
+        let spots = board.known()[0].spots.clone();
+        assert_eq!(spots[1..], [WEEK / 2, WEEK / 9].map(|top| Spot::empty(top, 1)));
         board.ahead = None;
         assert_eq!(read(&mut board, &made), 1, "the end alone is asked for again");
         board.settle();
         assert_eq!((board.tallies[0].is_done, board.tallies[0].listed), (true, 150));
     }
 
-    /// What stands where in a week, up to how many pages are read to tell, how many are told to be
-    /// left, and how many are.
+    /// What stands where in a week, what it costs otherwise, and how many pages are told to be
+    /// left. What is read meanwhile changes nothing of that, and what was read to tell is part of
+    /// the list: a slice more costs one page that two of them read.
     #[test]
-    fn as_many_pages_are_told_to_be_left_as_there_are() {
+    fn what_tells_of_a_list_is_part_of_it_and_says_the_same_each_time() {
         let all = |made: &[&[i64]]| made.concat();
-        let steady = made(20_160, 30, WEEK);
-        let days: Vec<i64> = made(40_320, 15, WEEK)
-            .into_iter()
-            .filter(|at| (21_600..64_800).contains(&(at % 86_400)))
-            .collect();
+        let night = |n: i64| (0..1_500).map(move |m| WEEK - 7_200 - n * 86_400 - m * 2 / 5);
+        let nights: Vec<i64> = (0..7).flat_map(night).collect();
         let burst = made(800, 4, WEEK - 100);
         let old_burst = made(3_000, 4, WEEK / 7);
         let sparse = made(160, 3_600, WEEK - 7_200);
-        let one_second = made(250, 0, WEEK - 10);
-        for (what, made, more, told, left) in [
-            ("nothing", vec![], 8, 1, 1),
-            ("one page", made(60, 600, WEEK), 8, 1, 1),
-            ("steady", steady.clone(), 8, 199, 200),
-            ("steady, from one page", steady, 0, 203, 202),
-            ("days and nights", days, 8, 334, 199),
-            ("a burst just now", burst.clone(), 8, 16, 8),
-            ("a burst just now, from three pages", burst.clone(), 2, 52, 8),
-            ("a burst over a few", all(&[&burst, &sparse]), 8, 16, 9),
-            ("a burst days ago", old_burst.clone(), 8, 40, 28),
-            // What one page mixes it cannot tell apart.
-            ("a few over a burst days ago", all(&[&made(9, 3_600, WEEK), &old_burst]), 8, 1, 31),
-            ("all in one second", one_second, 8, 3, 3),
+        for (what, made, cost, told) in [
+            ("nothing", vec![], 300, 1..=1),
+            ("one page", made(60, 600, WEEK), 300, 1..=1),
+            ("steady", made(20_160, 30, WEEK), 300, 190..=220),
+            ("steady, beside few rows", made(20_160, 30, WEEK), 40, 190..=220),
+            ("steady, and not worth a look", made(20_160, 30, WEEK), 20, 190..=220),
+            ("a burst just now", burst.clone(), 300, 1..=20),
+            ("a burst over a few", all(&[&burst, &sparse]), 300, 1..=20),
+            ("a burst days ago", old_burst.clone(), 50, 8..=60),
+            ("a few over a burst days ago", all(&[&made(9, 3_600, WEEK), &old_burst]), 50, 8..=60),
+            ("bursts each night", nights.clone(), 1_000, 50..=210),
+            ("bursts each night, beside fewer rows", nights, 300, 50..=210),
+            ("the only ones", made(300, 1, WEEK - 7_200), 300, 1..=10),
+            ("all in one second", made(250, 0, WEEK - 10), 300, 1..=5),
         ] {
-            assert_eq!(told_and_read(&made, more), (told, left), "{what}");
+            let (looked, left, pages) = told_and_read(&made, cost, 0);
+            assert!(told.contains(&left), "{what}: {left} pages, {looked} looks");
+            let least = u64::try_from(made.len().div_ceil(PAGE)).unwrap();
+            let most = least + u64::try_from(looked).unwrap() + 4;
+            assert!(pages <= most, "{what}: {pages} pages, {looked} looks");
+            for ahead in [1, 3, 28, 1_000] {
+                let (again, told, _) = told_and_read(&made, cost, ahead);
+                assert_eq!((again, told), (looked, left), "{what}: {ahead} ahead");
+            }
         }
     }
 }

@@ -1,7 +1,9 @@
 //! By which route an account is asked.
 //!
 //! One list may settle a thousand rows, and one row is settled faster by itself: where both ways
-//! are open, a few pages are read to see how many there would be, and the cheaper way is taken.
+//! are open, a few pages are read here and there to see how many there would be, and the cheaper
+//! way is taken. What these pages show decides, and not what was read meanwhile: the same data is
+//! asked for by the same way each time.
 //! A plan changes what is asked, never what an answer means.
 
 use std::collections::{HashMap, HashSet};
@@ -12,6 +14,7 @@ use crate::model::evidence::CauseKind;
 use crate::model::time::Instant;
 use crate::psp::account::{Account, Looked, Need, Question};
 use crate::psp::ask_one::{self, side_by_side};
+use crate::psp::estimate::{Known, ROUNDS, looks};
 use crate::psp::lane::cause;
 use crate::psp::listing::{Listing, Tally, Window};
 use crate::psp::look::{ListedWindow, Look, kinds_of, left_halfway};
@@ -25,14 +28,8 @@ const AHEAD_SECS: i64 = 120;
 /// look at it for every kind.
 const MERGE_GAP_SECS: i64 = 600;
 
-/// One page is read ahead, besides the first, for so many requests that a list may save.
+/// One page is read ahead, besides those that tell, for so many requests that a list may save.
 const PROBE_SHARE: u64 = 32;
-
-/// The most that are read ahead besides the first.
-const MORE_AHEAD_MAX: u64 = 8;
-
-/// Costs so many doublings apart are as open a choice as equal ones.
-const OPEN_DOUBLINGS: u32 = 1;
 
 /// Windows of rows that touch, and that ask for the same kinds.
 #[derive(Debug, Clone)]
@@ -213,13 +210,11 @@ async fn list(
     let mut kept = vec![true; plans.len()];
     let workers = listing.begin(otherwise.map(ahead));
     if let Some(costs) = otherwise {
-        let more = |first: &[u64]| more_ahead(costs, &pages_of(plans.len(), &owners, first));
-        listing.first_pages(more).await;
-        let pages = pages_of(plans.len(), &owners, &listing.estimate());
+        let pages = survey(&listing, &owners, costs).await;
         for ((kept, cost), left) in kept.iter_mut().zip(costs).zip(&pages) {
             *kept = cost.is_none_or(|cost| *left <= cost);
         }
-        log_plans(account, &plans, &pages, &kept);
+        log_plans(account, &plans, costs, &pages, &kept);
     }
     let is_kept = |plan: usize| kept.get(plan).copied().unwrap_or(false);
     listing.drop_windows(|window| owners.get(window).is_some_and(|plan| !is_kept(*plan)));
@@ -254,35 +249,55 @@ fn ahead(costs: &[Option<u64>]) -> u64 {
     sum.checked_div(PROBE_SHARE).unwrap_or(0)
 }
 
-/// How many pages further down are read ahead: few beside what they may save, and half as many
-/// for each time that one way of the closest choice looks twice as dear as the other.
-fn more_ahead(costs: &[Option<u64>], pages: &[u64]) -> u64 {
-    let apart = |(cost, pages): (&Option<u64>, &u64)| {
-        let (cost, pages) = ((*cost)?.max(1), (*pages).max(1));
-        cost.max(pages).checked_div(cost.min(pages))?.checked_ilog2()
-    };
-    let closest = costs.iter().zip(pages).filter_map(apart).min().unwrap_or(0);
-    let most = ahead(costs).min(MORE_AHEAD_MAX);
-    most.checked_shr(closest.saturating_sub(OPEN_DOUBLINGS)).unwrap_or(0)
-}
-
-fn pages_of(plans: usize, owners: &[usize], estimate: &[u64]) -> Vec<u64> {
-    let mut pages = vec![0_u64; plans];
-    for (owner, left) in owners.iter().zip(estimate) {
+/// Reads the first page of each window and a few further down, to tell how many pages each plan
+/// has left to list.
+async fn survey(listing: &Listing, owners: &[usize], costs: &[Option<u64>]) -> Vec<u64> {
+    listing.told().await;
+    let mut looked = vec![0_usize; costs.len()];
+    for round in 0..ROUNDS {
+        let known = listing.known();
+        let mut places: Vec<(usize, i64)> = Vec::new();
+        for ((plan, cost), looked) in costs.iter().enumerate().zip(&mut looked) {
+            let Some(cost) = cost else { continue };
+            let own = owners.iter().zip(&known).enumerate();
+            let own = own.filter(|(_, (owner, _))| **owner == plan);
+            let (windows, own): (Vec<usize>, Vec<&Known>) =
+                own.map(|(window, (_, known))| (window, known)).unzip();
+            for (place, second) in looks(&own, *cost, round, *looked) {
+                *looked = looked.saturating_add(1);
+                places.extend(windows.get(place).map(|window| (*window, second)));
+            }
+        }
+        if !places.is_empty() {
+            listing.look_at(&places).await;
+        }
+    }
+    let mut pages = vec![0_u64; costs.len()];
+    for (owner, known) in owners.iter().zip(listing.known()) {
         if let Some(sum) = pages.get_mut(*owner) {
-            *sum = sum.saturating_add(*left);
+            *sum = sum.saturating_add(known.pages_left());
         }
     }
     pages
 }
 
-fn log_plans(account: &Account, plans: &[Plan], pages: &[u64], kept: &[bool]) {
-    for ((plan, pages), kept) in plans.iter().zip(pages).zip(kept) {
+fn log_plans(
+    account: &Account,
+    plans: &[Plan],
+    costs: &[Option<u64>],
+    pages: &[u64],
+    kept: &[bool],
+) {
+    for (((plan, cost), pages), kept) in plans.iter().zip(costs).zip(pages).zip(kept) {
         let route = if *kept { "list" } else { "one_by_one" };
+        let otherwise = cost.map_or_else(
+            || "they cannot be asked for one by one".to_owned(),
+            |cost| format!("one by one takes about {cost} requests"),
+        );
         tracing::info!(
             psp.account = %account.name(), plan.route = route, plan.rows = plan.rows.len(),
             plan.pages_left = *pages, plan.from = plan.from, plan.to = %plan.to,
-            "{} rows at {}: {route}, since about {pages} pages are left to list",
+            "{} rows at {}: {route}, since about {pages} pages are left to list and {otherwise}",
             plan.rows.len(),
             account.name()
         );
@@ -345,26 +360,6 @@ async fn read_whole(account: &Account, look: &mut Look) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_surer_the_choice_the_fewer_pages_are_read_ahead() {
-        for (costs, pages, more) in [
-            (&[Some(10_000)][..], &[9_000][..], 8),
-            (&[Some(10_000)], &[30_000], 8),
-            (&[Some(10_000)], &[2_000], 4),
-            (&[Some(10_000)], &[1_000], 2),
-            (&[Some(10_000)], &[600_000], 0),
-            (&[Some(10_000), Some(100)], &[1_000, 100], 8),
-            (&[Some(10_000), None], &[1_000, 100], 2),
-            (&[Some(100)], &[90], 3),
-            (&[Some(20)], &[20], 0),
-            (&[None], &[20], 0),
-            (&[Some(u64::MAX), Some(u64::MAX)], &[0, u64::MAX], 8),
-            (&[], &[], 0),
-        ] {
-            assert_eq!(more_ahead(costs, pages), more, "{costs:?} {pages:?}");
-        }
-    }
 
     #[test]
     fn a_window_covers_every_second_that_it_touches() {

@@ -1,6 +1,6 @@
 //! What is found, by which route, and what it costs.
 
-use chrono::{TimeDelta, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::json;
 use tieout::model::evidence::{Answer, ObjectState, Route as By};
 use tieout::psp::account::{Need, Question};
@@ -291,6 +291,76 @@ async fn the_cheaper_way_is_taken() {
     };
     let looked = desk.look(&[elsewhere], Need::Find).await;
     assert_eq!(routes(&looked.evidence[0]), [By::Fetch, By::Search]);
+}
+
+/// Payments of a week of one desk, and what it costs to find some of them.
+struct Week {
+    desk: Desk,
+    from: i64,
+}
+
+impl Week {
+    /// Of payments made so many seconds before the week's end.
+    async fn of(made: impl Iterator<Item = (String, i64)>) -> Self {
+        let desk = Desk::new("concurrency = 2\nrequests_per_second = 1000\n").await;
+        let to = Utc::now().timestamp();
+        let seed = |(tag, before): (String, i64)| {
+            Seed::captured(TAG, &tag, 2_500, "eur").created_at(to - before)
+        };
+        desk.sandbox.seed(made.map(seed)).unwrap();
+        Self { desk, from: to - 7 * 86_400 }
+    }
+
+    /// Finds the first so many of a name: how many requests that takes, and whether by list.
+    async fn find(&self, name: &str, rows: i64) -> (u64, bool, String) {
+        let from = DateTime::from_timestamp(self.from, 0).unwrap();
+        let window = (from, from + TimeDelta::days(7));
+        let ask = |n: i64| Question { window, ..asked(Some(&format!("{name}-{n}")), None) };
+        let questions: Vec<Question> = (0..rows).map(ask).collect();
+        self.desk.sandbox.clear_requests();
+        let looked = self.desk.look(&questions, Need::Find).await;
+        assert!(looked.evidence.iter().all(|evidence| !found(evidence).is_empty()));
+        let listed = looked.evidence.iter().filter(|e| complete(e).is_some()).count();
+        assert!([0, questions.len()].contains(&listed), "{listed}: {}", looked.why);
+        (self.desk.sandbox.total_requests(), listed > 0, looked.why)
+    }
+}
+
+/// Nightly billing: 1,500 payments in ten minutes, seven times, and nothing between. A page of it
+/// is as dense as a window of five thousand pages of each kind, and it has a hundred.
+#[tokio::test]
+async fn a_week_of_nightly_bursts_is_listed() {
+    let night = |night: i64| {
+        let tag = move |n: i64| format!("night{night}-{n}");
+        (0..1_500).map(move |n| (tag(n), 7_200 + night * 86_400 - n * 2 / 5))
+    };
+    let week = Week::of((0..7).flat_map(night)).await;
+    for _ in 0..5 {
+        let (requests, is_listed, why) = week.find("night0", 300).await;
+        // 105 pages of each of two kinds.
+        assert!(is_listed && requests <= 210 * 6 / 5 + 20, "{requests}: {why}");
+    }
+}
+
+#[tokio::test]
+async fn an_empty_week_below_a_burst_is_seen_as_empty() {
+    let week = Week::of((0..300).map(|n| (format!("only-{n}"), 7_200 - n))).await;
+    for _ in 0..5 {
+        let (requests, is_listed, why) = week.find("only", 300).await;
+        assert!(is_listed && requests <= 30, "{requests}: {why}");
+    }
+}
+
+/// The other way round: nothing new, and far more at the old end than the rows are worth.
+#[tokio::test]
+async fn a_dense_old_end_below_an_empty_week_is_not_listed() {
+    let made = |n: i64| (format!("old-{n}"), 7 * 86_400 - 70_000 + n * 4);
+    let week = Week::of((0..9_000).map(made)).await;
+    for _ in 0..2 {
+        let (requests, is_listed, why) = week.find("old", 15).await;
+        // 90 pages of each of two kinds, or at most three requests for each row.
+        assert!(!is_listed && requests <= 15 * 3 + 40, "{requests}: {why}");
+    }
 }
 
 #[tokio::test]
