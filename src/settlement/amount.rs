@@ -14,6 +14,8 @@ pub enum Refused {
     TooFine,
     /// Does not fit 64 bits of minor units.
     TooLarge,
+    /// Its only mark may be that of thousands.
+    Ambiguous,
 }
 
 impl Refused {
@@ -23,6 +25,7 @@ impl Refused {
             Self::NotANumber => "an amount in digits".to_owned(),
             Self::TooFine => format!("at most {} decimals of {currency}", currency.exponent()),
             Self::TooLarge => "an amount that fits 64 bits".to_owned(),
+            Self::Ambiguous => "an amount whose mark cannot be one of thousands".to_owned(),
         }
     }
 
@@ -81,6 +84,25 @@ pub fn signed(text: &str, mark: u8, currency: Currency) -> Result<i64, Refused> 
         Some(rest) => unsigned(rest, mark, currency).map(i64::saturating_neg),
         None => unsigned(text.strip_prefix('+').unwrap_or(text), mark, currency),
     }
+}
+
+/// Reads an unsigned amount of major units with a point at `places` decimals, whatever those of
+/// its currency are: some reports reckon in fractions of a minor unit.
+///
+/// # Errors
+/// Where the text is not exactly that.
+pub fn unsigned_at(text: &str, places: u32) -> Result<i128, Refused> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+    if (whole.is_empty() && fraction.is_empty()) || !is_digits(whole) || !is_digits(fraction) {
+        return Err(Refused::NotANumber);
+    }
+    let width = usize::try_from(places).unwrap_or(usize::MAX).min(18);
+    let (kept, beyond) = fraction.split_at(fraction.len().min(width));
+    if beyond.bytes().any(|byte| byte != b'0') {
+        return Err(Refused::TooFine);
+    }
+    format!("0{whole}{kept:0<width$}").parse().map_err(|_too_long| Refused::TooLarge)
 }
 
 /// Digits alone, as minor units.
@@ -176,6 +198,21 @@ mod tests {
             let currency = Currency::parse(code).unwrap();
             assert_eq!(unsigned(text, mark, currency), want, "{text} {code}");
         }
+        for (text, want) in [
+            ("97.0865", Ok(9_708_650_000)),
+            ("86.98650000", Ok(8_698_650_000)),
+            ("1", Ok(100_000_000)),
+            (".5", Ok(50_000_000)),
+            ("0.000000010", Ok(1)),
+            ("0.000000001", Err(TooFine)),
+            ("1.2.3", Err(NotANumber)),
+            ("-1", Err(NotANumber)),
+            ("", Err(NotANumber)),
+            (".", Err(NotANumber)),
+        ] {
+            assert_eq!(unsigned_at(text, 8), want, "{text}");
+        }
+        assert_eq!(unsigned_at(&"9".repeat(40), 8), Err(TooLarge));
         let euro = Currency::parse("EUR").unwrap();
         assert_eq!(signed("-1.05", b'.', euro), Ok(-105));
         assert_eq!(signed("+1.05", b'.', euro), Ok(105));

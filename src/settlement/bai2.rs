@@ -27,13 +27,16 @@ use crate::settlement::{Item, Parse};
 /// The record codes.
 const CODES: [&str; 8] = ["01", "02", "03", "16", "49", "88", "98", "99"];
 
+/// What mailboxes write above a file that they hand out.
+const MAILBOX: &str = "$$ADD";
+
 /// Type codes of what came back (specification, appendix A): returned and reversed items.
 const RETURNS: [u16; 12] = [252, 255, 257, 258, 261, 266, 452, 555, 557, 558, 561, 566];
 
 /// The header's version field.
 pub fn recognise(head: &str) -> Option<String> {
-    let first = head.trim_start();
-    let record = first.lines().next()?;
+    let mut rows = head.split(['\n', '\r']).map(str::trim);
+    let record = rows.find(|row| !row.is_empty() && !row.starts_with(MAILBOX))?;
     let record = record.split('/').next()?;
     let fields: Vec<&str> = record.split(',').collect();
     let is_header = fields.first() == Some(&"01") && fields.len() >= 6;
@@ -100,6 +103,8 @@ struct Account {
     opening: Option<Balance>,
     closing: Option<Balance>,
     net: i128,
+    /// Whether an amount other than nil was in it.
+    moved: bool,
     failed: bool,
 }
 
@@ -178,7 +183,8 @@ impl Bai2 {
             }
             let (line, byte) = (self.lines.number(), self.lines.byte());
             let text = self.lines.text().trim_end_matches(['\u{1a}', '\0']).trim();
-            if text.is_empty() {
+            let is_above = self.file.is_none() && self.current.is_none();
+            if text.is_empty() || (is_above && text.starts_with(MAILBOX)) {
                 continue;
             }
             let cut = cut(text).into_iter();
@@ -349,6 +355,7 @@ impl Bai2 {
             opening: None,
             closing: None,
             net: 0,
+            moved: false,
             failed: false,
         };
         for problem in summaries(record, &mut account) {
@@ -385,7 +392,11 @@ impl Bai2 {
             return;
         };
         let Account { total, currency, .. } = account;
-        let declared = signed(record.field(0));
+        let declared = match record.field(0) {
+            // An account without any amount; 98 and 99 prove that there was none.
+            "" if !account.moved => Some(0),
+            text => signed(text),
+        };
         self.check(record.line, "49 account total", declared, total, currency);
         self.count(record, "49 record count", 1, account.records, Severity::Warning);
         if let Some(group) = &mut self.group {
@@ -605,6 +616,7 @@ fn summaries(record: &Record, account: &mut Account) -> Vec<Problem> {
 
 fn summary(account: &mut Account, code: &str, minor: i64, line: u64) {
     account.total = account.total.saturating_add(i128::from(minor));
+    account.moved |= minor != 0;
     let Some(currency) = account.currency else { return };
     let balance = Some(Balance { minor, currency, date: None, line });
     match code {
@@ -661,6 +673,7 @@ fn detail(record: &Record, account: &mut Account, number: u64) -> Result<Detail,
         None => return Err(Problem::error(record.line, "16 amount", "a whole number", text)),
     };
     account.total = account.total.saturating_add(i128::from(minor));
+    account.moved |= minor != 0;
     let mut warning = None;
     let mut way = direction(code);
     if let (Some(direction), true) = (way, minor < 0) {

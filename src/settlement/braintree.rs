@@ -1,16 +1,19 @@
-//! Braintree's export of a transaction search, and of settlements: a row for each transaction.
-//! Columns: developer.paypal.com/braintree, "Transaction search" and the Control Panel's download.
+//! Braintree's export of a transaction search, and of settlements, and its transaction-level fee
+//! report: a row for each transaction. Columns: developer.paypal.com/braintree, "Transaction
+//! search", the Control Panel's download, and "Transaction-level fee report".
 //!
 //! The type of the row says the way: a sale is money in, a credit money out. Amounts are unsigned,
 //! but for a credit, which some exports write with a minus. Only what was settled is booked. The
-//! file declares no sum.
+//! file declares no sum. A fee report lists what was settled, with no status of its own; one
+//! without its day of settlement is not taken as booked.
 
+use crate::model::money::Currency;
 use crate::model::settlement::{
-    Direction, EntryStatus, Finality, LineKind, Problem, StatementEnd, TagKind,
+    Direction, EntryStatus, Finality, LineKind, Problem, SignedMoney, StatementEnd, TagKind,
 };
 use crate::settlement::Parse;
 use crate::settlement::amount::unsigned;
-use crate::settlement::numeral::{Order, day};
+use crate::settlement::numeral::{Numerals, Order, day};
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
 
@@ -21,31 +24,46 @@ const NAMES: &[&str] = &[
     "amount submitted for settlement",
 ];
 
+/// The transaction-level fee report, with and without interchange.
+const FEES: &[&str] = &[
+    "transaction id",
+    "original transaction id",
+    "transaction type",
+    "settlement currency",
+    "settlement amount",
+    "settlement date",
+];
+
+fn is_either(names: &[String]) -> bool {
+    sheet::has(names, NAMES) || sheet::has(names, FEES)
+}
+
 /// By its columns.
 pub fn recognise(head: &str) -> Option<String> {
-    sheet::find(head, |names| sheet::has(names, NAMES)).map(|_| String::new())
+    let layout = sheet::find(head, is_either)?;
+    Some(if layout.has(NAMES) { String::new() } else { "transaction_level_fees".to_owned() })
 }
 
 /// Begins to read.
 pub fn open(source: Source) -> Box<dyn Parse> {
-    sheet::read_below(source, |names| sheet::has(names, NAMES), Braintree::new)
+    sheet::read_below(source, is_either, Braintree::new)
 }
 
 struct Braintree {
     layout: Layout,
     id: usize,
     kind: usize,
-    status: usize,
-    submitted: usize,
+    /// Where status and submitted amount stand; none in a fee report.
+    search: Option<(usize, usize)>,
 }
 
 impl Braintree {
     fn new(layout: Layout) -> Result<Self, Problem> {
+        let status = layout.column(&["transaction status"]);
         Ok(Self {
             id: layout.need("transaction id")?,
             kind: layout.need("transaction type")?,
-            status: layout.need("transaction status")?,
-            submitted: layout.need("amount submitted for settlement")?,
+            search: status.zip(layout.column(&["amount submitted for settlement"])),
             layout,
         })
     }
@@ -57,15 +75,42 @@ impl Braintree {
     /// The settled amount in the currency of settlement; else what was submitted.
     fn amount<'a>(&self, row: &Row<'a>) -> (&'static str, &'a str, &'a str) {
         let settled = self.of(row, &["settlement amount"]);
+        let Some((_, submitted)) = self.search else {
+            return ("Settlement Amount", settled, self.of(row, &["settlement currency"]));
+        };
         let code = self.of(row, &["settlement currency iso code"]);
         if !settled.is_empty() && !code.is_empty() {
             return ("Settlement Amount", settled, code);
         }
         let code = self.of(row, &["currency iso code", "presentment currency iso code"]);
-        match row.get(self.submitted) {
+        match row.get(submitted) {
             // Declined before it was submitted: nothing moved.
             "" => ("Amount Submitted For Settlement", "0", code),
             text => ("Amount Submitted For Settlement", text, code),
+        }
+    }
+
+    fn status(&self, row: &Row<'_>) -> EntryStatus {
+        match self.search {
+            Some((at, _)) => status(row.get(at)),
+            None if self.of(row, &["settlement date"]).is_empty() => EntryStatus::Pending,
+            None => EntryStatus::Booked,
+        }
+    }
+
+    /// What a fee report says was taken, estimated or not; the sums do not hold it.
+    fn fee(&self, row: &Row<'_>, currency: Currency, out: &mut Out) -> Option<SignedMoney> {
+        let text = self.of(row, &["total fee amount", "est total fee amount"]);
+        if self.search.is_some() || text.is_empty() {
+            return None;
+        }
+        match Numerals::PLAIN.read(text, currency) {
+            Ok(minor) => money(minor, currency),
+            Err(refused) => {
+                let expected = refused.expected(currency);
+                out.push(Problem::warning(row.line, "Total Fee Amount", expected, text));
+                None
+            }
         }
     }
 }
@@ -99,16 +144,19 @@ impl Report for Braintree {
             }
         };
         let signed = signed.map_err(|refused| refused.at(row.line, field, text, currency))?;
+        let fee = self.fee(row, currency, out);
         let (mut entry, mut line) = out.entry(row, signed, currency);
+        line.fee = fee;
         line.gross = money(signed, currency);
         line.tag(TagKind::OrderId, self.of(row, &["order id"]));
         line.tag(TagKind::PaymentId, row.get(self.id));
         line.tag(TagKind::MerchantReference, self.of(row, &["purchase order number"]));
         line.psp_reference = some(row.get(self.id));
-        line.original_reference = some(self.of(row, &["refunded transaction id"]));
+        let original = ["refunded transaction id", "original transaction id"];
+        line.original_reference = some(self.of(row, &original));
         line.batch_id = some(self.of(row, &["settlement batch id"]));
         entry.type_code = some(kind);
-        entry.status = status(row.get(self.status));
+        entry.status = self.status(row);
         line.kind = match (entry.status, entry.direction) {
             (EntryStatus::Info, _) => LineKind::Attempt,
             (_, Direction::Credit) => LineKind::Payment,

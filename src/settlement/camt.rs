@@ -61,6 +61,8 @@ pub fn version(head: &str, message: &str) -> String {
         let name = head.get(at..)?;
         let end = name.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.'));
         let name = name.get(..end?)?.trim_end_matches('.');
+        // The namespaces of one country end as the names of schema files do.
+        let name = name.strip_suffix(".xsd").unwrap_or(name);
         (name.len() > message.len()).then(|| name.to_owned())
     });
     found.unwrap_or_default()
@@ -343,7 +345,8 @@ impl Camt {
         let Some(open) = self.statement.take() else { return };
         let finality = open.head.finality();
         self.items.extend(open.summary.controls(finality));
-        let (end, problems) = open.balances.close(line, finality, open.head.currency());
+        let currency = open.head.currency();
+        let (end, problems) = open.balances.close(line, finality, currency, &open.summary);
         self.items.extend(problems.into_iter().map(Item::from));
         self.items.push_back(end.into());
     }
@@ -422,6 +425,7 @@ impl OpenEntry {
 }
 
 /// Without a status an entry is booked: so are those of nearly half the statements that are read.
+/// One of another status is taken as booked, and its statement must then tie.
 fn status(text: Option<&str>) -> EntryStatus {
     match text {
         Some("PDNG") => EntryStatus::Pending,
@@ -469,20 +473,11 @@ impl Camt {
         match open.entry(number, account) {
             Ok(entry) => {
                 self.entries = number;
-                let odd = open
-                    .status
-                    .as_ref()
-                    .filter(|text| !["BOOK", "PDNG", "INFO", "FUTR"].contains(&text.as_str()));
-                let odd = odd.map(|text| {
-                    let expected = "BOOK, PDNG, INFO or FUTR; it was taken as booked";
-                    Problem::warning(open.line, "Ntry/Sts", expected, text.as_str())
-                });
-                if let Some(open) = &mut self.statement {
-                    open.summary.add(&entry);
+                if let Some(statement) = &mut self.statement {
+                    statement.summary.add(&entry, open.status.as_deref());
                 }
                 open.told = Some(entry.clone());
                 self.items.push_back(entry.into());
-                self.items.extend(odd.map(Item::from));
                 true
             }
             Err(problem) => {

@@ -5,7 +5,7 @@ use chrono::NaiveDate;
 use crate::model::money::Currency;
 use crate::model::settlement::{
     Balance, Control, Direction, Entry, EntryStatus, Finality, Found, Measure, Problem, Severity,
-    Statement, StatementEnd,
+    Statement, StatementEnd, Tie,
 };
 use crate::settlement::Item;
 use crate::settlement::amount::{iso_day, unsigned};
@@ -13,6 +13,12 @@ use crate::settlement::xml::Xml;
 
 /// So many balances are kept: a month with two a day, in several currencies.
 const BALANCES: usize = 2_000;
+
+/// So many entries of unknown statuses, and balances that were rounded, are told of a statement.
+const TOLD: usize = 50;
+
+/// The statuses of entries, of all versions.
+const STATUSES: [&str; 4] = ["BOOK", "PDNG", "INFO", "FUTR"];
 
 /// The elements that say which statement it is.
 pub struct Head {
@@ -81,10 +87,16 @@ impl Head {
 /// The balances as they come. `OPBD`, or `PRCD` (the closing balance of the time before), opens;
 /// `CLBD` closes; American banks write BAI's codes of the two instead, `010` and `015`. Pages of
 /// one statement are joined by `ITBD`, the interim booked balance. All others (available, forward,
-/// expected) are no part of the equation.
+/// expected) are no part of the equation. Where a statement has only the available ones (`OPAV`,
+/// `CLAV`), it ties where they do; where they do not, nothing is said, since what is available is
+/// not what was booked.
 #[derive(Default)]
 pub struct Balances {
     all: Vec<Known>,
+    /// The available balances: whether it opens, and which.
+    available: Vec<(bool, Balance)>,
+    /// What was wrong with amounts that were rounded.
+    rounded: Vec<Problem>,
     line: u64,
     kind: String,
     amount: String,
@@ -123,8 +135,8 @@ impl Kind {
 impl Balances {
     /// A `Bal` begins.
     pub fn begin(&mut self, line: u64) {
-        let all = std::mem::take(&mut self.all);
-        *self = Self { all, line, ..Self::default() };
+        let Self { all, available, rounded, .. } = std::mem::take(self);
+        *self = Self { all, available, rounded, line, ..Self::default() };
     }
 
     /// A leaf below it.
@@ -165,12 +177,14 @@ impl Balances {
         let minor = match unsigned(&self.amount, b'.', currency) {
             Ok(minor) => minor,
             Err(refused) => {
-                return of(refused.at(
-                    self.amount_line.max(self.line),
-                    &field,
-                    &self.amount,
-                    currency,
-                ));
+                let line = self.amount_line.max(self.line);
+                let problem = refused.at(line, &field, &self.amount, currency);
+                let nearest = nearest(&self.amount, currency).filter(|_| kind.is_some());
+                let Some(minor) = nearest else { return of(problem) };
+                if self.rounded.len() < TOLD {
+                    self.rounded.push(problem);
+                }
+                minor
             }
         };
         let minor = if self.debit { minor.saturating_neg() } else { minor };
@@ -178,15 +192,34 @@ impl Balances {
         if let Some(kind) = kind.filter(|_| self.all.len() < BALANCES) {
             self.all.push(Known { kind, balance });
         }
+        let opens = self.kind == "OPAV";
+        if (opens || self.kind == "CLAV") && self.available.len() < BALANCES {
+            self.available.push((opens, balance));
+        }
         None
     }
 
-    /// Opening and closing of the whole: the earliest that opens, the latest that closes.
+    /// The available balances, where they tie.
+    fn available_tie(&self, account: Option<Currency>, summary: &Summary) -> bool {
+        let currency = account.or_else(|| self.available.first().map(|(_, own)| own.currency));
+        let of = |opens: bool| {
+            let own = self.available.iter().filter(move |(which, _)| *which == opens);
+            own.map(|(_, balance)| balance).filter(|own| Some(own.currency) == currency)
+        };
+        let opening = of(true).min_by_key(|balance| balance.date);
+        let closing = of(false).max_by_key(|balance| balance.date);
+        opening.zip(closing).is_some_and(|(opening, closing)| summary.ties(opening, closing))
+    }
+
+    /// Opening and closing of the whole: the earliest that opens, the latest that closes. What
+    /// only a tie can prove (a status that nobody knows, an amount that was rounded) is an error
+    /// without one.
     pub fn close(
         &self,
         line: u64,
         finality: Finality,
         account: Option<Currency>,
+        summary: &Summary,
     ) -> (StatementEnd, Vec<Problem>) {
         let currency = account.filter(|own| self.all.iter().any(|b| b.balance.currency == *own));
         let currency = currency.or_else(|| self.all.first().map(|known| known.balance.currency));
@@ -205,8 +238,14 @@ impl Balances {
             opening = opening.or_else(|| of(Kind::Interim).next());
             closing = closing.or_else(|| of(Kind::Interim).skip(spare).last());
         }
-        let mut problems = Vec::new();
-        if finality == Finality::Final {
+        let (mut problems, mut tie) = (Vec::new(), Tie::Balances);
+        let has_none = opening.is_none() && closing.is_none();
+        if has_none && self.available_tie(account, summary) {
+            tie = Tie::Declared(true);
+            let (field, expected) = ("Bal", "booked balances (OPBD, CLBD)");
+            let found = "only available ones (OPAV, CLAV); the entries are tied by them";
+            problems.push(Problem::warning(line, field, expected, found));
+        } else if finality == Finality::Final {
             for (balance, name) in [(&opening, "opening (OPBD)"), (&closing, "closing (CLBD)")] {
                 if balance.is_none() {
                     let field = format!("{name} balance");
@@ -215,11 +254,31 @@ impl Balances {
                 }
             }
         }
+        let both = opening.as_ref().zip(closing.as_ref());
+        let is_tied = tie == Tie::Declared(true)
+            || both.is_some_and(|(opening, closing)| summary.ties(opening, closing));
+        let severity = if is_tied { Severity::Warning } else { Severity::Error };
+        let rounded = self.rounded.iter().cloned();
+        problems.extend(rounded.map(|problem| Problem { severity, ..problem }));
+        problems.extend(summary.unknown_statuses(is_tied));
         let (from, to) = (opening.and_then(|b| b.date), closing.and_then(|b| b.date));
         let from = from.or(to);
-        let end =
-            StatementEnd { line, opening, closing, currency, from, to, ..StatementEnd::default() };
+        let end = StatementEnd { line, opening, closing, currency, from, to, tie };
         (end, problems)
+    }
+}
+
+/// What a program meant that reckons in binary fractions and wrote all their digits:
+/// `66.0000000000001` is less than a millionth of a minor unit off.
+fn nearest(text: &str, currency: Currency) -> Option<i64> {
+    let (whole, decimals) = text.split_once('.')?;
+    let (own, noise) = decimals.split_at_checked(usize::try_from(currency.exponent()).ok()?)?;
+    let below = unsigned(&format!("{whole}.{own}"), b'.', currency).ok()?;
+    let is_number = noise.bytes().all(|byte| byte.is_ascii_digit());
+    match noise.get(..6)? {
+        "000000" if is_number => Some(below),
+        "999999" if is_number => below.checked_add(1),
+        _other => None,
     }
 }
 
@@ -232,6 +291,9 @@ pub struct Summary {
     booked: Totals,
     currency: Option<Currency>,
     mixed: bool,
+    /// Entries of unknown statuses: the lines and words of the first, and what all come to.
+    odd: Vec<(u64, String)>,
+    odd_net: i128,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -280,14 +342,46 @@ impl Summary {
         }
     }
 
-    /// An entry of the statement.
-    pub fn add(&mut self, entry: &Entry) {
+    /// An entry of the statement, and the status as it is written.
+    pub fn add(&mut self, entry: &Entry, status: Option<&str>) {
+        if let Some(status) = status.filter(|status| !STATUSES.contains(status)) {
+            let signed = entry.direction.signed(entry.minor);
+            self.odd_net = self.odd_net.saturating_add(signed);
+            if self.odd.len() < TOLD {
+                self.odd.push((entry.line, status.to_owned()));
+            }
+        }
         self.mixed |= self.currency.is_some_and(|currency| currency != entry.currency);
         self.currency = Some(entry.currency);
         self.all.add(entry);
         if entry.status == EntryStatus::Booked {
             self.booked.add(entry);
         }
+    }
+
+    /// Whether opening + booked entries = closing.
+    fn ties(&self, opening: &Balance, closing: &Balance) -> bool {
+        let is_own = self.currency.is_none_or(|currency| currency == closing.currency);
+        let net = self.booked.measure(Measure::NetMinor);
+        let after = i128::from(opening.minor).saturating_add(net);
+        let is_one = is_own && !self.mixed && opening.currency == closing.currency;
+        is_one && after == i128::from(closing.minor)
+    }
+
+    /// Entries whose status no version knows were taken as booked: a statement that ties with them
+    /// and not without proves it; else what did not move would be counted.
+    fn unknown_statuses(&self, is_tied: bool) -> Vec<Problem> {
+        let is_proven = is_tied && self.odd_net != 0;
+        let severity = if is_proven { Severity::Warning } else { Severity::Error };
+        let expected = match severity {
+            Severity::Warning => "BOOK, PDNG, INFO or FUTR; it was taken as booked",
+            Severity::Error => "BOOK, PDNG, INFO or FUTR; no balances prove that it was booked",
+        };
+        let problem = |(line, found): &(u64, String)| {
+            let problem = Problem::error(*line, "Ntry/Sts", expected, found.as_str());
+            Problem { severity, ..problem }
+        };
+        self.odd.iter().map(problem).collect()
     }
 
     /// What it declares against what was there. Sums are errors, counts warnings: some banks count

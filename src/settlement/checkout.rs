@@ -1,13 +1,20 @@
-//! Checkout.com's settlement breakdown, a row for each action, and its payouts, a row for each
-//! payout. Columns: checkout.com docs, "Reports".
+//! Checkout.com's settlement breakdown, a row for each action; its financial actions, a row for
+//! each part of one; and its payouts, a row for each payout. Columns: checkout.com docs, "Reports".
 //!
 //! Amounts carry their sign and deductions are negative: gross + deduction = net in the holding
 //! currency. The `Merchant Payout` row of a breakdown is the fee of paying out, so the nets of a
 //! payout's rows are what it pays.
+//!
+//! It reckons in fractions of a minor unit, with up to eight decimals. Sums are held and compared
+//! exactly. A row is told in whole minor units: those by which the rounded sum of its payout grows
+//! with it, so that the rows come to the rounded payout, and none is off by more than one.
 
+use std::collections::BTreeMap;
+
+use crate::model::money::{Currency, decimal_text};
 use crate::model::settlement::{Finality, LineKind, Problem, StatementEnd, TagKind};
 use crate::settlement::Parse;
-use crate::settlement::amount::shown;
+use crate::settlement::amount::{Refused, shown};
 use crate::settlement::kinds;
 use crate::settlement::numeral::{Numerals, Order, day};
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
@@ -18,6 +25,19 @@ const BREAKDOWN: &[&str] =
 
 const PAYOUTS: &[&str] = &["payout id", "payout date", "payout amount", "holding currency"];
 
+const ACTIONS: &[&str] =
+    &["payment id", "action type", "breakdown type", "holding currency", "holding currency amount"];
+
+const NET: &str = "Net In Holding Currency";
+const AMOUNT: &str = "Holding Currency Amount";
+const PAYOUT: &str = "Payout Amount";
+
+/// The decimals that it reckons with.
+const PLACES: u32 = 8;
+
+/// A file is of one payout, or of those of some days.
+const PAYOUTS_MAX: usize = 10_000;
+
 /// The settlement breakdown.
 pub fn recognise_breakdown(head: &str) -> Option<String> {
     sheet::find(head, |names| sheet::has(names, BREAKDOWN)).map(|_| String::new())
@@ -26,6 +46,11 @@ pub fn recognise_breakdown(head: &str) -> Option<String> {
 /// The list of payouts.
 pub fn recognise_payouts(head: &str) -> Option<String> {
     sheet::find(head, |names| sheet::has(names, PAYOUTS)).map(|_| String::new())
+}
+
+/// The financial actions.
+pub fn recognise_actions(head: &str) -> Option<String> {
+    sheet::find(head, |names| sheet::has(names, ACTIONS)).map(|_| String::new())
 }
 
 /// Begins to read a breakdown.
@@ -38,6 +63,109 @@ pub fn open_payouts(source: Source) -> Box<dyn Parse> {
     sheet::read_below(source, |names| sheet::has(names, PAYOUTS), Payouts::new)
 }
 
+/// Begins to read financial actions.
+pub fn open_actions(source: Source) -> Box<dyn Parse> {
+    sheet::read_below(source, |names| sheet::has(names, ACTIONS), Actions::new)
+}
+
+/// A minor unit, at [`PLACES`] decimals.
+fn unit(currency: Currency) -> i128 {
+    10_i128.saturating_pow(PLACES.saturating_sub(currency.exponent()))
+}
+
+/// An amount at [`PLACES`] decimals.
+fn fine(row: &Row<'_>, field: &str, text: &str, currency: Currency) -> Result<i128, Problem> {
+    let read = Numerals::PLAIN.read_at(text, currency, PLACES).and_then(|fine| {
+        let fits = i64::try_from(fine / unit(currency)).is_ok();
+        if fits { Ok(fine) } else { Err(Refused::TooLarge) }
+    });
+    read.map_err(|refused| match refused {
+        Refused::TooFine => {
+            Problem::error(row.line, field, format!("at most {PLACES} decimals"), text)
+        }
+        other => other.at(row.line, field, text, currency),
+    })
+}
+
+/// In minor units, halves upwards. Whole units beside a fraction never change how it is rounded,
+/// so that a row of whole units keeps its own amount.
+fn rounded(fine: i128, currency: Currency) -> i128 {
+    let unit = unit(currency);
+    fine.saturating_add(unit / 2).div_euclid(unit)
+}
+
+fn is_whole(fine: i128, currency: Currency) -> bool {
+    fine.rem_euclid(unit(currency)) == 0
+}
+
+fn shown_fine(fine: i128, currency: Currency) -> String {
+    if is_whole(fine, currency) {
+        shown(rounded(fine, currency), Some(currency))
+    } else {
+        format!("{} {currency}", decimal_text(fine, PLACES))
+    }
+}
+
+/// One amount in minor units.
+fn nearest(row: &Row<'_>, field: &str, fine: i128, currency: Currency) -> Result<i64, Problem> {
+    i64::try_from(rounded(fine, currency)).map_err(|_too_large| {
+        Refused::TooLarge.at(row.line, field, &decimal_text(fine, PLACES), currency)
+    })
+}
+
+/// The exact sums of payouts, by their ids and currencies.
+#[derive(Default)]
+struct Running {
+    of: BTreeMap<(String, Currency), Sum>,
+}
+
+#[derive(Default)]
+struct Sum {
+    exact: i128,
+    /// Whether a row of it was no whole number of minor units, and the last row's line.
+    is_fine: bool,
+    line: u64,
+}
+
+impl Running {
+    /// What a row of a payout is in minor units.
+    fn add(
+        &mut self,
+        row: &Row<'_>,
+        payout: &str,
+        fine: i128,
+        currency: Currency,
+    ) -> Result<i64, Problem> {
+        let key = (payout.to_owned(), currency);
+        if self.of.len() >= PAYOUTS_MAX && !self.of.contains_key(&key) {
+            let expected = format!("at most {PAYOUTS_MAX} payouts in a file");
+            return Err(Problem::error(row.line, "Payout ID", expected, payout));
+        }
+        let sum = self.of.entry(key).or_default();
+        let after = sum.exact.saturating_add(fine);
+        let minor = rounded(after, currency).saturating_sub(rounded(sum.exact, currency));
+        let minor = i64::try_from(minor).map_err(|_too_large| {
+            let text = decimal_text(fine, PLACES);
+            Refused::TooLarge.at(row.line, "Holding Currency", &text, currency)
+        })?;
+        sum.exact = after;
+        sum.is_fine |= !is_whole(fine, currency);
+        sum.line = row.line;
+        Ok(minor)
+    }
+
+    /// Says what was rounded.
+    fn tell(&self, field: &str, out: &mut Out) {
+        for ((payout, currency), sum) in self.of.iter().filter(|(_, sum)| sum.is_fine) {
+            let told = shown(rounded(sum.exact, *currency), Some(*currency));
+            let of = if payout.is_empty() { "" } else { &format!(" of payout {payout}") };
+            let expected = format!("whole minor units; its rows{of} were rounded, to {told}");
+            let found = format!("{} {currency}", decimal_text(sum.exact, PLACES));
+            out.push(Problem::warning(sum.line, field, expected, found));
+        }
+    }
+}
+
 struct Breakdown {
     entity: Option<usize>,
     kind: usize,
@@ -48,6 +176,7 @@ struct Breakdown {
     deduction: Option<usize>,
     net: usize,
     booked: Option<usize>,
+    running: Running,
     layout: Layout,
 }
 
@@ -63,6 +192,7 @@ impl Breakdown {
             deduction: layout.column(&["deduction in holding currency"]),
             net: layout.need("net in holding currency")?,
             booked: layout.column(&["processed on"]),
+            running: Running::default(),
             layout,
         })
     }
@@ -78,30 +208,32 @@ impl Report for Breakdown {
             });
         }
         let currency = currency(row, "Holding Currency", row.get(self.currency))?;
-        let read = |name: &str, text: &str| {
-            let read = Numerals::PLAIN.read(text, currency);
-            read.map_err(|refused| refused.at(row.line, name, text, currency))
-        };
         let maybe = |name: &str, at: Option<usize>| match row.maybe(at) {
             "" => Ok(None),
-            text => read(name, text).map(Some),
+            text => fine(row, name, text, currency).map(Some),
         };
-        let net = read("Net In Holding Currency", row.get(self.net))?;
+        let exact = fine(row, NET, row.get(self.net), currency)?;
         let gross = maybe("Gross In Holding Currency", self.gross)?;
         let deduction = maybe("Deduction In Holding Currency", self.deduction)?;
         if let (Some(gross), Some(deduction)) = (gross, deduction) {
-            let sum = i128::from(gross).saturating_add(i128::from(deduction));
-            if sum != i128::from(net) {
-                let expected = format!("gross + deduction, {}", shown(sum, Some(currency)));
-                let found = shown(net.into(), Some(currency));
-                let name = "Net In Holding Currency";
-                out.push(Problem::error(row.line, name, expected, found));
+            let sum = gross.saturating_add(deduction);
+            // Each of the three was rounded to its last place for itself.
+            if sum.abs_diff(exact) > 1 {
+                let expected = format!("gross + deduction, {}", shown_fine(sum, currency));
+                out.push(Problem::error(row.line, NET, expected, shown_fine(exact, currency)));
             }
         }
+        let whole = |exact: i128| nearest(row, NET, exact, currency);
+        let (gross, deduction) = (gross.map(whole).transpose()?, deduction.map(whole).transpose()?);
+        let net = self.running.add(row, row.maybe(self.payout), exact, currency)?;
         let (mut entry, mut line) = out.entry(row, net, currency);
         let [payment, reference] = self.ids.map(|at| row.get(at));
         line.gross = gross.and_then(|minor| money(minor, currency));
-        line.fee = deduction.and_then(|minor| money(minor.saturating_neg(), currency));
+        let fee = deduction.map(|minor| match gross {
+            Some(gross) => gross.saturating_sub(net),
+            None => minor.saturating_neg(),
+        });
+        line.fee = fee.and_then(|minor| money(minor, currency));
         line.net = money(net, currency);
         line.tag(TagKind::MerchantReference, reference);
         line.tag(TagKind::PaymentId, payment);
@@ -116,6 +248,73 @@ impl Report for Breakdown {
     }
 
     fn end(&mut self, line: u64, out: &mut Out) {
+        self.running.tell(NET, out);
+        out.end(StatementEnd { line, ..StatementEnd::default() });
+    }
+}
+
+struct Actions {
+    entity: Option<usize>,
+    payment: usize,
+    reference: Option<usize>,
+    part: usize,
+    payout: Option<usize>,
+    currency: usize,
+    amount: usize,
+    booked: Option<usize>,
+    running: Running,
+    layout: Layout,
+}
+
+impl Actions {
+    fn new(layout: Layout) -> Result<Self, Problem> {
+        Ok(Self {
+            entity: layout.column(&["client entity id", "entity id"]),
+            payment: layout.need("payment id")?,
+            reference: layout.column(&["reference"]),
+            part: layout.need("breakdown type")?,
+            payout: layout.column(&["payout id"]),
+            currency: layout.need("holding currency")?,
+            amount: layout.need("holding currency amount")?,
+            booked: layout.column(&["processed on"]),
+            running: Running::default(),
+            layout,
+        })
+    }
+}
+
+impl Report for Actions {
+    fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        row.fits(&self.layout)?;
+        if !out.is_open() {
+            out.begin(row.line, Finality::Final, |statement| {
+                statement.account = some(row.maybe(self.entity));
+                statement.id = some(row.maybe(self.payout));
+            });
+        }
+        let currency = currency(row, "Holding Currency", row.get(self.currency))?;
+        let exact = fine(row, AMOUNT, row.get(self.amount), currency)?;
+        let minor = self.running.add(row, row.maybe(self.payout), exact, currency)?;
+        let (mut entry, mut line) = out.entry(row, minor, currency);
+        let (payment, part) = (row.get(self.payment), row.get(self.part));
+        line.kind = kinds::checkout_part(part);
+        if line.kind != LineKind::Fee {
+            line.gross = money(minor, currency);
+        }
+        line.net = money(minor, currency);
+        line.tag(TagKind::MerchantReference, row.maybe(self.reference));
+        line.tag(TagKind::PaymentId, payment);
+        line.psp_reference = some(payment);
+        line.batch_id = some(row.maybe(self.payout));
+        entry.type_code = some(part);
+        entry.reversal = matches!(line.kind, LineKind::Chargeback | LineKind::ChargebackReversed);
+        entry.booked_on = day(row.maybe(self.booked), Order::Unknown);
+        out.tell(entry, line);
+        Ok(())
+    }
+
+    fn end(&mut self, line: u64, out: &mut Out) {
+        self.running.tell(AMOUNT, out);
         out.end(StatementEnd { line, ..StatementEnd::default() });
     }
 }
@@ -155,15 +354,18 @@ impl Report for Payouts {
             });
         }
         let currency = currency(row, "Holding Currency", row.get(self.currency))?;
-        let text = row.get(self.amount);
-        let minor = Numerals::PLAIN.read(text, currency);
-        let minor = minor.map_err(|r| r.at(row.line, "Payout Amount", text, currency))?;
-        let parts = self.parts.iter().map(|at| Numerals::PLAIN.read(row.get(*at), currency));
-        let parts: i128 = parts.filter_map(Result::ok).map(i128::from).sum();
-        if parts != i128::from(minor) {
+        let exact = fine(row, PAYOUT, row.get(self.amount), currency)?;
+        let minor = nearest(row, PAYOUT, exact, currency)?;
+        if !is_whole(exact, currency) {
+            let told = shown(minor.into(), Some(currency));
+            let expected = format!("whole minor units; it was rounded to {told}");
+            out.push(Problem::warning(row.line, PAYOUT, expected, shown_fine(exact, currency)));
+        }
+        let parts = self.parts.iter().map(|at| fine(row, "", row.get(*at), currency));
+        let parts = parts.filter_map(Result::ok).fold(0, i128::saturating_add);
+        if parts != exact {
             // The columns after the amount differ by account and are rounded each for itself.
-            let found = shown(parts, Some(currency));
-            let expected = shown(minor.into(), Some(currency));
+            let (expected, found) = (shown_fine(exact, currency), shown_fine(parts, currency));
             out.push(Problem::warning(row.line, "sum of the columns", expected, found));
         }
         let (mut entry, mut line) = out.entry(row, minor, currency);

@@ -128,6 +128,17 @@ pub fn checkout(word: &str) -> LineKind {
     look_up(CHECKOUT, &lower)
 }
 
+/// What a part of an action of Checkout.com's is: the money of the action by its whole word, or a
+/// fee; what goes on otherwise (`Capture Tax`) is neither.
+pub fn checkout_part(word: &str) -> LineKind {
+    let known = CHECKOUT.iter().find(|(known, _)| word.eq_ignore_ascii_case(known));
+    match known {
+        Some((_, kind)) => *kind,
+        None if word.to_ascii_lowercase().contains("fee") => Fee,
+        None => Adjustment,
+    }
+}
+
 /// What a word of Trustly's is.
 pub fn trustly(word: &str, is_return: bool) -> LineKind {
     if is_return { Return } else { look_up(TRUSTLY, word) }
@@ -186,6 +197,21 @@ mod tests {
             ("other_adjustment", Adjustment),
         ] {
             assert_eq!(stripe(word), kind, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_part_of_an_action_is_its_money_only_by_its_whole_word() {
+        for (word, kind) in [
+            ("Capture", Payment),
+            ("refund", Refund),
+            ("Chargeback", Chargeback),
+            ("Capture Fixed Fee", Fee),
+            ("Scheme Variable Fee", Fee),
+            ("Capture Tax", Adjustment),
+            ("Rolling Reserve", Adjustment),
+        ] {
+            assert_eq!(checkout_part(word), kind, "{word}");
         }
     }
 

@@ -144,6 +144,8 @@ pub enum Format {
     CheckoutBreakdown,
     /// Checkout.com payouts.
     CheckoutPayouts,
+    /// Checkout.com financial actions.
+    CheckoutActions,
     /// Trustly funding file.
     Trustly,
     /// A bank's CSV export.
@@ -287,6 +289,13 @@ pub const FORMATS: &[Known] = &[
         title: "Checkout.com payouts",
         recognise: checkout::recognise_payouts,
         open: checkout::open_payouts,
+    },
+    Known {
+        format: Format::CheckoutActions,
+        name: "checkout_actions",
+        title: "Checkout.com financial actions",
+        recognise: checkout::recognise_actions,
+        open: checkout::open_actions,
     },
     Known {
         format: Format::Trustly,

@@ -5,8 +5,10 @@
 //! taken back (money in), `EC` and `ED` expected. The entry date has no year and takes the one
 //! nearest to the value date. Pages of a statement (`:62M:` followed by `:60M:` of the same account
 //! and number) are one statement. A message needs no envelope, and its end needs no mark, but a
-//! statement needs its closing balance: without it the file may have been cut.
+//! statement needs its closing balance: without it the file may have been cut. MT941, the balance
+//! report, lists no movements: it is named, and not read.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use chrono::NaiveDate;
@@ -16,9 +18,10 @@ use crate::model::settlement::{
     Balance, Control, Direction, Entry, EntryStatus, Finality, Found, Line, Problem, RAW_MAX,
     Severity, Statement, StatementEnd, TagKind, Tie,
 };
-use crate::settlement::amount::{mmdd, signed, unsigned, yymmdd};
+use crate::settlement::amount::{Refused, mmdd, signed, unsigned, yymmdd};
 use crate::settlement::kinds;
 use crate::settlement::mt940_text;
+use crate::settlement::sheet;
 use crate::settlement::tags::is_blank_in_mt940;
 use crate::settlement::text::{Lines, Source};
 use crate::settlement::{Item, Parse};
@@ -28,6 +31,9 @@ const TAGS: [&str; 24] = [
     "20", "21", "25", "25P", "28", "28C", "13", "13D", "60", "60F", "60M", "61", "86", "62", "62F",
     "62M", "64", "65", "34F", "90D", "90C", "NS", "940", "942",
 ];
+
+/// The fields that hold a figure and nothing behind it.
+const FIGURES: [&str; 7] = ["62", "62F", "62M", "64", "65", "90D", "90C"];
 
 /// Lines after a lone `-`, kept until it is known whether they are text or an envelope.
 const AFTER_DASH: usize = 50;
@@ -53,6 +59,23 @@ pub fn recognise_report(head: &str) -> Option<String> {
     (interim && (has("20") || has("25") || has("61"))).then(String::new)
 }
 
+/// MT941: balances, and the sums of what it does not list.
+fn is_balance_report(head: &str) -> bool {
+    let has = |tag: &str| has_tag(head, tag);
+    if has("61") || has("34F") {
+        return false;
+    }
+    let counts = |field: &str| {
+        head.match_indices(field).any(|(at, _)| {
+            let behind = head.get(at.saturating_add(field.len())..).unwrap_or_default();
+            behind.bytes().take_while(u8::is_ascii_digit).any(|digit| digit != b'0')
+        })
+    };
+    let has_balance = ["60", "60F", "62", "62F"].into_iter().any(has);
+    let is_named = head.contains("{2:I941") || head.contains("{2:O941");
+    is_named || (has_balance && (counts(":90D:") || counts(":90C:")))
+}
+
 fn has_tag(head: &str, tag: &str) -> bool {
     let field = format!(":{tag}:");
     head.match_indices(&field).any(|(at, _)| {
@@ -67,6 +90,11 @@ fn has_tag(head: &str, tag: &str) -> bool {
 /// Begins to read.
 pub fn open(mut source: Source) -> Box<dyn Parse> {
     let head = source.head().map(|head| String::from_utf8_lossy(head).into_owned());
+    if head.as_ref().is_ok_and(|head| is_balance_report(head)) {
+        let expected = "a message that lists movements (MT940, MT942)";
+        let found = "MT941, a balance report: it lists none";
+        return sheet::refused(Problem::error(1, "message", expected, found));
+    }
     let fallback = head.ok().and_then(|head| only_currency(&head));
     Box::new(Mt940 {
         fallback,
@@ -195,8 +223,14 @@ impl Mt940 {
         let row = row.trim_start_matches(['\u{1}', '\u{2}', '\u{3}', '\u{1a}', '\0']);
         let field = split_tag(row.trim_start()).filter(|(tag, rest)| !self.is_time(tag, rest));
         if let Some((tag, rest)) = field {
+            // The end of a message may stand behind its last figure.
+            let end = rest.find("-}").filter(|_| FIGURES.contains(&tag));
+            let (rest, end) = rest.split_at(end.unwrap_or(rest.len()));
             let (tag, rest) = (tag.to_owned(), rest.to_owned());
             self.begin_field(tag, rest);
+            if !end.is_empty() {
+                self.envelope(end);
+            }
             return;
         }
         if row.starts_with("-}") || (row.starts_with('{') && !self.in_text(row)) {
@@ -506,9 +540,23 @@ impl Open {
 }
 
 /// Reads an amount with its comma; old files have a point.
-fn money(text: &str, currency: Currency) -> Result<i64, crate::settlement::amount::Refused> {
-    let mark = if text.contains('.') && !text.contains(',') { b'.' } else { b',' };
-    unsigned(text, mark, currency)
+fn money(text: &str, currency: Currency) -> Result<i64, Refused> {
+    let minor = unsigned(text, mark_of(text), currency)?;
+    no_thousands(text, currency).map(|()| minor)
+}
+
+fn mark_of(amount: &str) -> u8 {
+    if amount.contains('.') && !amount.contains(',') { b'.' } else { b',' }
+}
+
+/// `1.000` and `1,000` may be a thousand, but where the currency has three decimals; `1000,00` of
+/// yen and `0,000` may not.
+fn no_thousands(amount: &str, currency: Currency) -> Result<(), Refused> {
+    let amount = amount.trim_start_matches(['-', '+']);
+    let Some((whole, behind)) = amount.split_once([',', '.']) else { return Ok(()) };
+    let is_group = (1..=3).contains(&whole.len()) && whole.bytes().any(|digit| digit != b'0');
+    let is_ambiguous = is_group && behind.len() == 3 && currency.exponent() < 3;
+    if is_ambiguous { Err(Refused::Ambiguous) } else { Ok(()) }
 }
 
 /// The currency behind an account's number: `12345678/123456EUR`, `NL91ABNA0417164300 EUR`.
@@ -521,7 +569,7 @@ fn currency_of_account(account: &str) -> Option<Currency> {
 
 /// The three letters behind a balance's mark and day.
 fn currency_in(balance: &str) -> Option<Currency> {
-    let rest = balance.trim_start().strip_prefix(['C', 'D'])?.trim_start();
+    let rest = balance.trim_start().strip_prefix(['C', 'D', 'c', 'd'])?.trim_start();
     let rest = rest.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start();
     Currency::parse_any(rest.get(..3)?).ok()
 }
@@ -546,8 +594,8 @@ fn balance(field: &Field, known: Option<Currency>) -> Result<(Balance, Option<Pr
         Problem::error(field.line, name.as_str(), "C or D, YYMMDD, currency, amount", found)
     };
     let debit = match text.get(..1) {
-        Some("C") => false,
-        Some("D") => true,
+        Some("C" | "c") => false,
+        Some("D" | "d") => true,
         _other => return Err(wrong(&text)),
     };
     let rest = text.get(1..).unwrap_or_default();
@@ -569,8 +617,8 @@ fn balance(field: &Field, known: Option<Currency>) -> Result<(Balance, Option<Pr
         }
     };
     // Some banks write a balance of theirs with a minus after the mark: it turns the sign.
-    let mark = if amount.contains('.') && !amount.contains(',') { b'.' } else { b',' };
-    let minor = signed(amount, mark, currency)
+    let minor = signed(amount, mark_of(amount), currency)
+        .and_then(|minor| no_thousands(amount, currency).map(|()| minor))
         .map_err(|refused| refused.at(field.line, &name, amount, currency))?;
     let date = yymmdd(day).filter(|_| day.len() == 6);
     let problem = date
@@ -595,14 +643,18 @@ struct Movement<'a> {
 
 /// Takes a `:61:` apart: dates, mark, an optional funds letter, amount, type, references.
 fn movement(text: &str) -> Option<Movement<'_>> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (value, booked) = match digits {
-        6 => (text.get(..6)?, ""),
-        10 | 12 => (text.get(..6)?, text.get(6..digits)?),
-        _other => return None,
+    let count = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    if !matches!(count(text), 6 | 10 | 12) {
+        return None;
+    }
+    let (value, rest) = text.split_at(6);
+    // Blanks may stand around the entry date; one that is not told is four of them at some banks.
+    let rest = rest.trim_start();
+    let (booked, rest) = match count(rest) {
+        digits @ (4 | 6) => rest.split_at(digits),
+        _none => ("", rest),
     };
-    // An entry date that is not told is four blanks at some banks.
-    let rest = text.get(digits..)?.trim_start();
+    let rest = rest.trim_start();
     let is_next = |mark: &&str| {
         rest.get(..mark.len()).is_some_and(|written| written.eq_ignore_ascii_case(mark))
     };
@@ -626,6 +678,54 @@ fn movement(text: &str) -> Option<Movement<'_>> {
         reference,
         bank_reference,
     })
+}
+
+impl Movement<'_> {
+    /// Whether the row ends with the amount, and `next` may go on with it.
+    fn goes_on(&self, next: &str, currency: Option<Currency>) -> bool {
+        let behind = [self.code, self.reference, self.bank_reference];
+        let is_all = behind.iter().all(|part| part.is_empty());
+        let decimals = self.amount.split_once([',', '.']).map(|(_, decimals)| decimals.len());
+        let most = currency.map_or(2, |currency| currency.exponent());
+        let is_short = decimals.is_none_or(|n| n == 0 || u32::try_from(n).is_ok_and(|n| n < most));
+        is_all && is_short && next.starts_with(|c: char| c.is_ascii_digit() || ",.".contains(c))
+    }
+
+    /// Whether the amount may go on behind a blank or an apostrophe: `1 000,00`.
+    fn is_parted(&self) -> bool {
+        let goes_on = |c: char| c.is_ascii_digit() || "'’`".contains(c);
+        self.code.is_empty() && !self.has_mark() && self.reference.starts_with(goes_on)
+    }
+
+    fn has_mark(&self) -> bool {
+        self.amount.contains([',', '.'])
+    }
+
+    fn has_type(&self) -> bool {
+        let is_part = |byte: u8| byte.is_ascii_uppercase() || byte.is_ascii_digit();
+        self.code.len() == 4 && self.code.bytes().all(is_part)
+    }
+}
+
+/// The row of a movement, with the one behind it where it was cut: before the amount, or within.
+/// None where it cannot be told what the amount is.
+fn row_of(field: &Field, currency: Option<Currency>) -> Option<Cow<'_, str>> {
+    let (first, next) = (field.first(), field.rows.get(1).map_or("", |row| row.trim()));
+    let joined = || format!("{first}{next}");
+    match movement(first) {
+        Some(found) if found.goes_on(next, currency) => {
+            let joined = joined();
+            let is_sure = movement(&joined).is_some_and(|all| all.has_mark() && all.has_type());
+            is_sure.then_some(Cow::Owned(joined))
+        }
+        Some(found) => (!found.is_parted()).then_some(Cow::Borrowed(first)),
+        None => {
+            let joined = joined();
+            let is_sure =
+                movement(&joined).is_some_and(|all| all.has_mark() || !all.code.is_empty());
+            is_sure.then_some(Cow::Owned(joined))
+        }
+    }
 }
 
 impl Mt940 {
@@ -654,18 +754,13 @@ impl Mt940 {
     }
 
     fn entry_of(&mut self, field: &Field) -> Result<(OpenEntry, Option<Problem>), Problem> {
-        let wrapped;
-        let mut text = field.first();
-        if movement(text).is_none() {
-            // Cut within: the amount stands on the next row.
-            wrapped = field.rows.iter().take(2).map(|row| row.trim()).collect::<String>();
-            text = &wrapped;
-        }
-        let found = movement(text).ok_or_else(|| {
+        let currency = self.currency();
+        let text = row_of(field, currency);
+        let found = text.as_deref().and_then(movement).ok_or_else(|| {
             let expected = "date, mark, amount, type and reference";
             Problem::error(field.line, ":61:", expected, field.first())
         })?;
-        let currency = self.currency().ok_or_else(|| {
+        let currency = currency.ok_or_else(|| {
             let expected = "that of the opening balance or the floor limit";
             Problem::error(field.line, ":61: currency", expected, "none")
         })?;

@@ -4,7 +4,7 @@
 use chrono::NaiveDate;
 
 use crate::model::money::Currency;
-use crate::settlement::amount::{Refused, unsigned};
+use crate::settlement::amount::{Refused, unsigned, unsigned_at};
 
 /// How a file writes its amounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,16 @@ impl Numerals {
         let (negative, digits) = self.plain(text, currency)?;
         let minor = unsigned(&digits, b'.', currency)?;
         Ok(if negative { minor.saturating_neg() } else { minor })
+    }
+
+    /// As [`Self::read`], at `places` decimals instead of the currency's.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_at(self, text: &str, currency: Currency, places: u32) -> Result<i128, Refused> {
+        let (negative, digits) = self.plain(text, currency)?;
+        let fine = unsigned_at(&digits, places)?;
+        Ok(if negative { fine.saturating_neg() } else { fine })
     }
 
     /// The sign, and digits with a point.

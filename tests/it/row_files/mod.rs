@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::path::Path;
 
+use tieout::model::money::Currency;
+use tieout::model::settlement::EntryStatus;
 use tieout::settlement::Format;
-use tieout::settlement::ledger::{Inspection, State, inspect};
+use tieout::settlement::ledger::{Inspection, State, Totals, inspect};
 
 /// A fixture, its format, its entries, and its credits and debits by currency.
 type Case = (&'static str, &'static str, u64, &'static [(&'static str, i128, i128)], Option<bool>);
@@ -42,7 +44,11 @@ const CASES: &[Case] = &[
         Some(true),
     ),
     ("psp/braintree.csv", "braintree", 4, &[("EUR", 10_000, 2_000), ("JPY", 1_200, 0)], None),
+    ("psp/braintree_fees.csv", "braintree", 3, &[("EUR", 10_000, 2_000), ("JPY", 1_200, 0)], None),
     ("psp/checkout_breakdown.csv", "checkout_breakdown", 4, &[("USD", 4_850, 1_220)], None),
+    // To the cent what the payout comes to: 135.5285.
+    ("psp/checkout_fractions.csv", "checkout_breakdown", 4, &[("USD", 14_563, 1_010)], None),
+    ("psp/checkout_actions.csv", "checkout_actions", 5, &[("GBP", 10_000, 1_219)], None),
     ("psp/checkout_payouts.csv", "checkout_payouts", 1, &[("USD", 3_630, 0)], None),
     ("psp/trustly.csv", "trustly", 3, &[("USD", 86_000, 2_910)], Some(true)),
     ("bank_csv/nl_signed_balance.csv", "bank_csv", 3, &[("EUR", 5_000, 208_749)], Some(true)),
@@ -416,6 +422,84 @@ fn what_cannot_be_read_surely_says_where_and_why() {
         let wanted = (field.to_owned(), expected.to_owned(), found.to_owned());
         assert!(problems.contains(&wanted), "{name} {changes:?}: {problems:?}");
     }
+}
+
+#[test]
+fn fractions_of_a_cent_add_up_exactly_and_are_told_in_cents() {
+    let name = "psp/checkout_fractions.csv";
+    let net = "Net In Holding Currency".to_owned();
+    let wanted = "whole minor units; its rows of payout 0000001K2 were rounded, to 135.53 USD";
+    let told = (net.clone(), wanted.to_owned(), "135.52850000 USD".to_owned());
+    assert_eq!(problems_of(name, &[]), [told]);
+    for (from, to, expected, found) in [
+        (",97.0865", ",97.0866", "gross + deduction, 97.08650000 USD", "97.08660000 USD"),
+        (",97.0865", ",97.09", "gross + deduction, 97.08650000 USD", "97.09 USD"),
+        (",97.0865", ",97.086500001", "at most 8 decimals", "97.086500001"),
+        (",97.0865", ",97.08.65", "an amount in digits", "97.08.65"),
+    ] {
+        let problems = problems_of(name, &[(from, to)]);
+        let problem = (net.clone(), expected.to_owned(), found.to_owned());
+        assert!(problems.contains(&problem), "{to}: {problems:?}");
+        let text = fixture(name).replacen(from, to, 1);
+        assert_eq!(look(text.as_bytes()).state, State::Quarantined, "{to}");
+    }
+}
+
+/// A row of whole cents keeps its amount, on whichever side of nil the fractions before it stand.
+#[test]
+fn a_row_of_whole_cents_is_not_rounded() {
+    let head = "Type,Payment ID,Reference,Holding Currency,Payout ID,Gross In Holding Currency,\
+                Deduction In Holding Currency,Net In Holding Currency";
+    for part in ["0.005", "-0.005", "-0.0149", "0.0001"] {
+        let rows = format!("Fee,,,USD,P,0,{part},{part}\nCharge,p,o,USD,P,1.00,0,1.00\n");
+        let only = look(format!("{head}\nFee,,,USD,P,0,{part},{part}\n").as_bytes()).sums.totals;
+        let both = look(format!("{head}\n{rows}").as_bytes());
+        assert_eq!(both.state, State::Ok, "{part}: {:?}", both.sums.problems);
+        let net = |totals: &BTreeMap<Currency, Totals>| -> i128 {
+            totals.values().map(Totals::net_minor).sum()
+        };
+        assert_eq!(net(&both.sums.totals) - net(&only), 100, "{part}");
+    }
+}
+
+#[test]
+fn a_payout_of_fractions_is_rounded_and_said() {
+    let head = "Entity ID,Holding Currency,Payout ID,Payout Date,Payout Amount,Fees,Payments";
+    let payout = |amounts: &str| {
+        let row = format!("ent_1,USD,P1,2026-06-02T00:00:00.000,{amounts}");
+        look(format!("{head}\n{row}\n").as_bytes())
+    };
+    let found = payout("86.98650000,-1,87.9865");
+    let totals = found.sums.totals.values().next().map(|totals| totals.credit_minor);
+    assert_eq!((found.state, totals), (State::Ok, Some(8_699)), "{:?}", found.sums.problems);
+    let problems: Vec<&str> = found.sums.problems.iter().map(|p| p.expected.as_str()).collect();
+    assert_eq!(problems, ["whole minor units; it was rounded to 86.99 USD"]);
+    assert_eq!(payout("86.98,-1,87.98").sums.problems_total, 0);
+    assert_eq!(payout("8.7E1,-1,88").state, State::Quarantined);
+}
+
+#[test]
+fn a_fee_report_of_braintree_books_what_was_settled() {
+    let name = "psp/braintree_fees.csv";
+    assert_eq!(look(fixture(name).as_bytes()).version, "transaction_level_fees");
+    for (from, to, expected, found) in [
+        ("EUR,100.00,", "EUR,,", "an amount in digits", ""),
+        ("EUR,100.00,", "EUR,-100.00,", "an amount in digits", "-100.00"),
+        ("EUR,100.00,", "EUR,100.005,", "at most 2 decimals of EUR", "100.005"),
+        ("EUR,100.00,", "EUX,100.00,", "an ISO 4217 currency", "EUX"),
+        (",sale,", ",void,", "sale or credit", "void"),
+        (",2.90", ",2.905", "at most 2 decimals of EUR", "2.905"),
+    ] {
+        let problems = problems_of(name, &[(from, to)]);
+        let is_said = |(_, e, f): &(String, String, String)| e == expected && f == found;
+        assert!(problems.iter().any(is_said), "{to}: {problems:?}");
+        let state = look(fixture(name).replacen(from, to, 1).as_bytes()).state;
+        let is_fee = to.ends_with("905");
+        assert_eq!(state == State::Ok, is_fee, "{to}: a fee is in no sum");
+    }
+    let text = fixture(name).replace(",2026-06-02,", ",,");
+    let statuses: Vec<_> = look(text.as_bytes()).sums.statuses.into_iter().collect();
+    assert_eq!(statuses, [(EntryStatus::Pending, 3)], "no day of settlement");
 }
 
 #[test]

@@ -83,6 +83,74 @@ fn one_detail_of_another_amount_is_said_and_matched_to_nothing() {
     assert_eq!((batch.state, batch.sums.problems_total), (State::Ok, 1));
 }
 
+/// What did not move would be counted.
+#[test]
+fn a_status_that_nobody_knows_is_booked_only_where_the_balances_prove_it() {
+    let two = [entry("10", "CRDT", "<Sts>RJCT</Sts>"), entry("5", "CRDT", "<Sts>BOOK</Sts>")];
+    let tied = camt_found(("0", "15"), &two.concat());
+    assert_eq!((tied.state, tied.sums.problems_total), (State::Ok, 1), "{:?}", tied.sums.problems);
+    refused(&camt_found(("0", "5"), &two.concat()), "Ntry/Sts: expected BOOK, PDNG, INFO or FUTR");
+    let notice = |status: &str| {
+        let text = camt(("0", "5"), &entry("5", "CRDT", status));
+        let text = text.replace("OPBD", "XPCD").replace("CLBD", "FWAV");
+        let text = text.replace("BkToCstmrStmt", "BkToCstmrDbtCdtNtfctn");
+        inspected(text.replace("Stmt>", "Ntfctn>").as_bytes())
+    };
+    for status in ["", "<Sts></Sts>", "<Sts>BOOK</Sts>", "<Sts><Cd>INFO</Cd></Sts>"] {
+        let found = notice(status);
+        assert_eq!((found.state, found.sums.problems_total), (State::Ok, 0), "{status}");
+    }
+    for status in ["<Sts>RJCT</Sts>", "<Sts><Prtry>REJECTED</Prtry></Sts>"] {
+        refused(&notice(status), "no balances prove that it was booked");
+    }
+    // Balances that tie with them and without them prove nothing.
+    let pair = ["CRDT", "DBIT"].map(|sign| entry("4", sign, "<Sts>RJCT</Sts>")).concat();
+    refused(&camt_found(("7", "7"), &pair), "no balances prove that it was booked");
+}
+
+#[test]
+fn balances_of_binary_fractions_are_rounded_where_they_then_tie() {
+    let debit = entry("34.00", "DBIT", "");
+    for balances in [
+        ("100.0000000000005", "66.0000000000001"),
+        ("99.9999999999999", "65.9999999999999"),
+        ("100", "66.00000000"),
+    ] {
+        let found = camt_found(balances, &debit);
+        assert_eq!(found.state, State::Ok, "{balances:?}: {:?}", found.sums.problems);
+        let statement = &found.sums.statements[0];
+        assert_eq!(statement.opening.map(|balance| balance.minor), Some(10_000));
+        assert_eq!(statement.ties, Some(true), "{balances:?}");
+    }
+    for balances in [
+        ("100.0000000000005", "67.0000000000001"),
+        ("100.00001", "66"),
+        ("100.0000100000005", "66"),
+    ] {
+        refused(&camt_found(balances, &debit), "Bal/Amt OPBD: expected at most 2 decimals of EUR");
+    }
+    let open = camt(("100.0000000000005", "66"), &debit).replace("CLBD", "FWAV");
+    refused(&inspected(open.as_bytes()), "Bal/Amt OPBD");
+    let fine = entry("34.0000000000001", "DBIT", "");
+    refused(&camt_found(("100", "66"), &fine), "Ntry/Amt: expected at most 2 decimals of EUR");
+}
+
+#[test]
+fn available_balances_tie_a_statement_that_has_no_others_and_never_untie_it() {
+    let text = camt(("0", "5"), &entry("5", "CRDT", ""));
+    let available = text.replace("OPBD", "OPAV").replace("CLBD", "CLAV");
+    let tied = inspected(available.as_bytes()).sums;
+    assert_eq!((tied.statements[0].ties, tied.problems_total), (Some(true), 1));
+    assert!(tied.problems[0].found.contains("OPAV, CLAV"), "{:?}", tied.problems);
+    let other = inspected(available.replacen(">5<", ">6<", 1).as_bytes());
+    assert_eq!((other.state, other.sums.statements[0].ties), (State::Ok, None));
+    let beside = text.replace("OPBD", "OPAV");
+    assert_eq!(inspected(beside.as_bytes()).sums.statements[0].ties, None, "one of each");
+    let booked = "<Bal><Tp><Cd>OPBD</Cd></Tp><Amt Ccy=\"EUR\">1</Amt></Bal><Bal>";
+    let both = available.replacen("<Bal>", booked, 1);
+    assert_eq!(inspected(both.as_bytes()).sums.statements[0].ties, None, "a booked one goes first");
+}
+
 /// Pages are joined by interim balances, also where the whole file is one row of text.
 #[test]
 fn an_interim_balance_opens_or_closes_a_page() {
@@ -185,6 +253,11 @@ fn versions_are_read_by_names_and_not_by_namespaces() {
             "<Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:camt.053.001.13\">",
             "camt.053.001.13",
         ),
+        (
+            "<Document>",
+            "<Document xmlns=\"http://bank.example/de/camt.053.001.04.ch.02.xsd\">",
+            "camt.053.001.04.ch.02",
+        ),
         ("BkToCstmrStmt>", "BkToCstmrStmtV01>", ""),
         ("<Document>", "<Envelope><Header/><Document>", ""),
     ] {
@@ -226,6 +299,7 @@ fn marks_of_reversals_turn_the_sign() {
 fn movements_may_hold_blanks_or_be_cut_before_the_amount() {
     for row in [
         ":61:261119    C4,NTRFX-1",
+        ":61:261119 1119 C 4,NTRFX-1",
         ":61:2611191119C 4,NTRFX-1",
         ":61:2611191119C4, NTRFX-1",
         ":61:2611191119CR\n4,00NTRFX-1",
@@ -238,6 +312,105 @@ fn movements_may_hold_blanks_or_be_cut_before_the_amount() {
     let text = ":20:X\n:25:1\n:60F:C261119EUR0,\n:61:261119C1, NTRFNONREF\n:62F:C261119EUR1,\n";
     assert!(inspected(text.as_bytes()).sums.references.is_empty(), "a blank is no reference");
     refused(&statement(":61:2611191119CR\nfour", "C261119EUR14,"), ":61:");
+}
+
+/// An interim report, which no balance proves.
+fn report(rows: &str) -> Inspection {
+    let head = ":20:X\n:25:1\n:28C:0\n:34F:EUR0,\n:13:2611191200\n";
+    inspected(format!("{head}{rows}\n").as_bytes())
+}
+
+#[test]
+fn a_movement_that_was_cut_within_its_amount_goes_on_in_the_next_row() {
+    let euro = Currency::parse("EUR").unwrap();
+    for (row, minor) in [
+        ("C1\n0,50NTRFX", 1_050),
+        ("C10\n,50NTRFX", 1_050),
+        ("C10,\n50NTRFX", 1_050),
+        ("C10,5\n0NTRFX", 1_050),
+        // Whole, with a row of text behind them.
+        ("C10,50NTRFX\n123 text", 1_050),
+        ("C500NTRFX\n0123 text", 50_000),
+        ("C10,NTRFX\n50 text", 1_000),
+        ("C10,50//7\n50 text", 1_050),
+    ] {
+        let found = report(&format!(":61:2611191119{row}"));
+        assert_eq!(found.state, State::Ok, "{row}: {:?}", found.sums.problems);
+        assert_eq!(found.sums.totals[&euro].credit_minor, minor, "{row}");
+    }
+    for row in ["C1\n0 pieces", "C1\n0,50 text", "C10,\n5", "C1 000,00NTRFX", "C1'000,00NTRFX"] {
+        refused(&report(&format!(":61:2611191119{row}")), "date, mark, amount, type and reference");
+    }
+}
+
+#[test]
+fn a_mark_that_may_be_one_of_thousands_is_no_decimal_mark() {
+    let part = "an amount whose mark cannot be one of thousands, found ";
+    for amount in ["1.000", "1,000", "12,560", "123.000"] {
+        let row = format!(":61:2611191119C{amount}NTRFX");
+        refused(&report(&row), &format!("{part}{amount}"));
+    }
+    refused(&report(":61:2611191119C1,NTRFX\n:90C:1EUR1.000"), "count, currency and sum");
+    let balances = |code: &str, amounts: [&str; 3]| {
+        let [opening, moved, closing] = amounts;
+        let text = format!(
+            ":20:X\n:25:1\n:28C:1\n:60F:C261119{code}{opening}\n:61:261119C{moved}NTRFX\n\
+             :62F:C261119{code}{closing}\n-\n"
+        );
+        inspected(text.as_bytes())
+    };
+    // All of it a thousand times too small would tie.
+    refused(&balances("JPY", ["10.000", "1.000", "11.000"]), &format!("{part}10.000"));
+    refused(&balances("EUR", ["10.000", "1.000", "11.000"]), &format!("{part}1.000"));
+    for (code, amounts, minor) in [
+        ("JPY", ["0,", "1000,00", "1000,00"], 1_000),
+        ("KWD", ["0,000", "1,234", "1,234"], 1_234),
+        ("KWD", ["0.000", "1.234", "1.234"], 1_234),
+        ("EUR", ["0,000", "000000012,50", "12,50"], 1_250),
+        ("EUR", [",00", "1234.560", "1234.56"], 123_456),
+    ] {
+        let found = balances(code, amounts);
+        assert_eq!(found.state, State::Ok, "{amounts:?}: {:?}", found.sums.problems);
+        let currency = Currency::parse(code).unwrap();
+        assert_eq!(found.sums.totals[&currency].credit_minor, minor, "{amounts:?}");
+    }
+}
+
+#[test]
+fn a_balance_report_is_named_and_not_read() {
+    let body = ":20:X\n:25:1\n:28:1/1\n:13D:2611191200+0100\n:60F:C261119EUR10,\n\
+                :90D:1EUR5,\n:90C:2EUR15,\n:62F:C261119EUR20,\n:64:C261119EUR20,\n";
+    let quiet = body.replace("1EUR5,", "0EUR0,").replace("2EUR15,", "0EUR0,");
+    let quiet = quiet.replace("EUR20", "EUR10");
+    for text in [body.to_owned(), format!("{{1:F01X}}{{2:I941XN}}{{4:\n{quiet}-}}")] {
+        let found = inspected(text.as_bytes());
+        refused(&found, "MT941, a balance report: it lists none");
+        assert_eq!((found.sums.problems_total, found.sums.entries), (1, 0), "{text}");
+    }
+    // Without a movement, and sums that say so, it is a statement all the same.
+    let found = inspected(quiet.as_bytes());
+    assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+    let listed = body.replace(":62F:", ":61:261119D5,NTRFX\n:61:261119C15,NTRFY\n:62F:");
+    assert_eq!(inspected(listed.as_bytes()).sums.entries, 2);
+}
+
+#[test]
+fn a_message_may_end_behind_its_last_figure() {
+    let row = ":61:261119C4,NTRFX\n:86:text-}and more";
+    let found = statement(row, "C261119EUR14,-}");
+    assert_eq!((found.state, found.sums.entries), (State::Ok, 1), "{:?}", found.sums.problems);
+    refused(&statement(row, "C261119EUR13,-}"), "closing balance");
+    refused(&statement(row, "C261119EUR14,-"), ":62F:");
+    let message = |id: &str, opening: &str, closing: &str| {
+        format!(
+            "{{1:F01X}}{{2:I940XN}}{{4:\n:20:{id}\n:25:1\n:28C:{id}\n:60F:c261119EUR{opening}\n\
+             :61:261119C4,NTRFX\n:62F:C261119EUR{closing}-}}{{5:{{CHK:0}}}}"
+        )
+    };
+    let text = [message("1", "10,", "14,"), message("2", "14,", "18,")].concat();
+    let found = inspected(text.as_bytes());
+    assert_eq!((found.state, found.sums.statements_total), (State::Ok, 2));
+    assert_eq!((found.sums.entries, found.sums.problems_total), (2, 0));
 }
 
 #[test]
@@ -396,6 +569,42 @@ fn records_of_bai2_may_share_a_line_and_counts_only_warn() {
     assert_eq!(found.sums.problems_total, 3, "{:?}", found.sums.problems);
     refused(&inspected(text.replace("49,10,", "49,11,").as_bytes()), "49 account total");
     refused(&inspected(text.replace("99,10,1", "99,10,2").as_bytes()), "99 group count");
+}
+
+#[test]
+fn an_account_of_bai2_without_any_amount_may_lack_its_total() {
+    let text = |account: &str| {
+        let records = account.lines().count();
+        format!(
+            "01,A,B,261119,0200,1,,,2/\n02,A,B,1,261118,2400,USD,2/\n{account}\n98,0,1,{}/\n\
+             99,0,1,{}/",
+            records + 2,
+            records + 4
+        )
+    };
+    let found = inspected(text("03,1,/\n49,,2/").as_bytes());
+    assert_eq!((found.state, found.sums.problems_total), (State::Ok, 0));
+    assert_eq!(found.sums.statements[0].ties, Some(true));
+    for account in [
+        "03,1,/\n16,142,3,Z,,,A/\n49,,3/",
+        "03,1,,040,-3,,/\n16,142,3,Z,,,A/\n49,,3/",
+        "03,1,/\n49,x,2/",
+    ] {
+        refused(&inspected(text(account).as_bytes()), "49 account total");
+    }
+}
+
+#[test]
+fn the_row_of_a_mailbox_may_stand_above_bai2() {
+    let text = String::from_utf8(fixture("bai2_spec.txt")).unwrap();
+    let want = inspected(text.as_bytes()).sums.totals;
+    for end in ["\n", "\r\n", "\r"] {
+        let below = format!("$$ADD ID=X BATCHID=Y\n{text}").replace('\n', end);
+        let found = inspected(below.as_bytes());
+        assert_eq!((found.state, &found.sums.totals), (State::Ok, &want), "{end:?}");
+    }
+    let other = format!("$$END\n{text}");
+    assert_eq!(inspected(other.as_bytes()).state, State::UnknownFormat);
 }
 
 #[test]
