@@ -9,7 +9,8 @@ use crate::cli::{doctor, init, out, page, runtime};
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
 use crate::run::doctor::{
-    Finding, Level, passed_over, refused_values, tags_like_cards, unseen_retries, written,
+    Finding, Level, passed_over, refused_values, tags_like_cards, unread_values, unseen_retries,
+    written,
 };
 use crate::run::fitting::map_tables;
 use crate::store::database::Database;
@@ -95,6 +96,7 @@ fn connect(config: &Config) -> Result<Vec<Finding>, Failure> {
         let found = match &mapped {
             Ok(tables) => {
                 let mut found = refused_values(&db, tables).await;
+                found.extend(unread_values(&db, tables).await);
                 found.extend(written(&db, tables).await);
                 found.extend(unseen_retries(tables));
                 found.extend(passed_over(&db, tables).await);

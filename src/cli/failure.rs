@@ -98,7 +98,12 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 
 /// Tells a failure on stderr, and as an event where events are asked for; its exit comes back.
 pub fn tell(failure: &Failure, common: &Common) -> Exit {
-    if common.json {
+    tell_as(failure, common.json)
+}
+
+/// The same, where the command line itself could not be read.
+pub fn tell_as(failure: &Failure, json: bool) -> Exit {
+    if json {
         let event = json!({
             "schema": SCHEMA,
             "type": "exit",

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
+use chrono_tz::Tz;
+
 use crate::cli::args::{Common, path, yes_or_no};
 use crate::cli::failure::Failure;
 use crate::cli::page::wrapped;
@@ -20,6 +22,7 @@ use crate::store::database::Database;
 use crate::store::error::StoreError;
 use crate::store::inspect::{Inspect, Surveyed};
 use crate::store::settings::{DatabaseSettings, holds_password, shown_address};
+use crate::store::template::Template;
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -395,7 +398,12 @@ fn ask(args: &Args, proposal: &Proposal, answers: &mut Answers) {
         ("PSP id column", "psp_reference", args.reference.is_some(), &mut answers.reference),
         ("tag template", "tag", args.tag.is_some(), &mut answers.tag),
     ] {
-        if let Some(typed) = one(what, setting, given) {
+        let mut typed = one(what, setting, given);
+        while let Some(wrong) = typed.as_deref().filter(|it| setting == "tag" && !is_a_tag(it)) {
+            out::stderr(&format!("`{wrong}` names no column: a template such as pay_{{id}}"));
+            typed = one(what, setting, given);
+        }
+        if let Some(typed) = typed {
             *answer = Some(typed);
         }
     }
@@ -411,7 +419,16 @@ fn ask(args: &Args, proposal: &Proposal, answers: &mut Answers) {
     if args.timezone.is_none() {
         let why = "the zone that finance closes its days in";
         answers.timezone = ask_open("business time zone", "Europe/Berlin", why);
+        while let Some(wrong) = answers.timezone.as_deref().filter(|it| it.parse::<Tz>().is_err()) {
+            out::stderr(&format!("`{wrong}` is no time zone: a name such as Europe/Berlin"));
+            answers.timezone = ask_open("business time zone", "Europe/Berlin", "");
+        }
     }
+}
+
+/// Whether rows have different tags by this template. What stands at the PSP is asked for next.
+fn is_a_tag(text: &str) -> bool {
+    Template::parse(text).is_ok_and(|template| template.columns().next().is_some())
 }
 
 /// Writes the file whole or not at all.

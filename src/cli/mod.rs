@@ -192,7 +192,7 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Exit {
     );
     let (cli, matches) = match parsed {
         Ok(parsed) => parsed,
-        Err(error) => return usage(&error),
+        Err(error) => return usage(&error, wants_json(&words)),
     };
     if let Err(failure) = logs::start(&cli.common) {
         return failure::tell(&failure, &cli.common);
@@ -286,8 +286,15 @@ fn with_examples(command: clap::Command, path: &str, above: &str) -> clap::Comma
     })
 }
 
+/// Whether events are asked for, by words or a variable, of which not all can be meant.
+fn wants_json(words: &[OsString]) -> bool {
+    let is_set = |text: String| args::yes_or_no(&text).unwrap_or(false);
+    words.iter().any(|word| word == "--json")
+        || crate::config::variable(crate::config::names::JSON).is_some_and(is_set)
+}
+
 /// Help and version are answers; everything else is a usage error, in the form of all errors.
-fn usage(error: &clap::Error) -> Exit {
+fn usage(error: &clap::Error, json: bool) -> Exit {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             // A closed pipe (`tieout --help | head`) is no failure.
@@ -303,8 +310,8 @@ fn usage(error: &clap::Error) -> Exit {
             let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
             let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
             let rest = if rest.is_empty() { "" } else { &format!("\n{rest}") };
-            out::stderr(&format!("tieout: usage: {first}; nothing was done{rest}"));
-            Exit::Usage
+            let text = format!("{first}; nothing was done{rest}");
+            failure::tell_as(&Failure { exit: Exit::Usage, text, hint: None }, json)
         }
     }
 }

@@ -145,7 +145,13 @@ fn unattempted(view: &View<'_>, item: &Item<'_>) -> Decision {
 }
 
 fn uncaptured(view: &View<'_>, item: &Item<'_>) -> Decision {
-    let text = format!("{} is `{}`", item.reference(), item.object.status);
+    // A charge without an intent calls itself succeeded as soon as it is authorised.
+    let is_held = matches!(item.state(), ObjectState::Authorized);
+    let more = match item.object.status.as_str() {
+        "succeeded" | "paid" if is_held => ", and its money is authorized and not captured",
+        _other => "",
+    };
+    let text = format!("{} is `{}`{more}", item.reference(), item.object.status);
     let rule = Subject::of(item.object).and_then(|subject| view.rule_for(subject, item.object));
     match rule {
         Some(rule) => by_rule(view, rule, item, format!("{text} ({})", rule.words())),

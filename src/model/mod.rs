@@ -5,6 +5,7 @@
 //! [`evidence::EVIDENCE_SCHEMA`], and a field is only ever added; what is empty is left out
 //! ([`lean`]).
 
+pub mod card;
 pub mod count;
 pub mod lean;
 pub mod money;

@@ -44,13 +44,13 @@ pub struct AccountStop {
 /// What stops an account. Each has its exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopKind {
-    /// The PSP refused the key (401, 403), or whoever hands it out did. Exit 12.
+    /// The PSP refused the key (401, 403). Exit 12.
     Auth,
     /// A live key met test objects or the other way round. Exit 12.
     WrongEnvironment,
     /// The address answers, but not as this PSP's API. Exit 10.
     Misconfigured,
-    /// There is no key to ask with. Exit 10.
+    /// There is no key to ask with: it stands nowhere, or whoever hands it out does not. Exit 10.
     NoKey,
     /// The server could not be authenticated. Exit 13.
     Tls,

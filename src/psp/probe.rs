@@ -41,6 +41,8 @@ pub enum KeyKind {
 pub struct CapturedObject {
     /// The PSP's id.
     pub reference: String,
+    /// Every id of the same movement, this one too: of an intent's charge, of a charge's intent.
+    pub ids: Vec<String>,
     /// The tag that it carries.
     pub tag: Option<String>,
     /// Of which kind the rows are that it may be the movement of.
@@ -136,7 +138,10 @@ impl Account {
 
 /// A listed object, where it captured something.
 fn captured_object(piece: Piece) -> Option<CapturedObject> {
+    let mut ids = piece.parts.ids();
+    ids.push(piece.id.clone());
     Some(CapturedObject {
+        ids,
         kind: match piece.kind {
             ObjectKind::PaymentIntent | ObjectKind::Charge => Kind::Charge,
             ObjectKind::Refund => Kind::Refund,

@@ -19,7 +19,7 @@ use crate::psp::probe::KeyKind;
 use crate::psp::redact::plain_word;
 use crate::psp::settings::{AccountSettings, OursField};
 use crate::psp::stripe_objects::{Charge, Intent, Link, Page, Parts, Refund, SearchPage};
-use crate::secret::{EnvLookup, KeySource, Secret, SecretError};
+use crate::secret::{EnvLookup, KeySource, Secret};
 
 /// Objects of one page; Stripe's most.
 pub(super) const PAGE: usize = 100;
@@ -185,17 +185,7 @@ impl Stripe {
     async fn make_headers(&self) -> Result<HeaderMap, Cause> {
         let key = self.key.read(&self.env).await.map_err(|error| {
             let text = format!("{}: {error}; nothing was asked", self.key.field());
-            let kind = match error {
-                // Whoever hands out the key refused it.
-                SecretError::Failed { .. } => StopKind::Auth,
-                SecretError::NotSet(_)
-                | SecretError::File { .. }
-                | SecretError::Run { .. }
-                | SecretError::Unusable(_)
-                | SecretError::NoLine(_)
-                | SecretError::NoSource => StopKind::NoKey,
-            };
-            self.lane.stop_account(kind, text)
+            self.lane.stop_account(StopKind::NoKey, text)
         })?;
         self.check_key(&key)?;
         let unfit = |what: &str| {

@@ -266,6 +266,19 @@ impl Parts {
         }
     }
 
+    /// Every id that this payment is known by: its intent's and its charges'.
+    pub(super) fn ids(&self) -> Vec<String> {
+        let intents = self.intent.iter().map(|intent| intent.id.clone());
+        let latest = self.intent.as_ref().and_then(|intent| intent.latest_charge.as_ref());
+        let latest = latest.map(|link| match link {
+            Link::Id(id) => id.clone(),
+            Link::Whole(charge) => charge.id.clone(),
+        });
+        let charges = self.charges.iter().map(|charge| charge.id.clone());
+        let parents = self.charges.iter().filter_map(Charge::intent_id).map(str::to_owned);
+        intents.chain(latest).chain(charges).chain(parents).collect()
+    }
+
     /// The object of evidence; `None` for a time that no calendar has.
     pub(super) fn object(&self, tag_key: &str) -> Option<PspObject> {
         if let Some(refund) = &self.refund {

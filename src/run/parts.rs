@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tokio::sync::mpsc::Sender;
 
+use crate::model::card::masked;
 use crate::model::money::{Currency, Money};
 use crate::model::settlement::{
     Entry, EntryStatus, Finality, Flags, Line, Problem, Severity, SignedMoney, Statement, TagKind,
@@ -14,7 +15,7 @@ use crate::model::settlement::{
 use crate::run::shutdown::Stop;
 use crate::settlement::ledger::{Ledger, StatementSum, Sums};
 use crate::settlement::table::Table;
-use crate::settlement::tags::{TagRules, is_blank, mask_line, masked};
+use crate::settlement::tags::{TagRules, is_blank, mask_line};
 use crate::settlement::text::{Notes, Source};
 use crate::settlement::{Format, Item, Parse, bank_csv, open, recognise, table_rows};
 use crate::store::files::{

@@ -11,6 +11,7 @@ use crate::decide::backoff;
 use crate::decide::decision::{Asked, Decision, History, Verdict};
 use crate::decide::permit::{HandBack, Retry};
 use crate::decide::policy::{AbsentMeans, Mode, Timing};
+use crate::model::card::masked;
 use crate::model::evidence::Miss;
 use crate::model::money::{Currency, Money};
 use crate::model::reason::{Outcome, Reason};
@@ -308,6 +309,13 @@ fn ends_handback(planned: &Planned, withheld: bool) -> Option<String> {
 }
 
 impl RowEffects {
+    /// Sends the row to a person instead: the user's database refuses the change, in these words.
+    /// A trigger may say anything in them.
+    pub fn refuse(&mut self, words: &str) {
+        let text = format!("the database refused the change: {}", masked(words));
+        self.send_to_review(Reason::WriteRefused, text);
+    }
+
     /// What remains of a decision whose row, lease or account had changed: the record, and the
     /// row is due again at once with the memory that it had.
     pub fn supersede(&mut self) {

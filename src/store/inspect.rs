@@ -159,6 +159,10 @@ pub trait Inspect {
     /// Everything about a mapped table that the catalogue and its first rows show.
     async fn standing(&self, table: &SourceTable) -> Result<Standing, StoreError>;
 
+    /// A few values of a cell of `read` that are not NULL, as decisions read them, in its first
+    /// rows.
+    async fn sampled(&self, table: &SourceTable, cell: usize) -> Result<Vec<String>, StoreError>;
+
     /// Mapped status values that a CHECK refuses: (value, constraint).
     async fn barred(&self, table: &SourceTable) -> Result<Vec<(String, String)>, StoreError>;
 
@@ -221,6 +225,7 @@ delegate! {
     server() -> Server;
     rights() -> Rights;
     standing(table: &SourceTable) -> Standing;
+    sampled(table: &SourceTable, cell: usize) -> Vec<String>;
     barred(table: &SourceTable) -> Vec<(String, String)>;
     tags(table: &SourceTable, account: &str, most: i64) -> Vec<Option<String>>;
     survey() -> Vec<Surveyed>;

@@ -16,6 +16,7 @@ pub mod notation;
 pub mod source_table;
 pub mod fit;
 pub mod references;
+pub mod literals;
 pub mod decode;
 mod sibling;
 pub mod watch;

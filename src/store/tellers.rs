@@ -119,6 +119,10 @@ const REFUNDS: [&str; 2] = ["refund", "refunds"];
 const PAYOUTS: [&str; 4] = ["payout", "payouts", "withdrawal", "disbursement"];
 const NO_KIND: [&str; 6] = ["void", "voids", "chargeback", "chargebacks", "dispute", "disputes"];
 const CREDITS: [&str; 3] = ["credit", "credits", "credit_note"];
+const TRANSFERS: [&str; 2] = ["transfer", "transfers"];
+/// Money that goes out: back to a customer, or to a bank account.
+const OUT: [&str; 3] = ["outward", "outbound", "outgoing"];
+const IN: [&str; 3] = ["inward", "inbound", "incoming"];
 const CHARGES: [&str; 9] =
     ["charge", "charges", "payment", "payments", "purchase", "sale", "donation", "topup", "top_up"];
 
@@ -253,19 +257,30 @@ pub fn movement(value: &str) -> Option<Movement> {
         Some(Movement::Refund)
     } else if has(&PAYOUTS) || value.contains("pay_out") {
         Some(Movement::Payout)
-    } else if CREDITS.contains(&value.as_str()) {
+    } else if CREDITS.contains(&value.as_str()) || is_transfer(&value) || has(&OUT) {
         Some(Movement::Unsure)
-    } else if CHARGES.contains(&value.as_str()) || CHARGES.contains(&last) {
+    } else if has(&IN) || CHARGES.contains(&value.as_str()) || CHARGES.contains(&last) {
         Some(Movement::Charge)
     } else {
         None
     }
 }
 
+fn is_transfer(value: &str) -> bool {
+    TRANSFERS.contains(&value)
+}
+
 /// Whether a column of this name, with these values, tells rows of another kind than `own` (as
 /// [`Movement::word`] spells it). `credit` says so under a name of kinds alone: cards have it too.
 pub fn tells_kinds(name: &str, values: &[String], own: &str) -> bool {
-    let said: Vec<Movement> = values.iter().filter_map(|value| movement(value)).collect();
+    let said = |of: &[&String]| -> Vec<Movement> {
+        of.iter().filter_map(|value| movement(value)).collect()
+    };
+    // Among ways to pay a transfer is one of them.
+    let others: Vec<&String> = values.iter().filter(|value| !is_transfer(&plain(value))).collect();
+    let is_way = said(&others).is_empty();
+    let all: Vec<&String> = values.iter().collect();
+    let said = if is_way { Vec::new() } else { said(&all) };
     let tells = said.iter().any(|movement| match movement {
         Movement::Charge => false,
         Movement::Unsure => is_of_kinds(name),
@@ -323,6 +338,14 @@ mod tests {
             ("VOID", Some(Movement::Other)),
             ("ChargeBack", Some(Movement::Other)),
             ("credit", Some(Movement::Unsure)),
+            ("Inward", Some(Movement::Charge)),
+            ("inbound", Some(Movement::Charge)),
+            ("incoming_payment", Some(Movement::Charge)),
+            ("Outward", Some(Movement::Unsure)),
+            ("outbound", Some(Movement::Unsure)),
+            ("OUTGOING", Some(Movement::Unsure)),
+            ("transfer", Some(Movement::Unsure)),
+            ("bank_transfer", None),
             ("credit_card", None),
             ("AUTHORIZE", None),
             ("refund-17", None),
@@ -338,6 +361,11 @@ mod tests {
             ("transaction_type", &["PURCHASE", "REFUND"][..], "charge", true),
             ("what", &["sale", "void"], "charge", true),
             ("entry_type", &["debit", "credit"], "charge", true),
+            ("payment_request_type", &["Inward", "Outward"], "charge", true),
+            ("payment_type", &["inbound", "outbound"], "charge", true),
+            ("payment_type", &["inbound"], "charge", false),
+            ("payment_type", &["card", "transfer"], "charge", false),
+            ("payment_type", &["inbound", "transfer"], "charge", true),
             ("card_type", &["debit", "credit", "prepaid"], "charge", false),
             ("type", &["refund", "partial_refund"], "refund", false),
             ("type", &["refund", "payout"], "refund", true),

@@ -196,6 +196,27 @@ fn wrong_words_are_usage_errors() {
     );
 }
 
+/// Whoever reads events reads of this end too.
+#[test]
+fn wrong_words_are_an_event_where_events_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let (plain, by_variable): (&[_], &[_]) = (&[], &[("TIEOUT_JSON", "yes")]);
+    for (words, env, message) in [
+        (&["run", "--dat", "2026-11-19", "--json"][..], plain, "unexpected argument '--dat'"),
+        (&["run", "--dat", "2026-11-19"], by_variable, "unexpected argument '--dat'"),
+        (&["runn", "--json"], plain, "unrecognized subcommand 'runn'"),
+        (&["--json"], plain, "'tieout' requires a subcommand"),
+    ] {
+        let text = tieout(folder.path(), words, env);
+        let (stdout, stderr) = text.split_once("--- stderr\n").unwrap();
+        let event = stdout.strip_prefix("exit 2\n--- stdout\n").unwrap();
+        let said =
+            format!("{{\"class\":\"usage\",\"code\":2,\"hint\":null,\"message\":\"{message}");
+        assert!(event.starts_with(&said), "{words:?}: {text}");
+        assert!(stderr.starts_with(&format!("tieout: usage: {message}")), "{words:?}: {text}");
+    }
+}
+
 #[test]
 fn a_missing_configuration_says_where_it_was_looked_for() {
     let folder = tempfile::tempdir().unwrap();

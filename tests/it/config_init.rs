@@ -593,7 +593,11 @@ async fn what_is_written_are_words_of_the_written_table() {
         ] {
             assert!(settings(&file).contains(&want), "{want} is not in\n{file}");
         }
-        place.fits();
+        // Its words are right, and no run may look through it: rows leave it once they are decided.
+        let check = tieout(place.folder.path(), &["config", "check", "--connect"]);
+        assert_eq!(check.code, 10, "{}", check.stdout);
+        let said = check.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(said.contains("by `where`, which only says what is taken"), "{said}");
     }
 }
 
@@ -701,10 +705,92 @@ async fn a_column_that_may_tell_psps_apart_is_never_taken_for_one_account() {
     assert!(settings(&file).contains(&"account = { const = \"???\" }"), "{file}");
 }
 
-/// On a terminal a bare Enter takes what was found, and answers nothing that was not.
+/// Words that all begin alike, a stuck value that nothing tells, and money that both come and go.
 #[tokio::test]
-async fn enter_leaves_open_what_could_not_be_told() {
+async fn words_are_read_without_the_mark_that_all_of_them_share() {
+    let ddl = |statuses: [&str; 4]| {
+        let [one, two, three, four] = statuses;
+        format!(
+            "create table payments (
+                id bigint primary key, amount numeric not null, currency text not null,
+                status text not null, payment_type text, created_at timestamptz not null);
+             insert into payments values
+                (1, 10, 'EUR', '{one}', 'Inward', '2026-11-19T08:00:00Z'),
+                (2, 20, 'EUR', '{two}', 'Inward', '2026-11-19T08:00:00Z'),
+                (3, 30, 'EUR', '{three}', 'Outward', '2026-11-19T08:00:00Z'),
+                (4, 40, 'EUR', '{four}', 'Inward', '2026-11-19T08:00:00Z')"
+        )
+    };
+    let marked = ["wc-processing", "wc-completed", "wc-failed", "wc-refunded"];
+    for place in in_both(&ddl(marked)).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        let file = place.file();
+        for want in [
+            "from = [\"wc-processing\"]",
+            "succeeded = \"wc-completed\"",
+            "failed = \"wc-failed\"",
+            "ignore = [\"wc-refunded\"]",
+            "kind = { column = \"payment_type\", values = { \"Inward\" = \"charge\", \"Outward\" = \
+             \"???\" } }",
+            "amount = { column = \"amount\", unit = \"major\" }",
+        ] {
+            assert!(settings(&file).contains(&want), "{want} is not in\n{file}");
+        }
+        let part = "amount: `amount` has whole numbers alone; taken as major units";
+        assert!(told_of.contains(part), "{told_of}");
+    }
+    for place in in_both(&ddl(["Created", "Settled", "Error", "Cancelled"])).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        let file = place.file();
+        for want in ["from = [\"???\"]", "ignore = [\"Cancelled\"]"] {
+            assert!(settings(&file).contains(&want), "{want} is not in\n{file}");
+        }
+        let part = "ignore: `Created` may be what `from` is to name";
+        assert!(told_of.contains(part), "{told_of}");
+    }
+}
+
+/// A column that holds nothing yet says nothing of a zone.
+#[tokio::test]
+async fn times_that_say_their_zone_are_not_said_to_have_none() {
+    const TIMES: &str = "
+        create table payments (
+            id integer primary key, amount_cents integer not null, currency text not null,
+            status text not null, created text not null, sent_at text not null default '');
+        insert into payments (amount_cents, currency, status, created) values
+            (100, 'EUR', 'processing', '2026-11-22 08:47:09.802Z')";
+    let place = Place::sqlite(TIMES).await;
+    let told_of = told(&place.init(&[]));
+    let file = place.file();
+    assert!(settings(&file).contains(&"attempted = \"sent_at\""), "{file}");
+    assert!(!file.contains("\ntime = ") && !told_of.contains("no zone"), "{told_of}\n{file}");
+    place.fits();
+}
+
+/// What is typed and cannot be meant is asked for again.
+#[tokio::test]
+async fn a_wrong_zone_and_a_tag_without_a_column_are_asked_for_again() {
     let place = Place::postgres("wallet").await;
+    let enters = "\n".repeat(8);
+    let tag = "metadata[order_id]\ntop_{id}\n";
+    let rest = "GBP\nmetadata[order_id]\nMars/Base\nEurope/Paris\n\n\n";
+    let said = typed_in(&place, &format!("{enters}{tag}{rest}"));
+    let file = place.file();
+    for want in [
+        "tag = \"top_{id}\"",
+        "currency = { const = \"GBP\" }",
+        "tag = \"metadata[order_id]\"",
+        "business_timezone = \"Europe/Paris\"",
+    ] {
+        assert!(settings(&file).contains(&want), "{want} is not in\n{file}\n{said}");
+    }
+    for part in ["`metadata[order_id]` names no column", "`Mars/Base` is no time zone"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+/// What is said on a terminal on which these lines are typed.
+fn typed_in(place: &Place, lines: &str) -> String {
     let command = format!(
         "{} config init --url '{}' --table wallet_top_ups --force",
         tieout_bin().display(),
@@ -717,11 +803,18 @@ async fn enter_leaves_open_what_could_not_be_told() {
     let mut running = script.spawn().unwrap_or_else(|error| {
         panic!("script: {error}; install Debian's package `bsdutils`, then run this again")
     });
-    let enters = "\n".repeat(40);
-    std::io::Write::write_all(running.stdin.as_mut().unwrap(), enters.as_bytes()).unwrap();
+    std::io::Write::write_all(running.stdin.as_mut().unwrap(), lines.as_bytes()).unwrap();
     let output = running.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{said}");
+    said
+}
+
+/// On a terminal a bare Enter takes what was found, and answers nothing that was not.
+#[tokio::test]
+async fn enter_leaves_open_what_could_not_be_told() {
+    let place = Place::postgres("wallet").await;
+    let said = typed_in(&place, &"\n".repeat(40));
     let file = place.file();
     for open in ["currency = { const = \"???\" }", "tag = \"???\"", "business_timezone = \"???\""] {
         assert!(settings(&file).contains(&open), "{open} is not in\n{file}");

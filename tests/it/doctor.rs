@@ -370,6 +370,15 @@ async fn an_account_that_does_not_serve_is_told_with_its_exit(engine: Engine) {
     assert!(next.contains("key_env") && !next.contains("base_url"), "{next}");
     rewrite(&shop, "key_env = \"NO_", "key_env = \"");
 
+    // A command that fails is no other trouble.
+    let (by_env, by_command) = ("key_env = \"SHOP_PSP_KEY\"", "key_command = [\"false\"]");
+    rewrite(&shop, by_env, by_command);
+    let ran = doctor(&shop).await;
+    let (_, state, text, _) = finding(&ran, "no_key");
+    assert_eq!((state.as_str(), ran.code), ("fail", Some(10)), "{text}");
+    assert!(text.starts_with("key_command: the key command `false` failed"), "{text}");
+    rewrite(&shop, by_command, by_env);
+
     shop.sandbox.scenario("revoked_key").unwrap();
     let ran = doctor(&shop).await;
     assert_eq!((finding(&ran, "auth").1.as_str(), ran.code), ("fail", Some(12)), "{}", ran.stdout);
@@ -846,7 +855,155 @@ async fn payments_made_long_after_the_last_send_are_told(engine: Engine) {
     assert!(text.starts_with(said), "{text}");
 }
 
+/// Words that are mapped the wrong way round would be written the wrong way round.
+async fn statuses_that_are_swapped_are_told_by_what_was_captured(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    let right = "succeeded = \"paid\", failed = \"failed\"";
+    let swapped = "succeeded = \"failed\", failed = \"paid\"";
+    rewrite(&shop, right, swapped);
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "status_swapped");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "fail", Some(10)));
+    let said = "30 of 30 rows of payments whose money was captured stand at values that \
+                [[table.map]] has for unpaid ones, and 0 at one for succeeded: `9000";
+    assert!(text.starts_with(said), "{text}");
+    assert!(text.contains("is `paid`, which it calls failed, and pi_9000"), "{text}");
+    assert!(next.contains("are succeeded and failed swapped?"), "{next}");
+    has_none(&ran, "agreement");
+    // Some that were given up and paid late say nothing of the mapping.
+    rewrite(&shop, swapped, right);
+    let some = "update payments set status = 'failed' where id < 900010";
+    shop.raw.execute(some).await;
+    let ran = doctor(&shop).await;
+    has_none(&ran, "status_swapped");
+    assert_eq!((finding(&ran, "agreement").1.as_str(), ran.code), ("ok", Some(0)));
+    // Nor do rows that are stuck.
+    shop.raw.execute("update payments set status = 'processing' where id >= 900002").await;
+    has_none(&doctor(&shop).await, "status_swapped");
+}
+
+/// A column that no send is written to proves nothing of a row's absence.
+async fn a_last_attempt_that_nobody_writes_is_told(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    shop.raw.execute("update payments set attempted_at = null").await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "attempted_empty");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "warn", Some(0)));
+    let said = "30 of 30 rows of payments whose money was captured have no attempted_at, `9000";
+    assert!(text.starts_with(said), "{text}");
+    assert!(next.starts_with("map attempted of [[table]] payments to a column"), "{next}");
+    shop.raw.execute("update payments set attempted_at = created_at where id < 900020").await;
+    has_none(&doctor(&shop).await, "attempted_empty");
+    // A mapping that names no such column promises nothing.
+    shop.raw.execute("update payments set attempted_at = null").await;
+    rewrite(&shop, "attempted = \"attempted_at\"", "attempts = \"once\"");
+    has_none(&doctor(&shop).await, "attempted_empty");
+}
+
+/// A column that is no reference, and rows that nobody can read, are told before they are stuck.
+async fn references_and_rows_that_are_of_no_use_are_told(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    shop.raw.execute("update payments set psp_ref = 'x' || id where id = 900003").await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "reference_differs");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "warn", Some(0)));
+    let said = "psp_ref of 1 of 30 rows of payments is none of the ids of what they were paid by: \
+                `900003` has `x900003`, and pi_900003 was captured; ";
+    assert!(text.starts_with(said), "{text}");
+    assert!(next.starts_with("map psp_reference of [[table]] payments to"), "{next}");
+    shop.raw.execute("update payments set psp_ref = 'x' || id").await;
+    let ran = doctor(&shop).await;
+    let (_, state, text, _) = finding(&ran, "reference_differs");
+    assert_eq!((state.as_str(), ran.code), ("fail", Some(10)));
+    assert!(text.starts_with("psp_ref of 30 of 30 rows"), "{text}");
+    shop.raw.execute("update payments set psp_ref = null").await;
+    has_none(&doctor(&shop).await, "reference_differs");
+
+    shop.raw.execute("alter table payments add column movement text default 'odd'").await;
+    shop.raw.execute("update payments set movement = 'purchase' where id <> 900003").await;
+    let account = "account = [\"account\"]";
+    let kinds = "kind = { column = \"movement\", values = { purchase = \"charge\" } }";
+    rewrite(&shop, account, &format!("{account}\n{kinds}"));
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "rows_unreadable");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "warn", Some(0)));
+    let said = "1 of 30 rows of payments whose money was captured cannot be read: `900003`, kind: \
+                the mapping has no kind for `odd`; ";
+    assert!(text.starts_with(said), "{text}");
+    assert!(next.starts_with("correct kind in [[table]] payments"), "{next}");
+    shop.raw.execute("update payments set movement = 'odd'").await;
+    let ran = doctor(&shop).await;
+    assert_eq!((finding(&ran, "rows_unreadable").1.as_str(), ran.code), ("fail", Some(10)));
+}
+
+/// A column whose values say nothing of what it is mapped to would make a case of every row.
+async fn columns_without_one_value_of_use_are_refused(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    let connect = ["config", "check", "--connect"];
+    shop.raw.execute("update payments set note = 'a lot ' || id").await;
+    rewrite(&shop, "column = \"amount\", unit", "column = \"note\", unit");
+    let ran = shop.tieout(&connect).await.ended(10);
+    let said = "none of 20 looked-at values of note is a number, `a lot 9000";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    let (what, state, _, next) = finding(&doctor(&shop).await, "values_unreadable");
+    assert_eq!((what.as_str(), state.as_str()), ("payments", "fail"));
+    assert_eq!(next, "correct amount in [[table]] payments");
+    // One number among them, and it may be the others that are odd.
+    shop.raw.execute("update payments set note = '7' where id >= 900003").await;
+    shop.tieout(&connect).await.ended(0);
+    rewrite(&shop, "column = \"note\", unit", "column = \"amount\", unit");
+
+    // A key that is read as seconds lies in 1970.
+    let (created, attempted) = ("created = \"created_at\"", "attempted = \"attempted_at\"");
+    rewrite(&shop, attempted, "attempts = \"once\"");
+    rewrite(&shop, created, "created = \"id\"\ntime = \"epoch_s\"");
+    let ran = shop.tieout(&connect).await.ended(10);
+    let said = "looked-at values of id is a time of a payment, `9000";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+}
+
+/// SQLite keeps what it is given: what PostgreSQL refuses by type is told by values there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_shows_by_its_values_what_its_types_do_not() {
+    let shop = healthy(Engine::Sqlite, Words::default()).await;
+    let connect = ["config", "check", "--connect"];
+    shop.raw.execute("update payments set order_no = 'no ' || id").await;
+    rewrite(&shop, "created = \"created_at\"", "created = \"order_no\"");
+    let ran = shop.tieout(&connect).await.ended(10);
+    let said = "none of 20 looked-at values of order_no is a time of a payment, `no 9000";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    rewrite(&shop, "created = \"order_no\"", "created = \"created_at\"");
+    rewrite(&shop, "status = \"status\"", "status = \"created_at\"");
+    let ran = shop.tieout(&connect).await.ended(10);
+    let said = "status: column `created_at` is timestamptz; expected a column of text, whole";
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+}
+
+/// Whoever has rows that files alone tell of has no key to be asked for.
+async fn an_account_of_files_alone_is_not_asked(engine: Engine) {
+    let words = Words {
+        accounts: ", bank = \"bank\"",
+        more: "[[account]]\nname = \"bank\"\npsp = \"files\"\nmode = \"full\"\nlivemode = true\n"
+            .to_owned(),
+        ..Words::default()
+    };
+    let shop = healthy(engine, words).await;
+    let ran = doctor(&shop).await;
+    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    let accounts = of_code(&ran, "account");
+    let told: Vec<String> =
+        accounts.iter().map(|check| format!("{} {}", check["what"], check["state"])).collect();
+    assert_eq!(told, ["\"bank\" \"ok\"", "\"shop\" \"ok\""]);
+    assert_eq!(accounts[0]["text"], "files only; no API is asked");
+    has_none(&ran, "no_key");
+}
+
 on_both_databases!(
+    statuses_that_are_swapped_are_told_by_what_was_captured,
+    a_last_attempt_that_nobody_writes_is_told,
+    references_and_rows_that_are_of_no_use_are_told,
+    columns_without_one_value_of_use_are_refused,
+    an_account_of_files_alone_is_not_asked,
     a_healthy_shop_is_told_line_by_line_and_left_as_it_was,
     a_unit_that_is_wrong_is_told_by_what_was_captured,
     refunds_are_compared_with_the_rows_of_refunds,

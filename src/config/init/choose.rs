@@ -267,6 +267,7 @@ impl<'a> Choosing<'a> {
             .examples
             .get(&amount.name)
             .is_some_and(|examples| examples.iter().any(|value| value.contains('.')));
+        let is_seen = self.seen.examples.get(&amount.name).is_some_and(|seen| !seen.is_empty());
         match (&amount.class, exponent) {
             (TypeClass::Integer, Some(exponent)) => {
                 let unit = format!("{{ exponent = {} }}", quoted(&exponent.name));
@@ -281,6 +282,13 @@ impl<'a> Choosing<'a> {
                     amount.name
                 ));
                 (quoted("minor"), "whole numbers: taken as minor units; check a row".to_owned())
+            }
+            (TypeClass::Decimal | TypeClass::Float, _) if is_seen && !has_point => {
+                self.untold(format!(
+                    "amount: `{}` has whole numbers alone; taken as major units",
+                    amount.name
+                ));
+                (quoted("major"), "whole numbers: taken as major units; check a row".to_owned())
             }
             (TypeClass::Text | TypeClass::Padded, _) if !has_point => {
                 self.untold(format!("amount: `{}` is text; taken as major units", amount.name));
@@ -681,18 +689,32 @@ impl<'a> Choosing<'a> {
             }
             return self.put("time", quoted(unit), "whole numbers since 1970, by their size");
         }
-        let zoneless = used.iter().find(|column| match &column.class {
+        let shown: Vec<(&Column, Vec<&String>)> =
+            used.iter().map(|column| (*column, self.filled(column))).collect();
+        // What holds nothing yet will be written as the column beside it.
+        let says = |values: &[&String]| values.iter().all(|value| says_zone(value));
+        let is_text = |column: &Column| column.class == TypeClass::Text;
+        let texts = shown.iter().filter(|(column, values)| is_text(column) && !values.is_empty());
+        let texts: Vec<&Vec<&String>> = texts.map(|(_, values)| values).collect();
+        let all_say = !texts.is_empty() && texts.iter().all(|values| says(values));
+        let zoneless = shown.iter().find(|(column, values)| match &column.class {
             TypeClass::Timestamp => true,
-            TypeClass::Text => !examples(column).is_some_and(|values| {
-                values.iter().all(|value| says_zone(value)) && !values.is_empty()
-            }),
+            TypeClass::Text if values.is_empty() => !all_say,
+            TypeClass::Text => !says(values),
             _zoned => false,
         });
+        let zoneless = zoneless.map(|(column, _)| *column);
         if let Some(column) = zoneless {
             let why = format!("`{}` has no zone: taken as UTC; check a row", column.name);
             self.untold(format!("time: {why}"));
             self.put("time", quoted("utc"), why);
         }
+    }
+
+    /// The looked-at values of a column that say anything.
+    fn filled(&self, column: &Column) -> Vec<&'a String> {
+        let values = self.seen.examples.get(&column.name).into_iter().flatten();
+        values.filter(|value| !value.trim().is_empty()).collect()
     }
 
     fn reference(&mut self) {
@@ -784,20 +806,29 @@ impl<'a> Choosing<'a> {
         let fits = !is_strange && (class == column.class || class == TypeClass::Text);
         let more = theirs.iter().filter(|value| fits && !values.contains(*value));
         rest.extend(more.filter(unused).cloned());
-        self.ignore(&class, &rest);
+        let mut maps = self.proposal.map.iter();
+        let is_open = maps.any(|(name, choice)| *name == "from" && choice.is_open());
+        let told = Told { mark: words::mark_of(&values).to_owned(), is_open };
+        self.ignore(&class, &rest, &told);
     }
 
     /// Values that are neither processing nor targets. Only what is known to ask nothing is
     /// ignored: of another value a run says that it does not know it, rather than nothing.
-    fn ignore(&mut self, class: &TypeClass, rest: &[String]) {
+    fn ignore(&mut self, class: &TypeClass, rest: &[String], told: &Told) {
         // Who says which values are stuck has said it of the others too.
         let is_said = !self.answers.processing.is_empty();
-        let is_ignored = |value: &&String| {
-            words::is_at_rest(value) || (is_said && words::may_be_on_its_way(value))
+        let word = |value: &String| words::unmarked(value, &told.mark).to_owned();
+        let is_ignored = |value: &&String| match told.is_open {
+            // Any other may be the one that is stuck.
+            true => words::is_over(&word(value)),
+            false => {
+                let word = word(value);
+                words::is_at_rest(&word) || (is_said && words::may_be_on_its_way(&word))
+            }
         };
         let (ignored, open): (Vec<&String>, Vec<&String>) = rest.iter().partition(is_ignored);
         let (on_its_way, unknown): (Vec<&String>, Vec<&String>) =
-            open.into_iter().partition(|value| words::may_be_on_its_way(value));
+            open.into_iter().partition(|value| words::may_be_on_its_way(&word(value)));
         let left = "left out of `from` and of `ignore`; a run that meets such a row says so and \
                     exits 3";
         if !on_its_way.is_empty() {
@@ -806,7 +837,10 @@ impl<'a> Choosing<'a> {
                 named(&on_its_way)
             ));
         }
-        if !unknown.is_empty() {
+        if !unknown.is_empty() && told.is_open {
+            let unknown = named(&unknown);
+            self.untold(format!("ignore: {unknown} may be what `from` is to name: {left}"));
+        } else if !unknown.is_empty() {
             self.untold(format!("ignore: the meaning of {} is not known: {left}", named(&unknown)));
         }
         if !ignored.is_empty() {
@@ -930,6 +964,14 @@ impl<'a> Choosing<'a> {
             ));
         }
     }
+}
+
+/// What is known of a status besides its values.
+struct Told {
+    /// What all values begin with.
+    mark: String,
+    /// Nothing tells which of them are stuck.
+    is_open: bool,
 }
 
 /// A status's values: those that were seen, and those that its relation's CHECKs name.

@@ -146,10 +146,18 @@ pub fn wants_values(of: &Surveyed, answers: &Answers) -> Vec<String> {
     wanted.into_iter().map(|column| column.name.clone()).collect()
 }
 
-/// Columns of which a proposal wants a few values: whatever may be a reference or a time.
+/// Columns of which a proposal wants a few values: whatever may be a reference, a time or an
+/// amount.
 pub fn wants_examples(of: &Surveyed) -> Vec<String> {
     let may_tell = |column: &&Column| {
-        matches!(column.class, TypeClass::Text | TypeClass::Padded | TypeClass::Integer)
+        matches!(
+            column.class,
+            TypeClass::Text
+                | TypeClass::Padded
+                | TypeClass::Integer
+                | TypeClass::Decimal
+                | TypeClass::Float
+        )
     };
     of.relation.columns.iter().filter(may_tell).take(60).map(|c| c.name.clone()).collect()
 }

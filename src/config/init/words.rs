@@ -251,6 +251,9 @@ const ENDED: [&str; 12] = [
     "discarded",
 ];
 
+/// So many values that begin alike share a mark, and no word.
+const MARKED: usize = 3;
+
 /// Names of PSPs and of ways to pay that Stripe does not know of.
 const OTHERS: [&str; 16] = [
     "adyen",
@@ -416,14 +419,34 @@ pub(super) struct Sorted {
     pub(super) retryable: Option<String>,
 }
 
+/// Words that change what stands behind them, and so are no mark.
+const CHANGING: [&str; 5] = ["not", "un", "partially", "partial", "requires"];
+
+/// What all values of a status begin with, which says nothing of any of them: `wc-`.
+pub(super) fn mark_of(values: &[String]) -> &str {
+    let Some(first) = values.first().filter(|_| values.len() >= MARKED) else { return "" };
+    let Some(at) = first.find(['-', '_', ':', '.', '/', ' ']) else { return "" };
+    let mark = first.get(..=at).unwrap_or_default();
+    let word = first.get(..at).unwrap_or_default().to_ascii_lowercase();
+    let is_shared = values.iter().all(|value| value.len() > mark.len() && value.starts_with(mark));
+    if is_shared && !CHANGING.contains(&word.as_str()) { mark } else { "" }
+}
+
+/// A value without its mark.
+pub(super) fn unmarked<'v>(value: &'v str, mark: &str) -> &'v str {
+    value.strip_prefix(mark).unwrap_or(value)
+}
+
 /// Sorts the values of a status by their words.
 pub(super) fn sorted(values: &[String]) -> Sorted {
+    let mark = mark_of(values);
+    let word_of = |value: &String| plain(unmarked(value, mark));
     let all = |words: &[&str]| -> Vec<String> {
-        let is_one = |value: &&String| words.contains(&plain(value).as_str());
+        let is_one = |value: &&String| words.contains(&word_of(value).as_str());
         values.iter().filter(is_one).cloned().collect()
     };
     let first = |words: &[&str]| {
-        let of = |word: &&str| values.iter().find(|value| plain(value) == **word).cloned();
+        let of = |word: &&str| values.iter().find(|value| word_of(value) == **word).cloned();
         words.iter().find_map(of)
     };
     Sorted {
@@ -456,6 +479,16 @@ pub(super) fn is_at_rest(value: &str) -> bool {
     let ends = [&ENDED[..], &FAILED[..]];
     whole.iter().any(|words| words.contains(&value.as_str()))
         || ends.iter().any(|words| words.contains(&last))
+}
+
+/// Whether a value of a status is known to be of a row that came to an end, however it is stuck:
+/// what was just made may be on its way.
+pub(super) fn is_over(value: &str) -> bool {
+    let value = plain(value);
+    let last = value.rsplit('_').next().unwrap_or_default();
+    let ends = [&ENDED[..], &FAILED[..]];
+    let is_end = ends.iter().any(|words| words.contains(&last));
+    (is_end || SUCCEEDED.contains(&value.as_str())) && !may_be_on_its_way(&value)
 }
 
 /// Whether an account's value names Stripe.
@@ -527,6 +560,37 @@ mod tests {
             assert!(!is_at_rest(word), "{word}");
         }
         assert!(may_be_on_its_way("capture_initiated"));
+    }
+
+    #[test]
+    fn what_came_to_an_end_is_over_and_what_was_made_is_not() {
+        for word in ["Cancelled", "partially_refunded", "capture_failed", "paid"] {
+            assert!(is_over(word), "{word}");
+        }
+        for word in ["Created", "new", "authorized", "pending", "not_paid", "unknown"] {
+            assert!(!is_over(word), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_mark_that_all_values_share_is_no_word_of_theirs() {
+        for (values, mark) in [
+            (&["wc-pending", "wc-failed", "wc-completed"][..], "wc-"),
+            (&["PAYMENT_SENT", "PAYMENT_DONE", "PAYMENT_FAILED"], "PAYMENT_"),
+            (&["wc-pending", "wc-failed"], ""),
+            (&["wc-pending", "wc-failed", "trash"], ""),
+            (&["not_paid", "not_charged", "not_sent"], ""),
+            (&["paid", "partial", "pending"], ""),
+            (&["wc-pending", "wc-", "wc-failed"], ""),
+        ] {
+            let values: Vec<String> = values.iter().map(|value| (*value).to_owned()).collect();
+            assert_eq!(mark_of(&values), mark, "{values:?}");
+        }
+        let values = ["wc-processing", "wc-completed", "wc-failed"].map(str::to_owned);
+        let sorted = sorted(&values);
+        assert_eq!(sorted.processing, ["wc-processing"]);
+        assert_eq!(sorted.succeeded.as_deref(), Some("wc-completed"));
+        assert_eq!(sorted.failed.as_deref(), Some("wc-failed"));
     }
 
     #[test]

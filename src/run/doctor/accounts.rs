@@ -10,11 +10,12 @@ use crate::model::time::{Instant, to_short_text};
 use crate::psp::account::{Account, Surroundings};
 use crate::psp::lane::StopKind;
 use crate::psp::probe::{KeyKind, Probe};
+use crate::psp::settings::PspKind;
 use crate::run::clock::DatabaseClock;
 use crate::run::doctor::tables::{index_of_view, without_index};
 use crate::run::doctor::{Known, Probes, Say, agreement, fail, ok, warn};
 use crate::run::error::chain;
-use crate::run::setup::Setup;
+use crate::run::setup::{AccountSetup, Setup};
 use crate::run::shutdown::Stop;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
@@ -28,7 +29,7 @@ const FEW: usize = 50;
 /// So many captured objects without one tag: the tag is looked for where it never is.
 const UNTAGGED: usize = 20;
 
-/// Asks every account, one after the other.
+/// Asks every account that has an API, one after the other.
 pub(super) async fn probe(
     setup: &Setup,
     stop: &Stop,
@@ -36,7 +37,8 @@ pub(super) async fn probe(
     tables: &[SourceTable],
 ) -> Probes {
     let mut probes = Probes::new();
-    for (name, account) in &setup.accounts {
+    let has_api = |(_, account): &(&String, &AccountSetup)| account.settings.psp != PspKind::Files;
+    for (name, account) in setup.accounts.iter().filter(has_api) {
         let reading = clock.clone();
         let around = Surroundings {
             env: Arc::clone(&setup.env),
@@ -100,6 +102,12 @@ pub(super) async fn look(
     answered(known, name, probe, say);
     witness(known, name, probe, say).await;
     agreement::look(known, name, probe, say).await;
+}
+
+/// What there is to say of an account whose files are all that tells of its rows.
+pub(super) async fn files_only(known: &Known<'_>, name: &str, say: Say<'_>) {
+    paused(known, name, say).await;
+    say(ok(name, "account", "files only; no API is asked".to_owned()));
 }
 
 async fn paused(known: &Known<'_>, name: &str, say: Say<'_>) {

@@ -18,7 +18,7 @@ use crate::model::time::{Instant, span_text, to_short_text};
 use crate::model::transaction::{Attempts, Kind, RowDefect, Transaction};
 use crate::psp::probe::{CapturedObject, Probe};
 use crate::run::doctor::tables::without_index;
-use crate::run::doctor::{Finding, Known, Say, fail, ok, warn};
+use crate::run::doctor::{Finding, Known, Say, fail, ok, paid, warn};
 use crate::run::error::chain;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
@@ -28,7 +28,7 @@ use crate::store::notation::Notation;
 use crate::store::source_table::SourceTable;
 
 /// So many rows that are off alike are no accident.
-const ENOUGH: usize = 3;
+pub(super) const ENOUGH: usize = 3;
 
 /// In percent: of many rows some are odd for reasons of their own.
 const NEARLY_ALL: usize = 90;
@@ -53,17 +53,19 @@ const SUMMER: u64 = 2;
 
 /// A captured object with the row that it is of.
 #[derive(Debug, Clone)]
-struct Pair {
+pub(super) struct Pair {
     /// The row's key.
-    key: String,
+    pub(super) key: String,
     /// The object.
-    object: CapturedObject,
+    pub(super) object: CapturedObject,
     /// What the row is to move, or what of that cannot be read.
     money: Result<Money, String>,
     /// When it was made and sent, where that can be read.
     times: Option<Times>,
     /// How its sends are known.
     attempts: Attempts,
+    /// What the mapping's other looks need of the row.
+    pub(super) paid: paid::Row,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -90,6 +92,7 @@ impl Pair {
             money: row.money.ok_or_else(unread),
             times: defect_of(row, ["created", "attempted"]).is_none().then_some(times),
             attempts: row.attempts,
+            paid: paid::Row::of(row),
         }
     }
 
@@ -190,7 +193,7 @@ enum TimesOff {
 
 type Told<'p> = (&'p Pair, Option<Difference>);
 
-fn is_nearly_all(count: usize, all: usize) -> bool {
+pub(super) fn is_nearly_all(count: usize, all: usize) -> bool {
     count >= ENOUGH && count.saturating_mul(100) >= all.saturating_mul(NEARLY_ALL)
 }
 
@@ -322,7 +325,9 @@ pub(super) async fn look(known: &Known<'_>, name: &str, probe: &Probe, say: Say<
             Ok(pairs) => {
                 compared = compared.saturating_add(pairs.len());
                 let amounts = of_amounts(table, name, &pairs);
-                amounts.into_iter().chain(of_times(table, name, &pairs, &setup.timing)).collect()
+                let times = of_times(table, name, &pairs, &setup.timing);
+                let more = paid::of_rows(table, name, &pairs);
+                amounts.into_iter().chain(times).chain(more).collect()
             }
             Err(error) => {
                 let text = format!(
@@ -356,7 +361,7 @@ async fn pairs_of(
         None => objects.iter().filter_map(|object| object.tag.clone()).collect(),
         Some(_) => Vec::new(),
     };
-    let references: Vec<String> = objects.iter().map(|object| object.reference.clone()).collect();
+    let references: Vec<String> = objects.iter().flat_map(|object| object.ids.clone()).collect();
     let settings = &table.settings;
     let is_indexed =
         settings.psp_reference.as_ref().is_some_and(|column| !table.unindexed.contains(column));
@@ -387,7 +392,7 @@ fn paired(rows: &[Transaction], objects: &[&CapturedObject]) -> Vec<Pair> {
         }
     }
     let row_of = |object: &CapturedObject| {
-        let by_reference = named.get(&(object.kind, object.reference.as_str()));
+        let by_reference = object.ids.iter().find_map(|id| named.get(&(object.kind, id.as_str())));
         let by_tag = object.tag.as_deref().and_then(|tag| tagged.get(&(object.kind, tag)));
         match by_reference.or(by_tag)?.as_slice() {
             [only] => Some(*only),
@@ -614,13 +619,22 @@ mod tests {
     fn pair(row: Result<Money, String>, captured: Money) -> Pair {
         let created_at = from_text("2026-11-19T12:00:00Z").unwrap();
         let (reference, tag) = ("pi_7".to_owned(), None);
+        let ids = vec![reference.clone()];
         let times = Times { created: created_at, sent: created_at, by_attempt: false };
         Pair {
             key: "7".to_owned(),
-            object: CapturedObject { reference, tag, kind: Kind::Charge, captured, created_at },
+            object: CapturedObject {
+                reference,
+                ids,
+                tag,
+                kind: Kind::Charge,
+                captured,
+                created_at,
+            },
             money: row,
             times: Some(times),
             attempts: Attempts::Once,
+            paid: paid::Row::default(),
         }
     }
 

@@ -5,14 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::decide::policy::Mode;
 use crate::exit::Exit;
+use crate::model::card::masked;
 use crate::model::count::counted;
-use crate::model::money::grouped_text;
+use crate::model::money::{
+    AmountError, AmountUnit, Currency, Exactness, grouped_text, parse_amount,
+};
 use crate::psp::settings::PspKind;
 use crate::run::doctor::{Finding, Indexes, Say, fail, ok, warn};
 use crate::run::error::{chain, store_exit};
 use crate::run::fitting::map_tables;
 use crate::run::setup::{AccountSetup, Setup};
-use crate::settlement::tags::masked;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::{Mend, StoreError};
@@ -30,6 +32,12 @@ const TAGS_ELSEWHERE: usize = 50;
 
 /// Characters that the value of a Stripe metadata key holds.
 const TAG_MAX: usize = 500;
+
+/// So many values that are all none of what a field needs are no accident.
+const VALUES: usize = 3;
+
+/// The beginning of 2000, in Unix seconds: what stands before it is another number than a time.
+const NO_PAYMENT_BEFORE: i64 = 946_684_800;
 
 /// Names shown of many.
 const SHOWN: usize = 5;
@@ -96,6 +104,7 @@ async fn one(
         }
         Err(error) => findings.push(warn(name, "untold", chain(&error), "tieout doctor")),
     }
+    findings.extend(unread_values(db, table).await);
     findings.extend(written(db, table).await);
     of_mapping(table, &mut findings);
     let mut by_account = BTreeMap::new();
@@ -211,6 +220,61 @@ fn of_barred(name: &str, barred: &[(String, String)]) -> Vec<Finding> {
 pub(super) async fn refused_values(db: &Database, table: &SourceTable) -> Vec<Finding> {
     let barred = db.barred(table).await.unwrap_or_default();
     of_barred(&table.settings.name, &barred)
+}
+
+/// Columns of times and amounts of which no looked-at value is one. What cannot be looked at says
+/// nothing.
+pub(super) async fn unread_values(db: &Database, table: &SourceTable) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let layout = &table.layout;
+    let times = [("created", Some(layout.created)), ("attempted", layout.attempted)];
+    for (field, (cell, notation)) in times.into_iter().filter_map(|(f, it)| Some((f, it?))) {
+        let is_none = |text: &str| match notation.read(text) {
+            Ok(at) => at.is_some_and(|at| at.timestamp() < NO_PAYMENT_BEFORE),
+            Err(_unread) => true,
+        };
+        findings.extend(no_values(db, table, (field, cell), "time of a payment", is_none).await);
+    }
+    if let Ok(any) = Currency::parse("EUR") {
+        let is_none = |text: &str| {
+            let read = parse_amount(text, AmountUnit::Minor, Exactness::Float, any);
+            matches!(read, Err(AmountError::NotANumber(_)))
+        };
+        let amount = ("amount", layout.amount);
+        findings.extend(no_values(db, table, amount, "number", is_none).await);
+    }
+    findings
+}
+
+/// A column of which none of several values is what its field needs.
+async fn no_values(
+    db: &Database,
+    table: &SourceTable,
+    (field, cell): (&str, usize),
+    what: &str,
+    is_none: impl Fn(&str) -> bool,
+) -> Option<Finding> {
+    let column = table.cells.get(cell)?;
+    let may_be_none =
+        matches!(column.class, TypeClass::Text | TypeClass::Padded | TypeClass::Integer);
+    if !may_be_none {
+        return None;
+    }
+    let values = db.sampled(table, cell).await.ok()?;
+    let filled: Vec<&String> = values.iter().filter(|value| !value.trim().is_empty()).collect();
+    let first = filled.first()?;
+    if filled.len() < VALUES || !filled.iter().all(|value| is_none(value)) {
+        return None;
+    }
+    let name = table.settings.name.as_str();
+    let text = format!(
+        "none of {} looked-at values of {} is a {what}, `{}` for one: each row would need a person",
+        filled.len(),
+        column.name,
+        masked(first)
+    );
+    let next = format!("correct {field} in [[table]] {name}");
+    Some(fail(name, Exit::Config, "values_unreadable", text, next))
 }
 
 /// Values of the status that nobody named.

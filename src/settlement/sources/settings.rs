@@ -17,7 +17,7 @@ use crate::decide::expected::{Calendar, Expected};
 use crate::exit::Exit;
 use crate::model::settlement::TagKind;
 use crate::model::time::parse_span;
-use crate::secret::{EnvLookup, KeySource, Secret, SecretError};
+use crate::secret::{EnvLookup, KeySource, Secret};
 use crate::settlement::sources::SourceError;
 use crate::settlement::sources::pick::{Convention, unsafe_name};
 use crate::settlement::tags::{TagRules, tag_kind};
@@ -397,9 +397,7 @@ async fn read(
     secret.map(Some).map_err(|error| {
         let because = std::error::Error::source(&error).map(|why| format!(": {why}"));
         let problem = format!("{error}{}", because.unwrap_or_default());
-        let exit =
-            if matches!(error, SecretError::Failed { .. }) { Exit::Auth } else { Exit::Config };
-        SourceError::Secret { field, problem, exit }
+        SourceError::Secret { field, problem, exit: Exit::Config }
     })
 }
 

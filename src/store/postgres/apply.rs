@@ -365,10 +365,7 @@ impl Batch<'_> {
             images.extend(written.filter_map(|(index, image)| image.map(|image| (index, image))));
         }
         for (index, words) in refused {
-            self.change(index, |row| {
-                let text = format!("the database refused the change: {words}");
-                row.send_to_review(Reason::WriteRefused, text);
-            });
+            self.change(index, |row| row.refuse(&words));
         }
         for index in gone {
             self.change(index, RowEffects::supersede);

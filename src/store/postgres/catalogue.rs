@@ -7,8 +7,9 @@ use crate::decide::policy::Mode;
 use crate::store::error::{MappingError, Mend, StoreError};
 use crate::store::fit::{Catalogue, fit, folded_status, unique_names};
 use crate::store::inspect::STATUS_ROWS;
+use crate::store::literals::{literals, unfit_keys};
 use crate::store::mapping::TableSettings;
-use crate::store::postgres::errors::{failed, unexpected};
+use crate::store::postgres::errors::{answered, failed, unexpected};
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::source_table::{Column, QuotedIdent, Relation, SourceTable, TypeClass};
 
@@ -192,7 +193,40 @@ pub(super) async fn map_tables(
             Err(misfits) => errors.extend(misfits),
         }
     }
+    for table in &mapped {
+        errors.extend(unfit_keys(table));
+        errors.extend(untaken(connection, table).await?);
+    }
     if errors.is_empty() { Ok(mapped) } else { Err(StoreError::Mapping(errors)) }
+}
+
+/// Types of which [`fit`] has held each literal against all that the type takes.
+const HELD: [&str; 6] = ["text", "character varying", "character", "boolean", "uuid", "bigint"];
+
+/// Literals that the database itself does not take for their columns: numbers out of range, what
+/// a domain refuses, words of types that tieout does not know. Each is cast once, and nothing is
+/// written.
+async fn untaken(
+    connection: &mut PgConnection,
+    table: &SourceTable,
+) -> Result<Vec<MappingError>, StoreError> {
+    let mut refused = Vec::new();
+    for literal in literals(table) {
+        let type_name = &literal.column.type_name;
+        if HELD.contains(&type_name.as_str()) {
+            continue;
+        }
+        let mut sql = Sql::new("select cast(");
+        let text = sql.bind(literal.text.clone());
+        sql.push(&format!("{text}::text as {type_name}) is null"));
+        let Err(error) = sql.fetch(connection).await else { continue };
+        let Some(said) = answered(&error) else { return Err(failed(READING)(error)) };
+        // Data and integrity; what else is wrong is not the literal's.
+        if matches!(said.code().get(..2), Some("22" | "23")) {
+            refused.push(literal.refused(table, said.message()));
+        }
+    }
+    Ok(refused)
 }
 
 /// Whether this login carries runs out: it adds to the journal, as the triggers of tieout's tables

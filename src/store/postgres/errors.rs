@@ -5,6 +5,7 @@
 
 use sqlx::postgres::PgDatabaseError;
 
+use crate::model::card::masked;
 use crate::store::error::StoreError;
 
 /// What a failed statement calls for.
@@ -59,7 +60,8 @@ pub(super) fn is_taken(error: &sqlx::Error, constraint: &str) -> bool {
 pub(super) fn shown(error: &sqlx::Error) -> String {
     let Some(error) = answered(error) else { return plain(error) };
     let constraint = error.constraint().map_or_else(String::new, |name| format!(", {name}"));
-    format!("{} ({}{constraint})", cut(error.message(), 300), error.code())
+    // What is cut off could be half of a card number.
+    format!("{} ({}{constraint})", cut(&masked(error.message()), 300), error.code())
 }
 
 /// A statement's failure as the store's error.

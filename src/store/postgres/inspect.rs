@@ -505,6 +505,16 @@ impl Inspect for PgStore {
         Ok(rights)
     }
 
+    async fn sampled(&self, table: &SourceTable, cell: usize) -> Result<Vec<String>, StoreError> {
+        let Some(column) = table.cells.get(cell) else { return Ok(Vec::new()) };
+        let sql = format!(
+            "select s.v from (select t.{}::text as v from {} t limit 1000) s \
+             where s.v is not null limit {EXAMPLES}",
+            column.ident, table.read
+        );
+        texts(&self.pool, Sql::new(sql)).await
+    }
+
     async fn barred(&self, table: &SourceTable) -> Result<Vec<(String, String)>, StoreError> {
         let bases = bases(&self.pool, table).await?;
         barred(&self.pool, table, &bases).await

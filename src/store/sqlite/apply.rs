@@ -265,12 +265,8 @@ async fn carry_out(
         match written.remove(&row.effect.journal.key).filter(|_| !row.lost) {
             Some(Written::Done(image)) => row.image = Some(image),
             Some(Written::Refused(why)) => {
-                let text = format!(
-                    "the database refused to set the status to `{}`: {why}",
-                    row.effect.journal.status_after
-                );
                 row.image = Some(row.effect.image.clone());
-                row.effect.to_mut().send_to_review(Reason::WriteRefused, text);
+                row.effect.to_mut().refuse(&why);
             }
             Some(Written::Changed) | None => row.effect.to_mut().supersede(),
         }

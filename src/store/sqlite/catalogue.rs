@@ -7,11 +7,14 @@
 use sqlx::Row as _;
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
-use crate::store::error::{MappingError, StoreError};
+use crate::store::error::{MappingError, Mend, StoreError};
 use crate::store::fit::{Catalogue, fit, folded_status, unique_names};
 use crate::store::inspect::{STATUS_ROWS, VALUES_MAX};
 use crate::store::mapping::TableSettings;
-use crate::store::source_table::{Column, QuotedIdent, Relation, SourceTable, TypeClass};
+use crate::store::notation::Notation;
+use crate::store::source_table::{
+    Column, HistoryTable, QuotedIdent, Relation, SourceTable, TypeClass,
+};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{fetch, literal, rendered};
 use crate::store::sqlite::statements::{UNTYPED, named, text_of};
@@ -40,6 +43,7 @@ pub(super) async fn map_tables(
             None => None,
         };
         errors.extend(folded(connection, read.as_ref(), settings).await?);
+        errors.extend([&read, &write].into_iter().flatten().find_map(|it| timed(settings, it)));
         let write_folds = folded(connection, write.as_ref(), settings).await?.is_some();
         let catalogue = Catalogue { read, write, history, text_times: true };
         match fit(settings, &catalogue, accounts) {
@@ -47,12 +51,60 @@ pub(super) async fn map_tables(
                 if write_folds {
                     table.status_folded = std::mem::take(&mut table.status_indexed);
                 }
+                write_alike(connection, &mut table).await?;
                 mapped.push(table);
             }
             Err(found) => errors.extend(found),
         }
     }
     if errors.is_empty() { Ok(mapped) } else { Err(StoreError::Mapping(errors)) }
+}
+
+/// Has times written as their column's others are: where those end in `Z`, whoever reads them
+/// would take a text without for a time of another zone, and sort it elsewhere.
+async fn write_alike(
+    connection: &mut SqliteConnection,
+    table: &mut SourceTable,
+) -> Result<(), StoreError> {
+    let of_write = table.sets.values_mut().map(|target| (&table.write, target));
+    let history = table.history.iter_mut();
+    let of_history = history.flat_map(|HistoryTable { name, columns }| {
+        let name = &*name;
+        columns.values_mut().map(move |target| (name, target))
+    });
+    for (relation, target) in of_write.chain(of_history) {
+        if !matches!(target.notation, Notation::Text(_)) {
+            continue;
+        }
+        let sql = format!(
+            "select cast(s.v as text) from (select t.{} as v from {relation} as t \
+             limit {SAMPLED}) s where s.v <> ''",
+            target.column.ident
+        );
+        let rows = fetch(connection, READING, rendered(&sql)).await?;
+        let texts = rows.iter().map(|row| Cells::new(row, READING).text(0));
+        let texts = texts.collect::<Result<Vec<String>, StoreError>>()?;
+        let Some(first) = texts.first() else { continue };
+        if texts.iter().all(|text| text.ends_with('Z')) {
+            let has_blank = first.get(10..11) == Some(" ");
+            target.notation = if has_blank { Notation::Zulu } else { Notation::Text(None) };
+        }
+    }
+    Ok(())
+}
+
+/// The status, where its column is declared to hold times: its texts would be taken for words.
+fn timed(settings: &TableSettings, relation: &Relation) -> Option<MappingError> {
+    let column = relation.column(&settings.status)?;
+    let declared = column.type_name.to_ascii_uppercase();
+    let is_time = ["DATE", "TIME"].iter().any(|part| declared.contains(part));
+    is_time.then(|| MappingError {
+        table: settings.name.clone(),
+        field: "status".to_owned(),
+        problem: format!("column `{}` is {}", column.name, column.type_name),
+        expected: "a column of text, whole numbers or booleans".to_owned(),
+        mend: Mend::Mapping,
+    })
 }
 
 /// The status, where its column takes for one value what bytes tell apart. The catalogue does not

@@ -341,6 +341,17 @@ impl Inspect for SqliteStore {
         Ok(rights)
     }
 
+    async fn sampled(&self, table: &SourceTable, cell: usize) -> Result<Vec<String>, StoreError> {
+        let Some(column) = table.cells.get(cell) else { return Ok(Vec::new()) };
+        let text = text_of(column, "v");
+        let sql = format!(
+            "select {text} from (select t.{} as v from {} as t limit 1000) \
+             where v is not null limit {EXAMPLES}",
+            column.ident, table.read
+        );
+        texts(&mut *self.read(LOOKING).await?, &sql).await
+    }
+
     async fn barred(&self, table: &SourceTable) -> Result<Vec<(String, String)>, StoreError> {
         let mut connection = self.read(LOOKING).await?;
         let sql = definition(&mut connection, &bare(table)).await?;

@@ -277,7 +277,11 @@ fn millis(column: &Column, alias: &str, notation: Notation) -> String {
     match notation {
         Notation::EpochSecs => format!("(nullif({name}, 0) * 1000)"),
         Notation::EpochMillis => format!("nullif({name}, 0)"),
-        Notation::Zoned | Notation::Local(_) | Notation::Text(_) | Notation::Day(_) => {
+        Notation::Zoned
+        | Notation::Local(_)
+        | Notation::Text(_)
+        | Notation::Day(_)
+        | Notation::Zulu => {
             format!("cast(round(unixepoch({name}, 'subsec') * 1000) as integer)")
         }
     }

@@ -1,12 +1,13 @@
 //! What the PSP says of a payment, and what becomes of its row: each situation by the program.
 
-use tieout::sandbox::seeds::Seed;
+use tieout::sandbox::seeds::{Seed, SeedKind};
 use tieout::sandbox::situations::{Decline, Situation};
 
 use super::shop::{Engine, Payment, Shop, Words, on_both_databases, tieout_now};
 
 on_both_databases!(
     each_situation_has_its_end,
+    an_uncaptured_charge_is_said_to_be_one,
     each_row_that_cannot_be_asked_has_its_end,
     a_pending_payment_is_waited_for,
     rows_of_one_object_are_not_both_paid,
@@ -88,6 +89,41 @@ async fn each_situation_has_its_end(engine: Engine) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert_eq!(shop.count("payments where psp_ref = 'pi_1'").await, 1);
     shop.check(false).await;
+}
+
+/// What reads the column's other times must read this one: a `Z` says that it is UTC.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn times_are_written_to_a_file_as_its_others_are() {
+    for (other, like) in [
+        ("2026-11-19 08:00:00.123Z", "____-__-__ __:__:__.______Z"),
+        ("2026-11-19T08:00:00Z", "____-__-__T__:__:__.______Z"),
+        ("2026-11-19 08:00:00", "____-__-__ __:__:__.______"),
+    ] {
+        let words = Words { table: "time = \"utc\"\n".to_owned(), ..Words::default() };
+        let mut shop = Shop::open_with(Engine::Sqlite, words).await;
+        shop.background(5).await;
+        shop.raw.execute(&format!("update payments set updated_at = '{other}'")).await;
+        shop.plant(vec![Payment::stuck(1).captured()]);
+        shop.insert(&[Payment::stuck(1)]).await;
+        shop.run().await.ended(0);
+        let written = format!("payments where id = 1 and updated_at like '{like}'");
+        assert_eq!(shop.count(&written).await, 1, "{other}");
+    }
+}
+
+/// A charge without an intent calls itself succeeded as soon as its money is held.
+async fn an_uncaptured_charge_is_said_to_be_one(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(30).await;
+    let id = Some("ch_1".to_owned());
+    let seed = Seed { kind: SeedKind::Charge, id, ..at(1, Situation::RequiresCapture) };
+    shop.plant(vec![seed]);
+    shop.insert(&[Payment::stuck(1)]).await;
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(1), "review authorized_uncaptured");
+    let verdicts = ran.of_type("verdict");
+    let said = "ch_1 is `succeeded`, and its money is authorized and not captured";
+    assert!(verdicts[0]["text"].as_str().unwrap().contains(said), "{verdicts:?}");
 }
 
 async fn each_row_that_cannot_be_asked_has_its_end(engine: Engine) {

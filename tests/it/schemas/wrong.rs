@@ -41,6 +41,8 @@ const TABLES: &str = "
         from payments;
     create function tell() returns trigger language plpgsql as $$ begin return new; end $$;
     create trigger tell instead of update on told for each row execute function tell();
+    create domain code3 as text check (value ~ '^[A-Z]{3}$');
+    create table typed (code code3, host inet, number bigint, small smallint, wait interval);
     create table hidden (like payments including all);
     alter table hidden enable row level security;
     create table unread (like payments including all);";

@@ -1,0 +1,178 @@
+//! Do rows stand as paid ones do, whose money the PSP captured? A status that is mapped the wrong
+//! way round, a last attempt that nobody writes, a column that is no reference, values that cannot
+//! be read: of one row each is an accident, and of nearly all of them the mapping is wrong.
+//!
+//! Pure: the rows were looked up before, with the objects that they were paid by.
+
+use crate::exit::Exit;
+use crate::model::transaction::{Attempts, Transaction};
+use crate::run::doctor::agreement::{ENOUGH, Pair, is_nearly_all};
+use crate::run::doctor::{Finding, fail, warn};
+use crate::store::mapping::FilterValue;
+use crate::store::source_table::SourceTable;
+
+/// What is looked at in a row whose money was captured.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Row {
+    status: String,
+    is_processing: bool,
+    is_succeeded: bool,
+    /// The column of sends is mapped, and empty.
+    is_unsent: bool,
+    /// The PSP's id that it stores.
+    reference: Option<String>,
+    /// What cannot be read of it, besides its money.
+    defect: Option<String>,
+}
+
+impl Row {
+    pub(super) fn of(row: &Transaction) -> Self {
+        let is_of = |field: &str| row.defects.iter().any(|defect| defect.field == field);
+        let mut defects = row.defects.iter();
+        let defect = defects.find(|it| !matches!(it.field.as_str(), "amount" | "currency"));
+        Self {
+            status: row.status.clone(),
+            is_processing: row.processing,
+            is_succeeded: row.succeeded,
+            is_unsent: row.attempts == Attempts::Column
+                && row.attempted_at.is_none()
+                && !is_of("attempted"),
+            reference: row.psp_reference.clone(),
+            defect: defect.map(|it| format!("{}: {}", it.field, it.problem)),
+        }
+    }
+}
+
+/// What these rows say of the mapping.
+pub(super) fn of_rows(table: &SourceTable, name: &str, pairs: &[Pair]) -> Vec<Finding> {
+    let all = [
+        of_statuses(table, name, pairs),
+        of_defects(table, name, pairs),
+        of_references(table, name, pairs),
+        of_sends(table, name, pairs),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// The outcome that the mapping has this value for, where it is one that nobody paid for.
+fn unpaid_word(table: &SourceTable, status: &str) -> Option<&'static str> {
+    let is_it = |value: Option<&FilterValue>| value.is_some_and(|it| it.0 == status);
+    table.settings.map.iter().find_map(|map| match () {
+        () if is_it(map.failed.as_ref()) => Some("failed"),
+        () if is_it(map.retryable.as_ref()) => Some("retryable"),
+        () if is_it(map.absent.as_ref()) => Some("absent"),
+        () => None,
+    })
+}
+
+/// Rows that were paid, and stand at words of unpaid ones.
+fn of_statuses(table: &SourceTable, name: &str, pairs: &[Pair]) -> Option<Finding> {
+    let ended: Vec<&Pair> = pairs.iter().filter(|pair| !pair.paid.is_processing).collect();
+    let unpaid: Vec<(&Pair, &str)> = ended
+        .iter()
+        .filter(|pair| !pair.paid.is_succeeded)
+        .filter_map(|pair| Some((*pair, unpaid_word(table, &pair.paid.status)?)))
+        .collect();
+    let (first, word) = unpaid.first().copied()?;
+    let succeeded = ended.iter().filter(|pair| pair.paid.is_succeeded).count();
+    let is_most = unpaid.len().saturating_mul(2) > ended.len() && unpaid.len() > succeeded;
+    if unpaid.len() < ENOUGH || !is_most {
+        return None;
+    }
+    let of = &table.settings.name;
+    let text = format!(
+        "{} of {} rows of {of} whose money was captured stand at values that [[table.map]] has for \
+         unpaid ones, and {succeeded} at one for succeeded: `{}` is `{}`, which it calls {word}, \
+         and {} was captured; a run would write such words the wrong way round",
+        unpaid.len(),
+        ended.len(),
+        first.key,
+        first.paid.status,
+        first.object.reference
+    );
+    let next = format!(
+        "correct [[table.map]] of [[table]] {of}: are succeeded and {word} swapped? Until then \
+         let no run write"
+    );
+    Some(fail(name, Exit::Config, "status_swapped", text, next))
+}
+
+/// A failure, where nearly all rows are so, and else a warning.
+fn by_count(
+    name: &str,
+    code: &'static str,
+    [count, all]: [usize; 2],
+    text: String,
+    next: String,
+) -> Finding {
+    match is_nearly_all(count, all) {
+        true => fail(name, Exit::Config, code, text, next),
+        false => warn(name, code, text, next),
+    }
+}
+
+/// Rows of which a run could read neither when they were made nor what they are.
+fn of_defects(table: &SourceTable, name: &str, pairs: &[Pair]) -> Option<Finding> {
+    let unread: Vec<(&Pair, &String)> =
+        pairs.iter().filter_map(|pair| Some((pair, pair.paid.defect.as_ref()?))).collect();
+    let (first, defect) = unread.first().copied()?;
+    let of = &table.settings.name;
+    let text = format!(
+        "{} of {} rows of {of} whose money was captured cannot be read: `{}`, {defect}; no such \
+         row is settled without a person",
+        unread.len(),
+        pairs.len(),
+        first.key
+    );
+    let field = defect.split(':').next().unwrap_or_default();
+    let next = format!("correct {field} in [[table]] {of}, or let a view give what it says");
+    Some(by_count(name, "rows_unreadable", [unread.len(), pairs.len()], text, next))
+}
+
+/// Rows that store another reference than any of what they were paid by.
+fn of_references(table: &SourceTable, name: &str, pairs: &[Pair]) -> Option<Finding> {
+    let column = table.settings.psp_reference.as_ref()?;
+    let is_listed =
+        |id: &String| pairs.iter().any(|pair| pair.object.ids.iter().any(|known| known == id));
+    let stored: Vec<(&Pair, &String)> =
+        pairs.iter().filter_map(|pair| Some((pair, pair.paid.reference.as_ref()?))).collect();
+    let other: Vec<(&Pair, &String)> =
+        stored.iter().copied().filter(|(_, reference)| !is_listed(reference)).collect();
+    let (first, reference) = other.first().copied()?;
+    let of = &table.settings.name;
+    let text = format!(
+        "{column} of {} of {} rows of {of} is none of the ids of what they were paid by: `{}` has \
+         `{reference}`, and {} was captured; where it gets stuck, such a row needs a person",
+        other.len(),
+        stored.len(),
+        first.key,
+        first.object.reference
+    );
+    let next = format!(
+        "map psp_reference of [[table]] {of} to the column of the PSP's own ids, or leave it out"
+    );
+    Some(by_count(name, "reference_differs", [other.len(), stored.len()], text, next))
+}
+
+/// A column of sends that most rows, which were sent, have nothing in.
+fn of_sends(table: &SourceTable, name: &str, pairs: &[Pair]) -> Option<Finding> {
+    let column = table.settings.attempted.as_ref()?;
+    let unsent: Vec<&Pair> = pairs.iter().filter(|pair| pair.paid.is_unsent).collect();
+    let first = unsent.first()?;
+    if unsent.len() < ENOUGH || unsent.len().saturating_mul(2) <= pairs.len() {
+        return None;
+    }
+    let of = &table.settings.name;
+    let text = format!(
+        "{} of {} rows of {of} whose money was captured have no {column}, `{}` for one: it is not \
+         written before every send, so that a payment may be missed, and its row charged again",
+        unsent.len(),
+        pairs.len(),
+        first.key
+    );
+    let next = format!(
+        "map attempted of [[table]] {of} to a column that is written before every send; where \
+         there is none, leave it out: then no row is proven absent"
+    );
+    Some(warn(name, "attempted_empty", text, next))
+}
