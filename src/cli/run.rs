@@ -202,6 +202,8 @@ pub fn run(args: &Args, common: &Common, matches: &ArgMatches) -> Result<Exit, F
     let mut options = options(args, &config)?;
     // Of the rows that it was narrowed to nothing more would be known.
     let is_whole = options.window.is_none() && options.ids.is_none() && options.accounts.is_none();
+    let is_typed = matches.value_source("limit") == Some(ValueSource::CommandLine);
+    options.is_limit_asked = is_typed && word(args.limit.as_ref()).is_some();
     options.tells_waiting = is_whole && teller::is_for_a_person(common, options.dry_run);
     let run_id = options.run_id.take().unwrap_or_else(|| uuid::Uuid::now_v7().to_string());
     options.run_id = Some(run_id.clone());

@@ -20,6 +20,9 @@ use crate::run::shutdown::{Signal, Stop};
 /// gain nothing, since the work is the network's and the database's.
 const WORKERS: usize = 2;
 
+/// How long the last line may take.
+const LAST_WORD: Duration = Duration::from_millis(200);
+
 /// Runs a future to its end.
 pub fn block_on<T>(future: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -60,13 +63,27 @@ pub fn listen(stop: &Stop, grace: TimeDelta) -> Result<Listening, Failure> {
             out::stderr("tieout: stopping: what is decided is applied; again to end at once");
         }
         stop.request(first);
-        let last = tokio::select! {
-            again = next(&mut streams) => again,
-            () = tokio::time::sleep(grace) => first,
+        let (last, why) = tokio::select! {
+            again = next(&mut streams) => (again, "a second signal came".to_owned()),
+            () = tokio::time::sleep(grace) => (first, format!("{} s were over", grace.as_secs())),
         };
+        say_last(last, &why).await;
         end_now(last);
     });
     Ok(Listening { _task: task })
+}
+
+/// The last line. Whoever does not read it, or holds the stream, does not keep the process.
+async fn say_last(signal: Signal, why: &str) {
+    let exit = exit_of(signal);
+    let line = format!(
+        "tieout: {}: ended at once, since {why}; what was not written stays as it is, and a later \
+         run takes it up (exit {})",
+        exit.class(),
+        exit.code()
+    );
+    let told = tokio::task::spawn_blocking(move || out::stderr(&line));
+    let _unread = tokio::time::timeout(LAST_WORD, told).await;
 }
 
 async fn next(streams: &mut (SignalStream, SignalStream)) -> Signal {
@@ -82,9 +99,12 @@ async fn next(streams: &mut (SignalStream, SignalStream)) -> Signal {
     reason = "asked for twice, or the grace is over: a supervisor's SIGKILL would come next"
 )]
 fn end_now(signal: Signal) {
-    let exit = match signal {
+    std::process::exit(i32::from(exit_of(signal).code()));
+}
+
+fn exit_of(signal: Signal) -> Exit {
+    match signal {
         Signal::Interrupt => Exit::Interrupted,
         Signal::Terminate => Exit::Terminated,
-    };
-    std::process::exit(i32::from(exit.code()));
+    }
 }

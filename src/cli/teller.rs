@@ -14,6 +14,7 @@ use crate::cli::files::release::released_words;
 use crate::cli::meter::Meter;
 use crate::cli::{events, ingest, out, page, screen};
 use crate::exit::Exit;
+use crate::model::money::grouped_text;
 use crate::model::time::span_text;
 use crate::run::events::{Event, Summary};
 use crate::run::setup::{RunOptions, Setup};
@@ -199,7 +200,8 @@ impl Drop for Teller {
     }
 }
 
-/// What the options narrow the rows to, besides a window.
+/// What the options narrow the rows to, besides a window. That the limit left rows is known at the
+/// end alone: what is said at the beginning must be true then, too.
 fn narrowed(options: &RunOptions) -> String {
     let ids = options.ids.as_ref().map(|ids| match ids.as_slice() {
         [only] => format!("row {only}"),
@@ -207,7 +209,11 @@ fn narrowed(options: &RunOptions) -> String {
     });
     let accounts = options.accounts.as_ref().map(|names| format!("of {}", names.join(", ")));
     let age = options.min_age.map(|age| format!("older than {}", span_text(age)));
-    ids.into_iter().chain(accounts).chain(age).collect::<Vec<_>>().join(" ")
+    let narrowed = ids.into_iter().chain(accounts).chain(age).collect::<Vec<_>>().join(" ");
+    match narrowed.is_empty() && options.window.is_none() {
+        true => format!("due rows, at most {}", grouped_text(i128::from(options.limit), 0)),
+        false => narrowed,
+    }
 }
 
 fn bar() -> ProgressBar {

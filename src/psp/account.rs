@@ -34,7 +34,8 @@ pub struct Surroundings {
     pub db_now: DbClock,
     /// Cancelled when the run shall stop: no new call then, and 6 s for those in flight.
     pub stop: CancellationToken,
-    /// Cancelled when the run's time is over: what fails then is not asked again.
+    /// Cancelled when the run's time is over: no question is begun then, and what fails is not
+    /// asked again. One that is under way may end.
     pub over: CancellationToken,
 }
 

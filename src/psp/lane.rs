@@ -224,7 +224,7 @@ pub(super) struct Lane {
     stopped: Mutex<Option<AccountStop>>,
     db_now: DbClock,
     stop: CancellationToken,
-    /// Cancelled when the run's time is over: what fails then is not asked again.
+    /// Cancelled when the run's time is over: no question is begun then.
     over: CancellationToken,
 }
 
@@ -254,6 +254,10 @@ fn trouble(kind: CauseKind, detail: String, again: Again) -> Trouble {
 /// A cause with its text redacted.
 pub(super) fn cause(kind: CauseKind, detail: String) -> Cause {
     Cause { kind, detail: redact(&detail) }
+}
+
+fn too_late() -> Cause {
+    cause(CauseKind::Interrupted, "the run's time was over".to_owned())
 }
 
 fn to_std(span: TimeDelta) -> Duration {
@@ -395,14 +399,11 @@ impl Lane {
         }
     }
 
-    /// No answer came. Once the run's time is over one such question is enough: others may be as
-    /// slow, and each of them would make the run longer.
+    /// No answer came.
     fn give_up(&self, cause: Cause) -> Cause {
         let mut breaker = lock(&self.breaker);
         breaker.failed_in_a_row = breaker.failed_in_a_row.saturating_add(1);
-        let is_over = self.over.is_cancelled();
-        let opens = is_over || breaker.failed_in_a_row >= self.limits.breaker_after;
-        if opens {
+        if breaker.failed_in_a_row >= self.limits.breaker_after {
             let now = tokio::time::Instant::now();
             if breaker.open_until.is_none_or(|until| until <= now) {
                 tracing::warn!(
@@ -429,11 +430,13 @@ impl Lane {
         let _slot = tokio::select! {
             slot = self.slots.acquire() => slot.map_err(|_closed| interrupted())?,
             () = self.stop.cancelled() => return Err(interrupted()),
+            () = self.over.cancelled() => return Err(too_late()),
         };
         let at = self.pace.slot(tokio::time::Instant::now());
         tokio::select! {
             () = tokio::time::sleep_until(at) => {}
             () = self.stop.cancelled() => return Err(interrupted()),
+            () = self.over.cancelled() => return Err(too_late()),
         }
         // While this one waited, others may have learnt that asking is no use.
         self.may_ask()?;
@@ -467,6 +470,9 @@ impl Lane {
         }
         if self.stop.is_cancelled() {
             return Err(cause(CauseKind::Interrupted, "the run was asked to stop".to_owned()));
+        }
+        if self.over.is_cancelled() {
+            return Err(too_late());
         }
         Ok(())
     }

@@ -150,6 +150,8 @@ pub(super) struct Stripe {
     on_behalf: Option<String>,
     pub(super) tag_key: String,
     ours: Option<(OursField, String)>,
+    /// Set once a list was answered as Stripe does.
+    lists: OnceCell<()>,
 }
 
 impl Stripe {
@@ -171,6 +173,7 @@ impl Stripe {
             on_behalf: settings.stripe_account.clone(),
             tag_key: tag_key.to_owned(),
             ours,
+            lists: OnceCell::new(),
         }
     }
 
@@ -384,7 +387,9 @@ impl Stripe {
             let found = match reply.body {
                 Body::Ok(found) if found.object == "search_result" => found,
                 Body::Ok(_) => return Err(not_a(&path, "search_result")),
-                Body::Refused { status, body } => return Err(search_refused(&path, status, &body)),
+                Body::Refused { status, body } => {
+                    return Err(self.no_search(kind, &path, status, &body).await);
+                }
             };
             let so_far = result.get_or_insert_with(|| SearchResult {
                 asked_at: reply.asked_at,
@@ -409,6 +414,21 @@ impl Stripe {
                 Err(cause(CauseKind::Incomplete, detail))
             }
         }
+    }
+
+    /// Who offers no search answers 404, and so does an address that is no API of Stripe's: one
+    /// page of a list tells them apart, and stops the account where the address is wrong.
+    async fn no_search(&self, kind: ObjectKind, path: &str, status: u16, body: &[u8]) -> Cause {
+        if status == 404 {
+            let now = self.lane.db_now().timestamp();
+            let page = PageAsk { kind, from: now, to: now, cursor: None, limit: 1 };
+            let list = || async { self.list(&page).await.map(|_page| ()) };
+            let listed = self.lists.get_or_try_init(list).await;
+            if let (Err(why), Some(_)) = (listed, self.lane.stopped()) {
+                return why;
+            }
+        }
+        search_refused(path, status, body)
     }
 
     /// Every refund of one payment, whatever its tag.

@@ -91,6 +91,8 @@ pub struct Books {
     pub lines: LinesNote,
     /// Rows that were claimed, where rows were named.
     pub looked_at: BTreeSet<RowKey>,
+    /// Rows that were given back unasked, since the run's time was over.
+    pub given_back_late: usize,
     /// Another run closed this one: nothing may be written any more.
     pub closed: bool,
     /// What a dry run would have written or a mode withheld, for the siblings of those rows.
@@ -120,6 +122,7 @@ impl Books {
             compared: BTreeMap::new(),
             lines: LinesNote::default(),
             looked_at: BTreeSet::new(),
+            given_back_late: 0,
             closed: false,
             rehearsed: Rehearsed::default(),
             writers: Writers { run_id: run_id.to_owned(), known: 0, idle: Vec::new() },

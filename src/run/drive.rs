@@ -12,10 +12,10 @@ use crate::decide::decision::{Asked as Why, Inputs};
 use crate::decide::judge::decide;
 use crate::exit::Exit;
 use crate::model::count::counted;
-use crate::model::evidence::{Answer, EVIDENCE_SCHEMA};
+use crate::model::evidence::{Answer, Cause, CauseKind, EVIDENCE_SCHEMA, Route};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, earlier, later, span_text};
-use crate::model::transaction::{AccountRef, RowKey};
+use crate::model::transaction::{AccountRef, Kind, RowKey};
 use crate::psp::lane::{AccountStop, Counts, StopKind};
 use crate::run::books::{Books, Tell};
 use crate::run::error::{Doing, RunError};
@@ -23,15 +23,16 @@ use crate::run::events::Event;
 use crate::run::gather::{Asked, Early, Gather, Gathered, Weighed, check_tag_length};
 use crate::run::mapped::{Mapped, is_in_review, reopen};
 use crate::run::match_lines::{Again, contradicted, match_lines};
-use crate::run::scene::{OpenAccount, Scene};
+use crate::run::scene::{OpenAccount, Scene, ahead_max};
 use crate::run::setup::On;
 use crate::run::{LEASE, read_clock};
 use crate::store::driver::Driver;
+use crate::store::inspect::{AHEAD_MAX, Ahead, Inspect};
 use crate::store::records::{ClaimFilter, Claimed};
 use crate::store::source_table::SourceTable;
 
 /// Takes every due row of every table through the run. Where its time is limited, no question is
-/// asked again after it.
+/// begun after it.
 pub async fn drive(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Result<(), RunError> {
     let work = Box::pin(in_turn(scene, books, tell));
     let Some(limit) = scene.options.max_duration else { return work.await };
@@ -46,58 +47,172 @@ pub async fn drive(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Resu
     }
 }
 
+/// A table whose rows are taken, batch by batch.
+struct Turn<'s> {
+    index: usize,
+    table: &'s SourceTable,
+    filter: ClaimFilter,
+    /// Nothing of it was due any more.
+    is_done: bool,
+}
+
 /// In batches, table by table in turn.
 async fn in_turn(scene: &Scene<'_>, books: &mut Books, tell: Tell<'_>) -> Result<(), RunError> {
     let started = scene.clock.now();
     let mut remaining = scene.options.limit;
-    let mut open: Vec<(usize, ClaimFilter)> = Vec::new();
     let is_kick = scene.options.kick.is_some();
     // A kick is of its cases alone.
     let again = if is_kick { Again::new() } else { match_lines(scene, books, tell).await? };
-    let seen = rehearse_again(scene, books, again, tell).await?;
+    let mut seen = rehearse_again(scene, books, again, tell).await?;
+    let mut turns = begin(scene, books, started, tell).await?;
+    while turns.iter().any(|turn| !turn.is_done) && !must_end(scene, books, remaining, started) {
+        let share = share_of(remaining, turns.iter().filter(|turn| !turn.is_done).count());
+        for turn in turns.iter_mut().filter(|turn| !turn.is_done) {
+            if must_end(scene, books, remaining, started) {
+                break;
+            }
+            let want = share.min(remaining);
+            let taken = take_next(scene, books, turn, want, &mut seen, tell).await?;
+            remaining = remaining.saturating_sub(taken);
+        }
+    }
+    tell_left(scene, books, &turns, (remaining, started), &seen, tell).await
+}
+
+/// Takes stuck rows of every table into the work list.
+async fn begin<'s>(
+    scene: &'s Scene<'_>,
+    books: &mut Books,
+    started: Instant,
+    tell: Tell<'_>,
+) -> Result<Vec<Turn<'s>>, RunError> {
+    let mut turns = Vec::new();
     for (index, table) in scene.tables.iter().enumerate() {
         let Some(filter) = filter_of(scene, table, started) else { continue };
-        if !is_kick {
+        if scene.options.kick.is_none() {
             warn_of_unmapped(scene, books, table, tell).await?;
+            warn_of_future(scene, books, table, &filter, tell).await;
         }
         if !scene.options.dry_run {
             let taken = scene.db.enrol(table, &filter, started).await;
             taken.doing("taking stuck rows into the work list")?;
         }
-        open.push((index, filter));
+        turns.push(Turn { index, table, filter, is_done: false });
     }
-    while !open.is_empty() {
-        let mut still_open = Vec::new();
-        let share = share_of(remaining, open.len());
-        for (index, filter) in open {
-            let Some(table) = scene.tables.get(index) else { continue };
-            let want = share.min(remaining).min(scene.options.batch);
-            if want <= 0 || must_end(scene, books, started, tell) {
-                return Ok(());
-            }
-            let mut claimed = claim(scene, table, &filter, want).await?;
-            claimed.retain(|one| !seen.contains(&one.row.key));
-            let count = i64::try_from(claimed.len()).unwrap_or(i64::MAX);
-            remaining = remaining.saturating_sub(count);
-            if count == 0 {
-                continue;
-            }
-            if scene.options.ids.is_some() || is_kick {
-                books.looked_at.extend(claimed.iter().map(|one| one.row.key.clone()));
-            }
-            tell(Event::Claimed { table: table.settings.name.clone(), rows: claimed.len() });
-            take(scene, books, index, table, claimed, tell).await?;
-            if books.hold.is_full_of_paid() {
-                Box::pin(books.settle_paid(scene, tell)).await?;
-            }
-            // A dry run sees its whole work list at once.
-            if !scene.options.dry_run {
-                still_open.push((index, filter));
-            }
-        }
-        open = still_open;
+    Ok(turns)
+}
+
+/// Takes a table's next rows through the run; how many they were.
+async fn take_next(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    turn: &mut Turn<'_>,
+    want: i64,
+    seen: &mut HashSet<RowKey>,
+    tell: Tell<'_>,
+) -> Result<i64, RunError> {
+    let dry_run = scene.options.dry_run;
+    // Nothing is written between the batches of a dry run, which could make room for the next.
+    let want = if dry_run { want } else { want.min(scene.options.batch) };
+    let claimed = next(scene, turn, want, seen).await?;
+    let count = i64::try_from(claimed.len()).unwrap_or(i64::MAX);
+    turn.is_done = count == 0 || (dry_run && count < want);
+    if count == 0 {
+        return Ok(0);
+    }
+    if dry_run {
+        seen.extend(claimed.iter().map(|one| one.row.key.clone()));
+    }
+    if scene.options.ids.is_some() || scene.options.kick.is_some() {
+        books.looked_at.extend(claimed.iter().map(|one| one.row.key.clone()));
+    }
+    tell(Event::Claimed { table: turn.table.settings.name.clone(), rows: claimed.len() });
+    Box::pin(take(scene, books, turn.index, turn.table, claimed, tell)).await?;
+    if books.hold.is_full_of_paid() {
+        Box::pin(books.settle_paid(scene, tell)).await?;
+    }
+    Ok(count)
+}
+
+/// A table's next rows. A dry run takes none, and sees those that it saw before again.
+async fn next(
+    scene: &Scene<'_>,
+    turn: &Turn<'_>,
+    want: i64,
+    seen: &HashSet<RowKey>,
+) -> Result<Vec<Claimed>, RunError> {
+    if !scene.options.dry_run {
+        return claim(scene, turn.table, &turn.filter, want).await;
+    }
+    let known = i64::try_from(seen.len()).unwrap_or(i64::MAX);
+    let limit = want.saturating_add(known);
+    let mut due = claim(scene, turn.table, &turn.filter, limit).await?;
+    due.retain(|one| !seen.contains(&one.row.key));
+    due.truncate(usize::try_from(want).unwrap_or(usize::MAX));
+    Ok(due)
+}
+
+/// Whether no further batch may be claimed.
+fn must_end(scene: &Scene<'_>, books: &Books, remaining: i64, started: Instant) -> bool {
+    let is_stopped = scene.stop.requested().is_some() || books.closed;
+    is_stopped || remaining <= 0 || is_over(scene, started)
+}
+
+fn is_over(scene: &Scene<'_>, started: Instant) -> bool {
+    let limit = scene.options.max_duration;
+    let is_late = |limit| scene.over.is_cancelled() || scene.clock.now() >= later(started, limit);
+    limit.is_some_and(is_late)
+}
+
+/// Says that due rows were left: by the limit, where nobody asked for so few, and by the time.
+async fn tell_left(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    turns: &[Turn<'_>],
+    (remaining, started): (i64, Instant),
+    seen: &HashSet<RowKey>,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    let options = scene.options;
+    if scene.stop.requested().is_some() || books.closed {
+        return Ok(());
+    }
+    let is_full = remaining <= 0 && !options.is_limit_asked && options.kick.is_none();
+    let is_late = remaining > 0 && books.given_back_late == 0 && is_over(scene, started);
+    let is_left = (is_full || is_late) && is_one_due(scene, turns, seen).await?;
+    if is_full && is_left {
+        let rows = counted(options.limit, "row was taken", "rows were taken");
+        let text = format!("limit: {rows} (limits.rows); rows still due were left");
+        books.miss(Exit::Partial, text, tell);
+    }
+    let is_cut_off = books.given_back_late > 0 || (is_late && is_left);
+    if let Some(limit) = options.max_duration.filter(|_| is_cut_off) {
+        let text = format!("deadline: {} are over; rows still due were left", span_text(limit));
+        books.miss(Exit::Partial, text, tell);
     }
     Ok(())
+}
+
+/// Whether a row is due that this run did not take.
+async fn is_one_due(
+    scene: &Scene<'_>,
+    turns: &[Turn<'_>],
+    seen: &HashSet<RowKey>,
+) -> Result<bool, RunError> {
+    for turn in turns.iter().filter(|turn| !turn.is_done) {
+        let is_due = if scene.options.dry_run {
+            !next(scene, turn, 1, seen).await?.is_empty()
+        } else {
+            let now = read_clock(scene.db, scene.options).await;
+            let now = now.doing("reading the database's clock")?;
+            let is_due = scene.db.is_due(scene.run_id, turn.table, &turn.filter, now).await;
+            is_due.doing("looking for rows that are still due")?
+        };
+        if is_due {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Of a dry run, which takes nothing into the work list: the rows that lines contradict.
@@ -172,18 +287,42 @@ async fn warn_of_unmapped(
     Ok(())
 }
 
-/// Whether no further batch may be claimed.
-fn must_end(scene: &Scene<'_>, books: &mut Books, started: Instant, tell: Tell<'_>) -> bool {
-    if scene.stop.requested().is_some() || books.closed {
-        return true;
+/// Stuck rows whose times lie ahead of the clock are never due: their unit or zone is read wrong,
+/// and "nothing is due" would be true of them for ever.
+async fn warn_of_future(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    table: &SourceTable,
+    filter: &ClaimFilter,
+    tell: Tell<'_>,
+) {
+    if scene.options.ids.is_some() {
+        return;
     }
-    let Some(limit) = scene.options.max_duration else { return false };
-    let over = scene.clock.now() >= later(started, limit);
-    if over {
-        let text = format!("deadline: {} are over; rows still due were left", span_text(limit));
-        books.miss(Exit::Partial, text, tell);
+    let after = later(scene.clock.now(), ahead_max(&scene.setup.accounts));
+    match scene.db.stuck_ahead(table, filter, after).await {
+        Ok(ahead) => {
+            if let Some(words) = ahead_words(&ahead) {
+                let text = format!("table {}: {words}", table.settings.name);
+                books.miss(Exit::Partial, text, tell);
+            }
+        }
+        // Nothing depends on it; what is wrong with the database is met by the claim.
+        Err(error) => {
+            let table = table.settings.name.as_str();
+            tracing::warn!(table, error = %error, "Times in the future were not looked for");
+        }
     }
-    over
+}
+
+/// What to say of stuck rows with times in the future, where there are some.
+pub fn ahead_words(ahead: &Ahead) -> Option<String> {
+    let newest = ahead.newest.as_ref()?;
+    let rows = match ahead.rows {
+        AHEAD_MAX.. => format!("{AHEAD_MAX} or more stuck rows have times"),
+        rows => counted(rows, "stuck row has times", "stuck rows have times"),
+    };
+    Some(format!("{rows} in the future (the newest {newest}): is `time` right?"))
 }
 
 async fn claim(
@@ -383,17 +522,23 @@ async fn settle(
     if let Some(stop) = open.account.stopped() {
         report_stop(books, name, &stop, tell);
     }
-    let silence = Silence { rows: count, answered: asked.answered, why: commonest_cause(&rows) };
-    note_outage(scene, books, name, open, silence, tell).await?;
-    // A stop cut these off in the middle of asking: they are given back, not made to wait. So is
-    // a kicked row that nothing was said of: its case stays as it was.
+    let is_over = scene.over.is_cancelled();
+    let is_late = |row: &Weighed| is_over && is_unasked(row);
+    let silence = Silence::of(open, &rows, asked.paid, is_late);
+    note_outage(scene, books, name, open, &silence, tell).await?;
+    let late = rows.iter().filter(|row| is_late(row)).count();
+    books.given_back_late = books.given_back_late.saturating_add(late);
+    // A stop or the end of the run's time cut these off in the middle of asking: they are given
+    // back, not made to wait. So is a kicked row that nothing was said of: its case stays as it
+    // was.
     let is_kick = scene.options.kick.is_some();
     let interrupted = scene.stop.requested().is_some();
     let is_stopped = open.account.stopped().is_some();
     let is_cut = |row: &Weighed| {
         let known = is_stopped && row.claimed.history.unanswered_since.is_some();
         let is_silent = row.decision.reason == Reason::PspUnavailable;
-        (is_silent && (interrupted || known || is_kick)) || has_nothing_new(scene, row)
+        let is_left = interrupted || known || is_kick || is_late(row);
+        (is_silent && is_left) || has_nothing_new(scene, row)
     };
     let cut: Vec<Weighed> = rows.extract_if(.., |row| is_cut(row)).collect();
     if is_stopped {
@@ -501,26 +646,91 @@ fn report_stop(books: &mut Books, name: &str, stop: &AccountStop, tell: Tell<'_>
     books.miss(exit, text, tell);
 }
 
+/// Whether a question about the row was not put any more.
+fn is_unasked(row: &Weighed) -> bool {
+    let is_cut = |cause: &Cause| cause.kind == CauseKind::Interrupted;
+    row.decision.reason == Reason::PspUnavailable && no_answers(row).any(|(_, cause)| is_cut(cause))
+}
+
+/// The routes that gave no answer about a row, each with why.
+fn no_answers(row: &Weighed) -> impl Iterator<Item = (Route, &Cause)> {
+    row.inputs.evidence.iter().filter_map(|item| match &item.answer {
+        Answer::NoAnswer(cause) => Some((item.route, cause)),
+        Answer::Found { .. } | Answer::Nothing(_) | Answer::UnknownReference(_) => None,
+    })
+}
+
 /// How an account answered a batch.
 struct Silence {
+    /// Rows asked about.
     rows: usize,
-    answered: u64,
-    /// Why most of the others got no answer, in brackets; empty where that is not known.
+    /// Those that wait for an answer; what was decided was answered.
+    missing: usize,
+    /// Some question was answered.
+    is_heard: bool,
+    /// What could not be read whole, where other rows were found all the same.
+    broken: Option<&'static str>,
+    /// Why most of the missing got no answer, in brackets; empty where that is not known.
     why: String,
 }
 
+impl Silence {
+    fn of(
+        open: &OpenAccount,
+        rows: &[Weighed],
+        paid: usize,
+        is_late: impl Fn(&Weighed) -> bool,
+    ) -> Self {
+        let is_missing =
+            |row: &&Weighed| row.decision.reason == Reason::PspUnavailable && !is_late(row);
+        let missing: Vec<&Weighed> = rows.iter().filter(is_missing).collect();
+        let is_api = open.account.api().is_some();
+        let answers = || {
+            let items = rows.iter().flat_map(|row| &row.inputs.evidence);
+            // What files say is no word of the API's.
+            items.filter(move |item| !is_api || item.route != Route::File).map(|item| &item.answer)
+        };
+        let is_found = paid > 0 || answers().any(|answer| matches!(answer, Answer::Found { .. }));
+        let is_list = |row: &&Weighed| no_answers(row).any(|(route, _)| route == Route::List);
+        let broken = missing.iter().copied().find(is_list).filter(|_| is_found);
+        Self {
+            rows: rows.len().saturating_add(paid),
+            missing: missing.len(),
+            is_heard: is_found || answers().any(|answer| !matches!(answer, Answer::NoAnswer(_))),
+            broken: broken.map(|row| match row.claimed.row.kind {
+                Kind::Charge => "charges",
+                Kind::Refund => "refunds",
+                Kind::Payout => "payouts",
+            }),
+            why: commonest_cause(&missing),
+        }
+    }
+
+    /// What to say of it, where rows wait.
+    fn words(&self, account: &str) -> Option<String> {
+        let Self { rows, missing, broken, why, .. } = self;
+        match (missing, broken) {
+            (0, _) => None,
+            (_, Some(of)) => {
+                let wait = counted(missing, "row without a find waits", "rows without a find wait");
+                Some(format!(
+                    "account {account}: the list of {of} could not be read whole: {wait}{why}"
+                ))
+            }
+            (_, None) => Some(format!(
+                "account {account}: no answer for {missing} of {}{why}; {}",
+                counted(rows, "row", "rows"),
+                if *missing == 1 { "it stays as it is" } else { "they stay as they are" }
+            )),
+        }
+    }
+}
+
 /// Why most rows without an answer have none.
-fn commonest_cause(rows: &[Weighed]) -> String {
-    let cause = |row: &Weighed| {
-        row.inputs.evidence.iter().find_map(|item| match &item.answer {
-            Answer::NoAnswer(cause) => Some(cause.kind.as_str()),
-            Answer::Found { .. } | Answer::Nothing(_) | Answer::UnknownReference(_) => None,
-        })
-    };
-    let silent = rows.iter().filter(|row| row.decision.reason == Reason::PspUnavailable);
+fn commonest_cause(silent: &[&Weighed]) -> String {
     let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
-    for kind in silent.filter_map(cause) {
-        let times = kinds.entry(kind).or_default();
+    for (_, cause) in silent.iter().filter_map(|row| no_answers(row).next()) {
+        let times = kinds.entry(cause.kind.as_str()).or_default();
         *times = times.saturating_add(1);
     }
     let most = kinds.iter().max_by_key(|(_, times)| **times).map(|(kind, _)| *kind);
@@ -535,29 +745,26 @@ async fn note_outage(
     books: &mut Books,
     name: &str,
     open: &OpenAccount,
-    Silence { rows, answered, why }: Silence,
+    silence: &Silence,
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
-    if rows == 0 || scene.stop.requested().is_some() {
+    if scene.stop.requested().is_some() {
         return Ok(());
     }
     let now = scene.clock.now();
-    let missing = u64::try_from(rows).unwrap_or(u64::MAX).saturating_sub(answered);
-    if missing > 0 {
-        let text = format!(
-            "account {name}: no answer for {missing} of {}{why}; {}",
-            counted(rows, "row", "rows"),
-            if missing == 1 { "it stays as it is" } else { "they stay as they are" }
-        );
+    if let Some(text) = silence.words(name) {
         books.miss(Exit::Partial, text, tell);
     }
-    if answered > 0 {
+    if silence.is_heard {
         if open.unanswered_since.is_some() && !scene.options.dry_run {
             let put = scene.db.put_account_state(name, None, None).await;
             put.doing("noting that the account answers again")?;
             let why = "the account answers again";
             books.close_case(scene, name, Reason::AccountUnavailable, why).await?;
         }
+        return Ok(());
+    }
+    if silence.missing == 0 {
         return Ok(());
     }
     let since = open.unanswered_since.unwrap_or(now);
@@ -575,7 +782,7 @@ async fn note_outage(
             "schema": EVIDENCE_SCHEMA,
             "run": scene.run_id,
             "unanswered_since": crate::model::time::to_text(since),
-            "rows": rows,
+            "rows": silence.rows,
         });
         let reason = Reason::AccountUnavailable;
         books.put_case(scene, name, reason, &text, evidence.to_string()).await?;

@@ -39,6 +39,16 @@ pub enum RunError {
         /// This run.
         run_id: String,
     },
+    /// The id that was asked for is another run's.
+    #[error("run {run_id} exists already ({state}, begun {begun}); nothing was done")]
+    RunIdTaken {
+        /// The id.
+        run_id: String,
+        /// How that run stands.
+        state: &'static str,
+        /// When it began.
+        begun: String,
+    },
     /// Rows that were named are in none of the tables.
     #[error("{} in none of the mapped tables; nothing was done", are(.ids))]
     NoSuchRow {
@@ -82,7 +92,7 @@ impl RunError {
         match self {
             Self::Store { source, .. } => store_exit(source),
             Self::Account { .. } => Exit::Config,
-            Self::NoSuchRow { .. } => Exit::Usage,
+            Self::NoSuchRow { .. } | Self::RunIdTaken { .. } => Exit::Usage,
             // Every decision stands; what is missing is the report, as a row is that nobody asked.
             Self::Compare { .. } | Self::Report { source: ReportError::File { .. } } => {
                 Exit::Partial
@@ -104,6 +114,9 @@ impl RunError {
             }
             Self::NoSuchRow { .. } => {
                 Some("--id is the key, in the parts and the order of `key` in [[table]]".to_owned())
+            }
+            Self::RunIdTaken { .. } => {
+                Some("leave --run-id out, or give each run an id of its own".to_owned())
             }
             Self::Account { .. } => Some("correct [[account]] in tieout.toml".to_owned()),
             Self::Closed { .. } => {

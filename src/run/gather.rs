@@ -185,7 +185,9 @@ fn take_those<T>(all: &mut Vec<T>, which: &[bool]) -> Vec<T> {
 
 impl Asked {
     fn note_answered(&mut self, decisions: &[Decided]) {
-        let answered = decisions.iter().filter(|one| one.decision.answered).count();
+        // What was decided was answered, also where another route was not.
+        let is_answered = |one: &&Decided| one.decision.reason != Reason::PspUnavailable;
+        let answered = decisions.iter().filter(is_answered).count();
         self.answered = self.answered.saturating_add(u64::try_from(answered).unwrap_or(u64::MAX));
     }
 }

@@ -48,7 +48,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
-use crate::model::time::{Instant, later};
+use crate::model::time::{Instant, later, to_short_text};
 use crate::run::books::{Books, Tell};
 use crate::run::clock::DatabaseClock;
 use crate::run::error::{Doing, RunError};
@@ -99,8 +99,7 @@ pub async fn run(
     let clock = DatabaseClock::new(now);
     let scene = Scene::open(setup, options, db, stop, &run_id, tables, clock.clone()).await?;
     if !options.dry_run {
-        let start = start_of(setup, options, &run_id);
-        db.start_run(&start, now).await.doing("opening the run")?;
+        open(db, &start_of(setup, options, &run_id), now).await?;
     }
     let window = options.window.clone();
     let dry_run = options.dry_run;
@@ -151,6 +150,19 @@ pub async fn run(
     let life = async { if dry_run { Ok(()) } else { show_life(&scene, &clock, &done).await } };
     let (result, alive) = tokio::join!(work, life);
     finish::finish(&scene, books, result.and(alive), now, tell).await
+}
+
+/// Opens the run. That its id is another run's is the mistake of whoever asked for it.
+async fn open(db: &Database, start: &RunStart, now: Instant) -> Result<(), RunError> {
+    let Err(error) = db.start_run(start, now).await else { return Ok(()) };
+    match db.run(&start.id).await {
+        Ok(Some(known)) => Err(RunError::RunIdTaken {
+            run_id: known.id,
+            state: known.state.as_str(),
+            begun: to_short_text(known.started_at),
+        }),
+        Ok(None) | Err(_) => Err(error).doing("opening the run"),
+    }
 }
 
 /// The database's clock; in a rehearsal, moved.

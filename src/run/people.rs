@@ -403,7 +403,7 @@ pub async fn look_again(
         return Ok(());
     }
     for table in &scene.tables {
-        if scene.stop.requested().is_some() || books.closed {
+        if scene.stop.requested().is_some() || scene.over.is_cancelled() || books.closed {
             return Ok(());
         }
         let name = &table.settings.name;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::decide::absence::SKEW_MAX;
 use crate::decide::expected::Expected;
 use crate::decide::policy::{
     AbsentMeans, BrakePolicy, GaveUp, Mode, Policy, PspFacts, Timing, Tolerance,
@@ -41,7 +42,7 @@ pub struct Scene<'a> {
     pub nobody: Policy,
     /// The database's clock.
     pub clock: DatabaseClock,
-    /// Cancelled when the run's time is over.
+    /// Cancelled when the run's time is over: no question is begun after it.
     pub over: CancellationToken,
 }
 
@@ -99,6 +100,13 @@ impl<'a> Scene<'a> {
         let stuck_after = configured.unwrap_or_else(|| Timing::default().stuck_after);
         self.options.min_age.map_or(stuck_after, |age| age.max(stuck_after))
     }
+}
+
+/// How far ahead of the clock a stuck row's times may lie: a call that is under way was begun by
+/// now, and two clocks differ by so much.
+pub fn ahead_max(accounts: &BTreeMap<String, AccountSetup>) -> chrono::TimeDelta {
+    let in_flight = accounts.values().map(|account| account.timing.in_flight_max).max();
+    in_flight.unwrap_or(SKEW_MAX).max(SKEW_MAX)
 }
 
 impl OpenAccount {

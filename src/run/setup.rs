@@ -151,9 +151,11 @@ pub struct RunOptions {
     pub min_age: Option<TimeDelta>,
     /// At most so many rows.
     pub limit: i64,
+    /// Somebody asked for just so many: those that are left are no news.
+    pub is_limit_asked: bool,
     /// Rows claimed and decided together.
     pub batch: i64,
-    /// Claims nothing new after this long.
+    /// Claims nothing new after this long, and begins no question.
     pub max_duration: Option<TimeDelta>,
     /// Writes nothing anywhere.
     pub dry_run: bool,
@@ -179,6 +181,7 @@ impl Default for RunOptions {
             accounts: None,
             min_age: None,
             limit: 10_000,
+            is_limit_asked: false,
             batch: 10_000,
             max_duration: None,
             dry_run: false,

@@ -173,6 +173,7 @@ delegate! { Driver:
     claim_plan(table: &SourceTable, filter: &ClaimFilter, limit: i64, now: Instant) -> Vec<String>;
     claim_due(run_id: &str, table: &SourceTable, filter: &ClaimFilter, limit: i64, now: Instant,
         lease_until: Instant) -> Vec<Claimed>;
+    is_due(run_id: &str, table: &SourceTable, filter: &ClaimFilter, now: Instant) -> bool;
     preview_due(table: &SourceTable, filter: &ClaimFilter, limit: i64, now: Instant)
         -> Vec<Claimed>;
     release(run_id: &str, rows: &[Claimed], now: Instant) -> ();

@@ -262,7 +262,8 @@ pub trait Driver {
     /// A row that left processing by itself is closed here (its open case too) and not counted;
     /// a row under watch is claimed whatever its status. Lapsed leases of other runs are counted
     /// as released by those. Control totals are written in the same transaction.
-    /// With `filter.ids`, those rows are due now, in whatever state their checks are: a row with
+    /// With `filter.ids`, those rows are due now, however young they are and in whatever state
+    /// their checks are: a row with
     /// a case is asked as `Kick`, one under watch as `Watch`, any other only while processing.
     /// Kicked rows without an open case are left alone.
     /// The other conditions of the filter hold for them too. `last_run` becomes this run.
@@ -277,6 +278,16 @@ pub trait Driver {
         now: Instant,
         lease_until: Instant,
     ) -> Result<Vec<Claimed>, StoreError>;
+
+    /// Whether `claim_due` would find a row to look at that this run did not take. By the index
+    /// that it claims by, up to the first.
+    async fn is_due(
+        &self,
+        run_id: &str,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        now: Instant,
+    ) -> Result<bool, StoreError>;
 
     /// What `enrol` and `claim_due` would take, without writing anything anywhere.
     async fn preview_due(

@@ -5,9 +5,13 @@
 //! none walks a whole table. Where a table has no index that helps, its first rows are looked at,
 //! and what cannot be told in time is said to be untold. Nothing here decides about a row.
 
-use crate::model::time::Instant;
+use chrono::{DateTime, Utc};
+
+use crate::model::time::{Instant, to_short_text};
 use crate::store::database::Database;
 use crate::store::error::{MappingError, Mend, StoreError};
+use crate::store::notation::Notation;
+use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, Relation, SourceTable};
 use crate::store::tellers::{
     ACCOUNTS_MAX, are_ids_at_stripe, coded, is_teller, tell_accounts, tells_kinds, tells_psps,
@@ -147,6 +151,66 @@ pub struct Counterpart {
     pub written: Option<Option<String>>,
 }
 
+/// Rows with times ahead that are looked for at most; the point is made by then.
+pub const AHEAD_MAX: i64 = 1_000;
+
+/// Stuck rows whose times lie ahead of the clock: no claim takes them before their time has come.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ahead {
+    /// How many; [`AHEAD_MAX`]: so many, or more.
+    pub rows: i64,
+    /// The newest of their times, for people: as the table has it, where it cannot be read.
+    pub newest: Option<String>,
+}
+
+/// The texts of a row's creation and of its last attempt.
+pub(in crate::store) type Times = (Option<String>, Option<String>);
+
+/// What rows of these times come to.
+pub(in crate::store) fn ahead_of(table: &SourceTable, rows: &[Times]) -> Ahead {
+    let created = table.layout.created.1;
+    let attempted = table.layout.attempted.map_or(created, |(_, notation)| notation);
+    let texts = rows.iter().flat_map(|(made, sent)| {
+        let made = made.as_deref().map(|text| (text, created));
+        made.into_iter().chain(sent.as_deref().map(|text| (text, attempted)))
+    });
+    let mut newest: Option<(Instant, String)> = None;
+    for (text, notation) in texts {
+        let Some((at, words)) = time_words(text, notation) else { continue };
+        if newest.as_ref().is_none_or(|(known, _)| at > *known) {
+            newest = Some((at, words));
+        }
+    }
+    Ahead {
+        rows: i64::try_from(rows.len()).unwrap_or(i64::MAX),
+        newest: newest.map(|(_, words)| words),
+    }
+}
+
+/// A time in words. One that lies beyond what a row may have is told all the same.
+fn time_words(text: &str, notation: Notation) -> Option<(Instant, String)> {
+    let far = || {
+        let number = text.trim().parse::<i64>().ok()?;
+        match notation {
+            Notation::EpochSecs => DateTime::from_timestamp(number, 0),
+            Notation::EpochMillis => DateTime::from_timestamp_millis(number),
+            Notation::Zoned
+            | Notation::Zulu
+            | Notation::Local(_)
+            | Notation::Text(_)
+            | Notation::Day(_) => None,
+        }
+    };
+    let at = match notation.read(text) {
+        Ok(at) => at?,
+        Err(_unreadable) => match far() {
+            Some(at) => at,
+            None => return Some((DateTime::<Utc>::MAX_UTC, text.trim().to_owned())),
+        },
+    };
+    Some((at, to_short_text(at).trim_start_matches('+').to_owned()))
+}
+
 /// The questions. See each for what it costs.
 #[expect(async_fn_in_trait, reason = "called on the two concrete drivers only, never as dyn")]
 pub trait Inspect {
@@ -203,6 +267,18 @@ pub trait Inspect {
     /// not read it, nothing can be told: false.
     async fn hides_by_status(&self, table: &SourceTable) -> Result<bool, StoreError>;
 
+    /// Stuck rows of the filter's window and accounts that were made or sent after `after`, as the
+    /// table has it. By the index that the claim walks; where there is none, of the first rows.
+    async fn stuck_ahead(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        after: Instant,
+    ) -> Result<Ahead, StoreError>;
+
+    /// When the newest of the stuck rows was made; found as [`Inspect::stuck_ahead`] finds them.
+    async fn newest_stuck(&self, table: &SourceTable) -> Result<Option<Instant>, StoreError>;
+
     /// A few values of a column that are not NULL, as texts.
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError>;
 }
@@ -234,6 +310,8 @@ delegate! {
     named_rows(table: &SourceTable, ids: &[String]) -> Vec<NamedRow>;
     counterparts(table: &SourceTable, most: i64) -> Vec<Counterpart>;
     hides_by_status(table: &SourceTable) -> bool;
+    stuck_ahead(table: &SourceTable, filter: &ClaimFilter, after: Instant) -> Ahead;
+    newest_stuck(table: &SourceTable) -> Option<Instant>;
 }
 
 /// What to say of a mapping whose view leaves rows out by their status.
@@ -375,5 +453,28 @@ pub(in crate::store) fn status_literals(table: &SourceTable) -> String {
     match values.as_slice() {
         [only] => format!("= {only}"),
         several => format!("in ({})", several.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_no_row_may_have_are_told() {
+        let told = |text: &str, notation| time_words(text, notation).map(|(_, words)| words);
+        for (text, notation, want) in [
+            ("2026-11-19 12:00:00+00", Notation::Zoned, Some("2026-11-19T12:00:00Z")),
+            ("1795089600", Notation::EpochSecs, Some("2026-11-19T12:00:00Z")),
+            ("1795089600000", Notation::EpochMillis, Some("2026-11-19T12:00:00Z")),
+            ("0", Notation::EpochSecs, None),
+            ("9999999999999999", Notation::EpochSecs, Some("9999999999999999")),
+            ("58835-01-01 00:00:00+00", Notation::Zoned, Some("58835-01-01 00:00:00+00")),
+        ] {
+            assert_eq!(told(text, notation).as_deref(), want, "{text}");
+        }
+        // Milliseconds that are taken for seconds: a year of five digits.
+        let far = told("1795089600000", Notation::EpochSecs).unwrap();
+        assert_eq!(far.find('-'), Some(5), "{far}");
     }
 }

@@ -669,6 +669,31 @@ async fn mapped_values_of_any_type_are_known_by_their_statistics() {
     has_none(&ran, "status_unmapped");
 }
 
+/// A run would never take such rows, and say that nothing is due.
+async fn times_that_no_payment_has_are_told(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    shop.insert(&[Payment::stuck(6)]).await;
+    let ran = doctor(&shop).await;
+    has_none(&ran, "times_ahead");
+    has_none(&ran, "times_long_ago");
+    let day = 24 * 3_600;
+    shop.insert(&[Payment { age: -day, attempted: None, ..Payment::stuck(7) }]).await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "times_ahead");
+    assert_eq!((what.as_str(), state.as_str()), ("payments", "warn"));
+    assert!(text.starts_with("1 stuck row has times in the future (the newest 2"), "{text}");
+    assert!(next.contains("time of [[table]]"), "{next}");
+    has_none(&ran, "times_long_ago");
+    let long_ago = "update payments set created_at = '1970-01-20T10:00:00Z', attempted_at = null \
+                    where status = 'processing'";
+    shop.raw.execute(long_ago).await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, _) = finding(&ran, "times_long_ago");
+    assert_eq!((what.as_str(), state.as_str()), ("payments", "warn"));
+    assert!(text.contains("made at 1970-01-20T10:00:00Z: seconds"), "{text}");
+    has_none(&ran, "times_ahead");
+}
+
 /// Where no value says that a row is to be charged again, a worker that reads the status waits.
 async fn a_worker_that_no_status_tells_is_told_of(engine: Engine) {
     let shop = healthy(engine, Words::default()).await;
@@ -1012,6 +1037,7 @@ on_both_databases!(
     stuck_rows_without_a_key_are_told,
     a_view_that_hides_rows_by_their_status_is_refused,
     a_worker_that_no_status_tells_is_told_of,
+    times_that_no_payment_has_are_told,
     stuck_rows_of_read_are_held_against_those_of_write,
     an_index_that_the_claim_lacks_is_written_out_and_serves,
     what_stands_on_the_table_is_found,

@@ -58,6 +58,8 @@ macro_rules! conformance {
                     claims::windows_narrow,
                     claims::accounts_narrow,
                     claims::named_rows_are_due_now,
+                    claims::what_a_run_leaves_is_still_due,
+                    claims::times_ahead_are_counted,
                     claims::two_claimers_share_no_row,
                     claims::a_lapsed_lease_is_taken_over,
                     claims::released_rows_are_due_again,

@@ -3,7 +3,7 @@
 //!
 //! Everything follows from one instant (`base`), so that a second call builds the same PSP again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, json};
 
@@ -17,6 +17,9 @@ pub const TAG_KEY: &str = "tieout_id";
 
 /// The status of rows that were paid.
 pub const SUCCEEDED: &str = "succeeded";
+
+/// Minutes after which the demo's rows count as stuck: the default.
+const STUCK_AFTER: i64 = 20;
 
 /// Seconds in a minute, an hour, a day.
 const MINUTE: i64 = 60;
@@ -103,6 +106,17 @@ impl Cast {
         cast.unclear();
         cast.by_bank();
         cast
+    }
+
+    /// The rows that a run so many minutes ago saw: those that were stuck by then.
+    pub fn seen_by(&self, seen: Seen, minutes_ago: i64) -> Vec<String> {
+        let ago = minutes_ago.saturating_add(STUCK_AFTER).saturating_mul(MINUTE);
+        let stuck_before = self.base.saturating_sub(ago);
+        let is_young = |row: &DemoRow| row.attempted >= stuck_before;
+        let young: BTreeSet<String> =
+            self.rows.iter().filter(|row| is_young(row)).map(|row| row.id.to_string()).collect();
+        let ids = self.seen.get(&seen).into_iter().flatten();
+        ids.filter(|id| !young.contains(*id)).cloned().collect()
     }
 
     fn row(&mut self, seen: Seen, ago: i64) -> DemoRow {

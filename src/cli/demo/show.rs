@@ -246,11 +246,14 @@ async fn live_through_the_past(
     stop: &Stop,
 ) -> Result<(), DemoError> {
     for (seen, minutes_ago) in PAST {
-        let Some(ids) = cast.seen.get(&seen).filter(|ids| !ids.is_empty()) else { continue };
+        let ids = cast.seen_by(seen, minutes_ago);
+        if ids.is_empty() {
+            continue;
+        }
         let back = TimeDelta::minutes(minutes_ago);
         psp.behave(|behaviour| behaviour.clock_offset_secs = -back.num_seconds());
         let options = RunOptions {
-            ids: Some(ids.clone()),
+            ids: Some(ids),
             clock_offset: -back,
             report: false,
             ..RunOptions::default()

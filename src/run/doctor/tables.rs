@@ -10,15 +10,19 @@ use crate::model::count::counted;
 use crate::model::money::{
     AmountError, AmountUnit, Currency, Exactness, grouped_text, parse_amount,
 };
+use crate::model::time::{later, to_short_text};
 use crate::psp::settings::PspKind;
 use crate::run::doctor::{Finding, Indexes, Say, fail, ok, warn};
+use crate::run::drive::ahead_words;
 use crate::run::error::{chain, store_exit};
 use crate::run::fitting::map_tables;
+use crate::run::scene::ahead_max;
 use crate::run::setup::{AccountSetup, Setup};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::{Mend, StoreError};
 use crate::store::inspect::{Counterpart, Inspect, STATUS_ROWS, Standing};
+use crate::store::records::ClaimFilter;
 use crate::store::source_table::{SourceTable, TypeClass};
 
 /// Tags that are compared with each other.
@@ -26,6 +30,9 @@ const TAGS: i64 = 20_000;
 
 /// Stuck rows of which the written table's row is looked at too.
 const COUNTERPARTS: i64 = 100;
+
+/// The second at which 2005 began: before that nobody paid at a PSP's API.
+const OLDEST: i64 = 1_104_537_600;
 
 /// Tags that are looked for in another table.
 const TAGS_ELSEWHERE: usize = 50;
@@ -106,6 +113,7 @@ async fn one(
     }
     findings.extend(unread_values(db, table).await);
     findings.extend(written(db, table).await);
+    findings.extend(times(db, table, accounts).await);
     of_mapping(table, &mut findings);
     let mut by_account = BTreeMap::new();
     let mut told = BTreeSet::new();
@@ -204,6 +212,38 @@ fn of_standing(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
             "tieout doctor",
         ));
     }
+}
+
+/// Times of stuck rows that no payment has: a unit, a zone or a column is taken for another.
+async fn times(
+    db: &Database,
+    table: &SourceTable,
+    accounts: &BTreeMap<String, AccountSetup>,
+) -> Vec<Finding> {
+    let name = table.settings.name.as_str();
+    let mut findings = Vec::new();
+    // What cannot be found out is told of the way to stuck rows, which these go by as well.
+    let filter = ClaimFilter::default();
+    if let Ok(now) = db.now().await
+        && let Ok(ahead) = db.stuck_ahead(table, &filter, later(now, ahead_max(accounts))).await
+        && let Some(words) = ahead_words(&ahead)
+    {
+        let next = "correct created, attempted or time of [[table]]: no run takes a row before its \
+                    time has come";
+        findings.push(warn(name, "times_ahead", words, next));
+    }
+    if let Ok(Some(newest)) = db.newest_stuck(table).await
+        && newest.timestamp() < OLDEST
+    {
+        let text = format!(
+            "the newest stuck row was made at {}: seconds are read as milliseconds, or the column \
+             is no time",
+            to_short_text(newest)
+        );
+        let next = "correct created or time of [[table]]";
+        findings.push(warn(name, "times_long_ago", text, next));
+    }
+    findings
 }
 
 /// Values of the mapping that a constraint refuses, each with the constraint.

@@ -233,6 +233,43 @@ pub(super) fn due_sql(
     sql
 }
 
+/// Whether a row is due that the run did not take: one that left processing is only closed.
+pub(super) async fn is_due(
+    pool: &PgPool,
+    run_id: &str,
+    table: &SourceTable,
+    filter: &ClaimFilter,
+    now: Instant,
+) -> Result<bool, StoreError> {
+    let doing = "looking for rows still due";
+    let parts = Statements::of(table);
+    let mut sql = Sql::default();
+    let name = sql.bind(table.settings.name.clone());
+    let now = sql.bind(now);
+    let run = sql.bind(run_id.to_owned());
+    let mut due = vec![
+        format!("d.table_name = {name}"),
+        format!("(d.lease_until is null or d.lease_until <= {now})"),
+        format!("d.last_run is distinct from {run}"),
+        match &filter.ids {
+            Some(ids) => format!("d.key = any({})", sql.bind(ids.clone())),
+            None => format!("d.state in ('open', 'watch') and d.next_check_at <= {now}"),
+        },
+    ];
+    due.extend(in_scope(table, filter, &mut sql));
+    let processing = parts.is_processing("t", &mut sql);
+    due.push(format!(
+        "exists (select from {} t where {} and (d.state = 'watch' or {processing}) offset 0)",
+        table.read,
+        parts.is_keyed("t", "d.key"),
+    ));
+    let due = due.join(" and ");
+    sql.push(&format!("select exists (select from tieout_checks d where {due})"));
+    let mut connection = pool.acquire().await.map_err(failed(doing))?;
+    let rows = sql.fetch(&mut connection).await.map_err(failed(doing))?;
+    rows.first().map_or(Ok(false), |row| Cells::new(row, doing).flag(0))
+}
+
 /// What the user's row must fulfil for its check to be due in this run: the window and accounts
 /// asked for, and still being stuck. A row that was sent again meanwhile is not stuck for now; one
 /// under watch comes whatever its status, and one that left processing comes to be closed.

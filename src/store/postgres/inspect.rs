@@ -4,11 +4,12 @@
 use serde::Deserialize;
 use sqlx::postgres::{PgPool, PgRow};
 
+use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::inspect::{
-    APPEND_ONLY, Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted, Inspect, Link, NEWEST_ROWS,
-    NamedRow, Rights, Server, Standing, Surveyed, VALUES_MAX, joined, lookups, may_tell,
-    status_literals, told, told_apart, written_values,
+    AHEAD_MAX, APPEND_ONLY, Ahead, Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted, Inspect, Link,
+    NEWEST_ROWS, NamedRow, Rights, Server, Standing, Surveyed, Times, VALUES_MAX, ahead_of, joined,
+    lookups, may_tell, status_literals, told, told_apart, written_values,
 };
 use crate::store::postgres::claim::stuck_rows;
 use crate::store::postgres::errors::{failed, unexpected};
@@ -278,6 +279,37 @@ async fn is_served(pool: &PgPool, table: &SourceTable) -> Result<bool, StoreErro
          position(quote_ident({status}) in pg_get_expr(i.indpred, i.indrelid)) > 0)"
     ));
     Ok(!texts(pool, sql).await?.is_empty())
+}
+
+/// The table and the conditions of its stuck rows: by an index where one leads to them, else of the
+/// first rows.
+async fn stuck_of(
+    pool: &PgPool,
+    table: &SourceTable,
+    filter: &ClaimFilter,
+    sql: &mut Sql,
+) -> Result<String, StoreError> {
+    let parts = Statements::of(table);
+    let columns: Vec<String> = table.cells.iter().map(|cell| cell.ident.to_string()).collect();
+    let rows = match is_served(pool, table).await? {
+        true => format!("{} t", table.read),
+        false => {
+            let columns = columns.join(", ");
+            format!("(select {columns} from {} limit {FIRST_ROWS}) t", table.read)
+        }
+    };
+    let mut conditions =
+        vec![parts.is_processing("t", sql), parts.filter("t", sql), parts.has_key("t")];
+    conditions.extend(parts.narrow("t", filter, sql));
+    Ok(format!("{rows} where {}", conditions.join(" and ")))
+}
+
+fn created_of(table: &SourceTable) -> Option<&Column> {
+    table.cells.get(table.layout.created.0)
+}
+
+fn text_of(column: Option<&Column>) -> String {
+    column.map_or("null::text".to_owned(), |column| format!("t.{}::text", column.ident))
 }
 
 /// The index that a step of a plan uses.
@@ -726,6 +758,40 @@ impl Inspect for PgStore {
         let row = rows.first().ok_or_else(|| unexpected(LOOKING, "no answer"))?;
         let cells = Cells::new(row, LOOKING);
         Ok(cells.flag(0)? && !cells.flag(1)?)
+    }
+
+    async fn stuck_ahead(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        after: Instant,
+    ) -> Result<Ahead, StoreError> {
+        let mut sql = Sql::new("select ");
+        let is_ahead = Statements::of(table).is_ahead("t", after, &mut sql);
+        let pool = self.pool().await;
+        let from = stuck_of(pool, table, filter, &mut sql).await?;
+        let sent = table.layout.attempted.and_then(|(index, _)| table.cells.get(index));
+        let [made, sent] = [created_of(table), sent].map(text_of);
+        let most = sql.bind(AHEAD_MAX);
+        sql.push(&format!("{made}, {sent} from {from} and {is_ahead} limit {most}"));
+        let rows = read(pool, sql).await?;
+        let times = rows.iter().map(|row| {
+            let cells = Cells::new(row, LOOKING);
+            Ok((cells.maybe_text(0)?, cells.maybe_text(1)?))
+        });
+        Ok(ahead_of(table, &times.collect::<Result<Vec<Times>, StoreError>>()?))
+    }
+
+    async fn newest_stuck(&self, table: &SourceTable) -> Result<Option<Instant>, StoreError> {
+        let Some(created) = created_of(table) else { return Ok(None) };
+        let mut sql = Sql::new("select ");
+        let from = stuck_of(&self.pool, table, &ClaimFilter::default(), &mut sql).await?;
+        let (text, column) = (text_of(Some(created)), &created.ident);
+        sql.push(&format!("{text} from {from} and t.{column} is not null "));
+        sql.push(&format!("order by t.{column} desc limit 1"));
+        let newest = texts(&self.pool, sql).await?;
+        let read = |text: &String| table.layout.created.1.read(text).ok().flatten();
+        Ok(newest.first().and_then(read))
     }
 
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {

@@ -262,6 +262,16 @@ impl Driver for PgStore {
         claim::claim_due(self.pool().await, &claim, limit).await
     }
 
+    async fn is_due(
+        &self,
+        run_id: &str,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        claim::is_due(self.pool().await, run_id, table, filter, now).await
+    }
+
     async fn preview_due(
         &self,
         table: &SourceTable,

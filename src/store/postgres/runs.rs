@@ -123,7 +123,12 @@ async fn abandon(
     .fetch_optional(&mut *tx)
     .await?;
     let Some(heartbeat_at) = heartbeat else { return Ok(None) };
-    let end = End { state: RunState::Abandoned, exit: None, notes: "{}" };
+    let end = End {
+        state: RunState::Abandoned,
+        exit_code: None,
+        exit_class: RunState::Abandoned.as_str(),
+        notes: "{}",
+    };
     let decided = end_run(&mut tx, run_id, &end, now).await?;
     let released: i64 = sqlx::query_scalar(
         "select coalesce(sum(rows), 0)::bigint from tieout_run_totals \
@@ -144,7 +149,8 @@ pub(super) async fn close(
 ) -> Result<bool, StoreError> {
     let end = End {
         state: end.state,
-        exit: Some((end.exit_code, end.exit_class.as_str())),
+        exit_code: Some(end.exit_code),
+        exit_class: &end.exit_class,
         notes: &end.notes,
     };
     patiently(async || try_close(pool, run_id, &end, now).await.map_err(failed(CLOSING))).await
@@ -168,7 +174,8 @@ async fn try_close(pool: &PgPool, run_id: &str, end: &End<'_>, now: Instant) -> 
 
 struct End<'a> {
     state: RunState,
-    exit: Option<(i32, &'a str)>,
+    exit_code: Option<i32>,
+    exit_class: &'a str,
     notes: &'a str,
 }
 
@@ -224,8 +231,8 @@ async fn end_run(
     .bind(run_id)
     .bind(end.state.as_str())
     .bind(now)
-    .bind(end.exit.map(|(code, _)| code))
-    .bind(end.exit.map(|(_, class)| class))
+    .bind(end.exit_code)
+    .bind(end.exit_class)
     .bind(end.notes)
     .bind(records)
     .bind(number)

@@ -179,6 +179,13 @@ impl<'t> Statements<'t> {
         all(conditions)
     }
 
+    /// Created or last attempted after this.
+    pub(super) fn is_ahead(&self, alias: &str, after: Instant, sql: &mut Sql) -> String {
+        let created = self.compare(alias, self.table.layout.created, ">", after, sql);
+        let Some(attempted) = self.table.layout.attempted else { return created };
+        format!("({created} or {})", self.compare(alias, attempted, ">", after, sql))
+    }
+
     /// One of these keys.
     pub(super) fn is_one_of_ids(&self, alias: &str, ids: &[String], sql: &mut Sql) -> String {
         let ids: Vec<&str> =

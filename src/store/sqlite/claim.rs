@@ -184,8 +184,39 @@ async fn candidates(
 }
 
 fn choosing(turn: &Turn<'_>, limit: i64) -> Statement {
-    let Turn { table, filter, run_id, now, .. } = turn;
     let mut statement = Statement::default();
+    let conditions = due(&mut statement, turn);
+    let limit = statement.int(limit);
+    statement.push(&format!(
+        "select {MEMORY} from tieout_checks c where {} \
+         order by c.next_check_at, c.key limit {limit}",
+        conditions.join(" and "),
+    ));
+    statement
+}
+
+/// Whether a row is due that the run did not take: one that left processing is only closed.
+pub(super) async fn is_due(
+    connection: &mut SqliteConnection,
+    turn: &Turn<'_>,
+) -> Result<bool, StoreError> {
+    let mut statement = Statement::default();
+    let mut conditions = due(&mut statement, turn);
+    conditions.push(format!(
+        "exists (select 1 from {} as t where {} and (c.state = 'watch' or {}))",
+        turn.table.read,
+        read_has_key(turn.table, "t", "c.key"),
+        is_processing(turn.table, "t"),
+    ));
+    let conditions = conditions.join(" and ");
+    statement.push(&format!("select 1 from tieout_checks c where {conditions} limit 1"));
+    let rows = fetch(connection, "looking for rows still due", statement.query()).await?;
+    Ok(!rows.is_empty())
+}
+
+/// What a check `c` must fulfil to be due.
+fn due(statement: &mut Statement, turn: &Turn<'_>) -> Vec<String> {
+    let Turn { table, filter, run_id, now, .. } = turn;
     let name = statement.text(turn.name());
     let now = statement.text(to_text(*now));
     let run = statement.text(run_id.unwrap_or_default());
@@ -205,8 +236,8 @@ fn choosing(turn: &Turn<'_>, limit: i64) -> Statement {
     }
     if narrows(filter) || filter.stuck_before.is_some() {
         let is_row = read_has_key(table, "t", "c.key");
-        let scope = in_scope(&mut statement, table, "t", filter);
-        let stuck = is_stuck(&mut statement, table, "t", filter);
+        let scope = in_scope(statement, table, "t", filter);
+        let stuck = is_stuck(statement, table, "t", filter);
         let fits = format!(
             "exists (select 1 from {} as t where {is_row} and {scope} \
              and (c.state = 'watch' or ({stuck}) or not ({})))",
@@ -217,13 +248,7 @@ fn choosing(turn: &Turn<'_>, limit: i64) -> Statement {
         let gone = format!("not exists (select 1 from {} as t where {is_row})", table.read);
         conditions.push(if narrows(filter) { fits } else { format!("({fits} or {gone})") });
     }
-    let limit = statement.int(limit);
-    statement.push(&format!(
-        "select {MEMORY} from tieout_checks c where {} \
-         order by c.next_check_at, c.key limit {limit}",
-        conditions.join(" and "),
-    ));
-    statement
+    conditions
 }
 
 /// What becomes of a candidate.

@@ -5,12 +5,13 @@
 
 use sqlx::sqlite::SqliteConnection;
 
+use crate::model::time::Instant;
 use crate::model::transaction::RowKey;
 use crate::store::error::StoreError;
 use crate::store::inspect::{
-    Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted, Inspect, Link, NEWEST_ROWS, NamedRow, Rights,
-    Server, Standing, Surveyed, VALUES_MAX, an_hour_ago, joined, lookups, may_tell, told,
-    told_apart, written_values,
+    AHEAD_MAX, Ahead, Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted, Inspect, Link, NEWEST_ROWS,
+    NamedRow, Rights, Server, Standing, Surveyed, Times, VALUES_MAX, ahead_of, an_hour_ago, joined,
+    lookups, may_tell, told, told_apart, written_values,
 };
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, SourceTable};
@@ -20,7 +21,8 @@ use crate::store::sqlite::claim::{Turn, plan};
 use crate::store::sqlite::rows::statuses;
 use crate::store::sqlite::sql::{fetch, json_set, literal, rendered};
 use crate::store::sqlite::statements::{
-    belongs, has_status, is_named, is_processing, key_text, named, read_has_key, read_key, text_of,
+    Statement, belongs, has_status, in_scope, is_ahead, is_named, is_processing, key_text, named,
+    read_has_key, read_key, text_of,
 };
 use crate::store::sqlite::{SqliteStore, catalogue};
 use crate::store::template::Piece;
@@ -186,6 +188,28 @@ async fn walks(
             && (step.starts_with("SCAN t") || step.contains(name))
     };
     Ok(steps.iter().any(is_walk))
+}
+
+/// The table and the conditions of its stuck rows: by an index where one leads to them, else of the
+/// first rows.
+async fn stuck_of(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    filter: &ClaimFilter,
+    statement: &mut Statement,
+) -> Result<String, StoreError> {
+    let read = &table.read;
+    let rows = match walks(connection, table, &bare(table)).await? {
+        true => format!("(select * from {read} limit {FIRST_ROWS})"),
+        false => read.to_string(),
+    };
+    let conditions = [
+        is_processing(table, "t"),
+        belongs(table, "t"),
+        is_named(table, "t"),
+        in_scope(statement, table, "t", filter),
+    ];
+    Ok(format!("{rows} as t where {}", conditions.join(" and ")))
 }
 
 async fn accounts(
@@ -570,6 +594,48 @@ impl Inspect for SqliteStore {
         let is_over = has_status(table, "t", &ended);
         Ok(shows(&mut connection, table, &is_processing(table, "t")).await?
             && !shows(&mut connection, table, &is_over).await?)
+    }
+
+    async fn stuck_ahead(
+        &self,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        after: Instant,
+    ) -> Result<Ahead, StoreError> {
+        let mut connection = self.read(LOOKING).await?;
+        let mut statement = Statement::default();
+        let from = stuck_of(&mut connection, table, filter, &mut statement).await?;
+        let is_ahead = is_ahead(&mut statement, table, "t", after);
+        let sent = table.layout.attempted.and_then(|(index, _)| table.cells.get(index));
+        let text = |column: Option<&Column>| {
+            column.map_or("null".to_owned(), |column| text_of(column, &named("t", column)))
+        };
+        let (made, sent) = (text(table.cells.get(table.layout.created.0)), text(sent));
+        let sql = format!("select {made}, {sent} from {from} and {is_ahead} limit {AHEAD_MAX}");
+        statement.push(&sql);
+        let rows = fetch(&mut connection, LOOKING, statement.query()).await?;
+        let times = rows.iter().map(|row| {
+            let cells = Cells::new(row, LOOKING);
+            Ok((cells.opt_text(0)?, cells.opt_text(1)?))
+        });
+        Ok(ahead_of(table, &times.collect::<Result<Vec<Times>, StoreError>>()?))
+    }
+
+    async fn newest_stuck(&self, table: &SourceTable) -> Result<Option<Instant>, StoreError> {
+        let (index, notation) = table.layout.created;
+        let Some(created) = table.cells.get(index) else { return Ok(None) };
+        let mut connection = self.read(LOOKING).await?;
+        let mut statement = Statement::default();
+        let filter = ClaimFilter::default();
+        let from = stuck_of(&mut connection, table, &filter, &mut statement).await?;
+        let column = named("t", created);
+        let text = text_of(created, &column);
+        let sql = format!("select {text} from {from} and {column} is not null ");
+        statement.push(&sql);
+        statement.push(&format!("order by {column} desc limit 1"));
+        let rows = fetch(&mut connection, LOOKING, statement.query()).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        Ok(notation.read(&Cells::new(row, LOOKING).text(0)?).ok().flatten())
     }
 
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {

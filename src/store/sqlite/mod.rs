@@ -522,6 +522,17 @@ impl Driver for SqliteStore {
         Ok(claimed)
     }
 
+    async fn is_due(
+        &self,
+        run_id: &str,
+        table: &SourceTable,
+        filter: &ClaimFilter,
+        now: Instant,
+    ) -> Result<bool, StoreError> {
+        let turn = ClaimTurn { table, filter, run_id: Some(run_id), limit: 1, now };
+        claim::is_due(&mut *self.read("looking for rows still due").await?, &turn).await
+    }
+
     async fn preview_due(
         &self,
         table: &SourceTable,

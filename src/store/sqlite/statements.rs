@@ -367,15 +367,29 @@ pub(super) fn narrows(filter: &ClaimFilter) -> bool {
         || filter.attempted_to.is_some()
 }
 
-/// Created and last attempted before the filter's limit.
+/// Created and last attempted before the filter's limit. Rows that are named are due now, however
+/// young they are.
 pub(super) fn is_stuck(
     statement: &mut Statement,
     table: &SourceTable,
     alias: &str,
     filter: &ClaimFilter,
 ) -> String {
-    let Some(before) = filter.stuck_before else { return "true".to_owned() };
+    let before = filter.stuck_before.filter(|_| filter.ids.is_none());
+    let Some(before) = before else { return "true".to_owned() };
     let created = compare(statement, table, alias, Clock::Created, "<", before);
     let attempted = compare(statement, table, alias, Clock::Attempted, "<", before);
     format!("{created} and {attempted}")
+}
+
+/// Created or last attempted after this.
+pub(super) fn is_ahead(
+    statement: &mut Statement,
+    table: &SourceTable,
+    alias: &str,
+    after: Instant,
+) -> String {
+    let created = compare(statement, table, alias, Clock::Created, ">", after);
+    let attempted = compare(statement, table, alias, Clock::Attempted, ">", after);
+    format!("({created} or {attempted})")
 }

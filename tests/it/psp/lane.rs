@@ -98,26 +98,38 @@ async fn a_dead_account_is_left_alone_and_tried_again_later() {
     assert_eq!(found(&looked.evidence[0]).len(), 1, "one question tries, and it works again");
 }
 
+/// What is under way may end; what fails then is not asked again, and nothing new is begun.
 #[tokio::test]
-async fn what_fails_after_the_end_is_not_asked_again() {
+async fn after_the_end_no_question_is_begun() {
     let more = format!("{INTENTS}retries = 3\nconcurrency = 1\nbreaker_after = 100\n");
     let desk = Desk::new(&more).await;
     desk.plant(1);
-    let over = CancellationToken::new();
-    let account = account_until(&desk.sandbox.base_url(), &more, &desk.stop, &over);
-    over.cancel();
-    // What is answered goes on to its end.
-    let looked = account.look(&[asked(None, Some("pi_0"))], Need::Find).await;
-    assert_eq!(found(&looked.evidence[0]).len(), 1, "{:?}", looked.evidence);
-    desk.sandbox.fault(FaultRule::always(failing(500)));
-    desk.sandbox.clear_requests();
-    let questions: Vec<_> = (0..5).map(|_| asked(None, Some("pi_0"))).collect();
-    let looked = account.look(&questions, Need::Find).await;
-    assert_eq!(desk.sandbox.total_requests(), 1, "{:?}", looked.evidence);
-    let kinds: Vec<CauseKind> = looked.evidence.iter().flat_map(|e| causes(e)).collect();
-    assert!(looked.evidence.iter().all(|evidence| !evidence.is_empty()), "{kinds:?}");
-    let known = [CauseKind::ServerError, CauseKind::BreakerOpen];
-    assert!(kinds.iter().all(|kind| known.contains(kind)), "{kinds:?}");
+    let refused = Action::Status { code: 500, retry_after: RetryAfter::Seconds(1), reason: None };
+    for (action, wanted) in [(Action::Delay { ms: 600 }, (1, 2, 0)), (refused, (0, 2, 1))] {
+        let over = CancellationToken::new();
+        let account = account_until(&desk.sandbox.base_url(), &more, &desk.stop, &over);
+        desk.sandbox.fault(FaultRule::always(action));
+        desk.sandbox.clear_requests();
+        // So few that each is asked by itself.
+        let questions: Vec<_> = (0..3).map(|_| asked(None, Some("pi_0"))).collect();
+        let ending = async {
+            while desk.sandbox.total_requests() == 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            over.cancel();
+        };
+        let began = Instant::now();
+        let (looked, ()) = tokio::join!(account.look(&questions, Need::Find), ending);
+        assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+        assert_eq!(desk.sandbox.total_requests(), 1, "{:?}", looked.evidence);
+        let found = looked.evidence.iter().map(|evidence| found(evidence).len()).sum::<usize>();
+        let kinds: Vec<CauseKind> = looked.evidence.iter().flat_map(|e| causes(e)).collect();
+        let unasked = kinds.iter().filter(|kind| **kind == CauseKind::Interrupted).count();
+        let failed = kinds.iter().filter(|kind| **kind == CauseKind::ServerError).count();
+        assert_eq!((found, unasked, failed), wanted, "{:?}", looked.evidence);
+        desk.sandbox.clear_faults();
+    }
 }
 
 #[tokio::test]

@@ -22,6 +22,8 @@ on_both_databases!(
     a_list_that_is_not_whole_proves_nothing,
     an_account_that_refuses_stops_alone,
     a_refused_key_costs_no_row_its_turn,
+    an_address_that_is_no_api_is_told_by_one_row,
+    a_list_that_breaks_off_is_no_silence,
     what_the_answer_says_is_held_against_the_row,
 );
 
@@ -442,6 +444,76 @@ async fn a_refused_key_costs_no_row_its_turn(engine: Engine) {
     }
     shop.sandbox.clear_faults();
     assert_eq!(shop.run().await.ended(0).verdict(1), "succeeded captured");
+    shop.check(false).await;
+}
+
+/// One row is searched for, and a 404 of the search alone could mean that the PSP has none.
+async fn an_address_that_is_no_api_is_told_by_one_row(engine: Engine) {
+    let mut shop = Shop::open_with(engine, Words::default().patient()).await;
+    let row = Payment::stuck(1);
+    shop.plant(vec![row.captured()]);
+    shop.insert(&[row]).await;
+    shop.words.base_url = Some(format!("{}/nowhere", shop.sandbox.base_url()));
+    shop.write_words();
+    let ran = shop.run_with(&["--id", "1"]).await.ended(10);
+    assert_eq!(ran.verdict(1), "wait psp_unavailable");
+    assert!(ran.stderr.contains("check base_url"), "{}", ran.stderr);
+    shop.words.base_url = None;
+    shop.write_words();
+    // Where there is a list and no search, that is what is said.
+    for route in [Route::SearchIntents, Route::SearchCharges] {
+        shop.sandbox.fault(FaultRule::on(route, status(404)));
+    }
+    shop.due_now().await;
+    let ran = shop.run_with(&["--id", "1"]).await.ended(3);
+    assert_eq!(ran.verdict(1), "wait psp_unavailable");
+    assert!(ran.stderr.contains("no answer for 1 of 1 row (unreadable)"), "{}", ran.stderr);
+    shop.sandbox.clear_faults();
+    shop.due_now().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "succeeded captured");
+    shop.check(false).await;
+}
+
+/// What one list showed is believed where another broke off: those rows were answered, and the
+/// account is not silent. The others wait, and the run says so of them alone.
+async fn a_list_that_breaks_off_is_no_silence(engine: Engine) {
+    let mut shop = Shop::open_with(engine, Words::default().patient()).await;
+    let paid = async |shop: &mut Shop, ids: std::ops::RangeInclusive<i64>| {
+        let rows: Vec<Payment> = ids.map(Payment::stuck).collect();
+        shop.plant(rows.iter().map(Payment::captured).collect());
+        shop.insert(&rows).await;
+    };
+    let silent = "tieout_accounts where unanswered_since is not null";
+    paid(&mut shop, 1..=25).await;
+    let broken = Action::WrongSchema(SchemaFault::NoHasMore);
+    shop.sandbox.fault(FaultRule::on(Route::ListCharges, broken.clone()));
+    // Whatever else was not read: all of them were found.
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.stderr, "");
+    assert_eq!(shop.count("payments where status = 'paid'").await, 25);
+    assert_eq!(shop.count(silent).await, 0);
+    paid(&mut shop, 31..=55).await;
+    shop.insert(&[Payment::stuck(56)]).await;
+    let ran = shop.tieout(&["run", "--verbose"]).await.ended(3);
+    let told = "account shop: the list of charges could not be read whole: 1 row without a find \
+                waits (unreadable)";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("no answer for"), "{}", ran.stderr);
+    assert!(ran.stdout.contains(" 25/26 rows "), "{}", ran.stdout);
+    assert_eq!(shop.count("payments where status = 'paid'").await, 50);
+    assert_eq!(shop.count(silent).await, 0);
+    // Nothing at all was answered: that is silence.
+    shop.sandbox.clear_faults();
+    shop.sandbox.fault(FaultRule::always(broken));
+    shop.due_now().await;
+    let ran = shop.run().await.ended(3);
+    assert!(ran.stderr.contains("no answer for 1 of 1 row (unreadable)"), "{}", ran.stderr);
+    assert_eq!(shop.count(silent).await, 1);
+    shop.sandbox.clear_faults();
+    shop.due_now().await;
+    let verdict = shop.run().await.ended(0).verdict(56);
+    assert!(verdict.starts_with("wait ") && !verdict.contains("unavailable"), "{verdict}");
+    assert_eq!(shop.count(silent).await, 0);
     shop.check(false).await;
 }
 

@@ -111,6 +111,9 @@ async fn a_second_signal_ends_at_once(engine: Engine) {
     let ran = Ran::of(&child.wait_with_output().await.unwrap());
     assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
     assert_eq!(ran.code, Some(143));
+    let told = "tieout: interrupted: ended at once, since a second signal came";
+    assert!(ran.stderr.starts_with(told) && ran.stderr.contains("(exit 143)"), "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
     shop.check(false).await;
     // Its leases lapse, and the next run heals what it left.
     shop.sandbox.clear_faults();

@@ -13,10 +13,14 @@ on_both_databases!(
     nothing_due_says_nothing,
     a_good_run_from_cron_says_nothing,
     limits_are_kept,
+    a_limit_that_nobody_asked_for_says_what_it_left,
+    an_id_that_is_another_runs_is_a_mistake,
     ids_narrow_and_are_due,
     many_are_written_side_by_side,
     windows_narrow,
     a_run_ends_at_its_deadline,
+    after_its_deadline_no_question_is_begun,
+    times_in_the_future_are_not_nothing_due,
     a_status_that_nobody_mapped_is_seen,
     two_tables_in_one_run,
     a_tag_of_two_tables_settles_neither,
@@ -179,6 +183,45 @@ async fn limits_are_kept(engine: Engine) {
     shop.check(false).await;
 }
 
+async fn a_limit_that_nobody_asked_for_says_what_it_left(engine: Engine) {
+    let words = Words { limits: "rows = 3".to_owned(), ..Words::default() };
+    let shop = with_captured(engine, words, 1..=7).await;
+    let told = "limit: 3 rows were taken (limits.rows); rows still due were left";
+    let ran = shop.tieout(&["run", "--dry-run"]).await.ended(3);
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert!(ran.stdout.contains(" · due rows, at most 3\n"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("would decide 3 rows"), "{}", ran.stdout);
+    let ran = shop.run().await.ended(3);
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    let manifest = shop.files().into_iter().find(|path| path.ends_with("manifest.json")).unwrap();
+    let manifest = std::fs::read_to_string(manifest).unwrap();
+    assert!(manifest.contains(told), "{manifest}");
+    assert_eq!(shop.count("payments where status = 'processing'").await, 4);
+    // Whoever asks for so few knows that there may be more; where none is left, none is told of.
+    let ran = shop.run_with(&["--limit", "1"]).await.ended(0);
+    assert_eq!((ran.verdicts().len(), ran.stderr.as_str()), (1, ""));
+    for dry in [&["--dry-run"][..], &[]] {
+        let ran = shop.run_with(dry).await.ended(0);
+        assert_eq!((ran.verdicts().len(), ran.stderr.as_str()), (3, ""));
+    }
+    assert_eq!(shop.count("payments where status = 'processing'").await, 0);
+    shop.check(false).await;
+}
+
+async fn an_id_that_is_another_runs_is_a_mistake(engine: Engine) {
+    let shop = with_captured(engine, Words::default(), 1..=1).await;
+    let id = "01900000-0000-7000-8000-000000000001";
+    shop.run_with(&["--run-id", id]).await.ended(0);
+    shop.insert(&[Payment::stuck(2)]).await;
+    let before = shop.dump().await;
+    let ran = shop.run_with(&["--run-id", id]).await.ended(2);
+    let told = format!("run {id} exists already (complete, begun ");
+    assert!(ran.stderr.contains(&told), "{}", ran.stderr);
+    assert!(ran.stderr.contains("nothing was done"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("leave --run-id out"), "{}", ran.stderr);
+    assert_eq!(shop.dump().await, before);
+}
+
 async fn ids_narrow_and_are_due(engine: Engine) {
     let shop = with_captured(engine, Words::default(), 1..=5).await;
     let ran = shop.run_with(&["--id", "2", "--id", "4"]).await.ended(0);
@@ -270,6 +313,75 @@ async fn a_run_ends_at_its_deadline(engine: Engine) {
     shop.sandbox.behave(|behaviour| behaviour.latency_ms = 0);
     shop.run().await.ended(0);
     assert_eq!(shop.count("payments where status = 'processing'").await, 0);
+    shop.check(false).await;
+}
+
+/// One batch, of a PSP that takes its time: what was not asked by then is given back, and nothing
+/// is made of it. Where nothing was left, nothing is said to be.
+async fn after_its_deadline_no_question_is_begun(engine: Engine) {
+    let mut words = Words::default().patient();
+    words.account.push_str("concurrency = 1\n");
+    let shop = with_captured(engine, words.clone(), 1..=40).await;
+    shop.insert(&[Payment::stuck(50)]).await;
+    let began = std::time::Instant::now();
+    shop.sandbox.behave(|behaviour| behaviour.latency_ms = 700);
+    let ran = shop.run_with(&["--max-duration", "1s"]).await.ended(3);
+    let told = "deadline: 1s are over; rows still due were left";
+    assert!(ran.stderr.contains(told), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("no answer"), "{}", ran.stderr);
+    assert!(began.elapsed().as_secs() < 15, "{:?}", began.elapsed());
+    assert!(shop.sandbox.total_requests() <= 3, "{}", shop.sandbox.total_requests());
+    // Given back: due at once, with nothing kept against them.
+    assert_eq!(ran.verdict(50), "not decided");
+    let open = "tieout_checks where key = '50' and state = 'open' and lease_run is null";
+    assert_eq!(shop.count(&format!("{open} and misses = '[]' and unanswered = 0")).await, 1);
+    assert_eq!(shop.count("tieout_accounts where unanswered_since is not null").await, 0);
+    shop.sandbox.behave(|behaviour| behaviour.latency_ms = 0);
+    shop.run().await.ended(0);
+    assert_eq!(shop.count("payments where status = 'processing'").await, 1);
+    shop.check(false).await;
+    // A question that is under way may end; where that was the only one, nothing was left.
+    let mut shop = Shop::open_with(engine, words).await;
+    let row = Payment { psp_ref: Some("pi_1".to_owned()), ..Payment::stuck(1) };
+    shop.plant(vec![row.captured()]);
+    shop.insert(&[row]).await;
+    shop.sandbox.behave(|behaviour| behaviour.latency_ms = 1_300);
+    let ran = shop.run_with(&["--max-duration", "1s"]).await;
+    // On a machine that takes a second to begin, it is left.
+    let is_left = ran.verdict(1) == "not decided";
+    assert_eq!(ran.stderr.contains(told), is_left, "{ran:?}");
+    assert_eq!(ran.code, Some(if is_left { 3 } else { 0 }), "{}", ran.stderr);
+    shop.check(false).await;
+}
+
+/// Rows whose times lie ahead are never due: that is said, and they are not passed over in silence.
+async fn times_in_the_future_are_not_nothing_due(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(20).await;
+    let day = 24 * 3_600;
+    let sent = Payment { attempted: Some(-day), ..Payment::stuck(1) };
+    let made = Payment { age: -day, attempted: None, ..Payment::stuck(2) };
+    shop.insert(&[sent, made]).await;
+    shop.plant(vec![Payment::stuck(1).captured()]);
+    for words in [&["--dry-run"][..], &[]] {
+        let ran = shop.run_with(words).await.ended(3);
+        let told = "table payments: 2 stuck rows have times in the future (the newest ";
+        assert!(ran.stderr.contains(told), "{}", ran.stderr);
+        assert!(ran.stderr.contains("): is `time` right?"), "{}", ran.stderr);
+        assert!(ran.verdicts().is_empty(), "{ran:?}");
+    }
+    // A clock that is a minute off, and a row that only its window leaves out, are no news.
+    let near = Payment { attempted: Some(-60), ..Payment::stuck(3) };
+    shop.insert(&[near]).await;
+    let told = shop.run().await.ended(3).stderr;
+    assert!(told.contains("2 stuck rows"), "{told}");
+    // Named, they are looked at, and what was paid is seen.
+    let ran = shop.run_with(&["--id", "1"]).await.ended(0);
+    assert_eq!(ran.verdict(1), "succeeded captured");
+    let ran = shop.run_with(&["--id", "2"]).await.ended(0);
+    assert!(ran.verdict(2).starts_with("wait "), "{}", ran.verdict(2));
+    let text = ran.of_type("verdict")[0]["text"].to_string();
+    assert!(text.contains("lies in the future"), "{text}");
     shop.check(false).await;
 }
 

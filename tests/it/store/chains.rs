@@ -66,6 +66,7 @@ pub async fn an_abandoned_run_is_closed_and_never_writes_again<D: Under>() {
     assert!(w.store.close_abandoned(at(3), dead_after).await.unwrap().is_empty());
     let run = w.store.run("dead").await.unwrap().unwrap();
     assert_eq!((run.state, run.exit_code, run.journal_count), (RunState::Abandoned, None, 2));
+    assert_eq!(run.exit_class.as_deref(), Some("abandoned"));
     // It was only paused, and comes back.
     let end = w.apply("dead", &mut writer, &claimed[2..], succeeded, at(4)).await;
     assert_eq!(end, ApplyEnd::RunClosed);

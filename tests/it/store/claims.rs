@@ -3,6 +3,7 @@
 use chrono::TimeDelta;
 use tieout::decide::decision::Asked;
 use tieout::model::time::to_text;
+use tieout::store::inspect::Ahead;
 use tieout::store::records::ClaimFilter;
 
 use super::world::{
@@ -308,6 +309,73 @@ pub async fn named_rows_are_due_now<D: Under>() {
     w.store.release("r2", &claimed, at(1)).await.unwrap();
     let kicked = w.store.check("charges", "1").await.unwrap().unwrap();
     assert_eq!((kicked.state.as_str(), kicked.next_check_at), ("case", None));
+    w.finish().await;
+}
+
+/// Rows that a run left, and none that it took, gave back, or that nobody would look at.
+pub async fn what_a_run_leaves_is_still_due<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=3).await;
+    w.start("r1", noon()).await;
+    let filter = ClaimFilter { stuck_before: Some(at(-20)), ..ClaimFilter::default() };
+    let is_due = async |run, now| w.store.is_due(run, &w.table, &filter, now).await.unwrap();
+    assert!(!is_due("r1", noon()).await, "nothing was taken in");
+    let claimed = w.claim_with("r1", &filter, 2, noon()).await;
+    assert_eq!(claimed.len(), 2);
+    assert!(is_due("r1", noon()).await);
+    let last = w.claim_with("r1", &filter, 2, noon()).await;
+    assert_eq!(last.len(), 1);
+    assert!(!is_due("r1", noon()).await);
+    w.store.release("r1", &claimed, noon()).await.unwrap();
+    assert!(!is_due("r1", noon()).await, "it gave them back itself");
+    w.start("r2", noon()).await;
+    assert!(is_due("r2", noon()).await);
+    assert!(!is_due("r2", at(-1)).await, "their time has not come");
+    let named = ClaimFilter { ids: Some(vec!["3".to_owned()]), ..filter.clone() };
+    let named = async |now| w.store.is_due("r2", &w.table, &named, now).await.unwrap();
+    assert!(!named(noon()).await, "r1 has it");
+    assert!(named(at(3)).await);
+    // What left processing is only closed.
+    w.raw.execute("update charges set status = 'paid'").await;
+    assert!(!is_due("r2", at(3)).await);
+    w.finish().await;
+}
+
+pub async fn times_ahead_are_counted<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=2).await;
+    let filter = ClaimFilter::default();
+    let ahead = async |filter: &ClaimFilter, after| {
+        w.store.stuck_ahead(&w.table, filter, after).await.unwrap()
+    };
+    assert_eq!(ahead(&filter, noon()).await, Ahead::default());
+    w.raw
+        .execute(
+            "insert into charges (id, account, status, amount, currency, created_at, attempted_at,
+             moto) values
+             (10, 'stripe', 'processing', 1, 'EUR', '2026-11-19T10:00:00Z',
+              '2026-11-20T10:00:00Z', false),
+             (11, 'stripe', 'processing', 1, 'EUR', '2027-01-01T00:00:00Z', null, false),
+             (12, 'stripe', 'paid', 1, 'EUR', '2036-01-01T00:00:00Z', null, false),
+             (13, 'stripe', 'processing', 1, 'EUR', '2036-01-01T00:00:00Z', null, true)",
+        )
+        .await;
+    let newest = Some("2027-01-01T00:00:00Z".to_owned());
+    assert_eq!(ahead(&filter, noon()).await, Ahead { rows: 2, newest: newest.clone() });
+    assert_eq!(ahead(&filter, at(3 * 24 * 60)).await, Ahead { rows: 1, newest });
+    let window = ClaimFilter { created_to: Some(noon()), ..ClaimFilter::default() };
+    let newest = Some("2026-11-20T10:00:00Z".to_owned());
+    assert_eq!(ahead(&window, noon()).await, Ahead { rows: 1, newest });
+    let newest = w.store.newest_stuck(&w.table).await.unwrap();
+    assert_eq!(newest.map(to_text).as_deref(), Some("2027-01-01T00:00:00.000000Z"));
+    // No claim takes them for stuck; named, they are due like any other.
+    let stuck = ClaimFilter { stuck_before: Some(at(-20)), ..ClaimFilter::default() };
+    assert_eq!(w.store.enrol(&w.table, &stuck, noon()).await.unwrap(), 2);
+    w.start("r1", noon()).await;
+    let named = ClaimFilter { ids: Some(vec!["10".to_owned(), "11".to_owned()]), ..stuck };
+    let preview = w.store.preview_due(&w.table, &named, 9, noon()).await.unwrap();
+    assert_eq!(preview.len(), 2);
+    assert_eq!(ids(&w.claim_with("r1", &named, 9, noon()).await), ["10", "11"]);
     w.finish().await;
 }
 

@@ -18,6 +18,7 @@ use tieout::store::compare::CompareDriver;
 use tieout::store::driver::{Driver, Writer};
 use tieout::store::effects::{RowEffects, effects};
 use tieout::store::files::FileDriver;
+use tieout::store::inspect::Inspect;
 use tieout::store::mapping::TableSettings;
 use tieout::store::payouts::PayoutDriver;
 use tieout::store::postgres::PgStore;
@@ -106,7 +107,9 @@ pub struct World<D> {
 pub type Place = Box<dyn std::any::Any>;
 
 /// A database that a suite runs on. Adding one: this trait, and a line in `conformance!`.
-pub trait Under: Sized + Driver + FileDriver + CompareDriver + PayoutDriver + BatchDriver {
+pub trait Under:
+    Sized + Driver + Inspect + FileDriver + CompareDriver + PayoutDriver + BatchDriver
+{
     /// A fresh database with `ddl` run, migrated.
     async fn fresh(ddl: &str) -> (Self, Raw, String, Place);
     /// Another process's connection to the same database.
