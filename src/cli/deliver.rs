@@ -112,7 +112,7 @@ fn options(args: &Args, config: &Config) -> Result<DeliverOptions, Failure> {
         if !known().any(|known| known == name) {
             let help = match nearest(name, known()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("configured: {}", known().collect::<Vec<_>>().join(", ")),
+                None => format!("configured: {}.", known().collect::<Vec<_>>().join(", ")),
             };
             let text = format!("--sink {name}: there is no such sink; {help} Nothing was done");
             return Err(Failure::usage(text));

@@ -130,8 +130,12 @@ impl<'a> Screen<'a> {
             out::stdout(&format!("{:indent$}{more}", ""));
         }
         if let Some(next) = &finding.next {
-            // Never broken: it is there to be copied.
-            out::stdout(&format!("{:indent$}→ {next}", ""));
+            let room = WIDTH.saturating_sub(indent.saturating_add(2)).max(30);
+            let mut mark = "→";
+            for line in next_lines(next, room) {
+                out::stdout(&format!("{:indent$}{mark} {line}", ""));
+                mark = " ";
+            }
         }
     }
 
@@ -141,6 +145,36 @@ impl<'a> Screen<'a> {
             out::stdout(&line("doctor_end", body));
         } else if !self.common.quiet {
             out::stdout(&format!("exit {} ({})", exit.code(), exit.class()));
+        }
+    }
+}
+
+/// How what is to be copied begins; everything else is advice.
+const COMMANDS: [&str; 7] = ["tieout ", "psql ", "create ", "alter ", "drop ", "grant ", "revoke "];
+
+/// What to do next, in lines of at most so many characters. A command is never broken: it is there
+/// to be copied.
+fn next_lines(next: &str, width: usize) -> Vec<String> {
+    let begins = |word: &&str| {
+        next.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word))
+    };
+    if next.contains('\n') || COMMANDS.iter().any(begins) {
+        return vec![next.to_owned()];
+    }
+    wrapped(next, width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_is_broken_and_a_command_is_not() {
+        let advice = "name them in [[table.map]] or leave the rows out by where";
+        let lines = next_lines(advice, 40);
+        assert_eq!(lines, ["name them in [[table.map]] or leave the", "rows out by where"]);
+        for command in ["CREATE INDEX a ON b (c, d, e, f)", "tieout deliver purge --sink x"] {
+            assert_eq!(next_lines(command, 20), [command]);
         }
     }
 }

@@ -172,7 +172,7 @@ fn account(given: Option<String>, config: &Config) -> Result<String, Failure> {
         (Some(name), _) => {
             let help = match nearest(&name, names.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
-                None => format!("configured: {}", names.join(", ")),
+                None => format!("configured: {}.", names.join(", ")),
             };
             let text =
                 format!("--account {name}: there is no such account; {help} Nothing was done");

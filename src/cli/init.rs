@@ -201,6 +201,12 @@ fn answers(args: &Args) -> Result<Answers, Failure> {
         let text = format!("--account {}: expected NAME=stripe", args.account);
         return Err(Failure::usage(text));
     }
+    if let Some(zone) = word(&args.timezone)
+        && zone.parse::<Tz>().is_err()
+    {
+        let text = format!("--timezone {zone}: expected a name such as Europe/Berlin");
+        return Err(Failure::usage(text));
+    }
     let set = KEYS.iter().find(|name| config::variable(name).is_some());
     let key_env = word(&args.key_env).unwrap_or_else(|| (*set.unwrap_or(&KEYS[0])).to_owned());
     let key = config::variable(&key_env).unwrap_or_default();

@@ -308,10 +308,21 @@ fn usage(error: &clap::Error, json: bool) -> Exit {
         _wrong_words => {
             let text = error.render().to_string();
             let text = text.strip_prefix("error: ").unwrap_or(&text).trim_end();
-            let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+            let (first, rest) = first_sentence(text);
             let rest = if rest.is_empty() { "" } else { &format!("\n{rest}") };
             let text = format!("{first}; nothing was done{rest}");
             failure::tell_as(&Failure { exit: Exit::Usage, text, hint: None }, json)
         }
     }
+}
+
+/// The first sentence, whole: what is listed below a line that ends with a colon belongs to it.
+fn first_sentence(text: &str) -> (String, &str) {
+    let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
+    if !first.ends_with(':') {
+        return (first.to_owned(), rest);
+    }
+    let (list, rest) = rest.split_at(rest.find("\n\n").unwrap_or(rest.len()));
+    let words: Vec<&str> = list.lines().map(str::trim).collect();
+    (format!("{first} {}", words.join(", ")), rest.strip_prefix('\n').unwrap_or(rest))
 }

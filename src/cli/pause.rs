@@ -135,7 +135,7 @@ fn known(command: &str, account: &str, config: &Config) -> Result<(), Failure> {
     let names: Vec<&str> = config.accounts.keys().map(String::as_str).collect();
     let help = match nearest(account, names.iter().copied()) {
         Some(near) => format!("did you mean `{near}`?"),
-        None => format!("configured: {}", names.join(", ")),
+        None => format!("configured: {}.", names.join(", ")),
     };
     let text = format!("{command} {account}: there is no such account; {help} Nothing was done");
     Err(Failure::usage(text))

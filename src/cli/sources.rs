@@ -428,7 +428,7 @@ pub fn named<'a>(command: &str, name: &str, config: &'a Config) -> Result<&'a So
         let help = match nearest(name, names.iter().copied()) {
             Some(near) => format!("did you mean `{near}`?"),
             None if names.is_empty() => "no [[source]] is configured.".to_owned(),
-            None => format!("configured: {}", names.join(", ")),
+            None => format!("configured: {}.", names.join(", ")),
         };
         let text = format!("{command} {name}: there is no such source; {help}");
         Failure::usage(format!("{text} Nothing was done"))

@@ -48,28 +48,37 @@ pub fn brake(figures: &BrakeFigures, policy: &BrakePolicy) -> Brake {
         return Brake::Off;
     }
     let allowed = handbacks_allowed(figures.listed, policy);
-    if figures.handbacks > allowed {
-        return Brake::On(format!(
+    let many = (figures.handbacks > allowed).then(|| {
+        format!(
             "{} rows would be handed back at once, and {allowed} are allowed ({} objects listed)",
             figures.handbacks, figures.listed
-        ));
+        )
+    });
+    // Where both hold, the share comes first: a tag that does not arrive makes many look absent.
+    match (low_share(figures, policy), many) {
+        (None, None) => Brake::Off,
+        (Some(low), Some(many)) => Brake::On(format!("{low}; also, {many}")),
+        (Some(text), None) | (None, Some(text)) => Brake::On(text),
     }
+}
+
+/// Why too few of the captured objects near the rows are rows; `None`: enough are.
+fn low_share(figures: &BrakeFigures, policy: &BrakePolicy) -> Option<String> {
     // Shares in millionths: of the objects near the rows, and of the account's own usual share.
     let share =
         figures.resolved.saturating_mul(1_000_000).checked_div(figures.nearest).unwrap_or(0);
     let wanted =
         u64::from(policy.min_tagged_permille).saturating_mul(u64::from(figures.usual_permille));
-    if figures.nearest == 0 || share < wanted {
-        return Brake::On(format!(
+    (figures.nearest == 0 || share < wanted).then(|| {
+        format!(
             "{} of the {} captured objects nearest to the rows resolve to rows \
              ({} in 1000; at least {} are wanted)",
             figures.resolved,
             figures.nearest,
             share.checked_div(1_000).unwrap_or(0),
             wanted.div_ceil(1_000)
-        ));
-    }
-    Brake::Off
+        )
+    })
 }
 
 /// Fewer objects than this say nothing of what is usual.
@@ -113,6 +122,21 @@ mod tests {
 
     fn figures(handbacks: u64, listed: u64, nearest: u64, resolved: u64) -> BrakeFigures {
         BrakeFigures { handbacks, abandoned: 0, listed, nearest, resolved, usual_permille: 1_000 }
+    }
+
+    /// The person who reads it looks first at what it says first.
+    #[test]
+    fn a_tag_that_does_not_arrive_is_told_before_how_many_look_absent() {
+        let says = |figures| match brake(&figures, &BrakePolicy::default()) {
+            Brake::On(text) => text,
+            Brake::Off => String::new(),
+        };
+        let many = "59 rows would be handed back at once, and 32 are allowed (640 objects listed)";
+        let low = "28 of the 138 captured objects nearest to the rows resolve to rows \
+                   (202 in 1000; at least 800 are wanted)";
+        assert_eq!(says(figures(59, 640, 138, 28)), format!("{low}; also, {many}"));
+        assert_eq!(says(figures(59, 640, 138, 138)), many);
+        assert_eq!(says(figures(32, 640, 138, 28)), low);
     }
 
     #[test]

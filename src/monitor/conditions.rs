@@ -49,6 +49,8 @@ kinds! {
     AbsenceBrake "absence_brake";
     /// A payment was taken twice, or could still be.
     Duplicates "duplicates";
+    /// Money was found for a row that was handed back, or had failed.
+    LateContradiction "late_contradiction";
     /// A row waits for too long.
     OldestStuck "oldest_stuck";
     /// A sink takes no events, and some wait for it.
@@ -92,7 +94,7 @@ pub fn class_of(name: &str) -> Exit {
     match Kind::parse(name.split('/').next().unwrap_or(name)) {
         Some(Kind::Integrity) => Exit::Integrity,
         Some(Kind::Untied) => Exit::Untied,
-        Some(Kind::Duplicates | Kind::OldestStuck) => Exit::Attention,
+        Some(Kind::Duplicates | Kind::LateContradiction | Kind::OldestStuck) => Exit::Attention,
         Some(
             Kind::Repeated
             | Kind::NoSuccess
@@ -156,17 +158,29 @@ pub fn holding(facts: &Facts<'_>, settings: &MonitoringSettings) -> Vec<Conditio
         let text = format!("hand-backs at account {account} are withheld; case C-{case}");
         put(Kind::AbsenceBrake, Some(account), text);
     }
-    let doubles = ["duplicate_capture", "duplicate_live"].map(|reason| known.cases_of(reason));
-    let cases: i64 = doubles.iter().flat_map(|by| by.values()).map(|(cases, _)| cases).sum();
-    let first = doubles.iter().flat_map(|by| by.values()).map(|(_, first)| first).min();
-    if let Some(first) = first {
-        let what = counted(cases, "case", "cases");
+    if let Some((what, first)) = several(known, &["duplicate_capture", "duplicate_live"]) {
         let text = format!("{what} of money taken twice, or nearly; the first: C-{first}");
         put(Kind::Duplicates, None, text);
+    }
+    if let Some((what, first)) = several(known, &["late_contradiction"]) {
+        let text = format!(
+            "{what} of money found for a row that was handed back or had failed; see that nobody \
+             charges it; the first: C-{first}"
+        );
+        put(Kind::LateContradiction, None, text);
     }
     oldest_stuck(facts.ended_at, known, settings, &mut put);
     sinks(known, &mut put);
     holding
+}
+
+/// How many cases of these reasons are open, in words, and the lowest number; `None`: none is.
+fn several(known: &Known, reasons: &[&str]) -> Option<(String, i64)> {
+    let by_account: Vec<_> = reasons.iter().map(|reason| known.cases_of(reason)).collect();
+    let lines = || by_account.iter().flat_map(|by| by.values());
+    let cases: i64 = lines().map(|(cases, _)| cases).sum();
+    let first = lines().map(|(_, first)| *first).min()?;
+    Some((counted(cases, "case", "cases"), first))
 }
 
 fn sinks(known: &Known, put: Put<'_>) {
@@ -297,6 +311,8 @@ mod tests {
             case("account_unavailable", "a"),
             case("duplicate_live", "a"),
             case("duplicate_capture", "b"),
+            case("late_contradiction", "a"),
+            case("late_contradiction", "b"),
             case("amount_mismatch", "a"),
         ];
         let waits = |account: &str, hours| StuckLine {
@@ -328,6 +344,7 @@ mod tests {
             "absence_brake/a",
             "absence_brake/b",
             "duplicates",
+            "late_contradiction",
             "oldest_stuck",
             "sink_unavailable/gone",
             "dead_letters/gone",

@@ -13,8 +13,14 @@ use crate::monitor::facts::{Facts, Known, bucket_word, is_success};
 const OLD_MAX: usize = 1 << 20;
 
 /// Reasons whose count is told even where it is zero, so that their alerts end.
-const ALWAYS: [&str; 4] =
-    ["duplicate_capture", "duplicate_live", "absence_brake", "account_unavailable"];
+const ALWAYS: [&str; 6] = [
+    "duplicate_capture",
+    "duplicate_live",
+    "late_contradiction",
+    "absence_brake",
+    "account_unavailable",
+    "file_missing",
+];
 
 /// A family: its name, its kind, and what it means.
 pub struct Meaning {

@@ -190,13 +190,17 @@ pub(super) fn state_of(exit: Exit) -> RunState {
     }
 }
 
+/// Money that was taken twice, or may be before anybody looks.
+const MONEY_TWICE: [Reason; 3] =
+    [Reason::DuplicateCapture, Reason::DuplicateLive, Reason::LateContradiction];
+
 fn attention(scene: &Scene<'_>, books: &Books, new_cases: u64) -> bool {
     let count = |reason: Reason| books.reasons.get(&reason).copied().unwrap_or(0);
     scene.options.fail_on.iter().any(|condition| match condition {
         FailOn::Cases => new_cases > 0,
         FailOn::Aged => count(Reason::Unprovable) > 0 || count(Reason::PendingTooLong) > 0,
         FailOn::Empty => books.outcomes.values().sum::<u64>() == 0,
-        FailOn::Duplicates => count(Reason::DuplicateCapture) > 0,
+        FailOn::Duplicates => MONEY_TWICE.iter().any(|reason| count(*reason) > 0),
     })
 }
 

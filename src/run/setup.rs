@@ -130,7 +130,7 @@ pub enum FailOn {
     Aged,
     /// Nothing was due.
     Empty,
-    /// A duplicate capture was found.
+    /// Money was found twice, may still be taken twice, or turned up after a hand-back.
     Duplicates,
 }
 

@@ -196,6 +196,20 @@ fn wrong_words_are_usage_errors() {
     );
 }
 
+/// What is missing, or known, is named in the sentence that says so.
+#[test]
+fn a_sentence_with_a_list_goes_on_to_its_end() {
+    let (_keep, folder) = folder_with("fine.toml");
+    let text = tieout(&folder, &["pause", "stripe"], &[]);
+    let (_, told) = text.split_once("--- stderr\n").unwrap();
+    let (first, rest) = told.split_once('\n').unwrap();
+    let said = "tieout: usage: the following required arguments were not provided: ";
+    assert!(first.starts_with(said) && first.contains("--why <TEXT>"), "{text}");
+    assert!(first.ends_with("; nothing was done") && rest.starts_with("\nUsage: "), "{text}");
+    let text = tieout(&folder, &["ingest", "x.csv", "--account", "unlike"], &[]);
+    assert!(text.contains(". Nothing was done\n"), "{text}");
+}
+
 /// Whoever reads events reads of this end too.
 #[test]
 fn wrong_words_are_an_event_where_events_are_asked_for() {

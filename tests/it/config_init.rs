@@ -629,6 +629,7 @@ async fn what_cannot_be_done_is_said_and_nothing_is_written_over() {
         (&["--url", "sqlite:none.db"][..], 14, "cannot be reached"),
         (&["--url", "sqlite:shop.db", "--table", "chrages"], 10, "did you mean charges?"),
         (&["--url", "sqlite:shop.db", "--account", "x=mollie"], 2, "expected NAME=stripe"),
+        (&["--url", "sqlite:shop.db", "--timezone", "Mars/X"], 2, "--timezone Mars/X: expected"),
         (&[], 2, "DATABASE_URL is not set"),
     ] {
         let words: Vec<&str> = ["config", "init", "--yes"].iter().chain(words).copied().collect();

@@ -1,5 +1,6 @@
 //! docs/exit-codes.md lists every code with its class, and says which of several wins.
 
+use tieout::config::sections::FAIL_ON_WORDS;
 use tieout::exit::Exit;
 
 use super::{flat, read, sections};
@@ -30,6 +31,15 @@ fn the_page_says_which_of_several_codes_wins() {
         Exit::BY_PRECEDENCE.iter().map(|exit| exit.code().to_string()).collect();
     let want = format!("`{}`", numbers.join(" > "));
     assert!(flat(&read("docs/exit-codes.md")).contains(&want), "{want}");
+}
+
+#[test]
+fn the_page_explains_every_word_of_fail_on() {
+    let text = read("docs/exit-codes.md");
+    let (_, table) = text.split_once("| word | holds where this run |\n| --- | --- |\n").unwrap();
+    let rows = table.lines().map_while(|line| line.strip_prefix("| `")?.split_once("` | "));
+    let found: Vec<&str> = rows.map(|(word, _)| word).collect();
+    assert_eq!(found, FAIL_ON_WORDS.map(|(word, _)| word));
 }
 
 /// The numbers of a list, in the line that begins with these words.

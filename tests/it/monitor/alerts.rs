@@ -132,6 +132,29 @@ async fn pagerduty_joins_a_beginning_to_its_end() {
     assert_eq!(all[0]["routing_key"], "sk_test_shop");
 }
 
+/// The row had failed, and is paid all the same: somebody may charge it again any minute.
+#[tokio::test(flavor = "multi_thread")]
+async fn money_after_a_hand_back_is_a_condition_of_its_own() {
+    let only = "key_env = \"SHOP_KEY\"\nconditions = [\"late_contradiction\"]\n";
+    let (shop, receiver) = shop_with("pagerduty", only).await;
+    receiver.answer(Answer::Status(202));
+    shop.sql("update charges set status = 'failed' where id = 'pay_1'").await;
+    let daily = shop.tieout(&["run", "--all", "--since", "1d"], &[]);
+    assert_eq!(daily.code, Some(0), "{}", daily.stderr);
+    run(&shop, 0);
+    shop.sql(CLOSE_CASES).await;
+    run(&shop, 0);
+    let all = bodies(&receiver);
+    let read: Vec<(&str, &str)> = all
+        .iter()
+        .map(|b| (b["event_action"].as_str().unwrap(), b["dedup_key"].as_str().unwrap()))
+        .collect();
+    let key = "tieout/shop/late_contradiction";
+    assert_eq!(read, [("trigger", key), ("resolve", key)]);
+    assert_eq!(all[0]["payload"]["severity"], "warning", "as of duplicates");
+    assert!(all[0]["payload"].to_string().contains("1 case of money found for a row"), "{all:?}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mail_is_handed_to_the_command() {
     let shop = Shop::with(&[("pay_2", 500, TWICE)]).await;

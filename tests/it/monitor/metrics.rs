@@ -62,6 +62,8 @@ async fn a_run_writes_its_metrics_and_pushes_them() {
         ("tieout_rows_examined{source=\"stripe_test\",outcome=\"wait\"}", 0),
         ("tieout_stuck_rows{source=\"stripe_test\"}", 0),
         ("tieout_cases_open{reason=\"duplicate_capture\",age_bucket=\"0-1\"}", 1),
+        ("tieout_cases_open{reason=\"late_contradiction\",age_bucket=\"0-1\"}", 0),
+        ("tieout_cases_open{reason=\"file_missing\",age_bucket=\"0-1\"}", 0),
         ("tieout_cases_open{reason=\"absence_brake\",age_bucket=\"0-1\"}", 0),
         ("tieout_residual_minor{currency=\"EUR\"}", 0),
         ("tieout_psp_unreachable_streak{source=\"stripe_test\"}", 0),

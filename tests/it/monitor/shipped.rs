@@ -5,6 +5,8 @@ use std::path::Path;
 
 use regex::Regex;
 use serde_json::Value;
+use tieout::model::reason::Reason;
+use tieout::monitor::conditions::{Kind, class_of};
 use tieout::monitor::metrics::FAMILIES;
 
 fn shipped(name: &str) -> String {
@@ -36,7 +38,7 @@ fn rules_and_dashboard_name_what_is_written() {
 fn rules_are_whole() {
     let text = shipped("alerts.yml");
     let rules: Vec<&str> = text.split("\n      - alert: ").skip(1).collect();
-    assert_eq!(rules.len(), 9);
+    assert_eq!(rules.len(), 11);
     for rule in rules {
         for part in ["\n        expr: ", "\n        labels:\n          severity: "] {
             assert!(rule.contains(part), "{part}: {rule}");
@@ -46,6 +48,42 @@ fn rules_are_whole() {
         }
     }
     assert!(!text.contains('\t'));
+}
+
+/// A rule by a reason that no case has would never fire; money that may be taken twice has one.
+#[test]
+fn rules_by_reason_name_reasons_that_there_are() {
+    let text = shipped("alerts.yml");
+    let matcher = Regex::new(r#"reason=~?"([a-z_.*]+)""#).unwrap();
+    let patterns: Vec<Regex> = matcher
+        .captures_iter(&text)
+        .map(|found| Regex::new(&format!("^(?:{})$", &found[1])).unwrap())
+        .collect();
+    let known = |pattern: &Regex| Reason::ALL.iter().any(|r| pattern.is_match(r.as_str()));
+    assert!(patterns.iter().all(known), "{patterns:?}");
+    let money = [Reason::DuplicateCapture, Reason::DuplicateLive, Reason::LateContradiction];
+    for reason in money.into_iter().chain([Reason::FileMissing]) {
+        let is_told = patterns.iter().any(|pattern| pattern.is_match(reason.as_str()));
+        assert!(is_told, "{}", reason.as_str());
+    }
+}
+
+/// The page's table is the program's list, in its order.
+#[test]
+fn the_page_of_monitoring_has_every_condition_with_its_class() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/monitoring.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, table) = text.split_once("| condition | class |").unwrap();
+    let row = Regex::new(r"^\| `([a-z_]+)(?:/[A-Z]+)?` \| ([a-z]+) \|").unwrap();
+    let rows = table.lines().skip(2).map_while(|line| row.captures(line));
+    let found: Vec<(String, String)> =
+        rows.map(|found| (found[1].to_owned(), found[2].to_owned())).collect();
+    let want: Vec<(String, String)> = Kind::ALL
+        .iter()
+        .map(|kind| kind.as_str())
+        .map(|kind| (kind.to_owned(), class_of(kind).class().to_owned()))
+        .collect();
+    assert_eq!(found, want);
 }
 
 #[test]

@@ -165,7 +165,7 @@ async fn money_after_the_hand_back_is_a_contradiction(engine: Engine) {
     handed_back(&shop, 1).await;
     shop.plant(vec![Payment::stuck(1).captured()]);
     shop.a_span_passes().await;
-    let ran = shop.run().await.ended(0);
+    let ran = shop.run_with(&["--fail-on", "duplicates"]).await.ended(4);
     assert_eq!(ran.verdict(1), "review late_contradiction");
     assert_eq!(shop.status(1).await, "retry", "the status is left to the person");
     assert_eq!(shop.open_cases().await, ["1 late_contradiction"]);
