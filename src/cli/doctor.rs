@@ -155,9 +155,8 @@ const COMMANDS: [&str; 7] = ["tieout ", "psql ", "create ", "alter ", "drop ", "
 /// What to do next, in lines of at most so many characters. A command is never broken: it is there
 /// to be copied.
 fn next_lines(next: &str, width: usize) -> Vec<String> {
-    let begins = |word: &&str| {
-        next.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word))
-    };
+    let begins =
+        |word: &&str| next.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
     if next.contains('\n') || COMMANDS.iter().any(begins) {
         return vec![next.to_owned()];
     }

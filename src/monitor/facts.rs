@@ -13,7 +13,7 @@ use crate::report::aging::bucket;
 use crate::report::tie::tie_out;
 use crate::run::events::Summary;
 use crate::store::outbox::SinkState;
-use crate::store::watch::{CaseLine, Change, Mark, StuckLine};
+use crate::store::watch::{CaseLine, Change, FileFigures, Mark, StuckLine};
 
 /// Whole days: a case older than one of these stands in the next bucket of `aging.csv`.
 const BUCKET_DAYS: [i64; 6] = [1, 3, 7, 30, 60, 90];
@@ -52,13 +52,15 @@ pub struct Known {
     pub marks: BTreeMap<String, i64>,
     /// How the sinks of events stand.
     pub sinks: Vec<SinkState>,
+    /// How settlement files stand, where metrics are told.
+    pub files: FileFigures,
 }
 
 impl Known {
     /// From what was read.
     pub fn new(stuck: Vec<StuckLine>, cases: Vec<CaseLine>, marks: Vec<Mark>) -> Self {
         let marks = marks.into_iter().map(|mark| (mark.name, mark.value)).collect();
-        Self { stuck, cases, marks, sinks: Vec::new() }
+        Self { stuck, cases, marks, sinks: Vec::new(), files: FileFigures::default() }
     }
 
     /// A number, where it is known.

@@ -3,7 +3,7 @@
 //! A family that a run can say nothing about is left out, and what stood there before stays: so
 //! the last success outlives a failed run, in the file as at a Pushgateway.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use crate::model::reason::Outcome;
@@ -37,7 +37,7 @@ const fn gauge(name: &'static str, help: &'static str) -> Meaning {
 }
 
 /// Every family that tieout writes.
-pub const FAMILIES: [Meaning; 15] = [
+pub const FAMILIES: [Meaning; 17] = [
     gauge(LAST_SUCCESS, "When a run last examined everything and tied out."),
     gauge(LAST_RUN, "When a run last ended."),
     gauge(DURATION, "How long the last run took."),
@@ -56,6 +56,8 @@ pub const FAMILIES: [Meaning; 15] = [
     gauge(OUTBOX, "Events that wait for a sink."),
     gauge(OUTBOX_AGE, "Age of the oldest event that waits for a sink."),
     gauge(DEAD_LETTERS, "Events that could not be delivered and wait for a person."),
+    gauge(FILE_AGE, "Since the newest settlement file of the source came in."),
+    gauge(UNMATCHED, "Money of final statements that no row has yet, in minor units."),
     gauge(BUILD, "The version that ran last."),
 ];
 
@@ -73,6 +75,8 @@ const STREAK: &str = "tieout_psp_unreachable_streak";
 const OUTBOX: &str = "tieout_outbox_waiting";
 const OUTBOX_AGE: &str = "tieout_outbox_oldest_seconds";
 const DEAD_LETTERS: &str = "tieout_outbox_dead";
+const FILE_AGE: &str = "tieout_file_age_seconds";
+const UNMATCHED: &str = "tieout_unmatched_minor";
 const BUILD: &str = "tieout_build_info";
 
 /// The text: families in their order, samples in theirs.
@@ -118,7 +122,7 @@ impl<'a> Page<'a> {
             self.put(STUCK, &[("source", source)], line.map_or(0, |line| line.rows));
             self.put(OLDEST, &[("source", source)], age);
         }
-        let mut buckets: std::collections::BTreeMap<(&str, &str), i64> =
+        let mut buckets: BTreeMap<(&str, &str), i64> =
             ALWAYS.iter().map(|reason| ((*reason, bucket_word(0)), 0)).collect();
         for line in &known.cases {
             let count = buckets.entry((&line.reason, bucket_word(line.bucket))).or_default();
@@ -143,6 +147,31 @@ impl<'a> Page<'a> {
             self.put(OUTBOX, &labels, sink.waiting);
             self.put(OUTBOX_AGE, &labels, age);
             self.put(DEAD_LETTERS, &labels, sink.dead);
+        }
+        self.files(facts, known);
+    }
+
+    fn files(&mut self, facts: &Facts<'_>, known: &Known) {
+        for (source, newest) in &known.files.newest {
+            // Of one that is configured no more nothing comes any more.
+            if facts.sources.iter().any(|name| name == source) {
+                let age = (facts.ended_at - *newest).num_seconds().max(0);
+                self.put(FILE_AGE, &[("source", source.as_str())], age);
+            }
+        }
+        if known.files.newest.is_empty() {
+            return;
+        }
+        // Zero is told too: a family that is left out keeps what it said before.
+        let mut sums: BTreeMap<(&str, &str), i64> = BTreeMap::new();
+        for (currency, _residual) in known.marks_of("residual/") {
+            sums.extend(["credit", "debit"].map(|side| ((side, currency), 0)));
+        }
+        for (side, currency, minor) in &known.files.unmatched {
+            sums.insert((side.as_str(), currency.as_str()), *minor);
+        }
+        for ((side, currency), minor) in sums {
+            self.put(UNMATCHED, &[("side", side), ("currency", currency)], minor);
         }
     }
 
@@ -209,6 +238,7 @@ mod tests {
     use crate::exit::Exit;
     use crate::model::time::from_text;
     use crate::monitor::tally::Tally;
+    use crate::store::watch::FileFigures;
 
     fn page<'a>(tally: &'a Tally, exit: Exit, source: &str) -> Page<'a> {
         Page::of(&Facts {
@@ -229,6 +259,39 @@ mod tests {
         let tally = Tally::default();
         let text = page(&tally, Exit::Ok, "a\"b\\c\nd").text();
         assert!(text.contains(r#"source="a\"b\\c\nd",outcome="wait"} 0"#), "{text}");
+    }
+
+    #[test]
+    fn files_are_told_by_age_and_by_what_no_row_has() {
+        let tally = Tally::default();
+        let at = |text| from_text(text).unwrap();
+        let eur = ("debit".to_owned(), "EUR".to_owned(), 1_999);
+        let newest = |source: &str| (source.to_owned(), at("2026-11-19T11:00:00Z"));
+        let files =
+            FileFigures { newest: vec![newest("bank"), newest("gone")], unmatched: vec![eur] };
+        let marks = [("residual/EUR".to_owned(), 0)].into();
+        let text = Page::of(&Facts {
+            scope: "cron",
+            run_id: "r1",
+            exit: Exit::Ok,
+            ended_at: at("2026-11-19T12:00:00Z"),
+            accounts: Vec::new(),
+            sources: vec!["bank".to_owned(), "new".to_owned()],
+            tally: &tally,
+            summary: None,
+            known: Some(Known { files, marks, ..Known::default() }),
+        })
+        .text();
+        let told: Vec<&str> = text
+            .lines()
+            .filter(|line| line.starts_with(FILE_AGE) || line.starts_with(UNMATCHED))
+            .collect();
+        let want = [
+            "tieout_file_age_seconds{scope=\"cron\",source=\"bank\"} 3600",
+            "tieout_unmatched_minor{scope=\"cron\",side=\"credit\",currency=\"EUR\"} 0",
+            "tieout_unmatched_minor{scope=\"cron\",side=\"debit\",currency=\"EUR\"} 1999",
+        ];
+        assert_eq!(told, want);
     }
 
     #[test]

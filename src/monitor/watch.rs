@@ -31,7 +31,7 @@ use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
 use crate::store::outbox::OutboxDriver;
-use crate::store::watch::{Alert, AlertAsk};
+use crate::store::watch::{Alert, AlertAsk, FileFigures};
 
 /// What is left for the network once a signal asked for the end: the run itself had the rest.
 const STOPPED: Duration = Duration::from_secs(1);
@@ -180,7 +180,11 @@ impl<'a> Watch<'a> {
         let edges = bucket_edges(facts.ended_at, self.around.zone);
         let cases = db.open_cases_by_age(&edges).await?;
         let sinks = db.sink_states(facts.ended_at).await?;
-        facts.known = Some(Known { sinks, ..Known::new(stuck, cases, marks) });
+        let files = match &self.settings.prometheus {
+            Some(_) if self.is_run() => db.file_figures().await?,
+            Some(_) | None => FileFigures::default(),
+        };
+        facts.known = Some(Known { sinks, files, ..Known::new(stuck, cases, marks) });
         let holding = holding(facts, self.settings);
         let now = db.now().await?;
         let mut asks = Vec::new();

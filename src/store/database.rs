@@ -41,7 +41,7 @@ use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount, Writte
 use crate::store::settings::{DatabaseSettings, shown_address};
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::SqliteStore;
-use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
+use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, FileFigures, Mark, StuckLine};
 
 /// The opened database.
 #[derive(Debug, Clone)]
@@ -214,6 +214,7 @@ delegate! { Driver:
     waiting(tables: &[String], now: Instant) -> Waiting;
     stuck_by_account() -> Vec<StuckLine>;
     open_cases_by_age(edges: &[Instant]) -> Vec<CaseLine>;
+    file_figures() -> FileFigures;
     move_marks(scope: &str, changes: &[(String, Change)]) -> Vec<Mark>;
     marks(scope: &str) -> Vec<Mark>;
     take_alerts(ask: &AlertAsk) -> Vec<Alert>;

@@ -19,7 +19,7 @@ use crate::store::records::{
     RunStart, Tagged, TotalLine, Waiting,
 };
 use crate::store::source_table::SourceTable;
-use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
+use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, FileFigures, Mark, StuckLine};
 
 /// The head of one writer's chain of journal records. It moves on only after a commit.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -503,6 +503,9 @@ pub trait Driver {
     /// Open cases by reason, account and age; `edges` are the instants between the buckets, the
     /// latest first.
     async fn open_cases_by_age(&self, edges: &[Instant]) -> Result<Vec<CaseLine>, StoreError>;
+
+    /// How settlement files stand, by source and by currency.
+    async fn file_figures(&self) -> Result<FileFigures, StoreError>;
 
     /// Changes a scope's numbers and reads them all back.
     async fn move_marks(

@@ -30,6 +30,15 @@ pub struct CaseLine {
     pub first: i64,
 }
 
+/// How settlement files stand.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileFigures {
+    /// When the newest file of a source came in that is not quarantined.
+    pub newest: Vec<(String, Instant)>,
+    /// Money of final statements that no row has yet: `credit` or `debit`, currency, minor units.
+    pub unmatched: Vec<(String, String, i64)>,
+}
+
 /// One remembered number of a scope: a schedule, or a source's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {

@@ -88,7 +88,7 @@ use crate::store::release::{Difference, Release, Said, Spoken, Word};
 use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount, Written};
 use crate::store::settings::DatabaseSettings;
 use crate::store::source_table::SourceTable;
-use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
+use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, FileFigures, Mark, StuckLine};
 
 /// How long a connection may take on its way back: two short questions to a server nearby.
 const BACK_SOON: Duration = Duration::from_millis(3);
@@ -489,6 +489,10 @@ impl Driver for PgStore {
 
     async fn open_cases_by_age(&self, edges: &[Instant]) -> Result<Vec<CaseLine>, StoreError> {
         watch::cases(self.pool().await, edges).await
+    }
+
+    async fn file_figures(&self) -> Result<FileFigures, StoreError> {
+        watch::files(self.pool().await).await
     }
 
     async fn move_marks(

@@ -7,7 +7,7 @@ use crate::store::error::StoreError;
 use crate::store::postgres::errors::failed;
 use crate::store::records::Waiting;
 use crate::store::watch::{
-    Alert, AlertAsk, CaseLine, Change, Mark, StoredAlert, StuckLine, Turn, turns,
+    Alert, AlertAsk, CaseLine, Change, FileFigures, Mark, StoredAlert, StuckLine, Turn, turns,
 };
 
 const COUNTING: &str = "counting for monitoring";
@@ -70,6 +70,26 @@ pub(super) async fn cases(pool: &PgPool, edges: &[Instant]) -> Result<Vec<CaseLi
         CaseLine { reason, account, bucket, cases, first }
     };
     Ok(lines.into_iter().map(line).collect())
+}
+
+pub(super) async fn files(pool: &PgPool) -> Result<FileFigures, StoreError> {
+    let newest: Vec<(String, Instant)> = sqlx::query_as(
+        "select source, max(received_at) from tieout_files where state <> 'quarantined' \
+         group by 1 order by 1",
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(failed(COUNTING))?;
+    // By the index of open lines, of which there are few.
+    let unmatched: Vec<(String, String, i64)> = sqlx::query_as(
+        "select direction, currency, \
+         least(coalesce(sum(amount_minor), 0), 9223372036854775807)::bigint \
+         from tieout_lines where state = 'open' and decides group by 1, 2 order by 1, 2",
+    )
+    .fetch_all(pool)
+    .await
+    .map_err(failed(COUNTING))?;
+    Ok(FileFigures { newest, unmatched })
 }
 
 pub(super) async fn move_marks(

@@ -89,7 +89,7 @@ use crate::store::sqlite::apply::{Batch, Counts};
 use crate::store::sqlite::claim::Turn as ClaimTurn;
 use crate::store::sqlite::sql::{failed, primary_code};
 use crate::store::sqlite::still::Still;
-use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, Mark, StuckLine};
+use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, FileFigures, Mark, StuckLine};
 
 /// How long a statement waits for another process that is writing. A batch holds the file for
 /// about a second; whoever waits longer has found a process that hangs.
@@ -800,6 +800,10 @@ impl Driver for SqliteStore {
 
     async fn open_cases_by_age(&self, edges: &[Instant]) -> Result<Vec<CaseLine>, StoreError> {
         watch::cases(&mut *self.read("counting cases").await?, edges).await
+    }
+
+    async fn file_figures(&self) -> Result<FileFigures, StoreError> {
+        watch::files(&mut *self.read("counting files").await?).await
     }
 
     async fn move_marks(

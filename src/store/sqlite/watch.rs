@@ -8,7 +8,7 @@ use crate::store::records::Waiting;
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{execute, fetch, json_set};
 use crate::store::watch::{
-    Alert, AlertAsk, CaseLine, Change, Mark, StoredAlert, StuckLine, Turn, turns,
+    Alert, AlertAsk, CaseLine, Change, FileFigures, Mark, StoredAlert, StuckLine, Turn, turns,
 };
 
 const COUNTING: &str = "counting for monitoring";
@@ -86,6 +86,30 @@ pub(super) async fn cases(
         })
     });
     lines.collect()
+}
+
+pub(super) async fn files(connection: &mut SqliteConnection) -> Result<FileFigures, StoreError> {
+    let query = sqlx::query(
+        "select source, max(received_at) from tieout_files where state <> 'quarantined' \
+         group by 1 order by 1",
+    );
+    let rows = fetch(connection, COUNTING, query).await?;
+    let newest = rows.iter().map(|row| {
+        let cells = Cells::new(row, COUNTING);
+        Ok((cells.text(0)?, cells.at(1)?))
+    });
+    let newest = newest.collect::<Result<_, StoreError>>()?;
+    // A sum beyond 64 bits would be an error.
+    let query = sqlx::query(
+        "select direction, currency, cast(min(total(amount_minor), 9e18) as integer) \
+         from tieout_lines where state = 'open' and decides = 1 group by 1, 2 order by 1, 2",
+    );
+    let rows = fetch(connection, COUNTING, query).await?;
+    let unmatched = rows.iter().map(|row| {
+        let cells = Cells::new(row, COUNTING);
+        Ok((cells.text(0)?, cells.text(1)?, cells.int(2)?))
+    });
+    Ok(FileFigures { newest, unmatched: unmatched.collect::<Result<_, StoreError>>()? })
 }
 
 pub(super) async fn move_marks(

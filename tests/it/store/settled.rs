@@ -160,6 +160,10 @@ pub async fn a_file_comes_in_whole<D: Keeps>() {
     let file = "select state || ' ' || cast(lines as text) || ' ' || format from tieout_files";
     assert_eq!(w.raw.one(file).await, "loaded 3 camt.053");
     assert_eq!(w.raw.one("select state from tieout_statements").await, "live");
+    let figures = w.store.file_figures().await.unwrap();
+    assert_eq!(figures.newest, [("bank".to_owned(), noon())]);
+    let open = ("credit".to_owned(), "EUR".to_owned(), 1_900);
+    assert_eq!(figures.unmatched, [open], "neither a fee nor an attempt is a row's money");
     w.finish().await;
 }
 
