@@ -106,7 +106,9 @@ async fn read<D: Driver>(db: &D, table: &str, id: &str) -> Result<Option<Known>,
         Some(last) => db.evidence(&last.evidence_sha256).await?,
         None => None,
     };
-    let case = match last.and_then(|last| last.case_number) {
+    // What is open outlives the records of the runs that opened it.
+    let open = check.as_ref().and_then(|check| check.open_case);
+    let case = match last.map_or(open, |last| last.case_number) {
         Some(number) => db.case(number).await?,
         None => None,
     };
@@ -143,7 +145,7 @@ fn lines(known: &Known, missing: &[String], id: &str, config: &Config) -> Vec<St
         lines.push(format!("account    {} · tag {}", last.account, last.tag));
         lines.push(format!("status     {} (as last read or written)", last.status_after));
     } else {
-        lines.push(format!("{}/{id}  not decided yet", known.table));
+        lines.extend(undecided(known, id));
     }
     lines.extend(state(known));
     lines.extend(looks(known));
@@ -166,6 +168,22 @@ fn lines(known: &Known, missing: &[String], id: &str, config: &Config) -> Vec<St
     lines.extend(labelled("hand-backs", &handbacks(known)));
     lines.push(format!("next       {}", next(known)));
     lines
+}
+
+/// The beginning, where no decision is there to be read.
+fn undecided(known: &Known, id: &str) -> Vec<String> {
+    let history = known.check.as_ref().map(|check| &check.history);
+    let was_looked_at = history.is_some_and(|history| history.checks > 0 || history.unanswered > 0);
+    let Some(case) = &known.case else {
+        let what = if was_looked_at { "its decisions were pruned" } else { "not decided yet" };
+        return vec![format!("{}/{id}  {what}", known.table)];
+    };
+    let state = if case.open { "open" } else { "closed" };
+    vec![
+        format!("{}/{id}  its decisions were pruned; its case is there", known.table),
+        format!("case       C-{}, {state}, {}: {}", case.number, case.reason.as_str(), case.text),
+        format!("           {}", case.reason.meaning()),
+    ]
 }
 
 /// What the last decision had of a proof of absence. A proof that was made is not made again: by
@@ -302,14 +320,20 @@ fn handbacks(known: &Known) -> Vec<String> {
     let text = |handback: &HandbackRow| {
         let until = handback.same_key_until;
         let until = until.map(|at| format!(" until {}", to_short_text(at))).unwrap_or_default();
-        let taken = match handback.taken_at {
-            Some(at) => format!("taken {}", to_short_text(at)),
-            None => "not taken yet".to_owned(),
+        let ended = handback.ended_at.map(|at| {
+            let why = handback.end_reason.as_deref().unwrap_or("–");
+            format!("ended {}: {why}", to_short_text(at))
+        });
+        let taken = handback.taken_at.map(|at| format!("taken {}", to_short_text(at)));
+        let stands = match (taken, ended) {
+            (Some(taken), Some(ended)) => format!("{taken}, {ended}"),
+            (Some(one), None) | (None, Some(one)) => one,
+            (None, None) => "not taken yet".to_owned(),
         };
         let from = handback.not_before;
         let from = from.map(|at| format!("not before {}, ", to_short_text(at)));
         format!(
-            "#{} at {} by {} ({}{until}), charge {}before {}, {taken}",
+            "#{} at {} by {} ({}{until}), charge {}before {}, {stands}",
             handback.number,
             to_short_text(handback.at),
             handback.permit,
@@ -386,6 +410,8 @@ fn body(known: &Known, id: &str) -> serde_json::Value {
             "not_before": handback.not_before.map(to_text),
             "charge_before": to_text(handback.charge_before),
             "taken_at": handback.taken_at.map(to_text),
+            "ended_at": handback.ended_at.map(to_text),
+            "end_reason": handback.end_reason,
         })).collect::<Vec<_>>(),
         "case": known.case.as_ref().map(|case| format!("C-{}", case.number)),
         "last_evidence": evidence,

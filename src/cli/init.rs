@@ -18,6 +18,7 @@ use crate::config::init::{
 };
 use crate::config::{self, FILE_NAME, names};
 use crate::exit::Exit;
+use crate::model::money::grouped_text;
 use crate::store::database::Database;
 use crate::store::error::StoreError;
 use crate::store::inspect::{Inspect, Surveyed};
@@ -43,6 +44,9 @@ const KEYS: [&str; 4] = ["STRIPE_SECRET_KEY", "STRIPE_API_KEY", "STRIPE_KEY", "S
 
 /// Tables shown to choose from.
 const TABLES_SHOWN: usize = 5;
+
+/// Values of the status that are shown.
+const VALUES_SHOWN: usize = 20;
 
 /// Options of `config init`.
 #[derive(Debug, clap::Args)]
@@ -246,12 +250,13 @@ async fn make(
     let mut seen = seen(db, of, &survey, answers).await.map_err(failed)?;
     let mut proposal = choose::propose(of, &survey, answers, &seen);
     if asks {
-        if let Some(status) = ask_status(args, &proposal) {
+        if let Some(status) = ask_status(args, of, &proposal) {
             answers.status = Some(status);
             seen = self::seen(db, of, &survey, answers).await.map_err(failed)?;
             proposal = choose::propose(of, &survey, answers, &seen);
         }
-        ask(args, &proposal, answers);
+        tell_values(db, of, &proposal, &seen).await;
+        ask(args, of, &proposal, answers);
         proposal = choose::propose(of, &survey, answers, &seen);
     }
     Ok(proposal)
@@ -371,14 +376,70 @@ fn plain(value: &str) -> String {
     inner.split(',').map(|part| part.trim().trim_matches('"')).collect::<Vec<_>>().join(",")
 }
 
-fn ask_status(args: &Args, proposal: &Proposal) -> Option<String> {
+fn ask_status(args: &Args, of: &Surveyed, proposal: &Proposal) -> Option<String> {
     let choice = proposal.choice("status").filter(|_| args.status.is_none())?;
     let proposed = plain(&choice.value);
-    let typed = prompt("status column", &proposed, &choice.why);
-    (typed != proposed).then_some(typed)
+    loop {
+        let typed = prompt("status column", &proposed, &choice.why);
+        if typed == proposed {
+            return None;
+        }
+        match wrong("status", &typed, of) {
+            Some(wrong) => out::stderr(&wrong),
+            None => return Some(typed),
+        }
+    }
 }
 
-fn ask(args: &Args, proposal: &Proposal, answers: &mut Answers) {
+/// The values of the status, before anybody is asked what they mean.
+async fn tell_values(db: &Database, of: &Surveyed, proposal: &Proposal, seen: &Seen) {
+    let status = proposal.choice("status").filter(|choice| !choice.is_open());
+    let Some(column) = status.map(|choice| plain(&choice.value)) else { return };
+    // What could not be counted is shown without.
+    let counts = db.tallied(of, &column).await.unwrap_or_default();
+    let count =
+        |(value, rows): &(String, i64)| format!("{value} {}", grouped_text(i128::from(*rows), 0));
+    let is_counted = |value: &String| counts.iter().any(|(known, _)| known == value);
+    let others = seen.values.get(&column).into_iter().flatten();
+    let others = others.filter(|value| !value.is_empty() && !is_counted(value)).cloned();
+    let mut shown: Vec<String> = counts.iter().map(count).chain(others).collect();
+    if shown.len() > VALUES_SHOWN {
+        shown.truncate(VALUES_SHOWN);
+        shown.push("…".to_owned());
+    }
+    if shown.is_empty() {
+        return;
+    }
+    out::stderr(&format!("values of {column}, with their rows as far as looked:"));
+    for line in wrapped(&shown.join(" · "), 76) {
+        out::stderr(&format!("  {line}"));
+    }
+}
+
+/// What to say of an answer that cannot be meant.
+fn wrong(setting: &str, typed: &str, of: &Surveyed) -> Option<String> {
+    if setting == "tag" {
+        let text = format!("`{typed}` names no column: a template such as pay_{{id}}");
+        return (!is_a_tag(typed)).then_some(text);
+    }
+    let is_word = match setting {
+        "status" | "created" => false,
+        "attempted" => matches!(typed, "once" | "none"),
+        "psp_reference" => typed == "none",
+        _value => true,
+    };
+    if is_word || of.relation.column(typed).is_some() {
+        return None;
+    }
+    let names = of.relation.columns.iter().map(|column| column.name.as_str());
+    let near = match config::problem::nearest(typed, names) {
+        Some(near) => format!("; did you mean {near}?"),
+        None => String::new(),
+    };
+    Some(format!("`{typed}` is no column of {}{near}", of.name))
+}
+
+fn ask(args: &Args, of: &Surveyed, proposal: &Proposal, answers: &mut Answers) {
     let one = |what: &str, setting: &str, given: bool| -> Option<String> {
         if given {
             return None;
@@ -386,7 +447,7 @@ fn ask(args: &Args, proposal: &Proposal, answers: &mut Answers) {
         let choice = proposal.choice(setting);
         let (proposed, why) = match choice {
             Some(choice) => (plain(&choice.value), choice.why.clone()),
-            None => ("none".to_owned(), "no value was found that says it".to_owned()),
+            None => ("none".to_owned(), why_none(setting, proposal)),
         };
         let typed = prompt(what, &proposed, &why);
         (typed != proposed).then_some(typed)
@@ -405,8 +466,8 @@ fn ask(args: &Args, proposal: &Proposal, answers: &mut Answers) {
         ("tag template", "tag", args.tag.is_some(), &mut answers.tag),
     ] {
         let mut typed = one(what, setting, given);
-        while let Some(wrong) = typed.as_deref().filter(|it| setting == "tag" && !is_a_tag(it)) {
-            out::stderr(&format!("`{wrong}` names no column: a template such as pay_{{id}}"));
+        while let Some(wrong) = typed.as_deref().and_then(|typed| wrong(setting, typed, of)) {
+            out::stderr(&wrong);
             typed = one(what, setting, given);
         }
         if let Some(typed) = typed {
@@ -430,6 +491,13 @@ fn ask(args: &Args, proposal: &Proposal, answers: &mut Answers) {
             answers.timezone = ask_open("business time zone", "Europe/Berlin", "");
         }
     }
+}
+
+/// Why nothing is proposed for a setting, with what could be meant.
+fn why_none(setting: &str, proposal: &Proposal) -> String {
+    let of = |text: &String| text.strip_prefix(&format!("{setting}: ")).map(str::to_owned);
+    let told = proposal.untold.iter().find_map(of);
+    told.unwrap_or_else(|| "no value was found that says it".to_owned())
 }
 
 /// Whether rows have different tags by this template. What stands at the PSP is asked for next.

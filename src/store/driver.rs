@@ -150,6 +150,8 @@ pub struct CheckRow {
     pub lease: Option<(String, Instant)>,
     /// The image last seen.
     pub image: String,
+    /// The number of its open case.
+    pub open_case: Option<i64>,
 }
 
 /// What verifying the chain found.

@@ -67,6 +67,10 @@ pub struct Rights {
     pub owns_journal: bool,
     /// Rights that a run needs and that are missing: `insert on tieout_journal`.
     pub lacks: Vec<String>,
+    /// How many a run needs; 0 where the database has no roles.
+    pub needs: usize,
+    /// Roles for looking and for people, as `db roles` makes them, that it has.
+    pub looks_by: Vec<String>,
     /// Rights that nobody who runs tieout needs: `delete on tieout_journal`.
     pub excess: Vec<String>,
 }
@@ -94,6 +98,8 @@ pub struct Standing {
     /// Where the mapping names one account for the whole table: columns that may tell accounts
     /// apart, with their values in rows that `where` means.
     pub tellers: Vec<(String, Vec<String>)>,
+    /// Values of the column of kinds, as far as looked, of rows that `where` means.
+    pub kind_values: Vec<String>,
     /// Where the mapping names one kind for the whole table: columns of which some values say
     /// another, with their values in rows that `where` means.
     pub kinds: Vec<(String, Vec<String>)>,
@@ -279,6 +285,10 @@ pub trait Inspect {
     /// When the newest of the stuck rows was made; found as [`Inspect::stuck_ahead`] finds them.
     async fn newest_stuck(&self, table: &SourceTable) -> Result<Option<Instant>, StoreError>;
 
+    /// The values of a column that are not NULL, each with its rows among the first ones: the most
+    /// frequent first.
+    async fn tallied(&self, of: &Surveyed, column: &str) -> Result<Vec<(String, i64)>, StoreError>;
+
     /// A few values of a column that are not NULL, as texts.
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError>;
 }
@@ -306,6 +316,7 @@ delegate! {
     tags(table: &SourceTable, account: &str, most: i64) -> Vec<Option<String>>;
     survey() -> Vec<Surveyed>;
     distinct(of: &Surveyed, column: &str) -> Vec<String>;
+    tallied(of: &Surveyed, column: &str) -> Vec<(String, i64)>;
     examples(of: &Surveyed, column: &str) -> Vec<String>;
     named_rows(table: &SourceTable, ids: &[String]) -> Vec<NamedRow>;
     counterparts(table: &SourceTable, most: i64) -> Vec<Counterpart>;

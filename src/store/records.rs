@@ -532,6 +532,10 @@ pub struct HandbackRow {
     pub evidence_sha256: String,
     /// When the worker took it.
     pub taken_at: Option<Instant>,
+    /// When it ended; from then on nobody may charge by it.
+    pub ended_at: Option<Instant>,
+    /// Why: `lapsed`, `late_contradiction`, …
+    pub end_reason: Option<String>,
 }
 
 /// What one apply did.

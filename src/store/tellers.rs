@@ -1,4 +1,5 @@
-//! Which columns may tell PSP accounts apart, or kinds of movement, by their names and values.
+//! Which columns may tell PSP accounts apart, or kinds of movement, by their names and values; and
+//! which values of a status may say that a call is on its way.
 //!
 //! A row of another PSP that is taken for one of Stripe's is not found there, and neither is a
 //! refund among charges. What is never found is charged again, or refunded again, in the end: such
@@ -129,6 +130,38 @@ const CHARGES: [&str; 9] =
 /// What an id begins with that Stripe made: of a payment, a saved card, a customer.
 const IDS: [&str; 11] =
     ["pi_", "ch_", "re_", "py_", "pm_", "card_", "src_", "ba_", "cus_", "seti_", "mandate_"];
+
+/// Values of a status that say: the call is on its way.
+pub const PROCESSING: [&str; 13] = [
+    "processing",
+    "in_flight",
+    "inflight",
+    "in_progress",
+    "sending",
+    "sent",
+    "submitted",
+    "submitting",
+    "capturing",
+    "charging",
+    "executing",
+    "authorizing",
+    "requested",
+];
+
+/// Values that may say the same, or that nobody has paid yet.
+pub const PENDING: [&str; 4] = ["pending", "initiated", "started", "open"];
+
+/// Whether a value of a status may say that a call is on its way, by a part of it.
+pub fn may_be_on_its_way(value: &str) -> bool {
+    let value = plain(value);
+    let parts = ["pending", "processing", "submit", "authorizing", "authorising", "progress"];
+    let is_like = parts.iter().any(|part| value.contains(part));
+    let last = value.rsplit('_').next().unwrap_or_default();
+    is_like
+        || last == "initiated"
+        || PENDING.contains(&value.as_str())
+        || PROCESSING.contains(&value.as_str())
+}
 
 /// A name as words: `CreatedAt`, `Created At` and `created-at` are `created_at`.
 pub fn plain(name: &str) -> String {

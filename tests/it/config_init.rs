@@ -357,6 +357,42 @@ async fn words_of_a_call_that_are_ignored_are_told() {
     let place = Place::sqlite(TWO).await;
     let ended = place.init(&["--processing", "authorizing"]);
     assert!(!ended.stdout.contains("on its way"), "{}", ended.stdout);
+    let part = "ignore: `pending` only because of what you said of `from`";
+    assert!(ended.stdout.contains(part), "{}", ended.stdout);
+    assert!(settings(&place.file()).contains(&"ignore = [\"pending\"]"), "{}", place.file());
+}
+
+/// By a word that no row has nothing is seen, and nothing else may be ignored by it.
+#[tokio::test]
+async fn a_misspelt_value_is_told_with_the_values_that_are_there() {
+    const THREE: &str = "
+        create table payments (
+            id bigint primary key, amount_cents bigint not null, currency text not null,
+            status text not null, created_at timestamptz not null);
+        insert into payments values
+            (1, 1999, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (2, 1999, 'EUR', 'new', '2026-11-19T08:00:00Z'),
+            (3, 1999, 'EUR', 'succeeded', '2026-11-19T08:00:00Z')";
+    for place in in_both(THREE).await {
+        let told_of = told(&place.init(&["--attempted", "once", "--processing", "procesing"]));
+        for part in [
+            "from: `status` was not seen to have `procesing`; its values are `new`, `processing`, \
+             `succeeded`: ",
+            "ignore: `processing` may also say that a call is on its way",
+        ] {
+            assert!(told_of.contains(part), "{part}: {told_of}");
+        }
+        let file = place.file();
+        for want in ["from = [\"procesing\"]", "ignore = [\"new\"]"] {
+            assert!(settings(&file).contains(&want), "{want} is not in\n{file}");
+        }
+    }
+    // Where nothing is there yet, nothing can be told of a word.
+    let empty = THREE.split_once("insert").unwrap().0;
+    for place in in_both(empty).await {
+        let told_of = told(&place.init(&["--attempted", "once", "--processing", "sent"]));
+        assert!(!told_of.contains("was not seen to have"), "{told_of}");
+    }
 }
 
 /// Purchases, refunds and voids in one table, with a status whose words are not all known.
@@ -400,6 +436,7 @@ async fn a_column_that_tells_refunds_from_charges_is_never_passed_over() {
         for part in [
             "kind: of `transaction_type` `VOID` is no charge, refund or payout",
             "ignore: the meaning of `UNKNOWN` is not known",
+            "failed: could be `PLUGIN_FAILURE`; name it with --failed",
         ] {
             assert!(told_of.contains(part), "{part}: {told_of}");
         }
@@ -787,6 +824,30 @@ async fn a_wrong_zone_and_a_tag_without_a_column_are_asked_for_again() {
     }
     for part in ["`metadata[order_id]` names no column", "`Mars/Base` is no time zone"] {
         assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+/// Who is asked what values mean sees them, and a column that is not there is asked for again.
+#[tokio::test]
+async fn values_are_shown_before_their_question_and_wrong_columns_asked_for_again() {
+    let place = Place::postgres("wallet").await;
+    let columns = "statuz\n\n\n\n\n\ncreated_et\n\nnobody\nonce\nno_id\n\n";
+    let said = typed_in(&place, &format!("{columns}\nGBP\nmetadata[order_id]\nEurope/Paris\n\n"));
+    for part in [
+        "`statuz` is no column of wallet_top_ups; did you mean status?",
+        "`created_et` is no column of wallet_top_ups; did you mean created_at?",
+        "`nobody` is no column of wallet_top_ups",
+        "`no_id` is no column of wallet_top_ups",
+        "pending 4",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let (before, after) = said.split_once("values of stuck rows [pending]").unwrap();
+    assert!(before.contains("values of status, with their rows"), "{said}");
+    assert!(after.contains("no value of status says it"), "{said}");
+    let file = place.file();
+    for want in ["status = \"status\"", "created = \"created_at\"", "attempts = \"once\""] {
+        assert!(settings(&file).contains(&want), "{want} is not in\n{file}\n{said}");
     }
 }
 

@@ -444,7 +444,35 @@ async fn rows_of_other_kinds_in_a_table_of_one_kind_are_told(engine: Engine) {
     let account = "account = [\"account\"]";
     let kinds = "values = { purchase = \"charge\", refund = \"refund\" }";
     rewrite(&shop, account, &format!("{account}\nkind = {{ column = \"movement\", {kinds} }}"));
-    has_none(&doctor(&shop).await, "kind_untold");
+    let ran = doctor(&shop).await;
+    has_none(&ran, "kind_untold");
+    has_none(&ran, "kind_unmapped");
+    // One that the mapping does not know, and none.
+    shop.raw.execute("update payments set movement = 'void' where id = 900004").await;
+    shop.raw.execute("update payments set movement = null where id = 900005").await;
+    let (what, state, text, next) = finding(&doctor(&shop).await, "kind_unmapped");
+    assert_eq!((what.as_str(), state.as_str()), ("payments", "warn"));
+    let words = "movement has values that name no kind: `NULL`, `void`";
+    assert!(text.starts_with(words) && next.contains("leave the rows out by where"), "{text}");
+    let ran = shop.tieout(&["config", "check", "--connect", "--json"]).await.ended(0);
+    assert_eq!(of_code(&ran, "kind_unmapped").len(), 1, "{}", ran.stdout);
+}
+
+/// Nothing due must never mean nothing seen.
+async fn a_word_of_from_that_no_row_has_is_told(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    shop.insert(&[Payment::stuck(1)]).await;
+    let ignore = "ignore = [\"new\", \"cart\"]";
+    rewrite(&shop, ignore, "ignore = [\"new\", \"cart\", \"pending\"]");
+    has_none(&doctor(&shop).await, "from_unseen");
+    rewrite(&shop, "from = [\"processing\"]", "from = [\"procesing\"]");
+    rewrite(&shop, "\"pending\"]", "\"processing\"]");
+    let (what, state, text, next) = finding(&doctor(&shop).await, "from_unseen");
+    assert_eq!((what.as_str(), state.as_str()), ("payments", "warn"));
+    let words = "status (`procesing`), and ignore holds `processing`";
+    assert!(text.contains(words) && next.contains("[[table.map]]"), "{text}: {next}");
+    let ran = shop.tieout(&["config", "check", "--connect", "--json"]).await.ended(0);
+    assert_eq!(of_code(&ran, "from_unseen").len(), 1, "{}", ran.stdout);
 }
 
 async fn an_account_without_objects_and_a_pause_are_told(engine: Engine) {
@@ -1048,6 +1076,7 @@ on_both_databases!(
     tags_without_an_index_are_said_to_be_not_looked_up,
     rows_of_other_psps_in_a_table_of_one_account_are_told,
     rows_of_other_kinds_in_a_table_of_one_kind_are_told,
+    a_word_of_from_that_no_row_has_is_told,
     a_column_without_room_for_an_id_is_told_at_the_start,
     what_the_database_refuses_ends_nothing_else,
 );
@@ -1067,11 +1096,18 @@ async fn the_rights_of_a_role_are_told_with_the_statements_that_mend_them() {
     rewrite(&shop, "postgres@", &format!("{role}@"));
     let ran = doctor(&shop).await;
     assert_eq!(ran.code, Some(10), "{}", ran.stdout);
-    let (what, _, text, grant) = finding(&ran, "rights_missing");
-    assert!(what == "role" && text.contains("lacks insert on tieout_runs"), "{text}");
+    // Where most of it is missing, the roles are shorter than the rights.
+    let (what, _, text, next) = finding(&ran, "rights_missing");
+    let most = format!("{role} lacks most of what a run needs (insert on ");
+    assert!(what == "role" && text.starts_with(&most) && text.len() < 140, "{text}");
+    assert!(next.starts_with("tieout db roles | psql -v ON_ERROR_STOP=1 "), "{next}");
+    assert!(next.ends_with(&format!("grant tieout_run to \"{role}\";")), "{next}");
     for code in ["table", "witness", "disk", "account"] {
         assert_eq!(finding(&ran, code).1, "ok", "{}", ran.stdout);
     }
+    shop.raw.execute(&format!("grant insert on all tables in schema public to {role}")).await;
+    let (.., text, grant) = finding(&doctor(&shop).await, "rights_missing");
+    assert!(text.contains("lacks update (state, ") && text.contains(" on tieout_runs"), "{text}");
     shop.raw.execute(&grant).await;
     let ran = doctor(&shop).await;
     assert_eq!((finding(&ran, "role").1.as_str(), ran.code), ("ok", Some(0)), "{}", ran.stdout);
@@ -1090,6 +1126,31 @@ async fn the_rights_of_a_role_are_told_with_the_statements_that_mend_them() {
     shop.raw.execute(&revoke).await;
     has_none(&doctor(&shop).await, "rights_excess");
     shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
+}
+
+/// Who only looks lacks what a run needs, and needs none of it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_for_looking_is_told_as_one() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    let role = format!("t_{}", uuid::Uuid::now_v7().simple());
+    shop.raw
+        .execute(&format!(
+            "create role {role} login; create role {role}_read; grant {role}_read to {role}; \
+             grant select on all tables in schema public to {role}_read; \
+             grant update (status, psp_ref, updated_at) on payments to {role}"
+        ))
+        .await;
+    rewrite(&shop, "postgres@", &format!("{role}@"));
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "role_looks");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("role", "warn", Some(0)));
+    assert!(text.contains(&format!("is for looking ({role}_read)")), "{text}");
+    assert!(next.contains("tieout_run"), "{next}");
+    has_none(&ran, "rights_missing");
+    has_none(&ran, "role");
+    shop.raw
+        .execute(&format!("drop owned by {role}, {role}_read; drop role {role}, {role}_read"))
+        .await;
 }
 
 /// A replica and a pooler in transaction mode are told with the way out; the rest goes on.

@@ -98,7 +98,40 @@ async fn a_hand_back_is_told_as_it_was_decided(engine: Engine) {
     assert!(row["handbacks"][0]["not_before"].is_string(), "{json}");
 }
 
-on_both_databases!(rules_and_the_state_of_a_proof_are_told, a_hand_back_is_told_as_it_was_decided,);
+/// Who reads that a hand-back waits to be taken may charge by it.
+async fn a_hand_back_that_ended_is_not_said_to_wait(engine: Engine) {
+    let mut shop = Shop::open_with(engine, Words::default()).await;
+    shop.background(60).await;
+    shop.insert(&[Payment::stuck(1)]).await;
+    shop.run_until_proven().await;
+    let waits = hand_back_of(&shop, "1").await;
+    assert!(waits.ends_with(", not taken yet"), "{waits}");
+    shop.plant(vec![Payment::stuck(1).captured()]);
+    shop.a_span_passes().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "review late_contradiction");
+    let ended = hand_back_of(&shop, "1").await;
+    assert!(ended.contains(", ended 20") && ended.ends_with("Z: late_contradiction"), "{ended}");
+    assert!(!ended.contains("taken"), "{ended}");
+    let json = shop.tieout(&["explain", "1", "--json"]).await.ended(0);
+    let row = &json.of_type("row")[0];
+    assert_eq!(row["handbacks"][0]["end_reason"], "late_contradiction", "{row}");
+    assert!(row["handbacks"][0]["ended_at"].is_string(), "{row}");
+    shop.raw.execute("update tieout_handbacks set taken_at = ended_at").await;
+    let both = hand_back_of(&shop, "1").await;
+    assert!(both.contains(", taken 20") && both.ends_with("Z: late_contradiction"), "{both}");
+}
+
+/// What explain says of a row's first hand-back.
+async fn hand_back_of(shop: &Shop, id: &str) -> String {
+    let screen = shop.tieout(&["explain", id]).await.ended(0).stdout;
+    under(&screen, "hand-backs").join(" ")
+}
+
+on_both_databases!(
+    rules_and_the_state_of_a_proof_are_told,
+    a_hand_back_is_told_as_it_was_decided,
+    a_hand_back_that_ended_is_not_said_to_wait,
+);
 
 /// Times that tables were read from end to end, and that the journal was read by an index.
 async fn scans(shop: &Shop) -> (Vec<String>, i64) {

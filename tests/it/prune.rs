@@ -3,12 +3,16 @@
 
 use std::time::Duration;
 
+use tieout::sandbox::seeds::Seed;
+use tieout::sandbox::situations::Situation;
+
 use crate::run::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases, tieout_now};
 
 on_both_databases!(
     a_killed_prune_leaves_whole_runs,
     a_report_outlives_the_records_of_its_run,
     what_nobody_took_in_time_costs_no_attempt_after_a_prune,
+    a_case_outlives_the_records_of_its_row,
 );
 
 const RUNS: i64 = 8;
@@ -77,6 +81,34 @@ async fn what_nobody_took_in_time_costs_no_attempt_after_a_prune(engine: Engine)
     assert_eq!(shop.texts(ends).await, ["lapsed", "lapsed", "open"]);
     assert_eq!(shop.open_cases().await, Vec::<String>::new());
     shop.tieout(&["audit", "verify"]).await.ended(0);
+}
+
+/// A row with a case is left alone, so that its records are pruned while a person still has it.
+async fn a_case_outlives_the_records_of_its_row(engine: Engine) {
+    let mut shop = Shop::open_with(engine, Words::default()).await;
+    shop.background(30).await;
+    let (odd, good) = (Payment::stuck(1), Payment::stuck(2));
+    let refused = odd.captured().standing(Situation::Declined);
+    shop.plant(vec![
+        Seed { decline_code: Some("never_heard_of".to_owned()), ..refused },
+        good.captured(),
+    ]);
+    shop.insert(&[odd, good]).await;
+    shop.run().await;
+    let case = shop.open_cases().await;
+    assert_eq!(case.len(), 1, "{case:?}");
+    let reason = case[0].strip_prefix("1 ").unwrap();
+    a_year_passes(&shop).await;
+    shop.tieout(&["db", "prune", "--keep", "90d", "--yes"]).await.ended(0);
+    assert_eq!(shop.count("tieout_journal").await, 0, "everything old is gone");
+    let screen = shop.tieout(&["explain", "1"]).await.ended(0).stdout;
+    assert!(screen.contains("its decisions were pruned; its case is there"), "{screen}");
+    assert!(screen.contains(&format!("C-1, open, {reason}: ")), "{screen}");
+    assert!(screen.contains("next       case C-1, opened 20"), "{screen}");
+    let row = &shop.tieout(&["explain", "1", "--json"]).await.ended(0).of_type("row")[0];
+    assert_eq!(row["case"], "C-1", "{row}");
+    let screen = shop.tieout(&["explain", "2"]).await.ended(0).stdout;
+    assert!(screen.contains("its decisions were pruned\n"), "{screen}");
 }
 
 /// What the files prove by themselves is verified, and what nobody can prove any more is said.

@@ -14,8 +14,8 @@ use crate::psp::settings::PspKind;
 use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
 use crate::store::tellers::{
-    ACCOUNTS_MAX, Movement, are_codes, are_ids_at_stripe, coded, is_of_kinds, is_teller, movement,
-    plain, tell_accounts, tells_kinds, tells_psps,
+    ACCOUNTS_MAX, Movement, are_codes, are_ids_at_stripe, coded, is_of_kinds, is_teller,
+    may_be_on_its_way, movement, plain, tell_accounts, tells_kinds, tells_psps,
 };
 
 /// A whole number of this size is milliseconds since 1970, a smaller one seconds.
@@ -23,6 +23,9 @@ const MILLIS_FROM: i64 = 100_000_000_000;
 
 /// Values that are named in a sentence.
 const NAMED: usize = 5;
+
+/// Values that are named where one of them was meant.
+const NAMED_TO_CHOOSE: usize = 20;
 
 /// Proposes a mapping of this table.
 pub fn propose(of: &Surveyed, survey: &[Surveyed], answers: &Answers, seen: &Seen) -> Proposal {
@@ -794,10 +797,11 @@ impl<'a> Choosing<'a> {
                     self.proposal.map.push((outcome, choice));
                     used.insert(value);
                 }
-                None => self.untold(format!(
-                    "{outcome}: no value of {} says it; the outcome lives in tieout's tables alone",
-                    status.name
-                )),
+                None => {
+                    let left = |value: &&String| !used.contains(*value) && is_known(value);
+                    let left: Vec<&String> = theirs.iter().filter(left).collect();
+                    self.untold(without(outcome, &status.name, &left));
+                }
             }
         }
         let unused = |value: &&String| !used.contains(*value);
@@ -808,27 +812,54 @@ impl<'a> Choosing<'a> {
         rest.extend(more.filter(unused).cloned());
         let mut maps = self.proposal.map.iter();
         let is_open = maps.any(|(name, choice)| *name == "from" && choice.is_open());
-        let told = Told { mark: words::mark_of(&values).to_owned(), is_open };
+        // Who says which values are stuck has said it of the others too, where all of them are.
+        let is_said = !said.processing.is_empty() && !self.tell_strays(status, &values, &theirs);
+        let told = Told { mark: words::mark_of(&values).to_owned(), is_open, is_said };
         self.ignore(&class, &rest, &told);
+    }
+
+    /// Tells of values that were named as stuck and that no row has; whether there are any. By a
+    /// misspelt word a run would see nothing, and say nothing.
+    fn tell_strays(&mut self, status: &Column, values: &[String], theirs: &[String]) -> bool {
+        let known: BTreeSet<&String> = values.iter().chain(theirs).collect();
+        let said = &self.answers.processing;
+        let strays: Vec<&String> = said.iter().filter(|value| !known.contains(value)).collect();
+        if strays.is_empty() || known.is_empty() {
+            return false;
+        }
+        let first: Vec<&String> = known.iter().copied().take(NAMED_TO_CHOOSE).collect();
+        let more = if known.len() > first.len() { ", …" } else { "" };
+        self.untold(format!(
+            "from: `{}` was not seen to have {}; its values are {}{more}: by a word that no row \
+             has, a run sees nothing and says nothing",
+            status.name,
+            named(&strays),
+            named(&first)
+        ));
+        true
     }
 
     /// Values that are neither processing nor targets. Only what is known to ask nothing is
     /// ignored: of another value a run says that it does not know it, rather than nothing.
     fn ignore(&mut self, class: &TypeClass, rest: &[String], told: &Told) {
-        // Who says which values are stuck has said it of the others too.
-        let is_said = !self.answers.processing.is_empty();
         let word = |value: &String| words::unmarked(value, &told.mark).to_owned();
         let is_ignored = |value: &&String| match told.is_open {
             // Any other may be the one that is stuck.
             true => words::is_over(&word(value)),
             false => {
                 let word = word(value);
-                words::is_at_rest(&word) || (is_said && words::may_be_on_its_way(&word))
+                words::is_at_rest(&word) || (told.is_said && may_be_on_its_way(&word))
             }
         };
         let (ignored, open): (Vec<&String>, Vec<&String>) = rest.iter().partition(is_ignored);
         let (on_its_way, unknown): (Vec<&String>, Vec<&String>) =
-            open.into_iter().partition(|value| words::may_be_on_its_way(&word(value)));
+            open.into_iter().partition(|value| may_be_on_its_way(&word(value)));
+        let by_said: Vec<&String> =
+            ignored.iter().filter(|value| !words::is_at_rest(&word(value))).copied().collect();
+        if !by_said.is_empty() && !told.is_open {
+            let by_said = named(&by_said);
+            self.untold(format!("ignore: {by_said} only because of what you said of `from`"));
+        }
         let left = "left out of `from` and of `ignore`; a run that meets such a row says so and \
                     exits 3";
         if !on_its_way.is_empty() {
@@ -972,6 +1003,25 @@ struct Told {
     mark: String,
     /// Nothing tells which of them are stuck.
     is_open: bool,
+    /// A person said which of them are.
+    is_said: bool,
+}
+
+/// What to say of an outcome that has no value, of these that are left.
+fn without(outcome: &str, status: &str, left: &[&String]) -> String {
+    let may_be = |value: &&String| outcome == "failed" && words::may_be_failed(value);
+    let candidates: Vec<String> =
+        left.iter().copied().filter(may_be).map(|value| format!("`{value}`")).collect();
+    if candidates.is_empty() {
+        return format!(
+            "{outcome}: no value of {status} says it; the outcome lives in tieout's tables alone"
+        );
+    }
+    format!(
+        "{outcome}: could be {}; name it with --{outcome}, or the outcome lives in tieout's tables \
+         alone",
+        candidates.join(" or ")
+    )
 }
 
 /// A status's values: those that were seen, and those that its relation's CHECKs name.

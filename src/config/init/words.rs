@@ -3,7 +3,7 @@
 
 use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
-use crate::store::tellers::{names_psp, plain};
+use crate::store::tellers::{PENDING, PROCESSING, may_be_on_its_way, names_psp, plain};
 
 /// What a table of payments may be called, and how much that says.
 const TABLES: [(&str, u32); 14] = [
@@ -172,24 +172,6 @@ pub(super) const LOCK: [&str; 3] = ["lock_version", "row_version", "optimistic_l
 pub(super) const MOVED: [&str; 6] =
     ["captured_at", "paid_at", "settled_at", "completed_at", "succeeded_at", "charged_at"];
 
-/// Values of a status that say: the call is on its way.
-const PROCESSING: [&str; 13] = [
-    "processing",
-    "in_flight",
-    "inflight",
-    "in_progress",
-    "sending",
-    "sent",
-    "submitted",
-    "submitting",
-    "capturing",
-    "charging",
-    "executing",
-    "authorizing",
-    "requested",
-];
-/// Values that may say the same, or that nobody has paid yet.
-const PENDING: [&str; 4] = ["pending", "initiated", "started", "open"];
 const SUCCEEDED: [&str; 11] = [
     "succeeded",
     "success",
@@ -458,16 +440,10 @@ pub(super) fn sorted(values: &[String]) -> Sorted {
     }
 }
 
-/// Whether a value of a status may say that a call is on its way, by a part of it.
-pub(super) fn may_be_on_its_way(value: &str) -> bool {
+/// Whether a value of a status may say by its last word that the payment failed.
+pub(super) fn may_be_failed(value: &str) -> bool {
     let value = plain(value);
-    let parts = ["pending", "processing", "submit", "authorizing", "authorising", "progress"];
-    let is_like = parts.iter().any(|part| value.contains(part));
-    let last = value.rsplit('_').next().unwrap_or_default();
-    is_like
-        || last == "initiated"
-        || PENDING.contains(&value.as_str())
-        || PROCESSING.contains(&value.as_str())
+    FAILED.contains(&value.rsplit('_').next().unwrap_or_default())
 }
 
 /// Whether a value of a status is known to ask nothing of tieout: nothing was sent yet, or it came

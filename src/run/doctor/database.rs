@@ -4,6 +4,7 @@ use chrono::TimeDelta;
 
 use crate::clock;
 use crate::exit::Exit;
+use crate::model::count::counted;
 use crate::run::clock::DatabaseClock;
 use crate::run::doctor::{Finding, Probes, Reading, Say, fail, ok, warn};
 use crate::run::error::{chain, store_exit};
@@ -80,12 +81,7 @@ fn role(rights: &Rights, say: Say<'_>) {
     let mut is_fine = true;
     if !rights.lacks.is_empty() {
         is_fine = false;
-        let text = format!("{role} lacks {}", listed(&rights.lacks));
-        let next = match rights.role {
-            Some(_) => grants("grant", &rights.lacks, "to", role),
-            None => "let the user that runs tieout write there".to_owned(),
-        };
-        say(fail("role", Exit::Config, "rights_missing", text, next));
+        say(lacking(rights, role));
     }
     if rights.is_superuser || rights.owns_journal {
         is_fine = false;
@@ -109,6 +105,49 @@ fn role(rights: &Rights, say: Say<'_>) {
         };
         say(ok("role", "role", text));
     }
+}
+
+/// What to say of a role that may not do all that a run needs.
+fn lacking(rights: &Rights, role: &str) -> Finding {
+    let reads = !rights.lacks.iter().any(|right| right.starts_with("select on "));
+    if !rights.looks_by.is_empty() && reads {
+        let by = rights.looks_by.join(", ");
+        let text = format!("{role} is for looking ({by}): no run can be carried out by it");
+        let next = "nothing to do, where this login only looks; a run needs tieout_run";
+        return warn("role", "role_looks", text, next);
+    }
+    // What one line grants is granted by one; the rest by the roles that are made for it.
+    let is_most = rights.lacks.len().saturating_mul(2) > rights.needs && rights.needs > 0;
+    if is_most {
+        let text = format!("{role} lacks most of what a run needs ({})", tallied(&rights.lacks));
+        let next = format!(
+            "tieout db roles | psql -v ON_ERROR_STOP=1 \"$OWNER_URL\", then grant tieout_run to \
+             \"{role}\";"
+        );
+        return fail("role", Exit::Config, "rights_missing", text, next);
+    }
+    let text = format!("{role} lacks {}", listed(&rights.lacks));
+    let next = match rights.role {
+        Some(_) => grants("grant", &rights.lacks, "to", role),
+        None => "let the user that runs tieout write there".to_owned(),
+    };
+    fail("role", Exit::Config, "rights_missing", text, next)
+}
+
+/// `select on 2 tables, update on 1`: rights on some columns are counted as those on the table.
+fn tallied(rights: &[String]) -> String {
+    let mut all: Vec<(&str, usize)> = Vec::new();
+    for word in rights.iter().filter_map(|right| right.split(' ').next()) {
+        match all.iter_mut().find(|(known, _)| *known == word) {
+            Some((_, tables)) => *tables = tables.saturating_add(1),
+            None => all.push((word, 1)),
+        }
+    }
+    let parts = all.iter().enumerate().map(|(place, (word, tables))| match place {
+        0 => format!("{word} on {}", counted(tables, "table", "tables")),
+        _later => format!("{word} on {tables}"),
+    });
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// Rights by what may be done: (`delete`, its tables).
@@ -210,6 +249,7 @@ mod tests {
             "revoke delete on a, c from \"run\"; revoke update on b from \"run\";"
         );
         assert_eq!(listed(&rights), "delete on a, c; update on b");
+        assert_eq!(tallied(&rights), "delete on 2 tables, update on 1");
         assert_eq!(listed(&["writing /x".to_owned()]), "writing /x");
     }
 }

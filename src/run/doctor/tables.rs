@@ -19,11 +19,13 @@ use crate::run::fitting::map_tables;
 use crate::run::scene::ahead_max;
 use crate::run::setup::{AccountSetup, Setup};
 use crate::store::database::Database;
+use crate::store::decode::kind_of;
 use crate::store::driver::Driver;
 use crate::store::error::{Mend, StoreError};
 use crate::store::inspect::{Counterpart, Inspect, STATUS_ROWS, Standing};
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{SourceTable, TypeClass};
+use crate::store::tellers::may_be_on_its_way;
 
 /// Tags that are compared with each other.
 const TAGS: i64 = 20_000;
@@ -112,6 +114,7 @@ async fn one(
         Err(error) => findings.push(warn(name, "untold", chain(&error), "tieout doctor")),
     }
     findings.extend(unread_values(db, table).await);
+    findings.extend(unseen(db, table).await);
     findings.extend(written(db, table).await);
     findings.extend(times(db, table, accounts).await);
     of_mapping(table, &mut findings);
@@ -341,7 +344,31 @@ pub(super) async fn passed_over(db: &Database, table: &SourceTable) -> Vec<Findi
         of_accounts(table, &standing, &mut findings);
         of_kinds(table, &standing, &mut findings);
     }
+    findings.extend(unseen(db, table).await);
     findings
+}
+
+/// No row is stuck by the mapping, and it ignores a word that may say that one is: by a misspelt
+/// value each run sees nothing, and ends well. A label of a type cannot be misspelt.
+async fn unseen(db: &Database, table: &SourceTable) -> Option<Finding> {
+    let ignored = table.settings.ignore.iter().map(|value| value.0.clone());
+    let ignored: Vec<String> = ignored.filter(|value| may_be_on_its_way(value)).collect();
+    if ignored.is_empty() || matches!(table.write_status.class, TypeClass::Enum(_)) {
+        return None;
+    }
+    if !db.counterparts(table, 1).await.ok()?.is_empty() {
+        return None;
+    }
+    let text = format!(
+        "no looked-at row has a value of from in {} ({}), and ignore holds {}, which may say that \
+         a call is on its way: where that is what stuck rows have, each run sees nothing",
+        table.settings.status,
+        some_of(&table.processing_values()),
+        some_of(&ignored)
+    );
+    let next = "compare the spelling of from in [[table.map]] with the column's values; nothing to \
+                do, where no row is stuck now";
+    Some(warn(&table.settings.name, "from_unseen", text, next))
 }
 
 /// Rows whose account is not known, or is not the one that they are mapped to.
@@ -381,8 +408,19 @@ fn of_accounts(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
     }
 }
 
-/// Rows of another kind than the one that the whole table is mapped to.
+/// Rows whose kind is not known, or is another than the one that the whole table is mapped to.
 fn of_kinds(table: &SourceTable, standing: &Standing, findings: &mut Vec<Finding>) {
+    let is_unknown = |value: &&String| kind_of(table, Some(value.as_str())).is_none();
+    let word = |value: &String| if value.is_empty() { "NULL".to_owned() } else { value.clone() };
+    let unknown: Vec<String> = standing.kind_values.iter().filter(is_unknown).map(word).collect();
+    if let Some(column) = table.settings.kind.column.as_ref().filter(|_| !unknown.is_empty()) {
+        let text = format!(
+            "{column} has values that name no kind: {}; such rows, once stuck, need a person",
+            some_of(&unknown)
+        );
+        let next = "name them in values of kind, or leave the rows out by where";
+        findings.push(warn(&table.settings.name, "kind_unmapped", text, next));
+    }
     let own = table.settings.kind.constant.as_deref().unwrap_or("charge");
     for (column, values) in &standing.kinds {
         let text = format!(

@@ -101,6 +101,14 @@ where not (has_table_privilege(c.oid, u.may) or coalesce((
     where a.attrelid = c.oid and a.attname = u.col), false))
 order by u.place";
 
+/// Roles for looking and for people, whatever their prefix, whose rights this role has.
+const LOOKS_BY: &str = "\
+select r.rolname::text from pg_roles r
+where r.rolname ~ '_(read|people)$' and pg_has_role(current_user, r.oid, 'usage')
+and exists (select from pg_class c where c.relname = 'tieout_journal' and c.relkind = 'r'
+    and pg_table_is_visible(c.oid) and has_table_privilege(r.oid, c.oid, 'select'))
+order by 1";
+
 /// Tables and views that this role may read, with their keys, parents, bases and checks.
 const SURVEY: &str = "\
 select json_build_object(
@@ -198,8 +206,9 @@ async fn bases(pool: &PgPool, table: &SourceTable) -> Result<Vec<Base>, StoreErr
     found.iter().map(|text| parsed(text)).collect()
 }
 
-/// Rights of the run's role, as `db roles` grants them, that this role lacks.
-async fn lacks(pool: &PgPool) -> Result<Vec<String>, StoreError> {
+/// Rights of the run's role, as `db roles` grants them, that this role lacks, and how many there
+/// are.
+async fn lacks(pool: &PgPool) -> Result<(Vec<String>, usize), StoreError> {
     let mut needed: Vec<(&str, &str)> = Vec::new();
     for (table, rights) in RUN {
         needed.push((*table, "select"));
@@ -227,7 +236,7 @@ async fn lacks(pool: &PgPool) -> Result<Vec<String>, StoreError> {
             lacks.push(format!("{right} on {table}"));
         }
     }
-    Ok(lacks)
+    Ok((lacks, needed.len()))
 }
 
 /// Mapped values that a CHECK on the status alone, or the type itself, refuses.
@@ -377,8 +386,13 @@ fn newest_first(of: &Surveyed) -> Option<&Column> {
     of.relation.column(key).filter(|column| of.relation.indexed.contains(&column.name))
 }
 
-async fn accounts(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, StoreError> {
-    let columns: Vec<&Column> = table.cells_at(&table.layout.account).collect();
+/// Joined values of these cells in the first rows.
+async fn joined_values(
+    pool: &PgPool,
+    table: &SourceTable,
+    at: &[usize],
+) -> Result<Vec<String>, StoreError> {
+    let columns: Vec<&Column> = table.cells_at(at).collect();
     if columns.is_empty() {
         return Ok(Vec::new());
     }
@@ -533,7 +547,8 @@ impl Inspect for PgStore {
             }
             rights.owns_journal |= table == "tieout_journal" && cells.flag(4)?;
         }
-        rights.lacks = lacks(&self.pool).await?;
+        (rights.lacks, rights.needs) = lacks(&self.pool).await?;
+        rights.looks_by = texts(&self.pool, Sql::new(LOOKS_BY)).await?;
         Ok(rights)
     }
 
@@ -582,8 +597,10 @@ impl Inspect for PgStore {
         }
         let values = unmapped(pool, table).await;
         standing.unmapped = told(untold, "status values", values).unwrap_or_default();
-        let values = accounts(pool, table).await;
+        let values = joined_values(pool, table, &table.layout.account).await;
         standing.accounts = told(untold, "account values", values).unwrap_or_default();
+        let values = joined_values(pool, table, table.layout.kind.as_slice()).await;
+        standing.kind_values = told(untold, "kind values", values).unwrap_or_default();
         let values = tell(pool, table).await;
         let found = told(untold, "other PSPs", values).unwrap_or_default();
         told_apart(table, found, &mut standing);
@@ -792,6 +809,21 @@ impl Inspect for PgStore {
         let newest = texts(&self.pool, sql).await?;
         let read = |text: &String| table.layout.created.1.read(text).ok().flatten();
         Ok(newest.first().and_then(read))
+    }
+
+    async fn tallied(&self, of: &Surveyed, column: &str) -> Result<Vec<(String, i64)>, StoreError> {
+        let Some(column) = of.relation.column(column) else { return Ok(Vec::new()) };
+        let sql = format!(
+            "select s.v, count(*) from (select t.{}::text as v from {} t limit {FIRST_ROWS}) s \
+             where s.v is not null group by 1 order by 2 desc, 1 limit {VALUES_MAX}",
+            column.ident, of.relation.name
+        );
+        let rows = read(&self.pool, Sql::new(sql)).await?;
+        let tallied = rows.iter().map(|row| {
+            let cells = Cells::new(row, LOOKING);
+            Ok((cells.text(0)?, cells.big(1)?))
+        });
+        tallied.collect()
     }
 
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {

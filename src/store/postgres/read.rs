@@ -177,6 +177,7 @@ pub(super) async fn check(
         next_check_at: known.next_check_at,
         lease: known.lease_run.zip(known.lease_until),
         image: known.image,
+        open_case: known.open_case,
     }))
 }
 
@@ -188,8 +189,9 @@ pub(super) async fn handbacks(
     let doing = "reading the hand-backs";
     let mut sql = Sql::new(
         "select table_name, key, number, run_id, at, account, fingerprint, permit, retry, \
-         psp_reference, same_key_until, not_before, charge_before, evidence_sha256, taken_at \
-         from tieout_handbacks where table_name = $1 and key = $2 order by number",
+         psp_reference, same_key_until, not_before, charge_before, evidence_sha256, taken_at, \
+         ended_at, end_reason from tieout_handbacks where table_name = $1 and key = $2 \
+         order by number",
     );
     sql.bind(table.to_owned());
     sql.bind(key.to_owned());
@@ -213,6 +215,8 @@ pub(super) async fn handbacks(
                 charge_before: cells.at(12)?,
                 evidence_sha256: cells.text(13)?,
                 taken_at: cells.maybe_at(14)?,
+                ended_at: cells.maybe_at(15)?,
+                end_reason: cells.maybe_text(16)?,
             })
         })
         .collect()

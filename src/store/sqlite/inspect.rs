@@ -212,11 +212,13 @@ async fn stuck_of(
     Ok(format!("{rows} as t where {}", conditions.join(" and ")))
 }
 
-async fn accounts(
+/// Joined values of these cells in the first rows.
+async fn joined_values(
     connection: &mut SqliteConnection,
     table: &SourceTable,
+    at: &[usize],
 ) -> Result<Vec<String>, StoreError> {
-    let columns: Vec<&Column> = table.cells_at(&table.layout.account).collect();
+    let columns: Vec<&Column> = table.cells_at(at).collect();
     if columns.is_empty() {
         return Ok(Vec::new());
     }
@@ -414,8 +416,11 @@ impl Inspect for SqliteStore {
             lookups(table, |column| create_index(&name, column.trim_matches('"'), column));
         let values = unmapped(&mut connection, table).await;
         standing.unmapped = told(untold, "status values", values).unwrap_or_default();
-        let values = accounts(&mut connection, table).await;
+        let layout = &table.layout;
+        let values = joined_values(&mut connection, table, &layout.account).await;
         standing.accounts = told(untold, "account values", values).unwrap_or_default();
+        let values = joined_values(&mut connection, table, layout.kind.as_slice()).await;
+        standing.kind_values = told(untold, "kind values", values).unwrap_or_default();
         let values = tell(&mut connection, table).await;
         let found = told(untold, "other PSPs", values).unwrap_or_default();
         told_apart(table, found, &mut standing);
@@ -636,6 +641,23 @@ impl Inspect for SqliteStore {
         let rows = fetch(&mut connection, LOOKING, statement.query()).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         Ok(notation.read(&Cells::new(row, LOOKING).text(0)?).ok().flatten())
+    }
+
+    async fn tallied(&self, of: &Surveyed, column: &str) -> Result<Vec<(String, i64)>, StoreError> {
+        let Some(column) = of.relation.column(column) else { return Ok(Vec::new()) };
+        let text = text_of(column, "v");
+        let sql = format!(
+            "select {text}, count(*) from (select t.{} as v from {} as t limit {FIRST_ROWS}) \
+             where v is not null group by 1 order by 2 desc, 1 limit {VALUES_MAX}",
+            column.ident, of.relation.name
+        );
+        let mut connection = self.read(LOOKING).await?;
+        let rows = fetch(&mut connection, LOOKING, rendered(&sql)).await?;
+        let tallied = rows.iter().map(|row| {
+            let cells = Cells::new(row, LOOKING);
+            Ok((cells.text(0)?, cells.int(1)?))
+        });
+        tallied.collect()
     }
 
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {

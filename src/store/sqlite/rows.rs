@@ -276,6 +276,7 @@ pub(super) async fn check(
         next_check_at: memory.next_check_at,
         lease: memory.lease,
         image: memory.image,
+        open_case: memory.open_case,
     }))
 }
 
@@ -286,8 +287,9 @@ pub(super) async fn handbacks(
 ) -> Result<Vec<HandbackRow>, StoreError> {
     let query = sqlx::query(
         "select table_name, key, number, run_id, at, account, fingerprint, permit, retry, \
-         psp_reference, same_key_until, not_before, charge_before, evidence_sha256, taken_at \
-         from tieout_handbacks where table_name = ?1 and key = ?2 order by number",
+         psp_reference, same_key_until, not_before, charge_before, evidence_sha256, taken_at, \
+         ended_at, end_reason from tieout_handbacks where table_name = ?1 and key = ?2 \
+         order by number",
     )
     .bind(table.to_owned())
     .bind(key.to_owned());
@@ -313,5 +315,7 @@ fn handback_of(row: &SqliteRow) -> Result<HandbackRow, StoreError> {
         charge_before: cells.at(12)?,
         evidence_sha256: cells.text(13)?,
         taken_at: cells.opt_at(14)?,
+        ended_at: cells.opt_at(15)?,
+        end_reason: cells.opt_text(16)?,
     })
 }
