@@ -426,7 +426,7 @@ pub fn tail(summary: &Summary) -> Vec<String> {
     }
     if summary.approvals_refused > 0 {
         let refused = counted(count(summary.approvals_refused), "approval", "approvals");
-        lines.push(format!("refused  {refused}   → tieout cases list --proposed refused"));
+        lines.push(format!("refused  {refused}   → tieout cases list --all --proposed refused"));
     }
     if let Some(dir) = &summary.report {
         lines.push(format!("report   {}", dir.display()));
@@ -696,7 +696,7 @@ exit 0 (ok) in 44 s";
             summary(&some).into_iter().find(|line| line.starts_with("refused"))
         };
         assert_eq!(told(0), None);
-        let list = "   → tieout cases list --proposed refused";
+        let list = "   → tieout cases list --all --proposed refused";
         assert_eq!(told(1).unwrap(), format!("refused  1 approval{list}"));
         assert_eq!(told(4_000).unwrap(), format!("refused  4,000 approvals{list}"));
         assert!(told(4_000).unwrap().chars().count() <= WIDTH);

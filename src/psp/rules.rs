@@ -89,6 +89,8 @@ pub struct Tried {
     pub found: Option<String>,
     /// Its own rule decides it, or one of the user's that takes a shipped one over.
     pub stands: bool,
+    /// Another rule decides it, and not since that one comes first: its own does not match it.
+    pub missed: bool,
 }
 
 /// Why a rule file is refused: where, and what.
@@ -257,8 +259,10 @@ pub fn try_examples(files: &[RuleFile]) -> Vec<Tried> {
         // The user may take over what a shipped rule said: that is what own rules are for.
         let is_taken_over = found.as_deref().is_some_and(|id| own.contains(id))
             && !own.contains(example.rule.id.as_str());
+        let stands = found.as_deref() == Some(example.rule.id.as_str()) || is_taken_over;
         Tried {
-            stands: found.as_deref() == Some(example.rule.id.as_str()) || is_taken_over,
+            stands,
+            missed: !stands && found.is_some() && !is_matched(file, example),
             rule: example.rule.id.clone(),
             file: file.name.clone(),
             line: example.line,
@@ -266,6 +270,13 @@ pub fn try_examples(files: &[RuleFile]) -> Vec<Tried> {
         }
     })
     .collect()
+}
+
+/// Whether an example's own rule would decide it, were there no other.
+fn is_matched(file: &RuleFile, example: &Example) -> bool {
+    let own = file.rules.iter().filter(|rule| rule.id == example.rule.id);
+    let alone = RuleSet { rules: own.cloned().collect(), version: String::new() };
+    example.decided_by(&alone).is_some()
 }
 
 /// Tries every file's examples: each must be decided by the rule that it stands in.
@@ -276,6 +287,9 @@ pub fn check_examples(files: &[RuleFile]) -> Result<(), RuleError> {
     let tried = try_examples(files);
     let Some(wrong) = tried.into_iter().find(|tried| !tried.stands) else { return Ok(()) };
     let problem = match &wrong.found {
+        Some(other) if wrong.missed => {
+            format!("its example is decided by rule `{other}`: the rule itself does not match it")
+        }
         Some(other) => format!("its example is decided by rule `{other}`, which comes first"),
         None => "it does not match its own example".to_owned(),
     };
@@ -425,6 +439,11 @@ mod tests {
             said,
             "f.toml:8: rule `b`: its example is decided by rule `a`, which comes first"
         );
+        let elsewhere = RULE.replace("example = { code = \"x\" }", "example = { code = \"z\" }");
+        let later = second.replace("\"x\"", "\"z\"");
+        let file = parse(&format!("{elsewhere}{later}"), "f.toml", false).unwrap();
+        let said = check_examples(&[file]).unwrap_err().to_string();
+        assert!(said.ends_with("decided by rule `b`: the rule itself does not match it"), "{said}");
         let missed =
             parse(&RULE.replace("{ code = \"x\" }", "{ code = \"y\" }"), "f", true).unwrap();
         assert!(check_examples(&[missed]).unwrap_err().to_string().contains("own example"));

@@ -11,6 +11,7 @@ use crate::model::transaction::RowKey;
 use crate::run::books::{Books, Tell};
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
+use crate::run::people::ONLY_TIME;
 use crate::run::replay::{Replayed, Replays};
 use crate::run::scene::Scene;
 use crate::run::setup::Setup;
@@ -18,6 +19,7 @@ use crate::store::database::Database;
 use crate::store::driver::{CaseFilter, Driver};
 use crate::store::error::StoreError;
 use crate::store::inspect::{Inspect, NamedRow};
+use crate::store::people::PeopleDriver;
 use crate::store::records::{CaseRow, KickedBy, StoredInputs};
 use crate::store::replay::ReplayDriver;
 use crate::store::source_table::SourceTable;
@@ -97,7 +99,7 @@ pub enum Which {
 /// What was found for it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Chosen {
-    /// Open cases of rows, by number; at most as many as were asked for.
+    /// Open cases of rows; at most as many as were asked for.
     pub cases: Vec<Kicked>,
     /// There are more.
     pub more: bool,
@@ -159,26 +161,32 @@ async fn named(db: &Database, numbers: &[i64], limit: usize) -> Result<Chosen, S
 }
 
 async fn listed(db: &Database, reason: Option<Reason>, limit: usize) -> Result<Chosen, StoreError> {
-    let mut chosen = Chosen::default();
     let mut filter = CaseFilter {
         open_only: true,
         reason: reason.map(|reason| reason.as_str().to_owned()),
-        limit: PAGE,
+        // A kick goes on where the last one stopped.
+        longest_unseen: true,
+        limit: i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1),
         ..CaseFilter::default()
     };
     loop {
         let page = db.cases(&filter).await?;
-        let Some(last) = page.last() else { return Ok(chosen) };
-        filter.after = Some(last.number);
+        let is_all = i64::try_from(page.len()).is_ok_and(|count| count < filter.limit);
+        let mut chosen = Chosen::default();
         for case in &page {
             let Some(kicked) = of_row(case) else {
                 chosen.others = chosen.others.saturating_add(1);
                 continue;
             };
             if !chosen.take(kicked, limit) {
-                return Ok(chosen);
+                break;
             }
         }
+        if is_all || chosen.more {
+            return Ok(chosen);
+        }
+        // Cases of no row stood among them: as many again may be behind.
+        filter.limit = filter.limit.saturating_mul(4);
     }
 }
 
@@ -251,7 +259,7 @@ pub(super) async fn rows(
     Ok(found)
 }
 
-/// Says of each case that was not looked at why not.
+/// Says of each case that was not looked at why not, and lets the others have their turn next.
 pub(super) async fn tell_rest(
     scene: &Scene<'_>,
     books: &Books,
@@ -259,10 +267,35 @@ pub(super) async fn tell_rest(
     named: &[(String, NamedRow)],
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
+    note_turns(scene, books, kick).await?;
     for case in kick.cases.iter().filter(|case| !books.looked_at.contains(&case.key)) {
         let why = why_not(scene, case, named).await?;
         let RowKey { table, id } = case.key.clone();
         tell(Event::NotLookedAt { table, id, why });
+    }
+    Ok(())
+}
+
+/// A case that this kick could do nothing for would be the first of the next one again. What only
+/// time opened has a look of its own once a day, which is not put off.
+async fn note_turns(scene: &Scene<'_>, books: &Books, kick: &Kick) -> Result<(), RunError> {
+    if scene.options.dry_run {
+        return Ok(());
+    }
+    let is_cut = scene.stop.requested().is_some() || scene.over.is_cancelled();
+    for table in &scene.tables {
+        let name = &table.settings.name;
+        let had_turn = |case: &&Kicked| {
+            case.key.table == *name
+                && !ONLY_TIME.contains(&case.reason)
+                && (!is_cut || books.looked_at.contains(&case.key))
+        };
+        let cases = kick.cases.iter().filter(had_turn);
+        let keys: Vec<String> = cases.map(|case| case.key.id.clone()).collect();
+        if !keys.is_empty() {
+            let noted = scene.db.note_looked_at(name, &keys, scene.clock.now()).await;
+            noted.doing("noting that cases were kicked")?;
+        }
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, HashMap};
 use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
-use crate::decide::decision::{Asked as Why, Decision};
+use crate::decide::decision::{Asked as Why, Decision, Verdict};
 use crate::decide::person::{Refusal, Wish, Word, decide_by_person};
 use crate::decide::policy::Mode;
 use crate::exit::Exit;
@@ -50,7 +50,7 @@ const LOOK_EVERY: TimeDelta = TimeDelta::days(1);
 const LOOK_SOON: TimeDelta = TimeDelta::hours(1);
 
 /// Reasons that say no more than that time went by without an answer.
-const ONLY_TIME: [Reason; 2] = [Reason::PendingTooLong, Reason::Unprovable];
+pub(super) const ONLY_TIME: [Reason; 2] = [Reason::PendingTooLong, Reason::Unprovable];
 
 /// Carries out what people approved for these cases, in a run of its own.
 ///
@@ -319,12 +319,7 @@ async fn at_account(
             }
             Err(Refusal::Stands(why) | Refusal::NeedsSecond(why)) => {
                 refuse(scene, books, &approved, &why).await?;
-                let is_news = row.decision.outcome() == Outcome::Review;
-                // A row that is watched goes on being watched.
-                let is_watched = row.claimed.history.watch_from.is_some();
-                if is_news && !is_watched && !approved.proposal.undoes {
-                    // What was found is what the case shows from now on.
-                    row.mapped_from = None;
+                if is_news(scene, &mut row, &approved, &why).await? {
                     carried.push(row);
                 } else {
                     left.push(row.claimed);
@@ -334,6 +329,49 @@ async fn at_account(
     }
     give_back(scene, &left).await?;
     books.carry(scene, table, account, carried, tell).await
+}
+
+/// Whether a case takes what was found as its approval was refused, and shows it from now on. What
+/// a run would decide by itself stays a person's here, who had just decided otherwise, and the case
+/// says so.
+async fn is_news(
+    scene: &Scene<'_>,
+    row: &mut Weighed,
+    approved: &Approved,
+    why: &str,
+) -> Result<bool, RunError> {
+    // A row that is watched goes on being watched.
+    if row.claimed.history.watch_from.is_some() || approved.proposal.undoes {
+        return Ok(false);
+    }
+    if row.decision.outcome() != Outcome::Review {
+        if !row.decision.answered {
+            return Ok(false);
+        }
+        let number = approved.proposal.case_number;
+        let case = scene.db.case(number).await.doing("reading a case")?;
+        let Some(case) = case.filter(|case| case.open) else { return Ok(false) };
+        let decision = &row.decision;
+        let text = format!(
+            "proposal {} was refused: {why}; a run would decide {} ({}) by what was found: \
+             `tieout cases kick C-{number}`",
+            approved.proposal.number,
+            decision.outcome().as_str(),
+            decision.text
+        );
+        row.decision = Decision {
+            verdict: Verdict::Review,
+            reason: case.reason,
+            text,
+            next_check_at: None,
+            watch_at: None,
+            ..decision.clone()
+        };
+        // A line that would have settled it is not used up by a row that is still open.
+        row.lines.clear();
+    }
+    row.mapped_from = None;
+    Ok(true)
 }
 
 /// The person's decision of a row by what was found just now.

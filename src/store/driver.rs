@@ -120,6 +120,8 @@ pub struct CaseFilter {
     pub whole: Option<i64>,
     /// Only those with a proposal in this state.
     pub proposed: Option<crate::store::people::ProposalState>,
+    /// Those first that were looked at longest ago; else by number.
+    pub longest_unseen: bool,
     /// Only numbers above this (keyset paging).
     pub after: Option<i64>,
     /// At most so many.

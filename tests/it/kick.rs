@@ -138,6 +138,9 @@ async fn what_is_still_unknown_stays_the_same_case(engine: Engine) {
     let ran = ran.ended(0);
     assert_eq!(ends(&ran).len(), 1);
     assert!(ran.stderr.contains("there are more than 1"), "{}", ran.stderr);
+    assert_eq!(ends(&ran)[0].0, "C-1 review decline_unknown", "it was looked at longest ago");
+    let ran = kick(&shop, &["--reason", "decline_unknown", "--limit", "1", "--yes"]).await;
+    assert_eq!(ends(&ran.ended(0))[0].0, "C-2 review decline_unknown", "the next goes on");
     let ran = kick(&shop, &["--all", "--yes"]).await.ended(0);
     assert_eq!(ran.of_type("kick")[0]["review"], 2);
     assert_eq!(shop.count("tieout_cases").await, 2);
@@ -154,6 +157,20 @@ async fn what_is_still_unknown_stays_the_same_case(engine: Engine) {
         assert!(wrong.stderr.starts_with("tieout: usage: "), "{words:?}: {}", wrong.stderr);
     }
     shop.check(false).await;
+}
+
+/// A case that nothing can be done for does not stand in the way of the others for ever.
+async fn a_kick_goes_on_behind_what_it_cannot_look_at(engine: Engine) {
+    let shop = with_cases(engine, 2).await;
+    shop.raw.execute("delete from payments where id = 1").await;
+    let words = ["--all", "--limit", "1", "--yes"];
+    // Nothing is noted by a dry run.
+    for more in [&["--dry-run"][..], &[]] {
+        let ran = kick(&shop, &[&words[..], more].concat()).await;
+        assert_eq!(ends(&ran), [("C-1 - -".to_owned(), true)], "{}", ran.stderr);
+    }
+    let ran = kick(&shop, &words).await.ended(0);
+    assert_eq!(ends(&ran), [("C-2 review decline_unknown".to_owned(), true)]);
 }
 
 /// Money that arrived meanwhile is found, whatever the rules say.
@@ -336,6 +353,7 @@ fn child_lives(pid: u32) -> bool {
 on_both_databases!(
     what_a_rule_settles_is_settled_and_told_by_whom,
     what_is_still_unknown_stays_the_same_case,
+    a_kick_goes_on_behind_what_it_cannot_look_at,
     fresh_evidence_decides,
     a_psp_that_is_down_leaves_the_case_as_it_was,
     a_row_that_was_sent_to_review_is_settled,

@@ -236,8 +236,8 @@ impl Asked<'_> {
         let exit = done(action, count, cases.len(), common);
         for case in cases.iter().filter(|case| !stand.contains(&case.number)) {
             out::stderr(&format!(
-                "tieout: case C-{}: nothing was proposed: it has a proposal already, or shows \
-                 something else by now",
+                "tieout: case C-{0}: nothing was proposed: it has a proposal already (tieout cases \
+                 reject C-{0} --why TEXT ends it), or shows something else by now",
                 case.number
             ));
         }
@@ -315,6 +315,39 @@ impl Open {
         Ok(Self { cases, proposals })
     }
 
+    /// Takes out what this person cannot approve, and what nobody can, since its case shows
+    /// something else by now; says so of each, and how many they were.
+    fn leave_out(&mut self, by: &str, is_told_apart: bool) -> Result<usize, Failure> {
+        let (mut own, mut stale) = (0_usize, 0_usize);
+        let proposals = &self.proposals;
+        self.cases.retain(|case| {
+            let Some(proposal) = proposals.get(&case.number) else { return false };
+            let number = case.number;
+            if is_stale(case, proposal) {
+                stale = stale.saturating_add(1);
+                out::stderr(&format!("tieout: case C-{number}: {}", stale_text(number)));
+            } else if is_own(proposal, by, is_told_apart) {
+                own = own.saturating_add(1);
+                out::stderr(&format!(
+                    "tieout: case C-{number}: it needs another person than {by}, who cannot \
+                     approve it"
+                ));
+            } else {
+                return true;
+            }
+            false
+        });
+        if self.cases.is_empty() {
+            let text = "nothing is left to approve; nothing was done";
+            let hint = match own {
+                0 => "turn it down, and propose anew what the case shows now",
+                _some => "another person with a login of their own",
+            };
+            return Err(Failure::new(Exit::Usage, text, hint));
+        }
+        Ok(own.saturating_add(stale))
+    }
+
     fn says(&self, case: &CaseRow) -> Option<String> {
         let proposal = self.proposals.get(&case.number)?;
         let object = proposal.psp_reference.as_deref().map(|object| format!(" with {object}"));
@@ -328,6 +361,19 @@ impl Open {
             proposal.number
         ))
     }
+}
+
+/// Whether nobody can approve it any more: the case shows other evidence than was proposed of.
+pub fn is_stale(case: &CaseRow, proposal: &Proposal) -> bool {
+    proposal.evidence_sha256 != case.evidence_sha256
+}
+
+/// What is said of such a proposal.
+pub fn stale_text(case: i64) -> String {
+    format!(
+        "it was proposed of other evidence than the case shows now: turn it down (tieout cases \
+         reject C-{case} --why TEXT), and propose anew"
+    )
 }
 
 /// What a preview of approving this case says of it: the same text as the command shows.
@@ -381,22 +427,7 @@ async fn approve_on(
     let why = why(&options.why)?;
     let mut open = Open::of(&options.named, db).await?;
     let (by, is_told_apart) = identity(db).await?;
-    let own: Vec<i64> = open
-        .proposals
-        .values()
-        .filter(|one| is_own(one, &by, is_told_apart))
-        .map(|one| one.case_number)
-        .collect();
-    for case in &own {
-        out::stderr(&format!(
-            "tieout: case C-{case}: it needs another person than {by}, who cannot approve it"
-        ));
-    }
-    open.cases.retain(|case| !own.contains(&case.number));
-    if open.cases.is_empty() {
-        let text = "nothing is left to approve; nothing was done";
-        return Err(Failure::new(Exit::Usage, text, "another person with a login of their own"));
-    }
+    let left_out = open.leave_out(&by, is_told_apart)?;
     let says = |case: &CaseRow| open.says(case);
     let preview = Preview { action: "approve", cases: &open.cases, says: &says, is_bound: true };
     if !preview.confirmed(&options.confirm, common, db).await? {
@@ -414,7 +445,7 @@ async fn approve_on(
     let approved = db.approve(&seen, why, &by, now).await.map_err(|e| Failure::store(&e))?;
     let count = u64::try_from(approved.len()).unwrap_or(u64::MAX);
     let exit = done("approve", count, open.cases.len(), common);
-    let is_whole = approved.len() == open.cases.len() && own.is_empty();
+    let is_whole = approved.len() == open.cases.len() && left_out == 0;
     let exit = if is_whole { exit } else { Exit::Partial };
     if options.later || approved.is_empty() {
         return Ok(exit);

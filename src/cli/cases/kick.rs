@@ -47,7 +47,7 @@ pub struct Args {
     /// Every open case
     #[arg(long, env = names::KICK_ALL, value_parser = yes_or_no)]
     all: bool,
-    /// At most so many, the oldest first
+    /// At most so many, those first that were looked at longest ago
     #[arg(
         long, value_name = "CASES", env = names::KICK_LIMIT, default_value_t = 500,
         value_parser = clap::value_parser!(u32).range(1..=10_000)
@@ -154,8 +154,8 @@ fn left_out(chosen: &Chosen, limit: u32) -> Vec<String> {
     let mut lines = Vec::new();
     if chosen.more {
         lines.push(format!(
-            "tieout: there are more than {limit}: the oldest are taken, then kick again, or raise \
-             --limit"
+            "tieout: there are more than {limit}: these are taken; kick again for the others, or \
+             raise --limit"
         ));
     }
     if chosen.others > 0 {

@@ -159,6 +159,9 @@ pub fn test(files: &[RuleFile], common: &Common) -> Result<Exit, Failure> {
         let by = match &one.found {
             Some(found) if *found == one.rule => String::new(),
             Some(found) if one.stands => format!("  taken over by {found}"),
+            Some(found) if one.missed => {
+                format!("  decided by {found}: the rule itself does not match it")
+            }
             Some(found) => format!("  decided by {found}, which comes first"),
             None => "  decided by no rule".to_owned(),
         };

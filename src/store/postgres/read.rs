@@ -283,7 +283,8 @@ pub(super) fn case_listing(filter: &CaseFilter) -> Sql {
     let wanted = case_conditions(&mut sql, filter);
     let after = sql.bind(filter.after.unwrap_or(0));
     let limit = sql.bind(filter.limit);
-    sql.push(&format!(" where {wanted} and number > {after} order by number limit {limit}"));
+    let by = if filter.longest_unseen { "greatest(looked_at, last_seen_at), " } else { "" };
+    sql.push(&format!(" where {wanted} and number > {after} order by {by}number limit {limit}"));
     sql
 }
 

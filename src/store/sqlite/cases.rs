@@ -273,9 +273,13 @@ fn listing(filter: &CaseFilter) -> Statement {
     let after = statement.int(filter.after.unwrap_or(0));
     let limit = statement.int(filter.limit);
     let source = source(filter);
+    let by = match filter.longest_unseen {
+        true => "max(coalesce(looked_at, ''), last_seen_at), ",
+        false => "",
+    };
     statement.push(&format!(
         "select {COLUMNS} from {source} where {wanted} and number > {after} \
-         order by number limit {limit}"
+         order by {by}number limit {limit}"
     ));
     statement
 }

@@ -1,7 +1,7 @@
 //! How old what waits is: bars, drawn as SVG, told in words as well.
 
 use crate::web::html::{El, Html, el, of_class};
-use crate::web::page::{card, small};
+use crate::web::page::{card, count as grouped, small};
 
 /// The ages, youngest first, with the days that each begins after.
 pub const AGES: [(&str, &str, i64); 7] = [
@@ -38,8 +38,11 @@ pub fn aging(heading: &str, counts: &[i64; 7]) -> El {
 
 fn chart(heading: &str, counts: &[i64; 7]) -> El {
     let most = counts.iter().copied().max().unwrap_or_default().max(1);
-    let told: Vec<String> =
-        AGES.iter().zip(counts).map(|((_, words, _), count)| format!("{words}: {count}")).collect();
+    let told: Vec<String> = AGES
+        .iter()
+        .zip(counts)
+        .map(|((_, words, _), number)| format!("{words}: {}", grouped(*number)))
+        .collect();
     let width = STEP.saturating_mul(7);
     let mut drawn = el("g")
         .at("aria-hidden", "true")
@@ -81,7 +84,7 @@ fn bar(at: usize, words: &str, count: i64, most: i64) -> Html {
     };
     Html::new()
         .with(shape)
-        .with(label("value", top.saturating_sub(7), &count.to_string()))
+        .with(label("value", top.saturating_sub(7), &grouped(count)))
         .with(label("age", BASE.saturating_add(20), words))
 }
 
@@ -103,6 +106,7 @@ mod tests {
         assert_eq!(made.matches("<rect").count(), 3, "{made}");
         assert!(made.contains("height=\"2\""), "{made}");
         assert!(made.contains("2–3 d: 1"), "{made}");
+        assert!(made.contains("0–1 d: 100,000") && made.contains(">100,000<"), "{made}");
         assert!(made.contains("class=\"oldest\""), "{made}");
         let none = Html::from(aging("By age", &[0; 7])).into_string();
         assert!(!none.contains("<svg"), "{none}");

@@ -225,9 +225,17 @@ async fn what_was_not_seen_is_not_approved(engine: Engine) {
     // Somebody looks again: the case shows new evidence, which nobody proposed anything of.
     assert_eq!(shop.run_with(&["--id", "1"]).await.ended(0).verdict(1), "review duplicate_capture");
     let words = [APPROVE, &["--yes", "--seen", &before]].concat();
-    let ran = shop.tieout(&words).await.ended(2);
-    assert!(ran.stderr.contains("show something else by now"), "{}", ran.stderr);
-    confirmed(&shop, APPROVE).await.ended(3);
+    let said = "proposed of other evidence than the case shows now: turn it down";
+    for words in [words, [APPROVE, &["--dry-run"]].concat()] {
+        let ran = shop.tieout(&words).await.ended(2);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    }
+    let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(said), "{shown}");
+    assert!(!shown.contains("cases approve"), "{shown}");
+    let again = confirmed(&shop, CONFIRMED).await.ended(3);
+    assert!(again.stderr.contains("tieout cases reject C-1 --why TEXT"), "{}", again.stderr);
     assert_eq!(shop.count("tieout_proposals where state = 'open'").await, 1);
     assert_eq!(shop.status(1).await, "processing");
     // It is taken back, and proposed of what the case shows now.
@@ -263,6 +271,8 @@ async fn money_that_appeared_stops_a_new_attempt(engine: Engine) {
     let mut shop = gave_up(engine).await;
     confirmed(&shop, AGAIN).await.ended(0);
     shop.plant(vec![Payment::stuck(1).captured()]);
+    let evidence = "select evidence_sha256 from tieout_cases where number = 1";
+    let (before, records) = (shop.texts(evidence).await, shop.count("tieout_journal").await);
     let ran = confirmed(&shop, APPROVE).await.ended(3);
     assert_eq!(ran.of_type("proposal")[0]["state"], "refused", "{}", ran.stdout);
     let states = proposals(&shop).await;
@@ -271,8 +281,17 @@ async fn money_that_appeared_stops_a_new_attempt(engine: Engine) {
     assert_eq!(shop.status(1).await, "processing");
     assert_eq!(shop.open_cases().await, ["1 gave_up"]);
     assert_eq!(shop.captures().get("pay_1"), Some(&1));
+    // What was found is what the case shows, and the journal and `explain` tell it.
+    assert_ne!(shop.texts(evidence).await, before);
+    assert_eq!(shop.count("tieout_journal").await, records + 1);
+    for words in [&["cases", "show", "C-1"][..], &["explain", "1"]] {
+        let shown = shop.tieout(words).await.ended(0).stdout;
+        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(shown.contains("proposal 1 was refused: pi_1 captured"), "{shown}");
+        assert!(shown.contains("a run would decide succeeded"), "{shown}");
+    }
     shop.check(false).await;
-    // What was found is there for the next look.
+    // It is there for the next look.
     assert_eq!(shop.run_with(&["--id", "1"]).await.ended(0).verdict(1), "succeeded captured");
     assert_eq!(shop.open_cases().await, Vec::<String>::new());
     shop.check(false).await;

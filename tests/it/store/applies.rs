@@ -643,7 +643,7 @@ pub async fn a_row_that_a_trigger_takes_away_is_decided<D: Under>() {
 
 /// A row whose status is put back would be decided again by each run, for ever.
 pub async fn a_trigger_that_comes_after_the_write_is_a_case<D: Under>() {
-    let w = World::<D>::new().await;
+    let mut w = World::<D>::new().await;
     w.stuck(1..=2).await;
     let trigger = if w.raw.is_sqlite() {
         "create trigger undoes after update on charges when new.id = 1 and new.status = 'paid'
@@ -657,6 +657,7 @@ pub async fn a_trigger_that_comes_after_the_write_is_a_case<D: Under>() {
          create trigger undoes after update on charges for each row execute function undoes();"
     };
     w.raw.execute(trigger).await;
+    w.table = w.mapped(MAPPING).await;
     let mut writer = w.start("r1", noon()).await;
     let claimed = w.claim("r1", 9, noon()).await;
     assert_eq!(w.apply("r1", &mut writer, &claimed, succeeded, noon()).await, done(2, 0, 0));
