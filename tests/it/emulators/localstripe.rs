@@ -197,7 +197,8 @@ async fn a_404_without_a_code_is_no_answer_about_a_reference() {
     assert_untagged(&shop, &emulator, &[(1, "wait psp_unavailable", "processing")]).await;
 }
 
-/// As the configuration is by default: the search is not there.
+/// As the configuration is by default: the search is not there. Nor are lists of windows, and a
+/// page of one is asked for to tell whether this is Stripe's API at all.
 #[tokio::test]
 async fn a_search_that_is_missing_decides_nothing() {
     let emulator = localstripe().await;
@@ -205,6 +206,7 @@ async fn a_search_that_is_missing_decides_nothing() {
     confirmed(&emulator, 1, GOOD, false).await;
     shop.insert(&[emulator.payment(1)]).await;
     until_stuck().await;
-    shop.run().await.ended(3);
+    let ran = shop.run().await.ended(10);
+    assert!(ran.stderr.contains("does not list as Stripe's API does"), "{}", ran.stderr);
     assert_ends(&shop, &emulator, &[(1, "wait psp_unavailable", "processing")]).await;
 }
