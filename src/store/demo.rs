@@ -17,6 +17,8 @@ create table charges (
     subscription_id     integer not null,
     period              text not null,
     provider            text not null,
+    kind                text not null,
+    external_id         text,
     amount_cents        integer,
     currency            text not null,
     status              text not null,
@@ -31,16 +33,27 @@ create table charges (
 create index charges_status on charges (status, created_at);
 create index charges_natural on charges (subscription_id, period);
 create index charges_reference on charges (provider_payment_id);
+create index charges_external on charges (external_id);
 ";
 
 const INSERT: &str = "
-insert into charges (id, subscription_id, period, provider, amount_cents, currency, status,
-    idempotency_key, provider_payment_id, last_attempted_at, captured_at, created_at, updated_at)
+insert into charges (id, subscription_id, period, provider, kind, external_id, amount_cents,
+    currency, status, idempotency_key, provider_payment_id, last_attempted_at, captured_at,
+    created_at, updated_at)
 select j.value ->> 'id', j.value ->> 'subscription_id', j.value ->> 'period',
-    j.value ->> 'provider', j.value ->> 'amount', j.value ->> 'currency', j.value ->> 'status',
+    j.value ->> 'provider', j.value ->> 'kind', j.value ->> 'external_id',
+    j.value ->> 'amount', j.value ->> 'currency', j.value ->> 'status',
     'charge-' || (j.value ->> 'id'), j.value ->> 'reference', j.value ->> 'attempted', null,
     j.value ->> 'created', j.value ->> 'attempted'
 from json_each(?1) j
+";
+
+const CHANGE: &str = "
+update charges set provider = coalesce(j.value ->> 'provider', charges.provider),
+    status = coalesce(j.value ->> 'status', charges.status),
+    last_attempted_at = coalesce(j.value ->> 'attempted', charges.last_attempted_at),
+    updated_at = j.value ->> 'at', lock_version = charges.lock_version + 1
+from json_each(?1) j where charges.id = j.value ->> 'id'
 ";
 
 /// Makes the demo's database with these rows (a JSON array of objects).
@@ -60,6 +73,20 @@ pub async fn create(path: &Path, rows_json: &str) -> Result<(), StoreError> {
         .await
         .map_err(|e| failed("filling the demo's table", &e))?;
     tx.commit().await.map_err(|e| failed("filling the demo's table", &e))?;
+    connection.close().await.map_err(|e| failed("closing the demo's database", &e))
+}
+
+/// Changes rows as the demo's application would (a JSON array of objects; what is null stays).
+///
+/// # Errors
+/// Where the file cannot be written.
+pub async fn change(path: &Path, changes_json: &str) -> Result<(), StoreError> {
+    let mut connection = open(path).await?;
+    sqlx::query(CHANGE)
+        .bind(changes_json)
+        .execute(&mut connection)
+        .await
+        .map_err(|e| failed("changing the demo's table", &e))?;
     connection.close().await.map_err(|e| failed("closing the demo's database", &e))
 }
 

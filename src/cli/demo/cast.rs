@@ -21,10 +21,12 @@ pub const SUCCEEDED: &str = "succeeded";
 /// Minutes after which the demo's rows count as stuck: the default.
 const STUCK_AFTER: i64 = 20;
 
-/// Seconds in a minute, an hour, a day.
-const MINUTE: i64 = 60;
-const HOUR: i64 = 3_600;
-const DAY: i64 = 86_400;
+/// Seconds in a minute.
+pub(super) const MINUTE: i64 = 60;
+/// In an hour.
+pub(super) const HOUR: i64 = 3_600;
+/// In a day.
+pub(super) const DAY: i64 = 86_400;
 
 /// One row of the demo's table.
 #[derive(Debug, Clone)]
@@ -37,6 +39,10 @@ pub struct DemoRow {
     pub period: String,
     /// The account column.
     pub provider: &'static str,
+    /// The kind column.
+    pub kind: &'static str,
+    /// The tag, as the application handed it to the PSP.
+    pub external_id: Option<String>,
     /// Minor units.
     pub amount: Option<i64>,
     /// The currency column.
@@ -66,6 +72,19 @@ pub enum Seen {
     Never,
 }
 
+/// What others did to a row after tieout had seen it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Change {
+    /// How many minutes ago.
+    pub minutes_ago: i64,
+    /// The row's key.
+    pub id: i64,
+    /// Somebody moved it to this account.
+    pub provider: Option<&'static str>,
+    /// Its worker took it and sent it again at this Unix second.
+    pub attempted: Option<i64>,
+}
+
 /// The whole demo.
 pub struct Cast {
     /// Now, in Unix seconds, when the demo was first made.
@@ -77,6 +96,10 @@ pub struct Cast {
     pub objects: Vec<Seed>,
     /// Objects that land only after their rows were handed back.
     pub late: Vec<Seed>,
+    /// The objects at the PSP whose clock is slow.
+    pub slow: Vec<Seed>,
+    /// What others did meanwhile.
+    pub changes: Vec<Change>,
     /// Faults of the PSP.
     pub faults: Vec<FaultRule>,
     /// Rows by the runs that saw them.
@@ -92,6 +115,8 @@ impl Cast {
             rows: Vec::new(),
             objects: Vec::new(),
             late: Vec::new(),
+            slow: Vec::new(),
+            changes: Vec::new(),
             faults: Vec::new(),
             seen: BTreeMap::new(),
         };
@@ -105,6 +130,11 @@ impl Cast {
         cast.absent();
         cast.unclear();
         cast.by_bank();
+        cast.cannot_be_asked();
+        cast.at_odds();
+        cast.given_up();
+        cast.without_tags();
+        cast.by_a_slow_clock();
         cast
     }
 
@@ -119,7 +149,7 @@ impl Cast {
         ids.filter(|id| !young.contains(*id)).cloned().collect()
     }
 
-    fn row(&mut self, seen: Seen, ago: i64) -> DemoRow {
+    pub(super) fn row(&mut self, seen: Seen, ago: i64) -> DemoRow {
         self.next_id = self.next_id.saturating_add(1);
         let id = self.next_id;
         let currency = match id % 5 {
@@ -134,6 +164,8 @@ impl Cast {
             subscription: id,
             period: "2026-11".to_owned(),
             provider: "stripe",
+            kind: "charge",
+            external_id: Some(format!("charge_{id}")),
             amount: Some(900_i64.saturating_add(id.saturating_mul(37) % 9_000)),
             currency: currency.to_owned(),
             status: "processing",
@@ -143,13 +175,13 @@ impl Cast {
         }
     }
 
-    fn tagged(row: &DemoRow) -> Seed {
-        let tag = format!("charge_{}", row.id);
+    pub(super) fn tagged(row: &DemoRow) -> Seed {
+        let tag = row.external_id.as_deref().unwrap_or_default();
         Seed {
             id: Some(format!("pi_demo{}", row.id)),
             ..Seed::captured(
                 TAG_KEY,
-                &tag,
+                tag,
                 row.amount.unwrap_or_default(),
                 &row.currency.to_ascii_lowercase(),
             )
@@ -161,13 +193,13 @@ impl Cast {
         Seed { kind: SeedKind::Charge, id: Some(format!("ch_demo{}", row.id)), ..Self::tagged(row) }
     }
 
-    fn push(&mut self, row: DemoRow, objects: impl IntoIterator<Item = Seed>) {
+    pub(super) fn push(&mut self, row: DemoRow, objects: impl IntoIterator<Item = Seed>) {
         self.objects.extend(objects);
         self.rows.push(row);
     }
 
     /// Spreads `count` rows over the last day, the youngest half an hour old.
-    fn spread(count: i64, index: i64) -> i64 {
+    pub(super) fn spread(count: i64, index: i64) -> i64 {
         let step = (22 * HOUR).checked_div(count.max(1)).unwrap_or(HOUR);
         (40 * MINUTE).saturating_add(index.saturating_mul(step))
     }

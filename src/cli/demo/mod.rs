@@ -4,6 +4,7 @@
 //! the database, the journal, the reports. The past that proven absence needs is made by real
 //! runs too, with the clocks of both sides set back.
 
+pub mod accounts;
 pub mod cast;
 pub mod files;
 pub mod show;

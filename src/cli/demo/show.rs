@@ -6,7 +6,8 @@ use chrono::TimeDelta;
 use chrono_tz::Tz;
 use serde_json::json;
 
-use crate::cli::demo::cast::{Cast, Seen};
+use crate::cli::demo::accounts::KEYS;
+use crate::cli::demo::cast::{Cast, Change, Seen};
 use crate::cli::demo::files::{FOLDERS, files};
 use crate::exit::Exit;
 use crate::model::time::{from_text, to_text};
@@ -15,7 +16,7 @@ use crate::run::events::{Event, Summary};
 use crate::run::run;
 use crate::run::setup::{RunOptions, Setup};
 use crate::run::shutdown::Stop;
-use crate::sandbox::settings::{SandboxError, Settings};
+use crate::sandbox::settings::{ApiKey, Behaviour, SandboxError, Settings};
 use crate::sandbox::{Handle, Sandbox};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
@@ -36,6 +37,9 @@ const PAST: [(Seen, i64); 7] = [
     (Seen::Once, 17),
     (Seen::Twice, 17),
 ];
+
+/// How far the clock of the second PSP is from everybody's, in seconds.
+const SLOW_BY: i64 = -240;
 
 /// Why the demo could not be shown.
 #[derive(Debug, thiserror::Error)]
@@ -102,8 +106,8 @@ pub async fn show(
 ) -> Result<Shown, DemoError> {
     let (base, again) = base_of(dir)?;
     let cast = Cast::at(base);
-    let psp = start_psp(&cast).await?;
-    write_config(dir, &psp.base_url())?;
+    let psps = Psps::start(&cast).await?;
+    write_config(dir, &psps)?;
     let database = dir.join("demo.db");
     if !again {
         let rows = rows_json(&cast);
@@ -115,19 +119,19 @@ pub async fn show(
     let db = Database::connect(&config.database).await.map_err(DemoError::Store)?;
     if !again {
         db.migrate().await.map_err(DemoError::Store)?;
-        live_through_the_past(&cast, &psp, &setup, &db, stop).await?;
+        live_through_the_past(&cast, &psps, &setup, &db, &database, stop).await?;
         // They come only now: the runs of the past did not know of them.
         for file in files(&cast) {
             write(dir.join(file.path), &file.text)?;
         }
         finish_making(dir, base)?;
     }
-    psp.seed(cast.late.clone()).map_err(DemoError::Sandbox)?;
+    psps.main.seed(cast.late.clone()).map_err(DemoError::Sandbox)?;
     let before = crate::store::demo::statuses(&database).await.map_err(DemoError::Store)?;
     let options = RunOptions::default();
     let summary = run(&setup, &options, &db, stop, tell).await.map_err(DemoError::Run)?;
     let after = crate::store::demo::statuses(&database).await.map_err(DemoError::Store)?;
-    psp.shutdown().await;
+    psps.shutdown().await;
     let by_bank = crate::store::demo::paid_by_bank(&database).await.map_err(DemoError::Store)?;
     let (files, payouts) = came(&db).await.map_err(DemoError::Store)?;
     let zone = setup.business_timezone;
@@ -182,25 +186,53 @@ fn finish_making(dir: &Path, base: i64) -> Result<(), DemoError> {
     })
 }
 
-async fn start_psp(cast: &Cast) -> Result<Handle, DemoError> {
-    let settings = Settings { faults: cast.faults.clone(), ..Settings::default() };
-    let psp = Sandbox::start(settings).await.map_err(DemoError::Sandbox)?;
-    psp.seed(cast.objects.clone()).map_err(DemoError::Sandbox)?;
-    Ok(psp)
+/// The demo's PSP, and a second one for the account whose clock is slow.
+struct Psps {
+    main: Handle,
+    slow: Handle,
 }
 
-/// The configuration, with the address that the PSP has this time.
-fn write_config(dir: &Path, base_url: &str) -> Result<(), DemoError> {
-    let texts = [
-        ("tieout.toml", CONFIG.replace("{base_url}", base_url)),
-        ("stripe.key", "sk_test_demo\n".to_owned()),
-    ];
+impl Psps {
+    async fn start(cast: &Cast) -> Result<Self, DemoError> {
+        let keys = KEYS.map(|(_, secret, account)| ApiKey {
+            secret: secret.to_owned(),
+            account: account.to_owned(),
+        });
+        let faults = cast.faults.clone();
+        let settings = Settings { keys: keys.to_vec(), faults, ..Settings::default() };
+        let main = Sandbox::start(settings).await.map_err(DemoError::Sandbox)?;
+        main.seed(cast.objects.clone()).map_err(DemoError::Sandbox)?;
+        let behaviour = Behaviour { date_skew_secs: SLOW_BY, ..Behaviour::default() };
+        let settings = Settings { behaviour, ..Settings::default() };
+        let slow = Sandbox::start(settings).await.map_err(DemoError::Sandbox)?;
+        slow.seed(cast.slow.clone()).map_err(DemoError::Sandbox)?;
+        Ok(Self { main, slow })
+    }
+
+    /// Sets both clocks back by so much.
+    fn set_back(&self, by: TimeDelta) {
+        for psp in [&self.main, &self.slow] {
+            psp.behave(|behaviour| behaviour.clock_offset_secs = -by.num_seconds());
+        }
+    }
+
+    async fn shutdown(self) {
+        self.main.shutdown().await;
+        self.slow.shutdown().await;
+    }
+}
+
+/// The configuration, with the addresses that the PSPs have this time, and the keys.
+fn write_config(dir: &Path, psps: &Psps) -> Result<(), DemoError> {
+    let config = CONFIG.replace("{base_url}", &psps.main.base_url());
+    let config = config.replace("{slow_base_url}", &psps.slow.base_url());
+    let keys = KEYS.map(|(file, secret, _)| (file, format!("{secret}\n")));
     for folder in FOLDERS {
         let path = dir.join(folder);
         let made = std::fs::create_dir_all(&path);
         made.map_err(|source| DemoError::File { path, doing: "making it", source })?;
     }
-    for (name, text) in texts {
+    for (name, text) in [("tieout.toml", config)].into_iter().chain(keys) {
         write(dir.join(name), &text)?;
     }
     Ok(())
@@ -211,11 +243,12 @@ fn write(path: PathBuf, text: &str) -> Result<(), DemoError> {
     written.map_err(|source| DemoError::File { path, doing: "writing it", source })
 }
 
+/// A time as the demo's table has it.
+fn time(secs: i64) -> Option<String> {
+    chrono::DateTime::from_timestamp(secs, 0).map(|at| at.format("%Y-%m-%d %H:%M:%S").to_string())
+}
+
 fn rows_json(cast: &Cast) -> String {
-    let time = |secs: i64| {
-        chrono::DateTime::from_timestamp(secs, 0)
-            .map(|at| at.format("%Y-%m-%d %H:%M:%S").to_string())
-    };
     let rows: Vec<serde_json::Value> = cast
         .rows
         .iter()
@@ -225,6 +258,8 @@ fn rows_json(cast: &Cast) -> String {
                 "subscription_id": row.subscription,
                 "period": row.period,
                 "provider": row.provider,
+                "kind": row.kind,
+                "external_id": row.external_id,
                 "amount": row.amount,
                 "currency": row.currency,
                 "status": row.status,
@@ -237,21 +272,51 @@ fn rows_json(cast: &Cast) -> String {
     serde_json::Value::from(rows).to_string()
 }
 
-/// Earlier runs, each over the rows that it saw, with both clocks set back.
+/// What others did to rows from so many minutes ago to so many.
+async fn meanwhile(cast: &Cast, database: &Path, (from, to): (i64, i64)) -> Result<(), DemoError> {
+    let is_due = |change: &&Change| (to..from).contains(&change.minutes_ago);
+    let changes: Vec<serde_json::Value> = cast
+        .changes
+        .iter()
+        .filter(is_due)
+        .map(|change| {
+            let minutes = change.minutes_ago.saturating_mul(60);
+            json!({
+                "id": change.id,
+                "provider": change.provider,
+                "status": change.attempted.map(|_| "processing"),
+                "attempted": change.attempted.and_then(time),
+                "at": time(cast.base.saturating_sub(minutes)),
+            })
+        })
+        .collect();
+    if changes.is_empty() {
+        return Ok(());
+    }
+    let changes = serde_json::Value::from(changes).to_string();
+    crate::store::demo::change(database, &changes).await.map_err(DemoError::Store)
+}
+
+/// Earlier runs, each over the rows that it saw, with all clocks set back, and what others did to
+/// rows between them.
 async fn live_through_the_past(
     cast: &Cast,
-    psp: &Handle,
+    psps: &Psps,
     setup: &Setup,
     db: &Database,
+    database: &Path,
     stop: &Stop,
 ) -> Result<(), DemoError> {
+    let mut since = i64::MAX;
     for (seen, minutes_ago) in PAST {
+        meanwhile(cast, database, (since, minutes_ago)).await?;
+        since = minutes_ago;
         let ids = cast.seen_by(seen, minutes_ago);
         if ids.is_empty() {
             continue;
         }
         let back = TimeDelta::minutes(minutes_ago);
-        psp.behave(|behaviour| behaviour.clock_offset_secs = -back.num_seconds());
+        psps.set_back(back);
         let options = RunOptions {
             ids: Some(ids),
             clock_offset: -back,
@@ -260,8 +325,8 @@ async fn live_through_the_past(
         };
         run(setup, &options, db, stop, &mut |_event| {}).await.map_err(DemoError::Run)?;
     }
-    psp.behave(|behaviour| behaviour.clock_offset_secs = 0);
-    Ok(())
+    psps.set_back(TimeDelta::zero());
+    meanwhile(cast, database, (since, 0)).await
 }
 
 impl DemoError {
