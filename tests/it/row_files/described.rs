@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::process::Command;
 
 use tieout::settlement::ledger::{Inspection, State, inspect_table};
-use tieout::settlement::table::FormatSettings;
+use tieout::settlement::table::{FormatSettings, Table};
 
 use crate::support::tieout_bin;
 
@@ -13,8 +13,18 @@ fn settings(text: &str) -> FormatSettings {
 }
 
 fn look(description: &str, file: &str) -> Inspection {
-    let table = settings(description).check().unwrap();
-    inspect_table(Box::new(Cursor::new(file.as_bytes().to_vec())), &table, None).unwrap()
+    let bytes = Box::new(Cursor::new(file.as_bytes().to_vec()));
+    inspect_table(bytes, &described(description), None).unwrap()
+}
+
+fn described(description: &str) -> Table {
+    settings(description).check().unwrap()
+}
+
+/// Descriptions, each with a file.
+pub fn samples() -> Vec<(Table, &'static str)> {
+    let samples = [(NAMED, NAMED_FILE), (FIXED, FIXED_FILE), (BATCHED, BATCHED_FILE)];
+    samples.map(|(description, file)| (described(description), file)).into()
 }
 
 fn sums(found: &Inspection) -> (State, u64, Vec<(String, i128, i128)>) {
