@@ -6,8 +6,10 @@ use std::io::{BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use chrono_tz::Tz;
+use serde_json::{Value, json};
 
 use crate::cli::args::{Common, path, yes_or_no};
+use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::page::wrapped;
 use crate::cli::{out, runtime};
@@ -168,12 +170,21 @@ pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
         db.close().await;
         made
     }))??;
-    let text = file(&made, &answers, &address, args.search_path.as_deref());
+    let text = file(&made.proposal, &answers, &address, args.search_path.as_deref());
     write(&args.output, &text)?;
-    if !common.quiet {
-        tell(args, &made, &answers);
+    if common.json {
+        out::stdout(&line("mapping_proposal", body(args, &made, &answers)));
+    } else if !common.quiet {
+        tell(args, &made.proposal, &answers);
     }
     Ok(Exit::Ok)
+}
+
+/// What was proposed, and of which tables.
+struct Made {
+    proposal: Proposal,
+    /// Tables that look like payments, the likeliest first.
+    candidates: Vec<String>,
 }
 
 /// Where the database is, as it is written and as it is opened.
@@ -243,9 +254,10 @@ async fn make(
     db: &Database,
     asks: bool,
     answers: &mut Answers,
-) -> Result<Proposal, Failure> {
+) -> Result<Made, Failure> {
     let failed = |error: StoreError| Failure::store(&error);
     let survey = db.survey().await.map_err(failed)?;
+    let candidates: Vec<String> = ranked(&survey).iter().map(|(one, _)| one.name.clone()).collect();
     let of = table(args, asks, &survey)?;
     let mut seen = seen(db, of, &survey, answers).await.map_err(failed)?;
     let mut proposal = choose::propose(of, &survey, answers, &seen);
@@ -259,7 +271,7 @@ async fn make(
         ask(args, of, &proposal, answers);
         proposal = choose::propose(of, &survey, answers, &seen);
     }
-    Ok(proposal)
+    Ok(Made { proposal, candidates })
 }
 
 /// The named table, the chosen one, or the likeliest.
@@ -517,13 +529,8 @@ fn write(path: &Path, text: &str) -> Result<(), Failure> {
     })
 }
 
-fn tell(args: &Args, made: &Proposal, answers: &Answers) {
-    let read = made.choice("read").map_or(String::new(), |choice| plain(&choice.value));
-    out::stdout(&format!(
-        "wrote {} · {read} as {} · mode succeed_only",
-        args.output.display(),
-        made.name
-    ));
+/// What could not be told, of the table and of what stands around it.
+fn untold(args: &Args, made: &Proposal, answers: &Answers) -> Vec<String> {
     let mut untold = made.untold.clone();
     if answers.tag_at.is_none() {
         untold.push("tag of [[account]]: where your application puts the tag at the PSP".into());
@@ -538,6 +545,51 @@ fn tell(args: &Args, made: &Proposal, answers: &Answers) {
              put it into {DATABASE_URL}"
         ));
     }
+    untold
+}
+
+/// The relation that is read.
+fn read_of(made: &Proposal) -> String {
+    made.choice("read").map_or(String::new(), |choice| plain(&choice.value))
+}
+
+/// The event: the file's lines, each with its reason, and what could not be told.
+fn body(args: &Args, made: &Made, answers: &Answers) -> Value {
+    let proposal = &made.proposal;
+    let one = |section: &str, setting: &str, choice: &Choice| {
+        json!({
+            "section": section,
+            "setting": setting,
+            "value": choice.value,
+            "why": choice.why,
+            "open": choice.is_open(),
+        })
+    };
+    let lines = proposal.lines.iter().map(|(setting, choice)| one("table", setting, choice));
+    let map = proposal.map.iter().map(|(setting, choice)| one("table.map", setting, choice));
+    let set = proposal.set.iter().map(|(part, column, template)| {
+        let value = Value::from(template.as_str()).to_string();
+        let why = "written with the status, in the same statement".to_owned();
+        one("table.set", &format!("{part}.{column}"), &Choice { value, why })
+    });
+    json!({
+        "file": args.output.display().to_string(),
+        "table": read_of(proposal),
+        "name": proposal.name,
+        "candidates": made.candidates,
+        "settings": lines.chain(map).chain(set).collect::<Vec<Value>>(),
+        "could_not_tell": untold(args, proposal, answers),
+    })
+}
+
+fn tell(args: &Args, made: &Proposal, answers: &Answers) {
+    out::stdout(&format!(
+        "wrote {} · {} as {} · mode succeed_only",
+        args.output.display(),
+        read_of(made),
+        made.name
+    ));
+    let untold = untold(args, made, answers);
     if !untold.is_empty() {
         out::stdout("could not be told, or should be looked at:");
     }

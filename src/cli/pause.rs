@@ -22,7 +22,8 @@ Examples:
   tieout pause stripe_live --why migration
   tieout resume stripe_live
 
-Rows of a paused account are claimed and given back undecided; runs exit 3.";
+Rows of a paused account are claimed and released undecided; runs exit 3.
+What a run had decided by then and not written yet, it releases too.";
 
 /// For `--help`.
 pub const RESUME_EXAMPLES: &str = "\

@@ -132,7 +132,7 @@ pub struct Args {
     /// Where the report goes [default: report.dir of the configuration]
     #[arg(long, value_name = "DIR", env = names::REPORT_DIR, help_heading = "What it prints")]
     report_dir: Option<String>,
-    /// Exit 4 when one holds: cases, aged, empty, duplicates
+    /// Exit 4 when one holds: cases, aged, empty, duplicates, differs
     #[arg(long, value_name = "LIST", env = names::FAIL_ON, help_heading = "What it prints")]
     fail_on: Option<String>,
     /// Progress on a terminal

@@ -10,7 +10,7 @@ use crate::cli::{out, page, screen};
 use crate::config::names;
 use crate::exit::Exit;
 use crate::model::count::counted;
-use crate::model::time::{to_short_text, to_text};
+use crate::model::time::{from_text, to_short_text, to_text};
 use crate::run::DEAD_AFTER;
 use crate::store::driver::Driver;
 use crate::store::records::{RunRow, RunState, TotalLine};
@@ -95,7 +95,7 @@ async fn abandon<D: Driver>(id: &str, common: &Common, db: &D) -> Result<Exit, F
     } else if !common.quiet {
         let text = match closed {
             Some(closed) => format!(
-                "run {id} is closed as abandoned: silent for {silent} s, {} decided, {} given back",
+                "run {id} is closed as abandoned: silent for {silent} s, {} decided, {} released",
                 screen::rows(closed.decided),
                 closed.released
             ),
@@ -208,16 +208,25 @@ fn scope(text: &str) -> String {
     parts.push(match (scope["ids"].as_u64(), &scope["window"]) {
         (Some(ids), _) => format!("{} by id", screen::rows(ids)),
         (None, Value::Null) => "every due row".to_owned(),
-        (None, window) => {
-            let end = |name: &str| window[name].as_str().unwrap_or("…").to_owned();
-            format!("{} … {} on {}", end("from"), end("to"), end("on"))
-        }
+        (None, window) => span(window),
     });
     parts.extend(list("tables").map(|names| format!("of {}", names.join(", "))));
     parts.extend(list("accounts").map(|names| format!("at {}", names.join(", "))));
     parts.extend(scope["limit"].as_i64().map(|limit| format!("at most {limit}")));
     parts.extend(scope["timezone"].as_str().map(str::to_owned));
     parts.join(" · ")
+}
+
+/// A window, in whole seconds; what has no end ends with the dots.
+fn span(window: &Value) -> String {
+    let text = |name: &str| window[name].as_str();
+    let end = |name: &str| {
+        let read = |text: &str| from_text(text).map_or_else(|| text.to_owned(), to_short_text);
+        text(name).map(read)
+    };
+    let ends = [end("from"), Some("…".to_owned()), end("to")];
+    let ends: Vec<String> = ends.into_iter().flatten().collect();
+    format!("{} on {}", ends.join(" "), text("on").unwrap_or("…"))
 }
 
 /// Of the rows that wait: how many by reason.
@@ -286,4 +295,33 @@ fn body(run: &RunRow, totals: &[TotalLine]) -> Value {
         "close_hash": run.close_hash,
         "totals": totals,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_told_in_whole_seconds_with_one_ellipsis() {
+        let (from, to) = ("2026-11-19T09:39:20.759004Z", "2026-11-20T00:00:00Z");
+        let of = |window: Value| scope(&json!({ "window": window }).to_string());
+        for (window, want) in [
+            (
+                json!({ "words": "since 1d", "from": from, "to": null, "on": "created" }),
+                "2026-11-19T09:39:20Z … on created",
+            ),
+            (
+                json!({ "from": from, "to": to, "on": "attempted" }),
+                "2026-11-19T09:39:20Z … 2026-11-20T00:00:00Z on attempted",
+            ),
+            (
+                json!({ "from": null, "to": to, "on": "created" }),
+                "… 2026-11-20T00:00:00Z on created",
+            ),
+            // Of another version: as it stands.
+            (json!({ "from": "yesterday", "to": null, "on": "x" }), "yesterday … on x"),
+        ] {
+            assert_eq!(of(window), want);
+        }
+    }
 }

@@ -34,7 +34,7 @@ const BUCKETS: [(&str, &str); 8] = [
     ("wait", "still processing"),
     ("watched", "watched"),
     ("superseded", "changed meanwhile"),
-    ("released", "given back"),
+    ("released", "released"),
 ];
 
 /// Shown even where they are empty.

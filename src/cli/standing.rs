@@ -3,7 +3,7 @@
 //! nothing here yields a verdict.
 
 use crate::config::Config;
-use crate::decide::absence::{call_over_at, counts, prove};
+use crate::decide::absence::{Unproven, call_over_at, counts, prove};
 use crate::decide::policy::Policy;
 use crate::decide::rules::{Question, Subject};
 use crate::model::evidence::{Answer, CompleteSearch, PspObject, Route};
@@ -71,16 +71,33 @@ pub fn proof(inputs: &StoredInputs, config: &Config) -> Vec<String> {
         true => format!("the original call was over by {}", to_short_text(until)),
         false => format!("the original call could arrive until {}", to_short_text(until)),
     };
-    let this = match counts(search, row, history, &policy, now) {
-        Ok(()) => "this search counts as a miss".to_owned(),
-        Err(lacks) => format!("this search is no miss: {}", lacks.text()),
-    };
+    let this = counts(search, row, history, &policy, now);
     let confirmed = searches.iter().any(|search| search.route == Route::Search);
-    let end = match prove(search, row, name, history, &policy, confirmed, now) {
-        Ok(_absence) => "it was whole".to_owned(),
-        Err(lacks) => format!("it lacked: {}", lacks.text()),
-    };
-    vec![call, this, end]
+    let whole = prove(search, row, name, history, &policy, confirmed, now);
+    // What makes it no miss is what the proof lacks: each thing is said once.
+    match (this, whole) {
+        (Err(Unproven::CallMayArrive { until }), Err(Unproven::CallMayArrive { .. })) => {
+            let until = to_short_text(until);
+            vec![format!(
+                "it lacked: the original call could arrive until {until}, and this search was made \
+                 before that"
+            )]
+        }
+        (Err(lacks), Err(same)) if lacks == same => {
+            vec![call, format!("it lacked: {}; so this search is no miss", lacks.text())]
+        }
+        (this, whole) => vec![
+            call,
+            match this {
+                Ok(()) => "this search counts as a miss".to_owned(),
+                Err(lacks) => format!("this search is no miss: {}", lacks.text()),
+            },
+            match whole {
+                Ok(_absence) => "it was whole".to_owned(),
+                Err(lacks) => format!("it lacked: {}", lacks.text()),
+            },
+        ],
+    }
 }
 
 /// The policy that the row would be decided by; no PSP is asked.

@@ -44,6 +44,7 @@ enum FailOnWord {
     Aged,
     Empty,
     Duplicates,
+    Differs,
 }
 
 /// `[files]`.
@@ -328,11 +329,12 @@ impl CasesSettings {
 }
 
 /// The words of `--fail-on`.
-pub const FAIL_ON_WORDS: [(&str, FailOn); 4] = [
+pub const FAIL_ON_WORDS: [(&str, FailOn); 5] = [
     ("cases", FailOn::Cases),
     ("aged", FailOn::Aged),
     ("empty", FailOn::Empty),
     ("duplicates", FailOn::Duplicates),
+    ("differs", FailOn::Differs),
 ];
 
 /// Reads one word of `--fail-on`.

@@ -62,6 +62,18 @@ impl Bucket {
         Self::NotAsked,
     ];
 
+    /// Where two books say different things of money that moved. What a file may still bring, and
+    /// what nobody can tell, is none.
+    pub const DIFFERENCES: [Self; 7] = [
+        Self::OnlyHere,
+        Self::NotAtPsp,
+        Self::OnlyAtPsp,
+        Self::OnlyInFile,
+        Self::StatusDiffers,
+        Self::AmountDiffers,
+        Self::Duplicate,
+    ];
+
     /// Reads the stable word.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|bucket| bucket.as_str() == text)

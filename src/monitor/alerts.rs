@@ -80,6 +80,7 @@ async fn webhook(
 fn body_of(alert: &Alert) -> Value {
     json!({
         "condition": alert.condition,
+        "scope": alert.scope,
         "class": class_of(&alert.condition).class(),
         "text": alert.text,
         "since": to_text(alert.raised_at),
@@ -122,17 +123,17 @@ async fn pagerduty(
     let mut body = json!({
         "routing_key": key.expose(),
         "event_action": if alert.turn == Turn::Raised { "trigger" } else { "resolve" },
-        "dedup_key": format!("tieout/{}/{}", facts.scope, alert.condition),
+        "dedup_key": format!("tieout/{}/{}", alert.scope, alert.condition),
     });
     if alert.turn == Turn::Raised {
         let summary: String = alert.text.chars().take(SUMMARY_MAX).collect();
         body["payload"] = json!({
             "summary": summary,
-            "source": format!("tieout/{}", facts.scope),
+            "source": format!("tieout/{}", alert.scope),
             "severity": severity(class),
             "timestamp": to_text(alert.raised_at),
             "component": "tieout",
-            "group": facts.scope,
+            "group": alert.scope,
             "class": alert.condition,
             "custom_details": { "run_id": facts.run_id, "exit": facts.exit.code() },
         });

@@ -60,6 +60,12 @@ kinds! {
 }
 
 impl Kind {
+    /// Whether it is of one schedule's runs. What is of the database, its accounts, files, cases
+    /// and sinks is told once for all schedules.
+    pub fn is_of_runs(self) -> bool {
+        matches!(self, Self::Integrity | Self::Untied | Self::Repeated | Self::NoSuccess)
+    }
+
     /// Reads the stable word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
@@ -207,12 +213,11 @@ type Put<'a> = &'a mut dyn FnMut(Kind, Option<&str>, String);
 fn no_success(facts: &Facts<'_>, known: &Known, settings: &MonitoringSettings, put: Put<'_>) {
     let last = known.mark("last_success").or_else(|| known.mark("since"));
     let Some(last) = last else { return };
-    let limit = settings.interval.num_seconds().saturating_mul(2);
+    let interval = settings.interval_of(facts.scope);
+    let limit = interval.num_seconds().saturating_mul(2);
     if facts.ended_at.timestamp().saturating_sub(last) > limit {
-        let text = format!(
-            "no run examined everything for longer than twice {}",
-            span_text(settings.interval)
-        );
+        let text =
+            format!("no run examined everything for longer than twice {}", span_text(interval));
         put(Kind::NoSuccess, None, text);
     }
 }
@@ -247,9 +252,13 @@ mod tests {
     }
 
     fn told(exit: Exit, known: Known) -> Vec<String> {
+        told_of("cron", exit, known)
+    }
+
+    fn told_of(scope: &str, exit: Exit, known: Known) -> Vec<String> {
         let tally = Tally::default();
         let facts = Facts {
-            scope: "cron",
+            scope,
             run_id: "r1",
             exit,
             ended_at: now(),
@@ -294,6 +303,20 @@ mod tests {
         }
         let both = marks(&[("since", at - 9_999), ("last_success", at - 60)]);
         assert_eq!(told(Exit::Partial, both), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_daily_schedule_succeeds_daily() {
+        let at = now().timestamp();
+        for (scope, seconds, want) in [
+            ("cron", 86_400, vec!["no_success"]),
+            ("daily", 86_400, vec![]),
+            ("daily", 2 * 86_400, vec![]),
+            ("daily", 2 * 86_400 + 1, vec!["no_success"]),
+        ] {
+            let last = marks(&[("last_success", at - seconds)]);
+            assert_eq!(told_of(scope, Exit::Partial, last), want, "{scope} {seconds}");
+        }
     }
 
     #[test]

@@ -115,7 +115,6 @@ impl Facts<'_> {
         if let Some(summary) = self.summary.filter(|summary| !summary.totals.is_empty()) {
             changes.extend(residuals(summary));
         }
-        changes.extend(self.changes_of_sources());
         for note in self.tally.accounts.values() {
             let name = &note.account;
             for (class, requests) in &note.by_status {
@@ -130,7 +129,7 @@ impl Facts<'_> {
         changes
     }
 
-    /// How it changes what is remembered of sources.
+    /// How it changes what is remembered of sources, for all schedules: who fetches next, knows.
     pub fn changes_of_sources(&self) -> Vec<(String, Change)> {
         let change = |(name, failed): (&String, &bool)| {
             (format!("source/{name}"), Change::Set(i64::from(*failed)))

@@ -26,6 +26,9 @@ const TIMEOUT_MAX: TimeDelta = TimeDelta::seconds(30);
 /// What every shipped schedule has.
 const INTERVAL: TimeDelta = TimeDelta::minutes(10);
 
+/// What the shipped schedules call their daily run.
+const DAILY: &str = "daily";
+
 /// Letters of a scope: it stands in addresses, file names and labels.
 const SCOPE_MAX: usize = 64;
 
@@ -44,6 +47,10 @@ pub struct MonitoringSettings {
     #[serde(default = "default_interval", deserialize_with = "span")]
     #[schemars(with = "String")]
     pub interval: TimeDelta,
+    /// The same of the schedule `daily`, as the shipped ones call their daily run.
+    #[serde(default = "default_daily_interval", deserialize_with = "span")]
+    #[schemars(with = "String")]
+    pub daily_interval: TimeDelta,
     /// A row that waits longer than this is a condition.
     #[serde(default = "default_oldest_stuck", deserialize_with = "span")]
     #[schemars(with = "String")]
@@ -71,6 +78,7 @@ impl Default for MonitoringSettings {
             scope: default_scope(),
             timeout: TIMEOUT,
             interval: INTERVAL,
+            daily_interval: default_daily_interval(),
             oldest_stuck: default_oldest_stuck(),
             repeated: default_repeated(),
             proxy: None,
@@ -91,6 +99,10 @@ fn default_timeout() -> TimeDelta {
 
 fn default_interval() -> TimeDelta {
     INTERVAL
+}
+
+fn default_daily_interval() -> TimeDelta {
+    TimeDelta::days(1)
 }
 
 fn default_oldest_stuck() -> TimeDelta {
@@ -384,6 +396,11 @@ impl MonitoringSettings {
             }
         }
         found
+    }
+
+    /// How often the schedule of this name runs.
+    pub fn interval_of(&self, scope: &str) -> TimeDelta {
+        if scope == DAILY { self.daily_interval } else { self.interval }
     }
 
     /// How long a ping may take.

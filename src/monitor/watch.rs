@@ -55,6 +55,10 @@ pub struct Around {
     pub stop: CancellationToken,
 }
 
+/// Where it is remembered what all schedules see: how their sources were met. No schedule is called
+/// so.
+const OF_ALL: &str = "all schedules";
+
 /// What fetching files alone can judge.
 const OF_FILES: &[Kind] = &[Kind::SourceUnavailable, Kind::FileMissing];
 
@@ -174,8 +178,10 @@ impl<'a> Watch<'a> {
         db: &Database,
         facts: &mut Facts<'_>,
     ) -> Result<Vec<(&'a AlertSettings, AlertAsk, Vec<Alert>)>, StoreError> {
-        let changes = if self.is_run() { facts.changes() } else { facts.changes_of_sources() };
-        let marks = db.move_marks(facts.scope, &changes).await?;
+        let changes = if self.is_run() { facts.changes() } else { Vec::new() };
+        let mut marks = db.move_marks(facts.scope, &changes).await?;
+        // The later one counts: a schedule may remember a source from before.
+        marks.extend(db.move_marks(OF_ALL, &facts.changes_of_sources()).await?);
         let stuck = db.stuck_by_account().await?;
         let edges = bucket_edges(facts.ended_at, self.around.zone);
         let cases = db.open_cases_by_age(&edges).await?;
@@ -207,6 +213,12 @@ impl<'a> Watch<'a> {
             run_id: self.run_id.clone(),
             holding: wanted.map(|held| (held.name(), held.text.clone())).collect(),
             judged: self.judges.iter().map(|kind| kind.as_str()).collect(),
+            shared: self
+                .judges
+                .iter()
+                .filter(|kind| !kind.is_of_runs())
+                .map(|kind| kind.as_str())
+                .collect(),
             now,
             lease_until: later(now, LEASE),
         }

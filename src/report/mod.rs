@@ -30,6 +30,7 @@ pub mod aging;
 pub mod manifest;
 pub mod place;
 pub mod queue;
+pub mod past;
 pub mod error;
 pub mod build;
 pub mod verify;

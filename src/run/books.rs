@@ -238,12 +238,12 @@ impl Books {
         written: Written,
         tell: Tell<'_>,
     ) -> Result<(), RunError> {
-        let Written { writer, accounts, end } = written;
+        let Written { writer, end } = written;
         let end = end?;
         self.writers.idle.push(writer);
         match end {
             ApplyEnd::RunClosed => self.closed = true,
-            ApplyEnd::Done { applied, withheld, superseded, not_applied } => {
+            ApplyEnd::Done { applied, withheld, superseded, paused, not_applied } => {
                 let add = |n: &mut u64, more: usize| {
                     *n = n.saturating_add(u64::try_from(more).unwrap_or(u64::MAX));
                 };
@@ -253,31 +253,29 @@ impl Books {
                 for row in not_applied {
                     tell(Event::NotApplied(Box::new(row)));
                 }
-                if superseded > 0 {
-                    self.miss_paused(scene, &accounts, tell).await?;
+                for account in paused.keys() {
+                    self.miss_paused(scene, account, tell).await?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Rows that were left because somebody paused their account meanwhile did not change: the run
-    /// left something unwritten, and says so.
+    /// Rows that were given back because somebody paused their account meanwhile did not change:
+    /// the run left something unwritten, and says so.
     async fn miss_paused(
         &mut self,
         scene: &Scene<'_>,
-        accounts: &BTreeSet<String>,
+        name: &str,
         tell: Tell<'_>,
     ) -> Result<(), RunError> {
-        for name in accounts.iter().filter(|name| scene.accounts.contains_key(*name)) {
-            let state = scene.db.account_state(name).await.doing("reading the account's state")?;
-            let Some((_, why)) = state.paused else { continue };
-            let text = format!(
-                "account {name} was paused meanwhile ({why}); what was decided after that was not \
-                 written"
-            );
-            self.miss(Exit::Partial, text, tell);
-        }
+        let state = scene.db.account_state(name).await.doing("reading the account's state")?;
+        let why = state.paused.map_or_else(String::new, |(_, why)| format!(" ({why})"));
+        let text = format!(
+            "account {name} was paused meanwhile{why}; what was decided after that was not \
+             written, and its rows are given back"
+        );
+        self.miss(Exit::Partial, text, tell);
         Ok(())
     }
 
@@ -473,7 +471,6 @@ impl Writers {
 /// What a batch came to.
 struct Written {
     writer: Writer,
-    accounts: BTreeSet<String>,
     end: Result<ApplyEnd, RunError>,
 }
 
@@ -517,9 +514,8 @@ impl<'a> Work<'a> {
         let Self { scene, table, .. } = *self;
         async move {
             let now = scene.clock.now();
-            let accounts = batch.iter().map(|row| row.journal.account.clone()).collect();
             let end = scene.db.apply(scene.run_id, &mut writer, table, batch, now).await;
-            Written { writer, accounts, end: end.doing("writing decisions") }
+            Written { writer, end: end.doing("writing decisions") }
         }
     }
 }

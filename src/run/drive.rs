@@ -368,8 +368,8 @@ async fn take(
         let known = name.as_deref().and_then(|name| scene.accounts.get_key_value(name));
         let Some((name, open)) = known else { continue };
         if let Some((_, why)) = &open.paused {
-            let back = format!("{} given back", counted(rows.len(), "row", "rows"));
-            let text = format!("account {name} is paused ({why}); {back}");
+            let rest = counted(rows.len(), "row", "rows");
+            let text = format!("account {name} is paused ({why}); {rest} released undecided");
             books.miss(Exit::Partial, text, tell);
             give_back(scene, &rows).await?;
             continue;

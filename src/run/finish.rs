@@ -1,5 +1,6 @@
 //! The end of a run: the held hand-backs, the tie-out from the database, the close, the report.
 
+use crate::decide::compare::Bucket;
 use crate::exit::Exit;
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
@@ -196,11 +197,13 @@ const MONEY_TWICE: [Reason; 3] =
 
 fn attention(scene: &Scene<'_>, books: &Books, new_cases: u64) -> bool {
     let count = |reason: Reason| books.reasons.get(&reason).copied().unwrap_or(0);
+    let stand = |bucket: &Bucket| books.compared.get(bucket.as_str()).is_some_and(|n| *n > 0);
     scene.options.fail_on.iter().any(|condition| match condition {
         FailOn::Cases => new_cases > 0,
         FailOn::Aged => count(Reason::Unprovable) > 0 || count(Reason::PendingTooLong) > 0,
         FailOn::Empty => books.outcomes.values().sum::<u64>() == 0,
         FailOn::Duplicates => MONEY_TWICE.iter().any(|reason| count(*reason) > 0),
+        FailOn::Differs => Bucket::DIFFERENCES.iter().any(stand),
     })
 }
 

@@ -2,8 +2,10 @@
 //!
 //! A kick is a run of the rows of chosen open cases. It asks afresh and decides, brakes and
 //! applies as every run does; nothing is decided from what was stored, and no case is closed but
-//! by a decision. What is still a person's goes back into the same case. What the PSP says nothing
-//! about is given back: its case stays as it was.
+//! by a decision. What is still a person's goes back into the same case. A row that the
+//! PSP says nothing about is released undecided: its case stays as it was.
+
+use chrono::TimeDelta;
 
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::to_short_text;
@@ -14,7 +16,7 @@ use crate::run::events::Event;
 use crate::run::people::ONLY_TIME;
 use crate::run::replay::{Replayed, Replays};
 use crate::run::scene::Scene;
-use crate::run::setup::Setup;
+use crate::run::setup::{RunOptions, Setup};
 use crate::store::database::Database;
 use crate::store::driver::{CaseFilter, Driver};
 use crate::store::error::StoreError;
@@ -63,6 +65,28 @@ impl Kick {
     pub fn ids_of(&self, table: &str) -> Vec<String> {
         let of_table = self.cases.iter().filter(|case| case.key.table == table);
         of_table.map(|case| case.key.id.clone()).collect()
+    }
+
+    /// The run that it is.
+    pub fn options(
+        &self,
+        setup: &Setup,
+        max_duration: Option<TimeDelta>,
+        dry_run: bool,
+    ) -> RunOptions {
+        let tables = i64::try_from(setup.tables.len()).unwrap_or(1).max(1);
+        let cases = i64::try_from(self.cases.len()).unwrap_or(i64::MAX);
+        RunOptions {
+            run_id: Some(uuid::Uuid::now_v7().to_string()),
+            // The cases are the limit; each table may need its whole share of it.
+            limit: cases.saturating_mul(tables),
+            // Named rows that are left alone would stand in the way of the next batch.
+            batch: cases,
+            max_duration,
+            dry_run,
+            kick: Some(self.clone()),
+            ..RunOptions::default()
+        }
     }
 
     /// What each decision's evidence says of it.

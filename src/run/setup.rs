@@ -132,6 +132,8 @@ pub enum FailOn {
     Empty,
     /// Money was found twice, may still be taken twice, or turned up after a hand-back.
     Duplicates,
+    /// A window compared whole is not the same in all books.
+    Differs,
 }
 
 /// The options of one `tieout run`.

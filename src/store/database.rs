@@ -28,7 +28,7 @@ use crate::store::outbox::{
 };
 use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::people::{
-    Approved, CaseLinks, CaseNote, CaseSum, NewProposal, PeopleDriver, Proposal,
+    Approved, CaseLinks, CaseNote, CaseRuns, CaseSum, NewProposal, PeopleDriver, Proposal,
 };
 use crate::store::postgres::PgStore;
 use crate::store::prune::{Prunable, Pruned, Pruning};
@@ -277,6 +277,9 @@ delegate! { BatchDriver:
 delegate! { PeopleDriver:
     identity() -> Option<String>;
     case_sums(filter: &CaseFilter) -> Vec<CaseSum>;
+    case_sums_of_first(filter: &CaseFilter, most: i64) -> Vec<CaseSum>;
+    open_ages_of_first(edges: &[Instant], most: i64) -> Vec<(usize, i64)>;
+    case_runs(case: &CaseRow) -> CaseRuns;
     case_plan(filter: &CaseFilter) -> Vec<String>;
     case_notes(case: i64) -> Vec<CaseNote>;
     case_links(case: i64) -> CaseLinks;

@@ -392,6 +392,8 @@ pub trait Driver {
     /// Carries out decisions, all in one transaction, in this order: hold the run's row; move
     /// the checks whose token still matches; write or compare the user's rows by image; then,
     /// for what came back: evidence, references, cases, hand-backs, outbox, journal with chain.
+    /// Rows of an account that a person has paused are given back, as [`Driver::release`] does,
+    /// and have no record.
     /// Rows that did not come back are journalled as superseded and are due again at once; one
     /// whose lease was lost was counted as released when it was taken away, so that this count
     /// is taken back, and its check is left to the new owner. `image` in its check becomes the

@@ -78,8 +78,12 @@ pub struct Beside {
 }
 
 /// What became of a row that was superseded.
-const SUPERSEDED: &str = "the row, its lease, its account, a person's word or a row with the same \
-    natural key changed before the write: nothing was written for it, and it is decided again";
+const SUPERSEDED: &str = "the row, its lease, a person's word or a row with the same natural key \
+    changed before the write: nothing was written for it, and it is decided again";
+
+/// What became of a row whose account a person paused.
+const PAUSED: &str = "its account was paused before the write: nothing was written for it, and it \
+    is decided again once the account goes on";
 
 /// A value for another column.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -387,9 +391,22 @@ impl RowEffects {
             table: record.table.clone(),
             key: record.key.clone(),
             reason,
+            paused: false,
             text: text.to_owned(),
             status,
         })
+    }
+
+    /// What to tell of a row that was given back, as its account was paused before the write.
+    pub fn given_back(&self) -> NotApplied {
+        NotApplied {
+            table: self.journal.table.clone(),
+            key: self.journal.key.clone(),
+            reason: None,
+            paused: true,
+            text: PAUSED.to_owned(),
+            status: None,
+        }
     }
 }
 

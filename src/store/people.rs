@@ -4,12 +4,14 @@
 //! [`crate::store::driver::Driver::apply`] like any other, which also ends its proposal. Who
 //! speaks is the database's session user where there is one; `by` counts only where there is none.
 
+use std::collections::BTreeMap;
+
 use crate::decide::person::Wish;
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::store::driver::CaseFilter;
 use crate::store::error::StoreError;
-use crate::store::records::CaseRow;
+use crate::store::records::{CaseRow, RunRow};
 
 /// Who notes what a run did.
 pub const BY_RUN: &str = "tieout";
@@ -26,6 +28,9 @@ pub fn one_line(text: &str) -> Option<&str> {
 
 /// Similar cases are looked for among so many of the newest.
 pub const SIMILAR_AMONG: i64 = 1_000;
+
+/// Kicks of one case that are read, the newest.
+pub const KICKS_READ: i64 = 20;
 
 /// What a person proposes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -253,6 +258,40 @@ pub struct CaseSum {
     pub amount_minor: i128,
 }
 
+/// The sums of cases, by currency: of each its currency's code, or none, and its minor units.
+pub fn sums_of<'c>(cases: impl Iterator<Item = (&'c str, i64)>) -> Vec<CaseSum> {
+    let mut sums: BTreeMap<&str, (i64, i128)> = BTreeMap::new();
+    for (currency, amount_minor) in cases {
+        let (count, sum) = sums.entry(currency).or_default();
+        *count = count.saturating_add(1);
+        *sum = sum.saturating_add(i128::from(amount_minor));
+    }
+    let sum_of = |(currency, (cases, amount_minor)): (&str, (i64, i128))| CaseSum {
+        currency: currency.to_owned(),
+        cases,
+        amount_minor,
+    };
+    sums.into_iter().map(sum_of).collect()
+}
+
+/// Buckets with their counts, of how many there are in all and how many are older than each edge,
+/// the latest edge first; empty ones are left out.
+pub fn buckets_of(older: &[i64]) -> Vec<(usize, i64)> {
+    let next = older.iter().skip(1).copied().chain([0]);
+    let counts = older.iter().zip(next).map(|(all, older)| all.saturating_sub(older));
+    counts.enumerate().filter(|(_, cases)| *cases > 0).collect()
+}
+
+/// Runs that a case's history names beside the one that opened it and the one that decided last.
+#[derive(Debug, Clone, Default)]
+pub struct CaseRuns {
+    /// Kicks that may have meant it, by what they were told, oldest first; of more than
+    /// [`KICKS_READ`] the newest.
+    pub kicks: Vec<RunRow>,
+    /// The run that closed it.
+    pub closed: Option<RunRow>,
+}
+
 /// Which case another one is a part of, and which are parts of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CaseLinks {
@@ -271,6 +310,25 @@ pub trait PeopleDriver {
 
     /// How many cases the filter means, and their sums; its page is left aside.
     async fn case_sums(&self, filter: &CaseFilter) -> Result<Vec<CaseSum>, StoreError>;
+
+    /// The same of the first cases by number, at most so many: where no index holds the sums, as
+    /// many cases are read as are counted.
+    async fn case_sums_of_first(
+        &self,
+        filter: &CaseFilter,
+        most: i64,
+    ) -> Result<Vec<CaseSum>, StoreError>;
+
+    /// How many of the first open cases by number, at most so many, are how old: edges and buckets
+    /// as of [`crate::store::driver::Driver::open_cases_by_age`], each bucket with its count.
+    async fn open_ages_of_first(
+        &self,
+        edges: &[Instant],
+        most: i64,
+    ) -> Result<Vec<(usize, i64)>, StoreError>;
+
+    /// The kicks that may have meant this case, and the run that closed it.
+    async fn case_runs(&self, case: &CaseRow) -> Result<CaseRuns, StoreError>;
 
     /// How the database would list these cases, step by step.
     async fn case_plan(&self, filter: &CaseFilter) -> Result<Vec<String>, StoreError>;

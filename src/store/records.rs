@@ -541,7 +541,7 @@ pub struct HandbackRow {
 /// What one apply did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApplyEnd {
-    /// Every row was applied, withheld or superseded; how many of each, in that order.
+    /// Every row was applied, withheld, superseded or given back; how many of each.
     Done {
         /// Carried out.
         applied: usize,
@@ -549,6 +549,8 @@ pub enum ApplyEnd {
         withheld: usize,
         /// The row, or its lease, had changed.
         superseded: usize,
+        /// Given back, as a person paused their account before the write: how many, by account.
+        paused: BTreeMap<String, usize>,
         /// The rows that were not carried out as they had been decided.
         not_applied: Vec<NotApplied>,
     },
@@ -564,18 +566,22 @@ pub struct NotApplied {
     /// The row's key.
     pub key: String,
     /// The reason for which it went to a person instead (`write_refused`, `reference_claimed`);
-    /// `None`: it was superseded, and is decided again.
+    /// `None`: it was superseded or given back, and is decided again.
     pub reason: Option<Reason>,
+    /// It was given back, as a person paused its account before the write.
+    pub paused: bool,
     /// Why, in a sentence.
     pub text: String,
-    /// The status that it kept; `None` where it was superseded: somebody may have changed it.
+    /// The status that it kept; `None` where it was superseded or given back: somebody may have
+    /// changed it.
     pub status: Option<String>,
 }
 
 impl NotApplied {
     /// The word for why.
     pub fn why(&self) -> &'static str {
-        self.reason.map_or("superseded", Reason::as_str)
+        let again = if self.paused { "paused" } else { "superseded" };
+        self.reason.map_or(again, Reason::as_str)
     }
 }
 

@@ -73,15 +73,26 @@ pub struct AlertAsk {
     /// Kinds of conditions (the part before a slash) that this run could judge: what is told and
     /// of such a kind, and does not hold any more, is over.
     pub judged: Vec<&'static str>,
+    /// Kinds that are the database's and no schedule's: they are told once, and their end once,
+    /// whichever schedule sees it.
+    pub shared: Vec<&'static str>,
     /// The database's clock.
     pub now: Instant,
     /// Until when no other run tells the same.
     pub lease_until: Instant,
 }
 
+impl AlertAsk {
+    fn is_mine(&self, alert: &StoredAlert) -> bool {
+        alert.scope == self.scope || self.shared.contains(&kind_of(&alert.condition))
+    }
+}
+
 /// One row of `tieout_alerts`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredAlert {
+    /// The schedule that raised it.
+    pub scope: String,
     /// The condition.
     pub condition: String,
     /// The sentence it was raised with.
@@ -106,6 +117,8 @@ pub enum Turn {
 /// One thing to tell a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Alert {
+    /// The schedule that raised it: another may tell its end.
+    pub scope: String,
     /// The condition.
     pub condition: String,
     /// Whether it begins or ends.
@@ -123,42 +136,51 @@ pub(super) struct Turns {
     pub(super) new: Vec<Alert>,
     /// Stored, and free to be told: leased.
     pub(super) stored: Vec<Alert>,
-    /// Over before anyone was told: forgotten.
-    pub(super) forget: Vec<String>,
+    /// Over before anyone was told: forgotten, by schedule and condition.
+    pub(super) forget: Vec<(String, String)>,
 }
 
 /// Works out what this run is to tell, from what holds and what is stored.
 pub(super) fn turns(ask: &AlertAsk, stored: &[StoredAlert]) -> Turns {
+    let stored: Vec<&StoredAlert> = stored.iter().filter(|alert| ask.is_mine(alert)).collect();
     let mut turns = Turns::default();
     for (condition, text) in &ask.holding {
-        let known = stored.iter().find(|alert| alert.condition == *condition);
-        let alert = |raised_at| Alert {
+        let mut known = stored.iter().filter(|alert| alert.condition == *condition);
+        let alert = |scope: &str, raised_at| Alert {
+            scope: scope.to_owned(),
             condition: condition.clone(),
             turn: Turn::Raised,
             text: text.clone(),
             raised_at,
         };
-        match known {
-            None => turns.new.push(alert(ask.now)),
-            Some(known) if !known.is_told && is_free(known, ask.now) => {
-                turns.stored.push(alert(known.raised_at));
-            }
-            Some(_told) => {}
+        // Two schedules may have stored one before it was told once for all.
+        if known.clone().any(|known| known.is_told || !is_free(known, ask.now)) {
+            continue;
+        }
+        match known.next() {
+            None => turns.new.push(alert(&ask.scope, ask.now)),
+            Some(known) => turns.stored.push(alert(&known.scope, known.raised_at)),
         }
     }
     for alert in stored.iter().filter(|alert| is_over(alert, ask) && is_free(alert, ask.now)) {
         if alert.is_told {
             turns.stored.push(Alert {
+                scope: alert.scope.clone(),
                 condition: alert.condition.clone(),
                 turn: Turn::Resolved,
                 text: alert.text.clone(),
                 raised_at: alert.raised_at,
             });
         } else {
-            turns.forget.push(alert.condition.clone());
+            turns.forget.push((alert.scope.clone(), alert.condition.clone()));
         }
     }
     turns
+}
+
+/// The part before the slash.
+fn kind_of(condition: &str) -> &str {
+    condition.split('/').next().unwrap_or("")
 }
 
 fn is_free(alert: &StoredAlert, now: Instant) -> bool {
@@ -166,7 +188,6 @@ fn is_free(alert: &StoredAlert, now: Instant) -> bool {
 }
 
 fn is_over(alert: &StoredAlert, ask: &AlertAsk) -> bool {
-    let kind = alert.condition.split('/').next().unwrap_or("");
     let holds = ask.holding.iter().any(|(condition, _)| *condition == alert.condition);
-    ask.judged.contains(&kind) && !holds
+    ask.judged.contains(&kind_of(&alert.condition)) && !holds
 }

@@ -12,15 +12,18 @@ use axum::response::Response;
 
 use crate::model::count::counted;
 use crate::model::time::Instant;
+use crate::run::kick::{Kick, Which, choose};
 use crate::store::driver::{CaseFilter, Driver};
 use crate::store::people::{
     NewProposal, PeopleDriver, Proposal, ProposalState, SAID_MAX, What, one_line,
 };
 use crate::store::records::CaseRow;
+use crate::web::carrier::Errand;
 use crate::web::error::Refused;
 use crate::web::form::Fields;
 use crate::web::link::Link;
 use crate::web::page::on_to;
+use crate::web::routes::number_of;
 use crate::web::sessions::Person;
 use crate::web::site::Site;
 
@@ -51,16 +54,38 @@ pub enum Act {
     Approve,
     /// What is proposed is turned down, or taken back.
     Reject,
+    /// Open cases are decided again, by today's rules and by what the PSP says now.
+    Kick,
+    /// Cases of one cause become parts of one case.
+    Merge,
+    /// A part is none any more.
+    Split,
 }
 
 impl Act {
     /// All.
-    pub const ALL: [Self; 6] =
-        [Self::Comment, Self::Assign, Self::Propose, Self::Undo, Self::Approve, Self::Reject];
+    pub const ALL: [Self; 9] = [
+        Self::Comment,
+        Self::Assign,
+        Self::Propose,
+        Self::Undo,
+        Self::Approve,
+        Self::Reject,
+        Self::Kick,
+        Self::Merge,
+        Self::Split,
+    ];
 
     /// Those that are done to many cases at once.
-    pub const IN_BULK: [Self; 5] =
-        [Self::Comment, Self::Assign, Self::Propose, Self::Approve, Self::Reject];
+    pub const IN_BULK: [Self; 7] = [
+        Self::Comment,
+        Self::Assign,
+        Self::Propose,
+        Self::Approve,
+        Self::Reject,
+        Self::Kick,
+        Self::Merge,
+    ];
 
     /// Its word in forms.
     pub fn word(self) -> &'static str {
@@ -71,6 +96,9 @@ impl Act {
             Self::Undo => "undo",
             Self::Approve => "approve",
             Self::Reject => "reject",
+            Self::Kick => "kick",
+            Self::Merge => "merge",
+            Self::Split => "split",
         }
     }
 
@@ -85,6 +113,12 @@ impl Act {
                  what stood against it."
             }
             Self::Reject => "The proposal ended. Nothing was done.",
+            Self::Kick => {
+                "It is kicked: the PSP is asked again, and today's rules decide within moments. \
+                 The history says what comes of it."
+            }
+            Self::Merge => "What was chosen is part of one case now.",
+            Self::Split => "It is no part of another case any more.",
         }
     }
 
@@ -144,6 +178,9 @@ pub async fn act(site: &Rc<Site>, person: &Person, fields: &Fields) -> Result<Re
         Act::Undo => acting.propose(site, true).await?,
         Act::Approve => acting.approve(site).await?,
         Act::Reject => acting.reject().await?,
+        Act::Kick => Box::pin(acting.kick(site)).await?,
+        Act::Merge => acting.merge().await?,
+        Act::Split => acting.put_together(None).await?,
     };
     let asked = acting.cases.len();
     if done < asked {
@@ -274,7 +311,7 @@ impl<'a> Acting<'a> {
         let cases: Vec<i64> = cases.map(|one| one.case_number).collect();
         if let Some(carrier) = site.carrier.as_ref().filter(|_| !cases.is_empty()) {
             // Nobody listens any more where the page stops just now: the next run does it.
-            let _ = carrier.send(cases);
+            let _ = carrier.send(Errand::Approved(cases));
         }
         Ok(approved.len())
     }
@@ -304,6 +341,73 @@ impl<'a> Acting<'a> {
         let numbers: Vec<i64> = open.values().map(|proposal| proposal.number).collect();
         let by = &self.person.name;
         Ok(self.person.db.turn_down(&numbers, &why, by, self.now).await?.len())
+    }
+
+    /// Sends open cases of rows to be decided again. The note in their histories comes first, by
+    /// the person's own login: whoever may say nothing of a case kicks none.
+    async fn kick(&self, site: &Site) -> Result<usize, Refused> {
+        let why = why(self.fields)?;
+        let Some(carrier) = &site.carrier else {
+            return Err(Refused::new(
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "This page carries nothing out ([web] carry_out = false); nothing was done",
+                "`tieout cases kick` kicks cases on the command line",
+            ));
+        };
+        self.as_seen()?;
+        let numbers = self.numbers();
+        let which = Which::Numbers(numbers.clone());
+        let chosen = choose(&self.person.db, &site.config.setup(), &which, MOST).await?;
+        if let Some(case) = chosen.closed.first() {
+            return Err(Refused::stale(format!("Case C-{} is closed", case.number)));
+        }
+        if chosen.cases.len() != numbers.len() {
+            let text = "No rule decides a case of an account, a file or a line";
+            return Err(Refused::words(text));
+        }
+        let asked = match numbers.as_slice() {
+            [only] => format!("C-{only}"),
+            several => counted(several.len(), "case", "cases"),
+        };
+        let by = format!("{} on the review page", self.person.name);
+        let (text, name) = (format!("asked for a kick: {why}"), &self.person.name);
+        self.person.db.comment_cases(&numbers, &text, name, self.now).await?;
+        let kick = Kick { by, why, asked, cases: chosen.cases };
+        if carrier.send(Errand::Kick(kick)).is_err() {
+            return Err(Refused::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "The page stops just now; nothing was kicked",
+                "kick it again once the page is there",
+            ));
+        }
+        Ok(numbers.len())
+    }
+
+    async fn merge(&self) -> Result<usize, Refused> {
+        let text = self.fields.text("into").unwrap_or_default();
+        let number = number_of(text);
+        let into = number.map_err(|_none| Refused::words("Say of which case, such as C-1043"))?;
+        let lead = self.person.db.case(into).await?;
+        let lead = lead.ok_or_else(|| Refused::words(format!("There is no case C-{into}")))?;
+        if !lead.open {
+            return Err(Refused::words(format!("Case C-{into} is closed")));
+        }
+        if self.cases.iter().any(|case| case.number == into) {
+            return Err(Refused::words(format!("Case C-{into} is no part of itself")));
+        }
+        if let Some(whole) = self.person.db.case_links(into).await?.part_of {
+            let text = format!("Case C-{into} is a part itself, of C-{whole}");
+            return Err(Refused::words(text));
+        }
+        self.put_together(Some(into)).await
+    }
+
+    /// Makes the cases parts of one, or parts no more.
+    async fn put_together(&self, into: Option<i64>) -> Result<usize, Refused> {
+        let why = why(self.fields)?;
+        let (numbers, by) = (self.numbers(), &self.person.name);
+        let changed = self.person.db.merge_cases(into, &numbers, &why, by, self.now).await?;
+        Ok(usize::try_from(changed).unwrap_or(usize::MAX))
     }
 
     /// Each case shows what the form showed.

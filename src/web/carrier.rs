@@ -1,38 +1,65 @@
-//! What was approved is carried out right away, one approval after the other, by the server's own
-//! login: it may write what people may not, and asks the PSP again first.
+//! What was approved or kicked is carried out right away, one errand after the other, by the
+//! server's own login: it may write what people may not, and asks the PSP again first.
 //!
-//! Nothing hangs on it. What could not be carried out stands in the database as approved, and the
-//! next `tieout run` does it.
+//! Nothing hangs on it. An approval that could not be carried out stands in the database, and the
+//! next `tieout run` does it. A kick that did not come about leaves its cases as they were, and
+//! their histories say who asked for it.
 
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::config::Config;
 use crate::run::events::Event;
+use crate::run::kick::Kick;
 use crate::run::people::carry_out_now;
 use crate::run::setup::RunOptions;
 use crate::run::shutdown::Stop;
 use crate::store::database::Database;
 use crate::web::error::chain;
 
+/// Something to carry out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Errand {
+    /// What people approved of these cases.
+    Approved(Vec<i64>),
+    /// Cases that are decided again.
+    Kick(Kick),
+}
+
 /// Carries out what comes, until nobody sends any more or it is told to stop.
 pub async fn carry(
-    mut cases: UnboundedReceiver<Vec<i64>>,
+    mut errands: UnboundedReceiver<Errand>,
     config: &Config,
     db: &Database,
     stop: &Stop,
 ) {
     let token = stop.token();
     loop {
-        let some = tokio::select! {
+        let mut next = tokio::select! {
             biased;
             () = token.cancelled() => return,
-            some = cases.recv() => some,
+            some = errands.recv() => some,
         };
-        let Some(mut numbers) = some else { return };
-        while let Ok(more) = cases.try_recv() {
-            numbers.extend(more);
+        if next.is_none() {
+            return;
         }
-        Box::pin(carry_some(&numbers, config, db, stop)).await;
+        let (mut approved, mut kicks) = (Vec::new(), Vec::new());
+        while let Some(errand) = next {
+            match errand {
+                Errand::Approved(numbers) => approved.extend(numbers),
+                Errand::Kick(kick) => kicks.push(kick),
+            }
+            next = errands.try_recv().ok();
+        }
+        if !approved.is_empty() {
+            Box::pin(carry_some(&approved, config, db, stop)).await;
+        }
+        for kick in &kicks {
+            if token.is_cancelled() {
+                tracing::warn!(by = kick.by, "The page stopped; a kick was not begun");
+                continue;
+            }
+            Box::pin(decide_again(kick, config, db, stop)).await;
+        }
     }
 }
 
@@ -53,6 +80,29 @@ async fn carry_some(numbers: &[i64], config: &Config, db: &Database, stop: &Stop
         Err(error) => {
             let why = chain(&error);
             tracing::warn!(why, "What was approved stands; the next run carries it out");
+        }
+    }
+}
+
+/// The run that `tieout cases kick` makes.
+async fn decide_again(kick: &Kick, config: &Config, db: &Database, stop: &Stop) {
+    let setup = config.setup();
+    let options = kick.options(&setup, config.limits.max_duration, false);
+    let mut tell = |event: Event| match event {
+        Event::NotExamined { text: why, .. } | Event::NotLookedAt { why, .. } => {
+            tracing::warn!(why, "A kicked case stays as it was");
+        }
+        _other => {}
+    };
+    let ended = Box::pin(crate::run::run(&setup, &options, db, stop, &mut tell)).await;
+    match ended {
+        Ok(summary) => {
+            let (run, class) = (summary.run_id, summary.exit.class());
+            tracing::info!(run.id = run, class, "What was kicked was looked at again");
+        }
+        Err(error) => {
+            let why = chain(&error);
+            tracing::warn!(why, "A kick could not go on; what it decided before stands");
         }
     }
 }

@@ -67,7 +67,7 @@ pub async fn serve(
     let failed = |source| ServeError::Listen { address: wanted, source };
     let listener = TcpListener::bind(wanted).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
-    let (sender, cases) = unbounded_channel();
+    let (sender, errands) = unbounded_channel();
     let sender = config.web.carry_out.then_some(sender);
     let site = Rc::new(Site::open(config.clone(), db.clone(), address, sender).await?);
     let url = config.web.origin.clone().unwrap_or_else(|| format!("http://{address}"));
@@ -76,7 +76,7 @@ pub async fn serve(
     let both = async {
         tokio::join!(
             server::serve(&site, listener, &token),
-            carrier::carry(cases, &config, &db, stop),
+            carrier::carry(errands, &config, &db, stop),
         );
     };
     Box::pin(LocalSet::new().run_until(both)).await;

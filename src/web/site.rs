@@ -12,6 +12,7 @@ use crate::config::web::{WebSettings, host_of, is_hash};
 use crate::config::{Config, named_secret};
 use crate::store::database::Database;
 use crate::store::people::PeopleDriver;
+use crate::web::carrier::Errand;
 use crate::web::error::ServeError;
 use crate::web::limit::Limiter;
 use crate::web::sessions::{Person, Sessions};
@@ -37,8 +38,8 @@ pub struct Site {
     pub origins: Vec<String>,
     /// Browsers reach it by TLS alone.
     pub is_secure: bool,
-    /// Where approved cases go to be carried out; none where the next run does it.
-    pub carrier: Option<UnboundedSender<Vec<i64>>>,
+    /// Where what was approved or kicked goes to be carried out; none where this page does not.
+    pub carrier: Option<UnboundedSender<Errand>>,
     /// Everything that is being done.
     pub tasks: TaskTracker,
 }
@@ -52,7 +53,7 @@ impl Site {
         config: Config,
         service: Database,
         address: SocketAddr,
-        carrier: Option<UnboundedSender<Vec<i64>>>,
+        carrier: Option<UnboundedSender<Errand>>,
     ) -> Result<Self, ServeError> {
         let service_name = service.identity().await;
         let service_name = service_name.map_err(|source| ServeError::Store { source })?;

@@ -106,6 +106,15 @@ fn only_what_exists_is_watched() {
     }
 }
 
+/// A program of that name which says this.
+fn tool(folder: &Path, name: &str, says: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, format!("#!/bin/sh\necho {says}\n")).unwrap();
+    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(&path, executable).unwrap();
+    path
+}
+
 #[test]
 fn only_the_linker_of_the_toolchain_is_told_an_order() {
     let folder = tempfile::tempdir().unwrap();
@@ -117,28 +126,40 @@ fn only_the_linker_of_the_toolchain_is_told_an_order() {
     let linker = folder.path().join("lib/rustlib/x86_64-unknown-linux-gnu/bin/gcc-ld");
     std::fs::create_dir_all(&linker).unwrap();
     std::fs::write(linker.join("ld.lld"), "").unwrap();
-    let rustc = folder.path().join("rustc");
-    std::fs::write(&rustc, format!("#!/bin/sh\necho {}\n", folder.path().display())).unwrap();
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(&rustc, executable).unwrap();
+    let rustc = tool(folder.path(), "rustc", &folder.path().display().to_string());
+    let loader = |version: &str| {
+        tool(folder.path(), "getconf", version);
+        format!("{}:{}", folder.path().display(), std::env::var("PATH").unwrap())
+    };
+    let path = loader("glibc 2.35");
     let told = |tree: &Path, profile: &str, others: &[(&str, &str)]| {
         let linux = "x86_64-unknown-linux-gnu";
         let rustc = rustc.to_str().unwrap();
-        let usual = [("TARGET", linux), ("HOST", linux), ("RUSTC", rustc)];
+        let usual = [("TARGET", linux), ("HOST", linux), ("RUSTC", rustc), ("PATH", &path)];
         let lines = said(&script, tree, profile, &[&usual[..], others].concat());
         let words = lines.iter().filter_map(|l| l.strip_prefix("cargo:rustc-link-arg-bins="));
         words.map(str::to_owned).collect::<Vec<_>>()
     };
     let order = tree.join("packaging/functions.order");
-    assert_eq!(
-        told(&tree, "release", &[("CARGO_ENCODED_RUSTFLAGS", "")]),
-        [
-            format!("-B{}", linker.display()),
-            "-fuse-ld=lld".to_owned(),
-            format!("-Wl,--symbol-ordering-file={}", order.display()),
-            "-Wl,--no-warn-symbol-ordering".to_owned(),
-        ]
-    );
+    let words = [
+        format!("-B{}", linker.display()),
+        "-fuse-ld=lld".to_owned(),
+        format!("-Wl,--symbol-ordering-file={}", order.display()),
+        "-Wl,--no-warn-symbol-ordering".to_owned(),
+    ];
+    assert_eq!(told(&tree, "release", &[("CARGO_ENCODED_RUSTFLAGS", "")]), words);
+    // Packed addresses are for a loader that reads them; another would start nothing.
+    let packed = [&words[..], &["-Wl,-z,pack-relative-relocs".to_owned()]].concat();
+    for (version, words) in [
+        ("glibc 2.36", &packed[..]),
+        ("glibc 2.41", &packed),
+        ("glibc 2.28", &words),
+        ("glibc", &words),
+        ("musl 1.2.5", &words),
+    ] {
+        loader(version);
+        assert_eq!(told(&tree, "release", &[]), words, "{version}");
+    }
     let none: [String; 0] = [];
     assert_eq!(told(&tree, "debug", &[]), none);
     for chosen in [

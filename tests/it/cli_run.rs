@@ -371,7 +371,8 @@ async fn a_run_is_given_up_by_name_where_it_shows_no_life() {
     ))
     .await;
     golden("abandon_alive", &shop, &shop.tieout(&["runs", "abandon", id], &[]));
-    shop.sql("update tieout_runs set heartbeat_at = '2026-01-01T00:00:00.000000Z'").await;
+    let silent = "update tieout_runs set heartbeat_at = '2026-01-01T00:00:00.000000Z'";
+    shop.sql(&format!("{silent} where id = '{id}'")).await;
     let ended = shop.tieout(&["runs", "abandon", id], &[]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
     assert!(ended.stdout.contains("closed as abandoned"), "{}", ended.stdout);

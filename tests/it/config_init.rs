@@ -7,6 +7,9 @@
 use std::path::Path;
 use std::process::Command;
 
+use serde_json::Value;
+
+use crate::support::events;
 use crate::support::golden::golden;
 use crate::support::postgres::{Database, postgres_database};
 use crate::support::raw::Raw;
@@ -657,13 +660,70 @@ async fn a_status_without_an_index_is_seen_at_both_ends_of_its_table() {
     place.fits();
 }
 
+/// A deleted row that is left in is paid all the same: what may say so is never passed over.
+#[tokio::test]
+async fn columns_of_deleted_rows_are_filtered_by_or_told() {
+    let place = Place::sqlite(
+        "create table payments (id integer primary key, amount_cents integer not null, \
+         currency text not null, status text not null check (status in ('sending', 'paid')), \
+         created_at datetime not null, deleted_at datetime, is_deleted integer not null, \
+         docstatus integer not null, discarded_at integer)",
+    )
+    .await;
+    let ended = place.init(&["--attempted", "once"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    let filter = "where = [{ column = \"deleted_at\", is = \"null\" }]";
+    assert!(settings(&place.file()).contains(&filter), "{}", place.file());
+    let told = ended.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    for says in [
+        "`discarded_at` may say that a row is deleted; where it does, add { column = \
+         \"discarded_at\", is = \"null\" } to where",
+        "`is_deleted` may say that a row is deleted; where it does, add { column = \"is_deleted\", \
+         in = [0] } to where",
+        "`docstatus` may say that a row is cancelled (2); where it does, add { column = \
+         \"docstatus\", not_in = [2] } to where",
+    ] {
+        assert!(told.contains(says), "{says} is not in: {told}");
+    }
+    place.fits();
+}
+
+#[tokio::test]
+async fn events_are_printed_where_they_are_asked_for() {
+    let place = Place::sqlite(SHOP).await;
+    let ended = place.init(&["--json"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    events::check(&ended.stdout);
+    let event: Value = serde_json::from_str(ended.stdout.trim()).expect("one object");
+    assert_eq!(event["type"], "mapping_proposal");
+    let of = ["file", "table", "name"].map(|field| event[field].as_str().unwrap());
+    assert_eq!(of, ["tieout.toml", "charges", "charges"]);
+    assert_eq!(event["candidates"][0], "charges", "{event}");
+    let settings = event["settings"].as_array().unwrap();
+    let of = |section: &str, name: &str| {
+        let found = settings.iter().find(|one| one["section"] == section && one["setting"] == name);
+        found.unwrap_or_else(|| panic!("no {section} {name}: {event}"))
+    };
+    assert_eq!(of("table", "status")["value"], "\"state\"");
+    assert_eq!(of("table.map", "from")["value"], "[\"sending\"]");
+    assert!(of("table", "amount")["why"].as_str().is_some_and(|why| !why.is_empty()));
+    assert_eq!(of("table", "amount")["open"], false);
+    let untold = event["could_not_tell"].as_array().unwrap();
+    assert!(untold.iter().any(|text| text.as_str().unwrap().starts_with("tag: ")), "{event}");
+    // What is left open is marked.
+    let ended = place.init(&["--json", "--status", "stat"]);
+    assert!(ended.stdout.contains("\"open\":true"), "{}", ended.stdout);
+    assert!(place.file().contains("???"), "the file is written as ever");
+}
+
 #[tokio::test]
 async fn what_cannot_be_done_is_said_and_nothing_is_written_over() {
     let place = Place::sqlite(SHOP).await;
     let folder = place.folder.path();
     let before = std::fs::read(folder.join("shop.db")).unwrap();
     for (words, code, part) in [
-        (&["--url", "sqlite:none.db"][..], 14, "cannot be reached"),
+        (&["--url", "sqlite:none.db"][..], 14, "there is no such file"),
+        (&["--url", "sqlite:none.db"], 14, "by its whole path, such as sqlite:/"),
         (&["--url", "sqlite:shop.db", "--table", "chrages"], 10, "did you mean charges?"),
         (&["--url", "sqlite:shop.db", "--account", "x=mollie"], 2, "expected NAME=stripe"),
         (&["--url", "sqlite:shop.db", "--timezone", "Mars/X"], 2, "--timezone Mars/X: expected"),

@@ -181,7 +181,7 @@ fn every_setting_of_the_commented_file_is_described() {
     for path in ["account.livemode", "table.map.from", "policy.watch", "limits.grace"] {
         assert!(described.contains_key(path), "{path}: {:?}", described.keys());
     }
-    let words = ["cases", "aged", "empty", "duplicates"];
+    let words = ["cases", "aged", "empty", "duplicates", "differs"];
     let known = tieout::config::sections::FAIL_ON_WORDS.map(|(word, _)| word);
     assert_eq!(known, words, "FailOnWord describes these");
     let text = schema().to_string();

@@ -474,6 +474,7 @@ mod tests {
                     "pragma ignore_check_constraints = on;
                      drop trigger tieout_journal_no_update; drop trigger tieout_journal_no_delete;
                      drop trigger tieout_evidence_no_delete; drop index tieout_cases_one_open;
+                     drop trigger tieout_runs_closed;
                      {tamper}"
                 ))
                 .await;

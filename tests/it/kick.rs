@@ -200,6 +200,46 @@ async fn a_psp_that_is_down_leaves_the_case_as_it_was(engine: Engine) {
     shop.check(false).await;
 }
 
+/// What a case's history says, on one line.
+async fn history(shop: &Shop, number: &str) -> String {
+    let shown = shop.tieout(&["cases", "show", number]).await.ended(0).stdout;
+    shown.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// By whom a case was kicked, what came of it each time, and what closed it.
+async fn a_history_tells_of_kicks_and_of_the_end(engine: Engine) {
+    let shop = with_cases(engine, 2).await;
+    kick(&shop, &["C-1", "--why", "the bank called"]).await.ended(0);
+    let still = history(&shop, "C-1").await;
+    assert!(still.contains(" (the bank called) with run "), "{still}");
+    assert!(still.contains(": needs a person (decline_unknown)"), "{still}");
+    assert!(!still.contains("closed by"), "{still}");
+    let other = history(&shop, "C-2").await;
+    assert!(!other.contains("kicked by"), "the other one was not: {other}");
+    let down = Action::Status { code: 503, retry_after: RetryAfter::Absent, reason: None };
+    shop.sandbox.fault(FaultRule::always(down));
+    kick(&shop, &["C-1"]).await.ended(3);
+    shop.sandbox.clear_faults();
+    let silent = history(&shop, "C-1").await;
+    assert!(silent.contains("nothing was decided, and the case stayed as it was"), "{silent}");
+
+    rule(&shop, "failed");
+    kick(&shop, &["C-1"]).await.ended(0);
+    let ended = history(&shop, "C-1").await;
+    assert!(ended.contains(": failed (declined_final)"), "{ended}");
+    assert!(ended.contains("closed by run "), "{ended}");
+    assert!(ended.contains(": decided failed: declined_final"), "{ended}");
+    assert_eq!(ended.matches("kicked by ").count(), 4, "three kicks and the end: {ended}");
+    // What a run closes by itself is nobody's kick.
+    shop.sandbox.move_to("pi_2", Situation::Succeeded).unwrap();
+    assert_eq!(shop.run_with(&["--id", "2"]).await.ended(0).verdict(2), "succeeded captured");
+    let by_run = history(&shop, "C-2").await;
+    assert!(by_run.contains("closed by run "), "{by_run}");
+    assert!(by_run.contains(": decided succeeded: captured"), "{by_run}");
+    assert!(!by_run.contains("kicked by"), "{by_run}");
+    shop.check(false).await;
+}
+
 /// Gives the mapping a `review` value.
 fn held(text: String) -> String {
     text.replace("retryable = \"retry\"", "retryable = \"retry\", review = \"held\"")
@@ -356,6 +396,7 @@ on_both_databases!(
     a_kick_goes_on_behind_what_it_cannot_look_at,
     fresh_evidence_decides,
     a_psp_that_is_down_leaves_the_case_as_it_was,
+    a_history_tells_of_kicks_and_of_the_end,
     a_row_that_was_sent_to_review_is_settled,
     a_row_in_review_that_must_wait_keeps_its_case,
     a_row_that_a_person_holds_keeps_its_case,

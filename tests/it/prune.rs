@@ -38,6 +38,7 @@ async fn a_year_passes(shop: &Shop) {
              update tieout_evidence set created_at = '2020' || substr(created_at, 5);
              create trigger tieout_evidence_no_update before update on tieout_evidence begin
                 select raise(abort, 'tieout_evidence is append-only: UPDATE is refused'); end;
+             drop trigger if exists tieout_runs_closed;
              update tieout_runs set started_at = '2020' || substr(started_at, 5),
                 ended_at = '2020' || substr(ended_at, 5)"
         }
@@ -45,8 +46,10 @@ async fn a_year_passes(shop: &Shop) {
             "alter table tieout_evidence disable trigger tieout_evidence_append_only;
              update tieout_evidence set created_at = created_at - interval '400 days';
              alter table tieout_evidence enable trigger tieout_evidence_append_only;
+             alter table tieout_runs disable trigger tieout_runs_closed;
              update tieout_runs set started_at = started_at - interval '400 days',
-                ended_at = ended_at - interval '400 days'"
+                ended_at = ended_at - interval '400 days';
+             alter table tieout_runs enable trigger tieout_runs_closed"
         }
     };
     shop.raw.execute(age).await;

@@ -151,6 +151,12 @@ async fn each_role_is_refused_what_it_does_not_need() {
     let raw = shop.raw_as_role().await;
     refuses(&raw, REFUSED_TO_RUN).await;
     refuses(&raw, &[RELEASE, "update tieout_releases set why = 'x'"]).await;
+    // A right on the column, and not on what is said of a run that ended: a prune goes by it.
+    let back = "update tieout_runs set ended_at = now() - interval '3 years' \
+                where close_number = 1";
+    let error = raw.try_execute(back).await.expect_err("a closed run is dated back");
+    let code = error.as_database_error().and_then(|e| e.code()).map(|code| code.into_owned());
+    assert_eq!(code.as_deref(), Some("23001"), "{error}");
     for role in ["read", "people"] {
         shop.under_role(role).await;
         let raw = shop.raw_as_role().await;

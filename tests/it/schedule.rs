@@ -58,6 +58,21 @@ fn every_scheduled_command_is_one() {
     assert_eq!(found, 6, "two jobs each, and one a unit");
 }
 
+/// The nightly look fails, and is silent, by itself: what is remembered of its runs is its own.
+#[test]
+fn the_daily_look_is_a_schedule_of_its_own() {
+    for kind in ["cron", "systemd", "k8s", "heroku"] {
+        let text = printed(&["schedule", "print", kind]).replace("\", \"", " ").replace('"', " ");
+        let is_run = |line: &&str| line.contains(" run ") && line.contains(" --max-duration ");
+        let runs = text.lines().filter(|line| !line.starts_with('#')).filter(is_run);
+        let (daily, often): (Vec<&str>, Vec<&str>) =
+            runs.partition(|line| line.contains(" --all --since 3d "));
+        assert_eq!((daily.len(), often.len()), (1, 1), "{kind}: {text}");
+        assert!(daily[0].contains(" --scope daily "), "{kind}: {daily:?}");
+        assert!(!often[0].contains("--scope"), "{kind}: {often:?}");
+    }
+}
+
 fn systemd_analyze(args: &[&str]) -> Output {
     let run = Command::new("systemd-analyze").args(args).env("SYSTEMD_COLORS", "0").output();
     run.unwrap_or_else(|error| {

@@ -25,7 +25,7 @@ use crate::model::time::to_short_text;
 use crate::model::transaction::RowKey;
 use crate::run::events::{Event, Summary};
 use crate::run::kick::{Chosen, Kick, Kicked, Which, choose};
-use crate::run::setup::{RunOptions, Setup};
+use crate::run::setup::Setup;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::effects::map_of;
@@ -282,19 +282,7 @@ fn kicked(
     config: &Config,
     setup: &Setup,
 ) -> Result<Exit, Failure> {
-    let tables = i64::try_from(setup.tables.len()).unwrap_or(1).max(1);
-    let cases = i64::try_from(kick.cases.len()).unwrap_or(i64::MAX);
-    let options = RunOptions {
-        run_id: Some(uuid::Uuid::now_v7().to_string()),
-        // The cases are the limit; each table may need its whole share of it.
-        limit: cases.saturating_mul(tables),
-        // Named rows that are left alone would stand in the way of the next batch.
-        batch: cases,
-        max_duration: config.limits.max_duration,
-        dry_run,
-        kick: Some(kick.clone()),
-        ..RunOptions::default()
-    };
+    let options = kick.options(setup, config.limits.max_duration, dry_run);
     // People read of cases here, and not of rows; programs read both.
     let mut told = common.clone();
     told.quiet = !common.json || common.quiet;

@@ -1,6 +1,5 @@
 //! Which cases a command means, what they are together, and the yes to it.
 
-use std::collections::BTreeMap;
 use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 
@@ -23,7 +22,7 @@ use crate::model::time::{Instant, earlier, parse_span};
 use crate::model::transaction::hex;
 use crate::store::database::Database;
 use crate::store::driver::{CaseFilter, Driver};
-use crate::store::people::{CaseSum, PeopleDriver, ProposalState};
+use crate::store::people::{CaseSum, PeopleDriver, ProposalState, sums_of};
 use crate::store::records::CaseRow;
 
 /// More cases than this at once were probably not meant.
@@ -260,22 +259,6 @@ pub async fn meant(
         return Err(Failure::usage("no case is meant by that"));
     }
     Ok(found)
-}
-
-/// Cases by currency, each with its currency's code, or none, and its minor units.
-fn sums_of<'c>(cases: impl Iterator<Item = (&'c str, i64)>) -> Vec<CaseSum> {
-    let mut sums: BTreeMap<&str, (i64, i128)> = BTreeMap::new();
-    for (currency, amount_minor) in cases {
-        let (count, sum) = sums.entry(currency).or_default();
-        *count = count.saturating_add(1);
-        *sum = sum.saturating_add(i128::from(amount_minor));
-    }
-    let sum_of = |(currency, (cases, amount_minor)): (&str, (i64, i128))| CaseSum {
-        currency: currency.to_owned(),
-        cases,
-        amount_minor,
-    };
-    sums.into_iter().map(sum_of).collect()
 }
 
 /// `2 EUR 40.00, 1 without an amount`.

@@ -20,6 +20,7 @@ use crate::model::reason::Reason;
 use crate::model::time::{Instant, span_text, to_short_text, to_text};
 use crate::psp::settings::PspKind;
 use crate::report::advice::{remedy, severity, suggested_action, wants_look, wants_rule};
+use crate::report::past::{Past, past_of};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal, ProposalState, What};
@@ -55,6 +56,8 @@ pub struct Known {
     pub case: CaseRow,
     pub evidence: Option<String>,
     notes: Vec<CaseNote>,
+    /// What runs did with it.
+    past: Vec<Past>,
     proposals: Vec<Proposal>,
     links: CaseLinks,
     similar: Vec<CaseRow>,
@@ -114,10 +117,12 @@ pub async fn read(number: i64, config: &Config, db: &Database) -> Result<Known, 
         Some(hash) => db.evidence(hash).await.map_err(failed)?,
         None => None,
     };
+    let proposals = db.proposals(&[number]).await.map_err(failed)?;
     Ok(Known {
         evidence,
         notes: db.case_notes(number).await.map_err(failed)?,
-        proposals: db.proposals(&[number]).await.map_err(failed)?,
+        past: past_of(db, &case, &proposals).await.map_err(failed)?,
+        proposals,
         links: db.case_links(number).await.map_err(failed)?,
         similar: db.similar_cases(&case, SIMILAR).await.map_err(failed)?,
         dashboard: dashboard(config, case.account.as_deref()),
@@ -465,6 +470,7 @@ fn history(known: &Known) -> Vec<String> {
         let kind = note.kind.replace('_', " ");
         entries.push((note.at, format!("{kind} by {}: {}", note.by, note.text)));
     }
+    entries.extend(known.past.iter().map(|past| (past.at, past.words())));
     entries.sort_by_key(|(at, _)| *at);
     entries.into_iter().map(|(at, text)| format!("{} {text}", to_short_text(at))).collect()
 }

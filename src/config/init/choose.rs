@@ -487,6 +487,27 @@ impl<'a> Choosing<'a> {
         if !filters.is_empty() {
             self.put("where", format!("[{}]", filters.join(", ")), whys.join("; "));
         }
+        self.may_be_deleted();
+    }
+
+    /// Columns that may say that a row is deleted, in a type that does not tell how: a row that is
+    /// left in is decided and written.
+    fn may_be_deleted(&mut self) {
+        let whole = words::is_whole;
+        for (column, says, test) in [
+            (pick(self.of, &words::DELETED, words::is_odd_moment), "deleted", "is = \"null\""),
+            (pick(self.of, &words::IS_DELETED, whole), "deleted", "in = [0]"),
+            // ERPNext and its kin.
+            (pick(self.of, &words::DOCSTATUS, whole), "cancelled (2)", "not_in = [2]"),
+        ] {
+            let Some(column) = column else { continue };
+            let name = quoted(&column.name);
+            self.untold(format!(
+                "where: `{}` may say that a row is {says}; where it does, add {{ column = {name}, \
+                 {test} }} to where: else such a row is decided and written as any other",
+                column.name
+            ));
+        }
     }
 
     /// What kind of movement the rows are. A refund that is looked for among charges is not found

@@ -156,6 +156,7 @@ pub(super) const ACCOUNT: [&str; 9] = [
 ];
 pub(super) const DELETED: [&str; 4] = ["deleted_at", "discarded_at", "archived_at", "removed_at"];
 pub(super) const IS_DELETED: [&str; 3] = ["deleted", "is_deleted", "archived"];
+pub(super) const DOCSTATUS: [&str; 1] = ["docstatus"];
 pub(super) const IS_LIVE: [&str; 4] = ["livemode", "live_mode", "is_live", "live"];
 pub(super) const IS_TEST: [&str; 4] = ["is_test", "test", "test_mode", "sandbox"];
 pub(super) const IS_REFUND: [&str; 2] = ["is_refund", "refund"];
@@ -342,6 +343,11 @@ pub(super) fn is_time(class: &TypeClass) -> bool {
 /// Times that may be NULL as long as nothing happened.
 pub(super) fn is_moment(class: &TypeClass) -> bool {
     matches!(class, TypeClass::TimestampTz | TypeClass::Timestamp | TypeClass::Text)
+}
+
+/// What a time of deletion may be kept in besides: whether NULL says "not deleted" is not told.
+pub(super) fn is_odd_moment(class: &TypeClass) -> bool {
+    matches!(class, TypeClass::Date | TypeClass::Integer)
 }
 
 /// How much a relation looks like a table of payments; 0: it cannot be one.

@@ -6,7 +6,7 @@
 //! was lost is never sent again: the journal's primary key tells whether it landed, asked while
 //! holding the run's row, which the lost transaction held to its end.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use sha2::{Digest, Sha256};
@@ -58,6 +58,8 @@ struct Batch<'a> {
     undo: Vec<(usize, RowEffects)>,
     /// Rows whose lease is no longer ours.
     lost: HashMap<usize, Loss>,
+    /// Rows whose account a person paused: they are given back.
+    held: Vec<RowEffects>,
     care: Care,
     /// Some of the evidence is stored already.
     is_known: bool,
@@ -86,13 +88,14 @@ pub(super) async fn apply(
         rows,
         undo: Vec::new(),
         lost: HashMap::new(),
+        held: Vec::new(),
         care: Care { halve: false, skip_held: false, isolate: false },
         is_known: false,
     };
     let (mut tries, mut deadlocks) = (0, 0);
     loop {
         tries += 1;
-        if batch.rows.is_empty() {
+        if batch.rows.is_empty() && batch.held.is_empty() {
             return Ok(batch.end());
         }
         let fault = match batch.attempt(pool, writer).await {
@@ -132,11 +135,17 @@ pub(super) async fn apply(
 impl Batch<'_> {
     fn end(&self) -> ApplyEnd {
         let count = |applied| self.rows.iter().filter(|r| r.journal.applied == applied).count();
+        let mut paused: BTreeMap<String, usize> = BTreeMap::new();
+        for row in &self.held {
+            *paused.entry(row.journal.account.clone()).or_default() += 1;
+        }
+        let left = self.rows.iter().filter_map(RowEffects::not_applied);
         ApplyEnd::Done {
             applied: count(Applied::Yes),
             withheld: count(Applied::Withheld),
             superseded: count(Applied::Superseded),
-            not_applied: self.rows.iter().filter_map(RowEffects::not_applied).collect(),
+            paused,
+            not_applied: left.chain(self.held.iter().map(RowEffects::given_back)).collect(),
         }
     }
 
@@ -227,7 +236,13 @@ impl Batch<'_> {
         let Some(paused) = self.hold_run(connection).await.map_err(step)? else {
             return Ok(None);
         };
-        let live = self.leave_out(&paused);
+        self.hold_back(&paused);
+        let (ledger, _rows) = self.ledger();
+        ledger.give_back(connection, &self.held).await.map_err(step)?;
+        if self.rows.is_empty() {
+            return Ok(Some(writer.clone()));
+        }
+        let live = self.leave_out();
         let live = self.leave_unapproved(connection, live).await?;
         let live = self.leave_overtaken(connection, live).await?;
         self.find_taken_references(connection, &live).await?;
@@ -257,13 +272,26 @@ impl Batch<'_> {
         Ok(is_open.then_some(paused))
     }
 
-    /// Supersedes rows of paused accounts and rows whose lease is lost; returns the others.
-    fn leave_out(&mut self, paused: &[String]) -> Vec<usize> {
-        let (mut live, mut out) = (Vec::with_capacity(self.rows.len()), Vec::new());
-        for (index, row) in self.rows.iter().enumerate() {
-            let is_out = self.lost.contains_key(&index) || paused.contains(&row.journal.account);
-            if is_out { out.push(index) } else { live.push(index) }
+    /// Takes the rows of paused accounts out of the batch: nothing is decided of them.
+    fn hold_back(&mut self, paused: &[String]) {
+        if paused.is_empty() {
+            return;
         }
+        let rows = std::mem::take(&mut self.rows).into_iter();
+        let (held, rows): (Vec<RowEffects>, Vec<RowEffects>) =
+            rows.partition(|row| paused.contains(&row.journal.account));
+        self.rows = rows;
+        if !held.is_empty() {
+            // The others have other places now; what is lost is found again.
+            self.lost.clear();
+            self.held.extend(held);
+        }
+    }
+
+    /// Supersedes rows whose lease is lost; returns the others.
+    fn leave_out(&mut self) -> Vec<usize> {
+        let (out, live): (Vec<usize>, Vec<usize>) =
+            (0..self.rows.len()).partition(|index| self.lost.contains_key(index));
         for index in out {
             self.change(index, RowEffects::supersede);
         }

@@ -425,6 +425,38 @@ impl Ledger<'_> {
         sql.run(connection).await
     }
 
+    /// Gives rows back undecided, counted as released. One whose lease is no longer ours was
+    /// counted by whoever took it.
+    pub(super) async fn give_back(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[RowEffects],
+    ) -> sqlx::Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let mut sql = self.sql();
+        let keys = sql.bind(rows.iter().map(|row| row.journal.key.clone()).collect::<Vec<_>>());
+        let tokens = sql.bind(rows.iter().map(|row| row.token).collect::<Vec<_>>());
+        sql.push(&format!(
+            "with given_back as (\
+             update tieout_checks c set lease_run = null, lease_until = null, \
+             next_check_at = case when c.next_check_at is not null then $3 end \
+             from unnest({keys}::text[], {tokens}::bigint[]) as u(key, token) \
+             where c.table_name = $2 and c.key = u.key and c.lease_token = u.token and {} \
+             returning c.currency, c.amount_minor) \
+             insert into tieout_run_totals as t \
+             (run_id, table_name, currency, side, rows, amount_minor) \
+             select $1, $2, currency, 'released', count(*), sum(amount_minor) \
+             from given_back group by currency \
+             on conflict (run_id, table_name, currency, side) do update \
+             set rows = t.rows + excluded.rows, \
+             amount_minor = t.amount_minor + excluded.amount_minor",
+            is_leased_by("$1"),
+        ));
+        sql.run(connection).await.map(|_| ())
+    }
+
     /// Which of these rows' leases are no longer ours, and why. Asked outside of the attempt that
     /// found it, which moved the others.
     pub(super) async fn lost(

@@ -75,7 +75,7 @@ use crate::store::outbox::{
 };
 use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::people::{
-    Approved, CaseLinks, CaseNote, CaseSum, NewProposal, PeopleDriver, Proposal,
+    Approved, CaseLinks, CaseNote, CaseRuns, CaseSum, NewProposal, PeopleDriver, Proposal,
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::patience::patiently;
@@ -894,6 +894,26 @@ impl PeopleDriver for PgStore {
 
     async fn case_sums(&self, filter: &CaseFilter) -> Result<Vec<CaseSum>, StoreError> {
         people::sums(self.pool().await, filter).await
+    }
+
+    async fn case_sums_of_first(
+        &self,
+        filter: &CaseFilter,
+        most: i64,
+    ) -> Result<Vec<CaseSum>, StoreError> {
+        people::sums_of_first(self.pool().await, filter, most).await
+    }
+
+    async fn open_ages_of_first(
+        &self,
+        edges: &[Instant],
+        most: i64,
+    ) -> Result<Vec<(usize, i64)>, StoreError> {
+        people::ages_of_first(self.pool().await, edges, most).await
+    }
+
+    async fn case_runs(&self, case: &CaseRow) -> Result<CaseRuns, StoreError> {
+        read::case_runs(self.pool().await, case).await
     }
 
     async fn case_plan(&self, filter: &CaseFilter) -> Result<Vec<String>, StoreError> {

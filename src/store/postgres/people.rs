@@ -9,7 +9,7 @@ use crate::store::driver::CaseFilter;
 use crate::store::error::StoreError;
 use crate::store::people::{
     Approved, BY_RUN, CaseLinks, CaseNote, CaseSum, NewProposal, Proposal, ProposalState,
-    SIMILAR_AMONG, What, assigned_text, proposed_text, reasons_sql,
+    SIMILAR_AMONG, What, assigned_text, buckets_of, proposed_text, reasons_sql,
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::read::{CASE, case_conditions, case_listing, case_row};
@@ -71,6 +71,51 @@ pub(super) async fn sums(pool: &PgPool, filter: &CaseFilter) -> Result<Vec<CaseS
         "select currency, count(*), sum(amount_minor)::text from tieout_cases where {wanted} \
          group by currency order by currency collate \"C\""
     ));
+    summed(pool, sql).await
+}
+
+/// The same of the first by number: as many are read as are counted.
+pub(super) async fn sums_of_first(
+    pool: &PgPool,
+    filter: &CaseFilter,
+    most: i64,
+) -> Result<Vec<CaseSum>, StoreError> {
+    let mut sql = Sql::default();
+    let wanted = case_conditions(&mut sql, filter);
+    let most = sql.bind(most);
+    sql.push(&format!(
+        "select currency, count(*), sum(amount_minor)::text from (select currency, amount_minor \
+         from tieout_cases where {wanted} order by number limit {most}) f \
+         group by currency order by currency collate \"C\""
+    ));
+    summed(pool, sql).await
+}
+
+/// The ages of the first open cases by number.
+pub(super) async fn ages_of_first(
+    pool: &PgPool,
+    edges: &[Instant],
+    most: i64,
+) -> Result<Vec<(usize, i64)>, StoreError> {
+    let mut sql = Sql::default();
+    let mut counts = vec!["count(*)".to_owned()];
+    for edge in edges {
+        counts.push(format!("count(*) filter (where opened_at < {})", sql.bind(*edge)));
+    }
+    let (counts, most) = (counts.join(", "), sql.bind(most));
+    sql.push(&format!(
+        "select {counts} from (select opened_at from tieout_cases where state = 'open' \
+         order by number limit {most}) f"
+    ));
+    let rows = read(pool, sql).await?;
+    let Some(row) = rows.first() else { return Ok(Vec::new()) };
+    let cells = Cells::new(row, READING);
+    let older: Result<Vec<i64>, StoreError> =
+        (0..=edges.len()).map(|column| cells.big(column)).collect();
+    Ok(buckets_of(&older?))
+}
+
+async fn summed(pool: &PgPool, sql: Sql) -> Result<Vec<CaseSum>, StoreError> {
     let rows = read(pool, sql).await?;
     let sum_of = |row: &PgRow| {
         let cells = Cells::new(row, READING);

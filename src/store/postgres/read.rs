@@ -8,6 +8,7 @@ use crate::store::chain::Verifier;
 use crate::store::driver::{AuditFinding, CaseCounts, CaseFilter, CheckRow};
 use crate::store::effects::asked_text;
 use crate::store::error::StoreError;
+use crate::store::people::{CaseRuns, KICKS_READ};
 use crate::store::postgres::checks::{self, Remembered, last_handbacks};
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::prune;
@@ -47,6 +48,30 @@ pub(super) async fn runs(pool: &PgPool, limit: i64) -> Result<Vec<RunRow>, Store
     let limit = sql.bind(limit);
     sql.push(&format!(" order by started_at desc, id desc limit {limit}"));
     fetch(pool, sql, "reading the runs").await?.iter().map(run_row).collect()
+}
+
+/// The runs that a case's history names: kicks from its opening to its end, and what closed it.
+pub(super) async fn case_runs(pool: &PgPool, case: &CaseRow) -> Result<CaseRuns, StoreError> {
+    let doing = "reading the runs of a case";
+    let mut sql = Sql::new(RUN);
+    let from = sql.bind(case.opened_at);
+    let named = sql.bind(format!("%\"C-{}\"%", case.number));
+    let until = match case.closed_at {
+        Some(at) => format!(" and started_at <= {}", sql.bind(at)),
+        None => String::new(),
+    };
+    let limit = sql.bind(KICKS_READ);
+    sql.push(&format!(
+        " where command = 'kick' and started_at >= {from}{until} and scope like {named} \
+         order by started_at desc, id desc limit {limit}"
+    ));
+    let rows = fetch(pool, sql, doing).await?;
+    let kicks: Result<Vec<RunRow>, StoreError> = rows.iter().rev().map(run_row).collect();
+    let mut sql = Sql::new(RUN);
+    let number = sql.bind(case.number);
+    sql.push(&format!(" where id = (select closed_run from tieout_cases where number = {number})"));
+    let closed = fetch(pool, sql, doing).await?.first().map(run_row).transpose()?;
+    Ok(CaseRuns { kicks: kicks?, closed })
 }
 
 fn run_row(row: &PgRow) -> Result<RunRow, StoreError> {

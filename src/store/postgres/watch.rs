@@ -137,22 +137,27 @@ pub(super) async fn marks(pool: &PgPool, scope: &str) -> Result<Vec<Mark>, Store
     Ok(marks.into_iter().map(|(name, value)| Mark { name, value }).collect())
 }
 
-type StoredRow = (String, String, Instant, bool, Option<Instant>);
+type StoredRow = (String, String, String, Instant, bool, Option<Instant>);
 
 pub(super) async fn take(pool: &PgPool, ask: &AlertAsk) -> Result<Vec<Alert>, StoreError> {
     let taking = async {
         let mut tx = pool.begin().await?;
+        // One after the other: what two schedules see at once is told by one of them.
+        sqlx::query("select pg_advisory_xact_lock(hashtextextended('tieout alerts ' || $1, 0))")
+            .bind(&ask.receiver)
+            .execute(&mut *tx)
+            .await?;
         let stored: Vec<StoredRow> = sqlx::query_as(
-            "select condition, text, raised_at, told_at is not null, lease_until \
-             from tieout_alerts where scope = $1 and receiver = $2 order by condition for update",
+            "select scope, condition, text, raised_at, told_at is not null, lease_until \
+             from tieout_alerts where receiver = $1 order by scope, condition for update",
         )
-        .bind(&ask.scope)
         .bind(&ask.receiver)
         .fetch_all(&mut *tx)
         .await?;
         let stored: Vec<StoredAlert> = stored
             .into_iter()
-            .map(|(condition, text, raised_at, is_told, lease_until)| StoredAlert {
+            .map(|(scope, condition, text, raised_at, is_told, lease_until)| StoredAlert {
+                scope,
                 condition,
                 text,
                 raised_at,
@@ -172,7 +177,7 @@ pub(super) async fn take(pool: &PgPool, ask: &AlertAsk) -> Result<Vec<Alert>, St
                 "update tieout_alerts set lease_until = $4, text = $5 \
                  where scope = $1 and receiver = $2 and condition = $3",
             )
-            .bind(&ask.scope)
+            .bind(&alert.scope)
             .bind(&ask.receiver)
             .bind(&alert.condition)
             .bind(ask.lease_until)
@@ -181,8 +186,8 @@ pub(super) async fn take(pool: &PgPool, ask: &AlertAsk) -> Result<Vec<Alert>, St
             .await?;
             mine.push(alert);
         }
-        for condition in &turns.forget {
-            forget(&mut tx, ask, condition).await?;
+        for (scope, condition) in &turns.forget {
+            forget(&mut tx, ask, scope, condition).await?;
         }
         tx.commit().await?;
         Ok(mine)
@@ -216,10 +221,11 @@ async fn insert(
 async fn forget(
     connection: &mut PgConnection,
     ask: &AlertAsk,
+    scope: &str,
     condition: &str,
 ) -> sqlx::Result<()> {
     sqlx::query("delete from tieout_alerts where scope = $1 and receiver = $2 and condition = $3")
-        .bind(&ask.scope)
+        .bind(scope)
         .bind(&ask.receiver)
         .bind(condition)
         .execute(connection)
@@ -237,14 +243,14 @@ pub(super) async fn settle(
         let mut tx = pool.begin().await?;
         for alert in alerts {
             if is_told && alert.turn == Turn::Resolved {
-                forget(&mut tx, ask, &alert.condition).await?;
+                forget(&mut tx, ask, &alert.scope, &alert.condition).await?;
                 continue;
             }
             sqlx::query(
                 "update tieout_alerts set lease_until = null, told_at = coalesce(told_at, $4) \
                  where scope = $1 and receiver = $2 and condition = $3",
             )
-            .bind(&ask.scope)
+            .bind(&alert.scope)
             .bind(&ask.receiver)
             .bind(&alert.condition)
             .bind(is_told.then_some(ask.now))

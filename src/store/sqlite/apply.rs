@@ -4,7 +4,7 @@
 //! back unchanged, everything that the decision means.
 
 use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use sqlx::sqlite::SqliteConnection;
@@ -22,6 +22,7 @@ use crate::store::sibling;
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::cases::{close_rows, put_rows};
 use crate::store::sqlite::cells::Cells;
+use crate::store::sqlite::claim::give_back;
 use crate::store::sqlite::journal;
 use crate::store::sqlite::lines::mark_in;
 use crate::store::sqlite::lookup::siblings;
@@ -43,8 +44,8 @@ struct Applying<'a> {
     image: Option<String>,
     /// The lease was lost before, and this run's claim of it was counted as released.
     lost: bool,
-    /// A person paused its account since it was asked, the person's word that it is does not stand
-    /// any more, or a row with its natural key goes first.
+    /// The person's word that it is does not stand any more, or a row with its natural key goes
+    /// first.
     stopped: bool,
 }
 
@@ -59,12 +60,14 @@ pub(super) struct Batch<'a> {
     pub(super) refused: Option<&'a str>,
 }
 
-/// How many rows were carried out, withheld, superseded; and which not as they were decided.
+/// How many rows were carried out, withheld, superseded, given back by account; and which not as
+/// they were decided.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts {
     pub(super) applied: usize,
     pub(super) withheld: usize,
     pub(super) superseded: usize,
+    paused: BTreeMap<String, usize>,
     not_applied: Vec<NotApplied>,
 }
 
@@ -85,15 +88,17 @@ pub(super) async fn apply(
     }
     let lost = lost(connection, batch).await?;
     let decided = decided(connection, batch, &lost).await?;
-    let fresh: Vec<&RowEffects> =
-        batch.rows.iter().filter(|effect| !decided.contains(&effect.journal.key)).collect();
-    let contested = contested(connection, &fresh, &lost).await?;
     let paused = paused(connection, batch).await?;
+    let (held, fresh): (Vec<&RowEffects>, Vec<&RowEffects>) = batch
+        .rows
+        .iter()
+        .filter(|effect| !decided.contains(&effect.journal.key))
+        .partition(|effect| paused.contains(&effect.journal.account));
+    hold_back(connection, batch, &held).await?;
+    let contested = contested(connection, &fresh, &lost).await?;
     let unapproved = unapproved(connection, &fresh).await?;
-    let is_stopped = |effect: &RowEffects| {
-        paused.contains(&effect.journal.account)
-            || effect.proposal.is_some_and(|word| unapproved.contains(&word))
-    };
+    let is_stopped =
+        |effect: &RowEffects| effect.proposal.is_some_and(|word| unapproved.contains(&word));
     let live = fresh.iter().copied();
     let live = live.filter(|row| !lost.contains(&row.journal.key) && !is_stopped(row));
     let overtaken = overtaken(connection, batch.table, live.collect()).await?;
@@ -111,7 +116,25 @@ pub(super) async fn apply(
         .collect();
     carry_out(connection, batch, &mut rows).await?;
     settle(connection, batch, &rows).await?;
-    record(connection, batch, writer, rows).await.map(Some)
+    let mut carried = record(connection, batch, writer, rows).await?;
+    carried.counts.hold(&held);
+    Ok(Some(carried))
+}
+
+/// Nothing is decided of a paused account's rows: they are given back.
+async fn hold_back(
+    connection: &mut SqliteConnection,
+    batch: &Batch<'_>,
+    held: &[&RowEffects],
+) -> Result<(), StoreError> {
+    if held.is_empty() {
+        return Ok(());
+    }
+    let held: Vec<(&str, &str, i64)> = held
+        .iter()
+        .map(|row| (row.journal.table.as_str(), row.journal.key.as_str(), row.token))
+        .collect();
+    give_back(connection, batch.run_id, &held, batch.now).await
 }
 
 /// The keys whose lease this run does not hold any more by the token of the claim.
@@ -578,23 +601,38 @@ impl Counts {
             applied: count(Applied::Yes),
             withheld: count(Applied::Withheld),
             superseded: count(Applied::Superseded),
+            paused: BTreeMap::new(),
             not_applied,
         }
+    }
+
+    /// Adds the rows that were given back, as their account is paused.
+    fn hold(&mut self, held: &[&RowEffects]) {
+        for row in held {
+            let rows = self.paused.entry(row.journal.account.clone()).or_default();
+            *rows = rows.saturating_add(1);
+        }
+        self.not_applied.extend(held.iter().map(|row| row.given_back()));
     }
 
     /// The sum of two parts of a batch.
     pub(super) fn and(mut self, other: Self) -> Self {
         self.not_applied.extend(other.not_applied);
+        for (account, more) in other.paused {
+            let rows = self.paused.entry(account).or_default();
+            *rows = rows.saturating_add(more);
+        }
         Self {
             applied: self.applied.saturating_add(other.applied),
             withheld: self.withheld.saturating_add(other.withheld),
             superseded: self.superseded.saturating_add(other.superseded),
+            paused: self.paused,
             not_applied: self.not_applied,
         }
     }
 
     pub(super) fn done(self) -> ApplyEnd {
-        let Self { applied, withheld, superseded, not_applied } = self;
-        ApplyEnd::Done { applied, withheld, superseded, not_applied }
+        let Self { applied, withheld, superseded, paused, not_applied } = self;
+        ApplyEnd::Done { applied, withheld, superseded, paused, not_applied }
     }
 }

@@ -11,6 +11,7 @@ use crate::model::transaction::hex;
 use crate::store::driver::{AccountCase, AccountState, CaseCounts, CaseFilter};
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
+use crate::store::people::buckets_of;
 use crate::store::records::CaseRow;
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::journal::insert_evidence;
@@ -321,6 +322,45 @@ pub(super) fn summing(filter: &CaseFilter) -> Statement {
          from {source} where {wanted} group by currency order by currency"
     ));
     statement
+}
+
+/// The same of the first by number: as many are read as are counted.
+pub(super) fn summing_first(filter: &CaseFilter, most: i64) -> Statement {
+    let mut statement = Statement::default();
+    let wanted = conditions(&mut statement, filter);
+    let most = statement.int(most);
+    let source = source(filter);
+    statement.push(&format!(
+        "select currency, count(*), sum(amount_minor / 1000000), sum(amount_minor % 1000000) \
+         from (select currency, amount_minor from {source} where {wanted} order by number \
+         limit {most}) group by currency order by currency"
+    ));
+    statement
+}
+
+/// The ages of the first open cases by number: nothing is grouped, since a sort of so many would
+/// take longer than to read them.
+pub(super) async fn ages_of_first(
+    connection: &mut SqliteConnection,
+    edges: &[Instant],
+    most: i64,
+) -> Result<Vec<(usize, i64)>, StoreError> {
+    let mut statement = Statement::default();
+    let mut counts = vec!["count(*)".to_owned()];
+    for edge in edges {
+        let edge = statement.text(to_text(*edge));
+        counts.push(format!("count(*) filter (where opened_at < {edge})"));
+    }
+    let (counts, most) = (counts.join(", "), statement.int(most));
+    statement.push(&format!(
+        "select {counts} from (select opened_at from tieout_cases \
+         indexed by tieout_cases_waiting where state = 'open' order by number limit {most})"
+    ));
+    let row = statement.query().fetch_one(connection).await.map_err(failed(READING))?;
+    let cells = Cells::new(&row, READING);
+    let older: Result<Vec<i64>, StoreError> =
+        (0..=edges.len()).map(|column| cells.int(column)).collect();
+    Ok(buckets_of(&older?))
 }
 
 pub(super) async fn one(

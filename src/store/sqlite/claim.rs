@@ -667,6 +667,17 @@ pub(super) async fn release(
             (key.table.as_str(), key.id.as_str(), claimed.token)
         })
         .collect();
+    give_back(connection, run_id, &held, now).await
+}
+
+/// Rows by table, key and token. One whose lease is no longer the run's was counted by whoever
+/// took it.
+pub(super) async fn give_back(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    held: &[(&str, &str, i64)],
+    now: Instant,
+) -> Result<(), StoreError> {
     let query = sqlx::query(
         "update tieout_checks as c set lease_run = null, lease_until = null, \
          next_check_at = case when c.next_check_at is not null then ?3 end \
@@ -674,7 +685,7 @@ pub(super) async fn release(
          and c.lease_token = j.value ->> 2 and +c.lease_run = ?2 \
          returning table_name, currency, amount_minor",
     )
-    .bind(json_set(&held))
+    .bind(json_set(held))
     .bind(run_id.to_owned())
     .bind(to_text(now));
     let mut by_table: BTreeMap<String, Buckets> = BTreeMap::new();

@@ -33,6 +33,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (16, "releases", include_str!("../../../migrations/sqlite/0016_releases.sql")),
     (17, "guards", include_str!("../../../migrations/sqlite/0017_guards.sql")),
     (18, "said_now", include_str!("../../../migrations/sqlite/0018_said_now.sql")),
+    (19, "closed_runs", include_str!("../../../migrations/sqlite/0019_closed_runs.sql")),
 ];
 
 fn all() -> Vec<Migration> {

@@ -74,7 +74,8 @@ use crate::store::outbox::{
 };
 use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::people::{
-    Approved, CaseLinks, CaseNote, CaseSum, NewProposal, PeopleDriver, Proposal, ProposalState,
+    Approved, CaseLinks, CaseNote, CaseRuns, CaseSum, NewProposal, PeopleDriver, Proposal,
+    ProposalState,
 };
 use crate::store::prune::{Prunable, Pruned, Pruning};
 use crate::store::records::{
@@ -168,7 +169,8 @@ fn unopened(url: &str, source: sqlx::Error) -> StoreError {
         ),
         Some(14) => (
             "cannot be opened: there is no such file, or its folder is out of reach",
-            "check [database] url; a file of your application's must be there already",
+            "check [database] url; name the file by its whole path, such as \
+             sqlite:/srv/shop/shop.db; a file of your application's must be there already",
         ),
         Some(26) => ("is no SQLite database", "check [database] url"),
         _other => return StoreError::Unreachable { address: url.to_owned(), source },
@@ -273,10 +275,9 @@ impl SqliteStore {
     pub async fn look(url: &str) -> Result<Self, StoreError> {
         let (options, still) = to_read(url)?;
         let address = shown_address(url);
-        match readers(options.busy_timeout(BUSY_LOOK)).await {
-            Ok(pool) => Ok(Self { writer: pool.clone(), reader: pool, address, still }),
-            Err(source) => Err(StoreError::Unreachable { address, source }),
-        }
+        let opened = readers(options.busy_timeout(BUSY_LOOK)).await;
+        let pool = opened.map_err(|source| unopened(&address, source))?;
+        Ok(Self { writer: pool.clone(), reader: pool, address, still })
     }
 
     /// Opens a file for a dry run: nothing can be written through it, and it may be one that cannot
@@ -1298,6 +1299,26 @@ impl PeopleDriver for SqliteStore {
 
     async fn case_sums(&self, filter: &CaseFilter) -> Result<Vec<CaseSum>, StoreError> {
         people::sums(&mut *self.read("summing up cases").await?, filter).await
+    }
+
+    async fn case_sums_of_first(
+        &self,
+        filter: &CaseFilter,
+        most: i64,
+    ) -> Result<Vec<CaseSum>, StoreError> {
+        people::sums_of_first(&mut *self.read("summing up cases").await?, filter, most).await
+    }
+
+    async fn open_ages_of_first(
+        &self,
+        edges: &[Instant],
+        most: i64,
+    ) -> Result<Vec<(usize, i64)>, StoreError> {
+        cases::ages_of_first(&mut *self.read("counting cases by age").await?, edges, most).await
+    }
+
+    async fn case_runs(&self, case: &CaseRow) -> Result<CaseRuns, StoreError> {
+        runs::of_case(&mut *self.read("reading the runs of a case").await?, case).await
     }
 
     async fn case_plan(&self, filter: &CaseFilter) -> Result<Vec<String>, StoreError> {

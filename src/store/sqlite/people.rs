@@ -14,9 +14,10 @@ use crate::store::people::{
     SIMILAR_AMONG, What, assigned_text, proposed_text, reasons_sql,
 };
 use crate::store::records::CaseRow;
-use crate::store::sqlite::cases::{COLUMNS, case_of, summing};
+use crate::store::sqlite::cases::{COLUMNS, case_of, summing, summing_first};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{execute, fetch, json_set, rendered};
+use crate::store::sqlite::statements::Statement;
 
 const READING: &str = "reading what people said of cases";
 const WRITING: &str = "noting what people say of cases";
@@ -54,7 +55,22 @@ pub(super) async fn sums(
     connection: &mut SqliteConnection,
     filter: &CaseFilter,
 ) -> Result<Vec<CaseSum>, StoreError> {
-    let rows = fetch(connection, READING, summing(filter).query()).await?;
+    summed(connection, summing(filter)).await
+}
+
+pub(super) async fn sums_of_first(
+    connection: &mut SqliteConnection,
+    filter: &CaseFilter,
+    most: i64,
+) -> Result<Vec<CaseSum>, StoreError> {
+    summed(connection, summing_first(filter, most)).await
+}
+
+async fn summed(
+    connection: &mut SqliteConnection,
+    statement: Statement,
+) -> Result<Vec<CaseSum>, StoreError> {
+    let rows = fetch(connection, READING, statement.query()).await?;
     let sum_of = |row: &SqliteRow| {
         let cells = Cells::new(row, READING);
         let millions = i128::from(cells.int(2)?).saturating_mul(1_000_000);

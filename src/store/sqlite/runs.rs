@@ -8,7 +8,8 @@ use sqlx::sqlite::SqliteConnection;
 use crate::model::time::{Instant, earlier, to_text};
 use crate::store::chain::{Head, close_hash};
 use crate::store::error::StoreError;
-use crate::store::records::{AbandonedRun, RunEnd, RunRow, RunStart, RunState, TotalLine};
+use crate::store::people::{CaseRuns, KICKS_READ};
+use crate::store::records::{AbandonedRun, CaseRow, RunEnd, RunRow, RunStart, RunState, TotalLine};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{execute, fetch, rendered};
 
@@ -289,6 +290,33 @@ pub(super) async fn one(
     let sql = format!("select {RUN_COLUMNS} from tieout_runs where id = ?1");
     let rows = fetch(connection, READING, rendered(&sql).bind(run_id.to_owned())).await?;
     rows.first().map(|row| run_of(Cells::new(row, READING))).transpose()
+}
+
+/// The runs that a case's history names: kicks from its opening to its end, and what closed it.
+pub(super) async fn of_case(
+    connection: &mut SqliteConnection,
+    case: &CaseRow,
+) -> Result<CaseRuns, StoreError> {
+    let sql = format!(
+        "select {RUN_COLUMNS} from tieout_runs where command = 'kick' and started_at >= ?1 \
+         and (?2 is null or started_at <= ?2) and scope like ?3 \
+         order by started_at desc, id desc limit ?4"
+    );
+    let query = rendered(&sql)
+        .bind(to_text(case.opened_at))
+        .bind(case.closed_at.map(to_text))
+        .bind(format!("%\"C-{}\"%", case.number))
+        .bind(KICKS_READ);
+    let rows = fetch(connection, READING, query).await?;
+    let kicks: Result<Vec<RunRow>, StoreError> =
+        rows.iter().rev().map(|row| run_of(Cells::new(row, READING))).collect();
+    let sql = format!(
+        "select {RUN_COLUMNS} from tieout_runs \
+         where id = (select closed_run from tieout_cases where number = ?1)"
+    );
+    let rows = fetch(connection, READING, rendered(&sql).bind(case.number)).await?;
+    let closed = rows.first().map(|row| run_of(Cells::new(row, READING))).transpose()?;
+    Ok(CaseRuns { kicks: kicks?, closed })
 }
 
 pub(super) async fn newest(

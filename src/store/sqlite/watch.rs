@@ -160,10 +160,9 @@ pub(super) async fn take(
     ask: &AlertAsk,
 ) -> Result<Vec<Alert>, StoreError> {
     let query = sqlx::query(
-        "select condition, text, raised_at, told_at, lease_until from tieout_alerts \
-         where scope = ?1 and receiver = ?2 order by condition",
+        "select scope, condition, text, raised_at, told_at, lease_until from tieout_alerts \
+         where receiver = ?1 order by scope, condition",
     )
-    .bind(ask.scope.clone())
     .bind(ask.receiver.clone());
     let rows = fetch(connection, ALERTS, query).await?;
     let stored: Vec<StoredAlert> = rows
@@ -171,11 +170,12 @@ pub(super) async fn take(
         .map(|row| {
             let cells = Cells::new(row, ALERTS);
             Ok(StoredAlert {
-                condition: cells.text(0)?,
-                text: cells.text(1)?,
-                raised_at: cells.at(2)?,
-                is_told: cells.opt_at(3)?.is_some(),
-                lease_until: cells.opt_at(4)?,
+                scope: cells.text(0)?,
+                condition: cells.text(1)?,
+                text: cells.text(2)?,
+                raised_at: cells.at(3)?,
+                is_told: cells.opt_at(4)?.is_some(),
+                lease_until: cells.opt_at(5)?,
             })
         })
         .collect::<Result<_, StoreError>>()?;
@@ -200,15 +200,15 @@ pub(super) async fn take(
             "update tieout_alerts set lease_until = ?4, text = ?5 \
              where scope = ?1 and receiver = ?2 and condition = ?3",
         )
-        .bind(ask.scope.clone())
+        .bind(alert.scope.clone())
         .bind(ask.receiver.clone())
         .bind(alert.condition.clone())
         .bind(to_text(ask.lease_until))
         .bind(alert.text.clone());
         execute(connection, ALERTS, query).await?;
     }
-    for condition in &turns.forget {
-        forget(connection, ask, condition).await?;
+    for (scope, condition) in &turns.forget {
+        forget(connection, ask, scope, condition).await?;
     }
     Ok(turns.new.into_iter().chain(turns.stored).collect())
 }
@@ -216,12 +216,13 @@ pub(super) async fn take(
 async fn forget(
     connection: &mut SqliteConnection,
     ask: &AlertAsk,
+    scope: &str,
     condition: &str,
 ) -> Result<(), StoreError> {
     let query = sqlx::query(
         "delete from tieout_alerts where scope = ?1 and receiver = ?2 and condition = ?3",
     )
-    .bind(ask.scope.clone())
+    .bind(scope.to_owned())
     .bind(ask.receiver.clone())
     .bind(condition.to_owned());
     execute(connection, ALERTS, query).await.map(|_| ())
@@ -235,14 +236,14 @@ pub(super) async fn settle(
 ) -> Result<(), StoreError> {
     for alert in alerts {
         if is_told && alert.turn == Turn::Resolved {
-            forget(connection, ask, &alert.condition).await?;
+            forget(connection, ask, &alert.scope, &alert.condition).await?;
             continue;
         }
         let query = sqlx::query(
             "update tieout_alerts set lease_until = null, told_at = coalesce(told_at, ?4) \
              where scope = ?1 and receiver = ?2 and condition = ?3",
         )
-        .bind(ask.scope.clone())
+        .bind(alert.scope.clone())
         .bind(ask.receiver.clone())
         .bind(alert.condition.clone())
         .bind(is_told.then(|| to_text(ask.now)));

@@ -9,6 +9,7 @@ use axum::response::Response;
 
 use crate::model::time::Instant;
 use crate::report::advice::{remedy, suggested_action, wants_look, wants_rule};
+use crate::report::past::{Past, past_of};
 use crate::store::driver::Driver;
 use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal};
 use crate::store::records::{CaseRow, StoredInputs};
@@ -38,6 +39,7 @@ struct Known {
     case: CaseRow,
     inputs: Option<StoredInputs>,
     notes: Vec<CaseNote>,
+    past: Vec<Past>,
     proposals: Vec<Proposal>,
     links: CaseLinks,
     similar: Vec<CaseRow>,
@@ -59,6 +61,8 @@ pub async fn page(
         case,
         proposals: &known.proposals,
         objects: &objects,
+        links: &known.links,
+        can_kick: site.carrier.is_some(),
         needs_two: site.config.four_eyes.needed(&case.currency, case.amount_minor),
         carried_by: match site.carrier {
             Some(_) => "It is carried out within moments.",
@@ -89,10 +93,12 @@ async fn read(person: &Person, number: i64) -> Result<Known, Refused> {
         Some(hash) => db.evidence(hash).await?,
         None => None,
     };
+    let proposals = db.proposals(&[number]).await?;
     Ok(Known {
         inputs: stored.and_then(|text| serde_json::from_str(&text).ok()),
         notes: db.case_notes(number).await?,
-        proposals: db.proposals(&[number]).await?,
+        past: past_of(db, &case, &proposals).await?,
+        proposals,
         links: db.case_links(number).await?,
         similar: db.similar_cases(&case, SIMILAR).await?,
         case,
@@ -186,6 +192,11 @@ fn history(known: &Known) -> El {
         let what = format!(" {}: ", note.kind.replace('_', " "));
         let by = el("strong").then(&note.by);
         entries.push((note.at, entry(note.at).then(" ").then(by).then(what).then(&note.text)));
+    }
+    for past in &known.past {
+        let link = past.run_id.as_deref().map(run);
+        let text = entry(past.at).then(" ").then(&past.before).then(link).then(&past.after);
+        entries.push((past.at, text));
     }
     entries.sort_by_key(|(at, _)| *at);
     let entries: Vec<El> = entries.into_iter().map(|(_, entry)| entry).collect();

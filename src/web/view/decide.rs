@@ -1,12 +1,16 @@
 //! The forms by which people decide: what is proposed, who approves it, owner and comment.
 
-use crate::store::people::{Proposal, ProposalState, SAID_MAX, What};
+use crate::store::people::{CaseLinks, Proposal, ProposalState, SAID_MAX, What};
 use crate::store::records::CaseRow;
 use crate::web::act::{Act, may_be, seen_of};
 use crate::web::html::{El, Html, el, of_class};
 use crate::web::link::Link;
 use crate::web::page::{NOTHING, card, form, hidden, id, small, time};
 use crate::web::sessions::Person;
+
+/// What a kick does.
+pub const KICKED: &str = "The PSP is asked again, and today's rules decide, as in a run. What is \
+    still a person's goes back into its case.";
 
 /// An object that a decision can name: its id, and what it is in words.
 pub type Named = (String, String);
@@ -22,6 +26,10 @@ pub struct Deciding<'a> {
     pub proposals: &'a [Proposal],
     /// The objects that its evidence shows.
     pub objects: &'a [Named],
+    /// The case that it is a part of, and its parts.
+    pub links: &'a CaseLinks,
+    /// This page asks the PSP itself.
+    pub can_kick: bool,
     /// It needs a second person.
     pub needs_two: bool,
     /// What carries out what was approved, in words.
@@ -40,7 +48,7 @@ impl Deciding<'_> {
             (None, None) => self.undo().into(),
         };
         let assign = self.case.open.then(|| self.assign());
-        decision.with(self.comment()).with(assign)
+        decision.with(self.kick()).with(self.comment()).with(assign).with(self.one_cause())
     }
 
     fn of_state(&self, state: ProposalState) -> Option<&Proposal> {
@@ -123,6 +131,43 @@ impl Deciding<'_> {
             proposal.state == ProposalState::CarriedOut && proposal.what != What::Left
         });
         decided.then(|| self.propose(Act::Undo))
+    }
+
+    /// What a run would do with it now: no person's decision, and no second person.
+    fn kick(&self) -> Option<El> {
+        if !self.can_kick || !self.case.open || self.case.subject_kind != "row" {
+            return None;
+        }
+        let is_proposed = self.of_state(ProposalState::Open).is_some();
+        let anew = is_proposed
+            .then(|| small("Where that changes the case, a proposal has to be made anew."));
+        let form = self
+            .form(Act::Kick, None)
+            .then(why_field("why-kick", Act::Kick))
+            .then(el("div").then(of_class("button", "low").then("Kick")))
+            .then(small(KICKED))
+            .then(anew);
+        let heading = el("h2").then("Decide again");
+        Some(of_class("section", "card acts").at("id", "kick").then(heading).then(form))
+    }
+
+    /// A case becomes a part of another one, or none any more. What has parts is no part.
+    fn one_cause(&self) -> Option<El> {
+        if !self.case.open || (self.links.part_of.is_none() && !self.links.parts.is_empty()) {
+            return None;
+        }
+        let (act, heading, button) = match self.links.part_of {
+            Some(lead) => (Act::Split, format!("Part of C-{lead}"), "Take it out"),
+            None => (Act::Merge, "One cause with another case".to_owned(), "Make it a part"),
+        };
+        let into = (act == Act::Merge).then(into_field);
+        let form = self
+            .form(act, None)
+            .then(into)
+            .then(why_field("why-merge", act))
+            .then(el("div").then(of_class("button", "low").then(button)));
+        let folded = el("details").then(el("summary").then(heading)).then(form);
+        Some(of_class("section", "card acts").then(folded))
     }
 
     fn comment(&self) -> El {
@@ -226,9 +271,14 @@ pub fn object_field(objects: &[Named]) -> Html {
 pub fn why_field(id: &'static str, act: Act) -> El {
     let label = match act {
         Act::Comment => "What is to be known",
-        Act::Assign | Act::Propose | Act::Undo | Act::Approve | Act::Reject => {
-            "Why (kept in the records)"
-        }
+        Act::Merge => "What they have in common (kept in the records)",
+        Act::Assign
+        | Act::Propose
+        | Act::Undo
+        | Act::Approve
+        | Act::Reject
+        | Act::Kick
+        | Act::Split => "Why (kept in the records)",
     };
     let area = el("textarea")
         .at("id", id)
@@ -237,6 +287,19 @@ pub fn why_field(id: &'static str, act: Act) -> El {
         .at("rows", 2)
         .flag("required", true);
     el("div").then(el("label").at("for", id).then(label)).then(area)
+}
+
+/// The case that others become parts of.
+pub fn into_field() -> El {
+    let input = el("input")
+        .at("id", "into")
+        .at("name", "into")
+        .at("maxlength", "20")
+        .at("placeholder", "C-1043")
+        .at("autocomplete", "off")
+        .flag("required", true);
+    let label = el("label").at("for", "into").then("Becomes a part of case");
+    el("div").then(label).then(input)
 }
 
 /// Who has it.

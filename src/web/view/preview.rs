@@ -1,7 +1,7 @@
 //! Many cases at once, before anything is done: how many, how much, the first few, and the form
 //! that says yes. It holds what each case showed.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use axum::http::StatusCode;
@@ -10,7 +10,7 @@ use axum::response::Response;
 use crate::model::count::counted;
 use crate::model::time::Instant;
 use crate::store::driver::{CaseFilter, Driver};
-use crate::store::people::{PeopleDriver, Proposal, ProposalState};
+use crate::store::people::{PeopleDriver, Proposal, ProposalState, sums_of};
 use crate::store::records::CaseRow;
 use crate::web::act::{Act, MOST, seen_of};
 use crate::web::error::Refused;
@@ -43,19 +43,13 @@ pub async fn page(site: &Rc<Site>, person: &Person, fields: &Fields) -> Result<R
     let numbers: Vec<i64> = cases.iter().map(|case| case.number).collect();
     let live = live_proposals(person.db.proposals(&numbers).await?);
     let chosen = cases.len();
-    if matches!(act, Act::Approve | Act::Reject) {
-        let is_open = |case: &CaseRow| {
-            live.get(&case.number).is_some_and(|one| one.state == ProposalState::Open)
-        };
-        cases.retain(is_open);
-    }
+    let lacks = fitting(act, &mut cases, &live);
     if cases.is_empty() {
         return Err(Refused::words("No case is meant by that"));
     }
     let left = chosen.saturating_sub(cases.len());
     let heading = format!("{}: {}", act.word(), counted(cases.len(), "case", "cases"));
-    let others = || counted(left, "other has", "others have");
-    let left = (left > 0).then(|| small(format!("{} no open proposal.", others())));
+    let left = (left > 0).then(|| small(format!("{}: {lacks}", counted(left, "other", "others"))));
     let needs_two = cases
         .iter()
         .filter(|case| site.config.four_eyes.needed(&case.currency, case.amount_minor))
@@ -66,6 +60,24 @@ pub async fn page(site: &Rc<Site>, person: &Person, fields: &Fields) -> Result<R
         .with(samples(&cases, &live, now))
         .with(yes(person, act, &cases, &live, needs_two));
     Ok(page.answer(StatusCode::OK))
+}
+
+/// Takes out what this cannot be done to; why not, in words.
+fn fitting(act: Act, cases: &mut Vec<CaseRow>, live: &HashMap<i64, Proposal>) -> &'static str {
+    match act {
+        Act::Approve | Act::Reject => {
+            let is_open = |case: &CaseRow| {
+                live.get(&case.number).is_some_and(|one| one.state == ProposalState::Open)
+            };
+            cases.retain(is_open);
+            "nothing waits there to be approved."
+        }
+        Act::Kick => {
+            cases.retain(|case| case.subject_kind == "row");
+            "no rule decides a case of an account, a file or a line."
+        }
+        Act::Comment | Act::Assign | Act::Propose | Act::Undo | Act::Merge | Act::Split => "",
+    }
 }
 
 /// The cases that were ticked, or all that the filter means.
@@ -81,8 +93,9 @@ async fn meant(
         let numbers: Vec<i64> = fields.all("case").map(number_of).collect::<Result<_, _>>()?;
         CaseFilter { numbers: Some(numbers), ..CaseFilter::default() }
     };
-    // What is closed has no owner and no new decision.
-    filter.open_only = filter.open_only || matches!(act, Act::Assign | Act::Propose);
+    // What is closed has no owner and no new decision, and is no part of anything.
+    let wants_open = matches!(act, Act::Assign | Act::Propose | Act::Kick | Act::Merge);
+    filter.open_only = filter.open_only || wants_open;
     filter.limit = PAGE;
     let mut found: Vec<CaseRow> = Vec::new();
     loop {
@@ -98,19 +111,13 @@ async fn meant(
 }
 
 fn sums(cases: &[CaseRow]) -> El {
-    let mut sums: BTreeMap<&str, (i64, i128)> = BTreeMap::new();
-    for case in cases {
-        let (count, sum) = sums.entry(case.currency.as_str()).or_default();
-        *count = count.saturating_add(1);
-        *sum = sum.saturating_add(i128::from(case.amount_minor));
-    }
     let mut list = of_class("dl", "figures");
-    for (currency, (count, sum)) in sums {
+    for sum in sums_of(cases.iter().map(|case| (case.currency.as_str(), case.amount_minor))) {
+        let currency = sum.currency.as_str();
         let name = if currency.is_empty() { "without an amount" } else { currency };
-        let (figures, _code) = amount(sum, currency);
-        list = list.then(
-            el("div").then(el("dt").then(format!("{name} ({count})"))).then(el("dd").then(figures)),
-        );
+        let (figures, _code) = amount(sum.amount_minor, currency);
+        let name = el("dt").then(format!("{name} ({})", sum.cases));
+        list = list.then(el("div").then(name).then(el("dd").then(figures)));
     }
     card("In all").then(list)
 }
@@ -164,8 +171,12 @@ fn yes(
     let inner = match act {
         Act::Assign => decide::owner_field(None),
         Act::Propose => Html::from(decide::outcomes(true)).with(decide::object_field(&[])),
-        Act::Comment | Act::Approve | Act::Reject | Act::Undo => Html::new(),
+        Act::Merge => Html::from(decide::into_field()),
+        Act::Comment | Act::Approve | Act::Reject | Act::Undo | Act::Kick | Act::Split => {
+            Html::new()
+        }
     };
+    let kicked = (act == Act::Kick).then(|| small(decide::KICKED));
     let why = (act != Act::Assign).then(|| decide::why_field("why", act));
     let two = (act == Act::Propose && needs_two > 0).then(|| {
         small(format!("{needs_two} of them need two people: somebody else approves them."))
@@ -185,6 +196,7 @@ fn yes(
                 )))
                 .then(of_class("a", "button").href(&Link::to("/cases")).then("Do nothing")),
         )
-        .then(two);
+        .then(two)
+        .then(kicked);
     card("Yes?").then(form)
 }

@@ -6,12 +6,13 @@ use std::rc::Rc;
 use axum::http::StatusCode;
 use axum::response::Response;
 
+use crate::model::count::counted;
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::monitor::facts::bucket_edges;
 use crate::report::advice::severity;
 use crate::store::driver::{CaseFilter, Driver};
-use crate::store::people::{CaseSum, PeopleDriver, Proposal, ProposalState};
+use crate::store::people::{CaseSum, PeopleDriver, Proposal, ProposalState, sums_of};
 use crate::store::records::CaseRow;
 use crate::web::act::Act;
 use crate::web::error::Refused;
@@ -21,7 +22,7 @@ use crate::web::html::{El, Html, el, of_class};
 use crate::web::link::Link;
 use crate::web::page::{
     Here, NOTHING, Page, age, amount, amount_cell, count, fact, form, hidden, id, note, row_head,
-    th, title, unseen,
+    small, th, title, unseen,
 };
 use crate::web::sessions::Person;
 use crate::web::site::Site;
@@ -29,6 +30,31 @@ use crate::web::view::chart::aging;
 
 /// Cases of one page.
 const SHOWN: i64 = 50;
+
+/// Where no index holds what is counted, so many cases are read and counted at most, the first by
+/// number; of more it is said that there are more. A million would keep whoever waits waiting.
+const COUNTED: i64 = 100_000;
+
+/// How many cases the filter means.
+struct Counted {
+    sums: Vec<CaseSum>,
+    all: i64,
+    /// False: there may be more, which were not counted.
+    is_whole: bool,
+}
+
+impl Counted {
+    fn of(sums: Vec<CaseSum>, most: Option<i64>) -> Self {
+        let all = sums.iter().fold(0_i64, |all, sum| all.saturating_add(sum.cases));
+        Self { sums, all, is_whole: most.is_none_or(|most| all < most) }
+    }
+
+    /// `1,284`, or `100,000 or more`.
+    fn words(&self) -> String {
+        let more = if self.is_whole { "" } else { " or more" };
+        format!("{}{more}", count(self.all))
+    }
+}
 
 /// The page.
 pub async fn page(site: &Rc<Site>, person: &Person, query: &Fields) -> Result<Response, Refused> {
@@ -39,19 +65,15 @@ pub async fn page(site: &Rc<Site>, person: &Person, query: &Fields) -> Result<Re
     let mut cases = person.db.cases(&filter).await?;
     let more = cases.len() > usize::try_from(SHOWN).unwrap_or(usize::MAX);
     cases.truncate(usize::try_from(SHOWN).unwrap_or(usize::MAX));
-    let sums = person.db.case_sums(&asked.filter).await?;
+    let is_all = !more && after.is_none();
+    let counted = how_many(person, &asked.filter, is_all.then_some(cases.as_slice())).await?;
     let numbers: Vec<i64> = cases.iter().map(|case| case.number).collect();
     let live = live_proposals(person.db.proposals(&numbers).await?);
     let ages = ages(person, now, site).await?;
-    let all = sum_of(&sums);
     let page = Page::of(site, person, Here::Queue, "Queue")
-        .with(title("Queue", of_class("span", "soft").then(found(all, &asked))))
+        .with(title("Queue", of_class("span", "soft").then(found(&counted, &asked))))
         .with(done(query))
-        .with(
-            of_class("section", "overview")
-                .then(figures(&sums, all))
-                .then(aging("All open cases by age", &ages)),
-        )
+        .with(of_class("section", "overview").then(figures(&counted)).then(ages))
         .with(filters(site, &asked));
     let list = match cases.last() {
         None => Html::from(of_class("div", "card empty").then("No case is meant by that.")),
@@ -61,7 +83,7 @@ pub async fn page(site: &Rc<Site>, person: &Person, query: &Fields) -> Result<Re
             let words = asked.pairs().map(|(name, value)| hidden(name, value)).collect::<Vec<_>>();
             form.then(words)
                 .then(table(&cases, &live, now))
-                .then(acts(all, &asked, next.as_deref()))
+                .then(acts(site, &counted, &asked, next.as_deref()))
                 .into()
         }
     };
@@ -83,32 +105,56 @@ pub fn live_proposals(proposals: Vec<Proposal>) -> HashMap<i64, Proposal> {
     live.map(|proposal| (proposal.case_number, proposal)).collect()
 }
 
-/// All open cases by age, as in the reports.
-async fn ages(person: &Person, now: Instant, site: &Site) -> Result<[i64; 7], Refused> {
+/// How many there are, and their sums. A list that ends on its first page is all there is; the
+/// sums of all open cases stand in an index; anything else is counted as far as [`COUNTED`].
+async fn how_many(
+    person: &Person,
+    filter: &CaseFilter,
+    all: Option<&[CaseRow]>,
+) -> Result<Counted, Refused> {
+    if let Some(cases) = all {
+        let amounts = cases.iter().map(|case| (case.currency.as_str(), case.amount_minor));
+        return Ok(Counted::of(sums_of(amounts), None));
+    }
+    if *filter == (CaseFilter { open_only: true, ..CaseFilter::default() }) {
+        return Ok(Counted::of(person.db.case_sums(filter).await?, None));
+    }
+    let sums = person.db.case_sums_of_first(filter, COUNTED).await?;
+    Ok(Counted::of(sums, Some(COUNTED)))
+}
+
+/// The open cases by age, as in the reports: all of them, or as many as are counted.
+async fn ages(person: &Person, now: Instant, site: &Site) -> Result<El, Refused> {
     let edges = bucket_edges(now, site.config.business_timezone.value);
-    let mut ages = [0_i64; 7];
-    for line in person.db.open_cases_by_age(&edges).await? {
-        if let Some(known) = ages.get_mut(line.bucket) {
-            *known = known.saturating_add(line.cases);
+    let (mut ages, mut all) = ([0_i64; 7], 0_i64);
+    for (bucket, cases) in person.db.open_ages_of_first(&edges, COUNTED).await? {
+        all = all.saturating_add(cases);
+        if let Some(known) = ages.get_mut(bucket) {
+            *known = known.saturating_add(cases);
         }
     }
-    Ok(ages)
+    if all < COUNTED {
+        return Ok(aging("All open cases by age", &ages));
+    }
+    let heading = format!("The first {} open cases by age", count(COUNTED));
+    let words = "By number, which is nearly by age; those behind them are not in the bars.";
+    Ok(aging(&heading, &ages).then(small(words)))
 }
 
-fn sum_of(sums: &[CaseSum]) -> i64 {
-    sums.iter().fold(0, |all, sum| all.saturating_add(sum.cases))
-}
-
-fn found(all: i64, asked: &Asked) -> String {
-    let state = if asked.filter.open_only { "open cases" } else { "cases" };
+fn found(all: &Counted, asked: &Asked) -> String {
+    let (one, many) = match asked.filter.open_only {
+        true => ("open case", "open cases"),
+        false => ("case", "cases"),
+    };
     let narrowed = if asked.given.is_empty() { "" } else { " that the filter means" };
-    format!("{} {state}{narrowed}, the oldest first", count(all))
+    format!("{}{narrowed}, the oldest first", counted(all.words(), one, many))
 }
 
-fn figures(sums: &[CaseSum], all: i64) -> El {
+fn figures(counted: &Counted) -> El {
+    let all = el("dd").then(counted.words());
     let mut list = of_class("dl", "figures")
-        .then(of_class("div", "big").then(el("dt").then("cases")).then(el("dd").then(count(all))));
-    for sum in sums {
+        .then(of_class("div", "big").then(el("dt").then("cases")).then(all));
+    for sum in &counted.sums {
         let name = match sum.currency.as_str() {
             "" => "without an amount",
             code => code,
@@ -118,7 +164,10 @@ fn figures(sums: &[CaseSum], all: i64) -> El {
         let (figures, _code) = amount(sum.amount_minor, &sum.currency);
         list = list.then(el("div").then(el("dt").then(name)).then(el("dd").then(figures)));
     }
-    of_class("div", "card").then(el("h2").then("What the filter means")).then(list)
+    let cut = (!counted.is_whole).then(|| {
+        small(format!("The sums are of the first {} cases, by number.", count(counted.all)))
+    });
+    of_class("div", "card").then(el("h2").then("What the filter means")).then(list).then(cut)
 }
 
 fn filters(site: &Site, asked: &Asked) -> El {
@@ -261,14 +310,15 @@ pub fn subject(case: &CaseRow) -> String {
     }
 }
 
-fn acts(all: i64, asked: &Asked, next: Option<&str>) -> El {
+fn acts(site: &Site, counted: &Counted, asked: &Asked, next: Option<&str>) -> El {
+    let all = format!("all {} that the filter means", counted.words());
     let which = el("select")
         .at("id", "which")
         .at("name", "which")
         .then(el("option").at("value", "ticked").then("those ticked"))
-        .then(el("option").at("value", "all").then(format!("all {all} that the filter means")));
+        .then(el("option").at("value", "all").then(all));
     let mut what = el("select").at("id", "act").at("name", "act");
-    for act in Act::IN_BULK {
+    for act in Act::IN_BULK.into_iter().filter(|act| *act != Act::Kick || site.carrier.is_some()) {
         what = what.then(el("option").at("value", act.word()).then(act.word()));
     }
     let labelled = |name: &'static str, label: &str, field: El| {

@@ -145,7 +145,7 @@ fn buckets() -> Vec<(&'static str, &'static str)> {
         [Outcome::Succeeded, Outcome::Retryable, Outcome::Failed, Outcome::Wait, Outcome::Review];
     let mut buckets: Vec<(&str, &str)> =
         outcomes.iter().map(|outcome| (outcome.as_str(), outcome.screen())).collect();
-    buckets.extend([("superseded", "changed meanwhile"), ("released", "given back undecided")]);
+    buckets.extend([("superseded", "changed meanwhile"), ("released", "released undecided")]);
     buckets
 }
 

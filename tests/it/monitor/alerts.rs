@@ -65,6 +65,36 @@ async fn a_condition_is_told_once_and_its_end_once() {
     assert_eq!(all[1]["resolved"][0]["since"], first[0]["raised"][0]["since"]);
 }
 
+/// A case is the database's: the nightly run tells it no second time, and may tell its end.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_schedules_tell_what_is_of_the_database_once() {
+    let (shop, receiver) = shop_with("webhook", "key_env = \"SHOP_KEY\"\n").await;
+    let daily = |code| {
+        let ended = shop.tieout(&["run", "--scope", "daily"], &[]);
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+    };
+    // What is of runs is each schedule's own: one failed run of each is not two in a row.
+    shop.psp.scenario("outage").unwrap();
+    run(&shop, 3);
+    shop.sql(DUE).await;
+    daily(3);
+    assert!(bodies(&receiver).is_empty(), "{:?}", bodies(&receiver));
+    shop.psp.clear_faults();
+    shop.psp.behave(|behaviour| *behaviour = tieout::sandbox::settings::Behaviour::default());
+    shop.sql(DUE).await;
+    run(&shop, 0);
+    daily(0);
+    shop.sql(CLOSE_CASES).await;
+    daily(0);
+    run(&shop, 0);
+    let all = bodies(&receiver);
+    assert_eq!(all.len(), 2, "{all:?}");
+    assert_eq!((&all[0]["scope"], &all[1]["scope"]), (&"shop".into(), &"daily".into()));
+    assert_eq!(conditions(&all[0]["raised"]), ["duplicates"]);
+    assert_eq!(conditions(&all[1]["resolved"]), ["duplicates"]);
+    assert_eq!(all[1]["resolved"][0]["scope"], "shop", "by which it was raised");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_is_signed_over_its_time_and_body() {
     let (shop, receiver) = shop_with("webhook", "key_env = \"SHOP_KEY\"\n").await;

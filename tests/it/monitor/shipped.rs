@@ -38,7 +38,7 @@ fn rules_and_dashboard_name_what_is_written() {
 fn rules_are_whole() {
     let text = shipped("alerts.yml");
     let rules: Vec<&str> = text.split("\n      - alert: ").skip(1).collect();
-    assert_eq!(rules.len(), 11);
+    assert_eq!(rules.len(), 12);
     for rule in rules {
         for part in ["\n        expr: ", "\n        labels:\n          severity: "] {
             assert!(rule.contains(part), "{part}: {rule}");
@@ -48,6 +48,26 @@ fn rules_are_whole() {
         }
     }
     assert!(!text.contains('\t'));
+}
+
+/// The daily run succeeds daily, and shows what the others show: it has a rule of its own, and is
+/// left out of those that would fire by it for nothing, or twice.
+#[test]
+fn the_daily_schedule_has_rules_of_its_own() {
+    let text = shipped("alerts.yml");
+    let rules: Vec<(&str, &str)> = text
+        .split("\n      - alert: ")
+        .skip(1)
+        .map(|rule| (rule.lines().next().unwrap(), rule))
+        .collect();
+    for (name, rule) in rules {
+        let expr = rule.split_once("\n        expr: ").unwrap().1.lines().next().unwrap();
+        let own = name == "TieoutNoDailySuccess";
+        assert_eq!(expr.contains("scope=\"daily\""), own, "{name}");
+        // A residual is its run's own.
+        let others = !own && name != "TieoutUntied";
+        assert_eq!(expr.contains("scope!=\"daily\""), others, "{name}");
+    }
 }
 
 /// A rule by a reason that no case has would never fire; money that may be taken twice has one.

@@ -13,6 +13,7 @@ on_both_databases!(
     a_line_is_with_the_row_that_any_of_its_names_tells,
     a_line_that_two_rows_could_have_is_told_once,
     nothing_is_compared_unless_all_is_asked_for,
+    a_difference_is_an_exit_where_it_is_asked_for,
     an_account_that_does_not_answer_is_said_not_to_be_asked,
 );
 
@@ -201,6 +202,28 @@ async fn nothing_is_compared_unless_all_is_asked_for(engine: Engine) {
     let ran = shop.run_with(&["--since", "1d"]).await;
     assert_eq!(compared(&shop, &ran), Vec::<String>::new());
     assert!(ran.of_type("run_end")[0].get("compared").is_none());
+}
+
+async fn a_difference_is_an_exit_where_it_is_asked_for(engine: Engine) {
+    let mut shop = shop_with_files(engine).await;
+    let row = Payment { status: "paid", ..Payment::stuck(1) };
+    shop.insert(std::slice::from_ref(&row)).await;
+    shop.plant(vec![row.captured()]);
+    let asked = ["--all", "--since", "1d", "--fail-on", "differs"];
+    shop.run_with(&asked).await.ended(0);
+    // Money that no row explains; nothing of it is decided, and no case is opened.
+    shop.plant(vec![Payment { id: 99, ..row.clone() }.captured()]);
+    let ran = shop.run_with(&asked).await.ended(4);
+    assert!(compared(&shop, &ran).iter().any(|line| line.starts_with("only_at_psp ")));
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.run_with(&["--all", "--since", "1d"]).await.ended(0);
+    // Nothing is compared without --all.
+    shop.run_with(&["--since", "1d", "--fail-on", "differs"]).await.ended(0);
+    // Another amount is one, too.
+    let mut shop = shop_with_files(engine).await;
+    shop.insert(std::slice::from_ref(&row)).await;
+    shop.plant(vec![Payment { amount: Some(9_000), ..row.clone() }.captured()]);
+    shop.run_with(&asked).await.ended(4);
 }
 
 async fn an_account_that_does_not_answer_is_said_not_to_be_asked(engine: Engine) {

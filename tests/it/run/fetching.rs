@@ -337,7 +337,7 @@ async fn what_cannot_be_used_is_kept_and_not_fetched_again(engine: Engine) {
     assert_eq!(note(&ingest(&shop, 0).await), [0, 2, 0]);
     assert_eq!(spool(&shop).len(), 2);
     // Another version may know more: it looks once.
-    shop.raw.execute("update tieout_runs set version = '0.0.0'").await;
+    shop.change_runs("version = '0.0.0'").await;
     assert_eq!(note(&ingest(&shop, 3).await), [0, 0, 2]);
     assert_eq!(note(&ingest(&shop, 0).await), [0, 2, 0]);
     assert_eq!(shop.open_cases().await, cases);

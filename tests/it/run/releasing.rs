@@ -326,7 +326,7 @@ async fn a_word_waits_for_a_run_of_the_machine_that_has_the_bytes(engine: Engine
     let bad = camt("camt.053", "S1", &[credit(10_001, "pay_1")]).replace("1100.01", "1300.03");
     put(&shop, "bad.xml", &bad);
     ingest(&shop, "bad.xml", 3).await;
-    shop.raw.execute("update tieout_runs set host = 'another'").await;
+    shop.change_runs("host = 'another'").await;
     let root = shop.folder().join("spool");
     std::fs::rename(&root, shop.folder().join("there")).unwrap();
     shop.tieout(&["files", "release", "1", "--reason", "confirmed"]).await.ended(0);
@@ -349,7 +349,7 @@ async fn a_row_is_due_once_the_word_is_carried_out(engine: Engine) {
     let bad = camt("camt.053", "S1", &[credit(10_001, "pay_1")]).replace("1100.01", "1300.03");
     put(&shop, "bad.xml", &bad);
     ingest(&shop, "bad.xml", 3).await;
-    shop.raw.execute("update tieout_runs set host = 'another'").await;
+    shop.change_runs("host = 'another'").await;
     let (root, there) = (shop.folder().join("spool"), shop.folder().join("there"));
     std::fs::rename(&root, &there).unwrap();
     shop.tieout(&["files", "release", "1", "--reason", "confirmed"]).await.ended(0);

@@ -599,7 +599,7 @@ async fn a_paused_account_holds_up_no_other(engine: Engine) {
 async fn a_pause_in_the_middle_of_a_run_is_no_success(engine: Engine) {
     let shop = with_captured(engine, Words::default(), 1..=2).await;
     shop.sandbox.behave(|behaviour| behaviour.latency_ms = 1_500);
-    let child = shop.program(&["run"]).spawn().unwrap();
+    let child = shop.program(&["run", "--json"]).spawn().unwrap();
     // Asked about, and not answered yet: the rows are claimed, and nothing of them is written.
     while shop.sandbox.total_requests() == 0 {
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
@@ -613,6 +613,13 @@ async fn a_pause_in_the_middle_of_a_run_is_no_success(engine: Engine) {
         .await;
     let ran = Ran::of(&child.wait_with_output().await.unwrap()).ended(3);
     assert!(ran.stderr.contains("paused meanwhile (migration)"), "{}", ran.stderr);
+    // Nothing about the rows changed, and nothing says so.
+    let told = ran.of_type("not_applied");
+    assert!(told.len() == 2 && told.iter().all(|row| row["why"] == "paused"), "{told:?}");
+    let tied = &ran.of_type("tieout")[0];
+    assert_eq!((&tied["accounted_rows"], &tied["tied"]), (&2.into(), &true.into()), "{tied}");
+    let shown = shop.tieout(&["runs", "show"]).await.ended(0).stdout;
+    assert!(shown.contains("given back") && !shown.contains("changed meanwhile"), "{shown}");
     assert_eq!(shop.count("payments where status = 'processing'").await, 2);
     shop.sandbox.behave(|behaviour| behaviour.latency_ms = 0);
     shop.raw.execute("update tieout_accounts set paused_at = null, paused_by = null").await;

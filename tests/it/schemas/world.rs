@@ -1,5 +1,7 @@
 //! A foreign schema in a database of its own, with tieout's tables beside it.
 
+use std::collections::BTreeMap;
+
 use chrono::TimeDelta;
 use serde::Deserialize;
 use sqlx::{AssertSqlSafe, PgPool};
@@ -243,7 +245,8 @@ fn counted(mut end: ApplyEnd) -> ApplyEnd {
 
 /// How many rows were carried out, withheld, superseded.
 pub fn done(applied: usize, withheld: usize, superseded: usize) -> ApplyEnd {
-    ApplyEnd::Done { applied, withheld, superseded, not_applied: Vec::new() }
+    let (paused, not_applied) = (BTreeMap::new(), Vec::new());
+    ApplyEnd::Done { applied, withheld, superseded, paused, not_applied }
 }
 
 /// A time without the zeros at its end.

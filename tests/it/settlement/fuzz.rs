@@ -140,7 +140,9 @@ macro_rules! fuzzed {
             own.retain(|(_, bytes)| {
                 recognise(bytes).is_some_and(|found| found.format.name() == $format)
             });
-            fuzz(&own, |bytes| lines_of(inspect(Box::new(Cursor::new(bytes.to_vec())), None, None)));
+            fuzz(&own, |bytes| {
+                lines_of(inspect(Box::new(Cursor::new(bytes.to_vec())), None, None))
+            });
         })*
     };
 }

@@ -1,5 +1,7 @@
 //! Carrying decisions out.
 
+use std::collections::BTreeMap;
+
 use sha2::{Digest, Sha256};
 use tieout::decide::decision::Asked;
 use tieout::decide::policy::Mode;
@@ -16,7 +18,14 @@ use super::world::{
 
 /// How many rows were carried out, withheld, superseded.
 pub fn done(applied: usize, withheld: usize, superseded: usize) -> ApplyEnd {
-    ApplyEnd::Done { applied, withheld, superseded, not_applied: Vec::new() }
+    let (paused, not_applied) = (BTreeMap::new(), Vec::new());
+    ApplyEnd::Done { applied, withheld, superseded, paused, not_applied }
+}
+
+/// So many rows were carried out, and these given back, as their account is paused.
+fn held<const N: usize>(accounts: [(&str, usize); N], applied: usize) -> ApplyEnd {
+    let paused = accounts.map(|(account, rows)| (account.to_owned(), rows)).into();
+    ApplyEnd::Done { applied, withheld: 0, superseded: 0, paused, not_applied: Vec::new() }
 }
 
 /// What a decision was made from may be stored already.
@@ -200,14 +209,50 @@ pub async fn a_pause_holds_up_to_the_commit<D: Under>() {
                  paused_by = 'ann', paused_why = 'audit'";
     assert_eq!(w.raw.execute(pause).await, 1);
     let end = w.apply("r1", &mut writer, &claimed, succeeded, noon()).await;
-    assert_eq!(end, done(0, 0, 2));
+    assert_eq!(end, held([("stripe_live", 2)], 0));
     assert_eq!([w.status("1").await, w.status("2").await], ["processing", "processing"]);
+    // They did not change: they are given back, and have no record.
+    let totals = w.totals("r1").await;
+    let rows = |name: &str| totals.iter().find(|(bucket, ..)| bucket == name).map(|(_, n, _)| *n);
+    assert_eq!((rows("EUR/claimed"), rows("EUR/released"), totals.len()), (Some(2), Some(2), 2));
+    assert!(w.store.journal_of_run("r1", None, 9).await.unwrap().is_empty());
     w.raw.execute("update tieout_accounts set paused_at = null, paused_by = null").await;
     let mut writer = w.start("r2", at(1)).await;
     let claimed = w.claim("r2", 2, at(1)).await;
     assert_eq!(claimed.len(), 2, "what was only paused is due again");
     let end = w.apply("r2", &mut writer, &claimed, succeeded, at(1)).await;
     assert_eq!(end, done(2, 0, 0));
+    w.finish().await;
+}
+
+/// The rows of another account in the same batch are written.
+pub async fn a_pause_holds_its_own_rows_alone<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=5).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 5, noon()).await;
+    let mut batch: Vec<RowEffects> =
+        claimed.iter().map(|one| w.effect("r1", one, succeeded(one), noon())).collect();
+    for index in [1_usize, 3] {
+        batch[index].journal.account = "adyen_live".to_owned();
+    }
+    let kept: Vec<String> = [0_usize, 2, 4].map(|index| batch[index].journal.key.clone()).into();
+    w.store.pause_account("adyen_live", "ann", "audit", noon()).await.unwrap();
+    let end = w.store.apply("r1", &mut writer, &w.table, batch, noon()).await.unwrap();
+    let ApplyEnd::Done { not_applied, .. } = &end else { panic!("the run is open") };
+    let told: Vec<_> = not_applied.iter().map(|row| (row.why(), row.status.as_deref())).collect();
+    assert_eq!(told, [("paused", None::<&str>); 2]);
+    assert!(not_applied.iter().all(|row| !kept.contains(&row.key)), "{not_applied:?}");
+    let mut end = end.clone();
+    if let ApplyEnd::Done { not_applied, .. } = &mut end {
+        not_applied.clear();
+    }
+    assert_eq!(end, held([("adyen_live", 2)], 3));
+    let records = w.store.journal_of_run("r1", None, 9).await.unwrap();
+    let written: Vec<String> = records.iter().map(|record| record.key.clone()).collect();
+    assert_eq!(written, kept);
+    assert!(w.close("r1", at(1)).await);
+    assert_eq!(w.store.verify_audit().await.unwrap().breaks, Vec::<String>::new());
     w.finish().await;
 }
 
@@ -691,7 +736,7 @@ pub async fn what_was_not_carried_out_is_named<D: Under>() {
         _other => succeeded(one),
     };
     let end = w.apply_all("r1", &mut writer, &claimed, decide, noon()).await;
-    let ApplyEnd::Done { applied, withheld, superseded, mut not_applied } = end else {
+    let ApplyEnd::Done { applied, withheld, superseded, mut not_applied, .. } = end else {
         panic!("the run is open")
     };
     assert_eq!((applied, withheld, superseded), (3, 0, 1));

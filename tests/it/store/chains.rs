@@ -174,6 +174,45 @@ pub async fn the_journal_is_append_only<D: Under>() {
     w.finish().await;
 }
 
+/// What is pruned goes by when a run ended: nobody says it anew.
+pub async fn a_closed_run_is_not_changed<D: Under>() {
+    let w = World::<D>::new().await;
+    w.start("r1", at(1)).await;
+    w.start("r2", at(2)).await;
+    assert!(w.close("r1", at(3)).await);
+    let past = "'2020-01-01T00:00:00.000000Z'";
+    let mut refused = vec![
+        format!("update tieout_runs set ended_at = {past} where close_number = 1"),
+        format!("update tieout_runs set started_at = {past} where id = 'r1'"),
+        format!("update tieout_runs set heartbeat_at = {past}"),
+        "update tieout_runs set exit_code = 3 where id = 'r1'".to_owned(),
+        "update tieout_runs set exit_class = null where id = 'r1'".to_owned(),
+        "update tieout_runs set notes = '{\"accounts\":[]}' where id = 'r1'".to_owned(),
+        "update tieout_runs set journal_count = 9 where id = 'r1'".to_owned(),
+        "update tieout_runs set state = 'running', ended_at = null, close_number = null, \
+         close_hash = null where id = 'r1'"
+            .to_owned(),
+    ];
+    if w.raw.is_sqlite() {
+        refused.push("insert or replace into tieout_runs select * from tieout_runs".to_owned());
+    }
+    for sql in &refused {
+        let error = w.raw.try_execute(sql).await.expect_err(sql).to_string();
+        assert!(error.contains("closed"), "{sql}: {error}");
+    }
+    assert_eq!(w.store.run("r1").await.unwrap().unwrap().ended_at, Some(at(3)));
+    // What could not be told of its end is noted afterwards, and twice.
+    for problem in ["hook: no answer in time", "hook: answered 500"] {
+        w.store.note_monitoring("r1", &[problem.to_owned()]).await.unwrap();
+        let notes = w.store.run("r1").await.unwrap().unwrap().notes;
+        assert!(notes.contains(problem), "{notes}");
+    }
+    // One that goes on is its own.
+    assert!(w.store.heartbeat("r2", at(4), at(6)).await.unwrap());
+    assert!(w.close("r2", at(5)).await);
+    w.finish().await;
+}
+
 /// Three closed runs of two writers, and one that goes on.
 async fn a_guarded_chain<D: Under>() -> World<D> {
     let w = World::<D>::new().await;
@@ -200,10 +239,12 @@ async fn a_chain<D: Under>() -> World<D> {
     let w = a_guarded_chain::<D>().await;
     let guards = if w.raw.is_sqlite() {
         "drop trigger tieout_journal_no_update; drop trigger tieout_journal_no_delete;
-         drop trigger tieout_evidence_no_update; drop trigger tieout_evidence_no_delete"
+         drop trigger tieout_evidence_no_update; drop trigger tieout_evidence_no_delete;
+         drop trigger tieout_runs_closed"
     } else {
         "alter table tieout_journal disable trigger all;
-         alter table tieout_evidence disable trigger all"
+         alter table tieout_evidence disable trigger all;
+         alter table tieout_runs disable trigger tieout_runs_closed"
     };
     w.finish().await;
     w.raw.execute(guards).await;

@@ -411,6 +411,33 @@ pub async fn cases_are_listed_by_indexes<D: Under + PeopleDriver>() {
     assert_eq!(w.store.case_sums(&proposed).await.unwrap(), []);
 }
 
+/// Where no index holds what is counted, no more cases are read than are counted.
+pub async fn the_first_cases_are_counted<D: Under + PeopleDriver>() {
+    let w = World::<D>::new().await;
+    w.raw.execute(MANY_CASES).await;
+    let open = CaseFilter { open_only: true, ..CaseFilter::default() };
+    for (most, cases, amount_minor) in [(1_000, 1_000, 500_500), (9_000, 3_000, 4_501_500)] {
+        for filter in [open.clone(), CaseFilter::default()] {
+            let sums = w.store.case_sums_of_first(&filter, most).await.unwrap();
+            let expected = CaseSum { currency: "EUR".to_owned(), cases, amount_minor };
+            assert_eq!(sums, [expected], "{most}");
+        }
+    }
+    let one = CaseFilter { opened_run: Some("r7".to_owned()), ..open };
+    let sums = w.store.case_sums_of_first(&one, 10).await.unwrap();
+    assert_eq!(sums[0], CaseSum { currency: "EUR".to_owned(), cases: 1, amount_minor: 7 });
+    let older = "update tieout_cases set opened_at = '2026-11-01T10:00:00.000000Z' \
+                 where cast(subject as integer) <= 10";
+    w.raw.execute(older).await;
+    // The others were opened two hours before noon.
+    let edges = [at(60), at(-600)];
+    for (most, young) in [(1_000, 990), (9_000, 2_990)] {
+        let ages = w.store.open_ages_of_first(&edges, most).await.unwrap();
+        assert_eq!(ages, [(1, young), (2, 10)], "{most}");
+    }
+    w.finish().await;
+}
+
 /// Each decision comes once, whatever the page's borders, and only from runs that may have it.
 pub async fn decisions_are_read_page_by_page<D: Under + ReplayDriver>() {
     let w = World::<D>::new().await;

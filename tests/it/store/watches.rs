@@ -29,6 +29,7 @@ fn ask(run: &str, holding: &[&str], minutes: i64) -> AlertAsk {
         run_id: run.to_owned(),
         holding: holding.iter().map(|name| ((*name).to_owned(), format!("{name} holds"))).collect(),
         judged: vec!["untied", "absence_brake"],
+        shared: vec!["absence_brake"],
         now: at(minutes),
         lease_until: at(minutes + 1),
     }
@@ -67,6 +68,69 @@ pub async fn each_condition_is_told_by_one_run<D: Under>() {
     // What nobody judged is not over.
     let blind = AlertAsk { judged: Vec::new(), ..ask("r6", &[], 30) };
     assert!(w.store.take_alerts(&blind).await.unwrap().is_empty());
+    w.finish().await;
+}
+
+/// What is of the database is told once, whichever schedule sees it, and its end once; what is of a
+/// schedule's runs is told by each.
+pub async fn what_is_of_the_database_is_told_once_for_all_schedules<D: Under>() {
+    let w = World::<D>::new().await;
+    let other = D::again(&w.place).await;
+    let daily = |ask: AlertAsk| AlertAsk { scope: "daily".to_owned(), ..ask };
+    let mine = ask("r1", &["untied", "absence_brake/a"], 0);
+    let theirs = daily(ask("r2", &["untied", "absence_brake/a"], 0));
+    let (told, also) = tokio::join!(w.store.take_alerts(&mine), other.take_alerts(&theirs));
+    let (told, also) = (told.unwrap(), also.unwrap());
+    let mut all = [names(&told), names(&also)].concat();
+    all.sort_by_key(|(name, _)| name.to_owned());
+    let raised = |name| (name, Turn::Raised);
+    assert_eq!(all, [raised("absence_brake/a"), raised("untied"), raised("untied")]);
+    w.store.settle_alerts(&mine, &told, true).await.unwrap();
+    w.store.settle_alerts(&theirs, &also, true).await.unwrap();
+    let by = told.iter().chain(&also).find(|alert| alert.condition != "untied").unwrap();
+    let (raised_by, since) = (by.scope.clone(), by.raised_at);
+    for again in [ask("r3", &["untied", "absence_brake/a"], 5), mine, theirs] {
+        assert!(w.store.take_alerts(&again).await.unwrap().is_empty());
+    }
+    // Whoever sees its end tells it, under the name that it was raised by; a run's own stays.
+    let seer = if raised_by == "daily" { "cron" } else { "daily" };
+    let end = AlertAsk { scope: seer.to_owned(), ..ask("r4", &["untied"], 9) };
+    let over = w.store.take_alerts(&end).await.unwrap();
+    assert_eq!(names(&over), [("absence_brake/a", Turn::Resolved)]);
+    assert_eq!((over[0].scope.as_str(), over[0].raised_at), (raised_by.as_str(), since));
+    w.store.settle_alerts(&end, &over, true).await.unwrap();
+    for scope in ["cron", "daily"] {
+        let end = AlertAsk { scope: scope.to_owned(), ..ask("r5", &[], 12) };
+        let over = w.store.take_alerts(&end).await.unwrap();
+        assert_eq!(names(&over), [("untied", Turn::Resolved)]);
+        assert_eq!(over[0].scope, scope);
+        w.store.settle_alerts(&end, &over, true).await.unwrap();
+    }
+    assert_eq!(w.raw.one("select cast(count(*) as text) from tieout_alerts").await, "0");
+    w.finish().await;
+}
+
+/// Two schedules had told it each, before it was told once for all: both ends are told.
+pub async fn what_two_schedules_told_ends_for_both<D: Under>() {
+    let w = World::<D>::new().await;
+    for scope in ["cron", "daily"] {
+        let apart = AlertAsk {
+            scope: scope.to_owned(),
+            shared: Vec::new(),
+            ..ask("r1", &["absence_brake/a"], 0)
+        };
+        let told = w.store.take_alerts(&apart).await.unwrap();
+        assert_eq!(names(&told), [("absence_brake/a", Turn::Raised)]);
+        w.store.settle_alerts(&apart, &told, true).await.unwrap();
+    }
+    let holds = ask("r2", &["absence_brake/a"], 5);
+    assert!(w.store.take_alerts(&holds).await.unwrap().is_empty());
+    let end = ask("r3", &[], 9);
+    let over = w.store.take_alerts(&end).await.unwrap();
+    let scopes: Vec<&str> = over.iter().map(|alert| alert.scope.as_str()).collect();
+    assert_eq!(scopes, ["cron", "daily"]);
+    w.store.settle_alerts(&end, &over, true).await.unwrap();
+    assert_eq!(w.raw.one("select cast(count(*) as text) from tieout_alerts").await, "0");
     w.finish().await;
 }
 

@@ -153,6 +153,25 @@ impl Chromium {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_kick_is_clicked_and_its_end_is_read() {
+    let shop = shop_with("pay_1", "").await;
+    let site = serve(&shop);
+    let mara = Chromium::start(500, 900).await;
+    mara.sign_in(&site.url, "mara").await;
+    mara.click("tbody th a").await;
+    mara.type_in("#why-kick", "look again").await;
+    assert!(!mara.is_too_wide().await, "the case");
+    mara.click("#kick button").await;
+    mara.reads("It is kicked").await;
+    let show = ["cases", "show", "C-1"];
+    let end = ": needs a person (duplicate_capture)";
+    until("the kick ended", async || shop.tieout(&show, &[]).stdout.contains(end)).await;
+    mara.open(&format!("{}/cases/C-1", site.url)).await;
+    mara.reads("kicked by mara on the review page (look again) with run").await;
+    mara.quit().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn two_people_click_through_an_approval() {
     let shop = shop_with("pay_1", "").await;
     let site = serve(&shop);

@@ -19,8 +19,14 @@ fn token_of(name: &str) -> String {
 
 /// A shop with a payment that was captured twice, and its case; mara and jonas may look at it.
 async fn shop_with(id: &str, more: &str) -> Shop {
+    shop_of(&[id], more).await
+}
+
+/// The same with several such payments.
+async fn shop_of(ids: &[&str], more: &str) -> Shop {
     let twice: &[Situation] = &[Situation::Succeeded, Situation::Succeeded];
-    let shop = Shop::with(&[(id, 1_999, twice)]).await;
+    let rows: Vec<(&str, i64, &[Situation])> = ids.iter().map(|id| (*id, 1_999, twice)).collect();
+    let shop = Shop::with(&rows).await;
     let path = shop.path().join("tieout.toml");
     let mut config = std::fs::read_to_string(&path).unwrap();
     config.push_str(&format!("[web]\n{more}\n"));
@@ -319,6 +325,130 @@ async fn many_cases_are_previewed_before_anything_is_done() {
     mara.post("/cases/preview", &ticked).await.ended(422);
     let approve = [("csrf", csrf.as_str()), ("which", "all"), ("act", "approve")];
     mara.post("/cases/preview", &approve).await.ended(422);
+}
+
+/// A hundred thousand open cases more, of another account.
+const MANY_CASES: &str = "\
+insert into tieout_cases (subject_kind, table_name, subject, reason, text, state, account, \
+currency, amount_minor, policy_version, opened_at, opened_run, last_seen_at, last_run) \
+with recursive n(i) as (select 1 union all select i + 1 from n where i < 100000) \
+select 'row', 'charges', 'many_' || i, 'decline_unknown', 'a text', 'open', 'other', 'EUR', i, \
+'p', '2026-11-19T10:00:00.000000Z', 'r' || i, '2026-11-19T10:00:00.000000Z', 'r' from n";
+
+/// What is not counted to its end is told as that, and never as a number.
+#[tokio::test(flavor = "multi_thread")]
+async fn more_cases_than_are_counted_are_told_as_more() {
+    let shop = shop_with("pay_1", "").await;
+    let site = serve(&shop);
+    let mara = sign_in(&site, "mara").await;
+    let one = mara.get("/cases").await.ended(200).body;
+    assert!(one.contains("1 open case, the oldest first"), "{one}");
+    assert!(one.contains("All open cases by age"), "{one}");
+    shop.sql(MANY_CASES).await;
+    let all = mara.get("/cases").await.ended(200).body;
+    assert!(all.contains("100,001 open cases, the oldest first"), "{all}");
+    assert!(all.contains("The first 100,000 open cases by age"), "{all}");
+    let some = mara.get("/cases?account=other").await.ended(200).body;
+    assert!(some.contains("100,000 or more open cases that the filter means"), "{some}");
+    assert!(some.contains("The sums are of the first 100,000 cases, by number."), "{some}");
+    let few = mara.get("/cases?run=r7").await.ended(200).body;
+    assert!(few.contains("1 open case that the filter means"), "{few}");
+    assert!(few.contains("<dd>0.07</dd>"), "{few}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kick_asks_the_psp_again_and_the_history_tells_of_it() {
+    let shop = shop_with("pay_1", "").await;
+    let site = serve(&shop);
+    let mara = sign_in(&site, "mara").await;
+    let before = mara.get("/cases/C-1").await.ended(200);
+    let (csrf, old) = (before.csrf(), before.seen("kick"));
+    mara.act_seen("0", &old, "kick", &[("why", "from elsewhere")]).await.ended(403);
+    mara.act_seen(&csrf, &old, "kick", &[]).await.ended(422);
+    let answer = mara.act(1, "kick", &[("why", "look again")]).await.ended(303);
+    assert_eq!(answer.location(), "/cases/C-1?done=kick");
+    until("what came of it is told", async || {
+        mara.get("/cases/C-1").await.body.contains(": needs a person (duplicate_capture)")
+    })
+    .await;
+    let page = mara.get("/cases/C-1").await.body;
+    let kicked = "kicked by mara on the review page (look again) with run ";
+    assert!(page.contains(kicked), "{page}");
+    assert!(page.contains("asked for a kick: look again"), "{page}");
+    let shown = shop.tieout(&["cases", "show", "C-1"], &[]).stdout;
+    assert!(shown.contains(kicked), "{shown}");
+    let run = shop.tieout(&["runs", "show"], &[]).stdout;
+    assert!(run.contains("1 case kicked by mara on the review page (C-1): look again"), "{run}");
+    // What was seen before is not what the case shows now: a form that is sent twice kicks once.
+    mara.act_seen(&csrf, &old, "kick", &[("why", "once more")]).await.ended(409);
+    let all = [("csrf", csrf.as_str()), ("which", "all"), ("act", "kick")];
+    let preview = mara.post("/cases/preview", &all).await.ended(200);
+    assert!(preview.body.contains("kick: 1 case"), "{}", preview.body);
+    assert!(preview.body.contains("The PSP is asked again"), "{}", preview.body);
+    let verified = shop.tieout(&["audit", "verify"], &[]);
+    assert_eq!(verified.code, Some(0), "{}", verified.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_that_carries_nothing_out_kicks_nothing() {
+    let shop = shop_with("pay_1", "carry_out = false").await;
+    let site = serve(&shop);
+    let mara = sign_in(&site, "mara").await;
+    for path in ["/cases", "/cases/C-1"] {
+        let page = mara.get(path).await.ended(200).body;
+        assert!(!page.contains("value=\"kick\""), "{path}: {page}");
+    }
+    let page = mara.get("/cases/C-1").await;
+    let (csrf, seen) = (page.csrf(), page.seen("comment"));
+    let answer = mara.act_seen(&csrf, &seen, "kick", &[("why", "x")]).await.ended(422);
+    assert!(answer.body.contains("carries nothing out"), "{}", answer.body);
+    let page = mara.get("/cases/C-1").await.body;
+    assert!(!page.contains("asked for a kick"), "{page}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cases_of_one_cause_are_made_parts_of_one() {
+    let shop = shop_of(&["pay_1", "pay_2", "pay_3"], "").await;
+    let site = serve(&shop);
+    let mara = sign_in(&site, "mara").await;
+    let csrf = mara.get("/cases").await.ended(200).csrf();
+    let own = [("csrf", csrf.as_str()), ("act", "merge")];
+    let chosen = [("which", "ticked"), ("case", "2"), ("case", "3")];
+    let ticked = [&own[..], &chosen[..]].concat();
+    let preview = mara.post("/cases/preview", &ticked).await.ended(200).body;
+    assert!(preview.contains("merge: 2 cases"), "{preview}");
+    let seen = preview.split("name=\"seen\" value=\"").skip(1);
+    let seen: Vec<(&str, &str)> =
+        seen.map(|rest| ("seen", rest.split('"').next().unwrap())).collect();
+    assert_eq!(seen.len(), 2);
+    let merge = async |into: &'static str| {
+        let said = [("into", into), ("why", "one outage")];
+        mara.post("/cases/act", &[&own[..], &seen[..], &said[..]].concat()).await
+    };
+    for wrong in ["C-2", "C-99", "x", ""] {
+        merge(wrong).await.ended(422);
+    }
+    assert_eq!(merge("C-1").await.ended(303).location(), "/cases?done=merge");
+    let whole = mara.get("/cases?part_of=C-1").await.ended(200).body;
+    for name in ["C-1", "C-2", "C-3"] {
+        assert!(whole.contains(&format!(">{name}</a>")), "{name}: {whole}");
+    }
+    let part = mara.get("/cases/C-2").await.ended(200);
+    assert!(part.body.contains("Part of C-1"), "{}", part.body);
+    assert!(part.body.contains("merged: into C-1: one outage"), "{}", part.body);
+    // A part has no parts, and what has parts is none.
+    let more = [("into", "C-3"), ("why", "x")];
+    mara.act_seen(&csrf, &part.seen("comment"), "merge", &more).await.ended(422);
+    let lead = mara.get("/cases/C-1").await.ended(200);
+    assert!(!lead.body.contains("value=\"merge\""), "{}", lead.body);
+    let answer = mara.act(2, "split", &[("why", "another one")]).await.ended(303);
+    assert_eq!(answer.location(), "/cases/C-2?done=split");
+    let alone = mara.get("/cases/C-2").await.ended(200).body;
+    assert!(!alone.contains("Part of C-1"), "{alone}");
+    // As one case it is done on its own page.
+    let back = [("into", "C-1"), ("why", "after all")];
+    mara.act(2, "merge", &back).await.ended(303);
+    assert!(mara.get("/cases/C-2").await.body.contains("Part of C-1"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

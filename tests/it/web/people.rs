@@ -12,6 +12,7 @@ use crate::support::{need_env, tieout_bin};
 
 const MARA: &str = "tieout_web_mara";
 const JONAS: &str = "tieout_web_jonas";
+const READER: &str = "tieout_web_reader";
 const PASSWORD: &str = "the tests' own";
 
 /// A payment that was captured twice; mara and jonas may decide, and nothing else.
@@ -24,12 +25,12 @@ async fn shop() -> Shop {
     shop.plant(vec![payment.captured(), again]);
     assert_eq!(shop.run().await.ended(0).verdict(1), "review duplicate_capture");
     shop.under_role("run").await;
-    for name in [MARA, JONAS] {
+    for (name, role) in [(MARA, "people"), (JONAS, "people"), (READER, "read")] {
         login_role(name).await;
         // One at a time at the whole server, whichever test it is for.
         let sql = format!(
             "select pg_advisory_xact_lock(hashtextextended('roles of the tests', 0)); \
-             alter role {name} password '{}'; grant tieout_suite_people to {name}",
+             alter role {name} password '{}'; grant tieout_suite_{role} to {name}",
             PASSWORD.replace('\'', "''")
         );
         Raw::open(&need_env("TEST_POSTGRES_URL")).await.execute(&sql).await;
@@ -87,6 +88,28 @@ async fn the_server_knows_each_person_by_their_own_login() {
     let page = mara.get("/cases").await.ended(200);
     mara.post("/logout", &[("csrf", &page.csrf())]).await.ended(303);
     until("her connections are closed", async || logins(&shop, MARA).await == 0).await;
+}
+
+/// Who may say nothing of a case kicks none; who may is named by the server, and a run of the
+/// page's own login decides.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kick_is_by_a_login_that_may_speak() {
+    let shop = shop().await;
+    let site = serve(&shop);
+    let reader = Browser::of(&site, READER, PASSWORD).await;
+    reader.act(1, "kick", &[("why", "curious")]).await.ended(403);
+    reader.act(1, "comment", &[("why", "curious")]).await.ended(403);
+    assert_eq!(shop.count("tieout_runs where command = 'kick'").await, 0);
+    let mara = Browser::of(&site, MARA, PASSWORD).await;
+    mara.act(1, "kick", &[("why", "look again")]).await.ended(303);
+    let ended = "tieout_runs where command = 'kick' and ended_at is not null";
+    until("the kick ended", async || shop.count(ended).await == 1).await;
+    assert_eq!(shop.texts("select by_whom from tieout_case_notes").await, [MARA]);
+    let page = mara.get("/cases/C-1").await.ended(200).body;
+    let kicked = format!("kicked by {MARA} on the review page (look again) with run ");
+    assert!(page.contains(&kicked), "{page}");
+    assert!(page.contains(": needs a person (duplicate_capture)"), "{page}");
+    shop.check(false).await;
 }
 
 /// Even where the page's own words were changed: the server refuses what a login may not say.
