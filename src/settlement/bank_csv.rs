@@ -7,13 +7,13 @@
 //! Whatever stays open makes the file an unknown format, and [`seen`] says what to describe.
 
 use crate::model::money::Currency;
-use crate::model::settlement::{Problem, TagKind};
+use crate::model::settlement::{EntryStatus, Problem, TagKind};
 use crate::settlement::Parse;
 use crate::settlement::balance::Chain;
 use crate::settlement::bank_words as words;
 use crate::settlement::numeral::{Numerals, Order, day, decimal_of, is_day, order_of};
-use crate::settlement::sheet::{self, Layout, normal};
-use crate::settlement::table::{Amounts, Column, CurrencyOf, Cut, Dates, Table, TestSettings};
+use crate::settlement::sheet::{self, Layout};
+use crate::settlement::table::{Amounts, Column, CurrencyOf, Cut, Dates, Table};
 use crate::settlement::table_rows;
 use crate::settlement::text::{Source, unreadable};
 
@@ -86,7 +86,7 @@ struct Roles {
     balance: Option<usize>,
     account: Option<usize>,
     fee: Option<usize>,
-    status: Option<usize>,
+    statuses: Vec<usize>,
     tags: Vec<(usize, TagKind)>,
 }
 
@@ -186,7 +186,7 @@ impl Roles {
             balance,
             account: first(names, words::ACCOUNT),
             fee: only(&stems, words::FEE),
-            status: only(names, words::STATUS),
+            statuses: all(names, words::STATUS),
             tags,
         })
     }
@@ -232,22 +232,41 @@ impl Inference<'_> {
         dated.filter_map(move |row| row.get(at)).map(String::as_str).filter(|v| !v.is_empty())
     }
 
+    /// The columns that say whether a row was booked, each by words that are known. Where there
+    /// are several, one that has none of these words is of another kind.
+    fn statuses(&self) -> Option<Vec<usize>> {
+        let all = &self.roles.statuses;
+        let known = |at: usize, value: &str| {
+            let name = self.layout.names.get(at).map_or("", String::as_str);
+            words::status_of(name, value).is_some()
+        };
+        let tells = |at: usize| {
+            self.values(at).next().is_none() || self.values(at).any(|value| known(at, value))
+        };
+        let telling: Vec<usize> = all.iter().copied().filter(|at| tells(*at)).collect();
+        let sure = telling.iter().all(|at| self.values(*at).all(|value| known(*at, value)));
+        (sure && telling.is_empty() == all.is_empty()).then_some(telling)
+    }
+
+    /// Whether nothing in a row says that it was not booked.
+    fn is_booked(&self, row: &[String]) -> bool {
+        let day = row.get(self.roles.date).and_then(|day| words::unbooked(day));
+        let status = |at: &usize| {
+            let (name, value) = (self.layout.names.get(*at)?, row.get(*at)?);
+            words::status_of(name, value)
+        };
+        let mut statuses = self.roles.statuses.iter().filter_map(status);
+        day.is_none() && statuses.all(|status| status == EntryStatus::Booked)
+    }
+
     fn table(&self) -> Option<Table> {
-        let roles = self.roles;
         let (currency_at, currency) = self.currency()?;
         let numerals = self.numerals(currency)?;
         if !self.agrees(currency, numerals) {
             return None;
         }
         let mut table = self.plain(currency_at, currency, numerals)?;
-        if let Some(at) = roles.status {
-            let booked = |value: &str| words::BOOKED.contains(&normal(value).as_str());
-            if !self.values(at).all(booked) {
-                return None;
-            }
-            let is = words::BOOKED.iter().map(|word| (*word).to_owned()).collect();
-            table.booked = Some(TestSettings { column: number(at), is });
-        }
+        table.status = self.statuses()?.into_iter().map(number).collect();
         table.inverted = self.is_inverted(&table, currency, numerals);
         Some(table)
     }
@@ -285,6 +304,8 @@ impl Inference<'_> {
             tags: roles.tags.iter().flat_map(|(at, kind)| words::tag_rules(*at, *kind)).collect(),
             ignore: Vec::new(),
             booked: None,
+            status: Vec::new(),
+            beside: self.flag().map(number),
             trailer: None,
             batch: None,
             covers_attempts: false,
@@ -402,10 +423,9 @@ impl Inference<'_> {
         }
         let amount = self.roles.amount?;
         let Some(flag) = self.roles.flag else { return self.signed(amount) };
-        let is = |words: &[&str], value: &str| words.contains(&normal(value).as_str());
-        let known = |v: &str| is(words::CREDITS, v) || is(words::DEBITS, v);
+        let known = self.values(flag).all(|value| words::is_debit(value).is_some());
         let unsigned = self.values(amount).all(|text| !text.starts_with(['-', '+', '(']));
-        match (self.values(flag).next().is_some(), self.values(flag).all(known), unsigned) {
+        match (self.values(flag).next().is_some(), known, unsigned) {
             (true, true, true) => {
                 let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
                 let (credits, debits) = (own(words::CREDITS), own(words::DEBITS));
@@ -415,6 +435,13 @@ impl Inference<'_> {
             (_, false, false) | (false, ..) | (true, true, false) => self.signed(amount),
             (true, false, true) => None,
         }
+    }
+
+    /// The flag, where each of its values is one: beside a sign it must say the same.
+    fn flag(&self) -> Option<usize> {
+        let mut values = self.roles.flag.into_iter().flat_map(|flag| self.values(flag)).peekable();
+        let is_any = values.peek().is_some();
+        self.roles.flag.filter(|_| is_any && values.all(|v| words::is_debit(v).is_some()))
     }
 
     /// Amounts with a sign. Issuers of cards write a purchase without a minus and a refund with
@@ -434,7 +461,7 @@ impl Inference<'_> {
         let (amount, order) = (amount.saturating_sub(1), self.order());
         let chain = |sign: i64| {
             let mut chain = Chain::new(currency);
-            for (line, row) in (1_u64..).zip(self.rows) {
+            for (line, row) in (1_u64..).zip(self.rows).filter(|(_, row)| self.is_booked(row)) {
                 let read = |at: usize| numerals.read(row.get(at)?, currency).ok();
                 if let Some(minor) = read(amount) {
                     chain.add(line, minor.saturating_mul(sign), read(balance));

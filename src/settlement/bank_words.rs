@@ -4,7 +4,8 @@
 
 use regex::Regex;
 
-use crate::model::settlement::TagKind;
+use crate::model::settlement::{EntryStatus, TagKind};
+use crate::settlement::sheet::normal;
 use crate::settlement::table::{Column, TagRule};
 
 /// When it was booked, the surest first.
@@ -250,6 +251,13 @@ pub const CREDITS: &[&str] = &["c", "cr", "credit", "crdt", "bij", "h", "haben",
 /// And for money out.
 pub const DEBITS: &[&str] = &["d", "dr", "debit", "debet", "dbit", "af", "s", "soll", "débit"];
 
+/// Whether a value of [`FLAG`] is one for money out; none where it is not known.
+pub fn is_debit(flag: &str) -> Option<bool> {
+    let flag = normal(flag);
+    let is = |words: &[&str]| words.contains(&flag.as_str());
+    if is(DEBITS) { Some(true) } else { is(CREDITS).then_some(false) }
+}
+
 /// Of the amount.
 pub const CURRENCY: &[&str] = &[
     "currency",
@@ -315,7 +323,8 @@ pub const ACCOUNT: &[&str] = &[
     "account",
 ];
 
-/// What a row says that tells how much there was, and not what moved.
+/// What a row says that tells how much there was, or what all came to, and not what moved. Words
+/// that payers write as well (`Total`, `Übertrag`) are not here.
 pub const STANDS: &[&str] = &[
     "tagessaldo",
     "anfangssaldo",
@@ -334,7 +343,52 @@ pub const STANDS: &[&str] = &[
     "saldo finale",
     "likutis pradžiai",
     "likutis pabaigai",
+    "saldovortrag",
+    "schlusssaldo",
+    "kontostand",
+    "alter kontostand",
+    "neuer kontostand",
+    "balance b f",
+    "balance c f",
+    "beginsaldo",
+    "eindsaldo",
+    "oud saldo",
+    "nieuw saldo",
+    "ingående saldo",
+    "utgående saldo",
+    "saldo początkowe",
+    "saldo końcowe",
+    "počáteční zůstatek",
+    "konečný zůstatek",
+    "algsaldo",
+    "lõppsaldo",
+    "käive",
+    "apyvarta",
+    "turnover",
+    "atlikums",
+    "totals",
+    "summe",
+    "umsatz gesamt",
+    "totale",
+    "totaal",
 ];
+
+/// What goes on behind one of these: `Schlusssaldo per 31.10.2026`, `Closing balance as of`.
+const STANDS_AT: &[&str] =
+    &["per", "vom", "zum", "am", "as", "at", "on", "al", "du", "au", "na", "op", "pr"];
+
+/// Whether a text, as [`normal`] makes it, is one of [`STANDS`], alone or with its day.
+pub fn is_stand(text: &str) -> bool {
+    let is_at = |rest: &str| {
+        let next = rest.split(' ').next().unwrap_or_default();
+        STANDS_AT.contains(&next) || next.starts_with(|c: char| c.is_ascii_digit())
+    };
+    STANDS.iter().any(|word| match text.strip_prefix(*word) {
+        Some("") => true,
+        Some(rest) => rest.strip_prefix(' ').is_some_and(is_at),
+        None => false,
+    })
+}
 
 /// Of these the ones that no payer writes.
 pub const NEVER_PAID: &[&str] = &["tagessaldo"];
@@ -344,11 +398,33 @@ pub const FEE: &[&str] =
     &["fee", "fees", "fee amount", "total fees", "gebühr", "gebühren", "poplatek", "kosten"];
 
 /// Whether it was booked.
-pub const STATUS: &[&str] =
-    &["status", "statut", "state", "info", "transaction status", "booking status"];
+pub const STATUS: &[&str] = &[
+    "status",
+    "statut",
+    "state",
+    "info",
+    "transaction status",
+    "transaction state",
+    "payment status",
+    "booking status",
+    "buchungsstatus",
+    "status transakcji",
+    "stato",
+    "estado",
+    "estado de la operación",
+    "situación",
+    "état",
+    "etat",
+    "stav",
+    "tila",
+    "tilstand",
+    "állapot",
+    "pending",
+    "booked",
+];
 
 /// Values of [`STATUS`] for what was.
-pub const BOOKED: &[&str] = &[
+const BOOKED: &[&str] = &[
     "completed",
     "complete",
     "booked",
@@ -362,8 +438,96 @@ pub const BOOKED: &[&str] = &[
     "executed",
     "geaccepteerd",
     "accepté",
+    "verbucht",
+    "verwerkt",
+    "geboekt",
+    "comptabilisé",
+    "contabilizzato",
+    "contabilizado",
+    "zaksięgowano",
+    "zaksięgowana",
+    "zaksięgowane",
+    "zaúčtováno",
+    "zaúčtovaná",
+    "bokförd",
+    "bogført",
+    "bokført",
+    "kirjattu",
+    "könyvelt",
     "",
 ];
+
+/// What no bank writes of a movement that was booked, in whatever column: it is still to come.
+const PENDING: &[&str] = &[
+    "pending",
+    "vorgemerkt",
+    "umsatz vorgemerkt",
+    "vormerkposten",
+    "vormerkung",
+    "reserved",
+    "reserveret",
+    "reserverad",
+    "reservert",
+    "pendiente",
+    "pendente",
+    "en attente",
+    "in attesa",
+    "non contabilizzato",
+    "blokace",
+    "blokada",
+    "oczekujące",
+    "in behandeling",
+    "katevaraus",
+];
+
+/// The same: it did not come, or not for good.
+const CALLED_OFF: &[&str] = &[
+    "declined",
+    "rejected",
+    "reverted",
+    "failed",
+    "cancelled",
+    "canceled",
+    "rechazado",
+    "rifiutato",
+    "rejeté",
+    "refusé",
+    "annulé",
+    "odrzucone",
+    "geweigerd",
+];
+
+/// What a field says that is a word for what was not booked, and nothing else.
+pub fn unbooked(field: &str) -> Option<EntryStatus> {
+    // Longer than any of them, or a figure: most fields are.
+    if field.is_empty() || field.len() > 40 || field.bytes().any(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    let field = normal(field);
+    let is = |words: &[&str]| words.contains(&field.as_str());
+    if is(PENDING) {
+        Some(EntryStatus::Pending)
+    } else {
+        is(CALLED_OFF).then_some(EntryStatus::Info)
+    }
+}
+
+/// What a column of [`STATUS`] says by a value; none where the value is not known.
+pub fn status_of(column: &str, value: &str) -> Option<EntryStatus> {
+    let own = normal(value);
+    let (yes, no) = match column {
+        "pending" => (EntryStatus::Pending, EntryStatus::Booked),
+        "booked" if own.is_empty() => return None,
+        "booked" => (EntryStatus::Booked, EntryStatus::Pending),
+        _words if BOOKED.contains(&own.as_str()) => return Some(EntryStatus::Booked),
+        _words => return unbooked(value),
+    };
+    match own.as_str() {
+        "yes" | "true" | "ja" | "y" | "1" => Some(yes),
+        "no" | "false" | "nein" | "nee" | "n" | "0" | "" => Some(no),
+        _word => unbooked(value),
+    }
+}
 
 /// References and texts.
 pub const TAGS: &[(TagKind, &[&str])] = &[
@@ -464,16 +628,37 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
     ),
 ];
 
+/// The payer's reference within a text of a German bank, up to the next of the codewords.
+const EREF: &str = r"(?x) (?: EREF\+\s? | \bEREF:\s+ ) (.+?)
+    (?: \s*(?:KREF|MREF|CRED|DEBT|COAM|OAMT|SVWZ|ABWA|ABWE)\+
+      | \s+(?:KREF|MREF|CRED|DEBT|COAM|OAMT|SVWZ|ABWA|ABWE|IBAN|BIC):\s
+      | \s*$ )";
+
+/// The same in one bank's own words.
+const SPELLED_OUT: &str = r"(?xi) \bEnd-to-End-Ref\.:\s* (.+?)
+    (?: \s+(?:CORE|B2B)\s?/
+      | \s*(?:Mandatsref|Gl(?:ä|ae)ubiger-ID|Kundenref)
+      | \s+Ref\.\s
+      | \s*$ )";
+
+/// One bank's references begin with a word of its own, also where there is none.
+const CREDITOR: &str = r"(?is)^(?:ref=)?(.*)$";
+
 /// What a column of this kind yields: texts of German banks hold the payer's reference, too.
 pub fn tag_rules(at: usize, kind: TagKind) -> Vec<TagRule> {
-    let column = Column::Number(at.saturating_add(1));
-    let whole = TagRule { column: column.clone(), kind, pattern: None };
-    let word = r"EREF\+\s?(.+?)\s*(?:(?:KREF|MREF|CRED|DEBT|COAM|OAMT|SVWZ|ABWA|ABWE)\+|$)";
-    let within = match kind {
-        TagKind::Text => Regex::new(word).ok(),
-        _whole => None,
+    let rule = |kind: TagKind, pattern: Option<Regex>| {
+        let column = Column::Number(at.saturating_add(1));
+        TagRule { column, kind, pattern }
     };
-    let within =
-        within.map(|pattern| TagRule { column, kind: TagKind::EndToEndId, pattern: Some(pattern) });
-    within.into_iter().chain([whole]).collect()
+    // Without its pattern a rule would take the whole text.
+    let within = |kind: TagKind, pattern: &str| {
+        Regex::new(pattern).ok().map(|pattern| rule(kind, Some(pattern)))
+    };
+    let own = TagKind::EndToEndId;
+    let rules = match kind {
+        TagKind::Text => [within(own, EREF), within(own, SPELLED_OUT), Some(rule(kind, None))],
+        TagKind::CreditorReference => [within(kind, CREDITOR), None, None],
+        _whole => [Some(rule(kind, None)), None, None],
+    };
+    rules.into_iter().flatten().collect()
 }

@@ -397,11 +397,16 @@ impl Summary {
             let sure = money && (lists || finality != Finality::Interim);
             let severity = if sure { Severity::Error } else { Severity::Warning };
             let currency = self.currency.filter(|_| money);
+            // One issuer writes the sum of debits with a minus.
+            let figure = match measure {
+                Measure::DebitMinor => text.strip_prefix('-').unwrap_or(text),
+                _other => text.as_str(),
+            };
             let expected = match currency {
-                Some(currency) => unsigned(text, b'.', currency).ok().map(i128::from),
+                Some(currency) => unsigned(figure, b'.', currency).ok().map(i128::from),
                 // Without an entry a sum can only be nil.
-                None if money => text.bytes().all(|b| b == b'0' || b == b'.').then_some(0),
-                None => text.parse::<i128>().ok(),
+                None if money => figure.bytes().all(|b| b == b'0' || b == b'.').then_some(0),
+                None => figure.parse::<i128>().ok(),
             };
             let Some(expected) = expected else {
                 let problem = if money && !lists {

@@ -37,6 +37,7 @@ pub mod balance;
 pub mod kinds;
 pub mod table;
 pub mod table_rows;
+pub mod doubts;
 pub mod bank_words;
 pub mod bank_csv;
 pub mod tags;

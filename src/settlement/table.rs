@@ -316,6 +316,10 @@ pub struct Table {
     pub ignore: Vec<TestSettings>,
     /// Rows that were booked; others are pending.
     pub booked: Option<TestSettings>,
+    /// Where nobody described the file: the columns whose words say whether a row was booked.
+    pub status: Vec<Column>,
+    /// And the one that says which way money went, beside amounts that carry their sign.
+    pub beside: Option<Column>,
     /// The trailer.
     pub trailer: Option<TrailerSettings>,
     /// Batches.
@@ -375,6 +379,8 @@ impl FormatSettings {
             tags,
             ignore: self.ignore.clone(),
             booked: self.booked.clone(),
+            status: Vec::new(),
+            beside: None,
             trailer: self.trailer.clone(),
             batch: self.batch.clone(),
             covers_attempts: self.covers == Covers::Attempts,

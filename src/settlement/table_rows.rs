@@ -16,11 +16,13 @@ use crate::settlement::Parse;
 use crate::settlement::amount::{Refused, minor};
 use crate::settlement::balance::Chain;
 use crate::settlement::bank_words as words;
+use crate::settlement::doubts::Doubts;
 use crate::settlement::numeral::day;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, normal, some};
 use crate::settlement::table::{
     Amounts, BatchSettings, Column, CurrencyOf, Cut, Dates, Table, TestSettings, TrailerSettings,
 };
+use crate::settlement::tags::is_blank_in_mt940;
 use crate::settlement::text::{Source, unreadable};
 
 /// More batches than any file has.
@@ -150,6 +152,8 @@ struct Places {
     gross: Option<usize>,
     fee: Option<usize>,
     tags: Vec<usize>,
+    statuses: Vec<usize>,
+    beside: Option<usize>,
 }
 
 impl Places {
@@ -176,6 +180,8 @@ impl Places {
             gross: maybe(&table.gross)?,
             fee: maybe(&table.fee)?,
             tags: table.tags.iter().map(|tag| at(&tag.column)).collect::<Result<_, _>>()?,
+            statuses: table.status.iter().map(at).collect::<Result<_, _>>()?,
+            beside: maybe(&table.beside)?,
         })
     }
 }
@@ -205,6 +211,7 @@ struct Rows {
     positive: bool,
     proven: bool,
     fees: bool,
+    doubts: Doubts,
     layout: Layout,
     table: Table,
 }
@@ -236,6 +243,7 @@ impl Rows {
             positive: false,
             proven: false,
             fees: false,
+            doubts: Doubts::default(),
             layout,
             table,
         })
@@ -323,18 +331,24 @@ impl Rows {
         Ok(true)
     }
 
-    /// What a row says that tells a balance, where nobody described the file: all of its texts
-    /// are one of the words for it.
+    /// What a row says that tells a balance or a sum, where nobody described the file: all of its
+    /// texts are one of the words for it; where it has none, all of its references.
     fn stand(&self, row: &Row<'_>) -> Option<String> {
         if !self.table.recognised || self.places.balance.is_some() {
             return None;
         }
-        let rules = self.table.tags.iter().zip(&self.places.tags);
-        let texts = rules.filter(|(rule, _)| rule.kind == TagKind::Text && rule.pattern.is_none());
-        let mut texts = texts.map(|(_, at)| normal(row.get(*at))).filter(|text| !text.is_empty());
-        let first = texts.next()?;
-        let is_stand = words::STANDS.contains(&first.as_str()) && texts.all(|text| text == first);
-        is_stand.then_some(first)
+        let said = |is_any: bool| {
+            let rules = self.table.tags.iter().zip(&self.places.tags);
+            let own = rules.filter(move |(rule, _)| is_any || rule.kind == TagKind::Text);
+            let texts = own.map(|(_, at)| normal(row.get(*at))).filter(|text| !text.is_empty());
+            texts.collect::<Vec<_>>()
+        };
+        // Some write the word where a reference stands, and no text at all.
+        let texts = Some(said(false)).filter(|texts| !texts.is_empty());
+        let texts = texts.unwrap_or_else(|| said(true));
+        let first = texts.first()?;
+        let is_stand = words::is_stand(first) && texts.iter().all(|text| text == first);
+        is_stand.then(|| first.clone())
     }
 
     fn day(&self, row: &Row<'_>, at: Option<usize>) -> Result<Option<NaiveDate>, Problem> {
@@ -377,9 +391,12 @@ impl Rows {
     fn end_statement(&mut self, line: u64, out: &mut Out) {
         let (from, to) = (self.from.take(), self.to.take());
         let mut end = StatementEnd { line, ..StatementEnd::default() };
-        if let Some(chain) = self.chain.take() {
+        let chain = self.chain.take();
+        let is_proven = chain.as_ref().is_some_and(Chain::proves);
+        self.doubts.end_statement(is_proven, out);
+        if let Some(chain) = chain {
             end = chain.end(line);
-            self.proven |= chain.proves();
+            self.proven |= is_proven;
             if let Some(problem) = chain.problem() {
                 end.tie = Tie::Declared(false);
                 out.push(problem);
@@ -421,7 +438,11 @@ impl Rows {
                 None => line.tag(rule.kind, text),
                 Some(pattern) => {
                     for found in pattern.captures_iter(text).filter_map(|found| found.get(1)) {
-                        line.tag(rule.kind, found.as_str());
+                        let text = found.as_str();
+                        // A word for no reference would be taken for one.
+                        if !(self.table.recognised && is_blank_in_mt940(text)) {
+                            line.tag(rule.kind, text);
+                        }
                     }
                 }
             }
@@ -489,14 +510,98 @@ impl Rows {
     /// Whether the row was booked.
     fn status(&self, row: &Row<'_>) -> Result<EntryStatus, Problem> {
         match &self.booked {
-            Some(booked) if !booked.holds(row) => {
-                if self.table.recognised {
-                    let found = row.get(booked.at);
-                    return Err(Problem::error(row.line, "status", "booked", found));
-                }
-                Ok(EntryStatus::Pending)
-            }
+            _any if self.table.recognised => self.said(row),
+            Some(booked) if !booked.holds(row) => Ok(EntryStatus::Pending),
             _booked => Ok(EntryStatus::Booked),
+        }
+    }
+
+    /// The same where nobody described the file: by its columns of a status, and by the day that
+    /// the row does not have yet. A word for what was not booked in any other column, its texts
+    /// and references apart, leaves open what the row is.
+    fn said(&self, row: &Row<'_>) -> Result<EntryStatus, Problem> {
+        let places = &self.places;
+        let mut said = EntryStatus::Booked;
+        for at in &places.statuses {
+            let name = self.layout.names.get(*at).map_or("", String::as_str);
+            let Some(status) = words::status_of(name, row.get(*at)) else {
+                let expected = "a word for what was booked, or was not";
+                return Err(Problem::error(row.line, self.name(*at), expected, row.get(*at)));
+            };
+            if status != EntryStatus::Booked {
+                said = status;
+            }
+        }
+        for at in (0..row.width()).filter(|at| !places.statuses.contains(at)) {
+            if places.tags.contains(&at) {
+                continue;
+            }
+            let Some(status) = words::unbooked(row.get(at)) else { continue };
+            if Some(at) != places.date {
+                let expected = "rows that were booked; describe this file as a [[format]]";
+                return Err(Problem::error(row.line, self.name(at), expected, row.get(at)));
+            }
+            said = status;
+        }
+        Ok(said)
+    }
+
+    /// A column's name as it stands.
+    fn name(&self, at: usize) -> String {
+        let name = self.layout.shown.get(at).filter(|name| !name.is_empty()).cloned();
+        name.unwrap_or_else(|| format!("column {}", at.saturating_add(1)))
+    }
+
+    /// Booking and value date; `is_out`: what was not booked need have none.
+    fn days(
+        &self,
+        row: &Row<'_>,
+        is_out: bool,
+    ) -> Result<(Option<NaiveDate>, Option<NaiveDate>), Problem> {
+        let places = &self.places;
+        if self.table.recognised && !is_out && row.maybe(places.date).is_empty() {
+            let expected = "a date beside the amount";
+            return Err(Problem::error(row.line, "date", expected, "none: is it a sum?"));
+        }
+        let read = |at: Option<usize>| match self.day(row, at) {
+            Err(_none) if is_out => Ok(None),
+            found => found,
+        };
+        Ok((read(places.date)?, read(places.value_date)?))
+    }
+
+    /// What only a balance can settle, of a booked row of a file that nobody described.
+    fn doubt(&mut self, row: &Row<'_>, minor: i64, of: Currency) {
+        if !self.table.recognised {
+            return;
+        }
+        self.doubts.row(row.line, minor, of);
+        let (at, flag, is_signed) = match (&self.places.amount, self.places.beside) {
+            (AmountAt::TwoSided(debit, _), _) => (*debit, None, false),
+            (AmountAt::Flagged(amount, flag), _) => (*amount, Some(*flag), false),
+            (AmountAt::Signed(amount), Some(flag)) => (*amount, Some(flag), true),
+            (AmountAt::Signed(_), None) => return,
+        };
+        let text = row.get(at);
+        if text.is_empty() {
+            return;
+        }
+        let Ok(own) = self.read(row, "amount", text, of) else { return };
+        let name = self.name(flag.unwrap_or(at));
+        let Some(flag) = flag else {
+            if own != 0 {
+                self.doubts.debit(row.line, &name, text, own < 0);
+            }
+            return;
+        };
+        let way = row.get(flag);
+        // A flag alone tells the way of an amount without a sign.
+        let is_against = match words::is_debit(way) {
+            Some(is_debit) if is_signed => own != 0 && is_debit != (minor < 0),
+            _way => !is_signed && own < 0,
+        };
+        if is_against {
+            self.doubts.against(row.line, &name, format!("{way} beside {text}"));
         }
     }
 
@@ -547,20 +652,21 @@ impl Report for Rows {
             (CurrencyOf::Column(name), at) => currency(row, &name.shown(), row.maybe(at))?,
         };
         let minor = self.amount(row, of)?;
-        let booked_on = self.day(row, self.places.date)?;
-        if self.table.recognised && row.maybe(self.places.date).is_empty() {
-            let expected = "a date beside the amount";
-            return Err(Problem::error(row.line, "date", expected, "none: is it a sum?"));
-        }
         let status = self.status(row)?;
+        let is_out = self.table.recognised && status != EntryStatus::Booked;
+        let (booked_on, value_on) = self.days(row, is_out)?;
         self.statement(row, of, out);
         self.grouped(row, minor, of)?;
         let (mut entry, mut line) = out.entry(row, minor, of);
         self.fill(row, of, &mut line)?;
         entry.booked_on = booked_on;
-        entry.value_on = self.day(row, self.places.value_date)?;
+        entry.value_on = value_on;
         entry.type_code = some(row.maybe(self.places.kind));
         entry.status = status;
+        if is_out {
+            out.tell(entry, line);
+            return Ok(());
+        }
         let balance = row.maybe(self.places.balance);
         let known = Some(balance).filter(|text| !text.is_empty());
         let known = known.map(|text| self.read(row, "balance", text, of)).transpose()?;
@@ -568,6 +674,7 @@ impl Report for Rows {
             chain.add(row.line, minor, known);
             chain.day(booked_on);
         }
+        self.doubt(row, minor, of);
         self.fees |= line.fee.is_some_and(|fee| fee.minor != 0);
         self.negative |= minor < 0;
         self.positive |= minor > 0;
@@ -597,5 +704,6 @@ impl Report for Rows {
             });
         }
         self.shown(line, out);
+        self.doubts.end(self.proven, out);
     }
 }

@@ -43,7 +43,8 @@ const BLANK: [&str; 3] = ["", "NOTPROVIDED", "NONREF"];
 
 /// What MT940's texts say besides: `EREF` and its like stand in `:61:` where the reference itself
 /// is in `:86:`.
-const BLANK_IN_MT940: [&str; 6] = ["KREF", "EREF", "PREF", "MARF", "MREF", "NICHTANGEGEBEN"];
+const BLANK_IN_MT940: [&str; 7] =
+    ["KREF", "EREF", "PREF", "MARF", "MREF", "NICHTANGEGEBEN", "NOREF"];
 
 /// What people write besides who fill in what is no reference.
 const NO_TAG: [&str; 2] = ["NONE", "NICHTANGEGEBEN"];
@@ -226,7 +227,7 @@ mod tests {
         for blank in ["", " - ", "NOTPROVIDED", "Not Provided", "nonref", "NON-REF"] {
             assert!(is_blank(blank) && is_blank_in_mt940(blank) && is_no_tag(blank), "{blank}");
         }
-        for reference in ["EREF", "K-REF", "Nicht angegeben"] {
+        for reference in ["EREF", "K-REF", "Nicht angegeben", "NOREF"] {
             assert!(is_blank_in_mt940(reference) && !is_blank(reference), "{reference}");
         }
         for reference in ["NONREF1", "XNONREF", "заказ", "É", "0", "NOTPROVIDEDNOTPROVIDED"] {

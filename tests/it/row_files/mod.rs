@@ -9,9 +9,11 @@ use std::io::Cursor;
 use std::path::Path;
 
 use tieout::model::money::Currency;
-use tieout::model::settlement::EntryStatus;
-use tieout::settlement::Format;
+use tieout::model::settlement::{EntryStatus, TagKind};
 use tieout::settlement::ledger::{Inspection, State, Totals, inspect};
+use tieout::settlement::{Format, Item};
+
+use crate::settlement::items;
 
 /// A fixture, its format, its entries, and its credits and debits by currency.
 type Case = (&'static str, &'static str, u64, &'static [(&'static str, i128, i128)], Option<bool>);
@@ -524,7 +526,7 @@ fn amounts_whose_sign_nothing_shows_are_not_taken_for_credits() {
     let found = look(format!("{head}2026-06-01,a,5.00,EUR\n2026-06-02,b,-6.10,EUR\n").as_bytes());
     assert_eq!(found.state, State::Ok);
     for (what, text) in [
-        ("pending rows", "Date,Text,Amount,Currency,Status\n2026-06-01,a,-5.00,EUR,Pending\n"),
+        ("a status", "Date,Text,Amount,Currency,Status\n2026-06-01,a,-5.00,EUR,On its way\n"),
         (
             "marks that differ",
             "Date;Text;Amount;Currency\n2026-06-01;a;-5.10;EUR\n2026-06-01;a;-5,10;EUR\n",
@@ -565,7 +567,11 @@ fn a_balance_among_the_rows_is_no_movement() {
         assert_eq!((found.state, found.sums.entries), (State::Quarantined, 2), "{text}");
         assert!(found.sums.problems[0].found.contains("is it a balance?"), "{text}");
     }
-    for text in ["Tagessaldo Juni", "order-3", ""] {
+    for text in ["Schlusssaldo per 30.06.2026", "Balance b/f", "Kontostand 30.06.", "Turnover"] {
+        let found = with(text);
+        assert_eq!((found.state, found.sums.entries), (State::Quarantined, 2), "{text}");
+    }
+    for text in ["Tagessaldo Juni", "order-3", "", "Total", "Turnover tax", "Kontostandsabfrage"] {
         let found = with(text);
         assert_eq!((found.state, found.sums.entries), (State::Ok, 3), "{text}: who pays writes");
     }
@@ -765,4 +771,192 @@ fn a_quote_that_is_left_over_makes_no_other_account() {
     assert_eq!((found.state, found.sums.statements_total), (State::Ok, 1));
     let text = [head, &first, &row("NL00\"", "2,00", "21,00")].concat();
     assert_eq!(look(text.as_bytes()).state, State::Quarantined, "the rows between are missing");
+}
+
+/// The errors of a file that must be quarantined, as (line, field, found).
+fn refusals(what: &str, text: &str) -> Vec<(u64, String, String)> {
+    let found = look(text.as_bytes());
+    assert_eq!(found.state, State::Quarantined, "{what}: {:?}", found.sums.problems);
+    assert_eq!(found.format, Format::parse("bank_csv"), "{what}");
+    found.sums.problems.into_iter().map(|p| (p.line, p.field, p.found)).collect()
+}
+
+#[test]
+fn a_word_for_what_was_not_booked_is_not_passed_over_in_any_column() {
+    for word in ["Vormerkposten", "PENDING", "Non contabilizzato", "Rejeté", "(declined)"] {
+        let rows = format!("02.01.2026;a;-5,00;EUR;Lastschrift\n03.01.2026;b;7,00;EUR;{word}\n");
+        let text = format!("Buchungstag;Verwendungszweck;Betrag;Währung;Umsatzart\n{rows}");
+        let wanted = (3, "Umsatzart".to_owned(), word.to_owned());
+        assert!(refusals(word, &text).contains(&wanted), "{word}");
+        // A payer may write it.
+        let paid = text.replace(";b;", &format!(";{word};"));
+        let paid = paid.replace(&format!(";{word}\n"), ";\n");
+        let found = look(paid.as_bytes());
+        assert_eq!((found.state, found.sums.entries), (State::Ok, 2), "{word}");
+    }
+    // As far behind the head as it likes.
+    let row = "2026-06-01,an order of many,-5.00,EUR,Card\n".repeat(4_000);
+    let head = "Date,Description,Amount,Currency,Category";
+    let text = format!("{head}\n{row}2026-06-02,b,7.00,EUR,Pending\n");
+    assert_eq!(refusals("far", &text), [(4_002, "Category".to_owned(), "Pending".to_owned())]);
+}
+
+/// What a file with a status reads to: its statuses, where it is whole.
+fn statuses(what: &str, text: &str) -> Vec<(EntryStatus, u64)> {
+    let found = look(text.as_bytes());
+    assert_eq!(found.state, State::Ok, "{what}: {:?}", found.sums.problems);
+    found.sums.statuses.into_iter().collect()
+}
+
+#[test]
+fn a_status_is_read_in_the_languages_of_the_names() {
+    use EntryStatus::{Booked, Info, Pending};
+    for (name, booked, other, status) in [
+        ("Status", "Completed", "Pending", Pending),
+        ("Transaction State", "Posted", "Declined", Info),
+        ("Stato", "Contabilizzato", "Non contabilizzato", Pending),
+        ("Estado", "", "Pendiente", Pending),
+        ("Etat", "Comptabilisé", "Rejeté", Info),
+        ("Stav", "Zaúčtováno", "Blokace", Pending),
+        ("Buchungsstatus", "gebucht", "vorgemerkt", Pending),
+        ("Pending", "false", "true", Pending),
+        ("Booked", "yes", "no", Pending),
+    ] {
+        let with = |value: &str| {
+            let rows = "2026-06-01,a,-5.00,EUR,";
+            let head = format!("Date,Description,Amount,Currency,{name}");
+            format!("{head}\n{rows}{booked}\n2026-06-02,b,7.00,EUR,{value}\n")
+        };
+        assert_eq!(statuses(name, &with(booked)), [(Booked, 2)], "{name}");
+        assert_eq!(statuses(name, &with(other)), [(Booked, 1), (status, 1)], "{name}");
+        assert_eq!(look(with("On its way").as_bytes()).state, State::UnknownFormat, "{name}");
+    }
+    // Another column of such a name says something else.
+    let two = "Date,Description,Amount,Currency,Status,State\n\
+               2026-06-01,a,-5.00,EUR,Posted,CA\n2026-06-02,b,7.00,EUR,Pending,NY\n";
+    assert_eq!(statuses("two", two), [(Booked, 1), (Pending, 1)]);
+}
+
+#[test]
+fn rows_that_were_not_booked_stay_out_of_the_balance() {
+    use EntryStatus::{Booked, Info, Pending};
+    let head = "Completed Date,Description,Amount,Currency,State,Balance\n";
+    let booked = "2026-06-01,a,-5.00,EUR,COMPLETED,95.00\n2026-06-02,b,7.00,EUR,COMPLETED,102.00\n";
+    let with = |rows: &str| format!("{head}{booked}{rows}");
+    let two = with(",c,-2.00,EUR,REVERTED,\n,d,-1.00,EUR,PENDING,101.00\n");
+    assert_eq!(statuses("two", &two), [(Booked, 2), (Pending, 1), (Info, 1)]);
+    let sums = look(two.as_bytes()).sums;
+    let statement = &sums.statements[0];
+    assert_eq!((statement.ties, statement.closing.map(|b| b.minor)), (Some(true), Some(10_200)));
+    let wrong = with("2026-06-03,c,-2.00,EUR,COMPLETED,101.00\n");
+    assert_eq!(refusals("a balance", &wrong)[0].1, "balance");
+    let undated = with(",c,-2.00,EUR,COMPLETED,100.00\n");
+    assert_eq!(refusals("no day", &undated)[0].1, "date");
+    let reserved = "Bogføringsdato;Beløb;Beskrivelse;Saldo;Valuta\n\
+                    Reserveret;-7,00;x;;DKK\n2026/01/03;100,00;b;587,50;DKK\n\
+                    2026/01/02;-12,50;a;487,50;DKK\n";
+    assert_eq!(statuses("reserved", reserved), [(Booked, 2), (Pending, 1)]);
+}
+
+#[test]
+fn a_row_that_is_what_all_others_come_to_is_a_sum() {
+    let head = "Buchungstag;Verwendungszweck;Betrag;Währung\n";
+    let (a, b) = ("02.01.2026;a;-12,50;EUR\n", "03.01.2026;b;100,00;EUR\n");
+    let last = "31.01.2026;Monat;87,50;EUR\n";
+    let opening = "01.01.2026;Stand;500,00;EUR\n";
+    let closing = "31.01.2026;Stand;587,50;EUR\n";
+    for (what, rows, line) in [
+        ("below", [a, b, last].concat(), 4),
+        ("above", [last, b, a].concat(), 2),
+        ("both balances", [opening, a, b, closing].concat(), 5),
+    ] {
+        let refused = refusals(what, &format!("{head}{rows}"));
+        assert_eq!((refused[0].0, refused[0].1.as_str()), (line, "amount"), "{what}: {refused:?}");
+        assert!(refused[0].2.contains("what all other rows come to"), "{what}: {refused:?}");
+    }
+    let swept = "31.01.2026;Abführung;-87,50;EUR\n";
+    for rows in [[a, b, swept].concat(), [a, "02.01.2026;a;-12,50;EUR\n"].concat()] {
+        let found = look(format!("{head}{rows}").as_bytes());
+        assert_eq!(found.state, State::Ok, "{rows}: {:?}", found.sums.problems);
+    }
+    // A balance proves that it moved.
+    let head = "Date,Description,Amount,Currency,Balance\n";
+    let rows = "2026-06-01,a,5.00,EUR,5.00\n2026-06-02,b,-2.00,EUR,3.00\n\
+                2026-06-03,c,3.00,EUR,6.00\n";
+    assert_eq!(look(format!("{head}{rows}").as_bytes()).state, State::Ok);
+    // The sum of several accounts has none of its own.
+    let rows = "1,2026-06-01,a,5.00,EUR\n2,2026-06-02,b,-2.00,EUR\n,2026-06-30,c,3.00,EUR\n";
+    let text = format!("Account,Date,Description,Amount,Currency\n{rows}");
+    assert_eq!(refusals("accounts", &text)[0].0, 4);
+    let noted = "Buchungstag;Verwendungszweck;Kundenreferenz;Betrag;Währung\n\
+                 02.01.2026;a;;-12,50;EUR\n03.01.2026;;Anfangssaldo;22,00;EUR\n";
+    assert!(refusals("a reference", noted)[0].2.contains("is it a balance?"));
+}
+
+#[test]
+fn a_flag_and_a_sign_must_say_the_same() {
+    let head = "Datum;Omschrijving;Debet / Credit;Valuta;Bedrag";
+    let with = |rows: &str| format!("{head}\n{rows}");
+    let agree = with("02-01-2026;a;D;EUR;-5,10\n13-01-2026;b;C;EUR;1000,00\n");
+    reads("both", &agree, "EUR");
+    let flagged = "02-01-2026;a;D;EUR;5,10\n13-01-2026;b;C;EUR;1000,00\n";
+    reads("the flag alone", &with(flagged), "EUR");
+    let correction = with(&format!("{flagged}14-01-2026;c;D;EUR;-5,00\n"));
+    let wanted = (2, "Debet / Credit".to_owned(), "D beside 5,10".to_owned());
+    assert!(refusals("a correction", &correction).contains(&wanted));
+    let many = "02-01-2026;a transfer of that day;D;EUR;5,10\n".repeat(4_000);
+    let far = with(&format!("{many}14-01-2026;c;D;EUR;-5,00\n"));
+    let wanted = (4_002, "Debet / Credit".to_owned(), "D beside -5,00".to_owned());
+    assert!(refusals("far", &far).contains(&wanted));
+    let balance = "Date,Description,Type,Amount,Currency,Balance\n\
+                   2026-06-01,a,Debit,-5.10,EUR,4.90\n2026-06-02,b,Debit,1000.00,EUR,1004.90\n";
+    reads("a balance", balance, "EUR");
+}
+
+#[test]
+fn debits_with_and_without_a_minus_are_not_all_taken_for_debits() {
+    let head = "Date,Description,Debit,Credit,Currency";
+    let with =
+        |last: &str| format!("{head}\n2026-01-02,a,{last},,EUR\n2026-01-13,b,,1000.00,EUR\n");
+    reads("plain", &with("5.10"), "EUR");
+    reads("a minus", &with("-5.10"), "EUR");
+    let mixed = format!("{}2026-01-14,c,-5.00,,EUR\n", with("5.10"));
+    assert_eq!(refusals("mixed", &mixed)[0], (4, "Debit".to_owned(), "-5.00".to_owned()));
+}
+
+/// The references of one kind in a file of rows.
+fn references(text: &str, kind: TagKind) -> Vec<String> {
+    let lines = items(text.as_bytes()).into_iter().filter_map(|item| match item {
+        Item::Line(line) => Some(line.tags),
+        _other => None,
+    });
+    lines.flatten().filter(|tag| tag.kind == kind).map(|tag| tag.text).collect()
+}
+
+#[test]
+fn the_payer_s_reference_is_found_in_the_texts_of_german_banks() {
+    for (text, wanted) in [
+        ("EREF+A-1 KREF+7 SVWZ+x", Some("A-1")),
+        ("EREF+A-1KREF+7", Some("A-1")),
+        ("Rechnung 7 EREF: A-1 MREF: M1 CRED: DE98 IBAN: DE2 BIC: X", Some("A-1")),
+        ("EREF: A-1", Some("A-1")),
+        ("Kunde End-to-End-Ref.: A-1 CORE / Mandatsref.: 5", Some("A-1")),
+        ("END-TO-END-REF.: A-1 Kundenref.: 5", Some("A-1")),
+        ("End-to-End-Ref.: NICHT ANGEGEBEN CORE / Mandatsref.: 5", None),
+        ("Rechnung 7 EREF: NOTPROVIDED", None),
+        ("XEREF: A-1", None),
+    ] {
+        let head = "Buchungstag;Verwendungszweck;Betrag;Währung";
+        let text = format!("{head}\n02.01.2026;{text};-12,50;EUR\n");
+        let wanted: Vec<&str> = wanted.into_iter().collect();
+        assert_eq!(references(&text, TagKind::EndToEndId), wanted, "{text}");
+    }
+}
+
+#[test]
+fn a_creditor_s_reference_is_read_without_the_word_before_it() {
+    let text = "Kirjauspäivä;Määrä EUROA;Selitys;Viite\n\
+                2026-01-02;-12,50;a;\"ref=\"\n2026-01-03;100,00;b;ref=123\n\
+                2026-01-04;10,00;c;456\n";
+    assert_eq!(references(text, TagKind::CreditorReference), ["123", "456"]);
 }

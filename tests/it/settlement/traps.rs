@@ -192,6 +192,28 @@ fn a_report_may_sum_up_what_it_does_not_list() {
     refused(&inspected(listed.replace("5.00", "4,00").as_bytes()), "found 4,00");
 }
 
+/// One issuer writes it so; only of debits, and nothing else.
+#[test]
+fn the_sum_of_debits_may_carry_a_minus() {
+    let with = |kind: &str, sum: &str| {
+        let (code, sign) = if kind == "Dbt" { ("10", "DBIT") } else { ("0", "CRDT") };
+        let closing = if kind == "Dbt" { "5" } else { "5.00" };
+        let sums = format!("<Ttl{kind}Ntries><NbOfNtries>1</NbOfNtries><Sum>{sum}</Sum>");
+        let sums = format!("<TxsSummry>{sums}</Ttl{kind}Ntries></TxsSummry>");
+        camt_found((code, closing), &[sums, entry("5", sign, "")].concat())
+    };
+    for sum in ["-5.00", "5.00"] {
+        let found = with("Dbt", sum);
+        assert_eq!((found.state, found.sums.problems_total), (State::Ok, 0), "{sum}");
+    }
+    refused(&with("Dbt", "-6.00"), "TtlDbtNtries/Sum: expected 6.00 EUR, found 5.00 EUR");
+    refused(&with("Dbt", "--5.00"), "found --5.00");
+    refused(&with("Cdt", "-5.00"), "TtlCdtNtries/Sum: expected a figure in digits, found -5.00");
+    let nil = "<TxsSummry><TtlDbtNtries><NbOfNtries>0</NbOfNtries><Sum>-0.00</Sum></TtlDbtNtries>\
+               </TxsSummry>";
+    assert_eq!(camt_found(("5", "5"), nil).sums.problems_total, 0);
+}
+
 #[test]
 fn amounts_finer_than_the_currency_name_their_element() {
     refused(&camt_found(("0", "1"), &entry("1.001", "CRDT", "")), "Ntry/Amt: expected at most 2");

@@ -1,0 +1,141 @@
+//! What rows of a file that nobody described leave open where no balance proves them: a sum among
+//! the rows, a flag against a sign, sides of debits with either sign.
+
+use std::collections::BTreeMap;
+
+use crate::model::money::Currency;
+use crate::model::settlement::Problem;
+use crate::settlement::amount::shown;
+use crate::settlement::sheet::Out;
+
+/// Booked amounts of one currency, as the rows go by: a line and an amount of both ends.
+#[derive(Debug, Clone, Copy)]
+struct Tally {
+    rows: u64,
+    total: i128,
+    first: (u64, i64),
+    last: (u64, i64),
+}
+
+impl Tally {
+    fn new(line: u64, minor: i64) -> Self {
+        Self { rows: 1, total: i128::from(minor), first: (line, minor), last: (line, minor) }
+    }
+
+    fn add(&mut self, line: u64, minor: i64) {
+        self.rows = self.rows.saturating_add(1);
+        self.total = self.total.saturating_add(i128::from(minor));
+        self.last = (line, minor);
+    }
+
+    /// The row at an end that is what all others come to. A closing balance is that of the opening
+    /// one and the movements; of two rows with one amount nothing is said.
+    fn sum(&self) -> Option<(u64, i64)> {
+        let is_sum = |minor: i64| {
+            let own = i128::from(minor);
+            own != 0 && own == self.total.saturating_sub(own)
+        };
+        let ends = [self.last, self.first];
+        ends.into_iter().find(|(_, minor)| self.rows > 2 && is_sum(*minor))
+    }
+}
+
+/// Amounts by currency.
+type Tallies = BTreeMap<Currency, Tally>;
+
+fn add(tallies: &mut Tallies, line: u64, minor: i64, of: Currency) {
+    let known = tallies.entry(of).and_modify(|tally| tally.add(line, minor));
+    known.or_insert_with(|| Tally::new(line, minor));
+}
+
+fn tell(tallies: &Tallies, out: &mut Out) {
+    for (of, tally) in tallies {
+        let Some((line, minor)) = tally.sum() else { continue };
+        let expected = "a movement; where it is one, describe this file as a [[format]]";
+        let amount = shown(i128::from(minor), Some(*of));
+        let found = format!("{amount}, what all other rows come to: is it a sum or a balance?");
+        out.push(Problem::error(line, "amount", expected, found));
+    }
+}
+
+/// What is open, of the statement that is read and of the whole file.
+#[derive(Debug, Default)]
+pub struct Doubts {
+    own: Tallies,
+    all: Tallies,
+    statements: u64,
+    /// Whether the first debit had a minus.
+    minus: Option<bool>,
+    mixed: Option<Problem>,
+    against: Option<Problem>,
+}
+
+impl Doubts {
+    /// A row that was booked, with its sign.
+    pub fn row(&mut self, line: u64, minor: i64, of: Currency) {
+        add(&mut self.own, line, minor, of);
+        add(&mut self.all, line, minor, of);
+    }
+
+    /// A flag, in the column `name`, that says another way than the sign beside it.
+    pub fn against(&mut self, line: u64, name: &str, found: String) {
+        if self.against.is_none() {
+            let expected = "the way that the sign of the amount says, or a balance; describe this \
+                            file as a [[format]]";
+            self.against = Some(Problem::error(line, name, expected, found));
+        }
+    }
+
+    /// An amount of the column of debits.
+    pub fn debit(&mut self, line: u64, name: &str, text: &str, is_minus: bool) {
+        let first = *self.minus.get_or_insert(is_minus);
+        if first != is_minus && self.mixed.is_none() {
+            let expected = "one sign in all rows, or a balance; describe this file as a [[format]]";
+            self.mixed = Some(Problem::error(line, name, expected, text));
+        }
+    }
+
+    /// The statement ended: what no balance proves of it is told.
+    pub fn end_statement(&mut self, is_proven: bool, out: &mut Out) {
+        let (own, mixed, against) =
+            (std::mem::take(&mut self.own), self.mixed.take(), self.against.take());
+        self.minus = None;
+        self.statements = self.statements.saturating_add(u64::from(!own.is_empty()));
+        if is_proven {
+            return;
+        }
+        tell(&own, out);
+        mixed.into_iter().chain(against).for_each(|problem| out.push(problem));
+    }
+
+    /// The file ended: a sum of all its accounts may stand below them.
+    pub fn end(&self, is_proven: bool, out: &mut Out) {
+        if !is_proven && self.statements > 1 {
+            tell(&self.all, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_end_that_is_what_all_others_come_to_is_a_sum() {
+        let euro = Currency::parse("EUR").unwrap();
+        let sum = |rows: &[i64]| {
+            let mut tallies = Tallies::new();
+            for (line, minor) in (1_u64..).zip(rows) {
+                add(&mut tallies, line, *minor, euro);
+            }
+            tallies.get(&euro).and_then(Tally::sum)
+        };
+        assert_eq!(sum(&[-1250, 10_000, 8_750]), Some((3, 8_750)));
+        assert_eq!(sum(&[8_750, 10_000, -1250]), Some((1, 8_750)));
+        assert_eq!(sum(&[500, -100, 200, 600]), Some((4, 600)), "opening, rows, closing");
+        assert_eq!(sum(&[-1250, 10_000, -8_750]), None, "a sweep");
+        for rows in [vec![5, 5], vec![5], vec![5, -5, 0], vec![0, 0, 0], vec![1, 2, 4]] {
+            assert_eq!(sum(&rows), None, "{rows:?}");
+        }
+    }
+}
