@@ -33,6 +33,9 @@ say "$target/dist/$name"
 [ "${1:-all}" != binary ] || exit 0
 
 command -v cargo-deb >/dev/null || die "cargo-deb is not installed, no package was made: cargo install --locked cargo-deb"
-cargo deb --no-build --no-strip --output "$target/dist/" >/dev/null
+versions=$(readelf --version-info --wide "$bin")
+variant=()
+[[ $versions != *GLIBC_ABI_DT_RELR* ]] || variant=(--variant packed)
+cargo deb --no-build --no-strip "${variant[@]}" --output "$target/dist/" >/dev/null
 (cd "$target/dist" && for deb in *.deb; do sha256sum "$deb" >"$deb.sha256"; done)
 say "$(ls "$target"/dist/*.deb)"

@@ -34,6 +34,10 @@ done
 said=$("$root/usr/bin/tieout" version) || die "the installed program does not run"
 [[ $said == "tieout "* ]] || die "the installed program says: $said"
 "$root/usr/bin/tieout" schedule print systemd | grep -q '^ExecStart=/usr/bin/tieout ' || die "schedule"
+versions=$(readelf --version-info --wide "$root/usr/bin/tieout")
+depends=$(dpkg-deb --field "$deb" Depends)
+[[ $versions != *GLIBC_ABI_DT_RELR* || $depends == *"libc6 (>= 2.36)"* ]] ||
+    die "the program needs glibc 2.36, and the package: $depends"
 grep -qx /etc/tieout/tieout.toml "$root/var/lib/dpkg/info/tieout.conffiles" || die "no conffile"
 
 # A file that its owner changed survives an upgrade, and a removal without --purge.
