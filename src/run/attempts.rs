@@ -14,15 +14,16 @@ use crate::decide::expected::Expected;
 use crate::decide::reach::{AttemptFiles, Came, Worth};
 use crate::decide::settled::moves;
 use crate::model::evidence::{CompleteSearch, UntaggedMatch, Witness};
+use crate::model::money::Money;
 use crate::model::settlement::LineKind;
 use crate::model::time::Instant;
 use crate::model::transaction::{Kind, Kinds, Transaction};
 use crate::psp::book::Neighbour;
 use crate::psp::near::NearTags;
-use crate::run::by_files::{settled, silence};
+use crate::run::by_files::{moved, settled, silence};
 use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::is_of;
-use crate::run::tagged::{RowsOfTag, rows_of_tags};
+use crate::run::tagged::{RowsOfTag, Seen, rows_of_tags};
 use crate::store::compare::CompareDriver;
 use crate::store::database::Database;
 use crate::store::files::{AttemptFile, FileDriver, LinePlace, StoredLine};
@@ -173,7 +174,7 @@ impl Attempts<'_> {
     async fn known(&self, tags: Vec<String>) -> Result<HashMap<String, RowsOfTag>, RunError> {
         let mut known = HashMap::new();
         for chunk in tags.chunks(RESOLVE_AT_ONCE) {
-            let found = rows_of_tags(self.db, self.table, self.account, chunk).await;
+            let found = rows_of_tags(self.db, self.table, self.tables, self.account, chunk).await;
             known.extend(found.doing("resolving tags of files")?);
         }
         Ok(known)
@@ -218,10 +219,11 @@ impl Attempts<'_> {
         let mut newest_first: Vec<&Tagged> =
             tagged.iter().filter(|one| one.moves.has(kind)).collect();
         newest_first.sort_by(|a, b| b.day.cmp(&a.day).then_with(|| a.tag.cmp(&b.tag)));
-        newest_first.dedup_by(|a, b| a.tag == b.tag);
+        newest_first.dedup_by(|a, b| a.tag == b.tag && a.money == b.money);
         for chunk in newest_first.chunks(RESOLVE_AT_ONCE) {
             let known = self.known(chunk.iter().map(|one| one.tag.clone()).collect()).await?;
-            let is_row = |one: &&&Tagged| known.get(&one.tag).is_some_and(|rows| rows.has(kind));
+            let is_row =
+                |one: &&&Tagged| known.get(&one.tag).is_some_and(|rows| rows.has(kind, one.seen()));
             if let Some(one) = chunk.iter().find(is_row) {
                 let begun = begin_of(self.expected, one.day);
                 return Ok(begun.map(|created_at| Witness {
@@ -290,12 +292,18 @@ struct Tagged {
     reference: String,
     day: NaiveDate,
     moves: Kinds,
+    money: Option<Money>,
 }
 
 impl Tagged {
     fn of(line: &StoredLine) -> Option<Self> {
         let (tag, day) = (line.tag.clone()?, line.booked_on?);
-        Some(Self { tag, reference: reference_of(line), day, moves: moves_of(line) })
+        let (reference, moves, money) = (reference_of(line), moves_of(line), moved(line));
+        Some(Self { tag, reference, day, moves, money })
+    }
+
+    fn seen(&self) -> Seen<'_> {
+        seen(&self.reference, self.money)
     }
 }
 
@@ -310,6 +318,20 @@ fn reference_of(line: &StoredLine) -> String {
     line.psp_reference.clone().unwrap_or_else(|| line.place.to_string())
 }
 
+/// What a line shows of itself to the rows of its tag.
+fn seen(reference: &str, money: Option<Money>) -> Seen<'_> {
+    Seen { money, reference, aliases: &[] }
+}
+
+/// A line whose tag is nearly a row's.
+#[derive(Debug, Clone)]
+struct NearLine {
+    row: usize,
+    reference: String,
+    tag: String,
+    money: Option<Money>,
+}
+
 /// A payment of the money of one of the rows.
 #[derive(Debug, Clone)]
 struct OfMoney {
@@ -321,10 +343,12 @@ struct OfMoney {
 
 impl OfMoney {
     /// Whether a row explains it, so that it cannot be one's of this kind. What is of this kind
-    /// only a row that may have moved it explains: a refund's tag may be its payment's.
+    /// only a row that may have moved it explains: a refund's tag may be its payment's. Where rows
+    /// of several kinds have the tag, one of this kind must have moved exactly this.
     fn is_explained(&self, kind: Kind, known: &HashMap<String, RowsOfTag>) -> bool {
         let rows = self.tag.as_ref().and_then(|tag| known.get(tag));
-        rows.is_some_and(|rows| !self.moves.has(kind) || rows.explain(self.moves))
+        let seen = seen(&self.is.reference, Some(self.is.captured));
+        rows.is_some_and(|rows| !self.moves.has(kind) || rows.explain(self.moves, kind, seen))
     }
 }
 
@@ -332,8 +356,8 @@ impl OfMoney {
 struct Reading<'a> {
     rows: &'a [Unnamed<'a>],
     tags: NearTags,
-    near: Vec<(usize, String, String)>,
-    of_money: HashMap<crate::model::money::Money, Vec<OfMoney>>,
+    near: Vec<NearLine>,
+    of_money: HashMap<Money, Vec<OfMoney>>,
     tagged: Vec<Tagged>,
     others: Vec<Neighbour>,
     listed: u64,
@@ -361,7 +385,8 @@ impl<'a> Reading<'a> {
         for text in texts.collect::<HashSet<_>>() {
             for place in self.tags.near(text) {
                 let place = usize::try_from(place).unwrap_or(usize::MAX);
-                self.near.push((place, reference.clone(), text.clone()));
+                let (reference, tag) = (reference.clone(), text.clone());
+                self.near.push(NearLine { row: place, reference, tag, money: moved(line) });
             }
         }
         // What a PSP takes, pays out or corrects for itself is nobody's payment.
@@ -396,7 +421,7 @@ impl<'a> Reading<'a> {
 
     /// Tags of which it matters whether they are rows'.
     fn tags_in_question(&self) -> Vec<String> {
-        let near = self.near.iter().map(|(_, _, tag)| tag);
+        let near = self.near.iter().map(|line| &line.tag);
         let same = self.of_money.values().flatten().filter_map(|one| one.tag.as_ref());
         let tags: HashSet<&String> = near.chain(same).collect();
         tags.into_iter().cloned().collect()
@@ -405,12 +430,17 @@ impl<'a> Reading<'a> {
     /// A tag that is nearly this row's and is another row's own is no near miss. Its own, on a
     /// line that tells of no payment of its kind, is one: something was made for it.
     fn near_of(&self, row: usize, known: &HashMap<String, RowsOfTag>) -> Vec<(String, String)> {
-        let is_own = |tag: &str| {
-            self.rows.get(row).is_some_and(|unnamed| unnamed.row.tag.usable() == Some(tag))
+        let Some(asking) = self.rows.get(row).map(|one| one.row) else { return Vec::new() };
+        let is_anothers = |line: &NearLine| {
+            let seen = seen(&line.reference, line.money);
+            known.get(&line.tag).is_some_and(|rows| rows.agree(asking.kind, seen))
         };
-        let is_near = |tag: &String| is_own(tag) || !known.contains_key(tag);
-        let own = self.near.iter().filter(|(place, _, tag)| *place == row && is_near(tag));
-        let mut near: Vec<_> = own.map(|(_, of, tag)| (of.clone(), tag.clone())).collect();
+        let is_near = |line: &&NearLine| {
+            let is_own = asking.tag.usable() == Some(line.tag.as_str());
+            line.row == row && (is_own || !is_anothers(line))
+        };
+        let own = self.near.iter().filter(is_near);
+        let mut near: Vec<_> = own.map(|one| (one.reference.clone(), one.tag.clone())).collect();
         near.sort_unstable();
         near.dedup();
         near

@@ -270,12 +270,17 @@ impl<'a> Names<'a> {
     }
 }
 
+/// What a line moved, without a sign, where it says so.
+pub fn moved(line: &StoredLine) -> Option<Money> {
+    let money = line.gross.or(line.amount.filter(|_| line.fee.is_none_or(|fee| fee.minor == 0)));
+    money.map(|money| Money { minor: money.minor.saturating_abs(), ..money })
+}
+
 /// A kept line as the decision reads it. What moved is compared before fees: a net line is never
 /// held against the row's gross.
 pub fn settled(line: &StoredLine) -> SettledLine {
     let named = |kind: TagKind| line.refs.iter().find(move |tag| tag.kind == kind);
     let text = |kind| named(kind).map(|tag| tag.text.clone());
-    let money = line.gross.or(line.amount.filter(|_| line.fee.is_none_or(|fee| fee.minor == 0)));
     // A refund has an id of its own; the payment's, which stands beside it, is another row's.
     let (payment, original, aliases) = if line.kind == LineKind::Refund {
         let original = line.original.clone().or_else(|| line.psp_reference.clone());
@@ -292,7 +297,7 @@ pub fn settled(line: &StoredLine) -> SettledLine {
         format: line.format.clone(),
         kind: line.kind,
         direction: line.direction,
-        money: money.map(|money| Money { minor: money.minor.saturating_abs(), ..money }),
+        money: moved(line),
         decides: line.decides,
         itemised: line.itemised,
         payment,

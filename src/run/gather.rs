@@ -24,7 +24,7 @@ use crate::run::by_files::{ByFiles, Told};
 use crate::run::clock::DatabaseClock;
 use crate::run::error::{Doing, RunError};
 use crate::run::mapped::Mapped;
-use crate::run::neighbours::{Near, Neighbours, last_attempt};
+use crate::run::neighbours::{About, Near, Neighbours, last_attempt};
 use crate::run::scene::policy_of_row;
 use crate::run::tagged::{RowsOfTag, rows_of_tags};
 use crate::store::database::Database;
@@ -591,7 +591,7 @@ impl Gather<'_> {
         };
         let mut looked = account.look(&questions, need).await;
         asked.listed = asked.listed.saturating_add(looked.listed);
-        let about = asked_kinds_and_tags(rows, &questions);
+        let about = asked_about(rows, &questions);
         neighbours.take(looked.take_others(), &about, &looked.evidence);
         self.drop_known_tags(&about, neighbours, &mut looked.near).await?;
         self.settle_witnesses(neighbours).await?;
@@ -603,7 +603,7 @@ impl Gather<'_> {
     /// A tag that is nearly this row's and belongs to another row of its kind is that row's own.
     async fn drop_known_tags(
         &self,
-        about: &[(Kind, Option<&str>)],
+        about: &[About<'_>],
         neighbours: &mut Neighbours,
         near: &mut [Vec<(String, String)>],
     ) -> Result<(), RunError> {
@@ -611,8 +611,8 @@ impl Gather<'_> {
         for chunk in tags.chunks(RESOLVE_AT_ONCE) {
             self.resolve(neighbours, chunk).await?;
         }
-        for (own, (kind, _)) in near.iter_mut().zip(about) {
-            own.retain(|(_, tag)| !neighbours.is_row(tag, *kind));
+        for (own, About { kind, .. }) in near.iter_mut().zip(about) {
+            own.retain(|(reference, tag)| !neighbours.is_row(reference, tag, *kind));
         }
         Ok(())
     }
@@ -657,15 +657,19 @@ impl Gather<'_> {
         Ok(())
     }
 
+    async fn rows_of_tags(&self, tags: &[String]) -> Result<HashMap<String, RowsOfTag>, RunError> {
+        rows_of_tags(self.db, self.table, self.tables, self.account_name, tags)
+            .await
+            .doing("resolving tags of listed objects")
+    }
+
     async fn resolve(&self, neighbours: &mut Neighbours, tags: &[String]) -> Result<(), RunError> {
         let unknown: Vec<String> =
             tags.iter().filter(|tag| !neighbours.resolved.contains_key(*tag)).cloned().collect();
         if unknown.is_empty() {
             return Ok(());
         }
-        let mut found = rows_of_tags(self.db, self.table, self.account_name, &unknown)
-            .await
-            .doing("resolving tags of listed objects")?;
+        let mut found = self.rows_of_tags(&unknown).await?;
         for tag in unknown {
             let rows = found.remove(&tag).unwrap_or_default();
             neighbours.resolved.insert(tag, rows);
@@ -735,7 +739,7 @@ impl Gather<'_> {
             questions.iter_mut().for_each(|question| question.window = (from, to));
             let mut looked = account.look(&questions, Need::Complete).await;
             asked.listed = asked.listed.saturating_add(looked.listed);
-            let about = asked_kinds_and_tags(rows, &questions);
+            let about = asked_about(rows, &questions);
             neighbours.take(looked.take_others(), &about, &looked.evidence);
             let unanswered = looked.evidence.iter().flatten().any(is_no_answer);
             for (question, evidence) in questions.iter().zip(looked.evidence) {
@@ -848,14 +852,14 @@ impl Gather<'_> {
         let these: Vec<&Claimed> = absent.iter().filter_map(|index| rows.get(*index)).collect();
         let around = neighbours.captured(these.iter().map(|one| one.row.kind));
         let mut tags: HashSet<String> = HashSet::new();
-        let mut equal: HashMap<&str, &Near> = HashMap::new();
+        let mut equal: HashMap<(Kind, &str), &Near> = HashMap::new();
         for claimed in these {
             for near in around.nearest(claimed) {
                 tags.extend(near.tag.as_deref().map(str::to_owned));
             }
             for object in around.equal_money(claimed, self.policy(&claimed.row)) {
                 tags.extend(object.tag.as_deref().map(str::to_owned));
-                equal.insert(&*object.reference, object);
+                equal.insert((claimed.row.kind, &*object.reference), object);
             }
         }
         let strays = self.strays(rows, &absent, neighbours);
@@ -863,8 +867,8 @@ impl Gather<'_> {
         tags.extend(tagged.map(|(_, tag)| tag));
         let resolved = self.resolve_all(neighbours, tags).await?;
         // What a row is known for by its tag is nobody's to claim.
-        let unknown = equal.into_values().filter(|near| !near.is_explained(&resolved));
-        let references: Vec<String> = unknown.flat_map(Near::references).collect();
+        equal.retain(|(kind, _), near| !near.is_explained(*kind, &resolved));
+        let references: Vec<String> = equal.into_values().flat_map(Near::references).collect();
         let owned = self
             .db
             .resolve_references(self.table, self.account_name, &references)
@@ -878,19 +882,19 @@ impl Gather<'_> {
             let near = around.nearest(claimed).into_iter();
             nearest.insert(
                 *index,
-                near.map(|n| (n.reference.to_string(), n.own || n.is_explained(&resolved)))
+                near.map(|n| (n.reference.to_string(), n.own || n.is_resolved(&resolved)))
                     .collect(),
             );
             let of_money = around
                 .equal_money(claimed, self.policy(&claimed.row))
                 .into_iter()
-                .filter(|n| !n.is_explained(&resolved) && !n.is_owned(&owned))
+                .filter(|n| !n.is_explained(claimed.row.kind, &resolved) && !n.is_owned(&owned))
                 .filter_map(Near::untagged);
             let known: HashSet<String> =
                 fact.untagged.iter().map(|one| one.reference.clone()).collect();
             fact.untagged.extend(of_money.filter(|one| !known.contains(&one.reference)));
             let strays = strays.get(index).into_iter().flatten();
-            let strays = strays.filter(|n| !n.is_explained(&resolved));
+            let strays = strays.filter(|n| !n.has_row(&resolved));
             fact.near.extend(strays.filter_map(|n| n.named()));
         }
         let is_doubted = |fact: &Facts| !fact.untagged.is_empty() || !fact.near.is_empty();
@@ -935,16 +939,13 @@ impl Gather<'_> {
         for tag in tags {
             match neighbours.resolved.get(&tag) {
                 Some(rows) => {
-                    resolved.insert(tag, *rows);
+                    resolved.insert(tag, rows.clone());
                 }
                 None => unknown.push(tag),
             }
         }
         for chunk in unknown.chunks(RESOLVE_AT_ONCE) {
-            let found = rows_of_tags(self.db, self.table, self.account_name, chunk)
-                .await
-                .doing("resolving tags of listed objects")?;
-            resolved.extend(found);
+            resolved.extend(self.rows_of_tags(chunk).await?);
         }
         Ok(resolved)
     }
@@ -1059,13 +1060,14 @@ fn set_witnesses(rows: &[Claimed], facts: &mut [Facts], which: &[usize], neighbo
     }
 }
 
-/// The kind of each question's row, and the tag that it asks by.
-fn asked_kinds_and_tags<'q>(
-    rows: &[Claimed],
-    questions: &'q [Question],
-) -> Vec<(Kind, Option<&'q str>)> {
-    let kind_of = |index: usize| rows.get(index).map_or(Kind::Charge, |one| one.row.kind);
-    questions.iter().map(|one| (kind_of(one.row), one.tag.as_deref())).collect()
+/// Whom each question is about.
+fn asked_about<'q>(rows: &[Claimed], questions: &'q [Question]) -> Vec<About<'q>> {
+    let about = |one: &'q Question| {
+        let row = rows.get(one.row).map(|claimed| &claimed.row);
+        let kind = row.map_or(Kind::Charge, |row| row.kind);
+        About { kind, tag: one.tag.as_deref(), money: row.and_then(|row| row.money) }
+    };
+    questions.iter().map(about).collect()
 }
 
 fn weighed(

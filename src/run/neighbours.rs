@@ -6,14 +6,26 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use crate::decide::absence;
 use crate::decide::policy::Policy;
 use crate::model::evidence::{Answer, Evidence, UntaggedMatch, Witness};
+use crate::model::money::Money;
 use crate::model::time::{Instant, later};
 use crate::model::transaction::{Kind, Kinds};
 use crate::psp::book::Neighbour;
-use crate::run::tagged::RowsOfTag;
+use crate::run::tagged::{RowsOfTag, Seen};
 use crate::store::records::Claimed;
 
 /// How many captured objects around a row the brake looks at.
 const NEAREST: usize = 20;
+
+/// Whom a question was about.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct About<'q> {
+    /// The row's kind.
+    pub(super) kind: Kind,
+    /// The tag that was asked by.
+    pub(super) tag: Option<&'q str>,
+    /// What the row is to move.
+    pub(super) money: Option<Money>,
+}
 
 /// The captured objects around the rows, compact, and what is known of their tags.
 #[derive(Default)]
@@ -35,7 +47,7 @@ pub(super) struct Near {
     pub(super) tag: Option<Box<str>>,
     /// Of which kinds the rows are that it may be the movement of.
     moves: Kinds,
-    captured: Option<crate::model::money::Money>,
+    captured: Option<Money>,
     created_at: Instant,
     /// It answers one of the batch's own rows.
     pub(super) own: bool,
@@ -56,11 +68,30 @@ impl Near {
         Some((self.reference.to_string(), self.tag.as_deref()?.to_owned()))
     }
 
-    /// Whether a row that its tag resolves to explains it: one of another kind has a movement of
+    fn seen(&self) -> Seen<'_> {
+        Seen { money: self.captured, reference: &self.reference, aliases: &self.aliases }
+    }
+
+    fn rows<'r>(&self, resolved: &'r HashMap<String, RowsOfTag>) -> Option<&'r RowsOfTag> {
+        self.tag.as_deref().and_then(|tag| resolved.get(tag))
+    }
+
+    /// Whether a row that its tag resolves to is of its kind: one of another kind has a movement of
     /// its own.
-    pub(super) fn is_explained(&self, resolved: &HashMap<String, RowsOfTag>) -> bool {
-        let rows = self.tag.as_deref().and_then(|tag| resolved.get(tag));
-        rows.is_some_and(|rows| rows.explain(self.moves))
+    pub(super) fn has_row(&self, resolved: &HashMap<String, RowsOfTag>) -> bool {
+        self.rows(resolved).is_some_and(|rows| rows.are_of(self.moves))
+    }
+
+    /// Whether it is a row's that its tag resolves to.
+    pub(super) fn is_resolved(&self, resolved: &HashMap<String, RowsOfTag>) -> bool {
+        self.rows(resolved).is_some_and(|rows| rows.resolve(self.moves, self.seen()))
+    }
+
+    /// Whether a row that its tag resolves to explains it, so that it cannot be another's of this
+    /// kind.
+    pub(super) fn is_explained(&self, kind: Kind, resolved: &HashMap<String, RowsOfTag>) -> bool {
+        let rows = self.rows(resolved);
+        rows.is_some_and(|rows| rows.explain(self.moves, kind, self.seen()))
     }
 
     pub(super) fn references(&self) -> impl Iterator<Item = String> {
@@ -76,11 +107,12 @@ impl Near {
 
 impl Neighbours {
     /// Takes what one look showed: objects of nobody's, and those found for the batch's own rows.
-    /// `asked` says of each row in `found` its kind and its tag, which resolves by itself.
+    /// `asked` says of each row in `found` what it is: its own tag on its own money resolves by
+    /// itself. With other money the tag may have been another row's, of another kind.
     pub(super) fn take(
         &mut self,
         others: Vec<Neighbour>,
-        asked: &[(Kind, Option<&str>)],
+        asked: &[About<'_>],
         found: &[Vec<Evidence>],
     ) {
         // One look has each of the others once, and none of them among what it found; files may
@@ -107,11 +139,12 @@ impl Neighbours {
             });
             objects.flatten().map(move |object| (*asked, object))
         });
-        self.asked.extend(asked.iter().map(|(kind, _)| *kind));
-        for ((kind, own), object) in found {
+        self.asked.extend(asked.iter().map(|about| about.kind));
+        for (About { kind, tag: own, money }, object) in found {
             let Some(tag) = &object.tag else { continue };
             // What was found by its reference may carry any tag: that one is looked up.
-            if own == Some(tag.as_str()) {
+            let is_by_tag = own == Some(tag.as_str());
+            if is_by_tag && object.captured.is_some() && object.captured == money {
                 self.offer_witness(kind, &object.reference, tag, object.created_at);
             }
             let reference: Box<str> = object.reference.as_str().into();
@@ -124,7 +157,7 @@ impl Neighbours {
                     moves: Kinds::only(kind),
                     captured: object.captured,
                     created_at: object.created_at,
-                    own: true,
+                    own: !is_by_tag || object.captured.is_none() || object.captured == money,
                 });
             }
         }
@@ -140,9 +173,14 @@ impl Neighbours {
         self.witnesses.get(&kind)
     }
 
-    /// Whether a row of this kind has the tag, or one that may be of it, as far as was asked.
-    pub(super) fn is_row(&self, tag: &str, kind: Kind) -> bool {
-        self.resolved.get(tag).is_some_and(|rows| rows.explain(Kinds::only(kind)))
+    /// Whether a row of this kind has the tag of what has this reference, or one that may be of
+    /// it, as far as was asked.
+    pub(super) fn is_row(&self, reference: &str, tag: &str, kind: Kind) -> bool {
+        let Some(rows) = self.resolved.get(tag) else { return false };
+        let is_by = |seen: Seen<'_>| rows.explain(Kinds::only(kind), kind, seen);
+        let mut listed = self.all.iter().filter(|near| *near.reference == *reference);
+        is_by(Seen { money: None, reference, aliases: &[] })
+            || listed.any(|near| is_by(near.seen()))
     }
 
     fn offer_witness(&mut self, kind: Kind, reference: &str, tag: &str, created_at: Instant) {
@@ -156,11 +194,13 @@ impl Neighbours {
     /// each once.
     pub(super) fn newest_tags_above_witness(&self, kind: Kind) -> Vec<String> {
         let floor = self.witness(kind).map(|witness| witness.created_at);
-        let may_be_row = |tag: &str| self.resolved.get(tag).is_none_or(|rows| rows.has(kind));
+        let may_be_row = |near: &Near, tag: &str| {
+            self.resolved.get(tag).is_none_or(|rows| rows.has(kind, near.seen()))
+        };
         let is_open = |near: &&Near| {
             near.moves.has(kind)
                 && floor.is_none_or(|floor| near.created_at > floor)
-                && near.tag.as_deref().is_some_and(may_be_row)
+                && near.tag.as_deref().is_some_and(|tag| may_be_row(near, tag))
         };
         let mut above: Vec<&Near> = self.all.iter().filter(is_open).collect();
         above.sort_by(|a, b| {
@@ -171,20 +211,24 @@ impl Neighbours {
         tags.filter(|tag| known.insert(*tag)).map(str::to_owned).collect()
     }
 
-    /// Takes the newest object of this kind, of the first of these tags that a row of this kind
-    /// has, as the witness.
+    /// Takes the newest object of this kind, of those of these tags that are a row's of this kind,
+    /// as the witness.
     pub(super) fn settle_witness(&mut self, kind: Kind, tags: &[String]) -> bool {
-        let is_row = |tag: &&String| self.resolved.get(*tag).is_some_and(|rows| rows.has(kind));
-        let Some(tag) = tags.iter().find(is_row) else { return false };
-        let tag = tag.as_str();
-        let is_its = |near: &&Near| near.moves.has(kind) && near.tag.as_deref() == Some(tag);
+        let tags: HashSet<&str> = tags.iter().map(String::as_str).collect();
+        let is_its = |near: &&Near| {
+            let is_asked = near.tag.as_deref().is_some_and(|tag| tags.contains(tag));
+            let rows = near.rows(&self.resolved).filter(|_| is_asked && near.moves.has(kind));
+            rows.is_some_and(|rows| rows.has(kind, near.seen()))
+        };
         let own = self.all.iter().filter(is_its);
         let best = own.max_by(|a, b| {
             a.created_at.cmp(&b.created_at).then_with(|| b.reference.cmp(&a.reference))
         });
-        let Some(best) = best else { return false };
+        let Some((best, tag)) = best.and_then(|best| Some((best, best.tag.clone()?))) else {
+            return false;
+        };
         let (reference, at) = (best.reference.clone(), best.created_at);
-        self.offer_witness(kind, &reference, tag, at);
+        self.offer_witness(kind, &reference, &tag, at);
         true
     }
 

@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::model::count::counted;
 use crate::model::money::{Currency, Money};
 use crate::model::time::{Instant, span_text, to_short_text};
-use crate::model::transaction::{Attempts, Kind, RowDefect, Transaction};
+use crate::model::transaction::{Attempts, Kind, Kinds, RowDefect, Transaction};
 use crate::psp::probe::{CapturedObject, Probe};
 use crate::run::doctor::tables::without_index;
 use crate::run::doctor::{Finding, Known, Say, fail, ok, paid, warn};
@@ -317,6 +317,7 @@ pub(super) async fn look(known: &Known<'_>, name: &str, probe: &Probe, say: Say<
     let Some(db) = known.db else { return };
     let Some(setup) = known.setup.accounts.get(name) else { return };
     let (mut compared, mut is_told) = (0_usize, false);
+    let now = db.now().await.ok();
     for table in known.tables {
         if !table.settings.accounts.values().any(|account| account == name) {
             continue;
@@ -324,9 +325,12 @@ pub(super) async fn look(known: &Known<'_>, name: &str, probe: &Probe, say: Say<
         let findings: Vec<Finding> = match pairs_of(db, table, name, probe).await {
             Ok(pairs) => {
                 compared = compared.saturating_add(pairs.len());
-                let amounts = of_amounts(table, name, &pairs);
+                let amounts = match of_foreign_tags(known, db, name, table, &pairs).await {
+                    Some(finding) => Some(finding),
+                    None => of_amounts(table, name, &pairs),
+                };
                 let times = of_times(table, name, &pairs, &setup.timing);
-                let more = paid::of_rows(table, name, &pairs);
+                let more = paid::of_rows(table, name, &pairs, now);
                 amounts.into_iter().chain(times).chain(more).collect()
             }
             Err(error) => {
@@ -406,12 +410,8 @@ fn paired(rows: &[Transaction], objects: &[&CapturedObject]) -> Vec<Pair> {
 fn of_amounts(table: &SourceTable, name: &str, pairs: &[Pair]) -> Option<Finding> {
     let Off { how, count, all, first } = amounts(pairs)?;
     let of = &table.settings.name;
-    let CapturedObject { reference, captured, .. } = &first.object;
-    let currency = captured.currency;
-    let example = match &first.money {
-        Ok(money) => format!("`{}` says {money}, and {reference} {captured}", first.key),
-        Err(problem) => format!("`{}`, {problem}; {reference} says {captured}", first.key),
-    };
+    let currency = first.object.captured.currency;
+    let example = example_of(first);
     Some(match how {
         AmountsOff::Power(power, unread) => {
             let more = match unread {
@@ -457,6 +457,81 @@ fn of_amounts(table: &SourceTable, name: &str, pairs: &[Pair]) -> Option<Finding
             warn(name, "amounts_differ", text, next)
         }
     })
+}
+
+/// What a row and its object say of the amount.
+fn example_of(pair: &Pair) -> String {
+    let CapturedObject { reference, captured, .. } = &pair.object;
+    match &pair.money {
+        Ok(money) => format!("`{}` says {money}, and {reference} {captured}", pair.key),
+        Err(problem) => format!("`{}`, {problem}; {reference} says {captured}", pair.key),
+    }
+}
+
+/// Amounts that differ in no common way, where the tags that led to the rows are also those of rows
+/// of another kind: then the objects carry those rows' tags, and not the tags of their own.
+async fn of_foreign_tags(
+    known: &Known<'_>,
+    db: &Database,
+    name: &str,
+    table: &SourceTable,
+    pairs: &[Pair],
+) -> Option<Finding> {
+    amounts(pairs).filter(|off| off.how == AmountsOff::Scattered)?;
+    let off = pairs.iter().filter(|pair| pair.difference().is_some());
+    let tags: BTreeSet<String> = off.filter_map(|pair| pair.object.tag.clone()).collect();
+    let tags: Vec<String> = tags.into_iter().collect();
+    let mut kinds: HashMap<String, Kinds> = HashMap::new();
+    for other in known.tables {
+        let is_there = other.settings.accounts.values().any(|account| account == name);
+        if !is_there || without_index(other, name).is_some() {
+            continue;
+        }
+        // A table that cannot be asked is told of where its own rows are looked up.
+        let Ok(found) = db.rows_tagged(other, name, &tags).await else { continue };
+        for (tag, kind) in found.into_iter().filter_map(|one| Some((one.tag, one.kind?))) {
+            kinds.entry(tag).or_default().add(kind);
+        }
+    }
+    let mut each = [Kind::Refund, Kind::Payout, Kind::Charge].into_iter();
+    each.find_map(|kind| carrying_foreign_tags(table, name, kind, pairs, &kinds))
+}
+
+/// The finding of one kind of object; `kinds` are those of the rows that have a tag.
+fn carrying_foreign_tags(
+    table: &SourceTable,
+    name: &str,
+    kind: Kind,
+    pairs: &[Pair],
+    kinds: &HashMap<String, Kinds>,
+) -> Option<Finding> {
+    let is_foreign = |pair: &Pair| {
+        let of_tag = pair.object.tag.as_ref().and_then(|tag| kinds.get(tag));
+        of_tag.is_some_and(|kinds| *kinds != Kinds::only(kind))
+    };
+    let alike: Vec<&Pair> = pairs.iter().filter(|pair| pair.object.kind == kind).collect();
+    let off = alike.iter().copied().filter(|pair| pair.difference().is_some() && is_foreign(pair));
+    let off: Vec<&Pair> = off.collect();
+    let first = off.first().copied().filter(|_| is_nearly_all(off.len(), alike.len()))?;
+    let of = &table.settings.name;
+    let (what, whose) = match kind {
+        Kind::Refund => ("refunds", "their payments' tags"),
+        Kind::Payout => ("payouts", "tags of rows of another kind"),
+        Kind::Charge => ("payments", "tags of rows of another kind"),
+    };
+    let text = format!(
+        "{what} carry {whose}: of {} of {} the tag is that of a row of {of} only by chance, since \
+         rows of another kind have it too, and the amounts differ: {}; what is found by such a tag \
+         is another row's, and no row of {of} is proven absent",
+        off.len(),
+        alike.len(),
+        example_of(first)
+    );
+    let next = format!(
+        "let {what} carry the tags of their own rows, or give [[table]] {of} another tag, such as \
+         tag = \"{of}-{{…}}\", that they do carry"
+    );
+    Some(fail(name, Exit::Config, "foreign_tags", text, next))
 }
 
 fn correct_currency(of: &str) -> String {

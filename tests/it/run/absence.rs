@@ -41,6 +41,9 @@ on_both_databases!(
     a_refund_is_the_witness_for_a_refund,
     refunds_without_a_witness_do_not_keep_payments_waiting,
     what_carries_a_rows_tag_and_is_of_another_kind_is_for_a_person,
+    refunds_under_payments_tags_of_equal_ids_are_not_absent,
+    refunds_under_their_own_tags_of_equal_ids_are_witnesses,
+    a_refund_found_for_another_row_of_equal_ids_may_be_the_rows,
 );
 
 async fn shop_with(engine: Engine, words: Words, ids: std::ops::RangeInclusive<i64>) -> Shop {
@@ -760,5 +763,90 @@ async fn what_carries_a_rows_tag_and_is_of_another_kind_is_for_a_person(engine: 
     let said = shop.texts(said).await;
     let expected = "re_1 carries this row's tag `pay_1`, and is not of its kind";
     assert!(!said.is_empty() && said.iter().all(|text| text.contains(expected)), "{said:?}");
+    shop.check(false).await;
+}
+
+/// Payments and refunds in two tables that both count from 101, so that every tag names one of
+/// each. These refunds are stuck, at 7.00 and so many cents; the others were made. With it comes
+/// the second when the rows of refunds were made.
+async fn shop_of_equal_ids(engine: Engine, stuck: &[i64]) -> (Shop, i64) {
+    let refunds = super::files::REFUNDS.replace("\"bank\"", "\"shop\"");
+    let shop = Shop::open_with(engine, Words { more: refunds, ..Words::default() }).await;
+    let paid: Vec<Payment> = EQUAL_IDS.map(|id| ended(id, &format!("pi_{id}"))).collect();
+    shop.insert(&paid).await;
+    let made = tieout_now() - WITH_THE_ROW;
+    for id in EQUAL_IDS {
+        let (status, cents) = match stuck.contains(&id) {
+            true => ("sent", 700 + id),
+            false => ("done", 300 + id),
+        };
+        let columns = "insert into refunds (id, status, cents, made)";
+        let sql = format!("{columns} values ({id}, '{status}', {cents}, '{}')", at_text(made));
+        shop.raw.execute(&sql).await;
+    }
+    (shop, made)
+}
+
+const EQUAL_IDS: std::ops::RangeInclusive<i64> = 101..=112;
+
+/// The refunds of all rows but these, made since: under these tags.
+fn refunds_made(but: &[i64], tag_of: impl Fn(i64) -> i64) -> Vec<Seed> {
+    let made = EQUAL_IDS.filter(|id| !but.contains(id));
+    made.map(|id| refund(id, &format!("pay_{}", tag_of(id)), 300 + id, 900 - id)).collect()
+}
+
+async fn refund_statuses(shop: &Shop, ids: &str) -> Vec<String> {
+    let sql = format!("select status from refunds where id in ({ids}) order by id");
+    shop.texts(&sql).await
+}
+
+/// An application that tags refunds with their payments' ids, which by chance are refunds' as well:
+/// their tags resolve to rows of refunds, and say nothing of how refunds are tagged.
+async fn refunds_under_payments_tags_of_equal_ids_are_not_absent(engine: Engine) {
+    let (mut shop, made) = shop_of_equal_ids(engine, &[105]).await;
+    shop.plant(refunds_made(&[105, 108], |id| 213 - id));
+    shop.plant(vec![refund(105, "pay_108", 805, 0).created_at(made)]);
+    let ran = shop.run_until_proven().await;
+    assert!(ran.verdict(105).starts_with("wait"), "{}", ran.verdict(105));
+    assert_eq!(refund_statuses(&shop, "105").await, ["sent"]);
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
+    shop.check(false).await;
+}
+
+/// Equal ids alone stop no proof: a refund of its own row's amount is that row's. One of a stuck
+/// row's money under the tag of a row of another amount may be the stuck row's.
+async fn refunds_under_their_own_tags_of_equal_ids_are_witnesses(engine: Engine) {
+    let (mut shop, made) = shop_of_equal_ids(engine, &[105, 106]).await;
+    shop.plant(refunds_made(&[105, 106], |id| id));
+    shop.plant(vec![refund(106, "pay_108", 806, 0).created_at(made)]);
+    shop.run_until_proven().await;
+    assert_eq!(refund_statuses(&shop, "105, 106").await, ["again", "sent"]);
+    assert_eq!(shop.open_cases().await, ["106 possible_untagged_match"]);
+    assert_eq!(shop.texts("select key from tieout_handbacks").await, ["105"]);
+    let said = "select text from tieout_journal where reason = 'absent' and key = '105'";
+    let said = shop.texts(said).await;
+    assert!(!said.is_empty(), "it was handed back by absence");
+    assert!(said.iter().all(|text| text.contains("witness re_1")), "{said:?}");
+    shop.check(false).await;
+}
+
+/// The row whose tag it is by chance is stuck as well, and looked at beside it.
+async fn a_refund_found_for_another_row_of_equal_ids_may_be_the_rows(engine: Engine) {
+    let (mut shop, made) = shop_of_equal_ids(engine, &[105]).await;
+    shop.plant(refunds_made(&[105, 108], |id| id));
+    shop.plant(vec![refund(105, "pay_108", 805, 0).created_at(made)]);
+    for _look in 0..2 {
+        shop.run().await;
+        shop.a_span_passes().await;
+    }
+    // It comes to be looked at in the very run that would prove the other absent.
+    shop.raw.execute("update refunds set status = 'sent' where id = 108").await;
+    shop.run().await;
+    shop.a_span_passes().await;
+    shop.run().await;
+    assert_eq!(refund_statuses(&shop, "105, 108").await, ["sent", "sent"]);
+    let cases = shop.open_cases().await;
+    assert!(cases.contains(&"105 possible_untagged_match".to_owned()), "{cases:?}");
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
     shop.check(false).await;
 }

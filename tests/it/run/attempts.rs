@@ -11,6 +11,8 @@ use crate::run::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases,
 on_both_databases!(
     a_closed_set_of_files_proves_absence,
     a_payment_in_a_file_is_no_witness_for_a_refund,
+    lines_under_payments_tags_of_equal_ids_prove_no_refund_absent,
+    lines_under_their_own_tags_of_equal_ids_are_witnesses,
     a_later_file_that_did_not_come_stops_the_proof,
     every_series_and_every_part_of_a_day_is_needed_whole,
     a_payment_that_may_be_the_rows_stops_the_proof,
@@ -184,6 +186,63 @@ async fn a_payment_in_a_file_is_no_witness_for_a_refund(engine: Engine) {
     is(&now, "1", "wait absence_unproven", "carries a tag that resolves to a row");
     is(&now, "2", "retryable absent", "in no file of bank");
     assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "retry"]);
+    shop.check(false).await;
+}
+
+/// Payments and refunds in two tables that both have the ids 101 to 130: each of these tags names
+/// one of each. Beside them these refunds are stuck, at 7.00 and so many cents.
+async fn shop_of_equal_ids(engine: Engine, stuck_refunds: &[i64]) -> Shop {
+    let shop = shop_with(engine, super::files::REFUNDS).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    let noon = day(AGO).and_hms_opt(12, 0, 0).unwrap().and_utc().timestamp();
+    let done = (101..=130_i64).map(|id| (id, "done", 300 + id));
+    let sent = stuck_refunds.iter().map(|id| (*id, "sent", 700 + *id));
+    for (id, status, cents) in done.chain(sent) {
+        let columns = "insert into refunds (id, status, cents, made)";
+        let sql = format!("{columns} values ({id}, '{status}', {cents}, '{}')", at_text(noon));
+        shop.raw.execute(&sql).await;
+    }
+    shop
+}
+
+/// A day's payments, of what their rows say, and its refunds, under these tags.
+fn both(ago: u64, tag_of: impl Fn(i64) -> i64) -> Vec<(String, String, i64, &'static str)> {
+    let payment = |id: i64| one(&format!("PSP{ago}{id}"), &format!("pay_{id}"), 10_000 + id);
+    let refund = |id: i64| one(&format!("RE{ago}{id}"), &format!("pay_{}", tag_of(id)), 300 + id);
+    (101..=110).map(payment).chain((111..=130).map(refund)).collect()
+}
+
+/// Refunds that are sent with their payments' ids, which by chance are other refunds' as well.
+async fn lines_under_payments_tags_of_equal_ids_prove_no_refund_absent(engine: Engine) {
+    let shop = shop_of_equal_ids(engine, &[201]).await;
+    for ago in 1..=AGO + 1 {
+        let own = (ago == AGO).then(|| one("REOWN", "pay_112", 901));
+        let lines = both(ago, |id| 241 - id).into_iter().chain(own);
+        bring(&shop, ago, &lines.collect::<Vec<_>>()).await;
+    }
+    let now = decided(&shop).await;
+    let says = "carries a tag that resolves to a row";
+    is(&now, "201", "wait absence_unproven", says);
+    let status = shop.texts("select status from refunds where id = 201").await;
+    assert_eq!(status, ["sent"]);
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
+    shop.check(false).await;
+}
+
+/// Equal ids alone stop no proof; money of a stuck row under the tag of a row of another amount
+/// does.
+async fn lines_under_their_own_tags_of_equal_ids_are_witnesses(engine: Engine) {
+    let shop = shop_of_equal_ids(engine, &[201, 202]).await;
+    for ago in 1..=AGO + 1 {
+        let own = (ago == AGO).then(|| one("REOWN", "pay_112", 902));
+        let lines = both(ago, |id| id).into_iter().chain(own);
+        bring(&shop, ago, &lines.collect::<Vec<_>>()).await;
+    }
+    let now = decided(&shop).await;
+    is(&now, "201", "retryable absent", "in no file of bank from");
+    is(&now, "202", "review possible_untagged_match", "REOWN");
+    let statuses = "select status from refunds where id in (201, 202) order by id";
+    assert_eq!(shop.texts(statuses).await, ["again", "sent"]);
     shop.check(false).await;
 }
 
