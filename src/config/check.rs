@@ -280,6 +280,8 @@ fn map_misfits(table: &TableSettings, found: &mut Vec<Misfit>) {
                 found.push((path, format!("`{value}` is in `ignore` too")));
             } else if table.succeeded.iter().any(|word| word.0 == *value) {
                 found.push((path, format!("`{value}` is in `succeeded` too")));
+            } else if table.unpaid.iter().any(|word| word.0 == *value) {
+                found.push((path, format!("`{value}` is in `unpaid` too")));
             }
         }
     }
@@ -303,6 +305,16 @@ fn two_meanings(table: &TableSettings, found: &mut Vec<Misfit>) {
     let mapped = table.map.iter().filter_map(|map| map.succeeded.as_ref());
     let paid: BTreeSet<&str> =
         mapped.chain(&table.succeeded).map(|FilterValue(value)| value.as_str()).collect();
+    for (at, FilterValue(value)) in table.unpaid.iter().enumerate() {
+        let is_offered =
+            || table.map.iter().any(|map| map.retryable.as_ref().is_some_and(|v| v.0 == *value));
+        if paid.contains(value.as_str()) {
+            found.push((format!("unpaid.{at}"), format!("`{value}` says succeeded too")));
+        } else if is_offered() {
+            let text = format!("`{value}` is `retryable` too: a row with it is charged again");
+            found.push((format!("unpaid.{at}"), text));
+        }
+    }
     for (at, map) in table.map.iter().enumerate() {
         for (outcome, value) in targets(map) {
             if outcome != "succeeded" && paid.contains(value) {

@@ -64,12 +64,15 @@ pub fn brake(figures: &BrakeFigures, policy: &BrakePolicy) -> Brake {
 
 /// Why too few of the captured objects near the rows are rows; `None`: enough are.
 fn low_share(figures: &BrakeFigures, policy: &BrakePolicy) -> Option<String> {
+    if figures.nearest == 0 {
+        return Some("no captured object near to the rows tells whether tags arrive".to_owned());
+    }
     // Shares in millionths: of the objects near the rows, and of the account's own usual share.
     let share =
         figures.resolved.saturating_mul(1_000_000).checked_div(figures.nearest).unwrap_or(0);
     let wanted =
         u64::from(policy.min_tagged_permille).saturating_mul(u64::from(figures.usual_permille));
-    (figures.nearest == 0 || share < wanted).then(|| {
+    (share < wanted).then(|| {
         format!(
             "{} of the {} captured objects nearest to the rows resolve to rows \
              ({} in 1000; at least {} are wanted)",
@@ -137,6 +140,9 @@ mod tests {
         assert_eq!(says(figures(59, 640, 138, 28)), format!("{low}; also, {many}"));
         assert_eq!(says(figures(59, 640, 138, 138)), many);
         assert_eq!(says(figures(32, 640, 138, 28)), low);
+        let none = "no captured object near to the rows tells whether tags arrive";
+        assert_eq!(says(figures(1, 640, 0, 0)), none);
+        assert_eq!(says(figures(0, 640, 0, 0)), "", "nothing is to be handed back");
     }
 
     #[test]

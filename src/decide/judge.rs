@@ -21,7 +21,7 @@ use crate::model::transaction::{AccountRef, SiblingState, TagState};
 /// Decides one row.
 pub fn decide(inputs: &Inputs<'_>, policy: &Policy, now: Instant) -> Decision {
     let view = View::of(inputs, policy, now);
-    let steps: [fn(&View<'_>) -> Option<Decision>; 16] = [
+    let steps: [fn(&View<'_>) -> Option<Decision>; 17] = [
         given_up_elsewhere,
         row_is_readable,
         account_is_known,
@@ -31,6 +31,7 @@ pub fn decide(inputs: &Inputs<'_>, policy: &Policy, now: Instant) -> Decision {
         captured_otherwise,
         taken_back,
         captured,
+        paid_beside,
         unavailable,
         listed_after_all,
         watched,
@@ -353,6 +354,20 @@ fn no_news(view: &View<'_>, decision: Decision) -> Decision {
         }
         (Standing::Open, _) | (_, _) => decision,
     }
+}
+
+/// Another row with its natural key was paid since it was handed back: what was safe to charge
+/// then, is not any more. That takes no answer of the PSP.
+fn paid_beside(view: &View<'_>) -> Option<Decision> {
+    let (number, _until) = view.untaken()?;
+    let paid = view.inputs.siblings.iter().filter(|s| s.state == SiblingState::Succeeded);
+    let sibling = paid.map(|sibling| &sibling.id).min()?;
+    let text = format!(
+        "handed back (hand-back {number}), and row {sibling} with the same natural key succeeded \
+         since: nobody may charge this one"
+    );
+    let watch_at = next_watch(view);
+    Some(Decision { watch_at, ..view.review(Reason::SiblingRow, text) })
 }
 
 fn unavailable(view: &View<'_>) -> Option<Decision> {

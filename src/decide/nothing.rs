@@ -161,7 +161,7 @@ pub(super) fn sibling_has_it(view: &View<'_>, what: &str) -> Option<Decision> {
     let how = |state: &SiblingState| match state {
         SiblingState::Succeeded | SiblingState::HandedBack => Some("succeeded or was handed back"),
         SiblingState::Unclear => {
-            Some("ended, and may have been paid: the mapping has no word of success")
+            Some("has a status of which the mapping does not say whether it was paid")
         }
         SiblingState::Processing | SiblingState::Waiting | SiblingState::Other => None,
     };

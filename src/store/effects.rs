@@ -16,7 +16,7 @@ use crate::model::evidence::Miss;
 use crate::model::money::{Currency, Money};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, later, to_text};
-use crate::model::transaction::{SiblingFact, Transaction, hex};
+use crate::model::transaction::{SiblingFact, SiblingState, Transaction, hex};
 use crate::store::files::{LineMark, LinePlace};
 use crate::store::mapping::{FilterValue, MapSettings, TableSettings};
 use crate::store::records::{Applied, Claimed, JournalRow, NotApplied, Planned};
@@ -64,6 +64,9 @@ pub struct RowEffects {
     pub proposal: Option<i64>,
     /// What it is held against once more as it is written: rows with its natural key.
     pub beside: Option<Box<Beside>>,
+    /// Rows with its natural key that were handed back, where something stands at the PSP for this
+    /// one: their open hand-backs end with it, and they are looked at anew.
+    pub handed_back_beside: Vec<String>,
     /// What was decided could not be carried out, and the row went to a person instead.
     pub turned: bool,
 }
@@ -191,6 +194,7 @@ pub fn effects(
         check,
         handback,
         event,
+        handed_back_beside: handed_back_beside(&planned, withheld),
         beside: beside(goes_alone, planned.claimed.row, planned.siblings),
         evidence: planned.evidence,
         turned: false,
@@ -205,6 +209,24 @@ fn beside(
 ) -> Option<Box<Beside>> {
     let siblings = siblings.filter(|_| goes_alone && row.natural_key.is_some())?;
     Some(Box::new(Beside { row, siblings }))
+}
+
+/// Rows that must not be charged beside this one, as it was decided.
+fn handed_back_beside(planned: &Planned, withheld: bool) -> Vec<String> {
+    let decision = &planned.decision;
+    let stands = match decision.verdict {
+        Verdict::Succeeded => !withheld,
+        Verdict::Review => decision.seen.is_some(),
+        Verdict::Retryable(_) | Verdict::Failed | Verdict::Wait => false,
+    };
+    let siblings = planned.siblings.iter().flatten().filter(|_| stands);
+    handed_back(siblings)
+}
+
+/// Those of a row's siblings that were handed back.
+pub fn handed_back<'s>(siblings: impl Iterator<Item = &'s SiblingFact>) -> Vec<String> {
+    let handed_back = siblings.filter(|sibling| sibling.state == SiblingState::HandedBack);
+    handed_back.map(|sibling| sibling.id.clone()).collect()
 }
 
 /// How a case says that it ended.
@@ -340,6 +362,7 @@ impl RowEffects {
         self.marks_lines.clear();
         self.proposal = None;
         self.beside = None;
+        self.handed_back_beside.clear();
     }
 
     /// Sends the row to a person instead: what was decided cannot be carried out. Its status

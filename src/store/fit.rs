@@ -645,6 +645,9 @@ impl Fitter<'_> {
         let mut succeeded = self.settings.succeeded.clone();
         self.spell_all("succeeded", read, &mut succeeded);
         self.settings.succeeded = succeeded;
+        let mut unpaid = self.settings.unpaid.clone();
+        self.spell_all("unpaid", read, &mut unpaid);
+        self.settings.unpaid = unpaid;
         self.settings.map = maps;
         self.overlaps();
     }
@@ -670,9 +673,21 @@ impl Fitter<'_> {
                 self.err("succeeded", problem, "values that say that the movement took place");
             }
         }
+        for FilterValue(value) in self.settings.unpaid.clone() {
+            if seen.contains(&value) {
+                let problem = format!("`{value}` is a processing value too");
+                self.err("unpaid", problem, "values of rows that nobody charges any more");
+            }
+        }
         let words = self.settings.succeeded.clone();
         let mapped = maps.iter().filter_map(|map| map.succeeded.as_ref());
         let paid: BTreeSet<&String> = mapped.chain(&words).map(|value| &value.0).collect();
+        for FilterValue(value) in self.settings.unpaid.clone() {
+            if paid.contains(&value) {
+                let problem = format!("`{value}` says succeeded too");
+                self.err("unpaid", problem, "values that no paid row has");
+            }
+        }
         for map in &maps {
             let targets = [
                 ("map.succeeded", &map.succeeded),

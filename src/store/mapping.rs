@@ -77,6 +77,11 @@ pub struct TableSettings {
     /// Status values by which the application itself says that a row's movement took place.
     #[serde(default)]
     pub succeeded: Vec<FilterValue>,
+    /// Status values of rows that were not paid and that nobody charges any more (`canceled`,
+    /// `void`), besides the mapping's `failed`. A row with such a value holds up no other with its
+    /// natural key; any other value does, and a person decides.
+    #[serde(default)]
+    pub unpaid: Vec<FilterValue>,
     /// Other columns written with the status.
     #[serde(default)]
     pub set: SetSettings,

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::model::transaction::{AccountRef, Kind, SiblingFact, SiblingState, Transaction};
 use crate::store::decode::{account_of, kind_of};
-use crate::store::effects::{Beside, RowEffects};
+use crate::store::effects::{Beside, RowEffects, handed_back};
 use crate::store::records::Tagged;
 use crate::store::source_table::SourceTable;
 
@@ -30,8 +30,8 @@ impl Sibling {
             () if self.is_offered || is_retryable() => SiblingState::HandedBack,
             () if row.processing && self.is_waiting => SiblingState::Waiting,
             () if row.processing => SiblingState::Processing,
-            () if !table.knows_success() => SiblingState::Unclear,
-            () => SiblingState::Other,
+            () if table.is_unpaid(&row.status) => SiblingState::Other,
+            () => SiblingState::Unclear,
         }
     }
 }
@@ -110,6 +110,20 @@ pub(super) fn overtaken(
         first.insert(&beside.row.key.id, ends_as);
     }
     late
+}
+
+/// Rows that are paid, with those of their siblings that are handed back `now`.
+pub(super) fn paid_beside_handed_back(
+    rows: &[(usize, &RowEffects)],
+    now: &HashMap<String, Vec<SiblingFact>>,
+) -> HashMap<usize, Vec<String>> {
+    let paid = rows.iter().filter(|(_, row)| row.handback.is_none());
+    let beside = paid.filter_map(|(index, row)| {
+        let siblings = now.get(&row.beside.as_deref()?.row.key.id)?;
+        let ids = handed_back(siblings.iter());
+        (!ids.is_empty()).then_some((*index, ids))
+    });
+    beside.collect()
 }
 
 /// Rows that are alike in their tag's cells, their account's and their kind's, counted.

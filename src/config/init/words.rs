@@ -3,7 +3,7 @@
 
 use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
-use crate::store::tellers::{PENDING, PROCESSING, may_be_on_its_way, names_psp, plain};
+use crate::store::tellers::{PENDING, PROCESSING, SUCCEEDED, may_be_on_its_way, names_psp, plain};
 
 /// What a table of payments may be called, and how much that says.
 const TABLES: [(&str, u32); 14] = [
@@ -173,19 +173,6 @@ pub(super) const LOCK: [&str; 3] = ["lock_version", "row_version", "optimistic_l
 pub(super) const MOVED: [&str; 6] =
     ["captured_at", "paid_at", "settled_at", "completed_at", "succeeded_at", "charged_at"];
 
-const SUCCEEDED: [&str; 11] = [
-    "succeeded",
-    "success",
-    "successful",
-    "paid",
-    "captured",
-    "completed",
-    "complete",
-    "settled",
-    "done",
-    "charged",
-    "confirmed",
-];
 const FAILED: [&str; 7] =
     ["failed", "failure", "declined", "refused", "error", "errored", "rejected"];
 const RETRYABLE: [&str; 7] =

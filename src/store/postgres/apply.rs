@@ -29,7 +29,7 @@ use crate::store::postgres::rows::{Care, Fault, Rows};
 use crate::store::postgres::runs::{Sums, count_row, take_back};
 use crate::store::postgres::sql::Sql;
 use crate::store::records::{Applied, ApplyEnd};
-use crate::store::sibling::overtaken;
+use crate::store::sibling::{overtaken, paid_beside_handed_back};
 use crate::store::source_table::SourceTable;
 
 const APPLYING: &str = "applying the decisions";
@@ -113,6 +113,8 @@ pub(super) async fn apply(
         match fault {
             Fault::Store(error) => return Err(error),
             Fault::Refused => batch.care.halve = true,
+            Fault::Apart(error) if batch.care.isolate => return Err(error),
+            Fault::Apart(_) => batch.care.isolate(),
             // Nobody holds the rows themselves, but something that a trigger of one needs.
             Fault::Held if batch.care.skip_held => batch.care.isolate(),
             Fault::Held => batch.care.skip_held = true,
@@ -216,6 +218,7 @@ impl Batch<'_> {
             Err(error) => Err(match calls_for(&error) {
                 Calls::Again => Fault::Again,
                 Calls::FindGuilty if !self.care.halve => Fault::Refused,
+                Calls::Apart => Fault::Apart(failed(COMMITTING)(error)),
                 Calls::FindGuilty | Calls::SkipLocked | Calls::Stop => {
                     Fault::Store(failed(COMMITTING)(error))
                 }
@@ -350,6 +353,9 @@ impl Batch<'_> {
         lock_natural_keys(connection, self.table, &keyed).await?;
         let now = siblings_in(connection, self.table, &keyed).await?;
         let late = overtaken(&rows, &now);
+        for (index, others) in paid_beside_handed_back(&rows, &now) {
+            self.change(index, |row| row.handed_back_beside = others);
+        }
         for index in &late {
             self.change(*index, RowEffects::supersede);
         }
@@ -425,6 +431,7 @@ impl Batch<'_> {
             cases.extend(ledger.open_cases(connection, &all).await?);
             ledger.close_cases(connection, &all).await.map_err(step)?;
             ledger.end_handbacks(connection, &all).await.map_err(step)?;
+            ledger.end_handbacks_beside(connection, &all).await.map_err(step)?;
             ledger.handbacks(connection, &all).await.map_err(step)?;
             ledger.events(connection, &all).await.map_err(step)?;
             let applied = all.iter().filter(|row| row.journal.applied == Applied::Yes);
@@ -571,7 +578,7 @@ async fn has_landed(pool: &PgPool, run_id: &str, moved: &Writer) -> sqlx::Result
 fn step(error: sqlx::Error) -> Fault {
     match calls_for(&error) {
         Calls::Again => Fault::Again,
-        Calls::SkipLocked | Calls::FindGuilty | Calls::Stop => {
+        Calls::SkipLocked | Calls::FindGuilty | Calls::Apart | Calls::Stop => {
             Fault::Store(failed(APPLYING)(error))
         }
     }

@@ -17,6 +17,9 @@ pub(super) enum Calls {
     SkipLocked,
     /// One of the rows is refused: a constraint, a trigger, a value that does not fit.
     FindGuilty,
+    /// It was stopped on its way, or its triggers went too deep: of one row, or of all together.
+    /// Each row alone tells which.
+    Apart,
     /// The step cannot be done.
     Stop,
 }
@@ -37,10 +40,13 @@ pub(super) fn calls_for(error: &sqlx::Error) -> Calls {
     match code.get(..2).unwrap_or_default() {
         _any if matches!(code, "40001" | "40P01") => Calls::Again,
         _any if code == "55P03" => Calls::SkipLocked,
+        // Cancelled, by a limit of time as well; a limit of the server's.
+        "57" if code == "57014" => Calls::Apart,
+        "54" => Calls::Apart,
         // Data exceptions, integrity, raised exceptions, external routines, check options.
         "22" | "23" | "P0" | "38" | "39" | "44" | "2F" => Calls::FindGuilty,
         // Resources, operators and the server itself; triggers do not raise those of their own.
-        "53" | "54" | "55" | "57" | "58" | "08" | "25" | "XX" => Calls::Stop,
+        "53" | "55" | "57" | "58" | "08" | "25" | "XX" => Calls::Stop,
         _other if is_raised => Calls::FindGuilty,
         _other => Calls::Stop,
     }
@@ -49,6 +55,11 @@ pub(super) fn calls_for(error: &sqlx::Error) -> Calls {
 /// Whether code of the user's database said so itself, and no lock or snapshot of the server's.
 pub(super) fn is_raised(error: &sqlx::Error) -> bool {
     answered(error).is_some_and(|error| error.routine() == Some("exec_stmt_raise"))
+}
+
+/// Whether a limit of the server's refused it: where a row is tried alone, the row meets it.
+pub(super) fn is_limit(error: &sqlx::Error) -> bool {
+    answered(error).is_some_and(|error| error.code().starts_with("54"))
 }
 
 /// Whether the unique constraint of this name refused it.

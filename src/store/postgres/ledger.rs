@@ -8,6 +8,7 @@ use sqlx::postgres::PgConnection;
 
 use crate::decide::decision::Asked;
 use crate::decide::permit::Retry;
+use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::store::effects::{HandbackEffect, RowEffects, asked_text};
 use crate::store::error::StoreError;
@@ -237,6 +238,40 @@ impl Ledger<'_> {
              from unnest({keys}::text[], {reasons}::text[]) as u(key, reason) \
              where h.table_name = {table} and h.key = u.key and h.ended_at is null \
              and h.taken_at is null"
+        ));
+        sql.run(connection).await?;
+        Ok(())
+    }
+
+    /// Nobody charges beside a row that something stands at the PSP for: the open hand-backs of
+    /// its siblings end, and those rows are looked at anew.
+    pub(super) async fn end_handbacks_beside(
+        &self,
+        connection: &mut PgConnection,
+        rows: &[&RowEffects],
+    ) -> sqlx::Result<()> {
+        let mut others: Vec<String> =
+            rows.iter().flat_map(|row| row.handed_back_beside.iter().cloned()).collect();
+        if others.is_empty() {
+            return Ok(());
+        }
+        // Whoever ends several at once does so in one order.
+        others.sort();
+        others.dedup();
+        let mut sql = Sql::default();
+        let table = sql.bind(self.table.to_owned());
+        let now = sql.bind(self.now);
+        let reason = sql.bind(Reason::SiblingRow.as_str().to_owned());
+        let keys = sql.bind(others);
+        sql.push(&format!(
+            "with open as (select key, number from tieout_handbacks where table_name = {table} \
+             and key = any({keys}) and taken_at is null and ended_at is null \
+             order by key, number for update), \
+             ended as (update tieout_handbacks h set ended_at = {now}, end_reason = {reason} \
+             from open o where h.table_name = {table} and h.key = o.key and h.number = o.number \
+             returning h.key) \
+             update tieout_checks c set next_check_at = {now} from ended e \
+             where c.table_name = {table} and c.key = e.key and c.state = 'watch'"
         ));
         sql.run(connection).await?;
         Ok(())

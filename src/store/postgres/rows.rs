@@ -11,7 +11,9 @@ use sqlx::postgres::PgConnection;
 use crate::decide::policy::Mode;
 use crate::store::effects::{RowEffects, SetValue};
 use crate::store::error::StoreError;
-use crate::store::postgres::errors::{Calls, calls_for, failed, is_raised, shown, unexpected};
+use crate::store::postgres::errors::{
+    Calls, calls_for, failed, is_limit, is_raised, shown, unexpected,
+};
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
 use crate::store::source_table::{Change, SourceTable, Target};
@@ -30,6 +32,9 @@ pub(super) enum Fault {
     Held,
     /// A row is refused: again, one half at a time.
     Refused,
+    /// It may be one row's alone: again, each row apart, and where they were apart it cannot be
+    /// done.
+    Apart(StoreError),
     /// Some rows' leases are no longer ours: again without them.
     Lost,
     /// It cannot be done.
@@ -48,6 +53,7 @@ pub(super) fn fault(error: sqlx::Error) -> Fault {
         Calls::Again => Fault::Again,
         Calls::SkipLocked => Fault::Held,
         Calls::FindGuilty => Fault::Refused,
+        Calls::Apart => Fault::Apart(failed(WRITING)(error)),
         Calls::Stop => Fault::Store(failed(WRITING)(error)),
     }
 }
@@ -234,10 +240,10 @@ impl Rows<'_> {
         };
         match calls_for(&error) {
             Calls::FindGuilty => Ok(Some(shown(&error))),
-            Calls::Again | Calls::SkipLocked if self.care.isolate => {
-                Ok(is_raised(&error).then(|| shown(&error)))
+            Calls::Again | Calls::SkipLocked | Calls::Apart if self.care.isolate => {
+                Ok((is_raised(&error) || is_limit(&error)).then(|| shown(&error)))
             }
-            Calls::Again | Calls::SkipLocked | Calls::Stop => Err(fault(error)),
+            Calls::Again | Calls::SkipLocked | Calls::Apart | Calls::Stop => Err(fault(error)),
         }
     }
 
@@ -315,8 +321,8 @@ impl Rows<'_> {
     }
 
     /// Whether a row that was written does not read back so: a view shows it no more, and nobody
-    /// would look at it again; or a trigger that came after the write put its status back, and it
-    /// would be decided again and again.
+    /// would look at it again; or a trigger that came after the write set another status, and the
+    /// row is not what was decided. What RETURNING said was before such triggers.
     async fn not_kept(
         &self,
         connection: &mut PgConnection,
@@ -332,12 +338,9 @@ impl Rows<'_> {
         let mut sql = Sql::default();
         let keys = came.iter().map(|(index, _)| self.key(*index));
         let (mut arrays, mut names) = parts.bind_keys(&mut sql, keys);
-        let before = came.iter().map(|(index, _)| {
-            let row = self.batch.get(*index).map(|row| &row.journal);
-            row.map(|record| record.status_before.as_str())
-        });
-        arrays.push(text_array(&mut sql, before));
-        names.push("before".to_owned());
+        let written = came.iter().map(|(index, _)| self.status_to(*index));
+        arrays.push(text_array(&mut sql, written));
+        names.push("written".to_owned());
         let hidden = match (may_hide, table.write_is_read) {
             (false, _) => "false".to_owned(),
             (true, true) => "r.there is null".to_owned(),
@@ -348,7 +351,10 @@ impl Rows<'_> {
                 parts.is_key_of("w", true)
             ),
         };
-        let undone = if may_undo { "r.status = u.before" } else { "false" };
+        let undone = match may_undo {
+            true => "r.there and r.status is distinct from u.written",
+            false => "false",
+        };
         sql.push(&format!(
             "select r.there is null from unnest({}) as u({}) left join lateral (\
              select true as there, {} as status from {} as t where {} limit 1) r on true \

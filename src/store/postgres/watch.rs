@@ -2,6 +2,7 @@
 
 use sqlx::postgres::{PgConnection, PgPool};
 
+use crate::model::reason::PAID_BESIDE;
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::postgres::errors::failed;
@@ -55,21 +56,22 @@ pub(super) async fn stuck(pool: &PgPool) -> Result<Vec<StuckLine>, StoreError> {
 }
 
 pub(super) async fn cases(pool: &PgPool, edges: &[Instant]) -> Result<Vec<CaseLine>, StoreError> {
-    let lines: Vec<(String, String, i64, i64, i64)> = sqlx::query_as(
+    let lines: Vec<(String, String, i64, bool, i64, i64)> = sqlx::query_as(
         "select reason, coalesce(account, ''), \
          (select count(*) from unnest($1::timestamptz[]) e where e > opened_at), \
-         count(*), min(number) \
-         from tieout_cases where state = 'open' group by 1, 2, 3 order by 1, 2, 3",
+         reason = 'sibling_row' and strpos(text, $2::text) > 0, count(*), min(number) \
+         from tieout_cases where state = 'open' group by 1, 2, 3, 4 order by 1, 2, 3, 4",
     )
     .bind(edges)
+    .bind(PAID_BESIDE)
     .fetch_all(pool)
     .await
     .map_err(failed(COUNTING))?;
-    let line = |(reason, account, bucket, cases, first): (String, String, i64, i64, i64)| {
+    let lines = lines.into_iter().map(|(reason, account, bucket, is_paid_beside, cases, first)| {
         let bucket = usize::try_from(bucket).unwrap_or_default();
-        CaseLine { reason, account, bucket, cases, first }
-    };
-    Ok(lines.into_iter().map(line).collect())
+        CaseLine { reason, account, bucket, is_paid_beside, cases, first }
+    });
+    Ok(lines.collect())
 }
 
 pub(super) async fn files(pool: &PgPool) -> Result<FileFigures, StoreError> {

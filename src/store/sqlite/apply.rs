@@ -101,7 +101,7 @@ pub(super) async fn apply(
         |effect: &RowEffects| effect.proposal.is_some_and(|word| unapproved.contains(&word));
     let live = fresh.iter().copied();
     let live = live.filter(|row| !lost.contains(&row.journal.key) && !is_stopped(row));
-    let overtaken = overtaken(connection, batch.table, live.collect()).await?;
+    let mut beside = beside(connection, batch.table, live.collect()).await?;
     let mut rows: Vec<Applying<'_>> = fresh
         .into_iter()
         .map(|effect| {
@@ -110,7 +110,10 @@ pub(super) async fn apply(
             if let Some(other) = contested.get(&effect.journal.key).filter(|_| !lost) {
                 effect.to_mut().send_to_review(Reason::ReferenceClaimed, other.clone());
             }
-            let stopped = is_stopped(&effect) || overtaken.contains(&effect.journal.key);
+            let stopped = is_stopped(&effect) || beside.overtaken.contains(&effect.journal.key);
+            if let Some(others) = beside.handed_back.remove(&effect.journal.key) {
+                effect.to_mut().handed_back_beside = others;
+            }
             Applying { effect, image: None, lost, stopped }
         })
         .collect();
@@ -187,24 +190,41 @@ async fn unapproved(
     Ok(words.into_iter().filter(|word| !stand.contains(word)).collect())
 }
 
-/// The keys of rows that come second of those with their natural key: what they were decided from
-/// is read once more, within the transaction that nobody writes beside.
-async fn overtaken(
+/// How a batch's rows stand to those with their natural keys.
+#[derive(Default)]
+struct Siblings {
+    /// The keys of rows that come second.
+    overtaken: HashSet<String>,
+    /// Rows that are paid, with those of their siblings that were handed back.
+    handed_back: HashMap<String, Vec<String>>,
+}
+
+/// What rows were decided from is read once more, within the transaction that nobody writes beside.
+async fn beside(
     connection: &mut SqliteConnection,
     table: &SourceTable,
     live: Vec<&RowEffects>,
-) -> Result<HashSet<String>, StoreError> {
+) -> Result<Siblings, StoreError> {
     let rows: Vec<(usize, &RowEffects)> =
         live.into_iter().filter(|row| row.beside.is_some()).enumerate().collect();
     if rows.is_empty() {
-        return Ok(HashSet::new());
+        return Ok(Siblings::default());
     }
     let of_keys = rows.iter().filter_map(|(_, row)| row.beside.as_deref());
     let keyed: Vec<&Transaction> = of_keys.map(|beside| &beside.row).collect();
     let now = siblings(connection, table, &keyed).await?;
     let late = sibling::overtaken(&rows, &now);
-    let late = rows.iter().filter(|(index, _)| late.contains(index));
-    Ok(late.map(|(_, row)| row.journal.key.clone()).collect())
+    let mut handed_back = sibling::paid_beside_handed_back(&rows, &now);
+    let mut found = Siblings::default();
+    for (index, row) in rows {
+        if late.contains(&index) {
+            found.overtaken.insert(row.journal.key.clone());
+        }
+        if let Some(others) = handed_back.remove(&index) {
+            found.handed_back.insert(row.journal.key.clone(), others);
+        }
+    }
+    Ok(found)
 }
 
 /// What this run decided before is left out: no row has two decisions in one run, and a batch
@@ -322,6 +342,7 @@ async fn settle(
         mark_in(connection, run_id, &marks, now).await?;
     }
     end_handbacks(connection, name, &done, now).await?;
+    end_handbacks_beside(connection, name, &done, now).await?;
     handbacks(connection, run_id, &done, now).await?;
     outbox(connection, run_id, &done, now).await?;
     let words: Vec<i64> = done
@@ -392,6 +413,41 @@ async fn end_handbacks(
          and h.ended_at is null and h.taken_at is null",
     )
     .bind(json_set(&ended))
+    .bind(to_text(now));
+    execute(connection, APPLYING, query).await.map(|_| ())
+}
+
+/// Nobody charges beside a row that something stands at the PSP for: the open hand-backs of its
+/// siblings end, and those rows are looked at anew.
+async fn end_handbacks_beside(
+    connection: &mut SqliteConnection,
+    table: &str,
+    done: &[&Applying<'_>],
+    now: Instant,
+) -> Result<(), StoreError> {
+    let others: Vec<&str> =
+        done.iter().flat_map(|row| &row.effect.handed_back_beside).map(String::as_str).collect();
+    if others.is_empty() {
+        return Ok(());
+    }
+    let query = sqlx::query(
+        "update tieout_handbacks set ended_at = ?3, end_reason = ?4 where table_name = ?2 \
+         and key in (select value from json_each(?1)) and ended_at is null and taken_at is null \
+         returning key",
+    )
+    .bind(json_set(&others))
+    .bind(table.to_owned())
+    .bind(to_text(now))
+    .bind(Reason::SiblingRow.as_str());
+    let ended = fetch(connection, APPLYING, query).await?;
+    let ended: Vec<String> =
+        ended.iter().map(|row| Cells::new(row, APPLYING).text(0)).collect::<Result<_, _>>()?;
+    let query = sqlx::query(
+        "update tieout_checks set next_check_at = ?3 where table_name = ?2 \
+         and key in (select value from json_each(?1)) and state = 'watch'",
+    )
+    .bind(json_set(&ended))
+    .bind(table.to_owned())
     .bind(to_text(now));
     execute(connection, APPLYING, query).await.map(|_| ())
 }

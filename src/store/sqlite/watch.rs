@@ -2,6 +2,7 @@
 
 use sqlx::sqlite::SqliteConnection;
 
+use crate::model::reason::PAID_BESIDE;
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::records::Waiting;
@@ -70,10 +71,11 @@ pub(super) async fn cases(
     let query = sqlx::query(
         "select reason, coalesce(account, ''), \
          (select count(*) from json_each(?1) e where e.value > opened_at) as bucket, \
-         count(*), min(number) \
-         from tieout_cases where state = 'open' group by 1, 2, 3 order by 1, 2, 3",
+         reason = 'sibling_row' and instr(text, ?2) > 0 as paid_beside, count(*), min(number) \
+         from tieout_cases where state = 'open' group by 1, 2, 3, 4 order by 1, 2, 3, 4",
     )
-    .bind(json_set(&edges));
+    .bind(json_set(&edges))
+    .bind(PAID_BESIDE);
     let rows = fetch(connection, COUNTING, query).await?;
     let lines = rows.iter().map(|row| {
         let cells = Cells::new(row, COUNTING);
@@ -81,8 +83,9 @@ pub(super) async fn cases(
             reason: cells.text(0)?,
             account: cells.text(1)?,
             bucket: usize::try_from(cells.int(2)?).unwrap_or_default(),
-            cases: cells.int(3)?,
-            first: cells.int(4)?,
+            is_paid_beside: cells.int(3)? != 0,
+            cases: cells.int(4)?,
+            first: cells.int(5)?,
         })
     });
     lines.collect()

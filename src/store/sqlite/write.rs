@@ -23,6 +23,7 @@ use crate::store::sqlite::statements::{
 const WRITING: &str = "writing the mapped table";
 
 const PUT_BACK: &str = "a trigger put the row back as it was";
+const OVERWRITTEN: &str = "the row has another status after the write: a trigger sets it";
 
 /// What became of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -218,11 +219,8 @@ impl Group<'_> {
             let done = updated.into_iter().map(|(key, image)| (key, Written::Done(image)));
             return Ok(Tried::Done(done.collect()));
         }
-        if self.is_as_before(connection, part, &updated).await? {
-            return Ok(Tried::Refused(match self.table.write_is_read {
-                true => PUT_BACK.to_owned(),
-                false => self.table.elsewhere(),
-            }));
+        if let Some(why) = self.not_kept(connection, part, &updated).await? {
+            return Ok(Tried::Refused(why));
         }
         let keys: Vec<&str> = part.iter().map(|write| write.key).collect();
         let mut now = images(connection, self.table, &keys).await?;
@@ -253,26 +251,36 @@ impl Group<'_> {
         Ok(Tried::Done(outcome))
     }
 
-    /// Whether a row that was written still shows its old status. In a view: then the write met
-    /// another table's row, whose key and status are called the same. In the table itself: then a
-    /// trigger put the status back.
-    async fn is_as_before(
+    /// Why a row that was written does not show the status that it was given. In a view, where it
+    /// shows the old one: the write met another table's row, whose key and status are called the
+    /// same. In the table itself: a trigger that came after the write set another one.
+    async fn not_kept(
         &self,
         connection: &mut SqliteConnection,
         part: &[Write<'_>],
         updated: &HashMap<String, String>,
-    ) -> Result<bool, StoreError> {
-        if self.table.write_is_read && !self.has_triggers {
-            return Ok(false);
+    ) -> Result<Option<String>, StoreError> {
+        let is_itself = self.table.write_is_read;
+        if is_itself && !self.has_triggers {
+            return Ok(None);
         }
         let written = part.iter().filter(|write| updated.contains_key(write.key));
         let moved: Vec<&Write<'_>> = written.filter(|write| write.status != write.before).collect();
         let keys: Vec<&str> = moved.iter().map(|write| write.key).collect();
         let now = statuses(connection, self.table, &keys).await?;
-        let is_old = |write: &&Write<'_>| {
-            now.get(write.key).is_some_and(|now| now.as_deref() == Some(write.before))
-        };
-        Ok(moved.iter().any(is_old))
+        for write in moved {
+            // What a trigger took away is gone.
+            let Some(now) = now.get(write.key) else { continue };
+            let now = now.as_deref();
+            if now == Some(write.before) {
+                let why = if is_itself { PUT_BACK.to_owned() } else { self.table.elsewhere() };
+                return Ok(Some(why));
+            }
+            if is_itself && now != Some(write.status) {
+                return Ok(Some(OVERWRITTEN.to_owned()));
+            }
+        }
+        Ok(None)
     }
 
     /// Whether a row that was written is there, and what is read shows it no more: nobody would

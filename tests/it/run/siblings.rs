@@ -1,6 +1,8 @@
 //! Rows with one natural key that were all paid: the oldest succeeds, and each other is for a
 //! person, in whatever order, batches and runs they are decided.
 
+use tieout::sandbox::seeds::Seed;
+
 use super::shop::{Engine, Payment, Shop, Words, on_both_databases};
 
 on_both_databases!(
@@ -10,6 +12,11 @@ on_both_databases!(
     what_is_written_early_waits_for_an_older_row,
     what_a_mode_withholds_stands_against_a_second_payment,
     two_runs_at_once_pay_no_natural_key_twice,
+    a_hand_back_ends_as_a_sibling_is_found_paid,
+    a_hand_back_ends_as_money_is_found_for_a_sibling,
+    a_hand_back_ends_where_the_application_marked_a_sibling_paid,
+    a_sibling_is_unpaid_only_where_the_mapping_says_so,
+    a_payment_that_two_rows_paid_is_told_as_taken_twice,
 );
 
 /// Stuck, with a natural key; the greater its age in seconds over 40 minutes, the older.
@@ -121,6 +128,33 @@ async fn what_a_mode_withholds_stands_against_a_second_payment(engine: Engine) {
     shop.check(false).await;
 }
 
+/// A row that money was found for beside a paid one is taken twice; one that is absent is not.
+async fn a_payment_that_two_rows_paid_is_told_as_taken_twice(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    let file = shop.folder().join("tieout.prom");
+    let textfile = file.display();
+    shop.words.more = format!("[monitoring]\nprometheus = {{ textfile = \"{textfile}\" }}\n");
+    shop.write_words();
+    shop.background(60).await;
+    let twice = || {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let mut lines = text.lines().filter(|line| line.starts_with("tieout_paid_twice{"));
+        let line = lines.next().unwrap_or_else(|| panic!("{text}"));
+        line.rsplit_once(' ').unwrap().1.to_owned()
+    };
+    shop.insert(&[of(1, "A", 0), Payment { status: "paid", ..of(2, "A", 9) }]).await;
+    for _ in 0..4 {
+        shop.run_with(&["--fail-on", "duplicates"]).await.ended(0);
+        shop.a_span_passes().await;
+    }
+    assert_eq!(shop.open_cases().await, ["1 sibling_row"]);
+    assert_eq!(twice(), "0");
+    plant(&mut shop, &[of(3, "B", 9), of(4, "B", 0)]).await;
+    shop.run_with(&["--fail-on", "duplicates"]).await.ended(4);
+    assert_eq!(shop.open_cases().await, ["1 sibling_row", "4 sibling_row"]);
+    assert_eq!(twice(), "1");
+}
+
 async fn two_runs_at_once_pay_no_natural_key_twice(engine: Engine) {
     let words = Words { limits: "batch = 1".to_owned(), ..Words::default() }.patient();
     let mut shop = Shop::open_with(engine, words).await;
@@ -143,5 +177,89 @@ async fn two_runs_at_once_pay_no_natural_key_twice(engine: Engine) {
     let paid = shop.count("payments where status = 'paid' and order_no is not null").await;
     let cases = shop.count("tieout_cases where state = 'open' and reason = 'sibling_row'").await;
     assert_eq!((paid, cases), (pairs, pairs));
+    shop.check(false).await;
+}
+
+/// One row is handed back, and not taken; then another row of its natural key gets stuck.
+async fn one_handed_back(engine: Engine) -> Shop {
+    let mut shop = Shop::open_with(engine, Words::default().policy("watch", "[\"1h\"]")).await;
+    shop.background(60).await;
+    shop.insert(&[of(1, "A", 9)]).await;
+    shop.run_until_proven().await;
+    assert_eq!(shop.status(1).await, "retry");
+    assert_eq!(shop.texts(OPEN).await, ["1"]);
+    shop
+}
+
+const OPEN: &str = "select key from tieout_handbacks where taken_at is null and ended_at is null";
+
+async fn ends_beside(mut shop: Shop, sibling: Payment, seed: Seed, verdict: &str) {
+    shop.insert(&[sibling]).await;
+    shop.plant(vec![seed]);
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(2), verdict);
+    // Before anybody else looks: whoever comes now finds no hand-back to take.
+    let reasons = "select end_reason from tieout_handbacks where key = '1' and taken_at is null";
+    assert_eq!(shop.texts(reasons).await, ["sibling_row"]);
+    shop.run().await.ended(0);
+    let why = "select text from tieout_cases where subject = '1' and state = 'open'";
+    let [why] = &shop.texts(why).await[..] else { panic!("no case of the row handed back") };
+    assert!(why.starts_with("handed back (hand-back 1), and row 2"), "{why}");
+    assert_eq!(shop.status(1).await, "retry", "its status stays as it is");
+    shop.check(false).await;
+}
+
+async fn a_hand_back_ends_as_a_sibling_is_found_paid(engine: Engine) {
+    let shop = one_handed_back(engine).await;
+    let sibling = of(2, "A", 0);
+    let seed = sibling.captured();
+    ends_beside(shop, sibling, seed, "succeeded captured").await;
+}
+
+/// Money that is not to be taken for an end is money all the same. Its row does not count as paid,
+/// so that the row beside it is not looked at anew.
+async fn a_hand_back_ends_as_money_is_found_for_a_sibling(engine: Engine) {
+    let mut shop = one_handed_back(engine).await;
+    let sibling = of(2, "A", 0);
+    shop.plant(vec![Seed { amount: 77, ..sibling.captured() }]);
+    shop.insert(&[sibling]).await;
+    assert_eq!(shop.run().await.ended(0).verdict(2), "review amount_mismatch");
+    assert_eq!(shop.texts(OPEN).await, Vec::<String>::new());
+    shop.run().await.ended(0);
+    assert_eq!(shop.open_cases().await, ["2 amount_mismatch"]);
+    shop.check(false).await;
+}
+
+async fn a_hand_back_ends_where_the_application_marked_a_sibling_paid(engine: Engine) {
+    let shop = one_handed_back(engine).await;
+    shop.insert(&[Payment { status: "paid", ..of(2, "A", 0) }]).await;
+    shop.due_now().await;
+    shop.run().await.ended(0);
+    assert_eq!(shop.texts(OPEN).await, Vec::<String>::new());
+    assert_eq!(shop.open_cases().await, ["1 sibling_row"]);
+    shop.check(false).await;
+}
+
+/// Absent rows beside others: what may be paid or charged holds them up, what is over does not.
+async fn a_sibling_is_unpaid_only_where_the_mapping_says_so(engine: Engine) {
+    let words = Words {
+        table: "unpaid = [\"void\"]\n".to_owned(),
+        ignore: vec!["new", "cart", "settled", "canceled", "void"],
+        ..Words::default()
+    };
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.background(60).await;
+    let at = |id: i64, order: &str, status| Payment { status, ..of(id, order, 9) };
+    let others =
+        [at(1, "A", "settled"), at(2, "B", "new"), at(3, "C", "void"), at(4, "D", "failed")];
+    shop.insert(&others).await;
+    shop.insert(&[of(11, "A", 0), of(12, "B", 0), of(13, "C", 0), of(14, "D", 0)]).await;
+    shop.run_until_proven().await;
+    assert_eq!(shop.open_cases().await, ["11 sibling_row", "12 sibling_row"]);
+    assert_eq!(shop.texts(&format!("{OPEN} order by key")).await, ["13", "14"]);
+    let why = "select text from tieout_cases where subject = '11'";
+    let told = "absent, but row 1 with the same natural key has a status of which the mapping does \
+                not say whether it was paid";
+    assert_eq!(shop.texts(why).await, [told]);
     shop.check(false).await;
 }
