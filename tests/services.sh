@@ -186,7 +186,7 @@ launch_postgres() {
     as_user "$(postgres_bin)/initdb" -D "$dir/pg/primary" -U postgres -A trust -E UTF8 \
         --locale=C.UTF-8 --no-sync >"$dir/initdb.log" 2>&1 || { cat "$dir/initdb.log" >&2; die "initdb failed"; }
     # Two people with passwords; everybody else is whom they say they are.
-    local people="host all tieout_web_mara,tieout_web_jonas 127.0.0.1/32 scram-sha-256"
+    local people="host all tieout_web_mara,tieout_web_jonas,tieout_web_reader 127.0.0.1/32 scram-sha-256"
     as_user sed -i "1i $people" "$dir/pg/primary/pg_hba.conf"
     start_server postgres "$dir/pg/primary" "$postgres_port"
     announce TEST_POSTGRES_URL "postgres://postgres@127.0.0.1:$postgres_port/postgres"

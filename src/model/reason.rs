@@ -234,7 +234,16 @@ reasons! {
     PanDetected "pan_detected" To(Review);
 }
 
+/// What the sentence of a `sibling_row` has where money was found for the row itself, beside a
+/// sibling that was paid. Of a row that is absent, or was declined, it says something else.
+pub const PAID_BESIDE: &str = " captured, and row ";
+
 impl Reason {
+    /// Whether a decision of this reason and sentence says that one payment was paid by two rows.
+    pub fn is_paid_beside(self, text: &str) -> bool {
+        self == Self::SiblingRow && text.contains(PAID_BESIDE)
+    }
+
     /// Reads the stable code.
     pub fn parse(code: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|reason| reason.as_str() == code)

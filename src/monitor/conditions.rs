@@ -9,6 +9,7 @@ use crate::model::time::{Instant, span_text, to_short_text};
 use crate::monitor::facts::{Facts, Known};
 use crate::monitor::settings::MonitoringSettings;
 use crate::store::outbox::SinkState;
+use crate::store::watch::CaseLine;
 
 macro_rules! kinds {
     ($($(#[doc = $doc:literal])+ $variant:ident $word:literal;)+) => {
@@ -164,11 +165,11 @@ pub fn holding(facts: &Facts<'_>, settings: &MonitoringSettings) -> Vec<Conditio
         let text = format!("hand-backs at account {account} are withheld; case C-{case}");
         put(Kind::AbsenceBrake, Some(account), text);
     }
-    if let Some((what, first)) = several(known, &["duplicate_capture", "duplicate_live"]) {
+    if let Some((what, first)) = taken_twice(known) {
         let text = format!("{what} of money taken twice, or nearly; the first: C-{first}");
         put(Kind::Duplicates, None, text);
     }
-    if let Some((what, first)) = several(known, &["late_contradiction"]) {
+    if let Some((what, first)) = several(known, "late_contradiction") {
         let text = format!(
             "{what} of money found for a row that was handed back or had failed; see that nobody \
              charges it; the first: C-{first}"
@@ -180,12 +181,24 @@ pub fn holding(facts: &Facts<'_>, settings: &MonitoringSettings) -> Vec<Conditio
     holding
 }
 
-/// How many cases of these reasons are open, in words, and the lowest number; `None`: none is.
-fn several(known: &Known, reasons: &[&str]) -> Option<(String, i64)> {
-    let by_account: Vec<_> = reasons.iter().map(|reason| known.cases_of(reason)).collect();
-    let lines = || by_account.iter().flat_map(|by| by.values());
-    let cases: i64 = lines().map(|(cases, _)| cases).sum();
-    let first = lines().map(|(_, first)| *first).min()?;
+/// How many cases of this reason are open, in words, and the lowest number; `None`: none is.
+fn several(known: &Known, reason: &str) -> Option<(String, i64)> {
+    summed(known.cases.iter().filter(|line| line.reason == reason))
+}
+
+/// The same, of money that was taken twice, or nearly: for one row, or for two of one natural key.
+fn taken_twice(known: &Known) -> Option<(String, i64)> {
+    let is_twice = |line: &&CaseLine| {
+        line.is_paid_beside
+            || matches!(line.reason.as_str(), "duplicate_capture" | "duplicate_live")
+    };
+    summed(known.cases.iter().filter(is_twice))
+}
+
+fn summed<'k>(lines: impl Iterator<Item = &'k CaseLine>) -> Option<(String, i64)> {
+    let lines: Vec<&CaseLine> = lines.collect();
+    let cases: i64 = lines.iter().map(|line| line.cases).sum();
+    let first = lines.iter().map(|line| line.first).min()?;
     Some((counted(cases, "case", "cases"), first))
 }
 
@@ -245,7 +258,7 @@ mod tests {
     use super::*;
     use crate::model::time::from_text;
     use crate::monitor::tally::Tally;
-    use crate::store::watch::{CaseLine, StuckLine};
+    use crate::store::watch::StuckLine;
 
     fn now() -> Instant {
         from_text("2026-11-19T12:00:00Z").unwrap()
@@ -325,6 +338,7 @@ mod tests {
             reason: reason.to_owned(),
             account: account.to_owned(),
             bucket: 0,
+            is_paid_beside: false,
             cases: 2,
             first: 7,
         };
@@ -373,5 +387,21 @@ mod tests {
             "dead_letters/gone",
         ];
         assert_eq!(told, want);
+    }
+
+    /// Of two rows with one natural key, both paid, and of one that is absent beside a paid one.
+    #[test]
+    fn a_payment_that_two_rows_paid_is_taken_twice() {
+        let sibling = |is_paid_beside| CaseLine {
+            reason: "sibling_row".to_owned(),
+            account: "a".to_owned(),
+            bucket: 0,
+            is_paid_beside,
+            cases: 1,
+            first: 7,
+        };
+        let told_of = |cases: Vec<CaseLine>| told(Exit::Ok, Known { cases, ..Known::default() });
+        assert_eq!(told_of(vec![sibling(false)]), Vec::<String>::new());
+        assert_eq!(told_of(vec![sibling(false), sibling(true)]), ["duplicates"]);
     }
 }

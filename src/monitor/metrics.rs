@@ -37,7 +37,7 @@ const fn gauge(name: &'static str, help: &'static str) -> Meaning {
 }
 
 /// Every family that tieout writes.
-pub const FAMILIES: [Meaning; 17] = [
+pub const FAMILIES: [Meaning; 18] = [
     gauge(LAST_SUCCESS, "When a run last examined everything and tied out."),
     gauge(LAST_RUN, "When a run last ended."),
     gauge(DURATION, "How long the last run took."),
@@ -46,6 +46,7 @@ pub const FAMILIES: [Meaning; 17] = [
     gauge(STUCK, "Rows that wait for an answer."),
     gauge(OLDEST, "Age of the oldest row that waits for an answer."),
     gauge(CASES, "Open cases by reason and age in business days."),
+    gauge(PAID_TWICE, "Open cases of rows that were paid beside a paid row of one natural key."),
     gauge(RESIDUAL, "What does not tie out, in minor units; zero when all is well."),
     Meaning {
         name: REQUESTS,
@@ -69,6 +70,7 @@ const EXAMINED: &str = "tieout_rows_examined";
 const STUCK: &str = "tieout_stuck_rows";
 const OLDEST: &str = "tieout_oldest_stuck_seconds";
 const CASES: &str = "tieout_cases_open";
+const PAID_TWICE: &str = "tieout_paid_twice";
 const RESIDUAL: &str = "tieout_residual_minor";
 const REQUESTS: &str = "tieout_psp_requests_total";
 const STREAK: &str = "tieout_psp_unreachable_streak";
@@ -131,6 +133,8 @@ impl<'a> Page<'a> {
         for ((reason, bucket), cases) in buckets {
             self.put(CASES, &[("reason", reason), ("age_bucket", bucket)], cases);
         }
+        let twice = known.cases.iter().filter(|line| line.is_paid_beside);
+        self.put(PAID_TWICE, &[], twice.map(|line| line.cases).sum::<i64>());
         for (currency, minor) in known.marks_of("residual/") {
             self.put(RESIDUAL, &[("currency", currency)], minor);
         }

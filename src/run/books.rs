@@ -77,6 +77,8 @@ pub struct Books {
     pub outcomes: BTreeMap<Outcome, u64>,
     /// Reasons that `--fail-on` asks for.
     pub reasons: BTreeMap<Reason, u64>,
+    /// Of those: rows that money was found for, beside a sibling that was paid.
+    pub paid_beside: u64,
     /// Rows carried out, withheld, superseded.
     pub applied: (u64, u64, u64),
     /// Approvals that were refused.
@@ -115,6 +117,7 @@ impl Books {
             watched: BTreeMap::new(),
             outcomes: BTreeMap::new(),
             reasons: BTreeMap::new(),
+            paid_beside: 0,
             applied: (0, 0, 0),
             refused: 0,
             sources: Vec::new(),
@@ -210,6 +213,9 @@ impl Books {
         let bump = |n: &mut u64| *n = n.saturating_add(1);
         bump(self.outcomes.entry(record.outcome).or_default());
         bump(self.reasons.entry(record.reason).or_default());
+        if record.reason.is_paid_beside(&record.text) {
+            bump(&mut self.paid_beside);
+        }
         if record.outcome == Outcome::Wait {
             bump(self.waits.entry(record.reason.as_str()).or_default());
             self.count_watched(record);

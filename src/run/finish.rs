@@ -191,7 +191,8 @@ pub(super) fn state_of(exit: Exit) -> RunState {
     }
 }
 
-/// Money that was taken twice, or may be before anybody looks.
+/// Money that was taken twice, or may be before anybody looks; of two rows with one natural key the
+/// books count apart.
 const MONEY_TWICE: [Reason; 3] =
     [Reason::DuplicateCapture, Reason::DuplicateLive, Reason::LateContradiction];
 
@@ -202,7 +203,9 @@ fn attention(scene: &Scene<'_>, books: &Books, new_cases: u64) -> bool {
         FailOn::Cases => new_cases > 0,
         FailOn::Aged => count(Reason::Unprovable) > 0 || count(Reason::PendingTooLong) > 0,
         FailOn::Empty => books.outcomes.values().sum::<u64>() == 0,
-        FailOn::Duplicates => MONEY_TWICE.iter().any(|reason| count(*reason) > 0),
+        FailOn::Duplicates => {
+            books.paid_beside > 0 || MONEY_TWICE.iter().any(|reason| count(*reason) > 0)
+        }
         FailOn::Differs => Bucket::DIFFERENCES.iter().any(stand),
     })
 }

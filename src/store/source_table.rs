@@ -385,14 +385,9 @@ impl SourceTable {
 
     /// Every status value that the mapping names, ignored ones too.
     pub fn known_values(&self) -> Vec<String> {
-        let targets = self.settings.map.iter().flat_map(|map| {
-            [&map.succeeded, &map.failed, &map.retryable, &map.absent, &map.review]
-                .into_iter()
-                .flatten()
-        });
         let mut values: Vec<String> = self.processing_values();
-        values.extend(targets.map(|value| value.0.clone()));
-        let others = self.settings.ignore.iter().chain(&self.settings.succeeded);
+        values.extend(self.ended_values());
+        let others = self.settings.ignore.iter().chain(&self.settings.unpaid);
         values.extend(others.map(|value| value.0.clone()));
         values.sort();
         values.dedup();
@@ -400,19 +395,31 @@ impl SourceTable {
     }
 
     /// Values of rows that are over, or given back: what the mapping writes, and what it calls a
-    /// success.
+    /// success, whether or not `ignore` names it as well.
     pub fn ended_values(&self) -> Vec<String> {
         let processing = self.processing_values();
-        let is_ignored = |value: &String| self.settings.ignore.iter().any(|it| it.0 == *value);
-        let mut values = self.known_values();
-        values.retain(|value| !processing.contains(value) && !is_ignored(value));
+        let targets = self.settings.map.iter().flat_map(|map| {
+            [&map.succeeded, &map.failed, &map.retryable, &map.absent, &map.review]
+                .into_iter()
+                .flatten()
+        });
+        let said = targets.chain(&self.settings.succeeded).map(|value| value.0.clone());
+        let mut values: Vec<String> = said.filter(|value| !processing.contains(value)).collect();
+        values.sort();
+        values.dedup();
         values
     }
 
-    /// Whether some word says that a payment succeeded.
-    pub fn knows_success(&self) -> bool {
-        let mut maps = self.settings.map.iter();
-        !self.settings.succeeded.is_empty() || maps.any(|map| map.succeeded.is_some())
+    /// Whether this status says that the row was not paid and is charged by nobody: what tieout
+    /// writes for a failure, and what the mapping calls so. Only where success has a word, too:
+    /// else what failed here may have been paid there.
+    pub fn is_unpaid(&self, status: &str) -> bool {
+        let maps = || self.settings.map.iter();
+        let is_success_known =
+            !self.settings.succeeded.is_empty() || maps().any(|map| map.succeeded.is_some());
+        let failed = maps().filter_map(|map| map.failed.as_ref());
+        let mut unpaid = failed.chain(&self.settings.unpaid);
+        is_success_known && unpaid.any(|value| value.0 == status)
     }
 
     /// Values by which a hand-back waits to be taken.

@@ -151,6 +151,26 @@ pub const PROCESSING: [&str; 13] = [
 /// Values that may say the same, or that nobody has paid yet.
 pub const PENDING: [&str; 4] = ["pending", "initiated", "started", "open"];
 
+/// Values of a status that say: the payment was made. The likeliest first.
+pub const SUCCEEDED: [&str; 11] = [
+    "succeeded",
+    "success",
+    "successful",
+    "paid",
+    "captured",
+    "completed",
+    "complete",
+    "settled",
+    "done",
+    "charged",
+    "confirmed",
+];
+
+/// Whether a value of a status says by itself that the payment was made.
+pub fn says_success(value: &str) -> bool {
+    SUCCEEDED.contains(&plain(value).as_str())
+}
+
 /// Whether a value of a status may say that a call is on its way, by a part of it.
 pub fn may_be_on_its_way(value: &str) -> bool {
     let value = plain(value);

@@ -15,7 +15,8 @@ pub struct StuckLine {
     pub oldest: Instant,
 }
 
-/// Open cases of one reason, account and age.
+/// Open cases of one reason, account and age: of a `sibling_row`, those whose row was paid as well
+/// apart from others.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaseLine {
     /// The reason's code.
@@ -24,6 +25,8 @@ pub struct CaseLine {
     pub account: String,
     /// How many edges the case is older than: 0 is the youngest bucket.
     pub bucket: usize,
+    /// Money was found for the row itself, beside a sibling that was paid.
+    pub is_paid_beside: bool,
     /// How many.
     pub cases: i64,
     /// The lowest number among them.

@@ -665,6 +665,21 @@ async fn a_view_that_hides_rows_by_their_status_is_refused(engine: Engine) {
     has_none(&doctor(&shop).await, "mapping");
 }
 
+/// Words of rows that are over are so, though `ignore` names them as well.
+async fn a_view_that_hides_rows_that_ignore_names_is_refused(engine: Engine) {
+    let ignore = vec!["new", "cart", "paid", "failed", "retry"];
+    let shop = healthy(engine, Words { ignore, ..Words::default() }).await;
+    let hiding = "create view seen as select * from payments where status = 'processing'";
+    shop.raw.execute(hiding).await;
+    rewrite(&shop, "read = \"payments\"", "read = \"seen\"\nwrite = \"payments\"");
+    shop.insert(&[Payment::stuck(7)]).await;
+    let (_, state, text, _) = finding(&doctor(&shop).await, "mapping");
+    assert_eq!(state, "fail");
+    assert!(text.starts_with("read: `seen` leaves rows out by their `status`"), "{text}");
+    shop.run().await.ended(10);
+    assert_eq!(shop.status(7).await, "processing");
+}
+
 /// What statistics say of values is read as the column's own values are.
 #[tokio::test(flavor = "multi_thread")]
 async fn mapped_values_of_any_type_are_known_by_their_statistics() {
@@ -838,6 +853,32 @@ async fn refunds_are_compared_with_the_rows_of_refunds(engine: Engine) {
     assert_eq!(text, "amounts and times of 33 rows agree with the PSP's");
 }
 
+/// Refunds that carry their payments' ids, which are other refunds' by chance.
+async fn refunds_under_their_payments_tags_are_told(engine: Engine) {
+    let back = BACK.replace("refund-{id}", "pay_{id}").replace("\"major\"", "\"minor\"");
+    let mut shop = healthy(engine, Words { more: back, ..Words::default() }).await;
+    let now = tieout_now();
+    for n in 1..=6 {
+        let tag = format!("pay_{}", 900_007 - n);
+        let seed = Seed::captured("order_id", &tag, 70 + n, "eur").created_at(now - 60);
+        let (kind, id) = (SeedKind::Refund, Some(format!("re_{n}")));
+        shop.plant(vec![Seed { kind, id, ..seed }]);
+        let sql = format!(
+            "insert into refunds (id, status, cents, made) values ({}, 'done', {}, '{}')",
+            900_000 + n,
+            70 + n,
+            at_text(now - 61)
+        );
+        shop.raw.execute(&sql).await;
+    }
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "foreign_tags");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "fail", Some(10)));
+    assert!(text.starts_with("refunds carry their payments' tags: of 6 of 6 "), "{text}");
+    assert!(next.starts_with("let refunds carry the tags of their own rows"), "{next}");
+    has_none(&ran, "amounts_differ");
+}
+
 /// What rows say of their times is held against when their objects were made.
 async fn a_zone_that_is_wrong_is_told_by_when_objects_were_made(engine: Engine) {
     let shop = healthy(engine, Words::default()).await;
@@ -933,6 +974,81 @@ async fn statuses_that_are_swapped_are_told_by_what_was_captured(engine: Engine)
     // Nor do rows that are stuck.
     shop.raw.execute("update payments set status = 'processing' where id >= 900002").await;
     has_none(&doctor(&shop).await, "status_swapped");
+}
+
+/// Paid two days ago, with the objects that say so.
+async fn paid_long_ago(shop: &mut Shop, status: &'static str) {
+    let row =
+        |id| Payment { status, age: 3 * 86_400, attempted: Some(2 * 86_400), ..Payment::stuck(id) };
+    let rows: Vec<Payment> = (1..=4).map(row).collect();
+    shop.plant(rows.iter().map(Payment::captured).collect());
+    shop.insert(&rows).await;
+}
+
+/// Paid rows that the mapping calls processing would be taken for stuck ones.
+async fn paid_rows_that_are_mapped_as_processing_are_told(engine: Engine) {
+    let mut shop = healthy(engine, Words::default()).await;
+    paid_long_ago(&mut shop, "paid").await;
+    has_none(&doctor(&shop).await, "status_swapped");
+    let right = "from = [\"processing\"], succeeded = \"paid\"";
+    let swapped = "from = [\"paid\"], succeeded = \"processing\"";
+    rewrite(&shop, right, swapped);
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "status_swapped");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "fail", Some(10)));
+    let said = "`paid` is mapped as processing: 4 of 4 rows of payments whose money was captured \
+                over a day ago stand at values of from, and none at one for succeeded: `";
+    assert!(text.starts_with(said), "{text}");
+    assert!(next.contains("are from and succeeded swapped?"), "{next}");
+    // Rows that a worker left for days are stuck; others were paid since.
+    rewrite(&shop, swapped, right);
+    shop.raw.execute("update payments set status = 'processing' where id <= 4").await;
+    has_none(&doctor(&shop).await, "status_swapped");
+    // Where none was, it may be either.
+    shop.raw.execute("delete from payments where status = 'paid'").await;
+    let ran = doctor(&shop).await;
+    let (_, state, text, _) = finding(&ran, "status_swapped");
+    assert_eq!(state, "warn", "{text}");
+    assert!(text.starts_with("`processing` is mapped as processing: 4 of 4 rows"), "{text}");
+}
+
+/// Rows at a word that nothing calls a success are not held to be paid.
+async fn a_word_of_success_that_is_ignored_is_told(engine: Engine) {
+    let words = Words { ignore: vec!["new", "cart", "settled"], ..Words::default() };
+    let mut shop = healthy(engine, words).await;
+    paid_long_ago(&mut shop, "settled").await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "success_word");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "warn", Some(0)));
+    let said = "4 of 4 rows of payments whose money was captured over a day ago stand at \
+                `settled`, which is ignored: `";
+    assert!(text.starts_with(said), "{text}");
+    assert!(next.ends_with("succeeded = [\"settled\"]"), "{next}");
+    // Money that went back is no success.
+    shop.raw.execute("update payments set status = 'refunded' where id <= 4").await;
+    has_none(&doctor(&shop).await, "success_word");
+    shop.raw.execute("update payments set status = 'settled' where id <= 4").await;
+    let ignored = "ignore = [\"new\", \"cart\", \"settled\"]";
+    rewrite(&shop, ignored, "ignore = [\"new\", \"cart\"]\nsucceeded = [\"settled\"]");
+    has_none(&doctor(&shop).await, "success_word");
+}
+
+/// Rows that store what they were paid by show by its tag whether theirs is the right one.
+async fn tags_of_a_wrong_column_are_told_by_what_was_captured(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    shop.raw.execute("update payments set note = 'x' || id").await;
+    rewrite(&shop, "tag = \"pay_{id}\"", "tag = \"{note}\"");
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "tag_differs");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "fail", Some(10)));
+    let said = "the tags of 30 of 30 rows of payments are not those of the payments that they \
+                store: the tag of `9000";
+    assert!(text.starts_with(said), "{text}");
+    assert!(text.contains(" carries `pay_9000"), "{text}");
+    assert!(next.starts_with("set tag of [[table]] payments to what"), "{next}");
+    // Some were sent before the tag was what it is now.
+    shop.raw.execute("update payments set note = 'pay_' || id where id >= 900020").await;
+    has_none(&doctor(&shop).await, "tag_differs");
 }
 
 /// A column that no send is written to proves nothing of a row's absence.
@@ -1053,6 +1169,10 @@ async fn an_account_of_files_alone_is_not_asked(engine: Engine) {
 
 on_both_databases!(
     statuses_that_are_swapped_are_told_by_what_was_captured,
+    paid_rows_that_are_mapped_as_processing_are_told,
+    a_word_of_success_that_is_ignored_is_told,
+    tags_of_a_wrong_column_are_told_by_what_was_captured,
+    a_view_that_hides_rows_that_ignore_names_is_refused,
     a_last_attempt_that_nobody_writes_is_told,
     references_and_rows_that_are_of_no_use_are_told,
     columns_without_one_value_of_use_are_refused,
@@ -1060,6 +1180,7 @@ on_both_databases!(
     a_healthy_shop_is_told_line_by_line_and_left_as_it_was,
     a_unit_that_is_wrong_is_told_by_what_was_captured,
     refunds_are_compared_with_the_rows_of_refunds,
+    refunds_under_their_payments_tags_are_told,
     a_zone_that_is_wrong_is_told_by_when_objects_were_made,
     payments_made_long_after_the_last_send_are_told,
     stuck_rows_without_a_key_are_told,

@@ -158,5 +158,7 @@ fn next(args: &Args, shown: &Shown) -> Vec<String> {
     }
     let again = "Call `tieout demo` again in a few minutes: what waits is looked at again.";
     lines.push(again.to_owned());
+    let ended = "The demo's PSP ended with it: `tieout doctor` finds none to connect to.";
+    lines.push(ended.to_owned());
     lines
 }

@@ -4,12 +4,26 @@
 //!
 //! Pure: the rows were looked up before, with the objects that they were paid by.
 
+use std::collections::BTreeMap;
+
+use chrono::TimeDelta;
+
 use crate::exit::Exit;
-use crate::model::transaction::{Attempts, Transaction};
+use crate::model::card::masked;
+use crate::model::time::{Instant, earlier};
+use crate::model::transaction::{Attempts, Kind, Transaction};
 use crate::run::doctor::agreement::{ENOUGH, Pair, is_nearly_all};
 use crate::run::doctor::{Finding, fail, warn};
 use crate::store::mapping::FilterValue;
 use crate::store::source_table::SourceTable;
+use crate::store::tellers::{may_be_on_its_way, plain, says_success};
+
+/// What was captured so long ago has got to where it stands.
+const SETTLED_AFTER: TimeDelta = TimeDelta::days(1);
+
+/// Parts of values of rows that were paid, and whose money went back.
+const GIVEN_BACK: [&str; 8] =
+    ["refund", "void", "cancel", "disput", "charge_back", "chargeback", "revers", "return"];
 
 /// What is looked at in a row whose money was captured.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +35,8 @@ pub(super) struct Row {
     is_unsent: bool,
     /// The PSP's id that it stores.
     reference: Option<String>,
+    /// Its tag; empty where it has none.
+    tag: String,
     /// What cannot be read of it, besides its money.
     defect: Option<String>,
 }
@@ -38,15 +54,27 @@ impl Row {
                 && row.attempted_at.is_none()
                 && !is_of("attempted"),
             reference: row.psp_reference.clone(),
+            tag: row.tag.text().to_owned(),
             defect: defect.map(|it| format!("{}: {}", it.field, it.problem)),
         }
     }
 }
 
-/// What these rows say of the mapping.
-pub(super) fn of_rows(table: &SourceTable, name: &str, pairs: &[Pair]) -> Vec<Finding> {
+/// What these rows say of the mapping; `now` by the database's clock, where it answered.
+pub(super) fn of_rows(
+    table: &SourceTable,
+    name: &str,
+    pairs: &[Pair],
+    now: Option<Instant>,
+) -> Vec<Finding> {
+    let until = now.map(|now| earlier(now, SETTLED_AFTER));
+    let is_old = |pair: &&Pair| until.is_some_and(|until| pair.object.created_at < until);
+    let old: Vec<&Pair> = pairs.iter().filter(is_old).collect();
     let all = [
         of_statuses(table, name, pairs),
+        of_processing(table, name, pairs, &old),
+        of_ignored(table, name, &old),
+        of_tags(table, name, pairs),
         of_defects(table, name, pairs),
         of_references(table, name, pairs),
         of_sends(table, name, pairs),
@@ -95,6 +123,119 @@ fn of_statuses(table: &SourceTable, name: &str, pairs: &[Pair]) -> Option<Findin
          let no run write"
     );
     Some(fail(name, Exit::Config, "status_swapped", text, next))
+}
+
+/// Rows that were paid long ago, and that the mapping calls processing. Where no word tells which
+/// way round it is, their worker may be down just as well.
+fn of_processing(
+    table: &SourceTable,
+    name: &str,
+    pairs: &[Pair],
+    old: &[&Pair],
+) -> Option<Finding> {
+    let stuck: Vec<&Pair> = old.iter().copied().filter(|pair| pair.paid.is_processing).collect();
+    if !is_nearly_all(stuck.len(), old.len()) || old.iter().any(|pair| pair.paid.is_succeeded) {
+        return None;
+    }
+    let says_paid = stuck.iter().copied().find(|pair| says_success(&pair.paid.status));
+    let first = says_paid.or(stuck.first().copied())?;
+    let mut targets = table.settings.map.iter().filter_map(|map| map.succeeded.as_ref());
+    let is_told = says_paid.is_some() || targets.any(|word| may_be_on_its_way(&word.0));
+    if !is_told && pairs.iter().any(|pair| pair.paid.is_succeeded) {
+        return None;
+    }
+    let of = &table.settings.name;
+    let status = &first.paid.status;
+    let text = format!(
+        "`{status}` is mapped as processing: {} of {} rows of {of} whose money was captured over a \
+         day ago stand at values of from, and none at one for succeeded: `{}` is `{status}`, and \
+         {} was captured; a run would take paid rows for stuck ones",
+        stuck.len(),
+        old.len(),
+        first.key,
+        first.object.reference
+    );
+    let correct =
+        format!("correct [[table.map]] of [[table]] {of}: are from and succeeded swapped?");
+    Some(match is_told {
+        true => {
+            let next = format!("{correct} Until then let no run write");
+            fail(name, Exit::Config, "status_swapped", text, next)
+        }
+        false => {
+            let next = format!("{correct} Where nobody writes what was paid, mend that instead");
+            warn(name, "status_swapped", text, next)
+        }
+    })
+}
+
+/// Rows that were paid long ago, and stand at one value that the mapping takes for nothing.
+fn of_ignored(table: &SourceTable, name: &str, old: &[&Pair]) -> Option<Finding> {
+    let said = table.ended_values();
+    let is_given_back = |status: &str| {
+        let status = plain(status);
+        GIVEN_BACK.iter().any(|part| status.contains(part))
+    };
+    let mut by_word: BTreeMap<&str, Vec<&Pair>> = BTreeMap::new();
+    for pair in old.iter().copied() {
+        let Row { status, is_processing, is_succeeded, .. } = &pair.paid;
+        let is_known = *is_processing || *is_succeeded || said.contains(status);
+        if !is_known && !is_given_back(status) {
+            by_word.entry(status).or_default().push(pair);
+        }
+    }
+    let (word, rows) = by_word.into_iter().max_by_key(|(_, rows)| rows.len())?;
+    let first = rows.first().filter(|_| rows.len() >= ENOUGH)?;
+    let is_ignored = table.settings.ignore.iter().any(|ignored| ignored.0 == word);
+    let how = if is_ignored { "ignored" } else { "neither mapped nor ignored" };
+    let of = &table.settings.name;
+    let text = format!(
+        "{} of {} rows of {of} whose money was captured over a day ago stand at `{word}`, which is \
+         {how}: `{}`, for which {} was captured; a row at it does not count as paid, neither for \
+         itself nor for others with its natural key",
+        rows.len(),
+        old.len(),
+        first.key,
+        first.object.reference
+    );
+    let next = format!(
+        "where `{word}` says that a row was paid, name it in succeeded of [[table]] {of}: \
+         succeeded = [\"{word}\"]"
+    );
+    Some(warn(name, "success_word", text, next))
+}
+
+/// Rows that store what they were paid by, which carries another tag than theirs. A refund may well
+/// carry its payment's.
+fn of_tags(table: &SourceTable, name: &str, pairs: &[Pair]) -> Option<Finding> {
+    let is_named = |pair: &&Pair| {
+        let stored = pair.paid.reference.as_ref();
+        let is_its = stored.is_some_and(|reference| pair.object.ids.contains(reference));
+        is_its && pair.object.kind == Kind::Charge && !pair.paid.tag.is_empty()
+    };
+    let named = pairs.iter().filter(is_named);
+    let tagged: Vec<(&Pair, &str)> =
+        named.filter_map(|pair| Some((pair, pair.object.tag.as_deref()?))).collect();
+    let other: Vec<(&Pair, &str)> =
+        tagged.iter().copied().filter(|(pair, tag)| pair.paid.tag != *tag).collect();
+    let (first, tag) = other.first().copied()?;
+    if !is_nearly_all(other.len(), tagged.len()) {
+        return None;
+    }
+    let of = &table.settings.name;
+    let text = format!(
+        "the tags of {} of {} rows of {of} are not those of the payments that they store: the tag \
+         of `{}` is `{}`, and {} carries `{}`; no payment is found by such a tag, and no row is \
+         proven absent",
+        other.len(),
+        tagged.len(),
+        first.key,
+        masked(&first.paid.tag),
+        first.object.reference,
+        masked(tag)
+    );
+    let next = format!("set tag of [[table]] {of} to what the application sends to the PSP");
+    Some(fail(name, Exit::Config, "tag_differs", text, next))
 }
 
 /// A failure, where nearly all rows are so, and else a warning.

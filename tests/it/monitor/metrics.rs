@@ -65,6 +65,7 @@ async fn a_run_writes_its_metrics_and_pushes_them() {
         ("tieout_cases_open{reason=\"late_contradiction\",age_bucket=\"0-1\"}", 0),
         ("tieout_cases_open{reason=\"file_missing\",age_bucket=\"0-1\"}", 0),
         ("tieout_cases_open{reason=\"absence_brake\",age_bucket=\"0-1\"}", 0),
+        ("tieout_paid_twice{}", 0),
         ("tieout_residual_minor{currency=\"EUR\"}", 0),
         ("tieout_psp_unreachable_streak{source=\"stripe_test\"}", 0),
         ("tieout_psp_requests_total{source=\"stripe_test\",status_class=\"5xx\"}", 0),

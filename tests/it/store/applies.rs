@@ -686,17 +686,23 @@ pub async fn a_row_that_a_trigger_takes_away_is_decided<D: Under>() {
     w.finish_unmapped().await;
 }
 
-/// A row whose status is put back would be decided again by each run, for ever.
+/// A row whose status is put back would be decided again by each run, for ever; one that is given
+/// another status is not what was decided.
 pub async fn a_trigger_that_comes_after_the_write_is_a_case<D: Under>() {
     let mut w = World::<D>::new().await;
-    w.stuck(1..=2).await;
+    w.stuck(1..=3).await;
     let trigger = if w.raw.is_sqlite() {
         "create trigger undoes after update on charges when new.id = 1 and new.status = 'paid'
-         begin update charges set status = old.status where id = 1; end;"
+         begin update charges set status = old.status where id = 1; end;
+         create trigger moves after update on charges when new.id = 3 and new.status = 'paid'
+         begin update charges set status = 'failed' where id = 3; end;"
     } else {
         "create function undoes() returns trigger language plpgsql as $$ begin
            if new.id = 1 and new.status = 'paid' then
              update charges set status = old.status where id = 1;
+           end if;
+           if new.id = 3 and new.status = 'paid' then
+             update charges set status = 'failed' where id = 3;
            end if;
            return null; end $$;
          create trigger undoes after update on charges for each row execute function undoes();"
@@ -705,13 +711,16 @@ pub async fn a_trigger_that_comes_after_the_write_is_a_case<D: Under>() {
     w.table = w.mapped(MAPPING).await;
     let mut writer = w.start("r1", noon()).await;
     let claimed = w.claim("r1", 9, noon()).await;
-    assert_eq!(w.apply("r1", &mut writer, &claimed, succeeded, noon()).await, done(2, 0, 0));
-    assert_eq!([w.status("1").await, w.status("2").await], ["processing", "paid"]);
-    let left = "select cast(count(*) as text) from charges where id = 1 and psp_ref is null";
-    assert_eq!(w.raw.one(left).await, "1", "all of the write is undone");
-    let record = w.store.journal_of_row("charges", "1").await.unwrap().remove(0);
-    assert_eq!(record.reason, Reason::WriteRefused, "{}", record.text);
-    assert!(record.text.contains("trigger"), "{}", record.text);
+    assert_eq!(w.apply("r1", &mut writer, &claimed, succeeded, noon()).await, done(3, 0, 0));
+    let statuses = [w.status("1").await, w.status("2").await, w.status("3").await];
+    assert_eq!(statuses, ["processing", "paid", "processing"]);
+    let left = "select cast(count(*) as text) from charges where id in (1, 3) and psp_ref is null";
+    assert_eq!(w.raw.one(left).await, "2", "all of the write is undone");
+    for key in ["1", "3"] {
+        let record = w.store.journal_of_row("charges", key).await.unwrap().remove(0);
+        assert_eq!(record.reason, Reason::WriteRefused, "{key}: {}", record.text);
+        assert!(record.text.contains("trigger"), "{key}: {}", record.text);
+    }
     w.finish().await;
 }
 
