@@ -122,7 +122,7 @@ fn fuzz(files: &[(String, Vec<u8>)], look: impl Fn(&[u8]) -> u64 + std::panic::R
         }
         round += 1;
     }
-    println!("{round} rounds of {} files", files.len());
+    eprintln!("{round} rounds of {} files", files.len());
 }
 
 /// What is refused before it is read (an archive within) makes none.
