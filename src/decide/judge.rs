@@ -14,7 +14,7 @@ use crate::decide::uncaptured::{by_rule, claimed_by_another, ended_uncaptured, i
 use crate::decide::view::{Item, Standing, View, seen, seen_together, sums_text};
 use crate::model::evidence::ObjectState;
 use crate::model::money::Money;
-use crate::model::reason::{Outcome, Reason};
+use crate::model::reason::{Outcome, PAID_BESIDE, Reason};
 use crate::model::time::{Instant, earlier, later, to_short_text};
 use crate::model::transaction::{AccountRef, SiblingState, TagState};
 
@@ -197,11 +197,15 @@ fn captured_elsewhere(view: &View<'_>) -> Option<Decision> {
     if let Some(decision) = out_of_window(view, item) {
         return Some(decision);
     }
-    let paid = view.inputs.siblings.iter().filter(|s| s.state == SiblingState::Succeeded);
-    let sibling = paid.map(|sibling| &sibling.id).min()?;
-    let text =
-        format!("{name} captured, and row {sibling} with the same natural key already succeeded");
+    let sibling = paid_sibling(view)?;
+    let text = format!("{name}{PAID_BESIDE}{sibling} with the same natural key already succeeded");
     Some(view.review_of(item, Reason::SiblingRow, text))
+}
+
+/// Another row with its natural key that succeeded.
+fn paid_sibling<'a>(view: &View<'a>) -> Option<&'a str> {
+    let paid = view.inputs.siblings.iter().filter(|s| s.state == SiblingState::Succeeded);
+    paid.map(|sibling| sibling.id.as_str()).min()
 }
 
 /// The row stores another reference than the captured object's, or one whose tag is another's.
@@ -360,8 +364,7 @@ fn no_news(view: &View<'_>, decision: Decision) -> Decision {
 /// then, is not any more. That takes no answer of the PSP.
 fn paid_beside(view: &View<'_>) -> Option<Decision> {
     let (number, _until) = view.untaken()?;
-    let paid = view.inputs.siblings.iter().filter(|s| s.state == SiblingState::Succeeded);
-    let sibling = paid.map(|sibling| &sibling.id).min()?;
+    let sibling = paid_sibling(view)?;
     let text = format!(
         "handed back (hand-back {number}), and row {sibling} with the same natural key succeeded \
          since: nobody may charge this one"

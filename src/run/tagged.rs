@@ -123,24 +123,25 @@ pub(super) async fn rows_of_tags(
     tags: &[String],
 ) -> Result<HashMap<String, RowsOfTag>, StoreError> {
     let mut rows = own_rows(db, table, account, tags).await?;
+    if rows.is_empty() {
+        return Ok(rows);
+    }
     let found: Vec<String> = rows.keys().cloned().collect();
     let is_other = |other: &&SourceTable| is_of(other, account) && may_be_of_another(table, other);
-    let others: Vec<&SourceTable> = tables.iter().filter(is_other).collect();
-    for other in others {
-        if found.is_empty() {
-            break;
-        }
+    for other in tables.iter().filter(is_other) {
         for row in db.rows_known_by(other, account, &found, &[], &[]).await? {
             if let Some(of_tag) = rows.get_mut(row.tag.text()) {
                 of_tag.add_other(&row);
             }
         }
     }
-    for of_tag in rows.values_mut().filter(|of_tag| !of_tag.is_of_several_kinds()) {
-        of_tag.rows = Vec::new();
+    let mut several = Vec::new();
+    for (tag, of_tag) in &mut rows {
+        match of_tag.is_of_several_kinds() {
+            true => several.push(tag.clone()),
+            false => of_tag.rows = Vec::new(),
+        }
     }
-    let several = rows.iter().filter(|(_, of_tag)| of_tag.is_of_several_kinds());
-    let several: Vec<String> = several.map(|(tag, _)| tag.clone()).collect();
     if several.is_empty() {
         return Ok(rows);
     }

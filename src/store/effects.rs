@@ -65,7 +65,8 @@ pub struct RowEffects {
     /// What it is held against once more as it is written: rows with its natural key.
     pub beside: Option<Box<Beside>>,
     /// Rows with its natural key that were handed back, where something stands at the PSP for this
-    /// one: their open hand-backs end with it, and they are looked at anew.
+    /// one: their open hand-backs end with it, and they are looked at anew. Of a row that succeeds
+    /// they are read as it is written, with what it is held `beside`.
     pub handed_back_beside: Vec<String>,
     /// What was decided could not be carried out, and the row went to a person instead.
     pub turned: bool,
@@ -194,7 +195,7 @@ pub fn effects(
         check,
         handback,
         event,
-        handed_back_beside: handed_back_beside(&planned, withheld),
+        handed_back_beside: handed_back_beside(&planned),
         beside: beside(goes_alone, planned.claimed.row, planned.siblings),
         evidence: planned.evidence,
         turned: false,
@@ -211,16 +212,11 @@ fn beside(
     Some(Box::new(Beside { row, siblings }))
 }
 
-/// Rows that must not be charged beside this one, as it was decided.
-fn handed_back_beside(planned: &Planned, withheld: bool) -> Vec<String> {
+/// Rows that must not be charged beside one that is a person's, as it was decided.
+fn handed_back_beside(planned: &Planned) -> Vec<String> {
     let decision = &planned.decision;
-    let stands = match decision.verdict {
-        Verdict::Succeeded => !withheld,
-        Verdict::Review => decision.seen.is_some(),
-        Verdict::Retryable(_) | Verdict::Failed | Verdict::Wait => false,
-    };
-    let siblings = planned.siblings.iter().flatten().filter(|_| stands);
-    handed_back(siblings)
+    let stands = matches!(decision.verdict, Verdict::Review) && decision.seen.is_some();
+    handed_back(planned.siblings.iter().flatten().filter(|_| stands))
 }
 
 /// Those of a row's siblings that were handed back.

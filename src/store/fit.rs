@@ -639,15 +639,16 @@ impl Fitter<'_> {
                 }
             }
         }
-        let mut ignore = self.settings.ignore.clone();
-        self.spell_all("ignore", read, &mut ignore);
-        self.settings.ignore = ignore;
-        let mut succeeded = self.settings.succeeded.clone();
-        self.spell_all("succeeded", read, &mut succeeded);
-        self.settings.succeeded = succeeded;
-        let mut unpaid = self.settings.unpaid.clone();
-        self.spell_all("unpaid", read, &mut unpaid);
-        self.settings.unpaid = unpaid;
+        let lists: [(&str, fn(&mut TableSettings) -> &mut Vec<FilterValue>); 3] = [
+            ("ignore", |settings| &mut settings.ignore),
+            ("succeeded", |settings| &mut settings.succeeded),
+            ("unpaid", |settings| &mut settings.unpaid),
+        ];
+        for (field, list) in lists {
+            let mut values = std::mem::take(list(&mut self.settings));
+            self.spell_all(field, read, &mut values);
+            *list(&mut self.settings) = values;
+        }
         self.settings.map = maps;
         self.overlaps();
     }
@@ -661,28 +662,20 @@ impl Fitter<'_> {
                 self.err("map.from", problem, "each processing value once");
             }
         }
-        for FilterValue(value) in self.settings.ignore.clone() {
-            if seen.contains(&value) {
-                let problem = format!("`{value}` is a processing value too");
-                self.err("ignore", problem, "values that tieout has nothing to do with");
+        let (ignore, words) = (self.settings.ignore.clone(), self.settings.succeeded.clone());
+        let unpaid = self.settings.unpaid.clone();
+        for (field, values, expected) in [
+            ("ignore", &ignore, "values that tieout has nothing to do with"),
+            ("succeeded", &words, "values that say that the movement took place"),
+            ("unpaid", &unpaid, "values of rows that nobody charges any more"),
+        ] {
+            for FilterValue(value) in values.iter().filter(|value| seen.contains(&value.0)) {
+                self.err(field, format!("`{value}` is a processing value too"), expected);
             }
         }
-        for FilterValue(value) in self.settings.succeeded.clone() {
-            if seen.contains(&value) {
-                let problem = format!("`{value}` is a processing value too");
-                self.err("succeeded", problem, "values that say that the movement took place");
-            }
-        }
-        for FilterValue(value) in self.settings.unpaid.clone() {
-            if seen.contains(&value) {
-                let problem = format!("`{value}` is a processing value too");
-                self.err("unpaid", problem, "values of rows that nobody charges any more");
-            }
-        }
-        let words = self.settings.succeeded.clone();
         let mapped = maps.iter().filter_map(|map| map.succeeded.as_ref());
         let paid: BTreeSet<&String> = mapped.chain(&words).map(|value| &value.0).collect();
-        for FilterValue(value) in self.settings.unpaid.clone() {
+        for FilterValue(value) in unpaid {
             if paid.contains(&value) {
                 let problem = format!("`{value}` says succeeded too");
                 self.err("unpaid", problem, "values that no paid row has");

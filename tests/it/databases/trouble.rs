@@ -165,6 +165,17 @@ async fn a_row_whose_trigger_always_raises_holds_up_no_other() {
     }
 }
 
+/// A run of rows 1 to 5 pays all but the second, and makes no case of that one.
+async fn the_second_of_five_is_left(shop: &Shop) {
+    let ran = shop.run().await;
+    assert!([Some(0), Some(3)].contains(&ran.code), "{ran:?}");
+    for id in [1, 3, 4, 5] {
+        assert_eq!(shop.status(id).await, "paid", "row {id}");
+    }
+    assert_eq!(shop.status(2).await, "processing");
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+}
+
 /// A statement that its limit of time cancels for one row's trigger says nothing against that row:
 /// it is left for the next run, and the others are paid.
 #[tokio::test]
@@ -180,13 +191,7 @@ async fn a_row_whose_trigger_takes_too_long_holds_up_no_other() {
                  for each row execute function trouble()",
         )
         .await;
-    let ran = shop.run().await;
-    assert!([Some(0), Some(3)].contains(&ran.code), "{ran:?}");
-    for id in [1, 3, 4, 5] {
-        assert_eq!(shop.status(id).await, "paid", "row {id}");
-    }
-    assert_eq!(shop.status(2).await, "processing");
-    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    the_second_of_five_is_left(&shop).await;
     shop.raw.execute("drop trigger trouble on payments").await;
     shop.due_now().await;
     shop.run().await.ended(0);
@@ -212,13 +217,7 @@ async fn a_row_whose_trigger_waits_for_another_is_left_for_the_next_run() {
         .await;
     let mut other = shop.begin_holding(99).await;
     other.try_execute("select from parents where id = 2 for update").await.unwrap();
-    let ran = shop.run().await;
-    assert!([Some(0), Some(3)].contains(&ran.code), "{ran:?}");
-    for id in [1, 3, 4, 5] {
-        assert_eq!(shop.status(id).await, "paid", "row {id}");
-    }
-    assert_eq!(shop.status(2).await, "processing");
-    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    the_second_of_five_is_left(&shop).await;
     other.rollback().await;
     shop.due_now().await;
     shop.run().await.ended(0);
