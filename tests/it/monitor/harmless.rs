@@ -2,6 +2,7 @@
 
 use super::{ID, TWICE, configure};
 use crate::cli_run::{CAPTURED, Shop, signal, until_asked};
+use crate::support::ports::Refusing;
 use crate::support::receiver::{Answer, Receiver};
 
 /// Every receiver there is, at one address.
@@ -83,10 +84,8 @@ async fn a_receiver_that_leads_elsewhere_is_not_followed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_receiver_that_is_not_there_changes_nothing() {
-    let gone = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}", gone.local_addr().unwrap());
-    drop(gone);
-    let shop = shop_with(&url, "5s").await;
+    let gone = Refusing::new();
+    let shop = shop_with(&format!("http://127.0.0.1:{}", gone.port()), "5s").await;
     ends_as_ever(&shop, ": cannot be reached").await;
 }
 

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use super::{deliver, event_ids, fresh, ids, lines_of, of_sink, sold, until};
 use crate::run::shop::{Engine, at_text, tieout_now};
-use crate::support::need_env;
+use crate::support::{need_env, ports};
 
 /// A worker as an application would have it.
 const WORKER: &str = r#"
@@ -114,9 +114,7 @@ async fn resque_has_its_documented_payload() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_that_redis_refuses_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = listener.local_addr().unwrap().port().to_string();
-    drop(listener);
+    let port = ports::free().to_string();
     let _server = tokio::process::Command::new(need_env("TEST_REDIS_SERVER"))
         .args(["--bind", "127.0.0.1", "--port", &port, "--save", "", "--requirepass", "s3cr3t w"])
         .current_dir(folder.path())

@@ -15,6 +15,7 @@ use tieout::settlement::sources::spool::Spool;
 use super::proxy::{Fault, Proxy};
 use super::sshd::Sshd;
 use super::{came, fetch_all, names, told};
+use crate::support::ports::Refusing;
 
 const LARGE: usize = 8 * 1024 * 1024;
 
@@ -105,8 +106,8 @@ fn a_line_that_is_cut_leaves_nothing_half() {
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_there_and_nobody_who_accepts() {
     let sshd = Sshd::plain();
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let source = through(&sshd, free, "");
+    let gone = Refusing::new();
+    let source = through(&sshd, gone.port(), "");
     is_unreachable(&fetch_all(&source, &sshd.spool()), "connecting to 127.0.0.1");
     // A queue that is full: what comes next is neither taken nor refused.
     let socket = tokio::net::TcpSocket::new_v4().unwrap();

@@ -12,6 +12,7 @@ use tieout::settlement::sources::settings::Source;
 
 use super::sshd::{Sshd, user};
 use super::{came, fetch_all};
+use crate::support::{need_env, ports};
 
 /// Fetches, with the secrets that the settings name; the only passphrase is this one.
 async fn fetch_with(sshd: &Sshd, source: &Source, secret: &'static str) -> Haul {
@@ -158,7 +159,7 @@ fn with_password(lines: &str) -> (Sshd, Child) {
     );
     let sshd = Sshd::plain();
     let root = sshd.path("root");
-    let daemon = crate::support::need_env("TEST_SSHD");
+    let daemon = need_env("TEST_SSHD");
     let script = r#"
         set -eu
         root=$1 daemon=$2
@@ -194,7 +195,7 @@ session required pam_permit.so' >"$root/etc/pam.d/sshd"
     let shell = shell.args(["-c", script, "root"]).arg(&root).arg(&daemon).arg(sshd.path(""));
     let output = shell.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = ports::free();
     let config = format!(
         // Of what stands there twice, the first counts.
         "{lines}\nPort {port}\nListenAddress 127.0.0.1\nHostKey /etc/host_ed25519\n\

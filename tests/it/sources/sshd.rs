@@ -1,13 +1,12 @@
 //! An OpenSSH sshd of a test's own: it ends with the test, however that ends.
 
-use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
-use crate::support::need_env;
+use crate::support::{need_env, ports};
 
 /// How the server is set up.
 pub struct Setup<'a> {
@@ -187,7 +186,7 @@ fn keygen(folder: &Path, kind: &str, name: &str, passphrase: &str) {
 fn launch(folder: &Path, setup: &Setup<'_>) -> (Child, u16) {
     for _taken in 0..20 {
         // Free a moment ago; where somebody took it meanwhile, another one.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = ports::free();
         if let Some(child) = launch_at(folder, setup, port) {
             return (child, port);
         }

@@ -5,6 +5,7 @@
 
 pub mod events;
 pub mod golden;
+pub mod ports;
 pub mod postgres;
 pub mod raw;
 pub mod receiver;
