@@ -33,6 +33,16 @@ pub enum RunError {
         #[source]
         source: OpenError,
     },
+    /// A mapped column holds nothing of what its field needs.
+    #[error("{table}: {text}; nothing was done")]
+    Unreadable {
+        /// The mapping's name.
+        table: String,
+        /// The column, how many values were looked at, and one of them.
+        text: String,
+        /// What to correct.
+        next: String,
+    },
     /// Another run found this one without a sign of life and closed it.
     #[error("run {run_id} was closed by another run while it was paused; nothing more was written")]
     Closed {
@@ -91,7 +101,7 @@ impl RunError {
     pub fn exit(&self) -> Exit {
         match self {
             Self::Store { source, .. } => store_exit(source),
-            Self::Account { .. } => Exit::Config,
+            Self::Account { .. } | Self::Unreadable { .. } => Exit::Config,
             Self::NoSuchRow { .. } | Self::RunIdTaken { .. } => Exit::Usage,
             // Every decision stands; what is missing is the report, as a row is that nobody asked.
             Self::Compare { .. } | Self::Report { source: ReportError::File { .. } } => {
@@ -118,6 +128,7 @@ impl RunError {
             Self::RunIdTaken { .. } => {
                 Some("leave --run-id out, or give each run an id of its own".to_owned())
             }
+            Self::Unreadable { next, .. } => Some(next.clone()),
             Self::Account { .. } => Some("correct [[account]] in tieout.toml".to_owned()),
             Self::Closed { .. } => {
                 Some("run again: the rows are free, and the other run has taken them".to_owned())

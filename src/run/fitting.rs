@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::run::setup::AccountSetup;
+use crate::run::doctor::{Finding, unread_values};
+use crate::run::error::{Doing, RunError};
+use crate::run::setup::{AccountSetup, Setup};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
@@ -36,4 +38,20 @@ pub async fn map_tables(
         }
     }
     if unfit.is_empty() { Ok(mapped) } else { Err(StoreError::Mapping(unfit)) }
+}
+
+/// The mappings as a run goes by them. A column that holds nothing of what its field needs would
+/// make a case of each row: it is refused as `config check --connect` and the doctor refuse it.
+///
+/// # Errors
+/// As [`map_tables`], and for such a column.
+pub async fn fit_tables(db: &Database, setup: &Setup) -> Result<Vec<SourceTable>, RunError> {
+    let tables = map_tables(db, &setup.tables, &setup.accounts).await;
+    let tables = tables.doing("checking the mapping against the database")?;
+    match unread_values(db, &tables).await.into_iter().next() {
+        None => Ok(tables),
+        Some(Finding { what, text, next, .. }) => {
+            Err(RunError::Unreadable { table: what, text, next: next.unwrap_or_default() })
+        }
+    }
 }

@@ -89,8 +89,7 @@ pub async fn run(
             tell(Event::Abandoned(run));
         }
     }
-    let tables = fitting::map_tables(db, &setup.tables, &setup.accounts).await;
-    let tables = tables.doing("checking the mapping against the database")?;
+    let tables = Box::pin(fitting::fit_tables(db, setup)).await?;
     let named = match &options.kick {
         Some(kick) => kick::rows(db, &tables, kick).await?,
         None => named::find(db, &tables, options).await?,

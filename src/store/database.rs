@@ -90,6 +90,11 @@ impl Database {
         }
     }
 
+    /// Whether a column holds values of its declared type alone; a file keeps what it is given.
+    pub fn keeps_types(&self) -> bool {
+        matches!(self, Self::Postgres(_))
+    }
+
     /// Opens the database to look at it alone, for commands that never write. What cannot serve
     /// is refused as by [`Database::connect`].
     pub async fn look(settings: &DatabaseSettings) -> Result<Self, StoreError> {

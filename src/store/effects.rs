@@ -70,6 +70,9 @@ pub struct RowEffects {
     pub handed_back_beside: Vec<String>,
     /// What was decided could not be carried out, and the row went to a person instead.
     pub turned: bool,
+    /// Money was seen for the row. Where somebody else ended it before the write, that end is held
+    /// against the money once.
+    pub money_seen: bool,
 }
 
 /// A row that is about to be paid or handed back, and its siblings as it was decided from them.
@@ -195,11 +198,28 @@ pub fn effects(
         check,
         handback,
         event,
+        money_seen: is_money_seen(decision),
         handed_back_beside: handed_back_beside(&planned),
         beside: beside(goes_alone, planned.claimed.row, planned.siblings),
         evidence: planned.evidence,
         turned: false,
     }
+}
+
+/// Whether money moved by what was decided, or may have, of what a person is to look at.
+fn is_money_seen(decision: &Decision) -> bool {
+    match decision.verdict {
+        Verdict::Succeeded => true,
+        Verdict::Review => decision.seen.is_some(),
+        Verdict::Retryable(_) | Verdict::Failed | Verdict::Wait => false,
+    }
+}
+
+/// Whether a row that was to be decided left processing just as money was seen for it, and its new
+/// status does not say that it was paid: the next run looks at it once, whatever that status is.
+/// An open row has a `watch_from` for that alone.
+pub fn left_as_money_was_seen(history: &History, row: &Transaction) -> bool {
+    history.watch_from.is_some() && !row.processing && !row.succeeded
 }
 
 /// What a row is held against as it is written, where it has a natural key.
@@ -339,7 +359,7 @@ impl RowEffects {
     }
 
     /// What remains of a decision whose row, lease or account had changed: the record, and the
-    /// row is due again at once with the memory that it had.
+    /// row is due again at once with the memory that it had, and that money was seen for it.
     pub fn supersede(&mut self) {
         self.journal.applied = Applied::Superseded;
         self.journal.status_after = self.journal.status_before.clone();
@@ -620,6 +640,12 @@ fn looked_at(planned: &Planned) -> History {
     let mut history = answered(&claimed.history, &planned.decision, planned.now);
     if claimed.history.first_account.is_none() {
         history.first_account = Some(claimed.row.account.text().to_owned());
+    }
+    // That money was seen as the row changed is news until the row is decided as it is now.
+    let is_decided = claimed.asked == Asked::Run && planned.decision.answered;
+    if is_decided && history.ended_as.is_none() {
+        history.watch_from = None;
+        history.watch_step = 0;
     }
     history
 }

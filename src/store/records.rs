@@ -198,6 +198,9 @@ pub struct ClaimFilter {
 /// The watch step of a row that is looked at once, beyond every step that a policy has.
 pub const LAST_LOOK: u32 = 1_000;
 
+/// Why a hand-back ended whose row is gone.
+pub const ROW_GONE: &str = "row_gone";
+
 /// One claimed row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Claimed {

@@ -369,6 +369,19 @@ impl SourceTable {
         );
     }
 
+    /// Tells of rows that are gone and whose hand-backs ended with them.
+    pub fn tell_gone(&self, keys: &[String]) {
+        let Some(first) = keys.first() else { return };
+        tracing::warn!(
+            table = %self.settings.name,
+            rows = keys.len(),
+            row = %first,
+            "Rows that were handed back are gone from {}, or have another key: their hand-backs \
+             ended (row_gone), and a payment of theirs that comes late goes unseen",
+            self.write,
+        );
+    }
+
     /// What to say of a row that the view shows and the written table does not have.
     pub fn not_there(&self) -> String {
         let (read, write) = (&self.read, &self.write);

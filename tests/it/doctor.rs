@@ -1105,6 +1105,19 @@ async fn references_and_rows_that_are_of_no_use_are_told(engine: Engine) {
     assert_eq!((finding(&ran, "rows_unreadable").1.as_str(), ran.code), ("fail", Some(10)));
 }
 
+/// A run refuses as `config check --connect` does, before it looks at a row, and writes nothing.
+async fn a_run_is_refused(shop: &Shop, said: &str) {
+    shop.insert(&[Payment::stuck(1)]).await;
+    for words in [&["run"][..], &["run", "--dry-run"][..]] {
+        let ran = shop.tieout(words).await.ended(10);
+        assert!(ran.stderr.contains(said), "{}", ran.stderr);
+        assert!(ran.stderr.contains("nothing was done"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("hint: correct "), "{}", ran.stderr);
+    }
+    assert_eq!([shop.count("tieout_runs").await, shop.count("tieout_checks").await], [0, 0]);
+    shop.raw.execute("delete from payments where id = 1").await;
+}
+
 /// A column whose values say nothing of what it is mapped to would make a case of every row.
 async fn columns_without_one_value_of_use_are_refused(engine: Engine) {
     let shop = healthy(engine, Words::default()).await;
@@ -1117,9 +1130,11 @@ async fn columns_without_one_value_of_use_are_refused(engine: Engine) {
     let (what, state, _, next) = finding(&doctor(&shop).await, "values_unreadable");
     assert_eq!((what.as_str(), state.as_str()), ("payments", "fail"));
     assert_eq!(next, "correct amount in [[table]] payments");
+    a_run_is_refused(&shop, "payments: none of 20 looked-at values of note is a number").await;
     // One number among them, and it may be the others that are odd.
     shop.raw.execute("update payments set note = '7' where id >= 900003").await;
     shop.tieout(&connect).await.ended(0);
+    shop.tieout(&["run"]).await.ended(0);
     rewrite(&shop, "column = \"note\", unit", "column = \"amount\", unit");
 
     // A key that is read as seconds lies in 1970.
@@ -1141,6 +1156,7 @@ async fn a_file_shows_by_its_values_what_its_types_do_not() {
     let ran = shop.tieout(&connect).await.ended(10);
     let said = "none of 20 looked-at values of order_no is a time of a payment, `no 9000";
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    a_run_is_refused(&shop, said).await;
     rewrite(&shop, "created = \"order_no\"", "created = \"created_at\"");
     rewrite(&shop, "status = \"status\"", "status = \"created_at\"");
     let ran = shop.tieout(&connect).await.ended(10);

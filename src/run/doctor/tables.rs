@@ -278,7 +278,12 @@ pub(super) async fn unread_values(db: &Database, table: &SourceTable) -> Vec<Fin
         };
         findings.extend(no_values(db, table, (field, cell), "time of a payment", is_none).await);
     }
-    if let Ok(any) = Currency::parse("EUR") {
+    let amount = table.cells.get(layout.amount);
+    let is_number =
+        db.keeps_types() && amount.is_some_and(|column| column.class == TypeClass::Integer);
+    if let Ok(any) = Currency::parse("EUR")
+        && !is_number
+    {
         let is_none = |text: &str| {
             let read = parse_amount(text, AmountUnit::Minor, Exactness::Float, any);
             matches!(read, Err(AmountError::NotANumber(_)))

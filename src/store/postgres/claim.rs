@@ -11,6 +11,7 @@ use crate::decide::decision::Asked;
 use crate::model::time::Instant;
 use crate::model::transaction::{RowDefect, Transaction};
 use crate::store::decode::decode;
+use crate::store::effects::left_as_money_was_seen;
 use crate::store::error::StoreError;
 use crate::store::postgres::checks::{self, Remembered, last_handbacks};
 use crate::store::postgres::errors::failed;
@@ -19,7 +20,7 @@ use crate::store::postgres::patience::patiently;
 use crate::store::postgres::runs::{Sums, add_totals, count_row};
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
-use crate::store::records::{ClaimFilter, Claimed, LAST_LOOK};
+use crate::store::records::{ClaimFilter, Claimed, LAST_LOOK, ROW_GONE};
 use crate::store::source_table::SourceTable;
 
 const CLAIMING: &str = "claiming due rows";
@@ -370,6 +371,9 @@ impl Due {
         };
         match state {
             "watch" => Fate::Take(Asked::Watch),
+            "open" if left_as_money_was_seen(&self.remembered.history, row) => {
+                Fate::Take(Asked::Watch)
+            }
             // A case whose row ended meanwhile: money found for it would contradict its end.
             "case" if !row.processing => Fate::Take(Asked::Watch),
             "case" => Fate::Take(Asked::Kick),
@@ -465,11 +469,14 @@ async fn claim_batch(
         .into_iter()
         .filter(|due| due.fate(kicked) != Fate::Leave)
         .partition(|due| due.fate(kicked) == Fate::Close);
-    let unseen = unseen(connection, claim, &left).await?;
+    let hidden = hidden(connection, claim, &left).await?;
+    let is_hidden = |due: &Due| hidden.contains(&due.remembered.key);
     let (unseen, left): (Vec<Due>, Vec<Due>) =
-        left.into_iter().partition(|due| unseen.contains(&due.remembered.key));
+        left.into_iter().partition(|due| is_hidden(due) && looks_again(claim, due).is_some());
     put_off(connection, claim, &unseen).await.map_err(failed(CLAIMING))?;
     close_left(connection, claim, &left).await.map_err(failed(CLAIMING))?;
+    let gone = left.iter().filter(|due| due.row.is_none() && !is_hidden(due));
+    end_handbacks(connection, claim, gone.map(|due| due.remembered.key.clone()).collect()).await?;
     let ended = left.iter().chain(&unseen).chain(&kept);
     count_lapsed(connection, claim, ended).await.map_err(failed(CLAIMING))?;
     lease(connection, claim, &kept).await.map_err(failed(CLAIMING))?;
@@ -484,21 +491,22 @@ async fn claim_batch(
     Ok((claimed, seen))
 }
 
-/// Rows under watch that are gone from what is read, are still in what is written, and are to be
-/// looked for again.
-async fn unseen(
+/// When a row that its view does not show is looked for again, where it is.
+fn looks_again(claim: &Claim<'_>, due: &Due) -> Option<Instant> {
+    claim.table.looks_again(due.remembered.history.watch_from, claim.now)
+}
+
+/// Rows under watch that are gone from what is read and are still in what is written.
+async fn hidden(
     connection: &mut PgConnection,
     claim: &Claim<'_>,
     left: &[Due],
 ) -> Result<HashSet<String>, StoreError> {
     let table = claim.table;
-    let is_gone = |due: &&Due| {
-        let again = table.looks_again(due.remembered.history.watch_from, claim.now);
-        due.row.is_none() && due.remembered.state == "watch" && again.is_some()
-    };
+    let is_gone = |due: &&Due| due.row.is_none() && due.remembered.state == "watch";
     let keys: Vec<&str> =
         left.iter().filter(is_gone).map(|due| due.remembered.key.as_str()).collect();
-    if keys.is_empty() {
+    if keys.is_empty() || table.write_is_read {
         return Ok(HashSet::new());
     }
     let parts = Statements::of(table);
@@ -520,16 +528,42 @@ async fn unseen(
     rows.iter().map(|row| Cells::new(row, CLAIMING).text(0)).collect()
 }
 
+/// Nobody charges for a row that is gone: its open hand-back ends, and that is told.
+async fn end_handbacks(
+    connection: &mut PgConnection,
+    claim: &Claim<'_>,
+    gone: Vec<String>,
+) -> Result<(), StoreError> {
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let mut sql = Sql::default();
+    let name = sql.bind(claim.table.settings.name.clone());
+    let now = sql.bind(claim.now);
+    let reason = sql.bind(ROW_GONE.to_owned());
+    let keys = sql.bind(gone);
+    // Whoever ends several at once does so in one order.
+    sql.push(&format!(
+        "with open as (select key, number from tieout_handbacks where table_name = {name} \
+         and key = any({keys}) and taken_at is null and ended_at is null \
+         order by key, number for update) \
+         update tieout_handbacks h set ended_at = {now}, end_reason = {reason} from open o \
+         where h.table_name = {name} and h.key = o.key and h.number = o.number returning h.key"
+    ));
+    let rows = sql.fetch(connection).await.map_err(failed(CLAIMING))?;
+    let ended: Vec<String> =
+        rows.iter().map(|row| Cells::new(row, CLAIMING).text(0)).collect::<Result<_, _>>()?;
+    claim.table.tell_gone(&ended);
+    Ok(())
+}
+
 /// Looks for rows again that their view does not show, and tells of them.
 async fn put_off(
     connection: &mut PgConnection,
     claim: &Claim<'_>,
     unseen: &[Due],
 ) -> sqlx::Result<()> {
-    let again = |due: &Due| {
-        let watch_from = due.remembered.history.watch_from;
-        claim.table.looks_again(watch_from, claim.now).unwrap_or(claim.now)
-    };
+    let again = |due: &Due| looks_again(claim, due).unwrap_or(claim.now);
     let keys: Vec<&str> = unseen.iter().map(|due| due.remembered.key.as_str()).collect();
     if keys.is_empty() {
         return Ok(());

@@ -15,7 +15,7 @@ use crate::store::error::StoreError;
 use crate::store::postgres::copy::{CopyRow, copy};
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::sql::{Cells, Sql, small};
-use crate::store::records::JournalRow;
+use crate::store::records::{JournalRow, LAST_LOOK};
 
 const WRITING: &str = "writing the records of the decisions";
 
@@ -438,7 +438,8 @@ impl Ledger<'_> {
         Ok(())
     }
 
-    /// Gives superseded rows back with the memory that they had, due at once.
+    /// Gives superseded rows back with the memory that they had, due at once; that money was seen
+    /// for a row that was to be decided is kept with it.
     pub(super) async fn superseded(
         &self,
         connection: &mut PgConnection,
@@ -450,10 +451,16 @@ impl Ledger<'_> {
         let mut sql = self.sql();
         let keys = sql.bind(all(rows, |row| row.journal.key.clone()));
         let tokens = sql.bind(all(rows, |row| row.token));
+        let seen = sql.bind(all(rows, |row| row.money_seen));
+        let step = sql.bind(small(LAST_LOOK));
         sql.push(&format!(
             "update tieout_checks c set lease_run = null, lease_until = null, \
-             next_check_at = case when c.state in ('open', 'watch') then $3 end \
-             from unnest({keys}::text[], {tokens}::bigint[]) as u(key, token) \
+             next_check_at = case when c.state in ('open', 'watch') then $3 end, \
+             watch_from = case when c.state = 'open' and u.seen then $3 else c.watch_from end, \
+             watch_step = case when c.state = 'open' and u.seen then {step} \
+             else c.watch_step end \
+             from unnest({keys}::text[], {tokens}::bigint[], {seen}::boolean[]) \
+             as u(key, token, seen) \
              where c.table_name = $2 and c.key = u.key and c.lease_token = u.token and {}",
             is_leased_by("$1"),
         ));

@@ -17,7 +17,7 @@ use crate::store::driver::Writer;
 use crate::store::effects::{RowEffects, line_marks};
 use crate::store::error::StoreError;
 use crate::store::people::ProposalState;
-use crate::store::records::{Applied, ApplyEnd, JournalRow, NotApplied};
+use crate::store::records::{Applied, ApplyEnd, JournalRow, LAST_LOOK, NotApplied};
 use crate::store::sibling;
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::cases::{close_rows, put_rows};
@@ -355,10 +355,10 @@ async fn settle(
         people::end_approved(connection, run_id, &words, state, "carried out", now).await?;
     }
     remember(connection, name, &done, now).await?;
-    let changed: Vec<&str> = rows
+    let changed: Vec<&RowEffects> = rows
         .iter()
         .filter(|row| row.image.is_none() && !row.lost)
-        .map(|row| row.effect.journal.key.as_str())
+        .map(|row| &*row.effect)
         .collect();
     due_again(connection, name, &changed, now).await
 }
@@ -595,24 +595,34 @@ async fn remember(
     execute_rows(connection, APPLYING, rows, sql).await
 }
 
-/// Rows that had changed are looked at again at once, by another run, behind what is due by now.
+/// Rows that had changed are looked at again at once, by another run, behind what is due by now;
+/// that money was seen for a row that was to be decided is kept with it.
 async fn due_again(
     connection: &mut SqliteConnection,
     table: &str,
-    keys: &[&str],
+    changed: &[&RowEffects],
     now: Instant,
 ) -> Result<(), StoreError> {
-    if keys.is_empty() {
+    if changed.is_empty() {
         return Ok(());
     }
+    let keys: Vec<&str> = changed.iter().map(|row| row.journal.key.as_str()).collect();
+    let seen = changed.iter().filter(|row| row.money_seen);
+    let seen: Vec<&str> = seen.map(|row| row.journal.key.as_str()).collect();
     let query = sqlx::query(
         "update tieout_checks set lease_run = null, lease_until = null, \
-         next_check_at = case when next_check_at is not null then ?3 end \
+         next_check_at = case when next_check_at is not null then ?3 end, \
+         watch_from = case when state = 'open' and key in (select value from json_each(?4)) \
+         then ?3 else watch_from end, \
+         watch_step = case when state = 'open' and key in (select value from json_each(?4)) \
+         then ?5 else watch_step end \
          where table_name = ?2 and key in (select value from json_each(?1))",
     )
-    .bind(json_set(keys))
+    .bind(json_set(&keys))
     .bind(table.to_owned())
-    .bind(to_text(now));
+    .bind(to_text(now))
+    .bind(json_set(&seen))
+    .bind(i64::from(LAST_LOOK));
     execute(connection, APPLYING, query).await.map(|_| ())
 }
 

@@ -10,8 +10,9 @@ use sqlx::sqlite::SqliteConnection;
 
 use crate::decide::decision::{Asked, History};
 use crate::model::time::{Instant, to_text};
+use crate::store::effects::left_as_money_was_seen;
 use crate::store::error::StoreError;
-use crate::store::records::{ClaimFilter, Claimed, LAST_LOOK};
+use crate::store::records::{ClaimFilter, Claimed, LAST_LOOK, ROW_GONE};
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::cases::close_rows;
 use crate::store::sqlite::cells::Cells;
@@ -28,6 +29,9 @@ use crate::store::sqlite::statements::{
 const ENROLLING: &str = "taking stuck rows in";
 const CLAIMING: &str = "claiming due rows";
 const RELEASING: &str = "giving rows back";
+
+/// What to say of a case whose row is gone.
+const GONE: &str = "the row is gone from its table";
 
 /// Why a row is due.
 #[derive(Clone, Copy)]
@@ -257,6 +261,8 @@ enum Fate {
     Take(Box<Claimed>),
     /// It left processing by itself, for this reason.
     Close(String),
+    /// It is gone, with whatever it was handed back for.
+    Gone,
     /// It is under watch and there, and its view does not show it: looked for again at this time.
     Unseen(Instant),
     /// It was named, and there is nothing to ask.
@@ -274,13 +280,14 @@ fn fate(
     }
     let Some(Found { row, belongs }) = found else {
         return match memory.state.as_str() {
-            "open" | "watch" => Fate::Close("the row is gone from its table".to_owned()),
+            "open" | "watch" => Fate::Gone,
             _other => Fate::Leave,
         };
     };
     let is_stuck = row.processing && belongs;
     let asked = match memory.state.as_str() {
         "watch" => Asked::Watch,
+        "open" if left_as_money_was_seen(&memory.history, &row) => Asked::Watch,
         // A case whose row ended meanwhile: money found for it would contradict its end.
         "case" if !row.processing => Asked::Watch,
         "case" => Asked::Kick,
@@ -337,12 +344,9 @@ async fn judged(
         {
             claimed.history.fingerprint_seen_at = turn.now;
         }
-        let again = turn.table.looks_again(memory.history.watch_from, turn.now);
-        if let Some(again) = again
-            && matches!(fate, Fate::Close(_))
-            && unseen.contains(&memory.key)
-        {
-            fate = Fate::Unseen(again);
+        if matches!(fate, Fate::Gone) && unseen.contains(&memory.key) {
+            let again = turn.table.looks_again(memory.history.watch_from, turn.now);
+            fate = again.map_or_else(|| Fate::Close(GONE.to_owned()), Fate::Unseen);
         }
         (memory, fate)
     };
@@ -413,6 +417,7 @@ async fn take(
     room: usize,
 ) -> Result<Vec<Claimed>, StoreError> {
     let (mut claimed, mut closed, mut unseen) = (Vec::new(), Vec::new(), Vec::new());
+    let mut gone = Vec::new();
     let mut totals = Buckets::new();
     let mut lapsed: BTreeMap<String, Buckets> = BTreeMap::new();
     for (memory, fate) in judged {
@@ -426,6 +431,10 @@ async fn take(
                 claimed.push(*row);
             }
             Fate::Close(why) => closed.push((memory.key.clone(), why)),
+            Fate::Gone => {
+                gone.push(memory.key.clone());
+                closed.push((memory.key.clone(), GONE.to_owned()));
+            }
             Fate::Unseen(again) => unseen.push((memory.key.clone(), to_text(again))),
         }
         if let Some((run, _)) = &memory.lease {
@@ -436,6 +445,7 @@ async fn take(
     lease(connection, turn, run_id, lease_until, &claimed).await?;
     mark_taken(connection, turn, &claimed).await?;
     close(connection, turn, run_id, &closed).await?;
+    end_handbacks(connection, turn, &gone).await?;
     put_off(connection, turn, &unseen).await?;
     count(connection, run_id, turn.name(), "claimed", &totals).await?;
     for (run, buckets) in &lapsed {
@@ -536,6 +546,31 @@ async fn close(
     close_rows(connection, run_id, turn.name(), &closings, turn.now).await
 }
 
+/// Nobody charges for a row that is gone: its open hand-back ends, and that is told.
+async fn end_handbacks(
+    connection: &mut SqliteConnection,
+    turn: &Turn<'_>,
+    gone: &[String],
+) -> Result<(), StoreError> {
+    if gone.is_empty() {
+        return Ok(());
+    }
+    let query = sqlx::query(
+        "update tieout_handbacks set ended_at = ?3, end_reason = ?4 where table_name = ?2 \
+         and key in (select value from json_each(?1)) and ended_at is null and taken_at is null \
+         returning key",
+    )
+    .bind(json_set(gone))
+    .bind(turn.name().to_owned())
+    .bind(to_text(turn.now))
+    .bind(ROW_GONE);
+    let ended = fetch(connection, CLAIMING, query).await?;
+    let ended: Vec<String> =
+        ended.iter().map(|row| Cells::new(row, CLAIMING).text(0)).collect::<Result<_, _>>()?;
+    turn.table.tell_gone(&ended);
+    Ok(())
+}
+
 /// Looks for rows again that their view does not show, and tells of them.
 async fn put_off(
     connection: &mut SqliteConnection,
@@ -579,7 +614,7 @@ pub(super) async fn preview(
     let limit = usize::try_from(turn.limit).unwrap_or(0);
     let taken = judged.into_iter().filter_map(|(_, fate)| match fate {
         Fate::Take(claimed) => Some(*claimed),
-        Fate::Close(_) | Fate::Unseen(_) | Fate::Leave => None,
+        Fate::Close(_) | Fate::Gone | Fate::Unseen(_) | Fate::Leave => None,
     });
     Ok(taken.take(limit).collect())
 }

@@ -15,6 +15,7 @@ on_both_databases!(
     what_another_row_stores_ends_no_row,
     rows_that_share_a_tag_are_not_settled_by_it,
     a_verdict_that_is_not_written_is_taken_back,
+    an_end_that_came_as_money_was_seen_is_held_against_it,
 );
 
 fn at(id: i64, situation: Situation) -> Seed {
@@ -305,4 +306,42 @@ async fn a_verdict_that_is_not_written_is_taken_back(engine: Engine) {
     assert!(place("verdict", "1") < place("not_applied", "1"));
     assert!(events.last().is_some_and(|event| event["type"] == "run_end"));
     assert!(ran.of_type("verdict").iter().all(|verdict| verdict["planned"] == "yes"));
+}
+
+/// The application ends rows of its own between the claim and the write.
+async fn an_end_that_came_as_money_was_seen_is_held_against_it(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(30).await;
+    let rows = [Payment::stuck(1), Payment::stuck(2), Payment::stuck(3)];
+    shop.plant(rows.iter().map(Payment::captured).collect());
+    shop.insert(&rows).await;
+    let ends = "update payments set status = \
+                case id when 1 then 'failed' when 2 then 'retry' else 'paid' end \
+                where status = 'processing' and id = ";
+    let trigger = match engine {
+        Engine::Sqlite => format!(
+            "create trigger meanwhile after update on tieout_checks \
+             when new.lease_run is not null \
+             begin {ends} cast(new.key as integer); end"
+        ),
+        Engine::Postgres => format!(
+            "create function meanwhile() returns trigger language plpgsql as $$ begin \
+             if new.lease_run is not null then {ends} new.key::bigint; end if; \
+             return null; end $$; \
+             create trigger meanwhile after update on tieout_checks \
+             for each row execute function meanwhile()"
+        ),
+    };
+    shop.raw.execute(&trigger).await;
+    shop.run().await.ended(0);
+    assert_eq!(shop.count("tieout_journal where applied = 'superseded'").await, 3);
+    assert_eq!(shop.open_cases().await, [""; 0]);
+    let ran = shop.run().await.ended(0);
+    let verdicts = [ran.verdict(1), ran.verdict(2), ran.verdict(3)];
+    let late = "review late_contradiction";
+    assert_eq!(verdicts, [late, late, "not decided"]);
+    assert_eq!(shop.open_cases().await, ["1 late_contradiction", "2 late_contradiction"]);
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["failed", "retry"]);
+    assert_eq!(shop.run().await.ended(0).verdict(1), "not decided");
+    shop.check(true).await;
 }

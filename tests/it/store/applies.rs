@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
-use tieout::decide::decision::Asked;
+use tieout::decide::decision::{Asked, Decision};
 use tieout::decide::policy::Mode;
 use tieout::model::reason::{Outcome, Reason};
 use tieout::model::time::to_text;
 use tieout::model::transaction::{SiblingFact, SiblingState, hex};
 use tieout::store::driver::CaseFilter;
 use tieout::store::effects::{Beside, RowEffects};
-use tieout::store::records::{Applied, ApplyEnd, Claimed};
+use tieout::store::records::{Applied, ApplyEnd, ClaimFilter, Claimed};
 
 use super::world::{
     MAPPING, Under, World, at, eur, failed, noon, retryable, review, succeeded, succeeded_by, wait,
@@ -196,6 +196,61 @@ pub async fn any_mapped_column_supersedes<D: Under>() {
     }
     // A column that is not mapped is nobody's business.
     w.raw.execute("update charges set note = 'edited'").await;
+    w.finish_unmapped().await;
+}
+
+/// Somebody else ended the row before what was decided could be written. Where money had been seen
+/// for it, it comes once more whatever its status, unless that says that it was paid.
+pub async fn money_seen_as_a_row_left_is_held_against_its_end<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=5).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    for (id, change) in [
+        (1, "status = 'failed'"),
+        (2, "status = 'new'"),
+        (3, "status = 'paid'"),
+        (4, "status = 'failed'"),
+        (5, "attempt = 2"),
+    ] {
+        w.raw.execute(&format!("update charges set {change} where id = {id}")).await;
+    }
+    // Of row 4 no money was seen.
+    let decide = |c: &Claimed| match c.row.key.id.as_str() {
+        "4" => wait(noon())(c),
+        _other => succeeded(c),
+    };
+    assert_eq!(w.apply("r1", &mut writer, &claimed, decide, noon()).await, done(0, 0, 5));
+    w.close("r1", at(1)).await;
+    let named = |claimed: &[Claimed]| -> Vec<(String, Asked)> {
+        let mut named: Vec<_> = claimed.iter().map(|c| (c.row.key.id.clone(), c.asked)).collect();
+        named.sort_by(|one, other| one.0.cmp(&other.0));
+        named
+    };
+    let asked = [("1", Asked::Watch), ("2", Asked::Watch), ("5", Asked::Run)];
+    let asked = asked.map(|(id, why)| (id.to_owned(), why));
+    let filter = ClaimFilter { stuck_before: Some(at(-20)), ..ClaimFilter::default() };
+    let preview = w.store.preview_due(&w.table, &filter, 9, at(1)).await.unwrap();
+    assert_eq!(named(&preview), asked);
+    let mut writer = w.start("r2", at(1)).await;
+    let claimed = w.claim_with("r2", &filter, 9, at(1)).await;
+    assert_eq!(named(&claimed), asked);
+    let decide = |c: &Claimed| match c.row.key.id.as_str() {
+        "1" => review(c),
+        "2" => Decision { reason: Reason::Watched, ..wait(at(1))(c) },
+        _other => succeeded(c),
+    };
+    assert_eq!(w.apply("r2", &mut writer, &claimed, decide, at(1)).await, done(3, 0, 0));
+    w.close("r2", at(2)).await;
+    let mut states = Vec::new();
+    for id in ["1", "2", "3", "4", "5"] {
+        states.push(w.store.check("charges", id).await.unwrap().unwrap().state);
+    }
+    assert_eq!(states, ["case", "closed", "closed", "closed", "closed"]);
+    assert_eq!(w.status("5").await, "paid");
+    // It was one look.
+    w.start("r3", at(60)).await;
+    assert!(w.claim("r3", 9, at(60)).await.is_empty());
     w.finish_unmapped().await;
 }
 

@@ -620,6 +620,41 @@ pub async fn a_watch_that_a_view_hides_goes_on<D: Under>() {
     w.start("r4", later).await;
     w.claim_with("r4", &stuck, 9, later).await;
     assert_eq!(state("1").await.0, "closed");
+    // Its worker may still come for what is only hidden, and never for what is gone.
+    assert_eq!(w.raw.rows(HAND_BACKS).await, rows(["1 open", "2 row_gone", "3 open"]));
+    w.finish_unmapped().await;
+}
+
+/// Why each hand-back ended.
+const HAND_BACKS: &str =
+    "select key || ' ' || coalesce(end_reason, 'open') from tieout_handbacks order by key";
+
+fn rows<const N: usize>(texts: [&str; N]) -> Vec<Vec<Option<String>>> {
+    texts.map(|text| vec![Some(text.to_owned())]).into()
+}
+
+/// Nobody can say what becomes of a payment whose row is gone, or has another key: nobody may send
+/// it again.
+pub async fn a_hand_back_of_a_row_that_is_gone_ends<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=4).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    w.apply("r1", &mut writer, &claimed, retryable(noon()), noon()).await;
+    w.close("r1", noon()).await;
+    // A worker took one before its row was deleted.
+    let took = "update tieout_handbacks set taken_at = '2026-11-19T12:05:00.000000Z' \
+                where key = '4'";
+    w.raw.execute(took).await;
+    w.raw.execute("delete from charges where id in (1, 4)").await;
+    w.raw.execute("update charges set id = 22 where id = 2").await;
+    w.start("r2", at(15)).await;
+    assert_eq!(ids(&w.claim("r2", 9, at(15)).await), ["3"]);
+    let ends = ["1 row_gone", "2 row_gone", "3 open", "4 open"];
+    assert_eq!(w.raw.rows(HAND_BACKS).await, rows(ends));
+    let ended = w.store.handbacks("charges", "1").await.unwrap();
+    assert_eq!(ended[0].ended_at, Some(at(15)));
+    assert_eq!(w.store.check("charges", "1").await.unwrap().unwrap().state, "closed");
     w.finish_unmapped().await;
 }
 
