@@ -179,6 +179,9 @@ const NO_TEXT: Wanted = Wanted {
 };
 const ANY: Wanted = Wanted { takes: |_| true, words: "a column" };
 
+/// Where settings keep values of the status.
+type Values = fn(&mut TableSettings) -> &mut Vec<FilterValue>;
+
 impl Fitter<'_> {
     fn err(&mut self, field: &str, problem: impl Into<String>, expected: impl Into<String>) {
         self.err_of(Mend::Mapping, field, problem.into(), expected.into());
@@ -639,7 +642,7 @@ impl Fitter<'_> {
                 }
             }
         }
-        let lists: [(&str, fn(&mut TableSettings) -> &mut Vec<FilterValue>); 3] = [
+        let lists: [(&str, Values); 3] = [
             ("ignore", |settings| &mut settings.ignore),
             ("succeeded", |settings| &mut settings.succeeded),
             ("unpaid", |settings| &mut settings.unpaid),
