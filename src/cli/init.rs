@@ -517,12 +517,18 @@ fn is_a_tag(text: &str) -> bool {
     Template::parse(text).is_ok_and(|template| template.columns().next().is_some())
 }
 
-/// Writes the file whole or not at all.
+/// Writes the file whole or not at all. A device such as /dev/null or /dev/stdout is written to,
+/// and never replaced.
 fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let written = std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, path));
+    let is_special = path.metadata().is_ok_and(|there| !there.is_file());
+    let written = if is_special {
+        std::fs::write(path, text)
+    } else {
+        let mut partial = path.as_os_str().to_owned();
+        partial.push(".partial");
+        let partial = PathBuf::from(partial);
+        std::fs::write(&partial, text).and_then(|()| std::fs::rename(&partial, path))
+    };
     written.map_err(|error| {
         let text = format!("{} could not be written: {error}", path.display());
         Failure::new(Exit::Config, text, "name a place that this user may write: --output FILE")

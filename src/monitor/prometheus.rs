@@ -11,6 +11,10 @@ use crate::monitor::settings::{Address, Place};
 /// Writes the file whole under another name, then gives it its own, so that nobody ever reads
 /// half of it. Families that this run says nothing about stay.
 pub fn write(path: &Path, page: &Page<'_>) -> io::Result<()> {
+    // A device is not replaced, and a pipe that nobody reads not waited for.
+    if path.metadata().is_ok_and(|there| !there.is_file()) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+    }
     let old = std::fs::read_to_string(path).unwrap_or_default();
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));

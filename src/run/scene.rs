@@ -20,6 +20,7 @@ use crate::run::shutdown::Stop;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::effects::absent_means;
+use crate::store::files::{FileDriver, FileFilter};
 use crate::store::source_table::SourceTable;
 
 /// The stage of one run.
@@ -50,7 +51,7 @@ pub struct Scene<'a> {
 pub struct OpenAccount {
     /// How it is asked.
     pub account: Asking,
-    /// Settlement files of it are brought in.
+    /// Settlement files of it are brought in, or were.
     pub has_files: bool,
     /// The files that are to come for it.
     pub expected: Vec<Expected>,
@@ -134,8 +135,9 @@ impl OpenAccount {
                 (abandoned, policy_of(setup, &whole.rules, account.facts(), abandoned))
             })
             .collect();
+        let has_files = whole.accounts_with_files.contains(name) || has_a_file(db, name).await?;
         Ok(Self {
-            has_files: whole.accounts_with_files.contains(name),
+            has_files,
             expected: whole.expected_for(name),
             account,
             setup: setup.clone(),
@@ -145,6 +147,14 @@ impl OpenAccount {
             policies,
         })
     }
+}
+
+/// Whether a file of the account was ever brought in: by hand, where no source of it is configured.
+async fn has_a_file(db: &Database, account: &str) -> Result<bool, RunError> {
+    let filter =
+        FileFilter { account: Some(account.to_owned()), limit: 1, ..FileFilter::default() };
+    let files = db.files(&filter).await.doing("looking for files of the account")?;
+    Ok(!files.is_empty())
 }
 
 /// By what absence means in the status that the mapping goes by.

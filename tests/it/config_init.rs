@@ -738,6 +738,17 @@ async fn what_cannot_be_done_is_said_and_nothing_is_written_over() {
     let again = tieout(folder, &["config", "init", "--url", "sqlite:shop.db", "--yes"]);
     assert!(again.code == 2 && again.stderr.contains("is there already"), "{}", again.stderr);
     assert_eq!(std::fs::read(folder.join("shop.db")).unwrap(), before, "the file changed");
+    // What is no file, as /dev/stdout, is written to and not replaced.
+    let made = std::process::Command::new("mkfifo").arg(folder.join("pipe")).status().unwrap();
+    assert!(made.success());
+    let mut reader = std::process::Command::new("timeout");
+    let reader = reader.args(["60", "cat"]).arg(folder.join("pipe"));
+    let reader = reader.stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let words = ["config", "init", "--yes", "--force", "--url", "sqlite:shop.db", "--output"];
+    assert_eq!(tieout(folder, &[&words[..], &["pipe"]].concat()).code, 0);
+    let read = reader.wait_with_output().unwrap().stdout;
+    assert!(String::from_utf8(read).unwrap().contains("[[table]]"));
+    assert!(!std::fs::metadata(folder.join("pipe")).unwrap().is_file());
     // A misspelt column is left open, not ignored.
     place.init(&["--status", "stat"]);
     let check = tieout(folder, &["config", "check"]);

@@ -146,7 +146,10 @@ impl Files {
                     self.want("", &account, &code, ("excluded", bucket), found);
                 }
             }
-            add(&mut self.came, code.clone(), all.0, all.1);
+            // A file of a day without a booking has lines of no currency at all.
+            if all != (0, 0) || !code.is_empty() {
+                add(&mut self.came, code.clone(), all.0, all.1);
+            }
             if sum == all {
                 Ok(())
             } else {

@@ -183,6 +183,11 @@ impl<'a> Trusted<'a> {
 pub fn remember(server: &Server, key: &[u8], comment: &str) -> Result<(), SourceError> {
     // Where it is a link, what it leads to is written.
     let path = fs::canonicalize(&server.known_hosts).unwrap_or(server.known_hosts.clone());
+    // A device is not replaced by a file.
+    if path.metadata().is_ok_and(|there| !there.is_file()) {
+        let no_file = io::Error::new(io::ErrorKind::InvalidInput, "it is no file");
+        return Err(SourceError::local("writing", &path)(no_file));
+    }
     let mut text = read_if_there(&path)?;
     if !text.is_empty() && !text.ends_with('\n') {
         text.push('\n');

@@ -41,6 +41,19 @@ fn value(series: &BTreeMap<String, String>, key: &str) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_file_is_not_replaced_by_one() {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+    configure(&shop, "[monitoring]\nprometheus = { textfile = \"shop.prom\" }\n");
+    let path = shop.path().join("shop.prom");
+    let socket = std::os::unix::net::UnixListener::bind(&path).unwrap();
+    assert_eq!(shop.tieout(&["run"], &[]).code, Some(0));
+    let run = shop.tieout(&["runs", "show"], &[]).stdout;
+    assert!(run.contains("monitoring: prometheus textfile shop.prom: it is no file"), "{run}");
+    assert!(!std::fs::metadata(&path).unwrap().is_file());
+    drop(socket);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_run_writes_its_metrics_and_pushes_them() {
     let shop = Shop::with(&[("pay_1", 1_999, CAPTURED), ("pay_2", 500, TWICE)]).await;
     let receiver = receiver().await;

@@ -25,6 +25,7 @@ on_both_databases!(
     a_banks_own_file_proves_absence_where_it_says_so,
     a_day_is_that_of_any_of_several_zones,
     an_attempt_of_the_senders_own_day_is_the_second_one,
+    a_day_without_a_payment_ties_out,
 );
 
 /// The rows were sent so many days ago.
@@ -570,4 +571,18 @@ async fn an_attempt_of_the_senders_own_day_is_the_second_one(engine: Engine) {
     }
     is(&decided(&shop).await, "1", "wait psp_pending", "");
     shop.check(true).await;
+}
+
+/// A report of nothing but its header has lines of no currency.
+async fn a_day_without_a_payment_ties_out(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&[stuck(1)]).await;
+    bring(&shop, AGO, &[]).await;
+    let ran = shop.run().await;
+    let end = &ran.of_type("run_end")[0];
+    let report = shop.folder().join(end["report"].as_str().unwrap());
+    let verify = ["report", "verify", report.to_str().unwrap()];
+    shop.tieout(&verify).await.ended(0);
+    shop.tieout(&[&verify[..], &["--database"]].concat()).await.ended(0);
+    shop.check(false).await;
 }

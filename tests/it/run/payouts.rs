@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::run::fetching::folder;
 use crate::run::files::{at_bank, bring, camt, credit, lines};
-use crate::run::shop::{Engine, Ran, Shop, Words, on_both_databases};
+use crate::run::shop::{Engine, Payment, Ran, Shop, Words, on_both_databases};
 use crate::support::events;
 
 on_both_databases!(
@@ -13,6 +13,7 @@ on_both_databases!(
     what_is_ambiguous_or_differs_is_nobodys,
     a_booking_waits_for_the_report_that_explains_it,
     a_booking_names_its_payout_or_its_row_in_its_text,
+    a_report_that_was_brought_by_hand_counts_beside_the_api,
 );
 
 async fn shop_with_cards_and_bank(engine: Engine) -> Shop {
@@ -207,5 +208,27 @@ async fn a_booking_names_its_payout_or_its_row_in_its_text(engine: Engine) {
         ]
     );
     assert_eq!(payouts(&dir(&shop, &ran)), [EXPLAINED]);
+    shop.check(false).await;
+}
+
+/// No source of the account is configured: what somebody brings is looked at all the same.
+async fn a_report_that_was_brought_by_hand_counts_beside_the_api(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(30).await;
+    shop.insert(&[Payment::stuck(1), Payment::stuck(2)]).await;
+    let path = shop.folder().join("report.csv");
+    let today = chrono::Utc::now().date_naive();
+    let row = format!(
+        "txn_1,{today} 00:00:00,{today} 00:00:00,eur,100.01,3.20,96.81,charge,ch_1,pi_1,ch_1,\
+         po_1,pay_1\n"
+    );
+    std::fs::write(&path, format!("{HEAD}{row}")).unwrap();
+    let ingest = ["ingest", path.to_str().unwrap(), "--account", "shop"];
+    shop.tieout(&ingest).await.ended(0);
+    // The list has neither.
+    shop.run_until_proven().await;
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["paid", "retry"]);
+    let of_lines = "select state || ' ' || key from tieout_lines";
+    assert_eq!(shop.texts(of_lines).await, ["matched 1"]);
     shop.check(false).await;
 }

@@ -163,6 +163,13 @@ fn what_a_person_trusts_is_written_at_the_end_and_the_rest_stays() {
     assert_eq!(standing, [Standing::Trusted, Standing::Changed, Standing::Changed]);
     let beside = super::names(&sshd.path(""));
     assert!(!beside.iter().any(|name| name.ends_with(".part")), "{beside:?}");
+    // As /dev/null is: who names it wants nothing kept, and it stays what it is.
+    std::fs::remove_file(sshd.path("known_hosts")).unwrap();
+    let socket = std::os::unix::net::UnixListener::bind(sshd.path("known_hosts")).unwrap();
+    let refused = remember(server, &shown[0].key, "by mara").unwrap_err().to_string();
+    assert!(refused.contains("it is no file"), "{refused}");
+    assert!(!std::fs::metadata(sshd.path("known_hosts")).unwrap().is_file());
+    drop(socket);
 }
 
 #[test]
