@@ -10,10 +10,10 @@ use std::collections::VecDeque;
 
 use crate::model::money::Currency;
 use crate::model::settlement::{
-    Batch, Control, Direction, Entry, EntryStatus, Finality, Found, Line, Problem, Severity,
-    SignedMoney, Statement, TagKind,
+    Batch, Direction, Entry, EntryStatus, Finality, Line, Problem, SignedMoney, Statement, TagKind,
 };
 use crate::settlement::amount::{iso_day, unsigned};
+use crate::settlement::camt_details::{Charges, Details, Said};
 use crate::settlement::camt_statement::{Balances, Head, Summary};
 use crate::settlement::kinds;
 use crate::settlement::tags::is_blank;
@@ -30,6 +30,9 @@ const MESSAGES: [(&str, &str, Finality); 3] = [
 
 /// So many details may stand before the amount of their entry.
 const HELD: usize = 10_000;
+
+/// So many charges of one detail are added up.
+const CHARGES: usize = 1_000;
 
 /// camt.052, by its message element.
 pub fn recognise_report(head: &str) -> Option<String> {
@@ -128,7 +131,7 @@ struct OpenEntry {
     servicer_reference: String,
     code: Vec<String>,
     text: String,
-    charges: bool,
+    charges: Charges,
     batch: Batch,
     /// What the block of details that is being read declares.
     payments: Option<u64>,
@@ -136,14 +139,9 @@ struct OpenEntry {
     told: Option<Entry>,
     refused: bool,
     held: Vec<Detail>,
-    /// The last detail, until it is known whether it is the only one.
-    last: Option<Line>,
-    lines: u64,
+    details: Details,
     in_block: u64,
-    sum: i128,
-    summable: bool,
-    /// A detail tells only what was instructed, which fees and exchange stand apart from.
-    instructed: bool,
+    /// As many payments are listed as are declared.
     itemised: bool,
 }
 
@@ -158,8 +156,7 @@ struct Detail {
     counter: Option<Written>,
     instructed: Option<Written>,
     direction: Option<Direction>,
-    charges: bool,
-    charge: Option<Written>,
+    charges: Vec<(String, Written)>,
     tags: Vec<(TagKind, String)>,
     code: Vec<String>,
     return_reason: Option<String>,
@@ -268,14 +265,7 @@ impl Camt {
 
     fn begin_entry(&mut self, at: usize, line: u64, byte: u64) {
         self.tell_statement();
-        self.entry = Some(OpenEntry {
-            at,
-            line,
-            byte,
-            summable: true,
-            itemised: true,
-            ..OpenEntry::default()
-        });
+        self.entry = Some(OpenEntry { at, line, byte, itemised: true, ..OpenEntry::default() });
     }
 
     fn tell_statement(&mut self) {
@@ -311,7 +301,10 @@ impl Camt {
                     self.end_entry();
                 }
                 "NtryDtls" => self.end_block(),
-                leaf => entry.leaf(leaf, &self.xml, line),
+                leaf => {
+                    let account = self.statement.as_ref().and_then(|open| open.head.currency());
+                    entry.leaf(leaf, &self.xml, line, account);
+                }
             }
         } else if let Some(open) = &mut self.statement {
             let leaf = below(path, open.at);
@@ -360,7 +353,7 @@ fn version_suffix(c: char) -> bool {
 // ------------------------------------------------------------------------------------- entries
 
 impl OpenEntry {
-    fn leaf(&mut self, leaf: &str, xml: &Xml, line: u64) {
+    fn leaf(&mut self, leaf: &str, xml: &Xml, line: u64, account: Option<Currency>) {
         let text = xml.text();
         match leaf {
             "Amt" => self.amount = Some(written(xml, line)),
@@ -389,8 +382,14 @@ impl OpenEntry {
                 let sum = self.batch.payments.unwrap_or(0);
                 self.batch.payments = self.payments.map(|n: u64| n.saturating_add(sum));
             }
-            _other if leaf.starts_with("Chrgs/") => self.charges = true,
-            _other => {}
+            _other => {
+                if let Some(leaf) = charge_leaf(leaf)
+                    && let Some(amount) = &self.amount
+                    && let Ok((_, own)) = read(amount, "", account)
+                {
+                    self.charges.take(leaf, read(&written(xml, line), "", Some(own)).ok(), own);
+                }
+            }
         }
     }
 
@@ -513,18 +512,11 @@ impl Camt {
     fn take_detail(&mut self, detail: Detail) {
         let Some(open) = self.entry.as_mut() else { return };
         let Some(entry) = open.told.clone() else { return };
-        open.lines = open.lines.saturating_add(1);
         open.in_block = open.in_block.saturating_add(1);
-        let (line, problem) = detail.line(&entry, open.lines);
-        open.instructed |= detail.is_instructed_only();
-        match line.minor {
-            Some(minor) if line.currency == entry.currency => {
-                open.sum = open.sum.saturating_add(line.direction.signed(minor));
-            }
-            _other => open.summable = false,
-        }
-        open.charges |= detail.charges;
-        let before = open.last.replace(line);
+        let charges = detail.charges(entry.currency);
+        let number = open.details.count().saturating_add(1);
+        let (line, problem) = detail.line(&entry, number, &charges);
+        let before = open.details.take(line, &entry, &charges, detail.is_instructed_only());
         self.items.extend(before.map(Item::from));
         self.items.extend(problem.map(Item::from));
     }
@@ -535,7 +527,7 @@ impl Camt {
         let several = open.payments.is_some_and(|payments| payments > 1);
         if open.in_block == 1 && several {
             open.itemised = false;
-            if let Some(line) = &mut open.last {
+            if let Some(line) = open.details.last() {
                 line.itemised = false;
             }
         }
@@ -551,18 +543,20 @@ impl Camt {
         }
         let Some(mut open) = self.entry.take() else { return };
         let Some(entry) = open.told.take() else { return };
-        match open.last.take() {
-            Some(mut line) => {
-                let control = if open.lines == 1 {
-                    the_only_detail(&mut line, &open, &entry)
-                } else {
-                    batch_sum(&open, &entry)
-                };
-                self.items.push_back(line.into());
-                self.items.extend(control.map(Item::from));
-            }
-            None => self.items.push_back(open.whole(&entry).into()),
+        if open.details.count() == 0 {
+            self.items.push_back(open.whole(&entry).into());
+            return;
         }
+        if open.details.count() == 1
+            && let Some(line) = open.details.last()
+        {
+            batch_tags(line, &open.batch);
+            own_tags(line, &entry, &open.text);
+        }
+        let said = Said { entry: &entry, charges: &open.charges, is_whole: open.itemised };
+        let (lines, control) = open.details.end(&said);
+        self.items.extend(lines.into_iter().map(Item::from));
+        self.items.extend(control.map(Item::from));
     }
 }
 
@@ -602,60 +596,6 @@ fn own_tags(line: &mut Line, entry: &Entry, text: &str) {
     line.tag(TagKind::Text, text);
 }
 
-/// One detail is the entry itself: where it has no amount it has the entry's, and where it has the
-/// same amount it went the same way, whatever its own indicator says of the original. Where it has
-/// another, and no charges tell why, what was booked holds, and no single payment is matched to it.
-fn the_only_detail(line: &mut Line, open: &OpenEntry, entry: &Entry) -> Option<Control> {
-    batch_tags(line, &open.batch);
-    own_tags(line, entry, &open.text);
-    let Some(minor) = line.minor else {
-        line.minor = Some(entry.minor);
-        line.currency = entry.currency;
-        line.direction = entry.direction;
-        return None;
-    };
-    if line.currency != entry.currency {
-        return None;
-    }
-    if minor == entry.minor {
-        line.direction = entry.direction;
-        return None;
-    }
-    if !line.itemised || open.charges {
-        return None;
-    }
-    line.minor = Some(entry.minor);
-    line.direction = entry.direction;
-    if open.instructed {
-        return None;
-    }
-    line.itemised = false;
-    Some(sum_control(open, entry, Severity::Warning))
-}
-
-/// The sum of the details must be the entry's amount; charges may stand between the two.
-fn batch_sum(open: &OpenEntry, entry: &Entry) -> Option<Control> {
-    let wanted = entry.direction.signed(entry.minor);
-    if !open.summable || open.sum == wanted {
-        return None;
-    }
-    let told = open.itemised && !open.charges && !open.instructed;
-    let sure = told && open.sum != wanted.saturating_neg();
-    let severity = if sure { Severity::Error } else { Severity::Warning };
-    Some(sum_control(open, entry, severity))
-}
-
-fn sum_control(open: &OpenEntry, entry: &Entry, severity: Severity) -> Control {
-    Control {
-        line: entry.line,
-        field: "Ntry/Amt against the sum of its TxDtls".to_owned(),
-        expected: entry.direction.signed(entry.minor),
-        found: Found::Is(open.sum),
-        currency: Some(entry.currency),
-        severity,
-    }
-}
-
 // ------------------------------------------------------------------------------------- details
 
 impl Detail {
@@ -671,11 +611,12 @@ impl Detail {
                 self.code.push(text.to_owned());
             }
             "BkTxCd/Prtry/Cd" if self.code.is_empty() => self.code.push(text.to_owned()),
-            "Chrgs/TtlChrgsAndTaxAmt" => {
-                self.charges = true;
-                self.charge = Some(written(xml, line));
+            _other if charge_leaf(leaf).is_some() => {
+                let leaf = charge_leaf(leaf).unwrap_or_default().to_owned();
+                if self.charges.len() < CHARGES {
+                    self.charges.push((leaf, written(xml, line)));
+                }
             }
-            _other if leaf.starts_with("Chrgs/") => self.charges = true,
             _other if leaf.starts_with("RtrInf") => self.returned(leaf, text),
             _other => {
                 if let Some(kind) = tag_kind(leaf).filter(|_| !is_blank(text)) {
@@ -696,7 +637,16 @@ impl Detail {
         }
     }
 
-    fn line(&self, entry: &Entry, number: u64) -> (Line, Option<Problem>) {
+    /// The charges that it tells of, of the entry's currency.
+    fn charges(&self, own: Currency) -> Charges {
+        let mut charges = Charges::default();
+        for (leaf, written) in &self.charges {
+            charges.take(leaf, read(written, "", Some(own)).ok(), own);
+        }
+        charges
+    }
+
+    fn line(&self, entry: &Entry, number: u64, charges: &Charges) -> (Line, Option<Problem>) {
         let mut line = Line {
             number,
             line: self.line,
@@ -709,6 +659,8 @@ impl Detail {
         let code = Some(self.code.join("/")).filter(|code| !code.is_empty());
         line.type_code = code.or_else(|| entry.type_code.clone());
         let problem = self.money(&mut line, entry.currency);
+        let currency = entry.currency;
+        line.fee = charges.minor().map(|minor| SignedMoney { minor, currency });
         for (kind, text) in &self.tags {
             line.tag(*kind, text);
         }
@@ -755,9 +707,14 @@ impl Detail {
             Some(SignedMoney { minor, currency })
         };
         line.gross = money(&self.instructed);
-        line.fee = money(&self.charge);
         problem
     }
+}
+
+/// An amount of charges, by its place below `Chrgs`.
+fn charge_leaf(leaf: &str) -> Option<&str> {
+    let leaf = leaf.strip_prefix("Chrgs/")?;
+    matches!(leaf, "TtlChrgsAndTaxAmt" | "Rcrd/Amt" | "Amt").then_some(leaf)
 }
 
 /// The references of `TxDtls`.

@@ -21,6 +21,7 @@ pub mod bai2;
 pub mod nacha;
 pub mod xml;
 pub mod camt;
+pub mod camt_details;
 pub mod camt_statement;
 pub mod mt940;
 pub mod mt940_text;

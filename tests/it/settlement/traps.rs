@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use tieout::model::money::Currency;
-use tieout::model::settlement::TagKind;
+use tieout::model::settlement::{Direction, Line, TagKind};
 use tieout::settlement::Item;
 use tieout::settlement::ledger::{Inspection, State, inspect};
 
@@ -81,6 +81,152 @@ fn one_detail_of_another_amount_is_said_and_matched_to_nothing() {
     let batch = format!("<NtryDtls>{instructed}{instructed}</NtryDtls>");
     let batch = camt_found(("0", "5"), &entry("5", "CRDT", &batch));
     assert_eq!((batch.state, batch.sums.problems_total), (State::Ok, 1));
+}
+
+/// A line's amount, what moved before charges, its direction, and whether it may decide a row.
+type Shown = (Option<i64>, Option<i64>, &'static str, bool);
+
+fn lines_shown(text: &str) -> Vec<Shown> {
+    let lines = items(text.as_bytes()).into_iter().filter_map(|item| match item {
+        Item::Line(line) => Some(line),
+        _other => None,
+    });
+    let shown = |line: Box<Line>| {
+        let direction = if line.direction == Direction::Credit { "in" } else { "out" };
+        (line.minor, line.gross.map(|gross| gross.minor), direction, line.itemised)
+    };
+    lines.map(shown).collect()
+}
+
+/// A row of what was only instructed, or of a detail that nothing holds against what was booked,
+/// would be called paid.
+#[test]
+fn a_detail_decides_by_what_was_booked_alone() {
+    let detail = |amount: &str, more: &str| {
+        let amount = match amount {
+            "" => String::new(),
+            amount => format!("<Amt Ccy=\"EUR\">{amount}</Amt>"),
+        };
+        format!("<TxDtls>{amount}{more}</TxDtls>")
+    };
+    let instructed = |amount: &str| {
+        format!("<AmtDtls><InstdAmt><Amt Ccy=\"EUR\">{amount}</Amt></InstdAmt></AmtDtls>")
+    };
+    let charge = |amount: &str| {
+        format!("<Chrgs><TtlChrgsAndTaxAmt Ccy=\"EUR\">{amount}</TtlChrgsAndTaxAmt></Chrgs>")
+    };
+    let of = |sign: &str, before: &str, details: &[String]| {
+        let details = details.concat();
+        let balances = if sign == "CRDT" { ("0", "59") } else { ("59", "0") };
+        camt(balances, &entry("59", sign, &format!("{before}<NtryDtls>{details}</NtryDtls>")))
+    };
+    let count = "<NtryDtls><Btch><NbOfTxs>3</NbOfTxs></Btch></NtryDtls>";
+    let booked = (Some(5_900), None, "in", false);
+    let beside = (None, None, "in", false);
+    for (name, text, lines, problems) in [
+        // One detail.
+        (
+            "instructed",
+            of("CRDT", "", &[detail("59", &instructed("300"))]),
+            vec![(Some(5_900), None, "in", true)],
+            0,
+        ),
+        (
+            "instructed and charged",
+            of("CRDT", "", &[detail("59", &(instructed("60") + &charge("1")))]),
+            vec![(Some(5_900), Some(6_000), "in", true)],
+            0,
+        ),
+        (
+            "before charges",
+            of("CRDT", "", &[detail("61", &charge("2"))]),
+            vec![(Some(5_900), Some(6_100), "in", true)],
+            0,
+        ),
+        (
+            "before the entry's charges",
+            of("CRDT", &charge("2"), &[detail("61", "")]),
+            vec![(Some(5_900), Some(6_100), "in", true)],
+            0,
+        ),
+        (
+            "charged beside it",
+            of("CRDT", "", &[detail("59", &charge("0.50"))]),
+            vec![(Some(5_900), None, "in", true)],
+            0,
+        ),
+        ("no charges to speak of", of("CRDT", &charge("0"), &[detail("300", "")]), vec![booked], 1),
+        ("other charges", of("CRDT", "", &[detail("300", &charge("0.50"))]), vec![booked], 1),
+        (
+            "instructed alone",
+            of("CRDT", "", &[detail("", &instructed("300"))]),
+            vec![(Some(5_900), None, "in", true)],
+            0,
+        ),
+        // Several.
+        (
+            "other charges, several",
+            of("CRDT", "", &[detail("30", &charge("1")), detail("300", "")]),
+            vec![booked, beside],
+            1,
+        ),
+        (
+            "their charges",
+            of("CRDT", "", &[detail("30", &charge("1")), detail("31", &charge("1"))]),
+            vec![(Some(2_900), Some(3_000), "in", true), (Some(3_000), Some(3_100), "in", true)],
+            0,
+        ),
+        (
+            "the entry's charges",
+            of("CRDT", &charge("2"), &[detail("30", ""), detail("31", "")]),
+            vec![
+                (Some(3_000), None, "in", true),
+                (Some(3_100), None, "in", true),
+                (Some(200), None, "out", true),
+            ],
+            0,
+        ),
+        (
+            "instructed, several",
+            of("CRDT", "", &[detail("", &instructed("30")), detail("", &instructed("300"))]),
+            vec![booked, beside],
+            1,
+        ),
+        (
+            "instructed besides",
+            of("CRDT", "", &[detail("30", &instructed("300")), detail("29", "")]),
+            vec![(Some(3_000), None, "in", true), (Some(2_900), None, "in", true)],
+            0,
+        ),
+        (
+            "as the original went",
+            of(
+                "DBIT",
+                "",
+                &[
+                    detail("30", "<CdtDbtInd>CRDT</CdtDbtInd>"),
+                    detail("29", "<CdtDbtInd>CRDT</CdtDbtInd>"),
+                ],
+            ),
+            vec![(Some(3_000), None, "out", true), (Some(2_900), None, "out", true)],
+            1,
+        ),
+        (
+            "one is not listed",
+            of("CRDT", count, &[detail("30", ""), detail("20", "")]),
+            vec![booked, beside],
+            1,
+        ),
+    ] {
+        let found = inspected(text.as_bytes());
+        assert_eq!(found.state, State::Ok, "{name}: {:?}", found.sums.problems);
+        assert_eq!(found.sums.problems_total, problems, "{name}: {:?}", found.sums.problems);
+        assert_eq!(lines_shown(&text), lines, "{name}");
+    }
+    refused(
+        &inspected(of("CRDT", &charge("0"), &[detail("30", ""), detail("300", "")]).as_bytes()),
+        "Ntry/Amt against the sum of its TxDtls: expected 59.00 EUR, found 330.00 EUR",
+    );
 }
 
 /// What did not move would be counted.
