@@ -11,7 +11,7 @@ use crate::decide::nothing::{nearly_tagged, nothing_found, reference_unknown};
 use crate::decide::policy::Policy;
 use crate::decide::rules::Subject;
 use crate::decide::uncaptured::{by_rule, claimed_by_another, ended_uncaptured, in_flight};
-use crate::decide::view::{Item, Standing, View, seen, seen_together, sums_text};
+use crate::decide::view::{Item, Standing, View, seen, seen_left, seen_together, sums_text};
 use crate::model::evidence::ObjectState;
 use crate::model::money::Money;
 use crate::model::reason::{Outcome, PAID_BESIDE, Reason};
@@ -129,23 +129,47 @@ fn contradiction(view: &View<'_>) -> Option<Decision> {
             first.amount_text(),
             view.row().status
         );
-        return Some(view.review_of(first, Reason::LateContradiction, text));
+        let gone: Vec<String> = captured.iter().filter_map(|item| gone_text(item)).collect();
+        let text = [text].into_iter().chain(gone).collect::<Vec<_>>().join("; ");
+        let decision = view.review_of(first, Reason::LateContradiction, text);
+        return Some(with_left(decision, &captured));
     }
-    let has_left = |item: &&&Item<'_>| item.object.returned.is_some() || item.object.disputed;
+    // What the PSP's own answer shows of it is said below, as that of a stuck row is.
     let is_paid = view.standing == Standing::Settled;
-    if let Some(item) = captured.iter().filter(|item| is_paid && item.is_settled).find(has_left) {
-        let code = item.object.returned.as_deref().unwrap_or("charged back");
-        let code = if code.is_empty() { String::new() } else { format!(" ({code})") };
-        let text = format!(
-            "{} of {} came back{code} after the row was `{}`",
-            item.amount_text(),
-            item.reference(),
-            view.row().status
-        );
-        return Some(view.review_of(item, Reason::LateContradiction, text));
+    if let Some(item) = captured.iter().find(|item| is_paid && item.back.by_file) {
+        let gone = gone_text(item).unwrap_or_else(|| item.reference().to_owned());
+        let text = format!("{gone} after the row was `{}`", view.row().status);
+        let decision = view.review_of(item, Reason::LateContradiction, text);
+        return Some(with_left(decision, &captured));
     }
     let conflict = view.conflict.as_ref()?;
     Some(view.review(Reason::EvidenceConflict, conflict.clone()))
+}
+
+/// What went back of an object, in words.
+fn gone_text(item: &Item<'_>) -> Option<String> {
+    let name = item.reference();
+    let gone = item.gone().map_or_else(|| item.amount_text(), |gone| gone.to_string());
+    let why = item.returned().or(item.back.charged_back.then_some("charged back"));
+    if let Some(why) = why {
+        let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
+        return Some(format!("{gone} of {name} came back{why}"));
+    }
+    if item.back.disputed {
+        return Some(format!("{name} is disputed"));
+    }
+    let is_refunded = item.gone().is_some_and(|gone| gone.minor > 0);
+    is_refunded.then(|| format!("{gone} of {name} was given back"))
+}
+
+/// Where money went back, the record shows what is left of it.
+fn with_left(decision: Decision, captured: &[&Item<'_>]) -> Decision {
+    let own: Vec<&Item<'_>> = captured.iter().copied().filter(|item| !item.has_other_tag).collect();
+    let own = if own.is_empty() { captured } else { own.as_slice() };
+    if own.iter().all(|item| item.gone().is_none_or(|gone| gone.minor == 0)) {
+        return decision;
+    }
+    Decision { seen: seen_left(own), ..decision }
 }
 
 /// Only objects under this row's tag are its own movements: one that is known by the stored
@@ -159,6 +183,9 @@ fn several_movements(view: &View<'_>) -> Option<Decision> {
             captured.iter().map(|o| format!("{} {}", o.reference(), o.amount_text())).collect();
         let sums = sums_text(&captured).map_or(String::new(), |sums| format!("; together {sums}"));
         let text = format!("{} captures for one tag: {}{sums}", captured.len(), all.join(", "));
+        if captured.iter().any(|item| item.came_back()) {
+            return Some(several_and_back(view, &captured, text));
+        }
         let decision = view.review(Reason::DuplicateCapture, text);
         return Some(Decision { seen: seen_together(&captured), ..decision });
     }
@@ -171,6 +198,23 @@ fn several_movements(view: &View<'_>) -> Option<Decision> {
         other.object.status
     );
     Some(view.review_of(first, Reason::DuplicateLive, text))
+}
+
+/// Several captures, and a bank took money back: what came back whole is no second payment, and
+/// whatever is left is a person's to judge by what the bank says.
+fn several_and_back(view: &View<'_>, captured: &[&Item<'_>], text: String) -> Decision {
+    let gone = captured.iter().filter_map(|item| gone_text(item));
+    let text = [text].into_iter().chain(gone).collect::<Vec<_>>().join("; ");
+    let seen = seen_left(captured);
+    let left = seen.as_ref().and_then(|seen| seen.amount);
+    let text = left.map_or_else(|| text.clone(), |left| format!("{text}; {left} is left"));
+    let kept = captured.iter().filter(|item| !item.is_gone()).count();
+    let decision = match captured.iter().find(|item| item.returned().is_some()) {
+        Some(item) if kept < 2 => came_back(view, item, text),
+        None if kept < 2 => view.review(Reason::Disputed, text),
+        Some(_) | None => view.review(Reason::DuplicateCapture, text),
+    };
+    Decision { seen, ..decision }
 }
 
 fn captured_elsewhere(view: &View<'_>) -> Option<Decision> {
@@ -281,17 +325,20 @@ fn out_of_window(view: &View<'_>, item: &Item<'_>) -> Option<Decision> {
 fn taken_back(view: &View<'_>) -> Option<Decision> {
     let captured = view.captured();
     let item = *captured.first()?;
-    if let Some(code) = &item.object.returned {
-        let text = format!("{} settled {} and came back", item.reference(), item.amount_text());
+    if let Some(code) = item.returned() {
+        let part = item.gone().zip(item.left()).filter(|(_, left)| left.minor > 0);
+        let part = part.map_or_else(String::new, |(gone, _)| format!(" {gone} of it"));
+        let text =
+            format!("{} settled {} and{part} came back", item.reference(), item.amount_text());
         let text = if code.is_empty() { text } else { format!("{text} ({code})") };
-        return Some(came_back(view, item, text));
+        return Some(with_left(came_back(view, item, text), &[item]));
     }
-    let (subject, reason, what) = if item.object.disputed {
+    let (subject, reason, what) = if item.back.disputed {
         (Subject::Disputed, Reason::Disputed, "is disputed")
     } else if view.standing == Standing::Settled && item.is_settled {
         // Giving a part back later is what a shop does: its own line says so.
         return None;
-    } else if item.object.refunded_minor != 0 {
+    } else if item.back.minor != 0 {
         (Subject::Refunded, Reason::Refunded, "was refunded")
     } else if *item.state() == ObjectState::Voided {
         (Subject::Voided, Reason::Voided, "was voided")
@@ -307,7 +354,8 @@ fn taken_back(view: &View<'_>) -> Option<Decision> {
 
 /// What came back is a person's, whatever a rule says: the rule says what the code means.
 fn came_back(view: &View<'_>, item: &Item<'_>, text: String) -> Decision {
-    let rule = view.rule_for(Subject::Returned, item.object);
+    let object = item.back.returned.unwrap_or(item.object);
+    let rule = view.rule_for(Subject::Returned, object);
     let said = rule.map(|rule| format!("; {}", rule.words())).unwrap_or_default();
     Decision {
         rule: rule.map(|rule| rule.id.clone()),

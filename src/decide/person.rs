@@ -128,7 +128,7 @@ fn succeeded(view: &View<'_>, word: &Word) -> Result<Decision, Refusal> {
         item.object.captured == Some(wanted)
             && *item.state() == ObjectState::Captured
             && !item.has_other_tag
-            && item.object.returned.is_none()
+            && item.returned().is_none()
             && !is_claimed(view, item)
     };
     let named = |item: &&Item<'_>| {
@@ -226,8 +226,8 @@ fn failed(view: &View<'_>, word: &Word) -> Result<Decision, Refusal> {
     let given_back = |item: &Item<'_>| {
         let captured = item.object.captured.map_or(0, |money| money.minor);
         *item.state() == ObjectState::Voided
-            || item.object.returned.is_some()
-            || (captured > 0 && item.object.refunded_minor >= captured)
+            || (item.returned().is_some() && item.back.minor == 0)
+            || (captured > 0 && item.back.minor >= captured)
     };
     let kept = |item: &&Item<'_>| item.has_captured() && !given_back(item);
     if let Some(item) = view.items.iter().find(kept) {

@@ -6,6 +6,7 @@
 //! that nobody released) say only that something is under way, and only where nothing better is
 //! said. A fee, a payout and a correction of the PSP's own balance are nobody's payment.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::decide::expected::Expected;
@@ -30,6 +31,8 @@ pub fn objects(lines: &[SettledLine], kind: Kind, tag: Option<&str>) -> Vec<PspO
             Role::Nothing => {}
         }
     }
+    // In the order of time, so that the same lines in another order are the same objects.
+    back.sort_by_key(|line| (line.at, line.place.as_str()));
     for line in back {
         let own = home_of(line, &groups);
         groups.entry(own).or_default().back.push(line);
@@ -80,10 +83,12 @@ fn bearing(line: LineKind, direction: Direction, kind: Kind) -> Role {
     use LineKind as L;
     match (kind, line, direction) {
         (_, L::Attempt, _) => Role::Attempts,
-        (Kind::Charge, L::Payment, _) | (Kind::Charge, L::Movement, Credit) => Role::Moves,
+        (Kind::Charge, L::Payment | L::Movement, Credit) => Role::Moves,
+        // A report's own word for a payment, with money out: it was taken back.
         (Kind::Charge, L::Refund | L::Chargeback | L::ChargebackReversed, _)
-        | (Kind::Charge, L::Return, Debit) => Role::TakesBack,
-        (Kind::Refund, L::Refund, _) => Role::Moves,
+        | (Kind::Charge, L::Payment | L::Return, Debit)
+        | (Kind::Refund, L::Refund, Credit) => Role::TakesBack,
+        (Kind::Refund, L::Refund, Debit) => Role::Moves,
         (Kind::Refund | Kind::Payout, L::Movement, Debit) => Role::Moves,
         (Kind::Refund | Kind::Payout, L::Return, Credit) => Role::TakesBack,
         (_, L::Fee | L::Payout | L::Adjustment, _)
@@ -111,19 +116,32 @@ pub fn moves(line: LineKind, direction: Direction, kind: Kind) -> bool {
     matches!(bearing(line, direction, kind), Role::Moves)
 }
 
-/// The group of what a returning line takes back: by the payment that it names; else the one
-/// movement of its amount that nothing took back yet; else it stands for itself.
+/// The group of what a returning line takes back: the payment that it names; else the movement that
+/// fits; else, where the row's lines have none that could be it, it stands for itself.
 fn home_of(line: &SettledLine, groups: &BTreeMap<String, Group<'_>>) -> String {
-    let named = [&line.original, &line.payment].into_iter().flatten();
-    if let Some(own) = named.into_iter().find(|name| groups.contains_key(*name)) {
-        return own.clone();
+    let named = || [&line.original, &line.payment].into_iter().flatten();
+    let own = named()
+        .find(|name| groups.get(*name).is_some_and(|group| !group.moves.is_empty()))
+        .or_else(|| fitting(line, groups))
+        .or_else(|| named().find(|name| groups.contains_key(*name)))
+        .or_else(|| named().next());
+    own.cloned().unwrap_or_else(|| line.place.clone())
+}
+
+/// The movement that a line takes back without naming it: one of its amount that nothing took back
+/// yet; else, since what a bank took back is never a payment beside the one that was made, that of
+/// which most is left. What only informs is the same money as what decides, told earlier.
+fn fitting<'a>(line: &SettledLine, groups: &'a BTreeMap<String, Group<'_>>) -> Option<&'a String> {
+    let mut moved: Vec<_> = groups.iter().filter(|(_, group)| !group.moves.is_empty()).collect();
+    if moved.iter().any(|(_, group)| group.decides()) {
+        moved.retain(|(_, group)| group.decides());
     }
-    let is_its = |group: &&Group<'_>| {
-        group.back.is_empty() && group.moves.iter().any(|moved| moved.money == line.money)
-    };
-    let own = groups.iter().find(|(_, group)| is_its(group)).map(|(name, _)| name.clone());
-    own.or_else(|| line.original.clone().or_else(|| line.payment.clone()))
-        .unwrap_or_else(|| line.place.clone())
+    let own = moved.iter().find(|(_, group)| group.is_of(line));
+    let largest =
+        || moved.iter().max_by_key(|(name, group)| (group.left_beside(line), Reverse(*name)));
+    let is_refund = line.kind == LineKind::Refund;
+    let own = if is_refund { own } else { own.or_else(largest) };
+    own.map(|(name, _)| *name)
 }
 
 /// Lines of one payment.
@@ -137,6 +155,46 @@ struct Group<'a> {
 impl<'a> Group<'a> {
     fn all(&self) -> impl Iterator<Item = &'a SettledLine> + '_ {
         self.moves.iter().chain(&self.back).chain(&self.attempts).copied()
+    }
+
+    /// Whether a movement of it may decide.
+    fn decides(&self) -> bool {
+        self.moves.iter().any(|line| line.decides)
+    }
+
+    /// What came back of it, as the format of `line` tells. Each format tells all of it, and what
+    /// informs is told again by what decides.
+    fn back_beside<'b>(
+        &'b self,
+        line: &'b SettledLine,
+    ) -> impl Iterator<Item = &'a SettledLine> + 'b {
+        let is_beside = move |other: &&'a SettledLine| {
+            other.format == line.format && other.decides == line.decides
+        };
+        self.back.iter().copied().filter(is_beside)
+    }
+
+    /// Whether it is by its amount what a line takes back, or what one gives again.
+    fn is_of(&self, line: &SettledLine) -> bool {
+        if line.kind == LineKind::ChargebackReversed {
+            return self.back_beside(line).any(|other| other.kind == LineKind::Chargeback);
+        }
+        let is_whole = self.back_beside(line).next().is_none();
+        is_whole && self.moves.iter().any(|moved| moved.money == line.money)
+    }
+
+    /// What is left of it beside a line, in minor units.
+    fn left_beside(&self, line: &SettledLine) -> i64 {
+        let deciding = told_best(&self.moves);
+        let moved = if deciding.is_empty() { sum(&self.moves) } else { sum(&deciding) };
+        let moved = moved.map_or(0, |money| money.minor);
+        self.back_beside(line).fold(moved, |left, other| {
+            let minor = other.money.map_or(0, |money| money.minor);
+            match other.kind == LineKind::ChargebackReversed {
+                true => left.saturating_add(minor),
+                false => left.saturating_sub(minor),
+            }
+        })
     }
 
     /// The object, and whether it may decide.
@@ -158,12 +216,14 @@ impl<'a> Group<'a> {
         let back = back.iter();
         let given_back = back
             .clone()
-            .filter(|line| matches!(line.kind, LineKind::Refund | LineKind::Return))
+            .filter(|line| line.kind == LineKind::Refund || is_return(line.kind))
             .filter_map(|line| line.money)
             .fold(0_i64, |sum, money| sum.saturating_add(money.minor));
+        // A return that two statements tell took no more than there was.
+        let given_back = moved.map_or(given_back, |moved| given_back.min(moved.minor));
         let count = |kind| back.clone().filter(|line| line.kind == kind).count();
         let disputed = count(LineKind::Chargeback) > count(LineKind::ChargebackReversed);
-        let returned = back.clone().find(|line| line.kind == LineKind::Return);
+        let returned = back.clone().find(|line| is_return(line.kind));
         let state = if decides { ObjectState::Captured } else { self.attempted() };
         let asked = self.all().find_map(|line| line.money);
         let mut aliases: Vec<String> =
@@ -218,7 +278,12 @@ impl<'a> Group<'a> {
 
 /// A line of this kind takes back a payment whole.
 fn was_moved(kind: LineKind) -> bool {
-    matches!(kind, LineKind::Return | LineKind::Chargeback)
+    is_return(kind) || kind == LineKind::Chargeback
+}
+
+/// Of what takes back: a return, or a payment with its money the other way.
+fn is_return(kind: LineKind) -> bool {
+    matches!(kind, LineKind::Return | LineKind::Payment)
 }
 
 /// The deciding lines of one format, the one that tells of most: a payment stands in each of a
@@ -389,6 +454,69 @@ mod tests {
             &["F1:1 captured 500/500 returned AC04"],
         ),
         (
+            "a part that a bank took back",
+            Kind::Charge,
+            &["1 movement + 500", "2 return - 300 code=MD06"],
+            &["F1:1 captured 500/300 returned MD06"],
+        ),
+        (
+            "a return is of that of which most is left",
+            Kind::Charge,
+            &["1 movement + 300", "2 movement + 500", "3 return - 100 code=MD06"],
+            &["F1:1 captured 300/0", "F1:2 captured 500/100 returned MD06"],
+        ),
+        (
+            "a return of what another id names is of the payment that there is",
+            Kind::Charge,
+            &["1 payment + 500 psp=P", "2 return - 500 of=Q code=AC04"],
+            &["P captured 500/500 returned AC04"],
+        ),
+        (
+            "a chargeback of no amount is of the payment that there is",
+            Kind::Charge,
+            &["1 payment + 500 psp=P", "2 chargeback - psp=Q"],
+            &["P captured 500/0 disputed"],
+        ),
+        (
+            "paid, returned, and paid again",
+            Kind::Charge,
+            &["1 movement + 500", "2 return - 500 code=AM04", "3 movement + 500"],
+            &["F1:1 captured 500/500 returned AM04", "F1:3 captured 500/0"],
+        ),
+        (
+            "a return that a notice tells before it is booked",
+            Kind::Charge,
+            &[
+                "1 movement + 500",
+                "2 return - 500 of=r1 code=AC04 in=notice informs",
+                "3 return - 500 of=r1 code=AC04",
+            ],
+            &["F1:1 captured 500/500 returned AC04"],
+        ),
+        (
+            "and beside another payment",
+            Kind::Charge,
+            &[
+                "1 movement + 500",
+                "2 return - 500 code=AC04 in=notice",
+                "3 return - 500 code=AC04",
+                "4 movement + 500",
+            ],
+            &["F1:1 captured 500/500 returned AC04", "F1:4 captured 500/0"],
+        ),
+        (
+            "a return that two statements tell takes no more than there was",
+            Kind::Charge,
+            &["1 movement + 500", "2 return - 500 code=AC04", "3 return - 500 code=AC04"],
+            &["F1:1 captured 500/500 returned AC04"],
+        ),
+        (
+            "a return is of what was booked, and not of what announced it",
+            Kind::Charge,
+            &["1 movement + 500 informs", "2 movement + 500", "3 return - 500 code=AC04"],
+            &["F1:2 captured 500/500 returned AC04"],
+        ),
+        (
             "a payout that came back",
             Kind::Payout,
             &["1 movement - 500", "2 return + 500 code=R03"],
@@ -484,6 +612,24 @@ mod tests {
             Kind::Charge,
             &["1 chargeback - 500 psp=P"],
             &["P captured 500/0 disputed"],
+        ),
+        (
+            "a payment whose money went out",
+            Kind::Charge,
+            &["1 payment - 500 psp=P"],
+            &["P captured 500/500 returned "],
+        ),
+        (
+            "a payment, and it once more with its money out",
+            Kind::Charge,
+            &["1 payment + 500 psp=P", "2 payment - 500 psp=P"],
+            &["P captured 500/500 returned "],
+        ),
+        (
+            "a refund whose money came in",
+            Kind::Refund,
+            &["1 refund - 200 psp=R", "2 refund + 200 psp=R"],
+            &["R captured 200/200"],
         ),
         (
             "a return alone",

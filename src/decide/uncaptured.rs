@@ -181,7 +181,7 @@ pub(super) fn by_rule(view: &View<'_>, rule: &Rule, item: &Item<'_>, text: Strin
         Effect::Review => view.review_of(item, review_reason(rule, item), text),
         Effect::Wait if view.too_old(None) => view.review_of(item, Reason::PendingTooLong, text),
         Effect::Wait => view.wait_for(item, Reason::Rule, text, None),
-        Effect::Succeeded if item.has_captured() && item.object.returned.is_none() => Decision {
+        Effect::Succeeded if item.has_captured() && item.returned().is_none() => Decision {
             seen: Some(seen(item.object)),
             ..view.decision(Verdict::Succeeded, Reason::Rule, text)
         },

@@ -11,7 +11,7 @@ use crate::decide::absence;
 use crate::decide::backoff;
 use crate::decide::decision::{Asked, Decision, History, Inputs, PastHandBack, Seen, Verdict};
 use crate::decide::permit::stated_failure;
-use crate::decide::policy::Policy;
+use crate::decide::policy::{Policy, Tolerance};
 use crate::decide::rules::{Question, Rule, Subject};
 use crate::model::evidence::{
     Answer, Cause, CompleteSearch, Evidence, ObjectState, PspObject, Route,
@@ -70,6 +70,38 @@ pub(super) struct Item<'a> {
     pub(super) has_other_tag: bool,
     /// Files alone tell of it: it is settled, and no API said that it was captured.
     pub(super) is_settled: bool,
+    /// What went back of it.
+    pub(super) back: Back<'a>,
+}
+
+/// What went back of an object by all that was seen of it: what one source shows of that, no answer
+/// of another takes away that does not show it.
+pub(super) struct Back<'a> {
+    /// The sighting that says that a bank took it back.
+    pub(super) returned: Option<&'a PspObject>,
+    /// A dispute exists.
+    pub(super) disputed: bool,
+    /// A file lists a chargeback of it that stands.
+    pub(super) charged_back: bool,
+    /// A file says that a bank took it back.
+    pub(super) by_file: bool,
+    /// What was given back of it, in minor units: the most that any sighting says.
+    pub(super) minor: i64,
+}
+
+impl<'a> Back<'a> {
+    fn of(told: &[Sighting<'a>]) -> Self {
+        let objects = || told.iter().map(|sighting| sighting.object);
+        let by_file = || told.iter().filter(|s| s.route == Route::File).map(|s| s.object);
+        let says_why = |object: &&PspObject| object.returned.as_ref().map(|code| !code.is_empty());
+        Self {
+            returned: objects().filter(|o| o.returned.is_some()).max_by_key(says_why),
+            disputed: objects().any(|object| object.disputed),
+            charged_back: by_file().any(|object| object.disputed),
+            by_file: by_file().any(|object| object.disputed || object.returned.is_some()),
+            minor: objects().map(|object| object.refunded_minor).max().unwrap_or(0),
+        }
+    }
 }
 
 impl Item<'_> {
@@ -87,6 +119,37 @@ impl Item<'_> {
 
     pub(super) fn has_captured(&self) -> bool {
         has_captured(self.object)
+    }
+
+    /// The code by which a bank took it back; an empty one where it gave none.
+    pub(super) fn returned(&self) -> Option<&str> {
+        self.back.returned.and_then(|object| object.returned.as_deref())
+    }
+
+    /// A bank took it back, or a part of it.
+    pub(super) fn came_back(&self) -> bool {
+        self.back.returned.is_some() || self.back.charged_back
+    }
+
+    /// It came back, and nothing of it is left.
+    pub(super) fn is_gone(&self) -> bool {
+        self.came_back() && self.left().is_none_or(|left| left.minor <= 0)
+    }
+
+    /// What went back of what moved. A void, a chargeback and a return that tells no sum took all.
+    pub(super) fn gone(&self) -> Option<Money> {
+        let moved = amount_of(self.object)?;
+        let is_whole = self.back.charged_back
+            || *self.state() == ObjectState::Voided
+            || (self.back.returned.is_some() && self.back.minor == 0);
+        let minor = if is_whole { moved.minor } else { self.back.minor.min(moved.minor) };
+        Some(Money::new(minor.max(0), moved.currency))
+    }
+
+    /// What moved, and did not go back.
+    pub(super) fn left(&self) -> Option<Money> {
+        let (moved, gone) = amount_of(self.object).zip(self.gone())?;
+        Some(Money::new(moved.minor.saturating_sub(gone.minor), moved.currency))
     }
 
     /// What moved, else what was asked for, for people.
@@ -228,7 +291,10 @@ impl<'a> View<'a> {
 
     fn judge(&mut self, group: &[Sighting<'a>]) {
         let Some(object) = what_it_is(group) else { return };
-        let conflict = denied_money(group).or_else(|| denied_attempt(group));
+        let told = still_told(group);
+        let conflict = denied_money(group)
+            .or_else(|| denied_attempt(group))
+            .or_else(|| other_sum(&told, &self.policy.tolerance));
         if let Some(text) = conflict.or_else(|| impossible(object)) {
             self.note_conflict(text);
         }
@@ -245,7 +311,8 @@ impl<'a> View<'a> {
             let failures = group.iter().filter_map(|s| stated_failure(s.object));
             let final_from = failures.map(|failure| failure.final_from).collect();
             let is_settled = group.iter().all(|sighting| sighting.route == Route::File);
-            self.items.push(Item { object, names, final_from, has_other_tag, is_settled });
+            let back = Back::of(&told);
+            self.items.push(Item { object, names, final_from, has_other_tag, is_settled, back });
         } else if self.row().tag.usable().is_some() {
             self.strangers.push((&object.reference, tags.first().copied().unwrap_or_default()));
         }
@@ -521,6 +588,45 @@ fn denied_money(group: &[Sighting<'_>]) -> Option<String> {
         .min()
 }
 
+/// What is told of an object still: not what a correction took out of a file, where the API says
+/// that it was captured.
+fn still_told<'a>(group: &[Sighting<'a>]) -> Vec<Sighting<'a>> {
+    let by_api = group.iter().any(|s| s.route != Route::File && has_captured(s.object));
+    let is_taken_out = |s: &Sighting<'_>| {
+        let why = Some(Reason::StatementCorrected.as_str());
+        s.route == Route::File && s.object.returned.as_deref() == why
+    };
+    group.iter().filter(|s| !(by_api && is_taken_out(s))).copied().collect()
+}
+
+/// A file says that another sum moved than the PSP's own answer does. Of several answers the file
+/// may tell what any of them shows; what tells no sum before fees says nothing of it.
+fn other_sum(told: &[Sighting<'_>], tolerance: &Tolerance) -> Option<String> {
+    let answers = sums(told, false);
+    let (object, answered) = *answers.last()?;
+    let agrees = |sum: Money| {
+        let is_it = |own: Money| own == sum || tolerance.delta(own, sum).is_some();
+        answers.iter().any(|(_, own)| is_it(*own))
+    };
+    let others = sums(told, true).into_iter().filter(|(_, sum)| !agrees(*sum));
+    let texts = others.map(|(_, sum)| {
+        let name = &object.reference;
+        format!("{name} captured {answered} by the PSP's answer, and a file says {sum}")
+    });
+    texts.min()
+}
+
+/// The sums that files, or the PSP's answers, say to have moved for good. What a file tells of
+/// money that went back is judged by that.
+fn sums<'a>(told: &[Sighting<'a>], by_file: bool) -> Vec<(&'a PspObject, Money)> {
+    let is_told = |object: &&PspObject| {
+        let is_over = matches!(object.state, ObjectState::Captured | ObjectState::Voided);
+        is_over && !(by_file && (object.disputed || object.returned.is_some()))
+    };
+    let own = told.iter().filter(|s| (s.route == Route::File) == by_file).map(|s| s.object);
+    own.filter(is_told).filter_map(|object| Some((object, object.captured?))).collect()
+}
+
 /// A current route says "never attempted" of what was seen attempted before.
 fn denied_attempt(group: &[Sighting<'_>]) -> Option<String> {
     let is_unattempted = |s: &&Sighting<'_>| s.object.state == ObjectState::Unattempted;
@@ -545,9 +651,18 @@ fn money_text(object: &PspObject) -> String {
 /// What the record shows of several captured objects: their ids, separated by a blank, and their
 /// sum, where it is one currency's.
 pub(super) fn seen_together(captured: &[&Item<'_>]) -> Option<Seen> {
+    seen_as(captured, |item| amount_of(item.object))
+}
+
+/// The same, where money went back: the sum is of what is left.
+pub(super) fn seen_left(captured: &[&Item<'_>]) -> Option<Seen> {
+    seen_as(captured, |item| item.left())
+}
+
+fn seen_as(captured: &[&Item<'_>], amount: impl Fn(&Item<'_>) -> Option<Money>) -> Option<Seen> {
     let first = seen(captured.first()?.object);
     let names: Vec<&str> = captured.iter().map(|item| item.reference()).collect();
-    let mut amounts = captured.iter().map(|item| amount_of(item.object));
+    let mut amounts = captured.iter().map(|item| amount(item));
     let sum = amounts.next().flatten().and_then(|first| {
         amounts.try_fold(first, |sum, more| {
             let more = more.filter(|more| more.currency == sum.currency)?;

@@ -107,8 +107,9 @@ reasons! {
     AccountChanged "account_changed" To(Review);
     /// The account's adapter cannot look up this kind of movement.
     UnsupportedKind "unsupported_kind" To(Review);
-    /// Money was found for a row that was retryable or failed by then; or a report lists an attempt
-    /// that may still be paid, of a row that was handed back since no report had listed it.
+    /// Money was found for a row that was retryable or failed by then, or came back of one that had
+    /// succeeded; or a report lists an attempt that may still be paid, of a row that was handed
+    /// back since no report had listed it.
     LateContradiction "late_contradiction" To(Review);
     /// Two sources say things that exclude each other.
     EvidenceConflict "evidence_conflict" To(Review);

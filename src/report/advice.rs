@@ -3,6 +3,7 @@
 //! Advice only: nothing in tieout acts on it. What every reason has knows no wildcard, so that a
 //! new reason cannot be added without a thought for the person who will read it.
 
+use crate::model::evidence::{ObjectState, PspObject};
 use crate::model::reason::Reason;
 
 /// Where the lone or wrong record is.
@@ -253,9 +254,71 @@ pub fn suggested_action(reason: Reason, saw_object: bool) -> &'static str {
     }
 }
 
+/// What a person would try first, by what every look showed of the objects. Money that went back
+/// is neither confirmed nor given back once more: whoever took it says first what became of it.
+pub fn action_after<'a>(
+    reason: Reason,
+    saw_object: bool,
+    shown: impl Iterator<Item = &'a PspObject>,
+) -> &'static str {
+    let action = suggested_action(reason, saw_object);
+    if !matches!(action, "confirm_success" | "refund_duplicate") {
+        return action;
+    }
+    let gave_back = |object: &&PspObject| {
+        let is_voided = object.state == ObjectState::Voided;
+        object.returned.is_some() || object.disputed || object.refunded_minor != 0 || is_voided
+    };
+    match shown.filter(gave_back).map(|object| object.returned.is_some()).max() {
+        Some(true) => "contact_bank",
+        Some(false) => "contact_psp",
+        None => action,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::time::from_text;
+
+    fn object() -> PspObject {
+        PspObject {
+            reference: "pi_1".to_owned(),
+            aliases: Vec::new(),
+            kind: "charge".to_owned(),
+            state: ObjectState::Captured,
+            status: "succeeded".to_owned(),
+            amount: None,
+            captured: None,
+            refunded_minor: 0,
+            disputed: false,
+            created_at: from_text("2026-11-19T08:00:00Z").unwrap(),
+            tag: None,
+            returned: None,
+        }
+    }
+
+    #[test]
+    fn what_went_back_is_not_confirmed_and_not_given_back_again() {
+        let kept = object;
+        let returned = || PspObject { returned: Some("AC04".to_owned()), ..object() };
+        let disputed = || PspObject { disputed: true, ..object() };
+        let refunded = || PspObject { refunded_minor: 1, ..object() };
+        let voided = || PspObject { state: ObjectState::Voided, ..object() };
+        for reason in [Reason::LateContradiction, Reason::DuplicateCapture, Reason::SiblingRow] {
+            let after = |objects: &[PspObject]| action_after(reason, true, objects.iter());
+            let plain = suggested_action(reason, true);
+            assert_eq!(after(&[]), plain, "{reason:?}");
+            assert_eq!(after(&[kept(), kept()]), plain, "{reason:?}");
+            assert_eq!(after(&[returned(), kept()]), "contact_bank", "{reason:?}");
+            assert_eq!(after(&[returned(), refunded()]), "contact_bank", "{reason:?}");
+            for gone in [disputed(), refunded(), voided()] {
+                assert_eq!(after(&[kept(), gone]), "contact_psp", "{reason:?}");
+            }
+        }
+        let objects = [returned()];
+        assert_eq!(action_after(Reason::TagUnusable, true, objects.iter()), "fix_reference");
+    }
 
     #[test]
     fn what_helps_stands_for_asking_the_psp() {

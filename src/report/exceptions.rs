@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::model::evidence::{Answer, PspObject};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::Instant;
-use crate::report::advice::{severity, side, suggested_action};
+use crate::report::advice::{action_after, severity, side, suggested_action};
 use crate::report::aging::bucket;
 use crate::report::cells::Cell;
 use crate::report::error::ReportError;
@@ -128,9 +128,14 @@ impl<'a, S: Source> Finisher<'a, S> {
             Some(case) => Some(self.times_seen(case, draft).await?),
             None => None,
         };
-        let psp_at = self.psp_at(draft).await?;
+        let inputs = self.inputs(draft).await?;
+        let psp_at = draft.psp_reference.as_ref().zip(inputs.as_ref());
+        let psp_at = psp_at.and_then(|(reference, inputs)| created_at(inputs, reference));
         let case_run = case.map(|case| case.opened_run);
-        Ok(row_cells(draft, self.facts, case_run.as_deref(), times_seen, psp_at))
+        let shown = inputs.iter().flat_map(shown);
+        let action = action_after(draft.reason, draft.psp_reference.is_some(), shown);
+        let first_seen_run = case_run.as_deref();
+        Ok(row_cells(draft, self.facts, first_seen_run, times_seen, (psp_at, action)))
     }
 
     /// The case, out of a page that begins at it where it was not read yet.
@@ -160,23 +165,29 @@ impl<'a, S: Source> Finisher<'a, S> {
         Ok(i64::try_from(led_here.count()).unwrap_or(i64::MAX))
     }
 
-    /// When the PSP created the object: it stands in the evidence.
-    async fn psp_at(&self, draft: &Draft) -> Result<Option<Instant>, ReportError> {
-        let Some(reference) = &draft.psp_reference else { return Ok(None) };
+    /// What a decision that names an object was made from: when the PSP created it, and whether its
+    /// money went back, stands in the evidence.
+    async fn inputs(&self, draft: &Draft) -> Result<Option<StoredInputs>, ReportError> {
+        if draft.psp_reference.is_none() {
+            return Ok(None);
+        }
         let read = self.source.evidence(&draft.evidence_sha256).await;
         let stored = read.map_err(ReportError::store(&self.facts.run.id))?;
-        let inputs = stored.and_then(|text| serde_json::from_str::<StoredInputs>(&text).ok());
-        Ok(inputs.and_then(|inputs| created_at(&inputs, reference)))
+        Ok(stored.and_then(|text| serde_json::from_str::<StoredInputs>(&text).ok()))
     }
 }
 
-fn created_at(inputs: &StoredInputs, reference: &str) -> Option<Instant> {
-    let objects = inputs.evidence.iter().flat_map(|evidence| match &evidence.answer {
+/// Every look at every object that a decision was made from.
+pub fn shown(inputs: &StoredInputs) -> impl Iterator<Item = &PspObject> {
+    inputs.evidence.iter().flat_map(|evidence| match &evidence.answer {
         Answer::Found { objects, .. } => objects.as_slice(),
         Answer::Nothing(_) | Answer::UnknownReference(_) | Answer::NoAnswer(_) => &[],
-    });
+    })
+}
+
+fn created_at(inputs: &StoredInputs, reference: &str) -> Option<Instant> {
     let is_named = |object: &&PspObject| reference.split(' ').any(|name| object.is_named(name));
-    let mut named = objects.filter(is_named);
+    let mut named = shown(inputs).filter(is_named);
     named.next().map(|object| object.created_at)
 }
 
@@ -185,15 +196,14 @@ fn row_cells(
     facts: &Facts,
     first_seen_run: Option<&str>,
     times_seen: Option<i64>,
-    psp_at: Option<Instant>,
+    (psp_at, action): (Option<Instant>, &'static str),
 ) -> Vec<Cell> {
     let psp_currency = draft.psp_currency.as_deref().unwrap_or("");
-    let saw_object = draft.psp_reference.is_some();
     Line {
         case_number: draft.case_number,
         reason: draft.reason,
         text: &draft.text,
-        action: suggested_action(draft.reason, saw_object),
+        action,
         key: Cell::text(&draft.key),
         account: &draft.account,
         reference: Cell::text_of(draft.psp_reference.as_deref()),

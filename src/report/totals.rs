@@ -137,8 +137,9 @@ impl Totals {
     pub fn add_matched(&mut self, line: &StoredLine) {
         let sum = Sum { rows: 1, amount_minor: signed(line) };
         let reason = matched_reason(line);
-        let agrees = [AGREES, Reason::Settled.as_str(), Reason::Captured.as_str()];
-        let bucket = if agrees.contains(&reason) { "matched" } else { "exception" };
+        let agrees = [Reason::Settled, Reason::ToleranceDelta, Reason::Captured];
+        let is_agreed = reason == AGREES || agrees.iter().any(|own| own.as_str() == reason);
+        let bucket = if is_agreed { "matched" } else { "exception" };
         let table = line.row.as_ref().map_or("", |(table, _)| table.as_str());
         self.add_of_file(table, &line.account, line.currency.code(), (bucket, reason), sum);
         let files = self.files.entry(line.currency.code().to_owned()).or_default();

@@ -76,8 +76,13 @@ const PAYPAL: Words = &[
 
 const CHECKOUT: Words = &[
     ("capture", Payment),
+    ("charge", Payment),
+    ("partial charge", Payment),
+    ("partial chargeback", Chargeback),
     ("payment capture", Payment),
+    ("partial capture", Payment),
     ("refund", Refund),
+    ("partial refund", Refund),
     ("payment refund", Refund),
     ("chargeback", Chargeback),
     ("chargeback reversal", ChargebackReversed),
@@ -204,6 +209,9 @@ mod tests {
     fn a_part_of_an_action_is_its_money_only_by_its_whole_word() {
         for (word, kind) in [
             ("Capture", Payment),
+            ("Charge", Payment),
+            ("Partial Charge", Payment),
+            ("Partial Chargeback", Chargeback),
             ("refund", Refund),
             ("Chargeback", Chargeback),
             ("Capture Fixed Fee", Fee),

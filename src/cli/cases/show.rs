@@ -19,7 +19,8 @@ use crate::model::money::Money;
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, span_text, to_short_text, to_text};
 use crate::psp::settings::PspKind;
-use crate::report::advice::{remedy, severity, suggested_action, wants_look, wants_rule};
+use crate::report::advice::{action_after, remedy, severity, wants_look, wants_rule};
+use crate::report::exceptions::shown;
 use crate::report::past::{Past, past_of};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
@@ -392,7 +393,8 @@ fn suggestion(
         (text, Some((what, object.map(str::to_owned))))
     };
     let words = |text: &str| (text.to_owned(), None);
-    match (suggested_action(case.reason, is_found), equal.as_slice()) {
+    let action = action_after(case.reason, is_found, inputs.into_iter().flat_map(shown));
+    match (action, equal.as_slice()) {
         ("confirm_success", [first, ..]) => decided(What::Succeeded, Some(first)),
         ("refund_duplicate", [first, others @ ..]) if !others.is_empty() => {
             let (text, decision) = decided(What::Succeeded, Some(first));

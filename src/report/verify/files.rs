@@ -71,8 +71,8 @@ impl Files {
             Ok(minor) => {
                 let minor = minor.unwrap_or(0);
                 let reason = record.text("reason");
-                let is_agreed = ["agrees", "settled", "captured"].contains(&reason);
-                let bucket = if is_agreed { "matched" } else { "exception" };
+                let agreed = ["agrees", "settled", "tolerance_delta", "captured"];
+                let bucket = if agreed.contains(&reason) { "matched" } else { "exception" };
                 self.tell(record, "matched", &code, minor);
                 let source = record.text("table");
                 self.want(source, record.text("account"), &code, (bucket, reason), (1, minor));

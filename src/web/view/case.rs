@@ -8,7 +8,8 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use crate::model::time::Instant;
-use crate::report::advice::{remedy, suggested_action, wants_look, wants_rule};
+use crate::report::advice::{action_after, remedy, wants_look, wants_rule};
+use crate::report::exceptions::shown;
 use crate::report::past::{Past, past_of};
 use crate::store::driver::Driver;
 use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal};
@@ -248,7 +249,8 @@ fn suggestion(known: &Known) -> Option<El> {
     }
     let equal = known.inputs.as_ref().map(StoredInputs::equal_captures).unwrap_or_default();
     let saw = known.inputs.as_ref().is_some_and(|inputs| !inputs.objects().is_empty());
-    let words: Html = match (suggested_action(case.reason, saw), equal.as_slice()) {
+    let action = action_after(case.reason, saw, known.inputs.iter().flat_map(shown));
+    let words: Html = match (action, equal.as_slice()) {
         ("confirm_success", [first, ..]) => {
             Html::from("Propose that it succeeded with ").with(id(*first)).with(".")
         }

@@ -238,6 +238,38 @@ fn no_rule_decides_what_came_back() {
     }
 }
 
+/// What a bank took back is a person's, with the sums right: no double payment where it was paid
+/// again, and no success because the PSP's own answer does not show it yet.
+#[test]
+fn what_came_back_is_told_with_what_is_left() {
+    let gone = "captured pi_1 returned=AM04 refunded=20.00";
+    for (evidence, left, says) in [
+        (format!("file@+55m: {gone}"), "0.00 EUR", "settled 20.00 EUR and came back (AM04)"),
+        (format!("file@+55m: {gone}, captured pi_2"), "20.00 EUR", "; 20.00 EUR is left"),
+        (
+            format!("file@+55m: {gone}, {}", gone.replace("_1", "_2")),
+            "0.00 EUR",
+            "0.00 EUR is left",
+        ),
+        (
+            "file@+55m: captured pi_1 returned=MD06 refunded=3.00".to_owned(),
+            "17.00 EUR",
+            "and 3.00 EUR of it came back (MD06)",
+        ),
+        (format!("file@+50m: {gone}; list@+55m: captured pi_1"), "0.00 EUR", "(AM04)"),
+        (format!("list@+50m: captured pi_1; file@+55m: {gone}"), "0.00 EUR", "(AM04)"),
+    ] {
+        for policy in ["-", "own=returned:succeeded", "own=refunded:succeeded"] {
+            let decision = read("-", &evidence, "-", policy, "run").decide();
+            let found = (decision.outcome().as_str(), decision.reason.as_str());
+            assert_eq!(found, ("review", "returned"), "{evidence}: {}", decision.text);
+            let amount = decision.seen.and_then(|seen| seen.amount);
+            assert_eq!(amount.map(|sum| sum.to_string()).as_deref(), Some(left), "{evidence}");
+            assert!(decision.text.contains(says), "{evidence}: {}", decision.text);
+        }
+    }
+}
+
 /// What is replayed says what was decided, and holds nothing by which it could be done.
 #[test]
 fn a_replay_says_what_the_decision_was() {

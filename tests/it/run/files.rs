@@ -17,6 +17,8 @@ on_both_databases!(
     a_place_in_a_file_is_known_by_tieouts_own_record,
     an_interim_statement_decides_nothing,
     what_differs_is_tolerated_only_as_configured,
+    what_came_back_is_no_second_payment,
+    what_a_file_says_went_back_is_not_overruled,
 );
 
 /// One booking: its mark (`CRDT`, `DBIT`), its amount in cents, its EndToEndId, and the code of
@@ -521,6 +523,118 @@ async fn what_differs_is_tolerated_only_as_configured(engine: Engine) {
     let bridge = std::fs::read_to_string(report.join("bridge.csv")).unwrap();
     let item = bridge.lines().find(|line| line.contains("tolerance_delta"));
     assert!(item.is_some_and(|line| line.contains("-0.02")), "{bridge}");
+    let summary = std::fs::read_to_string(report.join("summary.csv")).unwrap();
+    let mut tolerated = summary.lines().filter(|line| line.contains("tolerance_delta"));
+    assert!(tolerated.all(|line| line.contains("matched")), "nobody must look: {summary}");
     shop.tieout(&["report", "verify", report.to_str().unwrap()]).await.ended(0);
+    shop.check(false).await;
+}
+
+/// What `cases show` says of a row's case, each blank one.
+async fn case_of(shop: &Shop, id: i64) -> String {
+    let number = format!("select cast(number as text) from tieout_cases where subject = '{id}'");
+    let case = shop.texts(&number).await.remove(0);
+    let shown = shop.tieout(&["cases", "show", &case]).await.ended(0).stdout;
+    shown.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// `key amount` of what the last decision of each row saw at the PSP, in minor units.
+async fn seen(shop: &Shop) -> Vec<String> {
+    shop.texts(
+        "select key || ' ' || cast(psp_amount_minor as text) from tieout_journal \
+         where outcome = 'review' order by key",
+    )
+    .await
+}
+
+async fn what_came_back_is_no_second_payment(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    let rows = [
+        at_bank(1, "processing"),
+        at_bank(2, "processing"),
+        at_bank(3, "processing"),
+        at_bank(4, "paid"),
+    ];
+    shop.insert(&rows).await;
+    let bookings = [
+        credit(10_001, "pay_1"),
+        returned(10_001, "pay_1", "AM04"),
+        credit(10_001, "pay_1"),
+        credit(10_002, "pay_2"),
+        returned(300, "pay_2", "MD06"),
+        credit(10_003, "pay_3"),
+        returned(10_003, "pay_3", "AC04"),
+        credit(10_004, "pay_4"),
+    ];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    // One of them is told once more.
+    let later = [returned(10_003, "pay_3", "AC04"), returned(10_004, "pay_4", "MD06")];
+    bring(&shop, "later.xml", &camt("camt.053", "S2", &later), 0).await;
+    let ran = shop.run().await;
+    for id in 1..=3 {
+        assert_eq!(ran.verdict(id), "review returned", "{id}: {}", ran.stdout);
+    }
+    assert_eq!(ran.verdict(4), "review late_contradiction");
+    assert_eq!(seen(&shop).await, ["1 10001", "2 9702", "3 0", "4 0"], "what is left");
+    for id in 1..=4 {
+        let shown = case_of(&shop, id).await;
+        assert!(shown.contains("suggested ask the bank what became of it"), "{id}: {shown}");
+    }
+    let end = &ran.of_type("run_end")[0];
+    let report = shop.folder().join(end["report"].as_str().unwrap());
+    let exceptions = std::fs::read_to_string(report.join("exceptions.csv")).unwrap();
+    assert_eq!(exceptions.matches("contact_bank").count(), 4, "{exceptions}");
+    shop.tieout(&["report", "verify", report.to_str().unwrap()]).await.ended(0);
+    shop.check(false).await;
+}
+
+/// The account has an API, whose answer shows nothing of what its report files say went back.
+async fn what_a_file_says_went_back_is_not_overruled(engine: Engine) {
+    let more = "[[source]]\nname = \"reports\"\naccount = \"shop\"\nkind = \"folder\"\n\
+                path = \"in\"\nready = \"rename\"\n";
+    let words = Words { more: more.to_owned(), ..Words::default() };
+    let mut shop = Shop::open_with(engine, words).await;
+    std::fs::create_dir(shop.folder().join("in")).unwrap();
+    shop.background(20).await;
+    let paid = Payment { status: "paid", ..Payment::stuck(4) };
+    let rows: Vec<Payment> = [1, 2, 3, 5].map(Payment::stuck).into_iter().chain([paid]).collect();
+    shop.insert(&rows).await;
+    shop.plant(rows.iter().map(Payment::captured).collect());
+    let day = chrono::Utc::now().date_naive();
+    let mut text = "balance_transaction_id,created,available_on,currency,gross,fee,net,\
+                    reporting_category,source_id,payment_intent_id,charge_id,\
+                    automatic_payout_id,payment_metadata[order_id]\n"
+        .to_owned();
+    for (kind, id, cents) in [
+        ("charge", 1, 10_001),
+        ("dispute", 1, -10_001),
+        ("charge", 2, 10_002),
+        ("charge_failure", 2, -10_002),
+        ("charge", 3, 9_503),
+        ("charge", 4, 10_004),
+        ("dispute", 4, -10_004),
+        ("charge", 5, 10_005),
+    ] {
+        let sign = if cents < 0 { "-" } else { "" };
+        let amount = format!("{sign}{}", euros(i64::abs(cents)));
+        writeln!(
+            text,
+            "txn_{kind}_{id},{day} 00:00:00,{day} 00:00:00,eur,{amount},0.00,{amount},{kind},\
+             {kind}_{id},pi_{id},,po_1,pay_{id}",
+        )
+        .unwrap();
+    }
+    let path = shop.folder().join("report.csv");
+    std::fs::write(&path, text).unwrap();
+    shop.tieout(&["ingest", path.to_str().unwrap(), "--account", "shop"]).await.ended(0);
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review disputed", "{}", ran.stdout);
+    assert_eq!(ran.verdict(2), "review returned");
+    assert_eq!(ran.verdict(3), "review evidence_conflict");
+    assert_eq!(ran.verdict(4), "review late_contradiction");
+    assert_eq!(ran.verdict(5), "succeeded captured");
+    let shown = case_of(&shop, 4).await;
+    assert!(shown.contains("suggested ask the PSP what became of it"), "{shown}");
+    assert!(!shown.contains("--as succeeded"), "{shown}");
     shop.check(false).await;
 }
