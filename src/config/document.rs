@@ -131,7 +131,7 @@ impl<'a> Document<'a> {
     /// answer it. Whether there is one.
     pub fn complain_of_open(&mut self, open: &str) -> bool {
         let mut found = Vec::new();
-        collect_open(&self.root, "", open, &mut found);
+        collect_texts(&self.root, "", &|_path, text| text == open, &mut found);
         for (path, span) in &found {
             let steps: Vec<&str> = path.split('.').collect();
             let name = steps.iter().rfind(|step| step.parse::<usize>().is_err()).unwrap_or(&"");
@@ -148,6 +148,16 @@ impl<'a> Document<'a> {
             let why = self.comment_above(span);
             let text = format!("`{setting}`{of} is still open: {why}");
             self.complain_at(&span.clone(), text);
+        }
+        !found.is_empty()
+    }
+
+    /// Complains of every text that is `odd`, by its path and itself. Whether there is one.
+    pub fn complain_of(&mut self, odd: &Sought<'_>, why: &str) -> bool {
+        let mut found = Vec::new();
+        collect_texts(&self.root, "", odd, &mut found);
+        for (_path, span) in &found {
+            self.complain_at(span, why.to_owned());
         }
         !found.is_empty()
     }
@@ -358,33 +368,38 @@ fn collect_value(value: &DeValue<'_>, path: &str, leaves: &mut Vec<(String, Stri
     }
 }
 
-/// Places of texts that are `open`, within lists and tables too.
-fn collect_open(
+/// Whether a text at a path is looked for.
+pub type Sought<'s> = dyn Fn(&str, &str) -> bool + 's;
+
+/// Places of texts that are sought, within lists and tables too.
+fn collect_texts(
     table: &DeTable<'_>,
     prefix: &str,
-    open: &str,
+    sought: &Sought<'_>,
     found: &mut Vec<(String, Range<usize>)>,
 ) {
     for (key, value) in table {
-        collect_open_value(value, &join(prefix, key.get_ref()), open, found);
+        collect_text(value, &join(prefix, key.get_ref()), sought, found);
     }
 }
 
-fn collect_open_value(
+fn collect_text(
     value: &Spanned<DeValue<'_>>,
     path: &str,
-    open: &str,
+    sought: &Sought<'_>,
     found: &mut Vec<(String, Range<usize>)>,
 ) {
     match value.get_ref() {
-        DeValue::Table(inner) => collect_open(inner, path, open, found),
+        DeValue::Table(inner) => collect_texts(inner, path, sought, found),
         DeValue::Array(items) => {
             for (at, item) in items.iter().enumerate() {
-                collect_open_value(item, &format!("{path}.{at}"), open, found);
+                collect_text(item, &format!("{path}.{at}"), sought, found);
             }
         }
-        scalar if scalar.as_str() == Some(open) => found.push((path.to_owned(), value.span())),
-        _answered => {}
+        scalar if scalar.as_str().is_some_and(|text| sought(path, text)) => {
+            found.push((path.to_owned(), value.span()));
+        }
+        _other => {}
     }
 }
 

@@ -42,6 +42,22 @@ struct OneAccount {
     name: String,
 }
 
+/// What is said where a secret stands instead of the name of its variable. It is not shown.
+const NO_VARIABLE: &str = "expected the name of an environment variable, such as STRIPE_KEY; if \
+                           this is the secret itself, take it out of the file, and change it: it \
+                           was written down";
+
+/// How keys begin that are no names of variables or of systemd's credentials.
+const KEYS: [&str; 5] = ["sk_", "rk_", "pk_", "whsec_", "xox"];
+
+/// Whether a setting that names an environment variable has something else for a value.
+fn is_no_variable(path: &str, text: &str) -> bool {
+    let is_named = path.rsplit('.').next().is_some_and(|key| key.ends_with("_env"));
+    let may_be = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let is_key = KEYS.iter().any(|start| text.starts_with(start));
+    is_named && (text.is_empty() || is_key || !text.chars().all(may_be))
+}
+
 /// Reads a text.
 ///
 /// # Errors
@@ -60,6 +76,10 @@ pub fn read(path: &Path, text: &str, overrides: &[Override]) -> Result<Config, C
         return Err(ConfigError::Invalid { problems: reading.document.into_problems() });
     }
     let leaves = reading.document.leaves();
+    // Nothing more is read then: what would be said of it could hold the secret.
+    if reading.document.complain_of(&is_no_variable, NO_VARIABLE) {
+        return Err(ConfigError::Invalid { problems: reading.document.into_problems() });
+    }
     let parts = reading.parts();
     let Reading { document, resolver, .. } = reading;
     let words = resolver.mistakes.into_iter();
