@@ -279,6 +279,7 @@ mod tests {
             sources: Vec::new(),
             tally: &tally,
             summary: None,
+            silent: Vec::new(),
             known: Some(known),
         };
         holding(&facts, &MonitoringSettings::default()).iter().map(Condition::name).collect()

@@ -37,6 +37,8 @@ pub struct Facts<'a> {
     pub tally: &'a Tally,
     /// How it closed, where it did.
     pub summary: Option<&'a Summary>,
+    /// Accounts that gave no answer when this schedule asked them last.
+    pub silent: Vec<String>,
     /// What the database knows, where it answered.
     pub known: Option<Known>,
 }
@@ -98,17 +100,32 @@ pub fn is_interrupted(exit: Exit) -> bool {
 }
 
 impl Facts<'_> {
-    /// How this run changes what its scope remembers.
+    /// The exit that receivers are told: a run with nothing due, since everything waits for an
+    /// account that gave no answer, is no all-clear.
+    pub fn told_exit(&self) -> Exit {
+        if is_success(self.exit) && !self.silent.is_empty() { Exit::Partial } else { self.exit }
+    }
+
+    /// How its end changes what its scope remembers of ends, once it is known who is silent.
+    pub fn changes_of_end(&self) -> Vec<(String, Change)> {
+        let at = self.ended_at.timestamp();
+        if is_success(self.told_exit()) {
+            vec![
+                ("last_success".to_owned(), Change::Set(at)),
+                ("failed_in_a_row".to_owned(), Change::Set(0)),
+                ("integrity".to_owned(), Change::Set(0)),
+            ]
+        } else if is_interrupted(self.exit) || is_success(self.exit) {
+            Vec::new()
+        } else {
+            vec![("failed_in_a_row".to_owned(), Change::Add(1))]
+        }
+    }
+
+    /// How this run changes what else its scope remembers.
     pub fn changes(&self) -> Vec<(String, Change)> {
         let at = self.ended_at.timestamp();
         let mut changes = vec![("since".to_owned(), Change::Keep(at))];
-        if is_success(self.exit) {
-            changes.push(("last_success".to_owned(), Change::Set(at)));
-            changes.push(("failed_in_a_row".to_owned(), Change::Set(0)));
-            changes.push(("integrity".to_owned(), Change::Set(0)));
-        } else if !is_interrupted(self.exit) {
-            changes.push(("failed_in_a_row".to_owned(), Change::Add(1)));
-        }
         if matches!(self.exit, Exit::Integrity | Exit::Internal) {
             changes.push(("integrity".to_owned(), Change::Set(1)));
         }

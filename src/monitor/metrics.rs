@@ -254,6 +254,7 @@ mod tests {
             sources: Vec::new(),
             tally,
             summary: None,
+            silent: Vec::new(),
             known: None,
         })
     }
@@ -283,6 +284,7 @@ mod tests {
             sources: vec!["bank".to_owned(), "new".to_owned()],
             tally: &tally,
             summary: None,
+            silent: Vec::new(),
             known: Some(Known { files, marks, ..Known::default() }),
         })
         .text();

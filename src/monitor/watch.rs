@@ -31,7 +31,7 @@ use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
 use crate::store::outbox::OutboxDriver;
-use crate::store::watch::{Alert, AlertAsk, FileFigures};
+use crate::store::watch::{Alert, AlertAsk, FileFigures, Mark};
 
 /// What is left for the network once a signal asked for the end: the run itself had the rest.
 const STOPPED: Duration = Duration::from_secs(1);
@@ -145,6 +145,7 @@ impl<'a> Watch<'a> {
             sources: self.around.sources.clone(),
             tally: &tally,
             summary,
+            silent: Vec::new(),
             known: None,
         };
         let mut problems = Vec::new();
@@ -180,6 +181,10 @@ impl<'a> Watch<'a> {
     ) -> Result<Vec<(&'a AlertSettings, AlertAsk, Vec<Alert>)>, StoreError> {
         let changes = if self.is_run() { facts.changes() } else { Vec::new() };
         let mut marks = db.move_marks(facts.scope, &changes).await?;
+        if self.is_run() {
+            facts.silent = silent(db, facts, &marks).await?;
+            marks = db.move_marks(facts.scope, &facts.changes_of_end()).await?;
+        }
         // The later one counts: a schedule may remember a source from before.
         marks.extend(db.move_marks(OF_ALL, &facts.changes_of_sources()).await?);
         let stuck = db.stuck_by_account().await?;
@@ -282,7 +287,7 @@ impl<'a> Watch<'a> {
         }
         started.abort_all();
         let url = self.post.resolve(check.place()).await?;
-        let end = Ping::End { code: facts.exit.code(), body: words::ping(facts) };
+        let end = Ping::End { code: facts.told_exit().code(), body: words::ping(facts) };
         ping(&self.post, url, facts.run_id, end).await
     }
 
@@ -334,6 +339,26 @@ impl<'a> Watch<'a> {
         }
         db.note_monitoring(&self.run_id, problems).await
     }
+}
+
+/// The accounts that gave no answer when this schedule asked them last, and none to anybody since.
+async fn silent(
+    db: &Database,
+    facts: &Facts<'_>,
+    marks: &[Mark],
+) -> Result<Vec<String>, StoreError> {
+    let mut silent = Vec::new();
+    for mark in marks.iter().filter(|mark| mark.value > 0) {
+        let account = mark.name.strip_prefix("unreachable/");
+        let Some(account) = account.filter(|name| facts.accounts.iter().any(|own| own == name))
+        else {
+            continue;
+        };
+        if db.account_state(account).await?.unanswered_since.is_some() {
+            silent.push(account.to_owned());
+        }
+    }
+    Ok(silent)
 }
 
 fn shown(path: &Path) -> String {

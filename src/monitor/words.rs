@@ -41,6 +41,9 @@ pub fn ping(facts: &Facts<'_>) -> String {
         let rows = counted(rows, "row", "rows");
         lines.push(format!("{name}: {answered} of {rows} answered, {} asked", note.requests));
     }
+    for account in &facts.silent {
+        lines.push(format!("{account}: gave no answer when it was asked last; its rows wait"));
+    }
     if tally.not_examined > 0 {
         let things = match tally.not_examined {
             1 => "1 thing".to_owned(),

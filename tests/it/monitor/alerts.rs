@@ -144,6 +144,34 @@ async fn runs_that_fail_in_a_row_are_one_digest() {
     assert!(!text.contains("duplicates"), "weaker than this receiver wants: {text}");
 }
 
+/// Every row backs off, and a run that has nothing due ends well: the PSP is as silent as before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_with_nothing_due_is_no_all_clear_in_an_outage() {
+    let (shop, receiver) = shop_with("slack", "min_class = \"partial\"\n").await;
+    let path = shop.path().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let check = format!("[monitoring]\nhealthcheck = {{ url = \"{}/check\" }}", receiver.url());
+    std::fs::write(&path, text.replace("[monitoring]", &check)).unwrap();
+    shop.psp.scenario("outage").unwrap();
+    for _run in 0..2 {
+        shop.sql(DUE).await;
+        run(&shop, 3);
+    }
+    assert_eq!(bodies(&receiver).len(), 1);
+    run(&shop, 0);
+    assert_eq!(bodies(&receiver).len(), 1, "nothing was due: {:?}", bodies(&receiver));
+    let pings: Vec<String> = receiver.paths();
+    assert!(pings.iter().rfind(|path| path.contains("/check/")).unwrap().contains("/check/3?"));
+    let said = &receiver.sent("/check/3").last().unwrap().body.clone();
+    assert!(said.contains("stripe_test: gave no answer when it was asked last"), "{said}");
+    shop.psp.clear_faults();
+    shop.psp.behave(|behaviour| *behaviour = tieout::sandbox::settings::Behaviour::default());
+    shop.sql(DUE).await;
+    run(&shop, 0);
+    let text = bodies(&receiver)[1]["text"].as_str().unwrap().to_owned();
+    assert!(text.contains("RESOLVED repeated: it held since "), "{text}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn pagerduty_joins_a_beginning_to_its_end() {
     let (shop, receiver) = shop_with("pagerduty", "key_env = \"SHOP_KEY\"\n").await;
