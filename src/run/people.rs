@@ -422,11 +422,18 @@ fn not_ours(table: &SourceTable, row: &Weighed, approved: &Approved) -> Option<S
     }
     let status = &claimed.row.status;
     let is_mapped = row.mapped_from.is_some() || map_of(&table.settings, status).is_some();
-    (!is_mapped).then(|| {
-        format!(
+    let number = approved.proposal.case_number;
+    // Nobody should set a paid row back so that a case may say that it is paid.
+    let is_paid = claimed.row.succeeded;
+    (!is_mapped).then(|| match is_paid {
+        true => format!(
+            "its status is `{status}` by now, which says that it was paid, and somebody else \
+             wrote that: `tieout cases propose C-{number} --as left` closes the case"
+        ),
+        false => format!(
             "its status is `{status}` by now, and somebody else wrote that or changed the row \
              since: set it back to its processing value to have it decided"
-        )
+        ),
     })
 }
 
