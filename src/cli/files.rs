@@ -16,6 +16,7 @@ use crate::config::{self, names};
 use crate::exit::Exit;
 use crate::run::parts::By;
 use crate::settlement::ledger::{Inspection, State, inspect, inspect_table};
+use crate::settlement::text::is_encoding;
 use crate::settlement::unwrap::{Member, members};
 use crate::settlement::{FORMATS, Format};
 
@@ -106,6 +107,11 @@ pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
         None => By::Content,
     };
     let encoding = options.encoding.as_deref().filter(|name| !name.is_empty());
+    if let Some(name) = encoding.filter(|name| !is_encoding(name)) {
+        let text = format!("--encoding `{name}` is no encoding that is read; nothing was done");
+        let hint = "one of: utf-8, utf-16le, windows-1252, iso-8859-15, …, or none";
+        return Err(Failure::new(Exit::Usage, text, hint));
+    }
     let mut exit = Exit::Ok;
     for file in &options.files {
         for seen in look(file, &format, encoding) {
@@ -181,14 +187,13 @@ fn tell(seen: &Seen, common: &Common) {
         out::stdout(&line("file", json::body(seen)));
         return;
     }
-    if common.quiet {
-        return;
-    }
-    if let Ok(found) = &seen.what {
-        for row in text::lines(seen, found) {
-            out::stdout(&row);
-        }
-    }
+    let Ok(found) = &seen.what else { return };
+    let rows = match (common.quiet, found.state) {
+        (true, State::Ok) => return,
+        (true, _wrong) => text::wrong(seen, found),
+        (false, _any) => text::lines(seen, found),
+    };
+    rows.iter().for_each(|row| out::stdout(row));
 }
 
 /// Text in lines of at most 80 columns, the later ones indented.

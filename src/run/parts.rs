@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use chrono::NaiveDate;
 use tokio::sync::mpsc::Sender;
 
 use crate::model::card::masked;
@@ -114,6 +115,8 @@ impl Begun {
             how,
             parts,
             covers_attempts: self.covers_attempts,
+            format: self.format,
+            days: BTreeMap::new(),
             ledger: Ledger::default(),
             lines: Vec::new(),
             position: 0,
@@ -161,6 +164,9 @@ struct Feeder<'a> {
     how: &'a Reading,
     parts: &'a Sender<Part>,
     covers_attempts: bool,
+    format: &'static str,
+    /// How many statements of BAI2 came of an account, currency and day.
+    days: BTreeMap<(Option<String>, Option<Currency>, NaiveDate), u64>,
     ledger: Ledger,
     lines: Vec<NewLine>,
     position: u64,
@@ -215,17 +221,30 @@ impl Feeder<'_> {
         let (number, finality) = (self.statements, statement.finality);
         let is_held = held.is_some();
         self.open = Some(OpenStatement { number, finality, held: is_held, entries: 0, lines: 0 });
+        let statement_id = masked(&self.id_of(statement)).into_owned();
         let text = |text: &Option<String>| masked(text.as_deref().unwrap_or_default()).into_owned();
         self.send(Part::Statement(Box::new(NewStatement {
             number,
             account: self.how.account.clone(),
             bank_account: text(&statement.account),
-            statement_id: text(&statement.id),
+            statement_id,
             sequence: text(&statement.sequence),
             finality,
             covers_attempts: self.covers_attempts,
             held,
         })))
+    }
+
+    /// The statement's own id. BAI2 has none: a closed day is the account's one of that day,
+    /// whatever file it came in; within a file the second one stands beside the first.
+    fn id_of(&mut self, statement: &Statement) -> String {
+        let own = statement.id.clone().unwrap_or_default();
+        let is_day = self.format == Format::Bai2.name() && statement.finality == Finality::Final;
+        let Some(day) = statement.from.filter(|_| own.is_empty() && is_day) else { return own };
+        let key = (statement.account.clone(), statement.currency, day);
+        let came = self.days.entry(key).or_default();
+        *came = came.saturating_add(1);
+        if *came == 1 { day.to_string() } else { format!("{day} {came}") }
     }
 
     /// Ends the open statement, with what was added up where its end came.

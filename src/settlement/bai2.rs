@@ -2,7 +2,9 @@
 //!
 //! Specification: "Cash Management Balance Reporting Specifications Version 2" (BAI). The sign is
 //! in the type code: 100 to 399 and 920 to 959 are credits, 400 to 699 and 960 to 999 debits, 700
-//! to 799 loans, 890 no money, the others status. Details are unsigned, statuses signed.
+//! to 799 loans, 890 no money, the others status. Details are unsigned, statuses signed; no detail
+//! has the code of a balance (001 to 099). A detail may be one of many: those that are listed come
+//! to at most what the account says of its credits (100) and debits (400).
 //!
 //! Continuations are written in more ways than the specification knows, also within one file. What
 //! reads them all: the fields of a record and its 88s are one list; where a type code is due, empty
@@ -95,6 +97,98 @@ struct Group {
     currency: Option<Currency>,
 }
 
+/// What an account says of its credits (100, and 105 for those that it does not list) and debits
+/// (400, 405), and what it lists. Details may be a part of the day's movements, so what is lacking
+/// is only said; more than there is cannot be listed: a credit was read as a debit, or a debit as
+/// a credit.
+#[derive(Debug, Default)]
+struct Listed {
+    sides: [Side; 2],
+    /// A detail that goes against its code: it may be in either sum.
+    turned: bool,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Side {
+    total: Option<i128>,
+    items: Option<i128>,
+    /// Said more than once, of different funds.
+    several: bool,
+    apart: i128,
+    sum: i128,
+    count: i128,
+}
+
+impl Listed {
+    /// An amount of a 03.
+    fn declare(&mut self, code: &str, minor: i64, items: Option<i64>) {
+        let [credits, debits] = &mut self.sides;
+        let minor = i128::from(minor).saturating_abs();
+        match code {
+            "100" => credits.declare(minor, items),
+            "400" => debits.declare(minor, items),
+            "105" => credits.apart = credits.apart.saturating_add(minor),
+            "405" => debits.apart = debits.apart.saturating_add(minor),
+            _other => {}
+        }
+    }
+
+    /// A 16.
+    fn add(&mut self, code: u16, minor: i64) {
+        let [credits, debits] = &mut self.sides;
+        let side = match code {
+            101..=399 => credits,
+            401..=699 => debits,
+            _other => return,
+        };
+        self.turned |= minor < 0;
+        side.sum = side.sum.saturating_add(i128::from(minor));
+        side.count = side.count.saturating_add(i128::from(minor != 0));
+    }
+
+    /// Where what is listed is not what is said.
+    fn controls(&self, line: u64, currency: Option<Currency>) -> Vec<Control> {
+        // Many write the summary of a day and none of its movements.
+        let lists = self.sides.iter().any(|side| side.count > 0);
+        let names = ["03 total credits (100)", "03 total debits (400)"];
+        let mut controls = Vec::new();
+        for (name, side) in names.into_iter().zip(self.sides) {
+            let Some(total) = side.total.filter(|_| lists && !side.several) else { continue };
+            let (is_more, found) = (side.sum > total, side.sum.saturating_add(side.apart));
+            let severity = match is_more && !self.turned {
+                true => Severity::Error,
+                false => Severity::Warning,
+            };
+            if is_more || found < total {
+                let (field, found) = (name.to_owned(), Found::Is(found));
+                let control = Control { line, field, expected: total, found, currency, severity };
+                controls.push(control);
+                continue;
+            }
+            // A detail may stand for several items, and no item for several details.
+            if let Some(expected) = side.items.filter(|items| side.count > *items) {
+                controls.push(Control {
+                    line,
+                    field: format!("{name}, items"),
+                    expected,
+                    found: Found::Is(side.count),
+                    currency: None,
+                    severity: Severity::Warning,
+                });
+            }
+        }
+        controls
+    }
+}
+
+impl Side {
+    fn declare(&mut self, minor: i128, items: Option<i64>) {
+        self.several |= self.total.is_some();
+        self.total = Some(minor);
+        self.items = items.map(i128::from);
+    }
+}
+
 #[derive(Debug)]
 struct Account {
     currency: Option<Currency>,
@@ -103,6 +197,7 @@ struct Account {
     opening: Option<Balance>,
     closing: Option<Balance>,
     net: i128,
+    listed: Listed,
     /// Whether an amount other than nil was in it.
     moved: bool,
     failed: bool,
@@ -355,6 +450,7 @@ impl Bai2 {
             opening: None,
             closing: None,
             net: 0,
+            listed: Listed::default(),
             moved: false,
             failed: false,
         };
@@ -403,6 +499,8 @@ impl Bai2 {
             group.total = group.total.saturating_add(total);
         }
         self.warn_of_balances(record.line, &account);
+        let sums = account.listed.controls(record.line, account.currency);
+        self.items.extend(sums.into_iter().map(Item::from));
         let is_tied = declared.map(i128::from) == Some(total) && !account.failed;
         self.end_statement(record.line, &account, Some(is_tied));
     }
@@ -588,7 +686,10 @@ fn summaries(record: &Record, account: &mut Account) -> Vec<Problem> {
         }
         let text = record.field(at.saturating_add(1));
         match signed(text) {
-            Some(minor) => summary(account, code, minor, record.line),
+            Some(minor) => {
+                summary(account, code, minor, record.line);
+                account.listed.declare(code, minor, signed(record.field(at.saturating_add(2))));
+            }
             None if text.is_empty() => {}
             None => problems.push(Problem::error(
                 record.line,
@@ -672,8 +773,14 @@ fn detail(record: &Record, account: &mut Account, number: u64) -> Result<Detail,
         None if text.is_empty() => 0,
         None => return Err(Problem::error(record.line, "16 amount", "a whole number", text)),
     };
+    if (1..=99).contains(&code) && minor != 0 {
+        let (expected, found) = ("the code of a credit or a debit", record.field(0));
+        let found = format!("{found}, the code of a balance, with an amount");
+        return Err(Problem::error(record.line, "16 type code", expected, found));
+    }
     account.total = account.total.saturating_add(i128::from(minor));
     account.moved |= minor != 0;
+    account.listed.add(code, minor);
     let mut warning = None;
     let mut way = direction(code);
     if let (Some(direction), true) = (way, minor < 0) {

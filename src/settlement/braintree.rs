@@ -14,6 +14,7 @@ use crate::model::settlement::{
 use crate::settlement::Parse;
 use crate::settlement::amount::unsigned;
 use crate::settlement::numeral::{Numerals, Order, day};
+use crate::settlement::once::Once;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
 
@@ -55,6 +56,7 @@ struct Braintree {
     kind: usize,
     /// Where status and submitted amount stand; none in a fee report.
     search: Option<(usize, usize)>,
+    once: Once,
 }
 
 impl Braintree {
@@ -64,6 +66,7 @@ impl Braintree {
             id: layout.need("transaction id")?,
             kind: layout.need("transaction type")?,
             search: status.zip(layout.column(&["amount submitted for settlement"])),
+            once: Once::default(),
             layout,
         })
     }
@@ -131,6 +134,9 @@ impl Report for Braintree {
         if !out.is_open() {
             out.begin(row.line, Finality::Final, |_statement| {});
         }
+        let kind_of = [row.get(self.kind)];
+        let twice = self.once.note(row.line, "Transaction ID", row.get(self.id), &kind_of);
+        twice.into_iter().for_each(|problem| out.push(problem));
         let (field, text, code) = self.amount(row);
         let currency = currency(row, "Currency ISO Code", code)?;
         let kind = row.get(self.kind);

@@ -4,7 +4,8 @@
 //! (`Sts` and `Sts/Cd`, `Dbtr` and `Dbtr/Pty`, `TxDtls` with and without `Amt`) is read in both
 //! places. The sign is `CdtDbtInd` of the element itself; `RvslInd` does not turn it: it says that
 //! the original went the other way (three banks' samples tie so and not otherwise). A batch is
-//! expanded with the sign of each `TxDtls`, and their sum must be the entry's amount.
+//! expanded with the sign of each `TxDtls`, and their sum must be the entry's amount. What a block
+//! of them says that it comes to (`Btch/TtlAmt`) is what it lists, or what was booked.
 
 use std::collections::VecDeque;
 
@@ -13,11 +14,13 @@ use crate::model::settlement::{
     Batch, Direction, Entry, EntryStatus, Finality, Line, Problem, SignedMoney, Statement, TagKind,
 };
 use crate::settlement::amount::{iso_day, unsigned};
+use crate::settlement::camt_batch::Blocks;
 use crate::settlement::camt_details::{Charges, Details, Said};
 use crate::settlement::camt_statement::{Balances, Head, Summary};
 use crate::settlement::kinds;
 use crate::settlement::tags::is_blank;
 use crate::settlement::text::Source;
+use crate::settlement::twice::Twice;
 use crate::settlement::xml::{Node, Xml};
 use crate::settlement::{Item, Parse};
 
@@ -82,6 +85,7 @@ pub fn open(source: Source) -> Box<dyn Parse> {
         statement: None,
         entry: None,
         detail: None,
+        twice: Twice::default(),
         ended: false,
     })
 }
@@ -95,6 +99,7 @@ struct Camt {
     statement: Option<Open>,
     entry: Option<OpenEntry>,
     detail: Option<Detail>,
+    twice: Twice,
     ended: bool,
 }
 
@@ -110,10 +115,13 @@ struct Open {
 
 /// An amount as written, with the currency and the line it stands with.
 #[derive(Debug, Clone, Default)]
-struct Written {
-    text: String,
-    currency: String,
-    line: u64,
+pub struct Written {
+    /// Its digits.
+    pub text: String,
+    /// The code beside it; may be empty.
+    pub currency: String,
+    /// The line.
+    pub line: u64,
 }
 
 #[derive(Default)]
@@ -143,6 +151,7 @@ struct OpenEntry {
     in_block: u64,
     /// As many payments are listed as are declared.
     itemised: bool,
+    blocks: Blocks,
 }
 
 /// A `TxDtls` that is being read.
@@ -227,6 +236,7 @@ impl Camt {
                 "NtryDtls" => {
                     entry.payments = None;
                     entry.in_block = 0;
+                    entry.blocks.begin(line);
                 }
                 _other => {}
             }
@@ -300,7 +310,10 @@ impl Camt {
                     }
                     self.end_entry();
                 }
-                "NtryDtls" => self.end_block(),
+                "NtryDtls" => {
+                    self.end_block();
+                    self.count_block();
+                }
                 leaf => {
                     let account = self.statement.as_ref().and_then(|open| open.head.currency());
                     entry.leaf(leaf, &self.xml, line, account);
@@ -341,6 +354,12 @@ impl Camt {
         let currency = open.head.currency();
         let (end, problems) = open.balances.close(line, finality, currency, &open.summary);
         self.items.extend(problems.into_iter().map(Item::from));
+        // A report of the running day may be told again as it was.
+        if let Some(name) = open.head.name().filter(|_| finality != Finality::Interim) {
+            let (begun, sides) = (open.head.line(), open.summary.sides());
+            let problem = self.twice.end(begun, name, [end.opening, end.closing], sides);
+            self.items.extend(problem.map(Item::from));
+        }
         self.items.push_back(end.into());
     }
 }
@@ -382,6 +401,8 @@ impl OpenEntry {
                 let sum = self.batch.payments.unwrap_or(0);
                 self.batch.payments = self.payments.map(|n: u64| n.saturating_add(sum));
             }
+            "NtryDtls/Btch/TtlAmt" | "Btch/TtlAmt" => self.blocks.declare(written(xml, line)),
+            "NtryDtls/Btch/CdtDbtInd" | "Btch/CdtDbtInd" => self.blocks.way(direction(text)),
             _other => {
                 if let Some(leaf) = charge_leaf(leaf)
                     && let Some(amount) = &self.amount
@@ -439,7 +460,10 @@ fn written(xml: &Xml, line: u64) -> Written {
 }
 
 /// Reads an amount, of the account's currency where it names none.
-fn read(
+///
+/// # Errors
+/// Where it is no amount of its currency, or of none.
+pub fn read(
     written: &Written,
     field: &str,
     account: Option<Currency>,
@@ -516,7 +540,12 @@ impl Camt {
         let charges = detail.charges(entry.currency);
         let number = open.details.count().saturating_add(1);
         let (line, problem) = detail.line(&entry, number, &charges);
-        let before = open.details.take(line, &entry, &charges, detail.is_instructed_only());
+        let is_instructed = detail.is_instructed_only();
+        if let Some(minor) = line.minor {
+            let is_known = line.currency == entry.currency && !is_instructed;
+            open.blocks.add(is_known.then(|| line.direction.signed(minor)));
+        }
+        let before = open.details.take(line, &entry, &charges, is_instructed);
         self.items.extend(before.map(Item::from));
         self.items.extend(problem.map(Item::from));
     }
@@ -536,13 +565,36 @@ impl Camt {
         }
     }
 
+    /// A block that says how many payments it stands for, and lists several others: some of what
+    /// it lists stands for more than one, or belongs elsewhere.
+    fn count_block(&mut self) {
+        let account = self.account_currency();
+        let Some(open) = self.entry.as_mut() else { return };
+        let declared = open.payments.filter(|payments| *payments != open.in_block);
+        if let (Some(payments), 2..) = (declared, open.in_block) {
+            let (line, field) = (open.blocks.line(), "NtryDtls/Btch/NbOfTxs");
+            let found = format!("{} TxDtls", open.in_block);
+            let problem = Problem::warning(line, field, payments.to_string(), found);
+            self.items.push_back(problem.into());
+        }
+        // Details that are held were not added yet.
+        let is_known = open.held.is_empty();
+        let problem = open.blocks.end(account, open.direction, is_known);
+        self.items.extend(problem.map(Item::from));
+    }
+
     fn end_entry(&mut self) {
         self.end_block();
         if self.tell_entry() {
             self.release_held();
         }
+        let account = self.account_currency();
         let Some(mut open) = self.entry.take() else { return };
         let Some(entry) = open.told.take() else { return };
+        let unread = open.blocks.end(account, Some(entry.direction), true);
+        self.items.extend(unread.map(Item::from));
+        let has_charges = open.charges.are_told() || open.details.has_charges();
+        self.items.extend(open.blocks.check(&entry, has_charges).map(Item::from));
         if open.details.count() == 0 {
             self.items.push_back(open.whole(&entry).into());
             return;
@@ -702,11 +754,9 @@ impl Detail {
                 Err(found) => problem = Some(found),
             }
         }
-        let money = |written: &Option<Written>| {
-            let (minor, currency) = read(written.as_ref()?, "", Some(own)).ok()?;
-            Some(SignedMoney { minor, currency })
-        };
-        line.gross = money(&self.instructed);
+        let instructed = self.instructed.as_ref();
+        let gross = instructed.and_then(|written| read(written, "", Some(own)).ok());
+        line.gross = gross.map(|(minor, currency)| SignedMoney { minor, currency });
         problem
     }
 }

@@ -82,6 +82,11 @@ impl Details {
         self.count
     }
 
+    /// Whether any of them tells of charges.
+    pub fn has_charges(&self) -> bool {
+        self.has_charges
+    }
+
     /// The last one that came.
     pub fn last(&mut self) -> Option<&mut Line> {
         self.held.back_mut()

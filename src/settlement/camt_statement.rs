@@ -9,6 +9,7 @@ use crate::model::settlement::{
 };
 use crate::settlement::Item;
 use crate::settlement::amount::{iso_day, unsigned};
+use crate::settlement::twice::Sides;
 use crate::settlement::xml::Xml;
 
 /// So many balances are kept: a month with two a day, in several currencies.
@@ -64,6 +65,18 @@ impl Head {
     /// The account's currency, where it is one.
     pub fn currency(&self) -> Option<Currency> {
         Currency::parse_any(&self.currency).ok()
+    }
+
+    /// Where it begins.
+    pub fn line(&self) -> u64 {
+        self.statement.line
+    }
+
+    /// What it calls itself: its account, id, number and period; none where it has no id.
+    pub fn name(&self) -> Option<String> {
+        let Statement { account, id, sequence, from, to, .. } = &self.statement;
+        let id = id.as_ref()?;
+        Some(format!("{account:?} {id:?} {sequence:?} {from:?} {to:?}"))
     }
 
     /// What the statement may decide.
@@ -199,6 +212,16 @@ impl Balances {
         None
     }
 
+    /// A booked balance of this end, in whichever currency.
+    fn foreign(&self, opens: bool) -> Option<Balance> {
+        let is_end = |kind: Kind| match kind {
+            Kind::Opening | Kind::Previous => opens,
+            Kind::Closing => !opens,
+            Kind::Interim => false,
+        };
+        self.all.iter().find(|known| is_end(known.kind)).map(|known| known.balance)
+    }
+
     /// The available balances, where they tie.
     fn available_tie(&self, account: Option<Currency>, summary: &Summary) -> bool {
         let currency = account.or_else(|| self.available.first().map(|(_, own)| own.currency));
@@ -246,12 +269,24 @@ impl Balances {
             let found = "only available ones (OPAV, CLAV); the entries are tied by them";
             problems.push(Problem::warning(line, field, expected, found));
         } else if finality == Finality::Final {
-            for (balance, name) in [(&opening, "opening (OPBD)"), (&closing, "closing (CLBD)")] {
-                if balance.is_none() {
-                    let field = format!("{name} balance");
-                    let found = "none; the entries cannot be tied";
-                    problems.push(Problem::warning(line, field, "one", found));
+            for (balance, name, opens) in
+                [(&opening, "opening (OPBD)", true), (&closing, "closing (CLBD)", false)]
+            {
+                if balance.is_some() {
+                    continue;
                 }
+                let field = format!("{name} balance");
+                let foreign = self.foreign(opens).zip(currency);
+                problems.push(match foreign {
+                    Some((foreign, own)) => {
+                        let (line, found) = (foreign.line, foreign.currency.code());
+                        Problem::error(line, field, format!("one in {own}"), found)
+                    }
+                    None => {
+                        let found = "none; the entries cannot be tied";
+                        Problem::warning(line, field, "one", found)
+                    }
+                });
             }
         }
         let both = opening.as_ref().zip(closing.as_ref());
@@ -357,6 +392,12 @@ impl Summary {
         if entry.status == EntryStatus::Booked {
             self.booked.add(entry);
         }
+    }
+
+    /// All entries: credits and debits, how many and what they come to.
+    pub fn sides(&self) -> Sides {
+        let Totals { credits, debits, credit, debit } = self.all;
+        [(credits, credit), (debits, debit)]
     }
 
     /// Whether opening + booked entries = closing.

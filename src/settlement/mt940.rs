@@ -4,9 +4,11 @@
 //! chapter 8.2. `:61:` marks: `C` in, `D` out, `RC` a credit taken back (money out), `RD` a debit
 //! taken back (money in), `EC` and `ED` expected. The entry date has no year and takes the one
 //! nearest to the value date. Pages of a statement (`:62M:` followed by `:60M:` of the same account
-//! and number) are one statement. A message needs no envelope, and its end needs no mark, but a
-//! statement needs its closing balance: without it the file may have been cut. MT941, the balance
-//! report, lists no movements: it is named, and not read.
+//! and number) are one statement: each begins where the one before it ended, and a last one that
+//! ends in `:62M:` was to go on. A message needs no envelope, and its end needs no mark, but one
+//! that has an envelope needs its end, and a statement needs its closing balance: without it the
+//! file may have been cut. MT941, the balance report, lists no movements: it is named, and not
+//! read.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -18,12 +20,13 @@ use crate::model::settlement::{
     Balance, Control, Direction, Entry, EntryStatus, Finality, Found, Line, Problem, RAW_MAX,
     Severity, Statement, StatementEnd, TagKind, Tie,
 };
-use crate::settlement::amount::{Refused, mmdd, signed, unsigned, yymmdd};
+use crate::settlement::amount::{Refused, mmdd, shown, signed, unsigned, yymmdd};
 use crate::settlement::kinds;
 use crate::settlement::mt940_text;
 use crate::settlement::sheet;
 use crate::settlement::tags::is_blank_in_mt940;
 use crate::settlement::text::{Lines, Source};
+use crate::settlement::twice::Twice;
 use crate::settlement::{Item, Parse};
 
 /// The fields of both messages; anything else that begins with a colon is text.
@@ -108,6 +111,8 @@ pub fn open(mut source: Source) -> Box<dyn Parse> {
         open: None,
         paused: None,
         entry: None,
+        block: None,
+        twice: Twice::default(),
         ended: false,
     })
 }
@@ -150,6 +155,8 @@ struct Open {
     closing: Option<Balance>,
     /// Whether the last closing balance was that of a page.
     page: bool,
+    /// The number with the last page's.
+    last_number: Option<String>,
     sums: Sums,
     failed: bool,
 }
@@ -182,6 +189,9 @@ struct Mt940 {
     /// A statement whose last page ended; the next may go on with it.
     paused: Option<Open>,
     entry: Option<OpenEntry>,
+    /// The line on which a message's envelope began that has not ended yet.
+    block: Option<u64>,
+    twice: Twice,
     ended: bool,
 }
 
@@ -221,6 +231,10 @@ impl Mt940 {
 
     fn row(&mut self, row: &str) {
         let row = row.trim_start_matches(['\u{1}', '\u{2}', '\u{3}', '\u{1a}', '\0']);
+        // The end of a message may stand behind any row of it.
+        if row.contains("-}") {
+            self.block = None;
+        }
         let field = split_tag(row.trim_start()).filter(|(tag, rest)| !self.is_time(tag, rest));
         if let Some((tag, rest)) = field {
             // The end of a message may stand behind its last figure.
@@ -284,6 +298,7 @@ impl Mt940 {
         if let Some((_, rest)) = row.split_once("{4:") {
             self.end_field();
             self.end_message();
+            self.block = Some(self.lines.number());
             if let Some((tag, rest)) = split_tag(rest.trim_start()) {
                 let (tag, rest) = (tag.to_owned(), rest.to_owned());
                 self.begin_field(tag, rest);
@@ -384,7 +399,7 @@ impl Mt940 {
             self.end_message();
         }
         let balance = self.balance(field);
-        if field.tag == "60M" && self.resume(balance) {
+        if field.tag == "60M" && self.resume(field.line, balance) {
             return;
         }
         let failed = balance.is_none();
@@ -396,21 +411,39 @@ impl Mt940 {
         self.tell_statement();
     }
 
-    /// The next page of the statement that was paused.
-    fn resume(&mut self, balance: Option<Balance>) -> bool {
-        let Some(paused) = &self.paused else { return false };
-        let number = |head: &Head| {
-            head.number.as_ref().map(|text| text.split('/').next().unwrap_or_default().to_owned())
+    /// The next page of the statement that was paused: of the same account and number, as far as
+    /// it says them. It begins where the page before it ended, or one between them is missing.
+    fn resume(&mut self, line: u64, balance: Option<Balance>) -> bool {
+        let Some(paused) = &mut self.paused else { return false };
+        let is_same = |own: &Option<String>, other: &Option<String>| {
+            own.is_none() || own.as_deref().map(number) == other.as_deref().map(number)
         };
-        let same = paused.head.account == self.head.account
-            && number(&paused.head) == number(&self.head)
-            && paused.closing.map(|b| (b.minor, b.currency))
-                == balance.map(|b| (b.minor, b.currency));
-        if same {
-            self.open = self.paused.take();
-            self.head = Head::default();
+        let has_account = self.head.account.is_none() || self.head.account == paused.head.account;
+        let goes_on = match (paused.closing, balance) {
+            (Some(closing), Some(balance)) => {
+                (closing.minor, closing.currency) == (balance.minor, balance.currency)
+            }
+            _unread => false,
+        };
+        if !has_account {
+            return false;
         }
-        same
+        if !is_same(&self.head.number, &paused.head.number) {
+            // Where pages have numbers of their own, the balances show that none is missing.
+            paused.page &= !goes_on;
+            return false;
+        }
+        let problems = [
+            (!goes_on).then(|| another_balance(line, paused.closing, balance)).flatten(),
+            page_missing(self.head.line, &paused.last_number, &self.head.number),
+        ];
+        if let Some(number) = self.head.number.take() {
+            paused.last_number = Some(number);
+        }
+        self.open = self.paused.take();
+        self.head = Head::default();
+        self.items.extend(problems.into_iter().flatten().map(Item::from));
+        true
     }
 
     fn closing(&mut self, field: &Field) {
@@ -489,6 +522,10 @@ impl Mt940 {
 
     fn end_statement(&mut self, open: &Open) {
         let line = open.closing.map_or(self.lines.number(), |closing| closing.line);
+        if open.page {
+            let expected = "the page that goes on from here (:60M:), or :62F:";
+            self.problem(Problem::error(line, ":62M:", expected, "none: the last page is missing"));
+        }
         let interim = open.head.interim && open.opening.is_none() && open.closing.is_none();
         if !interim {
             for (balance, field) in [(open.opening, ":60F:"), (open.closing, ":62F:")] {
@@ -499,7 +536,14 @@ impl Mt940 {
             }
         }
         let (opening, closing) = (open.opening, open.closing);
-        let unread = !interim && (opening.is_none() || closing.is_none());
+        let unread = open.page || !interim && (opening.is_none() || closing.is_none());
+        if !interim {
+            let name = [&open.head.account, &open.head.id, &open.head.number];
+            let name = name.map(|text| text.as_deref().unwrap_or_default()).join("\n");
+            let sums = open.sums.by_way;
+            let problem = self.twice.end(open.head.line, name, [opening, closing], sums);
+            self.items.extend(problem.map(Item::from));
+        }
         let end = StatementEnd {
             line,
             opening,
@@ -517,6 +561,12 @@ impl Mt940 {
         self.end_field();
         self.end_message();
         self.end_paused();
+        // Of `-}` the brace alone may be missing.
+        if let (Some(begun), None) = (self.block, &self.after_dash) {
+            let expected = format!("the end (`-}}`) of the message that begins on line {begun}");
+            let found = "none: the file was cut";
+            self.problem(Problem::error(self.lines.number(), "{4:", expected, found));
+        }
         if self.statements == 0 {
             let line = self.lines.number();
             self.problem(Problem::error(line, ":20:", "a statement", "none"));
@@ -528,6 +578,7 @@ impl Open {
     fn new(head: Head) -> Self {
         Self {
             currency: head.currency,
+            last_number: head.number.clone(),
             head,
             told: false,
             opening: None,
@@ -537,6 +588,35 @@ impl Open {
             failed: false,
         }
     }
+}
+
+/// The number of a statement, without that of the page.
+fn number(text: &str) -> &str {
+    text.split('/').next().unwrap_or_default()
+}
+
+/// A page that begins with another balance than the one before it ended with.
+fn another_balance(
+    line: u64,
+    closing: Option<Balance>,
+    opening: Option<Balance>,
+) -> Option<Problem> {
+    let text = |balance: Balance| shown(balance.minor.into(), Some(balance.currency));
+    let expected = format!("{}, where the page before it ended", text(closing?));
+    let found = format!("{}: a page between them is missing, or was changed", text(opening?));
+    Some(Problem::error(line, ":60M:", expected, found))
+}
+
+/// Pages that are counted, and one that was left out. Some banks give all of them one number.
+fn page_missing(line: u64, before: &Option<String>, own: &Option<String>) -> Option<Problem> {
+    let page = |number: &Option<String>| {
+        let (_, page) = number.as_ref()?.split_once('/')?;
+        page.trim().parse::<u64>().ok()
+    };
+    let (before, own) = (page(before)?, page(own)?);
+    let next = before.saturating_add(1);
+    let found = format!("page {own}: one between them is missing");
+    (own > next).then(|| Problem::error(line, ":28C:", format!("page {next}"), found))
 }
 
 /// Reads an amount with its comma; old files have a point.

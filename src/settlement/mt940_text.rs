@@ -5,6 +5,8 @@
 //! `>`, `~`, `<`, `^`). Purpose is in 20 to 29 and 60 to 63, cut at 27 characters without regard
 //! to words, so the pieces are joined with nothing between. Dutch banks: `/EREF/…/REMI/…`, cut at
 //! 65 characters without regard to codewords. Others write `EREF+…` or `EREF: …` into free text.
+//! What the payer wrote may hold the same letters: only a codeword that stands where the bank's
+//! stand is read (`own_words`, `slashed`).
 
 use crate::model::settlement::{Line, TagKind};
 use crate::settlement::tags::is_blank_in_mt940;
@@ -42,7 +44,7 @@ pub fn read(rows: &[String], line: &mut Line) {
         line.tag(TagKind::Text, &joined);
     } else {
         let pieces: Vec<&str> = rows.iter().map(String::as_str).collect();
-        worded(&pieces, line);
+        worded(&pieces, false, line);
         line.tag(TagKind::Text, &rows.join(" "));
     }
 }
@@ -77,7 +79,7 @@ fn structured(text: &str, separator: char, line: &mut Line) {
             _other => {}
         }
     }
-    worded(&purpose, line);
+    worded(&purpose, true, line);
     spelled_out(&purpose.concat(), line);
     if RETURNS.contains(&code) {
         let own = line.tags.iter().find(|tag| tag.kind == TagKind::EndToEndId);
@@ -112,11 +114,50 @@ fn subfields(text: &str, separator: char) -> Vec<&str> {
     cut.filter_map(|(start, end)| text.get(start.saturating_add(width)..end)).collect()
 }
 
-/// Codewords begin a piece, or stand behind a blank. What follows one without a codeword of its
-/// own goes on with it.
-fn worded(pieces: &[&str], line: &mut Line) {
+/// A codeword where it was found.
+#[derive(Clone, Copy)]
+struct Found {
+    at: usize,
+    word: &'static str,
+    /// It begins a piece.
+    begins: bool,
+    /// It is followed by `+`, and not by `: `.
+    plus: bool,
+}
+
+/// The codewords of a text that are the bank's. One begins a piece, or stands behind a blank and
+/// the value of another: what payers wrote (`SVWZ`, or no codeword at all) may hold what looks like
+/// one. Where a text has no subfields, two in a row are the bank's, whatever stands before them.
+/// The dialect of `EREF: ` sets its codewords behind the payer's words, each once.
+fn own_words(found: &[Found], has_subfields: bool) -> Vec<(usize, &'static str)> {
+    let mut own: Vec<(usize, &'static str)> = Vec::new();
+    let mut known: Vec<&str> = Vec::new();
+    for (index, one) in found.iter().enumerate() {
+        let last = own.last().map(|(_, word)| *word);
+        let counts = match last {
+            _any if one.begins => true,
+            Some("SVWZ") if one.plus => false,
+            Some("SVWZ") => !known.contains(&one.word),
+            None if one.plus => {
+                let next = found.get(index.saturating_add(1));
+                !has_subfields && next.is_some_and(|next| next.plus)
+            }
+            _behind => true,
+        };
+        if counts {
+            own.push((one.at, one.word));
+            if !known.contains(&one.word) {
+                known.push(one.word);
+            }
+        }
+    }
+    own
+}
+
+/// What follows a codeword without one of its own goes on with it.
+fn worded(pieces: &[&str], has_subfields: bool, line: &mut Line) {
     let mut joined = String::new();
-    let mut starts: Vec<(usize, &str)> = Vec::new();
+    let mut found: Vec<Found> = Vec::new();
     for piece in pieces {
         let base = joined.len();
         let bytes = piece.as_bytes();
@@ -124,17 +165,18 @@ fn worded(pieces: &[&str], line: &mut Line) {
         for end in memchr::memchr2_iter(b'+', b':', bytes) {
             let after = bytes.get(end..).unwrap_or_default();
             let before = bytes.get(..end).unwrap_or_default();
-            let is_mark = after.starts_with(b"+") || after.starts_with(b": ");
+            let plus = after.starts_with(b"+");
             let word = WORDS.into_iter().find(|word| before.ends_with(word.as_bytes()));
-            let Some(word) = word.filter(|_| is_mark) else { continue };
+            let Some(word) = word.filter(|_| plus || after.starts_with(b": ")) else { continue };
             let at = end.saturating_sub(word.len());
-            if at == 0 || bytes.get(at.saturating_sub(1)) == Some(&b' ') {
-                starts.push((base.saturating_add(at), word));
+            let begins = at == 0;
+            if begins || bytes.get(at.saturating_sub(1)) == Some(&b' ') {
+                found.push(Found { at: base.saturating_add(at), word, begins, plus });
             }
         }
         joined.push_str(piece);
     }
-    starts.sort_unstable();
+    let starts = own_words(&found, has_subfields);
     let ends = starts.iter().skip(1).map(|(at, _)| *at).chain([joined.len()]);
     for ((start, word), end) in starts.iter().zip(ends) {
         let from = start.saturating_add(word.len()).saturating_add(1);
@@ -143,8 +185,38 @@ fn worded(pieces: &[&str], line: &mut Line) {
     }
 }
 
+/// Codewords between slashes. In the payer's words (`REMI`) what stands behind a blank, or was
+/// there before, is the payer's; where the text does not begin with one, two in a row are the
+/// bank's.
 fn slashed(joined: &str, line: &mut Line) {
     let mut starts: Vec<(usize, &str)> = Vec::new();
+    let mut known: Vec<&str> = Vec::new();
+    let words = slashed_words(joined);
+    for (index, (at, word)) in words.iter().enumerate() {
+        let before = joined.get(..*at).unwrap_or_default();
+        let counts = match starts.last() {
+            Some((_, "REMI" | "SVWZ")) => !before.ends_with(' ') && !known.contains(word),
+            Some(_) => true,
+            None => before.trim().is_empty() || words.len() > index.saturating_add(1),
+        };
+        if counts {
+            starts.push((*at, *word));
+            if !known.contains(word) {
+                known.push(*word);
+            }
+        }
+    }
+    let ends = starts.iter().skip(1).map(|(at, _)| *at).chain([joined.len()]);
+    for ((start, word), end) in starts.iter().zip(ends) {
+        let from = start.saturating_add(word.len()).saturating_add(2);
+        let value = joined.get(from..end).unwrap_or_default();
+        keep(word, value.trim_matches(['/', ' ']), line);
+    }
+}
+
+/// Where codewords stand between slashes.
+fn slashed_words(joined: &str) -> Vec<(usize, &'static str)> {
+    let mut starts: Vec<(usize, &'static str)> = Vec::new();
     let slashes: Vec<usize> = memchr::memchr_iter(b'/', joined.as_bytes()).collect();
     for (at, end) in slashes.iter().zip(slashes.iter().skip(1)) {
         let between = joined.get(at.saturating_add(1)..*end).unwrap_or_default();
@@ -157,12 +229,7 @@ fn slashed(joined: &str, line: &mut Line) {
             starts.push((*at, word));
         }
     }
-    let ends = starts.iter().skip(1).map(|(at, _)| *at).chain([joined.len()]);
-    for ((start, word), end) in starts.iter().zip(ends) {
-        let from = start.saturating_add(word.len()).saturating_add(2);
-        let value = joined.get(from..end).unwrap_or_default();
-        keep(word, value.trim_matches(['/', ' ']), line);
-    }
+    starts
 }
 
 fn keep(word: &str, value: &str, line: &mut Line) {

@@ -7,7 +7,8 @@
 //!
 //! Amounts are unsigned and without a decimal mark; `CR` or `DR` stands beside them, for the gross
 //! and for the fee. An entry here is the gross. The footers are the control: a file without any was
-//! cut. A currency that no footer sums up must come to nothing, as where PayPal converted it all.
+//! cut, and so was one that has a header (RH, FH) and not its last footer. A currency that no
+//! footer sums up must come to nothing, as where PayPal converted it all.
 //!
 //! What the specification says of currencies without decimals can be read two ways (a hundred times
 //! apart), so a file that moves JPY, HUF or TWD is only read where its amounts show which.
@@ -23,6 +24,7 @@ use crate::settlement::Parse;
 use crate::settlement::amount::{minor, shown};
 use crate::settlement::kinds;
 use crate::settlement::numeral::{Order, day};
+use crate::settlement::once::Once;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, normal, some};
 use crate::settlement::text::Source;
 
@@ -184,10 +186,14 @@ struct PayPal {
     in_section: BTreeSet<Currency>,
     in_report: BTreeSet<Currency>,
     footers: bool,
+    /// The last kind of row that a file ends with: FF where it has an FH, else RC.
     whole: bool,
+    /// There was an FH.
+    in_file: bool,
     begun: bool,
     holds: bool,
     scales: BTreeMap<Currency, Scale>,
+    once: Once,
 }
 
 impl PayPal {
@@ -230,6 +236,12 @@ impl PayPal {
             let (expected, found) = (format!("{} fields", columns.width), row.width());
             return Err(Problem::error(row.line, "SB", expected, found.to_string()));
         }
+        // The two sides of a conversion may share an id.
+        let [side, _, code] = columns.gross.map(|at| row.maybe(at));
+        let own = [row.maybe(columns.event), row.maybe(columns.status), side, code];
+        let transaction = row.maybe(columns.transaction);
+        let twice = self.once.note(row.line, "Transaction ID", transaction, &own);
+        twice.into_iter().for_each(|problem| out.push(problem));
         let gross = amount(row, columns.gross, GROSS)?;
         let fee = amount(row, columns.fee, FEE)?;
         let Some((direction, gross_minor, gross_currency)) = gross else {
@@ -342,7 +354,11 @@ impl PayPal {
     fn cut(&self, line: u64, out: &mut Out) {
         if !self.footers || self.begun && !self.whole {
             let expected = "the sums and counts that end a report (SF, SC, RF, RC, FF)";
-            let found = if self.footers { "no RF, RC or FF" } else { "none: the file was cut" };
+            let found = match (self.footers, self.in_file) {
+                (false, _) => "none: the file was cut",
+                (true, true) => "no FF: the file was cut",
+                (true, false) => "no RC: the file was cut",
+            };
             out.push(Problem::error(line, "footer", expected, found));
         }
         for currency in self.unsummed.difference(&self.in_report) {
@@ -380,8 +396,9 @@ impl PayPal {
 impl Report for PayPal {
     fn row(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
         match row.get(0) {
-            "RH" | "FH" => {
+            kind @ ("RH" | "FH") => {
                 self.begun = true;
+                self.in_file |= kind == "FH";
                 Ok(())
             }
             "SH" => {
@@ -398,12 +415,10 @@ impl Report for PayPal {
             "SB" => self.body(row, out),
             "SF" => self.footer(row, out),
             "SC" => self.count(row, self.section_rows, out),
-            "RF" => {
-                self.whole = true;
-                self.footer(row, out)
-            }
-            "RC" | "FF" => {
-                self.whole = true;
+            "RF" => self.footer(row, out),
+            kind @ ("RC" | "FF") => {
+                // Of a report in several files only the last has RF and RC.
+                self.whole |= kind == "FF" || !self.in_file;
                 self.count(row, self.rows, out)
             }
             other => Err(Problem::error(row.line, "row", KINDS.join(", "), other)),

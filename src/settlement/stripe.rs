@@ -16,6 +16,7 @@ use crate::settlement::Parse;
 use crate::settlement::amount::shown;
 use crate::settlement::kinds;
 use crate::settlement::numeral::{Numerals, Order, day};
+use crate::settlement::once::Once;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
 
@@ -78,6 +79,8 @@ struct Stripe {
     intent: Option<usize>,
     ids: Vec<(usize, TagKind)>,
     payouts: BTreeMap<(String, Currency), Payout>,
+    transaction: Option<usize>,
+    once: Once,
 }
 
 impl Stripe {
@@ -109,6 +112,8 @@ impl Stripe {
             intent: layout.column(&["payment intent id"]),
             ids,
             payouts: BTreeMap::new(),
+            transaction: layout.column(&["balance transaction id", "id"]),
+            once: Once::default(),
             layout,
         })
     }
@@ -196,6 +201,9 @@ impl Report for Stripe {
         if !out.is_open() {
             out.begin(row.line, Finality::Final, |_statement| {});
         }
+        let transaction = row.maybe(self.transaction);
+        let twice = self.once.note(row.line, "balance transaction id", transaction, &[]);
+        twice.into_iter().for_each(|problem| out.push(problem));
         let currency = currency(row, "currency", row.get(self.currency))?;
         let [gross, fee, net] = self.amounts(row, currency, out)?;
         self.add(row, net, currency)?;

@@ -1,7 +1,8 @@
 //! Reads a file of rows by a [`Table`].
 //!
 //! Never a guess: a row that does not follow the description is a problem, and the file is
-//! quarantined. Only rows without any amount are passed over, each with a warning.
+//! quarantined. Only rows without any amount are passed over, each with a warning, where they have
+//! the fields of the header: in one that was cut, or has one more, the amount stands elsewhere.
 
 use std::collections::BTreeMap;
 
@@ -312,6 +313,15 @@ impl Rows {
                 !row.get(debit).is_empty() || !row.get(credit).is_empty()
             }
         }
+    }
+
+    /// Whether a row without an amount is none of the table, where nobody described the file: words
+    /// below the rows are in fewer fields. With a day, it is a row that was cut.
+    fn is_words(&self, row: &Row<'_>) -> bool {
+        let width = self.layout.names.len();
+        let is_beyond = (width..row.width()).any(|at| !row.get(at).is_empty());
+        let has_day = matches!(self.day(row, self.places.date), Ok(Some(_)));
+        self.table.recognised && !is_beyond && !has_day
     }
 
     /// Whether the row moves nothing: it has no amount, or its amount is how much there was.
@@ -637,10 +647,14 @@ impl Report for Rows {
         if self.ignore.iter().any(|test| test.holds(row)) || self.trailer(row, out)? {
             return Ok(());
         }
+        let has_header = !self.layout.names.is_empty() && self.table.header;
+        if has_header && !self.has_amount(row) && !self.is_words(row) {
+            row.fits(&self.layout)?;
+        }
         if self.is_no_movement(row, out)? {
             return Ok(());
         }
-        if !self.layout.names.is_empty() && self.table.header {
+        if has_header {
             row.fits(&self.layout)?;
         }
         if self.trailer {

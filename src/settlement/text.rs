@@ -114,6 +114,11 @@ fn packed_again(head: &[u8]) -> Option<&'static str> {
     }
 }
 
+/// Whether a name is one of an encoding.
+pub fn is_encoding(name: &str) -> bool {
+    Encoding::for_label(name.as_bytes()).is_some()
+}
+
 fn named(name: &str) -> Result<&'static Encoding, io::Error> {
     Encoding::for_label(name.as_bytes()).ok_or_else(|| {
         io::Error::new(io::ErrorKind::InvalidInput, format!("`{name}` is no encoding"))

@@ -27,6 +27,10 @@ pub const MEMBERS: usize = 10_000;
 
 const BUFFER: usize = 256 * 1024;
 
+/// The record at the end of an archive, with the longest comment, and what stands before it in a
+/// large one.
+const END_MAX: u64 = 22 + 65_535 + 76;
+
 /// A file that can be read, on its own or within an archive.
 #[derive(Debug, Clone)]
 pub struct Member {
@@ -64,12 +68,49 @@ pub fn members(path: &Path) -> io::Result<Vec<Member>> {
     if magic.get(..read) != Some(b"PK\x03\x04".as_slice()) {
         return Ok(vec![Member { name: None, path: path.to_owned(), place: Place::Whole }]);
     }
+    let listed = listed(&mut file)?;
     file.seek(SeekFrom::Start(0))?;
-    within(path, file)
+    within(path, file, listed)
 }
 
-fn within(path: &Path, file: File) -> io::Result<Vec<Member>> {
+/// How many files an archive lists, by the record at its end; none where that one cannot be found.
+/// What opens archives keeps one file for each name.
+fn listed(file: &mut File) -> io::Result<Option<u64>> {
+    let size = file.seek(SeekFrom::End(0))?;
+    let start = size.saturating_sub(END_MAX);
+    file.seek(SeekFrom::Start(start))?;
+    let mut tail = Vec::new();
+    file.take(END_MAX).read_to_end(&mut tail)?;
+    let number = |at: usize, width: usize| {
+        let bytes = tail.get(at..at.saturating_add(width))?;
+        Some(bytes.iter().rev().fold(0_u64, |sum, byte| (sum << 8) | u64::from(*byte)))
+    };
+    let has_mark = |at: usize, mark: &[u8]| tail.get(at..at.saturating_add(4)) == Some(mark);
+    let is_end = |at: &usize| {
+        let comment = number(at.saturating_add(20), 2).and_then(|n| usize::try_from(n).ok());
+        let end = comment.map(|comment| at.saturating_add(22).saturating_add(comment));
+        has_mark(*at, b"PK\x05\x06") && end == Some(tail.len())
+    };
+    let Some(end) = (0..tail.len()).rev().find(is_end) else { return Ok(None) };
+    let count = number(end.saturating_add(10), 2);
+    if count != Some(0xffff) {
+        return Ok(count);
+    }
+    // The count of a large archive is in a record of 56 bytes, before the 20 that say where.
+    let large = end.checked_sub(76).filter(|at| has_mark(*at, b"PK\x06\x06"));
+    Ok(large.and_then(|at| number(at.saturating_add(32), 8)))
+}
+
+fn within(path: &Path, file: File, listed: Option<u64>) -> io::Result<Vec<Member>> {
     let mut archive = ZipArchive::new(BufReader::new(file)).map_err(io::Error::other)?;
+    let named = u64::try_from(archive.len()).unwrap_or(u64::MAX);
+    if let Some(listed) = listed.filter(|listed| *listed > named) {
+        return Err(refused(format!(
+            "an archive of {listed} files that has {named} names: two files have the same one, and \
+             only one of them could be read. Have it packed again with a name for each, or unpack \
+             it and bring in its files"
+        )));
+    }
     if archive.len() > MEMBERS {
         return Err(refused(format!("an archive of {} files; at most {MEMBERS}", archive.len())));
     }
@@ -160,8 +201,30 @@ fn gunzipped(mut input: impl Read + Send + 'static) -> io::Result<Box<dyn Read +
     }
     let packed = Counted::new(whole);
     let count = packed.count();
-    let plain = MultiGzDecoder::new(BufReader::with_capacity(BUFFER, packed));
+    let plain = Worded(MultiGzDecoder::new(BufReader::with_capacity(BUFFER, packed)));
     Ok(Box::new(Bounded::new(plain, count, ROOM)))
+}
+
+/// Says what is wrong with a gzip file in words that tell what to do.
+struct Worded<R>(R);
+
+impl<R: Read> Read for Worded<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read(buffer).map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => refused(
+                "the gzip file was cut, or something that is no gzip stands behind it: fetch it \
+                 again, or ask the sender for it"
+                    .to_owned(),
+            ),
+            // Our own bounds, of an archive around it, say what they say.
+            io::ErrorKind::InvalidInput => refused(
+                "the gzip file was changed or damaged on its way, or something that is no gzip \
+                 stands behind it: fetch it again, or ask the sender for it"
+                    .to_owned(),
+            ),
+            _other => error,
+        })
+    }
 }
 
 /// Counts what is read.
@@ -321,6 +384,37 @@ mod tests {
             let refused = read.is_err_and(|e| e.to_string().contains("no settlement file"));
             assert_eq!(refused, is_refused, "{room}");
         }
+    }
+
+    #[test]
+    fn two_files_of_one_name_are_never_one() {
+        let archive = zipped(&[("a.sta", b"first"), ("b.sta", b"second"), ("c.sta", b"third")]);
+        assert_eq!(read_all(&archive).unwrap().len(), 3);
+        let mut same = archive;
+        for at in 0..same.len() - 5 {
+            if same.get(at..at + 5) == Some(b"b.sta".as_slice()) {
+                same[at] = b'a';
+            }
+        }
+        let error = read_all(&same).unwrap_err().to_string();
+        assert!(error.contains("an archive of 3 files that has 2 names"), "{error}");
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_gzip_file_is_said_in_words() {
+        let text = b"some text, long enough to be cut ".repeat(100);
+        let packed = gz(&text);
+        let error = |bytes: &[u8]| read_all(bytes).unwrap_err().to_string();
+        let behind = error(&[packed.as_slice(), b"x".as_slice()].concat());
+        assert!(behind.contains("something that is no gzip stands behind it"), "{behind}");
+        let more = b"a line of text that is longer".as_slice();
+        let words = error(&[packed.as_slice(), more].concat());
+        assert!(words.contains("something that is no gzip stands behind it"), "{words}");
+        assert!(error(&packed[..packed.len() - 3]).contains("was cut"));
+        let mut changed = packed;
+        let at = changed.len() - 6;
+        changed[at] ^= 1;
+        assert!(error(&changed).contains("changed or damaged"));
     }
 
     #[test]

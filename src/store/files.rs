@@ -18,6 +18,7 @@ use crate::model::settlement::{
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::release::{Difference, Release, Said, Spoken, Word};
+use crate::store::told::overlap_text;
 
 /// How many lines a [`Part`] should hold: whole statements of both drivers.
 pub const LINES_OF_PART: usize = 1_024;
@@ -39,7 +40,9 @@ pub trait FileDriver {
     ///
     /// A statement that is live in other bytes (same account, bank account, currency, id, sequence,
     /// period and finality), or that says of itself that it is a copy, a deletion or the like, is
-    /// held: its lines are there and none counts, and the file gets a case.
+    /// held: its lines are there and none counts, and the file gets a case. So is one of a file of
+    /// rows that has every row of a day of another. A line whose own id counts in another file of
+    /// the account, with the same money, is that booking told again: it is kept and excluded.
     async fn put_file(
         &self,
         run_id: &str,
@@ -613,6 +616,14 @@ pub struct FileSums {
     pub card_numbers: u64,
 }
 
+impl FileSums {
+    /// Notes what the database alone could find out about the file.
+    pub(in crate::store) fn note(&mut self, problem: Problem) {
+        self.problems.push(problem);
+        self.problems_total = self.problems_total.saturating_add(1);
+    }
+}
+
 /// A line on its way in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewLine {
@@ -1007,7 +1018,7 @@ pub struct StoredLine {
     pub refs: Vec<Tag>,
     /// Where it stands in its life.
     pub state: LineState,
-    /// Why it is open or excluded: a reason's code.
+    /// Why it is open or excluded: a reason's code, or `told before by` and the place that counts.
     pub reason: Option<String>,
     /// The row that it belongs to: table and key.
     pub row: Option<(String, String)>,
@@ -1070,8 +1081,9 @@ pub(in crate::store) const LINE: &str = "l.file_id, l.position, f.sha256, f.name
      l.amount_minor, l.gross_currency, l.gross_minor, l.fee_currency, l.fee_minor, \
      l.net_currency, l.net_minor, l.status, l.decides, f.state = 'released', l.itemised, l.tag, \
      l.psp_reference, l.original, l.return_reason, l.type_code, l.bank_reference, l.batch, \
-     l.booked_on, l.value_on, l.refs, l.state, l.reason, l.table_name, l.key, f.received_at, \
-     l.further";
+     l.booked_on, l.value_on, l.refs, l.state, case when l.reason = 'told_before' \
+     then 'told before by ' || l.of_file || ':' || l.of_position else l.reason end, \
+     l.table_name, l.key, f.received_at, l.further";
 
 /// The columns of a line `l`, in the order in which both databases' `open_line_of` read them.
 pub(in crate::store) const OPEN_LINE: &str = "l.file_id, l.position, l.kind, l.direction, \
@@ -1258,7 +1270,8 @@ pub(in crate::store) fn case_of(
     held: u64,
 ) -> Option<(Reason, String)> {
     if held > 0 {
-        return Some((Reason::StatementCorrected, held_text(name, held)));
+        let text = overlap_text(name, sums).unwrap_or_else(|| held_text(name, held));
+        return Some((Reason::StatementCorrected, text));
     }
     let lines = sums.card_numbers;
     (lines > 0).then(|| (Reason::PanDetected, card_text(name, lines)))

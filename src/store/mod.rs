@@ -23,6 +23,7 @@ pub mod watch;
 pub mod driver;
 pub mod files;
 pub mod release;
+mod told;
 pub mod outbox;
 pub mod compare;
 pub mod payouts;

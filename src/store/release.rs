@@ -107,9 +107,9 @@ pub struct Difference {
 }
 
 /// What two lines have in common that are the same: everything but where they stand.
-const SAME: &str = "l.kind, l.direction, l.currency, l.amount_minor, l.gross_currency, \
-     l.gross_minor, l.fee_currency, l.fee_minor, l.net_currency, l.net_minor, l.status, \
-     l.itemised, l.tag, l.psp_reference, l.original, l.return_reason, l.type_code, \
+pub(in crate::store) const SAME: &str = "l.kind, l.direction, l.currency, l.amount_minor, \
+     l.gross_currency, l.gross_minor, l.fee_currency, l.fee_minor, l.net_currency, l.net_minor, \
+     l.status, l.itemised, l.tag, l.psp_reference, l.original, l.return_reason, l.type_code, \
      l.bank_reference, l.batch, l.booked_on, l.value_on, l.refs";
 
 /// The words in which the two databases differ.
@@ -145,16 +145,21 @@ pub(in crate::store) fn issues(dialect: &Dialect) -> String {
     )
 }
 
-/// The other issues `o` of a statement `s` that counted at some time, or that deleted it.
+/// The other issues `o` of a statement `s` that counted at some time, or that deleted it. Of one of
+/// a file of rows, which has no id and is held for days that others told: all that came before it
+/// and reach into its period.
 fn same(is: &str) -> String {
     format!(
         "from tieout_statements o \
          join tieout_statements s on s.file_id = $1 and s.number = $2 \
-         where o.state in ('live', 'superseded') and (s.statement_id <> '' or s.sequence <> '') \
+         where o.state in ('live', 'superseded') \
          and o.account = s.account and o.bank_account = s.bank_account \
          and o.currency = s.currency and o.statement_id = s.statement_id \
          and o.sequence = s.sequence and o.finality = s.finality \
-         and o.from_on {is} s.from_on and o.to_on {is} s.to_on"
+         and case when s.statement_id <> '' or s.sequence <> '' \
+         then o.from_on {is} s.from_on and o.to_on {is} s.to_on \
+         else s.held_for = 'corrected' and o.state = 'live' and o.file_id < s.file_id \
+         and o.from_on <= s.to_on and o.to_on >= s.from_on end"
     )
 }
 
@@ -170,9 +175,16 @@ pub(in crate::store) fn later(dialect: &Dialect) -> String {
 
 /// What of `issues` only the earlier issues have, and only the later one.
 pub(in crate::store) const REMOVED: &str = "select old.file_id, old.position from old \
-     left join new on new.k = old.k and new.n = old.n where new.k is null";
+     left join new on new.k = old.k and new.n = old.n where new.k is null and exists \
+     (select 1 from tieout_statements w where w.file_id = $1 and w.number = $2 \
+     and (w.statement_id <> '' or w.sequence <> ''))";
 pub(in crate::store) const ADDED: &str = "select new.file_id, new.position from new \
      left join old on old.k = new.k and old.n = new.n where old.k is null";
+
+/// Whether the statement $2 of the file $1 takes the place of others: one without an id or a number
+/// stands beside them.
+pub(in crate::store) const TAKES_PLACE: &str = "exists (select 1 from tieout_statements w \
+     where w.file_id = $1 and w.number = $2 and (w.statement_id <> '' or w.sequence <> ''))";
 
 /// Whether a line may decide, as [`crate::store::files::decides`] says: of a line `l` in a
 /// statement `s`.

@@ -233,8 +233,22 @@ fn statement_rows(statement: &StatementRow) -> Vec<String> {
     rows
 }
 
+/// By whose word the lines of a file count that does not tie.
+fn untied(file: &FileRow) -> Vec<String> {
+    let Some((_, by, why)) = file.changed.as_ref().filter(|_| file.state == FileState::Released)
+    else {
+        return Vec::new();
+    };
+    let said = one_line(&format!("{by}: {why}"));
+    let text = format!("released untied by {said}; the file itself does not prove these lines");
+    folded("untied      ", &text)
+}
+
 async fn lines(file: &FileRow, common: &Common, db: &Database) -> Result<(), Failure> {
     let mut after = LinePlace { file: file.id, position: 0 };
+    if !common.json {
+        untied(file).iter().for_each(|text| out::stdout(text));
+    }
     loop {
         let page = db.lines_of_file(after, PAGE).await;
         let page = page.map_err(|error| Failure::store(&error))?;

@@ -3,7 +3,7 @@
 use crate::cli::files::json::flag_words;
 use crate::cli::files::{Seen, folded};
 use crate::model::money::{Currency, grouped_text};
-use crate::model::settlement::Balance;
+use crate::model::settlement::{Balance, Severity};
 use crate::settlement::ledger::{Inspection, State, StatementSum, Sums};
 
 /// So many statements and problems are shown; `--json` has more.
@@ -11,19 +11,32 @@ const SHOWN: usize = 20;
 
 /// All of a file.
 pub fn lines(seen: &Seen, found: &Inspection) -> Vec<String> {
-    let mut rows = vec![match &seen.member {
-        Some(member) => format!("{} · {member}", seen.file.display()),
-        None => seen.file.display().to_string(),
-    }];
+    let mut rows = vec![name(seen)];
     rows.extend(folded("  ", &headline(found)));
     if found.state != State::UnknownFormat {
         rows.extend(statements(&found.sums));
         rows.extend(totals(&found.sums));
         rows.extend(references(&found.sums));
     }
-    rows.extend(problems(&found.sums));
+    rows.extend(problems(&found.sums, |_any| true));
     rows.push(String::new());
     rows
+}
+
+/// Only what is wrong with it.
+pub fn wrong(seen: &Seen, found: &Inspection) -> Vec<String> {
+    let mut rows = vec![name(seen)];
+    rows.extend(folded("  ", &headline(found)));
+    let is_unknown = found.state == State::UnknownFormat;
+    rows.extend(problems(&found.sums, |severity| is_unknown || severity == Severity::Error));
+    rows
+}
+
+fn name(seen: &Seen) -> String {
+    match &seen.member {
+        Some(member) => format!("{} · {member}", seen.file.display()),
+        None => seen.file.display().to_string(),
+    }
 }
 
 fn headline(found: &Inspection) -> String {
@@ -138,9 +151,10 @@ fn references(sums: &Sums) -> Vec<String> {
     folded("  references: ", &kinds.join(", "))
 }
 
-fn problems(sums: &Sums) -> Vec<String> {
+fn problems(sums: &Sums, which: impl Fn(Severity) -> bool) -> Vec<String> {
     let mut rows = Vec::new();
-    for problem in sums.problems.iter().take(SHOWN) {
+    let shown = sums.problems.iter().filter(|problem| which(problem.severity));
+    for problem in shown.take(SHOWN) {
         let at = if problem.line == 0 { String::new() } else { format!("line {}: ", problem.line) };
         let text = format!(
             "{at}{}: expected {}, found {}",

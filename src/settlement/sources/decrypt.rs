@@ -25,6 +25,9 @@ use crate::settlement::unwrap::{MOST, RATIO, ROOM};
 /// Layers of one message: encrypted, compressed, signed, and one of them twice.
 const LAYERS_MAX: usize = 4;
 
+/// Where the bounds end it.
+const TOO_MUCH: &str = "more comes out of it than any settlement file of its size holds";
+
 /// How much of the keys' hash is told: enough to tell two sets of keys apart.
 const STAMP: usize = 16;
 
@@ -90,7 +93,7 @@ impl Opener {
                 return Err(SourceError::Stopped { name: name.to_owned() });
             }
             let read = bounded.read(&mut buffer);
-            let read = read.map_err(|error| sealed(error.to_string()))?;
+            let read = read.map_err(|error| sealed(in_words(&error.to_string())))?;
             if read == 0 {
                 break;
             }
@@ -110,14 +113,14 @@ impl Opener {
         for _layer in 0..LAYERS_MAX {
             if message.is_compressed() {
                 let unpacked = message.decompress();
-                message = unpacked.map_err(|error| format!("it cannot be unpacked: {error}"))?;
+                message = unpacked.map_err(|error| of_unpacking(&error))?;
                 continue;
             }
             if let Message::Signed { .. } = &message
                 && message.literal_data_header().is_none()
             {
                 let unpacked = message.decompress();
-                message = unpacked.map_err(|error| format!("it cannot be unpacked: {error}"))?;
+                message = unpacked.map_err(|error| of_unpacking(&error))?;
                 continue;
             }
             if message.is_literal() || message.is_signed() {
@@ -143,7 +146,7 @@ impl Opener {
             Err(PgpError::MissingKey) => {
                 Err("it is not encrypted to the key of this source".to_owned())
             }
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(of_reading(&error)),
         }
     }
 
@@ -165,6 +168,32 @@ impl Opener {
             true => Ok(()),
             false => Err("its signature is not the sender's".to_owned()),
         }
+    }
+}
+
+/// What the library says where a message does not open to its end, in words that tell what to do.
+/// Its own stand behind them; our own bounds have their words.
+fn in_words(error: &str) -> String {
+    if error.contains(TOO_MUCH) {
+        return error.to_owned();
+    }
+    format!(
+        "it was changed, damaged or cut on its way, so nothing in it can be trusted; fetch it \
+         again, or ask the sender for it ({error})"
+    )
+}
+
+/// Whether a layer could not be read, or is none that is known.
+fn of_reading(error: &PgpError) -> String {
+    let text = error.to_string();
+    if text.starts_with("IO error") { in_words(&text) } else { text }
+}
+
+fn of_unpacking(error: &PgpError) -> String {
+    let text = error.to_string();
+    match text.starts_with("IO error") {
+        true => in_words(&text),
+        false => format!("it cannot be unpacked: {text}"),
     }
 }
 
@@ -215,9 +244,7 @@ impl<R: Read> Read for Bounded<R> {
                 self.left = left;
                 Ok(read)
             }
-            None => Err(std::io::Error::other(
-                "more comes out of it than any settlement file of its size holds",
-            )),
+            None => Err(std::io::Error::other(TOO_MUCH)),
         }
     }
 }

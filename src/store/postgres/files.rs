@@ -7,6 +7,7 @@ use sqlx::postgres::{PgConnection, PgPool};
 use tokio::sync::mpsc::Receiver;
 
 use crate::model::reason::Reason;
+use crate::model::settlement::Problem;
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::files::{
@@ -16,6 +17,8 @@ use crate::store::files::{
 };
 use crate::store::postgres::copy::CopyRow;
 use crate::store::postgres::errors::{failed, unexpected};
+use crate::store::postgres::told;
+use crate::store::told::{overlap_problem, told_problem};
 
 pub(super) const DOING: &str = "bringing the file in";
 
@@ -75,13 +78,19 @@ async fn put_in(
     let mut loader = Loader::new(connection, id, &head.sighting.name);
     let end = loader.read(Some(first), parts).await?;
     let (lines, held) = (loader.lines(), loader.held);
+    let overlaps = std::mem::take(&mut loader.overlaps);
     let case = |reason, text| FileCase { id, account: &head.account, reason, text };
     match end {
         PartsEnd::Dropped => Ok(FileEnd::Dropped),
-        PartsEnd::Whole(sums) => {
+        PartsEnd::Whole(mut sums) => {
             if lines != sums.lines {
                 let problem = format!("{} lines were read and {lines} came", sums.lines);
                 return Err(unexpected(DOING, problem));
+            }
+            overlaps.into_iter().for_each(|problem| sums.note(problem));
+            let told = told::mark(connection, id).await?;
+            if told > 0 {
+                sums.note(told_problem(told));
             }
             sum_up(connection, id, "loaded", &sums).await?;
             if let Some((reason, text)) = case_of(&head.sighting.name, &sums, held) {
@@ -327,6 +336,8 @@ pub(super) struct Loader<'a> {
     kept: Kept<'a>,
     /// Statements that are held.
     pub(super) held: u64,
+    /// What is to be said of days that other files told.
+    pub(super) overlaps: Vec<Problem>,
 }
 
 /// What waits for the COPY of lines to end.
@@ -343,7 +354,7 @@ impl<'a> Loader<'a> {
     pub(super) fn new(connection: &'a mut PgConnection, id: i64, name: &'a str) -> Self {
         let (open, ended, texts) = (None, Vec::new(), String::new());
         let kept = Kept { id, name, open, ended, texts, lines: 0 };
-        Self { connection, kept, held: 0 }
+        Self { connection, kept, held: 0, overlaps: Vec::new() }
     }
 
     /// How many lines were written.
@@ -434,7 +445,8 @@ impl<'a> Loader<'a> {
             self.kept.texts.clear();
         }
         for ended in std::mem::take(&mut self.kept.ended) {
-            let is_held = put_statement(self.connection, self.kept.id, &ended).await?;
+            let overlaps = &mut self.overlaps;
+            let is_held = put_statement(self.connection, self.kept.id, &ended, overlaps).await?;
             self.held = self.held.saturating_add(u64::from(is_held));
         }
         Ok(())
@@ -511,12 +523,21 @@ async fn put_statement(
     connection: &mut PgConnection,
     id: i64,
     ended: &Ended,
+    problems: &mut Vec<Problem>,
 ) -> Result<bool, StoreError> {
-    if ended.head.held.is_none() && insert_statement(connection, id, ended, None).await? {
+    let overlaps = told::overlapped(connection, id, ended).await?;
+    let may_count = ended.head.held.is_none() && overlaps.is_empty();
+    if may_count && insert_statement(connection, id, ended, None).await? {
         return Ok(false);
     }
     let held = ended.head.held.unwrap_or(Held::Corrected);
-    let rival = live_rival(connection, ended).await?;
+    let rival = match overlaps.first() {
+        Some(overlap) => Some(overlap.rival),
+        None => live_rival(connection, ended).await?,
+    };
+    if !overlaps.is_empty() {
+        problems.push(overlap_problem(&overlaps));
+    }
     insert_statement(connection, id, ended, Some((held, rival))).await?;
     sqlx::query(
         "update tieout_lines set decides = false, state = 'excluded', reason = $3 \

@@ -112,7 +112,7 @@ fn of_texts(account: &str, texts: &[&str]) -> Sql {
          where l.file_id = hit.file_id and l.position = hit.position \
          and l.state <> 'superseded' \
          and l.kind not in ('fee', 'payout') \
-         and l.reason is distinct from 'statement_corrected' offset 0) l \
+         and coalesce(l.reason, '') not in ('statement_corrected', 'told_before') offset 0) l \
          order by l.file_id, l.position"
     ));
     sql

@@ -41,6 +41,7 @@ mod runs;
 mod shelf;
 mod sql;
 mod statements;
+mod told;
 mod wake;
 mod watch;
 

@@ -29,7 +29,8 @@ pub(super) async fn named(pool: &PgPool, texts: &[String]) -> Result<Vec<NamedPa
          select distinct hit.t, l.account, l.batch, l.currency, l.file_id from hit \
          join tieout_lines l on l.file_id = hit.file_id and l.position = hit.position \
          where l.kind = 'payout' and l.batch is not null and l.status = 'booked' \
-         and l.state <> 'superseded' and l.reason is distinct from 'statement_corrected'"
+         and l.state <> 'superseded' \
+         and coalesce(l.reason, '') not in ('statement_corrected', 'told_before')"
     ));
     let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
     rows.iter()
@@ -73,7 +74,11 @@ pub(super) async fn of_file(pool: &PgPool, file: i64) -> Result<Vec<Payout>, Sto
     let mut connection = pool.acquire().await.map_err(failed(READING))?;
     let mut sql = Sql::default();
     let file = sql.bind(file);
-    sql.push(&summed(&format!("l.file_id = {file} and l.batch is not null")));
+    sql.push(&summed(&format!(
+        "l.file_id = {file} and l.batch is not null and (l.batch, l.currency) not in \
+         (select e.batch, e.currency from tieout_lines e where e.file_id = {file} \
+         and e.kind = 'payout' and e.batch is not null and e.reason = 'told_before')"
+    )));
     let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
     rows.iter().map(|row| payout_of(row, 0)).collect()
 }

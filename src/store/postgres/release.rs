@@ -11,11 +11,11 @@ use crate::store::error::StoreError;
 use crate::store::files::{FileSums, Held, LinePlace, Part, PartsEnd, StoredLine, big, case_of};
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::files::{self, FileCase, Loader};
-use crate::store::postgres::lines;
 use crate::store::postgres::sql::{Cells, Sql};
+use crate::store::postgres::{lines, told};
 use crate::store::release::{
     ADDED, About, CARRIED_OUT, DECIDES, Dialect, Difference, REMOVED, Release, Said, Spoken,
-    WAITING, Word, issues, later, refused_text, resolution,
+    TAKES_PLACE, WAITING, Word, issues, later, refused_text, resolution,
 };
 
 const DOING: &str = "letting the file count";
@@ -145,7 +145,8 @@ async fn load(
     let mut loader = Loader::new(connection, id, &name);
     let end = loader.read(Some(first), parts).await?;
     let (added, held) = (loader.lines(), loader.held);
-    let sums = match end {
+    let overlaps = std::mem::take(&mut loader.overlaps);
+    let mut sums = match end {
         PartsEnd::Dropped => return Ok(Release::Dropped),
         PartsEnd::Whole(sums) | PartsEnd::Quarantine(sums) => sums,
     };
@@ -155,6 +156,8 @@ async fn load(
     }
     // Statements whose end did not come have no record; the parser ends each before the file.
     sum_up(connection, id, &sums).await?;
+    told::mark(connection, id).await?;
+    overlaps.into_iter().for_each(|problem| sums.note(problem));
     match case_of(&name, &sums, held).filter(|_| held > 0) {
         Some((reason, text)) => {
             let case = FileCase { id, account: &account, reason, text };
@@ -269,6 +272,7 @@ async fn let_count(
     if !counting {
         return Ok(newer.map_or(Release::Nothing, Release::Later));
     }
+    told::again(connection, file).await?;
     Sql::new(PARTED).run(connection).await.map_err(failed(DOING))?;
     note_changed(connection, spoken).await?;
     // What a later issue has corrected since stays held, and the file's case stays with it.
@@ -382,7 +386,7 @@ async fn change_places(
         format!(
             "{} update tieout_statements as o set state = 'superseded', rival_file = $1, \
              rival_number = $2 from same where o.file_id = same.file_id \
-             and o.number = same.number and o.state = 'live'",
+             and o.number = same.number and o.state = 'live' and {TAKES_PLACE}",
             issues(&DIALECT)
         ),
     )

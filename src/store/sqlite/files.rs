@@ -6,6 +6,7 @@ use sqlx::sqlite::SqliteConnection;
 use tokio::sync::mpsc::Receiver;
 
 use crate::model::reason::Reason;
+use crate::model::settlement::Problem;
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::{
@@ -14,8 +15,9 @@ use crate::store::files::{
     date_text, opened_problems, opened_text, problems_json, quarantine_text,
 };
 use crate::store::sqlite::cells::Cells;
-use crate::store::sqlite::runs;
 use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch};
+use crate::store::sqlite::{runs, told};
+use crate::store::told::{overlap_problem, told_problem};
 
 pub(super) const DOING: &str = "bringing the file in";
 
@@ -48,13 +50,19 @@ pub(super) async fn put(
     let mut loader = Loader::new(connection, id, &head.sighting.name);
     let end = loader.read(first, parts).await?;
     let (lines, held) = (loader.lines, loader.held);
+    let overlaps = std::mem::take(&mut loader.overlaps);
     let case = |reason, text| FileCase { id, account: &head.account, reason, text };
     match end {
         PartsEnd::Dropped => Ok(FileEnd::Dropped),
-        PartsEnd::Whole(sums) => {
+        PartsEnd::Whole(mut sums) => {
             if lines != sums.lines {
                 let problem = format!("{} lines were read and {lines} came", sums.lines);
                 return Err(StoreError::Unexpected { doing: DOING, problem });
+            }
+            overlaps.into_iter().for_each(|problem| sums.note(problem));
+            let told = told::mark(connection, id).await?;
+            if told > 0 {
+                sums.note(told_problem(told));
             }
             sum_up(connection, id, "loaded", &sums).await?;
             if let Some((reason, text)) = case_of(&head.sighting.name, &sums, held) {
@@ -251,11 +259,13 @@ pub(super) struct Loader<'a> {
     pub(super) lines: u64,
     /// Statements that are held.
     pub(super) held: u64,
+    /// What is to be said of days that other files told.
+    pub(super) overlaps: Vec<Problem>,
 }
 
 impl<'a> Loader<'a> {
     pub(super) fn new(connection: &'a mut SqliteConnection, id: i64, name: &'a str) -> Self {
-        Self { connection, id, name, open: None, lines: 0, held: 0 }
+        Self { connection, id, name, open: None, lines: 0, held: 0, overlaps: Vec::new() }
     }
 
     /// Reads all parts and writes what they bring.
@@ -287,7 +297,8 @@ impl<'a> Loader<'a> {
         let head = self.open.take().filter(|head| head.number == close.number);
         let head = head.ok_or_else(|| self.out_of_order("the end of a statement"))?;
         let ended = Ended { head, close };
-        let is_held = put_statement(self.connection, self.id, &ended).await?;
+        let overlaps = &mut self.overlaps;
+        let is_held = put_statement(self.connection, self.id, &ended, overlaps).await?;
         self.held = self.held.saturating_add(u64::from(is_held));
         Ok(())
     }
@@ -367,12 +378,21 @@ async fn put_statement(
     connection: &mut SqliteConnection,
     id: i64,
     ended: &Ended,
+    problems: &mut Vec<Problem>,
 ) -> Result<bool, StoreError> {
-    if ended.head.held.is_none() && insert_statement(connection, id, ended, None).await? {
+    let overlaps = told::overlapped(connection, id, ended).await?;
+    let may_count = ended.head.held.is_none() && overlaps.is_empty();
+    if may_count && insert_statement(connection, id, ended, None).await? {
         return Ok(false);
     }
     let held = ended.head.held.unwrap_or(Held::Corrected);
-    let rival = live_rival(connection, ended).await?;
+    let rival = match overlaps.first() {
+        Some(overlap) => Some(overlap.rival),
+        None => live_rival(connection, ended).await?,
+    };
+    if !overlaps.is_empty() {
+        problems.push(overlap_problem(&overlaps));
+    }
     insert_statement(connection, id, ended, Some((held, rival))).await?;
     let query = sqlx::query(
         "update tieout_lines set decides = 0, state = 'excluded', reason = ?3 \

@@ -95,7 +95,7 @@ fn of_sql(lead: &str) -> String {
          cross join tieout_lines l on l.file_id = h.file_id and l.position = h.position \
          cross join tieout_files f on f.id = l.file_id \
          where l.state <> 'superseded' and l.kind not in ('fee', 'payout') \
-         and l.reason is not 'statement_corrected' \
+         and coalesce(l.reason, '') not in ('statement_corrected', 'told_before') \
          order by l.file_id, l.position"
     )
 }

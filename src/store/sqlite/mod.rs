@@ -34,6 +34,7 @@ mod shelf;
 mod sql;
 mod statements;
 mod still;
+mod told;
 mod wake;
 mod watch;
 mod write;

@@ -27,7 +27,8 @@ pub(super) async fn named(
          cross join tieout_line_tags x on x.account = a.account and x.text = j.value) h \
          cross join tieout_lines l on l.file_id = h.file_id and l.position = h.position \
          where l.kind = 'payout' and l.batch is not null and l.status = 'booked' \
-         and l.state <> 'superseded' and l.reason is not 'statement_corrected'",
+         and l.state <> 'superseded' \
+         and coalesce(l.reason, '') not in ('statement_corrected', 'told_before')",
     );
     let rows = fetch(connection, READING, query.bind(json_set(texts))).await?;
     rows.iter()
@@ -65,7 +66,11 @@ pub(super) async fn of_file(
     connection: &mut SqliteConnection,
     file: i64,
 ) -> Result<Vec<Payout>, StoreError> {
-    let sql = summed("l.file_id = ?1 and l.batch is not null");
+    let sql = summed(
+        "l.file_id = ?1 and l.batch is not null and (l.batch, l.currency) not in \
+         (select e.batch, e.currency from tieout_lines e where e.file_id = ?1 \
+         and e.kind = 'payout' and e.batch is not null and e.reason = 'told_before')",
+    );
     let rows = fetch(connection, READING, rendered(&sql).bind(file)).await?;
     rows.iter().map(payout_of).collect()
 }

@@ -11,12 +11,12 @@ use crate::store::error::StoreError;
 use crate::store::files::{FileSums, Held, LinePlace, Part, PartsEnd, StoredLine, big, case_of};
 use crate::store::release::{
     ADDED, About, CARRIED_OUT, DECIDES, Dialect, Difference, REMOVED, Release, Said, Spoken,
-    WAITING, Word, issues, later, refused_text, resolution,
+    TAKES_PLACE, WAITING, Word, issues, later, refused_text, resolution,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::files::{self, FileCase, Loader};
 use crate::store::sqlite::sql::{execute, fetch, rendered};
-use crate::store::sqlite::{lines, runs};
+use crate::store::sqlite::{lines, runs, told};
 
 pub(super) const DOING: &str = "letting the file count";
 pub(super) const ASKING: &str = "noting that the file may count";
@@ -119,7 +119,8 @@ pub(super) async fn load(
     let mut loader = Loader::new(connection, id, &name);
     let end = loader.read(first, parts).await?;
     let (added, held) = (loader.lines, loader.held);
-    let sums = match end {
+    let overlaps = std::mem::take(&mut loader.overlaps);
+    let mut sums = match end {
         PartsEnd::Dropped => return Ok(Release::Dropped),
         PartsEnd::Whole(sums) | PartsEnd::Quarantine(sums) => sums,
     };
@@ -128,6 +129,8 @@ pub(super) async fn load(
         return Err(StoreError::Unexpected { doing: DOING, problem });
     }
     sum_up(connection, id, &sums).await?;
+    told::mark(connection, id).await?;
+    overlaps.into_iter().for_each(|problem| sums.note(problem));
     match case_of(&name, &sums, held).filter(|_| held > 0) {
         Some((reason, text)) => {
             let case = FileCase { id, account: &account, reason, text };
@@ -215,6 +218,7 @@ pub(super) async fn let_count(
     if !counting {
         return Ok(newer.map_or(Release::Nothing, Release::Later));
     }
+    told::again(connection, file).await?;
     execute(connection, DOING, sqlx::query(PARTED)).await?;
     note_changed(connection, spoken).await?;
     // What a later issue has corrected since stays held, and the file's case stays with it.
@@ -329,7 +333,7 @@ async fn change_places(
         format!(
             "{} update tieout_statements as o set state = 'superseded', rival_file = $1, \
              rival_number = $2 from same where o.file_id = same.file_id \
-             and o.number = same.number and o.state = 'live'",
+             and o.number = same.number and o.state = 'live' and {TAKES_PLACE}",
             issues(&DIALECT)
         ),
     )

@@ -1,5 +1,6 @@
 //! Formats that the configuration describes.
 
+use std::collections::BTreeMap;
 use std::io::Cursor;
 use std::process::Command;
 
@@ -142,6 +143,50 @@ fn fields_at_fixed_places_with_a_trailer() {
         let fields: Vec<&str> = found.sums.problems.iter().map(|p| p.field.as_str()).collect();
         assert!(fields.contains(&field), "{to}: {fields:?}");
     }
+}
+
+#[test]
+fn a_row_with_fewer_or_more_fields_is_not_passed_over_where_its_amount_is_empty() {
+    for row in [
+        "03.06.2026;;-1,00;EUR;998,50;c",
+        "03.06.2026",
+        "03.06.2026;",
+        "Summe",
+        ";;;998,50;c;-1,00",
+    ] {
+        let found = look(NAMED, &format!("{NAMED_FILE}{row}\n"));
+        let (state, problems) = (found.state, found.sums.problems);
+        assert_eq!(state, State::Quarantined, "{row}: {problems:?}");
+        let said = problems.iter().any(|one| one.field == "row" && one.expected == "5 fields");
+        assert!(said, "{row}: {problems:?}");
+    }
+    let whole = look(NAMED, &format!("{NAMED_FILE}Summe;;;;\n"));
+    assert_eq!((whole.state, whole.sums.problems_total), (State::Ok, 1));
+}
+
+/// What the page shows reads the file that it shows.
+#[test]
+fn the_descriptions_of_the_page_read_its_files() {
+    let page = include_str!("../../../docs/row-files.md");
+    let block = |kind: &str| {
+        let begun = page.split(&format!("```{kind}\n")).nth(1).unwrap();
+        begun.split("```").next().unwrap()
+    };
+    let described: BTreeMap<String, Vec<FormatSettings>> = toml::from_str(block("toml")).unwrap();
+    let formats: Vec<Table> =
+        described["format"].iter().map(|format| format.check().unwrap()).collect();
+    let fixed = formats.iter().find(|table| table.name == "host").unwrap();
+    let read = |file: &str| {
+        inspect_table(Box::new(Cursor::new(file.as_bytes().to_vec())), fixed, None).unwrap()
+    };
+    let file = block("text");
+    let found = read(file);
+    assert_eq!(sums(&found), (State::Ok, 3, euro(10_001, 2_500)), "{:?}", found.sums.problems);
+    for (from, to) in [("D00002500", "D00002501"), ("T00000003", "T00000004")] {
+        assert_eq!(read(&file.replace(from, to)).state, State::Quarantined, "{to}");
+    }
+    let cut = file.lines().take(3).collect::<Vec<_>>().join("\n");
+    assert_eq!(read(&cut).state, State::Quarantined, "without its trailer");
 }
 
 const BATCHED: &str = r#"

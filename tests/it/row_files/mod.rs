@@ -276,15 +276,56 @@ fn a_digit_that_is_changed_is_noticed() {
 fn a_file_that_was_cut_is_not_taken_for_a_whole_one() {
     for name in PROVEN {
         let text = fixture(name);
-        // Once the sums of the report are there, what follows them only repeats.
-        let sums = "\"RF\",\"USD\",10980,2500,58,320";
-        let whole = text.find(sums).map_or(text.trim_end().len(), |at| at + sums.len());
+        let whole = text.trim_end().len();
         let header = text.find('\n').unwrap() + 1;
         let at_line = |end: &usize| text.as_bytes()[end - 1] == b'\n';
         for end in ((header + 1)..whole).filter(|end| end % 7 == 0 || at_line(end)) {
             let found = look(&text.as_bytes()[..end]);
             assert_ne!(found.state, State::Ok, "{name} cut at {end}");
         }
+    }
+}
+
+#[test]
+fn a_report_of_paypal_ends_with_its_last_footer() {
+    let text = fixture("psp/paypal_stl.csv");
+    let without = |kinds: &[&str]| {
+        let is_left = |line: &&str| !kinds.iter().any(|kind| line.starts_with(kind));
+        let left: Vec<&str> = text.lines().filter(is_left).collect();
+        look(left.join("\n").as_bytes())
+    };
+    // Of a report in several files only the last has RF and RC.
+    for kinds in [&["\"RF\"", "\"RC\""][..], &["\"FH\"", "\"FF\""][..]] {
+        let found = without(kinds);
+        assert_eq!(found.state, State::Ok, "{kinds:?}: {:?}", found.sums.problems);
+    }
+    for (kinds, want) in [
+        (&["\"FF\""][..], "no FF: the file was cut"),
+        (&["\"RC\"", "\"FF\""][..], "no FF: the file was cut"),
+        (&["\"FH\"", "\"RC\"", "\"FF\""][..], "no RC: the file was cut"),
+        (&["\"SF\"", "\"SC\"", "\"RF\"", "\"RC\"", "\"FF\""][..], "none: the file was cut"),
+    ] {
+        let found = without(kinds);
+        assert_eq!(found.state, State::Quarantined, "{kinds:?}");
+        let said = found.sums.problems.iter().any(|problem| problem.found == want);
+        assert!(said, "{kinds:?}: {:?}", found.sums.problems);
+    }
+}
+
+/// What stands below the rows of a bank's export may be words; what has a day is a row.
+#[test]
+fn a_row_that_was_cut_before_its_amount_is_not_passed_over() {
+    let head = "Datum;Verwendungszweck;Betrag;Währung\n";
+    let rows = "01.06.2026;a;12,50;EUR\n02.06.2026;b;-1,00;EUR\n";
+    let with = |row: &str| look(format!("{head}{rows}{row}").as_bytes());
+    for words in ["Kontoauszug\n", "erstellt auf Wunsch;;\n"] {
+        let found = with(words);
+        assert_eq!(found.state, State::Ok, "{words}: {:?}", found.sums.problems);
+    }
+    for cut in ["03.06.2026", "03.06.2026;c", "03.06.2026;c;"] {
+        let problems = with(cut).sums.problems;
+        let said = problems.iter().any(|one| one.field == "row" && one.expected == "4 fields");
+        assert!(said, "{cut}: {problems:?}");
     }
 }
 

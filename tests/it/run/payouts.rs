@@ -16,7 +16,7 @@ on_both_databases!(
     a_report_that_was_brought_by_hand_counts_beside_the_api,
 );
 
-async fn shop_with_cards_and_bank(engine: Engine) -> Shop {
+pub async fn shop_with_cards_and_bank(engine: Engine) -> Shop {
     shop_with_sources(engine, "").await
 }
 
@@ -39,7 +39,7 @@ const HEAD: &str = "balance_transaction_id,created,available_on,currency,gross,f
     payment_metadata[order_id]\n";
 
 /// Rows of a Stripe payout reconciliation: kind, id, gross, fee, net, payout.
-fn stripe(rows: &[(&str, &str, &str, &str, &str, &str)]) -> String {
+pub fn stripe(rows: &[(&str, &str, &str, &str, &str, &str)]) -> String {
     let mut text = HEAD.to_owned();
     for (n, (kind, id, gross, fee, net, payout)) in rows.iter().enumerate() {
         text.push_str(&format!(
@@ -62,18 +62,18 @@ fn of_everything() -> String {
     ])
 }
 
-async fn bring_cards(shop: &Shop, name: &str, text: &str) {
+pub async fn bring_cards(shop: &Shop, name: &str, text: &str) {
     let path = shop.folder().join(name);
     std::fs::write(&path, text).unwrap();
     shop.tieout(&["ingest", path.to_str().unwrap(), "--account", "cards"]).await.ended(0);
 }
 
-fn dir(shop: &Shop, ran: &Ran) -> PathBuf {
+pub fn dir(shop: &Shop, ran: &Ran) -> PathBuf {
     let end = &ran.of_type("run_end")[0];
     shop.folder().join(end["report"].as_str().unwrap_or_else(|| panic!("no report: {end}")))
 }
 
-fn payouts(dir: &Path) -> Vec<String> {
+pub fn payouts(dir: &Path) -> Vec<String> {
     let mut reader = csv::Reader::from_path(dir.join("payouts.csv")).unwrap();
     let rows = reader.deserialize::<BTreeMap<String, String>>().map(Result::unwrap);
     let names = "payout_id currency lines gross fees refunds chargebacks adjustments net paid_out \
@@ -82,7 +82,7 @@ fn payouts(dir: &Path) -> Vec<String> {
     rows.map(|row| names.split(' ').map(|n| cell(&row[n])).collect::<Vec<_>>().join(" ")).collect()
 }
 
-async fn bank_lines(shop: &Shop) -> Vec<String> {
+pub async fn bank_lines(shop: &Shop) -> Vec<String> {
     shop.texts(
         "select coalesce(tag, '-') || ' ' || state || ' ' || coalesce(reason, '-') || ' ' || \
          coalesce(table_name, '-') from tieout_lines where account = 'bank' \

@@ -91,6 +91,9 @@ async fn a_quarantined_file_is_released_and_decides(engine: Engine) {
     let shown = shop.tieout(&["files", "show", "1"]).await.ended(0).stdout;
     assert!(shown.contains("file 1: released\n"), "{shown}");
     assert!(shown.contains(": the bank confirms\n"), "{shown}");
+    let lines = flat(&shop.tieout(&["files", "show", "1", "--lines"]).await.ended(0).stdout);
+    let said = ": the bank confirms; the file itself does not prove these lines";
+    assert!(lines.contains("released untied by ") && lines.contains(said), "{lines}");
     put(&shop, "bad.xml", &bad);
     ingest(&shop, "bad.xml", 0).await;
     assert_eq!(shop.count("tieout_lines").await, 2);

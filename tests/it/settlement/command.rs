@@ -116,6 +116,31 @@ fn what_holds_nothing_and_what_is_no_file_is_said() {
 }
 
 #[test]
+fn quiet_says_what_is_wrong_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("edited.sta");
+    let good = String::from_utf8(super::fixture("mt940_nl.sta")).unwrap();
+    std::fs::write(&path, good.replace("1119D25,00", "1119D52,00")).unwrap();
+    let path = path.to_str().unwrap();
+    let (exit, stdout, _) = inspect(&["-q", "mt940_nl.sta", path]);
+    assert_eq!(exit, 3);
+    let wants = ["edited.sta", "quarantined", "line 13: closing balance: expected 475.75 EUR"];
+    assert!(wants.iter().all(|want| stdout.contains(want)), "{stdout}");
+    assert!(!stdout.contains("mt940_nl.sta") && !stdout.contains("entries, "), "{stdout}");
+    let (exit, stdout, _) = inspect(&["-q", "told/nacha.txt"]);
+    assert!(exit == 3 && stdout.contains("no format that is read here"), "{exit} {stdout}");
+    assert_eq!(inspect(&["-q", "mt940_nl.sta"]), (0, String::new(), String::new()));
+}
+
+#[test]
+fn an_encoding_that_is_none_is_a_usage_error() {
+    let (exit, stdout, stderr) = inspect(&["--encoding", "klingon", "mt940_nl.sta"]);
+    assert_eq!((exit, stdout.as_str()), (2, ""));
+    assert!(stderr.contains("--encoding `klingon` is no encoding"), "{stderr}");
+    assert_eq!(inspect(&["--encoding", "windows-1252", "mt940_nl.sta"]).0, 0);
+}
+
+#[test]
 fn a_format_can_be_named() {
     let (exit, _, stderr) = inspect(&["--format", "ofx", "camt054.xml"]);
     assert_eq!(exit, 2);

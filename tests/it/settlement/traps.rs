@@ -598,6 +598,149 @@ fn balances_may_leave_out_the_currency_that_the_statement_began_in() {
     refused(&inspected(text.replace("DEM10", "10").as_bytes()), ":60F: currency");
 }
 
+/// Pages of one account: the number, the opening, one entry, the closing.
+fn pages(pages: &[(&str, &str, &str, &str)]) -> String {
+    let page = |(number, opening, amount, closing): &(&str, &str, &str, &str)| {
+        format!(
+            ":20:X\n:25:1\n:28C:{number}\n:{opening}\n:61:261119C{amount},NTRFX\n:{closing}\n-\n"
+        )
+    };
+    pages.iter().map(page).collect()
+}
+
+#[test]
+fn pages_of_a_statement_begin_where_the_one_before_ended() {
+    let first = ("7/1", "60F:C261119EUR10,", "4", "62M:C261119EUR14,");
+    let second = ("7/2", "60M:C261119EUR14,", "5", "62M:C261119EUR19,");
+    let third = ("7/3", "60M:C261119EUR19,", "1", "62F:C261119EUR20,");
+    let all = inspected(pages(&[first, second, third]).as_bytes());
+    assert_eq!((all.state, all.sums.problems_total), (State::Ok, 0), "{:?}", all.sums.problems);
+    assert_eq!((all.sums.statements_total, all.sums.entries), (1, 3));
+    let gap = inspected(pages(&[first, third]).as_bytes());
+    refused(&gap, ":60M:: expected 14.00 EUR, where the page before it ended, found 19.00 EUR");
+    refused(&gap, ":28C:: expected page 2, found page 3");
+    // What a page between them came to may be nothing.
+    let nothing = ("7/3", "60M:C261119EUR14,", "1", "62F:C261119EUR15,");
+    let gap = inspected(pages(&[first, nothing]).as_bytes());
+    refused(&gap, ":28C:: expected page 2, found page 3");
+    // Some give all pages one number, and some each page one of its own.
+    for number in ["7/1", "8/1", "7"] {
+        let last = (number, "60M:C261119EUR14,", "1", "62F:C261119EUR15,");
+        let found = inspected(pages(&[first, last]).as_bytes());
+        assert_eq!((found.state, found.sums.entries), (State::Ok, 2), "{number}");
+    }
+    let other = ("8/1", "60M:C261119EUR15,", "1", "62F:C261119EUR16,");
+    refused(&inspected(pages(&[first, other]).as_bytes()), "the last page is missing");
+}
+
+#[test]
+fn a_statement_that_ends_in_a_page_is_not_whole() {
+    let first = ("7/1", "60F:C261119EUR10,", "4", "62M:C261119EUR14,");
+    let missing = ":62M:: expected the page that goes on from here (:60M:), or :62F:, found none";
+    let alone = inspected(pages(&[first]).as_bytes());
+    refused(&alone, missing);
+    assert_eq!(alone.sums.statements[0].ties, Some(false));
+    let next = ("8", "60F:C261120EUR14,", "1", "62F:C261120EUR15,");
+    refused(&inspected(pages(&[first, next]).as_bytes()), missing);
+    let cut = format!("{}:20:X\n:25:1\n:28C:7/2\n:60M:C261119EUR14,\n", pages(&[first]));
+    refused(&inspected(cut.as_bytes()), missing);
+    // One that begins with a later page may be all that was sent.
+    let last = ("7/2", "60M:C261119EUR14,", "1", "62F:C261119EUR15,");
+    assert_eq!(inspected(pages(&[last]).as_bytes()).state, State::Ok);
+}
+
+#[test]
+fn a_message_whose_envelope_does_not_end_was_cut() {
+    for body in [
+        ":20:X\n:25:1\n:28C:1\n:60F:C261119EUR10,\n:61:261119C4,NTRFX\n:62F:C261119EUR14,",
+        ":20:X\n:25:1\n:34F:EUR0,\n:13D:2611191200+0100\n:61:261119C4,NTRFX\n:86:x",
+    ] {
+        let begun = format!("{{1:F01X}}{{2:I940XN}}{{4:\n{body}");
+        for end in ["\n-}", "\n-}{5:{CHK:0}}\n", "-}", "\n-\n", "\n-\n}\n"] {
+            let found = inspected(format!("{begun}{end}").as_bytes());
+            assert_eq!(found.state, State::Ok, "{end:?}: {:?}", found.sums.problems);
+        }
+        for end in ["", "\n"] {
+            let found = inspected(format!("{begun}{end}").as_bytes());
+            refused(&found, "{4:: expected the end (`-}`) of the message that begins on line 1");
+        }
+    }
+}
+
+#[test]
+fn the_same_statement_twice_in_a_file_does_not_count_twice() {
+    let row = ("7", "60F:C261119EUR10,", "4", "62F:C261119EUR14,");
+    let twice = inspected(pages(&[row, row]).as_bytes());
+    refused(&twice, "statement: expected each statement once");
+    let next = ("8", "60F:C261120EUR14,", "4", "62F:C261120EUR18,");
+    assert_eq!(inspected(pages(&[row, next]).as_bytes()).state, State::Ok);
+    let one = camt(("0", "5"), &entry("5", "CRDT", ""));
+    let twice = |second: &str| inspected(format!("{one}{second}").as_bytes());
+    refused(&twice(&one), "statement: expected each statement once");
+    let second = camt(("5", "10"), &entry("5", "CRDT", ""));
+    let found = twice(&second);
+    assert_eq!(found.state, State::Ok, "another page: {:?}", found.sums.problems);
+    let again = &one[one.find("<Stmt>").unwrap()..one.find("</Stmt>").unwrap()];
+    let within = one.replace("</Stmt>", &format!("</Stmt>{again}</Stmt>"));
+    refused(&inspected(within.as_bytes()), "statement: expected each statement once");
+    // A day without movements, and a report of the running day that is told again.
+    let none = camt(("5", "5"), "");
+    assert_eq!(inspected(format!("{none}{none}").as_bytes()).state, State::Ok);
+    let report = one.replace("BkToCstmrStmt", "BkToCstmrAcctRpt").replace("Stmt>", "Rpt>");
+    assert_eq!(inspected(format!("{report}{report}").as_bytes()).state, State::Ok);
+}
+
+#[test]
+fn what_a_block_says_that_it_comes_to_is_what_it_lists_or_what_was_booked() {
+    let detail = |amount: &str| format!("<TxDtls><Amt Ccy=\"EUR\">{amount}</Amt></TxDtls>");
+    let block = |total: &str, payments: &str, details: &str| {
+        format!(
+            "<NtryDtls><Btch><NbOfTxs>{payments}</NbOfTxs><TtlAmt Ccy=\"EUR\">{total}</TtlAmt>\
+             </Btch>{details}</NtryDtls>"
+        )
+    };
+    let (both, whole) = ([detail("2"), detail("3")].concat(), detail("5"));
+    let look = |more: &str| camt_found(("0", "5"), &entry("5", "CRDT", more));
+    for (total, payments, details, problems) in [
+        ("5", "2", both.as_str(), 0),
+        ("5.00", "1", whole.as_str(), 0),
+        ("5", "2", "", 0),
+        // Of 94 payments two are listed, or there are more than it says.
+        ("5", "94", both.as_str(), 1),
+        ("5", "1", both.as_str(), 1),
+    ] {
+        let found = look(&block(total, payments, details));
+        assert_eq!(found.state, State::Ok, "{total} {payments}: {:?}", found.sums.problems);
+        let told = found.sums.problems_total;
+        assert_eq!(told, problems, "{total} {payments}: {:?}", found.sums.problems);
+    }
+    let wrong = "Btch/TtlAmt: expected what the entry or the sum of its TxDtls is, 5.00 EUR, found";
+    refused(&look(&block("6", "2", &both)), &format!("{wrong} 6.00 EUR, and its TxDtls come to"));
+    refused(&look(&block("6", "2", "")), &format!("{wrong} 6.00 EUR"));
+    let two = |second: &str| [block("2", "1", &detail("2")), block(second, "2", "")].concat();
+    assert_eq!(look(&two("3")).state, State::Ok);
+    refused(&look(&two("4")), wrong);
+    // Charges may stand between them, and another currency says nothing.
+    let charges = "<Chrgs><Rcrd><Amt Ccy=\"EUR\">1</Amt></Rcrd></Chrgs>";
+    let charged = look(&format!("{charges}{}", block("6", "2", "")));
+    assert_eq!((charged.state, charged.sums.problems_total), (State::Ok, 1));
+    let foreign = block("6", "2", &both).replace("<TtlAmt Ccy=\"EUR\">", "<TtlAmt Ccy=\"USD\">");
+    assert_eq!(look(&foreign).state, State::Ok);
+}
+
+#[test]
+fn a_closing_balance_in_another_currency_alone_ties_nothing() {
+    let text = camt(("0", "5"), &entry("5", "CRDT", ""));
+    let (before, after) = text.split_at(text.find("CLBD").unwrap());
+    let other = format!("{before}{}", after.replacen("EUR", "USD", 1));
+    refused(&inspected(other.as_bytes()), "closing (CLBD) balance: expected one in EUR, found USD");
+    // An account may be told in several.
+    let bal = &text[text.find("<Bal>").unwrap()..text.rfind("</Bal>").unwrap()];
+    let beside = format!("{}</Bal></Stmt>", bal.replace("EUR", "USD"));
+    let several = inspected(text.replace("</Stmt>", &beside).as_bytes());
+    assert_eq!(several.state, State::Ok, "{:?}", several.sums.problems);
+}
+
 #[test]
 fn the_reference_of_the_bank_may_begin_the_row_behind() {
     let text = ":20:X\n:25:1\n:28C:1\n:60F:C261119EUR10,\n:61:261119C4,NTRFX\n//OF-THE-BANK\n\
@@ -680,6 +823,20 @@ fn the_reference_is_found_in_every_dialect() {
         ("EREF/A-1/PREF/B/7", Some("A-1")),
         ("166?20EREF+NOTPROVIDED?21SVWZ+x", None),
         ("no reference here", None),
+        // Subfields are full, and keys behind one another.
+        ("166?20EREF+A-?211?22KREF+B?23SVWZ+x EREF+C", Some("A-1")),
+        ("166?20MREF+7 EREF+A-1 KREF+B?21SVWZ+x", Some("A-1")),
+        ("166?20EREF+A-1?21SVWZ+x EREF: B IBAN: D", Some("A-1")),
+        ("166?20text?21EREF+A-1", Some("A-1")),
+        ("EREF+A-1 MREF+7 SVWZ+see EREF+B", Some("A-1")),
+        ("/TRTP/X/EREF/A-1/REMI/pay /EREF/B/x", Some("A-1")),
+        // What payers wrote.
+        ("166?20SVWZ+Zahlung zu EREF+INV-OTHER", None),
+        ("166?20Zahlung zu EREF+INV-OTHER", None),
+        ("Zahlung zu EREF+INV-OTHER danke", None),
+        ("SVWZ+Zahlung zu EREF+INV-OTHER KREF+B", None),
+        ("Zahlung zu /EREF/INV-OTHER/ danke", None),
+        ("/TRTP/X/REMI/pay /EREF/INV-OTHER/x", None),
     ] {
         let file = format!(
             ":20:X\n:25:1\n:28C:1\n:60F:C261119EUR0,\n:61:261119C1,NTRFNONREF\n:86:{text}\n\
@@ -689,8 +846,9 @@ fn the_reference_is_found_in_every_dialect() {
             Item::Line(line) => Some(line.tags),
             _other => None,
         });
-        let found = tags.flatten().find(|tag| tag.kind == TagKind::EndToEndId);
-        assert_eq!(found.map(|tag| tag.text).as_deref(), want, "{text}");
+        let of_payer = tags.flatten().filter(|tag| tag.kind == TagKind::EndToEndId);
+        let found: Vec<String> = of_payer.map(|tag| tag.text).collect();
+        assert_eq!(found, want.into_iter().collect::<Vec<_>>(), "{text}");
     }
 }
 
@@ -737,6 +895,49 @@ fn records_of_bai2_may_share_a_line_and_counts_only_warn() {
     assert_eq!(found.sums.problems_total, 3, "{:?}", found.sums.problems);
     refused(&inspected(text.replace("49,10,", "49,11,").as_bytes()), "49 account total");
     refused(&inspected(text.replace("99,10,1", "99,10,2").as_bytes()), "99 group count");
+}
+
+#[test]
+fn details_of_bai2_come_to_no_more_than_the_account_s_own_sums() {
+    let look = |summary: &[(&str, i64, &str)], rows: &[(&str, i64)]| {
+        let said = |(code, minor, items): &(&str, i64, &str)| format!(",{code},{minor},{items},");
+        let declared: String = summary.iter().map(said).collect();
+        let details: String =
+            rows.iter().map(|(code, minor)| format!("16,{code},{minor},Z,,,x/\n")).collect();
+        let said: i64 = summary.iter().map(|(_, minor, _)| minor).sum();
+        let total = said + rows.iter().map(|(_, minor)| minor).sum::<i64>();
+        let count = rows.len();
+        let text = format!(
+            "01,A,B,261119,0200,1,,,2/\n02,A,B,1,261118,2400,USD,2/\n03,1,{declared}/\n{details}\
+             49,{total},{}/\n98,{total},1,{}/\n99,{total},1,{}/\n",
+            count + 2,
+            count + 4,
+            count + 6
+        );
+        inspected(text.as_bytes())
+    };
+    let sums = [("100", 700, "2"), ("400", 100, "1")];
+    let whole = [("195", 400), ("165", 300), ("475", 100)];
+    for (rows, problems) in [
+        (&whole[..], 0),
+        // A part of the day, nothing of it, and one for several.
+        (&whole[..1], 2),
+        (&whole[..0], 0),
+        (&[("174", 700), ("475", 100)][..], 0),
+        (&[("195", 400), ("165", 200), ("165", 100), ("475", 100)][..], 1),
+    ] {
+        let found = look(&sums, rows);
+        assert_eq!(found.state, State::Ok, "{rows:?}: {:?}", found.sums.problems);
+        assert_eq!(found.sums.problems_total, problems, "{rows:?}: {:?}", found.sums.problems);
+    }
+    let apart = [("100", 700, ""), ("105", 300, "")];
+    assert_eq!(look(&apart, &whole[..1]).sums.problems_total, 0, "300 are not listed");
+    let turned = look(&sums, &[("195", 400), ("165", 300), ("375", 100)]);
+    refused(&turned, "03 total credits (100): expected 7.00 USD, found 8.00 USD");
+    let turned = look(&sums, &[("195", 400), ("465", 300), ("475", 100)]);
+    refused(&turned, "03 total debits (400): expected 1.00 USD, found 4.00 USD");
+    let status = look(&sums, &[("195", 400), ("165", 300), ("075", 100)]);
+    refused(&status, "16 type code: expected the code of a credit or a debit, found 075");
 }
 
 #[test]

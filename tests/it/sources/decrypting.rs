@@ -195,6 +195,8 @@ async fn what_cannot_be_opened_whole_is_refused_in_words() {
         told.iter().any(|one| one.contains("plain.xml cannot be decrypted: it is no")),
         "{told:?}"
     );
+    let words = "changed.pgp cannot be decrypted: it was changed, damaged or cut on its way";
+    assert!(told.iter().any(|one| one.contains(words)), "{told:?}");
     assert_eq!(told.len(), 5);
     let left = names(&place.path("spool"));
     assert!(!left.iter().any(|name| name.contains('.')), "{left:?}");
