@@ -22,7 +22,7 @@ const HELD: usize = 10_000;
 pub struct Charges {
     total: Option<i64>,
     parts: i64,
-    /// Of the entry's currency, as far as anybody can read them.
+    /// One of them is of another currency than the entry, or cannot be read.
     is_odd: bool,
 }
 

@@ -430,18 +430,8 @@ async fn end_handbacks_beside(
     if others.is_empty() {
         return Ok(());
     }
-    let query = sqlx::query(
-        "update tieout_handbacks set ended_at = ?3, end_reason = ?4 where table_name = ?2 \
-         and key in (select value from json_each(?1)) and ended_at is null and taken_at is null \
-         returning key",
-    )
-    .bind(json_set(&others))
-    .bind(table.to_owned())
-    .bind(to_text(now))
-    .bind(Reason::SiblingRow.as_str());
-    let ended = fetch(connection, APPLYING, query).await?;
-    let ended: Vec<String> =
-        ended.iter().map(|row| Cells::new(row, APPLYING).text(0)).collect::<Result<_, _>>()?;
+    let reason = Reason::SiblingRow.as_str();
+    let ended = end_untaken(connection, APPLYING, table, &others, (now, reason)).await?;
     let query = sqlx::query(
         "update tieout_checks set next_check_at = ?3 where table_name = ?2 \
          and key in (select value from json_each(?1)) and state = 'watch'",
@@ -450,6 +440,27 @@ async fn end_handbacks_beside(
     .bind(table.to_owned())
     .bind(to_text(now));
     execute(connection, APPLYING, query).await.map(|_| ())
+}
+
+/// Ends the hand-backs of rows that nobody took yet; the rows that had one.
+pub(super) async fn end_untaken<K: serde::Serialize>(
+    connection: &mut SqliteConnection,
+    doing: &'static str,
+    table: &str,
+    keys: &[K],
+    (now, reason): (Instant, &'static str),
+) -> Result<Vec<String>, StoreError> {
+    let query = sqlx::query(
+        "update tieout_handbacks set ended_at = ?3, end_reason = ?4 where table_name = ?2 \
+         and key in (select value from json_each(?1)) and ended_at is null and taken_at is null \
+         returning key",
+    )
+    .bind(json_set(keys))
+    .bind(table.to_owned())
+    .bind(to_text(now))
+    .bind(reason);
+    let ended = fetch(connection, doing, query).await?;
+    ended.iter().map(|row| Cells::new(row, doing).text(0)).collect()
 }
 
 async fn handbacks(

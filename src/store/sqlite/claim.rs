@@ -14,6 +14,7 @@ use crate::store::effects::left_as_money_was_seen;
 use crate::store::error::StoreError;
 use crate::store::records::{ClaimFilter, Claimed, LAST_LOOK, ROW_GONE};
 use crate::store::source_table::SourceTable;
+use crate::store::sqlite::apply::end_untaken;
 use crate::store::sqlite::cases::close_rows;
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::rows::{
@@ -555,18 +556,8 @@ async fn end_handbacks(
     if gone.is_empty() {
         return Ok(());
     }
-    let query = sqlx::query(
-        "update tieout_handbacks set ended_at = ?3, end_reason = ?4 where table_name = ?2 \
-         and key in (select value from json_each(?1)) and ended_at is null and taken_at is null \
-         returning key",
-    )
-    .bind(json_set(gone))
-    .bind(turn.name().to_owned())
-    .bind(to_text(turn.now))
-    .bind(ROW_GONE);
-    let ended = fetch(connection, CLAIMING, query).await?;
-    let ended: Vec<String> =
-        ended.iter().map(|row| Cells::new(row, CLAIMING).text(0)).collect::<Result<_, _>>()?;
+    let why = (turn.now, ROW_GONE);
+    let ended = end_untaken(connection, CLAIMING, turn.name(), gone, why).await?;
     turn.table.tell_gone(&ended);
     Ok(())
 }
