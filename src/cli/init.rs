@@ -15,8 +15,8 @@ use crate::cli::page::wrapped;
 use crate::cli::{out, runtime};
 use crate::config::init::write::{Address, file};
 use crate::config::init::{
-    Answers, Choice, OPEN, Proposal, Seen, choose, ranked, wants_examples, wants_values, words,
-    written_below,
+    Answers, Choice, OPEN, Proposal, Seen, choose, is_stray, ranked, wants_examples, wants_values,
+    words, written_below,
 };
 use crate::config::{self, FILE_NAME, names};
 use crate::exit::Exit;
@@ -396,7 +396,7 @@ fn ask_status(args: &Args, of: &Surveyed, proposal: &Proposal) -> Option<String>
         if typed == proposed {
             return None;
         }
-        match wrong("status", &typed, of) {
+        match wrong("status", &typed, of, proposal) {
             Some(wrong) => out::stderr(&wrong),
             None => return Some(typed),
         }
@@ -428,11 +428,23 @@ async fn tell_values(db: &Database, of: &Surveyed, proposal: &Proposal, seen: &S
     }
 }
 
-/// What to say of an answer that cannot be meant.
-fn wrong(setting: &str, typed: &str, of: &Surveyed) -> Option<String> {
+/// What to say of an answer that cannot be meant, or hardly.
+fn wrong(setting: &str, typed: &str, of: &Surveyed, proposal: &Proposal) -> Option<String> {
     if setting == "tag" {
         let text = format!("`{typed}` names no column: a template such as pay_{{id}}");
-        return (!is_a_tag(typed)).then_some(text);
+        return match is_a_tag(typed) {
+            false => Some(text),
+            true => missing_column(typed, of),
+        };
+    }
+    if is_target(setting) {
+        let known = &proposal.statuses;
+        let first: Vec<&str> = known.iter().take(VALUES_SHOWN).map(String::as_str).collect();
+        let text = format!(
+            "`{typed}` was not seen in the status, which has {}; type it again where it is meant",
+            first.join(", ")
+        );
+        return is_stray(setting, typed, known).then_some(text);
     }
     let is_word = match setting {
         "status" | "created" => false,
@@ -478,9 +490,17 @@ fn ask(args: &Args, of: &Surveyed, proposal: &Proposal, answers: &mut Answers) {
         ("tag template", "tag", args.tag.is_some(), &mut answers.tag),
     ] {
         let mut typed = one(what, setting, given);
-        while let Some(wrong) = typed.as_deref().and_then(|typed| wrong(setting, typed, of)) {
+        while let Some(wrong) =
+            typed.as_deref().and_then(|typed| wrong(setting, typed, of, proposal))
+        {
             out::stderr(&wrong);
-            typed = one(what, setting, given);
+            let again = one(what, setting, given);
+            // A word that no row has yet may be meant: who types it twice means it.
+            let is_meant = is_target(setting) && again == typed;
+            typed = again;
+            if is_meant {
+                break;
+            }
         }
         if let Some(typed) = typed {
             *answer = Some(typed);
@@ -494,6 +514,10 @@ fn ask(args: &Args, of: &Surveyed, proposal: &Proposal, answers: &mut Answers) {
     if args.tag_at.is_none() {
         let why = "where your application puts that tag at the PSP";
         answers.tag_at = ask_open("tag's place", "metadata[order_id]", why);
+        while let Some(wrong) = answers.tag_at.as_deref().filter(|it| !is_a_place(it)) {
+            out::stderr(&format!("`{wrong}` is no place: metadata[KEY], as in metadata[order_id]"));
+            answers.tag_at = ask_open("tag's place", "metadata[order_id]", "");
+        }
     }
     if args.timezone.is_none() {
         let why = "the zone that finance closes its days in";
@@ -515,6 +539,24 @@ fn why_none(setting: &str, proposal: &Proposal) -> String {
 /// Whether rows have different tags by this template. What stands at the PSP is asked for next.
 fn is_a_tag(text: &str) -> bool {
     Template::parse(text).is_ok_and(|template| template.columns().next().is_some())
+}
+
+/// What to say of a tag that names a column which is not there.
+fn missing_column(tag: &str, of: &Surveyed) -> Option<String> {
+    let template = Template::parse(tag).ok()?;
+    let missing = template.columns().find(|column| of.relation.column(column).is_none())?;
+    Some(format!("`{missing}` is no column of {}", of.name))
+}
+
+/// Whether a tag can stand there at the PSP.
+fn is_a_place(text: &str) -> bool {
+    let key = text.strip_prefix("metadata[").and_then(|rest| rest.strip_suffix(']'));
+    key.is_some_and(|key| !key.is_empty() && !key.contains(['[', ']']))
+}
+
+/// Whether a setting names a value that is written.
+fn is_target(setting: &str) -> bool {
+    matches!(setting, "succeeded" | "failed" | "retryable")
 }
 
 /// Writes the file whole or not at all. A device such as /dev/null or /dev/stdout is written to,
@@ -544,6 +586,7 @@ fn untold(args: &Args, made: &Proposal, answers: &Answers) -> Vec<String> {
     if answers.timezone.is_none() {
         untold.push("business_timezone: the zone that finance closes its days in".into());
     }
+    untold.extend(untold_key(args, answers));
     if args.url.as_deref().is_some_and(holds_password) {
         let url = args.url.as_deref().map(shown_address).unwrap_or_default();
         untold.push(format!(
@@ -552,6 +595,30 @@ fn untold(args: &Args, made: &Proposal, answers: &Answers) -> Vec<String> {
         ));
     }
     untold
+}
+
+/// What is guessed of the account where its key is not at hand.
+fn untold_key(args: &Args, answers: &Answers) -> Option<String> {
+    if config::variable(&answers.key_env).is_some() {
+        return None;
+    }
+    let live = match args.live {
+        Some(_) => String::new(),
+        None => format!("livemode = {}", answers.live),
+    };
+    let is_named = args.key_env.as_deref().is_some_and(|name| !name.is_empty());
+    match (is_named, live.is_empty()) {
+        (true, true) => None,
+        (true, false) => Some(format!("{live} is a guess: {} is not set here", answers.key_env)),
+        (false, is_said) => {
+            let live = if is_said { live } else { format!(" and {live}") };
+            Some(format!(
+                "key_env = \"{}\"{live} of [[account]]: a guess, as none of {} is set here",
+                answers.key_env,
+                KEYS.join(", ")
+            ))
+        }
+    }
 }
 
 /// The relation that is read.

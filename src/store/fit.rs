@@ -23,6 +23,9 @@ use crate::store::source_table::{
 };
 use crate::store::template::Template;
 
+/// What stands for this role in a statement of what was expected; the driver knows its name.
+pub(in crate::store) const THIS_ROLE: &str = "current_user";
+
 /// What the catalogue says of the relations that a mapping names; `None`: there is none.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
@@ -352,9 +355,12 @@ impl Fitter<'_> {
         if relation.row_security {
             let problem =
                 format!("row-level security hides rows of {} from this role", relation.name);
-            let expected =
-                "a role that sees every row (bypassrls), or a policy that shows them all";
-            self.err_of(Mend::Sight, field, problem, expected.to_owned());
+            let expected = format!(
+                "`alter role {THIS_ROLE} bypassrls;` by a superuser, or `create policy tieout on \
+                 {} to {THIS_ROLE} using (true);` by its owner, and no restrictive policy",
+                relation.name
+            );
+            self.err_of(Mend::Sight, field, problem, expected);
         }
         Some(relation)
     }

@@ -14,7 +14,8 @@ use crate::store::notation::Notation;
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, Relation, SourceTable};
 use crate::store::tellers::{
-    ACCOUNTS_MAX, are_ids_at_stripe, coded, is_teller, tell_accounts, tells_kinds, tells_psps,
+    ACCOUNTS_MAX, are_ids_at_stripe, coded, flags, flags_kinds, is_teller, is_uncoded,
+    tell_accounts, tells_kinds, tells_psps,
 };
 
 /// Rows at each end of a table in which a run looks for values of the status that nobody mapped,
@@ -23,6 +24,9 @@ pub const STATUS_ROWS: i64 = 10_000;
 
 /// Rows of a table that are looked at where no index tells: a few pages of any table.
 pub(in crate::store) const FIRST_ROWS: i64 = 50_000;
+
+/// Rows at each end of a table in which values are looked for that may be long.
+const FEW_ROWS: i64 = 2_000;
 
 /// Newest rows of a written table among which rows that are over are looked for.
 pub(in crate::store) const NEWEST_ROWS: i64 = 200;
@@ -236,6 +240,10 @@ pub trait Inspect {
     /// Mapped status values that a CHECK refuses: (value, constraint).
     async fn barred(&self, table: &SourceTable) -> Result<Vec<(String, String)>, StoreError>;
 
+    /// Which of these values of the status a row has: by an index where one leads with it, else as
+    /// far as the first and the last rows show it.
+    async fn held(&self, table: &SourceTable, values: &[String]) -> Result<Vec<String>, StoreError>;
+
     /// Tags as an account's template makes them: of processing rows where an index leads to
     /// them, else of the first rows. `None`: a part of it is NULL.
     async fn tags(
@@ -314,6 +322,7 @@ delegate! {
     sampled(table: &SourceTable, cell: usize) -> Vec<String>;
     barred(table: &SourceTable) -> Vec<(String, String)>;
     tags(table: &SourceTable, account: &str, most: i64) -> Vec<Option<String>>;
+    held(table: &SourceTable, values: &[String]) -> Vec<String>;
     survey() -> Vec<Surveyed>;
     distinct(of: &Surveyed, column: &str) -> Vec<String>;
     tallied(of: &Surveyed, column: &str) -> Vec<(String, i64)>;
@@ -375,7 +384,7 @@ pub(in crate::store) fn may_tell<'r>(
         false => Vec::new(),
     };
     if settings.account.is_empty() || settings.kind.column.is_none() {
-        for column in coded(&relation.columns) {
+        for column in coded(&relation.columns).into_iter().chain(flags(&relation.columns)) {
             if !found.iter().any(|known| known.name == column.name) {
                 found.push(column);
             }
@@ -390,6 +399,11 @@ pub(in crate::store) fn may_tell<'r>(
     found
 }
 
+/// In how many rows at an end of the table such a column is looked at.
+pub(in crate::store) fn rows_looked_at(column: &Column) -> i64 {
+    if is_uncoded(&column.name) { FEW_ROWS } else { FIRST_ROWS }
+}
+
 /// Notes those that do tell rows apart.
 pub(in crate::store) fn told_apart(
     table: &SourceTable,
@@ -399,13 +413,14 @@ pub(in crate::store) fn told_apart(
     let settings = &table.settings;
     let own = settings.kind.constant.as_deref().unwrap_or("charge");
     for (column, values) in found {
-        if settings.kind.column.is_none() && tells_kinds(&column, &values, own) {
+        let tells = tells_kinds(&column, &values, own) || flags_kinds(&column, &values, own);
+        if settings.kind.column.is_none() && tells {
             standing.kinds.push((column.clone(), values.clone()));
         }
         let is_one_account = settings.account.is_empty();
         let are_accounts =
             (2..=ACCOUNTS_MAX).contains(&values.len()) && !are_ids_at_stripe(&values);
-        if is_one_account && are_accounts && (is_teller(&column) || tells_psps(&values)) {
+        if is_one_account && are_accounts && (is_teller(&column) || tells_psps(&column, &values)) {
             standing.tellers.push((column, values));
         }
     }

@@ -70,8 +70,13 @@ const CODED_MAX: usize = 40;
 /// A longer text is no word of a list.
 const CODE_CHARS: usize = 64;
 
-/// Parts of names of columns that hold sentences, people, secrets, or how a row stands.
-const UNCODED: [&str; 26] = [
+/// Parts of names of columns that hold secrets, or whole messages: they are not read.
+const UNREAD: [&str; 9] =
+    ["secret", "token", "email", "url", "ip", "agent", "payload", "response", "metadata"];
+
+/// Parts of names of columns that hold sentences, people, or how a row stands. They are looked at
+/// last, and tell PSPs apart where half of their values are names of PSPs.
+const UNCODED: [&str; 17] = [
     "by",
     "error",
     "message",
@@ -82,16 +87,7 @@ const UNCODED: [&str; 26] = [
     "comment",
     "description",
     "title",
-    "secret",
-    "token",
-    "email",
-    "url",
-    "ip",
-    "agent",
-    "payload",
-    "response",
     "data",
-    "metadata",
     "event",
     "currency",
     "status",
@@ -101,11 +97,14 @@ const UNCODED: [&str; 26] = [
 ];
 
 /// What a column that tells kinds of movement ends with.
-const OF_KIND: [&str; 9] = [
+const OF_KIND: [&str; 12] = [
     "type",
     "kind",
     "operation",
     "direction",
+    "flow",
+    "dc",
+    "drcr",
     "action",
     "category",
     "movement",
@@ -126,6 +125,14 @@ const OUT: [&str; 3] = ["outward", "outbound", "outgoing"];
 const IN: [&str; 3] = ["inward", "inbound", "incoming"];
 const CHARGES: [&str; 9] =
     ["charge", "charges", "payment", "payments", "purchase", "sale", "donation", "topup", "top_up"];
+
+/// Letters for debit and credit, in and out. Which of them is a charge only a person can say.
+const LETTERS: [&str; 6] = ["c", "d", "cr", "dr", "i", "o"];
+
+/// Values of a flag.
+const FLAGS: [&str; 10] = ["0", "1", "true", "false", "t", "f", "y", "n", "yes", "no"];
+/// Those that say yes.
+const YES: [&str; 5] = ["1", "true", "t", "y", "yes"];
 
 /// What an id begins with that Stripe made: of a payment, a saved card, a customer.
 const IDS: [&str; 11] =
@@ -165,6 +172,25 @@ pub const SUCCEEDED: [&str; 11] = [
     "charged",
     "confirmed",
 ];
+
+/// Values of a status that say: the payment was refused.
+pub const FAILED: [&str; 7] =
+    ["failed", "failure", "declined", "refused", "error", "errored", "rejected"];
+
+/// Values of a status that say: charge it again.
+pub const RETRYABLE: [&str; 7] =
+    ["retryable", "retry", "to_retry", "again", "retrying", "requeued", "pending_retry"];
+
+/// Whether a value of a status says by itself this outcome, as `[[table.map]]` calls it.
+pub fn says_outcome(outcome: &str, value: &str) -> bool {
+    let words = match outcome {
+        "succeeded" => &SUCCEEDED[..],
+        "failed" => &FAILED[..],
+        "retryable" => &RETRYABLE[..],
+        _other => &[],
+    };
+    words.contains(&plain(value).as_str())
+}
 
 /// Whether a value of a status says by itself that the payment was made.
 pub fn says_success(value: &str) -> bool {
@@ -242,14 +268,26 @@ fn is_of(name: &str, word: &str) -> bool {
     bare == word || bare.strip_suffix(word).is_some_and(|before| before.ends_with('_'))
 }
 
-/// Columns of words, which may be words of a short list.
+/// Columns of words, which may be words of a short list: the likeliest first.
 pub fn coded(columns: &[Column]) -> Vec<&Column> {
     let is_coded = |column: &&Column| {
         let is_word =
             matches!(column.class, TypeClass::Text | TypeClass::Padded | TypeClass::Enum(_));
-        is_word && !plain(&column.name).split('_').any(|part| UNCODED.contains(&part))
+        is_word && !has_part(&column.name, &UNREAD)
     };
-    columns.iter().filter(is_coded).take(CODED_MAX).collect()
+    let mut found: Vec<&Column> = columns.iter().filter(is_coded).collect();
+    found.sort_by_key(|column| is_uncoded(&column.name));
+    found.truncate(CODED_MAX);
+    found
+}
+
+/// Whether a column's name says that its values are hardly words of a short list.
+pub fn is_uncoded(name: &str) -> bool {
+    has_part(name, &UNCODED)
+}
+
+fn has_part(name: &str, parts: &[&str]) -> bool {
+    plain(name).split('_').any(|part| parts.contains(&part))
 }
 
 /// Whether these may be all the words of a short list.
@@ -264,9 +302,27 @@ pub fn names_psp(value: &str) -> bool {
     PSPS.iter().any(|psp| value.contains(psp))
 }
 
-/// Whether one of these words names a PSP, so that they tell accounts apart.
-pub fn tells_psps(values: &[String]) -> bool {
-    are_codes(values) && values.iter().any(|value| names_psp(value))
+/// Whether a value is the name of a PSP, with no more than a region or a version: `stripe_eu`.
+fn is_psp(value: &str) -> bool {
+    let value = plain(value);
+    let is_name = |word: &str| PSPS.contains(&word);
+    let words: Vec<&str> = value.split('_').collect();
+    let is_apt = |word: &&str| is_name(word) || word.chars().count() <= 3;
+    let has_name = words.iter().any(|word| is_name(word));
+    is_name(&value.replace('_', "")) || (words.len() == 2 && has_name && words.iter().all(is_apt))
+}
+
+/// Whether words of a column of this name name PSPs, so that they tell accounts apart: one of them
+/// does, and where the name says otherwise half of several are nothing else.
+pub fn tells_psps(name: &str, values: &[String]) -> bool {
+    if !are_codes(values) {
+        return false;
+    }
+    let psps = values.iter().filter(|value| is_psp(value)).count();
+    match is_uncoded(name) {
+        true => values.len() > 1 && psps.saturating_mul(2) >= values.len(),
+        false => values.iter().any(|value| names_psp(value)),
+    }
 }
 
 /// What a value says of the kind of its row's movement.
@@ -323,11 +379,90 @@ fn is_transfer(value: &str) -> bool {
     TRANSFERS.contains(&value)
 }
 
+/// What a value says under a name of kinds, among these values: abbreviations too.
+pub fn movement_in(name: &str, values: &[String], value: &str) -> Option<Movement> {
+    movement(value).or_else(|| abbreviated(name, values, value))
+}
+
+/// Abbreviations say something under a name of kinds alone, and letters where all of several values
+/// are such.
+fn abbreviated(name: &str, values: &[String], value: &str) -> Option<Movement> {
+    if !is_of_kinds(name) {
+        return None;
+    }
+    let is_letter = |value: &String| {
+        let value = plain(value);
+        value.is_empty() || LETTERS.contains(&value.as_str())
+    };
+    match plain(value).as_str() {
+        "in" | "pay" | "pmt" | "chg" => Some(Movement::Charge),
+        "ref" | "rfd" | "rfnd" => Some(Movement::Refund),
+        "out" => Some(Movement::Unsure),
+        letter if LETTERS.contains(&letter) && values.len() > 1 => {
+            values.iter().all(is_letter).then_some(Movement::Unsure)
+        }
+        _other => None,
+    }
+}
+
+/// What a flag of this name says of rows that have it, where these may be all its values;
+/// [`Movement::Unsure`]: that a row has a refund does not say that it is one.
+pub fn flag_of(name: &str, values: &[String]) -> Option<Movement> {
+    let is_flag = |value: &String| FLAGS.contains(&value.trim().to_ascii_lowercase().as_str());
+    let name = plain(name);
+    let (prefix, rest) = name.split_once('_')?;
+    let last = rest.rsplit('_').next().unwrap_or_default();
+    let said = if REFUNDS.contains(&last) {
+        Movement::Refund
+    } else if PAYOUTS.contains(&last) {
+        Movement::Payout
+    } else if NO_KIND.contains(&last) || matches!(last, "reversal" | "reversals") {
+        Movement::Other
+    } else {
+        return None;
+    };
+    match prefix {
+        "is" | "was" if values.iter().all(is_flag) => Some(said),
+        "has" if values.iter().all(is_flag) => Some(Movement::Unsure),
+        _other => None,
+    }
+}
+
+/// Whether a value of a flag says yes.
+pub fn says_yes(value: &str) -> bool {
+    YES.contains(&value.trim().to_ascii_lowercase().as_str())
+}
+
+/// Columns that may be flags of refunds, payouts and the like, by their names.
+pub fn flags(columns: &[Column]) -> Vec<&Column> {
+    let is_flag = |column: &&Column| {
+        let may_be = matches!(
+            column.class,
+            TypeClass::Boolean
+                | TypeClass::Integer
+                | TypeClass::Text
+                | TypeClass::Padded
+                | TypeClass::Enum(_)
+        );
+        may_be && flag_of(&column.name, &[]).is_some()
+    };
+    columns.iter().filter(is_flag).collect()
+}
+
+/// Whether a flag of this name, with these values, is set in rows of another kind than `own`.
+pub fn flags_kinds(name: &str, values: &[String], own: &str) -> bool {
+    let said = flag_of(name, values).filter(|said| *said != Movement::Unsure);
+    said.is_some_and(|said| said.word() != Some(own)) && values.iter().any(|value| says_yes(value))
+}
+
 /// Whether a column of this name, with these values, tells rows of another kind than `own` (as
 /// [`Movement::word`] spells it). `credit` says so under a name of kinds alone: cards have it too.
 pub fn tells_kinds(name: &str, values: &[String], own: &str) -> bool {
+    if is_uncoded(name) {
+        return false;
+    }
     let said = |of: &[&String]| -> Vec<Movement> {
-        of.iter().filter_map(|value| movement(value)).collect()
+        of.iter().filter_map(|value| movement_in(name, values, value)).collect()
     };
     // Among ways to pay a transfer is one of them.
     let others: Vec<&String> = values.iter().filter(|value| !is_transfer(&plain(value))).collect();
@@ -423,8 +558,60 @@ mod tests {
             ("type", &["refund", "partial_refund"], "refund", false),
             ("type", &["refund", "payout"], "refund", true),
             ("type", &["charge", "payment"], "charge", false),
+            ("direction", &["IN", "OUT"], "charge", true),
+            ("direction", &["in"], "charge", false),
+            ("flow", &["incoming", "outgoing"], "charge", true),
+            ("type", &["C", "D"], "charge", true),
+            ("type", &["A", "B", "C"], "charge", false),
+            ("card_type", &["C", "D"], "charge", false),
+            ("dc", &["debit", "credit"], "charge", true),
+            ("tx_type", &["PAY", "REF"], "charge", true),
+            ("cancel_reason", &["refund", "late"], "charge", false),
         ] {
             assert_eq!(tells_kinds(name, &values(words), own), tells, "{name} {words:?}");
+        }
+    }
+
+    #[test]
+    fn flags_say_a_kind_by_their_names_and_are_known_by_their_values() {
+        let values = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        for (name, words, said) in [
+            ("is_refund", &["0", "1"][..], Some(Movement::Refund)),
+            ("IsRefund", &["N", "Y"], Some(Movement::Refund)),
+            ("is_payout", &[], Some(Movement::Payout)),
+            ("is_void", &["false"], Some(Movement::Other)),
+            ("is_reversal", &["true"], Some(Movement::Other)),
+            ("has_refund", &["0", "1"], Some(Movement::Unsure)),
+            ("is_refund", &["no", "partial"], None),
+            ("is_refunded", &["0", "1"], None),
+            ("refund", &["0", "1"], None),
+        ] {
+            assert_eq!(flag_of(name, &values(words)), said, "{name} {words:?}");
+        }
+        for (name, words, own, tells) in [
+            ("is_refund", &["0", "1"][..], "charge", true),
+            ("is_refund", &["0"], "charge", false),
+            ("is_refund", &["1"], "refund", false),
+            ("has_refund", &["0", "1"], "charge", false),
+        ] {
+            assert_eq!(flags_kinds(name, &values(words), own), tells, "{name} {words:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_that_says_otherwise_needs_values_that_are_names_of_psps() {
+        let values = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        for (name, words, tells) in [
+            ("paid_by", &["stripe", "paypal"][..], true),
+            ("gateway_message", &["Stripe EU", "Adyen"], true),
+            ("event_source", &["stripe", "cash"], true),
+            ("cancelled_by", &["stripe", "customer", "merchant"], false),
+            ("error_message", &["Stripe refused it", "Adyen refused it"], false),
+            ("paid_by", &["stripe"], false),
+            ("via", &["stripe"], true),
+            ("via", &["pp_stripe_stripe", "web"], true),
+        ] {
+            assert_eq!(tells_psps(name, &values(words)), tells, "{name} {words:?}");
         }
     }
 

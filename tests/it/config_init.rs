@@ -398,6 +398,40 @@ async fn a_misspelt_value_is_told_with_the_values_that_are_there() {
     }
 }
 
+/// What is written by a misspelt word nobody reads.
+#[tokio::test]
+async fn a_misspelt_target_is_told_with_the_values_that_are_there() {
+    const PAID: &str = "
+        create table payments (
+            id bigint primary key, amount_cents bigint not null, currency text not null,
+            status text not null, created_at timestamptz not null);
+        insert into payments values
+            (1, 1999, 'EUR', 'Sent', '2026-11-19T08:00:00Z'),
+            (2, 1999, 'EUR', 'Paid', '2026-11-19T08:00:00Z'),
+            (3, 1999, 'EUR', 'Declined', '2026-11-19T08:00:00Z')";
+    for place in in_both(PAID).await {
+        let words = ["--attempted", "once", "--succeeded", "Payd", "--failed", "Declned"];
+        let told_of = told(&place.init(&[&words[..], &["--retryable", "retry"]].concat()));
+        let values = "its values are `Declined`, `Paid`, `Sent`: a run writes it as it stands";
+        for part in [
+            format!("succeeded: `status` was not seen to have `Payd`; {values}"),
+            format!("failed: `status` was not seen to have `Declned`; {values}"),
+        ] {
+            assert!(told_of.contains(&part), "{part}: {told_of}");
+        }
+        // A word that says what it is for may be the first of its kind.
+        assert!(!told_of.contains("retryable: `status`"), "{told_of}");
+        let check = tieout(place.folder.path(), &["config", "check", "--connect"]);
+        let said = told(&check);
+        let part = "no looked-at row has `Payd`, which [[table.map]] writes as succeeded, and \
+                    ignore holds `Paid`";
+        assert!(said.contains(part), "{said}");
+        let right = ["--attempted", "once", "--succeeded", "Paid", "--failed", "Declined"];
+        let told_of = told(&place.init(&right));
+        assert!(!told_of.contains("was not seen to have"), "{told_of}");
+    }
+}
+
 /// Purchases, refunds and voids in one table, with a status whose words are not all known.
 const KINDS: &str = "
     create table payment_transactions (
@@ -503,6 +537,119 @@ async fn a_column_whose_values_name_psps_tells_accounts_whatever_it_is_called() 
             let open = "`accounts` of [[table]] payments is still open";
             assert!(check.code == 10 && check.stderr.contains(open), "{}", check.stderr);
         }
+    }
+}
+
+/// Whatever such a column is called, its rows of another PSP would be charged again.
+#[tokio::test]
+async fn names_that_say_otherwise_hide_no_psps_and_a_flag_tells_refunds() {
+    const MADE: &str = "
+        create table pay (
+            id bigint primary key, paid_by text, is_refund integer not null,
+            amount_cents bigint not null, currency text not null, status text not null,
+            created_at timestamptz not null);
+        insert into pay values
+            (1, 'stripe', 0, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (2, 'paypal', 0, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (3, 'stripe', 1, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z')";
+    for column in [
+        "paid_by",
+        "event_source",
+        "payment_data",
+        "psp_description",
+        "provider_title",
+        "gateway_message",
+        "processor_country",
+    ] {
+        for place in in_both(&MADE.replace("paid_by", column)).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let file = place.file();
+            let account = format!("account = [\"{column}\"]");
+            let left_out = format!("where = [{{ column = \"{column}\", not_in = [\"paypal\"] }}]");
+            let kind = "kind = { column = \"is_refund\", values = { \"0\" = \"charge\", \"1\" = \
+                        \"refund\" } }";
+            for want in [account.as_str(), left_out.as_str(), kind] {
+                assert!(settings(&file).contains(&want), "{want} is not in\n{file}");
+            }
+            assert!(!told_of.contains("no column was seen to tell PSPs apart"), "{told_of}");
+            place.fits();
+        }
+    }
+    // Where nothing tells them apart, that is said.
+    for place in in_both(&MADE.replace("'paypal'", "'stripe'")).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        let part = "account: no column was seen to tell PSPs apart";
+        assert!(told_of.contains(part), "{told_of}");
+    }
+}
+
+#[tokio::test]
+async fn directions_abbreviations_and_flags_tell_kinds() {
+    const MOVED: &str = "
+        create table payments (
+            id bigint primary key, {column} text not null, is_void boolean not null default false,
+            has_refund integer not null default 0, amount_cents bigint not null,
+            currency text not null, status text not null, created_at timestamptz not null);
+        insert into payments (id, {column}, amount_cents, currency, status, created_at) values
+            (1, '{one}', 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (2, '{other}', 100, 'EUR', 'processing', '2026-11-19T08:00:00Z')";
+    for (column, [one, other], values) in [
+        ("direction", ["IN", "OUT"], "\"IN\" = \"charge\", \"OUT\" = \"???\""),
+        ("flow", ["incoming", "outgoing"], "\"incoming\" = \"charge\", \"outgoing\" = \"???\""),
+        ("dc", ["C", "D"], "\"C\" = \"???\", \"D\" = \"???\""),
+        ("tx_type", ["PAY", "REF"], "\"PAY\" = \"charge\", \"REF\" = \"refund\""),
+    ] {
+        let ddl = MOVED.replace("{column}", column).replace("{one}", one);
+        for place in in_both(&ddl.replace("{other}", other)).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let file = place.file();
+            let kind = format!("kind = {{ column = \"{column}\", values = {{ {values} }} }}");
+            assert!(settings(&file).contains(&kind.as_str()), "{kind} is not in\n{file}");
+            for part in [
+                "kind: `is_void` may say that a row is no charge; where it does, add { column = \
+                 \"is_void\", in = [false] } to where",
+                "kind: `has_refund` may say that a row is no charge; where it does, add { column = \
+                 \"has_refund\", in = [0] } to where",
+            ] {
+                assert!(told_of.contains(part), "{part}: {told_of}");
+            }
+        }
+    }
+}
+
+/// A partitioned table has its time in its key, which no tag holds.
+#[tokio::test]
+async fn the_tag_of_a_partitioned_table_is_made_of_what_else_is_in_its_key() {
+    let server = postgres_database().await;
+    server
+        .execute(
+            "create table payments (id bigint, status text not null, cents bigint not null, \
+             currency text not null, made_at timestamptz not null, pushed_at timestamptz, \
+             primary key (id, made_at)) partition by range (made_at); \
+             create table payments_rest partition of payments default; \
+             insert into payments values (1, 'processing', 100, 'EUR', '2026-11-19 08:00:00Z')",
+        )
+        .await;
+    let url = server.url().to_owned();
+    let place = Place { folder: tempfile::tempdir().unwrap(), url, _server: Some(server) };
+    let told_of = told(&place.init(&["--table", "payments"]));
+    assert!(settings(&place.file()).contains(&"tag = \"{id}\""), "{}", place.file());
+    let part = "no column says when a row was last sent (is it `pushed_at`?)";
+    assert!(told_of.contains(part), "{told_of}");
+    place.fits();
+}
+
+/// What is unique where it is not NULL names no row for sure; who asks is told of it.
+#[tokio::test]
+async fn a_unique_column_that_may_be_null_is_named_where_no_key_is_found() {
+    const KEYLESS: &str = "
+        create table payments (uuid text unique, amount_cents bigint not null,
+            currency text not null, status text not null, created_at timestamptz not null);
+        insert into payments values ('a', 100, 'EUR', 'processing', '2026-11-19T08:00:00Z')";
+    for place in in_both(KEYLESS).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        let part = "no unique key was found (`uuid` is unique, but may be NULL)";
+        assert!(told_of.contains(part), "{told_of}");
     }
 }
 
@@ -918,6 +1065,32 @@ async fn values_are_shown_before_their_question_and_wrong_columns_asked_for_agai
     assert!(after.contains("no value of status says it"), "{said}");
     let file = place.file();
     for want in ["status = \"status\"", "created = \"created_at\"", "attempts = \"once\""] {
+        assert!(settings(&file).contains(&want), "{want} is not in\n{file}\n{said}");
+    }
+}
+
+/// A word that no row has is asked for again, and taken from who means it.
+#[tokio::test]
+async fn a_target_that_no_row_has_a_wrong_tag_and_place_are_asked_for_again() {
+    let place = Place::postgres("wallet").await;
+    let tag = "{idd}\ntop_{id}\n";
+    let rest = "GBP\nmetadata.order\nmetadata[order_id]\nEurope/Paris\n\n";
+    let said = typed_in(&place, &format!("\n\nsetled\nsettled\nnope\nnope\n\n\n\n\n{tag}{rest}"));
+    for part in [
+        "`setled` was not seen in the status",
+        "`nope` was not seen in the status",
+        "`idd` is no column of wallet_top_ups",
+        "`metadata.order` is no place",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let file = place.file();
+    for want in [
+        "succeeded = \"settled\"",
+        "failed = \"nope\"",
+        "tag = \"top_{id}\"",
+        "tag = \"metadata[order_id]\"",
+    ] {
         assert!(settings(&file).contains(&want), "{want} is not in\n{file}\n{said}");
     }
 }

@@ -458,6 +458,47 @@ async fn rows_of_other_kinds_in_a_table_of_one_kind_are_told(engine: Engine) {
     assert_eq!(of_code(&ran, "kind_unmapped").len(), 1, "{}", ran.stdout);
 }
 
+/// Names that say nothing of it, and flags, tell such rows too.
+async fn odd_names_and_flags_tell_rows_of_other_psps_and_kinds(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    rewrite(&shop, "account = [\"account\"]", "account = { const = \"shop\" }");
+    rewrite(&shop, "accounts = { live = \"shop\" }\n", "");
+    shop.raw.execute("alter table payments add column paid_by text default 'stripe'").await;
+    shop.raw.execute("alter table payments add column is_refund integer default 0").await;
+    let ran = doctor(&shop).await;
+    has_none(&ran, "account_untold");
+    has_none(&ran, "kind_untold");
+    shop.raw
+        .execute("update payments set paid_by = 'paypal', is_refund = 1 where id = 900003")
+        .await;
+    let ran = doctor(&shop).await;
+    let (_, state, text, _) = finding(&ran, "account_untold");
+    assert!(text.contains("paid_by has 2 values: `paypal`, `stripe`"), "{text}");
+    assert_eq!((state.as_str(), ran.code), ("warn", Some(0)), "{}", ran.stdout);
+    let (_, state, text, _) = finding(&ran, "kind_untold");
+    assert!(text.contains("is_refund has 2 values: `0`, `1`"), "{text}");
+    assert_eq!(state, "warn");
+}
+
+/// What is written by a misspelt word nobody reads.
+async fn a_target_that_no_row_has_is_told(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    rewrite(&shop, "ignore = [\"new\", \"cart\"]", "ignore = [\"new\", \"cart\", \"settled\"]");
+    has_none(&doctor(&shop).await, "target_unseen");
+    rewrite(&shop, "succeeded = \"paid\"", "succeeded = \"payd\"");
+    rewrite(&shop, "\"settled\"]", "\"paid\"]");
+    for index in ["", "drop index payments_status"] {
+        if !index.is_empty() {
+            shop.raw.execute(index).await;
+        }
+        let (what, state, text, next) = finding(&doctor(&shop).await, "target_unseen");
+        assert_eq!((what.as_str(), state.as_str()), ("payments", "warn"));
+        let said = "no looked-at row has `payd`, which [[table.map]] writes as succeeded, and \
+                    ignore holds `paid`";
+        assert!(text.starts_with(said) && next.contains("spelling of succeeded"), "{text}: {next}");
+    }
+}
+
 /// Nothing due must never mean nothing seen.
 async fn a_word_of_from_that_no_row_has_is_told(engine: Engine) {
     let shop = healthy(engine, Words::default()).await;
@@ -526,6 +567,10 @@ async fn what_the_database_refuses_ends_nothing_else(engine: Engine) {
     let told = untold.iter().find(|found| found["what"] == "shop").unwrap();
     assert!(told["text"].as_str().unwrap().ends_with("tables are not made yet"), "{told}");
     assert_eq!(told["next"], "tieout db migrate, then tieout doctor");
+    let needs_it = |found: &&Value| found["text"].as_str().unwrap().contains("tieout_checks");
+    for found in untold.iter().filter(needs_it) {
+        assert_eq!(found["next"], "tieout db migrate", "{found}");
+    }
     rewrite(&shop, "dir = \"reports\"", "dir = \"tieout.toml/reports\"");
     let ran = doctor(&shop).await;
     assert_eq!((finding(&ran, "report_dir").1.as_str(), ran.code), ("fail", Some(10)));
@@ -1214,6 +1259,8 @@ on_both_databases!(
     rows_of_other_psps_in_a_table_of_one_account_are_told,
     rows_of_other_kinds_in_a_table_of_one_kind_are_told,
     a_word_of_from_that_no_row_has_is_told,
+    odd_names_and_flags_tell_rows_of_other_psps_and_kinds,
+    a_target_that_no_row_has_is_told,
     a_column_without_room_for_an_id_is_told_at_the_start,
     what_the_database_refuses_ends_nothing_else,
 );
@@ -1285,9 +1332,60 @@ async fn a_login_for_looking_is_told_as_one() {
     assert!(next.contains("tieout_run"), "{next}");
     has_none(&ran, "rights_missing");
     has_none(&ran, "role");
+    // Without a right to write anything, it is told no more than that.
+    let revoke = format!("revoke update (status, psp_ref, updated_at) on payments from {role}");
+    shop.raw.execute(&revoke).await;
+    let ran = doctor(&shop).await;
+    assert_eq!((finding(&ran, "role_looks").1.as_str(), ran.code), ("warn", Some(0)));
+    has_none(&ran, "mapping");
+    assert_eq!(finding(&ran, "witness").1, "ok", "{}", ran.stdout);
+    // One that carries runs out is asked for all of it.
+    shop.raw.execute(&format!("grant insert on tieout_journal to {role}")).await;
+    let ran = doctor(&shop).await;
+    assert!(!of_code(&ran, "mapping").is_empty() && ran.code == Some(10), "{}", ran.stdout);
     shop.raw
         .execute(&format!("drop owned by {role}, {role}_read; drop role {role}, {role}_read"))
         .await;
+}
+
+/// What doctor prints against row-level security makes every row seen, and what restricts it again
+/// is refused again.
+#[tokio::test(flavor = "multi_thread")]
+async fn policies_that_show_every_row_are_enough() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    let role = format!("t_{}", uuid::Uuid::now_v7().simple());
+    shop.raw
+        .execute(&format!(
+            "create role {role} login; grant usage on schema public to {role}; \
+             grant all on all tables in schema public to {role}; \
+             grant all on all sequences in schema public to {role}; \
+             alter table payments enable row level security; \
+             create policy some on payments for select using (id > 0)"
+        ))
+        .await;
+    rewrite(&shop, "postgres@", &format!("{role}@"));
+    let hides = || async {
+        let ran = doctor(&shop).await;
+        let texts: Vec<String> = of_code(&ran, "mapping")
+            .iter()
+            .map(|check| check["text"].as_str().unwrap().to_owned())
+            .collect();
+        texts.into_iter().find(|text| text.contains("row-level security hides rows"))
+    };
+    let told = hides().await.expect("rows are hidden");
+    assert!(told.contains(&format!("`alter role \"{role}\" bypassrls;`")), "{told}");
+    let create = told.split('`').find(|part| part.starts_with("create policy")).unwrap();
+    // To read them all is not enough for a role that writes.
+    shop.raw.execute("create policy read on payments for select using (true)").await;
+    assert!(hides().await.is_some());
+    shop.raw.execute(create).await;
+    assert_eq!(hides().await, None);
+    shop.insert(&[Payment::stuck(1)]).await;
+    shop.tieout(&["run", "--id", "1"]).await.ended(0);
+    let only = "create policy only on payments as restrictive using (id <> 1)";
+    shop.raw.execute(only).await;
+    assert!(hides().await.is_some());
+    shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
 }
 
 /// A replica and a pooler in transaction mode are told with the way out; the rest goes on.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use crate::config::document::quoted;
 use crate::config::init::words::{self, pick};
 use crate::config::init::{
-    Answers, Choice, OPEN, Proposal, Seen, list, literal, tables_below, written_below,
+    Answers, Choice, OPEN, Proposal, Seen, is_stray, list, literal, tables_below, written_below,
 };
 use crate::model::count;
 use crate::model::money::Currency;
@@ -14,8 +14,9 @@ use crate::psp::settings::PspKind;
 use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
 use crate::store::tellers::{
-    ACCOUNTS_MAX, Movement, are_codes, are_ids_at_stripe, coded, is_of_kinds, is_teller,
-    may_be_on_its_way, movement, plain, tell_accounts, tells_kinds, tells_psps,
+    ACCOUNTS_MAX, Movement, are_codes, are_ids_at_stripe, coded, flag_of, flags, is_of_kinds,
+    is_teller, is_uncoded, may_be_on_its_way, movement_in, plain, says_yes, tell_accounts,
+    tells_kinds, tells_psps,
 };
 
 /// A whole number of this size is milliseconds since 1970, a smaller one seconds.
@@ -39,6 +40,7 @@ pub fn propose(of: &Surveyed, survey: &[Surveyed], answers: &Answers, seen: &See
     choosing.account();
     choosing.filters();
     choosing.kind();
+    choosing.one_account();
     choosing.status();
     choosing.other_statuses();
     choosing.times();
@@ -201,8 +203,18 @@ impl<'a> Choosing<'a> {
         let key = self.key();
         match key.as_slice() {
             [] => {
-                let why = "no unique key was found: name the columns that make a row one of a kind";
-                self.open("key", list(&[OPEN.to_owned()]), why);
+                let relation = &self.of.relation;
+                let whole: Vec<&Vec<String>> = relation.filled_keys().collect();
+                let mut keys = relation.unique_keys.iter();
+                let partly = keys.find(|key| !key.is_empty() && !whole.contains(key));
+                let partly = partly.map_or(String::new(), |key| {
+                    format!(" (`{}` is unique, but may be NULL)", key.join("`, `"))
+                });
+                let why = format!(
+                    "no unique key was found{partly}: name the columns that make a row one of a \
+                     kind"
+                );
+                self.open("key", list(&[OPEN.to_owned()]), &why);
             }
             _some => {
                 let why = self.why_key(&key);
@@ -212,8 +224,20 @@ impl<'a> Choosing<'a> {
         let (tag, why) = match &self.answers.tag {
             Some(tag) => (tag.clone(), "as you said"),
             None => {
-                let parts: Vec<String> = key.iter().map(|column| format!("{{{column}}}")).collect();
-                (parts.join("-"), "the key, as it is; check what your application hands the PSP")
+                let own: Vec<&String> = key.iter().filter(|column| !self.is_time(column)).collect();
+                let (own, why) = match own.len() == key.len() || own.is_empty() {
+                    true => {
+                        let why = "the key, as it is; check what your application hands the PSP";
+                        (key.iter().collect(), why)
+                    }
+                    false => {
+                        let why = "the key without its time, which no tag holds; check what your \
+                                   application hands the PSP";
+                        (own, why)
+                    }
+                };
+                let parts: Vec<String> = own.iter().map(|column| format!("{{{column}}}")).collect();
+                (parts.join("-"), why)
             }
         };
         if tag.is_empty() {
@@ -225,6 +249,12 @@ impl<'a> Choosing<'a> {
                 "tag: what your application hands the PSP to know a row by; `{tag}` is a guess"
             ));
         }
+    }
+
+    /// A column of times: tables are partitioned by one, and no tag is made of it.
+    fn is_time(&self, name: &str) -> bool {
+        let class = self.column(name).map(|column| &column.class);
+        matches!(class, Some(TypeClass::TimestampTz | TypeClass::Timestamp | TypeClass::Date))
     }
 
     /// What makes these columns the key.
@@ -344,7 +374,9 @@ impl<'a> Choosing<'a> {
         self.put("accounts", format!("{{ {} }}", pairs.join(", ")), why);
         if ours.len() > 1 {
             self.untold(format!(
-                "accounts: {} values of {} name Stripe; one account stands for all of them",
+                "accounts: {} values of {} name Stripe; one account stands for all of them: where \
+                 they are several at Stripe, name an [[account]] for each, or rows of the others \
+                 are never found",
                 ours.len(),
                 column.name
             ));
@@ -375,6 +407,10 @@ impl<'a> Choosing<'a> {
         else_than_status
             .filter_map(|column| self.seen.values.get(&column.name).map(|v| (column, v)))
             .filter(|(column, values)| is_named(column) || are_codes(values))
+            .filter(|(column, values)| {
+                let is_said = is_named(column) || is_teller(&column.name);
+                is_said || !is_uncoded(&column.name) || tells_psps(&column.name, values)
+            })
             .find(|(_, values)| values.iter().any(|value| words::is_stripe(value)))
     }
 
@@ -387,7 +423,7 @@ impl<'a> Choosing<'a> {
             let values = self.seen.values.get(&column.name);
             !is_teller(&column.name)
                 && status.is_none_or(|status| status.name != column.name)
-                && values.is_some_and(|values| tells_psps(values))
+                && values.is_some_and(|values| tells_psps(&column.name, values))
         });
         let tellers = tell_accounts(columns).into_iter().chain(by_value);
         tellers
@@ -515,15 +551,14 @@ impl<'a> Choosing<'a> {
     fn kind(&mut self) {
         let name = self.proposal.name.clone();
         let own = ["refund", "payout"].into_iter().find(|kind| name.contains(kind));
-        let flag = pick(self.of, &words::IS_REFUND, words::is_flag);
+        let flag = self.kind_flag();
+        self.other_flags(flag.as_ref().map(|(column, ..)| column.name.as_str()));
         let tellers = self.kind_tellers(own.unwrap_or("charge"));
         let (chosen, others) = match (flag, tellers.split_first()) {
-            (Some(flag), _) => {
-                let value = format!(
-                    "{{ column = {}, values = {{ false = \"charge\", true = \"refund\" }} }}",
-                    quoted(&flag.name)
-                );
-                self.put("kind", value, "a flag tells refunds");
+            (Some((flag, values, word)), _) => {
+                let value =
+                    format!("{{ column = {}, values = {{ {values} }} }}", quoted(&flag.name));
+                self.put("kind", value, format!("a flag tells {word}s"));
                 (flag, tellers.as_slice())
             }
             (None, Some(((column, values), others))) => {
@@ -545,6 +580,79 @@ impl<'a> Choosing<'a> {
                 chosen.name
             ));
         }
+    }
+
+    /// The flag that tells refunds or payouts, its values as a mapping names them, and which of the
+    /// two.
+    fn kind_flag(&self) -> Option<(&'a Column, String, &'static str)> {
+        if let Some(column) = pick(self.of, &words::IS_REFUND, words::is_flag) {
+            let values = "false = \"charge\", true = \"refund\"".to_owned();
+            return Some((column, values, "refund"));
+        }
+        self.flags().into_iter().find_map(|(column, said)| {
+            let word = said.word()?;
+            let values: Vec<String> = match column.class {
+                TypeClass::Boolean => ["false", "true"].map(str::to_owned).to_vec(),
+                TypeClass::Integer => ["0", "1"].map(str::to_owned).to_vec(),
+                _text => self.seen.values.get(&column.name).cloned().unwrap_or_default(),
+            };
+            let pair = |value: &String| {
+                let key = match column.class {
+                    TypeClass::Boolean => value.clone(),
+                    _other => quoted(value),
+                };
+                let kind = if says_yes(value) { word } else { "charge" };
+                format!("{key} = \"{kind}\"")
+            };
+            let pairs: Vec<String> = values.iter().map(pair).collect();
+            (!pairs.is_empty()).then(|| (column, pairs.join(", "), word))
+        })
+    }
+
+    /// Columns that are flags of another kind of row, each with what it says.
+    fn flags(&self) -> Vec<(&'a Column, Movement)> {
+        let said = |column: &'a Column| {
+            let values = self.seen.values.get(&column.name).map_or(&[][..], Vec::as_slice);
+            flag_of(&column.name, values).map(|said| (column, said))
+        };
+        flags(&self.of.relation.columns).into_iter().filter_map(said).collect()
+    }
+
+    /// Flags besides the chosen one: of voids, of reversals, and those that may say something else.
+    fn other_flags(&mut self, chosen: Option<&str>) {
+        for (column, _) in self.flags() {
+            if chosen == Some(column.name.as_str()) {
+                continue;
+            }
+            let no = match column.class {
+                TypeClass::Boolean => "false",
+                TypeClass::Integer => "0",
+                _text => "…",
+            };
+            self.untold(format!(
+                "kind: `{}` may say that a row is no charge; where it does, add {{ column = {}, in \
+                 = [{no}] }} to where: such a row is never found among charges, and would be \
+                 handed back",
+                column.name,
+                quoted(&column.name)
+            ));
+        }
+    }
+
+    /// Where nothing tells PSPs apart, that is said: what is not seen is handed back in the end.
+    fn one_account(&mut self) {
+        let account = self.proposal.choice("account");
+        if !account.is_some_and(|it| it.value.contains("const") && !it.is_open()) {
+            return;
+        }
+        let refund = match self.proposal.choice("kind") {
+            Some(_) => "",
+            None => ", or a refund among charges,",
+        };
+        self.untold(format!(
+            "account: no column was seen to tell PSPs apart, so that every row is looked for at \
+             Stripe: a row of another PSP{refund} is never found there, and mode full hands it back"
+        ));
     }
 
     /// Columns some of whose values say another kind than `own`: those that are called so first.
@@ -570,7 +678,7 @@ impl<'a> Choosing<'a> {
     fn kind_by(&mut self, column: &Column, values: &[String]) {
         let (mut pairs, mut unsure, mut none) = (Vec::new(), Vec::new(), Vec::new());
         for value in values {
-            let said = movement(value);
+            let said = movement_in(&column.name, values, value);
             if said == Some(Movement::Other) {
                 none.push(value.clone());
                 continue;
@@ -687,13 +795,29 @@ impl<'a> Choosing<'a> {
                     self.put("attempted", quoted(&column.name), why);
                     used.push(column);
                 }
-                None => self.untold(
-                    "attempted: no column says when a row was last sent; without it, or attempts \
-                     = \"once\", nothing is proven absent",
-                ),
+                None => self.attempted_untold(&used),
             },
         }
         self.zone(&used);
+    }
+
+    /// No column says when a row was last sent: those that may.
+    fn attempted_untold(&mut self, used: &[&Column]) {
+        let is_used = |column: &&Column| used.iter().any(|known| known.name == column.name);
+        let may_be = words::may_be_attempted(self.of).into_iter();
+        let may_be: Vec<String> = may_be
+            .filter(|column| !is_used(column))
+            .take(NAMED)
+            .map(|column| format!("`{}`", column.name))
+            .collect();
+        let may_be = match may_be.is_empty() {
+            true => String::new(),
+            false => format!(" (is it {}?)", may_be.join(" or ")),
+        };
+        self.untold(format!(
+            "attempted: no column says when a row was last sent{may_be}; without it, or attempts = \
+             \"once\", nothing is proven absent"
+        ));
     }
 
     /// What times mean that do not say their zone.
@@ -814,6 +938,9 @@ impl<'a> Choosing<'a> {
             let value = said.clone().or(found);
             match value {
                 Some(value) => {
+                    if said.is_some() && is_stray(outcome, &value, &theirs) {
+                        self.tell_strays(outcome, status, &[&value], &theirs);
+                    }
                     let choice = Choice::new(literal(&column.class, &value), why);
                     self.proposal.map.push((outcome, choice));
                     used.insert(value);
@@ -834,30 +961,35 @@ impl<'a> Choosing<'a> {
         let mut maps = self.proposal.map.iter();
         let is_open = maps.any(|(name, choice)| *name == "from" && choice.is_open());
         // Who says which values are stuck has said it of the others too, where all of them are.
-        let is_said = !said.processing.is_empty() && !self.tell_strays(status, &values, &theirs);
+        let mut known: Vec<String> = values.iter().chain(&theirs).cloned().collect();
+        known.sort();
+        known.dedup();
+        let is_known = |value: &&String| known.is_empty() || known.contains(value);
+        let strays: Vec<&String> = said.processing.iter().filter(|it| !is_known(it)).collect();
+        if !strays.is_empty() {
+            self.tell_strays("from", status, &strays, &known);
+        }
+        let is_said = !said.processing.is_empty() && strays.is_empty();
+        self.proposal.statuses = theirs;
         let told = Told { mark: words::mark_of(&values).to_owned(), is_open, is_said };
         self.ignore(&class, &rest, &told);
     }
 
-    /// Tells of values that were named as stuck and that no row has; whether there are any. By a
-    /// misspelt word a run would see nothing, and say nothing.
-    fn tell_strays(&mut self, status: &Column, values: &[String], theirs: &[String]) -> bool {
-        let known: BTreeSet<&String> = values.iter().chain(theirs).collect();
-        let said = &self.answers.processing;
-        let strays: Vec<&String> = said.iter().filter(|value| !known.contains(value)).collect();
-        if strays.is_empty() || known.is_empty() {
-            return false;
-        }
-        let first: Vec<&String> = known.iter().copied().take(NAMED_TO_CHOOSE).collect();
-        let more = if known.len() > first.len() { ", …" } else { "" };
+    /// Tells of values that were named and that no row has. By a misspelt word of `from` a run
+    /// would see nothing, and say nothing; another it would write.
+    fn tell_strays(&mut self, setting: &str, status: &Column, strays: &[&String], of: &[String]) {
+        let first: Vec<&String> = of.iter().take(NAMED_TO_CHOOSE).collect();
+        let more = if of.len() > first.len() { ", …" } else { "" };
+        let harm = match setting {
+            "from" => "by a word that no row has, a run sees nothing and says nothing",
+            _target => "a run writes it as it stands, and where it is misspelt nobody reads it",
+        };
         self.untold(format!(
-            "from: `{}` was not seen to have {}; its values are {}{more}: by a word that no row \
-             has, a run sees nothing and says nothing",
+            "{setting}: `{}` was not seen to have {}; its values are {}{more}: {harm}",
             status.name,
-            named(&strays),
+            named(strays),
             named(&first)
         ));
-        true
     }
 
     /// Values that are neither processing nor targets. Only what is known to ask nothing is

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::config::document::quoted;
 use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
-use crate::store::tellers::{coded, tell_accounts};
+use crate::store::tellers::{coded, flags, says_outcome, tell_accounts};
 
 /// What stands where only a person can answer. `config check` refuses it.
 pub const OPEN: &str = "???";
@@ -116,6 +116,8 @@ pub struct Proposal {
     pub set: Vec<(&'static str, String, String)>,
     /// What could not be told, one sentence each.
     pub untold: Vec<String>,
+    /// Values that the written status was seen to have.
+    pub statuses: Vec<String>,
 }
 
 impl Proposal {
@@ -123,6 +125,13 @@ impl Proposal {
     pub fn choice(&self, name: &str) -> Option<&Choice> {
         self.lines.iter().chain(&self.map).find(|(known, _)| *known == name).map(|(_, c)| c)
     }
+}
+
+/// Whether a value that is named for an outcome is none that the status was seen to have, and may
+/// be misspelt: a word that says the outcome may well come to be the first that does.
+pub fn is_stray(outcome: &str, value: &str, known: &[String]) -> bool {
+    let is_new = says_outcome(outcome, value) && !known.iter().any(|it| says_outcome(outcome, it));
+    !known.is_empty() && !is_new && !known.iter().any(|it| it == value)
 }
 
 /// Tables that may hold payments, the likeliest first, each with its score.
@@ -141,6 +150,7 @@ pub fn wants_values(of: &Surveyed, answers: &Answers) -> Vec<String> {
     wanted.extend(tell_accounts(&of.relation.columns));
     wanted.extend(status.into_iter().flat_map(|status| words::other_statuses(of, status)));
     wanted.extend(coded(&of.relation.columns));
+    wanted.extend(flags(&of.relation.columns));
     let mut names = BTreeSet::new();
     wanted.retain(|column| names.insert(column.name.as_str()));
     wanted.into_iter().map(|column| column.name.clone()).collect()

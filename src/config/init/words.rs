@@ -3,7 +3,9 @@
 
 use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
-use crate::store::tellers::{PENDING, PROCESSING, SUCCEEDED, may_be_on_its_way, names_psp, plain};
+use crate::store::tellers::{
+    FAILED, PENDING, PROCESSING, RETRYABLE, SUCCEEDED, may_be_on_its_way, names_psp, plain,
+};
 
 /// What a table of payments may be called, and how much that says.
 const TABLES: [(&str, u32); 14] = [
@@ -84,7 +86,7 @@ pub(super) const CURRENCY: [&str; 8] = [
     "ccy",
     "cur",
 ];
-pub(super) const CREATED: [&str; 17] = [
+pub(super) const CREATED: [&str; 18] = [
     "created_at",
     "created",
     "created_on",
@@ -102,8 +104,9 @@ pub(super) const CREATED: [&str; 17] = [
     "made_at",
     "timestamp",
     "date",
+    "created_ms",
 ];
-pub(super) const ATTEMPTED: [&str; 14] = [
+pub(super) const ATTEMPTED: [&str; 17] = [
     "last_attempted_at",
     "attempted_at",
     "last_attempt_at",
@@ -118,6 +121,9 @@ pub(super) const ATTEMPTED: [&str; 14] = [
     "submitted_at",
     "requested_at",
     "charged_at",
+    "last_send_at",
+    "last_send",
+    "sent_ms",
 ];
 pub(super) const REFERENCE: [&str; 22] = [
     "psp_reference",
@@ -172,11 +178,6 @@ pub(super) const UPDATED: [&str; 7] = [
 pub(super) const LOCK: [&str; 3] = ["lock_version", "row_version", "optimistic_lock"];
 pub(super) const MOVED: [&str; 6] =
     ["captured_at", "paid_at", "settled_at", "completed_at", "succeeded_at", "charged_at"];
-
-const FAILED: [&str; 7] =
-    ["failed", "failure", "declined", "refused", "error", "errored", "rejected"];
-const RETRYABLE: [&str; 7] =
-    ["retryable", "retry", "to_retry", "again", "retrying", "requeued", "pending_retry"];
 
 /// Values that ask nothing of anybody: nothing was sent, or what was sent is no longer open.
 const AT_REST: [&str; 24] = [
@@ -281,6 +282,19 @@ pub(super) fn status<'s>(of: &'s Surveyed, named: Option<&str>) -> Option<&'s Co
         Some(name) => of.relation.column(name),
         None => pick(of, &STATUS, is_status),
     }
+}
+
+/// Columns of times that may be the one of the last attempt, by their types and names.
+pub(super) fn may_be_attempted(of: &Surveyed) -> Vec<&Column> {
+    let others = [&CREATED[..], &UPDATED[..], &DELETED[..], &MOVED[..]];
+    let may_be = |column: &&Column| {
+        let name = plain(&column.name);
+        let is_moment = matches!(column.class, TypeClass::TimestampTz | TypeClass::Timestamp);
+        let is_called = ["_at", "_on", "_time", "_ms"].iter().any(|end| name.ends_with(end));
+        (is_moment || (is_called && is_time(&column.class)))
+            && !others.iter().any(|names| names.contains(&name.as_str()))
+    };
+    of.relation.columns.iter().filter(may_be).collect()
 }
 
 /// Whether the status column is called so.

@@ -19,18 +19,22 @@ const SKEW_MAX_SECS: i64 = 120;
 /// The Date header has whole seconds, and an answer takes its time.
 const SKEW_NOTED_SECS: i64 = 10;
 
+/// What each login that carries runs out may do, whatever else it lacks.
+const TO_THE_JOURNAL: &str = "insert on tieout_journal";
+
 /// A database that cannot be opened, in the words of the error.
 pub(super) fn refused(error: &StoreError) -> Finding {
     let next = error.hint().unwrap_or_else(|| "see the server's log".to_owned());
     fail("database", store_exit(error), "database_refused", chain(error), next)
 }
 
-pub(super) async fn look(db: &Database, say: Say<'_>) {
+/// Whether the role is one that only looks comes back: it carries out no run.
+pub(super) async fn look(db: &Database, say: Say<'_>) -> bool {
     let server = match db.server().await {
         Ok(server) => server,
         Err(error) => {
             say(refused(&error));
-            return;
+            return false;
         }
     };
     let link = match &server.link {
@@ -71,8 +75,14 @@ pub(super) async fn look(db: &Database, say: Say<'_>) {
         say(ok("pool mode", "pool_mode", text));
     }
     match db.rights().await {
-        Ok(rights) => role(&rights, say),
-        Err(error) => say(warn("role", "untold", chain(&error), "tieout doctor")),
+        Ok(rights) => {
+            role(&rights, say);
+            is_for_looking(&rights) && rights.lacks.iter().any(|it| it == TO_THE_JOURNAL)
+        }
+        Err(error) => {
+            say(warn("role", "untold", chain(&error), "tieout doctor"));
+            false
+        }
     }
 }
 
@@ -90,7 +100,7 @@ fn role(rights: &Rights, say: Say<'_>) {
             false => "owns tieout's tables",
         };
         let text = format!("{role} {what}, and could rewrite the journal that a run only adds to");
-        let next = "run tieout by a role of its own that owns nothing";
+        let next = "run tieout by a role that owns nothing: tieout db roles";
         say(warn("role", "role_owns_journal", text, next));
     } else if !rights.excess.is_empty() {
         is_fine = false;
@@ -107,12 +117,19 @@ fn role(rights: &Rights, say: Say<'_>) {
     }
 }
 
+/// Whether it is a login for looking, or a person's, that reads all that it is to read.
+fn is_for_looking(rights: &Rights) -> bool {
+    let reads = !rights.lacks.iter().any(|right| right.starts_with("select on "));
+    !rights.looks_by.is_empty() && reads
+}
+
 /// What to say of a role that may not do all that a run needs.
 fn lacking(rights: &Rights, role: &str) -> Finding {
-    let reads = !rights.lacks.iter().any(|right| right.starts_with("select on "));
-    if !rights.looks_by.is_empty() && reads {
+    if is_for_looking(rights) {
         let by = rights.looks_by.join(", ");
-        let text = format!("{role} is for looking ({by}): no run can be carried out by it");
+        let is_persons = rights.looks_by.iter().any(|it| it.ends_with("_people"));
+        let what = if is_persons { "people" } else { "looking" };
+        let text = format!("{role} is for {what} ({by}): no run can be carried out by it");
         let next = "nothing to do, where this login only looks; a run needs tieout_run";
         return warn("role", "role_looks", text, next);
     }

@@ -89,8 +89,17 @@ pub async fn examine(
     let mut mapped = Vec::new();
     let mut indexes = Indexes::new();
     if let Some(db) = &opened {
-        database::look(db, &mut say).await;
-        mapped = tables::look(setup, db, &mut indexes, &mut say).await;
+        // Who only looks is asked for no right to write, as in a dry run.
+        let only_looks = database::look(db, &mut say).await;
+        let looking = match only_looks {
+            true => Database::rehearse(settings).await.ok(),
+            false => None,
+        };
+        let by = looking.as_ref().unwrap_or(db);
+        mapped = tables::look(setup, by, &mut indexes, &mut say).await;
+        if let Some(looking) = &looking {
+            looking.close().await;
+        }
     }
     let reading = database::clock(opened.as_ref()).await;
     let probes = accounts::probe(setup, stop, reading.clock(), &mapped).await;

@@ -141,7 +141,9 @@ fn of_processing(
     let first = says_paid.or(stuck.first().copied())?;
     let mut targets = table.settings.map.iter().filter_map(|map| map.succeeded.as_ref());
     let is_told = says_paid.is_some() || targets.any(|word| may_be_on_its_way(&word.0));
-    if !is_told && pairs.iter().any(|pair| pair.paid.is_succeeded) {
+    // Of three rows in all a shop that just began would be told.
+    let may_be = stuck.len() > ENOUGH && !pairs.iter().any(|pair| pair.paid.is_succeeded);
+    if !is_told && !may_be {
         return None;
     }
     let of = &table.settings.name;

@@ -25,7 +25,7 @@ use crate::store::error::{Mend, StoreError};
 use crate::store::inspect::{Counterpart, Inspect, STATUS_ROWS, Standing};
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{SourceTable, TypeClass};
-use crate::store::tellers::may_be_on_its_way;
+use crate::store::tellers::{may_be_on_its_way, says_outcome};
 
 /// Tags that are compared with each other.
 const TAGS: i64 = 20_000;
@@ -115,6 +115,7 @@ async fn one(
     }
     findings.extend(unread_values(db, table).await);
     findings.extend(unseen(db, table).await);
+    findings.extend(unseen_targets(db, table).await);
     findings.extend(written(db, table).await);
     findings.extend(times(db, table, accounts).await);
     of_mapping(table, &mut findings);
@@ -181,7 +182,8 @@ fn of_standing(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
     of_statuses(table, standing, findings);
     for (relation, trigger) in &standing.triggers {
         let text = format!("trigger {trigger} of {} fires when a row is written", bare(relation));
-        let next = "read what it does: one that writes another mapped table undoes or repeats";
+        let next = "read what it does: where it writes another mapped table, it may undo or \
+                    repeat what a run writes there";
         findings.push(warn(name, "trigger", text, next));
     }
     for (relation, index) in &standing.unique {
@@ -208,13 +210,15 @@ fn of_standing(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
     of_accounts(table, standing, findings);
     of_kinds(table, standing, findings);
     for untold in &standing.untold {
-        findings.push(warn(
-            name,
-            "untold",
-            format!("could not be told: {untold}"),
-            "tieout doctor",
-        ));
+        let next = if is_unmade(untold) { "tieout db migrate" } else { "tieout doctor" };
+        findings.push(warn(name, "untold", format!("could not be told: {untold}"), next));
     }
+}
+
+/// Whether what could not be told needs tables of tieout's that are not there yet.
+fn is_unmade(untold: &str) -> bool {
+    let is_missing = untold.contains("relation \"tieout_") && untold.contains("does not exist");
+    is_missing || untold.contains("no such table: tieout_")
 }
 
 /// Times of stuck rows that no payment has: a unit, a zone or a column is taken for another.
@@ -350,6 +354,7 @@ pub(super) async fn passed_over(db: &Database, table: &SourceTable) -> Vec<Findi
         of_kinds(table, &standing, &mut findings);
     }
     findings.extend(unseen(db, table).await);
+    findings.extend(unseen_targets(db, table).await);
     findings
 }
 
@@ -374,6 +379,48 @@ async fn unseen(db: &Database, table: &SourceTable) -> Option<Finding> {
     let next = "compare the spelling of from in [[table.map]] with the column's values; nothing to \
                 do, where no row is stuck now";
     Some(warn(&table.settings.name, "from_unseen", text, next))
+}
+
+/// Words that a run writes and that no row has, where `ignore` holds one that says the same: what a
+/// misspelt word says nobody reads. A label of a type cannot be misspelt.
+async fn unseen_targets(db: &Database, table: &SourceTable) -> Vec<Finding> {
+    let settings = &table.settings;
+    if matches!(table.write_status.class, TypeClass::Enum(_)) {
+        return Vec::new();
+    }
+    let mut findings = Vec::new();
+    for outcome in ["succeeded", "failed", "retryable"] {
+        let ignored = settings.ignore.iter().map(|value| value.0.clone());
+        let ignored: Vec<String> = ignored.filter(|value| says_outcome(outcome, value)).collect();
+        let targets = settings.map.iter().filter_map(|map| match outcome {
+            "succeeded" => map.succeeded.as_ref(),
+            "failed" => map.failed.as_ref(),
+            _retryable => map.retryable.as_ref(),
+        });
+        let targets: BTreeSet<String> = targets.map(|value| value.0.clone()).collect();
+        let targets: Vec<String> = targets.into_iter().collect();
+        if ignored.is_empty() || targets.is_empty() {
+            continue;
+        }
+        let Ok(held) = db.held(table, &targets).await else { continue };
+        let strays: Vec<String> = targets.into_iter().filter(|it| !held.contains(it)).collect();
+        if strays.is_empty() {
+            continue;
+        }
+        let text = format!(
+            "no looked-at row has {}, which [[table.map]] writes as {outcome}, and ignore holds \
+             {}, which says the same: what is misspelt is written as it stands, and nobody reads it",
+            some_of(&strays),
+            some_of(&ignored)
+        );
+        let next = format!(
+            "compare the spelling of {outcome} in [[table.map]] with the values of {}; nothing to \
+             do, where the word is new",
+            settings.status
+        );
+        findings.push(warn(&settings.name, "target_unseen", text, next));
+    }
+    findings
 }
 
 /// Rows whose account is not known, or is not the one that they are mapped to.

@@ -5,7 +5,7 @@ use sqlx::postgres::PgConnection;
 
 use crate::decide::policy::Mode;
 use crate::store::error::{MappingError, Mend, StoreError};
-use crate::store::fit::{Catalogue, fit, folded_status, unique_names};
+use crate::store::fit::{Catalogue, THIS_ROLE, fit, folded_status, unique_names};
 use crate::store::inspect::STATUS_ROWS;
 use crate::store::literals::{literals, unfit_keys};
 use crate::store::mapping::TableSettings;
@@ -62,11 +62,26 @@ struct FoundIndex {
 /// of its range table: an updatable view has one relation in FROM, and subqueries stand behind it.
 /// What such a view works out, and does not take from there, is as generated as a table's column,
 /// unless a trigger (80: INSTEAD OF UPDATE) or a rule of its own says how it is written.
+///
+/// Row-level security hides nothing where policies for this role, or for everybody, show and take
+/// each row by every command that the role may give, and none restricts them.
 const RELATIONS: &str = "\
 select n.place, json_build_object(
     'schema', s.nspname, 'name', c.relname, 'kind', c.relkind,
     'updatable', (pg_relation_is_updatable(c.oid, true) & 4) = 4,
-    'row_security', row_security_active(c.oid),
+    'row_security', row_security_active(c.oid) and (
+        exists (select from pg_policy p where p.polrelid = c.oid and not p.polpermissive)
+        or exists (select from unnest(array['r', 'w', 'a']) as need(cmd)
+            where (need.cmd = 'r'
+                or need.cmd = 'w' and has_any_column_privilege(c.oid, 'update')
+                or need.cmd = 'a' and has_any_column_privilege(c.oid, 'insert'))
+            and not exists (select from pg_policy p
+                where p.polrelid = c.oid and p.polcmd::text in ('*', need.cmd)
+                and exists (select from unnest(p.polroles) as g(role)
+                    where g.role = 0 or pg_has_role(g.role, 'usage'))
+                and (need.cmd = 'a' or pg_get_expr(p.polqual, p.polrelid) = 'true')
+                and (need.cmd = 'r' or coalesce(pg_get_expr(p.polwithcheck, p.polrelid),
+                    pg_get_expr(p.polqual, p.polrelid)) = 'true')))),
     'may_read', has_table_privilege(c.oid, 'select') or has_any_column_privilege(c.oid, 'select'),
     'writes_alone', c.relkind in ('r', 'p') and not c.relhasrules
         and (c.relkind = 'p' or not exists (select from pg_inherits i where i.inhparent = c.oid))
@@ -197,7 +212,26 @@ pub(super) async fn map_tables(
         errors.extend(unfit_keys(table));
         errors.extend(untaken(connection, table).await?);
     }
+    name_role(connection, &mut errors).await?;
     if errors.is_empty() { Ok(mapped) } else { Err(StoreError::Mapping(errors)) }
+}
+
+/// Writes the role's name into statements that are for it.
+async fn name_role(
+    connection: &mut PgConnection,
+    errors: &mut [MappingError],
+) -> Result<(), StoreError> {
+    if !errors.iter().any(|error| error.mend == Mend::Sight) {
+        return Ok(());
+    }
+    let sql = Sql::new("select current_user::text");
+    let rows = sql.fetch(connection).await.map_err(failed(READING))?;
+    let Some(row) = rows.first() else { return Ok(()) };
+    let role = format!("\"{}\"", Cells::new(row, READING).text(0)?.replace('"', "\"\""));
+    for error in errors.iter_mut().filter(|error| error.mend == Mend::Sight) {
+        error.expected = error.expected.replace(THIS_ROLE, &role);
+    }
+    Ok(())
 }
 
 /// Types of which [`fit`] has held each literal against all that the type takes.

@@ -9,7 +9,7 @@ use crate::store::error::StoreError;
 use crate::store::inspect::{
     AHEAD_MAX, APPEND_ONLY, Ahead, Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted, Inspect, Link,
     NEWEST_ROWS, NamedRow, Rights, Server, Standing, Surveyed, Times, VALUES_MAX, ahead_of, joined,
-    lookups, may_tell, status_literals, told, told_apart, written_values,
+    lookups, may_tell, rows_looked_at, status_literals, told, told_apart, written_values,
 };
 use crate::store::postgres::claim::stuck_rows;
 use crate::store::postgres::errors::{failed, unexpected};
@@ -339,14 +339,28 @@ fn index_wanted(table: &SourceTable, bases: &[Base]) -> Option<IndexWanted> {
     let status = &table.write_status.ident;
     let created = table.cells.get(table.layout.created.0).filter(|_| base.has_created);
     let column = created.map_or(status, |column| &column.ident);
-    // An index of a partitioned table cannot be made concurrently; those of its parts can.
-    let how = if base.kind == "p" { "" } else { "concurrently " };
-    let create = format!(
-        "create index {how}on {} ({column}) where {status} {};",
-        base.name,
-        status_literals(table)
-    );
+    let condition = format!(" where {status} {}", status_literals(table));
+    let create = create_index(&base.name, base.kind == "p", &column.to_string(), &condition);
     Some(IndexWanted { table: base.name.clone(), create })
+}
+
+/// The statement that makes an index while the table is written. An index of a partitioned table
+/// cannot be made concurrently; those of its parts can, and then it takes them over.
+fn create_index(table: &str, is_parted: bool, column: &str, condition: &str) -> String {
+    let of = format!("({column}){condition};");
+    if !is_parted {
+        return format!("create index concurrently on {table} {of}");
+    }
+    let name = format!("tieout_{}", crate::store::tellers::plain(column));
+    let index = match table.split_once('.') {
+        Some((schema, _)) => format!("{schema}.{name}"),
+        None => name.clone(),
+    };
+    format!(
+        "create index {name} on only {table} {of} for each partition P: create index concurrently \
+         P_{name} on P {of} alter index {index} attach partition P_{name}; (a plain create index \
+         on {table} stops its writes while it runs)"
+    )
 }
 
 /// Values of the status: those that the catalogue or an index knows whole, else what statistics
@@ -435,9 +449,10 @@ async fn tell(
     for column in columns {
         let mut sql = Sql::new("");
         let belongs = Statements::of(table).filter("t", &mut sql);
+        let most = rows_looked_at(column);
         let of = |order: &str| {
             format!(
-                "(select t.{}::text, {belongs} from {} t{order} limit {FIRST_ROWS})",
+                "(select t.{}::text, {belongs} from {} t{order} limit {most})",
                 column.ident, table.read
             )
         };
@@ -585,8 +600,7 @@ impl Inspect for PgStore {
         let is_served = told(untold, "the way to stuck rows", served).unwrap_or(true);
         standing.index_wanted = (!is_served).then(|| index_wanted(table, &bases)).flatten();
         if let Some(base) = written {
-            let how = if base.kind == "p" { "" } else { "concurrently " };
-            let create = |column: &str| format!("create index {how}on {} ({column});", base.name);
+            let create = |column: &str| create_index(&base.name, base.kind == "p", column, "");
             standing.lookups = lookups(table, create);
             for (column, statement) in &mut standing.lookups {
                 // What only the view has stands in no index of the table.
@@ -634,6 +648,32 @@ impl Inspect for PgStore {
         sql.push(&format!(" limit {limit}"));
         let rows = read(&self.pool, sql).await?;
         rows.iter().map(|row| Cells::new(row, LOOKING).maybe_text(0)).collect()
+    }
+
+    async fn held(
+        &self,
+        table: &SourceTable,
+        values: &[String],
+    ) -> Result<Vec<String>, StoreError> {
+        if !table.status_indexed {
+            let (ident, write) = (&table.write_status.ident, &table.write);
+            let ends = catalogue::both_ends(ident, write, table.write_key.first(), FIRST_ROWS);
+            let mut sql = Sql::new(format!("select distinct s.v from ({ends}) s where s.v = any("));
+            let wanted = sql.bind(values.to_vec());
+            sql.push(&format!("{wanted}::text[])"));
+            return texts(&self.pool, sql).await;
+        }
+        let mut held = Vec::new();
+        for value in values {
+            let mut sql = Sql::new("select ");
+            let has = Statements::of(table).has_status("t", vec![value.clone()], &mut sql);
+            sql.push(&format!("exists (select from {} t where {has})", table.read));
+            let rows = read(&self.pool, sql).await?;
+            if rows.first().map_or(Ok(false), |row| Cells::new(row, LOOKING).flag(0))? {
+                held.push(value.clone());
+            }
+        }
+        Ok(held)
     }
 
     async fn survey(&self) -> Result<Vec<Surveyed>, StoreError> {
@@ -852,6 +892,21 @@ fn mapped_name(found: &Found) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_index_is_made_while_its_table_is_written() {
+        assert_eq!(
+            create_index("pay.sent", false, "\"made_at\"", " where \"state\" = 1"),
+            "create index concurrently on pay.sent (\"made_at\") where \"state\" = 1;"
+        );
+        assert_eq!(
+            create_index("pay.sent", true, "\"made_at\"", ""),
+            "create index tieout_made_at on only pay.sent (\"made_at\"); for each partition P: \
+             create index concurrently P_tieout_made_at on P (\"made_at\"); alter index \
+             pay.tieout_made_at attach partition P_tieout_made_at; (a plain create index on \
+             pay.sent stops its writes while it runs)"
+        );
+    }
 
     #[test]
     fn steps_of_plans_name_their_index() {

@@ -11,7 +11,7 @@ use crate::store::error::StoreError;
 use crate::store::inspect::{
     AHEAD_MAX, Ahead, Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted, Inspect, Link, NEWEST_ROWS,
     NamedRow, Rights, Server, Standing, Surveyed, Times, VALUES_MAX, ahead_of, an_hour_ago, joined,
-    lookups, may_tell, told, told_apart, written_values,
+    lookups, may_tell, rows_looked_at, told, told_apart, written_values,
 };
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, SourceTable};
@@ -286,10 +286,11 @@ async fn tell(
     let Some(relation) = relation(connection, &name, false).await? else { return Ok(Vec::new()) };
     let mut found = Vec::new();
     for column in may_tell(table, &relation) {
+        let most = rows_looked_at(column);
         let of = |order: &str| {
             format!(
                 "select * from (select {} as v, {} as tieout_in from {} as t{order} \
-                 limit {FIRST_ROWS})",
+                 limit {most})",
                 text_of(column, &named("t", column)),
                 belongs(table, "t"),
                 table.read
@@ -456,6 +457,31 @@ impl Inspect for SqliteStore {
         let mut connection = self.read(LOOKING).await?;
         let rows = fetch(&mut connection, LOOKING, rendered(&sql)).await?;
         rows.iter().map(|row| Cells::new(row, LOOKING).opt_text(0)).collect()
+    }
+
+    async fn held(
+        &self,
+        table: &SourceTable,
+        values: &[String],
+    ) -> Result<Vec<String>, StoreError> {
+        let mut connection = self.read(LOOKING).await?;
+        if !table.status_indexed {
+            let status = &table.write_status;
+            let value = text_of(status, &named("t", status));
+            let first = table.write_key.first();
+            let ends = catalogue::both_ends(&value, &table.write, first, FIRST_ROWS);
+            let wanted: Vec<String> = values.iter().map(|value| literal(value)).collect();
+            let sql = format!("select distinct v from ({ends}) where v in ({})", wanted.join(", "));
+            return texts(&mut connection, &sql).await;
+        }
+        let mut held = Vec::new();
+        for value in values {
+            let has = has_status(table, "t", std::slice::from_ref(value));
+            if shows(&mut connection, table, &has).await? {
+                held.push(value.clone());
+            }
+        }
+        Ok(held)
     }
 
     async fn survey(&self) -> Result<Vec<Surveyed>, StoreError> {
