@@ -5,6 +5,7 @@ use serde_json::json;
 
 use crate::cli::args::{Common, yes_or_no};
 use crate::cli::failure::{Failure, SCHEMA};
+use crate::cli::run::set_by_variables;
 use crate::cli::{doctor, init, out, page, runtime};
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
@@ -78,7 +79,10 @@ pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
             check(&config, options, common);
             findings.iter().for_each(|finding| tell(finding, common));
         }
-        Command::Show(options) => show(&load(common)?, options, common),
+        Command::Show(options) => {
+            let config = config::load(common.config(), &set_by_variables())?;
+            show(&config, options, common);
+        }
     }
     Ok(Exit::Ok)
 }

@@ -76,7 +76,7 @@ pub async fn run(
         let hint = format!(
             "it is not stuck yet, its status is not mapped, or the key is another; \
              `tieout run --dry-run --id {}` looks at it now",
-            args.id
+            screen::shell_word(&args.id)
         );
         return Err(Failure::new(Exit::Usage, text, hint));
     }

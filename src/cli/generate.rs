@@ -76,6 +76,10 @@ fn completions(mut command: clap::Command, shell: Shell) {
 fn man(mut command: clap::Command, dir: Option<&Path>) -> Result<(), Failure> {
     // Flags of every command reach the others here.
     command.build();
+    if let Some(dir) = dir {
+        let made = std::fs::create_dir_all(dir);
+        made.map_err(|error| refused(&dir.display().to_string(), &error))?;
+    }
     let mut commands = vec![command];
     while let Some(command) = commands.pop() {
         let mut inner: Vec<_> = command.get_subcommands().cloned().collect();
@@ -96,5 +100,5 @@ fn man(mut command: clap::Command, dir: Option<&Path>) -> Result<(), Failure> {
 
 fn refused(name: &str, error: &std::io::Error) -> Failure {
     let text = format!("{name} could not be written: {error}; pages after it were not made");
-    Failure::new(crate::exit::Exit::Usage, text, "name a folder that exists and may be written to")
+    Failure::new(crate::exit::Exit::Usage, text, "name a folder that may be written to")
 }

@@ -14,6 +14,7 @@ use crate::exit::Exit;
 use crate::model::count::counted;
 use crate::model::time::{earlier, parse_span, to_short_text, to_text};
 use crate::store::driver::Driver;
+use crate::store::error::StoreError;
 
 /// Younger records are what open questions are answered from.
 const KEEP_MIN: TimeDelta = TimeDelta::days(30);
@@ -40,7 +41,7 @@ pub async fn run<D: Driver>(args: &Args, common: &Common, db: &D) -> Result<Exit
     })?;
     let now = db.now().await.map_err(|e| Failure::store(&e))?;
     let before = earlier(now, keep);
-    let found = db.prunable(before).await.map_err(|e| Failure::store(&e))?;
+    let found = db.prunable(before).await.map_err(|e| refused(&e))?;
     let (runs, records) = (found.runs.len(), found.records());
     let what = format!(
         "{} of {} that ended before {}",
@@ -59,7 +60,7 @@ pub async fn run<D: Driver>(args: &Args, common: &Common, db: &D) -> Result<Exit
     for (run, _records) in &found.runs {
         let now = db.now().await.map_err(|e| Failure::store(&e))?;
         let pruned = db.prune_run(&found.one(run, &by), now).await.map_err(|e| {
-            let mut failure = Failure::store(&e);
+            let mut failure = refused(&e);
             let before_it = counted(pruned_runs, "run was pruned", "runs were pruned");
             failure.text = format!("{}; {before_it} before it", failure.text);
             failure
@@ -83,6 +84,16 @@ pub async fn run<D: Driver>(args: &Args, common: &Common, db: &D) -> Result<Exit
     });
     tell(common, &text, body);
     Ok(Exit::Ok)
+}
+
+/// No role of `tieout db roles` may take records away.
+fn refused(error: &StoreError) -> Failure {
+    let mut failure = Failure::store(error);
+    if matches!(error, StoreError::Query { code: Some(code), .. } if code == "42501") {
+        let hint = "prune as the owner of tieout's tables: the roles of `tieout db roles` may not";
+        failure.hint = Some(hint.to_owned());
+    }
+    failure
 }
 
 fn tell(common: &Common, text: &str, body: serde_json::Value) {

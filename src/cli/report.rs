@@ -339,12 +339,23 @@ fn body(report: &Listed) -> serde_json::Value {
     })
 }
 
+/// Whether a folder holds what a report is made of: without its manifest it was tampered with, and
+/// any other path was mistyped.
+fn has_tables(dir: &Path) -> bool {
+    let mut files = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    files.any(|file| file.path().extension().is_some_and(|end| end == "csv"))
+}
+
 fn failure(error: &ReportError) -> Failure {
     let exit = match error {
         ReportError::Store { source, .. } => Failure::store(source).exit,
         ReportError::NoRun { .. } | ReportError::BadName { .. } => Exit::Usage,
         ReportError::StillRunning { .. } => Exit::Locked,
         ReportError::File { .. } | ReportError::Anew { .. } => Exit::Config,
+        ReportError::NotAReport { path } if !has_tables(path) => {
+            let hint = "name the folder of one run's report; `tieout report list` shows them";
+            return Failure::new(Exit::Usage, format!("{error}; nothing was verified"), hint);
+        }
         ReportError::NotAReport { .. } | ReportError::Manifest { .. } => Exit::Integrity,
         ReportError::Unreadable { .. } => Exit::Internal,
     };

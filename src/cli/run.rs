@@ -16,9 +16,11 @@ use crate::cli::teller::{self, Teller};
 use crate::cli::watched::watched;
 use crate::cli::window::{Words, resolve};
 use crate::config::problem::nearest;
+use crate::config::sections::{Origin, Override};
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
 use crate::model::count::counted;
+use crate::monitor::settings::is_scope;
 use crate::run::events::Event;
 use crate::run::setup::{On, RunOptions, Setup, Window};
 
@@ -171,6 +173,28 @@ const OVERRIDING: [Overriding; 8] = [
     Overriding { id: "fail_on", flag: "--fail-on", env: names::FAIL_ON, path: "report.fail_on" },
 ];
 
+/// Variables of those flags that are set: what a run of this environment would go by.
+pub fn set_by_variables() -> Vec<Override> {
+    let set = OVERRIDING.iter().filter_map(|setting| {
+        let (path, origin) = (setting.path, Origin::Env(setting.env));
+        Some(Override { path, value: config::variable(setting.env)?, origin })
+    });
+    set.collect()
+}
+
+/// A schedule's name stands in addresses, file names and labels.
+fn no_bad_scope(args: &Args, matches: &ArgMatches) -> Result<(), Failure> {
+    let Some(scope) = word(args.scope.as_ref()).filter(|scope| !is_scope(scope)) else {
+        return Ok(());
+    };
+    let given = match matches.value_source("scope") {
+        Some(ValueSource::EnvVariable) => names::SCOPE,
+        _flag => "--scope",
+    };
+    let expected = "expected 1 to 64 letters, digits, `_`, `-` or `.`; nothing was done";
+    Err(Failure::usage(format!("{given} {scope}: {expected}")))
+}
+
 /// Flags that name rows: clap's id, and the flag as it is typed.
 const NARROWING: [(&str, &str); 7] = [
     ("date", "--date"),
@@ -198,6 +222,7 @@ fn no_empty_words(matches: &ArgMatches) -> Result<(), Failure> {
 /// Runs the command.
 pub fn run(args: &Args, common: &Common, matches: &ArgMatches) -> Result<Exit, Failure> {
     no_empty_words(matches)?;
+    no_bad_scope(args, matches)?;
     let config = config::load(common.config(), &overrides(matches, &OVERRIDING))?;
     let mut options = options(args, &config)?;
     // Of the rows that it was narrowed to nothing more would be known.

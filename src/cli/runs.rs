@@ -65,6 +65,12 @@ pub async fn run<D: Driver>(command: &Command, common: &Common, db: &D) -> Resul
     }
 }
 
+/// The shortest beginning of an id that is taken for it.
+const SHORTEST: usize = 4;
+
+/// How many of the newest runs a beginning is looked for in.
+const LOOKED_AT: i64 = 100_000;
+
 fn unknown(text: String) -> Failure {
     Failure::new(Exit::Usage, text, "`tieout runs list` shows the runs there are")
 }
@@ -130,14 +136,31 @@ fn listed(run: &RunRow) -> String {
     format!("{}  {}  {ended}", run.id, to_short_text(run.started_at))
 }
 
+/// A run by its id, or by how the id of one alone begins.
+async fn find<D: Driver>(id: &str, db: &D) -> Result<Option<RunRow>, Failure> {
+    let known = db.run(id).await.map_err(|e| Failure::store(&e))?;
+    if known.is_some() || id.len() < SHORTEST {
+        return Ok(known);
+    }
+    let runs = db.runs(LOOKED_AT).await.map_err(|e| Failure::store(&e))?;
+    let mut like_it = runs.into_iter().filter(|run| run.id.starts_with(id));
+    match (like_it.next(), like_it.next()) {
+        (Some(run), Some(other)) => Err(unknown(format!(
+            "several runs begin with {id}: {}, {} …; name more of it",
+            run.id, other.id
+        ))),
+        (only, _none) => Ok(only),
+    }
+}
+
 async fn show<D: Driver>(options: &Show, common: &Common, db: &D) -> Result<Exit, Failure> {
     let run = match &options.id {
-        Some(id) => db.run(id).await.map_err(|e| Failure::store(&e))?,
+        Some(id) => find(id, db).await?,
         None => db.runs(1).await.map_err(|e| Failure::store(&e))?.into_iter().next(),
     };
     let Some(run) = run else {
         let text = match &options.id {
-            Some(id) => format!("there is no run {id}"),
+            Some(id) => format!("there is no run {id}, and none whose id begins so"),
             None => "there is no run yet".to_owned(),
         };
         return Err(unknown(text));

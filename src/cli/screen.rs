@@ -446,6 +446,7 @@ pub fn summary(summary: &Summary) -> Vec<String> {
         let mut lines = vec![nothing_due(summary)];
         lines.extend(held(summary));
         lines.extend(tail(summary));
+        lines.extend(attention(summary));
         return lines;
     }
     let mut lines = accounts(&summary.accounts);
@@ -453,6 +454,7 @@ pub fn summary(summary: &Summary) -> Vec<String> {
     lines.extend(withheld(summary));
     lines.extend(tie_out(&summary.totals));
     lines.extend(tail(summary));
+    lines.extend(attention(summary));
     lines
 }
 
@@ -582,6 +584,18 @@ pub fn abandoned(run: &crate::store::records::AbandonedRun) -> String {
     )
 }
 
+/// The words of `--fail-on` that hold, and what to look at next.
+pub fn attention(summary: &Summary) -> Option<String> {
+    let held = &summary.attention;
+    let (first, is_of_cases) = (held.first()?, held.iter().any(|word| word.contains("C-")));
+    let next = match () {
+        () if is_of_cases => "tieout cases list".to_owned(),
+        () if held.len() == 1 && first == "empty" => "tieout doctor".to_owned(),
+        () => format!("tieout runs show {}", summary.run_id),
+    };
+    Some(format!("tieout: attention: {} → {next}", held.join(", ")))
+}
+
 /// The line that ends everything on stderr where a run did not end well.
 pub fn last_line(summary: &Summary) -> String {
     let report = summary.report.as_ref().map(|dir| format!(" report={}", dir.display()));
@@ -594,6 +608,15 @@ pub fn last_line(summary: &Summary) -> String {
         summary.cases.0,
         report.unwrap_or_default()
     )
+}
+
+/// A word as a shell takes it: keys of several columns hold brackets and quotes.
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |letter: char| letter.is_alphanumeric() || "_-./:@%+=,".contains(letter);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
 }
 
 /// An instant for people, or a dash.
@@ -614,6 +637,18 @@ mod tests {
             bucket: bucket.to_owned(),
             rows,
             amount_minor: minor,
+        }
+    }
+
+    #[test]
+    fn a_key_is_quoted_where_a_shell_needs_it() {
+        for (key, want) in [
+            ("pay_9044", "pay_9044"),
+            (r#"["acme","7"]"#, r#"'["acme","7"]'"#),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+        ] {
+            assert_eq!(shell_word(key), want);
         }
     }
 
@@ -640,6 +675,7 @@ mod tests {
             decided: 1_284,
             withheld: 0,
             cases: (9, 4, 17),
+            attention: Vec::new(),
             approvals_refused: 0,
             report: Some("reports/2026-11-19/x".into()),
             audit_head: Some("7f3a".to_owned()),

@@ -187,6 +187,7 @@ impl Teller {
         self.meter.clear();
         self.bar.suspend(|| {
             if let Event::Ended(summary) = event {
+                screen::attention(summary).iter().for_each(|line| out::stderr(line));
                 screen::untied(summary).iter().for_each(|line| out::stderr(line));
             }
             out::stderr(&line);

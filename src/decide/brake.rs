@@ -86,6 +86,9 @@ fn low_share(figures: &BrakeFigures, policy: &BrakePolicy) -> Option<String> {
 
 /// Fewer objects than this say nothing of what is usual.
 const NEAR_MIN: u64 = 20;
+/// So many payments with a tag must be missing among the newer ones, before it is told that the tag
+/// is dropped: where few payments are tagged, twenty without one are nothing odd.
+const MISSED_MIN: u64 = 8;
 /// How slowly the usual share follows: one run moves it by a sixteenth of the way.
 const INERTIA: u32 = 16;
 
@@ -101,6 +104,16 @@ pub fn usual_after(figures: &BrakeFigures) -> Option<u32> {
     let usual = figures.usual_permille;
     let step = usual.abs_diff(share).div_ceil(INERTIA);
     Some(if share < usual { usual.saturating_sub(step) } else { usual.saturating_add(step) })
+}
+
+/// Whether `newer` captured objects, none of which carries a tag of a row, show that the tag is
+/// dropped: no fewer than the usual share is learnt from, and enough for some to be tagged where
+/// the wanted part of the account's usual share were (`usual_permille`, 1000 until it has one).
+pub fn is_tag_dropped(newer: u64, policy: &BrakePolicy, usual_permille: u32) -> bool {
+    // In millionths.
+    let wanted = u64::from(policy.min_tagged_permille).saturating_mul(u64::from(usual_permille));
+    let missed = newer.saturating_mul(wanted).checked_div(1_000_000).unwrap_or(0);
+    newer >= NEAR_MIN && missed >= MISSED_MIN
 }
 
 #[cfg(test)]
@@ -121,6 +134,19 @@ mod tests {
             usual = seen(100, 90, usual).unwrap();
         }
         assert_eq!(usual, 900, "it gets there");
+    }
+
+    #[test]
+    fn a_dropped_tag_is_told_by_enough_payments_without_one() {
+        let policy = BrakePolicy::default();
+        let told = |newer, usual| is_tag_dropped(newer, &policy, usual);
+        assert!(!told(0, 1_000), "a quiet account");
+        assert!(!told(19, 1_000), "too few to tell");
+        assert!(told(20, 1_000));
+        assert!(!told(99, 100), "a tenth is usual: one in ten, and a little less");
+        assert!(told(100, 100));
+        let never = BrakePolicy { min_tagged_permille: 0, ..policy.clone() };
+        assert!(!is_tag_dropped(9_999, &never, 1_000), "no share is wanted");
     }
 
     fn figures(handbacks: u64, listed: u64, nearest: u64, resolved: u64) -> BrakeFigures {

@@ -67,6 +67,12 @@ impl Kind {
         matches!(self, Self::Integrity | Self::Untied | Self::Repeated | Self::NoSuccess)
     }
 
+    /// Whether it is told anew when more cases of it are open: each is of a payment that somebody
+    /// may charge again, and a case may stay open for days.
+    pub fn grows(self) -> bool {
+        matches!(self, Self::Duplicates | Self::LateContradiction)
+    }
+
     /// Reads the stable word.
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|kind| kind.as_str() == word)
@@ -165,14 +171,14 @@ pub fn holding(facts: &Facts<'_>, settings: &MonitoringSettings) -> Vec<Conditio
         let text = format!("hand-backs at account {account} are withheld; case C-{case}");
         put(Kind::AbsenceBrake, Some(account), text);
     }
-    if let Some((what, first)) = taken_twice(known) {
-        let text = format!("{what} of money taken twice, or nearly; the first: C-{first}");
+    if let Some((what, which)) = taken_twice(known) {
+        let text = format!("{what} of money taken twice, or nearly; {which}");
         put(Kind::Duplicates, None, text);
     }
-    if let Some((what, first)) = several(known, "late_contradiction") {
+    if let Some((what, which)) = several(known, "late_contradiction") {
         let text = format!(
             "{what} of money found for a row that was handed back or had failed; see that nobody \
-             charges it; the first: C-{first}"
+             charges it; {which}"
         );
         put(Kind::LateContradiction, None, text);
     }
@@ -181,13 +187,14 @@ pub fn holding(facts: &Facts<'_>, settings: &MonitoringSettings) -> Vec<Conditio
     holding
 }
 
-/// How many cases of this reason are open, in words, and the lowest number; `None`: none is.
-fn several(known: &Known, reason: &str) -> Option<(String, i64)> {
+/// How many cases of this reason are open, and the first and the newest, in words; `None`: none
+/// is.
+fn several(known: &Known, reason: &str) -> Option<(String, String)> {
     summed(known.cases.iter().filter(|line| line.reason == reason))
 }
 
 /// The same, of money that was taken twice, or nearly: for one row, or for two of one natural key.
-fn taken_twice(known: &Known) -> Option<(String, i64)> {
+fn taken_twice(known: &Known) -> Option<(String, String)> {
     let is_twice = |line: &&CaseLine| {
         line.is_paid_beside
             || matches!(line.reason.as_str(), "duplicate_capture" | "duplicate_live")
@@ -195,11 +202,13 @@ fn taken_twice(known: &Known) -> Option<(String, i64)> {
     summed(known.cases.iter().filter(is_twice))
 }
 
-fn summed<'k>(lines: impl Iterator<Item = &'k CaseLine>) -> Option<(String, i64)> {
+fn summed<'k>(lines: impl Iterator<Item = &'k CaseLine>) -> Option<(String, String)> {
     let lines: Vec<&CaseLine> = lines.collect();
     let cases: i64 = lines.iter().map(|line| line.cases).sum();
     let first = lines.iter().map(|line| line.first).min()?;
-    Some((counted(cases, "case", "cases"), first))
+    let last = lines.iter().map(|line| line.last).max().filter(|last| *last > first);
+    let newest = last.map_or_else(String::new, |last| format!(", the newest: C-{last}"));
+    Some((counted(cases, "case", "cases"), format!("the first: C-{first}{newest}")))
 }
 
 fn sinks(known: &Known, put: Put<'_>) {
@@ -342,6 +351,7 @@ mod tests {
             is_paid_beside: false,
             cases: 2,
             first: 7,
+            last: 9,
         };
         let cases = vec![
             case("absence_brake", "a"),
@@ -390,6 +400,25 @@ mod tests {
         assert_eq!(told, want);
     }
 
+    #[test]
+    fn of_several_cases_the_first_and_the_newest_are_named() {
+        let line = |cases, first, last| CaseLine {
+            reason: "late_contradiction".to_owned(),
+            account: "a".to_owned(),
+            bucket: 0,
+            is_paid_beside: false,
+            cases,
+            first,
+            last,
+        };
+        let words = |cases| several(&Known { cases, ..Known::default() }, "late_contradiction");
+        let said = |what: &str, which: &str| Some((what.to_owned(), which.to_owned()));
+        assert_eq!(words(Vec::new()), None);
+        assert_eq!(words(vec![line(1, 7, 7)]), said("1 case", "the first: C-7"));
+        let both = words(vec![line(2, 7, 9), line(1, 3, 3)]);
+        assert_eq!(both, said("3 cases", "the first: C-3, the newest: C-9"));
+    }
+
     /// Of two rows with one natural key, both paid, and of one that is absent beside a paid one.
     #[test]
     fn a_payment_that_two_rows_paid_is_taken_twice() {
@@ -400,6 +429,7 @@ mod tests {
             is_paid_beside,
             cases: 1,
             first: 7,
+            last: 7,
         };
         let told_of = |cases: Vec<CaseLine>| told(Exit::Ok, Known { cases, ..Known::default() });
         assert_eq!(told_of(vec![sibling(false)]), Vec::<String>::new());

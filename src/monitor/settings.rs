@@ -281,7 +281,7 @@ impl AlertSettings {
         let mut found = Vec::new();
         let mut wrong = |field, text: &str| found.push((field, text.to_owned()));
         let is_mail = self.kind == AlertKind::Sendmail;
-        if !is_name(&self.name) {
+        if !is_scope(&self.name) {
             wrong("name", "expected 1 to 64 letters, digits, `_`, `-` or `.`");
         }
         if !is_mail && self.place().is_none() {
@@ -325,7 +325,8 @@ fn class_of(word: &str) -> Option<Exit> {
     Exit::BY_PRECEDENCE.into_iter().find(|exit| exit.class() == word)
 }
 
-fn is_name(text: &str) -> bool {
+/// Whether a schedule, or whoever alerts go to, can be called so.
+pub fn is_scope(text: &str) -> bool {
     let is_fine = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.');
     !text.is_empty() && text.len() <= SCOPE_MAX && text.bytes().all(is_fine)
 }
@@ -360,7 +361,7 @@ impl MonitoringSettings {
     pub fn misfits(&self) -> Vec<(String, String)> {
         let mut found: Vec<(String, String)> = Vec::new();
         let mut wrong = |path: &str, text: &str| found.push((path.to_owned(), text.to_owned()));
-        if !is_name(&self.scope) {
+        if !is_scope(&self.scope) {
             wrong("scope", "`scope`: expected 1 to 64 letters, digits, `_`, `-` or `.`");
         }
         let own = self.healthcheck.as_ref().and_then(|check| check.timeout);

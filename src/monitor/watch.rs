@@ -224,6 +224,7 @@ impl<'a> Watch<'a> {
                 .filter(|kind| !kind.is_of_runs())
                 .map(|kind| kind.as_str())
                 .collect(),
+            growing: Kind::ALL.iter().filter(|kind| kind.grows()).map(|k| k.as_str()).collect(),
             now,
             lease_until: later(now, LEASE),
         }

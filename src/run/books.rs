@@ -9,18 +9,20 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use sha2::{Digest, Sha256};
 
-use crate::decide::brake::{Brake, BrakeFigures, usual_after};
+use crate::decide::brake::{Brake, BrakeFigures, is_tag_dropped, usual_after};
 use crate::decide::decision::Verdict;
 use crate::decide::policy::{Mode, Timing};
 use crate::exit::Exit;
+use crate::model::count::counted;
 use crate::model::reason::{Outcome, Reason};
-use crate::model::transaction::{RowKey, hex};
+use crate::model::time::{Instant, to_short_text};
+use crate::model::transaction::{Kind, RowKey, hex};
 use crate::report::facts::AccountCaseNote;
 use crate::run::by_people::ByPeople;
 use crate::run::error::{Doing, RunError};
 use crate::run::events::{AccountNote, Event};
 use crate::run::fetch::SourceNote;
-use crate::run::gather::Weighed;
+use crate::run::gather::{Arrival, Weighed};
 use crate::run::hold::{self, Hold};
 use crate::run::match_lines::LinesNote;
 use crate::run::release::ReleasedNote;
@@ -95,6 +97,12 @@ pub struct Books {
     pub looked_at: BTreeSet<RowKey>,
     /// Rows that were given back unasked, since the run's time was over.
     pub given_back_late: usize,
+    /// Rows of paused accounts that were released undecided, and why each is paused.
+    pub paused: BTreeMap<String, (String, usize)>,
+    /// Rows that were given back since their table refuses changes, by table and its words.
+    pub refused_alike: BTreeMap<(String, String), usize>,
+    /// Whether the tags of each account's rows arrive, by their kind.
+    pub arrivals: BTreeMap<(String, Kind), Arrival>,
     /// Another run closed this one: nothing may be written any more.
     pub closed: bool,
     /// What a dry run would have written or a mode withheld, for the siblings of those rows.
@@ -126,6 +134,9 @@ impl Books {
             lines: LinesNote::default(),
             looked_at: BTreeSet::new(),
             given_back_late: 0,
+            paused: BTreeMap::new(),
+            refused_alike: BTreeMap::new(),
+            arrivals: BTreeMap::new(),
             closed: false,
             rehearsed: Rehearsed::default(),
             writers: Writers { run_id: run_id.to_owned(), known: 0, idle: Vec::new() },
@@ -138,6 +149,57 @@ impl Books {
         if !self.not_examined.contains(&text) {
             tell(Event::NotExamined { exit, text: text.clone() });
             self.not_examined.push(text);
+        }
+    }
+
+    /// Notes what a batch showed of an account's tags, over all its batches.
+    pub fn note_arrivals(&mut self, account: &str, arrivals: &[Arrival]) {
+        for arrival in arrivals {
+            let key = (account.to_owned(), arrival.kind);
+            let known = self.arrivals.entry(key).or_insert(*arrival);
+            known.last = known.last.max(arrival.last);
+            let (now, before) = (arrival.without, known.without);
+            if now.map(|(newer, _)| newer) > before.map(|(newer, _)| newer) {
+                known.without = arrival.without;
+            }
+        }
+    }
+
+    /// Says what was counted over all batches, each thing once.
+    pub fn tell_counted(&mut self, scene: &Scene<'_>, tell: Tell<'_>) {
+        for (account, (why, rows)) in std::mem::take(&mut self.paused) {
+            let rows = counted(rows, "row", "rows");
+            let text = format!("account {account} is paused ({why}); {rows} released undecided");
+            self.miss(Exit::Partial, text, tell);
+        }
+        for ((table, words), rows) in std::mem::take(&mut self.refused_alike) {
+            let rows = counted(rows, "row was", "rows were");
+            let text = format!(
+                "table {table}: {rows} not written, and given back: the database refuses changes \
+                 of the table, and not of these rows: {words}; correct the right, the trigger or \
+                 the constraint, and the next run writes them"
+            );
+            self.miss(Exit::Partial, text, tell);
+        }
+        self.tell_dropped_tags(scene, tell);
+    }
+
+    /// Says of each account, once, that its payments carry no tag of a row any more: rows wait for
+    /// one, and would for days without anybody hearing of it.
+    fn tell_dropped_tags(&mut self, scene: &Scene<'_>, tell: Tell<'_>) {
+        let mut texts: BTreeMap<String, String> = BTreeMap::new();
+        for ((name, kind), Arrival { last, without, .. }) in &self.arrivals {
+            let (Some(open), Some((newer, since))) = (scene.accounts.get(name), *without) else {
+                continue;
+            };
+            let is_dropped = is_tag_dropped(newer, &open.setup.brake, open.usual_permille);
+            if is_dropped && last.is_none_or(|last| last <= since) {
+                let words = dropped_words(name, *kind, newer, since, *last);
+                texts.entry(name.clone()).or_insert(words);
+            }
+        }
+        for text in texts.into_values() {
+            self.miss(Exit::Partial, text, tell);
         }
     }
 
@@ -257,6 +319,11 @@ impl Books {
                 add(&mut self.applied.1, withheld);
                 add(&mut self.applied.2, superseded);
                 for row in not_applied {
+                    if let Some(words) = &row.refused {
+                        let key = (row.table.clone(), words.clone());
+                        let rows = self.refused_alike.entry(key).or_default();
+                        *rows = rows.saturating_add(1);
+                    }
                     tell(Event::NotApplied(Box::new(row)));
                 }
                 for account in paused.keys() {
@@ -456,6 +523,30 @@ impl Books {
             scene.db.close_account_case(scene.run_id, account, reason, resolution, now).await;
         closed.doing("closing a case about an account").map(|_was_open| ())
     }
+}
+
+/// What is wrong, since when, and what to do.
+fn dropped_words(
+    account: &str,
+    kind: Kind,
+    newer: u64,
+    since: Instant,
+    last: Option<Instant>,
+) -> String {
+    let what = match kind {
+        Kind::Charge => counted(newer, "payment", "payments"),
+        Kind::Refund => counted(newer, "refund", "refunds"),
+        Kind::Payout => counted(newer, "payout", "payouts"),
+    };
+    let last = last.map_or_else(String::new, |last| {
+        format!(" (the last that was seen with one is of {})", to_short_text(last))
+    });
+    format!(
+        "account {account}: none of the {what} since {} carries a tag of a row{last}; rows that \
+         were not found wait until one does; see that every call sends the tag, and ask `tieout \
+         doctor`",
+        to_short_text(since)
+    )
 }
 
 /// The chains of a run's journal: each batch that is being written has one of its own.

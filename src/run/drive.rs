@@ -368,9 +368,8 @@ async fn take(
         let known = name.as_deref().and_then(|name| scene.accounts.get_key_value(name));
         let Some((name, open)) = known else { continue };
         if let Some((_, why)) = &open.paused {
-            let rest = counted(rows.len(), "row", "rows");
-            let text = format!("account {name} is paused ({why}); {rest} released undecided");
-            books.miss(Exit::Partial, text, tell);
+            let (_, held) = books.paused.entry(name.clone()).or_insert_with(|| (why.clone(), 0));
+            *held = held.saturating_add(rows.len());
             give_back(scene, &rows).await?;
             continue;
         }
@@ -519,6 +518,7 @@ async fn settle(
 ) -> Result<(), RunError> {
     let count = rows.len().saturating_add(asked.paid);
     note(books, name, open, count, &asked, tell);
+    books.note_arrivals(name, &asked.arrivals);
     if let Some(stop) = open.account.stopped() {
         report_stop(books, name, &stop, tell);
     }

@@ -155,6 +155,8 @@ pub struct Summary {
     pub withheld: u64,
     /// Cases opened, closed by this run, and open now.
     pub cases: (u64, u64, u64),
+    /// The words of `--fail-on` that hold, each with what it counted: `cases (2: C-4, C-5)`.
+    pub attention: Vec<String>,
     /// What people approved and the evidence stood against.
     pub approvals_refused: u64,
     /// The report's directory.

@@ -14,8 +14,8 @@ use crate::run::events::{Event, Summary};
 use crate::run::read_clock;
 use crate::run::scene::Scene;
 use crate::run::setup::FailOn;
-use crate::store::driver::Driver;
-use crate::store::records::{Claimed, RunEnd, RunState, TotalLine};
+use crate::store::driver::{CaseFilter, Driver};
+use crate::store::records::{CaseRow, Claimed, RunEnd, RunState, TotalLine};
 
 /// Carries out what waited for older rows of its natural key, and hands back what the brake lets
 /// go. A run that was asked to stop gives the latter back undecided: the brake has not seen the
@@ -45,6 +45,7 @@ pub async fn finish(
     if books.closed {
         return Err(RunError::Closed { run_id: scene.run_id.to_owned() });
     }
+    books.tell_counted(scene, tell);
     if scene.options.dry_run {
         // Where it is not, neither a plan nor an error says anything.
         scene.db.is_as_it_was().doing("reading without a lock")?;
@@ -116,7 +117,8 @@ async fn close(
         books.exit = books.exit.or_stronger(Exit::Untied);
     }
     let counts = scene.db.case_counts(scene.run_id).await.doing("counting cases")?;
-    if attention(scene, books, counts.opened) {
+    let attention = attention(scene, books, counts.opened).await?;
+    if !attention.is_empty() {
         books.exit = books.exit.or_stronger(Exit::Attention);
     }
     let now = read_clock(scene.db, scene.options).await.doing("reading the database's clock")?;
@@ -136,7 +138,8 @@ async fn close(
     let row = scene.db.run(scene.run_id).await.doing("reading the run back")?;
     let cases = (counts.opened, counts.closed, counts.open);
     let audit_head = row.and_then(|row| row.close_hash);
-    Ok(Summary { audit_head, cases, untied, ..summary(scene, books, totals, started_at, now) })
+    let rest = summary(scene, books, totals, started_at, now);
+    Ok(Summary { audit_head, cases, untied, attention, ..rest })
 }
 
 fn dry_summary(scene: &Scene<'_>, books: &Books, started_at: Instant) -> Summary {
@@ -163,6 +166,7 @@ fn summary(
         decided: books.outcomes.values().sum(),
         withheld: books.applied.1,
         cases: (0, 0, 0),
+        attention: Vec::new(),
         approvals_refused: books.refused,
         report: None,
         audit_head: None,
@@ -196,18 +200,76 @@ pub(super) fn state_of(exit: Exit) -> RunState {
 const MONEY_TWICE: [Reason; 3] =
     [Reason::DuplicateCapture, Reason::DuplicateLive, Reason::LateContradiction];
 
-fn attention(scene: &Scene<'_>, books: &Books, new_cases: u64) -> bool {
-    let count = |reason: Reason| books.reasons.get(&reason).copied().unwrap_or(0);
-    let stand = |bucket: &Bucket| books.compared.get(bucket.as_str()).is_some_and(|n| *n > 0);
-    scene.options.fail_on.iter().any(|condition| match condition {
-        FailOn::Cases => new_cases > 0,
-        FailOn::Aged => count(Reason::Unprovable) > 0 || count(Reason::PendingTooLong) > 0,
-        FailOn::Empty => books.outcomes.values().sum::<u64>() == 0,
-        FailOn::Duplicates => {
-            books.paid_beside > 0 || MONEY_TWICE.iter().any(|reason| count(*reason) > 0)
+/// What is still open long after it should have ended.
+const AGED: [Reason; 2] = [Reason::Unprovable, Reason::PendingTooLong];
+
+/// So many cases are named at most for each word of `--fail-on`.
+const NAMED: usize = 5;
+
+/// The new cases that are read for it.
+const NEW_CASES: i64 = 1_000;
+
+/// The words of `--fail-on` that hold, each with what it counted and its new cases.
+async fn attention(
+    scene: &Scene<'_>,
+    books: &Books,
+    new_cases: u64,
+) -> Result<Vec<String>, RunError> {
+    let wanted = scene.options.fail_on.iter();
+    let held: Vec<(FailOn, u64)> =
+        wanted.filter_map(|word| Some((*word, held_by(*word, books, new_cases)?))).collect();
+    if held.is_empty() {
+        return Ok(Vec::new());
+    }
+    let filter = CaseFilter {
+        opened_run: Some(scene.run_id.to_owned()),
+        limit: NEW_CASES,
+        ..CaseFilter::default()
+    };
+    let opened = scene.db.cases(&filter).await.doing("reading the new cases")?;
+    Ok(held.into_iter().map(|(word, count)| held_words(word, count, &opened)).collect())
+}
+
+/// How many hold up a word of `--fail-on`; `None`: it does not hold.
+fn held_by(word: FailOn, books: &Books, new_cases: u64) -> Option<u64> {
+    let sum = |reasons: &[Reason]| {
+        let counts = reasons.iter().filter_map(|reason| books.reasons.get(reason));
+        counts.sum::<u64>()
+    };
+    let count = match word {
+        FailOn::Cases => new_cases,
+        FailOn::Aged => sum(&AGED),
+        FailOn::Empty => return (books.outcomes.values().sum::<u64>() == 0).then_some(0),
+        FailOn::Duplicates => books.paid_beside.saturating_add(sum(&MONEY_TWICE)),
+        FailOn::Differs => {
+            let standing = |bucket: &Bucket| books.compared.get(bucket.as_str()).copied();
+            Bucket::DIFFERENCES.iter().filter_map(standing).sum::<u64>()
         }
-        FailOn::Differs => Bucket::DIFFERENCES.iter().any(stand),
-    })
+    };
+    (count > 0).then_some(count)
+}
+
+/// `duplicates (2: C-4, C-6)`.
+fn held_words(word: FailOn, count: u64, opened: &[CaseRow]) -> String {
+    let is_its = |case: &&CaseRow| match word {
+        FailOn::Cases => true,
+        FailOn::Aged => AGED.contains(&case.reason),
+        FailOn::Duplicates => {
+            MONEY_TWICE.contains(&case.reason) || case.reason.is_paid_beside(&case.text)
+        }
+        FailOn::Empty | FailOn::Differs => false,
+    };
+    let numbers = opened.iter().filter(is_its).map(|case| format!("C-{}", case.number));
+    let mut named: Vec<String> = numbers.take(NAMED.saturating_add(1)).collect();
+    if named.len() > NAMED {
+        named.truncate(NAMED);
+        named.push("…".to_owned());
+    }
+    match (word, named.is_empty()) {
+        (FailOn::Empty, _) => word.as_str().to_owned(),
+        (_, true) => format!("{} ({count})", word.as_str()),
+        (_, false) => format!("{} ({count}: {})", word.as_str(), named.join(", ")),
+    }
 }
 
 /// What reports say of the run's asking; the report room reads it back as JSON.

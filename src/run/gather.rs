@@ -136,6 +136,20 @@ pub struct Asked {
     pub paid: usize,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
+    /// Of each kind of row that was asked about: whether its tag arrives.
+    pub arrivals: Vec<Arrival>,
+}
+
+/// Whether the tag of rows of one kind arrives at the account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arrival {
+    /// The rows' kind.
+    pub kind: Kind,
+    /// When the newest object with a tag of a row was made, as far as was looked.
+    pub last: Option<Instant>,
+    /// Where rows lack nothing but a newer one: how many captured objects without a tag of a row
+    /// are newer than the last attempt of the first of these rows, and when that was.
+    pub without: Option<(u64, Instant)>,
 }
 
 /// What is gathered about each row of a batch, by its index.
@@ -257,6 +271,7 @@ impl Gather<'_> {
         let nearest = self
             .check_hand_backs(&rows, &siblings, &neighbours, &mut facts, &mut decisions)
             .await?;
+        asked.arrivals = self.arrivals(&rows, &facts, &decisions, &neighbours);
         asked.note_answered(&decisions);
         asked.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let batch = Batch { rows, facts, decisions };
@@ -675,6 +690,57 @@ impl Gather<'_> {
             neighbours.resolved.insert(tag, rows);
         }
         Ok(())
+    }
+
+    /// Whether tags arrive: rows that lack nothing but a witness wait for ever where a deploy
+    /// dropped the tag, beside payments that came since and carry none.
+    fn arrivals(
+        &self,
+        rows: &[Claimed],
+        facts: &[Facts],
+        decisions: &[Decided],
+        neighbours: &Neighbours,
+    ) -> Vec<Arrival> {
+        let mut lacking: HashMap<Kind, Instant> = HashMap::new();
+        for ((claimed, fact), decided) in rows.iter().zip(facts).zip(decisions) {
+            if !self.lacks_witness_alone(claimed, fact, &decided.decision, decided.now) {
+                continue;
+            }
+            let (kind, at) = (claimed.row.kind, last_attempt(claimed));
+            let first = lacking.entry(kind).or_insert(at);
+            *first = at.min(*first);
+        }
+        let of = |kind| Arrival {
+            kind,
+            last: neighbours.witness(kind).map(|witness| witness.created_at),
+            without: lacking.get(&kind).map(|at| (neighbours.untagged_since(kind, *at), *at)),
+        };
+        neighbours.asked().into_iter().map(of).collect()
+    }
+
+    /// Whether a list that would count shows nothing of the row, and nothing newer of any other.
+    fn lacks_witness_alone(
+        &self,
+        claimed: &Claimed,
+        fact: &Facts,
+        decision: &Decision,
+        now: Instant,
+    ) -> bool {
+        let Claimed { row, history, .. } = claimed;
+        if decision.reason != Reason::AbsenceUnproven || row.psp_reference.is_some() {
+            return false;
+        }
+        let policy = self.policy(row);
+        fact.evidence.iter().any(|item| match &item.answer {
+            Answer::Nothing(search) if search.route == Route::List => {
+                let counted = absence::counts(search, row, history, policy, now);
+                counted == Err(absence::Unproven::NoWitness)
+            }
+            Answer::Nothing(_)
+            | Answer::Found { .. }
+            | Answer::UnknownReference(_)
+            | Answer::NoAnswer(_) => false,
+        })
     }
 
     /// A list that ended before anything newer than the row's last attempt is read on, day by

@@ -136,6 +136,19 @@ pub enum FailOn {
     Differs,
 }
 
+impl FailOn {
+    /// The word of `--fail-on`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Cases => "cases",
+            Self::Aged => "aged",
+            Self::Empty => "empty",
+            Self::Duplicates => "duplicates",
+            Self::Differs => "differs",
+        }
+    }
+}
+
 /// The options of one `tieout run`.
 #[derive(Debug, Clone)]
 pub struct RunOptions {

@@ -3,6 +3,8 @@
 //! This is the only place that says which status a decision writes, what a mode withholds, and
 //! how the memory of a row (`tieout_checks`) moves on.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use chrono::TimeDelta;
 use serde::ser::{Serialize, SerializeSeq, Serializer};
 use sha2::{Digest, Sha256};
@@ -70,6 +72,9 @@ pub struct RowEffects {
     pub handed_back_beside: Vec<String>,
     /// What was decided could not be carried out, and the row went to a person instead.
     pub turned: bool,
+    /// The words of the user's database, where it refuses changes of the table and not of this row
+    /// alone: the row is left to the next run.
+    pub refused: Option<String>,
     /// Money was seen for the row. Where somebody else ended it before the write, that end is held
     /// against the money once.
     pub money_seen: bool,
@@ -87,6 +92,10 @@ pub struct Beside {
 /// What became of a row that was superseded.
 const SUPERSEDED: &str = "the row, its lease, a person's word or a row with the same natural key \
     changed before the write: nothing was written for it, and it is decided again";
+
+/// So many rows of a batch that are refused in the same words are each a person's; of more, and of
+/// half of what was to be written, it is the table that is wrong.
+const ALIKE: usize = 5;
 
 /// What became of a row whose account a person paused.
 const PAUSED: &str = "its account was paused before the write: nothing was written for it, and it \
@@ -203,6 +212,7 @@ pub fn effects(
         beside: beside(goes_alone, planned.claimed.row, planned.siblings),
         evidence: planned.evidence,
         turned: false,
+        refused: None,
     }
 }
 
@@ -350,7 +360,42 @@ fn ends_handback(planned: &Planned, withheld: bool) -> Option<String> {
     (replaced && was_handed_back).then(|| decision.reason.as_str().to_owned())
 }
 
+/// Those of the words with which rows were refused that tell of the table and not of its rows: a
+/// missing right, table or function in a trigger (SQLSTATE class 42), or one and the same refusal
+/// of at least half of the `writes` that a batch had.
+pub fn refused_alike<'w>(
+    refusals: impl IntoIterator<Item = &'w str>,
+    writes: usize,
+) -> BTreeSet<String> {
+    let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
+    for words in refusals {
+        let count = rows.entry(words).or_default();
+        *count = count.saturating_add(1);
+    }
+    let is_alike = |(words, rows): &(&str, usize)| {
+        has_class_42(words) || (*rows > ALIKE && rows.saturating_mul(2) >= writes)
+    };
+    rows.into_iter().filter(is_alike).map(|(words, _)| words.to_owned()).collect()
+}
+
+/// Whether a refusal ends in `(42501)`, or another state of that class.
+fn has_class_42(words: &str) -> bool {
+    let state = words.rsplit_once(" (").and_then(|(_, state)| state.get(..5));
+    let is_state = |text: &str| text.chars().all(|letter| letter.is_ascii_alphanumeric());
+    state.is_some_and(|state| state.starts_with("42") && is_state(state))
+}
+
 impl RowEffects {
+    /// Leaves the row to the next run: the user's database refuses changes of this table, in these
+    /// words, and a person has nothing to decide about the row.
+    pub fn leave(&mut self, words: &str) {
+        self.supersede();
+        let words = masked(words).into_owned();
+        self.journal.text =
+            format!("{}; not written, the database refused its table: {words}", self.journal.text);
+        self.refused = Some(words);
+    }
+
     /// Sends the row to a person instead: the user's database refuses the change, in these words.
     /// A trigger may say anything in them.
     pub fn refuse(&mut self, words: &str) {
@@ -420,6 +465,9 @@ impl RowEffects {
     pub fn not_applied(&self) -> Option<NotApplied> {
         let record = &self.journal;
         let (reason, text, status) = match (record.applied, self.turned) {
+            (Applied::Superseded, _) if self.refused.is_some() => {
+                (None, record.text.as_str(), None)
+            }
             (Applied::Superseded, _) => (None, SUPERSEDED, None),
             (Applied::Yes | Applied::Withheld, true) => {
                 (Some(record.reason), record.text.as_str(), Some(record.status_after.clone()))
@@ -431,6 +479,7 @@ impl RowEffects {
             key: record.key.clone(),
             reason,
             paused: false,
+            refused: self.refused.clone(),
             text: text.to_owned(),
             status,
         })
@@ -443,6 +492,7 @@ impl RowEffects {
             key: self.journal.key.clone(),
             reason: None,
             paused: true,
+            refused: None,
             text: PAUSED.to_owned(),
             status: None,
         }

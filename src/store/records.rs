@@ -573,6 +573,9 @@ pub struct NotApplied {
     pub reason: Option<Reason>,
     /// It was given back, as a person paused its account before the write.
     pub paused: bool,
+    /// The words of the user's database, where it refuses changes of the table and not of this row:
+    /// the row is given back.
+    pub refused: Option<String>,
     /// Why, in a sentence.
     pub text: String,
     /// The status that it kept; `None` where it was superseded or given back: somebody may have

@@ -31,6 +31,8 @@ pub struct CaseLine {
     pub cases: i64,
     /// The lowest number among them.
     pub first: i64,
+    /// The highest.
+    pub last: i64,
 }
 
 /// How settlement files stand.
@@ -79,6 +81,9 @@ pub struct AlertAsk {
     /// Kinds that are the database's and no schedule's: they are told once, and their end once,
     /// whichever schedule sees it.
     pub shared: Vec<&'static str>,
+    /// Kinds that are of cases which nobody may miss: told anew when more of them are open than
+    /// were told of.
+    pub growing: Vec<&'static str>,
     /// The database's clock.
     pub now: Instant,
     /// Until when no other run tells the same.
@@ -89,6 +94,12 @@ impl AlertAsk {
     fn is_mine(&self, alert: &StoredAlert) -> bool {
         alert.scope == self.scope || self.shared.contains(&kind_of(&alert.condition))
     }
+
+    /// Whether the receiver knows of it, as far as it is to be told.
+    fn is_known(&self, alert: &StoredAlert, text: &str) -> bool {
+        let grows = self.growing.contains(&kind_of(&alert.condition));
+        alert.is_told && !(grows && has_grown(&alert.text, text))
+    }
 }
 
 /// One row of `tieout_alerts`.
@@ -98,7 +109,7 @@ pub struct StoredAlert {
     pub scope: String,
     /// The condition.
     pub condition: String,
-    /// The sentence it was raised with.
+    /// The sentence it was told with last.
     pub text: String,
     /// Since when it holds.
     pub raised_at: Instant,
@@ -157,10 +168,11 @@ pub(super) fn turns(ask: &AlertAsk, stored: &[StoredAlert]) -> Turns {
             raised_at,
         };
         // Two schedules may have stored one before it was told once for all.
-        if known.clone().any(|known| known.is_told || !is_free(known, ask.now)) {
+        if known.clone().any(|known| ask.is_known(known, text) || !is_free(known, ask.now)) {
             continue;
         }
-        match known.next() {
+        // What was told is told anew under the name that it was told by.
+        match known.clone().find(|known| known.is_told).or_else(|| known.next()) {
             None => turns.new.push(alert(&ask.scope, ask.now)),
             Some(known) => turns.stored.push(alert(&known.scope, known.raised_at)),
         }
@@ -181,6 +193,23 @@ pub(super) fn turns(ask: &AlertAsk, stored: &[StoredAlert]) -> Turns {
     turns
 }
 
+/// Whether a sentence about cases tells of more than an earlier one: by how many they are, with
+/// which it begins, or of one that was opened since.
+fn has_grown(told: &str, now: &str) -> bool {
+    let count = |text: &str| text.split(' ').next().and_then(|word| word.parse::<i64>().ok());
+    count(now) > count(told) || highest_case(now) > highest_case(told)
+}
+
+/// The highest number of a case in a sentence.
+fn highest_case(text: &str) -> Option<i64> {
+    let after = text.split("C-").skip(1);
+    let numbers = after.filter_map(|rest| {
+        let digits = rest.split(|letter: char| !letter.is_ascii_digit()).next();
+        digits.and_then(|digits| digits.parse().ok())
+    });
+    numbers.max()
+}
+
 /// The part before the slash.
 fn kind_of(condition: &str) -> &str {
     condition.split('/').next().unwrap_or("")
@@ -193,4 +222,30 @@ fn is_free(alert: &StoredAlert, now: Instant) -> bool {
 fn is_over(alert: &StoredAlert, ask: &AlertAsk) -> bool {
     let holds = ask.holding.iter().any(|(condition, _)| *condition == alert.condition);
     ask.judged.contains(&kind_of(&alert.condition)) && !holds
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sentence_has_grown_by_its_count_or_by_a_newer_case() {
+        let one = "1 case of money; the first: C-1";
+        let two = "2 cases of money; the first: C-1, the newest: C-2";
+        let three = "3 cases of money; the first: C-1, the newest: C-10";
+        for (told, now, want) in [
+            (one, one, false),
+            (one, two, true),
+            (two, three, true),
+            (three, two, false),
+            (three, one, false),
+            // The first was closed, and another was opened since.
+            (two, "2 cases of money; the first: C-2, the newest: C-3", true),
+            // Of an older version, which named the first alone.
+            ("2 cases of money; the first: C-1", two, true),
+            ("no figures", "no figures", false),
+        ] {
+            assert_eq!(has_grown(told, now), want, "{told} -> {now}");
+        }
+    }
 }

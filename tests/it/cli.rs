@@ -80,8 +80,10 @@ fn made(words: &[&str]) -> String {
 #[test]
 fn man_pages_and_completions_know_every_command_and_flag() {
     let folder = tempfile::tempdir().unwrap();
-    let dir = folder.path().display().to_string();
-    made(&["generate", "man", "--dir", &dir]);
+    // As on a fresh machine: nobody made the folder.
+    let dir = folder.path().join("share/man1");
+    let pages = dir.display().to_string();
+    made(&["generate", "man", "--dir", &pages]);
     let shells = ["bash", "zsh", "fish", "powershell"].map(|kind| made(&["generate", kind]));
     let all = made(&["generate", "man"]);
     let mut command = tieout::cli::command();
@@ -94,7 +96,7 @@ fn man_pages_and_completions_know_every_command_and_flag() {
             commands.push((names, inner.clone()));
         }
         let name = command.get_name();
-        let file = folder.path().join(format!("{}.1", names.join("-")));
+        let file = dir.join(format!("{}.1", names.join("-")));
         let page = std::fs::read_to_string(&file).unwrap_or_else(|e| panic!("{file:?}: {e}"));
         assert!(all.contains(page.trim_end()), "{names:?} is not among the printed pages");
         for shell in &shells {
@@ -151,6 +153,26 @@ fn where_files_go_is_the_same_for_every_command() {
         let is_it = |line: &&str| line.starts_with(&format!("{setting} = \"{place}\""));
         let line = shown.lines().find(is_it);
         assert!(line.is_some_and(|line| line.ends_with(&format!("# env {name}"))), "{shown}");
+    }
+}
+
+#[test]
+fn a_variable_of_a_runs_flag_is_shown_where_it_overrides_the_file() {
+    let (_keep, folder) = folder_with("fine.toml");
+    let set = [
+        ("limits.rows", "TIEOUT_LIMIT", "5"),
+        ("limits.min_age", "TIEOUT_MIN_AGE", "2h"),
+        ("limits.max_duration", "TIEOUT_MAX_DURATION", "9min"),
+        ("limits.grace", "TIEOUT_GRACE", "5s"),
+        ("monitoring.scope", "TIEOUT_SCOPE", "daily"),
+        ("report.fail_on", "TIEOUT_FAIL_ON", "duplicates"),
+    ];
+    let env = set.map(|(_, name, value)| (name, value));
+    let shown = tieout(&folder, &["config", "show", "--origin"], &env);
+    for (setting, name, value) in set {
+        let line = shown.lines().find(|line| line.starts_with(&format!("{setting} = ")));
+        let line = line.unwrap_or_else(|| panic!("{setting}: {shown}"));
+        assert!(line.contains(value) && line.ends_with(&format!("# env {name}")), "{line}");
     }
 }
 

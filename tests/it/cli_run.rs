@@ -331,6 +331,32 @@ async fn a_stored_run_tells_watched_rows_and_waits_as_its_end_did() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_run_is_named_by_how_its_id_begins() {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+    let ids = [
+        "01990000-0000-7000-8000-000000000001",
+        "01990000-0000-7000-8000-000000000002",
+        "01a00000-0000-7000-8000-000000000003",
+    ];
+    for id in ids {
+        let ran = shop.tieout(&["run", "--run-id", id], &[]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    }
+    let shown = shop.tieout(&["runs", "show", "01a0"], &[]);
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert!(shown.stdout.contains(ids[2]), "{}", shown.stdout);
+    for (words, says) in [
+        (["runs", "show", "0199"], "several runs begin with 0199"),
+        (["runs", "show", "02bb"], "there is no run 02bb"),
+        (["report", "verify", "nowhere"], "nowhere is not a report"),
+    ] {
+        let ended = shop.tieout(&words, &[]);
+        assert_eq!(ended.code, Some(2), "{words:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(says), "{words:?}: {}", ended.stderr);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_account_is_paused_by_a_person_and_goes_on() {
     let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
     let me = Command::new("id").arg("-un").output().unwrap().stdout;

@@ -408,8 +408,12 @@ impl Preview<'_> {
                 return Ok(true);
             }
         }
+        let bound = match self.is_bound && word(confirm.seen.as_ref()).is_none() {
+            true => format!(" --seen {}", seen.get(..SEEN_MIN).unwrap_or(&seen)),
+            false => String::new(),
+        };
         Err(Failure::usage(format!(
-            "{}: nothing was done; add --yes where that is meant",
+            "{}: nothing was done; add --yes{bound} where that is meant",
             self.action
         )))
     }

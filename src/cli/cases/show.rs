@@ -11,7 +11,7 @@ use crate::cli::cases::decide::{body as proposal_body, is_stale, seen_of, stale_
 use crate::cli::cases::{body, find, money, number_of, subject};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::{evidence, out, page};
+use crate::cli::{evidence, out, page, screen};
 use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::model::evidence::PspObject;
@@ -177,7 +177,8 @@ pub fn screen(known: &Known) -> Vec<String> {
     let similar: Vec<String> = known.similar.iter().map(similar_text).collect();
     lines.extend(labelled("similar", &similar));
     if case.subject_kind == "row" {
-        lines.push(format!("journal   tieout explain {} --table {}", case.subject, case.table));
+        let key = screen::shell_word(&case.subject);
+        lines.push(format!("journal   tieout explain {key} --table {}", case.table));
     }
     lines
 }
@@ -410,7 +411,8 @@ fn suggestion(
         )),
         ("contact_psp", _) => match remedy(case.reason) {
             Some(text) if wants_look(case.reason) && case.subject_kind == "row" => {
-                words(&format!("{text}, then tieout run --id {}", case.subject))
+                let key = screen::shell_word(&case.subject);
+                words(&format!("{text}, then tieout run --id {key}"))
             }
             Some(text) => words(text),
             None => words("ask the PSP what became of it"),
@@ -418,6 +420,10 @@ fn suggestion(
         ("contact_bank", _) => words("ask the bank what became of it"),
         ("fix_reference", _) => words("mend the row's tag or reference"),
         ("write_off", _) => decided(What::Failed, None),
+        (_none, _) if case.reason == Reason::WriteRefused => words(
+            "mend what the database names, then tieout cases kick --reason write_refused: all of \
+             them at once",
+        ),
         (_none, _) => words("nothing by itself: look at the evidence"),
     }
 }

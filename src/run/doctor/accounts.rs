@@ -23,9 +23,6 @@ use crate::store::error::{StoreError, StoreErrorClass};
 use crate::store::mapping::TableSettings;
 use crate::store::source_table::SourceTable;
 
-/// Below this share of captured objects that are rows, in percent, something is odd.
-const FEW: usize = 50;
-
 /// So many captured objects without one tag: the tag is looked for where it never is.
 const UNTAGGED: usize = 20;
 
@@ -225,6 +222,17 @@ async fn rows_of(known: &Known<'_>, db: &Database, name: &str, probe: &Probe) ->
     rows
 }
 
+/// Whether fewer of the captured objects are rows than the brake wants: below its share of the
+/// account's own usual share no absence would be believed.
+async fn is_few(known: &Known<'_>, db: &Database, name: &str, seen: (usize, usize)) -> bool {
+    let (ours, all) = seen;
+    let wanted = known.setup.accounts.get(name).map_or(0, |a| a.brake.min_tagged_permille);
+    let usual = db.account_state(name).await.ok().and_then(|state| state.usual_permille);
+    let wanted = u64::from(wanted).saturating_mul(u64::from(usual.unwrap_or(1_000)));
+    let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
+    count(ours).saturating_mul(1_000_000) < count(all).saturating_mul(wanted)
+}
+
 /// How many of the newest captured objects belong to rows: the witness that absence needs.
 async fn witness(known: &Known<'_>, name: &str, probe: &Probe, say: Say<'_>) {
     let Some(db) = known.db else { return };
@@ -258,7 +266,7 @@ async fn witness(known: &Known<'_>, name: &str, probe: &Probe, say: Say<'_>) {
             || rows.found.contains(&object.reference)
     };
     let ours = probe.captured.iter().filter(is_row).count();
-    let is_few = ours.saturating_mul(100) < all.saturating_mul(FEW);
+    let is_few = is_few(known, db, name, (ours, all)).await;
     if let Some((column, create)) = rows.unlooked.first().filter(|_| is_few) {
         let text = format!(
             "whether the newest {all} captured objects are rows of yours was not looked up: no \
@@ -274,7 +282,12 @@ async fn witness(known: &Known<'_>, name: &str, probe: &Probe, say: Say<'_>) {
         let text = format!("{text}: no row can be found, and no absence proven");
         fail(name, Exit::Config, "no_witness", text, next)
     } else if is_few {
-        warn(name, "few_witnesses", text, next)
+        let newest = probe.captured.iter().find(is_row);
+        let newest = newest.map_or_else(String::new, |object| {
+            let at = to_short_text(object.created_at);
+            format!("; the newest of them is {} of {at}", object.reference)
+        });
+        warn(name, "few_witnesses", format!("{text}{newest}"), next)
     } else {
         ok(name, "witness", text)
     });

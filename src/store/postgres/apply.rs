@@ -16,7 +16,7 @@ use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::model::transaction::Transaction;
 use crate::store::driver::Writer;
-use crate::store::effects::{RowEffects, line_marks};
+use crate::store::effects::{RowEffects, line_marks, refused_alike};
 use crate::store::error::StoreError;
 use crate::store::people::ProposalState;
 use crate::store::postgres::connect::IDLE_IN_TRANSACTION;
@@ -398,8 +398,15 @@ impl Batch<'_> {
             let written = end.came.into_iter();
             images.extend(written.filter_map(|(index, image)| image.map(|image| (index, image))));
         }
+        let has_write =
+            |index: &&usize| self.rows.get(**index).is_some_and(|row| row.status_to.is_some());
+        let writes = live.iter().filter(has_write).count();
+        let alike = refused_alike(refused.iter().map(|(_, words)| words.as_str()), writes);
         for (index, words) in refused {
-            self.change(index, |row| row.refuse(&words));
+            match alike.contains(&words) {
+                true => self.change(index, |row| row.leave(&words)),
+                false => self.change(index, |row| row.refuse(&words)),
+            }
         }
         for index in gone {
             self.change(index, RowEffects::supersede);

@@ -156,6 +156,11 @@ fn heading(database: &str, prefix: &str) -> String {
          -- The roles cannot log in. Give each to a login:  grant {prefix}_run to some_login;\n\
          -- Triggers of yours run as the role that writes: grant it what they need.\n\
          -- Migrating and pruning stay with the owner.\n\
+         -- Granting takes the owner; making the roles takes createrole or a superuser. An owner \
+         who may\n\
+         -- not has them made first:  create role {prefix}_run nologin;  and the other two so. \
+         What is there\n\
+         -- is not made again.\n\
          begin;\n"
     )
 }

@@ -55,11 +55,15 @@ pub(super) async fn stuck(pool: &PgPool) -> Result<Vec<StuckLine>, StoreError> {
     Ok(lines.into_iter().map(line).collect())
 }
 
+/// Reason, account, bucket, whether money was found beside a sibling, how many, lowest, highest.
+type CaseRow = (String, String, i64, bool, i64, i64, i64);
+
 pub(super) async fn cases(pool: &PgPool, edges: &[Instant]) -> Result<Vec<CaseLine>, StoreError> {
-    let lines: Vec<(String, String, i64, bool, i64, i64)> = sqlx::query_as(
+    let lines: Vec<CaseRow> = sqlx::query_as(
         "select reason, coalesce(account, ''), \
          (select count(*) from unnest($1::timestamptz[]) e where e > opened_at), \
-         reason = 'sibling_row' and strpos(text, $2::text) > 0, count(*), min(number) \
+         reason = 'sibling_row' and strpos(text, $2::text) > 0, count(*), min(number), \
+         max(number) \
          from tieout_cases where state = 'open' group by 1, 2, 3, 4 order by 1, 2, 3, 4",
     )
     .bind(edges)
@@ -67,11 +71,11 @@ pub(super) async fn cases(pool: &PgPool, edges: &[Instant]) -> Result<Vec<CaseLi
     .fetch_all(pool)
     .await
     .map_err(failed(COUNTING))?;
-    let lines = lines.into_iter().map(|(reason, account, bucket, is_paid_beside, cases, first)| {
+    let line = |(reason, account, bucket, is_paid_beside, cases, first, last): CaseRow| {
         let bucket = usize::try_from(bucket).unwrap_or_default();
-        CaseLine { reason, account, bucket, is_paid_beside, cases, first }
-    });
-    Ok(lines.collect())
+        CaseLine { reason, account, bucket, is_paid_beside, cases, first, last }
+    };
+    Ok(lines.into_iter().map(line).collect())
 }
 
 pub(super) async fn files(pool: &PgPool) -> Result<FileFigures, StoreError> {
@@ -176,14 +180,13 @@ pub(super) async fn take(pool: &PgPool, ask: &AlertAsk) -> Result<Vec<Alert>, St
         }
         for alert in turns.stored {
             sqlx::query(
-                "update tieout_alerts set lease_until = $4, text = $5 \
+                "update tieout_alerts set lease_until = $4 \
                  where scope = $1 and receiver = $2 and condition = $3",
             )
             .bind(&alert.scope)
             .bind(&ask.receiver)
             .bind(&alert.condition)
             .bind(ask.lease_until)
-            .bind(&alert.text)
             .execute(&mut *tx)
             .await?;
             mine.push(alert);
@@ -249,13 +252,15 @@ pub(super) async fn settle(
                 continue;
             }
             sqlx::query(
-                "update tieout_alerts set lease_until = null, told_at = coalesce(told_at, $4) \
-                 where scope = $1 and receiver = $2 and condition = $3",
+                "update tieout_alerts set lease_until = null, told_at = coalesce(told_at, $4), \
+                 text = coalesce($5, text) where scope = $1 and receiver = $2 and condition = $3",
             )
             .bind(&alert.scope)
             .bind(&ask.receiver)
             .bind(&alert.condition)
             .bind(is_told.then_some(ask.now))
+            // What was not taken is no sentence that anybody was told.
+            .bind(is_told.then_some(alert.text.as_str()))
             .execute(&mut *tx)
             .await?;
         }

@@ -14,7 +14,7 @@ use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, to_text};
 use crate::model::transaction::Transaction;
 use crate::store::driver::Writer;
-use crate::store::effects::{RowEffects, line_marks};
+use crate::store::effects::{RowEffects, line_marks, refused_alike};
 use crate::store::error::StoreError;
 use crate::store::people::ProposalState;
 use crate::store::records::{Applied, ApplyEnd, JournalRow, LAST_LOOK, NotApplied};
@@ -292,7 +292,7 @@ async fn contested(
 }
 
 /// Writes or compares the user's rows; what did not come back is superseded, what was refused
-/// becomes a case.
+/// becomes a case, or is left to the next run where the table refuses it.
 async fn carry_out(
     connection: &mut SqliteConnection,
     batch: &Batch<'_>,
@@ -304,9 +304,18 @@ async fn carry_out(
         [] => HashMap::new(),
         some => write(connection, batch.table, some, batch.refused).await?,
     };
+    let writes = effects.iter().filter(|effect| effect.status_to.is_some()).count();
+    let refusals = written.values().filter_map(|written| match written {
+        Written::Refused(why) => Some(why.as_str()),
+        Written::Done(_) | Written::Changed => None,
+    });
+    let alike = refused_alike(refusals, writes);
     for row in rows {
         match written.remove(&row.effect.journal.key).filter(|_| !row.lost) {
             Some(Written::Done(image)) => row.image = Some(image),
+            Some(Written::Refused(why)) if alike.contains(&why) => {
+                row.effect.to_mut().leave(&why);
+            }
             Some(Written::Refused(why)) => {
                 row.image = Some(row.effect.image.clone());
                 row.effect.to_mut().refuse(&why);

@@ -71,7 +71,8 @@ pub(super) async fn cases(
     let query = sqlx::query(
         "select reason, coalesce(account, ''), \
          (select count(*) from json_each(?1) e where e.value > opened_at) as bucket, \
-         reason = 'sibling_row' and instr(text, ?2) > 0 as paid_beside, count(*), min(number) \
+         reason = 'sibling_row' and instr(text, ?2) > 0 as paid_beside, count(*), min(number), \
+         max(number) \
          from tieout_cases where state = 'open' group by 1, 2, 3, 4 order by 1, 2, 3, 4",
     )
     .bind(json_set(&edges))
@@ -86,6 +87,7 @@ pub(super) async fn cases(
             is_paid_beside: cells.int(3)? != 0,
             cases: cells.int(4)?,
             first: cells.int(5)?,
+            last: cells.int(6)?,
         })
     });
     lines.collect()
@@ -200,14 +202,13 @@ pub(super) async fn take(
     }
     for alert in &turns.stored {
         let query = sqlx::query(
-            "update tieout_alerts set lease_until = ?4, text = ?5 \
+            "update tieout_alerts set lease_until = ?4 \
              where scope = ?1 and receiver = ?2 and condition = ?3",
         )
         .bind(alert.scope.clone())
         .bind(ask.receiver.clone())
         .bind(alert.condition.clone())
-        .bind(to_text(ask.lease_until))
-        .bind(alert.text.clone());
+        .bind(to_text(ask.lease_until));
         execute(connection, ALERTS, query).await?;
     }
     for (scope, condition) in &turns.forget {
@@ -243,13 +244,15 @@ pub(super) async fn settle(
             continue;
         }
         let query = sqlx::query(
-            "update tieout_alerts set lease_until = null, told_at = coalesce(told_at, ?4) \
-             where scope = ?1 and receiver = ?2 and condition = ?3",
+            "update tieout_alerts set lease_until = null, told_at = coalesce(told_at, ?4), \
+             text = coalesce(?5, text) where scope = ?1 and receiver = ?2 and condition = ?3",
         )
         .bind(alert.scope.clone())
         .bind(ask.receiver.clone())
         .bind(alert.condition.clone())
-        .bind(is_told.then(|| to_text(ask.now)));
+        .bind(is_told.then(|| to_text(ask.now)))
+        // What was not taken is no sentence that anybody was told.
+        .bind(is_told.then(|| alert.text.clone()));
         execute(connection, ALERTS, query).await?;
     }
     Ok(())

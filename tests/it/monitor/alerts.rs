@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 use tieout::monitor::alerts::signature;
+use tieout::sandbox::seeds::Seed;
+use tieout::sandbox::situations::Situation;
 
 use super::{TWICE, configure, receiver};
 use crate::cli_run::{CAPTURED, Shop};
@@ -211,6 +213,41 @@ async fn money_after_a_hand_back_is_a_condition_of_its_own() {
     assert_eq!(read, [("trigger", key), ("resolve", key)]);
     assert_eq!(all[0]["payload"]["severity"], "warning", "as of duplicates");
     assert!(all[0]["payload"].to_string().contains("1 case of money found for a row"), "{all:?}");
+}
+
+/// The first case stays open until two people have decided it, and nobody would hear of the next.
+#[tokio::test(flavor = "multi_thread")]
+async fn another_case_beside_an_open_one_is_told_with_the_new_count() {
+    let only = "key_env = \"SHOP_KEY\"\nconditions = [\"late_contradiction\"]\n";
+    let (shop, receiver) = shop_with("pagerduty", only).await;
+    receiver.answer(Answer::Status(202));
+    let daily = |told: usize| {
+        let ran = shop.tieout(&["run", "--all", "--since", "1d"], &[]);
+        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+        assert_eq!(bodies(&receiver).len(), told, "{:?}", bodies(&receiver));
+    };
+    shop.sql("update charges set status = 'failed' where id = 'pay_1'").await;
+    daily(1);
+    daily(1);
+    let at = "strftime('%Y-%m-%d %H:%M:%S', 'now', '-2 hours')";
+    let values = format!("('pay_3', 700, 'EUR', 'failed', null, {at}, {at})");
+    shop.sql(&format!("insert into charges values {values}")).await;
+    let paid = Seed::captured("tieout_id", "pay_3", 700, "eur").standing(Situation::Succeeded);
+    shop.psp.seed([paid.created_at(shop.psp.now() - 7_200)]).unwrap();
+    daily(2);
+    daily(2);
+    shop.sql(CLOSE_CASES).await;
+    run(&shop, 0);
+    let all = bodies(&receiver);
+    let read: Vec<(&str, &str)> = all
+        .iter()
+        .map(|b| (b["event_action"].as_str().unwrap(), b["dedup_key"].as_str().unwrap()))
+        .collect();
+    let key = "tieout/shop/late_contradiction";
+    assert_eq!(read, [("trigger", key), ("trigger", key), ("resolve", key)]);
+    let summary = all[1]["payload"]["summary"].as_str().unwrap();
+    assert!(summary.starts_with("2 cases of money found for a row"), "{summary}");
+    assert!(summary.contains(", the newest: C-"), "{summary}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

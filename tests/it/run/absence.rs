@@ -21,6 +21,7 @@ on_both_databases!(
     abandoned_rows_are_no_hand_backs,
     a_dropped_tag_abandons_nothing,
     without_a_witness_nothing_is_absent,
+    a_tag_that_no_newer_payment_carries_is_told,
     what_appears_late_wins,
     a_change_of_the_row_voids_its_misses,
     ids_that_begin_alike_are_not_near,
@@ -169,6 +170,8 @@ async fn money_after_the_hand_back_is_a_contradiction(engine: Engine) {
     shop.plant(vec![Payment::stuck(1).captured()]);
     shop.a_span_passes().await;
     let ran = shop.run_with(&["--fail-on", "duplicates"]).await.ended(4);
+    let held = "tieout: attention: duplicates (1: C-1) → tieout cases list";
+    assert!(ran.stderr.contains(held), "{}", ran.stderr);
     assert_eq!(ran.verdict(1), "review late_contradiction");
     assert_eq!(shop.status(1).await, "retry", "the status is left to the person");
     assert_eq!(shop.open_cases().await, ["1 late_contradiction"]);
@@ -396,7 +399,7 @@ async fn without_a_witness_nothing_is_absent(engine: Engine) {
     let mut shop = Shop::open(engine).await;
     // The PSP is full of money that is not this shop's, and the shop's own is older.
     let now = tieout_now();
-    let foreign = (0..30).map(|n| {
+    let foreign = (0..19).map(|n| {
         let tag = format!("elsewhere_{n}");
         let seed = Seed::captured("order_id", &tag, 10 + n, "eur").created_at(now - 60 * n);
         Seed { id: Some(format!("pi_foreign_{n}")), ..seed }
@@ -414,6 +417,38 @@ async fn without_a_witness_nothing_is_absent(engine: Engine) {
         .texts("select text from tieout_journal where key = '1' order by at desc limit 1")
         .await;
     assert!(text[0].contains("carries a tag that resolves to a row"), "{text:?}");
+    shop.check(false).await;
+}
+
+/// A deploy drops the tag completely: no witness comes any more, no row is proven absent, and no
+/// brake has anything to hold.
+async fn a_tag_that_no_newer_payment_carries_is_told(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    let now = tieout_now();
+    let blind = (0..40).map(|n| {
+        let seed = Seed::captured("other", "x", 77_000 + n, "eur").created_at(now - 1_700 + n);
+        Seed { id: Some(format!("pi_blind_{n}")), ..seed }
+    });
+    shop.plant(blind.collect());
+    let old = Payment { status: "paid", psp_ref: Some("pi_7".to_owned()), ..Payment::stuck(7) };
+    shop.plant(vec![old.captured().created_at(now - 45 * 60)]);
+    shop.insert(&[old, Payment::stuck(1), Payment::stuck(2)]).await;
+    shop.run().await;
+    shop.a_span_passes().await;
+    let ran = shop.run().await.ended(3);
+    for id in [1, 2] {
+        assert_eq!(ran.verdict(id), "wait absence_unproven", "{ran:?}");
+    }
+    let said: Vec<&str> = ran.stderr.split_whitespace().collect();
+    let said = said.join(" ");
+    let words = "account shop: none of the 40 payments since ";
+    assert_eq!(said.matches(words).count(), 1, "{said}");
+    assert!(said.contains("carries a tag of a row (the last that was seen with one is"), "{said}");
+    // Doctor counts the same.
+    let doctor = shop.tieout(&["doctor", "--json"]).await;
+    assert!(doctor.stdout.contains("\"few_witnesses\""), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("the newest of them is pi_7 of"), "{}", doctor.stdout);
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
     shop.check(false).await;
 }
 

@@ -169,6 +169,7 @@ async fn limits_are_kept(engine: Engine) {
         ["--max-duration", "0s"],
         ["--tz", "Mars/X"],
         ["--fail-on", "x"],
+        ["--scope", "a/b"],
         ["--since", "99999999d"],
     ] {
         let ran = shop.run_with(&words).await.ended(2);

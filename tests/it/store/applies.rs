@@ -627,6 +627,47 @@ pub async fn a_trigger_that_meddles_is_a_case<D: Under>() {
     w.finish().await;
 }
 
+/// Of one refused row a person can say something, and of a table that refuses every row nobody:
+/// its rows wait for whoever mends it.
+pub async fn a_table_that_refuses_every_row_opens_no_case<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=12).await;
+    let (broken, mended) = if w.raw.is_sqlite() {
+        let broken = "create trigger broken before update on charges
+             begin select raise(abort, 'no audit today'); end;";
+        (broken, "drop trigger broken")
+    } else {
+        let broken = "create function broken() returns trigger language plpgsql as $$ begin
+               raise exception 'no audit today'; end $$;
+             create trigger broken before update on charges
+             for each row execute function broken();";
+        (broken, "drop trigger broken on charges")
+    };
+    w.raw.execute(broken).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 20, noon()).await;
+    assert_eq!(claimed.len(), 12);
+    let end = w.apply_all("r1", &mut writer, &claimed, succeeded, noon()).await;
+    let ApplyEnd::Done { applied, superseded, not_applied, .. } = end else {
+        panic!("the run is open")
+    };
+    assert_eq!((applied, superseded, not_applied.len()), (0, 12, 12));
+    for row in &not_applied {
+        assert!(row.refused.as_deref().unwrap().contains("no audit today"), "{row:?}");
+        assert_eq!((row.why(), row.status.as_deref()), ("superseded", None));
+        assert!(row.text.contains("the database refused its table: no audit today"), "{row:?}");
+    }
+    let cases = "select cast(count(*) as text) from tieout_cases";
+    assert_eq!(w.raw.one(cases).await, "0");
+    w.raw.execute(mended).await;
+    let mut writer = w.start("r2", at(1)).await;
+    let claimed = w.claim("r2", 20, at(1)).await;
+    let end = w.apply("r2", &mut writer, &claimed, succeeded, at(1)).await;
+    assert_eq!(end, done(12, 0, 0));
+    assert_eq!(w.status("7").await, "paid");
+    w.finish().await;
+}
+
 /// Both tables of a join have an id and a status, and the mapping names the wrong one.
 pub async fn a_write_to_another_table_than_the_views_is_undone<D: Under>() {
     let mut w = World::<D>::new().await;

@@ -30,6 +30,7 @@ fn ask(run: &str, holding: &[&str], minutes: i64) -> AlertAsk {
         holding: holding.iter().map(|name| ((*name).to_owned(), format!("{name} holds"))).collect(),
         judged: vec!["untied", "absence_brake"],
         shared: vec!["absence_brake"],
+        growing: Vec::new(),
         now: at(minutes),
         lease_until: at(minutes + 1),
     }
@@ -68,6 +69,46 @@ pub async fn each_condition_is_told_by_one_run<D: Under>() {
     // What nobody judged is not over.
     let blind = AlertAsk { judged: Vec::new(), ..ask("r6", &[], 30) };
     assert!(w.store.take_alerts(&blind).await.unwrap().is_empty());
+    w.finish().await;
+}
+
+/// A case may stay open for days: another one beside it is told, and what was not taken again.
+pub async fn more_cases_than_were_told_of_are_told_anew<D: Under>() {
+    let w = World::<D>::new().await;
+    let of = |run: &str, text: &str, minutes| AlertAsk {
+        holding: vec![("absence_brake".to_owned(), text.to_owned())],
+        growing: vec!["absence_brake"],
+        ..ask(run, &[], minutes)
+    };
+    let take = async |ask: &AlertAsk| w.store.take_alerts(ask).await.unwrap();
+    let (one, two) = ("1 case; the first: C-1", "2 cases; the first: C-1, the newest: C-2");
+    let first = of("r1", one, 0);
+    w.store.settle_alerts(&first, &take(&first).await, true).await.unwrap();
+    assert!(take(&of("r2", one, 5)).await.is_empty(), "told already");
+    let grown = of("r3", two, 10);
+    let told = take(&grown).await;
+    assert_eq!(names(&told), [("absence_brake", Turn::Raised)]);
+    assert_eq!((told[0].text.as_str(), told[0].raised_at), (two, noon()), "since the first");
+    assert!(take(&grown).await.is_empty(), "a run is telling it");
+    w.store.settle_alerts(&grown, &told, false).await.unwrap();
+    // The receiver did not take it.
+    let again = of("r4", two, 20);
+    let told = take(&again).await;
+    assert_eq!(names(&told), [("absence_brake", Turn::Raised)]);
+    w.store.settle_alerts(&again, &told, true).await.unwrap();
+    assert!(take(&of("r5", two, 30)).await.is_empty(), "told anew");
+    // Where one was closed nobody need be told; where another kind grows neither.
+    assert!(take(&of("r6", one, 35)).await.is_empty());
+    let three = "3 cases; the first: C-1, the newest: C-3";
+    let other = AlertAsk { growing: Vec::new(), ..of("r7", three, 40) };
+    assert!(take(&other).await.is_empty());
+    // Its end is told once.
+    let end = ask("r8", &[], 50);
+    let over = take(&end).await;
+    assert_eq!(names(&over), [("absence_brake", Turn::Resolved)]);
+    assert_eq!(over[0].text, two);
+    w.store.settle_alerts(&end, &over, true).await.unwrap();
+    assert!(take(&ask("r9", &[], 60)).await.is_empty());
     w.finish().await;
 }
 
