@@ -2,6 +2,8 @@
 //!
 //! It reads tieout's own records alone: no PSP is asked, nothing is written.
 
+use std::collections::BTreeSet;
+
 use serde_json::json;
 
 use crate::cli::args::Common;
@@ -10,6 +12,7 @@ use crate::cli::failure::Failure;
 use crate::cli::{evidence, out, page, screen, standing};
 use crate::config::{Config, names};
 use crate::exit::Exit;
+use crate::model::evidence::Route;
 use crate::model::money::{Currency, decimal_text};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{to_short_text, to_text};
@@ -19,6 +22,7 @@ use crate::settlement::sources::settings::Source;
 use crate::store::database::Database;
 use crate::store::driver::{CheckRow, Driver};
 use crate::store::error::StoreError;
+use crate::store::files::{FileDriver, FileFilter, FileRow, FileState};
 use crate::store::records::{Applied, CaseRow, HandbackRow, JournalRow, StoredInputs};
 
 /// For `--help`.
@@ -67,8 +71,9 @@ pub async fn run(
         if common.json {
             out::stdout(&line("row", body(&known, &args.id)));
         } else {
-            let missing = missing(&known, config, db).await?;
-            lines(&known, &missing, &args.id, config).iter().for_each(|line| page::say(line));
+            let mut files = missing(&known, config, db).await?;
+            files.extend(untied(&known, db).await?);
+            lines(&known, &files, &args.id, config).iter().for_each(|line| page::say(line));
         }
     }
     if found == 0 {
@@ -132,7 +137,32 @@ async fn missing(known: &Known, config: &Config, db: &Database) -> Result<Vec<St
     Ok(lines)
 }
 
-fn lines(known: &Known, missing: &[String], id: &str, config: &Config) -> Vec<String> {
+/// The files that the last decision heard of the row from although they do not tie, and who let
+/// them count.
+async fn untied(known: &Known, db: &Database) -> Result<Vec<String>, Failure> {
+    let inputs = stored(known);
+    let objects = inputs.iter().flat_map(StoredInputs::objects);
+    let by_file = objects.filter(|(item, _)| item.route == Route::File);
+    let files: BTreeSet<i64> = by_file.filter_map(|(_, object)| file_of(&object.status)).collect();
+    let mut lines = Vec::new();
+    for id in files {
+        let filter = FileFilter { id: Some(id), limit: 1, ..FileFilter::default() };
+        let found = db.files(&filter).await.map_err(|error| Failure::store(&error))?;
+        let released = found.into_iter().find(|file| file.state == FileState::Released);
+        let Some(FileRow { name, changed: Some((at, by, why)), .. }) = released else { continue };
+        let at = to_short_text(at);
+        lines.push(format!("file {id} ({name}) does not tie; {by} let it count at {at}: {why}"));
+    }
+    Ok(lines)
+}
+
+/// The file of the line that a status of settlement files ends with: `CRDT (17:42)`.
+fn file_of(status: &str) -> Option<i64> {
+    let (_, place) = status.strip_suffix(')')?.rsplit_once('(')?;
+    place.split_once(':')?.0.parse().ok()
+}
+
+fn lines(known: &Known, files: &[String], id: &str, config: &Config) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(last) = known.journal.last() {
         lines.push(format!(
@@ -163,7 +193,7 @@ fn lines(known: &Known, missing: &[String], id: &str, config: &Config) -> Vec<St
         lines.extend(labelled("rules", &standing::rules_tried(&inputs, config)));
         lines.extend(labelled("proof", &proof(known, &inputs, config)));
     }
-    lines.extend(labelled("files", missing));
+    lines.extend(labelled("files", files));
     lines.extend(labelled("misses", &misses(known)));
     lines.extend(labelled("hand-backs", &handbacks(known)));
     lines.push(format!("next       {}", next(known)));

@@ -309,8 +309,12 @@ fn words(brought: &BroughtIn) -> Option<String> {
                 counted(lines, "line", "lines"),
             ))
         }
-        What::Known { id } => Some(format!("{name}: known as file {id}; nothing was changed")),
-        What::Quarantined { .. } | What::Unreadable { .. } | What::Stopped => None,
+        What::Known { id, account: None } => {
+            Some(format!("{name}: known as file {id}; nothing was changed"))
+        }
+        What::Known { .. } | What::Quarantined { .. } | What::Unreadable { .. } | What::Stopped => {
+            None
+        }
     }
 }
 

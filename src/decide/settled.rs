@@ -19,6 +19,7 @@ use crate::model::time::Instant;
 use crate::model::transaction::{Kind, Transaction};
 
 /// The objects that `lines`, all under one row's tag or reference, tell of; `tag` is that row's.
+/// One whose lines carry another row's tag is told under that tag.
 pub fn objects(lines: &[SettledLine], kind: Kind, tag: Option<&str>) -> Vec<PspObject> {
     let mut groups: BTreeMap<String, Group<'_>> = BTreeMap::new();
     let mut back: Vec<&SettledLine> = Vec::new();
@@ -157,6 +158,13 @@ impl<'a> Group<'a> {
         self.moves.iter().chain(&self.back).chain(&self.attempts).copied()
     }
 
+    /// The tag of the row that it is another's by, where every line of it is.
+    fn anothers(&self) -> Option<&'a str> {
+        let is_anothers = self.all().all(|line| line.anothers.is_some());
+        let tags = self.all().filter_map(|line| line.anothers.as_deref());
+        tags.min().filter(|_| is_anothers)
+    }
+
     /// Whether a movement of it may decide.
     fn decides(&self) -> bool {
         self.moves.iter().any(|line| line.decides)
@@ -242,7 +250,7 @@ impl<'a> Group<'a> {
             refunded_minor: given_back,
             disputed,
             created_at: first.at,
-            tag: tag.map(str::to_owned),
+            tag: self.anothers().or(tag).map(str::to_owned),
             returned: returned.map(|line| line.code.clone().unwrap_or_default()),
         };
         Some((decides, object))
@@ -379,8 +387,8 @@ mod tests {
         Some(Money::new(minor, Currency::parse("EUR").unwrap()))
     }
 
-    /// `42 payment + 1000 psp=P1 of=P0 code=AC04 word=Settled in=adyen` and the marks `informs`,
-    /// `batch`.
+    /// `42 payment + 1000 psp=P1 of=P0 code=AC04 word=Settled tag=r2 in=adyen` and the marks
+    /// `informs`, `batch`.
     fn line(text: &str) -> SettledLine {
         let mut words = text.split_whitespace();
         let place = words.next().unwrap();
@@ -400,6 +408,7 @@ mod tests {
             aliases: Vec::new(),
             code: None,
             word: None,
+            anothers: None,
             at: from_text("2026-11-19T12:00:00Z").unwrap(),
         };
         for word in words {
@@ -408,6 +417,7 @@ mod tests {
                 Some(("of", id)) => line.original = Some(id.to_owned()),
                 Some(("code", code)) => line.code = Some(code.to_owned()),
                 Some(("word", own)) => line.word = Some(own.to_owned()),
+                Some(("tag", tag)) => line.anothers = Some(tag.to_owned()),
                 Some(("in", format)) => line.format = format.to_owned(),
                 Some((other, _)) => panic!("{other}"),
                 None if word == "informs" => line.decides = false,
@@ -649,6 +659,20 @@ mod tests {
             let back: Vec<String> = objects(&lines, *kind, Some("r1")).iter().map(shown).collect();
             assert_eq!(back, *wanted, "{name}, in the other order");
         }
+    }
+
+    /// A line that another row's tag stands in is told under that tag, whoever stores its id.
+    #[test]
+    fn a_line_of_another_row_is_told_under_that_rows_tag() {
+        let of = |texts: &[&str]| {
+            let lines: Vec<SettledLine> = texts.iter().map(|text| line(text)).collect();
+            let found = objects(&lines, Kind::Charge, Some("r1"));
+            let tags = found.into_iter().map(|object| object.tag.unwrap_or_default());
+            tags.collect::<Vec<_>>()
+        };
+        assert_eq!(of(&["1 payment + 500 psp=P tag=r2"]), ["r2"]);
+        assert_eq!(of(&["1 payment + 500 psp=P", "2 payment + 500 psp=Q tag=r2"]), ["r1", "r2"]);
+        assert_eq!(of(&["1 payment + 300 psp=P", "2 payment + 200 psp=P tag=r2"]), ["r1"]);
     }
 
     #[test]

@@ -139,6 +139,8 @@ pub struct Statement {
     pub id: Option<String>,
     /// Its number in the account's sequence.
     pub sequence: Option<String>,
+    /// Which page of the statement it is, in words, where it is not the first one.
+    pub page: Option<String>,
     /// The period's first day, or the only one.
     pub from: Option<NaiveDate>,
     /// The period's last day.
@@ -159,6 +161,7 @@ impl Statement {
             currency: None,
             id: None,
             sequence: None,
+            page: None,
             from: None,
             to: None,
             finality,
@@ -496,6 +499,8 @@ pub struct SettledLine {
     pub code: Option<String>,
     /// The format's own word of what it is.
     pub word: Option<String>,
+    /// The tag of another row, where this row is known to the line by its reference alone.
+    pub anothers: Option<String>,
     /// When it was booked, else when it came in.
     pub at: Instant,
 }

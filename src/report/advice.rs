@@ -3,7 +3,10 @@
 //! Advice only: nothing in tieout acts on it. What every reason has knows no wildcard, so that a
 //! new reason cannot be added without a thought for the person who will read it.
 
+use std::collections::BTreeMap;
+
 use crate::model::evidence::{ObjectState, PspObject};
+use crate::model::money::Money;
 use crate::model::reason::Reason;
 
 /// Where the lone or wrong record is.
@@ -256,29 +259,47 @@ pub fn suggested_action(reason: Reason, saw_object: bool) -> &'static str {
 
 /// What a person would try first, by what every look showed of the objects. Money that went back
 /// is neither confirmed nor given back once more: whoever took it says first what became of it.
+/// Payments that together are what the row `wants` were not paid twice, either.
 pub fn action_after<'a>(
     reason: Reason,
     saw_object: bool,
+    wanted: Option<Money>,
     shown: impl Iterator<Item = &'a PspObject>,
 ) -> &'static str {
     let action = suggested_action(reason, saw_object);
     if !matches!(action, "confirm_success" | "refund_duplicate") {
         return action;
     }
+    let shown: Vec<&PspObject> = shown.collect();
     let gave_back = |object: &&PspObject| {
         let is_voided = object.state == ObjectState::Voided;
         object.returned.is_some() || object.disputed || object.refunded_minor != 0 || is_voided
     };
-    match shown.filter(gave_back).map(|object| object.returned.is_some()).max() {
+    let gone = shown.iter().copied().filter(gave_back);
+    match gone.map(|object| object.returned.is_some()).max() {
         Some(true) => "contact_bank",
         Some(false) => "contact_psp",
+        None if action == "refund_duplicate" && are_parts(&shown, wanted) => "contact_psp",
         None => action,
     }
+}
+
+/// Whether several payments together are one amount.
+fn are_parts(shown: &[&PspObject], wanted: Option<Money>) -> bool {
+    let captured = |object: &&PspObject| Some((object.reference.clone(), object.captured?));
+    let parts: BTreeMap<String, Money> = shown.iter().filter_map(captured).collect();
+    let sum = parts.values().try_fold(0_i64, |sum, part| sum.checked_add(part.minor));
+    let is_whole = |wanted: Money| {
+        let is_one = parts.values().all(|part| part.currency == wanted.currency);
+        parts.len() > 1 && is_one && sum == Some(wanted.minor)
+    };
+    wanted.is_some_and(is_whole)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::money::Currency;
     use crate::model::time::from_text;
 
     fn object() -> PspObject {
@@ -306,7 +327,7 @@ mod tests {
         let refunded = || PspObject { refunded_minor: 1, ..object() };
         let voided = || PspObject { state: ObjectState::Voided, ..object() };
         for reason in [Reason::LateContradiction, Reason::DuplicateCapture, Reason::SiblingRow] {
-            let after = |objects: &[PspObject]| action_after(reason, true, objects.iter());
+            let after = |objects: &[PspObject]| action_after(reason, true, None, objects.iter());
             let plain = suggested_action(reason, true);
             assert_eq!(after(&[]), plain, "{reason:?}");
             assert_eq!(after(&[kept(), kept()]), plain, "{reason:?}");
@@ -317,7 +338,27 @@ mod tests {
             }
         }
         let objects = [returned()];
-        assert_eq!(action_after(Reason::TagUnusable, true, objects.iter()), "fix_reference");
+        let after = action_after(Reason::TagUnusable, true, None, objects.iter());
+        assert_eq!(after, "fix_reference");
+    }
+
+    #[test]
+    fn what_was_paid_in_parts_was_not_paid_twice() {
+        let money = |minor| Some(Money::new(minor, Currency::parse("EUR").unwrap()));
+        let part = |name: &str, minor| PspObject {
+            reference: name.to_owned(),
+            captured: money(minor),
+            ..object()
+        };
+        let after = |wanted: Option<Money>, objects: &[PspObject]| {
+            action_after(Reason::DuplicateCapture, true, wanted, objects.iter())
+        };
+        let parts = [part("1:1", 600), part("1:2", 400)];
+        assert_eq!(after(money(1_000), &parts), "contact_psp");
+        assert_eq!(after(money(600), &parts), "refund_duplicate");
+        assert_eq!(after(None, &parts), "refund_duplicate");
+        let twice = [part("1:1", 1_000), part("1:2", 1_000)];
+        assert_eq!(after(money(1_000), &twice), "refund_duplicate");
     }
 
     #[test]

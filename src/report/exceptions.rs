@@ -133,7 +133,8 @@ impl<'a, S: Source> Finisher<'a, S> {
         let psp_at = psp_at.and_then(|(reference, inputs)| created_at(inputs, reference));
         let case_run = case.map(|case| case.opened_run);
         let shown = inputs.iter().flat_map(shown);
-        let action = action_after(draft.reason, draft.psp_reference.is_some(), shown);
+        let wanted = inputs.as_ref().and_then(|inputs| inputs.row.money);
+        let action = action_after(draft.reason, draft.psp_reference.is_some(), wanted, shown);
         let first_seen_run = case_run.as_deref();
         Ok(row_cells(draft, self.facts, first_seen_run, times_seen, (psp_at, action)))
     }

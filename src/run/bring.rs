@@ -23,7 +23,9 @@ use crate::settlement::ledger::Sums;
 use crate::settlement::unwrap::{Member, members};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
-use crate::store::files::{FileDriver, FileEnd, FileHead, FileSums, Part, SEALED, Sighting};
+use crate::store::files::{
+    FileDriver, FileEnd, FileFilter, FileHead, FileSums, Part, SEALED, Sighting,
+};
 
 /// Parts between the parser and the database: a few thousand lines.
 const AHEAD: usize = 4;
@@ -61,6 +63,8 @@ pub enum What {
     Known {
         /// The number that they have.
         id: i64,
+        /// The account that they came for, where it is another one.
+        account: Option<String>,
     },
     /// It is kept, and none of its lines counts.
     Quarantined {
@@ -84,8 +88,9 @@ impl What {
     /// The exit that it leads to.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::Loaded { held: 0, .. } | Self::Known { .. } => Exit::Ok,
+            Self::Loaded { held: 0, .. } | Self::Known { account: None, .. } => Exit::Ok,
             Self::Loaded { .. }
+            | Self::Known { .. }
             | Self::Quarantined { .. }
             | Self::Unreadable { .. }
             | Self::Stopped => Exit::Partial,
@@ -106,7 +111,7 @@ impl What {
     /// Its number, where it is kept.
     pub fn id(&self) -> Option<i64> {
         match self {
-            Self::Loaded { id, .. } | Self::Known { id } | Self::Quarantined { id, .. } => {
+            Self::Loaded { id, .. } | Self::Known { id, .. } | Self::Quarantined { id, .. } => {
                 Some(*id)
             }
             Self::Unreadable { .. } | Self::Stopped => None,
@@ -138,7 +143,18 @@ impl BroughtIn {
     /// What a person has to do something about: what happened, and what to do next.
     pub fn trouble(&self) -> Option<(String, String)> {
         match &self.what {
-            What::Loaded { held: 0, .. } | What::Known { .. } => None,
+            What::Loaded { held: 0, .. } | What::Known { account: None, .. } => None,
+            What::Known { id, account: Some(account) } => Some((
+                format!(
+                    "the same bytes are file {id} already, of the account {account}; nothing was \
+                     changed"
+                ),
+                format!(
+                    "`tieout files show {id}` shows what became of it: its lines are held against \
+                     rows of {account} alone; if that is the wrong account, bring a new export of \
+                     it in for the right one"
+                ),
+            )),
             What::Loaded { id, held } => Some((
                 format!("{held} of its statements are held, and none of those lines counts"),
                 format!("`tieout files show {id}` says which, and beside what"),
@@ -349,8 +365,19 @@ impl Carrier<'_> {
         let end = self.db.put_file(self.run_id, &head, receiver, now).await;
         // A parser that ended by a panic closed the channel: nothing of the file was kept.
         let sums = read.await.ok().flatten();
-        let what = what(end.doing("bringing a file in")?, None);
+        let mut what = what(end.doing("bringing a file in")?, None);
+        if let What::Known { id, account } = &mut what {
+            *account = self.other_account(*id).await?;
+        }
         Ok(BroughtIn { source: self.source.to_owned(), name, sha256, format, version, what, sums })
+    }
+
+    /// The account of a file that is known, where it is another than these files are of.
+    async fn other_account(&self, id: i64) -> Result<Option<String>, RunError> {
+        let filter = FileFilter { id: Some(id), limit: 1, ..FileFilter::default() };
+        let files = self.db.files(&filter).await.doing("looking whose file it is")?;
+        let account = files.into_iter().next().map(|file| file.account);
+        Ok(account.filter(|account| *account != self.reading.account))
     }
 
     /// A file that cannot be opened. What a source gave whole, and is no archive that can be
@@ -405,7 +432,7 @@ impl Carrier<'_> {
                 sha256: origin.raw_sha256.clone(),
                 format: SEALED,
                 version,
-                what: What::Known { id },
+                what: What::Known { id, account: None },
                 sums: None,
             });
         }
@@ -474,7 +501,7 @@ impl Origin {
 fn what(end: FileEnd, why: Option<String>) -> What {
     match end {
         FileEnd::Loaded { id, held } => What::Loaded { id, held },
-        FileEnd::Known { id } => What::Known { id },
+        FileEnd::Known { id } => What::Known { id, account: None },
         FileEnd::Quarantined { id } => What::Quarantined { id, why },
         FileEnd::Dropped => What::Stopped,
     }

@@ -5,17 +5,20 @@ use std::collections::{HashMap, HashSet};
 
 use crate::decide::expected::Expected;
 use crate::decide::reach::Reach;
-use crate::decide::settled::{done_by, is_anothers, moved_at, objects, taken_out};
+use crate::decide::settled::{done_by, is_anothers, moved_at, moves, objects, taken_out};
 use crate::model::evidence::{Answer, CompleteSearch, Evidence, PspObject, Route};
 use crate::model::money::Money;
 use crate::model::settlement::{LineKind, SettledLine, Tag, TagKind};
 use crate::model::time::Instant;
-use crate::model::transaction::Transaction;
+use crate::model::transaction::{Kind, RowKey, Transaction};
+use crate::psp::near::NearTags;
 use crate::run::error::{Doing, RunError};
+use crate::run::match_lines::is_of;
 use crate::settlement::tags::is_blank;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, OpenLine, StoredLine};
+use crate::store::records::Tagged;
 use crate::store::source_table::SourceTable;
 
 /// What was found of one row.
@@ -25,6 +28,9 @@ pub struct Told {
     pub evidence: Option<Evidence>,
     /// The lines that it was told by.
     pub lines: Vec<LinePlace>,
+    /// Where nothing tells of it: lines that no row has, of its money and under nearly its tag,
+    /// each with that tag. They are for a person.
+    pub near: Vec<(String, String)>,
 }
 
 /// How an account's files are asked.
@@ -47,7 +53,71 @@ impl ByFiles<'_> {
     pub async fn ask(&self, rows: &[&Transaction], now: Instant) -> Result<Vec<Told>, RunError> {
         let mut shelf = Shelf::about(self.db, self.account, rows).await?;
         self.leave_to_a_person(&mut shelf).await?;
-        Ok(rows.iter().map(|row| self.told(row, &shelf, now)).collect())
+        shelf.find_owners(self.db, self.tables, self.account, rows).await?;
+        let mut told: Vec<Told> = rows.iter().map(|row| self.told(row, &shelf, now)).collect();
+        self.note_near(rows, &mut told).await?;
+        Ok(told)
+    }
+
+    /// Notes the lines that may be a row's although its tag did not come through as it was sent.
+    async fn note_near(&self, rows: &[&Transaction], told: &mut [Told]) -> Result<(), RunError> {
+        let is_unnamed = |told: &Told| {
+            let item = told.evidence.as_ref();
+            item.is_some_and(|item| matches!(item.answer, Answer::Nothing(_)))
+        };
+        let mut tags = NearTags::default();
+        let mut minors: HashSet<i64> = HashSet::new();
+        for ((row, told), place) in rows.iter().zip(told.iter()).zip(0_u32..) {
+            let (Some(tag), Some(money)) = (row.tag.usable(), row.money) else { continue };
+            if self.alone && is_unnamed(told) {
+                tags.add(tag, place);
+                tags.add(&stripped(tag), place);
+                minors.insert(money.minor);
+            }
+        }
+        if minors.is_empty() {
+            return Ok(());
+        }
+        let minors: Vec<i64> = minors.into_iter().collect();
+        let lines = self.db.open_of_money(self.account, &minors).await;
+        let lines = lines.doing("looking for lines of equal money")?;
+        let known = self.known(&lines).await?;
+        for line in &lines {
+            let names: HashSet<&str> = Names::from(line).all().collect();
+            if names.iter().any(|name| known.contains(*name)) {
+                continue;
+            }
+            for name in names {
+                let mut places = tags.near(name);
+                places.extend(tags.near(&stripped(name)));
+                for place in places {
+                    let place = usize::try_from(place).unwrap_or(usize::MAX);
+                    let (Some(row), Some(told)) = (rows.get(place), told.get_mut(place)) else {
+                        continue;
+                    };
+                    let is_its = moves(line.kind, line.direction, row.kind);
+                    if is_its && moved(line) == row.money {
+                        told.near.push((line.place.to_string(), name.to_owned()));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Which names of these lines are rows' tags.
+    async fn known(&self, lines: &[StoredLine]) -> Result<HashSet<String>, RunError> {
+        let texts: HashSet<&str> = lines.iter().flat_map(|line| Names::from(line).all()).collect();
+        let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
+        let mut known = HashSet::new();
+        if texts.is_empty() {
+            return Ok(known);
+        }
+        for table in self.tables.iter().filter(|table| is_of(table, self.account)) {
+            let found = self.db.resolve_tags(table, self.account, &texts).await;
+            known.extend(found.doing("resolving tags of lines that no row has")?);
+        }
+        Ok(known)
     }
 
     /// A line whose text names several rows settles none of them.
@@ -84,7 +154,11 @@ impl ByFiles<'_> {
 
     fn told(&self, row: &Transaction, shelf: &Shelf, now: Instant) -> Told {
         let own = shelf.of_row(row);
-        let said: Vec<SettledLine> = own.iter().map(|line| self.said(line)).collect();
+        let say = |line: &&StoredLine| SettledLine {
+            anothers: shelf.tag_of_another(line, row),
+            ..self.said(line)
+        };
+        let said: Vec<SettledLine> = own.iter().map(say).collect();
         let mut objects = objects(&said, row.kind, row.tag.usable());
         if objects.iter().all(|object| object.captured.is_none()) {
             objects.extend(shelf.taken_out_of(row));
@@ -97,11 +171,18 @@ impl ByFiles<'_> {
         let account = self.account.to_owned();
         let evidence = Evidence { account, route: Route::File, asked_at: now, answer };
         // What stands for several payments is no row's, and another's not this one's.
-        let is_own =
-            |line: &&StoredLine| !is_anothers(line.kind, line.direction, row.kind) && line.itemised;
+        let is_own = |line: &&StoredLine| {
+            let is_its_money = !is_anothers(line.kind, line.direction, row.kind);
+            is_its_money && line.itemised && !shelf.is_another_rows(line, row)
+        };
         let lines = own.into_iter().filter(is_own).map(|line| line.place).collect();
-        Told { evidence: Some(evidence), lines }
+        Told { evidence: Some(evidence), lines, near: Vec::new() }
     }
+}
+
+/// A tag as banks cut it down that take letters and digits alone.
+fn stripped(tag: &str) -> String {
+    tag.chars().filter(|c| c.is_alphanumeric()).collect()
 }
 
 /// Files that say nothing of a row, and how far those reach that list every attempt. Without such
@@ -131,7 +212,14 @@ pub struct Shelf {
     by_text: HashMap<String, Vec<usize>>,
     /// By table and key: lines that rows succeeded by and that a correction took out.
     taken_out: HashMap<(String, String), Vec<StoredLine>>,
+    /// Tags of other rows, in lines that a row is known to by its reference alone.
+    anothers: HashMap<(LinePlace, RowKey), String>,
+    /// Refunds that a refund's own row is there for.
+    refunds: HashSet<LinePlace>,
 }
+
+/// The rows that have a tag: their table's place, and they themselves.
+type ByTag = HashMap<String, Vec<(usize, Tagged)>>;
 
 impl Shelf {
     /// Every line of an account that one of these rows may be known by.
@@ -170,7 +258,79 @@ impl Shelf {
                 by_text.entry(text.to_owned()).or_default().push(index);
             }
         }
-        Self { lines, by_text, taken_out }
+        Self { lines, by_text, taken_out, anothers: HashMap::new(), refunds: HashSet::new() }
+    }
+
+    /// Finds out which lines are other rows' by their tag: of those that one of these rows is known
+    /// to by its reference alone, and of refunds, which name the payment that they give back.
+    pub async fn find_owners(
+        &mut self,
+        db: &Database,
+        tables: &[SourceTable],
+        account: &str,
+        rows: &[&Transaction],
+    ) -> Result<(), RunError> {
+        let doubtful = self.in_doubt(rows);
+        let texts: HashSet<&str> = doubtful.flat_map(|(_, line)| tags_of(line)).collect();
+        if texts.is_empty() {
+            return Ok(());
+        }
+        let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
+        let mut tagged = ByTag::new();
+        let own = tables.iter().enumerate().filter(|(_, table)| is_of(table, account));
+        for (index, table) in own {
+            let found = db.rows_tagged(table, account, &texts).await;
+            for one in found.doing("resolving tags of lines that rows know by a reference")? {
+                tagged.entry(one.tag.clone()).or_default().push((index, one));
+            }
+        }
+        let (mut anothers, mut refunds) = (HashMap::new(), HashSet::new());
+        for (row, line) in self.in_doubt(rows) {
+            if is_a_refunds(line, &tagged) {
+                refunds.insert(line.place);
+            }
+            let other = line.tag.as_ref().filter(|_| is_by_reference(row, line));
+            let has_another = |tag: &&String| {
+                let mut found = tagged.get(*tag).into_iter().flatten();
+                found.any(|(index, one)| {
+                    let is_row = one.key == row.key.id && is_one_table(tables, *index, row);
+                    !is_row && may_be_of(line, one.kind, row.kind)
+                })
+            };
+            if let Some(tag) = other.filter(has_another) {
+                anothers.insert((line.place, row.key.clone()), tag.clone());
+            }
+        }
+        (self.anothers, self.refunds) = (anothers, refunds);
+        Ok(())
+    }
+
+    /// Lines that one of these rows is known to, and that may be another's.
+    fn in_doubt<'s>(
+        &'s self,
+        rows: &'s [&'s Transaction],
+    ) -> impl Iterator<Item = (&'s Transaction, &'s StoredLine)> {
+        let of_row = move |row: &'s &'s Transaction| {
+            let row: &'s Transaction = row;
+            self.of_row(row).into_iter().map(move |line| (row, line))
+        };
+        let is_in_doubt = |(row, line): &(&Transaction, &StoredLine)| {
+            let is_refund = line.kind == LineKind::Refund && row.kind == Kind::Charge;
+            line.itemised && (is_refund || is_by_reference(row, line))
+        };
+        rows.iter().flat_map(of_row).filter(is_in_doubt)
+    }
+
+    /// The tag of the row that a line is another's by, where this one's reference alone stands in
+    /// the line.
+    pub fn tag_of_another(&self, line: &StoredLine, row: &Transaction) -> Option<String> {
+        self.anothers.get(&(line.place, row.key.clone())).cloned()
+    }
+
+    /// Whether a line that tells of this row is to be another row's.
+    fn is_another_rows(&self, line: &StoredLine, row: &Transaction) -> bool {
+        let is_refunds = row.kind == Kind::Charge && self.refunds.contains(&line.place);
+        is_refunds || self.tag_of_another(line, row).is_some()
     }
 
     /// All of them.
@@ -199,6 +359,42 @@ impl Shelf {
         found.dedup();
         found.into_iter().filter_map(|index| self.lines.get(index)).collect()
     }
+}
+
+/// Whether no text of a line is a row's tag: the row stores one of them.
+fn is_by_reference(row: &Transaction, line: &StoredLine) -> bool {
+    row.tag.usable().is_some_and(|own| Names::from(line).all().all(|name| name != own))
+}
+
+/// The texts of a line that say whose it is: its tag; of a refund every one.
+fn tags_of(line: &StoredLine) -> impl Iterator<Item = &str> {
+    let is_refund = line.kind == LineKind::Refund;
+    let all = Names::from(line).all().filter(move |_| is_refund);
+    line.tag.as_deref().into_iter().chain(all)
+}
+
+/// Whether exactly one refund's row has one of its texts as a tag.
+fn is_a_refunds(line: &StoredLine, tagged: &ByTag) -> bool {
+    let does = |kind: Option<Kind>| {
+        kind.is_some_and(|kind| moves(line.kind, line.direction, kind)) && line.itemised
+    };
+    let of = |name: &str| tagged.get(name).into_iter().flatten();
+    let count = |name: &str| of(name).filter(|(_, one)| does(one.kind)).count();
+    line.kind == LineKind::Refund && Names::from(line).all().any(|name| count(name) == 1)
+}
+
+/// Whether a table is the one that a row stands in, under whatever name it is mapped.
+fn is_one_table(tables: &[SourceTable], index: usize, row: &Transaction) -> bool {
+    let own = tables.iter().find(|table| table.settings.name == row.key.table);
+    tables.get(index).zip(own).is_some_and(|(other, own)| other.write == own.write)
+}
+
+/// Whether a line is to a row of a kind what it is to one of `own`: a refund's line is its row's,
+/// and takes back the payment's. What a row of no known kind moves could be either.
+fn may_be_of(line: &StoredLine, kind: Option<Kind>, own: Kind) -> bool {
+    let does = |kind| moves(line.kind, line.direction, kind);
+    let is_alike = |kind| !is_anothers(line.kind, line.direction, kind) && does(kind) == does(own);
+    kind.is_none_or(is_alike)
 }
 
 /// The texts of a line that rows may know it by.
@@ -305,6 +501,7 @@ pub fn settled(line: &StoredLine) -> SettledLine {
         aliases,
         code: line.return_reason.clone(),
         word: line.type_code.clone(),
+        anothers: None,
         at: moved_at(line.booked_on, line.received_at),
     }
 }

@@ -432,10 +432,11 @@ impl Gather<'_> {
         let (db, tables, account) = (self.db, self.tables, self.account_name);
         let files = ByFiles { db, tables, account, alone, expected: self.expected };
         let told = files.ask(&asking, self.clock.now()).await?;
-        for (index, Told { evidence, lines }) in indices.into_iter().zip(told) {
+        for (index, Told { evidence, lines, near }) in indices.into_iter().zip(told) {
             if let Some(fact) = facts.get_mut(index) {
                 fact.evidence.extend(evidence);
                 fact.lines = lines;
+                fact.near.extend(near);
             }
         }
         Ok(())

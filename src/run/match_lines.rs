@@ -11,6 +11,7 @@ use chrono::TimeDelta;
 
 use crate::decide::policy::Tolerance;
 use crate::decide::settled::{AfterEnd, after_end, is_anothers, moves, objects};
+use crate::model::evidence::PspObject;
 use crate::model::money::Money;
 use crate::model::reason::Reason;
 use crate::model::settlement::{Direction, LineKind, SettledLine};
@@ -21,6 +22,7 @@ use crate::run::books::{Books, Tell};
 use crate::run::by_files::{Names, Shelf, settled};
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
+use crate::run::people;
 use crate::run::scene::Scene;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LineMark, LinePlace, OpenLine, StoredLine};
@@ -59,7 +61,7 @@ pub struct LinesNote {
 /// Rows to be looked at again, by table.
 pub type Again = BTreeMap<usize, Vec<String>>;
 
-/// Rows that are still processing, by table: keys, each with a line that names it.
+/// Rows by table: keys, each with a line that names it.
 type Named = BTreeMap<usize, Vec<(String, LinePlace)>>;
 
 /// Matches the open lines of every account that has files. A dry run writes nothing: it tells
@@ -88,6 +90,7 @@ pub async fn match_lines(
                 let found = match_some(scene, account, lines, &storing, &refused).await?;
                 write(scene, books, lines.len(), &found, tell).await?;
                 let woken = wake(scene, account, &found.named).await?;
+                look_at_cases(scene, account, &found, books, tell).await?;
                 if scene.options.dry_run {
                     for (table, ids) in found.again.into_iter().chain(woken) {
                         all.entry(table).or_default().extend(ids);
@@ -126,6 +129,30 @@ async fn wake(scene: &Scene<'_>, account: &str, named: &Named) -> Result<Again, 
         woken.insert(*index, keys);
     }
     Ok(woken)
+}
+
+/// Looks again at rows with an open case that new lines name: whoever decides it is to see the
+/// newest money, and the lines are to be told. A paused account's rows are left alone.
+async fn look_at_cases(
+    scene: &Scene<'_>,
+    account: &str,
+    found: &FoundOut,
+    books: &mut Books,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    let is_paused = scene.accounts.get(account).is_some_and(|open| open.paused.is_some());
+    if is_paused || scene.options.dry_run || scene.options.ids.is_some() {
+        return Ok(());
+    }
+    for (index, rows) in found.named.iter().chain(&found.differing) {
+        let Some(table) = scene.tables.get(*index) else { continue };
+        let keys = scene.db.cased(&table.settings.name, rows).await;
+        let keys = keys.doing("looking for cases that new files tell of")?;
+        if !keys.is_empty() {
+            Box::pin(people::look_at_cases(scene, books, table, keys, tell)).await?;
+        }
+    }
+    Ok(())
 }
 
 /// Rows that were handed back and that a file lists after all are looked at again: what was proven
@@ -215,6 +242,8 @@ struct FoundOut {
     new: u64,
     again: Again,
     named: Named,
+    /// Rows that ended and that lines contradict, each with those lines.
+    differing: Named,
 }
 
 async fn write(
@@ -344,13 +373,20 @@ async fn match_some(
         }
     }
     let again = agree(scene, account, &ended, &mut marks).await?;
+    let mut differing = Named::new();
+    for ((table, id), (_, places)) in &ended {
+        if again.get(table).is_some_and(|ids| ids.iter().any(|own| own == id)) {
+            let rows = places.iter().map(|place| ((*id).to_owned(), *place));
+            differing.entry(*table).or_default().extend(rows);
+        }
+    }
     let unseen: HashSet<LinePlace> =
         lines.iter().filter(|line| line.reason.is_none()).map(|line| line.place).collect();
     let told = book_payouts(scene, &alone).await?;
     let new = told.iter().filter(|mark| mark.row.is_none() && unseen.contains(&mark.place));
     let new = u64::try_from(new.count()).unwrap_or(u64::MAX);
     marks.extend(told);
-    Ok(FoundOut { marks, new, again, named })
+    Ok(FoundOut { marks, new, again, named, differing })
 }
 
 /// The rows of each table by their names.
@@ -520,6 +556,9 @@ fn row_of<'a>(
     if !line.itemised {
         return Err(Reason::ReferenceMissing);
     }
+    if let Some(found) = refund_of(line, direction, by_name).filter(|_| kind == LineKind::Refund) {
+        return Ok(found);
+    }
     let within = line.within();
     let mut runs_back = false;
     for name in line.all() {
@@ -549,10 +588,54 @@ fn row_of<'a>(
     })
 }
 
+/// The row of the refund that a line is of, where one has a name of it: a refund names the payment
+/// that it gives back, too.
+fn refund_of<'a>(
+    line: Names<'_>,
+    direction: Direction,
+    by_name: &HashMap<&str, Vec<Candidate<'a>>>,
+) -> Option<(usize, &'a Transaction)> {
+    let within = line.within();
+    // Of several that stand in one text none is better than the others.
+    let names = line.all().filter(|name| within.len() < 2 || !within.contains(name));
+    for name in names {
+        let found = by_name.get(name).into_iter().flatten();
+        let found = found.filter(|one| moves(LineKind::Refund, direction, one.row.kind));
+        let found: BTreeMap<(usize, &str), &'a Transaction> =
+            found.map(|one| ((one.table, one.row.key.id.as_str()), one.row)).collect();
+        if let (Some(((table, _), row)), 1) = (found.first_key_value(), found.len()) {
+            return Some((*table, *row));
+        }
+    }
+    None
+}
+
 /// Whether lines that agree with a row do so within the tolerance alone.
 fn differs(row: &Transaction, lines: &[SettledLine]) -> bool {
     let found = objects(lines, row.kind, row.tag.usable());
     found.iter().any(|object| object.captured.is_some() && object.captured != row.money)
+}
+
+/// Whether a row that succeeded stores the PSP's id of another payment than the one that its lines
+/// tell of, as far as they tell an id of the same kind.
+fn stores_another(row: &Transaction, lines: &[&StoredLine], found: &[PspObject]) -> bool {
+    let Some(stored) = row.psp_reference.as_deref().filter(|_| row.succeeded) else { return false };
+    let is_another = |object: &PspObject| {
+        let of_it = |line: &&&StoredLine| {
+            settled(line).payment.as_deref() == Some(object.reference.as_str())
+        };
+        let mut own = lines.iter().filter(of_it).peekable();
+        let has_id = own.peek().is_some();
+        let is_its = own.any(|line| Names::from(*line).all().any(|name| name == stored));
+        has_id && !is_its && are_alike(stored, &object.reference)
+    };
+    found.iter().any(|object| object.captured.is_some() && is_another(object))
+}
+
+/// Whether two ids may be of the same kind: many begin with a word that says which it is.
+fn are_alike(one: &str, other: &str) -> bool {
+    let word = |id: &str| id.split_once('_').map(|(begin, _)| begin.to_owned());
+    word(one) == word(other)
 }
 
 /// Holds the lines of rows that ended, all of each, against those rows: the marks of what agrees,
@@ -570,10 +653,21 @@ async fn agree(
     let exact = Tolerance::default();
     let tolerance = scene.accounts.get(account).map_or(&exact, |open| &open.setup.tolerance);
     let rows: Vec<&Transaction> = ended.values().map(|(row, _)| *row).collect();
-    let shelf = Shelf::about(scene.db, account, &rows).await?;
+    let mut shelf = Shelf::about(scene.db, account, &rows).await?;
+    shelf.find_owners(scene.db, &scene.tables, account, &rows).await?;
     for ((table, _), (row, places)) in ended {
-        let own: Vec<SettledLine> = shelf.of_row(row).into_iter().map(settled).collect();
-        match after_end(row, &objects(&own, row.kind, row.tag.usable()), tolerance) {
+        let known = shelf.of_row(row);
+        let say = |line: &&StoredLine| SettledLine {
+            anothers: shelf.tag_of_another(line, row),
+            ..settled(line)
+        };
+        let own: Vec<SettledLine> = known.iter().map(say).collect();
+        let found = objects(&own, row.kind, row.tag.usable());
+        let after = match stores_another(row, &known, &found) {
+            true => AfterEnd::Differs,
+            false => after_end(row, &found, tolerance),
+        };
+        match after {
             AfterEnd::Agrees => marks.extend(places.iter().map(|place| LineMark {
                 place: *place,
                 row: Some((row.key.table.clone(), row.key.id.clone())),

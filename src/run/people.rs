@@ -463,18 +463,40 @@ pub async fn look_again(
         let mapped = reopen(scene, table, &mut claimed).await?;
         for (account, some) in by_account(scene, claimed) {
             let open = account.as_deref().and_then(|name| scene.accounts.get_key_value(name));
-            look_at(scene, books, (table, &mapped), open, some, tell).await?;
+            let no_news: &[Reason] = &ONLY_TIME;
+            look_at(scene, books, (table, &mapped), open, (some, no_news), tell).await?;
         }
     }
     Ok(())
 }
 
+/// Looks again at these rows of a table, which wait for a person: something new tells of them, and
+/// their cases show it. They close by themselves to nothing but a success, too.
+pub(super) async fn look_at_cases(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    table: &SourceTable,
+    keys: Vec<String>,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    let mut claimed = claim(scene, table, keys).await?;
+    tell(Event::Claimed { table: table.settings.name.clone(), rows: claimed.len() });
+    let mapped = reopen(scene, table, &mut claimed).await?;
+    for (account, some) in by_account(scene, claimed) {
+        let open = account.as_deref().and_then(|name| scene.accounts.get_key_value(name));
+        let no_news: &[Reason] = &[];
+        look_at(scene, books, (table, &mapped), open, (some, no_news), tell).await?;
+    }
+    Ok(())
+}
+
+/// Looks at rows that wait for a person, to whom these reasons are no news.
 async fn look_at(
     scene: &Scene<'_>,
     books: &mut Books,
     (table, mapped): (&SourceTable, &Mapped),
     open: Option<(&String, &OpenAccount)>,
-    claimed: Vec<Claimed>,
+    (claimed, no_news): (Vec<Claimed>, &[Reason]),
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
     let account = open.map(|(_, account)| account);
@@ -488,7 +510,7 @@ async fn look_at(
         let decision = &row.decision;
         let is_news = match decision.outcome() {
             Outcome::Succeeded => true,
-            Outcome::Review => !ONLY_TIME.contains(&decision.reason),
+            Outcome::Review => !no_news.contains(&decision.reason),
             Outcome::Retryable | Outcome::Failed | Outcome::Wait => false,
         };
         if is_news {

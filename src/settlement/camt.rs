@@ -82,6 +82,7 @@ pub fn open(source: Source) -> Box<dyn Parse> {
         messages: 0,
         statements: 0,
         entries: 0,
+        page: None,
         statement: None,
         entry: None,
         detail: None,
@@ -96,6 +97,8 @@ struct Camt {
     messages: u64,
     statements: u64,
     entries: u64,
+    /// The number of the message's page.
+    page: Option<u64>,
     statement: Option<Open>,
     entry: Option<OpenEntry>,
     detail: Option<Detail>,
@@ -257,6 +260,7 @@ impl Camt {
                     self.begin_statement(path.len(), line, finality);
                 } else if MESSAGES.iter().any(|(element, _, _)| name.starts_with(element)) {
                     self.messages = self.messages.saturating_add(1);
+                    self.page = None;
                 }
             }
         }
@@ -281,6 +285,7 @@ impl Camt {
     fn tell_statement(&mut self) {
         let Some(open) = self.statement.as_mut().filter(|open| !open.told) else { return };
         open.told = true;
+        open.head.turn_to_page(self.page, open.balances.goes_on_from());
         let (statement, problems) = open.head.statement();
         self.items.push_back(statement.into());
         self.items.extend(problems.into_iter().map(Item::from));
@@ -334,6 +339,8 @@ impl Camt {
             } else {
                 open.head.leaf(leaf, self.xml.text());
             }
+        } else if path.ends_with("/GrpHdr/MsgPgntn/PgNb") {
+            self.page = self.xml.text().parse().ok();
         }
     }
 

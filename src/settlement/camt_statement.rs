@@ -2,7 +2,7 @@
 
 use chrono::NaiveDate;
 
-use crate::model::money::Currency;
+use crate::model::money::{Currency, Money};
 use crate::model::settlement::{
     Balance, Control, Direction, Entry, EntryStatus, Finality, Found, Measure, Problem, Severity,
     Statement, StatementEnd, Tie,
@@ -25,12 +25,14 @@ const STATUSES: [&str; 4] = ["BOOK", "PDNG", "INFO", "FUTR"];
 pub struct Head {
     statement: Statement,
     currency: String,
+    /// The number of the page, where the statement tells it.
+    page: Option<u64>,
 }
 
 impl Head {
     /// Of a statement that begins.
     pub fn new(statement: Statement) -> Self {
-        Self { statement, currency: String::new() }
+        Self { statement, currency: String::new(), page: None }
     }
 
     /// A leaf below the statement.
@@ -42,6 +44,7 @@ impl Head {
         match leaf {
             "Id" => statement.id = Some(text.to_owned()),
             "ElctrncSeqNb" => statement.sequence = Some(text.to_owned()),
+            "StmtPgntn/PgNb" => self.page = text.parse().ok(),
             "LglSeqNb" if statement.sequence.is_none() => {
                 statement.sequence = Some(text.to_owned());
             }
@@ -60,6 +63,20 @@ impl Head {
             }
             _other => {}
         }
+    }
+
+    /// Notes which page of its statement it is: by its own number, or by that of its message where
+    /// it goes on from another page's balance; else by that balance.
+    pub fn turn_to_page(&mut self, message: Option<u64>, goes_on_from: Option<Balance>) {
+        let number = self.page.or(message.filter(|_| goes_on_from.is_some()));
+        let page = match (number, goes_on_from) {
+            (Some(0 | 1), _) | (None, None) => None,
+            (Some(number), _) => Some(format!("page {number}")),
+            (None, Some(from)) => {
+                Some(format!("page from {}", Money::new(from.minor, from.currency)))
+            }
+        };
+        self.statement.page = page.filter(|_| self.finality() == Finality::Final);
     }
 
     /// The account's currency, where it is one.
@@ -210,6 +227,13 @@ impl Balances {
             self.available.push((opens, balance));
         }
         None
+    }
+
+    /// The interim balance that it begins with, where none opens it: another page goes before it.
+    pub fn goes_on_from(&self) -> Option<Balance> {
+        let opens = |known: &Known| matches!(known.kind, Kind::Opening | Kind::Previous);
+        let interim = self.all.iter().find(|known| known.kind == Kind::Interim);
+        interim.filter(|_| !self.all.iter().any(opens)).map(|known| known.balance)
     }
 
     /// A booked balance of this end, in whichever currency.

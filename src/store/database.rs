@@ -250,10 +250,12 @@ delegate! { FileDriver:
     lines_of(account: &str, tags: &[String], references: &[String]) -> Vec<StoredLine>;
     lines_plan(account: &str, tags: &[String]) -> Vec<String>;
     open_lines(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<OpenLine>;
+    open_of_money(account: &str, minors: &[i64]) -> Vec<StoredLine>;
     taken_out(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;
     taken_out_of(table: &str, keys: &[String]) -> Vec<StoredLine>;
     note_looked_again(run_id: &str, places: &[LinePlace]) -> ();
     asleep(table: &str, rows: &[(String, LinePlace)], now: Instant) -> Vec<String>;
+    cased(table: &str, rows: &[(String, LinePlace)]) -> Vec<String>;
     wake(table: &str, keys: &[String], now: Instant) -> u64;
     listed_after_all(account: &str, since: Instant) -> Vec<(String, String)>;
     files(filter: &FileFilter) -> Vec<FileRow>;

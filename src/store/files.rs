@@ -165,6 +165,14 @@ pub trait FileDriver {
         limit: i64,
     ) -> Result<Vec<OpenLine>, StoreError>;
 
+    /// Lines of an account that decide and have no row yet, and that moved one of these amounts, in
+    /// minor units of whatever currency. In their order, so many that a person could look at them.
+    async fn open_of_money(
+        &self,
+        account: &str,
+        minors: &[i64],
+    ) -> Result<Vec<StoredLine>, StoreError>;
+
     /// Lines of an account that a row succeeded by, that a correction took out since, and whose
     /// row was not looked at again, in their order, after a place.
     async fn taken_out(
@@ -194,6 +202,15 @@ pub trait FileDriver {
         table: &str,
         rows: &[(String, LinePlace)],
         now: Instant,
+    ) -> Result<Vec<String>, StoreError>;
+
+    /// Of these rows of a table, each with a line that names it: those with an open case that
+    /// nobody proposed an end of, and that were not looked at since the line's file came or was
+    /// released, or the batch that it is a part of was booked. None that somebody has in work.
+    async fn cased(
+        &self,
+        table: &str,
+        rows: &[(String, LinePlace)],
     ) -> Result<Vec<String>, StoreError>;
 
     /// Makes these rows of a table due: those that wait for a later look, or are watched, and that
@@ -847,6 +864,13 @@ pub(in crate::store) const PUT_FILE_CASE: &str = "insert into tieout_cases as k 
      policy_version = excluded.policy_version, last_seen_at = excluded.last_seen_at, \
      last_run = excluded.last_run, times_seen = k.times_seen + 1";
 
+/// What makes a line `l` one that decides, is one payment's and has no row yet.
+pub(in crate::store) const OPEN_ALONE: &str =
+    "l.state = 'open' and l.decides and l.itemised and l.kind not in ('fee', 'payout')";
+
+/// So many open lines of some amounts are read.
+pub(in crate::store) const OF_MONEY: i64 = 10_000;
+
 /// What makes a line `l` one that a row succeeded by and that a correction took out.
 pub(in crate::store) const TAKEN_OUT: &str =
     "l.state = 'superseded' and l.reason in ('settled', 'tolerance_delta')";
@@ -866,6 +890,14 @@ pub(in crate::store) const UNSEEN: &str = "(r.id is null or (r.id <> n.id and r.
      or (f.changed_at is not null and r.started_at < f.changed_at and not exists \
      (select 1 from tieout_releases w where w.file_id = f.id and w.state = 'carried_out')) \
      or (b.matched_at is not null and r.id <> b.run_id and r.started_at < b.matched_at))";
+
+/// Of an open case `k`, and `f`, `n` and `b` as in [`UNSEEN`]: it waits for its person, whose word
+/// there is none of yet, and was not looked at since the line could tell of its row.
+pub(in crate::store) const UNSHOWN: &str = "not exists (select 1 from tieout_proposals p \
+     where p.case_number = k.number and p.state in ('open', 'approved')) \
+     and (k.looked_at is null or k.looked_at < f.received_at or k.looked_at < n.started_at \
+     or k.looked_at < b.matched_at or exists (select 1 from tieout_releases w \
+     where w.file_id = f.id and w.state = 'carried_out' and k.looked_at < w.ended_at))";
 
 /// What makes a line `l` one that lists an attempt and was told to nobody yet.
 pub(in crate::store) const LISTED: &str =

@@ -242,7 +242,8 @@ pub trait Inspect {
 
     /// Which of these values of the status a row has: by an index where one leads with it, else as
     /// far as the first and the last rows show it.
-    async fn held(&self, table: &SourceTable, values: &[String]) -> Result<Vec<String>, StoreError>;
+    async fn held(&self, table: &SourceTable, values: &[String])
+    -> Result<Vec<String>, StoreError>;
 
     /// Tags as an account's template makes them: of processing rows where an index leads to
     /// them, else of the first rows. `None`: a part of it is NULL.

@@ -1360,7 +1360,7 @@ async fn policies_that_show_every_row_are_enough() {
              grant all on all tables in schema public to {role}; \
              grant all on all sequences in schema public to {role}; \
              alter table payments enable row level security; \
-             create policy some on payments for select using (id > 0)"
+             create policy part on payments for select using (id > 0)"
         ))
         .await;
     rewrite(&shop, "postgres@", &format!("{role}@"));
@@ -1376,13 +1376,13 @@ async fn policies_that_show_every_row_are_enough() {
     assert!(told.contains(&format!("`alter role \"{role}\" bypassrls;`")), "{told}");
     let create = told.split('`').find(|part| part.starts_with("create policy")).unwrap();
     // To read them all is not enough for a role that writes.
-    shop.raw.execute("create policy read on payments for select using (true)").await;
+    shop.raw.execute("create policy readable on payments for select using (true)").await;
     assert!(hides().await.is_some());
     shop.raw.execute(create).await;
     assert_eq!(hides().await, None);
     shop.insert(&[Payment::stuck(1)]).await;
     shop.tieout(&["run", "--id", "1"]).await.ended(0);
-    let only = "create policy only on payments as restrictive using (id <> 1)";
+    let only = "create policy narrower on payments as restrictive using (id <> 1)";
     shop.raw.execute(only).await;
     assert!(hides().await.is_some());
     shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;

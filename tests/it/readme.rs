@@ -110,7 +110,7 @@ async fn the_demo_makes_what_it_says_and_decides_nothing_twice() {
 /// Reasons that do not occur in the demo, and why. A new one is shown there, or stands here.
 const NOT_IN_THE_DEMO: &[(Reason, &str)] = &[
     (Reason::Voided, "Stripe shows no voided captures, and no file of the demo tells of one"),
-    (Reason::Expired, "for Stripe a shipped rule ends what expired: its reason is `rule`"),
+    (Reason::Expired, "a shipped rule ends the one that expired: its reason is `rule`"),
     (Reason::ByPerson, "no person decides while it runs"),
     (Reason::WriteRefused, "its own table refuses nothing"),
     (Reason::AccountUnavailable, "an account would have to be silent in it for six hours"),

@@ -394,7 +394,8 @@ fn suggestion(
         (text, Some((what, object.map(str::to_owned))))
     };
     let words = |text: &str| (text.to_owned(), None);
-    let action = action_after(case.reason, is_found, inputs.into_iter().flat_map(shown));
+    let wanted = inputs.and_then(|inputs| inputs.row.money);
+    let action = action_after(case.reason, is_found, wanted, inputs.into_iter().flat_map(shown));
     match (action, equal.as_slice()) {
         ("confirm_success", [first, ..]) => decided(What::Succeeded, Some(first)),
         ("refund_duplicate", [first, others @ ..]) if !others.is_empty() => {

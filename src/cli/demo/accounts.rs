@@ -69,6 +69,11 @@ impl Cast {
             let object = Self::tagged(&row).standing(Situation::Canceled);
             self.push(row, [Seed { cancellation_reason, ..object }]);
         }
+        // Authorised, and let go by the PSP after its time: a shipped rule ends it.
+        let row = self.row(Seen::Once, 16 * HOUR);
+        let cancellation_reason = Some("automatic".to_owned());
+        let object = Self::tagged(&row).standing(Situation::Canceled);
+        self.push(row, [Seed { cancellation_reason, ..object }]);
         // Refunds that wait for the customer's bank details.
         for index in 0..3 {
             let row = self.row(Seen::Never, Self::spread(3, index));

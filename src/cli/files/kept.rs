@@ -102,7 +102,7 @@ pub fn show(options: &Show, common: &Common) -> Result<Exit, Failure> {
             release::waiting(&file, db).await?.iter().for_each(|text| out::stdout(text));
         }
         statements(&file, common, db).await?;
-        payouts::print(&file, common.json, db).await?;
+        payouts::print(&file, common.json, &config, db).await?;
         if options.lines {
             lines(&file, common, db).await?;
         }

@@ -5,30 +5,68 @@ use serde_json::json;
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::out;
+use crate::config::Config;
 use crate::model::money::{Currency, decimal_text};
+use crate::model::settlement::LineKind;
 use crate::store::database::Database;
-use crate::store::files::FileRow;
+use crate::store::files::{FileDriver, FileRow, LineState, StoredLine};
 use crate::store::payouts::{Payout, PayoutDriver};
 
+/// Why a bank's line that names a payout is open once a run held it against the payout.
+const COMPARED: [&str; 4] =
+    ["amount_mismatch", "currency_mismatch", "tag_unusable", "duplicate_capture"];
+
 /// Prints each payout of a file.
-pub async fn print(file: &FileRow, is_json: bool, db: &Database) -> Result<(), Failure> {
+pub async fn print(
+    file: &FileRow,
+    is_json: bool,
+    config: &Config,
+    db: &Database,
+) -> Result<(), Failure> {
     let found = db.payouts_of_file(file.id).await.map_err(|error| Failure::store(&error))?;
     for payout in found {
         // Its bookings by the bank are counted one by one.
         let counted = db.payout(&payout.key).await.map_err(|error| Failure::store(&error))?;
         let payout = counted.unwrap_or(payout);
+        let beside = beside(&payout, config, db).await?;
         match is_json {
-            true => out::stdout(&line("settlement_payout", body(&payout))),
-            false => rows(&payout).iter().for_each(|text| out::stdout(text)),
+            true => out::stdout(&line("settlement_payout", body(&payout, &beside))),
+            false => rows_beside(&payout, &beside).iter().for_each(|text| out::stdout(text)),
         }
     }
     Ok(())
 }
 
+/// The bank's lines that carry the id of a payout that no line is booked for, and that a run found
+/// not to be its one booking.
+async fn beside(
+    payout: &Payout,
+    config: &Config,
+    db: &Database,
+) -> Result<Vec<StoredLine>, Failure> {
+    let mut found = Vec::new();
+    if payout.booked > 0 {
+        return Ok(found);
+    }
+    let texts = [payout.key.payout.clone()];
+    let is_other = |line: &StoredLine| {
+        let is_open = line.decides && line.state == LineState::Open;
+        let was_compared = line.reason.as_deref().is_some_and(|reason| COMPARED.contains(&reason));
+        is_open && was_compared && line.kind == LineKind::Movement
+    };
+    for account in config.accounts.keys() {
+        let lines = db.lines_of(account, &texts, &[]).await;
+        let lines = lines.map_err(|error| Failure::store(&error))?;
+        found.extend(lines.into_iter().filter(is_other));
+    }
+    Ok(found)
+}
+
 /// What is known of it, in a word.
-fn state(payout: &Payout) -> &'static str {
+fn state(payout: &Payout, beside: &[StoredLine]) -> &'static str {
     match (payout.adds_up(), payout.booked > 0, payout.paid.is_some()) {
         (false, _, _) => "differs",
+        (true, false, _) if !beside.is_empty() => "differs",
         (true, true, _) => "explained",
         (true, false, true) => "unbooked",
         (true, false, false) => "open",
@@ -37,10 +75,15 @@ fn state(payout: &Payout) -> &'static str {
 
 /// A payout for people: what it is made of.
 pub fn rows(payout: &Payout) -> Vec<String> {
+    rows_beside(payout, &[])
+}
+
+fn rows_beside(payout: &Payout, beside: &[StoredLine]) -> Vec<String> {
     let code = &payout.key.currency;
     let exponent = Currency::parse(code).map_or(0, |known| known.exponent());
     let text = |minor: i128| decimal_text(minor, exponent);
-    let what = match state(payout) {
+    let what = match state(payout, beside) {
+        "differs" if payout.adds_up() => "the bank's files have it otherwise",
         "differs" => "it does not add up to what was paid out",
         "explained" => "the bank booked it",
         "unbooked" => "no bank's file has it yet",
@@ -60,10 +103,15 @@ pub fn rows(payout: &Payout) -> Vec<String> {
     if let Some(paid) = payout.paid {
         rows.push(format!("            {:<12}{:>16}", "paid out", text(paid)));
     }
+    rows.extend(beside.iter().map(|line| {
+        let amount = line.amount.map_or("an amount".to_owned(), |money| money.to_string());
+        let reason = line.reason.as_deref().unwrap_or_default();
+        format!("            the bank booked {amount}, line {} ({reason})", line.place)
+    }));
     rows
 }
 
-fn body(payout: &Payout) -> serde_json::Value {
+fn body(payout: &Payout, beside: &[StoredLine]) -> serde_json::Value {
     // Sums are texts: beyond 64 bits a JSON number loses its digits.
     let text = |minor: i128| minor.to_string();
     json!({
@@ -80,6 +128,6 @@ fn body(payout: &Payout) -> serde_json::Value {
         "net_minor": text(payout.net()),
         "paid_minor": payout.paid.map(text),
         "booked": payout.booked,
-        "state": state(payout),
+        "state": state(payout, beside),
     })
 }

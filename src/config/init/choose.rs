@@ -591,13 +591,13 @@ impl<'a> Choosing<'a> {
         }
         self.flags().into_iter().find_map(|(column, said)| {
             let word = said.word()?;
-            let values: Vec<String> = match column.class {
+            let values: Vec<String> = match &column.class {
                 TypeClass::Boolean => ["false", "true"].map(str::to_owned).to_vec(),
                 TypeClass::Integer => ["0", "1"].map(str::to_owned).to_vec(),
                 _text => self.seen.values.get(&column.name).cloned().unwrap_or_default(),
             };
             let pair = |value: &String| {
-                let key = match column.class {
+                let key = match &column.class {
                     TypeClass::Boolean => value.clone(),
                     _other => quoted(value),
                 };
@@ -624,7 +624,7 @@ impl<'a> Choosing<'a> {
             if chosen == Some(column.name.as_str()) {
                 continue;
             }
-            let no = match column.class {
+            let no = match &column.class {
                 TypeClass::Boolean => "false",
                 TypeClass::Integer => "0",
                 _text => "…",

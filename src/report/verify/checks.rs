@@ -92,7 +92,11 @@ impl Bridge {
         let span = self.spans.entry(currency.to_owned()).or_default();
         span.lines = span.lines.saturating_add(1);
         if line_no != Some(span.lines) {
-            return Err(format!("line {line_no:?} of {currency} stands at {}", span.lines));
+            let line = line_no.map_or_else(
+                || "a line without a number".to_owned(),
+                |number| format!("line {number}"),
+            );
+            return Err(format!("{line} of {currency} stands at {}", span.lines));
         }
         if span.residual.is_some() {
             return Err("a line follows the residual".to_owned());

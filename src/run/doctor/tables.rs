@@ -409,7 +409,8 @@ async fn unseen_targets(db: &Database, table: &SourceTable) -> Vec<Finding> {
         }
         let text = format!(
             "no looked-at row has {}, which [[table.map]] writes as {outcome}, and ignore holds \
-             {}, which says the same: what is misspelt is written as it stands, and nobody reads it",
+             {}, which says the same: what is misspelt is written as it stands, and nobody reads \
+             it",
             some_of(&strays),
             some_of(&ignored)
         );

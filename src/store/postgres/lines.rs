@@ -7,8 +7,8 @@ use crate::model::settlement::{Direction, EntryStatus, LineKind};
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    LINE, LineMark, LinePlace, LineState, OPEN_LINE, OpenLine, StoredLine, TAKEN_OUT,
-    TAKEN_OUT_WAITS, currency_of, further_of, refs_of,
+    LINE, LineMark, LinePlace, LineState, OF_MONEY, OPEN_ALONE, OPEN_LINE, OpenLine, StoredLine,
+    TAKEN_OUT, TAKEN_OUT_WAITS, currency_of, further_of, refs_of,
 };
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::sql::{Cells, Sql};
@@ -160,6 +160,25 @@ pub(super) async fn open(
          order by l.file_id, l.position limit {limit}"
     ));
     sql.fetch_each(&mut connection, READING, open_line_of).await
+}
+
+/// Lines that decide, have no row yet and moved one of these amounts.
+pub(super) async fn open_of_money(
+    pool: &PgPool,
+    account: &str,
+    minors: &[i64],
+) -> Result<Vec<StoredLine>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let mut sql = Sql::default();
+    let account = sql.bind(account.to_owned());
+    let (minors, limit) = (sql.bind(minors.to_vec()), sql.bind(OF_MONEY));
+    sql.push(&format!(
+        "select {LINE} from tieout_lines l join tieout_files f on f.id = l.file_id \
+         where l.account = {account} and {OPEN_ALONE} \
+         and coalesce(l.gross_minor, l.amount_minor) = any({minors}::bigint[]) \
+         order by l.file_id, l.position limit {limit}"
+    ));
+    sql.fetch_each(&mut connection, READING, line_of).await
 }
 
 /// Lines that a row succeeded by and that a correction took out, whose row waits to be looked at.

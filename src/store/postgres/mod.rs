@@ -682,6 +682,14 @@ impl FileDriver for PgStore {
         lines::open(self.pool().await, account, after, limit).await
     }
 
+    async fn open_of_money(
+        &self,
+        account: &str,
+        minors: &[i64],
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        lines::open_of_money(self.pool().await, account, minors).await
+    }
+
     async fn taken_out(
         &self,
         account: &str,
@@ -714,6 +722,14 @@ impl FileDriver for PgStore {
         now: Instant,
     ) -> Result<Vec<String>, StoreError> {
         wake::asleep(self.pool().await, table, rows, now).await
+    }
+
+    async fn cased(
+        &self,
+        table: &str,
+        rows: &[(String, LinePlace)],
+    ) -> Result<Vec<String>, StoreError> {
+        wake::cased(self.pool().await, table, rows).await
     }
 
     async fn wake(&self, table: &str, keys: &[String], now: Instant) -> Result<u64, StoreError> {

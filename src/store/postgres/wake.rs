@@ -4,11 +4,12 @@ use sqlx::postgres::{PgPool, PgRow};
 
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
-use crate::store::files::{LISTED, LinePlace, UNSEEN};
+use crate::store::files::{LISTED, LinePlace, UNSEEN, UNSHOWN};
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::sql::{Cells, Sql};
 
 const LOOKING: &str = "looking for rows that new files name";
+const CASED: &str = "looking for cases that new files tell of";
 const WAKING: &str = "making rows due that new files name";
 
 pub(super) async fn asleep(
@@ -40,6 +41,39 @@ pub(super) async fn asleep(
     ));
     let rows = sql.fetch(&mut connection).await.map_err(failed(LOOKING))?;
     rows.iter().map(|row| Cells::new(row, LOOKING).text(0)).collect()
+}
+
+/// Rows with an open case that new lines tell of.
+pub(super) async fn cased(
+    pool: &PgPool,
+    table: &str,
+    rows: &[(String, LinePlace)],
+) -> Result<Vec<String>, StoreError> {
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut connection = pool.acquire().await.map_err(failed(CASED))?;
+    let mut sql = Sql::default();
+    let table = sql.bind(table.to_owned());
+    let keys = sql.bind(rows.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>());
+    let files = sql.bind(rows.iter().map(|(_, place)| place.file).collect::<Vec<_>>());
+    let positions = sql.bind(rows.iter().map(|(_, place)| place.position).collect::<Vec<_>>());
+    sql.push(&format!(
+        "select distinct c.key from unnest({keys}::text[], {files}::bigint[], \
+         {positions}::bigint[]) as a(key, file, position) \
+         join tieout_checks c on c.table_name = {table} and c.key = a.key \
+         join tieout_cases k on k.subject_kind = 'row' and k.table_name = c.table_name \
+         and k.subject = c.key and k.state = 'open' \
+         join tieout_files f on f.id = a.file \
+         join tieout_lines l on l.file_id = a.file and l.position = a.position \
+         left join tieout_lines b on b.file_id = l.of_file and b.position = l.of_position \
+         join tieout_runs n on n.id = coalesce(f.tried_run, f.run_id) \
+         left join tieout_runs r on r.id = c.last_run \
+         where c.state = 'case' and c.lease_run is null and {UNSEEN} and {UNSHOWN} \
+         order by c.key"
+    ));
+    let rows = sql.fetch(&mut connection).await.map_err(failed(CASED))?;
+    rows.iter().map(|row| Cells::new(row, CASED).text(0)).collect()
 }
 
 pub(super) async fn wake(

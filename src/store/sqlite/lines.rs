@@ -9,8 +9,8 @@ use crate::model::settlement::{Direction, EntryStatus, LineKind};
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::{
-    LINE, LineMark, LinePlace, LineState, OPEN_LINE, OpenLine, StoredLine, TAKEN_OUT,
-    TAKEN_OUT_WAITS, currency_of, further_of, refs_of,
+    LINE, LineMark, LinePlace, LineState, OF_MONEY, OPEN_ALONE, OPEN_LINE, OpenLine, StoredLine,
+    TAKEN_OUT, TAKEN_OUT_WAITS, currency_of, further_of, refs_of,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{
@@ -140,6 +140,22 @@ pub(super) async fn open(
     let query =
         rendered(&sql).bind(account.to_owned()).bind(after.file).bind(after.position).bind(limit);
     fetch_each(connection, READING, query, open_line_of).await
+}
+
+/// Lines that decide, have no row yet and moved one of these amounts.
+pub(super) async fn open_of_money(
+    connection: &mut SqliteConnection,
+    account: &str,
+    minors: &[i64],
+) -> Result<Vec<StoredLine>, StoreError> {
+    let sql = format!(
+        "select {LINE} from tieout_lines l cross join tieout_files f on f.id = l.file_id \
+         where l.account = ?1 and {OPEN_ALONE} \
+         and coalesce(l.gross_minor, l.amount_minor) in (select value from json_each(?2)) \
+         order by l.file_id, l.position limit ?3"
+    );
+    let query = rendered(&sql).bind(account.to_owned()).bind(json_set(minors)).bind(OF_MONEY);
+    fetch_each(connection, READING, query, line_of).await
 }
 
 /// Lines that a row succeeded by and that a correction took out, whose row waits to be looked at.

@@ -1054,6 +1054,15 @@ impl FileDriver for SqliteStore {
         lines::open(&mut connection, account, after, limit).await
     }
 
+    async fn open_of_money(
+        &self,
+        account: &str,
+        minors: &[i64],
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        let mut connection = self.read("reading settlement lines").await?;
+        lines::open_of_money(&mut connection, account, minors).await
+    }
+
     async fn taken_out(
         &self,
         account: &str,
@@ -1091,6 +1100,14 @@ impl FileDriver for SqliteStore {
         now: Instant,
     ) -> Result<Vec<String>, StoreError> {
         wake::asleep(&mut *self.read(wake::LOOKING).await?, table, rows, now).await
+    }
+
+    async fn cased(
+        &self,
+        table: &str,
+        rows: &[(String, LinePlace)],
+    ) -> Result<Vec<String>, StoreError> {
+        wake::cased(&mut *self.read(wake::CASED).await?, table, rows).await
     }
 
     async fn wake(&self, table: &str, keys: &[String], now: Instant) -> Result<u64, StoreError> {

@@ -4,11 +4,12 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
-use crate::store::files::{LISTED, LinePlace, UNSEEN};
+use crate::store::files::{LISTED, LinePlace, UNSEEN, UNSHOWN};
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{execute, fetch, json_set, rendered};
 
 pub(super) const LOOKING: &str = "looking for rows that new files name";
+pub(super) const CASED: &str = "looking for cases that new files tell of";
 pub(super) const WAKING: &str = "making rows due that new files name";
 
 pub(super) async fn asleep(
@@ -36,6 +37,35 @@ pub(super) async fn asleep(
     let query = rendered(&sql).bind(table.to_owned()).bind(json_set(&rows)).bind(to_text(now));
     let rows = fetch(connection, LOOKING, query).await?;
     rows.iter().map(|row| Cells::new(row, LOOKING).text(0)).collect()
+}
+
+/// Rows with an open case that new lines tell of.
+pub(super) async fn cased(
+    connection: &mut SqliteConnection,
+    table: &str,
+    rows: &[(String, LinePlace)],
+) -> Result<Vec<String>, StoreError> {
+    if rows.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = format!(
+        "select distinct c.key from json_each(?2) a cross join tieout_checks c \
+         on c.table_name = ?1 and c.key = a.value ->> 0 \
+         cross join tieout_cases k on k.subject_kind = 'row' and k.table_name = c.table_name \
+         and k.subject = c.key and k.state = 'open' \
+         cross join tieout_files f on f.id = a.value ->> 1 \
+         cross join tieout_runs n on n.id = coalesce(f.tried_run, f.run_id) \
+         cross join tieout_lines l on l.file_id = f.id and l.position = a.value ->> 2 \
+         left join tieout_lines b on b.file_id = l.of_file and b.position = l.of_position \
+         left join tieout_runs r on r.id = c.last_run \
+         where c.state = 'case' and c.lease_run is null and {UNSEEN} and {UNSHOWN} \
+         order by c.key"
+    );
+    let rows: Vec<(&str, i64, i64)> =
+        rows.iter().map(|(key, place)| (key.as_str(), place.file, place.position)).collect();
+    let query = rendered(&sql).bind(table.to_owned()).bind(json_set(&rows));
+    let rows = fetch(connection, CASED, query).await?;
+    rows.iter().map(|row| Cells::new(row, CASED).text(0)).collect()
 }
 
 pub(super) async fn wake(

@@ -249,7 +249,8 @@ fn suggestion(known: &Known) -> Option<El> {
     }
     let equal = known.inputs.as_ref().map(StoredInputs::equal_captures).unwrap_or_default();
     let saw = known.inputs.as_ref().is_some_and(|inputs| !inputs.objects().is_empty());
-    let action = action_after(case.reason, saw, known.inputs.iter().flat_map(shown));
+    let wanted = known.inputs.as_ref().and_then(|inputs| inputs.row.money);
+    let action = action_after(case.reason, saw, wanted, known.inputs.iter().flat_map(shown));
     let words: Html = match (action, equal.as_slice()) {
         ("confirm_success", [first, ..]) => {
             Html::from("Propose that it succeeded with ").with(id(*first)).with(".")

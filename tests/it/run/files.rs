@@ -19,6 +19,8 @@ on_both_databases!(
     what_differs_is_tolerated_only_as_configured,
     what_came_back_is_no_second_payment,
     what_a_file_says_went_back_is_not_overruled,
+    a_case_shows_the_line_that_came_last,
+    a_tag_that_is_nearly_a_rows_is_shown_to_a_person,
 );
 
 /// One booking: its mark (`CRDT`, `DBIT`), its amount in cents, its EndToEndId, and the code of
@@ -636,5 +638,71 @@ async fn what_a_file_says_went_back_is_not_overruled(engine: Engine) {
     let shown = case_of(&shop, 4).await;
     assert!(shown.contains("suggested ask the PSP what became of it"), "{shown}");
     assert!(!shown.contains("--as succeeded"), "{shown}");
+    shop.check(false).await;
+}
+
+/// Whether the open case of a row tells of a line.
+async fn tells_of(shop: &Shop, id: i64, place: &str) -> bool {
+    let open = format!("select text from tieout_cases where state = 'open' and subject = '{id}'");
+    shop.texts(&open).await.iter().any(|text| text.contains(place))
+}
+
+async fn a_case_shows_the_line_that_came_last(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing"), at_bank(3, "paid")]).await;
+    let first = [
+        credit(10_001, "pay_1"),
+        credit(10_001, "pay_1"),
+        returned(10_002, "pay_2", "AM04"),
+        credit(10_003, "pay_3"),
+        returned(10_003, "pay_3", "AM04"),
+    ];
+    bring(&shop, "first.xml", &camt("camt.053", "S1", &first), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review duplicate_capture");
+    assert_eq!(ran.verdict(2), "review returned");
+    assert_eq!(ran.verdict(3), "review late_contradiction");
+    let cases = shop.open_cases().await;
+    let later = [credit(10_001, "pay_1"), credit(10_002, "pay_2"), credit(10_003, "pay_3")];
+    bring(&shop, "later.xml", &camt("camt.053", "S2", &later), 0).await;
+    shop.run_with(&["--dry-run"]).await;
+    assert!(!tells_of(&shop, 1, "2:1").await, "a rehearsal looks at no case");
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review duplicate_capture");
+    assert!(tells_of(&shop, 1, "2:1").await);
+    assert_eq!(shop.open_cases().await.len(), cases.len(), "the same cases");
+    let told = lines(&shop).await;
+    assert!(told[5..].iter().all(|line| line.contains(" matched ")), "{told:?}");
+    assert_eq!(shop.status(1).await, "processing");
+    assert_eq!(shop.status(3).await, "paid");
+    // Nothing new is nothing to look at.
+    assert!(shop.run().await.verdicts().is_empty());
+    shop.check(false).await;
+}
+
+async fn a_tag_that_is_nearly_a_rows_is_shown_to_a_person(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[1, 2, 3, 4].map(|id| at_bank(id, "processing"))).await;
+    let bookings = [
+        credit(10_001, "PAY_1"),
+        credit(10_002, "pay2"),
+        // Another amount, and another row's own tag.
+        credit(999, "PAY_3"),
+        credit(10_004, "pay_3"),
+    ];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review tag_near_miss");
+    assert_eq!(ran.verdict(2), "review tag_near_miss");
+    assert_eq!(ran.verdict(3), "review amount_mismatch");
+    assert_eq!(ran.verdict(4), "wait within_grace");
+    assert!(case_of(&shop, 1).await.contains("1:1 carries the tag `PAY_1`"));
+    assert!(case_of(&shop, 2).await.contains("1:2 carries the tag `pay2`"));
+    assert_eq!(lines(&shop).await[0], "PAY_1 open orphan -");
+    assert_eq!(shop.status(1).await, "processing");
+    // The row's own line settles it, whatever was near.
+    let own = [credit(10_001, "pay_1")];
+    bring(&shop, "own.xml", &camt("camt.053", "S2", &own), 0).await;
+    assert_eq!(shop.run().await.verdict(1), "succeeded settled");
     shop.check(false).await;
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::run::fetching::folder;
-use crate::run::files::{at_bank, bring, camt, credit, lines};
-use crate::run::shop::{Engine, Payment, Ran, Shop, Words, on_both_databases};
+use crate::run::files::{REFUNDS, at_bank, bring, camt, credit, lines};
+use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 use crate::support::events;
 
 on_both_databases!(
@@ -14,6 +14,9 @@ on_both_databases!(
     a_booking_waits_for_the_report_that_explains_it,
     a_booking_names_its_payout_or_its_row_in_its_text,
     a_report_that_was_brought_by_hand_counts_beside_the_api,
+    a_line_that_two_rows_have_a_claim_to_settles_neither,
+    another_payment_than_the_one_that_a_paid_row_stores_is_told,
+    a_refund_is_its_own_rows,
 );
 
 pub async fn shop_with_cards_and_bank(engine: Engine) -> Shop {
@@ -144,6 +147,11 @@ async fn what_is_ambiguous_or_differs_is_nobodys(engine: Engine) {
     );
     let told = payouts(&dir(&shop, &ran));
     assert!(told.iter().all(|line| line.ends_with("unbooked")), "{told:?}");
+    let shown = shop.tieout(&["files", "show", "2"]).await.ended(0).stdout;
+    assert!(shown.contains("the bank's files have it otherwise"), "{shown}");
+    assert!(shown.contains("the bank booked 9.99 EUR, line 3:3 (amount_mismatch)"), "{shown}");
+    let shown = shop.tieout(&["files", "show", "2", "--json"]).await.ended(0).stdout;
+    assert!(shown.contains("\"state\":\"differs\""), "{shown}");
     shop.check(false).await;
 }
 
@@ -231,4 +239,100 @@ async fn a_report_that_was_brought_by_hand_counts_beside_the_api(engine: Engine)
     let of_lines = "select state || ' ' || key from tieout_lines";
     assert_eq!(shop.texts(of_lines).await, ["matched 1"]);
     shop.check(false).await;
+}
+
+/// A Stripe payout reconciliation of payments whose orders it names: kind, payment, order, cents.
+fn tagged(rows: &[(&str, &str, &str, i64)]) -> String {
+    let day = chrono::Utc::now().date_naive();
+    let mut text = HEAD.to_owned();
+    for (n, (kind, payment, order, cents)) in rows.iter().enumerate() {
+        let sign = if *cents < 0 { "-" } else { "" };
+        let amount = format!("{sign}{}.{:02}", cents.abs() / 100, cents.abs() % 100);
+        text.push_str(&format!(
+            "txn_{kind}_{n},{day} 00:00:00,{day} 00:00:00,eur,{amount},0.00,{amount},{kind},\
+             {kind}_{n},{payment},,po_1,{order}\n"
+        ));
+    }
+    text
+}
+
+/// `tag state reason table key` of every line of the cards, in order.
+async fn card_lines(shop: &Shop) -> Vec<String> {
+    shop.texts(
+        "select coalesce(tag, '-') || ' ' || state || ' ' || coalesce(reason, '-') || ' ' || \
+         coalesce(table_name, '-') || ' ' || coalesce(key, '-') from tieout_lines \
+         where account = 'cards' order by file_id, position",
+    )
+    .await
+}
+
+fn at_cards(id: i64, status: &'static str, stored: Option<&str>) -> Payment {
+    let psp_ref = stored.map(str::to_owned);
+    Payment { account: "cards", status, psp_ref, ..Payment::stuck(id) }
+}
+
+/// The line carries the tag of the one, and the id that the other stores.
+async fn a_line_that_two_rows_have_a_claim_to_settles_neither(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let tagged_one = Payment { amount: Some(10_000), ..at_cards(1, "processing", None) };
+    let storing = Payment { amount: Some(10_000), ..at_cards(2, "processing", Some("pi_9")) };
+    shop.insert(&[tagged_one, storing]).await;
+    bring_cards(&shop, "one.csv", &tagged(&[("charge", "pi_9", "pay_1", 10_000)])).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review reference_claimed");
+    assert_eq!(ran.verdict(2), "review reference_mismatch");
+    assert_eq!(card_lines(&shop).await, ["pay_1 matched reference_claimed payments 1"]);
+    assert_eq!(shop.status(2).await, "processing");
+    shop.check(false).await;
+}
+
+/// Somebody charged twice and stored the first id: the file shows the second.
+async fn another_payment_than_the_one_that_a_paid_row_stores_is_told(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    shop.insert(&[
+        at_cards(1, "paid", Some("pi_old")),
+        at_cards(2, "paid", Some("pi_2")),
+        at_cards(3, "paid", None),
+        // Ids of another kind say nothing of it.
+        at_cards(4, "paid", Some("ch_4")),
+    ])
+    .await;
+    let rows = [1, 2, 3, 4].map(|id| (format!("pi_{id}"), format!("pay_{id}"), 10_000 + id));
+    let rows = rows.each_ref().map(|(pi, tag, cents)| ("charge", &**pi, &**tag, *cents));
+    bring_cards(&shop, "one.csv", &tagged(&rows)).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review reference_mismatch");
+    assert_eq!(shop.status(1).await, "paid");
+    assert_eq!(
+        card_lines(&shop).await,
+        [
+            "pay_1 matched reference_mismatch payments 1",
+            "pay_2 matched - payments 2",
+            "pay_3 matched - payments 3",
+            "pay_4 matched - payments 4",
+        ]
+    );
+    shop.check(false).await;
+}
+
+/// A refund names the payment that it gives back, and is the refund's all the same.
+async fn a_refund_is_its_own_rows(engine: Engine) {
+    for (paid, sent) in [("paid", "sent"), ("paid", "done"), ("processing", "sent")] {
+        let refunds = REFUNDS.replace("\"bank\"", "\"cards\"");
+        let refunds = refunds.replace("tag = \"pay_{id}\"", "tag = \"re_{id}\"");
+        let shop = shop_with_sources(engine, &refunds).await;
+        shop.insert(&[at_cards(1, paid, None)]).await;
+        let made = at_text(tieout_now() - 3_600);
+        let columns = "insert into refunds (id, status, cents, made)";
+        shop.raw.execute(&format!("{columns} values (7, '{sent}', 500, '{made}')")).await;
+        let (charge, refund) = (("charge", 10_001), ("refund", -500));
+        let both = [charge, refund].map(|(kind, cents)| (kind, "pi_1", "pay_1", cents));
+        let text = tagged(&both);
+        bring_cards(&shop, "one.csv", &text.replace("refund_1,", "re_7,")).await;
+        shop.run().await;
+        let lines = card_lines(&shop).await;
+        assert!(lines[0].ends_with(" payments 1"), "{paid} {sent}: {lines:?}");
+        assert!(lines[1].ends_with(" refunds 7"), "{paid} {sent}: {lines:?}");
+        shop.check(false).await;
+    }
 }

@@ -94,6 +94,9 @@ async fn a_quarantined_file_is_released_and_decides(engine: Engine) {
     let lines = flat(&shop.tieout(&["files", "show", "1", "--lines"]).await.ended(0).stdout);
     let said = ": the bank confirms; the file itself does not prove these lines";
     assert!(lines.contains("released untied by ") && lines.contains(said), "{lines}");
+    let explained = flat(&shop.tieout(&["explain", "1"]).await.ended(0).stdout);
+    assert!(explained.contains("file 1 (bad.xml) does not tie; "), "{explained}");
+    assert!(explained.contains(": the bank confirms"), "{explained}");
     put(&shop, "bad.xml", &bad);
     ingest(&shop, "bad.xml", 0).await;
     assert_eq!(shop.count("tieout_lines").await, 2);

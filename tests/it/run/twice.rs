@@ -11,6 +11,8 @@ on_both_databases!(
     a_report_that_comes_twice_counts_once,
     a_day_of_bai2_in_other_bytes_is_held,
     rows_that_overlap_are_held_and_only_the_others_count,
+    pages_of_a_statement_are_no_issues_of_each_other,
+    bytes_that_came_for_another_account_are_told,
 );
 
 /// A statement whose bookings carry the bank's references, in their order; an empty one is none.
@@ -251,5 +253,53 @@ async fn rows_that_overlap_are_held_and_only_the_others_count(engine: Engine) {
     );
     assert_eq!(shop.open_cases().await, Vec::<String>::new());
     verified(&shop, &ran).await;
+    shop.check(false).await;
+}
+
+/// How a page says its number.
+type Numbered<'a> = &'a dyn Fn(&str, u8) -> String;
+
+/// A page goes on where the one before it ended; whether it says its number or not.
+async fn pages_of_a_statement_are_no_issues_of_each_other(engine: Engine) {
+    let number = |text: &str, page: u8| {
+        let head = "<Stmt><Id>S1</Id>";
+        let own = format!("{head}<StmtPgntn><PgNb>{page}</PgNb></StmtPgntn>");
+        text.replace(head, &own)
+    };
+    let message = |text: &str, page: u8| {
+        let end = "</GrpHdr>";
+        text.replace(end, &format!("<MsgPgntn><PgNb>{page}</PgNb></MsgPgntn>{end}"))
+    };
+    let plain = |text: &str, _page: u8| text.to_owned();
+    let ways: [Numbered<'_>; 3] = [&number, &message, &plain];
+    for way in ways {
+        let shop = shop_with_bank(engine).await;
+        shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+        let first = camt("camt.053", "S1", &[credit(10_001, "pay_1")]).replace("CLBD", "ITBD");
+        let second = camt("camt.053", "S1", &[credit(10_002, "pay_2")]).replace("OPBD", "ITBD");
+        let second = second.replace(">1000.00<", ">1100.01<").replace(">1100.02<", ">1200.03<");
+        bring(&shop, "one.xml", &way(&first, 1), 0).await;
+        bring(&shop, "two.xml", &way(&second, 2), 0).await;
+        let ran = shop.run().await;
+        assert_eq!(ran.verdict(1), "succeeded settled");
+        assert_eq!(ran.verdict(2), "succeeded settled");
+        assert_eq!(shop.open_cases().await, Vec::<String>::new());
+        // The same page in other bytes is a correction.
+        bring(&shop, "again.xml", &way(&second, 2).replace("06:00:00Z", "07:00:00Z"), 3).await;
+        assert_eq!(shop.open_cases().await, ["3 statement_corrected"]);
+        shop.check(false).await;
+    }
+}
+
+async fn bytes_that_came_for_another_account_are_told(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    bring(&shop, "one.xml", &camt("camt.053", "S1", &[credit(10_001, "pay_1")]), 0).await;
+    let path = shop.folder().join("one.xml");
+    let words = ["ingest", path.to_str().unwrap(), "--account", "cards"];
+    let again = shop.tieout(&words).await.ended(3);
+    let said = again.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("file 1 already, of the account bank"), "{said}");
+    assert!(said.contains("hint: "), "{said}");
+    assert_eq!(shop.count("tieout_lines").await, 1);
     shop.check(false).await;
 }
