@@ -27,7 +27,8 @@ pub fn objects(lines: &[SettledLine], kind: Kind, tag: Option<&str>) -> Vec<PspO
         let own = || line.payment.clone().unwrap_or_else(|| line.place.clone());
         match role(line, kind) {
             Role::Moves => groups.entry(own()).or_default().moves.push(line),
-            Role::TakesBack => back.push(line),
+            Role::RunsBack if !counts(line, lines, kind) => {}
+            Role::TakesBack | Role::RunsBack => back.push(line),
             Role::Attempts => groups.entry(own()).or_default().attempts.push(line),
             Role::Nothing => {}
         }
@@ -66,6 +67,8 @@ enum Role {
     Moves,
     /// It came back.
     TakesBack,
+    /// A bank's booking the other way: it came back, where it was booked before.
+    RunsBack,
     /// On its way, or refused.
     Attempts,
     /// Not of this row.
@@ -88,15 +91,18 @@ fn bearing(line: LineKind, direction: Direction, kind: Kind) -> Role {
         // A report's own word for a payment, with money out: it was taken back.
         (Kind::Charge, L::Refund | L::Chargeback | L::ChargebackReversed, _)
         | (Kind::Charge, L::Payment | L::Return, Debit)
-        | (Kind::Refund, L::Refund, Credit) => Role::TakesBack,
-        (Kind::Refund, L::Refund, Debit) => Role::Moves,
-        (Kind::Refund | Kind::Payout, L::Movement, Debit) => Role::Moves,
-        (Kind::Refund | Kind::Payout, L::Return, Credit) => Role::TakesBack,
+        | (Kind::Refund, L::Refund, Credit)
+        | (Kind::Refund | Kind::Payout, L::Return, Credit) => Role::TakesBack,
+        // Not every bank gives a return its code.
+        (Kind::Charge, L::Movement, Debit) | (Kind::Refund | Kind::Payout, L::Movement, Credit) => {
+            Role::RunsBack
+        }
+        (Kind::Refund, L::Refund, Debit) | (Kind::Refund | Kind::Payout, L::Movement, Debit) => {
+            Role::Moves
+        }
         (_, L::Fee | L::Payout | L::Adjustment, _)
-        | (Kind::Charge, L::Movement, Debit)
         | (Kind::Charge, L::Return, Credit)
         | (Kind::Refund, L::Payment | L::Chargeback | L::ChargebackReversed, _)
-        | (Kind::Refund | Kind::Payout, L::Movement, Credit)
         | (Kind::Refund | Kind::Payout, L::Return, Debit)
         | (Kind::Payout, L::Payment | L::Refund | L::Chargeback | L::ChargebackReversed, _) => {
             Role::Nothing
@@ -104,12 +110,24 @@ fn bearing(line: LineKind, direction: Direction, kind: Kind) -> Role {
     }
 }
 
-/// Whether a line is of money that no row of this kind moves or gets back: money out under a
-/// charge's tag that is no return, a payment under a refund's. It may be the row's of another kind
-/// that has the tag, too; it is not this one's.
+/// Whether a line is of money that no row of this kind moves or gets back: a payment under a
+/// refund's tag. It may be the row's of another kind that has the tag, too; it is not this one's.
 pub fn is_anothers(line: LineKind, direction: Direction, kind: Kind) -> bool {
     let is_nobodys = matches!(line, LineKind::Fee | LineKind::Payout | LineKind::Adjustment);
     !is_nobodys && matches!(bearing(line, direction, kind), Role::Nothing)
+}
+
+/// Whether a line counts for a row of this kind, of which `lines` are all that there are. A bank's
+/// booking that runs the other way does where the row's own movement was booked by then: before it,
+/// nothing was there that could have come back.
+pub fn counts(line: &SettledLine, lines: &[SettledLine], kind: Kind) -> bool {
+    let is_earlier =
+        |other: &SettledLine| matches!(role(other, kind), Role::Moves) && other.at <= line.at;
+    match role(line, kind) {
+        Role::Nothing => false,
+        Role::RunsBack => lines.iter().any(is_earlier),
+        Role::Moves | Role::TakesBack | Role::Attempts => true,
+    }
 }
 
 /// Whether a line is of the movement that rows of this kind intend.
@@ -289,9 +307,9 @@ fn was_moved(kind: LineKind) -> bool {
     is_return(kind) || kind == LineKind::Chargeback
 }
 
-/// Of what takes back: a return, or a payment with its money the other way.
+/// Of what takes back: a return, or a payment or a booking with its money the other way.
 fn is_return(kind: LineKind) -> bool {
-    matches!(kind, LineKind::Return | LineKind::Payment)
+    matches!(kind, LineKind::Return | LineKind::Payment | LineKind::Movement)
 }
 
 /// The deciding lines of one format, the one that tells of most: a payment stands in each of a
@@ -450,6 +468,24 @@ mod tests {
     const CASES: &[(&str, Kind, &[&str], &[&str])] = &[
         ("a credit is a charge", Kind::Charge, &["1 movement + 500"], &["F1:1 captured 500/0"]),
         ("a debit is none", Kind::Charge, &["1 movement - 500"], &[]),
+        (
+            "a debit behind its credit took it back, with a code or without",
+            Kind::Charge,
+            &["1 movement + 500", "2 movement - 500"],
+            &["F1:1 captured 500/500 returned "],
+        ),
+        (
+            "paid, taken back and paid again without a code",
+            Kind::Charge,
+            &["1 movement + 500", "2 movement - 500", "3 movement + 500"],
+            &["F1:1 captured 500/500 returned ", "F1:3 captured 500/0"],
+        ),
+        (
+            "a credit behind a refund brought it back",
+            Kind::Refund,
+            &["1 movement - 500", "2 movement + 500"],
+            &["F1:1 captured 500/500 returned "],
+        ),
         ("a debit is a payout", Kind::Payout, &["1 movement - 500"], &["F1:1 captured 500/0"]),
         (
             "two bookings are two payments",

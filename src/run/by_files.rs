@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::decide::expected::Expected;
 use crate::decide::reach::Reach;
-use crate::decide::settled::{done_by, is_anothers, moved_at, moves, objects, taken_out};
+use crate::decide::settled::{counts, done_by, is_anothers, moved_at, moves, objects, taken_out};
 use crate::model::evidence::{Answer, CompleteSearch, Evidence, PspObject, Route};
 use crate::model::money::Money;
 use crate::model::settlement::{LineKind, SettledLine, Tag, TagKind};
@@ -153,7 +153,7 @@ impl ByFiles<'_> {
     }
 
     fn told(&self, row: &Transaction, shelf: &Shelf, now: Instant) -> Told {
-        let own = shelf.of_row(row);
+        let own = shelf.told_of_row(row);
         let say = |line: &&StoredLine| SettledLine {
             anothers: shelf.tag_of_another(line, row),
             ..self.said(line)
@@ -171,11 +171,10 @@ impl ByFiles<'_> {
         let account = self.account.to_owned();
         let evidence = Evidence { account, route: Route::File, asked_at: now, answer };
         // What stands for several payments is no row's, and another's not this one's.
-        let is_own = |line: &&StoredLine| {
-            let is_its_money = !is_anothers(line.kind, line.direction, row.kind);
-            is_its_money && line.itemised && !shelf.is_another_rows(line, row)
+        let is_own = |(line, its): &(&StoredLine, &SettledLine)| {
+            counts(its, &said, row.kind) && !shelf.is_another_rows(line, row)
         };
-        let lines = own.into_iter().filter(is_own).map(|line| line.place).collect();
+        let lines = own.into_iter().zip(&said).filter(is_own).map(|(line, _)| line.place).collect();
         Told { evidence: Some(evidence), lines, near: Vec::new() }
     }
 }
@@ -214,8 +213,8 @@ pub struct Shelf {
     taken_out: HashMap<(String, String), Vec<StoredLine>>,
     /// Tags of other rows, in lines that a row is known to by its reference alone.
     anothers: HashMap<(LinePlace, RowKey), String>,
-    /// Refunds that a refund's own row is there for.
-    refunds: HashSet<LinePlace>,
+    /// Lines that a row is there for whose money they move: a refund's, or a bank's booking.
+    moved: HashSet<LinePlace>,
 }
 
 /// The rows that have a tag: their table's place, and they themselves.
@@ -258,11 +257,12 @@ impl Shelf {
                 by_text.entry(text.to_owned()).or_default().push(index);
             }
         }
-        Self { lines, by_text, taken_out, anothers: HashMap::new(), refunds: HashSet::new() }
+        Self { lines, by_text, taken_out, anothers: HashMap::new(), moved: HashSet::new() }
     }
 
     /// Finds out which lines are other rows' by their tag: of those that one of these rows is known
-    /// to by its reference alone, and of refunds, which name the payment that they give back.
+    /// to by its reference alone, and of those that take back what one of these rows moved: a refund
+    /// names the payment that it gives back, and may share its tag.
     pub async fn find_owners(
         &mut self,
         db: &Database,
@@ -284,10 +284,10 @@ impl Shelf {
                 tagged.entry(one.tag.clone()).or_default().push((index, one));
             }
         }
-        let (mut anothers, mut refunds) = (HashMap::new(), HashSet::new());
+        let (mut anothers, mut moved) = (HashMap::new(), HashSet::new());
         for (row, line) in self.in_doubt(rows) {
-            if is_a_refunds(line, &tagged) {
-                refunds.insert(line.place);
+            if has_mover(line, &tagged) {
+                moved.insert(line.place);
             }
             let other = line.tag.as_ref().filter(|_| is_by_reference(row, line));
             let has_another = |tag: &&String| {
@@ -301,7 +301,7 @@ impl Shelf {
                 anothers.insert((line.place, row.key.clone()), tag.clone());
             }
         }
-        (self.anothers, self.refunds) = (anothers, refunds);
+        (self.anothers, self.moved) = (anothers, moved);
         Ok(())
     }
 
@@ -315,8 +315,7 @@ impl Shelf {
             self.of_row(row).into_iter().map(move |line| (row, line))
         };
         let is_in_doubt = |(row, line): &(&Transaction, &StoredLine)| {
-            let is_refund = line.kind == LineKind::Refund && row.kind == Kind::Charge;
-            line.itemised && (is_refund || is_by_reference(row, line))
+            line.itemised && (may_be_moved(line, row) || is_by_reference(row, line))
         };
         rows.iter().flat_map(of_row).filter(is_in_doubt)
     }
@@ -329,8 +328,19 @@ impl Shelf {
 
     /// Whether a line that tells of this row is to be another row's.
     fn is_another_rows(&self, line: &StoredLine, row: &Transaction) -> bool {
-        let is_refunds = row.kind == Kind::Charge && self.refunds.contains(&line.place);
-        is_refunds || self.tag_of_another(line, row).is_some()
+        let is_moved = may_be_moved(line, row) && self.moved.contains(&line.place);
+        is_moved || self.tag_of_another(line, row).is_some()
+    }
+
+    /// The lines that tell of a row: those that it is known by, without bookings that run the other
+    /// way and are another row's.
+    pub fn told_of_row(&self, row: &Transaction) -> Vec<&StoredLine> {
+        let mut own = self.of_row(row);
+        own.retain(|line| {
+            let runs_back = line.kind == LineKind::Movement && may_be_moved(line, row);
+            !(runs_back && self.is_another_rows(line, row))
+        });
+        own
     }
 
     /// All of them.
@@ -366,21 +376,36 @@ fn is_by_reference(row: &Transaction, line: &StoredLine) -> bool {
     row.tag.usable().is_some_and(|own| Names::from(line).all().all(|name| name != own))
 }
 
-/// The texts of a line that say whose it is: its tag; of a refund every one.
+/// Whether a line takes back what a row moves, and may be what another row moves.
+fn may_be_moved(line: &StoredLine, row: &Transaction) -> bool {
+    is_two_sided(line) && !moves(line.kind, line.direction, row.kind)
+}
+
+/// Whether a line is one row's movement, and another's that came back.
+fn is_two_sided(line: &StoredLine) -> bool {
+    matches!(line.kind, LineKind::Refund | LineKind::Movement)
+}
+
+/// The texts of a line that say whose it is: its tag; of one that may be two rows' every one.
 fn tags_of(line: &StoredLine) -> impl Iterator<Item = &str> {
-    let is_refund = line.kind == LineKind::Refund;
-    let all = Names::from(line).all().filter(move |_| is_refund);
+    let is_two_sided = is_two_sided(line);
+    let all = Names::from(line).all().filter(move |_| is_two_sided);
     line.tag.as_deref().into_iter().chain(all)
 }
 
-/// Whether exactly one refund's row has one of its texts as a tag.
-fn is_a_refunds(line: &StoredLine, tagged: &ByTag) -> bool {
+/// Whether a row has one of its texts as a tag whose money it moves: of a refund exactly one, since
+/// it is the payment's as long as it is nobody else's.
+fn has_mover(line: &StoredLine, tagged: &ByTag) -> bool {
     let does = |kind: Option<Kind>| {
         kind.is_some_and(|kind| moves(line.kind, line.direction, kind)) && line.itemised
     };
     let of = |name: &str| tagged.get(name).into_iter().flatten();
     let count = |name: &str| of(name).filter(|(_, one)| does(one.kind)).count();
-    line.kind == LineKind::Refund && Names::from(line).all().any(|name| count(name) == 1)
+    let is_enough = |count: usize| match line.kind {
+        LineKind::Refund => count == 1,
+        _booking => count > 0,
+    };
+    is_two_sided(line) && Names::from(line).all().any(|name| is_enough(count(name)))
 }
 
 /// Whether a table is the one that a row stands in, under whatever name it is mapped.

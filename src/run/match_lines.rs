@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use chrono::TimeDelta;
 
 use crate::decide::policy::Tolerance;
-use crate::decide::settled::{AfterEnd, after_end, is_anothers, moves, objects};
+use crate::decide::settled::{AfterEnd, after_end, counts, is_anothers, moves, objects};
 use crate::model::evidence::PspObject;
 use crate::model::money::Money;
 use crate::model::reason::Reason;
@@ -360,6 +360,10 @@ async fn match_some(
             Ok((_, row)) if !is_asked(row) => {}
             Ok((table, row)) if row.processing => {
                 named.entry(table).or_default().push((row.key.id.clone(), line.place));
+                if runs_back(line, row) {
+                    // The row's only where its own movement was booked before.
+                    alone.push((line, Reason::Returned));
+                }
             }
             Ok((table, row)) => {
                 let of_row = ended.entry((table, &row.key.id)).or_insert((row, Vec::new()));
@@ -544,10 +548,9 @@ async fn rows_of(
 
 /// The one row that a line is known by. A tag comes before any other name: a line may carry its
 /// batch's name, too, and that of what it takes back. What patterns found in its text is one
-/// name, however many they found: a text that tells of two rows is no row's alone. A booking that
-/// runs the other way than a row moves money is not that row's, whatever it carries: it is money
-/// that came back, for a person where no row sent it. A payment and its refund may share a tag:
-/// what moves the one is not the other's.
+/// name, however many they found: a text that tells of two rows is no row's alone. A payment and
+/// its refund may share a tag: what moves the one is not the other's. A booking that runs the other
+/// way than a row moves money is that row's only where no other row moves it by any of its names.
 fn row_of<'a>(
     line: Names<'_>,
     (kind, direction): (LineKind, Direction),
@@ -556,18 +559,17 @@ fn row_of<'a>(
     if !line.itemised {
         return Err(Reason::ReferenceMissing);
     }
-    if let Some(found) = refund_of(line, direction, by_name).filter(|_| kind == LineKind::Refund) {
+    let mover = || mover_of(line, (kind, direction), by_name);
+    if let Some(found) = mover().filter(|_| kind == LineKind::Refund) {
         return Ok(found);
     }
     let within = line.within();
-    let mut runs_back = false;
     for name in line.all() {
         let own = [name];
         let names: &[&str] = if within.contains(&name) { &within } else { &own };
         let found = names.iter().filter_map(|name| by_name.get(*name)).flatten();
-        let (others, mut found): (Vec<_>, Vec<_>) =
-            found.partition(|one| is_anothers(kind, direction, one.row.kind));
-        runs_back |= !others.is_empty() && kind == LineKind::Movement;
+        let mut found: Vec<_> =
+            found.filter(|one| !is_anothers(kind, direction, one.row.kind)).collect();
         let is_moved = |one: &&Candidate<'_>| moves(kind, direction, one.row.kind);
         if found.iter().any(is_moved) {
             found.retain(is_moved);
@@ -577,22 +579,26 @@ fn row_of<'a>(
         let mut found = found.into_iter();
         match (found.next(), found.next()) {
             (None, _) => {}
-            (Some(((table, _), row)), None) => return Ok((table, row)),
+            (Some(((table, _), row)), None) => {
+                let is_its = kind != LineKind::Movement || moves(kind, direction, row.kind);
+                return Ok(mover().filter(|_| !is_its).unwrap_or((table, row)));
+            }
             (Some(_), Some(_)) => return Err(Reason::TagUnusable),
         }
     }
-    Err(match (runs_back, line.has_name()) {
-        (true, _) => Reason::Returned,
-        (false, true) => Reason::Orphan,
-        (false, false) => Reason::ReferenceMissing,
-    })
+    Err(if line.has_name() { Reason::Orphan } else { Reason::ReferenceMissing })
 }
 
-/// The row of the refund that a line is of, where one has a name of it: a refund names the payment
+/// Whether a line is a bank's booking that runs the other way than a row moves money.
+fn runs_back(line: &OpenLine, row: &Transaction) -> bool {
+    line.kind == LineKind::Movement && !moves(line.kind, line.direction, row.kind)
+}
+
+/// The row whose money a line moves, where just one has a name of it: a refund names the payment
 /// that it gives back, too.
-fn refund_of<'a>(
+fn mover_of<'a>(
     line: Names<'_>,
-    direction: Direction,
+    (kind, direction): (LineKind, Direction),
     by_name: &HashMap<&str, Vec<Candidate<'a>>>,
 ) -> Option<(usize, &'a Transaction)> {
     let within = line.within();
@@ -600,7 +606,7 @@ fn refund_of<'a>(
     let names = line.all().filter(|name| within.len() < 2 || !within.contains(name));
     for name in names {
         let found = by_name.get(name).into_iter().flatten();
-        let found = found.filter(|one| moves(LineKind::Refund, direction, one.row.kind));
+        let found = found.filter(|one| moves(kind, direction, one.row.kind));
         let found: BTreeMap<(usize, &str), &'a Transaction> =
             found.map(|one| ((one.table, one.row.key.id.as_str()), one.row)).collect();
         if let (Some(((table, _), row)), 1) = (found.first_key_value(), found.len()) {
@@ -608,6 +614,16 @@ fn refund_of<'a>(
         }
     }
     None
+}
+
+/// That a line is of a row that ended, and agrees with it.
+fn its_mark(place: LinePlace, row: &Transaction, own: &[SettledLine]) -> LineMark {
+    LineMark {
+        place,
+        row: Some((row.key.table.clone(), row.key.id.clone())),
+        reason: differs(row, own).then(|| Reason::ToleranceDelta.as_str().to_owned()),
+        worth: row.money.map(|money| Money { minor: row.kind.signed(money.minor), ..money }),
+    }
 }
 
 /// Whether lines that agree with a row do so within the tolerance alone.
@@ -656,7 +672,7 @@ async fn agree(
     let mut shelf = Shelf::about(scene.db, account, &rows).await?;
     shelf.find_owners(scene.db, &scene.tables, account, &rows).await?;
     for ((table, _), (row, places)) in ended {
-        let known = shelf.of_row(row);
+        let known = shelf.told_of_row(row);
         let say = |line: &&StoredLine| SettledLine {
             anothers: shelf.tag_of_another(line, row),
             ..settled(line)
@@ -668,12 +684,14 @@ async fn agree(
             false => after_end(row, &found, tolerance),
         };
         match after {
-            AfterEnd::Agrees => marks.extend(places.iter().map(|place| LineMark {
-                place: *place,
-                row: Some((row.key.table.clone(), row.key.id.clone())),
-                reason: differs(row, &own).then(|| Reason::ToleranceDelta.as_str().to_owned()),
-                worth:
-                    row.money.map(|money| Money { minor: row.kind.signed(money.minor), ..money }),
+            AfterEnd::Agrees => marks.extend(places.iter().map(|place| {
+                let of_place = |line: &&SettledLine| line.place == place.to_string();
+                match own.iter().find(of_place) {
+                    Some(line) if !counts(line, &own, row.kind) => {
+                        open_because(*place, Reason::Returned)
+                    }
+                    _its => its_mark(*place, row, &own),
+                }
             })),
             AfterEnd::Differs => again.entry(*table).or_default().push(row.key.id.clone()),
         }
