@@ -12,7 +12,7 @@
 //! control total then proves the reading, so it is an error where it fails; record counts fail in
 //! files that tie in every sum, so they are a warning.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use chrono::NaiveDate;
 
@@ -106,7 +106,12 @@ struct Listed {
     sides: [Side; 2],
     /// A detail that goes against its code: it may be in either sum.
     turned: bool,
+    /// What details moved, with its sign; of very many the first.
+    moved: HashSet<i64>,
 }
+
+/// So many amounts of one account are remembered.
+const REMEMBERED: usize = 10_000;
 
 #[derive(Debug, Default, Clone, Copy)]
 struct Side {
@@ -144,6 +149,19 @@ impl Listed {
         self.turned |= minor < 0;
         side.sum = side.sum.saturating_add(i128::from(minor));
         side.count = side.count.saturating_add(i128::from(minor != 0));
+        if self.moved.len() < REMEMBERED {
+            self.moved.insert(if code < 400 { minor } else { minor.saturating_neg() });
+        }
+    }
+
+    /// Whether a difference between the balances is one detail read the wrong way round: it is
+    /// twice what that one moved. Sums of the account's own that hold say that none is.
+    fn has_turned(&self, off: i128) -> bool {
+        let holds = |side: &Side| side.total.is_some_and(|total| total == side.sum);
+        let half = off.checked_div(2).and_then(|half| i64::try_from(half).ok());
+        let is_twice = off != 0 && off.checked_rem(2) == Some(0);
+        let is_one = half.is_some_and(|half| self.moved.contains(&half));
+        is_twice && is_one && !self.turned && !self.sides.iter().all(holds)
     }
 
     /// Where what is listed is not what is said.
@@ -498,18 +516,23 @@ impl Bai2 {
         if let Some(group) = &mut self.group {
             group.total = group.total.saturating_add(total);
         }
-        self.warn_of_balances(record.line, &account);
+        let holds = self.balances_hold(record.line, &account);
         let sums = account.listed.controls(record.line, account.currency);
         self.items.extend(sums.into_iter().map(Item::from));
-        let is_tied = declared.map(i128::from) == Some(total) && !account.failed;
+        let is_tied = declared.map(i128::from) == Some(total) && !account.failed && holds;
         self.end_statement(record.line, &account, Some(is_tied));
     }
 
     /// Opening and closing ledger are informative: details may be a part of the day's movements.
-    fn warn_of_balances(&mut self, line: u64, account: &Account) {
-        let (Some(opening), Some(closing)) = (account.opening, account.closing) else { return };
+    /// Where they differ by one detail that was turned they are not. Whether they hold.
+    fn balances_hold(&mut self, line: u64, account: &Account) -> bool {
+        let (Some(opening), Some(closing)) = (account.opening, account.closing) else {
+            return true;
+        };
         let after = i128::from(opening.minor).saturating_add(account.net);
-        if after != i128::from(closing.minor) {
+        let off = after.saturating_sub(i128::from(closing.minor));
+        if off != 0 {
+            let is_turned = account.listed.has_turned(off);
             self.items.push_back(
                 Control {
                     line,
@@ -517,11 +540,12 @@ impl Bai2 {
                     expected: i128::from(closing.minor),
                     found: Found::Is(after),
                     currency: account.currency,
-                    severity: Severity::Warning,
+                    severity: if is_turned { Severity::Error } else { Severity::Warning },
                 }
                 .into(),
             );
         }
+        off == 0
     }
 
     fn end_statement(&mut self, line: u64, account: &Account, tie: Option<bool>) {

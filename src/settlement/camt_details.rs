@@ -58,8 +58,12 @@ pub struct Details {
     sum: i128,
     /// The charges of each, signed as it is.
     charged: i128,
-    /// A detail has no amount, or one of another currency.
-    is_unsummed: bool,
+    /// How many have no amount, or one of another currency.
+    unsummed: u64,
+    /// One of them has one of another currency.
+    is_mixed: bool,
+    /// Details went both ways.
+    is_netted: bool,
     /// A detail tells only what was instructed.
     is_instructed: bool,
     /// A detail tells of charges.
@@ -109,8 +113,12 @@ impl Details {
                 let charge = charges.minor().unwrap_or(0);
                 self.charged = self.charged.saturating_add(line.direction.signed(charge));
             }
-            _other => self.is_unsummed = true,
+            other => {
+                self.unsummed = self.unsummed.saturating_add(1);
+                self.is_mixed |= other.is_some();
+            }
         }
+        self.is_netted |= self.held.back().is_some_and(|last| last.direction != line.direction);
         self.held.push_back(line);
         // The first of many are told as they come; the last is never one of them.
         let mut first = (self.held.len() > HELD).then(|| self.held.pop_front())??;
@@ -136,7 +144,7 @@ impl Details {
         let entry = said.entry;
         let wanted = entry.direction.signed(entry.minor);
         let is_told_early = u64::try_from(self.held.len()) != Ok(self.count);
-        if self.is_unsummed || self.sum == wanted {
+        if self.unsummed == self.count || (!self.is_mixed && self.sum == wanted) {
             self.each(|line| instructed_before_charges(line, fee_of(line)));
             return None;
         }
@@ -145,7 +153,7 @@ impl Details {
         if is_told_early {
             return Some(self.differs(entry, Severity::Error));
         }
-        if self.sum == wanted.saturating_neg() {
+        if self.unsummed == 0 && !self.is_netted && self.sum == wanted.saturating_neg() {
             // Each tells the way that the original went.
             let control = self.differs(entry, Severity::Warning);
             self.each(|line| {
@@ -155,18 +163,24 @@ impl Details {
             });
             return Some(control);
         }
-        if self.charged != 0 && (off == self.charged || off == self.charged.saturating_neg()) {
+        let is_summed = self.unsummed == 0;
+        if is_summed
+            && self.charged != 0
+            && (off == self.charged || off == self.charged.saturating_neg())
+        {
             let is_less = off == self.charged;
             self.each(|line| less_its_charge(line, is_less));
             return None;
         }
-        if own_charge == Some(off.saturating_abs()) {
+        if is_summed && own_charge == Some(off.saturating_abs()) {
             self.each(|line| instructed_before_charges(line, fee_of(line)));
             self.held.push_back(charge_line(entry, self.count, off));
             return None;
         }
-        let may_stand_between =
-            said.charges.are_told() || self.has_charges || self.is_instructed || !said.is_whole;
+        let has_charges = said.charges.are_told() || self.has_charges;
+        let is_part = !is_summed || self.is_instructed || !said.is_whole;
+        let is_turned = self.sum == wanted.saturating_neg();
+        let may_stand_between = has_charges || is_part || is_turned;
         let severity = if may_stand_between { Severity::Warning } else { Severity::Error };
         let control = self.differs(entry, severity);
         self.as_booked(entry);

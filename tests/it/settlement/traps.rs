@@ -212,6 +212,47 @@ fn a_detail_decides_by_what_was_booked_alone() {
             1,
         ),
         (
+            "both ways, and minus what was booked",
+            of(
+                "DBIT",
+                "",
+                &[
+                    detail("89", "<CdtDbtInd>CRDT</CdtDbtInd>"),
+                    detail("30", "<CdtDbtInd>DBIT</CdtDbtInd>"),
+                ],
+            ),
+            vec![(Some(5_900), None, "out", false), (None, None, "out", false)],
+            1,
+        ),
+        (
+            "one has no amount",
+            of("CRDT", "", &[detail("300", ""), detail("", "")]),
+            vec![booked, beside],
+            1,
+        ),
+        (
+            "one has no amount, and the other has all",
+            of("CRDT", "", &[detail("59", ""), detail("", "")]),
+            vec![(Some(5_900), None, "in", true), (None, None, "in", true)],
+            0,
+        ),
+        (
+            "one has another currency",
+            of(
+                "CRDT",
+                "",
+                &[detail("300", ""), "<TxDtls><Amt Ccy=\"USD\">30</Amt></TxDtls>".into()],
+            ),
+            vec![booked, beside],
+            1,
+        ),
+        (
+            "none has an amount",
+            of("CRDT", "", &[detail("", ""), detail("", "")]),
+            vec![(None, None, "in", true), (None, None, "in", true)],
+            0,
+        ),
+        (
             "one is not listed",
             of("CRDT", count, &[detail("30", ""), detail("20", "")]),
             vec![booked, beside],
@@ -938,6 +979,36 @@ fn details_of_bai2_come_to_no_more_than_the_account_s_own_sums() {
     refused(&turned, "03 total debits (400): expected 1.00 USD, found 4.00 USD");
     let status = look(&sums, &[("195", 400), ("165", 300), ("075", 100)]);
     refused(&status, "16 type code: expected the code of a credit or a debit, found 075");
+}
+
+/// Only the balances show that a code was turned, where a bank writes no sums of its own.
+#[test]
+fn a_turned_code_of_bai2_is_seen_by_its_balances() {
+    let look = |closing: i64, rows: &[(&str, i64)]| {
+        let details: String =
+            rows.iter().map(|(code, minor)| format!("16,{code},{minor},Z,,,x/\n")).collect();
+        let total = 5_000 + closing + rows.iter().map(|(_, minor)| minor).sum::<i64>();
+        let count = rows.len();
+        let text = format!(
+            "01,A,B,261119,0200,1,,,2/\n02,A,B,1,261118,2400,USD,2/\n\
+             03,1,,010,5000,,,015,{closing},,/\n{details}\
+             49,{total},{}/\n98,{total},1,{}/\n99,{total},1,{}/\n",
+            count + 2,
+            count + 4,
+            count + 6
+        );
+        inspected(text.as_bytes())
+    };
+    for (closing, ties) in [(5_600, true), (5_650, false)] {
+        let found = look(closing, &[("195", 400), ("165", 300), ("475", 100)]);
+        assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+        assert_eq!(found.sums.statements[0].ties, Some(ties), "a part of the day's movements");
+    }
+    let wrong = "03 closing ledger (015): expected 56.00 USD, found";
+    let turned = look(5_600, &[("195", 400), ("165", 300), ("375", 100)]);
+    refused(&turned, &format!("{wrong} 58.00 USD"));
+    let turned = look(5_600, &[("495", 400), ("165", 300), ("475", 100)]);
+    refused(&turned, &format!("{wrong} 48.00 USD"));
 }
 
 #[test]
