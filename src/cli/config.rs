@@ -10,8 +10,8 @@ use crate::cli::{doctor, init, out, page, runtime};
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
 use crate::run::doctor::{
-    Finding, Level, passed_over, refused_values, tags_like_cards, unread_values, unseen_retries,
-    written,
+    Finding, Level, only_looks, passed_over, refused_values, tags_like_cards, unread_values,
+    unseen_retries, written,
 };
 use crate::run::fitting::map_tables;
 use crate::store::database::Database;
@@ -95,11 +95,12 @@ fn load(common: &Common) -> Result<Config, Failure> {
 /// written; nothing is written. What a run works with all the same comes back.
 fn connect(config: &Config) -> Result<Vec<Finding>, Failure> {
     let found: Result<Vec<Finding>, StoreError> = runtime::block_on(Box::pin(async {
-        let db = Database::look(&config.database).await?;
+        let (db, looks) = open(config).await?;
         let mapped = map_tables(&db, &config.tables, &config.accounts).await;
         let found = match &mapped {
             Ok(tables) => {
-                let mut found = refused_values(&db, tables).await;
+                let mut found: Vec<Finding> = looks.into_iter().collect();
+                found.extend(refused_values(&db, tables).await);
                 found.extend(unread_values(&db, tables).await);
                 found.extend(written(&db, tables).await);
                 found.extend(unseen_retries(tables));
@@ -120,6 +121,15 @@ fn connect(config: &Config) -> Result<Vec<Finding>, Failure> {
         }
     }
     Ok(found)
+}
+
+/// The database as the doctor looks at it: by a login that only looks as in a dry run, and then
+/// with what is to be said of it.
+async fn open(config: &Config) -> Result<(Database, Option<Finding>), StoreError> {
+    let db = Database::look(&config.database).await?;
+    let Some(looks) = only_looks(&db).await else { return Ok((db, None)) };
+    db.close().await;
+    Ok((Database::rehearse(&config.database).await?, Some(looks)))
 }
 
 fn tell(finding: &Finding, common: &Common) {

@@ -362,12 +362,15 @@ async fn take(
         let rows = unknown.into_iter().map(|row| without_account(scene, row)).collect();
         books.carry(scene, table, None, rows, tell).await?;
     }
+    // An account may be paused between two batches: what was not asked about yet is left.
+    let paused = scene.db.pauses().await.doing("reading the paused accounts")?;
     let (steps, mut taken) = unbounded_channel();
     let mut asking = FuturesUnordered::new();
     for (name, mut rows) in groups {
         let known = name.as_deref().and_then(|name| scene.accounts.get_key_value(name));
         let Some((name, open)) = known else { continue };
-        if let Some((_, why)) = &open.paused {
+        let meanwhile = paused.iter().find(|pause| pause.account == *name).map(|pause| &pause.why);
+        if let Some(why) = open.paused.as_ref().map(|(_, why)| why).or(meanwhile) {
             let (_, held) = books.paused.entry(name.clone()).or_insert_with(|| (why.clone(), 0));
             *held = held.saturating_add(rows.len());
             give_back(scene, &rows).await?;

@@ -173,11 +173,7 @@ pub(in crate::store) fn later(dialect: &Dialect) -> String {
     )
 }
 
-/// What of `issues` only the earlier issues have, and only the later one.
-pub(in crate::store) const REMOVED: &str = "select old.file_id, old.position from old \
-     left join new on new.k = old.k and new.n = old.n where new.k is null and exists \
-     (select 1 from tieout_statements w where w.file_id = $1 and w.number = $2 \
-     and (w.statement_id <> '' or w.sequence <> ''))";
+/// What of `issues` only the later issue has.
 pub(in crate::store) const ADDED: &str = "select new.file_id, new.position from new \
      left join old on old.k = new.k and old.n = new.n where old.k is null";
 
@@ -185,6 +181,18 @@ pub(in crate::store) const ADDED: &str = "select new.file_id, new.position from 
 /// stands beside them.
 pub(in crate::store) const TAKES_PLACE: &str = "exists (select 1 from tieout_statements w \
      where w.file_id = $1 and w.number = $2 and (w.statement_id <> '' or w.sequence <> ''))";
+
+/// What of `issues` counts no more: what only the earlier ones have, where the later one takes
+/// their place; of what is deleted, all.
+pub(in crate::store) fn gone(deletes: bool) -> String {
+    if deletes {
+        return "select file_id, position from old".to_owned();
+    }
+    format!(
+        "select old.file_id, old.position from old \
+         left join new on new.k = old.k and new.n = old.n where new.k is null and {TAKES_PLACE}"
+    )
+}
 
 /// Whether a line may decide, as [`crate::store::files::decides`] says: of a line `l` in a
 /// statement `s`.

@@ -129,6 +129,10 @@ const CHARGES: [&str; 9] =
 /// Letters for debit and credit, in and out. Which of them is a charge only a person can say.
 const LETTERS: [&str; 6] = ["c", "d", "cr", "dr", "i", "o"];
 
+/// What a flag is called that may say that a row is one, or that there is one of it. `refunded` and
+/// `voided` say what became of a charge.
+const BARE: [&str; 4] = ["refund", "payout", "withdrawal", "disbursement"];
+
 /// Values of a flag.
 const FLAGS: [&str; 10] = ["0", "1", "true", "false", "t", "f", "y", "n", "yes", "no"];
 /// Those that say yes.
@@ -410,7 +414,10 @@ fn abbreviated(name: &str, values: &[String], value: &str) -> Option<Movement> {
 pub fn flag_of(name: &str, values: &[String]) -> Option<Movement> {
     let is_flag = |value: &String| FLAGS.contains(&value.trim().to_ascii_lowercase().as_str());
     let name = plain(name);
-    let (prefix, rest) = name.split_once('_')?;
+    let Some((prefix, rest)) = name.split_once('_') else {
+        let is_bare = BARE.contains(&name.as_str()) && values.iter().all(is_flag);
+        return is_bare.then_some(Movement::Unsure);
+    };
     let last = rest.rsplit('_').next().unwrap_or_default();
     let said = if REFUNDS.contains(&last) {
         Movement::Refund
@@ -436,14 +443,14 @@ pub fn says_yes(value: &str) -> bool {
 /// Columns that may be flags of refunds, payouts and the like, by their names.
 pub fn flags(columns: &[Column]) -> Vec<&Column> {
     let is_flag = |column: &&Column| {
-        let may_be = matches!(
-            column.class,
-            TypeClass::Boolean
-                | TypeClass::Integer
-                | TypeClass::Text
-                | TypeClass::Padded
-                | TypeClass::Enum(_)
-        );
+        let may_be = match &column.class {
+            TypeClass::Boolean => true,
+            // A number or a text that is called `refund` is an amount or an id.
+            TypeClass::Integer | TypeClass::Text | TypeClass::Padded | TypeClass::Enum(_) => {
+                !BARE.contains(&plain(&column.name).as_str())
+            }
+            _other => false,
+        };
         may_be && flag_of(&column.name, &[]).is_some()
     };
     columns.iter().filter(is_flag).collect()
@@ -584,7 +591,11 @@ mod tests {
             ("has_refund", &["0", "1"], Some(Movement::Unsure)),
             ("is_refund", &["no", "partial"], None),
             ("is_refunded", &["0", "1"], None),
-            ("refund", &["0", "1"], None),
+            ("refunded", &["false", "true"], None),
+            ("voided", &["false", "true"], None),
+            ("refund", &["false", "true"], Some(Movement::Unsure)),
+            ("Payout", &["false", "true"], Some(Movement::Unsure)),
+            ("refund", &["0", "1900"], None),
         ] {
             assert_eq!(flag_of(name, &values(words)), said, "{name} {words:?}");
         }
@@ -593,6 +604,8 @@ mod tests {
             ("is_refund", &["0"], "charge", false),
             ("is_refund", &["1"], "refund", false),
             ("has_refund", &["0", "1"], "charge", false),
+            ("refund", &["false", "true"], "charge", false),
+            ("refunded", &["false", "true"], "charge", false),
         ] {
             assert_eq!(flags_kinds(name, &values(words), own), tells, "{name} {words:?}");
         }

@@ -588,7 +588,8 @@ async fn directions_abbreviations_and_flags_tell_kinds() {
     const MOVED: &str = "
         create table payments (
             id bigint primary key, {column} text not null, is_void boolean not null default false,
-            has_refund integer not null default 0, amount_cents bigint not null,
+            has_refund integer not null default 0, refund boolean, refunded boolean,
+            voided boolean, payout integer, amount_cents bigint not null,
             currency text not null, status text not null, created_at timestamptz not null);
         insert into payments (id, {column}, amount_cents, currency, status, created_at) values
             (1, '{one}', 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
@@ -610,8 +611,73 @@ async fn directions_abbreviations_and_flags_tell_kinds() {
                  \"is_void\", in = [false] } to where",
                 "kind: `has_refund` may say that a row is no charge; where it does, add { column = \
                  \"has_refund\", in = [0] } to where",
+                "kind: `refund` may say that a row is no charge; where it does, add { column = \
+                 \"refund\", in = [false] } to where",
             ] {
                 assert!(told_of.contains(part), "{part}: {told_of}");
+            }
+            // What became of a charge, and an amount.
+            for name in ["refunded", "voided", "payout"] {
+                assert!(!told_of.contains(&format!("kind: `{name}`")), "{told_of}");
+            }
+        }
+    }
+}
+
+/// Rows that are wrongly taken for siblings hold each other up: what no two rows share is written,
+/// what tries may share stands behind a `#`, and what is paid again and again is not proposed.
+#[tokio::test]
+async fn what_the_tries_of_one_payment_share_is_offered_and_never_guessed() {
+    const TRIES: &str = "
+        create table {table} (
+            id bigint primary key, {columns}, amount_cents bigint not null,
+            currency text not null, status text not null, created_at timestamptz not null{unique});
+        insert into {table} (id, amount_cents, currency, status, created_at) values
+            (1, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (2, 100, 'EUR', 'succeeded', '2026-11-19T08:00:00Z')";
+    let by_order = "# natural_key = [\"order_id\"]";
+    for (table, columns, unique, line) in [
+        (
+            "charges",
+            "subscription_id text, period text",
+            "subscription_id, period",
+            "natural_key = [\"subscription_id\", \"period\"]",
+        ),
+        ("charges", "order_id bigint", "order_id", "natural_key = [\"order_id\"]"),
+        ("charges", "order_id bigint, attempt integer", "order_id, attempt", by_order),
+        // An order has a row at each PSP.
+        ("charges", "order_id bigint, provider text", "order_id, provider", by_order),
+        ("charges", "customer_id bigint, \"OrderId\" bigint", "", "# natural_key = [\"OrderId\"]"),
+        (
+            "charges",
+            "subscription_id text, billing_period date",
+            "",
+            "# natural_key = [\"subscription_id\", \"billing_period\"]",
+        ),
+        (
+            "charges",
+            "tenant_id bigint, order_id bigint, installment_no integer",
+            "",
+            "# natural_key = [\"tenant_id\", \"order_id\", \"installment_no\"]",
+        ),
+        ("charges", "subscription_id text, attempt integer", "subscription_id, attempt", ""),
+        ("charges", "customer_id bigint, stripe_order_id text", "", ""),
+        // An order is refunded in parts.
+        ("refunds", "order_id bigint", "", ""),
+    ] {
+        let unique = if unique.is_empty() { String::new() } else { format!(", unique ({unique})") };
+        let ddl = TRIES.replace("{table}", table).replace("{columns}", columns);
+        for place in in_both(&ddl.replace("{unique}", &unique)).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let file = place.file();
+            let lines: Vec<&str> = file.lines().filter(|it| it.contains("natural_key")).collect();
+            let wanted: Vec<&str> = [line].into_iter().filter(|line| !line.is_empty()).collect();
+            assert_eq!(lines, wanted, "{columns}{unique}");
+            let is_told = told_of.contains("natural_key: ");
+            assert_eq!(is_told, !line.starts_with("natural_key"), "{columns}{unique}: {told_of}");
+            assert_eq!(told_of.contains("take the # from its line"), line.starts_with('#'));
+            if !is_told {
+                place.fits();
             }
         }
     }

@@ -1339,8 +1339,15 @@ async fn a_login_for_looking_is_told_as_one() {
     assert_eq!((finding(&ran, "role_looks").1.as_str(), ran.code), ("warn", Some(0)));
     has_none(&ran, "mapping");
     assert_eq!(finding(&ran, "witness").1, "ok", "{}", ran.stdout);
+    let connect = ["config", "check", "--connect"];
+    let checked = shop.tieout(&connect).await.ended(0);
+    let said = checked.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let looks = format!("every mapping fits the database role: warn: {text} → nothing to do");
+    assert!(said.contains(&looks), "{said}");
     // One that carries runs out is asked for all of it.
     shop.raw.execute(&format!("grant insert on tieout_journal to {role}")).await;
+    let checked = shop.tieout(&connect).await.ended(10);
+    assert!(checked.stderr.contains("may not write"), "{}", checked.stderr);
     let ran = doctor(&shop).await;
     assert!(!of_code(&ran, "mapping").is_empty() && ran.code == Some(10), "{}", ran.stdout);
     shop.raw

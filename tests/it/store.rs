@@ -90,6 +90,7 @@ macro_rules! conformance {
                     applies::nobody_is_charged_again_beside_what_a_sibling_became,
                     applies::a_trigger_that_meddles_is_a_case,
                     applies::a_table_that_refuses_every_row_opens_no_case,
+                    applies::a_trigger_that_names_what_is_not_there_leaves_its_table,
                     applies::what_was_not_carried_out_is_named,
                     applies::a_closed_run_writes_nothing,
                     applies::a_write_to_another_table_than_the_views_is_undone,

@@ -22,6 +22,10 @@ use crate::store::tellers::{
 /// A whole number of this size is milliseconds since 1970, a smaller one seconds.
 const MILLIS_FROM: i64 = 100_000_000_000;
 
+/// What follows where nobody says which rows mean one payment.
+const NO_SIBLINGS: &str = "without it no row's siblings are known, and mode full hands one back \
+    while another of its payment is paid";
+
 /// Values that are named in a sentence.
 const NAMED: usize = 5;
 
@@ -36,6 +40,7 @@ pub fn propose(of: &Surveyed, survey: &[Surveyed], answers: &Answers, seen: &See
         Choosing { of, survey, answers, seen, proposal: Proposal { name, ..Proposal::default() } };
     choosing.relations();
     choosing.key_and_tag();
+    choosing.natural_key();
     choosing.money();
     choosing.account();
     choosing.filters();
@@ -249,6 +254,91 @@ impl<'a> Choosing<'a> {
                 "tag: what your application hands the PSP to know a row by; `{tag}` is a guess"
             ));
         }
+    }
+
+    /// What rows that mean one payment share. Rows that are taken for siblings and are none hold
+    /// each other up and go to people: what no two rows share is put as it stands, and what they
+    /// may share only offered.
+    fn natural_key(&mut self) {
+        let of = self.of;
+        let mut unique = of.relation.unique_keys.iter();
+        if let Some(columns) = unique.find(|columns| self.is_one_payment(columns)) {
+            if *columns != self.key() {
+                let why = "unique, and by its names what one payment is for";
+                self.put("natural_key", list(columns), why);
+            }
+            return;
+        }
+        let named = || Some((self.named_payment()?, "by its name".to_owned()));
+        let Some((columns, seen)) = self.tried().or_else(named) else {
+            return self.untold(format!(
+                "natural_key: where your application makes a new row for each try of one payment, \
+                 name the columns that the tries share: {NO_SIBLINGS}"
+            ));
+        };
+        let why = format!(
+            "{seen} it may be what one payment is for; take the # away where rows that share it \
+             are tries of one payment, and no parts of it: none is handed back beside a paid one"
+        );
+        self.proposal.offers.push(("natural_key", Choice::new(list(&columns), why)));
+        self.untold(format!(
+            "natural_key: `{}` may say what one payment is for: where rows that share it are \
+             tries of one payment, and no parts of it, take the # from its line: {NO_SIBLINGS}",
+            columns.join("`, `")
+        ));
+    }
+
+    /// Whether these columns, and no others, say by their names what one payment is for.
+    fn is_one_payment(&self, columns: &[String]) -> bool {
+        let is_of = |column: &String, names: &[&str]| names.contains(&plain(column).as_str());
+        let has = |names: &[&str]| columns.iter().any(|column| is_of(column, names));
+        let known = [
+            &words::PAID_ONCE[..],
+            &words::PAID_AGAIN,
+            &words::PERIOD,
+            &words::INSTALMENT,
+            &words::TENANT,
+        ];
+        let is_known = |name: &String| {
+            let is_shared = self.column(name).is_some_and(|it| words::is_shared(&it.class));
+            is_shared && known.iter().any(|names| is_of(name, names))
+        };
+        let is_named = has(&words::PAID_ONCE) || (has(&words::PAID_AGAIN) && has(&words::PERIOD));
+        is_named && columns.iter().all(is_known)
+    }
+
+    /// What is unique together with the number of a try, without that number; and how it is seen.
+    fn tried(&self) -> Option<(Vec<String>, String)> {
+        let is_try = |name: &&String| {
+            let column = self.column(name).filter(|column| words::is_whole(&column.class));
+            column.is_some() && words::TRY.contains(&plain(name).as_str())
+        };
+        self.of.relation.unique_keys.iter().find_map(|columns| {
+            let number = columns.iter().find(is_try)?;
+            let shared: Vec<String> =
+                columns.iter().filter(|column| *column != number).cloned().collect();
+            let seen = format!("unique together with `{number}`,");
+            self.is_one_payment(&shared).then_some((shared, seen))
+        })
+    }
+
+    /// Columns that say by their names what one payment is for. A charge has several refunds.
+    fn named_payment(&self) -> Option<Vec<String>> {
+        let exact = |names: &[&str]| {
+            let of_name =
+                |name: &&str| self.of.relation.columns.iter().find(|c| plain(&c.name) == **name);
+            names.iter().find_map(of_name).map(|column| column.name.clone())
+        };
+        let own = match exact(&words::PAID_ONCE) {
+            Some(once) => vec![once],
+            None => vec![exact(&words::PAID_AGAIN)?, exact(&words::PERIOD)?],
+        };
+        let around = exact(&words::TENANT).into_iter();
+        let columns: Vec<String> = around.chain(own).chain(exact(&words::INSTALMENT)).collect();
+        let is_back = ["refund", "payout"].iter().any(|kind| self.proposal.name.contains(kind));
+        let reference = self.reference_column().map(|(column, _)| &column.name);
+        let is_ours = columns.iter().all(|column| Some(column) != reference);
+        (!is_back && is_ours && self.is_one_payment(&columns)).then_some(columns)
     }
 
     /// A column of times: tables are partitioned by one, and no tag is made of it.

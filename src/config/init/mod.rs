@@ -110,6 +110,8 @@ pub struct Proposal {
     pub name: String,
     /// Its lines in the order of the file: (setting, choice).
     pub lines: Vec<(&'static str, Choice)>,
+    /// Lines that are written as comments: a person takes the `#` away where they hold.
+    pub offers: Vec<(&'static str, Choice)>,
     /// `[[table.map]]`: (from or outcome, choice).
     pub map: Vec<(&'static str, Choice)>,
     /// `[table.set]`: (`always` or an outcome, column, template).

@@ -165,7 +165,71 @@ pub(super) const IS_DELETED: [&str; 3] = ["deleted", "is_deleted", "archived"];
 pub(super) const DOCSTATUS: [&str; 1] = ["docstatus"];
 pub(super) const IS_LIVE: [&str; 4] = ["livemode", "live_mode", "is_live", "live"];
 pub(super) const IS_TEST: [&str; 4] = ["is_test", "test", "test_mode", "sandbox"];
-pub(super) const IS_REFUND: [&str; 2] = ["is_refund", "refund"];
+pub(super) const IS_REFUND: [&str; 1] = ["is_refund"];
+/// What a row pays, once each. What pays for a customer, or for what is paid again and again, does
+/// not say which payment it is.
+pub(super) const PAID_ONCE: [&str; 14] = [
+    "payment_request_id",
+    "invoice_id",
+    "invoice_no",
+    "invoice_number",
+    "order_id",
+    "order_no",
+    "order_number",
+    "booking_id",
+    "reservation_id",
+    "checkout_id",
+    "cart_id",
+    "basket_id",
+    "purchase_id",
+    "bill_id",
+];
+/// What is paid again and again.
+pub(super) const PAID_AGAIN: [&str; 5] =
+    ["subscription_id", "subscription", "membership_id", "contract_id", "lease_id"];
+/// Which of those times it is.
+pub(super) const PERIOD: [&str; 8] = [
+    "period",
+    "billing_period",
+    "billing_cycle",
+    "cycle",
+    "period_start",
+    "period_from",
+    "billing_date",
+    "due_date",
+];
+/// Which part of one sum.
+pub(super) const INSTALMENT: [&str; 6] = [
+    "installment_id",
+    "installment_no",
+    "installment_number",
+    "instalment_id",
+    "instalment_no",
+    "instalment_number",
+];
+/// Whose numbers those are.
+pub(super) const TENANT: [&str; 8] = [
+    "tenant_id",
+    "tenant",
+    "merchant_id",
+    "shop_id",
+    "store_id",
+    "company_id",
+    "organization_id",
+    "organisation_id",
+];
+/// The number of a try; it is no part of what the tries share.
+pub(super) const TRY: [&str; 9] = [
+    "attempt",
+    "attempt_no",
+    "attempt_number",
+    "attempt_count",
+    "try_no",
+    "try_number",
+    "retry",
+    "retry_no",
+    "retry_number",
+];
 pub(super) const UPDATED: [&str; 7] = [
     "updated_at",
     "updated",
@@ -327,6 +391,11 @@ pub(super) fn is_number(class: &TypeClass) -> bool {
 
 pub(super) fn is_whole(class: &TypeClass) -> bool {
     matches!(class, TypeClass::Integer)
+}
+
+/// Whether rows can be told to share it.
+pub(super) fn is_shared(class: &TypeClass) -> bool {
+    !matches!(class, TypeClass::Boolean | TypeClass::Float | TypeClass::Other)
 }
 
 pub(super) fn is_flag(class: &TypeClass) -> bool {

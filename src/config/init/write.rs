@@ -59,7 +59,9 @@ pub fn file(
     put("");
     put("[[table]]");
     put(&format!("name = {}", quoted(&proposal.name)));
-    for (setting, choice) in &proposal.lines {
+    let lines = proposal.lines.iter().map(|(setting, choice)| ((*setting).to_owned(), choice));
+    let offers = proposal.offers.iter().map(|(setting, choice)| (format!("# {setting}"), choice));
+    for (setting, choice) in lines.chain(offers) {
         for line in wrapped(&choice.why) {
             put(&line);
         }

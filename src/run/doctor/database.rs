@@ -77,7 +77,7 @@ pub(super) async fn look(db: &Database, say: Say<'_>) -> bool {
     match db.rights().await {
         Ok(rights) => {
             role(&rights, say);
-            is_for_looking(&rights) && rights.lacks.iter().any(|it| it == TO_THE_JOURNAL)
+            carries_no_run_out(&rights)
         }
         Err(error) => {
             say(warn("role", "untold", chain(&error), "tieout doctor"));
@@ -86,8 +86,19 @@ pub(super) async fn look(db: &Database, say: Say<'_>) -> bool {
     }
 }
 
+/// What to say of a role that only looks, where this is one: it carries out no run. What could not
+/// be told is left to the doctor's whole look.
+pub(super) async fn only_looks(db: &Database) -> Option<Finding> {
+    let rights = db.rights().await.ok()?;
+    carries_no_run_out(&rights).then(|| lacking(&rights, named(&rights)))
+}
+
+fn named(rights: &Rights) -> &str {
+    rights.role.as_deref().unwrap_or("this user")
+}
+
 fn role(rights: &Rights, say: Say<'_>) {
-    let role = rights.role.as_deref().unwrap_or("this user");
+    let role = named(rights);
     let mut is_fine = true;
     if !rights.lacks.is_empty() {
         is_fine = false;
@@ -121,6 +132,11 @@ fn role(rights: &Rights, say: Say<'_>) {
 fn is_for_looking(rights: &Rights) -> bool {
     let reads = !rights.lacks.iter().any(|right| right.starts_with("select on "));
     !rights.looks_by.is_empty() && reads
+}
+
+/// Whether it only looks, or says a person's word: no run can be carried out by it.
+fn carries_no_run_out(rights: &Rights) -> bool {
+    is_for_looking(rights) && rights.lacks.iter().any(|it| it == TO_THE_JOURNAL)
 }
 
 /// What to say of a role that may not do all that a run needs.

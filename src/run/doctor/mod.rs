@@ -123,6 +123,12 @@ pub async fn examine(
     exit
 }
 
+/// What to say of a login that only looks, where this is one: no run is carried out by it, and as
+/// in a dry run it is asked for no right to write.
+pub async fn only_looks(db: &Database) -> Option<Finding> {
+    database::only_looks(db).await
+}
+
 /// Whether stuck rows of what each mapping reads are the same rows in what it writes; nothing
 /// where they are, and where both are one.
 pub async fn written(db: &Database, mapped: &[SourceTable]) -> Vec<Finding> {

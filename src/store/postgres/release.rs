@@ -14,8 +14,8 @@ use crate::store::postgres::files::{self, FileCase, Loader};
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::{lines, told};
 use crate::store::release::{
-    ADDED, About, CARRIED_OUT, DECIDES, Dialect, Difference, REMOVED, Release, Said, Spoken,
-    TAKES_PLACE, WAITING, Word, issues, later, refused_text, resolution,
+    ADDED, About, CARRIED_OUT, DECIDES, Dialect, Difference, Release, Said, Spoken, TAKES_PLACE,
+    WAITING, Word, gone, issues, later, refused_text, resolution,
 };
 
 const DOING: &str = "letting the file count";
@@ -344,7 +344,7 @@ async fn take_out(
     number: i64,
     deletes: bool,
 ) -> Result<u64, StoreError> {
-    let gone = if deletes { "select file_id, position from old" } else { REMOVED };
+    let gone = gone(deletes);
     run(
         connection,
         (file, number),
@@ -420,9 +420,9 @@ pub(super) async fn differences(pool: &PgPool, file: i64) -> Result<Vec<Differen
     let mut all = Vec::new();
     for (number, held_for) in held_of(&mut tx, file).await? {
         let deletes = held_for == Some(Held::Deletion);
-        let gone = if deletes { "select file_id, position from old" } else { REMOVED };
+        let gone = gone(deletes);
         let come = if deletes { "select file_id, position from new where false" } else { ADDED };
-        let removed = lines_at(&mut tx, (file, number), gone).await?;
+        let removed = lines_at(&mut tx, (file, number), &gone).await?;
         let added = lines_at(&mut tx, (file, number), come).await?;
         let both = "select new.file_id, new.position from new \
                     join old on old.k = new.k and old.n = new.n";

@@ -307,12 +307,13 @@ async fn carry_out(
     let writes = effects.iter().filter(|effect| effect.status_to.is_some()).count();
     let refusals = written.values().filter_map(|written| match written {
         Written::Refused(why) => Some(why.as_str()),
-        Written::Done(_) | Written::Changed => None,
+        Written::Done(_) | Written::Changed | Written::TableRefused(_) => None,
     });
     let alike = refused_alike(refusals, writes);
     for row in rows {
         match written.remove(&row.effect.journal.key).filter(|_| !row.lost) {
             Some(Written::Done(image)) => row.image = Some(image),
+            Some(Written::TableRefused(why)) => row.effect.to_mut().leave(&why),
             Some(Written::Refused(why)) if alike.contains(&why) => {
                 row.effect.to_mut().leave(&why);
             }

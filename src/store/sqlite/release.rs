@@ -10,8 +10,8 @@ use crate::store::batches::PARTED;
 use crate::store::error::StoreError;
 use crate::store::files::{FileSums, Held, LinePlace, Part, PartsEnd, StoredLine, big, case_of};
 use crate::store::release::{
-    ADDED, About, CARRIED_OUT, DECIDES, Dialect, Difference, REMOVED, Release, Said, Spoken,
-    TAKES_PLACE, WAITING, Word, issues, later, refused_text, resolution,
+    ADDED, About, CARRIED_OUT, DECIDES, Dialect, Difference, Release, Said, Spoken, TAKES_PLACE,
+    WAITING, Word, gone, issues, later, refused_text, resolution,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::files::{self, FileCase, Loader};
@@ -287,7 +287,7 @@ async fn take_out(
     number: i64,
     deletes: bool,
 ) -> Result<u64, StoreError> {
-    let gone = if deletes { "select file_id, position from old" } else { REMOVED };
+    let gone = gone(deletes);
     run(
         connection,
         (file, number),
@@ -366,9 +366,9 @@ pub(super) async fn differences(
     let mut all = Vec::new();
     for (number, held_for) in held_of(connection, file).await? {
         let deletes = held_for == Some(Held::Deletion);
-        let gone = if deletes { "select file_id, position from old" } else { REMOVED };
+        let gone = gone(deletes);
         let come = if deletes { "select file_id, position from new where false" } else { ADDED };
-        let removed = lines_at(connection, (file, number), gone).await?;
+        let removed = lines_at(connection, (file, number), &gone).await?;
         let added = lines_at(connection, (file, number), come).await?;
         let both = "select new.file_id, new.position from new \
                     join old on old.k = new.k and old.n = new.n";

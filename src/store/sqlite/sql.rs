@@ -55,6 +55,9 @@ pub(super) fn primary_code(error: &sqlx::Error) -> Option<i64> {
 /// SQLITE_CONSTRAINT: a constraint, a STRICT type, a trigger that raised.
 pub(super) const REFUSED: i64 = 19;
 
+/// SQLITE_ERROR: a statement that cannot be read, among others.
+const BROKEN: i64 = 1;
+
 /// The user's database refused what was to be committed: a deferred foreign key, a trigger that
 /// rolled everything back.
 pub(super) fn refused_whole(error: &StoreError) -> Option<String> {
@@ -72,6 +75,20 @@ pub(super) fn refusal(error: &sqlx::Error) -> Option<String> {
     (primary_code(error) == Some(REFUSED))
         .then(|| error.as_database_error().map(|e| e.message().to_owned()))
         .flatten()
+}
+
+/// How SQLite says that what a statement sets off names what is not there. It says so as it reads
+/// the statement, before it looks at any row.
+const NOT_THERE: [&str; 4] =
+    ["no such ", " has no column named ", " values were supplied", "foreign key mismatch"];
+
+/// No row of the user's table can be changed: a trigger or a foreign key of it names a table, a
+/// column or a function that is not there. A trigger that raises such words is a refusal.
+pub(super) fn refusal_of_table(error: &sqlx::Error) -> Option<String> {
+    let words = error.as_database_error()?.message();
+    let is_of_table = primary_code(error) == Some(BROKEN)
+        && NOT_THERE.iter().any(|not_there| words.contains(not_there));
+    is_of_table.then(|| words.to_owned())
 }
 
 /// A text literal, quoted.

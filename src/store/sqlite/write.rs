@@ -2,7 +2,8 @@
 //!
 //! The caller holds the file's write lock, so that nothing changes between comparing and writing
 //! but by our own statements and the user's triggers. A statement that the user's database
-//! refuses is undone to its savepoint and tried again by halves, until each refusal has its row.
+//! refuses is undone to its savepoint and tried again by halves, until each refusal has its row;
+//! one that no row of the table could pass is not tried again.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +15,7 @@ use crate::store::source_table::{Change, Column, SourceTable, Target, TypeClass}
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::rows::{images, statuses, written};
 use crate::store::sqlite::sql::{
-    BOUND_ROWS, REFUSED, Value, execute, failed, fetch, fetch_rows, refusal,
+    BOUND_ROWS, REFUSED, Value, execute, failed, fetch, fetch_rows, refusal, refusal_of_table,
 };
 use crate::store::sqlite::statements::{
     Statement, has_key, image, is_compared_by_text, key_text, named,
@@ -34,6 +35,8 @@ pub(super) enum Written {
     Changed,
     /// The user's database refused the change, in these words.
     Refused(String),
+    /// It refuses every change of the table, in these words.
+    TableRefused(String),
 }
 
 /// One row's change, with its values in the order of its shape.
@@ -169,6 +172,7 @@ struct Group<'a> {
 enum Tried {
     Done(HashMap<String, Written>),
     Refused(String),
+    TableRefused(String),
 }
 
 impl Group<'_> {
@@ -183,6 +187,13 @@ impl Group<'_> {
             savepoint(connection, "savepoint tieout_rows").await?;
             match self.try_write(connection, part).await? {
                 Tried::Done(written) => outcome.extend(written),
+                Tried::TableRefused(why) => {
+                    undo(connection, &why).await?;
+                    let refused = |write: &Write<'_>| {
+                        (write.key.to_owned(), Written::TableRefused(why.clone()))
+                    };
+                    outcome.extend(part.iter().map(refused));
+                }
                 Tried::Refused(why) => {
                     undo(connection, &why).await?;
                     match part {
@@ -210,10 +221,10 @@ impl Group<'_> {
     ) -> Result<Tried, StoreError> {
         let updated = match self.update(connection, part).await? {
             Ok(updated) => updated,
-            Err(why) => return Ok(Tried::Refused(why)),
+            Err(refused) => return Ok(refused),
         };
-        if let Some(why) = self.insert_history(connection, part, &updated).await? {
-            return Ok(Tried::Refused(why));
+        if let Some(refused) = self.insert_history(connection, part, &updated).await? {
+            return Ok(refused);
         }
         if !self.is_read_again(part.len(), updated.len()) {
             let done = updated.into_iter().map(|(key, image)| (key, Written::Done(image)));
@@ -343,12 +354,13 @@ impl Group<'_> {
         )
     }
 
-    /// The keys that were updated, with their new images (empty where another relation is read).
+    /// The keys that were updated, with their new images (empty where another relation is read);
+    /// or the refusal.
     async fn update(
         &self,
         connection: &mut SqliteConnection,
         part: &[Write<'_>],
-    ) -> Result<Result<HashMap<String, String>, String>, StoreError> {
+    ) -> Result<Result<HashMap<String, String>, Tried>, StoreError> {
         let table = self.table;
         let status = &table.write_status;
         let sql = |rows: &str| self.updating(rows);
@@ -363,7 +375,7 @@ impl Group<'_> {
         });
         let rows = match fetch_rows(connection, values, sql).await {
             Ok(rows) => rows,
-            Err(error) => return refusal(&error).map(Err).ok_or_else(|| failed(WRITING)(error)),
+            Err(error) => return refused(error).map(Err),
         };
         let pair = |row| {
             let cells = Cells::new(row, WRITING);
@@ -378,7 +390,7 @@ impl Group<'_> {
         connection: &mut SqliteConnection,
         part: &[Write<'_>],
         updated: &HashMap<String, String>,
-    ) -> Result<Option<String>, StoreError> {
+    ) -> Result<Option<Tried>, StoreError> {
         let Some(history) = self.table.history.as_ref().filter(|_| !self.shape.history.is_empty())
         else {
             return Ok(None);
@@ -404,9 +416,17 @@ impl Group<'_> {
         });
         match fetch_rows(connection, rows, sql).await {
             Ok(_) => Ok(None),
-            Err(error) => refusal(&error).map(Some).ok_or_else(|| failed(WRITING)(error)),
+            Err(error) => refused(error).map(Some),
         }
     }
+}
+
+/// What a statement that failed comes to: a refusal of the user's database, or trouble.
+fn refused(error: sqlx::Error) -> Result<Tried, StoreError> {
+    if let Some(why) = refusal(&error) {
+        return Ok(Tried::Refused(why));
+    }
+    refusal_of_table(&error).map(Tried::TableRefused).ok_or_else(|| failed(WRITING)(error))
 }
 
 /// A value as the one that becomes what the column holds.

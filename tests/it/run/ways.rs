@@ -27,10 +27,12 @@ on_both_databases!(
     a_paused_account_is_left_alone,
     a_paused_account_holds_up_no_other,
     a_pause_in_the_middle_of_a_run_is_no_success,
+    after_a_pause_no_further_batch_is_asked_about,
     what_was_given_up_is_looked_at_once_more,
     without_its_tables_nothing_runs,
     a_report_that_cannot_be_written_is_made_later,
     what_ended_a_run_is_kept_with_it,
+    a_trigger_that_a_deploy_broke_is_one_line_and_no_case,
     bytes_are_a_tag_as_a_view_writes_them,
 );
 
@@ -629,6 +631,36 @@ async fn a_pause_in_the_middle_of_a_run_is_no_success(engine: Engine) {
     shop.check(false).await;
 }
 
+/// What is asked about when the pause comes is answered; what is claimed after it is given back.
+async fn after_a_pause_no_further_batch_is_asked_about(engine: Engine) {
+    let words = Words { limits: "batch = 1".to_owned(), ..Words::default() };
+    let shop = with_captured(engine, words, 1..=3).await;
+    shop.sandbox.behave(|behaviour| behaviour.latency_ms = 1_500);
+    let child = shop.program(&["run", "--json"]).spawn().unwrap();
+    while shop.sandbox.total_requests() == 0 {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    let now = at_text(tieout_now());
+    shop.raw
+        .execute(&format!(
+            "insert into tieout_accounts (account, paused_at, paused_by, paused_why) \
+             values ('shop', '{now}', 'ops', 'migration')"
+        ))
+        .await;
+    shop.sandbox.behave(|behaviour| behaviour.latency_ms = 0);
+    let ran = Ran::of(&child.wait_with_output().await.unwrap()).ended(3);
+    let asked = ran.of_type("asking");
+    assert!(asked.len() == 1 && asked[0]["rows"] == 1, "{asked:?}");
+    let said = ran.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let left = "account shop is paused (migration); 2 rows released undecided";
+    assert!(said.contains(left), "{said}");
+    assert_eq!(shop.count("payments where status = 'processing'").await, 3);
+    shop.tieout(&["resume", "shop"]).await.ended(0);
+    shop.run().await.ended(0);
+    assert_eq!(shop.count("payments where status = 'processing'").await, 0);
+    shop.check(false).await;
+}
+
 async fn without_its_tables_nothing_runs(engine: Engine) {
     let shop = with_captured(engine, Words::default(), 1..=1).await;
     shop.raw.execute("drop table tieout_migrations").await;
@@ -674,6 +706,44 @@ async fn what_ended_a_run_is_kept_with_it(engine: Engine) {
     let ended_by = ended_by.unwrap_or_else(|| panic!("{shown}"));
     assert!(ended_by.contains("the disk of evidence is away"), "{ended_by}");
     assert_eq!(shop.status(1).await, "processing");
+}
+
+/// A deploy breaks the table's trigger: no row is a person's, and the next run writes them all.
+async fn a_trigger_that_a_deploy_broke_is_one_line_and_no_case(engine: Engine) {
+    let shop = with_captured(engine, Words::default(), 1..=3).await;
+    let (broken, why) = match engine {
+        Engine::Sqlite => (
+            "create trigger audited before update on payments
+             begin insert into audit_log values (new.id); end",
+            "no such table: main.audit_log",
+        ),
+        Engine::Postgres => (
+            "create function audited() returns trigger language plpgsql as $$
+             begin insert into audit_log values (new.id); return new; end $$;
+             create trigger audited before update on payments
+             for each row execute function audited()",
+            "(42P01)",
+        ),
+    };
+    shop.raw.execute(broken).await;
+    for _run in 0..2 {
+        let ran = shop.run().await.ended(3);
+        let said: Vec<&str> = ran.stderr.split_whitespace().collect();
+        let said = said.join(" ");
+        let words = "table payments: 3 rows were not written, and given back";
+        assert_eq!(said.matches(words).count(), 1, "{said}");
+        assert!(said.contains(why), "{said}");
+        assert_eq!(shop.open_cases().await, Vec::<String>::new());
+        for id in 1..=3 {
+            assert_eq!(shop.status(id).await, "processing");
+        }
+    }
+    shop.raw.execute("create table audit_log (id bigint)").await;
+    shop.run().await.ended(0);
+    for id in 1..=3 {
+        assert_eq!(shop.status(id).await, "paid");
+    }
+    shop.check(false).await;
 }
 
 /// Bytes have no text of their own: every application hands them over in its own way. They are

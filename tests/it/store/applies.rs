@@ -668,6 +668,62 @@ pub async fn a_table_that_refuses_every_row_opens_no_case<D: Under>() {
     w.finish().await;
 }
 
+/// A deploy took away what a trigger names: no row of its table can be written, be they few, and
+/// none is to blame. What is not written of the batch is decided all the same.
+pub async fn a_trigger_that_names_what_is_not_there_leaves_its_table<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=3).await;
+    let asks = if w.raw.is_sqlite() { "select" } else { "perform" };
+    let asks = format!("{asks} unheard_of(1)");
+    let bodies = [
+        ("insert into nowhere values (1)", "no such table: main.nowhere"),
+        ("update charge_events set unheard = 1", "no such column: unheard"),
+        (asks.as_str(), "no such function: unheard_of"),
+        ("insert into charge_events (unheard) values (1)", "has no column named unheard"),
+    ];
+    let mut hour = 0;
+    for (event, relation) in [("update", "charges"), ("insert", "charge_events")] {
+        for (body, words) in bodies {
+            let fires = format!("before {event} on {relation}");
+            let (broken, mended, words) = if w.raw.is_sqlite() {
+                let broken = format!("create trigger broken {fires} begin {body}; end");
+                (broken, "drop trigger broken".to_owned(), words)
+            } else {
+                let broken = format!(
+                    "create or replace function broken() returns trigger language plpgsql as $$
+                     begin {body}; return new; end $$;
+                     create trigger broken {fires} for each row execute function broken()"
+                );
+                (broken, format!("drop trigger broken on {relation}"), "(42")
+            };
+            w.raw.execute(&broken).await;
+            hour += 1;
+            let (run, now) = (format!("r{hour}"), at(60 * hour));
+            let mut writer = w.start(&run, now).await;
+            let claimed = w.claim(&run, 9, now).await;
+            let third_waits =
+                |c: &Claimed| if c.row.key.id == "3" { wait(now)(c) } else { succeeded(c) };
+            let end = w.apply_all(&run, &mut writer, &claimed, third_waits, now).await;
+            let ApplyEnd::Done { applied, superseded, not_applied, .. } = end else {
+                panic!("the run is open")
+            };
+            assert_eq!((applied, superseded, not_applied.len()), (1, 2, 2), "{fires} {body}");
+            for row in &not_applied {
+                assert!(row.refused.as_deref().unwrap().contains(words), "{row:?}");
+            }
+            w.raw.execute(&mended).await;
+        }
+    }
+    let written = "select cast(count(*) as text) from charge_events";
+    let cases = "select cast(count(*) as text) from tieout_cases";
+    assert_eq!([w.raw.one(written).await, w.raw.one(cases).await], ["0", "0"]);
+    let mut writer = w.start("r99", at(900)).await;
+    let claimed = w.claim("r99", 9, at(900)).await;
+    let end = w.apply("r99", &mut writer, &claimed, succeeded, at(900)).await;
+    assert_eq!((end, w.raw.one(written).await.as_str()), (done(3, 0, 0), "3"));
+    w.finish().await;
+}
+
 /// Both tables of a join have an id and a status, and the mapping names the wrong one.
 pub async fn a_write_to_another_table_than_the_views_is_undone<D: Under>() {
     let mut w = World::<D>::new().await;
