@@ -23,7 +23,9 @@ use crate::store::database::Database;
 use crate::store::driver::{CheckRow, Driver};
 use crate::store::error::StoreError;
 use crate::store::files::{FileDriver, FileFilter, FileRow, FileState};
-use crate::store::records::{Applied, CaseRow, HandbackRow, JournalRow, StoredInputs};
+use crate::store::records::{
+    Applied, CaseRow, HandbackRow, JournalRow, StoredInputs, TABLE_REFUSED,
+};
 
 /// For `--help`.
 pub const EXAMPLES: &str = "\
@@ -279,6 +281,9 @@ fn looks(known: &Known) -> Vec<String> {
     texts.extend(known.journal.iter().skip(skipped).map(|row| {
         let applied = match row.applied {
             Applied::Yes => "",
+            Applied::Superseded if row.text.contains(TABLE_REFUSED) => {
+                " (its table refused the write: not applied)"
+            }
             Applied::Superseded => " (changed meanwhile: not applied)",
             Applied::Withheld => " (withheld by the mode)",
         };
@@ -296,6 +301,9 @@ fn looks(known: &Known) -> Vec<String> {
 /// What the decision kept from happening.
 fn not_done(last: &JournalRow) -> &'static str {
     match last.applied {
+        Applied::Superseded if last.text.contains(TABLE_REFUSED) => {
+            return "no status was written: the table refused it, and the next run tries again";
+        }
         Applied::Superseded => return "no status was written: the row had changed meanwhile",
         Applied::Withheld if last.outcome == Outcome::Retryable => {
             return "no status was written and nothing handed back: the mode withholds it";

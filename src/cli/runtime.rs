@@ -55,6 +55,7 @@ pub fn listen(stop: &Stop, grace: TimeDelta) -> Result<Listening, Failure> {
     };
     let mut streams = (open(SignalKind::interrupt())?, open(SignalKind::terminate())?);
     let grace = grace.to_std().unwrap_or(Duration::from_secs(8));
+    stop.ends_within(grace);
     let stop = stop.clone();
     let mut task = JoinSet::new();
     task.spawn(async move {

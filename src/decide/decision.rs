@@ -101,9 +101,13 @@ pub struct PastHandBack {
     pub taken_at: Option<Instant>,
     /// A charge after this is no longer safe.
     pub charge_before: Instant,
-    /// It ended because nobody came for it in time, and nothing took its place.
+    /// It ended because nobody came for it in time, or as a sibling may still be paid, and nothing
+    /// took its place.
     #[serde(default, skip_serializing_if = "is_default")]
     pub lapsed: bool,
+    /// It ended untaken as a sibling was found paid, or went to a person with something at the PSP.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub stopped: bool,
     /// How many hand-backs of the row ended so, this one included: they cost it no attempt.
     #[serde(default, skip_serializing_if = "is_default")]
     pub lapses: u32,
@@ -113,7 +117,7 @@ impl PastHandBack {
     /// The same, taken: its worker came for it, though nobody had seen so when it lapsed.
     pub fn taken(self, at: Instant) -> Self {
         let lapses = self.lapses.saturating_sub(u32::from(self.lapsed));
-        Self { taken_at: Some(at), lapsed: false, lapses, ..self }
+        Self { taken_at: Some(at), lapsed: false, stopped: false, lapses, ..self }
     }
 }
 

@@ -5,23 +5,28 @@
 
 use chrono::TimeDelta;
 
+use crate::decide::absence::SKEW_MAX;
 use crate::decide::backoff;
 use crate::decide::decision::{Asked, Decision, Inputs, Verdict};
 use crate::decide::nothing::{nearly_tagged, nothing_found, reference_unknown};
 use crate::decide::policy::Policy;
 use crate::decide::rules::Subject;
+use crate::decide::settled::may_be_one;
 use crate::decide::uncaptured::{by_rule, claimed_by_another, ended_uncaptured, in_flight};
 use crate::decide::view::{Item, Standing, View, seen, seen_left, seen_together, sums_text};
 use crate::model::evidence::ObjectState;
 use crate::model::money::Money;
 use crate::model::reason::{Outcome, PAID_BESIDE, Reason};
 use crate::model::time::{Instant, earlier, later, to_short_text};
-use crate::model::transaction::{AccountRef, SiblingState, TagState};
+use crate::model::transaction::{AccountRef, Kind, SiblingState, TagState};
+
+/// A file tells the day alone, by the calendar of its bank.
+const DAY_AND_SKEW: TimeDelta = TimeDelta::minutes(24 * 60 + 2);
 
 /// Decides one row.
 pub fn decide(inputs: &Inputs<'_>, policy: &Policy, now: Instant) -> Decision {
     let view = View::of(inputs, policy, now);
-    let steps: [fn(&View<'_>) -> Option<Decision>; 17] = [
+    let steps: [fn(&View<'_>) -> Option<Decision>; 18] = [
         given_up_elsewhere,
         row_is_readable,
         account_is_known,
@@ -32,6 +37,7 @@ pub fn decide(inputs: &Inputs<'_>, policy: &Policy, now: Instant) -> Decision {
         taken_back,
         captured,
         paid_beside,
+        pending_beside,
         unavailable,
         listed_after_all,
         watched,
@@ -183,6 +189,10 @@ fn several_movements(view: &View<'_>) -> Option<Decision> {
             captured.iter().map(|o| format!("{} {}", o.reference(), o.amount_text())).collect();
         let sums = sums_text(&captured).map_or(String::new(), |sums| format!("; together {sums}"));
         let text = format!("{} captures for one tag: {}{sums}", captured.len(), all.join(", "));
+        let text = match may_be_one(captured.iter().map(|item| item.object)) {
+            true => format!("{text}; it may be one booking that two files tell"),
+            false => text,
+        };
         if captured.iter().any(|item| item.came_back()) {
             return Some(several_and_back(view, &captured, text));
         }
@@ -229,7 +239,7 @@ fn captured_elsewhere(view: &View<'_>) -> Option<Decision> {
     if let Some(text) = another_reference(view, item) {
         return Some(view.review_of(item, Reason::ReferenceMismatch, text));
     }
-    let from = earlier(view.row().created_at, view.policy.timing.object_before_row);
+    let from = earlier(view.row().created_at, before_row(view, item));
     if item.object.created_at < from {
         let text = format!(
             "{name} was created {}, before the row's window begins ({})",
@@ -241,15 +251,38 @@ fn captured_elsewhere(view: &View<'_>) -> Option<Decision> {
     if let Some(decision) = out_of_window(view, item) {
         return Some(decision);
     }
-    let sibling = paid_sibling(view)?;
-    let text = format!("{name}{PAID_BESIDE}{sibling} with the same natural key already succeeded");
+    let unnamed = "has a status that says so too, though the mapping does not";
+    let (sibling, how) = match paid_sibling(view) {
+        Some(sibling) => (sibling, "already succeeded"),
+        None => (with_state(view, SiblingState::SaysPaid)?, unnamed),
+    };
+    let text = format!("{name}{PAID_BESIDE}{sibling} with the same natural key {how}");
     Some(view.review_of(item, Reason::SiblingRow, text))
+}
+
+/// How much older than its row an object may be. A payment may be begun long before; a refund or a
+/// payout is made for its row, and an older one that merely carries its tag was made for another.
+fn before_row(view: &View<'_>, item: &Item<'_>) -> TimeDelta {
+    let most = view.policy.timing.object_before_row;
+    let row = view.row();
+    let is_stored = row.psp_reference.as_deref().is_some_and(|stored| item.is_named(stored));
+    let own = match row.kind {
+        Kind::Charge => most,
+        Kind::Refund | Kind::Payout if is_stored => most,
+        Kind::Refund | Kind::Payout if item.is_settled => DAY_AND_SKEW,
+        Kind::Refund | Kind::Payout => SKEW_MAX,
+    };
+    own.min(most)
 }
 
 /// Another row with its natural key that succeeded.
 fn paid_sibling<'a>(view: &View<'a>) -> Option<&'a str> {
-    let paid = view.inputs.siblings.iter().filter(|s| s.state == SiblingState::Succeeded);
-    paid.map(|sibling| sibling.id.as_str()).min()
+    with_state(view, SiblingState::Succeeded)
+}
+
+fn with_state<'a>(view: &View<'a>, state: SiblingState) -> Option<&'a str> {
+    let alike = view.inputs.siblings.iter().filter(|sibling| sibling.state == state);
+    alike.map(|sibling| sibling.id.as_str()).min()
 }
 
 /// The row stores another reference than the captured object's, or one whose tag is another's.
@@ -408,17 +441,38 @@ fn no_news(view: &View<'_>, decision: Decision) -> Decision {
     }
 }
 
-/// Another row with its natural key was paid since it was handed back: what was safe to charge
-/// then, is not any more. That takes no answer of the PSP.
+/// Another row with its natural key was paid since it was handed back, or went to a person with
+/// something at the PSP: what was safe to charge then, is not any more. That takes no answer of
+/// the PSP.
 fn paid_beside(view: &View<'_>) -> Option<Decision> {
     let (number, _until) = view.untaken()?;
-    let sibling = paid_sibling(view)?;
-    let text = format!(
-        "handed back (hand-back {number}), and row {sibling} with the same natural key succeeded \
-         since: nobody may charge this one"
-    );
+    let what = match (paid_sibling(view), view.was_stopped()) {
+        (Some(id), _) => format!("row {id} with the same natural key succeeded since"),
+        (None, true) => {
+            let others = view.inputs.siblings.iter().filter(|s| s.state != SiblingState::Other);
+            let id = others.map(|sibling| sibling.id.as_str()).min();
+            let row = id.map_or_else(|| "a row".to_owned(), |id| format!("row {id}"));
+            format!("{row} with the same natural key has something at the PSP since")
+        }
+        (None, false) => return None,
+    };
+    let text = format!("handed back (hand-back {number}), and {what}: nobody may charge this one");
     let watch_at = next_watch(view);
     Some(Decision { watch_at, ..view.review(Reason::SiblingRow, text) })
+}
+
+/// Something stands at the PSP for another row with its natural key and may still be paid: nobody
+/// charges this one meanwhile, and it waits for that one.
+fn pending_beside(view: &View<'_>) -> Option<Decision> {
+    let (number, _until) = view.untaken()?;
+    let pending = view.inputs.siblings.iter().filter(|s| s.state == SiblingState::Pending);
+    let id = pending.map(|sibling| sibling.id.as_str()).min()?;
+    let text = format!(
+        "handed back (hand-back {number}), and row {id} with the same natural key may still be \
+         paid by what is at the PSP for it: nobody may charge this one meanwhile"
+    );
+    let decision = view.wait(Reason::SiblingPending, text, None);
+    Some(Decision { watch_at: decision.next_check_at, ..decision })
 }
 
 fn unavailable(view: &View<'_>) -> Option<Decision> {

@@ -160,10 +160,13 @@ fn retryable_absent(view: &View<'_>, hand_back: HandBack, text: String) -> Decis
 pub(super) fn sibling_has_it(view: &View<'_>, what: &str) -> Option<Decision> {
     let how = |state: &SiblingState| match state {
         SiblingState::Succeeded | SiblingState::HandedBack => Some("succeeded or was handed back"),
-        SiblingState::Unclear => {
+        SiblingState::SaysPaid | SiblingState::Unclear => {
             Some("has a status of which the mapping does not say whether it was paid")
         }
-        SiblingState::Processing | SiblingState::Waiting | SiblingState::Other => None,
+        SiblingState::Processing
+        | SiblingState::Pending
+        | SiblingState::Waiting
+        | SiblingState::Other => None,
     };
     let siblings = view.inputs.siblings.iter();
     let (id, how) = siblings.filter_map(|s| Some((&s.id, how(&s.state)?))).min()?;
@@ -173,7 +176,9 @@ pub(super) fn sibling_has_it(view: &View<'_>, what: &str) -> Option<Decision> {
 
 /// The oldest of several stuck rows with one natural key decides first.
 pub(super) fn sibling_goes_first(view: &View<'_>, what: &str) -> Option<Decision> {
-    let is_stuck = |s: &SiblingState| matches!(s, SiblingState::Processing | SiblingState::Waiting);
+    let is_stuck = |s: &SiblingState| {
+        matches!(s, SiblingState::Processing | SiblingState::Pending | SiblingState::Waiting)
+    };
     let siblings = view.inputs.siblings.iter().filter(|s| is_stuck(&s.state) && s.older);
     let id = siblings.map(|sibling| &sibling.id).min()?;
     let text =
@@ -184,7 +189,9 @@ pub(super) fn sibling_goes_first(view: &View<'_>, what: &str) -> Option<Decision
 /// The oldest goes first, but not before every younger one was found unpaid as well: handed back
 /// beside one that captured, the same payment would be charged twice.
 pub(super) fn sibling_unknown(view: &View<'_>, what: &str) -> Option<Decision> {
-    let siblings = view.inputs.siblings.iter().filter(|s| s.state == SiblingState::Processing);
+    let may_be_paid =
+        |s: &SiblingState| matches!(s, SiblingState::Processing | SiblingState::Pending);
+    let siblings = view.inputs.siblings.iter().filter(|s| may_be_paid(&s.state));
     let id = siblings.map(|sibling| &sibling.id).min()?;
     let text =
         format!("{what}, but row {id} with the same natural key is processing and may be paid");

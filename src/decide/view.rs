@@ -433,8 +433,14 @@ impl<'a> View<'a> {
         waits.then(|| (past.number, later(past.at, self.policy.timing.take_within)))
     }
 
-    /// The last hand-back lapsed before anybody came for it, and nobody changed the row since: it
-    /// is proved afresh. Money found for it contradicts it as ever.
+    /// A hand-back that nobody came for was ended as there is something at the PSP for a sibling.
+    pub(super) fn was_stopped(&self) -> bool {
+        let past = self.history().last_handback.as_ref();
+        self.untaken().is_some() && past.is_some_and(|past| past.stopped)
+    }
+
+    /// The last hand-back lapsed before anybody came for it, or waited for a sibling, and nobody
+    /// changed the row since: it is proved afresh. Money found for it contradicts it as ever.
     pub(super) fn renews(&self) -> bool {
         self.lapsed().is_some_and(|past| past.lapses < LAPSES_UNTOLD)
     }

@@ -291,12 +291,16 @@ pub struct SiblingFact {
 pub enum SiblingState {
     /// Its status is the mapping's succeeded value, or tieout decided so.
     Succeeded,
-    /// In a processing status.
+    /// In a processing status; or handed back, and proved afresh since nobody took it.
     Processing,
+    /// In a processing status, and something that its last look saw at the PSP may still be paid.
+    Pending,
     /// In a processing status, found unpaid for good as it stands, and waiting for its siblings.
     Waiting,
     /// Its status is one of the mapping's retryable values, or its hand-back is not taken yet.
     HandedBack,
+    /// The mapping does not name its status, which says by its word that it was paid.
+    SaysPaid,
     /// It ended, and no word of success is mapped: it may have been paid.
     Unclear,
     /// Anything else: failed, cancelled, unmapped.

@@ -4,6 +4,7 @@
 //! the caller's to know: the witness of a search stays `None` here.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
@@ -32,8 +33,10 @@ pub struct Surroundings {
     pub env: EnvLookup,
     /// The database's time.
     pub db_now: DbClock,
-    /// Cancelled when the run shall stop: no new call then, and 6 s for those in flight.
+    /// Cancelled when the run shall stop: no new call then.
     pub stop: CancellationToken,
+    /// How long those in flight may take from then on.
+    pub grace: Duration,
     /// Cancelled when the run's time is over: no question is begun then, and what fails is not
     /// asked again. One that is under way may end.
     pub over: CancellationToken,
@@ -120,8 +123,8 @@ impl Account {
     pub fn open(settings: AccountSettings, around: Surroundings) -> Result<Self, OpenError> {
         settings.check().map_err(OpenError::Settings)?;
         let tag_key = settings.tag_key().map_err(OpenError::Settings)?.to_owned();
-        let Surroundings { env, db_now, stop, over } = around;
-        let lane = Lane::open(&settings, db_now, stop, over).map_err(OpenError::Lane)?;
+        let Surroundings { env, db_now, stop, grace, over } = around;
+        let lane = Lane::open(&settings, db_now, stop, over, grace).map_err(OpenError::Lane)?;
         let stripe = Stripe::new(&settings, &tag_key, lane, env);
         Ok(Self { settings: Arc::new(settings), stripe: Arc::new(stripe) })
     }

@@ -26,9 +26,6 @@ use crate::psp::settings::{AccountSettings, is_loopback};
 /// The database's time, live.
 pub type DbClock = Arc<dyn Fn() -> Instant + Send + Sync>;
 
-/// How long a call in flight may still take once the run was asked to stop.
-const STOP_GRACE: Duration = Duration::from_secs(6);
-
 /// A refusal's body is read this far: error objects are small.
 const REFUSAL_BODY_MAX: u64 = 256 * 1024;
 
@@ -226,6 +223,8 @@ pub(super) struct Lane {
     stop: CancellationToken,
     /// Cancelled when the run's time is over: no question is begun then.
     over: CancellationToken,
+    /// How long a call in flight may still take once the run was asked to stop.
+    grace: Duration,
 }
 
 /// One exchange that gave no answer, and whether asking again can help.
@@ -270,6 +269,7 @@ impl Lane {
         db_now: DbClock,
         stop: CancellationToken,
         over: CancellationToken,
+        grace: Duration,
     ) -> Result<Self, LaneError> {
         let account = settings.name.clone();
         // With a slash at its end, so that a path of its own (a gateway's) stays when joined.
@@ -301,6 +301,7 @@ impl Lane {
             db_now,
             stop,
             over,
+            grace,
         })
     }
 
@@ -461,7 +462,7 @@ impl Lane {
 
     async fn grace_is_over(&self) {
         self.stop.cancelled().await;
-        tokio::time::sleep(STOP_GRACE).await;
+        tokio::time::sleep(self.grace).await;
     }
 
     fn may_ask(&self) -> Result<(), Cause> {

@@ -49,6 +49,9 @@ const SIDE_BY_SIDE: usize = 2;
 /// more of them is none, and what is left over goes to the store, which lets one through.
 const PAID_ROUNDS: usize = 8;
 
+/// Keys that are named of rows which their table refused.
+const KEYS_TOLD: usize = 5;
+
 /// Rows worked out before the database's answers are looked at again: about half a millisecond.
 const WORKED_AT_ONCE: usize = 16;
 
@@ -99,8 +102,9 @@ pub struct Books {
     pub given_back_late: usize,
     /// Rows of paused accounts that were released undecided, and why each is paused.
     pub paused: BTreeMap<String, (String, usize)>,
-    /// Rows that were given back since their table refuses changes, by table and its words.
-    pub refused_alike: BTreeMap<(String, String), usize>,
+    /// Rows that were given back since their table refused every row of their batch, by table and
+    /// its words: how many, and the first keys.
+    pub refused_alike: BTreeMap<(String, String), (usize, Vec<String>)>,
     /// Whether the tags of each account's rows arrive, by their kind.
     pub arrivals: BTreeMap<(String, Kind), Arrival>,
     /// Another run closed this one: nothing may be written any more.
@@ -172,12 +176,15 @@ impl Books {
             let text = format!("account {account} is paused ({why}); {rows} released undecided");
             self.miss(Exit::Partial, text, tell);
         }
-        for ((table, words), rows) in std::mem::take(&mut self.refused_alike) {
+        for ((table, words), (rows, mut keys)) in std::mem::take(&mut self.refused_alike) {
+            keys.sort_unstable();
+            let more = if rows > keys.len() { ", …" } else { "" };
+            let (keys, word) = (keys.join(", "), if rows == 1 { "key" } else { "keys" });
             let rows = counted(rows, "row was", "rows were");
             let text = format!(
-                "table {table}: {rows} not written, and given back: the database refuses changes \
-                 of the table, and not of these rows: {words}; correct the right, the trigger or \
-                 the constraint, and the next run writes them"
+                "table {table}: {rows} not written, and given back ({word} {keys}{more}): the \
+                 database refused them, and no row beside them was written: {words}; correct the \
+                 right, the trigger or the constraint, and the next run writes them"
             );
             self.miss(Exit::Partial, text, tell);
         }
@@ -321,8 +328,11 @@ impl Books {
                 for row in not_applied {
                     if let Some(words) = &row.refused {
                         let key = (row.table.clone(), words.clone());
-                        let rows = self.refused_alike.entry(key).or_default();
+                        let (rows, keys) = self.refused_alike.entry(key).or_default();
                         *rows = rows.saturating_add(1);
+                        if keys.len() < KEYS_TOLD {
+                            keys.push(row.key.clone());
+                        }
                     }
                     tell(Event::NotApplied(Box::new(row)));
                 }

@@ -16,9 +16,10 @@ use tokio::sync::mpsc;
 use crate::decide::compare::{Book, Bucket, bucket};
 use crate::decide::settled::{is_anothers, objects};
 use crate::exit::Exit;
+use crate::model::card::masked;
 use crate::model::evidence::Answer;
 use crate::model::money::{Currency, Money};
-use crate::model::settlement::{LineKind, SettledLine};
+use crate::model::settlement::{EntryStatus, LineKind, SettledLine};
 use crate::model::time::{Instant, earlier, later};
 use crate::model::transaction::{AccountRef, Kind, RowKey, Transaction};
 use crate::psp::account::{Account, Need, Question};
@@ -126,6 +127,8 @@ struct Listed {
     kind: Kind,
     moved: Option<(String, i64)>,
     at: Instant,
+    /// The row that it stands with stores one of its ids.
+    is_stored: bool,
 }
 
 /// A line as it waits for its row.
@@ -267,6 +270,7 @@ impl Comparison<'_> {
             kind,
             moved,
             at: object.created_at,
+            is_stored: false,
         };
         for alias in &object.aliases {
             let name = [account, kind.as_str(), alias];
@@ -305,7 +309,7 @@ impl Comparison<'_> {
                     place = last.place;
                     let is_in = |line: &&StoredLine| {
                         let booked = line.booked_on.is_none_or(|on| on >= days.0 && on <= days.1);
-                        booked && is_money(line)
+                        booked && (is_money(line) || is_psps_own(line))
                     };
                     for line in lines.iter().filter(is_in) {
                         let told = told(line);
@@ -410,15 +414,19 @@ impl Comparison<'_> {
         let found = Groups::of(self.by_reference.finish()?);
         for group in found {
             let group = group?;
-            // Two rows that store ids of one object: it stands with one of them, always the same.
+            // Several rows that store ids of one object: it stands with the one whose tag it has,
+            // else with one of them, always the same.
             let stubs = group.iter().filter_map(|party| match party {
-                Party::Stub(name) => Some(name),
+                Party::Stub(name) => Some(name.clone()),
                 _other => None,
             });
-            let stub = stubs.min().cloned();
+            let stubs: BTreeSet<String> = stubs.collect();
             for party in group {
-                let Party::Object(object) = party else { continue };
-                let name = stub.clone().or_else(|| object.tag.as_ref().map(|tag| by_tag(tag)));
+                let Party::Object(mut object) = party else { continue };
+                object.is_stored = !stubs.is_empty();
+                let own = object.tag.as_ref().map(|tag| by_tag(tag));
+                let stub = own.as_ref().filter(|own| stubs.contains(*own)).or(stubs.first());
+                let name = stub.cloned().or(own);
                 let name = name.unwrap_or_else(|| format!("\u{1}ref {}", object.reference));
                 let account = object.account.clone();
                 let at = [account.as_str(), object.kind.as_str(), &name];
@@ -508,6 +516,13 @@ fn is_money(line: &StoredLine) -> bool {
     line.decides && !is_own && line.state != LineState::Superseded
 }
 
+/// A fee or a payout that the PSP booked: no row's, and neither held nor told before.
+fn is_psps_own(line: &StoredLine) -> bool {
+    let is_own = matches!(line.kind, LineKind::Fee | LineKind::Payout);
+    let counts = line.state == LineState::Excluded && line.reason.is_none();
+    is_own && counts && line.status == EntryStatus::Booked
+}
+
 /// Lines that several rows could have, and whether each was told: they are few.
 type Several = HashMap<(i64, i64), bool>;
 
@@ -556,6 +571,11 @@ fn told(line: &StoredLine) -> Told {
         PAYOUTS => Some("the bank's booking of a payout".to_owned()),
         BATCHES => Some("the booking of a batch that notices list".to_owned()),
         _rows => None,
+    });
+    let books = books.or_else(|| match line.kind {
+        LineKind::Fee => Some("what the PSP took".to_owned()),
+        LineKind::Payout => Some("what the PSP paid out".to_owned()),
+        _payments => None,
     });
     Told {
         account: line.account.clone(),
@@ -700,10 +720,15 @@ impl Out<'_> {
             };
             if is_shared {
                 lines.extend(own.into_iter().map(|line| (line.place, line)));
-                self.put_row(&held, &[], found).await?;
+                self.put_row(&held, &[], found, None).await?;
             } else {
                 held.lines = own;
-                self.put_row(&held, &listed, found).await?;
+                let other = other_payment(&held.row, &listed);
+                let found = match found {
+                    Bucket::Agrees | Bucket::NotInFile if other.is_some() => Bucket::StatusDiffers,
+                    found => found,
+                };
+                self.put_row(&held, &listed, found, other).await?;
             }
         }
         for line in lines.values() {
@@ -743,6 +768,7 @@ impl Out<'_> {
         held: &Held,
         listed: &[Listed],
         found: Bucket,
+        note: Option<String>,
     ) -> Result<(), RunError> {
         let row = &held.row;
         let own = Some((row.key.table.clone(), row.key.id.clone()));
@@ -754,6 +780,7 @@ impl Out<'_> {
         one.local_status = Some(row.status.clone());
         one.local = row.money.map(|m| Money { minor: row.kind.signed(m.minor), ..m });
         one.at = Some(row.created_at);
+        one.note = note.unwrap_or_default();
         if let Some(line) = held.lines.first() {
             with_line(&mut one, line);
         }
@@ -821,6 +848,22 @@ impl Out<'_> {
         let put = self.scene.db.put_compared(self.scene.run_id, &batch).await;
         put.doing("keeping what was compared")
     }
+}
+
+/// Why a paid row that stores a PSP's id does not stand for the payment that was captured: it
+/// stores the id of another, or of none. A refund may well carry its payment's tag.
+fn other_payment(row: &Transaction, listed: &[Listed]) -> Option<String> {
+    let stored = row.psp_reference.as_deref().filter(|_| row.succeeded)?;
+    let moved = || listed.iter().filter(|object| object.moved.is_some());
+    let Some(object) = moved().find(|object| object.is_stored) else {
+        let found = &moved().next()?.reference;
+        return Some(format!("the row stores {stored}, and {found} was captured under its tag"));
+    };
+    let (tag, own) = (object.tag.as_deref()?, row.tag.usable()?);
+    (object.kind == Kind::Charge && tag != own).then(|| {
+        let (tag, own) = (masked(tag), masked(own));
+        format!("the row stores {stored}, whose tag is `{tag}` and not `{own}`")
+    })
 }
 
 fn money(money: Option<&(String, i64)>) -> Option<Money> {

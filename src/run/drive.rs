@@ -363,7 +363,11 @@ async fn take(
         books.carry(scene, table, None, rows, tell).await?;
     }
     // An account may be paused between two batches: what was not asked about yet is left.
-    let paused = scene.db.pauses().await.doing("reading the paused accounts")?;
+    let paused = match scene.db.pauses().await {
+        Ok(paused) => paused,
+        // A connection that the server ended meanwhile is made anew.
+        Err(_ended) => scene.db.pauses().await.doing("reading the paused accounts")?,
+    };
     let (steps, mut taken) = unbounded_channel();
     let mut asking = FuturesUnordered::new();
     for (name, mut rows) in groups {

@@ -201,8 +201,9 @@ impl Held {
 /// Whether a row is paid, and an older one with its natural key may turn out to be so in this run:
 /// then that one succeeds, in whatever order they were claimed and answered.
 fn is_paid_after_others(row: &Weighed) -> bool {
-    let is_open =
-        |state: SiblingState| matches!(state, SiblingState::Processing | SiblingState::Waiting);
+    let is_open = |state: SiblingState| {
+        matches!(state, SiblingState::Processing | SiblingState::Pending | SiblingState::Waiting)
+    };
     let is_paid = matches!(row.decision.verdict, Verdict::Succeeded);
     is_paid && row.inputs.siblings.iter().any(|other| other.older && is_open(other.state))
 }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -25,6 +26,7 @@ pub fn facts(account: &AccountSetup, now: Instant) -> Option<PspFacts> {
         env: Arc::new(|_name: &str| None),
         db_now: Arc::new(move || now),
         stop: CancellationToken::new(),
+        grace: Duration::ZERO,
         over: CancellationToken::new(),
     };
     Some(Asking::open(&account.settings, around).ok()?.facts())

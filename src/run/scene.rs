@@ -124,6 +124,7 @@ impl OpenAccount {
             env: std::sync::Arc::clone(&whole.env),
             db_now: std::sync::Arc::new(move || reading.now()),
             stop: stop.token(),
+            grace: stop.calls_may_take(),
             over: over.clone(),
         };
         let account = Asking::open(&setup.settings, around)

@@ -2,8 +2,9 @@
 //! back, and the process is gone within its grace. A second signal ends at once, which is safe:
 //! every state that a kill can leave is one that the next run finds and heals.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -23,7 +24,15 @@ pub enum Signal {
 pub struct Stop {
     signal: Arc<AtomicU8>,
     token: CancellationToken,
+    /// From the request to the end of the process.
+    grace: Arc<OnceLock<Duration>>,
 }
+
+/// What of the grace is for what is decided, and for the leases.
+const FOR_THE_DATABASE: Duration = Duration::from_secs(2);
+
+/// The longest that calls in flight may take once a stop was asked for.
+const FOR_CALLS: Duration = Duration::from_secs(6);
 
 impl Stop {
     /// Nothing requested yet.
@@ -40,6 +49,19 @@ impl Stop {
         // Only the first request sets the reason; losing this race is fine.
         let _first = self.signal.compare_exchange(0, number, Ordering::SeqCst, Ordering::SeqCst);
         self.token.cancel();
+    }
+
+    /// Notes how long the process stays once it is asked to stop. The first word counts.
+    pub fn ends_within(&self, grace: Duration) {
+        let _first = self.grace.set(grace);
+    }
+
+    /// How long calls in flight may take once a stop was asked for: of a short grace the half. A
+    /// process that ends before it gave its rows back keeps them from others for a lease's time.
+    pub fn calls_may_take(&self) -> Duration {
+        let Some(grace) = self.grace.get() else { return FOR_CALLS };
+        let half = grace.checked_div(2).unwrap_or_default();
+        grace.saturating_sub(FOR_THE_DATABASE).max(half).min(FOR_CALLS)
     }
 
     /// The signal that asked, if one did.

@@ -400,9 +400,10 @@ pub trait Driver {
     /// row's image after the write. Any outcome but a wait ends the row's open hand-back. A
     /// success whose reference another row has becomes a `reference_claimed` case. A
     /// row that the user's database refuses (constraint, trigger) becomes a `write_refused` case
-    /// of its own ([`RowEffects::send_to_review`]), never a failure of the batch. What this run
-    /// decided before is left out: no row has two decisions in one run. Deadlocks and
-    /// serialization failures are retried whole. `writer` moves on only after the commit.
+    /// of its own ([`RowEffects::send_to_review`]), never a failure of the batch; what is for a
+    /// person as decided goes to them without its status. What this run decided before is left out:
+    /// no row has two decisions in one run. Deadlocks and serialization failures are retried whole.
+    /// `writer` moves on only after the commit.
     async fn apply(
         &self,
         run_id: &str,

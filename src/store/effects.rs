@@ -66,11 +66,15 @@ pub struct RowEffects {
     pub proposal: Option<i64>,
     /// What it is held against once more as it is written: rows with its natural key.
     pub beside: Option<Box<Beside>>,
-    /// Rows with its natural key that were handed back, where something stands at the PSP for this
-    /// one: their open hand-backs end with it, and they are looked at anew. Of a row that succeeds
-    /// they are read as it is written, with what it is held `beside`.
+    /// Why nobody may charge rows with its natural key beside it: `sibling_row`, as it was paid or
+    /// is a person's with something at the PSP, or `sibling_pending`, as what is there may still be
+    /// paid. Their open hand-backs end for this reason.
+    pub ends_beside: Option<Reason>,
+    /// Those rows, where they were handed back: they are looked at anew. They are read once more as
+    /// this one is written, with what it is held `beside`.
     pub handed_back_beside: Vec<String>,
-    /// What was decided could not be carried out, and the row went to a person instead.
+    /// What was decided could not be carried out, and the row went to a person instead; or to a
+    /// person as decided, without its status.
     pub turned: bool,
     /// The words of the user's database, where it refuses changes of the table and not of this row
     /// alone: the row is left to the next run.
@@ -80,7 +84,8 @@ pub struct RowEffects {
     pub money_seen: bool,
 }
 
-/// A row that is about to be paid or handed back, and its siblings as it was decided from them.
+/// A row that is about to be paid or handed back, or that something stands at the PSP for, and its
+/// siblings as it was decided from them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Beside {
     /// The row, with its natural key.
@@ -94,7 +99,7 @@ const SUPERSEDED: &str = "the row, its lease, a person's word or a row with the 
     changed before the write: nothing was written for it, and it is decided again";
 
 /// So many rows of a batch that are refused in the same words are each a person's; of more, and of
-/// half of what was to be written, it is the table that is wrong.
+/// half of what was to be written, it is the table that is wrong, where it took no row at all.
 const ALIKE: usize = 5;
 
 /// What became of a row whose account a person paused.
@@ -190,6 +195,8 @@ pub fn effects(
     // What charges again, and what says that the customer has paid: once for a natural key.
     let goes_alone =
         handback.is_some() || (is_end && matches!(decision.verdict, Verdict::Succeeded));
+    let ends_beside = ends_beside(&planned);
+    let is_held = goes_alone || ends_beside.is_some();
     RowEffects {
         token: planned.claimed.token,
         image: row.image.clone(),
@@ -208,8 +215,9 @@ pub fn effects(
         handback,
         event,
         money_seen: is_money_seen(decision),
-        handed_back_beside: handed_back_beside(&planned),
-        beside: beside(goes_alone, planned.claimed.row, planned.siblings),
+        handed_back_beside: ends_beside.map_or_else(Vec::new, |_| handed_back_beside(&planned)),
+        ends_beside,
+        beside: beside(is_held, planned.claimed.row, planned.siblings),
         evidence: planned.evidence,
         turned: false,
         refused: None,
@@ -234,19 +242,43 @@ pub fn left_as_money_was_seen(history: &History, row: &Transaction) -> bool {
 
 /// What a row is held against as it is written, where it has a natural key.
 fn beside(
-    goes_alone: bool,
+    is_held: bool,
     row: Transaction,
     siblings: Option<Vec<SiblingFact>>,
 ) -> Option<Box<Beside>> {
-    let siblings = siblings.filter(|_| goes_alone && row.natural_key.is_some())?;
+    let siblings = siblings.filter(|_| is_held && row.natural_key.is_some())?;
     Some(Box::new(Beside { row, siblings }))
 }
 
-/// Rows that must not be charged beside one that is a person's, as it was decided.
-fn handed_back_beside(planned: &Planned) -> Vec<String> {
+/// Why rows with its natural key must not be charged beside it, whatever its mode writes of it.
+fn ends_beside(planned: &Planned) -> Option<Reason> {
     let decision = &planned.decision;
-    let stands = matches!(decision.verdict, Verdict::Review) && decision.seen.is_some();
-    handed_back(planned.siblings.iter().flatten().filter(|_| stands))
+    let is_seen = decision.seen.is_some();
+    match decision.verdict {
+        Verdict::Succeeded => Some(Reason::SiblingRow),
+        // What only stands back behind a sibling holds up nobody.
+        Verdict::Review => (is_seen && !stands_back(decision)).then_some(Reason::SiblingRow),
+        Verdict::Wait => {
+            let is_news = match decision.reason {
+                Reason::Watched | Reason::SiblingPending | Reason::AbsenceBrake => false,
+                // Of a row that was given up, what was there is no news.
+                Reason::PspUnavailable => planned.claimed.asked != Asked::Watch,
+                _other => true,
+            };
+            (is_seen && is_news).then_some(Reason::SiblingPending)
+        }
+        Verdict::Retryable(_) | Verdict::Failed => None,
+    }
+}
+
+/// Whether it is a person's as a sibling has the payment, and no money was found for itself.
+fn stands_back(decision: &Decision) -> bool {
+    decision.reason == Reason::SiblingRow && !decision.reason.is_paid_beside(&decision.text)
+}
+
+/// Those of its siblings that were handed back, as it was decided.
+fn handed_back_beside(planned: &Planned) -> Vec<String> {
+    handed_back(planned.siblings.iter().flatten())
 }
 
 /// Those of a row's siblings that were handed back.
@@ -347,14 +379,15 @@ fn hand_back_of(
     })
 }
 
-/// An end, and trouble found while watching, take the place of a hand-back that nobody took yet.
+/// An end, and trouble found while watching, take the place of a hand-back that nobody took yet; so
+/// does a sibling that may still be paid.
 fn ends_handback(planned: &Planned, withheld: bool) -> Option<String> {
     let decision = &planned.decision;
     let replaced = match &decision.verdict {
         Verdict::Succeeded | Verdict::Retryable(_) | Verdict::Failed => !withheld,
         // The worker may still come for it.
         Verdict::Review => decision.reason != Reason::HandbackNotTaken,
-        Verdict::Wait => false,
+        Verdict::Wait => decision.reason == Reason::SiblingPending,
     };
     let was_handed_back = planned.claimed.history.handbacks > 0;
     (replaced && was_handed_back).then(|| decision.reason.as_str().to_owned())
@@ -362,11 +395,16 @@ fn ends_handback(planned: &Planned, withheld: bool) -> Option<String> {
 
 /// Those of the words with which rows were refused that tell of the table and not of its rows: a
 /// missing right, table or function in a trigger (SQLSTATE class 42), or one and the same refusal
-/// of at least half of the `writes` that a batch had.
+/// of at least half of the `writes` that a batch had. A table that let any row be `written` in the
+/// same batch refuses rows, and each is a person's.
 pub fn refused_alike<'w>(
     refusals: impl IntoIterator<Item = &'w str>,
     writes: usize,
+    written: usize,
 ) -> BTreeSet<String> {
+    if written > 0 {
+        return BTreeSet::new();
+    }
     let mut rows: BTreeMap<&str, usize> = BTreeMap::new();
     for words in refusals {
         let count = rows.entry(words).or_default();
@@ -386,10 +424,48 @@ fn has_class_42(words: &str) -> bool {
 }
 
 impl RowEffects {
+    /// Whether it is paid or handed back: of rows with one natural key one is, at a time.
+    pub fn goes_alone(&self) -> bool {
+        let is_yes = self.journal.applied == Applied::Yes;
+        self.handback.is_some() || (is_yes && self.journal.outcome == Outcome::Succeeded)
+    }
+
+    /// Whether it is a person's: the case is tieout's own, and is opened whether or not the user's
+    /// database takes the status that says so.
+    pub fn is_for_a_person(&self) -> bool {
+        self.journal.outcome == Outcome::Review
+    }
+
+    /// What becomes of the row where the user's database refuses its change, in these words, be it
+    /// of this row or of any row of its table.
+    pub fn turn_away(&mut self, words: &str, of_any_row: bool) {
+        match (self.is_for_a_person(), of_any_row) {
+            (true, _) => self.keep_status(words),
+            (false, true) => self.leave(words),
+            (false, false) => self.refuse(words),
+        }
+    }
+
+    /// Goes to a person as it was decided, without the status that the user's database refuses.
+    fn keep_status(&mut self, words: &str) {
+        let (text, to) = (&self.journal.text, &self.journal.status_after);
+        let words = masked(words);
+        self.journal.text =
+            format!("{text}; the status `{to}` was not written, the database refused it: {words}");
+        self.journal.status_after.clone_from(&self.journal.status_before);
+        self.status_to = None;
+        self.sets.clear();
+        self.history.clear();
+        self.turned = true;
+    }
+
     /// Leaves the row to the next run: the user's database refuses changes of this table, in these
-    /// words, and a person has nothing to decide about the row.
+    /// words, and a person has nothing to decide about the row. Money that was seen for it is there
+    /// all the same: nobody charges beside it.
     pub fn leave(&mut self, words: &str) {
+        let handed_back = std::mem::take(&mut self.handed_back_beside);
         self.supersede();
+        self.handed_back_beside = handed_back;
         let words = masked(words).into_owned();
         self.journal.text =
             format!("{}; not written, the database refused its table: {words}", self.journal.text);

@@ -561,6 +561,9 @@ pub enum ApplyEnd {
     RunClosed,
 }
 
+/// What the record of a row says that was given back, as its table refused it.
+pub const TABLE_REFUSED: &str = "; not written, the database refused its table: ";
+
 /// A row that was not carried out as it had been decided, and what stands now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotApplied {
@@ -568,12 +571,13 @@ pub struct NotApplied {
     pub table: String,
     /// The row's key.
     pub key: String,
-    /// The reason for which it went to a person instead (`write_refused`, `reference_claimed`);
-    /// `None`: it was superseded or given back, and is decided again.
+    /// The reason for which it went to a person instead (`write_refused`, `reference_claimed`), or
+    /// as decided, but without the status, which the user's database refused; `None`: it was
+    /// superseded or given back, and is decided again.
     pub reason: Option<Reason>,
     /// It was given back, as a person paused its account before the write.
     pub paused: bool,
-    /// The words of the user's database, where it refuses changes of the table and not of this row:
+    /// The words of the user's database, where it refused every row that its batch was to write:
     /// the row is given back.
     pub refused: Option<String>,
     /// Why, in a sentence.

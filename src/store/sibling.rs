@@ -3,11 +3,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::model::reason::Reason;
 use crate::model::transaction::{AccountRef, Kind, SiblingFact, SiblingState, Transaction};
 use crate::store::decode::{account_of, kind_of};
 use crate::store::effects::{Beside, RowEffects, handed_back};
 use crate::store::records::Tagged;
 use crate::store::source_table::SourceTable;
+use crate::store::tellers::says_success;
 
 /// A row with some natural key, and what tieout remembers of it.
 #[derive(Debug, Clone)]
@@ -17,21 +19,35 @@ pub(super) struct Sibling {
     pub(super) has_success: bool,
     /// It has a hand-back that is neither taken nor ended.
     pub(super) is_offered: bool,
-    /// Its last decision, made on the row as it is now, was to wait for its siblings.
-    pub(super) is_waiting: bool,
+    /// What its last decision, made on the row as it is now, is a wait for.
+    pub(super) waits_for: Option<String>,
+    /// Its last hand-back ended untaken, as a sibling might still be paid: it is proved afresh.
+    pub(super) is_held: bool,
 }
 
 impl Sibling {
     fn state(&self, table: &SourceTable) -> SiblingState {
         let row = &self.row;
-        let is_retryable = || !row.processing && table.handed_back_values().contains(&row.status);
+        let is_retryable = !row.processing && table.handed_back_values().contains(&row.status);
+        let is_open = row.processing || (is_retryable && self.is_held);
         match () {
             () if self.has_success || row.succeeded => SiblingState::Succeeded,
-            () if self.is_offered || is_retryable() => SiblingState::HandedBack,
-            () if row.processing && self.is_waiting => SiblingState::Waiting,
-            () if row.processing => SiblingState::Processing,
+            () if self.is_offered => SiblingState::HandedBack,
+            () if is_open => self.open_state(),
+            () if is_retryable => SiblingState::HandedBack,
             () if table.is_unpaid(&row.status) => SiblingState::Other,
+            () if says_success(&row.status) => SiblingState::SaysPaid,
             () => SiblingState::Unclear,
+        }
+    }
+
+    /// Where a row stands that is to be decided.
+    fn open_state(&self) -> SiblingState {
+        let waits_for = |reason: Reason| self.waits_for.as_deref() == Some(reason.as_str());
+        match () {
+            () if waits_for(Reason::SiblingPending) => SiblingState::Waiting,
+            () if waits_for(Reason::PspPending) || waits_for(Reason::Rule) => SiblingState::Pending,
+            () => SiblingState::Processing,
         }
     }
 }
@@ -69,8 +85,9 @@ pub(super) fn facts(
 }
 
 /// Which of these rows come too late as their siblings stand `now`: one of them was paid or handed
-/// back since the row was decided, or goes first in this very batch, as the oldest does. What was
-/// known as it was decided is no news.
+/// back since the row was decided, or goes first in this very batch, as the oldest does, or has
+/// something at the PSP that may still be paid. What was known as it was decided is no news. Rows
+/// that are held beside others for their hand-backs alone are never late.
 pub(super) fn overtaken(
     rows: &[(usize, &RowEffects)],
     now: &HashMap<String, Vec<SiblingFact>>,
@@ -84,14 +101,24 @@ pub(super) fn overtaken(
         (one.created_at, &one.key.id).cmp(&(other.created_at, &other.key.id))
     });
     let mut first: HashMap<&str, SiblingState> = HashMap::new();
+    for &(_, effects, beside) in &rows {
+        if !effects.goes_alone() {
+            first.insert(&beside.row.key.id, SiblingState::Pending);
+        }
+    }
     let mut late = HashSet::new();
     for (index, effects, beside) in rows {
+        if !effects.goes_alone() {
+            continue;
+        }
         let yields_to = |state: SiblingState| match state {
             SiblingState::Succeeded => true,
             // Nobody charges beside a row that may have been paid, or is charged.
-            SiblingState::HandedBack | SiblingState::Processing | SiblingState::Unclear => {
-                effects.handback.is_some()
-            }
+            SiblingState::HandedBack
+            | SiblingState::Processing
+            | SiblingState::Pending
+            | SiblingState::SaysPaid
+            | SiblingState::Unclear => effects.handback.is_some(),
             SiblingState::Waiting | SiblingState::Other => false,
         };
         let is_news = |fact: &SiblingFact| {
@@ -112,13 +139,13 @@ pub(super) fn overtaken(
     late
 }
 
-/// Rows that are paid, with those of their siblings that are handed back `now`.
-pub(super) fn paid_beside_handed_back(
+/// Rows that nobody may be charged beside, with those of their siblings that are handed back `now`.
+pub(super) fn handed_back_beside(
     rows: &[(usize, &RowEffects)],
     now: &HashMap<String, Vec<SiblingFact>>,
 ) -> HashMap<usize, Vec<String>> {
-    let paid = rows.iter().filter(|(_, row)| row.handback.is_none());
-    let beside = paid.filter_map(|(index, row)| {
+    let standing = rows.iter().filter(|(_, row)| row.ends_beside.is_some());
+    let beside = standing.filter_map(|(index, row)| {
         let siblings = now.get(&row.beside.as_deref()?.row.key.id)?;
         let ids = handed_back(siblings.iter());
         (!ids.is_empty()).then_some((*index, ids))

@@ -201,6 +201,18 @@ pub fn says_success(value: &str) -> bool {
     SUCCEEDED.contains(&plain(value).as_str())
 }
 
+/// Whether a value of a status is a word of payments that failed.
+pub fn says_failure(value: &str) -> bool {
+    FAILED.contains(&plain(value).as_str())
+}
+
+/// Whether a value of a status may say that a call is on its way, by a part of it, and that nothing
+/// failed yet.
+pub fn is_on_its_way(value: &str) -> bool {
+    let says_failure = plain(value).split('_').any(|part| FAILED.contains(&part));
+    may_be_on_its_way(value) && !says_failure
+}
+
 /// Whether a value of a status may say that a call is on its way, by a part of it.
 pub fn may_be_on_its_way(value: &str) -> bool {
     let value = plain(value);

@@ -924,6 +924,34 @@ async fn refunds_under_their_payments_tags_are_told(engine: Engine) {
     has_none(&ran, "amounts_differ");
 }
 
+/// Of one amount, and made before the rows whose tags they have.
+async fn refunds_that_were_made_before_their_rows_are_told(engine: Engine) {
+    let back = BACK.replace("refund-{id}", "pay_{id}").replace("\"major\"", "\"minor\"");
+    let mut shop = healthy(engine, Words { more: back, ..Words::default() }).await;
+    let now = tieout_now();
+    for n in 1..=6 {
+        let tag = format!("pay_{}", 900_000 + n);
+        let seed = Seed::captured("order_id", &tag, 70, "eur").created_at(now - 300 - 30 * n);
+        let (kind, id) = (SeedKind::Refund, Some(format!("re_{n}")));
+        shop.plant(vec![Seed { kind, id, ..seed }]);
+        let sql = format!(
+            "insert into refunds (id, status, cents, made) values ({}, 'done', 70, '{}')",
+            900_000 + n,
+            at_text(now - 61)
+        );
+        shop.raw.execute(&sql).await;
+    }
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "times_differ");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "warn", Some(0)));
+    let said = "6 of 6 objects, refunds, were made before the rows of refunds whose tags they have";
+    assert!(text.starts_with(said), "{text}");
+    assert!(next.starts_with("let refunds carry the tags of their own rows"), "{next}");
+    // What a row stores is its own, whenever it was made.
+    shop.raw.execute("update refunds set re_id = 're_' || (id - 900000)").await;
+    has_none(&doctor(&shop).await, "times_differ");
+}
+
 /// What rows say of their times is held against when their objects were made.
 async fn a_zone_that_is_wrong_is_told_by_when_objects_were_made(engine: Engine) {
     let shop = healthy(engine, Words::default()).await;
@@ -1055,6 +1083,19 @@ async fn paid_rows_that_are_mapped_as_processing_are_told(engine: Engine) {
     let (_, state, text, _) = finding(&ran, "status_swapped");
     assert_eq!(state, "warn", "{text}");
     assert!(text.starts_with("`processing` is mapped as processing: 4 of 4 rows"), "{text}");
+}
+
+/// No captured object tells of failed rows: the words do.
+async fn failed_rows_that_are_mapped_as_processing_are_told(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    let right = "from = [\"processing\"], succeeded = \"paid\", failed = \"failed\"";
+    rewrite(&shop, right, "from = [\"failed\"], succeeded = \"paid\", failed = \"processing\"");
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "status_swapped");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "fail", Some(10)));
+    let said = "`failed` is mapped as processing in payments, and `processing` as failed; ";
+    assert!(text.starts_with(said), "{text}");
+    assert!(next.contains("are from and failed swapped?"), "{next}");
 }
 
 /// Rows at a word that nothing calls a success are not held to be paid.
@@ -1231,6 +1272,8 @@ async fn an_account_of_files_alone_is_not_asked(engine: Engine) {
 on_both_databases!(
     statuses_that_are_swapped_are_told_by_what_was_captured,
     paid_rows_that_are_mapped_as_processing_are_told,
+    failed_rows_that_are_mapped_as_processing_are_told,
+    refunds_that_were_made_before_their_rows_are_told,
     a_word_of_success_that_is_ignored_is_told,
     tags_of_a_wrong_column_are_told_by_what_was_captured,
     a_view_that_hides_rows_that_ignore_names_is_refused,

@@ -56,6 +56,7 @@ fn account_until(
         env: Arc::new(|name| (name == "KEY").then(|| KEY.to_owned())),
         db_now: Arc::new(Utc::now),
         stop: stop.clone(),
+        grace: std::time::Duration::from_secs(6),
         over: over.clone(),
     };
     Account::open(settings(base_url, more), around).unwrap()

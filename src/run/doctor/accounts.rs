@@ -41,6 +41,7 @@ pub(super) async fn probe(
             env: Arc::clone(&setup.env),
             db_now: Arc::new(move || reading.now()),
             stop: stop.token(),
+            grace: stop.calls_may_take(),
             over: CancellationToken::new(),
         };
         let refunds = has_refunds(tables, name);

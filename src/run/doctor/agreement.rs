@@ -189,6 +189,8 @@ enum TimesOff {
     Late,
     /// Some objects are older than an object of the row may be.
     Older,
+    /// Some refunds or payouts were made before the rows whose tags they have.
+    Before,
 }
 
 type Told<'p> = (&'p Pair, Option<Difference>);
@@ -265,7 +267,10 @@ fn most_common<T: Ord + Copy>(all: impl Iterator<Item = T>) -> Option<T> {
 fn times<'p>(pairs: &'p [Pair], timing: &Timing) -> Option<Off<'p, TimesOff>> {
     let lag = |pair: &'p Pair| Some((pair, pair.lag_secs(timing)?));
     let lags: Vec<(&'p Pair, i64)> = pairs.iter().filter_map(lag).collect();
-    by_zone(&lags).or_else(|| late(&lags)).or_else(|| older(&lags, timing))
+    by_zone(&lags)
+        .or_else(|| before(&lags))
+        .or_else(|| late(&lags))
+        .or_else(|| older(&lags, timing))
 }
 
 /// The half hours that a zone may be off by, where this is as good as a number of them.
@@ -300,6 +305,17 @@ fn late<'p>(lags: &[(&'p Pair, i64)]) -> Option<Off<'p, TimesOff>> {
         Attempts::Unknown => false,
     };
     is_told.then_some(Off { how: TimesOff::Late, count: off.len(), all: lags.len(), first })
+}
+
+/// A refund or a payout is made for its row: an older one that the row does not store has its tag
+/// by chance.
+fn before<'p>(lags: &[(&'p Pair, i64)]) -> Option<Off<'p, TimesOff>> {
+    let older = lags.iter().filter(|(_, lag)| *lag < 0).map(|(pair, _)| *pair);
+    let is_by_tag =
+        |pair: &&Pair| pair.object.kind != Kind::Charge && !pair.paid.stores(&pair.object.ids);
+    let off: Vec<&'p Pair> = older.filter(is_by_tag).collect();
+    let first = off.first().copied()?;
+    Some(Off { how: TimesOff::Before, count: off.len(), all: lags.len(), first })
 }
 
 /// Objects may be older than their rows, as far as `object_before_row` allows.
@@ -605,6 +621,18 @@ fn of_times(table: &SourceTable, name: &str, pairs: &[Pair], timing: &Timing) ->
                         in_flight_max";
             warn(name, "times_differ", text, next)
         }
+        TimesOff::Before => {
+            let what = if first.object.kind == Kind::Refund { "refunds" } else { "payouts" };
+            let text = format!(
+                "{count} of {all} objects, {what}, were made before the rows of {of} whose tags \
+                 they have: {example}; such a row needs a person"
+            );
+            let next = format!(
+                "let {what} carry the tags of their own rows; or check created and time of \
+                 [[table]] {of}"
+            );
+            warn(name, "times_differ", text, next)
+        }
         TimesOff::Older => {
             let text = format!(
                 "{count} of {all} objects are more than {} older than their rows of {of}: \
@@ -627,7 +655,7 @@ fn column_of<'t>(
     how: TimesOff,
 ) -> Option<(&'t str, Notation, Instant)> {
     let times = pair.times?;
-    let is_older = matches!(how, TimesOff::Older | TimesOff::Zone(..0));
+    let is_older = matches!(how, TimesOff::Before | TimesOff::Older | TimesOff::Zone(..0));
     let attempted = table.settings.attempted.as_deref().zip(table.layout.attempted);
     let by_attempt = attempted.filter(|_| times.by_attempt && !is_older);
     Some(match by_attempt {

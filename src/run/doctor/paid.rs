@@ -16,7 +16,7 @@ use crate::run::doctor::agreement::{ENOUGH, Pair, is_nearly_all};
 use crate::run::doctor::{Finding, fail, warn};
 use crate::store::mapping::FilterValue;
 use crate::store::source_table::SourceTable;
-use crate::store::tellers::{may_be_on_its_way, plain, says_success};
+use crate::store::tellers::{is_on_its_way, may_be_on_its_way, plain, says_failure, says_success};
 
 /// What was captured so long ago has got to where it stands.
 const SETTLED_AFTER: TimeDelta = TimeDelta::days(1);
@@ -58,6 +58,11 @@ impl Row {
             defect: defect.map(|it| format!("{}: {}", it.field, it.problem)),
         }
     }
+
+    /// Whether it stores one of these ids.
+    pub(super) fn stores(&self, ids: &[String]) -> bool {
+        self.reference.as_ref().is_some_and(|reference| ids.contains(reference))
+    }
 }
 
 /// What these rows say of the mapping; `now` by the database's clock, where it answered.
@@ -73,6 +78,7 @@ pub(super) fn of_rows(
     let all = [
         of_statuses(table, name, pairs),
         of_processing(table, name, pairs, &old),
+        of_failed(table, name),
         of_ignored(table, name, &old),
         of_tags(table, name, pairs),
         of_defects(table, name, pairs),
@@ -169,6 +175,26 @@ fn of_processing(
             warn(name, "status_swapped", text, next)
         }
     })
+}
+
+/// Failed rows that the mapping calls processing, and the other way round: no captured object tells
+/// of such rows, and their words do.
+fn of_failed(table: &SourceTable, name: &str) -> Option<Finding> {
+    let (from, failed) = table.settings.map.iter().find_map(|map| {
+        let failed = map.failed.as_ref().filter(|word| is_on_its_way(&word.0))?;
+        let from = map.from.iter().find(|word| says_failure(&word.0))?;
+        Some((&from.0, &failed.0))
+    })?;
+    let of = &table.settings.name;
+    let text = format!(
+        "`{from}` is mapped as processing in {of}, and `{failed}` as failed; a run would take \
+         failed rows for stuck ones, and leave the stuck ones"
+    );
+    let next = format!(
+        "correct [[table.map]] of [[table]] {of}: are from and failed swapped? Until then let no \
+         run write"
+    );
+    Some(fail(name, Exit::Config, "status_swapped", text, next))
 }
 
 /// Rows that were paid long ago, and stand at one value that the mapping takes for nothing.

@@ -29,7 +29,7 @@ use crate::store::postgres::rows::{Care, Fault, Rows};
 use crate::store::postgres::runs::{Sums, count_row, take_back};
 use crate::store::postgres::sql::Sql;
 use crate::store::records::{Applied, ApplyEnd};
-use crate::store::sibling::{overtaken, paid_beside_handed_back};
+use crate::store::sibling::{handed_back_beside, overtaken};
 use crate::store::source_table::SourceTable;
 
 const APPLYING: &str = "applying the decisions";
@@ -218,7 +218,7 @@ impl Batch<'_> {
             Err(error) => Err(match calls_for(&error) {
                 Calls::Again => Fault::Again,
                 Calls::FindGuilty if !self.care.halve => Fault::Refused,
-                Calls::Apart => Fault::Apart(failed(COMMITTING)(error)),
+                Calls::Apart | Calls::Server => Fault::Apart(failed(COMMITTING)(error)),
                 Calls::FindGuilty | Calls::SkipLocked | Calls::Stop => {
                     Fault::Store(failed(COMMITTING)(error))
                 }
@@ -329,7 +329,8 @@ impl Batch<'_> {
 
     /// Of rows with one natural key one is paid or handed back, whoever else writes at this moment:
     /// what such a row was decided from is read once more, under a lock where it has siblings at
-    /// all. Who comes second is decided anew.
+    /// all. Who comes second is decided anew; beside what may still be paid nobody stays handed
+    /// back.
     async fn leave_overtaken(
         &mut self,
         connection: &mut PgConnection,
@@ -353,7 +354,7 @@ impl Batch<'_> {
         lock_natural_keys(connection, self.table, &keyed).await?;
         let now = siblings_in(connection, self.table, &keyed).await?;
         let late = overtaken(&rows, &now);
-        for (index, others) in paid_beside_handed_back(&rows, &now) {
+        for (index, others) in handed_back_beside(&rows, &now) {
             self.change(index, |row| row.handed_back_beside = others);
         }
         for index in &late {
@@ -389,24 +390,28 @@ impl Batch<'_> {
         live: &[usize],
     ) -> Result<HashMap<usize, String>, Fault> {
         let mut images = HashMap::new();
-        let (mut gone, mut refused) = (Vec::new(), Vec::new());
+        let (mut gone, mut refused, mut trouble) = (Vec::new(), Vec::new(), None);
         for chunk in live.chunks(CHUNK) {
             let rows = Rows { table: self.table, batch: &self.rows, care: self.care };
             let end = rows.settle(connection, chunk).await?;
             gone.extend(chunk.iter().filter(|index| !end.came.contains_key(index)));
             refused.extend(end.refused);
+            trouble = trouble.or(end.trouble);
             let written = end.came.into_iter();
             images.extend(written.filter_map(|(index, image)| image.map(|image| (index, image))));
+        }
+        // Of a full disk, say, no row is guilty.
+        if let Some(error) = trouble.filter(|_| images.is_empty()) {
+            return Err(Fault::Store(error));
         }
         let has_write =
             |index: &&usize| self.rows.get(**index).is_some_and(|row| row.status_to.is_some());
         let writes = live.iter().filter(has_write).count();
-        let alike = refused_alike(refused.iter().map(|(_, words)| words.as_str()), writes);
+        let words = refused.iter().map(|(_, words)| words.as_str());
+        let alike = refused_alike(words, writes, images.len());
         for (index, words) in refused {
-            match alike.contains(&words) {
-                true => self.change(index, |row| row.leave(&words)),
-                false => self.change(index, |row| row.refuse(&words)),
-            }
+            let of_any_row = alike.contains(&words);
+            self.change(index, |row| row.turn_away(&words, of_any_row));
         }
         for index in gone {
             self.change(index, RowEffects::supersede);
@@ -438,7 +443,6 @@ impl Batch<'_> {
             cases.extend(ledger.open_cases(connection, &all).await?);
             ledger.close_cases(connection, &all).await.map_err(step)?;
             ledger.end_handbacks(connection, &all).await.map_err(step)?;
-            ledger.end_handbacks_beside(connection, &all).await.map_err(step)?;
             ledger.handbacks(connection, &all).await.map_err(step)?;
             ledger.events(connection, &all).await.map_err(step)?;
             let applied = all.iter().filter(|row| row.journal.applied == Applied::Yes);
@@ -487,6 +491,9 @@ impl Batch<'_> {
         }
         if usize::try_from(moved).is_ok_and(|moved| moved == ours.len()) {
             self.take_back_released(connection).await.map_err(step)?;
+            // After the memory of this batch's own rows: one of them may have to be looked at anew.
+            let all: Vec<&RowEffects> = rows.iter().collect();
+            ledger.end_handbacks_beside(connection, &all).await.map_err(step)?;
             // Last, as heartbeats wait for it.
             return ledger.count_records(connection, rows.len()).await.map_err(step);
         }
@@ -585,7 +592,7 @@ async fn has_landed(pool: &PgPool, run_id: &str, moved: &Writer) -> sqlx::Result
 fn step(error: sqlx::Error) -> Fault {
     match calls_for(&error) {
         Calls::Again => Fault::Again,
-        Calls::SkipLocked | Calls::FindGuilty | Calls::Apart | Calls::Stop => {
+        Calls::SkipLocked | Calls::FindGuilty | Calls::Apart | Calls::Server | Calls::Stop => {
             Fault::Store(failed(APPLYING)(error))
         }
     }

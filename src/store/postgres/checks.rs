@@ -93,10 +93,12 @@ pub(super) async fn last_handbacks(
     let doing = "reading the last hand-backs";
     let mut sql = Sql::new(
         "select distinct on (h.key) h.key, h.number, h.at, h.taken_at, h.charge_before, \
-         h.taken_at is null and (h.ended_at is null or h.end_reason = 'lapsed'), \
-         h.end_reason is not distinct from 'lapsed', \
+         h.taken_at is null \
+         and (h.ended_at is null or h.end_reason in ('lapsed', 'sibling_pending')), \
+         coalesce(h.end_reason in ('lapsed', 'sibling_pending'), false), \
          (select count(*) from tieout_handbacks l where l.table_name = h.table_name \
-         and l.key = h.key and l.end_reason = 'lapsed')::integer \
+         and l.key = h.key and l.end_reason in ('lapsed', 'sibling_pending'))::integer, \
+         h.taken_at is null and coalesce(h.end_reason = 'sibling_row', false) \
          from tieout_handbacks h where h.table_name = $1 and h.key = any($2) \
          order by h.key, h.number desc",
     );
@@ -113,6 +115,7 @@ pub(super) async fn last_handbacks(
                 charge_before: cells.at(4)?,
                 lapsed: cells.flag(6)?,
                 lapses: cells.count(7)?,
+                stopped: cells.flag(8)?,
             };
             Ok((cells.text(0)?, (past, cells.flag(5)?)))
         })

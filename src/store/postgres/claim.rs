@@ -722,7 +722,7 @@ pub(super) async fn add_handbacks(
     let mut sql = Sql::new(
         "update tieout_handbacks h set taken_at = $1, ended_at = null, end_reason = null \
          where h.table_name = $2 and h.key = any($3) and h.taken_at is null \
-         and (h.ended_at is null or h.end_reason = 'lapsed') \
+         and (h.ended_at is null or h.end_reason in ('lapsed', 'sibling_pending')) \
          and not exists (select from tieout_handbacks n where n.table_name = h.table_name \
          and n.key = h.key and n.number > h.number)",
     );

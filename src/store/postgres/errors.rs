@@ -3,7 +3,7 @@
 //! sqlx's own Display prints the server's C source line, and DETAIL shows values of the row: both
 //! stay out of messages.
 
-use sqlx::postgres::PgDatabaseError;
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
 
 use crate::model::card::masked;
 use crate::store::error::StoreError;
@@ -20,6 +20,10 @@ pub(super) enum Calls {
     /// It was stopped on its way, or its triggers went too deep: of one row, or of all together.
     /// Each row alone tells which.
     Apart,
+    /// In the words of the server's own trouble (a full disk, a lost connection), on a connection
+    /// that is alive. Each row alone tells whether it is one row's; where it is every row's, the
+    /// step cannot be done.
+    Server,
     /// The step cannot be done.
     Stop,
 }
@@ -45,8 +49,11 @@ pub(super) fn calls_for(error: &sqlx::Error) -> Calls {
         "54" => Calls::Apart,
         // Data exceptions, integrity, raised exceptions, external routines, check options.
         "22" | "23" | "P0" | "38" | "39" | "44" | "2F" => Calls::FindGuilty,
-        // Resources, operators and the server itself; triggers do not raise those of their own.
-        "53" | "55" | "57" | "58" | "08" | "25" | "XX" => Calls::Stop,
+        // Resources, operators and the server itself. What ends the connection is no row's.
+        "53" | "55" | "57" | "58" | "08" | "25" | "XX" => match error.severity() {
+            PgSeverity::Error => Calls::Server,
+            _fatal => Calls::Stop,
+        },
         _other if is_raised => Calls::FindGuilty,
         _other => Calls::Stop,
     }
@@ -60,6 +67,13 @@ pub(super) fn is_raised(error: &sqlx::Error) -> bool {
 /// Whether a limit of the server's refused it: where a row is tried alone, the row meets it.
 pub(super) fn is_limit(error: &sqlx::Error) -> bool {
     answered(error).is_some_and(|error| error.code().starts_with("54"))
+}
+
+/// Whether the machine or an operator may be the cause (no room, no memory, a shutdown), and pass;
+/// not what a row's trigger or an extension that it calls met.
+pub(super) fn is_of_machine(error: &sqlx::Error) -> bool {
+    let is_it = |code: &str| ["53", "57", "58"].iter().any(|class| code.starts_with(class));
+    answered(error).is_some_and(|error| is_it(error.code()))
 }
 
 /// Whether the unique constraint of this name refused it.
@@ -77,14 +91,19 @@ pub(super) fn shown(error: &sqlx::Error) -> String {
 
 /// A statement's failure as the store's error.
 pub(super) fn failed(doing: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
-    move |error| match answered(&error) {
+    move |error| failure(doing, &error)
+}
+
+/// The same, of an error that is looked at further. A trigger may say anything in its words.
+pub(super) fn failure(doing: &'static str, error: &sqlx::Error) -> StoreError {
+    match answered(error) {
         Some(pg) => StoreError::Query {
             doing,
-            message: cut(pg.message(), 500),
+            message: cut(&masked(pg.message()), 500),
             code: Some(pg.code().to_owned()),
             detail: place(pg),
         },
-        None => StoreError::Query { doing, message: plain(&error), code: None, detail: None },
+        None => StoreError::Query { doing, message: plain(error), code: None, detail: None },
     }
 }
 
@@ -97,8 +116,8 @@ fn place(error: &PgDatabaseError) -> Option<String> {
     let constraint = error.constraint().map(|name| format!("constraint {name}"));
     let parts: Vec<String> = [
         constraint,
-        error.r#where().map(|text| cut(text, 200)),
-        error.hint().map(|text| cut(text, 200)),
+        error.r#where().map(|text| cut(&masked(text), 200)),
+        error.hint().map(|text| cut(&masked(text), 200)),
     ]
     .into_iter()
     .flatten()

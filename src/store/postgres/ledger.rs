@@ -244,34 +244,55 @@ impl Ledger<'_> {
     }
 
     /// Nobody charges beside a row that something stands at the PSP for: the open hand-backs of
-    /// its siblings end, and those rows are looked at anew.
+    /// its siblings end, and those rows are looked at anew. Who waits for such a row is proved
+    /// afresh, as where a hand-back lapsed.
     pub(super) async fn end_handbacks_beside(
         &self,
         connection: &mut PgConnection,
         rows: &[&RowEffects],
     ) -> sqlx::Result<()> {
-        let mut others: Vec<String> =
-            rows.iter().flat_map(|row| row.handed_back_beside.iter().cloned()).collect();
-        if others.is_empty() {
+        for reason in [Reason::SiblingRow, Reason::SiblingPending] {
+            let ending = rows.iter().filter(|row| row.ends_beside == Some(reason));
+            let others: Vec<String> =
+                ending.flat_map(|row| row.handed_back_beside.iter().cloned()).collect();
+            self.end_untaken(connection, others, reason).await?;
+        }
+        Ok(())
+    }
+
+    /// Ends the hand-backs of rows that nobody took yet, for this reason.
+    async fn end_untaken(
+        &self,
+        connection: &mut PgConnection,
+        keys: Vec<String>,
+        reason: Reason,
+    ) -> sqlx::Result<()> {
+        if keys.is_empty() {
             return Ok(());
         }
-        // Whoever ends several at once does so in one order.
-        others.sort();
-        others.dedup();
+        let afresh = match reason {
+            Reason::SiblingPending => {
+                ", aged_from = $2, unanswered_since = null, unanswered = 0, misses = '[]'"
+            }
+            _other => "",
+        };
         let mut sql = Sql::default();
-        let table = sql.bind(self.table.to_owned());
-        let now = sql.bind(self.now);
-        let reason = sql.bind(Reason::SiblingRow.as_str().to_owned());
-        let keys = sql.bind(others);
+        sql.bind(self.table.to_owned());
+        sql.bind(self.now);
+        sql.bind(reason.as_str().to_owned());
+        sql.bind(keys);
+        // Whoever ends several at once does so in one order.
         sql.push(&format!(
-            "with open as (select key, number from tieout_handbacks where table_name = {table} \
-             and key = any({keys}) and taken_at is null and ended_at is null \
+            "with open as (select key, number from tieout_handbacks where table_name = $1 \
+             and key = any($4) and taken_at is null and ended_at is null \
              order by key, number for update), \
-             ended as (update tieout_handbacks h set ended_at = {now}, end_reason = {reason} \
-             from open o where h.table_name = {table} and h.key = o.key and h.number = o.number \
-             returning h.key) \
-             update tieout_checks c set next_check_at = {now} from ended e \
-             where c.table_name = {table} and c.key = e.key and c.state = 'watch'"
+             ended as (update tieout_handbacks h set ended_at = $2, end_reason = $3 \
+             from open o where h.table_name = $1 and h.key = o.key and h.number = o.number \
+             returning h.key, h.number) \
+             update tieout_checks c set state = 'watch', next_check_at = $2, \
+             watch_from = coalesce(c.watch_from, $2){afresh} from ended e \
+             where c.table_name = $1 and c.key = e.key and (c.state = 'watch' \
+             or (c.state <> 'open' and c.ended_as = 'retryable' and c.handbacks = e.number))"
         ));
         sql.run(connection).await?;
         Ok(())

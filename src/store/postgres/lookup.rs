@@ -59,8 +59,9 @@ pub(super) async fn siblings_in(
         let sibling = Sibling {
             is_offered: cells.flag(0)?,
             has_success: cells.flag(1)?,
-            is_waiting: cells.flag(2)?,
-            row: read_row(table, &cells, 3)?,
+            waits_for: cells.maybe_text(2)?,
+            is_held: cells.flag(3)?,
+            row: read_row(table, &cells, 4)?,
         };
         if let Some(key) = sibling.row.natural_key.clone() {
             by_natural.entry(key).or_default().push(sibling);
@@ -88,14 +89,19 @@ fn siblings_sql(table: &SourceTable, natural: &HashSet<&str>) -> Sql {
     let name = sql.bind(table.settings.name.clone());
     let (from, joined) = join_values(&columns, values, &mut sql);
     let (key, image) = (parts.key_text("t"), parts.image("t"));
-    let waiting = Reason::SiblingPending.as_str();
+    let held = Reason::SiblingPending.as_str();
     sql.push(&format!(
         "select exists (select from tieout_handbacks h where h.table_name = {name} \
          and h.key = {key} and h.ended_at is null and h.taken_at is null), \
          exists (select from tieout_references r where r.table_name = {name} \
          and r.key = {key}), \
-         exists (select from tieout_checks c where c.table_name = {name} and c.key = {key} \
-         and c.state = 'open' and c.last_reason = '{waiting}' and c.image = {image}), \
+         (select c.last_reason from tieout_checks c where c.table_name = {name} and c.key = {key} \
+         and c.state in ('open', 'watch') and coalesce(c.last_outcome, 'wait') = 'wait' \
+         and c.image = {image}), \
+         exists (select from tieout_checks c join tieout_handbacks h \
+         on h.table_name = c.table_name and h.key = c.key and h.number = c.handbacks \
+         where c.table_name = {name} and c.key = {key} and c.ended_as = 'retryable' \
+         and c.image = {image} and h.taken_at is null and h.end_reason = '{held}'), \
          {image}, {} from {from} join {} t on {joined}",
         parts.cells("t"),
         table.read,

@@ -134,7 +134,7 @@ async fn delete_records(connection: &mut PgConnection, pruning: &Pruning<'_>) ->
         // nobody took in time: without them they would count as attempts.
         "delete from tieout_handbacks h where h.run_id = $1 \
          and (h.ended_at is not null or h.taken_at is not null) \
-         and h.end_reason is distinct from 'lapsed' \
+         and coalesce(h.end_reason, '') not in ('lapsed', 'sibling_pending') \
          and exists (select from tieout_handbacks n where n.table_name = h.table_name \
          and n.key = h.key and n.number > h.number)",
         "delete from tieout_run_totals where run_id = $1",

@@ -12,7 +12,7 @@ use crate::decide::policy::Mode;
 use crate::store::effects::{RowEffects, SetValue};
 use crate::store::error::StoreError;
 use crate::store::postgres::errors::{
-    Calls, calls_for, failed, is_limit, is_raised, shown, unexpected,
+    Calls, calls_for, failed, failure, is_limit, is_of_machine, is_raised, shown, unexpected,
 };
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
@@ -53,7 +53,7 @@ pub(super) fn fault(error: sqlx::Error) -> Fault {
         Calls::Again => Fault::Again,
         Calls::SkipLocked => Fault::Held,
         Calls::FindGuilty => Fault::Refused,
-        Calls::Apart => Fault::Apart(failed(WRITING)(error)),
+        Calls::Apart | Calls::Server => Fault::Apart(failed(WRITING)(error)),
         Calls::Stop => Fault::Store(failed(WRITING)(error)),
     }
 }
@@ -85,6 +85,9 @@ pub(super) struct RowsEnd {
     pub(super) refused: Vec<(usize, String)>,
     /// Rows that could not be had for now, though nobody holds the row itself.
     pub(super) held: HashSet<usize>,
+    /// What looks like the server's own trouble, of rows that were tried alone: it is, where no row
+    /// could be written.
+    pub(super) trouble: Option<StoreError>,
 }
 
 /// The rows of one batch at one table.
@@ -113,6 +116,16 @@ impl Refusal {
         match self {
             Self::Error(error) => fault(error),
             Self::Undone | Self::Elsewhere | Self::Unseen => Fault::Refused,
+        }
+    }
+
+    /// What it says in the words of the server's own trouble.
+    fn trouble(&self) -> Option<StoreError> {
+        match self {
+            Self::Error(error) if calls_for(error) == Calls::Server => {
+                Some(failure(WRITING, error))
+            }
+            Self::Error(_) | Self::Undone | Self::Elsewhere | Self::Unseen => None,
         }
     }
 }
@@ -209,16 +222,20 @@ impl Rows<'_> {
                 }
                 Err(refusal) => refusal,
             };
+            let trouble = refusal.trouble();
             let blamed = self.blamed(refusal)?;
             plain(connection, "rollback to savepoint tieout_rows").await?;
             plain(connection, "release savepoint tieout_rows").await?;
             match part.as_slice() {
-                [guilty] => match blamed {
-                    Some(words) => end.refused.push((*guilty, words)),
-                    None => {
-                        end.held.insert(*guilty);
+                [guilty] => {
+                    end.trouble = end.trouble.take().or(trouble);
+                    match blamed {
+                        Some(words) => end.refused.push((*guilty, words)),
+                        None => {
+                            end.held.insert(*guilty);
+                        }
                     }
-                },
+                }
                 several => {
                     let (left, right) = several.split_at(several.len() / 2);
                     parts.push(right.to_vec());
@@ -243,7 +260,12 @@ impl Rows<'_> {
             Calls::Again | Calls::SkipLocked | Calls::Apart if self.care.isolate => {
                 Ok((is_raised(&error) || is_limit(&error)).then(|| shown(&error)))
             }
-            Calls::Again | Calls::SkipLocked | Calls::Apart | Calls::Stop => Err(fault(error)),
+            Calls::Server if self.care.isolate => {
+                Ok((is_raised(&error) || !is_of_machine(&error)).then(|| shown(&error)))
+            }
+            Calls::Again | Calls::SkipLocked | Calls::Apart | Calls::Server | Calls::Stop => {
+                Err(fault(error))
+            }
         }
     }
 

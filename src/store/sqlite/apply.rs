@@ -28,10 +28,13 @@ use crate::store::sqlite::lines::mark_in;
 use crate::store::sqlite::lookup::siblings;
 use crate::store::sqlite::people;
 use crate::store::sqlite::runs::{Buckets, add_to, is_running, take_back_released};
-use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch, json_set};
+use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch, json_set, rendered};
 use crate::store::sqlite::write::{Written, write};
 
 const APPLYING: &str = "applying decisions";
+
+/// What a row forgets that is proved afresh; ?3 is the time.
+const AFRESH: &str = ", aged_from = ?3, unanswered_since = null, unanswered = 0, misses = '[]'";
 
 /// How many rows one statement's JSON carries, where it carries much for each.
 const CHUNK: usize = 5_000;
@@ -47,6 +50,17 @@ struct Applying<'a> {
     /// The person's word that it is does not stand any more, or a row with its natural key goes
     /// first.
     stopped: bool,
+}
+
+impl Applying<'_> {
+    /// The row stays as it was decided from, as its change was refused in these words. What is left
+    /// to the next run was not carried out.
+    fn keep(&mut self, why: &str, of_any_row: bool) {
+        self.effect.to_mut().turn_away(why, of_any_row);
+        if self.effect.refused.is_none() {
+            self.image = Some(self.effect.image.clone());
+        }
+    }
 }
 
 /// One batch, or a part of one.
@@ -195,7 +209,7 @@ async fn unapproved(
 struct Siblings {
     /// The keys of rows that come second.
     overtaken: HashSet<String>,
-    /// Rows that are paid, with those of their siblings that were handed back.
+    /// Rows that nobody may be charged beside, with those of their siblings that were handed back.
     handed_back: HashMap<String, Vec<String>>,
 }
 
@@ -214,7 +228,7 @@ async fn beside(
     let keyed: Vec<&Transaction> = of_keys.map(|beside| &beside.row).collect();
     let now = siblings(connection, table, &keyed).await?;
     let late = sibling::overtaken(&rows, &now);
-    let mut handed_back = sibling::paid_beside_handed_back(&rows, &now);
+    let mut handed_back = sibling::handed_back_beside(&rows, &now);
     let mut found = Siblings::default();
     for (index, row) in rows {
         if late.contains(&index) {
@@ -292,7 +306,8 @@ async fn contested(
 }
 
 /// Writes or compares the user's rows; what did not come back is superseded, what was refused
-/// becomes a case, or is left to the next run where the table refuses it.
+/// becomes a case, or is left to the next run where the table refuses it. What is a person's anyway
+/// goes to them without its status.
 async fn carry_out(
     connection: &mut SqliteConnection,
     batch: &Batch<'_>,
@@ -304,23 +319,20 @@ async fn carry_out(
         [] => HashMap::new(),
         some => write(connection, batch.table, some, batch.refused).await?,
     };
-    let writes = effects.iter().filter(|effect| effect.status_to.is_some()).count();
+    let writes = effects.iter().filter(|effect| effect.status_to.is_some());
+    let is_done = |key: &str| matches!(written.get(key), Some(Written::Done(_)));
+    let done = writes.clone().filter(|effect| is_done(&effect.journal.key)).count();
+    let writes = writes.count();
     let refusals = written.values().filter_map(|written| match written {
         Written::Refused(why) => Some(why.as_str()),
         Written::Done(_) | Written::Changed | Written::TableRefused(_) => None,
     });
-    let alike = refused_alike(refusals, writes);
+    let alike = refused_alike(refusals, writes, done);
     for row in rows {
         match written.remove(&row.effect.journal.key).filter(|_| !row.lost) {
             Some(Written::Done(image)) => row.image = Some(image),
-            Some(Written::TableRefused(why)) => row.effect.to_mut().leave(&why),
-            Some(Written::Refused(why)) if alike.contains(&why) => {
-                row.effect.to_mut().leave(&why);
-            }
-            Some(Written::Refused(why)) => {
-                row.image = Some(row.effect.image.clone());
-                row.effect.to_mut().refuse(&why);
-            }
+            Some(Written::TableRefused(why)) => row.keep(&why, done == 0),
+            Some(Written::Refused(why)) => row.keep(&why, alike.contains(&why)),
             Some(Written::Changed) | None => row.effect.to_mut().supersede(),
         }
     }
@@ -352,7 +364,6 @@ async fn settle(
         mark_in(connection, run_id, &marks, now).await?;
     }
     end_handbacks(connection, name, &done, now).await?;
-    end_handbacks_beside(connection, name, &done, now).await?;
     handbacks(connection, run_id, &done, now).await?;
     outbox(connection, run_id, &done, now).await?;
     let words: Vec<i64> = done
@@ -370,7 +381,9 @@ async fn settle(
         .filter(|row| row.image.is_none() && !row.lost)
         .map(|row| &*row.effect)
         .collect();
-    due_again(connection, name, &changed, now).await
+    due_again(connection, name, &changed, now).await?;
+    // After the memory of this batch's own rows: one of them may have to be looked at anew.
+    end_handbacks_beside(connection, name, rows, now).await
 }
 
 async fn references(
@@ -428,28 +441,34 @@ async fn end_handbacks(
 }
 
 /// Nobody charges beside a row that something stands at the PSP for: the open hand-backs of its
-/// siblings end, and those rows are looked at anew.
+/// siblings end, and those rows are looked at anew. Who waits for such a row is proved afresh, as
+/// where a hand-back lapsed.
 async fn end_handbacks_beside(
     connection: &mut SqliteConnection,
     table: &str,
-    done: &[&Applying<'_>],
+    rows: &[Applying<'_>],
     now: Instant,
 ) -> Result<(), StoreError> {
-    let others: Vec<&str> =
-        done.iter().flat_map(|row| &row.effect.handed_back_beside).map(String::as_str).collect();
-    if others.is_empty() {
-        return Ok(());
+    for (reason, afresh) in [(Reason::SiblingRow, ""), (Reason::SiblingPending, AFRESH)] {
+        let ending = rows.iter().filter(|row| row.effect.ends_beside == Some(reason));
+        let others: Vec<&str> =
+            ending.flat_map(|row| &row.effect.handed_back_beside).map(String::as_str).collect();
+        if others.is_empty() {
+            continue;
+        }
+        let why = (now, reason.as_str());
+        let ended = end_untaken(connection, APPLYING, table, &others, why).await?;
+        let sql = format!(
+            "update tieout_checks as c set state = 'watch', next_check_at = ?3, \
+             watch_from = coalesce(c.watch_from, ?3){afresh} where c.table_name = ?2 \
+             and c.key in (select value from json_each(?1)) and (c.state = 'watch' \
+             or (c.state <> 'open' and c.ended_as = 'retryable' and c.handbacks = (select \
+             max(h.number) from tieout_handbacks h where h.table_name = ?2 and h.key = c.key)))"
+        );
+        let query = rendered(&sql).bind(json_set(&ended)).bind(table.to_owned()).bind(to_text(now));
+        execute(connection, APPLYING, query).await?;
     }
-    let reason = Reason::SiblingRow.as_str();
-    let ended = end_untaken(connection, APPLYING, table, &others, (now, reason)).await?;
-    let query = sqlx::query(
-        "update tieout_checks set next_check_at = ?3 where table_name = ?2 \
-         and key in (select value from json_each(?1)) and state = 'watch'",
-    )
-    .bind(json_set(&ended))
-    .bind(table.to_owned())
-    .bind(to_text(now));
-    execute(connection, APPLYING, query).await.map(|_| ())
+    Ok(())
 }
 
 /// Ends the hand-backs of rows that nobody took yet; the rows that had one.

@@ -517,7 +517,7 @@ async fn mark_taken(
         "update tieout_handbacks as h set taken_at = ?2, ended_at = null, end_reason = null \
          from json_each(?1) j where h.table_name = j.value ->> 0 and h.key = j.value ->> 1 \
          and h.number = j.value ->> 2 and h.taken_at is null \
-         and (h.ended_at is null or h.end_reason = 'lapsed')",
+         and (h.ended_at is null or h.end_reason in ('lapsed', 'sibling_pending'))",
     )
     .bind(json_set(&taken))
     .bind(to_text(turn.now));

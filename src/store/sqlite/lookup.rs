@@ -46,8 +46,13 @@ pub(super) async fn siblings(
          exists (select 1 from tieout_references r where r.table_name = ?2 and r.key = s.b), \
          exists (select 1 from tieout_handbacks h where h.table_name = ?2 and h.key = s.b \
          and h.taken_at is null and h.ended_at is null), \
-         exists (select 1 from tieout_checks c where c.table_name = ?2 and c.key = s.b \
-         and c.state = 'open' and c.last_reason = ?3 and c.image = s.image) \
+         (select c.last_reason from tieout_checks c where c.table_name = ?2 and c.key = s.b \
+         and c.state in ('open', 'watch') and ifnull(c.last_outcome, 'wait') = 'wait' \
+         and c.image = s.image), \
+         exists (select 1 from tieout_checks c join tieout_handbacks h \
+         on h.table_name = c.table_name and h.key = c.key and h.number = c.handbacks \
+         where c.table_name = ?2 and c.key = s.b and c.ended_as = 'retryable' \
+         and c.image = s.image and h.taken_at is null and h.end_reason = ?3) \
          from (select {} as a, {} as b, {} as image \
          from json_each(?1) j join {read} as a on {} join {read} as b on {}) s \
          where s.a <> s.b",
@@ -79,7 +84,8 @@ pub(super) async fn siblings(
             row: other.row.clone(),
             has_success: cells.int(2)? != 0,
             is_offered: cells.int(3)? != 0,
-            is_waiting: cells.int(4)? != 0,
+            waits_for: cells.opt_text(4)?,
+            is_held: cells.int(5)? != 0,
         });
     }
     let facts = same_key.into_iter().filter_map(|(asker, same_key)| {

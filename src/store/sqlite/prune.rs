@@ -122,7 +122,8 @@ async fn delete_records(
         // A row's last hand-back is what its siblings are held against: it stays. So do those that
         // nobody took in time: without them they would count as attempts.
         "delete from tieout_handbacks where run_id = ?1 \
-         and (ended_at is not null or taken_at is not null) and end_reason is not 'lapsed' \
+         and (ended_at is not null or taken_at is not null) \
+         and ifnull(end_reason, '') not in ('lapsed', 'sibling_pending') \
          and exists (select 1 from tieout_handbacks n where n.table_name = \
          tieout_handbacks.table_name and n.key = tieout_handbacks.key \
          and n.number > tieout_handbacks.number)",

@@ -109,9 +109,11 @@ pub(super) async fn last_handbacks(
     }
     let query = sqlx::query(
         "select h.key, h.number, h.at, h.taken_at, h.charge_before, \
-         h.ended_at is null or h.end_reason = 'lapsed', h.end_reason is 'lapsed', \
+         h.ended_at is null or h.end_reason in ('lapsed', 'sibling_pending'), \
+         ifnull(h.end_reason in ('lapsed', 'sibling_pending'), 0), \
          (select count(*) from tieout_handbacks l where l.table_name = h.table_name \
-         and l.key = h.key and l.end_reason = 'lapsed') \
+         and l.key = h.key and l.end_reason in ('lapsed', 'sibling_pending')), \
+         h.taken_at is null and h.end_reason is 'sibling_row' \
          from json_each(?1) j cross join tieout_handbacks h on h.table_name = ?2 \
          and h.key = j.value ->> 0 and h.number = j.value ->> 1",
     )
@@ -127,6 +129,7 @@ pub(super) async fn last_handbacks(
             charge_before: cells.at(4)?,
             lapsed: cells.int(6)? != 0,
             lapses: cells.count(7)?,
+            stopped: cells.int(8)? != 0,
         };
         let may_be_taken = past.taken_at.is_none() && cells.int(5)? != 0;
         found.insert(cells.text(0)?, LastHandback { past, may_be_taken });

@@ -16,6 +16,7 @@ use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
 use sqlx::{AssertSqlSafe, Sqlite};
 
+use crate::model::card::masked;
 use crate::store::error::StoreError;
 
 pub(super) type SqliteQuery = Query<'static, Sqlite, SqliteArguments>;
@@ -36,14 +37,17 @@ fn failure(doing: &'static str, error: &sqlx::Error) -> StoreError {
     };
     let code = database.code().map(std::borrow::Cow::into_owned);
     if primary_code(error) == Some(8) {
-        return StoreError::ReadOnly { detail: format!("{doing}: {}", database.message()) };
+        let detail = format!("{doing}: {}", masked(database.message()));
+        return StoreError::ReadOnly { detail };
     }
     let detail = match primary_code(error) {
         Some(5 | 6) => Some("another process kept the file locked for 30 s".to_owned()),
         Some(13) => Some("the disk that the file is on is full".to_owned()),
         Some(_) | None => None,
     };
-    StoreError::Query { doing, message: database.message().to_owned(), code, detail }
+    // A trigger may say anything in its words.
+    let message = masked(database.message()).into_owned();
+    StoreError::Query { doing, message, code, detail }
 }
 
 /// SQLite's result code without its extension.

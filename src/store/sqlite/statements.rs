@@ -4,10 +4,11 @@
 //! spelled so that SQLite's own affinity makes them the column's. Literals of the configuration
 //! are quoted here; instants and sets are bound.
 
+use chrono::TimeDelta;
 use sqlx::sqlite::SqliteArguments;
 use sqlx::{AssertSqlSafe, Sqlite};
 
-use crate::model::time::Instant;
+use crate::model::time::{Instant, later};
 use crate::store::mapping::{FilterSettings, FilterValue, NullTest};
 use crate::store::notation::Notation;
 use crate::store::records::ClaimFilter;
@@ -338,6 +339,15 @@ fn compare(
     format!("case when {value} is null then {by_creation} else {value} {operator} {limit} end")
 }
 
+/// The same, or the next whole millisecond: SQLite's times are told no finer. Of whole ones those
+/// before an instant are those before the next whole one.
+fn to_whole_milli(at: Instant) -> Instant {
+    match at.timestamp_subsec_nanos() % 1_000_000 {
+        0 => at,
+        past => later(at, TimeDelta::nanoseconds(1_000_000_i64.saturating_sub(past.into()))),
+    }
+}
+
 /// The row is in the filter's windows and accounts.
 pub(super) fn in_scope(
     statement: &mut Statement,
@@ -353,7 +363,7 @@ pub(super) fn in_scope(
         (filter.attempted_to, Clock::Attempted, "<"),
     ] {
         let Some(at) = at else { continue };
-        conditions.push(compare(statement, table, alias, clock, operator, at));
+        conditions.push(compare(statement, table, alias, clock, operator, to_whole_milli(at)));
     }
     conditions.join(" and ")
 }

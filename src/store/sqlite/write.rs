@@ -35,7 +35,7 @@ pub(super) enum Written {
     Changed,
     /// The user's database refused the change, in these words.
     Refused(String),
-    /// It refuses every change of the table, in these words.
+    /// It refuses every change like this one, whatever the row, in these words.
     TableRefused(String),
 }
 
@@ -189,8 +189,16 @@ impl Group<'_> {
                 Tried::Done(written) => outcome.extend(written),
                 Tried::TableRefused(why) => {
                     undo(connection, &why).await?;
+                    // What was refused held nothing against the rows as they are.
+                    let keys: Vec<&str> = part.iter().map(|write| write.key).collect();
+                    let now = images(connection, self.table, &keys).await?;
                     let refused = |write: &Write<'_>| {
-                        (write.key.to_owned(), Written::TableRefused(why.clone()))
+                        let is_same = now.get(write.key).is_some_and(|now| *now == write.image);
+                        let written = match is_same {
+                            true => Written::TableRefused(why.clone()),
+                            false => Written::Changed,
+                        };
+                        (write.key.to_owned(), written)
                     };
                     outcome.extend(part.iter().map(refused));
                 }

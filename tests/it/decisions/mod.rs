@@ -12,6 +12,7 @@ use tieout::decide::permit::Retry;
 use tieout::model::evidence::{CauseKind, Route};
 use tieout::model::reason::{Leads, Outcome, Reason};
 use tieout::model::time::{Instant, parse_span, to_short_text};
+use tieout::model::transaction::Kind;
 
 use notation::{read, time};
 use world::World;
@@ -266,6 +267,27 @@ fn what_came_back_is_told_with_what_is_left() {
             let amount = decision.seen.and_then(|seen| seen.amount);
             assert_eq!(amount.map(|sum| sum.to_string()).as_deref(), Some(left), "{evidence}");
             assert!(decision.text.contains(says), "{evidence}: {}", decision.text);
+        }
+    }
+}
+
+/// A refund and a payout are made for their rows and never before them; a file tells the day alone.
+#[test]
+fn what_is_older_than_the_row_that_asked_for_it_is_another_rows() {
+    for kind in ["refund", "payout"] {
+        for (route, at, wanted) in [
+            ("list", "-2m", ("succeeded", "captured")),
+            ("list", "-3m", ("review", "time_mismatch")),
+            ("file", "-24h", ("succeeded", "settled")),
+            ("file", "-25h", ("review", "time_mismatch")),
+        ] {
+            let object = format!("captured re_1 kind={kind} at={at}");
+            let evidence = format!("{route}@+55m[kinds={kind}]: {object}");
+            let mut world = read(&format!("kind={kind}"), &evidence, "-", "-", "run");
+            world.policy.psp.kinds.push(Kind::Payout);
+            let decision = world.decide();
+            let found = (decision.outcome().as_str(), decision.reason.as_str());
+            assert_eq!(found, wanted, "{evidence}: {}", decision.text);
         }
     }
 }

@@ -121,9 +121,11 @@ fn sibling(text: &str) -> SiblingFact {
     let state = match state {
         "succeeded" => SiblingState::Succeeded,
         "processing" => SiblingState::Processing,
+        "pending" => SiblingState::Pending,
         "waiting" => SiblingState::Waiting,
         "handed_back" => SiblingState::HandedBack,
         "unclear" => SiblingState::Unclear,
+        "says_paid" => SiblingState::SaysPaid,
         "other" => SiblingState::Other,
         _ => panic!("sibling: `{state}`"),
     };
@@ -162,6 +164,7 @@ fn history_word(world: &mut World, word: &str) {
                 taken_at: options.contains(&"taken").then(|| time(at) + TimeDelta::minutes(1)),
                 charge_before: time(at) + TimeDelta::hours(24),
                 lapsed: lapses.is_some(),
+                stopped: options.contains(&"stopped"),
                 lapses: lapses.map_or(0, |n| n.trim_start_matches('*').parse().unwrap_or(1)),
             });
             history.handbacks = history.handbacks.max(1);

@@ -125,6 +125,7 @@ impl Change {
                     taken_at: taken.then_some(*at),
                     charge_before: *at + TimeDelta::hours(24),
                     lapsed: false,
+                    stopped: false,
                     lapses: 0,
                 });
             }
@@ -307,8 +308,8 @@ fn row_change() -> impl Strategy<Value = Change> {
 }
 
 fn any_sibling() -> impl Strategy<Value = SiblingState> {
-    use SiblingState::{HandedBack, Other, Processing, Succeeded, Waiting};
-    select(vec![Succeeded, Processing, Waiting, HandedBack, Other])
+    use SiblingState::{HandedBack, Other, Pending, Processing, Succeeded, Waiting};
+    select(vec![Succeeded, Processing, Pending, Waiting, HandedBack, Other])
 }
 
 fn history_change() -> impl Strategy<Value = Change> {

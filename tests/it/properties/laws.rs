@@ -123,7 +123,8 @@ impl Laws<'_> {
             use SiblingState::{HandedBack, Succeeded, Unclear};
             matches!(s, Succeeded | HandedBack | Unclear)
         };
-        let may_be_paid = |s: &SiblingState| *s == SiblingState::Processing;
+        let may_be_paid =
+            |s: &SiblingState| matches!(s, SiblingState::Processing | SiblingState::Pending);
         let goes_first = |s: &SiblingState| *s == SiblingState::Waiting;
         let in_time = match hand_back.retry() {
             Retry::SameKey { until } => hand_back.charge_before() <= *until && until > now,

@@ -227,6 +227,7 @@ async fn a_key_of_the_other_mode_asks_nothing() {
             env: std::sync::Arc::new(move |_| Some(key.clone())),
             db_now: std::sync::Arc::new(chrono::Utc::now),
             stop: CancellationToken::new(),
+            grace: Duration::from_secs(6),
             over: CancellationToken::new(),
         };
         let account = Account::open(settings, around).unwrap();

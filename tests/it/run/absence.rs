@@ -45,6 +45,7 @@ on_both_databases!(
     refunds_under_payments_tags_of_equal_ids_are_not_absent,
     refunds_under_their_own_tags_of_equal_ids_are_witnesses,
     a_refund_found_for_another_row_of_equal_ids_may_be_the_rows,
+    a_refund_that_was_made_before_its_row_is_another_rows,
 );
 
 async fn shop_with(engine: Engine, words: Words, ids: std::ops::RangeInclusive<i64>) -> Shop {
@@ -883,5 +884,16 @@ async fn a_refund_found_for_another_row_of_equal_ids_may_be_the_rows(engine: Eng
     let cases = shop.open_cases().await;
     assert!(cases.contains(&"105 possible_untagged_match".to_owned()), "{cases:?}");
     assert_eq!(shop.count("tieout_handbacks").await, 0);
+    shop.check(false).await;
+}
+
+/// Refunds under their payments' tags, all of one amount: what was made before the row whose tag it
+/// has by chance was not made for it.
+async fn a_refund_that_was_made_before_its_row_is_another_rows(engine: Engine) {
+    let (mut shop, made) = shop_of_equal_ids(engine, &[105]).await;
+    shop.plant(vec![refund(1, "pay_105", 805, 0).created_at(made - 600)]);
+    shop.run().await;
+    assert_eq!(shop.open_cases().await, ["105 time_mismatch"]);
+    assert_eq!(refund_statuses(&shop, "105").await, ["sent"]);
     shop.check(false).await;
 }

@@ -2,6 +2,7 @@
 //! person, in whatever order, batches and runs they are decided.
 
 use tieout::sandbox::seeds::Seed;
+use tieout::sandbox::situations::Situation;
 
 use super::shop::{Engine, Payment, Shop, Words, on_both_databases};
 
@@ -15,8 +16,13 @@ on_both_databases!(
     a_hand_back_ends_as_a_sibling_is_found_paid,
     a_hand_back_ends_as_money_is_found_for_a_sibling,
     a_hand_back_ends_where_the_application_marked_a_sibling_paid,
+    a_hand_back_waits_for_a_sibling_that_may_still_be_paid,
+    what_waited_for_a_sibling_is_handed_back_anew,
+    a_hand_back_stays_beside_a_sibling_with_nothing_at_the_psp,
+    a_hand_back_ends_though_the_paid_sibling_cannot_be_written,
     a_sibling_is_unpaid_only_where_the_mapping_says_so,
     a_payment_that_two_rows_paid_is_told_as_taken_twice,
+    a_sibling_whose_word_says_paid_is_no_other_payments,
 );
 
 /// Stuck, with a natural key; the greater its age in seconds over 40 minutes, the older.
@@ -217,7 +223,7 @@ async fn a_hand_back_ends_as_a_sibling_is_found_paid(engine: Engine) {
 }
 
 /// Money that is not to be taken for an end is money all the same. Its row does not count as paid,
-/// so that the row beside it is not looked at anew.
+/// and a person says what becomes of the row beside it.
 async fn a_hand_back_ends_as_money_is_found_for_a_sibling(engine: Engine) {
     let mut shop = one_handed_back(engine).await;
     let sibling = of(2, "A", 0);
@@ -226,7 +232,118 @@ async fn a_hand_back_ends_as_money_is_found_for_a_sibling(engine: Engine) {
     assert_eq!(shop.run().await.ended(0).verdict(2), "review amount_mismatch");
     assert_eq!(shop.texts(OPEN).await, Vec::<String>::new());
     shop.run().await.ended(0);
-    assert_eq!(shop.open_cases().await, ["2 amount_mismatch"]);
+    assert_eq!(shop.open_cases().await, ["1 sibling_row", "2 amount_mismatch"]);
+    let why = "select text from tieout_cases where subject = '1'";
+    let told = "handed back (hand-back 1), and row 2 with the same natural key has something at \
+                the PSP since: nobody may charge this one";
+    assert_eq!(shop.texts(why).await, [told]);
+    shop.check(false).await;
+}
+
+const ENDS: &str =
+    "select coalesce(end_reason, 'open') from tieout_handbacks where key = '1' order by number";
+
+/// Row 1 is handed back; then row 2 of its natural key gets stuck, with this at the PSP.
+async fn held_beside(engine: Engine, situation: Situation, verdict: &str) -> Shop {
+    let mut shop = one_handed_back(engine).await;
+    let sibling = of(2, "A", 0);
+    shop.plant(vec![sibling.captured().standing(situation)]);
+    shop.insert(&[sibling]).await;
+    assert_eq!(shop.run().await.ended(0).verdict(2), verdict);
+    // Before anybody else looks: whoever comes now finds no hand-back to take.
+    assert_eq!(shop.texts(ENDS).await, ["sibling_pending"]);
+    for _look in 0..3 {
+        shop.a_span_passes().await;
+        shop.run().await.ended(0);
+        assert_eq!(shop.texts(OPEN).await, Vec::<String>::new());
+    }
+    shop.due_now().await;
+    let ran = shop.run().await.ended(0);
+    assert_eq!([ran.verdict(1), ran.verdict(2)], ["wait sibling_pending", verdict]);
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    assert_eq!(shop.texts(ENDS).await, ["sibling_pending"]);
+    shop
+}
+
+/// A bank debit under way, or a customer who may still finish: charged beside it, the payment is
+/// captured twice.
+async fn a_hand_back_waits_for_a_sibling_that_may_still_be_paid(engine: Engine) {
+    let cases =
+        [(Situation::Processing, "wait psp_pending"), (Situation::RequiresAction, "wait rule")];
+    for (situation, verdict) in cases {
+        let shop = held_beside(engine, situation, verdict).await;
+        shop.sandbox.move_to("pi_2", Situation::Succeeded).unwrap();
+        shop.due_now().await;
+        assert_eq!(shop.run().await.ended(0).verdict(2), "succeeded captured");
+        shop.due_now().await;
+        shop.run().await.ended(0);
+        assert_eq!(shop.open_cases().await, ["1 sibling_row"]);
+        assert_eq!(shop.texts(OPEN).await, Vec::<String>::new());
+        shop.check(false).await;
+    }
+}
+
+/// What the sibling waited for came to nothing: the payment is charged once after all.
+async fn what_waited_for_a_sibling_is_handed_back_anew(engine: Engine) {
+    let shop = held_beside(engine, Situation::RequiresAction, "wait rule").await;
+    shop.sandbox.move_to("pi_2", Situation::Canceled).unwrap();
+    for _look in 0..3 {
+        shop.a_span_passes().await;
+        shop.run().await.ended(0);
+    }
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["retry", "failed"]);
+    assert_eq!(shop.texts(OPEN).await, ["1"]);
+    assert_eq!(shop.texts(ENDS).await, ["sibling_pending", "open"]);
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.check(false).await;
+}
+
+/// Two rows that are both absent end each other's hand-backs for ever by no look at either.
+async fn a_hand_back_stays_beside_a_sibling_with_nothing_at_the_psp(engine: Engine) {
+    let shop = one_handed_back(engine).await;
+    shop.insert(&[of(2, "A", 0)]).await;
+    for _look in 0..4 {
+        shop.a_span_passes().await;
+        shop.run().await.ended(0);
+        assert_eq!(shop.texts(OPEN).await, ["1"]);
+    }
+    assert_eq!(shop.open_cases().await, ["2 sibling_row"]);
+    assert_eq!(shop.texts(ENDS).await, ["open"]);
+    shop.check(false).await;
+}
+
+/// The table takes no change, and the row that was paid is left to the next run: nobody charges
+/// beside it meanwhile.
+async fn a_hand_back_ends_though_the_paid_sibling_cannot_be_written(engine: Engine) {
+    let mut shop = one_handed_back(engine).await;
+    let sibling = of(2, "A", 0);
+    shop.plant(vec![sibling.captured()]);
+    shop.insert(&[sibling]).await;
+    let (broken, mended) = match engine {
+        Engine::Sqlite => (
+            "create trigger broken before update on payments
+             begin insert into nowhere values (1); end",
+            "drop trigger broken",
+        ),
+        Engine::Postgres => (
+            "create function broken() returns trigger language plpgsql as $$ begin
+               raise exception 'closed' using errcode = '42501'; end $$;
+             create trigger broken before update on payments
+             for each row execute function broken()",
+            "drop trigger broken on payments",
+        ),
+    };
+    shop.raw.execute(broken).await;
+    assert_eq!(shop.run().await.ended(3).verdict(2), "succeeded captured");
+    assert_eq!(shop.status(2).await, "processing");
+    assert_eq!(shop.texts(ENDS).await, ["sibling_row"]);
+    shop.run().await.ended(3);
+    assert_eq!(shop.open_cases().await, ["1 sibling_row"]);
+    shop.raw.execute(mended).await;
+    shop.due_now().await;
+    shop.run().await.ended(0);
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["retry", "paid"]);
+    assert_eq!(shop.open_cases().await, ["1 sibling_row"]);
     shop.check(false).await;
 }
 
@@ -261,5 +378,25 @@ async fn a_sibling_is_unpaid_only_where_the_mapping_says_so(engine: Engine) {
     let told = "absent, but row 1 with the same natural key has a status of which the mapping does \
                 not say whether it was paid";
     assert_eq!(shop.texts(why).await, [told]);
+    shop.check(false).await;
+}
+
+/// The mapping ignores a word of success: a row that was paid beside one at it is for a person, and
+/// told as taken twice.
+async fn a_sibling_whose_word_says_paid_is_no_other_payments(engine: Engine) {
+    let words = Words { ignore: vec!["new", "cart", "settled"], ..Words::default() };
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.background(60).await;
+    let at = |id: i64, order: &str, status| Payment { status, ..of(id, order, 9) };
+    plant(&mut shop, &[at(1, "A", "settled"), of(2, "A", 0), of(4, "B", 0)]).await;
+    shop.insert(&[at(3, "B", "new")]).await;
+    let ran = shop.run_with(&["--fail-on", "duplicates"]).await.ended(4);
+    assert_eq!(ran.verdict(2), "review sibling_row");
+    assert_eq!(ran.verdict(4), "succeeded captured");
+    let why = "select text from tieout_cases where subject = '2'";
+    let told = "pi_2 captured, and row 1 with the same natural key has a status that says so too, \
+                though the mapping does not";
+    assert_eq!(shop.texts(why).await, [told]);
+    assert_eq!(shop.status(2).await, "processing");
     shop.check(false).await;
 }

@@ -11,6 +11,7 @@ use crate::breaking::chance::Chance;
 on_both_databases!(
     a_signal_at_any_instant_ends_cleanly,
     a_psp_that_never_answers_holds_nobody_up,
+    a_short_grace_leaves_no_lease,
     a_second_signal_ends_at_once,
     what_is_paid_is_written_while_others_are_searched_for,
 );
@@ -96,6 +97,28 @@ async fn a_psp_that_never_answers_holds_nobody_up(engine: Engine) {
         nothing_is_left_behind(&shop).await;
         assert_eq!(shop.count("payments where status = 'processing'").await, 30);
     }
+}
+
+/// However short the grace, a part of it is for giving rows back.
+async fn a_short_grace_leaves_no_lease(engine: Engine) {
+    let shop = with_rows(engine, 30).await;
+    let config = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("deadline = \"2s\"", "deadline = \"60s\"")).unwrap();
+    shop.sandbox.fault(FaultRule::always(Action::NoAnswer));
+    let child = shop.program(&["run", "--grace", "3s"]).spawn().unwrap();
+    let pid = child.id().unwrap();
+    while shop.count("tieout_checks where lease_run is not null").await == 0 {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    // The PSP was asked by then, and says nothing.
+    tokio::time::sleep(Duration::from_millis(700)).await;
+    signal(pid, "TERM").await;
+    let ran = Ran::of(&child.wait_with_output().await.unwrap());
+    assert_eq!(ran.code, Some(143), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("ended at once"), "{}", ran.stderr);
+    nothing_is_left_behind(&shop).await;
+    assert_eq!(shop.count("payments where status = 'processing'").await, 30);
 }
 
 async fn a_second_signal_ends_at_once(engine: Engine) {

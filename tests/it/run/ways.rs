@@ -730,8 +730,14 @@ async fn a_trigger_that_a_deploy_broke_is_one_line_and_no_case(engine: Engine) {
         let ran = shop.run().await.ended(3);
         let said: Vec<&str> = ran.stderr.split_whitespace().collect();
         let said = said.join(" ");
-        let words = "table payments: 3 rows were not written, and given back";
+        let words = "table payments: 3 rows were not written, and given back (keys 1, 2, 3): \
+                     the database refused them, and no row beside them was written: ";
         assert_eq!(said.matches(words).count(), 1, "{said}");
+        let told = shop.tieout(&["explain", "1"]).await.ended(0).stdout;
+        let told = told.split_whitespace().collect::<Vec<&str>>().join(" ");
+        assert!(told.contains("(its table refused the write: not applied)"), "{told}");
+        assert!(told.contains("the table refused it, and the next run tries again"), "{told}");
+        assert!(!told.contains("changed meanwhile"), "{told}");
         assert!(said.contains(why), "{said}");
         assert_eq!(shop.open_cases().await, Vec::<String>::new());
         for id in 1..=3 {

@@ -591,6 +591,95 @@ pub async fn nobody_is_charged_again_beside_what_a_sibling_became<D: Under>() {
     w.finish().await;
 }
 
+/// Something is seen at the PSP for a row, and may still be paid.
+fn open(claimed: &Claimed) -> Decision {
+    Decision { seen: succeeded(claimed).seen, ..wait(noon())(claimed) }
+}
+
+/// A hand-back that was made since a row was decided ends as well: who waits is proved afresh. Of
+/// one batch nobody is handed back beside such a row.
+pub async fn what_may_still_be_paid_ends_hand_backs_beside_it<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=3).await;
+    w.raw.execute("update charges set subscription = 1").await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    let [first, _, third] = claimed.as_slice() else { panic!("{claimed:?}") };
+    let fact = |id: &str, state| SiblingFact { id: id.to_owned(), state, older: false };
+    let unpaid = [fact("2", SiblingState::Waiting), fact("3", SiblingState::Waiting)];
+    let waits = "update tieout_checks set last_reason = 'sibling_pending' where key in ('2', '3')";
+    w.raw.execute(waits).await;
+    let batch = vec![
+        beside(w.effect("r1", first, retryable(noon())(first), noon()), first, &unpaid),
+        beside(w.effect("r1", third, open(third), noon()), third, &[]),
+    ];
+    let end = w.store.apply("r1", &mut writer, &w.table, batch, noon()).await.unwrap();
+    assert_eq!(counts(end), (1, 1), "nobody is handed back beside what may still be paid");
+    w.close("r1", at(1)).await;
+    w.raw.execute("update tieout_checks set last_reason = 'sibling_pending' where key = '3'").await;
+    let mut writer = w.start("r2", at(1)).await;
+    let claimed = w.claim("r2", 9, at(1)).await;
+    let first = claimed.iter().find(|one| one.row.key.id == "1").unwrap();
+    let batch = vec![beside(w.effect("r2", first, retryable(at(1))(first), at(1)), first, &unpaid)];
+    let end = w.store.apply("r2", &mut writer, &w.table, batch, at(1)).await.unwrap();
+    assert_eq!(counts(end), (1, 0));
+    assert_eq!(w.status("1").await, "retry");
+    w.close("r2", at(2)).await;
+    // What is only waited for, with nothing at the PSP, ends nothing.
+    let mut writer = w.start("r3", at(40)).await;
+    let claimed = w.claim("r3", 9, at(40)).await;
+    let of = |id: &str| claimed.iter().find(|one| one.row.key.id == id).unwrap();
+    let (second, third) = (of("2"), of("3"));
+    let alone = wait(at(40))(second);
+    let batch = vec![beside(w.effect("r3", second, alone, at(40)), second, &[])];
+    w.store.apply("r3", &mut writer, &w.table, batch, at(40)).await.unwrap();
+    let ends = async || w.store.handbacks("charges", "1").await.unwrap().remove(0).end_reason;
+    assert_eq!(ends().await, None);
+    let seen = Decision { next_check_at: Some(at(70)), ..open(third) };
+    let batch = vec![beside(w.effect("r3", third, seen, at(40)), third, &[])];
+    w.store.apply("r3", &mut writer, &w.table, batch, at(40)).await.unwrap();
+    assert_eq!(ends().await.as_deref(), Some("sibling_pending"));
+    let check = w.store.check("charges", "1").await.unwrap().unwrap();
+    assert_eq!((check.state.as_str(), check.next_check_at), ("watch", Some(at(40))));
+    assert_eq!((check.history.aged_from, check.history.misses.len()), (at(40), 0));
+    // It is proved afresh, and costs none of its attempts; to the others it is a row to be decided.
+    let siblings = w.store.siblings(&w.table, &[&second.row]).await.unwrap();
+    let states: Vec<SiblingState> = siblings["2"].iter().map(|fact| fact.state).collect();
+    assert_eq!(states, [SiblingState::Processing, SiblingState::Pending]);
+    w.close("r3", at(41)).await;
+    w.start("r4", at(60)).await;
+    let claimed = w.claim("r4", 9, at(60)).await;
+    let first = claimed.iter().find(|one| one.row.key.id == "1").unwrap();
+    let past = first.history.last_handback.clone().unwrap();
+    assert_eq!((first.asked, past.lapsed, past.stopped), (Asked::Watch, true, false));
+    assert_eq!((first.history.handbacks, first.history.tries()), (1, 0));
+    w.finish().await;
+}
+
+/// A row that was paid is paid whatever its mode writes of it.
+pub async fn what_a_mode_withholds_ends_hand_backs_beside_it<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=2).await;
+    w.raw.execute("update charges set subscription = 1").await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    let [first, second] = claimed.as_slice() else { panic!("{claimed:?}") };
+    let batch = vec![w.effect("r1", first, retryable(noon())(first), noon())];
+    w.store.apply("r1", &mut writer, &w.table, batch, noon()).await.unwrap();
+    let paid = w.effect_in(Mode::Observe, "r1", second, succeeded(second), noon());
+    let end = w.store.apply("r1", &mut writer, &w.table, vec![beside(paid, second, &[])], noon());
+    assert_eq!(end.await.unwrap(), done(0, 1, 0));
+    let ended = w.store.handbacks("charges", "1").await.unwrap().remove(0);
+    assert_eq!(ended.end_reason.as_deref(), Some("sibling_row"));
+    w.close("r1", at(1)).await;
+    w.start("r2", at(1)).await;
+    let claimed = w.claim("r2", 9, at(1)).await;
+    let first = claimed.iter().find(|one| one.row.key.id == "1").unwrap();
+    let past = first.history.last_handback.clone().unwrap();
+    assert_eq!((first.asked, past.lapsed, past.stopped), (Asked::Watch, false, true));
+    w.finish().await;
+}
+
 pub async fn a_trigger_that_meddles_is_a_case<D: Under>() {
     let w = World::<D>::new().await;
     w.stuck(1..=4).await;
@@ -668,6 +757,47 @@ pub async fn a_table_that_refuses_every_row_opens_no_case<D: Under>() {
     w.finish().await;
 }
 
+/// A table that lets any row of the batch be written refuses rows, however many and in whatever
+/// words: each is a person's.
+pub async fn rows_that_are_refused_beside_written_ones_are_cases<D: Under>() {
+    for (last, class) in [(6, "42501"), (1, "42501"), (6, "P0001")] {
+        let w = World::<D>::new().await;
+        w.stuck(1..=12).await;
+        let closed = if w.raw.is_sqlite() {
+            format!(
+                "create trigger closed before update on charges when new.id <= {last}
+                 begin select raise(abort, 'this month is closed'); end;"
+            )
+        } else {
+            format!(
+                "create function closed() returns trigger language plpgsql as $$ begin
+                   if new.id <= {last} then
+                     raise exception 'this month is closed' using errcode = '{class}';
+                   end if;
+                   return new; end $$;
+                 create trigger closed before update on charges
+                 for each row execute function closed();"
+            )
+        };
+        w.raw.execute(&closed).await;
+        let mut writer = w.start("r1", noon()).await;
+        let claimed = w.claim("r1", 20, noon()).await;
+        let end = w.apply("r1", &mut writer, &claimed, succeeded, noon()).await;
+        assert_eq!(end, done(12, 0, 0), "{last} {class}");
+        for id in 1..=12 {
+            let key = id.to_string();
+            let record = w.store.journal_of_row("charges", &key).await.unwrap().remove(0);
+            let (status, reason) = match id <= last {
+                true => ("processing", Reason::WriteRefused),
+                false => ("paid", Reason::Captured),
+            };
+            assert_eq!(record.reason, reason, "{last} {class} {id}: {}", record.text);
+            assert_eq!(w.status(&key).await, status, "{last} {class}");
+        }
+        w.finish().await;
+    }
+}
+
 /// A deploy took away what a trigger names: no row of its table can be written, be they few, and
 /// none is to blame. What is not written of the batch is decided all the same.
 pub async fn a_trigger_that_names_what_is_not_there_leaves_its_table<D: Under>() {
@@ -722,6 +852,76 @@ pub async fn a_trigger_that_names_what_is_not_there_leaves_its_table<D: Under>()
     let end = w.apply("r99", &mut writer, &claimed, succeeded, at(900)).await;
     assert_eq!((end, w.raw.one(written).await.as_str()), (done(3, 0, 0), "3"));
     w.finish().await;
+}
+
+/// A person is told whether or not the user's table can be written: the case is tieout's own. What
+/// changed meanwhile is decided again all the same.
+pub async fn a_case_is_opened_though_its_status_is_refused<D: Under>() {
+    let mut w = World::<D>::new().await;
+    let review = "retryable = \"retry\"\n    review = \"manual\"";
+    w.table = w.mapped(&MAPPING.replace("retryable = \"retry\"", review)).await;
+    let raises = match w.raw.is_sqlite() {
+        true => "select raise(abort, 'nothing is manual')",
+        false => "raise exception 'nothing is manual'",
+    };
+    let missing = "insert into nowhere values (1)";
+    // One row, and so many that it is the table's refusal; of either kind.
+    let mut first = 1;
+    for (number, (body, rows)) in [(raises, 2), (raises, 8), (missing, 2)].into_iter().enumerate() {
+        let (run, now) = (format!("r{number}"), noon());
+        w.stuck(first..=first + rows - 1).await;
+        let mut writer = w.start(&run, now).await;
+        let claimed = w.claim(&run, 20, now).await;
+        assert_eq!(i64::try_from(claimed.len()).unwrap(), rows);
+        w.raw.execute(&format!("update charges set amount = 1 where id = {first}")).await;
+        let (broken, mended) = match w.raw.is_sqlite() {
+            true => (
+                format!("create trigger broken before update on charges begin {body}; end"),
+                "drop trigger broken",
+            ),
+            false => (
+                format!(
+                    "create or replace function broken() returns trigger language plpgsql as $$
+                     begin {body}; return new; end $$;
+                     create trigger broken before update on charges
+                     for each row execute function broken()"
+                ),
+                "drop trigger broken on charges",
+            ),
+        };
+        w.raw.execute(&broken).await;
+        let end = w.apply_all(&run, &mut writer, &claimed, review_of_money, now).await;
+        w.raw.execute(mended).await;
+        let ApplyEnd::Done { applied, superseded, not_applied, .. } = end else {
+            panic!("the run is open")
+        };
+        assert_eq!((applied, superseded), (claimed.len() - 1, 1), "{body}");
+        for row in not_applied.iter().filter(|row| row.key != first.to_string()) {
+            assert_eq!((row.why(), row.refused.as_deref()), ("duplicate_capture", None), "{row:?}");
+            assert_eq!(row.status.as_deref(), Some("processing"));
+            let record = w.store.journal_of_row("charges", &row.key).await.unwrap().remove(0);
+            assert_eq!((record.applied, record.reason), (Applied::Yes, Reason::DuplicateCapture));
+            assert_eq!(record.status_after, "processing");
+            let case = w.store.case(record.case_number.unwrap()).await.unwrap().unwrap();
+            assert_eq!((case.open, case.reason), (true, Reason::DuplicateCapture));
+            assert!(case.text.contains("the status `manual` was not written"), "{}", case.text);
+            assert_eq!(w.store.check("charges", &row.key).await.unwrap().unwrap().state, "case");
+        }
+        let open = "select cast(count(*) as text) from tieout_cases where state = 'open'";
+        let left = first.to_string();
+        w.raw.execute(&format!("delete from charges where id = {left}")).await;
+        first += rows;
+        let cases = usize::try_from(first).unwrap() - 1 - (number + 1);
+        assert_eq!(w.raw.one(open).await, cases.to_string(), "{body}");
+        w.close(&run, now).await;
+    }
+    w.finish_unmapped().await;
+}
+
+/// Paid twice.
+fn review_of_money(claimed: &Claimed) -> Decision {
+    let (seen, reason) = (succeeded(claimed).seen, Reason::DuplicateCapture);
+    Decision { seen, reason, ..review(claimed) }
 }
 
 /// Both tables of a join have an id and a status, and the mapping names the wrong one.

@@ -246,6 +246,12 @@ pub async fn windows_narrow<D: Under>() {
     w.start("r1", noon()).await;
     let preview = w.store.preview_due(&w.table, &by_attempt, 9, noon()).await.unwrap();
     assert_eq!(ids(&preview), ["3", "4", "5"]);
+    // By the microsecond: what is on the minute is before the window's end, and its beginning.
+    let past = TimeDelta::microseconds(1);
+    let (from, to) = (created_from.map(|at| at + past), created_to.map(|at| at + past));
+    let later = ClaimFilter { created_from: from, created_to: to, ..ClaimFilter::default() };
+    let preview = w.store.preview_due(&w.table, &later, 9, noon()).await.unwrap();
+    assert_eq!(ids(&preview), ["3", "4"]);
     // From is in, to is out.
     assert_eq!(ids(&w.claim_with("r1", &by_creation, 9, noon()).await), ["2", "3"]);
     assert_eq!(ids(&w.claim_with("r1", &by_attempt, 9, noon()).await), ["4", "5"]);
