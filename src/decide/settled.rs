@@ -118,14 +118,20 @@ pub fn is_anothers(line: LineKind, direction: Direction, kind: Kind) -> bool {
 }
 
 /// Whether a line counts for a row of this kind, of which `lines` are all that there are. A bank's
-/// booking that runs the other way does where the row's own movement was booked by then: before it,
-/// nothing was there that could have come back.
+/// booking that runs the other way does where the row's own movement was booked by then, and all of
+/// it went: before it, nothing was there that could have come back, and less is a bank's fee, say.
 pub fn counts(line: &SettledLine, lines: &[SettledLine], kind: Kind) -> bool {
+    let covers = |other: &SettledLine| {
+        let both = other.money.zip(line.money);
+        both.is_some_and(|(moved, back)| {
+            moved.currency == back.currency && moved.minor <= back.minor
+        })
+    };
     let is_earlier =
         |other: &SettledLine| matches!(role(other, kind), Role::Moves) && other.at <= line.at;
     match role(line, kind) {
         Role::Nothing => false,
-        Role::RunsBack => lines.iter().any(is_earlier),
+        Role::RunsBack => lines.iter().any(|other| is_earlier(other) && covers(other)),
         Role::Moves | Role::TakesBack | Role::Attempts => true,
     }
 }
@@ -231,7 +237,7 @@ impl<'a> Group<'a> {
         tag: Option<&str>,
     ) -> Option<(bool, PspObject)> {
         let first = self.all().min_by_key(|line| (line.at, line.place.as_str()))?;
-        let back = told_best(&self.back);
+        let back = each_once(told_best(&self.back));
         let mut deciding = told_best(&self.moves);
         if deciding.is_empty() {
             // What a bank took back had moved before, in a file that is not here.
@@ -320,6 +326,33 @@ fn told_best<'a>(lines: &[&'a SettledLine]) -> Vec<&'a SettledLine> {
         by_format.entry(&line.format).or_default().push(line);
     }
     by_format.into_values().max_by_key(Vec::len).unwrap_or_default()
+}
+
+/// What takes back, each once: a payment's own line may say that it came back, and the line by
+/// which it did says it again.
+fn each_once(mut back: Vec<&SettledLine>) -> Vec<&SettledLine> {
+    let is_own = |line: &SettledLine| {
+        line.kind == LineKind::Return && line.payment.is_some() && line.payment == line.original
+    };
+    if back.iter().any(|line| is_return(line.kind) && !is_own(line)) {
+        back.retain(|line| !is_own(line));
+    }
+    back
+}
+
+/// Whether two of these payments may be one booking that two files tell: known by nothing but the
+/// place of a line, in files that differ, of equal money and of one day.
+pub fn may_be_one<'a>(objects: impl IntoIterator<Item = &'a PspObject>) -> bool {
+    let mut files: BTreeMap<(chrono::NaiveDate, String, i64), &str> = BTreeMap::new();
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    objects.into_iter().any(|object| {
+        let place = object.reference.split_once(':');
+        let place = place.filter(|(file, position)| is_number(file) && is_number(position));
+        let Some(((file, _), money)) = place.zip(object.captured) else { return false };
+        let day = object.created_at.date_naive();
+        let booking = (day, money.currency.code().to_owned(), money.minor);
+        *files.entry(booking).or_insert(file) != file
+    })
 }
 
 /// What several captures of one payment come to; none where one tells no amount, or they are of
@@ -475,6 +508,18 @@ mod tests {
             &["F1:1 captured 500/500 returned "],
         ),
         (
+            "what the bank took for it is no return",
+            Kind::Charge,
+            &["1 movement + 500", "2 movement - 35"],
+            &["F1:1 captured 500/0"],
+        ),
+        (
+            "what the bank took with it is",
+            Kind::Charge,
+            &["1 movement + 500", "2 movement - 850"],
+            &["F1:1 captured 500/500 returned "],
+        ),
+        (
             "paid, taken back and paid again without a code",
             Kind::Charge,
             &["1 movement + 500", "2 movement - 500", "3 movement + 500"],
@@ -555,6 +600,24 @@ mod tests {
             Kind::Charge,
             &["1 movement + 500", "2 return - 500 code=AC04", "3 return - 500 code=AC04"],
             &["F1:1 captured 500/500 returned AC04"],
+        ),
+        (
+            "a payment that says of itself that it came back",
+            Kind::Charge,
+            &["1 return - 500 psp=P of=P code=V"],
+            &["P captured 500/500 returned V"],
+        ),
+        (
+            "and was told before",
+            Kind::Charge,
+            &["1 payment + 500 psp=P", "2 return - 500 psp=P of=P code=V"],
+            &["P captured 500/500 returned V"],
+        ),
+        (
+            "and the line by which it did",
+            Kind::Charge,
+            &["1 return - 500 psp=P of=P code=V", "2 return - 500 psp=R of=P code=T1106"],
+            &["P captured 500/500 returned T1106"],
         ),
         (
             "a return is of what was booked, and not of what announced it",

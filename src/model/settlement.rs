@@ -170,6 +170,14 @@ impl Statement {
     }
 }
 
+/// What [`page_from`] begins with.
+pub const PAGE_FROM: &str = "page from ";
+
+/// Which page of its statement one is that tells no number: the balance that it goes on from.
+pub fn page_from(opening: Money) -> String {
+    format!("{PAGE_FROM}{opening}")
+}
+
 /// A balance as declared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Balance {

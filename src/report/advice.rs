@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::decide::settled::may_be_one;
 use crate::model::evidence::{ObjectState, PspObject};
 use crate::model::money::Money;
 use crate::model::reason::Reason;
@@ -259,7 +260,8 @@ pub fn suggested_action(reason: Reason, saw_object: bool) -> &'static str {
 
 /// What a person would try first, by what every look showed of the objects. Money that went back
 /// is neither confirmed nor given back once more: whoever took it says first what became of it.
-/// Payments that together are what the row `wants` were not paid twice, either.
+/// Payments that together are what the row `wants` were not paid twice, either, and those that may
+/// be one booking of two files are the bank's to tell apart.
 pub fn action_after<'a>(
     reason: Reason,
     saw_object: bool,
@@ -280,7 +282,23 @@ pub fn action_after<'a>(
         Some(true) => "contact_bank",
         Some(false) => "contact_psp",
         None if action == "refund_duplicate" && are_parts(&shown, wanted) => "contact_psp",
+        None if action == "refund_duplicate" && may_be_one(shown.iter().copied()) => "contact_bank",
         None => action,
+    }
+}
+
+/// What the bank is to be asked, where [`action_after`] says so.
+pub fn bank_question<'a>(
+    reason: Reason,
+    shown: impl Iterator<Item = &'a PspObject>,
+) -> &'static str {
+    let shown: Vec<&PspObject> = shown.collect();
+    let is_back = shown.iter().any(|object| object.returned.is_some());
+    match suggested_action(reason, true) {
+        "refund_duplicate" if !is_back && may_be_one(shown.iter().copied()) => {
+            "ask the bank how often it was booked: it may be one booking that two files tell"
+        }
+        _became => "ask the bank what became of it",
     }
 }
 
@@ -359,6 +377,33 @@ mod tests {
         assert_eq!(after(None, &parts), "refund_duplicate");
         let twice = [part("1:1", 1_000), part("1:2", 1_000)];
         assert_eq!(after(money(1_000), &twice), "refund_duplicate");
+    }
+
+    #[test]
+    fn what_may_be_one_booking_of_two_files_is_not_given_back() {
+        let money = |minor| Some(Money::new(minor, Currency::parse("EUR").unwrap()));
+        let booked = |place: &str, minor, day: &str| PspObject {
+            reference: place.to_owned(),
+            captured: money(minor),
+            created_at: from_text(&format!("{day}T23:59:59Z")).unwrap(),
+            ..object()
+        };
+        let day = "2026-11-18";
+        let twice = |other: PspObject| {
+            let both = [booked("1:1", 1_000, day), other];
+            let action = action_after(Reason::DuplicateCapture, true, money(1_000), both.iter());
+            let question = bank_question(Reason::DuplicateCapture, both.iter());
+            assert_eq!(question.contains("two files"), action == "contact_bank", "{both:?}");
+            action
+        };
+        assert_eq!(twice(booked("2:1", 1_000, day)), "contact_bank");
+        assert_eq!(twice(booked("1:2", 1_000, day)), "refund_duplicate", "of one file");
+        assert_eq!(twice(booked("2:1", 1_000, "2026-11-19")), "refund_duplicate");
+        assert_eq!(twice(booked("2:1", 1_001, day)), "refund_duplicate");
+        assert_eq!(twice(booked("pi_2", 1_000, day)), "refund_duplicate", "known by an id");
+        let both = [PspObject { returned: Some("AC04".to_owned()), ..object() }];
+        let question = bank_question(Reason::DuplicateCapture, both.iter());
+        assert_eq!(question, "ask the bank what became of it");
     }
 
     #[test]

@@ -32,7 +32,7 @@ use crate::report::source::Source;
 use crate::report::tie::{FileTie, TieOut, currency_words, tie_out};
 use crate::report::totals::Totals;
 use crate::store::files::{LineOfRun, LinePlace, LinesOfRun, StoredLine};
-use crate::store::payouts::{PayoutKey, TABLE as PAYOUT_TABLE};
+use crate::store::payouts::{Payout, PayoutKey, TABLE as PAYOUT_TABLE};
 use crate::store::records::JournalRow;
 
 /// Journal records read at once.
@@ -346,17 +346,44 @@ impl<S: Source> Shelf<'_, S> {
     ) -> Result<(), ReportError> {
         let failed = || ReportError::store(&self.facts.run.id);
         let mut csv = CsvFile::create(self.folder, &PAYOUTS, self.options.dialect)?;
-        for file in files {
-            for payout in self.source.payouts_of_file(*file).await.map_err(failed())? {
-                csv.write(&payouts::cells(&payout, booked.get(&payout.key), self.facts))?;
+        let until = self.facts.ended_at;
+        let mut of_run: BTreeMap<PayoutKey, (Payout, &StoredLine)> = BTreeMap::new();
+        for (key, line) in booked {
+            if let Some(payout) = self.source.payout(key, until).await.map_err(failed())? {
+                of_run.insert(payout.key.clone(), (payout, line));
             }
         }
-        for (key, line) in booked.iter().filter(|(key, _)| !files.contains(&key.file)) {
-            if let Some(payout) = self.source.payout(key).await.map_err(failed())? {
-                csv.write(&payouts::cells(&payout, Some(line), self.facts))?;
+        // Several files may tell of a payout: it stands here once.
+        let mut seen = BTreeSet::new();
+        for file in files {
+            let found = self.source.payouts_of_file(*file, until).await.map_err(failed())?;
+            for payout in found {
+                if seen.insert(payout.key.clone()) {
+                    let bank = of_run.get(&payout.key).map(|(_, line)| *line);
+                    csv.write(&self.payout(&payout, bank).await?)?;
+                }
             }
+        }
+        for (payout, line) in of_run.values().filter(|(payout, _)| !seen.contains(&payout.key)) {
+            csv.write(&self.payout(payout, Some(*line)).await?)?;
         }
         written.take(csv)
+    }
+
+    /// A payout with the bank's line that this run matched; else with the one that names it and is
+    /// not its booking, where there is one and no run matched another.
+    async fn payout(
+        &self,
+        payout: &Payout,
+        bank: Option<&StoredLine>,
+    ) -> Result<Vec<Cell>, ReportError> {
+        if bank.is_some() {
+            return Ok(payouts::cells(payout, bank, None, self.facts));
+        }
+        let until = self.facts.ended_at;
+        let found = self.source.payout_bookings(&payout.key.payout, until).await;
+        let found = found.map_err(ReportError::store(&self.facts.run.id))?;
+        Ok(payouts::cells(payout, None, payouts::beside(payout, &found, until), self.facts))
     }
 
     /// A window compared whole; no line where none was.

@@ -1,22 +1,50 @@
 //! `payouts.csv`: gross − fees − refunds − chargebacks ± adjustments = what the PSP paid out = what
 //! the bank booked, each payout to the cent and in its own currency.
 
+use crate::model::time::Instant;
 use crate::report::cells::Cell;
 use crate::report::facts::Facts;
 use crate::report::lines::signed;
 use crate::store::files::StoredLine;
-use crate::store::payouts::Payout;
+use crate::store::payouts::{Booking, Payout, PayoutKey, TABLE};
 
-/// A line of the file; `bank`: the booking that this run matched.
-pub fn cells(payout: &Payout, bank: Option<&StoredLine>, facts: &Facts) -> Vec<Cell> {
+/// The first of the bank's lines that carry a payout's id and that no run had matched by then,
+/// where they are not its one booking. None where the payout was booked.
+pub fn beside<'a>(payout: &Payout, found: &'a [Booking], until: Instant) -> Option<&'a StoredLine> {
+    let is_matched = |one: &Booking| one.matched_at.is_some_and(|at| at <= until);
+    let is_own = |one: &Booking| {
+        let row = one.line.row.as_ref().filter(|(table, _)| table == TABLE);
+        let key = row.and_then(|(_, key)| PayoutKey::parse(key));
+        let own = &payout.key;
+        key.is_some_and(|key| key.payout == own.payout && key.currency == own.currency)
+    };
+    if found.iter().any(|one| is_matched(one) && is_own(one)) {
+        return None;
+    }
+    let mut open = found.iter().filter(|one| !is_matched(one)).map(|one| &one.line);
+    let line = open.next()?;
+    let is_same = line.currency.code() == payout.key.currency && signed(line) == payout.net();
+    let is_its = is_same && payout.adds_up() && open.next().is_none();
+    (!is_its).then_some(line)
+}
+
+/// A line of the file; `bank`: the booking that this run matched; `beside`: a line of the bank's
+/// that names the payout and is not its booking.
+pub fn cells(
+    payout: &Payout,
+    bank: Option<&StoredLine>,
+    beside: Option<&StoredLine>,
+    facts: &Facts,
+) -> Vec<Cell> {
     let code = &payout.key.currency;
     let net = payout.net();
-    let state = match (bank, payout.adds_up()) {
-        (_, false) => "differs",
-        (Some(_), true) => "explained",
-        (None, true) if payout.paid.is_none() => "open",
-        (None, true) => "unbooked",
+    let state = match (bank, beside, payout.adds_up()) {
+        (_, _, false) | (None, Some(_), true) => "differs",
+        (Some(_), _, true) => "explained",
+        (None, None, true) if payout.paid.is_none() => "open",
+        (None, None, true) => "unbooked",
     };
+    let bank = bank.or(beside);
     let mut cells = vec![
         Cell::text(&facts.run.id),
         Cell::text(&payout.key.account),
@@ -30,15 +58,16 @@ pub fn cells(payout: &Payout, bank: Option<&StoredLine>, facts: &Facts) -> Vec<C
             None => [Cell::Null, Cell::Null],
         });
     };
-    for minor in
-        [payout.gross, payout.fees, payout.refunds, payout.chargebacks, payout.adjustments, net]
+    for minor in [payout.gross, payout.fees, payout.refunds, payout.chargebacks, payout.adjustments]
     {
-        put(Some(minor));
+        // Of a payout that is only listed nobody says what it is made of.
+        put(Some(minor).filter(|_| payout.declared.is_none()));
     }
+    put(Some(net));
     put(payout.paid);
     put(payout.paid.map(|paid| paid.saturating_sub(net)));
     cells.push(Cell::text_of(bank.map(|line| line.account.as_str())));
-    let booked = bank.map(signed);
+    let booked = bank.filter(|line| line.currency.code() == code).map(signed);
     cells.extend(match booked {
         Some(minor) => Cell::sum(code, minor),
         None => [Cell::Null, Cell::Null],

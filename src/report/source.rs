@@ -8,7 +8,7 @@ use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{CaseFilter, Driver};
 use crate::store::error::StoreError;
 use crate::store::files::{FileDriver, FileOfRun, LineOfRun, LinePlace, LinesOfRun};
-use crate::store::payouts::{Payout, PayoutDriver, PayoutKey};
+use crate::store::payouts::{Booking, Payout, PayoutDriver, PayoutKey};
 use crate::store::records::{CaseRow, JournalRow, RunRow, TotalLine};
 
 /// The reading verbs, as [`Driver`] describes them.
@@ -49,11 +49,18 @@ pub trait Source {
         limit: i64,
     ) -> Result<Vec<LineOfRun>, StoreError>;
 
-    /// A payout, added up.
-    async fn payout(&self, key: &PayoutKey) -> Result<Option<Payout>, StoreError>;
+    /// A payout, added up from what had come by then.
+    async fn payout(&self, key: &PayoutKey, until: Instant) -> Result<Option<Payout>, StoreError>;
 
-    /// The payouts that a file tells of.
-    async fn payouts_of_file(&self, file: i64) -> Result<Vec<Payout>, StoreError>;
+    /// The payouts that a file tells of, by then.
+    async fn payouts_of_file(&self, file: i64, until: Instant) -> Result<Vec<Payout>, StoreError>;
+
+    /// The bank's lines that had come by then and carry the id of a payout.
+    async fn payout_bookings(
+        &self,
+        payout: &str,
+        until: Instant,
+    ) -> Result<Vec<Booking>, StoreError>;
 
     /// A page of what a comparison of its window found, by number.
     async fn compared_of_run(
@@ -115,12 +122,20 @@ impl<D: Driver + FileDriver + CompareDriver + PayoutDriver> Source for D {
         FileDriver::lines_of_run(self, run_id, which, after, limit).await
     }
 
-    async fn payout(&self, key: &PayoutKey) -> Result<Option<Payout>, StoreError> {
-        PayoutDriver::payout(self, key).await
+    async fn payout(&self, key: &PayoutKey, until: Instant) -> Result<Option<Payout>, StoreError> {
+        PayoutDriver::payout(self, key, Some(until)).await
     }
 
-    async fn payouts_of_file(&self, file: i64) -> Result<Vec<Payout>, StoreError> {
-        PayoutDriver::payouts_of_file(self, file).await
+    async fn payouts_of_file(&self, file: i64, until: Instant) -> Result<Vec<Payout>, StoreError> {
+        PayoutDriver::payouts_of_file(self, file, Some(until)).await
+    }
+
+    async fn payout_bookings(
+        &self,
+        payout: &str,
+        until: Instant,
+    ) -> Result<Vec<Booking>, StoreError> {
+        PayoutDriver::payout_bookings(self, payout, Some(until)).await
     }
 
     async fn compared_of_run(

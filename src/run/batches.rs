@@ -1,10 +1,11 @@
 //! Batch bookings: a bank books many payments as one sum, and lists them in a notice of its own.
 //!
 //! Only all of it counts: every line that notices list under the booking's reference, together to
-//! the cent what was booked. No part of them is looked for that would fit, and where two bookings
-//! or two notices carry the same reference nothing is taken first-come: bookings of one reference
-//! are explained all together, to the cent, or not at all. The booking is the batch's then, and its
-//! parts decide rows as the lines of its own statement would.
+//! the cent what was booked, or that and the charges that the bank tells of. No part of them is
+//! looked for that would fit, and where two bookings or two notices carry the same reference
+//! nothing is taken first-come: bookings of one reference are explained all together, to the cent,
+//! or not at all. The booking is the batch's then, and its parts decide rows as the lines of its
+//! own statement would.
 
 use std::collections::HashMap;
 
@@ -64,7 +65,9 @@ async fn explained(
             continue;
         }
         let booked = booking.amount.map(|money| booking.direction.signed(money.minor));
-        return Ok(Some(all_of_it(booked, &parts).map(|minor| ExplainedBatch {
+        let charge = booking.fee.filter(|fee| fee.currency == booking.currency);
+        let charge = charge.map(|fee| i128::from(fee.minor));
+        return Ok(Some(all_of_it(booked, charge, &parts).map(|minor| ExplainedBatch {
             booking: booking.place,
             by,
             lines: parts.lines,
@@ -77,10 +80,19 @@ async fn explained(
 }
 
 /// What the batch is worth, where the parts are all of what is booked: by this booking, and by the
-/// others of the reference where there are some.
-fn all_of_it(booked: Option<i128>, parts: &BatchParts) -> Result<i64, Reason> {
+/// others of the reference where there are some. What the bank took may stand between the two, to
+/// the cent: as the notices tell it, or as the only booking itself does.
+fn all_of_it(
+    booked: Option<i128>,
+    charge: Option<i128>,
+    parts: &BatchParts,
+) -> Result<i64, Reason> {
     let booked = booked.ok_or(Reason::ReferenceMissing)?;
-    let is_same = booked.checked_add(parts.fellow_minor) == Some(parts.minor);
+    let own = charge.filter(|_| parts.rivals == 0).unwrap_or(0);
+    let listed =
+        [Some(parts.minor), parts.minor.checked_add(parts.charged), parts.minor.checked_sub(own)];
+    let all = booked.checked_add(parts.fellow_minor);
+    let is_same = all.is_some() && listed.contains(&all);
     if parts.rivals > 0 && (parts.rivals != parts.fellows || !is_same) {
         return Err(Reason::TagUnusable);
     }
@@ -122,9 +134,9 @@ mod tests {
     #[test]
     fn all_that_is_listed_explains_a_booking_or_nothing_does() {
         let parts = BatchParts { lines: 2, usable: 2, minor: 5_000, ..BatchParts::default() };
-        let say = |parts| all_of_it(Some(5_000), &parts);
+        let say = |parts| all_of_it(Some(5_000), None, &parts);
         assert_eq!(say(parts), Ok(5_000));
-        assert_eq!(all_of_it(None, &parts), Err(Reason::ReferenceMissing));
+        assert_eq!(all_of_it(None, None, &parts), Err(Reason::ReferenceMissing));
         assert_eq!(say(BatchParts { rivals: 1, ..parts }), Err(Reason::TagUnusable));
         assert_eq!(say(BatchParts { minor: 4_999, ..parts }), Err(Reason::AmountMismatch));
         assert_eq!(say(BatchParts { minor: -5_000, ..parts }), Err(Reason::AmountMismatch));
@@ -138,5 +150,30 @@ mod tests {
         assert_eq!(say(taken), Err(Reason::TagUnusable), "one of them is something else's");
         let part_of_another = BatchParts { minor: 5_700, usable: 1, ..two };
         assert_eq!(say(part_of_another), Err(Reason::ReferenceMissing));
+    }
+
+    #[test]
+    fn what_a_bank_took_stands_between_a_booking_and_its_parts_to_the_cent() {
+        let parts = BatchParts { lines: 2, usable: 2, minor: 5_100, ..BatchParts::default() };
+        let say = |charge, parts| all_of_it(Some(5_000), charge, &parts);
+        assert_eq!(say(None, parts), Err(Reason::AmountMismatch), "nobody tells of it");
+        assert_eq!(say(Some(100), parts), Ok(5_100), "as the booking tells");
+        let noticed = BatchParts { charged: -100, ..parts };
+        assert_eq!(say(None, noticed), Ok(5_100), "as the notices tell");
+        assert_eq!(say(Some(100), noticed), Ok(5_100), "both tell of the same");
+        for off in [99_i128, 101, -100] {
+            assert_eq!(say(Some(off), parts), Err(Reason::AmountMismatch), "{off}");
+            let noticed = BatchParts { charged: -off, ..parts };
+            assert_eq!(say(None, noticed), Err(Reason::AmountMismatch), "{off}");
+        }
+        // Of money out the bank took more.
+        let out = BatchParts { minor: -5_000, charged: -100, ..parts };
+        assert_eq!(all_of_it(Some(-5_100), None, &out), Ok(-5_000));
+        let untold = BatchParts { charged: 0, ..out };
+        assert_eq!(all_of_it(Some(-5_100), Some(100), &untold), Ok(-5_000));
+        // Of several bookings of one reference, each may tell of all that was taken.
+        let two = BatchParts { rivals: 1, fellows: 1, fellow_minor: 700, minor: 5_800, ..parts };
+        assert_eq!(say(Some(100), two), Err(Reason::TagUnusable));
+        assert_eq!(say(None, BatchParts { charged: -100, ..two }), Ok(5_800));
     }
 }

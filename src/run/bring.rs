@@ -159,8 +159,14 @@ impl BroughtIn {
                 format!("{held} of its statements are held, and none of those lines counts"),
                 format!("`tieout files show {id}` says which, and beside what"),
             )),
-            What::Quarantined { id, .. } => {
-                let what = self.problem_text().unwrap_or_default();
+            What::Quarantined { id, why } => {
+                // What other files tell otherwise was found out when its lines were there.
+                let is_told = why.is_some()
+                    || self.problem().is_some_and(|problem| problem.severity == Severity::Error);
+                let what = self.problem_text().filter(|_| is_told);
+                let what = what.unwrap_or_else(|| {
+                    format!("another file has it otherwise: `tieout files show {id}`")
+                });
                 let text = format!("quarantined as file {id}, none of its lines counts: {what}");
                 let next = match self.format {
                     SEALED => {

@@ -163,6 +163,7 @@ impl ByFiles<'_> {
         if objects.iter().all(|object| object.captured.is_none()) {
             objects.extend(shelf.taken_out_of(row));
         }
+        shelf.follow_place(row, &mut objects);
         let answer = match (objects.is_empty(), self.alone) {
             (false, _) => Answer::Found { objects, search: None },
             (true, true) => Answer::Nothing(silence(now, None)),
@@ -261,8 +262,8 @@ impl Shelf {
     }
 
     /// Finds out which lines are other rows' by their tag: of those that one of these rows is known
-    /// to by its reference alone, and of those that take back what one of these rows moved: a refund
-    /// names the payment that it gives back, and may share its tag.
+    /// to by its reference alone, and of those that take back what one of these rows moved: a
+    /// refund names the payment that it gives back, and may share its tag.
     pub async fn find_owners(
         &mut self,
         db: &Database,
@@ -353,6 +354,24 @@ impl Shelf {
         let own = self.taken_out.get(&(row.key.table.clone(), row.key.id.clone()));
         let lines: Vec<SettledLine> = own.into_iter().flatten().map(settled).collect();
         taken_out(&lines, row.kind, row.tag.usable())
+    }
+
+    /// A row that succeeded by a line stores that line's place. Where a correction took the line
+    /// out, and one other payment of the same money is there, that place is its name, too.
+    fn follow_place(&self, row: &Transaction, objects: &mut [PspObject]) {
+        let Some(stored) = row.psp_reference.as_ref() else { return };
+        let own = self.taken_out.get(&(row.key.table.clone(), row.key.id.clone()));
+        let is_its =
+            |line: &&StoredLine| line.psp_reference.is_none() && line.place.to_string() == *stored;
+        let Some(gone) = own.into_iter().flatten().find(is_its) else { return };
+        let mut captured = objects.iter_mut().filter(|object| object.captured.is_some());
+        if let (Some(only), None) = (captured.next(), captured.next())
+            && only.captured == moved(gone)
+            && only.reference != *stored
+            && !only.aliases.contains(stored)
+        {
+            only.aliases.push(stored.clone());
+        }
     }
 
     /// The lines that a row is known by.

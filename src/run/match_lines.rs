@@ -14,7 +14,7 @@ use crate::decide::settled::{AfterEnd, after_end, counts, is_anothers, moves, ob
 use crate::model::evidence::PspObject;
 use crate::model::money::Money;
 use crate::model::reason::Reason;
-use crate::model::settlement::{Direction, LineKind, SettledLine};
+use crate::model::settlement::{Direction, LineKind, SettledLine, Tag, TagKind};
 use crate::model::time::earlier;
 use crate::model::transaction::{RowKey, Transaction};
 use crate::run::batches::{Refused, explain_batches};
@@ -377,6 +377,7 @@ async fn match_some(
         }
     }
     let again = agree(scene, account, &ended, &mut marks).await?;
+    leave_told(scene, account, &mut alone).await?;
     let mut differing = Named::new();
     for ((table, id), (_, places)) in &ended {
         if again.get(table).is_some_and(|ids| ids.iter().any(|own| own == id)) {
@@ -391,6 +392,57 @@ async fn match_some(
     let new = u64::try_from(new.count()).unwrap_or(u64::MAX);
     marks.extend(told);
     Ok(FoundOut { marks, new, again, named, differing })
+}
+
+/// Leaves out what no row has and another report of the PSP tells as the same transaction: that
+/// line is a row's, or the one that waits for it.
+async fn leave_told(
+    scene: &Scene<'_>,
+    account: &str,
+    alone: &mut Vec<(&OpenLine, Reason)>,
+) -> Result<(), RunError> {
+    let transaction_of = |line: &OpenLine, reason: Reason| {
+        let is_psps = !matches!(line.kind, LineKind::Movement | LineKind::Return);
+        transaction(&line.refs).filter(|_| is_psps && reason == Reason::Orphan).map(str::to_owned)
+    };
+    let told = alone.iter().filter(|(line, reason)| transaction_of(line, *reason).is_some());
+    let texts = texts_of(told.map(|(line, _)| Names::from(*line)));
+    if texts.is_empty() {
+        return Ok(());
+    }
+    let found = scene.db.lines_of(account, &texts, &[]).await;
+    let found = found.doing("looking for what several reports tell")?;
+    let mut by_transaction: HashMap<&str, Vec<&StoredLine>> = HashMap::new();
+    for line in &found {
+        if let Some(id) = transaction(&line.refs).filter(|_| line.decides) {
+            by_transaction.entry(id).or_default().push(line);
+        }
+    }
+    alone.retain(|(line, reason)| {
+        let id = transaction_of(line, *reason);
+        let others = id.and_then(|id| by_transaction.get(id.as_str()));
+        let mut others = others.into_iter().flatten();
+        !others.any(|other| tells_more(other, line))
+    });
+    Ok(())
+}
+
+/// The PSP's id of what moved its balance.
+fn transaction(refs: &[Tag]) -> Option<&str> {
+    let own = refs.iter().find(|tag| tag.kind == TagKind::TransactionId);
+    own.map(|tag| tag.text.as_str())
+}
+
+/// Whether the line of another file is the same money, and the better known one: a row has it, it
+/// has all names and one besides, or it came first.
+fn tells_more(other: &StoredLine, line: &OpenLine) -> bool {
+    let is_same = other.place.file != line.place.file
+        && (other.kind, other.direction) == (line.kind, line.direction)
+        && other.amount == line.amount;
+    let names = |line: Names<'_>| line.all().map(str::to_owned).collect::<HashSet<String>>();
+    let (more, own) = (names(Names::from(other)), names(Names::from(line)));
+    let is_more = own.is_subset(&more) && own.len() < more.len();
+    is_same && (other.row.is_some() || is_more || (own == more && other.place < line.place))
 }
 
 /// The rows of each table by their names.
@@ -497,7 +549,7 @@ async fn booked(
     key: &PayoutKey,
     texts: &[String],
 ) -> Result<Result<Payout, Reason>, RunError> {
-    let payout = scene.db.payout(key).await.doing("adding a payout up")?;
+    let payout = scene.db.payout(key, None).await.doing("adding a payout up")?;
     let Some(payout) = payout else { return Ok(Err(Reason::Orphan)) };
     let Some(money) = line.amount else { return Ok(Err(Reason::ReferenceMissing)) };
     if payout.booked > 0 {

@@ -155,9 +155,17 @@ impl Listed {
     }
 
     /// Whether a difference between the balances is one detail read the wrong way round: it is
-    /// twice what that one moved. Sums of the account's own that hold say that none is.
-    fn has_turned(&self, off: i128) -> bool {
+    /// twice what that one moved. Sums of the account's own that hold, or that come to what it
+    /// `moved` by its balances, say that none is.
+    fn has_turned(&self, off: i128, moved: i128) -> bool {
         let holds = |side: &Side| side.total.is_some_and(|total| total == side.sum);
+        let [credits, debits] = self.sides.map(|side| side.total.filter(|_| !side.several));
+        if credits
+            .zip(debits)
+            .is_some_and(|(credits, debits)| credits.saturating_sub(debits) == moved)
+        {
+            return false;
+        }
         let half = off.checked_div(2).and_then(|half| i64::try_from(half).ok());
         let is_twice = off != 0 && off.checked_rem(2) == Some(0);
         let is_one = half.is_some_and(|half| self.moved.contains(&half));
@@ -532,7 +540,8 @@ impl Bai2 {
         let after = i128::from(opening.minor).saturating_add(account.net);
         let off = after.saturating_sub(i128::from(closing.minor));
         if off != 0 {
-            let is_turned = account.listed.has_turned(off);
+            let moved = i128::from(closing.minor).saturating_sub(i128::from(opening.minor));
+            let is_turned = account.listed.has_turned(off, moved);
             self.items.push_back(
                 Control {
                     line,

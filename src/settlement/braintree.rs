@@ -35,6 +35,9 @@ const FEES: &[&str] = &[
     "settlement date",
 ];
 
+/// What takes back a transaction, before or after it was settled.
+const UNDONE: [&str; 2] = ["voided", "settlement_declined"];
+
 fn is_either(names: &[String]) -> bool {
     sheet::has(names, NAMES) || sheet::has(names, FEES)
 }
@@ -163,6 +166,10 @@ impl Report for Braintree {
         line.batch_id = some(self.of(row, &["settlement batch id"]));
         entry.type_code = some(kind);
         entry.status = self.status(row);
+        // What was settled before and is void now is not what the other file says.
+        let word = self.search.map_or("", |(at, _)| row.get(at)).to_ascii_lowercase();
+        let word = word.replace(' ', "_");
+        line.return_reason = some(&word).filter(|word| UNDONE.contains(&word.as_str()));
         line.kind = match (entry.status, entry.direction) {
             (EntryStatus::Info, _) => LineKind::Attempt,
             (_, Direction::Credit) => LineKind::Payment,

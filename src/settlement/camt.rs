@@ -16,7 +16,7 @@ use crate::model::settlement::{
 use crate::settlement::amount::{iso_day, unsigned};
 use crate::settlement::camt_batch::Blocks;
 use crate::settlement::camt_details::{Charges, Details, Said};
-use crate::settlement::camt_statement::{Balances, Head, Summary};
+use crate::settlement::camt_statement::{Balances, Head, Pages, Summary};
 use crate::settlement::kinds;
 use crate::settlement::tags::is_blank;
 use crate::settlement::text::Source;
@@ -87,6 +87,7 @@ pub fn open(source: Source) -> Box<dyn Parse> {
         entry: None,
         detail: None,
         twice: Twice::default(),
+        pages: Pages::default(),
         ended: false,
     })
 }
@@ -103,6 +104,7 @@ struct Camt {
     entry: Option<OpenEntry>,
     detail: Option<Detail>,
     twice: Twice,
+    pages: Pages,
     ended: bool,
 }
 
@@ -361,6 +363,10 @@ impl Camt {
         let currency = open.head.currency();
         let (end, problems) = open.balances.close(line, finality, currency, &open.summary);
         self.items.extend(problems.into_iter().map(Item::from));
+        if finality == Finality::Final {
+            let problem = self.pages.turn(&open.head, &open.balances, &end);
+            self.items.extend(problem.map(Item::from));
+        }
         // A report of the running day may be told again as it was.
         if let Some(name) = open.head.name().filter(|_| finality != Finality::Interim) {
             let (begun, sides) = (open.head.line(), open.summary.sides());
@@ -620,11 +626,15 @@ impl Camt {
 }
 
 impl OpenEntry {
-    /// An entry without details is one line.
+    /// An entry without details is one line. Of a batch it says what the bank took: the payments
+    /// that it stands for come to so much more.
     fn whole(&mut self, entry: &Entry) -> Line {
+        let itemised = self.batch.payments.is_none_or(|payments| payments <= 1);
+        let charge = self.charges.minor().filter(|_| !itemised);
         let mut line = Line {
             byte: self.byte,
-            itemised: self.batch.payments.is_none_or(|payments| payments <= 1),
+            itemised,
+            fee: charge.map(|minor| SignedMoney { minor, currency: entry.currency }),
             type_code: entry.type_code.clone(),
             booked_on: entry.booked_on,
             raw: std::mem::take(&mut self.raw),

@@ -1,14 +1,16 @@
 //! What stands around the entries of a camt statement: its head, its balances, its summary.
 
+use std::collections::HashMap;
+
 use chrono::NaiveDate;
 
 use crate::model::money::{Currency, Money};
 use crate::model::settlement::{
     Balance, Control, Direction, Entry, EntryStatus, Finality, Found, Measure, Problem, Severity,
-    Statement, StatementEnd, Tie,
+    Statement, StatementEnd, Tie, page_from,
 };
 use crate::settlement::Item;
-use crate::settlement::amount::{iso_day, unsigned};
+use crate::settlement::amount::{iso_day, shown, unsigned};
 use crate::settlement::twice::Sides;
 use crate::settlement::xml::Xml;
 
@@ -17,6 +19,9 @@ const BALANCES: usize = 2_000;
 
 /// So many entries of unknown statuses, and balances that were rounded, are told of a statement.
 const TOLD: usize = 50;
+
+/// So many pages of a file wait for the one that goes on from them.
+const PAGES: usize = 10_000;
 
 /// The statuses of entries, of all versions.
 const STATUSES: [&str; 4] = ["BOOK", "PDNG", "INFO", "FUTR"];
@@ -66,15 +71,16 @@ impl Head {
     }
 
     /// Notes which page of its statement it is: by its own number, or by that of its message where
-    /// it goes on from another page's balance; else by that balance.
+    /// it goes on from another page's balance; else by that balance. The first page goes on from
+    /// none: nearly every message is its own page 1, whatever pages of statements it holds.
     pub fn turn_to_page(&mut self, message: Option<u64>, goes_on_from: Option<Balance>) {
         let number = self.page.or(message.filter(|_| goes_on_from.is_some()));
         let page = match (number, goes_on_from) {
-            (Some(0 | 1), _) | (None, None) => None,
-            (Some(number), _) => Some(format!("page {number}")),
-            (None, Some(from)) => {
-                Some(format!("page from {}", Money::new(from.minor, from.currency)))
+            (Some(0 | 1) | None, None) => None,
+            (Some(0 | 1) | None, Some(from)) => {
+                Some(page_from(Money::new(from.minor, from.currency)))
             }
+            (Some(number), _) => Some(format!("page {number}")),
         };
         self.statement.page = page.filter(|_| self.finality() == Finality::Final);
     }
@@ -94,6 +100,11 @@ impl Head {
         let Statement { account, id, sequence, from, to, .. } = &self.statement;
         let id = id.as_ref()?;
         Some(format!("{account:?} {id:?} {sequence:?} {from:?} {to:?}"))
+    }
+
+    /// Whether it says its period.
+    fn has_period(&self) -> bool {
+        self.statement.from.is_some()
     }
 
     /// What the statement may decide.
@@ -236,6 +247,12 @@ impl Balances {
         interim.filter(|_| !self.all.iter().any(opens)).map(|known| known.balance)
     }
 
+    /// This end of the statement, where it is interim: a page, and another goes on from it.
+    fn interim(&self, end: Option<Balance>) -> Option<Balance> {
+        let own = |known: &Known| known.kind == Kind::Interim && Some(known.balance) == end;
+        end.filter(|_| self.all.iter().any(own))
+    }
+
     /// A booked balance of this end, in whichever currency.
     fn foreign(&self, opens: bool) -> Option<Balance> {
         let is_end = |kind: Kind| match kind {
@@ -320,10 +337,41 @@ impl Balances {
         let rounded = self.rounded.iter().cloned();
         problems.extend(rounded.map(|problem| Problem { severity, ..problem }));
         problems.extend(summary.unknown_statuses(is_tied));
+        let is_bare = self.all.is_empty() && self.available.is_empty();
+        problems.extend(summary.no_status().filter(|_| is_bare && finality == Finality::Final));
         let (from, to) = (opening.and_then(|b| b.date), closing.and_then(|b| b.date));
         let from = from.or(to);
         let end = StatementEnd { line, opening, closing, currency, from, to, tie };
         (end, problems)
+    }
+}
+
+/// The pages of a file that another one has to go on from: what they call themselves, and where
+/// they ended.
+#[derive(Debug, Default)]
+pub struct Pages {
+    ended: HashMap<String, Balance>,
+}
+
+impl Pages {
+    /// A statement ended. A problem where it goes on from an interim balance, and a page of the
+    /// same statement before it ended with another one: a page between them is missing, or one was
+    /// changed. Other days of a bank that calls each of its statements the same are no pages.
+    pub fn turn(&mut self, head: &Head, all: &Balances, end: &StatementEnd) -> Option<Problem> {
+        let name = head.name()?;
+        let before = self.ended.remove(&name);
+        if let Some(closing) = all.interim(end.closing).filter(|_| self.ended.len() < PAGES) {
+            self.ended.insert(name, closing);
+        }
+        let (before, opening) = before.zip(all.interim(end.opening))?;
+        let days = before.date.zip(opening.date);
+        let is_next = head.has_period() || days.is_none_or(|(ended, begun)| ended == begun);
+        let is_same = (before.minor, before.currency) == (opening.minor, opening.currency);
+        let text = |balance: Balance| shown(balance.minor.into(), Some(balance.currency));
+        let expected = format!("{}, where the page before it ended", text(before));
+        let found = format!("{}: a page between them is missing, or was changed", text(opening));
+        let problem = || Problem::error(opening.line, "Bal/Amt ITBD", expected, found);
+        (is_next && !is_same).then(problem)
     }
 }
 
@@ -353,6 +401,8 @@ pub struct Summary {
     /// Entries of unknown statuses: the lines and words of the first, and what all come to.
     odd: Vec<(u64, String)>,
     odd_net: i128,
+    /// The line of the first entry that says no status.
+    bare: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -410,6 +460,9 @@ impl Summary {
                 self.odd.push((entry.line, status.to_owned()));
             }
         }
+        if status.is_none() && self.bare.is_none() {
+            self.bare = Some(entry.line);
+        }
         self.mixed |= self.currency.is_some_and(|currency| currency != entry.currency);
         self.currency = Some(entry.currency);
         self.all.add(entry);
@@ -447,6 +500,13 @@ impl Summary {
             Problem { severity, ..problem }
         };
         self.odd.iter().map(problem).collect()
+    }
+
+    /// An entry without a status is taken as booked: balances tie it. Where a statement has none of
+    /// those either, nothing says that its money moved.
+    fn no_status(&self) -> Option<Problem> {
+        let expected = "BOOK, PDNG, INFO or FUTR; no balances prove that it was booked";
+        self.bare.map(|line| Problem::error(line, "Ntry/Sts", expected, "none"))
     }
 
     /// What it declares against what was there. Sums are errors, counts warnings: some banks count

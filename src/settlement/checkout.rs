@@ -237,10 +237,12 @@ impl Report for Breakdown {
         line.net = money(net, currency);
         line.tag(TagKind::MerchantReference, reference);
         line.tag(TagKind::PaymentId, payment);
-        line.psp_reference = some(payment);
         line.batch_id = some(row.maybe(self.payout));
         entry.type_code = some(row.get(self.kind));
         line.kind = kinds::checkout(row.get(self.kind));
+        // The fee of paying out is no payment's: it goes by the payout.
+        let own = || line.batch_id.clone().filter(|_| line.kind == LineKind::Fee);
+        line.psp_reference = some(payment).or_else(own);
         entry.reversal = row.get(self.kind).to_ascii_lowercase().contains("chargeback");
         entry.booked_on = day(row.maybe(self.booked), Order::Unknown);
         out.tell(entry, line);

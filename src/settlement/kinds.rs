@@ -88,6 +88,8 @@ const CHECKOUT: Words = &[
     ("chargeback reversal", ChargebackReversed),
     ("chargeback reversed", ChargebackReversed),
     ("payout", Adjustment),
+    // What paying out costs: the payout itself has no row.
+    ("merchant payout", Fee),
 ];
 
 const TRUSTLY: Words =
@@ -216,6 +218,8 @@ mod tests {
             ("Chargeback", Chargeback),
             ("Capture Fixed Fee", Fee),
             ("Scheme Variable Fee", Fee),
+            ("Merchant Payout", Fee),
+            ("Payout", Adjustment),
             ("Capture Tax", Adjustment),
             ("Rolling Reserve", Adjustment),
         ] {

@@ -5,10 +5,10 @@
 //! taken back (money in), `EC` and `ED` expected. The entry date has no year and takes the one
 //! nearest to the value date. Pages of a statement (`:62M:` followed by `:60M:` of the same account
 //! and number) are one statement: each begins where the one before it ended, and a last one that
-//! ends in `:62M:` was to go on. A message needs no envelope, and its end needs no mark, but one
-//! that has an envelope needs its end, and a statement needs its closing balance: without it the
-//! file may have been cut. MT941, the balance report, lists no movements: it is named, and not
-//! read.
+//! ends in `:62M:` was to go on; a file may be one page. A message needs no envelope, and its end
+//! needs no mark, but one that has an envelope needs its end, and a statement needs its closing
+//! balance: without it the file may have been cut. MT941, the balance report, lists no movements:
+//! it is named, and not read.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -155,6 +155,8 @@ struct Open {
     closing: Option<Balance>,
     /// Whether the last closing balance was that of a page.
     page: bool,
+    /// A further page went on with it.
+    resumed: bool,
     /// The number with the last page's.
     last_number: Option<String>,
     sums: Sums,
@@ -440,6 +442,7 @@ impl Mt940 {
         if let Some(number) = self.head.number.take() {
             paused.last_number = Some(number);
         }
+        paused.resumed = true;
         self.open = self.paused.take();
         self.head = Head::default();
         self.items.extend(problems.into_iter().flatten().map(Item::from));
@@ -524,7 +527,11 @@ impl Mt940 {
         let line = open.closing.map_or(self.lines.number(), |closing| closing.line);
         if open.page {
             let expected = "the page that goes on from here (:60M:), or :62F:";
-            self.problem(Problem::error(line, ":62M:", expected, "none: the last page is missing"));
+            self.problem(match self.ended && self.statements == 1 && !open.resumed {
+                // By SWIFT a page is a message, and some banks make a file of each.
+                true => Problem::warning(line, ":62M:", expected, "the end of the file's one page"),
+                false => Problem::error(line, ":62M:", expected, "none: the last page is missing"),
+            });
         }
         let interim = open.head.interim && open.opening.is_none() && open.closing.is_none();
         if !interim {
@@ -536,7 +543,7 @@ impl Mt940 {
             }
         }
         let (opening, closing) = (open.opening, open.closing);
-        let unread = open.page || !interim && (opening.is_none() || closing.is_none());
+        let unread = !interim && (opening.is_none() || closing.is_none());
         if !interim {
             let name = [&open.head.account, &open.head.id, &open.head.number];
             let name = name.map(|text| text.as_deref().unwrap_or_default()).join("\n");
@@ -584,6 +591,7 @@ impl Open {
             opening: None,
             closing: None,
             page: false,
+            resumed: false,
             sums: Sums::default(),
             failed: false,
         }

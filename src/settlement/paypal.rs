@@ -10,6 +10,10 @@
 //! cut, and so was one that has a header (RH, FH) and not its last footer. A currency that no
 //! footer sums up must come to nothing, as where PayPal converted it all.
 //!
+//! The detail report says of each row what became of it: a payment or refund that was reversed (V)
+//! came back, and is told with its money the other way. Another row takes it back, too, in this or
+//! in another file.
+//!
 //! What the specification says of currencies without decimals can be read two ways (a hundred times
 //! apart), so a file that moves JPY, HUF or TWD is only read where its amounts show which.
 
@@ -17,8 +21,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::money::Currency;
 use crate::model::settlement::{
-    Control, Direction, EntryStatus, Finality, Found, Line, Problem, Severity, StatementEnd,
-    TagKind, Tie,
+    Control, Direction, EntryStatus, Finality, Found, Line, LineKind, Problem, Severity,
+    StatementEnd, TagKind, Tie,
 };
 use crate::settlement::Parse;
 use crate::settlement::amount::{minor, shown};
@@ -39,6 +43,9 @@ const NEEDED: &[&str] = &[
     "gross transaction amount",
     "gross transaction currency",
 ];
+
+/// The status of what was done, and reversed later.
+const REVERSED: &str = "V";
 
 /// Where CH stands, at the latest.
 const HEAD_ROWS: usize = 20;
@@ -248,14 +255,18 @@ impl PayPal {
             let expected = "an amount, its currency, and CR or DR";
             return Err(Problem::error(row.line, "Gross Transaction Amount", expected, "nothing"));
         };
-        let signed = match direction {
+        let kind = kinds::paypal(row.maybe(columns.event), direction);
+        let came_back = matches!(kind, LineKind::Payment | LineKind::Refund)
+            && row.maybe(columns.status).eq_ignore_ascii_case(REVERSED);
+        let way = if came_back { other_way(direction) } else { direction };
+        let signed = match way {
             Direction::Credit => gross_minor,
             Direction::Debit => gross_minor.saturating_neg(),
         };
         let (mut entry, mut line) = out.entry(row, signed, gross_currency);
-        entry.direction = direction;
+        entry.direction = way;
         entry.type_code = some(row.maybe(columns.event));
-        line.kind = kinds::paypal(row.maybe(columns.event), direction);
+        line.kind = if came_back { LineKind::Return } else { kind };
         entry.reversal = is_reversal(row.maybe(columns.event));
         entry.status = match row.maybe(columns.status) {
             "P" | "p" => EntryStatus::Pending,
@@ -269,12 +280,17 @@ impl PayPal {
         entry.booked_on = day(booked, Order::Unknown);
         line.gross = money(signed, gross_currency);
         if let Some((side, minor, currency)) = fee {
-            let taken = if side == Direction::Debit { minor } else { minor.saturating_neg() };
+            let is_taken = (side == Direction::Debit) != came_back;
+            let taken = if is_taken { minor } else { minor.saturating_neg() };
             line.fee = money(taken, currency);
             let net = signed.checked_sub(taken).filter(|_| currency == gross_currency);
             line.net = net.and_then(|net| money(net, currency));
         }
         tags(row, columns, &mut line);
+        if came_back {
+            line.original_reference = some(transaction);
+            line.return_reason = some(REVERSED);
+        }
         out.tell(entry, line);
         for (sides, part) in [(true, gross), (false, fee)] {
             let Some((direction, minor, currency)) = part else { continue };
@@ -476,6 +492,13 @@ fn tags(row: &Row<'_>, columns: &Columns, line: &mut Line) {
     line.psp_reference = some(row.maybe(columns.transaction));
     if row.maybe(columns.reference_kind) == "TXN" {
         line.original_reference = some(row.maybe(columns.reference));
+    }
+}
+
+fn other_way(direction: Direction) -> Direction {
+    match direction {
+        Direction::Credit => Direction::Debit,
+        Direction::Debit => Direction::Credit,
     }
 }
 

@@ -74,6 +74,8 @@ pub struct BatchParts {
     pub usable: i64,
     /// What the lines come to, + being money to the merchant.
     pub minor: i128,
+    /// What the notices say was taken of them besides, + being money to the merchant.
+    pub charged: i128,
     /// Other batch bookings under the same reference.
     pub rivals: i64,
     /// Of those: open ones of the booking's currency and direction.
@@ -92,7 +94,7 @@ pub struct ExplainedBatch {
     /// How many parts were counted.
     pub lines: i64,
     /// What the batch is worth, + being money to the merchant: what its parts come to, and the
-    /// booking and its fellows together.
+    /// booking and its fellows together, but for charges that are told.
     pub minor: i64,
     /// How many other bookings of the same reference they are the parts of as well.
     pub fellows: i64,
@@ -139,6 +141,9 @@ fn same_account() -> &'static str {
 
 const PART: &str = "(s.finality = 'notice' and x.kind in ('movement', 'return'))";
 
+/// What a bank took of a batch, as a line of its notice beside the parts.
+const CHARGE: &str = "(s.finality = 'notice' and x.kind = 'fee')";
+
 /// A line of a notice that may be a part: free, or of a booking that a correction took out.
 fn usable() -> String {
     format!(
@@ -173,11 +178,16 @@ pub(in crate::store) fn parts_sql(by: BatchBy, sum: impl Fn(&str) -> String) -> 
         "case when not {fellow} then 0 when x.direction = 'credit' then x.amount_minor \
          else -x.amount_minor end"
     ));
+    let charged = sum(&format!(
+        "case when not {CHARGE} or x.currency <> {} then 0 when x.direction = 'credit' \
+         then coalesce(x.amount_minor, 0) else -coalesce(x.amount_minor, 0) end",
+        of_booking("currency")
+    ));
     format!(
         "select count(case when {PART} then 1 end), count(case when {PART} and {} then 1 end), \
          {minor}, count(case when s.finality = 'final' and x.decides and not x.itemised \
          and not (x.file_id = $1 and x.position = $2) then 1 end), \
-         count(case when {fellow} then 1 end), {of_fellows} \
+         count(case when {fellow} then 1 end), {of_fellows}, {charged} \
          from tieout_lines x cross join tieout_statements s \
          where {} and s.file_id = x.file_id and s.number = x.statement and {}",
         usable(),

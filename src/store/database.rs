@@ -26,7 +26,7 @@ use crate::store::outbox::{
     By, Deed, Done, Health, Letter, LetterEnd, LetterFilter, OpenLetter, OutboxDriver, SinkLease,
     SinkState, Stale, Taker, Turn, Undone, Which,
 };
-use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey};
+use crate::store::payouts::{Booking, NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::people::{
     Approved, CaseLinks, CaseNote, CaseRuns, CaseSum, NewProposal, PeopleDriver, Proposal,
 };
@@ -308,8 +308,9 @@ delegate! { PeopleDriver:
 
 delegate! { PayoutDriver:
     payouts_named(texts: &[String]) -> Vec<NamedPayout>;
-    payout(key: &PayoutKey) -> Option<Payout>;
-    payouts_of_file(file: i64) -> Vec<Payout>;
+    payout(key: &PayoutKey, until: Option<Instant>) -> Option<Payout>;
+    payouts_of_file(file: i64, until: Option<Instant>) -> Vec<Payout>;
+    payout_bookings(payout: &str, until: Option<Instant>) -> Vec<Booking>;
 }
 
 delegate! { ReplayDriver:

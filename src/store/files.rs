@@ -39,10 +39,12 @@ pub trait FileDriver {
     /// them known.
     ///
     /// A statement that is live in other bytes (same account, bank account, currency, id, sequence,
-    /// period and finality), or that says of itself that it is a copy, a deletion or the like, is
-    /// held: its lines are there and none counts, and the file gets a case. So is one of a file of
-    /// rows that has every row of a day of another. A line whose own id counts in another file of
-    /// the account, with the same money, is that booking told again: it is kept and excluded.
+    /// period and finality; not one that goes on from it by its balances), or that says of itself
+    /// that it is a copy, a deletion or the like, is held: its lines are there and none counts, and
+    /// the file gets a case. So is one of a file of rows that has every row of a day of another. A
+    /// line whose own id counts in another file of the account, with the same money, is that
+    /// booking told again: it is kept and excluded. A report with a row that another one has with
+    /// other money, or that says of what another one settled that it is void, is quarantined.
     async fn put_file(
         &self,
         run_id: &str,
@@ -122,8 +124,9 @@ pub trait FileDriver {
 
     /// Carries the word about the held statements of a file out: of each, what it alone has
     /// begins to count, and what only earlier issues have counts no more but keeps its row and
-    /// run. One that says it deletes an earlier one takes that one's lines out. One that a later
-    /// issue corrected, which was let count, stays held.
+    /// run. One that goes on from another by its balances replaces nothing of it. One that says it
+    /// deletes an earlier one takes that one's lines out. One that a later issue corrected, which
+    /// was let count, stays held.
     async fn release_held(
         &self,
         run_id: &str,

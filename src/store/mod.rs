@@ -22,6 +22,7 @@ mod sibling;
 pub mod watch;
 pub mod driver;
 pub mod files;
+mod pages;
 pub mod release;
 mod told;
 pub mod outbox;

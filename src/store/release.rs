@@ -122,8 +122,9 @@ pub(in crate::store) struct Dialect {
     pub is: &'static str,
 }
 
-/// The tables `old` and `new` of a statement: file and number are the parameters 1 and 2. Both
-/// have file_id, position, k (what the line says) and n (which of several that say the same).
+/// The tables `old` and `new` of a statement: its file, its number and the id by which its issues
+/// are known ([`crate::store::pages`]) are the parameters 1 to 3. Both have file_id, position, k
+/// (what the line says) and n (which of several that say the same).
 pub(in crate::store) fn issues(dialect: &Dialect) -> String {
     let Dialect { array, as_text, is } = dialect;
     let key = format!("{array}({SAME}){as_text}");
@@ -154,7 +155,7 @@ fn same(is: &str) -> String {
          join tieout_statements s on s.file_id = $1 and s.number = $2 \
          where o.state in ('live', 'superseded') \
          and o.account = s.account and o.bank_account = s.bank_account \
-         and o.currency = s.currency and o.statement_id = s.statement_id \
+         and o.currency = s.currency and o.statement_id = $3 \
          and o.sequence = s.sequence and o.finality = s.finality \
          and case when s.statement_id <> '' or s.sequence <> '' \
          then o.from_on {is} s.from_on and o.to_on {is} s.to_on \

@@ -4,8 +4,10 @@
 //! another file, with the same money, is that booking told again: it is kept as `told_before` with
 //! the place that counts, and counts nowhere itself. An id that several lines carry tells a booking
 //! only together with its tag, the first of them the first, the second the second; so two equal
-//! payments of one file stay two. Where what counted is taken out, the lines that were told again
-//! are looked at anew, so that none is lost.
+//! payments of one file stay two. Under tags that differ there are two bookings, whatever the id.
+//! Where what counted is taken out, the lines that were told again are looked at anew, so that none
+//! is lost. A PSP's row that another report has with other money counts nowhere either, and its
+//! file is for a person.
 //!
 //! A file of rows has no ids. One that holds whole days of another is held, and a person decides.
 
@@ -14,6 +16,7 @@ use std::collections::{BTreeSet, HashMap};
 use chrono::NaiveDate;
 
 use crate::model::count::counted;
+use crate::model::money::{Currency, Money};
 use crate::model::settlement::{Finality, Problem};
 use crate::store::files::{Ended, FileSums};
 use crate::store::release::{DECIDES, SAME};
@@ -37,11 +40,46 @@ const PSPS: [&str; 9] = [
 /// A bank's id of fewer letters may be a number within its statement.
 const LONG: usize = 8;
 
-/// Of two ways to write an account the shorter one has so many letters and digits at least.
+/// MT940 has room for so many letters of a bank's id, and cuts the rest off.
+const CUT: usize = 16;
+
+/// A national number that stands alone has so many letters and digits at least, where it is not
+/// known how many its country's accounts have.
 const ACCOUNT: usize = 10;
+
+/// So many digits of an account are compared at least, without the zeros before them.
+const LEAST: usize = 5;
+
+/// A bank's code in front of an account has so many letters and digits at least.
+const BANK: usize = 4;
+
+/// With how many letters and digits an IBAN's account ends it, by country; before them stands the
+/// bank. As the registry of IBANs has them (ISO 13616).
+const ACCOUNTS: [(&str, usize); 17] = [
+    ("AT", 11),
+    ("CH", 12),
+    ("CZ", 16),
+    ("DE", 10),
+    ("DK", 10),
+    ("ES", 10),
+    ("GB", 8),
+    ("HR", 10),
+    ("IE", 8),
+    ("LI", 12),
+    ("LT", 11),
+    ("LU", 13),
+    ("LV", 13),
+    ("NL", 10),
+    ("PL", 16),
+    ("SE", 17),
+    ("SK", 16),
+];
 
 /// How many days of an overlap are named.
 const DAYS_NAMED: usize = 5;
+
+/// How many lines of a file are named that another one told otherwise.
+const LINES_NAMED: usize = 20;
 
 /// By what bookings of a format are known again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +125,8 @@ pub(in crate::store) struct Side {
     pub file: i64,
     /// Its place in the file.
     pub number: i64,
+    /// The file's format.
+    pub format: String,
     /// As the file writes it.
     pub bank_account: String,
     /// Its currency; empty where it has none.
@@ -104,28 +144,149 @@ pub(in crate::store) struct Sides {
     pub ours: Vec<(i64, i64)>,
     /// Of others: file, number and g.
     pub theirs: Vec<(i64, i64, i64)>,
+    /// Those of others, where either the file or they are of a format that cuts references.
+    pub cut: Vec<(i64, i64, i64)>,
+    /// It is the file's own that are cut.
+    pub own_cut: bool,
 }
 
-/// The letters and digits of an account, without the currency that some write behind it.
-fn plain(side: &Side) -> String {
-    let text: String = side.bank_account.chars().filter(char::is_ascii_alphanumeric).collect();
-    let text = text.to_ascii_uppercase();
-    match text.strip_suffix(side.currency.as_str()) {
-        Some(own) if !side.currency.is_empty() && !own.is_empty() => own.to_owned(),
-        _as_it_is => text,
+/// Which references of two sides are held against each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::store) enum Refs {
+    /// As they stand.
+    Whole,
+    /// The file's own were cut, and those of others were not.
+    OwnCut,
+    /// The other way round.
+    TheirsCut,
+}
+
+impl Sides {
+    /// What is held against what: others' statements, and which references.
+    pub fn looks(&self) -> impl Iterator<Item = (&[(i64, i64, i64)], Refs)> {
+        let cut = if self.own_cut { Refs::OwnCut } else { Refs::TheirsCut };
+        let both = [(self.theirs.as_slice(), Refs::Whole), (self.cut.as_slice(), cut)];
+        both.into_iter().filter(|(theirs, _)| !theirs.is_empty())
     }
 }
 
-/// What all ways to write one account end with.
-fn end_of(account: &str) -> &str {
-    let from = account.len().saturating_sub(ACCOUNT);
-    account.get(from..).unwrap_or(account)
+/// Whether statements of a format cut the bank's references.
+fn is_cut(side: &Side) -> bool {
+    side.format == "mt940"
 }
 
-/// The same account: as written, or as a national number that the IBAN ends with.
-fn is_same(own: &str, other: &str) -> bool {
-    let (short, long) = if own.len() < other.len() { (own, other) } else { (other, own) };
-    short == long || (short.len() >= ACCOUNT && long.ends_with(short))
+/// A bank account as a file writes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Account {
+    /// Its letters and digits, without the currency that some write behind it.
+    whole: String,
+    /// Those before the last stroke: the bank's code.
+    bank: String,
+    /// Those behind it, else all.
+    number: String,
+}
+
+impl Account {
+    fn of(side: &Side) -> Self {
+        let mark = |letter: char| !letter.is_ascii_alphanumeric();
+        let text = side.bank_account.to_ascii_uppercase();
+        let text = text.trim_end_matches(mark);
+        let text = match text.strip_suffix(side.currency.as_str()) {
+            Some(own) if !side.currency.is_empty() && !own.trim_end_matches(mark).is_empty() => {
+                own.trim_end_matches(mark)
+            }
+            _as_it_is => text,
+        };
+        let plain =
+            |text: &str| -> String { text.chars().filter(char::is_ascii_alphanumeric).collect() };
+        let (bank, number) = text.rsplit_once('/').unwrap_or(("", text));
+        Self { whole: plain(text), bank: plain(bank), number: plain(number) }
+    }
+
+    /// The country of an IBAN, and what stands behind its check digits.
+    fn iban(&self) -> Option<(&str, &str)> {
+        let (country, own) = (self.number.get(..2)?, self.number.get(4..)?);
+        let check = self.number.get(2..4)?;
+        let is_iban = country.bytes().all(|byte| byte.is_ascii_uppercase())
+            && check.bytes().all(|byte| byte.is_ascii_digit())
+            && (11..=30).contains(&own.len());
+        is_iban.then_some((country, own))
+    }
+
+    /// What all ways to write it end with.
+    fn end(&self) -> &str {
+        let from = self.whole.len().saturating_sub(LEAST);
+        self.whole.get(from..).unwrap_or(&self.whole)
+    }
+}
+
+/// A number without the zeros that fill it up.
+fn bare(number: &str) -> &str {
+    number.trim_start_matches('0')
+}
+
+/// Whether two numbers are one, however they are filled up.
+fn is_one_number(one: &str, other: &str) -> bool {
+    bare(one).len() >= LEAST && bare(one) == bare(other)
+}
+
+/// The same account: as written, as IBAN and national number, or with zeros or the bank's code
+/// before it.
+fn is_same(own: &Account, other: &Account) -> bool {
+    if own.whole == other.whole {
+        return true;
+    }
+    match (own.iban(), other.iban()) {
+        (Some(one), Some(next)) => one == next,
+        (Some(iban), None) => is_of_iban(own, iban, other),
+        (None, Some(iban)) => is_of_iban(other, iban, own),
+        (None, None) => is_one_national(own, other),
+    }
+}
+
+/// Whether a national number is that of an IBAN.
+fn is_of_iban(iban: &Account, (country, own): (&str, &str), national: &Account) -> bool {
+    let Account { whole, bank, number } = national;
+    let width = ACCOUNTS.iter().find(|(name, _)| *name == country).map(|(_, width)| *width);
+    // Written out, be it with the bank's code, or with the check digits, too.
+    let least = width.unwrap_or(0).max(ACCOUNT);
+    if whole.len() >= least && iban.number.ends_with(whole.as_str()) {
+        return true;
+    }
+    let Some(width) = width else {
+        let behind = own.strip_prefix(bank.as_str()).filter(|_| !bank.is_empty());
+        return behind.is_some_and(|behind| is_one_number(behind, number));
+    };
+    let parted = |text: &str| {
+        let at = text.len().saturating_sub(width);
+        let parts = text.get(..at).zip(text.get(at..));
+        parts.map(|(bank, number)| (bank.to_owned(), number.to_owned()))
+    };
+    let Some((own_bank, account)) = parted(own) else { return false };
+    // Without a stroke the bank's code may stand before an account of full length.
+    let told = match bank.is_empty() {
+        true => parted(whole),
+        false => Some((bank.clone(), number.clone())),
+    };
+    let is_bank = |bank: &str| {
+        let is_bic = matches!(bank.len(), 8 | 11) && bank.get(4..6) == Some(country);
+        is_bic || own_bank.starts_with(bank) || own_bank.ends_with(bank)
+    };
+    told.is_some_and(|(bank, number)| is_bank(&bank) && is_one_number(&number, &account))
+}
+
+/// Whether two national numbers are one.
+fn is_one_national(own: &Account, other: &Account) -> bool {
+    if !own.bank.is_empty() && !other.bank.is_empty() {
+        return own.bank == other.bank && is_one_number(&own.number, &other.number);
+    }
+    let is_longer = own.whole.len() > other.whole.len();
+    let (short, long) = if is_longer { (other, own) } else { (own, other) };
+    // The longer one may have the bank's code before it, and no stroke behind that.
+    let is_tail = short.whole.len() >= ACCOUNT
+        && long.whole.len() >= short.whole.len().saturating_add(BANK)
+        && long.whole.ends_with(&short.whole);
+    is_tail || is_one_number(&own.number, &other.number)
 }
 
 fn overlap(own: &Side, other: &Side) -> bool {
@@ -138,32 +299,38 @@ fn overlap(own: &Side, other: &Side) -> bool {
 
 /// Which statements of others overlap the file's own.
 pub(in crate::store) fn sides(mine: &[Side], others: &[Side]) -> Sides {
-    let mut by_end: HashMap<String, Vec<(String, &Side)>> = HashMap::new();
+    let mut by_end: HashMap<String, Vec<(Account, &Side)>> = HashMap::new();
     for other in others {
-        let account = plain(other);
-        by_end.entry(end_of(&account).to_owned()).or_default().push((account, other));
+        let account = Account::of(other);
+        by_end.entry(account.end().to_owned()).or_default().push((account, other));
     }
     let mut groups: HashMap<&str, i64> = HashMap::new();
     let mut ours = Vec::with_capacity(mine.len());
-    let mut theirs = BTreeSet::new();
+    let (mut theirs, mut cut) = (BTreeSet::new(), BTreeSet::new());
     for own in mine {
         let next = i64::try_from(groups.len()).unwrap_or(i64::MAX);
         let group = *groups.entry(own.bank_account.as_str()).or_insert(next);
         ours.push((own.number, group));
-        let account = plain(own);
-        for (written, other) in by_end.get(end_of(&account)).into_iter().flatten() {
+        let account = Account::of(own);
+        for (written, other) in by_end.get(account.end()).into_iter().flatten() {
             if is_same(&account, written) && overlap(own, other) {
                 theirs.insert((other.file, other.number, group));
+                if is_cut(own) != is_cut(other) {
+                    cut.insert((other.file, other.number, group));
+                }
             }
         }
     }
-    Sides { ours, theirs: theirs.into_iter().collect() }
+    let own_cut = mine.iter().any(is_cut);
+    let (theirs, cut) = (theirs.into_iter().collect(), cut.into_iter().collect());
+    Sides { ours, theirs, cut, own_cut }
 }
 
 /// The final statements of the file $1 that count, with their periods: where they say none, that of
 /// their lines.
 pub(in crate::store) const OURS: &str = "select s.file_id, s.number, s.bank_account, s.currency, \
-     coalesce(s.from_on, d.begun), coalesce(s.to_on, d.done) from tieout_statements s \
+     coalesce(s.from_on, d.begun), coalesce(s.to_on, d.done), f.format from tieout_statements s \
+     join tieout_files f on f.id = s.file_id \
      left join (select l.statement, min(l.booked_on) as begun, max(l.booked_on) as done \
      from tieout_lines l where l.file_id = $1 group by l.statement) d on d.statement = s.number \
      where s.file_id = $1 and s.state = 'live' and s.finality = 'final' order by s.number";
@@ -196,26 +363,39 @@ const NOTE: &str = "update tieout_lines as l set decides = (1 = 0), state = 'exc
      reason = 'told_before', of_file = p.by_file, of_position = p.by_position from pick p \
      where l.file_id = $1 and l.position = p.position";
 
-/// Marks the lines of a bank's file $1 that other files told.
-pub(in crate::store) fn by_bank(dialect: &Dialect) -> String {
+/// Marks the lines of a bank's file $1 that other files told. One reference may be that of many
+/// bookings: only where their tags agree, or one has none, two lines are one booking. Of those
+/// without a tag, one line is not told again by two that differ.
+pub(in crate::store) fn by_bank(dialect: &Dialect, refs: Refs) -> String {
     let Dialect { join, sides, .. } = dialect;
     let id = (dialect.first)("'bank_reference'");
-    let lines = |from: &str, condition: &str| {
+    let lines = |from: &str, condition: &str, of: &str| {
         format!(
             "select x.*, row_number() over (partition by x.g, x.id, x.kind, x.direction, \
              x.currency, x.amount_minor, x.day, x.tag order by x.file_id, x.position) as n, \
              count(*) over (partition by x.g, x.file_id, x.id) as times from (\
+             select y.*, {of} from (\
              select p.g, l.file_id, l.position, l.kind, l.direction, l.currency, l.amount_minor, \
-             l.tag, {DAY} as day, {id} as id from {from} {join} tieout_statements s \
-             on s.file_id = l.file_id and s.number = l.statement where {condition}) x \
+             l.tag, {DAY} as day, {id} as own_id from {from} {join} tieout_statements s \
+             on s.file_id = l.file_id and s.number = l.statement where {condition}) y) x \
              where x.id is not null \
              and upper(x.id) not in ('', 'NONREF', 'NOTPROVIDED', 'NOREF', 'NONE') \
              and replace(x.id, '0', '') <> ''"
         )
     };
+    let whole = "y.own_id as id";
+    let cut = format!("case when length(y.own_id) = {CUT} then y.own_id end as id");
+    let longer = format!("length(y.own_id) > {CUT} then substr(y.own_id, 1, {CUT})");
+    let longer = format!("case when {longer} end as id");
+    let (own, others) = match refs {
+        Refs::Whole => (whole, whole),
+        Refs::OwnCut => (cut.as_str(), longer.as_str()),
+        Refs::TheirsCut => (longer.as_str(), cut.as_str()),
+    };
     let mine = lines(
         &format!("ours p {join} tieout_lines l on l.file_id = $1 and l.statement = p.number"),
         FRESH,
+        own,
     );
     // Of other days nothing is read but the day.
     let elder = lines(
@@ -223,6 +403,7 @@ pub(in crate::store) fn by_bank(dialect: &Dialect) -> String {
             "theirs p {join} tieout_lines l on l.file_id = p.file_id and l.statement = p.number"
         ),
         &format!("{COUNTS} and {DAY} in (select m.day from mine m)"),
+        others,
     );
     let key = "b.g, b.id, b.kind, b.direction, b.currency, b.amount_minor, b.day";
     format!(
@@ -232,15 +413,26 @@ pub(in crate::store) fn by_bank(dialect: &Dialect) -> String {
          first_value(b.position) over one as one_position, \
          first_value(b.side) over any_tag as any_side, \
          first_value(b.file_id) over any_tag as any_file, \
-         first_value(b.position) over any_tag as any_position from both_sides b \
+         first_value(b.position) over any_tag as any_position, \
+         first_value(b.side) over untagged as no_side, first_value(b.tag) over untagged as no_tag, \
+         first_value(b.file_id) over untagged as no_file, \
+         first_value(b.position) over untagged as no_position from both_sides b \
          window one as (partition by {key}, b.tag, b.n order by b.side desc, b.file_id, \
          b.position), any_tag as (partition by {key}, b.times = 1 order by b.side desc, \
-         b.file_id, b.position)), \
+         b.file_id, b.position), untagged as (partition by {key}, b.times = 1 \
+         order by case when b.side = 1 and b.tag is null then 0 else 1 end, b.file_id, \
+         b.position)), \
          pick as (select x.position, x.one_file as by_file, x.one_position as by_position \
          from seen x where x.side = 0 and x.one_side = 1 and x.tag is not null \
          union all select x.position, x.any_file, x.any_position \
          from seen x where x.side = 0 and x.any_side = 1 and x.times = 1 \
-         and length(x.id) >= {LONG} and (x.one_side = 0 or x.tag is null)) {NOTE}"
+         and length(x.id) >= {LONG} and x.tag is null \
+         union all select x.position, x.no_file, x.no_position \
+         from seen x where x.side = 0 and x.one_side = 0 and x.tag is not null \
+         and x.no_side = 1 and x.no_tag is null and x.times = 1 and length(x.id) >= {LONG} \
+         and not exists (select 1 from tieout_lines t where t.of_file = x.no_file \
+         and t.of_position = x.no_position and t.reason = 'told_before' and t.tag <> x.tag)) \
+         {NOTE}"
     )
 }
 
@@ -249,6 +441,7 @@ pub(in crate::store) fn by_psp(dialect: &Dialect) -> String {
     let Dialect { join, hit, .. } = dialect;
     let transaction = (dialect.first)("'transaction_id'");
     let other = (dialect.first)("'refund_id', 'dispute_id'");
+    let row = "' ' || coalesce(l.type_code, '') || ' ' || l.direction || ' ' || l.currency";
     let lines = |from: &str, condition: &str| {
         format!(
             "select x.*, row_number() over (partition by x.bank_account, x.psp_reference, x.id, \
@@ -256,7 +449,11 @@ pub(in crate::store) fn by_psp(dialect: &Dialect) -> String {
              order by x.file_id, x.position) as n from (\
              select l.file_id, l.position, s.bank_account, l.psp_reference, l.type_code, l.kind, \
              l.direction, l.currency, l.amount_minor, coalesce({transaction}, {other}, '') as id, \
-             case when {transaction} is null then l.booked_on end as day, \
+             case when {transaction} is null and f.format <> 'braintree' then l.booked_on end \
+             as day, case f.format when 'stripe' then {transaction} \
+             when 'braintree' then l.psp_reference || ' ' || coalesce(l.type_code, '') \
+             when 'paypal_stl' then {transaction} || {row} when 'paypal_trr' then \
+             {transaction} || {row} end as sole, \
              case when f.format like 'adyen%' then coalesce(l.batch, '') else '' end as batch \
              from {from} {join} tieout_statements s on s.file_id = l.file_id \
              and s.number = l.statement {join} tieout_files f on f.id = l.file_id \
@@ -282,15 +479,96 @@ pub(in crate::store) fn by_psp(dialect: &Dialect) -> String {
     );
     format!(
         "with {hit}, mine as materialized ({mine}), elder as materialized ({elder}), \
-         {BOTH}, seen as (select b.side, b.position, \
+         {BOTH}, seen as (select b.side, b.position, b.sole, \
          first_value(b.side) over one as one_side, first_value(b.file_id) over one as by_file, \
-         first_value(b.position) over one as by_position from both_sides b \
+         first_value(b.position) over one as by_position, \
+         first_value(b.side) over alone as sole_side, \
+         first_value(b.file_id) over alone as sole_file, \
+         first_value(b.position) over alone as sole_position from both_sides b \
          window one as (partition by b.bank_account, b.psp_reference, b.id, b.type_code, b.kind, \
          b.direction, b.currency, b.amount_minor, b.day, b.batch, b.n \
-         order by b.side desc, b.file_id, b.position)), \
+         order by b.side desc, b.file_id, b.position), \
+         alone as (partition by b.bank_account, b.sole order by b.side desc, b.file_id, \
+         b.position)), \
          pick as (select x.position, x.by_file, x.by_position from seen x \
-         where x.side = 0 and x.one_side = 1) {NOTE}"
+         where x.side = 0 and x.one_side = 1 \
+         union all select x.position, x.sole_file, x.sole_position from seen x \
+         where x.side = 0 and x.one_side = 0 and x.sole is not null and x.sole_side = 1) {NOTE}"
     )
+}
+
+/// Lines of the file $1 that another one told under the same id, and with other money: where they
+/// stand, and what each of the two says. What Braintree settled in another currency than it was
+/// sold in is told in that one only once it was paid out, and its fees are estimated before.
+pub(in crate::store) fn otherwise() -> String {
+    format!(
+        "select l.file_line, b.file_id, b.file_line, l.currency, \
+         case l.direction when 'debit' then -l.amount_minor else l.amount_minor end, l.fee_minor, \
+         b.currency, case b.direction when 'debit' then -b.amount_minor else b.amount_minor end, \
+         b.fee_minor from tieout_lines l \
+         join tieout_lines b on b.file_id = l.of_file and b.position = l.of_position \
+         join tieout_files f on f.id = l.file_id \
+         where l.file_id = $1 and l.state = 'excluded' and l.reason = 'told_before' \
+         and f.format in ('stripe', 'braintree', 'paypal_stl', 'paypal_trr') \
+         and case when f.format = 'braintree' \
+         then l.currency = b.currency and l.amount_minor <> b.amount_minor \
+         else l.currency <> b.currency or l.direction <> b.direction \
+         or l.amount_minor <> b.amount_minor \
+         or coalesce(l.fee_minor, 0) <> coalesce(b.fee_minor, 0) end \
+         order by l.position limit {LINES_NAMED}"
+    )
+}
+
+/// Lines of Braintree's file $1 that say of what another one told as settled that it is void or was
+/// declined: where they stand, and that word.
+pub(in crate::store) fn undone(dialect: &Dialect) -> String {
+    let Dialect { join, hit, .. } = dialect;
+    format!(
+        "with {hit} select m.file_line, l.file_id, l.file_line, m.return_reason from hit h \
+         {join} tieout_lines m on m.file_id = $1 and m.position = h.own \
+         {join} tieout_lines l on l.file_id = h.file_id and l.position = h.position \
+         {join} tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
+         {join} tieout_files f on f.id = l.file_id \
+         where {COUNTS} and f.format = 'braintree' and l.kind in ('payment', 'refund') \
+         and m.kind = 'attempt' and m.state = 'open' and m.return_reason is not null \
+         and m.psp_reference = l.psp_reference and m.type_code = l.type_code \
+         order by m.position limit {LINES_NAMED}"
+    )
+}
+
+/// What a line says of money: currency, amount and fee, in minor units.
+pub(in crate::store) type Said = (String, Option<i64>, Option<i64>);
+
+/// A line on `line` that says `own`, and what the other file's line says: file, line, words.
+pub(in crate::store) fn otherwise_problem(
+    line: i64,
+    (file, other): (i64, i64),
+    [own, before]: [&Said; 2],
+) -> Problem {
+    let expected = format!("{} as line {other} of file {file} has it", said_text(before));
+    Problem::error(u64::try_from(line).unwrap_or(0), "id", expected, said_text(own))
+}
+
+/// A line that says of what the other file's line settled what became of it.
+pub(in crate::store) fn undone_problem(
+    line: i64,
+    (file, other): (i64, i64),
+    word: &str,
+) -> Problem {
+    let expected = format!("settled, as line {other} of file {file} has it");
+    Problem::error(u64::try_from(line).unwrap_or(0), "Transaction Status", expected, word)
+}
+
+fn said_text((currency, minor, fee): &Said) -> String {
+    let money = |minor: i64| match Currency::parse(currency) {
+        Ok(currency) => Money::new(minor, currency).to_string(),
+        Err(_unknown) => format!("{minor} {currency}"),
+    };
+    let amount = minor.map_or_else(|| "no amount".to_owned(), money);
+    match fee {
+        Some(fee) => format!("{amount} (fee {})", money(*fee)),
+        None => amount,
+    }
 }
 
 /// A line `l` that was told again of one that was taken out since.
@@ -410,7 +688,8 @@ mod tests {
         let day = |day| NaiveDate::from_ymd_opt(2026, 11, day);
         let (from, to) = (day(days.0), day(days.1));
         let (bank_account, currency) = (account.to_owned(), currency.to_owned());
-        Side { file: 1, number: 1, bank_account, currency, from, to }
+        let format = "camt.053".to_owned();
+        Side { file: 1, number: 1, format, bank_account, currency, from, to }
     }
 
     #[test]
@@ -420,15 +699,103 @@ mod tests {
             let own = std::slice::from_ref(&iban);
             !sides(own, &[side(account, currency, days)]).theirs.is_empty()
         };
-        for account in ["DE02120300000000202051", "12030000/0000202051", "0000202051EUR"] {
+        for account in [
+            "DE02120300000000202051",
+            "DE02120300000000202051EUR",
+            "12030000/0000202051",
+            "12030000/202051",
+            "12030000/202051EUR",
+            "12030000/202051/EUR",
+            "120300000000202051",
+            "0000202051EUR",
+            "202051",
+            "202051EUR",
+            "BYLADEM1/202051",
+            "BYLADEM1/DE02120300000000202051",
+        ] {
             assert!(is_one(account, "EUR", (18, 19)), "{account}");
         }
-        for account in ["202051", "DE02120300000000202052", "", "12030001/0000202051"] {
+        for account in [
+            "DE02120300000000202052",
+            "DE02120300010000202051",
+            "",
+            "51",
+            "02051",
+            "202052",
+            "1202051",
+            "12030001/0000202051",
+            "12030001/202051",
+            "120300010000202051",
+            "BYLAATM1/202051",
+        ] {
             assert!(!is_one(account, "EUR", (18, 19)), "{account}");
         }
         assert!(!is_one("DE02120300000000202051", "EUR", (19, 20)), "another day's");
         assert!(!is_one("DE02120300000000202051", "USD", (18, 18)), "another currency's");
         let open = Side { to: None, ..side("DE02120300000000202051", "", (1, 1)) };
         assert_eq!(sides(&[iban], &[open]).theirs, [(1, 1, 0)]);
+    }
+
+    #[test]
+    fn two_accounts_are_never_one() {
+        let is_one = |one: &str, other: &str| {
+            let of = |text: &str| Account::of(&side(text, "EUR", (18, 18)));
+            let (one, other) = (of(one), of(other));
+            assert_eq!(is_same(&one, &other), is_same(&other, &one), "{one:?} {other:?}");
+            is_same(&one, &other) && one.end() == other.end()
+        };
+        for (one, other) in [
+            ("12030000/0000202051", "12030000/202051"),
+            ("0000202051", "202051"),
+            ("10020030/1234567", "1234567EUR"),
+            ("120300000000202051", "0000202051"),
+            // A country whose accounts are not known by their length.
+            ("FR1420041010050500013M02606", "20041010050500013M02606"),
+            ("BE68539007547034", "539007547034"),
+            ("BE68539007547034", "539/007547034"),
+            ("NL08ABNA0123456789", "123456789"),
+            ("NL08ABNA0123456789", "ABNA/0123456789"),
+            ("AT611904300234573201", "19043/234573201"),
+            ("PL61109010140000071219812874", "61109010140000071219812874"),
+            ("PL61109010140000071219812874", "109010140000071219812874"),
+            ("GB29NWBK60161331926819", "60-16-13 31926819"),
+        ] {
+            assert!(is_one(one, other), "{one} {other}");
+        }
+        for (one, other) in [
+            ("12030000/202051", "12030001/202051"),
+            ("1234567890", "11234567890"),
+            ("202051", "1202051"),
+            ("202051", "2020510"),
+            ("0051", "51"),
+            ("BE68539007547034", "007547034"),
+            ("BE68539007547034", "540/007547034"),
+            ("NL08ABNA0123456789", "INGB/0123456789"),
+            ("AT611904300234573201", "19044/234573201"),
+            ("AT611904300234573201", "4573201"),
+            ("GB29NWBK60161331926819", "60-16-14 31926819"),
+            ("DE02120300000000202051", "AT021203000000202051"),
+        ] {
+            assert!(!is_one(one, other), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn what_was_cut_is_held_against_what_was_not() {
+        let camt = || side("DE02120300000000202051", "EUR", (18, 18));
+        let swift = || Side {
+            file: 2,
+            format: "mt940".to_owned(),
+            ..side("12030000/202051", "EUR", (18, 18))
+        };
+        let looks = |own: Side, others: &[Side]| {
+            let found = sides(&[own], others);
+            found.looks().map(|(theirs, refs)| (theirs.len(), refs)).collect::<Vec<_>>()
+        };
+        assert!(looks(camt(), &[]).is_empty());
+        assert_eq!(looks(camt(), &[camt()]), [(1, Refs::Whole)]);
+        let both = [camt(), swift()];
+        assert_eq!(looks(camt(), &both), [(2, Refs::Whole), (1, Refs::TheirsCut)]);
+        assert_eq!(looks(swift(), &both), [(2, Refs::Whole), (1, Refs::OwnCut)]);
     }
 }

@@ -19,7 +19,9 @@ use crate::model::money::Money;
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, span_text, to_short_text, to_text};
 use crate::psp::settings::PspKind;
-use crate::report::advice::{action_after, remedy, severity, wants_look, wants_rule};
+use crate::report::advice::{
+    action_after, bank_question, remedy, severity, wants_look, wants_rule,
+};
 use crate::report::exceptions::shown;
 use crate::report::past::{Past, past_of};
 use crate::store::database::Database;
@@ -418,7 +420,9 @@ fn suggestion(
             Some(text) => words(text),
             None => words("ask the PSP what became of it"),
         },
-        ("contact_bank", _) => words("ask the bank what became of it"),
+        ("contact_bank", _) => {
+            words(bank_question(case.reason, inputs.into_iter().flat_map(shown)))
+        }
         ("fix_reference", _) => words("mend the row's tag or reference"),
         ("write_off", _) => decided(What::Failed, None),
         (_none, _) if case.reason == Reason::WriteRefused => words(

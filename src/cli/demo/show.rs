@@ -144,9 +144,9 @@ async fn came(db: &Database) -> Result<(Vec<FileRow>, Vec<Payout>), StoreError> 
     files.sort_by(|a, b| (&a.source, &a.name).cmp(&(&b.source, &b.name)));
     let mut payouts = Vec::new();
     for file in &files {
-        for payout in db.payouts_of_file(file.id).await? {
+        for payout in db.payouts_of_file(file.id, None).await? {
             // Its bookings by the bank are counted one by one.
-            payouts.push(db.payout(&payout.key).await?.unwrap_or(payout));
+            payouts.push(db.payout(&payout.key, None).await?.unwrap_or(payout));
         }
     }
     Ok((files, payouts))

@@ -23,10 +23,10 @@ pub async fn print(
     config: &Config,
     db: &Database,
 ) -> Result<(), Failure> {
-    let found = db.payouts_of_file(file.id).await.map_err(|error| Failure::store(&error))?;
+    let found = db.payouts_of_file(file.id, None).await.map_err(|error| Failure::store(&error))?;
     for payout in found {
         // Its bookings by the bank are counted one by one.
-        let counted = db.payout(&payout.key).await.map_err(|error| Failure::store(&error))?;
+        let counted = db.payout(&payout.key, None).await.map_err(|error| Failure::store(&error))?;
         let payout = counted.unwrap_or(payout);
         let beside = beside(&payout, config, db).await?;
         match is_json {

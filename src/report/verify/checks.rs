@@ -343,12 +343,16 @@ impl ComparedFile {
 pub fn payouts(record: &Record<'_>) -> Vec<String> {
     let code = record.text("currency");
     let read = || {
-        let mut sum = 0_i128;
+        let mut parts = None;
         for part in ["gross", "fees", "refunds", "chargebacks", "adjustments"] {
-            sum = sum.saturating_add(record.money(part, code)?.unwrap_or(0));
+            if let Some(minor) = record.money(part, code)? {
+                parts = Some(parts.unwrap_or(0_i128).saturating_add(minor));
+            }
         }
         let net = record.money("net", code)?;
         let paid = record.money("paid_out", code)?;
+        // Of a payout that is only listed there are no parts.
+        let sum = parts.or(paid).unwrap_or(0);
         let difference = record.money("difference", code)?;
         let bank = record.money("bank_amount", code)?;
         let wanted = paid.map(|paid| paid.saturating_sub(sum));

@@ -43,6 +43,7 @@ pub(super) async fn parts(
         rivals: cells.big(3)?,
         fellows: cells.big(4)?,
         fellow_minor: cells.sum(5)?,
+        charged: cells.sum(6)?,
     })
 }
 

@@ -23,6 +23,7 @@ mod letters;
 mod lines;
 mod of_run;
 mod outbox;
+mod pages;
 mod patience;
 mod payouts;
 mod lookup;
@@ -74,7 +75,7 @@ use crate::store::outbox::{
     By, Deed, Done, Health, Letter, LetterEnd, LetterFilter, OpenLetter, OutboxDriver, SinkLease,
     SinkState, Stale, Taker, Turn, Undone, Which,
 };
-use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey};
+use crate::store::payouts::{Booking, NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::people::{
     Approved, CaseLinks, CaseNote, CaseRuns, CaseSum, NewProposal, PeopleDriver, Proposal,
 };
@@ -864,12 +865,28 @@ impl PayoutDriver for PgStore {
         payouts::named(self.pool().await, texts).await
     }
 
-    async fn payout(&self, key: &PayoutKey) -> Result<Option<Payout>, StoreError> {
-        payouts::one(self.pool().await, key).await
+    async fn payout(
+        &self,
+        key: &PayoutKey,
+        until: Option<Instant>,
+    ) -> Result<Option<Payout>, StoreError> {
+        payouts::one(self.pool().await, key, until).await
     }
 
-    async fn payouts_of_file(&self, file: i64) -> Result<Vec<Payout>, StoreError> {
-        payouts::of_file(self.pool().await, file).await
+    async fn payouts_of_file(
+        &self,
+        file: i64,
+        until: Option<Instant>,
+    ) -> Result<Vec<Payout>, StoreError> {
+        payouts::of_file(self.pool().await, file, until).await
+    }
+
+    async fn payout_bookings(
+        &self,
+        payout: &str,
+        until: Option<Instant>,
+    ) -> Result<Vec<Booking>, StoreError> {
+        payouts::bookings(self.pool().await, payout, until).await
     }
 }
 

@@ -1,13 +1,37 @@
 //! Payouts, added up from the lines of the files that tell of them.
 
-use sqlx::postgres::{PgPool, PgRow};
+use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
+use crate::model::time::Instant;
 use crate::store::error::StoreError;
-use crate::store::payouts::{NamedPayout, Payout, PayoutKey, Sums, TABLE, sums_sql};
+use crate::store::files::LINE;
+use crate::store::payouts::{
+    BY_NAME, Booking, NAMES, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, one_each,
+    stood_sql, sums_sql,
+};
 use crate::store::postgres::errors::failed;
+use crate::store::postgres::lines::line_of;
 use crate::store::postgres::sql::{Cells, Sql};
 
 const READING: &str = "reading payouts";
+
+/// How many columns [`LINE`] has: what follows them is read by place.
+const AFTER_LINE: usize = 38;
+
+/// The lines that carry one of these texts, with the text: tables `asked` and `hit`. Each look-up
+/// is one by the index, whose first column is the account.
+fn hit(texts: &str) -> String {
+    format!(
+        "asked as (select distinct t from unnest({texts}::text[]) as u(t)), \
+         accounts as (select distinct account from tieout_files), \
+         hit as (select asked.t, h.file_id, h.position from asked cross join accounts a \
+         cross join lateral (select l.file_id, l.position from tieout_lines l \
+         where l.account = a.account and l.tag = asked.t offset 0) h \
+         union select asked.t, h.file_id, h.position from asked cross join accounts a \
+         cross join lateral (select x.file_id, x.position from tieout_line_tags x \
+         where x.account = a.account and x.text = asked.t offset 0) h)"
+    )
+}
 
 pub(super) async fn named(pool: &PgPool, texts: &[String]) -> Result<Vec<NamedPayout>, StoreError> {
     if texts.is_empty() {
@@ -16,84 +40,228 @@ pub(super) async fn named(pool: &PgPool, texts: &[String]) -> Result<Vec<NamedPa
     let mut connection = pool.acquire().await.map_err(failed(READING))?;
     let mut sql = Sql::default();
     let texts = sql.bind(texts.to_vec());
-    // Each look-up is one by the index, whose first column is the account.
+    let stood = stood_sql("null::timestamptz");
     sql.push(&format!(
-        "with asked as (select distinct t from unnest({texts}::text[]) as u(t)), \
-         accounts as (select distinct account from tieout_files), \
-         hit as (select asked.t, h.file_id, h.position from asked cross join accounts a \
-         cross join lateral (select l.file_id, l.position from tieout_lines l \
-         where l.account = a.account and l.tag = asked.t offset 0) h \
-         union select asked.t, h.file_id, h.position from asked cross join accounts a \
-         cross join lateral (select x.file_id, x.position from tieout_line_tags x \
-         where x.account = a.account and x.text = asked.t offset 0) h) \
-         select distinct hit.t, l.account, l.batch, l.currency, l.file_id from hit \
+        "with {} select distinct hit.t, l.account, l.batch, l.currency, l.file_id, \
+         s.bank_account from hit \
          join tieout_lines l on l.file_id = hit.file_id and l.position = hit.position \
-         where l.kind = 'payout' and l.batch is not null and l.status = 'booked' \
-         and l.state <> 'superseded' \
-         and coalesce(l.reason, '') not in ('statement_corrected', 'told_before')"
+         join tieout_files f on f.id = l.file_id \
+         join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
+         where {NAMES} and {stood} and coalesce(l.reason, '') <> 'told_before' \
+         union select l.batch, l.account, l.batch, l.currency, l.file_id, s.bank_account \
+         from tieout_files f join tieout_statements s on s.file_id = f.id \
+         join tieout_lines l on l.file_id = s.file_id and l.statement = s.number \
+         where {BY_NAME} and s.statement_id in (select t from asked) \
+         and l.batch = s.statement_id and {stood} and coalesce(l.reason, '') <> 'told_before'",
+        hit(&texts)
     ));
-    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
-    rows.iter()
-        .map(|row| {
-            let cells = Cells::new(row, READING);
-            let key = PayoutKey {
-                account: cells.text(1)?,
-                payout: cells.text(2)?,
-                currency: cells.text(3)?,
-                file: cells.big(4)?,
-            };
-            Ok(NamedPayout { text: cells.text(0)?, key })
-        })
-        .collect()
+    let found = sql.fetch_each(&mut connection, READING, |row| {
+        let cells = Cells::new(row, READING);
+        let key = PayoutKey {
+            account: cells.text(1)?,
+            payout: cells.text(2)?,
+            currency: cells.text(3)?,
+            file: cells.big(4)?,
+        };
+        Ok((NamedPayout { text: cells.text(0)?, key }, cells.text(5)?))
+    });
+    Ok(one_each(found.await?))
 }
 
-pub(super) async fn one(pool: &PgPool, key: &PayoutKey) -> Result<Option<Payout>, StoreError> {
+pub(super) async fn one(
+    pool: &PgPool,
+    key: &PayoutKey,
+    until: Option<Instant>,
+) -> Result<Option<Payout>, StoreError> {
     let mut connection = pool.acquire().await.map_err(failed(READING))?;
     let mut sql = Sql::default();
     let file = sql.bind(key.file);
     let (payout, currency) = (sql.bind(key.payout.clone()), sql.bind(key.currency.clone()));
-    sql.push(&summed(&format!(
-        "l.file_id = {file} and l.batch = {payout} and l.currency = {currency}"
-    )));
-    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
-    let Some(row) = rows.first() else { return Ok(None) };
-    let mut found = payout_of(row, 0)?;
-    let mut sql = Sql::default();
-    let (table, own) = (sql.bind(TABLE.to_owned()), sql.bind(key.text()));
+    let at = sql.bind(until);
     sql.push(&format!(
-        "select count(*) from tieout_lines where table_name = {table} and key = {own}"
+        "select distinct l.batch, l.currency, s.bank_account from tieout_lines l \
+         join tieout_files f on f.id = l.file_id \
+         join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
+         where l.file_id = {file} and l.batch = {payout} and l.currency = {currency} and {}",
+        stood_sql(&format!("{at}::timestamptz"))
     ));
-    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
-    if let Some(row) = rows.first() {
-        found.booked = Cells::new(row, READING).big(0)?;
-    }
-    Ok(Some(found))
+    let asked = sql.fetch_each(&mut connection, READING, asked_of).await?;
+    Ok(told(&mut connection, key.file, asked, until).await?.into_iter().next())
 }
 
-pub(super) async fn of_file(pool: &PgPool, file: i64) -> Result<Vec<Payout>, StoreError> {
+pub(super) async fn of_file(
+    pool: &PgPool,
+    file: i64,
+    until: Option<Instant>,
+) -> Result<Vec<Payout>, StoreError> {
     let mut connection = pool.acquire().await.map_err(failed(READING))?;
     let mut sql = Sql::default();
-    let file = sql.bind(file);
-    sql.push(&summed(&format!(
-        "l.file_id = {file} and l.batch is not null and (l.batch, l.currency) not in \
-         (select e.batch, e.currency from tieout_lines e where e.file_id = {file} \
-         and e.kind = 'payout' and e.batch is not null and e.reason = 'told_before')"
-    )));
-    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
-    rows.iter().map(|row| payout_of(row, 0)).collect()
+    let (own, at) = (sql.bind(file), sql.bind(until));
+    sql.push(&format!(
+        "select distinct l.batch, l.currency, s.bank_account from tieout_lines l \
+         join tieout_files f on f.id = l.file_id \
+         join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
+         where l.file_id = {own} and l.batch is not null and {} \
+         and coalesce(l.reason, '') <> 'told_before' and (l.batch, l.currency) not in \
+         (select e.batch, e.currency from tieout_lines e where e.file_id = {own} \
+         and e.kind = 'payout' and e.batch is not null and e.reason = 'told_before')",
+        stood_sql(&format!("{at}::timestamptz"))
+    ));
+    let asked = sql.fetch_each(&mut connection, READING, asked_of).await?;
+    told(&mut connection, file, asked, until).await
 }
 
-fn summed(condition: &str) -> String {
-    let sums = sums_sql(|what| format!("coalesce(sum({what}), 0)::text"));
+/// A payout's id, its currency and its account at the PSP.
+fn asked_of(row: &PgRow) -> Result<(String, String, String), StoreError> {
+    let cells = Cells::new(row, READING);
+    Ok((cells.text(0)?, cells.text(1)?, cells.text(2)?))
+}
+
+/// Payouts of a file, as all files of its account tell of them.
+async fn told(
+    connection: &mut PgConnection,
+    file: i64,
+    asked: Vec<(String, String, String)>,
+    until: Option<Instant>,
+) -> Result<Vec<Payout>, StoreError> {
+    let mut sought = Sought::of(asked);
+    if sought.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = naming(connection, file, &sought, until).await?;
+    sought.add(found);
+    sought.begin_at(file);
+    // What was told before counts in the file that told it.
+    loop {
+        let found = before(connection, &sought).await?;
+        if !sought.add(found) {
+            break;
+        }
+    }
+    let found = parts(connection, &sought, until).await?;
+    let mut payouts = Vec::new();
+    for (mut payout, keys) in sought.payouts(found) {
+        let mut sql = Sql::default();
+        let (table, keys) = (sql.bind(TABLE.to_owned()), sql.bind(keys));
+        sql.push(&format!(
+            "select count(*) from tieout_lines l where l.table_name = {table} \
+             and l.key = any({keys}::text[]) and l.state <> 'superseded'"
+        ));
+        let rows = sql.fetch(connection).await.map_err(failed(READING))?;
+        if let Some(row) = rows.first() {
+            payout.booked = Cells::new(row, READING).big(0)?;
+        }
+        payouts.push(payout);
+    }
+    Ok(payouts)
+}
+
+/// The table `k` of ids and currencies.
+fn names(sql: &mut Sql, sought: &Sought) -> String {
+    let names = sought.names();
+    let payouts: Vec<String> = names.iter().map(|(payout, _)| (*payout).to_owned()).collect();
+    let currencies: Vec<String> = names.iter().map(|(_, code)| (*code).to_owned()).collect();
+    let (payouts, currencies) = (sql.bind(payouts), sql.bind(currencies));
     format!(
-        "select l.account, l.batch, l.currency, l.file_id, {sums} from tieout_lines l \
-         where {condition} and l.status = 'booked' \
-         group by l.account, l.batch, l.currency, l.file_id \
-         order by l.batch collate \"C\", l.currency collate \"C\""
+        "k as materialized (select * from unnest({payouts}::text[], {currencies}::text[]) \
+         as u(payout, currency))"
     )
 }
 
-fn payout_of(row: &PgRow, booked: i64) -> Result<Payout, StoreError> {
+/// The table `k` of ids and currencies, each with every file that tells of it.
+fn places(sql: &mut Sql, sought: &Sought) -> String {
+    let places = sought.places();
+    let payouts: Vec<String> = places.iter().map(|(payout, ..)| (*payout).to_owned()).collect();
+    let currencies: Vec<String> = places.iter().map(|(_, code, _)| (*code).to_owned()).collect();
+    let files: Vec<i64> = places.iter().map(|(.., file)| *file).collect();
+    let (payouts, currencies) = (sql.bind(payouts), sql.bind(currencies));
+    let files = sql.bind(files);
+    format!(
+        "k as materialized (select * from unnest({payouts}::text[], {currencies}::text[], \
+         {files}::bigint[]) as u(payout, currency, file_id))"
+    )
+}
+
+/// The files of the account that name one of these payouts.
+async fn naming(
+    connection: &mut PgConnection,
+    file: i64,
+    sought: &Sought,
+    until: Option<Instant>,
+) -> Result<Vec<(String, String, i64)>, StoreError> {
+    let mut sql = Sql::default();
+    let names = names(&mut sql, sought);
+    let (own, at) = (sql.bind(file), sql.bind(until));
+    let stood = stood_sql(&format!("{at}::timestamptz"));
+    sql.push(&format!(
+        "with {names}, a as materialized (select account from tieout_files where id = {own}), \
+         hit as (select h.file_id, h.position from k cross join a cross join lateral (\
+         select l.file_id, l.position from tieout_lines l \
+         where l.account = a.account and l.tag = k.payout offset 0) h \
+         union select h.file_id, h.position from k cross join a cross join lateral (\
+         select x.file_id, x.position from tieout_line_tags x \
+         where x.account = a.account and x.text = k.payout offset 0) h) \
+         select distinct l.batch, l.currency, l.file_id from hit \
+         join tieout_lines l on l.file_id = hit.file_id and l.position = hit.position \
+         join tieout_files f on f.id = l.file_id \
+         where {NAMES} and {stood} and coalesce(l.reason, '') <> 'told_before' \
+         and (l.batch, l.currency) in (select k.payout, k.currency from k) \
+         union select l.batch, l.currency, l.file_id from a \
+         join tieout_files f on f.account = a.account \
+         join tieout_statements s on s.file_id = f.id \
+         join tieout_lines l on l.file_id = s.file_id and l.statement = s.number \
+         where {BY_NAME} and s.statement_id in (select k.payout from k) \
+         and (l.batch, l.currency) in (select k.payout, k.currency from k) \
+         and l.batch = s.statement_id and {stood} and coalesce(l.reason, '') <> 'told_before'"
+    ));
+    sql.fetch_each(connection, READING, place_of).await
+}
+
+/// The files whose lines these tell again.
+async fn before(
+    connection: &mut PgConnection,
+    sought: &Sought,
+) -> Result<Vec<(String, String, i64)>, StoreError> {
+    let mut sql = Sql::default();
+    let places = places(&mut sql, sought);
+    sql.push(&format!(
+        "with {places} select distinct l.batch, l.currency, l.of_file from tieout_lines l \
+         where l.file_id in (select k.file_id from k) and l.of_file is not null \
+         and l.reason = 'told_before' and (l.batch, l.currency, l.file_id) in \
+         (select k.payout, k.currency, k.file_id from k)"
+    ));
+    sql.fetch_each(connection, READING, place_of).await
+}
+
+fn place_of(row: &PgRow) -> Result<(String, String, i64), StoreError> {
+    let cells = Cells::new(row, READING);
+    Ok((cells.text(0)?, cells.text(1)?, cells.big(2)?))
+}
+
+/// What each file says of each payout.
+async fn parts(
+    connection: &mut PgConnection,
+    sought: &Sought,
+    until: Option<Instant>,
+) -> Result<Vec<Told>, StoreError> {
+    let sums = sums_sql(|what| format!("coalesce(sum({what}), 0)::text"));
+    let mut sql = Sql::default();
+    let places = places(&mut sql, sought);
+    let at = sql.bind(until);
+    sql.push(&format!(
+        "with {places} select l.account, l.batch, l.currency, l.file_id, f.format, f.version, \
+         s.bank_account, coalesce(l.reason, '') = 'told_before', {sums} from tieout_lines l \
+         join tieout_files f on f.id = l.file_id \
+         join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
+         where l.file_id in (select k.file_id from k) and {} \
+         and (l.batch, l.currency, l.file_id) in (select k.payout, k.currency, k.file_id from k) \
+         group by 1, 2, 3, 4, 5, 6, 7, 8 order by 4, 2, 3, 7, 8",
+        stood_sql(&format!("{at}::timestamptz"))
+    ));
+    sql.fetch_each(connection, READING, told_of).await
+}
+
+fn told_of(row: &PgRow) -> Result<Told, StoreError> {
     let cells = Cells::new(row, READING);
     let key = PayoutKey {
         account: cells.text(0)?,
@@ -102,15 +270,45 @@ fn payout_of(row: &PgRow, booked: i64) -> Result<Payout, StoreError> {
         file: cells.big(3)?,
     };
     let sums = Sums {
-        lines: cells.big(4)?,
-        gross: cells.sum(5)?,
-        fees: cells.sum(6)?,
-        refunds: cells.sum(7)?,
-        chargebacks: cells.sum(8)?,
-        adjustments: cells.sum(9)?,
-        payouts: cells.big(10)?,
-        paid: cells.sum(11)?,
-        booked,
+        lines: cells.big(8)?,
+        gross: cells.sum(9)?,
+        fees: cells.sum(10)?,
+        refunds: cells.sum(11)?,
+        chargebacks: cells.sum(12)?,
+        adjustments: cells.sum(13)?,
+        payouts: cells.big(14)?,
+        paid: cells.sum(15)?,
     };
-    Ok(sums.payout(key))
+    Ok(Told {
+        key,
+        format: cells.text(4)?,
+        version: cells.text(5)?,
+        bank_account: cells.text(6)?,
+        again: cells.flag(7)?,
+        sums,
+    })
+}
+
+pub(super) async fn bookings(
+    pool: &PgPool,
+    payout: &str,
+    until: Option<Instant>,
+) -> Result<Vec<Booking>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let mut sql = Sql::default();
+    let texts = sql.bind(vec![payout.to_owned()]);
+    let at = sql.bind(until);
+    sql.push(&format!(
+        "with {} select {LINE}, l.matched_at from hit \
+         join tieout_lines l on l.file_id = hit.file_id and l.position = hit.position \
+         join tieout_files f on f.id = l.file_id \
+         where l.kind = 'movement' and l.decides and {} order by l.file_id, l.position",
+        hit(&texts),
+        stood_sql(&format!("{at}::timestamptz"))
+    ));
+    let booking_of = |row: &PgRow| {
+        let matched_at = Cells::new(row, READING).maybe_at(AFTER_LINE)?;
+        Ok(Booking { line: line_of(row)?, matched_at })
+    };
+    sql.fetch_each(&mut connection, READING, booking_of).await
 }

@@ -9,10 +9,11 @@ use crate::model::time::Instant;
 use crate::store::batches::PARTED;
 use crate::store::error::StoreError;
 use crate::store::files::{FileSums, Held, LinePlace, Part, PartsEnd, StoredLine, big, case_of};
+use crate::store::pages::Issue;
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::files::{self, FileCase, Loader};
 use crate::store::postgres::sql::{Cells, Sql};
-use crate::store::postgres::{lines, told};
+use crate::store::postgres::{lines, pages, told};
 use crate::store::release::{
     ADDED, About, CARRIED_OUT, DECIDES, Dialect, Difference, Release, Said, Spoken, TAKES_PLACE,
     WAITING, Word, gone, issues, later, refused_text, resolution,
@@ -208,11 +209,12 @@ async fn held_of(
 /// The file by which a later issue of a statement came that was let count.
 async fn later_issue(
     connection: &mut PgConnection,
-    (file, number): (i64, i64),
+    issue: &Issue,
 ) -> Result<Option<i64>, StoreError> {
     let mut sql = Sql::new(later(&DIALECT));
-    sql.bind(file);
-    sql.bind(number);
+    sql.bind(issue.file);
+    sql.bind(issue.number);
+    sql.bind(issue.id.clone());
     let rows = sql.fetch(connection).await.map_err(failed(COMPARING))?;
     rows.first().map(|row| Cells::new(row, COMPARING).big(0)).transpose()
 }
@@ -257,17 +259,18 @@ async fn let_count(
     let mut counting = false;
     let mut newer: Option<i64> = None;
     for (number, held_for) in held_of(connection, file).await? {
-        if let Some(later) = later_issue(connection, (file, number)).await? {
+        let issue = pages::issue(connection, file, number).await?;
+        if let Some(later) = later_issue(connection, &issue).await? {
             newer = newer.max(Some(later));
             continue;
         }
         counting = true;
         let deletes = held_for == Some(Held::Deletion);
-        removed = removed.saturating_add(take_out(connection, file, number, deletes).await?);
+        removed = removed.saturating_add(take_out(connection, &issue, deletes).await?);
         if !deletes {
-            added = added.saturating_add(let_in(connection, file, number).await?);
+            added = added.saturating_add(let_in(connection, &issue).await?);
         }
-        change_places(connection, file, number, deletes).await?;
+        change_places(connection, &issue, deletes).await?;
     }
     if !counting {
         return Ok(newer.map_or(Release::Nothing, Release::Later));
@@ -340,14 +343,13 @@ pub(super) async fn refuse(
 /// What only the earlier issues have counts no more; of what is deleted, nothing does.
 async fn take_out(
     connection: &mut PgConnection,
-    file: i64,
-    number: i64,
+    issue: &Issue,
     deletes: bool,
 ) -> Result<u64, StoreError> {
     let gone = gone(deletes);
     run(
         connection,
-        (file, number),
+        issue,
         format!(
             "{} update tieout_lines as l set state = 'superseded' from ({gone}) g \
              where l.file_id = g.file_id and l.position = g.position",
@@ -358,10 +360,10 @@ async fn take_out(
 }
 
 /// What only this issue has counts from now on.
-async fn let_in(connection: &mut PgConnection, file: i64, number: i64) -> Result<u64, StoreError> {
+async fn let_in(connection: &mut PgConnection, issue: &Issue) -> Result<u64, StoreError> {
     run(
         connection,
-        (file, number),
+        issue,
         format!(
             "{} update tieout_lines as l set decides = {DECIDES}, reason = null, \
              state = case when {DECIDES} or l.kind = 'attempt' then 'open' else 'excluded' end \
@@ -376,13 +378,12 @@ async fn let_in(connection: &mut PgConnection, file: i64, number: i64) -> Result
 /// The live issue gives its place to this one.
 async fn change_places(
     connection: &mut PgConnection,
-    file: i64,
-    number: i64,
+    issue: &Issue,
     deletes: bool,
 ) -> Result<(), StoreError> {
     run(
         connection,
-        (file, number),
+        issue,
         format!(
             "{} update tieout_statements as o set state = 'superseded', rival_file = $1, \
              rival_number = $2 from same where o.file_id = same.file_id \
@@ -394,9 +395,10 @@ async fn change_places(
     let state = if deletes { "superseded" } else { "live" };
     run(
         connection,
-        (file, number),
+        issue,
         format!(
-            "update tieout_statements set state = '{state}' where file_id = $1 and number = $2"
+            "update tieout_statements set state = '{state}', statement_id = $3 \
+             where file_id = $1 and number = $2"
         ),
     )
     .await
@@ -405,12 +407,13 @@ async fn change_places(
 
 async fn run(
     connection: &mut PgConnection,
-    (file, number): (i64, i64),
+    issue: &Issue,
     text: String,
 ) -> Result<u64, StoreError> {
     let mut sql = Sql::new(text);
-    sql.bind(file);
-    sql.bind(number);
+    sql.bind(issue.file);
+    sql.bind(issue.number);
+    sql.bind(issue.id.clone());
     sql.run(connection).await.map_err(failed(DOING))
 }
 
@@ -419,16 +422,17 @@ pub(super) async fn differences(pool: &PgPool, file: i64) -> Result<Vec<Differen
     let mut tx = pool.begin().await.map_err(failed(COMPARING))?;
     let mut all = Vec::new();
     for (number, held_for) in held_of(&mut tx, file).await? {
+        let issue = pages::issue(&mut tx, file, number).await?;
         let deletes = held_for == Some(Held::Deletion);
         let gone = gone(deletes);
         let come = if deletes { "select file_id, position from new where false" } else { ADDED };
-        let removed = lines_at(&mut tx, (file, number), &gone).await?;
-        let added = lines_at(&mut tx, (file, number), come).await?;
+        let removed = lines_at(&mut tx, &issue, &gone).await?;
+        let added = lines_at(&mut tx, &issue, come).await?;
         let both = "select new.file_id, new.position from new \
                     join old on old.k = new.k and old.n = new.n";
-        let same = if deletes { 0 } else { places(&mut tx, (file, number), both).await?.len() };
+        let same = if deletes { 0 } else { places(&mut tx, &issue, both).await?.len() };
         let same = u64::try_from(same).unwrap_or(u64::MAX);
-        let later = later_issue(&mut tx, (file, number)).await?;
+        let later = later_issue(&mut tx, &issue).await?;
         all.push(Difference { statement: number, held_for, same, added, removed, later });
     }
     Ok(all)
@@ -436,12 +440,13 @@ pub(super) async fn differences(pool: &PgPool, file: i64) -> Result<Vec<Differen
 
 async fn places(
     connection: &mut PgConnection,
-    (file, number): (i64, i64),
+    issue: &Issue,
     which: &str,
 ) -> Result<Vec<LinePlace>, StoreError> {
     let mut sql = Sql::new(format!("{} {which} order by 1, 2", issues(&DIALECT)));
-    sql.bind(file);
-    sql.bind(number);
+    sql.bind(issue.file);
+    sql.bind(issue.number);
+    sql.bind(issue.id.clone());
     let rows = sql.fetch(connection).await.map_err(failed(COMPARING))?;
     let places = rows.iter().map(|row| {
         let cells = Cells::new(row, COMPARING);
@@ -452,9 +457,9 @@ async fn places(
 
 async fn lines_at(
     connection: &mut PgConnection,
-    statement: (i64, i64),
+    issue: &Issue,
     which: &str,
 ) -> Result<Vec<StoredLine>, StoreError> {
-    let places = places(connection, statement, which).await?;
+    let places = places(connection, issue, which).await?;
     lines::at(connection, &places).await
 }

@@ -41,7 +41,7 @@ pub(super) fn file_of(row: &PgRow) -> Result<FileRow, StoreError> {
     })
 }
 
-fn statement_of(row: &PgRow) -> Result<StatementRow, StoreError> {
+pub(super) fn statement_of(row: &PgRow) -> Result<StatementRow, StoreError> {
     let cells = Cells::new(row, READING);
     Ok(StatementRow {
         number: cells.big(0)?,

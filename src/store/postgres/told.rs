@@ -2,6 +2,7 @@
 
 use sqlx::postgres::{PgConnection, PgRow};
 
+use crate::model::settlement::Problem;
 use crate::store::error::StoreError;
 use crate::store::files::{Ended, big, clean};
 use crate::store::postgres::errors::failed;
@@ -9,7 +10,7 @@ use crate::store::postgres::files::DOING;
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::told::{
     Dialect, OURS, Overlap, Side, Way, banks, by_bank, by_psp, found_again, lost_files,
-    may_overlap, overlaps, sides, way,
+    may_overlap, otherwise, otherwise_problem, overlaps, sides, undone, undone_problem, way,
 };
 
 // `offset 0` keeps each look-up one of its own, by the index.
@@ -79,7 +80,7 @@ async fn mark_bank(
     let to = to.and_then(|days| days.into_iter().max());
     // One that says no period is looked at for so long after it came.
     let mut sql = Sql::new(format!(
-        "select o.file_id, o.number, o.bank_account, o.currency, o.from_on, o.to_on \
+        "select o.file_id, o.number, o.bank_account, o.currency, o.from_on, o.to_on, f.format \
          from tieout_statements o join tieout_files f on f.id = o.file_id \
          where o.account = $2 and o.file_id <> $1 and o.finality = 'final' and o.state <> 'held' \
          and (o.to_on is not null or f.received_at >= (select x.received_at - interval '92 days' \
@@ -94,17 +95,57 @@ async fn mark_bank(
     sql.bind(to);
     let others = sql.fetch_each(connection, DOING, side_of).await?;
     let found = sides(&mine, &others);
-    if found.theirs.is_empty() {
-        return Ok(0);
+    let mut told = 0_u64;
+    for (theirs, refs) in found.looks() {
+        let mut sql = Sql::new(by_bank(&DIALECT, refs));
+        sql.bind(file);
+        sql.bind(found.ours.iter().map(|(number, _)| *number).collect::<Vec<i64>>());
+        sql.bind(found.ours.iter().map(|(_, group)| *group).collect::<Vec<i64>>());
+        sql.bind(theirs.iter().map(|(file, _, _)| *file).collect::<Vec<i64>>());
+        sql.bind(theirs.iter().map(|(_, number, _)| *number).collect::<Vec<i64>>());
+        sql.bind(theirs.iter().map(|(_, _, group)| *group).collect::<Vec<i64>>());
+        let marked = sql.run(&mut *connection).await.map_err(failed(DOING))?;
+        told = told.saturating_add(marked);
     }
-    let mut sql = Sql::new(by_bank(&DIALECT));
+    Ok(told)
+}
+
+/// What a report, whose lines are there and marked, says otherwise of what another one told.
+pub(super) async fn clashes(
+    connection: &mut PgConnection,
+    file: i64,
+) -> Result<Vec<Problem>, StoreError> {
+    let sql = "select format from tieout_files where id = $1";
+    let format: Option<String> = sqlx::query_scalar(sql)
+        .bind(file)
+        .fetch_optional(&mut *connection)
+        .await
+        .map_err(failed(DOING))?;
+    let format = format.unwrap_or_default();
+    if way(&format) != Some(Way::Psp) {
+        return Ok(Vec::new());
+    }
+    let mut sql = Sql::new(otherwise());
     sql.bind(file);
-    sql.bind(found.ours.iter().map(|(number, _)| *number).collect::<Vec<i64>>());
-    sql.bind(found.ours.iter().map(|(_, group)| *group).collect::<Vec<i64>>());
-    sql.bind(found.theirs.iter().map(|(file, _, _)| *file).collect::<Vec<i64>>());
-    sql.bind(found.theirs.iter().map(|(_, number, _)| *number).collect::<Vec<i64>>());
-    sql.bind(found.theirs.iter().map(|(_, _, group)| *group).collect::<Vec<i64>>());
-    sql.run(connection).await.map_err(failed(DOING))
+    let problem = |row: &PgRow| {
+        let cells = Cells::new(row, DOING);
+        let own = (cells.text(3)?, cells.maybe_big(4)?, cells.maybe_big(5)?);
+        let before = (cells.text(6)?, cells.maybe_big(7)?, cells.maybe_big(8)?);
+        let other = (cells.big(1)?, cells.big(2)?);
+        Ok(otherwise_problem(cells.big(0)?, other, [&own, &before]))
+    };
+    let mut found = sql.fetch_each(&mut *connection, DOING, problem).await?;
+    if format == "braintree" {
+        let mut sql = Sql::new(undone(&DIALECT));
+        sql.bind(file);
+        let problem = |row: &PgRow| {
+            let cells = Cells::new(row, DOING);
+            let other = (cells.big(1)?, cells.big(2)?);
+            Ok(undone_problem(cells.big(0)?, other, &cells.text(3)?))
+        };
+        found.extend(sql.fetch_each(&mut *connection, DOING, problem).await?);
+    }
+    Ok(found)
 }
 
 fn side_of(row: &PgRow) -> Result<Side, StoreError> {
@@ -116,6 +157,7 @@ fn side_of(row: &PgRow) -> Result<Side, StoreError> {
         currency: cells.text(3)?,
         from: cells.maybe_day(4)?,
         to: cells.maybe_day(5)?,
+        format: cells.text(6)?,
     })
 }
 

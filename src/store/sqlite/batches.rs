@@ -41,6 +41,7 @@ pub(super) async fn parts(
         rivals: cells.int(3)?,
         fellows: cells.int(4)?,
         fellow_minor: cells.int(5).map(i128::from)?,
+        charged: cells.int(6).map(i128::from)?,
     })
 }
 

@@ -16,7 +16,7 @@ use crate::store::files::{
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch};
-use crate::store::sqlite::{runs, told};
+use crate::store::sqlite::{pages, runs, told};
 use crate::store::told::{overlap_problem, told_problem};
 
 pub(super) const DOING: &str = "bringing the file in";
@@ -64,6 +64,11 @@ pub(super) async fn put(
             if told > 0 {
                 sums.note(told_problem(told));
             }
+            let clashes = told::clashes(connection, id).await?;
+            if !clashes.is_empty() {
+                clashes.into_iter().for_each(|problem| sums.note(problem));
+                return set_aside(connection, run_id, (id, head), sums, now).await;
+            }
             sum_up(connection, id, "loaded", &sums).await?;
             if let Some((reason, text)) = case_of(&head.sighting.name, &sums, held) {
                 put_case(connection, run_id, &case(reason, text), now).await?;
@@ -72,15 +77,25 @@ pub(super) async fn put(
             }
             Ok(FileEnd::Loaded { id, held })
         }
-        PartsEnd::Quarantine(sums) => {
-            execute(connection, DOING, sqlx::query("rollback to tieout_lines")).await?;
-            let sums = FileSums { lines: 0, ..sums };
-            sum_up(connection, id, "quarantined", &sums).await?;
-            let text = quarantine_text(&head.sighting.name, &sums);
-            put_case(connection, run_id, &case(Reason::FileQuarantined, text), now).await?;
-            Ok(FileEnd::Quarantined { id })
-        }
+        PartsEnd::Quarantine(sums) => set_aside(connection, run_id, (id, head), sums, now).await,
     }
+}
+
+/// Keeps what is wrong with a file, and none of its lines.
+async fn set_aside(
+    connection: &mut SqliteConnection,
+    run_id: &str,
+    (id, head): (i64, &FileHead),
+    sums: FileSums,
+    now: Instant,
+) -> Result<FileEnd, StoreError> {
+    execute(connection, DOING, sqlx::query("rollback to tieout_lines")).await?;
+    let sums = FileSums { lines: 0, ..sums };
+    sum_up(connection, id, "quarantined", &sums).await?;
+    let text = quarantine_text(&head.sighting.name, &sums);
+    let case = FileCase { id, account: &head.account, reason: Reason::FileQuarantined, text };
+    put_case(connection, run_id, &case, now).await?;
+    Ok(FileEnd::Quarantined { id })
 }
 
 /// The file's number, and how its bytes stand.
@@ -382,6 +397,11 @@ async fn put_statement(
 ) -> Result<bool, StoreError> {
     let overlaps = told::overlapped(connection, id, ended).await?;
     let may_count = ended.head.held.is_none() && overlaps.is_empty();
+    if may_count && insert_statement(connection, id, ended, None).await? {
+        return Ok(false);
+    }
+    // Its name is taken: by an earlier issue of it, or by one that it goes on from.
+    let ended = &pages::named(connection, id, ended).await?;
     if may_count && insert_statement(connection, id, ended, None).await? {
         return Ok(false);
     }

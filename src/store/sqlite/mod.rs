@@ -19,6 +19,7 @@ mod letters;
 mod lines;
 mod of_run;
 mod outbox;
+mod pages;
 mod payouts;
 mod lookup;
 mod migrate;
@@ -73,7 +74,7 @@ use crate::store::outbox::{
     By, Deed, Done, Health, Letter, LetterEnd, LetterFilter, OpenLetter, OutboxDriver, SinkLease,
     SinkState, Stale, Taker, Turn, Undone, Which,
 };
-use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey};
+use crate::store::payouts::{Booking, NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::people::{
     Approved, CaseLinks, CaseNote, CaseRuns, CaseSum, NewProposal, PeopleDriver, Proposal,
     ProposalState,
@@ -1270,12 +1271,28 @@ impl PayoutDriver for SqliteStore {
         payouts::named(&mut *self.read(payouts::READING).await?, texts).await
     }
 
-    async fn payout(&self, key: &PayoutKey) -> Result<Option<Payout>, StoreError> {
-        payouts::one(&mut *self.read(payouts::READING).await?, key).await
+    async fn payout(
+        &self,
+        key: &PayoutKey,
+        until: Option<Instant>,
+    ) -> Result<Option<Payout>, StoreError> {
+        payouts::one(&mut *self.read(payouts::READING).await?, key, until).await
     }
 
-    async fn payouts_of_file(&self, file: i64) -> Result<Vec<Payout>, StoreError> {
-        payouts::of_file(&mut *self.read(payouts::READING).await?, file).await
+    async fn payouts_of_file(
+        &self,
+        file: i64,
+        until: Option<Instant>,
+    ) -> Result<Vec<Payout>, StoreError> {
+        payouts::of_file(&mut *self.read(payouts::READING).await?, file, until).await
+    }
+
+    async fn payout_bookings(
+        &self,
+        payout: &str,
+        until: Option<Instant>,
+    ) -> Result<Vec<Booking>, StoreError> {
+        payouts::bookings(&mut *self.read(payouts::READING).await?, payout, until).await
     }
 }
 

@@ -2,12 +2,30 @@
 
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
+use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
-use crate::store::payouts::{NamedPayout, Payout, PayoutKey, Sums, TABLE, sums_sql};
+use crate::store::files::LINE;
+use crate::store::payouts::{
+    BY_NAME, Booking, NAMES, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, one_each,
+    stood_sql, sums_sql,
+};
 use crate::store::sqlite::cells::Cells;
-use crate::store::sqlite::sql::{fetch, json_set, rendered};
+use crate::store::sqlite::lines::line_of;
+use crate::store::sqlite::sql::{fetch, fetch_each, json_set, rendered};
 
 pub(super) const READING: &str = "reading payouts";
+
+/// How many columns [`LINE`] has: what follows them is read by place.
+const AFTER_LINE: usize = 38;
+
+/// The lines that carry one of the texts ?1, with the text.
+const HIT: &str = "(select j.value as t, l.file_id, l.position from json_each(?1) j \
+     cross join (select distinct account from tieout_files) a \
+     cross join tieout_lines l on l.account = a.account and l.tag = j.value \
+     and l.tag is not null \
+     union select j.value, x.file_id, x.position from json_each(?1) j \
+     cross join (select distinct account from tieout_files) a \
+     cross join tieout_line_tags x on x.account = a.account and x.text = j.value)";
 
 pub(super) async fn named(
     connection: &mut SqliteConnection,
@@ -16,75 +34,195 @@ pub(super) async fn named(
     if texts.is_empty() {
         return Ok(Vec::new());
     }
-    let query = sqlx::query(
-        "select distinct h.t, l.account, l.batch, l.currency, l.file_id from (\
-         select j.value as t, l.file_id, l.position from json_each(?1) j \
-         cross join (select distinct account from tieout_files) a \
-         cross join tieout_lines l on l.account = a.account and l.tag = j.value \
-         and l.tag is not null \
-         union select j.value, x.file_id, x.position from json_each(?1) j \
-         cross join (select distinct account from tieout_files) a \
-         cross join tieout_line_tags x on x.account = a.account and x.text = j.value) h \
+    let sql = format!(
+        "select distinct h.t, l.account, l.batch, l.currency, l.file_id, s.bank_account \
+         from {HIT} h \
          cross join tieout_lines l on l.file_id = h.file_id and l.position = h.position \
-         where l.kind = 'payout' and l.batch is not null and l.status = 'booked' \
-         and l.state <> 'superseded' \
-         and coalesce(l.reason, '') not in ('statement_corrected', 'told_before')",
+         cross join tieout_files f on f.id = l.file_id \
+         cross join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
+         where {NAMES} and {} and coalesce(l.reason, '') <> 'told_before' \
+         union select l.batch, l.account, l.batch, l.currency, l.file_id, s.bank_account \
+         from tieout_files f cross join tieout_statements s on s.file_id = f.id \
+         cross join tieout_lines l on l.file_id = s.file_id and l.statement = s.number \
+         where {BY_NAME} and s.statement_id in (select j.value from json_each(?1) j) \
+         and l.batch = s.statement_id and {} and coalesce(l.reason, '') <> 'told_before'",
+        stood_sql("null"),
+        stood_sql("null")
     );
-    let rows = fetch(connection, READING, query.bind(json_set(texts))).await?;
-    rows.iter()
-        .map(|row| {
-            let cells = Cells::new(row, READING);
-            let key = PayoutKey {
-                account: cells.text(1)?,
-                payout: cells.text(2)?,
-                currency: cells.text(3)?,
-                file: cells.int(4)?,
-            };
-            Ok(NamedPayout { text: cells.text(0)?, key })
-        })
-        .collect()
+    let rows = fetch(connection, READING, rendered(&sql).bind(json_set(texts))).await?;
+    let found = rows.iter().map(|row| {
+        let cells = Cells::new(row, READING);
+        let key = PayoutKey {
+            account: cells.text(1)?,
+            payout: cells.text(2)?,
+            currency: cells.text(3)?,
+            file: cells.int(4)?,
+        };
+        Ok((NamedPayout { text: cells.text(0)?, key }, cells.text(5)?))
+    });
+    Ok(one_each(found.collect::<Result<_, StoreError>>()?))
 }
 
 pub(super) async fn one(
     connection: &mut SqliteConnection,
     key: &PayoutKey,
+    until: Option<Instant>,
 ) -> Result<Option<Payout>, StoreError> {
-    let sql = summed("l.file_id = ?1 and l.batch = ?2 and l.currency = ?3");
-    let query = rendered(&sql).bind(key.file).bind(key.payout.clone()).bind(key.currency.clone());
-    let rows = fetch(connection, READING, query).await?;
-    let Some(row) = rows.first() else { return Ok(None) };
-    let mut found = payout_of(row)?;
-    let query = sqlx::query("select count(*) from tieout_lines where table_name = ?1 and key = ?2");
-    let rows = fetch(connection, READING, query.bind(TABLE).bind(key.text())).await?;
-    if let Some(row) = rows.first() {
-        found.booked = Cells::new(row, READING).int(0)?;
-    }
-    Ok(Some(found))
+    let sql = format!(
+        "select distinct l.batch, l.currency, s.bank_account from tieout_lines l \
+         cross join tieout_files f on f.id = l.file_id \
+         cross join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
+         where l.file_id = ?1 and l.batch = ?2 and l.currency = ?3 and {}",
+        stood_sql("?4")
+    );
+    let query = rendered(&sql).bind(key.file).bind(key.payout.clone());
+    let query = query.bind(key.currency.clone()).bind(until.map(to_text));
+    let asked = fetch_each(connection, READING, query, asked_of).await?;
+    Ok(told(connection, key.file, asked, until).await?.into_iter().next())
 }
 
 pub(super) async fn of_file(
     connection: &mut SqliteConnection,
     file: i64,
+    until: Option<Instant>,
 ) -> Result<Vec<Payout>, StoreError> {
-    let sql = summed(
-        "l.file_id = ?1 and l.batch is not null and (l.batch, l.currency) not in \
+    let sql = format!(
+        "select distinct l.batch, l.currency, s.bank_account from tieout_lines l \
+         cross join tieout_files f on f.id = l.file_id \
+         cross join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
+         where l.file_id = ?1 and l.batch is not null and {} \
+         and coalesce(l.reason, '') <> 'told_before' and (l.batch, l.currency) not in \
          (select e.batch, e.currency from tieout_lines e where e.file_id = ?1 \
          and e.kind = 'payout' and e.batch is not null and e.reason = 'told_before')",
+        stood_sql("?2")
     );
-    let rows = fetch(connection, READING, rendered(&sql).bind(file)).await?;
-    rows.iter().map(payout_of).collect()
+    let query = rendered(&sql).bind(file).bind(until.map(to_text));
+    let asked = fetch_each(connection, READING, query, asked_of).await?;
+    told(connection, file, asked, until).await
 }
 
-fn summed(condition: &str) -> String {
+/// A payout's id, its currency and its account at the PSP.
+fn asked_of(row: &SqliteRow) -> Result<(String, String, String), StoreError> {
+    let cells = Cells::new(row, READING);
+    Ok((cells.text(0)?, cells.text(1)?, cells.text(2)?))
+}
+
+/// Payouts of a file, as all files of its account tell of them.
+async fn told(
+    connection: &mut SqliteConnection,
+    file: i64,
+    asked: Vec<(String, String, String)>,
+    until: Option<Instant>,
+) -> Result<Vec<Payout>, StoreError> {
+    let mut sought = Sought::of(asked);
+    if sought.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = naming(connection, file, &sought, until).await?;
+    sought.add(found);
+    sought.begin_at(file);
+    // What was told before counts in the file that told it.
+    loop {
+        let found = before(connection, &sought).await?;
+        if !sought.add(found) {
+            break;
+        }
+    }
+    let found = parts(connection, &sought, until).await?;
+    let mut payouts = Vec::new();
+    for (mut payout, keys) in sought.payouts(found) {
+        let query = sqlx::query(
+            "select count(*) from json_each(?2) j cross join tieout_lines l \
+             on l.table_name = ?1 and l.key = j.value where l.state <> 'superseded'",
+        );
+        let query = query.bind(TABLE).bind(json_set(&keys));
+        let rows = fetch(connection, READING, query).await?;
+        if let Some(row) = rows.first() {
+            payout.booked = Cells::new(row, READING).int(0)?;
+        }
+        payouts.push(payout);
+    }
+    Ok(payouts)
+}
+
+/// The files of the account that name one of these payouts.
+async fn naming(
+    connection: &mut SqliteConnection,
+    file: i64,
+    sought: &Sought,
+    until: Option<Instant>,
+) -> Result<Vec<(String, String, i64)>, StoreError> {
+    let stood = stood_sql("?3");
+    let sql = format!(
+        "select distinct l.batch, l.currency, l.file_id from (\
+         select l.file_id, l.position from json_each(?1) k \
+         cross join (select account from tieout_files where id = ?2) a \
+         cross join tieout_lines l on l.account = a.account and l.tag = k.value ->> 0 \
+         and l.tag is not null \
+         union select x.file_id, x.position from json_each(?1) k \
+         cross join (select account from tieout_files where id = ?2) a \
+         cross join tieout_line_tags x on x.account = a.account and x.text = k.value ->> 0) h \
+         cross join tieout_lines l on l.file_id = h.file_id and l.position = h.position \
+         cross join tieout_files f on f.id = l.file_id \
+         where {NAMES} and {stood} and coalesce(l.reason, '') <> 'told_before' \
+         and (l.batch, l.currency) in (select k.value ->> 0, k.value ->> 1 from json_each(?1) k) \
+         union select l.batch, l.currency, l.file_id \
+         from (select account from tieout_files where id = ?2) a \
+         cross join tieout_files f on f.account = a.account \
+         cross join tieout_statements s on s.file_id = f.id \
+         cross join tieout_lines l on l.file_id = s.file_id and l.statement = s.number \
+         where {BY_NAME} and s.statement_id in (select k.value ->> 0 from json_each(?1) k) \
+         and l.batch = s.statement_id and {stood} and coalesce(l.reason, '') <> 'told_before'"
+    );
+    let query = rendered(&sql).bind(json_set(&sought.names())).bind(file);
+    fetch_each(connection, READING, query.bind(until.map(to_text)), place_of).await
+}
+
+/// The files whose lines these tell again.
+async fn before(
+    connection: &mut SqliteConnection,
+    sought: &Sought,
+) -> Result<Vec<(String, String, i64)>, StoreError> {
+    let query = sqlx::query(
+        "select distinct l.batch, l.currency, l.of_file from \
+         (select distinct k.value ->> 2 as id from json_each(?1) k) n \
+         cross join tieout_lines l on l.file_id = n.id where l.of_file is not null \
+         and l.reason = 'told_before' and (l.batch, l.currency, l.file_id) in \
+         (select k.value ->> 0, k.value ->> 1, k.value ->> 2 from json_each(?1) k)",
+    );
+    let query = query.bind(json_set(&sought.places()));
+    fetch_each(connection, READING, query, place_of).await
+}
+
+fn place_of(row: &SqliteRow) -> Result<(String, String, i64), StoreError> {
+    let cells = Cells::new(row, READING);
+    Ok((cells.text(0)?, cells.text(1)?, cells.int(2)?))
+}
+
+/// What each file says of each payout.
+async fn parts(
+    connection: &mut SqliteConnection,
+    sought: &Sought,
+    until: Option<Instant>,
+) -> Result<Vec<Told>, StoreError> {
     let sums = sums_sql(|what| format!("coalesce(sum({what}), 0)"));
-    format!(
-        "select l.account, l.batch, l.currency, l.file_id, {sums} from tieout_lines l \
-         where {condition} and l.status = 'booked' \
-         group by l.account, l.batch, l.currency, l.file_id order by l.batch, l.currency"
-    )
+    let sql = format!(
+        "select l.account, l.batch, l.currency, l.file_id, f.format, f.version, s.bank_account, \
+         coalesce(l.reason, '') = 'told_before', {sums} from \
+         (select distinct k.value ->> 2 as id from json_each(?1) k) n \
+         cross join tieout_files f on f.id = n.id \
+         cross join tieout_lines l on l.file_id = f.id \
+         cross join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
+         where {} and (l.batch, l.currency, l.file_id) in \
+         (select k.value ->> 0, k.value ->> 1, k.value ->> 2 from json_each(?1) k) \
+         group by 1, 2, 3, 4, 5, 6, 7, 8 order by 1, 2, 3, 4, 5, 6, 7, 8",
+        stood_sql("?2")
+    );
+    let query = rendered(&sql).bind(json_set(&sought.places())).bind(until.map(to_text));
+    fetch_each(connection, READING, query, told_of).await
 }
 
-fn payout_of(row: &SqliteRow) -> Result<Payout, StoreError> {
+fn told_of(row: &SqliteRow) -> Result<Told, StoreError> {
     let cells = Cells::new(row, READING);
     let key = PayoutKey {
         account: cells.text(0)?,
@@ -94,15 +232,42 @@ fn payout_of(row: &SqliteRow) -> Result<Payout, StoreError> {
     };
     let sum = |at: usize| cells.int(at).map(i128::from);
     let sums = Sums {
-        lines: cells.int(4)?,
-        gross: sum(5)?,
-        fees: sum(6)?,
-        refunds: sum(7)?,
-        chargebacks: sum(8)?,
-        adjustments: sum(9)?,
-        payouts: cells.int(10)?,
-        paid: sum(11)?,
-        booked: 0,
+        lines: cells.int(8)?,
+        gross: sum(9)?,
+        fees: sum(10)?,
+        refunds: sum(11)?,
+        chargebacks: sum(12)?,
+        adjustments: sum(13)?,
+        payouts: cells.int(14)?,
+        paid: sum(15)?,
     };
-    Ok(sums.payout(key))
+    Ok(Told {
+        key,
+        format: cells.text(4)?,
+        version: cells.text(5)?,
+        bank_account: cells.text(6)?,
+        again: cells.int(7)? != 0,
+        sums,
+    })
+}
+
+pub(super) async fn bookings(
+    connection: &mut SqliteConnection,
+    payout: &str,
+    until: Option<Instant>,
+) -> Result<Vec<Booking>, StoreError> {
+    let sql = format!(
+        "select {LINE}, l.matched_at from {HIT} h \
+         cross join tieout_lines l on l.file_id = h.file_id and l.position = h.position \
+         cross join tieout_files f on f.id = l.file_id \
+         where l.kind = 'movement' and l.decides and {} order by l.file_id, l.position",
+        stood_sql("?2")
+    );
+    let query = rendered(&sql).bind(json_set(&[payout])).bind(until.map(to_text));
+    fetch_each(connection, READING, query, booking_of).await
+}
+
+fn booking_of(row: &SqliteRow) -> Result<Booking, StoreError> {
+    let matched_at = Cells::new(row, READING).opt_at(AFTER_LINE)?;
+    Ok(Booking { line: line_of(row)?, matched_at })
 }

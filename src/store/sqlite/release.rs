@@ -9,6 +9,7 @@ use crate::model::time::{Instant, to_text};
 use crate::store::batches::PARTED;
 use crate::store::error::StoreError;
 use crate::store::files::{FileSums, Held, LinePlace, Part, PartsEnd, StoredLine, big, case_of};
+use crate::store::pages::Issue;
 use crate::store::release::{
     ADDED, About, CARRIED_OUT, DECIDES, Dialect, Difference, Release, Said, Spoken, TAKES_PLACE,
     WAITING, Word, gone, issues, later, refused_text, resolution,
@@ -16,7 +17,7 @@ use crate::store::release::{
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::files::{self, FileCase, Loader};
 use crate::store::sqlite::sql::{execute, fetch, rendered};
-use crate::store::sqlite::{lines, runs, told};
+use crate::store::sqlite::{lines, pages, runs, told};
 
 pub(super) const DOING: &str = "letting the file count";
 pub(super) const ASKING: &str = "noting that the file may count";
@@ -178,9 +179,10 @@ async fn held_of(
 /// The file by which a later issue of a statement came that was let count.
 async fn later_issue(
     connection: &mut SqliteConnection,
-    (file, number): (i64, i64),
+    issue: &Issue,
 ) -> Result<Option<i64>, StoreError> {
-    let query = rendered(&later(&DIALECT)).bind(file).bind(number);
+    let query = rendered(&later(&DIALECT)).bind(issue.file).bind(issue.number);
+    let query = query.bind(issue.id.clone());
     let rows = fetch(connection, COMPARING, query).await?;
     rows.first().map(|row| Cells::new(row, COMPARING).int(0)).transpose()
 }
@@ -203,17 +205,18 @@ pub(super) async fn let_count(
     let mut counting = false;
     let mut newer: Option<i64> = None;
     for (number, held_for) in held_of(connection, file).await? {
-        if let Some(later) = later_issue(connection, (file, number)).await? {
+        let issue = pages::issue(connection, file, number).await?;
+        if let Some(later) = later_issue(connection, &issue).await? {
             newer = newer.max(Some(later));
             continue;
         }
         counting = true;
         let deletes = held_for == Some(Held::Deletion);
-        removed = removed.saturating_add(take_out(connection, file, number, deletes).await?);
+        removed = removed.saturating_add(take_out(connection, &issue, deletes).await?);
         if !deletes {
-            added = added.saturating_add(let_in(connection, file, number).await?);
+            added = added.saturating_add(let_in(connection, &issue).await?);
         }
-        change_places(connection, file, number, deletes).await?;
+        change_places(connection, &issue, deletes).await?;
     }
     if !counting {
         return Ok(newer.map_or(Release::Nothing, Release::Later));
@@ -283,14 +286,13 @@ pub(super) async fn refuse(
 /// What only the earlier issues have counts no more; of what is deleted, nothing does.
 async fn take_out(
     connection: &mut SqliteConnection,
-    file: i64,
-    number: i64,
+    issue: &Issue,
     deletes: bool,
 ) -> Result<u64, StoreError> {
     let gone = gone(deletes);
     run(
         connection,
-        (file, number),
+        issue,
         format!(
             "{} update tieout_lines as l set state = 'superseded' from ({gone}) g \
              where l.file_id = g.file_id and l.position = g.position",
@@ -301,14 +303,10 @@ async fn take_out(
 }
 
 /// What only this issue has counts from now on.
-async fn let_in(
-    connection: &mut SqliteConnection,
-    file: i64,
-    number: i64,
-) -> Result<u64, StoreError> {
+async fn let_in(connection: &mut SqliteConnection, issue: &Issue) -> Result<u64, StoreError> {
     run(
         connection,
-        (file, number),
+        issue,
         format!(
             "{} update tieout_lines as l set decides = {DECIDES}, reason = null, \
              state = case when {DECIDES} or l.kind = 'attempt' then 'open' else 'excluded' end \
@@ -323,13 +321,12 @@ async fn let_in(
 /// The live issue gives its place to this one.
 async fn change_places(
     connection: &mut SqliteConnection,
-    file: i64,
-    number: i64,
+    issue: &Issue,
     deletes: bool,
 ) -> Result<(), StoreError> {
     run(
         connection,
-        (file, number),
+        issue,
         format!(
             "{} update tieout_statements as o set state = 'superseded', rival_file = $1, \
              rival_number = $2 from same where o.file_id = same.file_id \
@@ -341,9 +338,10 @@ async fn change_places(
     let state = if deletes { "superseded" } else { "live" };
     run(
         connection,
-        (file, number),
+        issue,
         format!(
-            "update tieout_statements set state = '{state}' where file_id = $1 and number = $2"
+            "update tieout_statements set state = '{state}', statement_id = $3 \
+             where file_id = $1 and number = $2"
         ),
     )
     .await
@@ -352,10 +350,11 @@ async fn change_places(
 
 async fn run(
     connection: &mut SqliteConnection,
-    (file, number): (i64, i64),
+    issue: &Issue,
     text: String,
 ) -> Result<u64, StoreError> {
-    execute(connection, DOING, rendered(&text).bind(file).bind(number)).await
+    let query = rendered(&text).bind(issue.file).bind(issue.number).bind(issue.id.clone());
+    execute(connection, DOING, query).await
 }
 
 /// How the statements of a file that are held differ from what counts.
@@ -365,16 +364,17 @@ pub(super) async fn differences(
 ) -> Result<Vec<Difference>, StoreError> {
     let mut all = Vec::new();
     for (number, held_for) in held_of(connection, file).await? {
+        let issue = pages::issue(connection, file, number).await?;
         let deletes = held_for == Some(Held::Deletion);
         let gone = gone(deletes);
         let come = if deletes { "select file_id, position from new where false" } else { ADDED };
-        let removed = lines_at(connection, (file, number), &gone).await?;
-        let added = lines_at(connection, (file, number), come).await?;
+        let removed = lines_at(connection, &issue, &gone).await?;
+        let added = lines_at(connection, &issue, come).await?;
         let both = "select new.file_id, new.position from new \
                     join old on old.k = new.k and old.n = new.n";
-        let same = if deletes { 0 } else { places(connection, (file, number), both).await?.len() };
+        let same = if deletes { 0 } else { places(connection, &issue, both).await?.len() };
         let same = u64::try_from(same).unwrap_or(u64::MAX);
-        let later = later_issue(connection, (file, number)).await?;
+        let later = later_issue(connection, &issue).await?;
         all.push(Difference { statement: number, held_for, same, added, removed, later });
     }
     Ok(all)
@@ -382,11 +382,12 @@ pub(super) async fn differences(
 
 async fn places(
     connection: &mut SqliteConnection,
-    (file, number): (i64, i64),
+    issue: &Issue,
     which: &str,
 ) -> Result<Vec<LinePlace>, StoreError> {
     let text = format!("{} {which} order by 1, 2", issues(&DIALECT));
-    let rows = fetch(connection, COMPARING, rendered(&text).bind(file).bind(number)).await?;
+    let query = rendered(&text).bind(issue.file).bind(issue.number).bind(issue.id.clone());
+    let rows = fetch(connection, COMPARING, query).await?;
     let places = rows.iter().map(|row| {
         let cells = Cells::new(row, COMPARING);
         Ok(LinePlace { file: cells.int(0)?, position: cells.int(1)? })
@@ -396,9 +397,9 @@ async fn places(
 
 async fn lines_at(
     connection: &mut SqliteConnection,
-    statement: (i64, i64),
+    issue: &Issue,
     which: &str,
 ) -> Result<Vec<StoredLine>, StoreError> {
-    let places = places(connection, statement, which).await?;
+    let places = places(connection, issue, which).await?;
     lines::at(connection, &places).await
 }

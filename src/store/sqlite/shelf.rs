@@ -41,7 +41,7 @@ pub(super) fn file_of(row: &SqliteRow) -> Result<FileRow, StoreError> {
     })
 }
 
-fn statement_of(row: &SqliteRow) -> Result<StatementRow, StoreError> {
+pub(super) fn statement_of(row: &SqliteRow) -> Result<StatementRow, StoreError> {
     let cells = Cells::new(row, READING);
     Ok(StatementRow {
         number: cells.int(0)?,

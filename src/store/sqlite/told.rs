@@ -2,6 +2,7 @@
 
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
+use crate::model::settlement::Problem;
 use crate::store::error::StoreError;
 use crate::store::files::{Ended, big, clean, date_text};
 use crate::store::sqlite::cells::Cells;
@@ -9,7 +10,7 @@ use crate::store::sqlite::files::DOING;
 use crate::store::sqlite::sql::{execute, fetch, json_set, rendered};
 use crate::store::told::{
     Dialect, OURS, Overlap, Side, Way, banks, by_bank, by_psp, found_again, lost_files,
-    may_overlap, overlaps, sides, way,
+    may_overlap, otherwise, otherwise_problem, overlaps, sides, undone, undone_problem, way,
 };
 
 const DIALECT: Dialect = Dialect {
@@ -64,7 +65,7 @@ async fn mark_bank(
     let to = to.and_then(|days| days.into_iter().max());
     // One that says no period is looked at for so long after it came.
     let sql = format!(
-        "select o.file_id, o.number, o.bank_account, o.currency, o.from_on, o.to_on \
+        "select o.file_id, o.number, o.bank_account, o.currency, o.from_on, o.to_on, f.format \
          from tieout_statements o cross join tieout_files f on f.id = o.file_id \
          where o.account = ?2 and o.file_id <> ?1 and o.finality = 'final' and o.state <> 'held' \
          and (o.to_on is not null or f.received_at >= (select date(substr(x.received_at, 1, 10), \
@@ -78,12 +79,46 @@ async fn mark_bank(
     let others = fetch(connection, DOING, query).await?;
     let others = others.iter().map(side_of).collect::<Result<Vec<_>, _>>()?;
     let found = sides(&mine, &others);
-    if found.theirs.is_empty() {
-        return Ok(0);
+    let mut told = 0_u64;
+    for (theirs, refs) in found.looks() {
+        let query = rendered(&by_bank(&DIALECT, refs)).bind(file);
+        let query = query.bind(json_set(&found.ours)).bind(json_set(theirs));
+        told = told.saturating_add(execute(connection, DOING, query).await?);
     }
-    let query = rendered(&by_bank(&DIALECT)).bind(file);
-    let query = query.bind(json_set(&found.ours)).bind(json_set(&found.theirs));
-    execute(connection, DOING, query).await
+    Ok(told)
+}
+
+/// What a report, whose lines are there and marked, says otherwise of what another one told.
+pub(super) async fn clashes(
+    connection: &mut SqliteConnection,
+    file: i64,
+) -> Result<Vec<Problem>, StoreError> {
+    let query = sqlx::query("select format from tieout_files where id = ?1").bind(file);
+    let rows = fetch(connection, DOING, query).await?;
+    let Some(row) = rows.first() else { return Ok(Vec::new()) };
+    let format = Cells::new(row, DOING).text(0)?;
+    if way(&format) != Some(Way::Psp) {
+        return Ok(Vec::new());
+    }
+    let rows = fetch(connection, DOING, rendered(&otherwise()).bind(file)).await?;
+    let problem = |row: &SqliteRow| {
+        let cells = Cells::new(row, DOING);
+        let own = (cells.text(3)?, cells.opt_int(4)?, cells.opt_int(5)?);
+        let before = (cells.text(6)?, cells.opt_int(7)?, cells.opt_int(8)?);
+        let other = (cells.int(1)?, cells.int(2)?);
+        Ok(otherwise_problem(cells.int(0)?, other, [&own, &before]))
+    };
+    let mut found = rows.iter().map(problem).collect::<Result<Vec<_>, StoreError>>()?;
+    if format == "braintree" {
+        let rows = fetch(connection, DOING, rendered(&undone(&DIALECT)).bind(file)).await?;
+        let problem = |row: &SqliteRow| {
+            let cells = Cells::new(row, DOING);
+            let other = (cells.int(1)?, cells.int(2)?);
+            Ok(undone_problem(cells.int(0)?, other, &cells.text(3)?))
+        };
+        found.extend(rows.iter().map(problem).collect::<Result<Vec<_>, StoreError>>()?);
+    }
+    Ok(found)
 }
 
 fn side_of(row: &SqliteRow) -> Result<Side, StoreError> {
@@ -95,6 +130,7 @@ fn side_of(row: &SqliteRow) -> Result<Side, StoreError> {
         currency: cells.text(3)?,
         from: cells.opt_day(4)?,
         to: cells.opt_day(5)?,
+        format: cells.text(6)?,
     })
 }
 

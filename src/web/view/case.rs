@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use crate::model::time::Instant;
-use crate::report::advice::{action_after, remedy, wants_look, wants_rule};
+use crate::report::advice::{action_after, bank_question, remedy, wants_look, wants_rule};
 use crate::report::exceptions::shown;
 use crate::report::past::{Past, past_of};
 use crate::store::driver::Driver;
@@ -230,15 +230,19 @@ fn similar(known: &Known) -> Option<El> {
 /// What really helps, where the PSP has already said what became of it.
 fn helps(case: &CaseRow) -> Html {
     let Some(text) = remedy(case.reason) else { return "Ask the PSP what became of it.".into() };
-    let mut letters = text.chars();
-    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
-    let text: String = first.into_iter().chain(letters).collect();
+    let text = capital(text);
     if wants_look(case.reason) && case.subject_kind == "row" {
         return Html::from(format!("{text}, then "))
             .with(id(format!("tieout run --id {}", case.subject)))
             .with(".");
     }
     Html::from(format!("{text}."))
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
 }
 
 /// What a person would usually do, and what was not done.
@@ -269,7 +273,10 @@ fn suggestion(known: &Known) -> Option<El> {
                 .with(".")
         }
         ("contact_psp", _) => helps(case),
-        ("contact_bank", _) => "Ask the bank what became of it.".into(),
+        ("contact_bank", _) => {
+            let question = bank_question(case.reason, known.inputs.iter().flat_map(shown));
+            Html::from(format!("{}.", capital(question)))
+        }
         ("fix_reference", _) => "Mend the row's tag or reference.".into(),
         ("write_off", _) => "Propose that it failed for good.".into(),
         (_none, _) => "Nothing by itself: look at the evidence.".into(),

@@ -17,7 +17,7 @@ use tieout::store::compare::Compared;
 use tieout::store::driver::CaseFilter;
 use tieout::store::error::StoreError;
 use tieout::store::files::{FileOfRun, LineOfRun, LinePlace, LinesOfRun};
-use tieout::store::payouts::{Payout, PayoutKey};
+use tieout::store::payouts::{Booking, Payout, PayoutKey};
 use tieout::store::records::{Applied, CaseRow, JournalRow, RunRow, RunState, TotalLine};
 
 pub const RUN: &str = "0193-run";
@@ -309,14 +309,23 @@ impl Source for Vectors {
         Ok(own.iter().filter(is_after).take(limit as usize).cloned().collect())
     }
 
-    async fn payout(&self, key: &PayoutKey) -> Result<Option<Payout>, StoreError> {
+    async fn payout(&self, key: &PayoutKey, _until: Instant) -> Result<Option<Payout>, StoreError> {
         self.call("payout")?;
         Ok(self.payouts.iter().find(|payout| payout.key == *key).cloned())
     }
 
-    async fn payouts_of_file(&self, file: i64) -> Result<Vec<Payout>, StoreError> {
+    async fn payouts_of_file(&self, file: i64, _until: Instant) -> Result<Vec<Payout>, StoreError> {
         self.call("payouts_of_file")?;
         Ok(self.payouts.iter().filter(|payout| payout.key.file == file).cloned().collect())
+    }
+
+    async fn payout_bookings(
+        &self,
+        _payout: &str,
+        _until: Instant,
+    ) -> Result<Vec<Booking>, StoreError> {
+        self.call("payout_bookings")?;
+        Ok(Vec::new())
     }
 
     async fn compared_of_run(

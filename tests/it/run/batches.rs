@@ -14,6 +14,7 @@ on_both_databases!(
     one_notice_explains_each_booking_that_it_lists,
     bookings_of_one_reference_are_explained_all_together,
     a_corrected_batch_takes_its_parts_along,
+    what_a_bank_took_of_a_batch_is_no_difference,
 );
 
 const IBAN: &str = "<Acct><Id><IBAN>DE02120300000000202051</IBAN></Id><Ccy>EUR</Ccy></Acct>";
@@ -256,4 +257,51 @@ async fn a_corrected_batch_takes_its_parts_along(engine: Engine) {
     let part = "tieout_lines where key = '1' and state = 'superseded'";
     assert_eq!(shop.count(part).await, 1);
     shop.check(false).await;
+}
+
+/// Charges that an entry tells of.
+fn charged(text: &str, cents: i64) -> String {
+    let told = format!("<TtlChrgsAndTaxAmt Ccy=\"EUR\">{}</TtlChrgsAndTaxAmt>", euros(cents));
+    text.replace("<NtryDtls>", &format!("<Chrgs>{told}</Chrgs><NtryDtls>"))
+}
+
+async fn what_a_bank_took_of_a_batch_is_no_difference(engine: Engine) {
+    let payments = [(10_001, "pay_1"), (10_002, "pay_2")];
+    let listed = notice("N1", "B1", &payments);
+    let less = charged(&listed.replace(">200.03<", ">199.03<"), 100);
+    let booking = batch("B1", 19_903, 2);
+    for (own, notice) in [
+        (charged(&booking, 100), &less),
+        (charged(&booking, 100), &listed),
+        (booking.clone(), &less),
+    ] {
+        let shop = shop_with_bank(engine).await;
+        shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+        bring(&shop, "stmt.xml", &statement("S1", &[own], 19_903), 0).await;
+        bring(&shop, "notice.xml", notice, 0).await;
+        let ran = shop.run().await;
+        assert_eq!(ran.verdict(1), "succeeded settled");
+        assert_eq!(ran.verdict(2), "succeeded settled");
+        assert_eq!(bookings(&shop).await, ["matched - tieout_batches 2"]);
+        let end = &ran.of_type("run_end")[0];
+        let report = shop.folder().join(end["report"].as_str().unwrap());
+        shop.tieout(&["report", "verify", report.to_str().unwrap()]).await.ended(0);
+        let mut matched = csv::Reader::from_path(report.join("matched.csv")).unwrap();
+        let rows = matched.deserialize::<BTreeMap<String, String>>().map(Result::unwrap);
+        let batches: Vec<_> = rows.filter(|row| row["method"] == "batch").collect();
+        let sums = (&*batches[0]["local_amount"], &*batches[0]["bank_amount"]);
+        assert_eq!(sums, ("200.03", "199.03"));
+        shop.check(false).await;
+    }
+    // Nobody tells of it, or of another sum.
+    for own in [booking.clone(), charged(&booking, 99)] {
+        let shop = shop_with_bank(engine).await;
+        shop.insert(&[at_bank(1, "processing")]).await;
+        bring(&shop, "stmt.xml", &statement("S1", &[own], 19_903), 0).await;
+        bring(&shop, "notice.xml", &listed, 0).await;
+        let ran = shop.run().await;
+        assert_eq!(ran.verdict(1), "wait psp_pending");
+        assert_eq!(bookings(&shop).await, ["open amount_mismatch - 0"]);
+        shop.check(false).await;
+    }
 }

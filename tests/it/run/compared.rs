@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use tieout::sandbox::seeds::Seed;
 
 use crate::run::files::{REFUNDS, at_bank, bring, camt, credit, debit, with_bank};
+use crate::run::payouts::{bring_cards, shop_with_cards_and_bank, stripe};
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 
 on_both_databases!(
@@ -15,6 +16,8 @@ on_both_databases!(
     nothing_is_compared_unless_all_is_asked_for,
     a_difference_is_an_exit_where_it_is_asked_for,
     an_account_that_does_not_answer_is_said_not_to_be_asked,
+    fees_and_payouts_of_a_report_stand_alone,
+    a_paid_row_that_stores_another_payments_id_is_a_difference,
 );
 
 /// A shop whose account has files as well, and a second one that has files alone.
@@ -236,4 +239,73 @@ async fn an_account_that_does_not_answer_is_said_not_to_be_asked(engine: Engine)
         compared(&shop, &ran),
         ["not_asked 1 pay_1 100.01 - - -", "only_here 2 pay_2 100.02 - - -"]
     );
+}
+
+/// Every line of a file is in it, also those that are no row's by their kind.
+async fn fees_and_payouts_of_a_report_stand_alone(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let report = stripe(&[
+        ("charge", "ch_1", "10.00", "0.30", "9.70", "po_1"),
+        ("fee", "fee_1", "-2.00", "0.00", "-2.00", "po_1"),
+        ("payout", "po_1", "-7.70", "0.00", "-7.70", "po_1"),
+    ]);
+    let today = chrono::Utc::now().date_naive().to_string();
+    let report = report.replace("2026-11-17", &today).replace("2026-11-19", &today);
+    bring_cards(&shop, "report.csv", &report).await;
+    // What is told again is not told twice.
+    bring_cards(&shop, "again.csv", &report.replace('\n', "\r\n")).await;
+    let ran = shop.run_with(&["--all", "--since", "1d"]).await;
+    assert_eq!(
+        compared(&shop, &ran),
+        ["agrees - - - - -7.70 -", "agrees - fee_1 - - -2.00 -", "only_in_file - ch_1 - - 9.70 -"]
+    );
+    let text = std::fs::read_to_string(dir(&shop, &ran).join("compared.csv")).unwrap();
+    assert!(text.contains("what the PSP took") && text.contains("what the PSP paid out"), "{text}");
+    let report = dir(&shop, &ran);
+    shop.tieout(&["report", "verify", report.to_str().unwrap()]).await.ended(0);
+    shop.check(false).await;
+}
+
+/// Money and tags agree, and the ids that the rows store do not.
+async fn a_paid_row_that_stores_another_payments_id_is_a_difference(engine: Engine) {
+    let mut shop = shop_with_files(engine).await;
+    let stores = |id, stored: &str| Payment {
+        status: "paid",
+        amount: Some(5_000),
+        psp_ref: Some(stored.to_owned()),
+        ..Payment::stuck(id)
+    };
+    let rows = [
+        stores(1, "pi_8"),
+        stores(2, "pi_2"),
+        stores(3, "pi_4"),
+        stores(4, "pi_3"),
+        stores(5, "pi_nobodys"),
+        stores(8, "pi_8"),
+    ];
+    shop.insert(&rows).await;
+    shop.plant(rows.iter().map(Payment::captured).collect());
+    let ran = shop.run_with(&["--all", "--since", "1d", "--fail-on", "differs"]).await.ended(4);
+    assert_eq!(
+        compared(&shop, &ran),
+        [
+            "agrees 2 pay_2 50.00 50.00 - pi_2",
+            "agrees 8 pay_8 50.00 50.00 - pi_8",
+            "status_differs 1 pay_1 50.00 50.00 - pi_1",
+            "status_differs 3 pay_3 50.00 50.00 - pi_4",
+            "status_differs 4 pay_4 50.00 50.00 - pi_3",
+            "status_differs 5 pay_5 50.00 50.00 - pi_5",
+        ]
+    );
+    let notes = "select key || ': ' || note from tieout_compared where note <> '' order by key";
+    assert_eq!(
+        shop.texts(notes).await,
+        [
+            "1: the row stores pi_8, and pi_1 was captured under its tag",
+            "3: the row stores pi_4, whose tag is `pay_4` and not `pay_3`",
+            "4: the row stores pi_3, whose tag is `pay_3` and not `pay_4`",
+            "5: the row stores pi_nobodys, and pi_5 was captured under its tag",
+        ]
+    );
+    shop.check(false).await;
 }

@@ -313,7 +313,7 @@ async fn a_booking_the_other_way_took_back_what_was_booked(engine: Engine) {
     assert_eq!(ran.verdict(2), "not decided");
     assert_eq!(ran.verdict(3), "wait within_grace");
     assert_eq!(ran.verdict(4), "succeeded settled");
-    assert_eq!(ran.verdict(5), "review returned", "a part of it");
+    assert_eq!(ran.verdict(5), "succeeded settled", "what the bank took for it");
     let told = lines(&shop).await;
     assert_eq!(
         told[2..=4],

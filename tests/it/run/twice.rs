@@ -1,8 +1,10 @@
 //! One booking that two files tell counts once, and two bookings that look alike count twice.
 
+use std::collections::BTreeMap;
+
 use super::files::{Booking, at_bank, bring, camt, credit, lines, shop_with_bank};
 use super::payouts::{bank_lines, bring_cards, dir, payouts, shop_with_cards_and_bank, stripe};
-use crate::run::shop::{Engine, Ran, Shop, on_both_databases};
+use crate::run::shop::{Engine, Payment, Ran, Shop, on_both_databases};
 
 on_both_databases!(
     a_booking_that_several_statements_tell_counts_once,
@@ -12,7 +14,18 @@ on_both_databases!(
     a_day_of_bai2_in_other_bytes_is_held,
     rows_that_overlap_are_held_and_only_the_others_count,
     pages_of_a_statement_are_no_issues_of_each_other,
+    pages_of_one_message_count_and_are_corrected_each_by_itself,
+    statements_that_a_bank_calls_the_same_count_where_they_go_on,
+    a_release_takes_out_what_it_replaces_and_nothing_before_it,
     bytes_that_came_for_another_account_are_told,
+    a_reference_of_a_whole_day_is_not_one_booking,
+    a_reference_that_mt940_cut_is_the_same,
+    an_account_is_one_however_its_statements_write_it,
+    what_may_be_one_booking_is_asked_of_the_bank,
+    a_row_is_paid_by_the_line_that_was_told_again,
+    a_report_that_has_a_row_otherwise_is_for_a_person,
+    what_paypal_reversed_came_back,
+    what_braintree_settled_is_settled_once,
 );
 
 /// A statement whose bookings carry the bank's references, in their order; an empty one is none.
@@ -291,6 +304,135 @@ async fn pages_of_a_statement_are_no_issues_of_each_other(engine: Engine) {
     }
 }
 
+/// A statement of one payment, which begins with so many cents, by the kinds of its balances.
+fn going_on(id: &str, opening: i64, payment: i64, kinds: [&str; 2]) -> String {
+    let amount = |cents: i64| format!(">{}.{:02}<", cents / 100, cents % 100);
+    let cents = 10_000 + payment;
+    let text = camt("camt.053", id, &[credit(cents, &format!("pay_{payment}"))]);
+    let text = text.replace(&amount(100_000 + cents), ">closing<");
+    let text = text.replace(&amount(100_000), &amount(opening));
+    let text = text.replace(">closing<", &amount(opening + cents));
+    text.replace("OPBD", kinds[0]).replace("CLBD", kinds[1])
+}
+
+/// Statements in one message, which calls itself page 1 as nearly every one does.
+fn one_message(statements: &[String]) -> String {
+    let (head, _) = statements[0].split_once("<Stmt>").unwrap();
+    let page = "<MsgPgntn><PgNb>1</PgNb><LastPgInd>true</LastPgInd></MsgPgntn></GrpHdr>";
+    let mut text = head.replace("</GrpHdr>", page);
+    for statement in statements {
+        let (from, to) = (statement.find("<Stmt>"), statement.find("</BkToCstmrStmt>"));
+        text.push_str(&statement[from.unwrap()..to.unwrap()]);
+    }
+    text + "</BkToCstmrStmt></Document>\n"
+}
+
+const BOOKED: [&str; 2] = ["OPBD", "CLBD"];
+
+async fn pages_of_one_message_count_and_are_corrected_each_by_itself(engine: Engine) {
+    let interim = [["OPBD", "ITBD"], ["ITBD", "ITBD"], ["ITBD", "CLBD"]];
+    let mixed = [["OPBD", "ITBD"], ["OPBD", "ITBD"], BOOKED];
+    for kinds in [interim, mixed, [BOOKED; 3]] {
+        let shop = shop_with_bank(engine).await;
+        shop.insert(&[1, 2, 3].map(|id| at_bank(id, "processing"))).await;
+        let pages = [
+            going_on("S1", 100_000, 1, kinds[0]),
+            going_on("S1", 110_001, 2, kinds[1]),
+            going_on("S1", 120_003, 3, kinds[2]),
+        ];
+        bring(&shop, "all.xml", &one_message(&pages), 0).await;
+        let ran = shop.run().await;
+        for id in 1..=3 {
+            assert_eq!(ran.verdict(id), "succeeded settled", "{kinds:?}");
+        }
+        assert_eq!(shop.open_cases().await, Vec::<String>::new(), "{kinds:?}");
+        // A correction of the second takes its place, and neither that of the first nor the third.
+        let other = one_message(&[going_on("S1", 110_001, 4, kinds[1])]);
+        bring(&shop, "other.xml", &other, 3).await;
+        assert_eq!(shop.open_cases().await, ["2 statement_corrected"], "{kinds:?}");
+        shop.tieout(&["files", "release", "2", "--reason", "sent again"]).await.ended(0);
+        let ran = shop.run().await;
+        let carried = &ran.of_type("released")[0];
+        assert_eq!((&carried["added"], &carried["removed"]), (&1.into(), &1.into()), "{kinds:?}");
+        assert_eq!(ran.verdict(2), "review late_contradiction", "{kinds:?}");
+        assert_eq!(
+            lines(&shop).await,
+            [
+                "pay_1 matched settled 1",
+                "pay_2 superseded settled 2",
+                "pay_3 matched settled 3",
+                "pay_4 open orphan -",
+            ],
+            "{kinds:?}"
+        );
+        verified(&shop, &ran).await;
+        shop.check(false).await;
+    }
+}
+
+async fn statements_that_a_bank_calls_the_same_count_where_they_go_on(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[1, 2, 3].map(|id| at_bank(id, "processing"))).await;
+    bring(&shop, "one.xml", &going_on("STMT", 100_000, 1, BOOKED), 0).await;
+    bring(&shop, "two.xml", &going_on("STMT", 110_001, 2, BOOKED), 0).await;
+    // The first of the day comes last.
+    bring(&shop, "early.xml", &going_on("STMT", 89_997, 3, BOOKED), 0).await;
+    let ran = shop.run().await;
+    for id in 1..=3 {
+        assert_eq!(ran.verdict(id), "succeeded settled");
+    }
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    // What begins as one of them did is that one corrected; and nothing shows what this one is.
+    for opening in [100_000, 110_001, 89_997, 50_000] {
+        let other = going_on("STMT", opening, 4, BOOKED);
+        bring(&shop, &format!("{opening}.xml"), &other, 3).await;
+    }
+    let rivals = "select cast(rival_file as text) from tieout_statements where state = 'held' \
+                  order by file_id";
+    assert_eq!(shop.texts(rivals).await, ["1", "2", "3", "1"]);
+    assert_eq!(shop.open_cases().await.len(), 4);
+    shop.check(false).await;
+
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[1, 2].map(|id| at_bank(id, "processing"))).await;
+    let second = mt940(&[(10_002, "pay_2", "AR2")]);
+    let second = second.replace("EUR1100,02", "EUR1200,03").replace("EUR1000,00", "EUR1100,01");
+    bring(&shop, "one.sta", &mt940(&[(10_001, "pay_1", "AR1")]), 0).await;
+    bring(&shop, "two.sta", &second, 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "succeeded settled");
+    bring(&shop, "again.sta", &second.replace("AR2", "AR9"), 3).await;
+    bring(&shop, "first.sta", &mt940(&[(10_001, "pay_1", "AR8")]), 3).await;
+    assert_eq!(shop.open_cases().await, ["3 statement_corrected", "4 statement_corrected"]);
+    shop.check(false).await;
+}
+
+/// The third came before the second, and nothing showed that it was no correction of the first.
+async fn a_release_takes_out_what_it_replaces_and_nothing_before_it(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[1, 2, 3].map(|id| at_bank(id, "processing"))).await;
+    bring(&shop, "one.xml", &going_on("S1", 100_000, 1, BOOKED), 0).await;
+    bring(&shop, "three.xml", &going_on("S1", 120_003, 3, BOOKED), 3).await;
+    bring(&shop, "two.xml", &going_on("S1", 110_001, 2, BOOKED), 0).await;
+    let words = ["files", "release", "2", "--reason", "the third of the day", "--json"];
+    let said = shop.tieout(&words).await.ended(0);
+    let difference = &said.of_type("settlement_difference")[0];
+    assert_eq!(difference["removed"].as_array().unwrap().len(), 0, "{difference}");
+    let ran = shop.run().await;
+    let carried = &ran.of_type("released")[0];
+    assert_eq!((&carried["added"], &carried["removed"]), (&1.into(), &0.into()));
+    for id in 1..=3 {
+        assert_eq!(ran.verdict(id), "succeeded settled");
+    }
+    let named = "select statement_id from tieout_statements where state = 'live' order by file_id";
+    let pages = ["S1", "S1 page from 1200.03 EUR", "S1 page from 1100.01 EUR"];
+    assert_eq!(shop.texts(named).await, pages);
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    verified(&shop, &ran).await;
+    shop.check(false).await;
+}
+
 async fn bytes_that_came_for_another_account_are_told(engine: Engine) {
     let shop = shop_with_cards_and_bank(engine).await;
     bring(&shop, "one.xml", &camt("camt.053", "S1", &[credit(10_001, "pay_1")]), 0).await;
@@ -301,5 +443,338 @@ async fn bytes_that_came_for_another_account_are_told(engine: Engine) {
     assert!(said.contains("file 1 already, of the account bank"), "{said}");
     assert!(said.contains("hint: "), "{said}");
     assert_eq!(shop.count("tieout_lines").await, 1);
+    shop.check(false).await;
+}
+
+/// Some banks write one reference for all that they book on a day. A line without a tag may be any
+/// of these; it is not two of them.
+async fn a_reference_of_a_whole_day_is_not_one_booking(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    let row = |id| Payment { amount: Some(999), ..at_bank(id, "processing") };
+    shop.insert(&[row(1), row(2)]).await;
+    let refs = ["BATCH0001", "BATCH0001"];
+    let (one, two) = (|| credit(999, "pay_1"), || credit(999, "pay_2"));
+    bring(&shop, "one.xml", &with_refs("D1", &[one()], &refs[..1]), 0).await;
+    bring(&shop, "two.xml", &with_refs("D2", &[two()], &refs[..1]), 0).await;
+    bring(&shop, "days.xml", &with_refs("W1", &[one(), two()], &refs), 0).await;
+    let bare = |cents| credit(cents, "NOTPROVIDED");
+    bring(&shop, "bare.xml", &with_refs("D3", &[bare(999)], &refs[..1]), 0).await;
+    let refs = ["BATCH0002"];
+    for (id, booking) in [("D4", bare(998)), ("D5", credit(998, "a")), ("D6", credit(998, "b"))] {
+        bring(&shop, &format!("{id}.xml"), &with_refs(id, &[booking], &refs), 0).await;
+    }
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "succeeded settled");
+    assert_eq!(
+        lines(&shop).await,
+        [
+            "pay_1 matched settled 1",
+            "pay_2 matched settled 2",
+            "pay_1 excluded told_before -",
+            "pay_2 excluded told_before -",
+            "- excluded told_before -",
+            "- open reference_missing -",
+            "a excluded told_before -",
+            "b open orphan -",
+        ]
+    );
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    verified(&shop, &ran).await;
+    shop.check(false).await;
+}
+
+async fn a_reference_that_mt940_cut_is_the_same(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[1, 2, 3].map(|id| at_bank(id, "processing"))).await;
+    let whole = |n: i64| format!("202611180012345{n}-00000{n}");
+    let cut = |n: i64| format!("202611180012345{n}");
+    assert_eq!(cut(1).len(), 16);
+    let pay = |n: i64| credit(10_000 + n, &format!("pay_{n}"));
+    let refs = [whole(1), whole(2), whole(3)];
+    let refs = refs.each_ref().map(String::as_str);
+    bring(&shop, "day.xml", &with_refs("D1", &[pay(1), pay(2)], &refs[..2]), 0).await;
+    let own = [cut(1), cut(2), cut(3), cut(7)];
+    let own = own.each_ref().map(String::as_str);
+    let swift = mt940(&[
+        (10_001, "pay_1", own[0]),
+        (10_002, "pay_2", own[1]),
+        (10_003, "pay_3", own[2]),
+        // Another payment's reference begins with other letters; another payment has another tag.
+        (10_002, "pay_2", own[3]),
+        (10_001, "another", own[0]),
+    ]);
+    bring(&shop, "day.sta", &swift, 0).await;
+    bring(&shop, "next.xml", &with_refs("D2", &[pay(3)], &refs[2..]), 0).await;
+    // What was not cut is compared to its end.
+    for n in [4, 5] {
+        let name = format!("{n}.xml");
+        let own = format!("{}-00000{n}", cut(4));
+        let text = with_refs(&name, &[credit(777, "same")], &[own.as_str()]);
+        bring(&shop, &name, &text, 0).await;
+    }
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "review duplicate_capture");
+    assert_eq!(ran.verdict(3), "succeeded settled");
+    assert_eq!(
+        lines(&shop).await,
+        [
+            "pay_1 matched settled 1",
+            "pay_2 matched duplicate_capture 2",
+            "pay_1 excluded told_before -",
+            "pay_2 excluded told_before -",
+            "pay_3 matched settled 3",
+            "pay_2 matched duplicate_capture 2",
+            "another open orphan -",
+            "pay_3 excluded told_before -",
+            "same open orphan -",
+            "same open orphan -",
+        ]
+    );
+    verified(&shop, &ran).await;
+    shop.check(false).await;
+}
+
+async fn an_account_is_one_however_its_statements_write_it(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(1, "processing")]).await;
+    let both = [credit(10_001, "pay_1"), credit(777, "nobody")];
+    bring(&shop, "day.xml", &with_refs("D1", &both, &["AR1", "AR2"]), 0).await;
+    let mut told = vec!["pay_1 matched settled 1".to_owned(), "nobody open orphan -".to_owned()];
+    let swift = mt940(&[(10_001, "pay_1", "AR1")]);
+    for account in ["12030000/202051", "12030000/202051EUR", "202051", "0000202051EUR"] {
+        let text = swift.replace("12030000/0000202051", account);
+        bring(&shop, "day.sta", &text, 0).await;
+        told.push("pay_1 excluded told_before -".to_owned());
+    }
+    shop.run().await;
+    assert_eq!(lines(&shop).await, told);
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    // Another bank's account of the same number, and another one at the same bank.
+    let swift = mt940(&[(777, "nobody", "AR2")]);
+    for account in ["12030001/202051", "12030000/1202051"] {
+        let text = swift.replace("12030000/0000202051", account);
+        bring(&shop, "day.sta", &text, 0).await;
+        told.push("nobody open orphan -".to_owned());
+    }
+    shop.run().await;
+    assert_eq!(lines(&shop).await, told);
+    shop.check(false).await;
+}
+
+/// Nothing tells two bookings from one that two files tell: nobody is to give money back before the
+/// bank was asked. In one file they are two.
+async fn what_may_be_one_booking_is_asked_of_the_bank(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    let two = || credit(10_002, "pay_2");
+    let first = [credit(10_001, "pay_1"), two(), two()];
+    bring(&shop, "day.xml", &camt("camt.053", "D1", &first), 0).await;
+    bring(&shop, "days.xml", &camt("camt.053", "W1", &[credit(10_001, "pay_1")]), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review duplicate_capture");
+    assert_eq!(ran.verdict(2), "review duplicate_capture");
+    let report = verified(&shop, &ran).await;
+    let mut reader = csv::Reader::from_path(report.join("exceptions.csv")).unwrap();
+    let rows: Vec<BTreeMap<String, String>> = reader.deserialize().map(Result::unwrap).collect();
+    let one = "it may be one booking that two files tell";
+    for (id, action) in [("1", "contact_bank"), ("2", "refund_duplicate")] {
+        let row = rows.iter().find(|row| row["internal_id"] == id).unwrap();
+        assert_eq!(row["suggested_action"], action, "{row:?}");
+        assert_eq!(row["reason_text"].contains(one), id == "1", "{row:?}");
+        let shown = shop.tieout(&["cases", "show", &row["case_id"]]).await.ended(0).stdout;
+        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(shown.contains("ask the bank how often it was booked"), id == "1", "{shown}");
+        assert_eq!(shown.contains("suggested refund"), id == "2", "{shown}");
+    }
+    shop.check(false).await;
+}
+
+/// The row stores the place of a line that is gone, and the same booking stands elsewhere.
+async fn a_row_is_paid_by_the_line_that_was_told_again(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    let (one, two) = (|| credit(10_001, "pay_1"), || credit(10_002, "pay_2"));
+    bring(&shop, "first.xml", &with_refs("S1", &[one(), two()], &["AR1", "AR2"]), 0).await;
+    let swift = mt940(&[(10_001, "pay_1", "AR1"), (10_002, "pay_2", "AR2")]);
+    bring(&shop, "day.sta", &swift, 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(2), "succeeded settled");
+    let stored = "select psp_ref from payments where id = 2";
+    assert_eq!(shop.texts(stored).await, ["1:2"]);
+    bring(&shop, "second.xml", &with_refs("S1", &[one()], &["AR1"]), 3).await;
+    shop.tieout(&["files", "release", "3", "--reason", "sent again"]).await.ended(0);
+    shop.run().await;
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    assert_eq!(shop.status(2).await, "paid");
+    let told = lines(&shop).await;
+    assert_eq!(told[1], "pay_2 superseded settled 2");
+    assert!(told[3].starts_with("pay_2 matched "), "{told:?}");
+    shop.due_now().await;
+    shop.run().await;
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.check(false).await;
+}
+
+/// Brings a file of the cards in that is not taken, and gives what its case says.
+async fn refused(shop: &Shop, name: &str, text: &str, id: i64) -> String {
+    let path = shop.folder().join(name);
+    std::fs::write(&path, text).unwrap();
+    let ran = shop.tieout(&["ingest", path.to_str().unwrap(), "--account", "cards"]).await;
+    let said = ran.ended(3).stderr;
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("another file has it otherwise"), "{said}");
+    let of = format!("where state = 'open' and subject = '{id}'");
+    let case = shop.texts(&format!("select text from tieout_cases {of}")).await;
+    case.into_iter().next().unwrap()
+}
+
+/// The same row of the PSP with other money is no second payment.
+async fn a_report_that_has_a_row_otherwise_is_for_a_person(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let row = |fee, net| ("charge", "ch_1", "10.00", fee, net, "po_1");
+    let next = ("charge", "ch_2", "5.00", "0.10", "4.90", "po_1");
+    bring_cards(&shop, "one.csv", &stripe(&[row("0.30", "9.70")])).await;
+    let case = refused(&shop, "two.csv", &stripe(&[row("0.35", "9.65"), next]), 2).await;
+    let says = "line 2: id: expected 9.70 EUR (fee 0.30 EUR) as line 2 of file 1 has it, \
+                found 9.65 EUR (fee 0.35 EUR)";
+    assert!(case.contains(says), "{case}");
+    assert_eq!(shop.count("tieout_lines").await, 1);
+    // A person's word lets only those of its rows count that no other file has.
+    shop.tieout(&["files", "release", "2", "--reason", "the first is right"]).await.ended(0);
+    let ran = shop.run().await;
+    assert_eq!(
+        shop.texts("select state from tieout_lines order by file_id, position").await,
+        ["open", "excluded", "open"]
+    );
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    verified(&shop, &ran).await;
+    // The same row with the same money is told again, as ever.
+    let again = stripe(&[row("0.30", "9.70")]).replace('\n', "\r\n");
+    bring_cards(&shop, "again.csv", &again).await;
+    assert_eq!(shop.count("tieout_lines where reason = 'told_before'").await, 2);
+    shop.check(false).await;
+}
+
+/// A transaction detail report of PayPal, brought as that of a day: id, invoice, event, way, cents,
+/// status, and the transaction that it is of.
+fn paypal(day: u32, rows: &[(&str, &str, &str, &str, i64, &str, &str)]) -> String {
+    let today = chrono::Utc::now().format("%Y/%m/%d 00:00:00 +0000");
+    let names = [
+        "Transaction ID",
+        "Invoice ID",
+        "PayPal Reference ID",
+        "PayPal Reference ID Type",
+        "Transaction Event Code",
+        "Transaction Initiation Date",
+        "Transaction Completion Date",
+        "Transaction  Debit or Credit",
+        "Gross Transaction Amount",
+        "Gross Transaction Currency",
+        "Fee Debit or Credit",
+        "Fee Amount",
+        "Fee Currency",
+        "Transactional Status",
+    ];
+    let mut text = format!(
+        "\"RH\",\"2026/11/20 03:00:00 -0700\",\"A\",\"ACCOUNT1\",\"11\"\n\"FH\",1\n\
+         \"SH\",\"2026/11/{day} 00:00:00 -0700\",\"2026/11/{day} 23:59:59 -0700\",\
+         \"ACCOUNT1\",\"shop@example.com\"\n\"CH\",\"{}\"\n",
+        names.join("\",\"")
+    );
+    let (mut credits, mut debits) = (0, 0);
+    for (id, invoice, event, way, cents, status, of) in rows {
+        let kind = if of.is_empty() { "" } else { "TXN" };
+        text.push_str(&format!(
+            "\"SB\",\"{id}\",\"{invoice}\",\"{of}\",\"{kind}\",\"{event}\",{today},{today},\
+             \"{way}\",{cents},\"EUR\",\"\",,\"\",\"{status}\"\n"
+        ));
+        let side = if *way == "CR" { &mut credits } else { &mut debits };
+        *side += cents;
+    }
+    let count = rows.len();
+    for (sums, rows) in [("SF", "SC"), ("RF", "RC")] {
+        text.push_str(&format!(
+            "\"{sums}\",\"EUR\",{credits},{debits},0,0,{count}\n\"{rows}\",{count}\n"
+        ));
+    }
+    text + &format!("\"FF\",{count}\n")
+}
+
+/// A row that was reversed took place and came back, in whatever file that is told.
+async fn what_paypal_reversed_came_back(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let row = |id| Payment { account: "cards", ..Payment::stuck(id) };
+    shop.insert(&[1, 2, 3, 4].map(row)).await;
+    let sale = |id, invoice, cents, status| (id, invoice, "T0006", "CR", cents, status, "");
+    let (one, two) = (sale("T1", "pay_1", 10_001, "V"), sale("T2", "pay_2", 10_002, "S"));
+    let three = sale("T3", "pay_3", 10_003, "V");
+    let back = ("T9", "pay_3", "T1106", "DR", 10_003, "S", "T3");
+    let four = sale("T4", "pay_4", 10_004, "S");
+    bring_cards(&shop, "one.csv", &paypal(18, &[one, two, three, back, four])).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review returned");
+    assert_eq!(ran.verdict(2), "succeeded settled");
+    assert_eq!(ran.verdict(3), "review returned");
+    assert_eq!(ran.verdict(4), "succeeded settled");
+    verified(&shop, &ran).await;
+    // The day after: the one was reversed, the other is told again.
+    let two = sale("T2", "pay_2", 10_002, "V");
+    bring_cards(&shop, "two.csv", &paypal(19, &[two, four])).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(2), "review late_contradiction");
+    assert_eq!(ran.verdict(4), "not decided");
+    assert_eq!(shop.status(2).await, "paid");
+    let told = lines(&shop).await;
+    assert!(told[5].starts_with("pay_2 matched "), "{told:?}");
+    assert_eq!(told[6], "pay_4 excluded told_before -");
+    verified(&shop, &ran).await;
+    shop.check(false).await;
+}
+
+/// A search of Braintree's: id, order, cents, status, and the day of its disbursement.
+fn braintree(rows: &[(&str, &str, i64, &str, &str)]) -> String {
+    let today = chrono::Utc::now().format("%m/%d/%Y");
+    let mut text = "\"Transaction ID\",\"Transaction Type\",\"Transaction Status\",\
+        \"Created Datetime\",\"Settlement Date\",\"Disbursement Date\",\"Currency ISO Code\",\
+        \"Amount Submitted For Settlement\",\"Order ID\"\n"
+        .to_owned();
+    for (id, order, cents, status, paid_out) in rows {
+        let amount = format!("{}.{:02}", cents / 100, cents % 100);
+        text.push_str(&format!(
+            "\"{id}\",\"sale\",\"{status}\",\"{today} 00:00:00\",\"{today}\",\"{paid_out}\",\
+             \"EUR\",\"{amount}\",\"{order}\"\n"
+        ));
+    }
+    text
+}
+
+/// A transaction that was paid out since is the same; one that is void since is for a person.
+async fn what_braintree_settled_is_settled_once(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let row = |id| Payment { account: "cards", ..Payment::stuck(id) };
+    shop.insert(&[row(1), row(2)]).await;
+    let one = |status, paid_out| ("bt1", "pay_1", 10_001, status, paid_out);
+    // What was never settled may be void.
+    let never = ("bt9", "pay_9", 500, "voided", "");
+    bring_cards(&shop, "one.csv", &braintree(&[one("settled", ""), never])).await;
+    let two = ("bt2", "pay_2", 10_002, "settled", "");
+    let later = chrono::Utc::now().date_naive().succ_opt().unwrap();
+    let later = later.format("%m/%d/%Y").to_string();
+    bring_cards(&shop, "two.csv", &braintree(&[one("settled", &later), two])).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "succeeded settled");
+    let told = lines(&shop).await;
+    assert_eq!(told[2], "pay_1 excluded told_before -");
+    verified(&shop, &ran).await;
+    for (n, status) in [(3, "voided"), (4, "settlement_declined")] {
+        let text = braintree(&[two, one(status, ""), never]);
+        let case = refused(&shop, &format!("{n}.csv"), &text, n).await;
+        let says = "line 3: Transaction Status: expected settled, as line 2 of file 1 has it";
+        assert!(case.contains(&format!("{says}, found {status}")), "{case}");
+    }
+    assert_eq!(lines(&shop).await, told);
     shop.check(false).await;
 }

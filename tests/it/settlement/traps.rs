@@ -295,6 +295,24 @@ fn a_status_that_nobody_knows_is_booked_only_where_the_balances_prove_it() {
     refused(&camt_found(("7", "7"), &pair), "no balances prove that it was booked");
 }
 
+/// Nearly half of all entries have no status: balances say that they were booked.
+#[test]
+fn without_a_status_and_without_balances_nothing_says_that_money_moved() {
+    let text = camt(("0", "5"), &entry("5", "CRDT", ""));
+    let without = text.replace("OPBD", "XPCD").replace("CLBD", "FWAV");
+    let wrong = "Ntry/Sts: expected BOOK, PDNG, INFO or FUTR; no balances prove that it was booked";
+    refused(&inspected(without.as_bytes()), wrong);
+    let said = without.replace("</Ntry>", "<Sts>BOOK</Sts></Ntry>");
+    assert_eq!(inspected(said.as_bytes()).state, State::Ok);
+    for kinds in [["OPBD", "XPCD"], ["CLBD", "FWAV"], ["CLBD", "CLAV"]] {
+        let one = text.replace(kinds[0], kinds[1]);
+        let found = inspected(one.as_bytes());
+        assert_eq!(found.state, State::Ok, "{kinds:?}: {:?}", found.sums.problems);
+    }
+    let report = without.replace("BkToCstmrStmt", "BkToCstmrAcctRpt").replace("Stmt>", "Rpt>");
+    assert_eq!(inspected(report.as_bytes()).state, State::Ok, "it decides nothing");
+}
+
 #[test]
 fn balances_of_binary_fractions_are_rounded_where_they_then_tie() {
     let debit = entry("34.00", "DBIT", "");
@@ -353,6 +371,86 @@ fn an_interim_balance_opens_or_closes_a_page() {
     let alone = text.replace("OPBD", "OPAV").replace("CLBD", "ITBD");
     let alone = inspected(alone.as_bytes()).sums;
     assert_eq!((alone.statements[0].ties, alone.problems_total), (None, 1), "one is not both");
+}
+
+/// Statements of one message.
+fn one_message(statements: &[&str]) -> String {
+    let own = |text: &&str| {
+        let (from, to) = (text.find("<Stmt>").unwrap(), text.find("</BkToCstmrStmt>").unwrap());
+        text[from..to].to_owned()
+    };
+    let all: String = statements.iter().map(own).collect();
+    format!("<Document><BkToCstmrStmt>{all}</BkToCstmrStmt></Document>")
+}
+
+#[test]
+fn pages_of_a_camt_begin_where_the_one_before_ended() {
+    let payment = entry("7", "CRDT", "");
+    let first = camt(("0", "7"), &payment).replace("CLBD", "ITBD");
+    let page = |opening, closing| camt((opening, closing), &payment).replace("OPBD", "ITBD");
+    let second = page("7", "14").replace("CLBD", "ITBD");
+    let last = page("14", "21");
+    let found = inspected(one_message(&[&first, &second, &last]).as_bytes());
+    assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+    assert_eq!(found.sums.problems_total, 0, "{:?}", found.sums.problems);
+    let missing = "Bal/Amt ITBD: expected 7.00 EUR, where the page before it ended, found 14.00";
+    refused(&inspected(one_message(&[&first, &last]).as_bytes()), missing);
+    let other = page("8", "15");
+    let changed = missing.replace("found 14.00", "found 8.00");
+    refused(&inspected(one_message(&[&first, &other]).as_bytes()), &changed);
+    let with_period = |text: &str| {
+        let days = "<FrToDt><FrDt>2026-11-18</FrDt><ToDt>2026-11-20</ToDt></FrToDt>";
+        text.replace("<Id>1</Id>", &format!("<Id>1</Id>{days}"))
+    };
+    let later = |text: &str| text.replace("2026-11-19", "2026-11-20");
+    let whole = [with_period(&first), with_period(&later(&other))];
+    refused(&inspected(one_message(&[&whole[0], &whole[1]]).as_bytes()), &changed);
+    // What goes on elsewhere is no page of it.
+    for (name, text) in [
+        ("another statement", other.replace("<Id>1</Id>", "<Id>2</Id>")),
+        ("another account", other.replace("<IBAN>X", "<IBAN>Y")),
+        ("another day of a bank that calls all the same", later(&other)),
+        ("a statement of its own", camt(("8", "15"), &payment)),
+    ] {
+        let found = inspected(one_message(&[&first, &text]).as_bytes());
+        assert_eq!(found.state, State::Ok, "{name}: {:?}", found.sums.problems);
+    }
+    let ended = camt(("0", "7"), &payment);
+    assert_eq!(inspected(one_message(&[&ended, &other]).as_bytes()).state, State::Ok);
+    assert_eq!(inspected(last.as_bytes()).state, State::Ok, "a page alone");
+}
+
+/// Nearly every message is its own page 1, whatever pages of statements it holds.
+#[test]
+fn a_page_is_known_by_its_balance_where_it_has_no_number() {
+    let page = camt(("7", "14"), &entry("7", "CRDT", "")).replace("OPBD", "ITBD");
+    let message = |text: &str, number: &str| {
+        let head = format!("<GrpHdr><MsgPgntn><PgNb>{number}</PgNb></MsgPgntn></GrpHdr><Stmt>");
+        text.replace("<Stmt>", &head)
+    };
+    let own = |text: &str, number: &str| {
+        let head = format!("<Id>1</Id><StmtPgntn><PgNb>{number}</PgNb></StmtPgntn>");
+        text.replace("<Id>1</Id>", &head)
+    };
+    let called = |text: &str| {
+        let mut all = items(text.as_bytes()).into_iter();
+        let page = all.find_map(|item| match item {
+            Item::Statement(statement) => Some(statement.page),
+            _other => None,
+        });
+        page.unwrap()
+    };
+    let by_balance = Some("page from 7.00 EUR".to_owned());
+    for text in [page.clone(), message(&page, "1"), own(&page, "1"), own(&page, "0")] {
+        assert_eq!(called(&text), by_balance, "{text}");
+    }
+    for text in [message(&page, "2"), own(&page, "2"), own(&message(&page, "1"), "2")] {
+        assert_eq!(called(&text).as_deref(), Some("page 2"), "{text}");
+    }
+    let first = camt(("7", "14"), &entry("7", "CRDT", "")).replace("CLBD", "ITBD");
+    for text in [first.clone(), message(&first, "1"), message(&first, "2"), own(&first, "1")] {
+        assert_eq!(called(&text), None, "{text}");
+    }
 }
 
 #[test]
@@ -678,9 +776,14 @@ fn pages_of_a_statement_begin_where_the_one_before_ended() {
 fn a_statement_that_ends_in_a_page_is_not_whole() {
     let first = ("7/1", "60F:C261119EUR10,", "4", "62M:C261119EUR14,");
     let missing = ":62M:: expected the page that goes on from here (:60M:), or :62F:, found none";
-    let alone = inspected(pages(&[first]).as_bytes());
-    refused(&alone, missing);
-    assert_eq!(alone.sums.statements[0].ties, Some(false));
+    let second = ("7/2", "60M:C261119EUR14,", "5", "62M:C261119EUR19,");
+    refused(&inspected(pages(&[first, second]).as_bytes()), missing);
+    // A bank may make a file of each page.
+    for page in [first, second] {
+        let alone = inspected(pages(&[page]).as_bytes());
+        assert_eq!((alone.state, alone.sums.problems_total), (State::Ok, 1));
+        assert_eq!(alone.sums.statements[0].ties, Some(true));
+    }
     let next = ("8", "60F:C261120EUR14,", "1", "62F:C261120EUR15,");
     refused(&inspected(pages(&[first, next]).as_bytes()), missing);
     let cut = format!("{}:20:X\n:25:1\n:28C:7/2\n:60M:C261119EUR14,\n", pages(&[first]));
@@ -984,14 +1087,17 @@ fn details_of_bai2_come_to_no_more_than_the_account_s_own_sums() {
 /// Only the balances show that a code was turned, where a bank writes no sums of its own.
 #[test]
 fn a_turned_code_of_bai2_is_seen_by_its_balances() {
-    let look = |closing: i64, rows: &[(&str, i64)]| {
+    let of = |closing: i64, sums: &[(&str, i64)], rows: &[(&str, i64)]| {
         let details: String =
             rows.iter().map(|(code, minor)| format!("16,{code},{minor},Z,,,x/\n")).collect();
-        let total = 5_000 + closing + rows.iter().map(|(_, minor)| minor).sum::<i64>();
+        let declared: String =
+            sums.iter().map(|(code, minor)| format!(",{code},{minor},,")).collect();
+        let amounts = sums.iter().chain(rows).map(|(_, minor)| minor);
+        let total = 5_000 + closing + amounts.sum::<i64>();
         let count = rows.len();
         let text = format!(
             "01,A,B,261119,0200,1,,,2/\n02,A,B,1,261118,2400,USD,2/\n\
-             03,1,,010,5000,,,015,{closing},,/\n{details}\
+             03,1,,010,5000,,,015,{closing},,{declared}/\n{details}\
              49,{total},{}/\n98,{total},1,{}/\n99,{total},1,{}/\n",
             count + 2,
             count + 4,
@@ -999,6 +1105,11 @@ fn a_turned_code_of_bai2_is_seen_by_its_balances() {
         );
         inspected(text.as_bytes())
     };
+    let look = |closing, rows| of(closing, &[], rows);
+    // What the balances differ by was not listed, as the account's own sums say.
+    let sums = [("100", 2_997), ("400", 999)];
+    let part = of(6_998, &sums, &[("195", 999), ("475", 999)]);
+    assert_eq!(part.state, State::Ok, "{:?}", part.sums.problems);
     for (closing, ties) in [(5_600, true), (5_650, false)] {
         let found = look(closing, &[("195", 400), ("165", 300), ("475", 100)]);
         assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
