@@ -5,7 +5,7 @@
 
 use chrono::TimeDelta;
 
-use crate::decide::absence::SKEW_MAX;
+use crate::decide::absence::{self, SKEW_MAX};
 use crate::decide::backoff;
 use crate::decide::decision::{Asked, Decision, Inputs, Verdict};
 use crate::decide::nothing::{nearly_tagged, nothing_found, reference_unknown};
@@ -18,7 +18,7 @@ use crate::model::evidence::ObjectState;
 use crate::model::money::Money;
 use crate::model::reason::{Outcome, PAID_BESIDE, Reason};
 use crate::model::time::{Instant, earlier, later, to_short_text};
-use crate::model::transaction::{AccountRef, Kind, SiblingState, TagState};
+use crate::model::transaction::{AccountRef, Attempts, Kind, SiblingState, TagState};
 
 /// A file tells the day alone, by the calendar of its bank.
 const DAY_AND_SKEW: TimeDelta = TimeDelta::minutes(24 * 60 + 2);
@@ -248,14 +248,10 @@ fn captured_elsewhere(view: &View<'_>) -> Option<Decision> {
         );
         return Some(view.review_of(item, Reason::TimeMismatch, text));
     }
-    if let Some(decision) = out_of_window(view, item) {
+    if let Some(decision) = made_later(view, item).or_else(|| out_of_window(view, item)) {
         return Some(decision);
     }
-    let unnamed = "has a status that says so too, though the mapping does not";
-    let (sibling, how) = match paid_sibling(view) {
-        Some(sibling) => (sibling, "already succeeded"),
-        None => (with_state(view, SiblingState::SaysPaid)?, unnamed),
-    };
+    let (sibling, how) = paid_too(view)?;
     let text = format!("{name}{PAID_BESIDE}{sibling} with the same natural key {how}");
     Some(view.review_of(item, Reason::SiblingRow, text))
 }
@@ -264,15 +260,57 @@ fn captured_elsewhere(view: &View<'_>) -> Option<Decision> {
 /// payout is made for its row, and an older one that merely carries its tag was made for another.
 fn before_row(view: &View<'_>, item: &Item<'_>) -> TimeDelta {
     let most = view.policy.timing.object_before_row;
-    let row = view.row();
-    let is_stored = row.psp_reference.as_deref().is_some_and(|stored| item.is_named(stored));
-    let own = match row.kind {
+    let own = match view.row().kind {
         Kind::Charge => most,
-        Kind::Refund | Kind::Payout if is_stored => most,
+        Kind::Refund | Kind::Payout if is_stored(view, item) => most,
         Kind::Refund | Kind::Payout if item.is_settled => DAY_AND_SKEW,
         Kind::Refund | Kind::Payout => SKEW_MAX,
     };
     own.min(most)
+}
+
+fn is_stored(view: &View<'_>, item: &Item<'_>) -> bool {
+    view.row().psp_reference.as_deref().is_some_and(|stored| item.is_named(stored))
+}
+
+/// A refund or a payout that was made when no call of its row could make it any more was made for
+/// another. A bank books days later what it did in time: a file is no matter here.
+fn made_later(view: &View<'_>, item: &Item<'_>) -> Option<Decision> {
+    let row = view.row();
+    let is_free = row.kind == Kind::Charge || item.is_settled || is_stored(view, item);
+    let knows_attempts = row.attempts != Attempts::Unknown;
+    if is_free || !knows_attempts || view.standing != Standing::Open {
+        return None;
+    }
+    let last_attempt = absence::last_attempt(row, view.history());
+    let over_at = later(last_attempt, view.policy.timing.in_flight_max);
+    if item.object.created_at <= later(over_at, SKEW_MAX) {
+        return None;
+    }
+    let text = format!(
+        "{} was created {}, after the row's last call was over ({})",
+        item.reference(),
+        to_short_text(item.object.created_at),
+        to_short_text(over_at)
+    );
+    Some(view.review_of(item, Reason::TimeMismatch, text))
+}
+
+/// Another row with its natural key that was paid as well, and how that is known. What a person
+/// looks at already takes no success back.
+fn paid_too<'a>(view: &View<'a>) -> Option<(&'a str, &'static str)> {
+    let is_open = view.standing == Standing::Open;
+    let all = [
+        (SiblingState::Succeeded, "already succeeded", true),
+        (
+            SiblingState::SaysPaid,
+            "has a status that says so too, though the mapping does not",
+            true,
+        ),
+        (SiblingState::PaidCase, "is a person's, with money captured for it too", is_open),
+    ];
+    let mut told = all.into_iter().filter(|(_, _, counts)| *counts);
+    told.find_map(|(state, how, _)| Some((with_state(view, state)?, how)))
 }
 
 /// Another row with its natural key that succeeded.
@@ -291,6 +329,8 @@ fn another_reference(view: &View<'_>, item: &Item<'_>) -> Option<String> {
     if item.has_other_tag {
         let tag = item.object.tag.as_deref().unwrap_or_default();
         let own = view.row().tag.text();
+        let stored = view.row().psp_reference.as_deref().filter(|stored| item.is_named(stored));
+        let name = stored.unwrap_or(name);
         return Some(format!("the row stores {name}, whose tag is `{tag}` and not `{own}`"));
     }
     let stored = view.row().psp_reference.as_deref().filter(|stored| !item.is_named(stored))?;
@@ -413,13 +453,14 @@ fn captured(view: &View<'_>) -> Option<Decision> {
         None => "exact".to_owned(),
     };
     let text = format!("{} {did} {} ({how})", item.reference(), item.amount_text());
-    // An object that waits for the customer could still be paid beside this one.
+    // An object that waits for the customer could still be paid beside this one. So may another
+    // have been, where nobody could see past the end of a list.
     let is_open =
         |other: &Item<'_>| other.reference() != item.reference() && !other.state().is_dead();
     let watch_at = if view.inputs.asked == Asked::Watch {
         next_watch(view)
     } else {
-        view.first_watch().filter(|_| view.items.iter().any(is_open))
+        view.first_watch().filter(|_| view.items.iter().any(is_open) || view.is_cut_short())
     };
     let decision = Decision {
         watch_at,

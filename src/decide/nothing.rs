@@ -163,9 +163,11 @@ pub(super) fn sibling_has_it(view: &View<'_>, what: &str) -> Option<Decision> {
         SiblingState::SaysPaid | SiblingState::Unclear => {
             Some("has a status of which the mapping does not say whether it was paid")
         }
+        SiblingState::PaidCase => Some("is a person's, with money captured for it"),
         SiblingState::Processing
         | SiblingState::Pending
         | SiblingState::Waiting
+        | SiblingState::StandsBack
         | SiblingState::Other => None,
     };
     let siblings = view.inputs.siblings.iter();
@@ -174,7 +176,8 @@ pub(super) fn sibling_has_it(view: &View<'_>, what: &str) -> Option<Decision> {
     Some(view.review(Reason::SiblingRow, text))
 }
 
-/// The oldest of several stuck rows with one natural key decides first.
+/// The oldest of several stuck rows with one natural key decides first. One that stands back as a
+/// person's case goes before nobody: no run looks at it, and two would wait for each other.
 pub(super) fn sibling_goes_first(view: &View<'_>, what: &str) -> Option<Decision> {
     let is_stuck = |s: &SiblingState| {
         matches!(s, SiblingState::Processing | SiblingState::Pending | SiblingState::Waiting)

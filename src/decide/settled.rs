@@ -136,6 +136,12 @@ pub fn counts(line: &SettledLine, lines: &[SettledLine], kind: Kind) -> bool {
     }
 }
 
+/// Whether a line is a bank's booking that runs the other way than rows of this kind move money:
+/// what came back, another row's, or the bank's own.
+pub fn runs_back(line: LineKind, direction: Direction, kind: Kind) -> bool {
+    matches!(bearing(line, direction, kind), Role::RunsBack)
+}
+
 /// Whether a line is of the movement that rows of this kind intend.
 pub fn moves(line: LineKind, direction: Direction, kind: Kind) -> bool {
     matches!(bearing(line, direction, kind), Role::Moves)

@@ -353,6 +353,15 @@ impl<'a> View<'a> {
         self.found_at.map_or(self.now, |at| at.min(self.now))
     }
 
+    /// Whether a list ended well before it was asked, and some route gave no answer: what was made
+    /// after the list's end is not known.
+    pub(super) fn is_cut_short(&self) -> bool {
+        let ends_early = |list: &&CompleteSearch| {
+            list.route == Route::List && later(list.to, absence::SKEW_MAX) < list.asked_at
+        };
+        self.no_answer.is_some() && self.lists.iter().any(ends_early)
+    }
+
     /// Whether a search by tag, where there is one, was asked after the call was over. What it
     /// found is among the objects.
     pub(super) fn is_searched(&self) -> bool {

@@ -240,6 +240,22 @@ reasons! {
 pub const PAID_BESIDE: &str = " captured, and row ";
 
 impl Reason {
+    /// Whether a case of this reason says that the PSP captured money under the row's own tag, and
+    /// that the customer may not have it back: beside it no other row of the payment just succeeds.
+    /// Not so `sibling_row`: what it stands beside says that already.
+    pub fn says_captured(self) -> bool {
+        Self::SAYS_CAPTURED.contains(&self)
+    }
+
+    /// The reasons for which that holds.
+    pub const SAYS_CAPTURED: [Self; 5] = [
+        Self::DuplicateCapture,
+        Self::DuplicateLive,
+        Self::CurrencyMismatch,
+        Self::AmountMismatch,
+        Self::Disputed,
+    ];
+
     /// Whether a decision of this reason and sentence says that one payment was paid by two rows.
     pub fn is_paid_beside(self, text: &str) -> bool {
         self == Self::SiblingRow && text.contains(PAID_BESIDE)

@@ -297,6 +297,10 @@ pub enum SiblingState {
     Pending,
     /// In a processing status, found unpaid for good as it stands, and waiting for its siblings.
     Waiting,
+    /// A person's, as a sibling has the payment; found unpaid for good as it stands.
+    StandsBack,
+    /// A person's, and the PSP captured money for it: of another amount, say.
+    PaidCase,
     /// Its status is one of the mapping's retryable values, or its hand-back is not taken yet.
     HandedBack,
     /// The mapping does not name its status, which says by its word that it was paid.

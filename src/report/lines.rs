@@ -275,7 +275,7 @@ pub fn exception(own: &LineOfRun, facts: &Facts) -> Vec<Cell> {
             ("side", Cell::word("bank")),
             ("reason", Cell::word(reason.as_str())),
             ("reason_text", Cell::text(&sentence(line, reason))),
-            ("suggested_action", Cell::word(suggested_action(reason, false))),
+            ("suggested_action", Cell::word(action(reason))),
             ("psp_name", Cell::text_of(facts.psp_of(&line.account))),
             ("psp_account", Cell::text(&line.account)),
             ("psp_txn_id", Cell::text_of(line.psp_reference.as_deref())),
@@ -300,6 +300,14 @@ pub fn exception(own: &LineOfRun, facts: &Facts) -> Vec<Cell> {
     )
 }
 
+/// What a person would try first of a line: the case of a row that it contradicts is the row's.
+fn action(reason: Reason) -> &'static str {
+    match reason {
+        Reason::LateContradiction => suggested_action(Reason::Returned, false),
+        other => suggested_action(other, false),
+    }
+}
+
 fn sentence(line: &StoredLine, reason: Reason) -> String {
     let what = line.kind.as_str().replace('_', " ");
     let names = [&line.tag, &line.psp_reference, &line.original, &line.bank_reference];
@@ -320,6 +328,9 @@ fn sentence(line: &StoredLine, reason: Reason) -> String {
             format!("{place}: it stands for several payments, which the file does not list")
         }
         Reason::ReferenceMissing => format!("{place}: it names no payment"),
+        Reason::LateContradiction => {
+            format!("{place}: it took back the payment of {name}, or is a refund without a row yet")
+        }
         _other => format!("{place}: {}", reason.meaning()),
     }
 }

@@ -646,6 +646,7 @@ fn plan(row: Weighed, evidence: String, mode: Mode, stages: bool, policy_version
         lines: row.lines,
         person: row.person,
         mapped_from: row.mapped_from,
+        clears_case: row.clears_case,
         stages,
         siblings: (!is_said).then_some(row.inputs.siblings),
     }

@@ -5,7 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::decide::expected::Expected;
 use crate::decide::reach::Reach;
-use crate::decide::settled::{counts, done_by, is_anothers, moved_at, moves, objects, taken_out};
+use crate::decide::settled::{
+    counts, done_by, is_anothers, moved_at, moves, objects, runs_back, taken_out,
+};
 use crate::model::evidence::{Answer, CompleteSearch, Evidence, PspObject, Route};
 use crate::model::money::Money;
 use crate::model::settlement::{LineKind, SettledLine, Tag, TagKind};
@@ -54,6 +56,7 @@ impl ByFiles<'_> {
         let mut shelf = Shelf::about(self.db, self.account, rows).await?;
         self.leave_to_a_person(&mut shelf).await?;
         shelf.find_owners(self.db, self.tables, self.account, rows).await?;
+        shelf.find_stored(self.db, self.tables, self.account).await?;
         let mut told: Vec<Told> = rows.iter().map(|row| self.told(row, &shelf, now)).collect();
         self.note_near(rows, &mut told).await?;
         Ok(told)
@@ -164,6 +167,7 @@ impl ByFiles<'_> {
             objects.extend(shelf.taken_out_of(row));
         }
         shelf.follow_place(row, &mut objects);
+        shelf.follow_ids(row, &mut objects);
         let answer = match (objects.is_empty(), self.alone) {
             (false, _) => Answer::Found { objects, search: None },
             (true, true) => Answer::Nothing(silence(now, None)),
@@ -171,9 +175,11 @@ impl ByFiles<'_> {
         };
         let account = self.account.to_owned();
         let evidence = Evidence { account, route: Route::File, asked_at: now, answer };
-        // What stands for several payments is no row's, and another's not this one's.
+        // What stands for several payments is no row's, and another's not this one's. A booking the
+        // other way is left open: the row that it moves may be written yet.
         let is_own = |(line, its): &(&StoredLine, &SettledLine)| {
-            counts(its, &said, row.kind) && !shelf.is_another_rows(line, row)
+            let is_back = runs_back(line.kind, line.direction, row.kind);
+            counts(its, &said, row.kind) && !is_back && !shelf.is_another_rows(line, row)
         };
         let lines = own.into_iter().zip(&said).filter(is_own).map(|(line, _)| line.place).collect();
         Told { evidence: Some(evidence), lines, near: Vec::new() }
@@ -216,6 +222,8 @@ pub struct Shelf {
     anothers: HashMap<(LinePlace, RowKey), String>,
     /// Lines that a row is there for whose money they move: a refund's, or a bank's booking.
     moved: HashSet<LinePlace>,
+    /// Ids that banks' lines carry beside their tags, and that a row stores.
+    stored: HashSet<String>,
 }
 
 /// The rows that have a tag: their table's place, and they themselves.
@@ -258,7 +266,28 @@ impl Shelf {
                 by_text.entry(text.to_owned()).or_default().push(index);
             }
         }
-        Self { lines, by_text, taken_out, anothers: HashMap::new(), moved: HashSet::new() }
+        let (moved, stored) = (HashSet::new(), HashSet::new());
+        Self { lines, by_text, taken_out, anothers: HashMap::new(), moved, stored }
+    }
+
+    /// Finds out which ids that banks' lines carry beside their tags a row stores.
+    pub async fn find_stored(
+        &mut self,
+        db: &Database,
+        tables: &[SourceTable],
+        account: &str,
+    ) -> Result<(), RunError> {
+        let texts: HashSet<&str> = self.lines.iter().flat_map(banks_ids).collect();
+        if texts.is_empty() {
+            return Ok(());
+        }
+        let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
+        for table in tables.iter().filter(|table| is_of(table, account)) {
+            let found = db.keys_storing(table, account, &texts).await;
+            let found = found.doing("looking for the rows that store ids of lines")?;
+            self.stored.extend(found.into_iter().map(|(text, _key)| text));
+        }
+        Ok(())
     }
 
     /// Finds out which lines are other rows' by their tag: of those that one of these rows is known
@@ -374,6 +403,21 @@ impl Shelf {
         }
     }
 
+    /// An id of a bank's line that a row stores, this one or another, is a name of its payment. Of
+    /// two bookings it is none: they are two payments, whatever they carry.
+    fn follow_ids(&self, row: &Transaction, objects: &mut [PspObject]) {
+        let mut captured = objects.iter_mut().filter(|object| object.captured.is_some());
+        let (Some(only), None) = (captured.next(), captured.next()) else { return };
+        let is_its = |line: &&&StoredLine| line.place.to_string() == only.reference;
+        let own = self.of_row(row);
+        let Some(line) = own.iter().find(is_its) else { return };
+        let ids = banks_ids(line).filter(|id| self.stored.contains(*id));
+        let ids: Vec<String> = ids.map(str::to_owned).collect();
+        only.aliases.extend(ids);
+        only.aliases.sort_unstable();
+        only.aliases.dedup();
+    }
+
     /// The lines that a row is known by.
     pub fn of_row(&self, row: &Transaction) -> Vec<&StoredLine> {
         let names = [row.tag.usable(), row.psp_reference.as_deref()];
@@ -388,6 +432,19 @@ impl Shelf {
         found.dedup();
         found.into_iter().filter_map(|index| self.lines.get(index)).collect()
     }
+}
+
+/// The ids that a payment has between banks, where a line is a bank's: each could be stored by a
+/// row. A bank's own reference is none, since all payments of a batch have the same.
+fn banks_ids(line: &StoredLine) -> impl Iterator<Item = &str> {
+    let is_banks = matches!(line.kind, LineKind::Movement | LineKind::Return)
+        && line.psp_reference.is_none()
+        && line.itemised;
+    let is_id = |tag: &&Tag| {
+        matches!(tag.kind, TagKind::InstructionId | TagKind::TransactionId | TagKind::Uetr)
+    };
+    let ids = line.refs.iter().filter(move |tag| is_banks && is_id(tag));
+    ids.map(|tag| tag.text.as_str())
 }
 
 /// Whether no text of a line is a row's tag: the row stores one of them.
@@ -494,6 +551,16 @@ impl<'a> Names<'a> {
         let of_payment = |tag: &&Tag| !matches!(tag.kind, TagKind::Text | TagKind::BankReference);
         let refs = self.refs.iter().filter(of_payment).map(|tag| &tag.text);
         own.chain(self.further).chain(refs).any(|text| !is_blank(text))
+    }
+
+    /// Whether a row is known by more than the bank's own reference, which no look at the row
+    /// finds its lines by.
+    pub fn tell_of(self, row: &Transaction) -> bool {
+        let own = [self.tag, self.psp_reference, self.original].into_iter().flatten();
+        let refs = self.refs.iter().filter(|tag| tag.kind != TagKind::BankReference);
+        let all = own.chain(self.further).chain(refs.map(|tag| &tag.text));
+        let names = [row.tag.usable(), row.psp_reference.as_deref()];
+        all.map(String::as_str).any(|text| names.contains(&Some(text)))
     }
 
     /// The references that the line has as they stand.

@@ -499,6 +499,7 @@ pub fn without_account(scene: &Scene<'_>, claimed: Claimed) -> Weighed {
         lines: Vec::new(),
         person: None,
         mapped_from: None,
+        clears_case: false,
     }
 }
 

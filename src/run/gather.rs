@@ -11,7 +11,9 @@ use crate::decide::expected::Expected;
 use crate::decide::judge::decide;
 use crate::decide::person::Word;
 use crate::decide::policy::Policy;
-use crate::model::evidence::{Answer, EVIDENCE_SCHEMA, Evidence, Route, UntaggedMatch, Witness};
+use crate::model::evidence::{
+    Answer, CompleteSearch, EVIDENCE_SCHEMA, Evidence, Route, UntaggedMatch, Witness,
+};
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, later};
 use crate::model::transaction::{
@@ -60,6 +62,8 @@ pub struct Weighed {
     pub person: Option<Word>,
     /// The status that the mapping goes by, where it is another than the row's.
     pub mapped_from: Option<String>,
+    /// Its open case ends with this look: nothing contradicts the paid row any more.
+    pub clears_case: bool,
 }
 
 /// What was gathered about a row.
@@ -258,6 +262,7 @@ impl Gather<'_> {
         });
         self.find_witnesses(&rows, &unproven, &mut facts, &mut neighbours, &mut asked).await?;
         self.decide_again(&rows, &facts, &siblings, &unproven, &mut decisions);
+        self.look_past_lists(&rows, &siblings, &mut facts, &mut decisions).await;
 
         let mut batch = Batch { rows, facts, decisions };
         self.give_paid(&mut batch, &mut siblings, &mut asked).await?;
@@ -822,6 +827,44 @@ impl Gather<'_> {
         Ok(found)
     }
 
+    /// A list ends where a row's own call is over, and a second one may have been sent later. Rows
+    /// that are paid by such a list are asked about once more, from its end to now, by the cheaper
+    /// of a list and the search by tag. Where neither answers, the row is paid all the same: it is
+    /// watched, and looked at later. A kind without a search was listed further in the first place.
+    async fn look_past_lists(
+        &self,
+        rows: &[Claimed],
+        siblings: &HashMap<String, Vec<SiblingFact>>,
+        facts: &mut [Facts],
+        decisions: &mut [Decided],
+    ) {
+        let Some(account) = self.account.api() else { return };
+        // What ended at one time was one list: what follows it is asked about together.
+        let mut by_end: BTreeMap<Instant, Vec<Question>> = BTreeMap::new();
+        let paid = indices(decisions, |d| matches!(d.verdict, Verdict::Succeeded));
+        for index in paid {
+            let (Some(claimed), Some(fact)) = (rows.get(index), facts.get(index)) else { continue };
+            let row = &claimed.row;
+            let can_be_searched = self.policy(row).psp.search_for(row.kind).is_some();
+            let is_open = can_be_searched && row.tag.usable().is_some();
+            let Some(end) = fact.list_end().filter(|_| is_open) else { continue };
+            let window = (end, self.clock.now());
+            let question = Question { reference: None, window, ..self.question(index, claimed) };
+            by_end.entry(end).or_default().push(question);
+        }
+        let mut again = Vec::new();
+        for questions in by_end.into_values() {
+            let looked = account.look(&questions, Need::Find).await;
+            for (question, evidence) in questions.iter().zip(looked.evidence) {
+                let fact = facts.get_mut(question.row);
+                if fact.is_some_and(|fact| fact.take_later(evidence)) {
+                    again.push(question.row);
+                }
+            }
+        }
+        self.decide_again(rows, facts, siblings, &again, decisions);
+    }
+
     /// References of what was found that another row already has: such an object is never this
     /// row's verdict, captured or not. A wait is none, unless it is one for siblings, which the
     /// run still turns into a hand-back.
@@ -1049,6 +1092,43 @@ impl Facts {
         self.lines.iter().any(|line| line.to_string() == reference)
     }
 
+    /// Where the list ended that the row was found by, if that was well before it was asked and no
+    /// search by tag saw past it. What is younger than clocks are exact is no matter.
+    fn list_end(&self) -> Option<Instant> {
+        let complete = || self.evidence.iter().filter_map(search_of);
+        if complete().any(|search| search.route == Route::Search) {
+            return None;
+        }
+        let lists = complete().filter(|search| search.route == Route::List);
+        let last = lists.max_by_key(|search| search.to)?;
+        (later(last.to, absence::SKEW_MAX) < last.asked_at).then_some(last.to)
+    }
+
+    /// Takes what a look past the list showed: other objects than those known, and that it had no
+    /// answer. That there is nothing more is no news. Says whether there is any.
+    fn take_later(&mut self, evidence: Vec<Evidence>) -> bool {
+        let known = self.found_references();
+        let before = self.evidence.len();
+        for item in evidence {
+            let answer = match item.answer {
+                Answer::Found { mut objects, .. } => {
+                    objects.retain(|object| !known.iter().any(|name| object.is_named(name)));
+                    Answer::Found { objects, search: None }
+                }
+                other => other,
+            };
+            let is_news = match &answer {
+                Answer::Found { objects, .. } => !objects.is_empty(),
+                Answer::NoAnswer(_) => true,
+                Answer::Nothing(_) | Answer::UnknownReference(_) => false,
+            };
+            if is_news {
+                self.evidence.push(Evidence { answer, ..item });
+            }
+        }
+        self.evidence.len() > before
+    }
+
     fn set_witness(&mut self, witness: Option<&Witness>) {
         for item in &mut self.evidence {
             let search = match &mut item.answer {
@@ -1070,6 +1150,15 @@ fn beyond(item: Evidence) -> Option<Evidence> {
             Some(Evidence { answer: Answer::Found { objects, search: None }, ..item })
         }
         Answer::Nothing(_) | Answer::UnknownReference(_) | Answer::NoAnswer(_) => None,
+    }
+}
+
+/// The search that an answer is, where it was read to its end.
+fn search_of(item: &Evidence) -> Option<&CompleteSearch> {
+    match &item.answer {
+        Answer::Nothing(search) => Some(search),
+        Answer::Found { search, .. } => search.as_ref(),
+        Answer::UnknownReference(_) | Answer::NoAnswer(_) => None,
     }
 }
 
@@ -1164,6 +1253,7 @@ fn weighed(
                 lines: fact.lines,
                 person: None,
                 mapped_from: None,
+                clears_case: false,
             }
         })
         .collect()

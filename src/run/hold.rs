@@ -1,6 +1,6 @@
 //! Ends by absence (hand-backs, and rows abandoned for good) wait here until their account's part
 //! of the run is done: the brake looks at all of them together, and then all go or none. So do paid
-//! rows, for what becomes of the older ones with their natural key.
+//! rows, for what becomes of the others with their natural key.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,7 +12,7 @@ use crate::decide::policy::{BrakePolicy, Timing};
 use crate::model::reason::Reason;
 use crate::model::transaction::SiblingState;
 use crate::run::gather::Weighed;
-use crate::run::siblings::Paid;
+use crate::run::siblings::{Paid, is_paid};
 
 /// How many rows that absence ends as abandoned one run keeps for the brake: they are not limited
 /// as hand-backs are, and memory is.
@@ -29,7 +29,7 @@ pub struct Held {
     rows: Vec<(usize, Weighed)>,
     /// Rows that wait for what the run decides of their siblings.
     undecided: Vec<(usize, Weighed)>,
-    /// Paid rows that wait for older ones with their natural key.
+    /// Paid rows that wait for others with their natural key.
     paid: Vec<(usize, Weighed)>,
     /// Of the rows kept, those that would be charged again …
     handbacks: u64,
@@ -71,7 +71,7 @@ impl Hold {
         self.keep_paid(account, table, rows)
     }
 
-    /// Keeps paid rows back where an older one with their natural key may turn out to be paid in
+    /// Keeps paid rows back where another one with their natural key may turn out to be paid in
     /// this run; gives all others through.
     pub fn keep_paid(
         &mut self,
@@ -79,7 +79,7 @@ impl Hold {
         table: usize,
         mut rows: Vec<Weighed>,
     ) -> Vec<Weighed> {
-        let paid: Vec<Weighed> = rows.extract_if(.., |row| is_paid_after_others(row)).collect();
+        let paid: Vec<Weighed> = rows.extract_if(.., |row| is_paid_beside_others(row)).collect();
         if !paid.is_empty() {
             let held = self.accounts.entry(account.to_owned()).or_default();
             held.paid.extend(paid.into_iter().map(|row| (table, row)));
@@ -198,14 +198,14 @@ impl Held {
     }
 }
 
-/// Whether a row is paid, and an older one with its natural key may turn out to be so in this run:
-/// then that one succeeds, in whatever order they were claimed and answered.
-fn is_paid_after_others(row: &Weighed) -> bool {
+/// Whether money was captured for a row, and another one with its natural key may turn out to be
+/// paid in this run, too: then the oldest goes first, in whatever order they were claimed and
+/// answered, and the others are judged by it.
+fn is_paid_beside_others(row: &Weighed) -> bool {
     let is_open = |state: SiblingState| {
         matches!(state, SiblingState::Processing | SiblingState::Pending | SiblingState::Waiting)
     };
-    let is_paid = matches!(row.decision.verdict, Verdict::Succeeded);
-    is_paid && row.inputs.siblings.iter().any(|other| other.older && is_open(other.state))
+    is_paid(&row.decision) && row.inputs.siblings.iter().any(|other| is_open(other.state))
 }
 
 /// Whether a row that ends by absence is charged again; `None`: it does not end so.

@@ -10,7 +10,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use chrono::TimeDelta;
 
 use crate::decide::policy::Tolerance;
-use crate::decide::settled::{AfterEnd, after_end, counts, is_anothers, moves, objects};
+use crate::decide::settled::{
+    AfterEnd, after_end, counts, is_anothers, moves, objects, runs_back,
+};
 use crate::model::evidence::PspObject;
 use crate::model::money::Money;
 use crate::model::reason::Reason;
@@ -27,6 +29,7 @@ use crate::run::scene::Scene;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LineMark, LinePlace, OpenLine, StoredLine};
 use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey, TABLE as PAYOUTS};
+use crate::store::people::PeopleDriver;
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::SourceTable;
 
@@ -39,6 +42,9 @@ const GONE_AT_ONCE: i64 = 5_000;
 /// Lines that are read together, and whose texts are looked for together among what rows store of
 /// the PSP: where the table has no index for that, each such question reads it whole.
 const READ_AT_ONCE: i64 = 100_000;
+
+/// Open cases among which those are looked for whose booking is another row's by now.
+const CASES: i64 = 100_000;
 
 /// Files list attempts within days. A hand-back of longer ago is not looked for among them.
 const LISTED_WITHIN: TimeDelta = TimeDelta::days(92);
@@ -91,6 +97,7 @@ pub async fn match_lines(
                 write(scene, books, lines.len(), &found, tell).await?;
                 let woken = wake(scene, account, &found.named).await?;
                 look_at_cases(scene, account, &found, books, tell).await?;
+                look_at_freed(scene, account, &found.freed, books, tell).await?;
                 if scene.options.dry_run {
                     for (table, ids) in found.again.into_iter().chain(woken) {
                         all.entry(table).or_default().extend(ids);
@@ -148,6 +155,34 @@ async fn look_at_cases(
         let Some(table) = scene.tables.get(*index) else { continue };
         let keys = scene.db.cased(&table.settings.name, rows).await;
         let keys = keys.doing("looking for cases that new files tell of")?;
+        if !keys.is_empty() {
+            Box::pin(people::look_at_cases(scene, books, table, keys, tell)).await?;
+        }
+    }
+    Ok(())
+}
+
+/// Looks again at cases about a booking that is another row's by now: a refund's that was written
+/// after the bank's file came. Nothing contradicts the payment any more.
+async fn look_at_freed(
+    scene: &Scene<'_>,
+    account: &str,
+    freed: &BTreeMap<usize, BTreeSet<String>>,
+    books: &mut Books,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    let is_paused = scene.accounts.get(account).is_some_and(|open| open.paused.is_some());
+    if is_paused || scene.options.dry_run || scene.options.ids.is_some() {
+        return Ok(());
+    }
+    for (index, ids) in freed {
+        let Some(table) = scene.tables.get(*index) else { continue };
+        let name = &table.settings.name;
+        let now = scene.clock.now();
+        let reasons = [Reason::LateContradiction];
+        let keys = scene.db.rows_to_look_at(name, &reasons, now, CASES).await;
+        let mut keys = keys.doing("looking for cases of bookings that went elsewhere")?;
+        keys.retain(|key| ids.contains(key));
         if !keys.is_empty() {
             Box::pin(people::look_at_cases(scene, books, table, keys, tell)).await?;
         }
@@ -244,6 +279,8 @@ struct FoundOut {
     named: Named,
     /// Rows that ended and that lines contradict, each with those lines.
     differing: Named,
+    /// Rows that lines contradicted which are other rows' by now.
+    freed: BTreeMap<usize, BTreeSet<String>>,
 }
 
 async fn write(
@@ -360,9 +397,11 @@ async fn match_some(
             Ok((_, row)) if !is_asked(row) => {}
             Ok((table, row)) if row.processing => {
                 named.entry(table).or_default().push((row.key.id.clone(), line.place));
-                if runs_back(line, row) {
+                if runs_back(line.kind, line.direction, row.kind) {
                     // The row's only where its own movement was booked before.
                     alone.push((line, Reason::Returned));
+                } else if !Names::from(line).tell_of(row) {
+                    alone.push((line, Reason::Orphan));
                 }
             }
             Ok((table, row)) => {
@@ -391,7 +430,30 @@ async fn match_some(
     let new = told.iter().filter(|mark| mark.row.is_none() && unseen.contains(&mark.place));
     let new = u64::try_from(new.count()).unwrap_or(u64::MAX);
     marks.extend(told);
-    Ok(FoundOut { marks, new, again, named, differing })
+    let freed = freed(lines, &by_name);
+    Ok(FoundOut { marks, new, again, named, differing, freed })
+}
+
+/// Rows that a line was noted to contradict, where it is another row's by now: one whose money it
+/// moves was written since.
+fn freed(
+    lines: &[OpenLine],
+    by_name: &HashMap<&str, Vec<Candidate<'_>>>,
+) -> BTreeMap<usize, BTreeSet<String>> {
+    let mut freed: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+    let noted = Some(Reason::LateContradiction.as_str());
+    for line in lines.iter().filter(|line| line.reason.as_deref() == noted) {
+        let names = Names::from(line);
+        let Ok((_, own)) = row_of(names, (line.kind, line.direction), by_name) else { continue };
+        if runs_back(line.kind, line.direction, own.kind) {
+            continue;
+        }
+        let others = names.all().filter_map(|name| by_name.get(name)).flatten();
+        for other in others.filter(|one| runs_back(line.kind, line.direction, one.row.kind)) {
+            freed.entry(other.table).or_default().insert(other.row.key.id.clone());
+        }
+    }
+    freed
 }
 
 /// Leaves out what no row has and another report of the PSP tells as the same transaction: that
@@ -641,11 +703,6 @@ fn row_of<'a>(
     Err(if line.has_name() { Reason::Orphan } else { Reason::ReferenceMissing })
 }
 
-/// Whether a line is a bank's booking that runs the other way than a row moves money.
-fn runs_back(line: &OpenLine, row: &Transaction) -> bool {
-    line.kind == LineKind::Movement && !moves(line.kind, line.direction, row.kind)
-}
-
 /// The row whose money a line moves, where just one has a name of it: a refund names the payment
 /// that it gives back, too.
 fn mover_of<'a>(
@@ -745,8 +802,41 @@ async fn agree(
                     _its => its_mark(*place, row, &own),
                 }
             })),
-            AfterEnd::Differs => again.entry(*table).or_default().push(row.key.id.clone()),
+            AfterEnd::Differs => {
+                if leave_back(row, places, (known.as_slice(), own.as_slice()), marks) {
+                    again.entry(*table).or_default().push(row.key.id.clone());
+                }
+            }
         }
     }
     Ok(again)
+}
+
+/// Leaves bookings open that run the other way than a row which they contradict moves money: they
+/// are another row's where one that they move is written yet, and the case tells of them meanwhile.
+/// Whether any line is news for the row.
+fn leave_back(
+    row: &Transaction,
+    places: &[LinePlace],
+    (known, own): (&[&StoredLine], &[SettledLine]),
+    marks: &mut Vec<LineMark>,
+) -> bool {
+    let mut is_news = false;
+    for place in places {
+        let mut lines = known.iter().zip(own).filter(|(line, _)| line.place == *place);
+        let back = lines.find(|(line, _)| runs_back(line.kind, line.direction, row.kind));
+        let Some((line, its)) = back else {
+            is_news = true;
+            continue;
+        };
+        let reason = match counts(its, own, row.kind) {
+            true => Reason::LateContradiction,
+            false => Reason::Returned,
+        };
+        if line.reason.as_deref() != Some(reason.as_str()) {
+            is_news = true;
+            marks.push(open_because(*place, reason));
+        }
+    }
+    is_news
 }

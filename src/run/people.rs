@@ -490,6 +490,22 @@ pub(super) async fn look_at_cases(
     Ok(())
 }
 
+/// Whether a paid row's case told of what contradicted it, and nothing does any more: its money is
+/// there as it should be.
+async fn is_cleared(scene: &Scene<'_>, row: &Weighed) -> Result<bool, RunError> {
+    let (claimed, decision) = (&row.claimed, &row.decision);
+    let is_there = decision.outcome() == Outcome::Wait
+        && decision.reason == Reason::Watched
+        && decision.seen.is_some();
+    // A row that was handed back is watched on, and so is its case.
+    let is_paid = claimed.row.succeeded && claimed.history.handbacks == 0;
+    let Some(number) = claimed.open_case.filter(|_| is_there && is_paid) else {
+        return Ok(false);
+    };
+    let case = scene.db.case(number).await.doing("reading a case")?;
+    Ok(case.is_some_and(|case| case.open && case.reason == Reason::LateContradiction))
+}
+
 /// Looks at rows that wait for a person, to whom these reasons are no news.
 async fn look_at(
     scene: &Scene<'_>,
@@ -506,12 +522,14 @@ async fn look_at(
     let (claimed, unasked) = if is_asked { (claimed, Vec::new()) } else { (Vec::new(), claimed) };
     unanswered.extend(unasked.iter().map(|one| one.row.key.id.clone()));
     left.extend(unasked);
-    for row in weigh(scene, table, open, claimed, mapped, false).await? {
+    for mut row in weigh(scene, table, open, claimed, mapped, false).await? {
+        row.clears_case = is_cleared(scene, &row).await?;
         let decision = &row.decision;
         let is_news = match decision.outcome() {
             Outcome::Succeeded => true,
             Outcome::Review => !no_news.contains(&decision.reason),
-            Outcome::Retryable | Outcome::Failed | Outcome::Wait => false,
+            Outcome::Wait => row.clears_case,
+            Outcome::Retryable | Outcome::Failed => false,
         };
         if is_news {
             news.push(row);

@@ -28,6 +28,9 @@ impl Rehearsed {
             (Outcome::Wait, _) if record.reason == Reason::SiblingPending => SiblingState::Waiting,
             (Outcome::Succeeded, Applied::Yes) => SiblingState::Succeeded,
             (Outcome::Retryable, Applied::Yes) => SiblingState::HandedBack,
+            (Outcome::Review, Applied::Yes) if record.reason.says_captured() => {
+                SiblingState::PaidCase
+            }
             (_, _) => return,
         };
         self.states.insert((record.table.clone(), record.key.clone()), state);
@@ -65,6 +68,15 @@ pub struct Paid {
     pub row: Weighed,
 }
 
+/// Whether money was captured for a row: it succeeds by it, or a person is to look at it.
+pub fn is_paid(decision: &Decision) -> bool {
+    match decision.verdict {
+        Verdict::Succeeded => true,
+        Verdict::Review => decision.reason.says_captured(),
+        Verdict::Retryable(_) | Verdict::Failed | Verdict::Wait => false,
+    }
+}
+
 /// Sets those apart that come after another one that is paid, too: of each natural key the oldest
 /// goes first, by creation and then by key.
 pub fn oldest_first(mut paid: Vec<Paid>) -> (Vec<Paid>, Vec<Paid>) {
@@ -75,8 +87,7 @@ pub fn oldest_first(mut paid: Vec<Paid>) -> (Vec<Paid>, Vec<Paid>) {
     let mut gone = HashSet::new();
     paid.into_iter().partition(|one| {
         let row = &one.row.claimed.row;
-        let is_paid = matches!(one.row.decision.verdict, Verdict::Succeeded);
-        !is_paid || gone.insert((one.table, row.natural_key.clone(), row.kind))
+        !is_paid(&one.row.decision) || gone.insert((one.table, row.natural_key.clone(), row.kind))
     })
 }
 

@@ -228,6 +228,7 @@ fn the_only(line: &mut Line, said: &Said<'_>, instructed: bool) -> bool {
     line.minor = Some(entry.minor);
     line.currency = entry.currency;
     line.direction = entry.direction;
+    line.kind = kinds::booking(line);
     if own == entry.minor {
         instructed_before_charges(line, charge);
         return true;

@@ -95,6 +95,9 @@ const CHECKOUT: Words = &[
 const TRUSTLY: Words =
     &[("capture", Payment), ("charge", Payment), ("deposit", Payment), ("refund", Refund)];
 
+/// The last of ISO 20022's three codes of a booking, where it is the bank's own.
+const CHARGES: [&str; 4] = ["CHRG", "COMM", "FEES", "INTR"];
+
 fn look_up(words: Words, word: &str) -> LineKind {
     let fitting = words.iter().filter(|(known, _)| {
         word.get(..known.len()).is_some_and(|head| head.eq_ignore_ascii_case(known))
@@ -151,13 +154,47 @@ pub fn trustly(word: &str, is_return: bool) -> LineKind {
     if is_return { Return } else { look_up(TRUSTLY, word) }
 }
 
-/// What a bank's booking is: it came back where the file says so. A notice of change (NACHA `C…`)
-/// says that money did move.
+/// What a bank's booking is: it came back where the file says so, and is the bank's own where its
+/// codes say so. A notice of change (NACHA `C…`) says that money did move.
 pub fn booking(line: &Line) -> LineKind {
     let is_change =
         line.return_reason.as_deref().is_some_and(|code| code.starts_with('C') && code.len() == 3);
     let came_back = line.reversal || line.return_reason.is_some();
-    if came_back && !is_change { Return } else { LineKind::Movement }
+    let is_own =
+        line.direction == Direction::Debit && line.type_code.as_deref().is_some_and(is_charge);
+    match came_back && !is_change {
+        true => Return,
+        false if is_own => Fee,
+        false => LineKind::Movement,
+    }
+}
+
+/// Whether a bank's code of a booking is that of its charges, its commission or its interest: the
+/// last of three codes of ISO 20022 (`PMNT/MDOP/CHRG`), that of MT940 (`NCHG`), or what German banks
+/// write into camt (`NCHG+808+…`).
+fn is_charge(code: &str) -> bool {
+    if let Some((swift, more)) = code.split_once('+') {
+        let business = more.split('+').next().unwrap_or_default();
+        return is_swift_charge(swift) || is_business_charge(business);
+    }
+    let mut codes = code.split('/');
+    match (codes.next(), codes.next(), codes.next(), codes.next()) {
+        (Some(_), Some(_), Some(last), None) => CHARGES.contains(&last),
+        (Some(only), None, ..) => is_swift_charge(only),
+        _other => false,
+    }
+}
+
+/// `NCHG`, `NCOM`, `NINT`: the first letter says where the code is from.
+fn is_swift_charge(code: &str) -> bool {
+    let rest = code.strip_prefix('N').or_else(|| code.strip_prefix('F'));
+    matches!(rest, Some("CHG" | "COM" | "INT"))
+}
+
+/// The business codes of German banks for what they take for themselves, from closing the account
+/// (805) over charges (808) to interest (814 to 817). Others of the eight hundreds are transfers.
+pub fn is_business_charge(code: &str) -> bool {
+    code.len() == 3 && code.parse::<u16>().is_ok_and(|code| (805..=817).contains(&code))
 }
 
 #[cfg(test)]
@@ -239,6 +276,45 @@ mod tests {
     }
 
     #[test]
+    fn what_a_bank_takes_for_itself_is_known_by_its_codes() {
+        for code in [
+            "PMNT/MDOP/CHRG",
+            "PMNT/ICDT/COMM",
+            "ACMT/MDOP/FEES",
+            "CAMT/ACCB/INTR",
+            "NCHG",
+            "NCOM",
+            "NINT",
+            "NCHG+808+9310",
+            "NTRF+809",
+        ] {
+            assert!(is_charge(code), "{code}");
+        }
+        for code in [
+            "",
+            "N",
+            "PMNT/ICDT/ESCT",
+            "PMNT/RCDT/OTHR",
+            "CHRG",
+            "PMNT/CHRG",
+            "CHRG/MDOP/OTHR",
+            "NTRF",
+            "NCHK",
+            "NMSC",
+            "NTRF+166+9310",
+            "NTRF+820",
+            "808",
+            "698",
+        ] {
+            assert!(!is_charge(code), "{code}");
+        }
+        assert!(is_business_charge("808"));
+        for code in ["166", "820", "833", "80", "8080", "+808", "80a"] {
+            assert!(!is_business_charge(code), "{code}");
+        }
+    }
+
+    #[test]
     fn a_notice_of_change_is_no_return() {
         let entry = crate::model::settlement::Entry {
             number: 1,
@@ -264,5 +340,12 @@ mod tests {
         assert_eq!(with(Some("AC04"), false), Return);
         assert_eq!(with(Some("C01"), false), LineKind::Movement);
         assert_eq!(with(Some("CUST"), false), Return);
+        let charged = |direction, reversal| {
+            let type_code = Some("PMNT/MDOP/CHRG".to_owned());
+            booking(&Line { type_code, direction, reversal, ..Line::of(&entry) })
+        };
+        assert_eq!(charged(Direction::Debit, false), Fee);
+        assert_eq!(charged(Direction::Credit, false), LineKind::Movement, "a payer's money");
+        assert_eq!(charged(Direction::Debit, true), Return);
     }
 }

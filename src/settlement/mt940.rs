@@ -17,8 +17,8 @@ use chrono::NaiveDate;
 
 use crate::model::money::Currency;
 use crate::model::settlement::{
-    Balance, Control, Direction, Entry, EntryStatus, Finality, Found, Line, Problem, RAW_MAX,
-    Severity, Statement, StatementEnd, TagKind, Tie,
+    Balance, Control, Direction, Entry, EntryStatus, Finality, Found, Line, LineKind, Problem,
+    RAW_MAX, Severity, Statement, StatementEnd, TagKind, Tie,
 };
 use crate::settlement::amount::{Refused, mmdd, shown, signed, unsigned, yymmdd};
 use crate::settlement::kinds;
@@ -917,6 +917,11 @@ impl Mt940 {
         let Some(mut open) = self.entry.take() else { return };
         mt940_text::read(&open.text, &mut open.line);
         open.line.kind = kinds::booking(&open.line);
+        let is_charge = || kinds::is_business_charge(&mt940_text::business_code(&open.text));
+        let is_debit = open.line.direction == Direction::Debit;
+        if open.line.kind == LineKind::Movement && is_debit && is_charge() {
+            open.line.kind = LineKind::Fee;
+        }
         self.items.push_back(open.entry.into());
         self.items.push_back(open.line.into());
     }

@@ -49,6 +49,13 @@ pub fn read(rows: &[String], line: &mut Line) {
     }
 }
 
+/// The business code that a text of a German bank begins with; empty where it is none.
+pub fn business_code(rows: &[String]) -> String {
+    let joined = rows.concat();
+    let code = separator(&joined).and_then(|_| joined.get(..3));
+    code.unwrap_or_default().to_owned()
+}
+
 /// `EREF/…/PREF/…`: codewords, of which the first has no slash before it.
 fn starts_slashed(text: &str) -> bool {
     let first = text.split_once('/').map_or("", |(word, _)| word);

@@ -203,7 +203,8 @@ pub fn effects(
         sets: status_to.as_ref().map_or_else(Vec::new, |to| sets(table, &planned, to)),
         history: status_to.as_ref().map_or_else(Vec::new, |to| history(table, &planned, to)),
         opens_case: decision.outcome() == Outcome::Review,
-        closes_case: (is_end && planned.claimed.open_case.is_some()).then(|| closing(&planned)),
+        closes_case: ((is_end || planned.clears_case) && planned.claimed.open_case.is_some())
+            .then(|| closing(&planned)),
         proposal: planned.person.as_ref().map(|word| word.proposal),
         claims_reference: claimed_reference(decision, withheld),
         ends_handback: ends_handback(&planned, withheld),
@@ -296,6 +297,9 @@ fn closing(planned: &Planned) -> String {
             "{outcome} by {}, proposed by {}: {}",
             word.approved_by, word.proposed_by, word.why
         ),
+        None if planned.clears_case => {
+            format!("nothing contradicts the row any more: {}", decision.text)
+        }
         None => format!("decided {outcome}: {}", decision.reason.as_str()),
     }
 }
@@ -434,6 +438,12 @@ impl RowEffects {
     /// database takes the status that says so.
     pub fn is_for_a_person(&self) -> bool {
         self.journal.outcome == Outcome::Review
+    }
+
+    /// Whether it is a person's, with money captured for it that the customer may not have back.
+    pub fn is_paid_case(&self) -> bool {
+        let is_yes = self.journal.applied == Applied::Yes;
+        is_yes && self.is_for_a_person() && self.journal.reason.says_captured()
     }
 
     /// What becomes of the row where the user's database refuses its change, in these words, be it
@@ -720,6 +730,8 @@ fn check_after(
     let mut history = looked_at(planned);
     let events = claimed.events.saturating_add(u32::from(staged));
     let (state, next) = match (&decision.verdict, withheld) {
+        // It is paid, and no person has anything to do.
+        (Verdict::Wait, _) if planned.clears_case => ("closed", None),
         // It was never handed back or ended here: it waits for its person, and nobody watches it.
         (Verdict::Wait, _)
             if claimed.asked == Asked::Watch

@@ -1189,6 +1189,7 @@ impl NewLine {
     /// The texts, besides its first tag, that it may be known by, each once.
     pub(in crate::store) fn further_texts(&self) -> Vec<Cow<'_, str>> {
         let more = self.tags.iter().skip(1).chain(&self.psp_reference).chain(&self.original);
+        let more = more.chain(self.banks_ids());
         let mut texts: Vec<Cow<'_, str>> = Vec::new();
         for text in more.map(|text| clean(text)) {
             let is_first = self.tags.first().is_some_and(|first| clean(first) == text);
@@ -1197,6 +1198,14 @@ impl NewLine {
             }
         }
         texts
+    }
+
+    /// Of a bank's line: the ids that the payment has between banks, which a row may store.
+    fn banks_ids(&self) -> impl Iterator<Item = &String> {
+        let is_banks = matches!(self.kind, LineKind::Movement | LineKind::Return)
+            && self.psp_reference.is_none();
+        let is_id = |tag: &&Tag| matches!(tag.kind, TagKind::TransactionId | TagKind::Uetr);
+        self.refs.iter().filter(move |tag| is_banks && is_id(tag)).map(|tag| &tag.text)
     }
 
     /// The further tags that the line's own references do not hold as they are, as JSON: they

@@ -347,6 +347,9 @@ pub struct Planned {
     /// The status that the mapping goes by, where it is another than the row's: what the row had
     /// before tieout wrote its present one.
     pub mapped_from: Option<String>,
+    /// Its open case ends with this look, which decided nothing: nothing contradicts the paid row
+    /// any more.
+    pub clears_case: bool,
     /// Events of the table are staged: a sink takes them, or the outbox is the table's channel.
     pub stages: bool,
     /// The siblings that it was decided from. It is not carried out where one of them went first

@@ -23,6 +23,9 @@ pub(super) struct Sibling {
     pub(super) waits_for: Option<String>,
     /// Its last hand-back ended untaken, as a sibling might still be paid: it is proved afresh.
     pub(super) is_held: bool,
+    /// The reason of its open case; a `sibling_row` only where nothing was captured for the row,
+    /// and it is as it was judged.
+    pub(super) open_case: Option<String>,
 }
 
 impl Sibling {
@@ -30,9 +33,14 @@ impl Sibling {
         let row = &self.row;
         let is_retryable = !row.processing && table.handed_back_values().contains(&row.status);
         let is_open = row.processing || (is_retryable && self.is_held);
+        // By hand it may have been given up since, with its case still open.
+        let is_given_up = is_retryable || table.is_unpaid(&row.status);
+        let case = self.open_case.as_deref().and_then(Reason::parse).filter(|_| !is_given_up);
         match () {
             () if self.has_success || row.succeeded => SiblingState::Succeeded,
             () if self.is_offered => SiblingState::HandedBack,
+            () if case.is_some_and(Reason::says_captured) => SiblingState::PaidCase,
+            () if case == Some(Reason::SiblingRow) => SiblingState::StandsBack,
             () if is_open => self.open_state(),
             () if is_retryable => SiblingState::HandedBack,
             () if table.is_unpaid(&row.status) => SiblingState::Other,
@@ -86,7 +94,8 @@ pub(super) fn facts(
 
 /// Which of these rows come too late as their siblings stand `now`: one of them was paid or handed
 /// back since the row was decided, or goes first in this very batch, as the oldest does, or has
-/// something at the PSP that may still be paid. What was known as it was decided is no news. Rows
+/// something at the PSP that may still be paid. What was known as it was decided is no news. A row
+/// that goes to a person with money captured for it comes too late where a sibling succeeded. Rows
 /// that are held beside others for their hand-backs alone are never late.
 pub(super) fn overtaken(
     rows: &[(usize, &RowEffects)],
@@ -103,23 +112,27 @@ pub(super) fn overtaken(
     let mut first: HashMap<&str, SiblingState> = HashMap::new();
     for &(_, effects, beside) in &rows {
         if !effects.goes_alone() {
-            first.insert(&beside.row.key.id, SiblingState::Pending);
+            let is_case = effects.is_paid_case();
+            let state = if is_case { SiblingState::PaidCase } else { SiblingState::Pending };
+            first.insert(&beside.row.key.id, state);
         }
     }
     let mut late = HashSet::new();
     for (index, effects, beside) in rows {
-        if !effects.goes_alone() {
+        let goes_alone = effects.goes_alone();
+        if !goes_alone && !effects.is_paid_case() {
             continue;
         }
         let yields_to = |state: SiblingState| match state {
             SiblingState::Succeeded => true,
+            SiblingState::PaidCase => goes_alone,
             // Nobody charges beside a row that may have been paid, or is charged.
             SiblingState::HandedBack
             | SiblingState::Processing
             | SiblingState::Pending
             | SiblingState::SaysPaid
             | SiblingState::Unclear => effects.handback.is_some(),
-            SiblingState::Waiting | SiblingState::Other => false,
+            SiblingState::Waiting | SiblingState::StandsBack | SiblingState::Other => false,
         };
         let is_news = |fact: &SiblingFact| {
             let state = first.get(fact.id.as_str()).copied().unwrap_or(fact.state);
@@ -128,6 +141,9 @@ pub(super) fn overtaken(
         };
         if now.get(&beside.row.key.id).into_iter().flatten().any(is_news) {
             late.insert(index);
+            continue;
+        }
+        if !goes_alone {
             continue;
         }
         let ends_as = match &effects.handback {

@@ -4,7 +4,8 @@
 //! another file, with the same money, is that booking told again: it is kept as `told_before` with
 //! the place that counts, and counts nowhere itself. An id that several lines carry tells a booking
 //! only together with its tag, the first of them the first, the second the second; so two equal
-//! payments of one file stay two. Under tags that differ there are two bookings, whatever the id.
+//! payments of one file stay two. Under tags that differ there are two bookings, whatever the id,
+//! but where one tag is the other in capitals, without its marks, or cut.
 //! Where what counted is taken out, the lines that were told again are looked at anew, so that none
 //! is lost. A PSP's row that another report has with other money counts nowhere either, and its
 //! file is for a person.
@@ -74,6 +75,12 @@ const ACCOUNTS: [(&str, usize); 17] = [
     ("SE", 17),
     ("SK", 16),
 ];
+
+/// Banks cut tags to so many letters: MT940's own field, a subfield of its text, ISO 20022.
+const TAG_CUTS: &str = "16, 27, 35";
+
+/// Marks that banks take out of tags.
+const MARKS: [&str; 9] = ["-", "_", "/", ".", ",", ":", "+", "#", " "];
 
 /// How many days of an overlap are named.
 const DAYS_NAMED: usize = 5;
@@ -363,9 +370,55 @@ const NOTE: &str = "update tieout_lines as l set decides = (1 = 0), state = 'exc
      reason = 'told_before', of_file = p.by_file, of_position = p.by_position from pick p \
      where l.file_id = $1 and l.position = p.position";
 
+/// As [`NOTE`], of lines of any file: nothing that a row has meanwhile.
+const NOTE_ANY: &str = "update tieout_lines as l set decides = (1 = 0), state = 'excluded', \
+     reason = 'told_before', of_file = p.by_file, of_position = p.by_position from pick p \
+     where l.file_id = p.file_id and l.position = p.position and l.state <> 'matched'";
+
+/// Whether the tag `own` is `whole` as a bank passes it on: in capitals, without its marks, cut.
+fn is_worn(own: &str, whole: &str) -> String {
+    let without = |text: String, mark: &&str| format!("replace({text}, '{mark}', '')");
+    let bare = MARKS.iter().fold(whole.to_owned(), without);
+    let forms = [whole.to_owned(), format!("upper({whole})"), format!("upper({bare})"), bare];
+    let is_whole = forms.each_ref().map(|form| format!("{own} = {form}")).join(" or ");
+    let begins = |form: &String| {
+        format!("(length({form}) > length({own}) and substr({form}, 1, length({own})) = {own})")
+    };
+    let is_cut = forms.each_ref().map(begins).join(" or ");
+    format!(
+        "({own} <> {whole} and ({is_whole} or (length({own}) in ({TAG_CUTS}) and ({is_cut}))))"
+    )
+}
+
+/// Of the lines of both sides as [`by_bank`] has `seen` them: which are told before, and by which.
+fn picks() -> String {
+    let (own, other) = (is_worn("x.tag", "x.any_text"), is_worn("x.any_text", "x.tag"));
+    let is_sole = format!("x.side = 0 and x.times = 1 and length(x.id) >= {LONG}");
+    let is_alike = format!(
+        "{is_sole} and x.one_side = 0 and x.any_side = 1 \
+         and not (x.no_side = 1 and x.no_tag is null)"
+    );
+    format!(
+        "select x.file_id, x.position, x.one_file as by_file, x.one_position as by_position \
+         from seen x where x.side = 0 and x.one_side = 1 and x.tag is not null \
+         union all select x.file_id, x.position, x.any_file, x.any_position \
+         from seen x where {is_sole} and x.any_side = 1 and x.tag is null \
+         union all select x.file_id, x.position, x.any_file, x.any_position \
+         from seen x where {is_alike} and ({own} or (x.any_state <> 'open' and {other})) \
+         union all select x.any_file, x.any_position, x.file_id, x.position \
+         from seen x where {is_alike} and x.any_state = 'open' and {other} \
+         union all select x.file_id, x.position, x.no_file, x.no_position \
+         from seen x where {is_sole} and x.one_side = 0 and x.tag is not null \
+         and x.no_side = 1 and x.no_tag is null \
+         and not exists (select 1 from tieout_lines t where t.of_file = x.no_file \
+         and t.of_position = x.no_position and t.reason = 'told_before' and t.tag <> x.tag)"
+    )
+}
+
 /// Marks the lines of a bank's file $1 that other files told. One reference may be that of many
 /// bookings: only where their tags agree, or one has none, two lines are one booking. Of those
-/// without a tag, one line is not told again by two that differ.
+/// without a tag, one line is not told again by two that differ. Where the one tag is the other as
+/// a bank passes it on, the line with the whole one counts, as long as no row has the other.
 pub(in crate::store) fn by_bank(dialect: &Dialect, refs: Refs) -> String {
     let Dialect { join, sides, .. } = dialect;
     let id = (dialect.first)("'bank_reference'");
@@ -376,7 +429,7 @@ pub(in crate::store) fn by_bank(dialect: &Dialect, refs: Refs) -> String {
              count(*) over (partition by x.g, x.file_id, x.id) as times from (\
              select y.*, {of} from (\
              select p.g, l.file_id, l.position, l.kind, l.direction, l.currency, l.amount_minor, \
-             l.tag, {DAY} as day, {id} as own_id from {from} {join} tieout_statements s \
+             l.tag, l.state, {DAY} as day, {id} as own_id from {from} {join} tieout_statements s \
              on s.file_id = l.file_id and s.number = l.statement where {condition}) y) x \
              where x.id is not null \
              and upper(x.id) not in ('', 'NONREF', 'NOTPROVIDED', 'NOREF', 'NONE') \
@@ -406,6 +459,7 @@ pub(in crate::store) fn by_bank(dialect: &Dialect, refs: Refs) -> String {
         others,
     );
     let key = "b.g, b.id, b.kind, b.direction, b.currency, b.amount_minor, b.day";
+    let picks = picks();
     format!(
         "with {sides}, mine as materialized ({mine}), elder as materialized ({elder}), \
          {BOTH}, seen as (select b.*, \
@@ -414,6 +468,8 @@ pub(in crate::store) fn by_bank(dialect: &Dialect, refs: Refs) -> String {
          first_value(b.side) over any_tag as any_side, \
          first_value(b.file_id) over any_tag as any_file, \
          first_value(b.position) over any_tag as any_position, \
+         first_value(b.tag) over any_tag as any_text, \
+         first_value(b.state) over any_tag as any_state, \
          first_value(b.side) over untagged as no_side, first_value(b.tag) over untagged as no_tag, \
          first_value(b.file_id) over untagged as no_file, \
          first_value(b.position) over untagged as no_position from both_sides b \
@@ -422,17 +478,7 @@ pub(in crate::store) fn by_bank(dialect: &Dialect, refs: Refs) -> String {
          b.file_id, b.position), untagged as (partition by {key}, b.times = 1 \
          order by case when b.side = 1 and b.tag is null then 0 else 1 end, b.file_id, \
          b.position)), \
-         pick as (select x.position, x.one_file as by_file, x.one_position as by_position \
-         from seen x where x.side = 0 and x.one_side = 1 and x.tag is not null \
-         union all select x.position, x.any_file, x.any_position \
-         from seen x where x.side = 0 and x.any_side = 1 and x.times = 1 \
-         and length(x.id) >= {LONG} and x.tag is null \
-         union all select x.position, x.no_file, x.no_position \
-         from seen x where x.side = 0 and x.one_side = 0 and x.tag is not null \
-         and x.no_side = 1 and x.no_tag is null and x.times = 1 and length(x.id) >= {LONG} \
-         and not exists (select 1 from tieout_lines t where t.of_file = x.no_file \
-         and t.of_position = x.no_position and t.reason = 'told_before' and t.tag <> x.tag)) \
-         {NOTE}"
+         pick as ({picks}) {NOTE_ANY}"
     )
 }
 

@@ -413,6 +413,7 @@ fn plan(claimed: Claimed, policy: &Policy, now: Instant) -> Planned {
         lines: Vec::new(),
         person: None,
         mapped_from: None,
+        clears_case: false,
         stages: true,
         siblings: None,
     }

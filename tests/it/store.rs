@@ -89,6 +89,7 @@ macro_rules! conformance {
                     applies::of_a_natural_key_one_is_paid_whoever_writes_it,
                     applies::nobody_is_charged_again_beside_what_a_sibling_became,
                     applies::what_may_still_be_paid_ends_hand_backs_beside_it,
+                    applies::who_is_paid_beside_a_case_is_decided_anew,
                     applies::what_a_mode_withholds_ends_hand_backs_beside_it,
                     applies::a_trigger_that_meddles_is_a_case,
                     applies::a_table_that_refuses_every_row_opens_no_case,

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
-use crate::model::reason::Reason;
+use crate::model::reason::{PAID_BESIDE, Reason};
 use crate::model::transaction::{AccountRef, RowKey, SiblingFact, Transaction};
 use crate::store::decode::account_of;
 use crate::store::error::StoreError;
@@ -61,7 +61,8 @@ pub(super) async fn siblings_in(
             has_success: cells.flag(1)?,
             waits_for: cells.maybe_text(2)?,
             is_held: cells.flag(3)?,
-            row: read_row(table, &cells, 4)?,
+            open_case: cells.maybe_text(4)?,
+            row: read_row(table, &cells, 5)?,
         };
         if let Some(key) = sibling.row.natural_key.clone() {
             by_natural.entry(key).or_default().push(sibling);
@@ -90,6 +91,8 @@ fn siblings_sql(table: &SourceTable, natural: &HashSet<&str>) -> Sql {
     let (from, joined) = join_values(&columns, values, &mut sql);
     let (key, image) = (parts.key_text("t"), parts.image("t"));
     let held = Reason::SiblingPending.as_str();
+    let stands_back = Reason::SiblingRow.as_str();
+    let beside = sql.bind(PAID_BESIDE.to_owned());
     sql.push(&format!(
         "select exists (select from tieout_handbacks h where h.table_name = {name} \
          and h.key = {key} and h.ended_at is null and h.taken_at is null), \
@@ -102,6 +105,11 @@ fn siblings_sql(table: &SourceTable, natural: &HashSet<&str>) -> Sql {
          on h.table_name = c.table_name and h.key = c.key and h.number = c.handbacks \
          where c.table_name = {name} and c.key = {key} and c.ended_as = 'retryable' \
          and c.image = {image} and h.taken_at is null and h.end_reason = '{held}'), \
+         (select k.reason from tieout_cases k where k.subject_kind = 'row' \
+         and k.table_name = {name} and k.subject = {key} and k.state = 'open' \
+         and (k.reason <> '{stands_back}' or (strpos(k.text, {beside}) = 0 \
+         and exists (select from tieout_checks c where c.table_name = {name} and c.key = {key} \
+         and c.state = 'case' and c.image = {image})))), \
          {image}, {} from {from} join {} t on {joined}",
         parts.cells("t"),
         table.read,

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
-use crate::model::reason::Reason;
+use crate::model::reason::{PAID_BESIDE, Reason};
 use crate::model::transaction::{SiblingFact, Transaction};
 use crate::store::error::StoreError;
 use crate::store::records::Tagged;
@@ -37,37 +37,14 @@ pub(super) async fn siblings(
     if asking.is_empty() || natural.is_empty() {
         return Ok(HashMap::new());
     }
-    let same: Vec<String> = natural
-        .iter()
-        .map(|column| format!("{} = {}", named("b", column), named("a", column)))
-        .collect();
-    let sql = format!(
-        "select s.a, s.b, \
-         exists (select 1 from tieout_references r where r.table_name = ?2 and r.key = s.b), \
-         exists (select 1 from tieout_handbacks h where h.table_name = ?2 and h.key = s.b \
-         and h.taken_at is null and h.ended_at is null), \
-         (select c.last_reason from tieout_checks c where c.table_name = ?2 and c.key = s.b \
-         and c.state in ('open', 'watch') and ifnull(c.last_outcome, 'wait') = 'wait' \
-         and c.image = s.image), \
-         exists (select 1 from tieout_checks c join tieout_handbacks h \
-         on h.table_name = c.table_name and h.key = c.key and h.number = c.handbacks \
-         where c.table_name = ?2 and c.key = s.b and c.ended_as = 'retryable' \
-         and c.image = s.image and h.taken_at is null and h.end_reason = ?3) \
-         from (select {} as a, {} as b, {} as image \
-         from json_each(?1) j join {read} as a on {} join {read} as b on {}) s \
-         where s.a <> s.b",
-        read_key(table, "a"),
-        read_key(table, "b"),
-        image(table, |column| named("b", column)),
-        read_has_key(table, "a", "j.value"),
-        same.join(" and "),
-        read = table.read,
-    );
+    let sql = siblings_sql(table, &natural);
     let keys: Vec<&str> = asking.keys().copied().collect();
     let query = rendered(&sql)
         .bind(json_set(&keys))
         .bind(table.settings.name.clone())
-        .bind(Reason::SiblingPending.as_str());
+        .bind(Reason::SiblingPending.as_str())
+        .bind(Reason::SiblingRow.as_str())
+        .bind(PAID_BESIDE);
     let pairs = fetch(connection, READING, query).await?;
     let mut keys = Vec::with_capacity(pairs.len());
     for row in &pairs {
@@ -86,6 +63,7 @@ pub(super) async fn siblings(
             is_offered: cells.int(3)? != 0,
             waits_for: cells.opt_text(4)?,
             is_held: cells.int(5)? != 0,
+            open_case: cells.opt_text(6)?,
         });
     }
     let facts = same_key.into_iter().filter_map(|(asker, same_key)| {
@@ -93,6 +71,41 @@ pub(super) async fn siblings(
         Some((asker, facts))
     });
     Ok(facts.filter(|(_, facts)| !facts.is_empty()).collect())
+}
+
+/// Pairs of rows of one natural key: one of those asked for, another, and what is remembered of it.
+fn siblings_sql(table: &SourceTable, natural: &[&Column]) -> String {
+    let same: Vec<String> = natural
+        .iter()
+        .map(|column| format!("{} = {}", named("b", column), named("a", column)))
+        .collect();
+    format!(
+        "select s.a, s.b, \
+         exists (select 1 from tieout_references r where r.table_name = ?2 and r.key = s.b), \
+         exists (select 1 from tieout_handbacks h where h.table_name = ?2 and h.key = s.b \
+         and h.taken_at is null and h.ended_at is null), \
+         (select c.last_reason from tieout_checks c where c.table_name = ?2 and c.key = s.b \
+         and c.state in ('open', 'watch') and ifnull(c.last_outcome, 'wait') = 'wait' \
+         and c.image = s.image), \
+         exists (select 1 from tieout_checks c join tieout_handbacks h \
+         on h.table_name = c.table_name and h.key = c.key and h.number = c.handbacks \
+         where c.table_name = ?2 and c.key = s.b and c.ended_as = 'retryable' \
+         and c.image = s.image and h.taken_at is null and h.end_reason = ?3), \
+         (select k.reason from tieout_cases k where k.subject_kind = 'row' \
+         and k.table_name = ?2 and k.subject = s.b and k.state = 'open' \
+         and (k.reason <> ?4 or (instr(k.text, ?5) = 0 \
+         and exists (select 1 from tieout_checks c where c.table_name = ?2 and c.key = s.b \
+         and c.state = 'case' and c.image = s.image)))) \
+         from (select {} as a, {} as b, {} as image \
+         from json_each(?1) j join {read} as a on {} join {read} as b on {}) s \
+         where s.a <> s.b",
+        read_key(table, "a"),
+        read_key(table, "b"),
+        image(table, |column| named("b", column)),
+        read_has_key(table, "a", "j.value"),
+        same.join(" and "),
+        read = table.read,
+    )
 }
 
 pub(super) async fn shared_tags(

@@ -271,13 +271,17 @@ fn what_came_back_is_told_with_what_is_left() {
     }
 }
 
-/// A refund and a payout are made for their rows and never before them; a file tells the day alone.
+/// A refund and a payout are made for their rows: never before them, nor after their calls. A file
+/// tells the day alone, and a bank takes its time.
 #[test]
-fn what_is_older_than_the_row_that_asked_for_it_is_another_rows() {
+fn what_no_call_of_the_row_that_asked_for_it_made_is_another_rows() {
     for kind in ["refund", "payout"] {
         for (route, at, wanted) in [
             ("list", "-2m", ("succeeded", "captured")),
             ("list", "-3m", ("review", "time_mismatch")),
+            ("list", "+17m", ("succeeded", "captured")),
+            ("list", "+18m", ("review", "time_mismatch")),
+            ("file", "+50m", ("succeeded", "settled")),
             ("file", "-24h", ("succeeded", "settled")),
             ("file", "-25h", ("review", "time_mismatch")),
         ] {

@@ -123,6 +123,8 @@ fn sibling(text: &str) -> SiblingFact {
         "processing" => SiblingState::Processing,
         "pending" => SiblingState::Pending,
         "waiting" => SiblingState::Waiting,
+        "stands_back" => SiblingState::StandsBack,
+        "paid_case" => SiblingState::PaidCase,
         "handed_back" => SiblingState::HandedBack,
         "unclear" => SiblingState::Unclear,
         "says_paid" => SiblingState::SaysPaid,

@@ -308,8 +308,17 @@ fn row_change() -> impl Strategy<Value = Change> {
 }
 
 fn any_sibling() -> impl Strategy<Value = SiblingState> {
-    use SiblingState::{HandedBack, Other, Pending, Processing, Succeeded, Waiting};
-    select(vec![Succeeded, Processing, Pending, Waiting, HandedBack, Other])
+    use SiblingState as S;
+    select(vec![
+        S::Succeeded,
+        S::Processing,
+        S::Pending,
+        S::Waiting,
+        S::StandsBack,
+        S::PaidCase,
+        S::HandedBack,
+        S::Other,
+    ])
 }
 
 fn history_change() -> impl Strategy<Value = Change> {

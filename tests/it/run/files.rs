@@ -11,9 +11,12 @@ on_both_databases!(
     a_row_is_woken_once_for_each_file,
     a_booking_the_other_way_took_back_what_was_booked,
     a_payment_and_its_refund_may_share_a_tag,
+    a_refund_that_is_written_later_takes_its_booking,
+    what_a_bank_takes_for_itself_is_no_payment,
     a_refund_and_a_payout_may_not,
     a_line_without_a_row_is_matched_when_the_row_comes,
     a_line_finds_the_row_that_stores_what_it_carries,
+    what_a_line_carries_of_two_rows_settles_neither,
     a_place_in_a_file_is_known_by_tieouts_own_record,
     an_interim_statement_decides_nothing,
     what_differs_is_tolerated_only_as_configured,
@@ -403,6 +406,105 @@ async fn a_refund_and_a_payout_may_not(engine: Engine) {
     shop.check(false).await;
 }
 
+/// A refund's row that is written after the bank's file: until then the debit is a case of the
+/// payment, and nobody's line; then it is the refund's, and the case ends.
+async fn a_refund_that_is_written_later_takes_its_booking(engine: Engine) {
+    let mut words = with_bank();
+    words.more.push_str(REFUNDS);
+    let shop = Shop::open_with(engine, words).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    let bookings = [credit(10_001, "pay_1"), credit(10_002, "pay_2")];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    shop.run().await;
+    assert_eq!(shop.status(1).await, "paid");
+    let later = [debit(10_001, "pay_1"), debit(10_002, "pay_2")];
+    bring(&shop, "later.xml", &camt("camt.053", "S2", &later), 0).await;
+    let first = shop.run().await;
+    assert_eq!(first.verdict(1), "review late_contradiction");
+    assert_eq!(first.verdict(2), "review late_contradiction");
+    assert_eq!(
+        lines(&shop).await[2..],
+        ["pay_1 open late_contradiction -", "pay_2 open late_contradiction -"]
+    );
+    assert!(shop.run().await.verdicts().is_empty(), "it was told");
+    let made = at_text(tieout_now() - 3_600);
+    let columns = "insert into refunds (id, status, cents, made)";
+    let sql = format!("{columns} values (1, 'sent', 10001, '{made}')");
+    shop.raw.execute(&sql).await;
+    let second = shop.run().await;
+    assert_eq!(shop.texts("select status from refunds").await, ["done"]);
+    assert_eq!(
+        lines(&shop).await[2..],
+        ["pay_1 matched settled 1", "pay_2 open late_contradiction -"]
+    );
+    let whose = "select table_name from tieout_lines where file_id = 2 and state = 'matched'";
+    assert_eq!(shop.texts(whose).await, ["refunds"], "one line decides one row");
+    assert_eq!(shop.open_cases().await, ["2 late_contradiction"]);
+    // What the runs wrote before stands.
+    for ran in [first, second] {
+        let end = &ran.of_type("run_end")[0];
+        let report = shop.folder().join(end["report"].as_str().unwrap());
+        shop.tieout(&["report", "verify", report.to_str().unwrap(), "--database"]).await.ended(0);
+    }
+    assert!(shop.run().await.verdicts().is_empty());
+    shop.check(false).await;
+}
+
+/// A statement whose bookings of this reference and amount have the bank's code.
+fn coded(text: &str, reference: &str, cents: i64, code: &str) -> String {
+    let [domain, family, own] = code.split('/').collect::<Vec<_>>()[..] else { panic!("{code}") };
+    let details = format!(
+        "<NtryDtls><TxDtls><Refs><EndToEndId>{reference}</EndToEndId></Refs>\
+         <Amt Ccy=\"EUR\">{}</Amt>",
+        euros(cents)
+    );
+    assert!(text.contains(&details), "{text}");
+    let code = format!(
+        "<BkTxCd><Domn><Cd>{domain}</Cd><Fmly><Cd>{family}</Cd>\
+         <SubFmlyCd>{own}</SubFmlyCd></Fmly></Domn></BkTxCd>"
+    );
+    text.replace(&details, &format!("{code}{details}"))
+}
+
+/// Under the tag of what it took it for, before the row is decided and after.
+async fn what_a_bank_takes_for_itself_is_no_payment(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    let bookings = [credit(10_001, "pay_1"), debit(35, "pay_1"), credit(10_002, "pay_2")];
+    let text = coded(&camt("camt.053", "S1", &bookings), "pay_1", 35, "PMNT/MDOP/CHRG");
+    bring(&shop, "stmt.xml", &text, 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(lines(&shop).await[1], "pay_1 excluded - -");
+    // All of it, and with no code but a transfer's: that is the payment itself.
+    let later = [debit(10_001, "pay_1"), debit(10_002, "pay_2")];
+    let text = coded(&camt("camt.053", "S2", &later), "pay_1", 10_001, "PMNT/ICDT/COMM");
+    let text = coded(&text, "pay_2", 10_002, "PMNT/ICDT/ESCT");
+    bring(&shop, "later.xml", &text, 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "not decided");
+    assert_eq!(ran.verdict(2), "review late_contradiction");
+    assert_eq!(lines(&shop).await[3], "pay_1 excluded - -");
+    shop.check(false).await;
+    // Of a payout it is no second one, unless nothing says that it is the bank's.
+    let mut words = with_bank();
+    words.table.push_str("kind = { const = \"payout\" }\n");
+    let shop = Shop::open_with(engine, words).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    let bookings = [
+        debit(10_001, "pay_1"),
+        debit(35, "pay_1"),
+        debit(10_002, "pay_2"),
+        debit(35, "pay_2"),
+    ];
+    let text = coded(&camt("camt.053", "S1", &bookings), "pay_1", 35, "PMNT/MDOP/CHRG");
+    bring(&shop, "stmt.xml", &text, 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "review duplicate_capture");
+    shop.check(false).await;
+}
+
 async fn a_line_without_a_row_is_matched_when_the_row_comes(engine: Engine) {
     let shop = shop_with_bank(engine).await;
     bring(&shop, "stmt.xml", &camt("camt.053", "S1", &[credit(10_001, "pay_1")]), 0).await;
@@ -456,6 +558,64 @@ async fn a_line_finds_the_row_that_stores_what_it_carries(engine: Engine) {
         );
         shop.check(false).await;
     }
+}
+
+/// The EndToEndId is one row's, and an id that the payment has between banks stands in another one.
+async fn what_a_line_carries_of_two_rows_settles_neither(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    let storing = |id, reference: &str| Payment {
+        psp_ref: Some(reference.to_owned()),
+        ..at_bank(id, "processing")
+    };
+    let rows = [
+        at_bank(1, "processing"),
+        Payment { amount: Some(10_001), ..storing(2, "UETR-1") },
+        storing(3, "TX-3"),
+        storing(4, "AR000004"),
+        storing(5, "INSTR-5"),
+        at_bank(6, "processing"),
+    ];
+    shop.insert(&rows).await;
+    let bookings = [
+        credit(10_001, "pay_1"),
+        credit(10_003, "unknown"),
+        credit(10_004, "stranger"),
+        credit(10_005, "pay_5"),
+        credit(10_006, "pay_6"),
+    ];
+    let mut text = camt("camt.053", "S1", &bookings);
+    for (reference, element, id) in [
+        ("pay_1", "UETR", "UETR-1"),
+        ("unknown", "TxId", "TX-3"),
+        ("stranger", "AcctSvcrRef", "AR000004"),
+        ("pay_5", "InstrId", "INSTR-5"),
+        ("pay_6", "TxId", "TX-6"),
+    ] {
+        let own = format!("<EndToEndId>{reference}</EndToEndId>");
+        assert!(text.contains(&own));
+        text = text.replace(&own, &format!("{own}<{element}>{id}</{element}>"));
+    }
+    bring(&shop, "stmt.xml", &text, 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review reference_claimed");
+    assert_eq!(ran.verdict(2), "review reference_mismatch");
+    assert_eq!(ran.verdict(3), "succeeded settled", "no other row is known to the line");
+    assert_eq!(ran.verdict(4), "wait absence_unproven", "the bank's own reference names no payment");
+    assert_eq!(ran.verdict(5), "succeeded settled", "its tag and its id");
+    assert_eq!(ran.verdict(6), "succeeded settled", "an id that no row stores");
+    let said = "the row stores UETR-1, whose tag is `pay_1` and not `pay_2`";
+    assert!(case_of(&shop, 2).await.contains(said));
+    assert_eq!(lines(&shop).await[2], "stranger open orphan -", "it is told");
+    shop.check(false).await;
+    // Two bookings are two payments, whatever both carry.
+    let twice = [credit(10_001, "pay_1"), credit(10_001, "pay_1")];
+    let own = "<EndToEndId>pay_1</EndToEndId>";
+    let text = camt("camt.053", "S1", &twice).replace(own, &format!("{own}<InstrId>I1</InstrId>"));
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[storing(1, "I1")]).await;
+    bring(&shop, "twice.xml", &text, 0).await;
+    assert_eq!(shop.run().await.verdict(1), "review duplicate_capture");
+    shop.check(false).await;
 }
 
 /// A booking without an id of the PSP's is called by its place. Who was found to have it stands in

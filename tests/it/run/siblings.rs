@@ -4,7 +4,7 @@
 use tieout::sandbox::seeds::Seed;
 use tieout::sandbox::situations::Situation;
 
-use super::shop::{Engine, Payment, Shop, Words, on_both_databases};
+use super::shop::{Engine, Payment, Shop, Words, on_both_databases, tieout_now};
 
 on_both_databases!(
     of_rows_paid_twice_the_oldest_succeeds,
@@ -23,6 +23,11 @@ on_both_databases!(
     a_sibling_is_unpaid_only_where_the_mapping_says_so,
     a_payment_that_two_rows_paid_is_told_as_taken_twice,
     a_sibling_whose_word_says_paid_is_no_other_payments,
+    an_older_row_that_is_paid_beside_a_case_is_told_as_taken_twice,
+    of_rows_paid_in_other_amounts_the_oldest_goes_first,
+    what_waited_for_a_sibling_goes_to_a_person_with_it,
+    a_row_whose_charge_was_lost_waits_for_no_case,
+    a_second_capture_after_the_end_of_a_list_is_seen,
 );
 
 /// Stuck, with a natural key; the greater its age in seconds over 40 minutes, the older.
@@ -399,4 +404,126 @@ async fn a_sibling_whose_word_says_paid_is_no_other_payments(engine: Engine) {
     assert_eq!(shop.texts(why).await, [told]);
     assert_eq!(shop.status(2).await, "processing");
     shop.check(false).await;
+}
+
+const WHY: &str = "select text from tieout_cases where subject = '1' and state = 'open'";
+
+/// The younger row went to a person while the older one was under way: who comes to pay second is
+/// told, whatever its age.
+async fn an_older_row_that_is_paid_beside_a_case_is_told_as_taken_twice(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(60).await;
+    let (older, younger) = (of(1, "A", 9), of(2, "A", 0));
+    let under_way = older.captured().standing(Situation::Processing);
+    shop.plant(vec![under_way, Seed { amount: 77, ..younger.captured() }]);
+    shop.insert(&[older, younger]).await;
+    let ran = shop.run_with(&["--fail-on", "duplicates"]).await.ended(0);
+    assert_eq!([ran.verdict(1), ran.verdict(2)], ["wait psp_pending", "review amount_mismatch"]);
+    shop.sandbox.move_to("pi_1", Situation::Succeeded).unwrap();
+    shop.due_now().await;
+    let ran = shop.run_with(&["--fail-on", "duplicates"]).await.ended(4);
+    assert_eq!(ran.verdict(1), "review sibling_row");
+    assert_eq!(shop.status(1).await, "processing");
+    assert_eq!(shop.open_cases().await, ["1 sibling_row", "2 amount_mismatch"]);
+    let told = "pi_1 captured, and row 2 with the same natural key is a person's, with money \
+                captured for it too";
+    assert_eq!(shop.texts(WHY).await, [told]);
+    // The other payment was given back, and its row closed by hand.
+    shop.raw.execute("update payments set status = 'failed' where id = 2").await;
+    shop.tieout(&["cases", "kick", "--reason", "sibling_row", "--yes"]).await.ended(0);
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["paid", "failed"]);
+    shop.check(false).await;
+}
+
+/// In one run, too, with a rehearsal that foretells it.
+async fn of_rows_paid_in_other_amounts_the_oldest_goes_first(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(60).await;
+    let rows = [of(1, "A", 9), of(2, "A", 0), of(3, "B", 9), of(4, "B", 0)];
+    let seeds = rows.iter().map(|row| match row.id {
+        2 | 3 => Seed { amount: 77, ..row.captured() },
+        _ => row.captured(),
+    });
+    shop.plant(seeds.collect());
+    shop.insert(&rows).await;
+    let would = shop.run_with(&["--dry-run"]).await.ended(0).verdicts();
+    let ran = shop.run_with(&["--fail-on", "duplicates"]).await.ended(4);
+    assert_eq!(ran.verdicts(), would);
+    assert_eq!([ran.verdict(1), ran.verdict(2)], ["succeeded captured", "review sibling_row"]);
+    assert_eq!([ran.verdict(3), ran.verdict(4)], ["review amount_mismatch", "review sibling_row"]);
+    assert_eq!(shop.open_cases().await, ["2 sibling_row", "3 amount_mismatch", "4 sibling_row"]);
+    assert_eq!(shop.count("tieout_journal where applied = 'superseded'").await, 0);
+    shop.check(false).await;
+}
+
+/// A hand-back ended for a sibling that might still be paid, and that one goes to a person.
+async fn what_waited_for_a_sibling_goes_to_a_person_with_it(engine: Engine) {
+    let mut shop = one_handed_back(engine).await;
+    let sibling = of(2, "A", 0);
+    let open = sibling.captured().standing(Situation::RequiresAction);
+    shop.plant(vec![Seed { amount: 77, ..open }]);
+    shop.insert(&[sibling]).await;
+    assert_eq!(shop.run().await.ended(0).verdict(2), "wait rule");
+    assert_eq!(shop.texts(ENDS).await, ["sibling_pending"]);
+    shop.sandbox.move_to("pi_2", Situation::Succeeded).unwrap();
+    for _look in 0..4 {
+        shop.a_span_passes().await;
+        shop.run().await.ended(0);
+    }
+    assert_eq!(shop.open_cases().await, ["1 sibling_row", "2 amount_mismatch"]);
+    let told = "absent, but row 2 with the same natural key is a person's, with money captured for \
+                it";
+    assert_eq!(shop.texts(WHY).await, [told]);
+    assert_eq!(shop.texts(OPEN).await, Vec::<String>::new());
+    shop.check(false).await;
+}
+
+/// Two rows were absent, and one was handed back; its worker came for it, and the call was lost.
+/// The other is a person's for the one alone: the one is handed back anew, and never both.
+async fn a_row_whose_charge_was_lost_waits_for_no_case(engine: Engine) {
+    for stands_back in ["2", "3"] {
+        let shop = one_handed_back(engine).await;
+        // An older one, or a younger one.
+        let age = if stands_back == "2" { 0 } else { 20 };
+        shop.insert(&[of(stands_back.parse().unwrap(), "A", age)]).await;
+        shop.run_until_proven().await;
+        let case = format!("{stands_back} sibling_row");
+        assert_eq!(shop.open_cases().await, [case.as_str()]);
+        let taken = "update payments set status = 'processing', attempt = attempt + 1 where id = 1";
+        shop.raw.execute(taken).await;
+        for _look in 0..5 {
+            shop.a_span_passes().await;
+            shop.run().await.ended(0);
+            let open = shop.texts(OPEN).await;
+            assert!(open.is_empty() || open == ["1"], "{open:?}");
+        }
+        assert_eq!(shop.status(1).await, "retry", "beside {stands_back}");
+        assert_eq!(shop.texts(OPEN).await, ["1"]);
+        assert_eq!(shop.open_cases().await, [case.as_str()]);
+        shop.check(false).await;
+    }
+}
+
+/// A list ends where the rows' calls are over. Who sent a payment again later captured it twice.
+async fn a_second_capture_after_the_end_of_a_list_is_seen(engine: Engine) {
+    // By another list, and by the search.
+    for count in [40, 3] {
+        let mut shop = Shop::open_with(engine, Words::default().patient()).await;
+        shop.background(60).await;
+        let rows: Vec<Payment> = (1..=count).map(Payment::stuck).collect();
+        let again = Seed { id: Some("pi_again".to_owned()), ..rows[0].captured() };
+        shop.plant(rows.iter().map(Payment::captured).collect());
+        shop.plant(vec![again.created_at(tieout_now() - 5 * 60)]);
+        shop.insert(&rows).await;
+        // One that nobody finds, which is to be listed for.
+        shop.insert(&[Payment::stuck(count + 1)]).await;
+        let ran = shop.run_with(&["--fail-on", "duplicates"]).await.ended(4);
+        assert_eq!(ran.verdict(1), "review duplicate_capture");
+        for id in 2..=count {
+            assert_eq!(ran.verdict(id), "succeeded captured", "{id}");
+        }
+        assert_eq!(shop.count("tieout_checks where state = 'watch'").await, 0);
+        assert_eq!(shop.open_cases().await, ["1 duplicate_capture"]);
+        shop.check(false).await;
+    }
 }

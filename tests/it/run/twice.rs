@@ -20,6 +20,7 @@ on_both_databases!(
     bytes_that_came_for_another_account_are_told,
     a_reference_of_a_whole_day_is_not_one_booking,
     a_reference_that_mt940_cut_is_the_same,
+    a_tag_that_a_bank_wore_down_is_the_same,
     an_account_is_one_however_its_statements_write_it,
     what_may_be_one_booking_is_asked_of_the_bank,
     a_row_is_paid_by_the_line_that_was_told_again,
@@ -532,6 +533,51 @@ async fn a_reference_that_mt940_cut_is_the_same(engine: Engine) {
             "same open orphan -",
         ]
     );
+    verified(&shop, &ran).await;
+    shop.check(false).await;
+}
+
+/// The other statement has the tag in capitals, without its marks, or cut, and comes before or after.
+async fn a_tag_that_a_bank_wore_down_is_the_same(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[1, 2, 3].map(|id| at_bank(id, "processing"))).await;
+    let long = format!("order-of-the-day-{:018}", 7);
+    assert_eq!(long.len(), 35);
+    let own = ["REF00000001", "REF00000002", "REF00000003", "REF00000004"];
+    let first = [credit(10_001, "pay_1"), credit(777, &long)];
+    bring(&shop, "day.xml", &with_refs("D1", &first, &[own[0], own[2]]), 0).await;
+    let swift = mt940(&[
+        (10_001, "PAY_1", own[0]),
+        (10_002, "pay2", own[1]),
+        (777, &long[..27], own[2]),
+        (10_003, "pay_3", own[3]),
+    ]);
+    bring(&shop, "day.sta", &swift, 0).await;
+    let before = shop.run().await;
+    assert_eq!(before.verdict(1), "succeeded settled");
+    assert_eq!(before.verdict(2), "review tag_near_miss");
+    assert_eq!(before.verdict(3), "succeeded settled");
+    assert_eq!(lines(&shop).await[3], "pay2 open orphan -");
+    // The whole tag comes after the worn one. Tags that only begin alike are two payments.
+    let more = [credit(10_002, "pay_2"), credit(10_003, "pay_30")];
+    bring(&shop, "more.xml", &with_refs("D2", &more, &[own[1], own[3]]), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(2), "succeeded settled");
+    assert_eq!(
+        lines(&shop).await,
+        [
+            "pay_1 matched settled 1".to_owned(),
+            format!("{long} open orphan -"),
+            "PAY_1 excluded told_before -".to_owned(),
+            "pay2 excluded told_before -".to_owned(),
+            format!("{} excluded told_before -", &long[..27]),
+            "pay_3 matched settled 3".to_owned(),
+            "pay_2 matched settled 2".to_owned(),
+            "pay_30 open orphan -".to_owned(),
+        ]
+    );
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    verified(&shop, &before).await;
     verified(&shop, &ran).await;
     shop.check(false).await;
 }

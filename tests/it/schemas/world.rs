@@ -165,6 +165,7 @@ impl Foreign {
                 lines: Vec::new(),
                 person: None,
                 mapped_from: None,
+                clears_case: false,
                 stages: true,
                 siblings: None,
             };

@@ -656,6 +656,43 @@ pub async fn what_may_still_be_paid_ends_hand_backs_beside_it<D: Under>() {
     w.finish().await;
 }
 
+/// What was captured for a row that goes to a person counts as well, also where nobody knew of it
+/// as its sibling was decided.
+pub async fn who_is_paid_beside_a_case_is_decided_anew<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=2).await;
+    w.raw.execute("update charges set subscription = 1").await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    let of = |id: &str| claimed.iter().find(|one| one.row.key.id == id).unwrap();
+    let (first, second) = (of("1"), of("2"));
+    let known = |id: &str| {
+        [SiblingFact { id: id.to_owned(), state: SiblingState::Processing, older: false }]
+    };
+    let case = Decision { seen: succeeded(second).seen, ..review(second) };
+    let batch = vec![
+        beside(w.effect("r1", first, succeeded(first), noon()), first, &known("2")),
+        beside(w.effect("r1", second, case, noon()), second, &known("1")),
+    ];
+    let end = w.store.apply("r1", &mut writer, &w.table, batch, noon()).await.unwrap();
+    assert_eq!(counts(end), (1, 1));
+    assert_eq!(w.status("1").await, "processing");
+    let siblings = w.store.siblings(&w.table, &[&first.row]).await.unwrap();
+    assert_eq!(siblings["1"][0].state, SiblingState::PaidCase);
+    // One that is as it was judged, and a person's for a sibling alone, stands back.
+    for (text, state) in [
+        ("absent, but row 1 with the same natural key was paid", SiblingState::StandsBack),
+        ("pi_2 captured, and row 1 with the same natural key was paid", SiblingState::Processing),
+    ] {
+        let set = format!("update tieout_cases set reason = 'sibling_row', text = '{text}'");
+        w.raw.execute(&set).await;
+        let siblings = w.store.siblings(&w.table, &[&first.row]).await.unwrap();
+        assert_eq!(siblings["1"][0].state, state, "{text}");
+    }
+    w.raw.execute("update tieout_cases set reason = 'amount_mismatch', text = ''").await;
+    w.finish().await;
+}
+
 /// A row that was paid is paid whatever its mode writes of it.
 pub async fn what_a_mode_withholds_ends_hand_backs_beside_it<D: Under>() {
     let w = World::<D>::new().await;

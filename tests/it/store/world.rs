@@ -389,6 +389,7 @@ fn effect_in(
         lines: Vec::new(),
         person: None,
         mapped_from: None,
+        clears_case: false,
         stages: true,
         siblings: None,
     };
