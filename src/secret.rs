@@ -5,9 +5,12 @@
 //! that talks to somebody may use this one; it knows none of them.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
 use std::time::Duration;
 
 /// Looks up an environment variable. The configuration's room hands it in.
@@ -15,6 +18,12 @@ pub type EnvLookup = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// How long a command may take that prints a secret.
 const COMMAND_MAX: Duration = Duration::from_secs(10);
+
+/// How long whoever writes a secret into a pipe may take.
+const PIPE_MAX: Duration = Duration::from_secs(10);
+
+/// Bytes of the longest file that holds a secret: a ring of keys is the longest there is.
+const BYTES_MAX: u64 = 1 << 20;
 
 /// A secret. It is shown nowhere.
 #[derive(Clone, PartialEq, Eq)]
@@ -53,13 +62,12 @@ pub enum SecretError {
     #[error("the environment variable {0}, which should hold the secret key, is not set")]
     NotSet(String),
     /// The file could not be read.
-    #[error("the key file {path} could not be read")]
+    #[error("the key file {path} could not be read: {why}")]
     File {
         /// The file.
         path: PathBuf,
         /// Why.
-        #[source]
-        source: std::io::Error,
+        why: io::Error,
     },
     /// The command could not be run.
     #[error("the key command `{program}` could not be run")]
@@ -129,15 +137,65 @@ impl KeySource {
                 Ok((text, name.clone()))
             }
             Self::File(path) => {
-                let text = tokio::fs::read_to_string(path).await;
-                let text =
-                    text.map_err(|source| SecretError::File { path: path.clone(), source })?;
+                let text = read_text(path).await;
+                let text = text.map_err(|why| SecretError::File { path: path.clone(), why })?;
                 Ok((text, path.display().to_string()))
             }
             Self::Command(command) => printed(command).await,
             Self::Missing => Err(SecretError::NoSource),
         }
     }
+}
+
+/// Reads a file that holds a secret. What is no regular file is one that somebody writes to, such
+/// as the pipe of `<(…)` or `/dev/stdin`: it is waited for, and not for ever.
+///
+/// # Errors
+/// Where it cannot be read, is too long, or nobody wrote it to its end in time.
+pub fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    read_within(path, PIPE_MAX)
+}
+
+fn read_within(path: &Path, most: Duration) -> io::Result<Vec<u8>> {
+    if std::fs::metadata(path)?.is_file() {
+        return read_short(path);
+    }
+    // Nothing ends a thread that waits for a pipe: it is left alone, and ends with the process.
+    let (put, taken) = mpsc::channel();
+    let of_thread = path.to_owned();
+    thread::Builder::new().spawn(move || put.send(read_short(&of_thread)))?;
+    taken.recv_timeout(most).unwrap_or_else(|_late| {
+        let why = "it is no regular file, and nobody wrote it to its end in time";
+        Err(io::Error::new(ErrorKind::TimedOut, why))
+    })
+}
+
+fn read_short(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    File::open(path)?.take(BYTES_MAX.saturating_add(1)).read_to_end(&mut bytes)?;
+    match u64::try_from(bytes.len()) {
+        Ok(length) if length <= BYTES_MAX => Ok(bytes),
+        _longer => Err(io::Error::new(ErrorKind::InvalidData, "it is longer than 1 MiB")),
+    }
+}
+
+/// As [`read_bytes`], of text.
+///
+/// # Errors
+/// Its, and where it is no UTF-8.
+pub fn read_text_now(path: &Path) -> io::Result<String> {
+    let text = String::from_utf8(read_bytes(path)?);
+    // What the error holds are the bytes themselves.
+    text.map_err(|_bytes| io::Error::new(ErrorKind::InvalidData, "it is no UTF-8 text"))
+}
+
+/// As [`read_text_now`], beside what else is done.
+///
+/// # Errors
+/// Its.
+pub async fn read_text(path: &Path) -> io::Result<String> {
+    let path = path.to_owned();
+    tokio::task::spawn_blocking(move || read_text_now(&path)).await.map_err(io::Error::other)?
 }
 
 async fn printed(command: &[String]) -> Result<(String, String), SecretError> {
@@ -166,6 +224,24 @@ async fn printed(command: &[String]) -> Result<(String, String), SecretError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_pipe_is_read_and_an_endless_file_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+        assert!(made.success());
+        let to = pipe.clone();
+        let writing = thread::spawn(move || std::fs::write(to, "sk_test_p\n"));
+        assert_eq!(read_text(&pipe).await.unwrap(), "sk_test_p\n");
+        writing.join().unwrap().unwrap();
+        let endless = read_text(Path::new("/dev/zero")).await.unwrap_err();
+        assert_eq!(endless.kind(), ErrorKind::InvalidData);
+        assert!(read_text(folder.path()).await.is_err());
+        // Nobody writes to it.
+        let late = read_within(&pipe, Duration::from_millis(50)).unwrap_err();
+        assert!(late.to_string().contains("no regular file"), "{late}");
+    }
 
     #[tokio::test]
     async fn secrets_come_from_three_places_and_never_show() {

@@ -115,7 +115,11 @@ pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
         | Command::Merge(_)
         | Command::Export(_)
         | Command::Purge(_) => {
-            database::with(&config, async |db| on_database(command, common, &config, db).await)
+            let only_reads =
+                matches!(command, Command::List(_) | Command::Show(_) | Command::Export(_));
+            database::with_as(&config, only_reads, async |db| {
+                on_database(command, common, &config, db).await
+            })
         }
     }
 }

@@ -12,7 +12,24 @@ pub fn with(
     config: &Config,
     work: impl AsyncFnOnce(&Database) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
-    with_any(config, async |db| {
+    with_as(config, false, work)
+}
+
+/// The same for work that only reads: an SQLite file is left as it is.
+pub fn to_read(
+    config: &Config,
+    work: impl AsyncFnOnce(&Database) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    with_as(config, true, work)
+}
+
+/// As [`to_read`] where it `only_reads`, else as [`with`].
+pub fn with_as(
+    config: &Config,
+    only_reads: bool,
+    work: impl AsyncFnOnce(&Database) -> Result<Exit, Failure>,
+) -> Result<Exit, Failure> {
+    with_any(config, only_reads, async |db| {
         db.require_schema().await.map_err(|error| Failure::store(&error))?;
         work(db).await
     })
@@ -54,13 +71,18 @@ pub fn with_dry(
     }))?
 }
 
-/// Works on a database, whatever tieout's tables are like.
+/// Works on a database, whatever tieout's tables are like; on an SQLite file as it is where the
+/// work `only_reads`.
 pub fn with_any(
     config: &Config,
+    only_reads: bool,
     work: impl AsyncFnOnce(&Database) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
     runtime::block_on(Box::pin(async {
-        let db = Database::connect(&config.database).await;
+        let db = match only_reads {
+            true => Database::connect_as_is(&config.database).await,
+            false => Database::connect(&config.database).await,
+        };
         let db = db.map_err(|error| Failure::store(&error))?;
         let ended = work(&db).await;
         db.close().await;

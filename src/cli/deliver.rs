@@ -54,7 +54,10 @@ pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
     match &args.command {
         None => send(args, common, &config),
         Some(command) => {
-            database::with(&config, async |db| letters::run(command, common, db).await)
+            let only_reads = matches!(command, letters::Command::List(_));
+            database::with_as(&config, only_reads, async |db| {
+                letters::run(command, common, db).await
+            })
         }
     }
 }

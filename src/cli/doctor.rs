@@ -10,7 +10,7 @@ use crate::cli::page::wrapped;
 use crate::cli::{out, runtime};
 use crate::config::{self, Config};
 use crate::exit::Exit;
-use crate::run::doctor::{Finding, Level, examine, sources};
+use crate::run::doctor::{Finding, Level, examine, open_secrets, sources};
 use crate::run::shutdown::Stop;
 
 /// For `--help`.
@@ -59,6 +59,7 @@ pub fn run(common: &Common) -> Result<Exit, Failure> {
         ),
         next: None,
     });
+    open_secrets(&config.secret_files).iter().for_each(|finding| screen.put(finding));
     let setup = config.setup();
     let exit = runtime::block_on(Box::pin(async {
         let stop = Stop::new();

@@ -1,6 +1,9 @@
 //! `tieout explain ID`: everything known about one row, and why it stands where it stands.
 //!
-//! It reads tieout's own records alone: no PSP is asked, nothing is written.
+//! It reads tieout's own records, and where the text is no key that they know, by its indexes the
+//! mapped table: no PSP is asked, nothing is written.
+
+mod find;
 
 use std::collections::BTreeSet;
 
@@ -8,6 +11,7 @@ use serde_json::json;
 
 use crate::cli::args::Common;
 use crate::cli::events::line;
+use crate::cli::explain::find::{Finder, Meant};
 use crate::cli::failure::Failure;
 use crate::cli::{evidence, out, page, screen, standing};
 use crate::config::{Config, names};
@@ -31,6 +35,7 @@ use crate::store::records::{
 pub const EXAMPLES: &str = "\
 Examples:
   tieout explain pay_9044
+  tieout explain pi_3NqX2bLkdIwHu7ix    by the PSP's reference, or by the tag
   tieout explain 7 --table refunds
   tieout explain '[\"acme\",\"7\"]'        a composite key
   tieout explain pay_9044 --json        with the evidence whole";
@@ -41,7 +46,7 @@ const LOOKS_SHOWN: usize = 12;
 /// Options of `explain`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The row's key
+    /// The row's key; or its tag, or the PSP's reference, where an index leads to it
     id: String,
     /// The mapped table [default: every one that knows the key]
     #[arg(long, value_name = "NAME", env = names::TABLE)]
@@ -65,29 +70,82 @@ pub async fn run(
     config: &Config,
     db: &Database,
 ) -> Result<Exit, Failure> {
-    let mut found = 0_usize;
-    for table in tables(args, config)? {
-        let known = read(db, &table, &args.id).await.map_err(|e| Failure::store(&e))?;
+    let tables = tables(args, config)?;
+    if explained(&tables, &args.id, None, (common, config, db)).await? {
+        return Ok(Exit::Ok);
+    }
+    let finder = Box::pin(Finder::of(&args.id, &tables, config, db)).await;
+    let meant = Box::pin(finder.meant()).await.map_err(|e| Failure::store(&e))?;
+    let mut rows = meant.iter();
+    let (Some(((table, key), by)), None) = (rows.next(), rows.next()) else {
+        let is_key = meant.is_empty() && Box::pin(finder.is_key()).await;
+        return Err(not_one(&args.id, &meant, is_key));
+    };
+    let by = format!("{} is {} of {table}/{key}", args.id, by.as_str());
+    let of_one = std::slice::from_ref(table);
+    if explained(of_one, key, Some(by.as_str()), (common, config, db)).await? {
+        return Ok(Exit::Ok);
+    }
+    let text = format!("{by}, and tieout has never looked at it");
+    Err(Failure::new(Exit::Usage, text, look_now(key)))
+}
+
+/// Tells of the row of this key in each of the tables, after how it was `found`; whether there is
+/// one.
+async fn explained(
+    tables: &[String],
+    key: &str,
+    found: Option<&str>,
+    (common, config, db): (&Common, &Config, &Database),
+) -> Result<bool, Failure> {
+    let mut is_any = false;
+    for table in tables {
+        let known = read(db, table, key).await.map_err(|e| Failure::store(&e))?;
         let Some(known) = known else { continue };
-        found = found.saturating_add(1);
+        is_any = true;
         if common.json {
-            out::stdout(&line("row", body(&known, &args.id)));
-        } else {
-            let mut files = missing(&known, config, db).await?;
-            files.extend(untied(&known, db).await?);
-            lines(&known, &files, &args.id, config).iter().for_each(|line| page::say(line));
+            out::stdout(&line("row", body(&known, key)));
+            continue;
         }
+        found.into_iter().for_each(page::say);
+        let mut files = missing(&known, config, db).await?;
+        files.extend(untied(&known, db).await?);
+        lines(&known, &files, key, config).iter().for_each(|line| page::say(line));
     }
-    if found == 0 {
-        let text = format!("tieout has never looked at a row {}", args.id);
-        let hint = format!(
-            "it is not stuck yet, its status is not mapped, or the key is another; \
-             `tieout run --dry-run --id {}` looks at it now",
-            screen::shell_word(&args.id)
-        );
-        return Err(Failure::new(Exit::Usage, text, hint));
+    Ok(is_any)
+}
+
+/// Rows listed where a text means several.
+const LISTED: usize = 20;
+
+/// A text that means no row, or several.
+fn not_one(id: &str, meant: &Meant, is_key: bool) -> Failure {
+    if is_key {
+        let text = format!("tieout has never looked at a row {id}");
+        return Failure::new(Exit::Usage, text, look_now(id));
     }
-    Ok(Exit::Ok)
+    if meant.is_empty() {
+        let text = format!("tieout knows no row {id}, by its key, its tag or a PSP's reference");
+        let hint = "a key of several columns is written '[\"acme\",\"7\"]'; a tag or a reference \
+                    is looked for where an index leads to it: `tieout doctor` tells where none \
+                    does";
+        return Failure::new(Exit::Usage, text, hint);
+    }
+    let rows = meant.keys().take(LISTED).map(|(table, key)| format!("{table}/{key}"));
+    let rows: Vec<String> = rows.collect();
+    let more = meant.len().saturating_sub(rows.len());
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    let text = format!("{id} is said of several rows: {}{more}", rows.join(", "));
+    Failure::new(Exit::Usage, text, "name one of them by its key, and by --table")
+}
+
+/// What looks at a row that is there and that tieout has never looked at.
+fn look_now(key: &str) -> String {
+    format!(
+        "it is not stuck yet, or its status is not mapped; `tieout run --dry-run --id {}` looks at \
+         it now",
+        screen::shell_word(key)
+    )
 }
 
 fn tables(args: &Args, config: &Config) -> Result<Vec<String>, Failure> {

@@ -235,7 +235,7 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
         Command::Report(command) => report::run(command, common, given),
         Command::Explain(args) => {
             let config = crate::config::load(common.config(), &[])?;
-            database::with(&config, async |db| explain::run(args, common, &config, db).await)
+            database::to_read(&config, async |db| explain::run(args, common, &config, db).await)
         }
         Command::Cases(command) => cases::run(command, common),
         Command::Pause(args) => {
@@ -248,15 +248,19 @@ fn dispatch(cli: &Cli, matches: &clap::ArgMatches) -> Result<Exit, Failure> {
         }
         Command::Runs(command) => {
             let config = crate::config::load(common.config(), &[])?;
-            database::with(&config, async |db| runs::run(command, common, db).await)
+            let reads = !matches!(command, runs::Command::Abandon(_));
+            database::with_as(&config, reads, async |db| runs::run(command, common, db).await)
         }
         Command::Audit(command) => {
             let config = crate::config::load(common.config(), &[])?;
-            database::with(&config, async |db| audit::run(command, common, db).await)
+            database::to_read(&config, async |db| audit::run(command, common, db).await)
         }
         Command::Db(command) => {
             let config = crate::config::load(common.config(), &[])?;
-            database::with_any(&config, async |db| db::run(command, common, &config, db).await)
+            let only_reads = matches!(command, db::Command::Status(_) | db::Command::Roles(_));
+            database::with_any(&config, only_reads, async |db| {
+                db::run(command, common, &config, db).await
+            })
         }
     }
 }

@@ -102,7 +102,7 @@ pub fn run(command: &Command, common: &Common, matches: &ArgMatches) -> Result<E
         }
         Command::Build(options) => {
             let config = config::load(common.config(), &overrides(given, &OVERRIDING))?;
-            database::with(&config, async |db| {
+            database::to_read(&config, async |db| {
                 refuse_pruned(&options.run, db).await?;
                 build(options, common, &config, db).await
             })
@@ -110,7 +110,7 @@ pub fn run(command: &Command, common: &Common, matches: &ArgMatches) -> Result<E
         Command::Verify(options) if options.database => {
             let config = config::load(common.config(), &[])?;
             let dir = &place(&options.dir, common)?;
-            database::with(&config, async |db| verify_against(dir, common, db).await)
+            database::to_read(&config, async |db| verify_against(dir, common, db).await)
         }
         Command::Verify(options) => verify(&place(&options.dir, common)?, common),
     }

@@ -117,18 +117,18 @@ pub fn run(command: &Command, common: &Common) -> Result<Exit, Failure> {
         Command::Test(options) => book::test(&book::to_try(&options.files, common)?, common),
         Command::Stats(options) => {
             let config = crate::config::load(common.config(), &[])?;
-            database::with(&config, async |db| stats::run(options, common, &config, db).await)
+            database::to_read(&config, async |db| stats::run(options, common, &config, db).await)
         }
         Command::Diff(options) => {
             let config = crate::config::load(common.config(), &[])?;
             let files = book::named(&options.files)?;
-            database::with(&config, async |db| {
+            database::to_read(&config, async |db| {
                 diff::run(options, &files, common, &config, db).await
             })
         }
         Command::New(options) => {
             let config = crate::config::load(common.config(), &[])?;
-            database::with(&config, async |db| begin::run(options, common, &config, db).await)
+            database::to_read(&config, async |db| begin::run(options, common, &config, db).await)
         }
         Command::Schema => {
             let text = serde_json::to_string_pretty(&crate::psp::rules::schema());

@@ -152,12 +152,20 @@ impl<'a> Document<'a> {
         !found.is_empty()
     }
 
-    /// Complains of every text that is `odd`, by its path and itself. Whether there is one.
-    pub fn complain_of(&mut self, odd: &Sought<'_>, why: &str) -> bool {
-        let mut found = Vec::new();
-        collect_texts(&self.root, "", odd, &mut found);
-        for (_path, span) in &found {
-            self.complain_at(span, why.to_owned());
+    /// Complains of every text that is odd, by its path and itself, and says why. Whether there is
+    /// one. None of them is shown: each may be a secret.
+    pub fn complain_of(&mut self, odd: &[(&Sought<'_>, &str)]) -> bool {
+        let mut found: Vec<(Range<usize>, &str)> = Vec::new();
+        for &(is_odd, why) in odd {
+            let mut places = Vec::new();
+            collect_texts(&self.root, "", is_odd, &mut places);
+            found.extend(places.into_iter().map(|(_path, span)| (span, why)));
+        }
+        let spans: Vec<Range<usize>> = found.iter().map(|(span, _why)| span.clone()).collect();
+        let text = starred(self.text, &spans);
+        for (span, why) in &found {
+            let place = Place::File(FilePlace::of(&self.path, &text, span));
+            self.problems.push(Problem { place, text: (*why).to_owned() });
         }
         !found.is_empty()
     }
@@ -366,6 +374,20 @@ fn collect_value(value: &DeValue<'_>, path: &str, leaves: &mut Vec<(String, Stri
         }
         scalar => leaves.push((path.to_owned(), scalar_text(scalar))),
     }
+}
+
+/// A text in which nothing of these places can be read, quotes and breaks of lines apart. Every
+/// byte keeps its place.
+fn starred(text: &str, spans: &[Range<usize>]) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        let is_within = spans.iter().any(|span| span.contains(&at));
+        match is_within && !matches!(c, '"' | '\'' | '\n' | '\r') {
+            true => shown.push_str(&"*".repeat(c.len_utf8())),
+            false => shown.push(c),
+        }
+    }
+    shown
 }
 
 /// Whether a text at a path is looked for.

@@ -106,6 +106,8 @@ pub struct Config {
     pub delivery: DeliverySettings,
     /// Every setting with its value and where that comes from, in the order of paths.
     pub shown: Vec<Shown>,
+    /// Files that hold secrets of one line each, by the settings that name them.
+    pub secret_files: Vec<(String, PathBuf)>,
     /// SHA-256 of the effective settings, secrets left out.
     pub config_sha256: String,
     /// Names rules and deciding settings together.
@@ -178,7 +180,12 @@ pub fn variables_named(named: Option<&Path>) -> Vec<String> {
             toml::Value::Table(fields) => {
                 for (name, value) in fields {
                     match value {
-                        toml::Value::String(text) if name.ends_with("_env") => names.push(text),
+                        toml::Value::String(text) if name.ends_with("_env") => {
+                            // Anything else is refused, and may be the secret itself.
+                            if reading::may_name_a_variable(&text) {
+                                names.push(text);
+                            }
+                        }
                         other => rest.push(other),
                     }
                 }

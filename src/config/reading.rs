@@ -9,7 +9,7 @@ use chrono_tz::Tz;
 use serde::Deserialize;
 
 use crate::config::check::table_misfits;
-use crate::config::document::{Document, Section, quoted};
+use crate::config::document::{Document, Section, Sought, quoted};
 use crate::config::init::OPEN;
 use crate::config::policy::{PolicySettings, Resolved, listed, misfits};
 use crate::config::problem::{ConfigError, Place, Problem, nearest};
@@ -47,15 +47,48 @@ const NO_VARIABLE: &str = "expected the name of an environment variable, such as
                            this is the secret itself, take it out of the file, and change it: it \
                            was written down";
 
+/// The same where the path of a file belongs.
+const NO_PATH: &str = "expected the path of a file, such as /etc/tieout/stripe.key; if this is \
+                       the secret itself, take it out of the file, and change it: it was written \
+                       down";
+
 /// How keys begin that are no names of variables or of systemd's credentials.
 const KEYS: [&str; 5] = ["sk_", "rk_", "pk_", "whsec_", "xox"];
 
-/// Whether a setting that names an environment variable has something else for a value.
-fn is_no_variable(path: &str, text: &str) -> bool {
-    let is_named = path.rsplit('.').next().is_some_and(|key| key.ends_with("_env"));
+/// Letters of the shortest word that is taken for a key and not for a file's name.
+const KEY_LETTERS: usize = 12;
+
+/// Whether a setting ends so. Below these two its name may be that of a column.
+fn is_named(path: &str, end: &str) -> bool {
+    let is_column = ["table.", "format."].iter().any(|section| path.starts_with(section));
+    !is_column && path.ends_with(end)
+}
+
+/// Whether a text can be the name of an environment variable, or of a credential.
+pub fn may_name_a_variable(text: &str) -> bool {
     let may_be = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_key = KEYS.iter().any(|start| text.starts_with(start));
-    is_named && (text.is_empty() || is_key || !text.chars().all(may_be))
+    !text.is_empty() && !is_key && text.chars().all(may_be)
+}
+
+/// Whether a setting that names an environment variable has something else for a value.
+fn is_no_variable(path: &str, text: &str) -> bool {
+    is_named(path, "_env") && !may_name_a_variable(text)
+}
+
+/// Whether a setting that names a file has an address, a key or what the file would hold.
+fn is_no_path(path: &str, text: &str, folder: &Path) -> bool {
+    if !is_named(path, "_file") {
+        return false;
+    }
+    let may_be = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    // Somebody may call a file as its key begins.
+    let is_key = KEYS.iter().any(|start| text.starts_with(start))
+        && text.len() >= KEY_LETTERS
+        && text.chars().all(may_be)
+        && !place(folder, Path::new(text)).exists();
+    let is_address = text.contains("://") || text.contains("password=");
+    text.is_empty() || text.contains(char::is_control) || is_address || is_key
 }
 
 /// Reads a text.
@@ -77,9 +110,14 @@ pub fn read(path: &Path, text: &str, overrides: &[Override]) -> Result<Config, C
     }
     let leaves = reading.document.leaves();
     // Nothing more is read then: what would be said of it could hold the secret.
-    if reading.document.complain_of(&is_no_variable, NO_VARIABLE) {
+    let folder = reading.folder.clone();
+    let no_variable: &Sought<'_> = &is_no_variable;
+    let no_path: &Sought<'_> = &|path: &str, text: &str| is_no_path(path, text, &folder);
+    let odd = [(no_variable, NO_VARIABLE), (no_path, NO_PATH)];
+    if reading.document.complain_of(&odd) {
         return Err(ConfigError::Invalid { problems: reading.document.into_problems() });
     }
+    let secret_files = secret_files(&leaves, &folder);
     let parts = reading.parts();
     let Reading { document, resolver, .. } = reading;
     let words = resolver.mistakes.into_iter();
@@ -112,6 +150,7 @@ pub fn read(path: &Path, text: &str, overrides: &[Override]) -> Result<Config, C
         sinks: parts.sinks,
         delivery: parts.delivery,
         shown,
+        secret_files,
     })
 }
 
@@ -719,6 +758,22 @@ fn read_zone(text: &str) -> Result<Tz, String> {
         let near = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         format!("a zone of the IANA database such as Europe/Berlin or UTC, found `{text}`{near}")
     })
+}
+
+/// Files that hold secrets, by their settings. The keys of sources are looked at with them.
+fn secret_files(leaves: &[(String, String)], folder: &Path) -> Vec<(String, PathBuf)> {
+    let is_one = |path: &str| {
+        let is_key_of_source = path.starts_with("source.") && path.ends_with(".key_file");
+        let is_public = path.ends_with(".ca_file") || path.ends_with(".holidays_file");
+        is_named(path, "_file") && !is_key_of_source && !is_public
+    };
+    let named = leaves.iter().filter(|(path, _text)| is_one(path));
+    // Leaves are as TOML and JSON both write them.
+    let placed = named.filter_map(|(path, text)| {
+        let file: String = serde_json::from_str(text).ok()?;
+        Some((path.clone(), place(folder, Path::new(&file))))
+    });
+    placed.collect()
 }
 
 /// Every setting: what was resolved by precedence, the policy with its defaults, and the rest of

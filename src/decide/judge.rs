@@ -11,7 +11,7 @@ use crate::decide::decision::{Asked, Decision, Inputs, Verdict};
 use crate::decide::nothing::{nearly_tagged, nothing_found, reference_unknown};
 use crate::decide::policy::Policy;
 use crate::decide::rules::Subject;
-use crate::decide::settled::may_be_one;
+use crate::decide::settled::{may_be_one, may_be_refund};
 use crate::decide::uncaptured::{by_rule, claimed_by_another, ended_uncaptured, in_flight};
 use crate::decide::view::{Item, Standing, View, seen, seen_left, seen_together, sums_text};
 use crate::model::evidence::ObjectState;
@@ -144,7 +144,11 @@ fn contradiction(view: &View<'_>) -> Option<Decision> {
     let is_paid = view.standing == Standing::Settled;
     if let Some(item) = captured.iter().find(|item| is_paid && item.back.by_file) {
         let gone = gone_text(item).unwrap_or_else(|| item.reference().to_owned());
-        let text = format!("{gone} after the row was `{}`", view.row().status);
+        let own = match item.back.returned.is_some_and(may_be_refund) {
+            true => "; without a code it may be a refund of yours that no mapped table has",
+            false => "",
+        };
+        let text = format!("{gone} after the row was `{}`{own}", view.row().status);
         let decision = view.review_of(item, Reason::LateContradiction, text);
         return Some(with_left(decision, &captured));
     }
@@ -360,12 +364,13 @@ fn captured_otherwise(view: &View<'_>) -> Option<Decision> {
             Some(view.review_of(item, Reason::AmountMismatch, text))
         }
         Some(_) => None,
-        None if item.object.amount.is_none() => {
+        None if item.object.amount.is_none() && !item.is_settled => {
             let text = format!("{name} captured in a currency ISO does not know");
             Some(view.review_of(item, Reason::CurrencyMismatch, text))
         }
         None => {
-            let text = format!("{name} captured, and the PSP does not say how much");
+            let teller = if item.is_settled { "file" } else { "PSP" };
+            let text = format!("{name} captured, and the {teller} does not say how much");
             Some(view.review_of(item, Reason::AmountMismatch, text))
         }
     }

@@ -27,14 +27,16 @@ pub fn objects(lines: &[SettledLine], kind: Kind, tag: Option<&str>) -> Vec<PspO
         let own = || line.payment.clone().unwrap_or_else(|| line.place.clone());
         match role(line, kind) {
             Role::Moves => groups.entry(own()).or_default().moves.push(line),
-            Role::RunsBack if !counts(line, lines, kind) => {}
+            Role::RunsBack | Role::GivesAgain if !counts(line, lines, kind) => {}
+            Role::GivesAgain => groups.entry(own()).or_default().moves.push(line),
             Role::TakesBack | Role::RunsBack => back.push(line),
             Role::Attempts => groups.entry(own()).or_default().attempts.push(line),
             Role::Nothing => {}
         }
     }
-    // In the order of time, so that the same lines in another order are the same objects.
-    back.sort_by_key(|line| (line.at, line.place.as_str()));
+    // In the order of time, so that the same lines in another order are the same objects; a payment
+    // that says of itself that it came back is there before the line by which it did.
+    back.sort_by_key(|line| (!says_itself(line), line.at, line.place.as_str()));
     for line in back {
         let own = home_of(line, &groups);
         groups.entry(own).or_default().back.push(line);
@@ -69,6 +71,8 @@ enum Role {
     TakesBack,
     /// A bank's booking the other way: it came back, where it was booked before.
     RunsBack,
+    /// A bank's, that undoes what came back: it is there again.
+    GivesAgain,
     /// On its way, or refused.
     Attempts,
     /// Not of this row.
@@ -76,9 +80,11 @@ enum Role {
 }
 
 fn role(line: &SettledLine, kind: Kind) -> Role {
-    match line.itemised {
-        true => bearing(line.kind, line.direction, kind),
-        false => Role::Nothing,
+    match bearing(line.kind, line.direction, kind) {
+        _several if !line.itemised => Role::Nothing,
+        // A PSP has words of its own for it.
+        Role::GivesAgain if line.payment.is_some() => Role::Nothing,
+        role => role,
     }
 }
 
@@ -100,10 +106,11 @@ fn bearing(line: LineKind, direction: Direction, kind: Kind) -> Role {
         (Kind::Refund, L::Refund, Debit) | (Kind::Refund | Kind::Payout, L::Movement, Debit) => {
             Role::Moves
         }
+        (Kind::Charge, L::Return, Credit) | (Kind::Refund | Kind::Payout, L::Return, Debit) => {
+            Role::GivesAgain
+        }
         (_, L::Fee | L::Payout | L::Adjustment, _)
-        | (Kind::Charge, L::Return, Credit)
         | (Kind::Refund, L::Payment | L::Chargeback | L::ChargebackReversed, _)
-        | (Kind::Refund | Kind::Payout, L::Return, Debit)
         | (Kind::Payout, L::Payment | L::Refund | L::Chargeback | L::ChargebackReversed, _) => {
             Role::Nothing
         }
@@ -112,19 +119,28 @@ fn bearing(line: LineKind, direction: Direction, kind: Kind) -> Role {
 
 /// Whether a line is of money that no row of this kind moves or gets back: a payment under a
 /// refund's tag. It may be the row's of another kind that has the tag, too; it is not this one's.
+/// So it is of a return that went the other way, unless [`gives_again`].
 pub fn is_anothers(line: LineKind, direction: Direction, kind: Kind) -> bool {
     let is_nobodys = matches!(line, LineKind::Fee | LineKind::Payout | LineKind::Adjustment);
-    !is_nobodys && matches!(bearing(line, direction, kind), Role::Nothing)
+    let bearing = bearing(line, direction, kind);
+    !is_nobodys && matches!(bearing, Role::Nothing | Role::GivesAgain)
+}
+
+/// Whether a line may undo what came back of a row of this kind: a return that went the other way.
+pub fn gives_again(line: LineKind, direction: Direction, kind: Kind) -> bool {
+    matches!(bearing(line, direction, kind), Role::GivesAgain)
 }
 
 /// Whether a line counts for a row of this kind, of which `lines` are all that there are. A bank's
-/// booking that runs the other way does where the row's own movement was booked by then, and all of
-/// it went: before it, nothing was there that could have come back, and less is a bank's fee, say.
+/// booking that runs the other way does where the row's own movement was booked by then, and half
+/// of it went: before it, nothing was there that could have come back, what comes back may be less
+/// the charges of the banks on its way, and still less is a bank's fee, say. One that undoes what
+/// came back does where just so much had come back by then.
 pub fn counts(line: &SettledLine, lines: &[SettledLine], kind: Kind) -> bool {
     let covers = |other: &SettledLine| {
         let both = other.money.zip(line.money);
         both.is_some_and(|(moved, back)| {
-            moved.currency == back.currency && moved.minor <= back.minor
+            moved.currency == back.currency && moved.minor / 2 <= back.minor
         })
     };
     let is_earlier =
@@ -132,8 +148,20 @@ pub fn counts(line: &SettledLine, lines: &[SettledLine], kind: Kind) -> bool {
     match role(line, kind) {
         Role::Nothing => false,
         Role::RunsBack => lines.iter().any(|other| is_earlier(other) && covers(other)),
+        Role::GivesAgain => {
+            let is_undone = |other: &SettledLine| undoes(line, other, lines, kind);
+            lines.iter().any(is_earlier) && lines.iter().any(is_undone)
+        }
         Role::Moves | Role::TakesBack | Role::Attempts => true,
     }
+}
+
+/// Whether a line undoes what another one took back at a bank.
+fn undoes(line: &SettledLine, back: &SettledLine, lines: &[SettledLine], kind: Kind) -> bool {
+    let is_banks = matches!(back.kind, LineKind::Return | LineKind::Movement);
+    let is_back = matches!(role(back, kind), Role::TakesBack | Role::RunsBack);
+    let is_equal = back.money.is_some() && back.money == line.money;
+    is_banks && is_back && is_equal && back.at <= line.at && counts(back, lines, kind)
 }
 
 /// Whether a line is a bank's booking that runs the other way than rows of this kind move money:
@@ -153,10 +181,24 @@ fn home_of(line: &SettledLine, groups: &BTreeMap<String, Group<'_>>) -> String {
     let named = || [&line.original, &line.payment].into_iter().flatten();
     let own = named()
         .find(|name| groups.get(*name).is_some_and(|group| !group.moves.is_empty()))
+        .or_else(|| said_of(line, groups))
         .or_else(|| fitting(line, groups))
         .or_else(|| named().find(|name| groups.contains_key(*name)))
         .or_else(|| named().next());
     own.cloned().unwrap_or_else(|| line.place.clone())
+}
+
+/// The payment that says of itself that it came back, by just so much, where the line by which it
+/// did is not there yet: a line that names none may be that one.
+fn said_of<'a>(line: &SettledLine, groups: &'a BTreeMap<String, Group<'_>>) -> Option<&'a String> {
+    let is_its = |group: &Group<'_>| {
+        let mut beside = group.back_beside(line).filter(|other| is_return(other.kind));
+        let said = beside.next().filter(|other| says_itself(other) && other.money == line.money);
+        said.is_some() && beside.next().is_none()
+    };
+    let may_be = line.kind == LineKind::Return && line.original.is_none();
+    let mut found = groups.iter().filter(|(_, group)| may_be && is_its(group));
+    found.next().map(|(name, _)| name)
 }
 
 /// The movement that a line takes back without naming it: one of its amount that nothing took back
@@ -337,13 +379,15 @@ fn told_best<'a>(lines: &[&'a SettledLine]) -> Vec<&'a SettledLine> {
 /// What takes back, each once: a payment's own line may say that it came back, and the line by
 /// which it did says it again.
 fn each_once(mut back: Vec<&SettledLine>) -> Vec<&SettledLine> {
-    let is_own = |line: &SettledLine| {
-        line.kind == LineKind::Return && line.payment.is_some() && line.payment == line.original
-    };
-    if back.iter().any(|line| is_return(line.kind) && !is_own(line)) {
-        back.retain(|line| !is_own(line));
+    if back.iter().any(|line| is_return(line.kind) && !says_itself(line)) {
+        back.retain(|line| !says_itself(line));
     }
     back
+}
+
+/// Whether a line is a payment's own, which says that it came back.
+fn says_itself(line: &SettledLine) -> bool {
+    line.kind == LineKind::Return && line.payment.is_some() && line.payment == line.original
 }
 
 /// Whether two of these payments may be one booking that two files tell: known by nothing but the
@@ -359,6 +403,19 @@ pub fn may_be_one<'a>(objects: impl IntoIterator<Item = &'a PspObject>) -> bool 
         let booking = (day, money.currency.code().to_owned(), money.minor);
         *files.entry(booking).or_insert(file) != file
     })
+}
+
+/// Whether what a bank booked back, without a return's code, may as well be the shop's own refund
+/// of a payment, under its tag.
+pub fn may_be_refund(object: &PspObject) -> bool {
+    is_booking(object) && object.kind == "charge" && object.returned.as_deref() == Some("")
+}
+
+/// Whether a payment is a bank's booking, which is called by its place in a file.
+pub fn is_booking(object: &PspObject) -> bool {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let place = object.reference.split_once(':');
+    place.is_some_and(|(file, place)| is_number(file) && is_number(place))
 }
 
 /// What several captures of one payment come to; none where one tells no amount, or they are of
@@ -532,6 +589,24 @@ mod tests {
             &["F1:1 captured 500/500 returned ", "F1:3 captured 500/0"],
         ),
         (
+            "what undid it is there again",
+            Kind::Charge,
+            &["1 movement + 500", "2 movement - 500", "3 return + 500"],
+            &["F1:1 captured 500/500 returned ", "F1:3 captured 500/0"],
+        ),
+        (
+            "what undoes another amount, or nothing, is not the row's",
+            Kind::Charge,
+            &["1 movement + 500", "2 return + 500", "3 return - 200 code=AM04", "4 return + 100"],
+            &["F1:1 captured 500/200 returned AM04"],
+        ),
+        (
+            "nor is what undoes what took nothing",
+            Kind::Charge,
+            &["1 movement - 500", "2 return + 500"],
+            &[],
+        ),
+        (
             "a credit behind a refund brought it back",
             Kind::Refund,
             &["1 movement - 500", "2 movement + 500"],
@@ -624,6 +699,23 @@ mod tests {
             Kind::Charge,
             &["1 return - 500 psp=P of=P code=V", "2 return - 500 psp=R of=P code=T1106"],
             &["P captured 500/500 returned T1106"],
+        ),
+        (
+            "and that line names no payment",
+            Kind::Charge,
+            &["1 return - 500 psp=R code=T1106", "2 return - 500 psp=P of=P code=V"],
+            &["P captured 500/500 returned T1106"],
+        ),
+        (
+            "and another payment of the row stands",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=O",
+                "2 payment + 500 psp=P",
+                "3 return - 500 psp=P of=P code=V",
+                "4 return - 500 psp=R code=T1106",
+            ],
+            &["O captured 500/0", "P captured 500/500 returned T1106"],
         ),
         (
             "a return is of what was booked, and not of what announced it",

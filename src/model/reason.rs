@@ -239,6 +239,10 @@ reasons! {
 /// sibling that was paid. Of a row that is absent, or was declined, it says something else.
 pub const PAID_BESIDE: &str = " captured, and row ";
 
+/// What it begins with where nothing was found for the row itself. Beside something that could
+/// still be paid under the row's own tag it says something else.
+pub const ABSENT_BESIDE: &str = "absent, but row ";
+
 impl Reason {
     /// Whether a case of this reason says that the PSP captured money under the row's own tag, and
     /// that the customer may not have it back: beside it no other row of the payment just succeeds.
@@ -248,13 +252,21 @@ impl Reason {
     }
 
     /// The reasons for which that holds.
-    pub const SAYS_CAPTURED: [Self; 5] = [
+    pub const SAYS_CAPTURED: [Self; 7] = [
         Self::DuplicateCapture,
         Self::DuplicateLive,
         Self::CurrencyMismatch,
         Self::AmountMismatch,
         Self::Disputed,
+        Self::ReferenceMismatch,
+        Self::LateContradiction,
     ];
+
+    /// Whether a decision of this reason and sentence says that nothing was found for a row, whose
+    /// sibling has the payment: it stands back, and holds up nobody.
+    pub fn stands_back(self, text: &str) -> bool {
+        self == Self::SiblingRow && text.starts_with(ABSENT_BESIDE)
+    }
 
     /// Whether a decision of this reason and sentence says that one payment was paid by two rows.
     pub fn is_paid_beside(self, text: &str) -> bool {

@@ -92,7 +92,8 @@ impl<'a> Page<'a> {
     pub fn of(facts: &Facts<'a>) -> Self {
         let mut page = Self { scope: facts.scope, families: Vec::new() };
         let at = facts.ended_at.timestamp();
-        if is_success(facts.exit) {
+        // A run with nothing due while an account is silent is no success.
+        if is_success(facts.told_exit()) {
             page.put(LAST_SUCCESS, &[], at);
         }
         page.put(LAST_RUN, &[], at);

@@ -225,8 +225,11 @@ impl Stripe {
 
     /// What the key says of itself by its prefix.
     pub(super) async fn key_kind(&self) -> KeyKind {
-        let Ok(key) = self.key.read(&self.env).await else { return KeyKind::Unknown };
-        match key.expose().get(..3) {
+        // Read once: what is read of a pipe is gone.
+        let Ok(headers) = self.headers().await else { return KeyKind::Unknown };
+        let shown = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+        let key = shown.and_then(|text| text.strip_prefix("Bearer "));
+        match key.and_then(|key| key.get(..3)) {
             Some("sk_") => KeyKind::Secret,
             Some("rk_") => KeyKind::Restricted,
             Some(_) | None => KeyKind::Unknown,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::decide::settled::may_be_one;
+use crate::decide::settled::{is_booking, may_be_one, may_be_refund};
 use crate::model::evidence::{ObjectState, PspObject};
 use crate::model::money::Money;
 use crate::model::reason::Reason;
@@ -283,6 +283,10 @@ pub fn action_after<'a>(
         Some(false) => "contact_psp",
         None if action == "refund_duplicate" && are_parts(&shown, wanted) => "contact_psp",
         None if action == "refund_duplicate" && may_be_one(shown.iter().copied()) => "contact_bank",
+        None if action == "refund_duplicate" && went_out(&shown) => match shown.first() {
+            Some(object) if is_booking(object) => "contact_bank",
+            _by_api => "contact_psp",
+        },
         None => action,
     }
 }
@@ -294,12 +298,25 @@ pub fn bank_question<'a>(
 ) -> &'static str {
     let shown: Vec<&PspObject> = shown.collect();
     let is_back = shown.iter().any(|object| object.returned.is_some());
+    let is_unsaid = shown.iter().any(|object| may_be_refund(object));
     match suggested_action(reason, true) {
         "refund_duplicate" if !is_back && may_be_one(shown.iter().copied()) => {
             "ask the bank how often it was booked: it may be one booking that two files tell"
         }
+        "refund_duplicate" if !is_back && went_out(&shown) => {
+            "it was paid out twice: ask for it back"
+        }
+        _became if reason == Reason::LateContradiction && is_unsaid => {
+            "ask the bank what became of it, or it is a refund of yours that no mapped table has"
+        }
         _became => "ask the bank what became of it",
     }
+}
+
+/// Whether the payments went out, as refunds and payouts do: there is nothing to refund.
+fn went_out(shown: &[&PspObject]) -> bool {
+    let is_out = |object: &&PspObject| matches!(object.kind.as_str(), "refund" | "payout");
+    !shown.is_empty() && shown.iter().all(is_out)
 }
 
 /// Whether several payments together are one amount.
@@ -377,6 +394,16 @@ mod tests {
         assert_eq!(after(None, &parts), "refund_duplicate");
         let twice = [part("1:1", 1_000), part("1:2", 1_000)];
         assert_eq!(after(money(1_000), &twice), "refund_duplicate");
+        for (places, wanted) in
+            [(["1:1", "1:2"], "contact_bank"), (["re_1", "re_2"], "contact_psp")]
+        {
+            let out = |name: &str| PspObject { kind: "refund".to_owned(), ..part(name, 1_000) };
+            let twice = places.map(out);
+            assert_eq!(after(money(1_000), &twice), wanted, "what went out cannot be refunded");
+        }
+        let out = [PspObject { kind: "payout".to_owned(), ..part("1:1", 1_000) }];
+        let question = bank_question(Reason::DuplicateCapture, out.iter());
+        assert_eq!(question, "it was paid out twice: ask for it back");
     }
 
     #[test]
@@ -404,6 +431,13 @@ mod tests {
         let both = [PspObject { returned: Some("AC04".to_owned()), ..object() }];
         let question = bank_question(Reason::DuplicateCapture, both.iter());
         assert_eq!(question, "ask the bank what became of it");
+        for (place, code, is_unsaid) in
+            [("1:1", "", true), ("1:1", "AC04", false), ("pi_1", "", false)]
+        {
+            let back = PspObject { returned: Some(code.to_owned()), ..booked(place, 1_000, day) };
+            let question = bank_question(Reason::LateContradiction, [back].iter());
+            assert_eq!(question.contains("a refund of yours"), is_unsaid, "{place} {code}");
+        }
     }
 
     #[test]

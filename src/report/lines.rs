@@ -329,7 +329,8 @@ fn sentence(line: &StoredLine, reason: Reason) -> String {
         }
         Reason::ReferenceMissing => format!("{place}: it names no payment"),
         Reason::LateContradiction => {
-            format!("{place}: it took back the payment of {name}, or is a refund without a row yet")
+            let refund = "or is a refund of yours that no mapped table has";
+            format!("{place}: it took back the payment of {name}, {refund}")
         }
         _other => format!("{place}: {}", reason.meaning()),
     }

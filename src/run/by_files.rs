@@ -270,7 +270,8 @@ impl Shelf {
         Self { lines, by_text, taken_out, anothers: HashMap::new(), moved, stored }
     }
 
-    /// Finds out which ids that banks' lines carry beside their tags a row stores.
+    /// Finds out which ids that banks' lines carry beside their tags one row stores. What several
+    /// store (the id of a whole payment run) names no payment.
     pub async fn find_stored(
         &mut self,
         db: &Database,
@@ -282,11 +283,15 @@ impl Shelf {
             return Ok(());
         }
         let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
-        for table in tables.iter().filter(|table| is_of(table, account)) {
+        let mut storing: HashMap<String, HashSet<(usize, String)>> = HashMap::new();
+        for (place, table) in tables.iter().enumerate().filter(|(_, it)| is_of(it, account)) {
             let found = db.keys_storing(table, account, &texts).await;
-            let found = found.doing("looking for the rows that store ids of lines")?;
-            self.stored.extend(found.into_iter().map(|(text, _key)| text));
+            for (text, key) in found.doing("looking for the rows that store ids of lines")? {
+                storing.entry(text).or_default().insert((place, key));
+            }
         }
+        let one = storing.into_iter().filter(|(_, rows)| rows.len() == 1);
+        self.stored.extend(one.map(|(text, _)| text));
         Ok(())
     }
 
@@ -418,16 +423,18 @@ impl Shelf {
         only.aliases.dedup();
     }
 
-    /// The lines that a row is known by.
+    /// The lines that a row is known by. The bank's own reference names no payment: who stores it
+    /// is not known by it, whoever else of the batch has the line.
     pub fn of_row(&self, row: &Transaction) -> Vec<&StoredLine> {
-        let names = [row.tag.usable(), row.psp_reference.as_deref()];
-        let mut found: Vec<usize> = names
-            .into_iter()
-            .flatten()
-            .filter_map(|name| self.by_text.get(name))
-            .flatten()
-            .copied()
-            .collect();
+        let mut found: Vec<usize> = Vec::new();
+        if let Some(tag) = row.tag.usable() {
+            found.extend(self.by_text.get(tag).into_iter().flatten());
+        }
+        if let Some(id) = row.psp_reference.as_deref() {
+            let has_id = |line: &StoredLine| Names::from(line).but_the_banks().any(|t| t == id);
+            let is_its = |index: &&usize| self.lines.get(**index).is_some_and(has_id);
+            found.extend(self.by_text.get(id).into_iter().flatten().filter(is_its));
+        }
         found.sort_unstable();
         found.dedup();
         found.into_iter().filter_map(|index| self.lines.get(index)).collect()
@@ -544,6 +551,11 @@ impl<'a> Names<'a> {
         own.chain(self.further).chain(self.references()).map(String::as_str)
     }
 
+    /// Whether no PSP has an id of the payment.
+    pub fn is_banks(self) -> bool {
+        self.psp_reference.is_none()
+    }
+
     /// Whether any of them could be a row's: not where all that there is is the bank's own, and
     /// words that stand for none.
     pub fn has_name(self) -> bool {
@@ -556,16 +568,21 @@ impl<'a> Names<'a> {
     /// Whether a row is known by more than the bank's own reference, which no look at the row
     /// finds its lines by.
     pub fn tell_of(self, row: &Transaction) -> bool {
-        let own = [self.tag, self.psp_reference, self.original].into_iter().flatten();
-        let refs = self.refs.iter().filter(|tag| tag.kind != TagKind::BankReference);
-        let all = own.chain(self.further).chain(refs.map(|tag| &tag.text));
         let names = [row.tag.usable(), row.psp_reference.as_deref()];
-        all.map(String::as_str).any(|text| names.contains(&Some(text)))
+        self.but_the_banks().any(|text| names.contains(&Some(text)))
     }
 
-    /// The references that the line has as they stand.
+    /// Every text but the bank's own reference.
+    fn but_the_banks(self) -> impl Iterator<Item = &'a str> {
+        let own = [self.tag, self.psp_reference, self.original].into_iter().flatten();
+        let refs = self.refs.iter().filter(|tag| tag.kind != TagKind::BankReference);
+        own.chain(self.further).chain(refs.map(|tag| &tag.text)).map(String::as_str)
+    }
+
+    /// The references that the line has as they stand; a payout is no row's payment.
     fn references(self) -> impl Iterator<Item = &'a String> {
-        self.refs.iter().filter(|tag| tag.kind != TagKind::Text).map(|tag| &tag.text)
+        let is_payments = |tag: &&Tag| !matches!(tag.kind, TagKind::Text | TagKind::PayoutId);
+        self.refs.iter().filter(is_payments).map(|tag| &tag.text)
     }
 
     /// The texts that were found within longer ones: none of them is better than the others, and

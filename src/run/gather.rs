@@ -173,6 +173,13 @@ struct Decided {
     now: Instant,
 }
 
+/// What is not listed in any case goes back further than this: an account that takes ten payments a
+/// second then has ninety pages, a second of requests.
+const RECENT: chrono::TimeDelta = chrono::TimeDelta::minutes(15);
+
+/// Between the plan of a list that ends now and its first request.
+const A_MOMENT: chrono::TimeDelta = chrono::TimeDelta::seconds(2);
+
 /// Takes rows that are decided while others are still asked about.
 pub type Early<'a> = &'a (dyn Fn(Vec<Weighed>) + Send + Sync);
 
@@ -828,7 +835,7 @@ impl Gather<'_> {
     }
 
     /// A list ends where a row's own call is over, and a second one may have been sent later. Rows
-    /// that are paid by such a list are asked about once more, from its end to now, by the cheaper
+    /// that end by such a list are asked about once more, from its end to now, by the cheaper
     /// of a list and the search by tag. Where neither answers, the row is paid all the same: it is
     /// watched, and looked at later. A kind without a search was listed further in the first place.
     async fn look_past_lists(
@@ -839,10 +846,11 @@ impl Gather<'_> {
         decisions: &mut [Decided],
     ) {
         let Some(account) = self.account.api() else { return };
-        // What ended at one time was one list: what follows it is asked about together.
-        let mut by_end: BTreeMap<Instant, Vec<Question>> = BTreeMap::new();
-        let paid = indices(decisions, |d| matches!(d.verdict, Verdict::Succeeded));
-        for index in paid {
+        // All of them together: one list from the first of the ends to now is of them all. What is
+        // recent is listed in any case: the search may not have caught up with it.
+        let (mut recent, mut old) = (Vec::new(), Vec::new());
+        let is_end = |d: &Decision| matches!(d.verdict, Verdict::Succeeded | Verdict::Failed);
+        for index in indices(decisions, is_end) {
             let (Some(claimed), Some(fact)) = (rows.get(index), facts.get(index)) else { continue };
             let row = &claimed.row;
             let can_be_searched = self.policy(row).psp.search_for(row.kind).is_some();
@@ -850,11 +858,15 @@ impl Gather<'_> {
             let Some(end) = fact.list_end().filter(|_| is_open) else { continue };
             let window = (end, self.clock.now());
             let question = Question { reference: None, window, ..self.question(index, claimed) };
-            by_end.entry(end).or_default().push(question);
+            let is_recent = later(end, RECENT) >= self.clock.now();
+            if is_recent { &mut recent } else { &mut old }.push(question);
         }
         let mut again = Vec::new();
-        for questions in by_end.into_values() {
-            let looked = account.look(&questions, Need::Find).await;
+        for (questions, need) in [(recent, Need::Complete), (old, Need::Find)] {
+            if questions.is_empty() {
+                continue;
+            }
+            let looked = account.look(&questions, need).await;
             for (question, evidence) in questions.iter().zip(looked.evidence) {
                 let fact = facts.get_mut(question.row);
                 if fact.is_some_and(|fact| fact.take_later(evidence)) {
@@ -1092,8 +1104,8 @@ impl Facts {
         self.lines.iter().any(|line| line.to_string() == reference)
     }
 
-    /// Where the list ended that the row was found by, if that was well before it was asked and no
-    /// search by tag saw past it. What is younger than clocks are exact is no matter.
+    /// Where the list ended that the row was found by, if that was before it was asked and no
+    /// search by tag saw past it.
     fn list_end(&self) -> Option<Instant> {
         let complete = || self.evidence.iter().filter_map(search_of);
         if complete().any(|search| search.route == Route::Search) {
@@ -1101,7 +1113,7 @@ impl Facts {
         }
         let lists = complete().filter(|search| search.route == Route::List);
         let last = lists.max_by_key(|search| search.to)?;
-        (later(last.to, absence::SKEW_MAX) < last.asked_at).then_some(last.to)
+        (later(last.to, A_MOMENT) < last.asked_at).then_some(last.to)
     }
 
     /// Takes what a look past the list showed: other objects than those known, and that it had no

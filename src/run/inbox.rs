@@ -10,6 +10,7 @@ use crate::run::error::RunError;
 use crate::run::events::Event;
 use crate::run::expected::note_missing;
 use crate::run::fetch::{Fetching, Told};
+use crate::run::pages::note_pages;
 use crate::run::release::Releasing;
 use crate::run::scene::Scene;
 use crate::settlement::sources::settings::Source;
@@ -43,8 +44,13 @@ pub async fn bring_in(
     };
     fetching.all(&sources, &mut |told| take(books, told, tell)).await?;
     if scene.stop.requested().is_none() {
-        for source in sources {
+        for source in &sources {
             tell_missing(scene, books, source, tell).await?;
+        }
+        let own: BTreeSet<&str> =
+            sources.iter().filter_map(|source| source.account.as_deref()).collect();
+        for account in own {
+            note_pages(scene.db, scene.run_id, account, scene.clock.now()).await?;
         }
     }
     Ok(())

@@ -1,6 +1,7 @@
 //! Bringing settlement files in without deciding anything: a run of its own. Deciding rows by
 //! their lines is the next run's work.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use tokio_util::sync::CancellationToken;
@@ -12,6 +13,7 @@ use crate::run::error::{Doing, RunError};
 use crate::run::expected::note_missing;
 use crate::run::fetch::{Fetching, SourceNote, Tell, Told};
 use crate::run::finish::state_of;
+use crate::run::pages::note_pages;
 use crate::run::parts::Reading;
 use crate::run::release::{ReleasedNote, Releasing};
 use crate::run::setup::Setup;
@@ -200,7 +202,13 @@ async fn bring_all(
         Goods::Sources(sources) => {
             let fetching = Fetching { setup, db, run_id, stop, at_most: None };
             fetching.all(&sources.iter().collect::<Vec<_>>(), tell).await?;
-            tell_missing(db, run_id, sources, stop, tell).await
+            tell_missing(db, run_id, sources, stop, tell).await?;
+            let own: BTreeSet<&str> =
+                sources.iter().filter_map(|source| source.account.as_deref()).collect();
+            for account in own {
+                look_at_pages(db, run_id, account, stop).await?;
+            }
+            Ok(())
         }
         Goods::Paths { source, paths, reading } => {
             spool::sweep(setup, db, run_id).await?;
@@ -215,9 +223,22 @@ async fn bring_all(
                     break;
                 }
             }
-            Ok(())
+            look_at_pages(db, run_id, &reading.account, stop).await
         }
     }
+}
+
+async fn look_at_pages(
+    db: &Database,
+    run_id: &str,
+    account: &str,
+    stop: &Stop,
+) -> Result<(), RunError> {
+    if stop.requested().is_some() {
+        return Ok(());
+    }
+    let now = db.now().await.doing("reading the database's clock")?;
+    note_pages(db, run_id, account, now).await
 }
 
 /// Says which files of these sources did not come, as a run does.

@@ -11,14 +11,14 @@ use chrono::TimeDelta;
 
 use crate::decide::policy::Tolerance;
 use crate::decide::settled::{
-    AfterEnd, after_end, counts, is_anothers, moves, objects, runs_back,
+    AfterEnd, after_end, counts, gives_again, is_anothers, moves, objects, runs_back,
 };
 use crate::model::evidence::PspObject;
 use crate::model::money::Money;
 use crate::model::reason::Reason;
 use crate::model::settlement::{Direction, LineKind, SettledLine, Tag, TagKind};
 use crate::model::time::earlier;
-use crate::model::transaction::{RowKey, Transaction};
+use crate::model::transaction::{Kind, RowKey, Transaction};
 use crate::run::batches::{Refused, explain_batches};
 use crate::run::books::{Books, Tell};
 use crate::run::by_files::{Names, Shelf, settled};
@@ -163,7 +163,8 @@ async fn look_at_cases(
 }
 
 /// Looks again at cases about a booking that is another row's by now: a refund's that was written
-/// after the bank's file came. Nothing contradicts the payment any more.
+/// after the bank's file came; and at those of a line that was gone, and that a later file brought
+/// back. Nothing contradicts the payment any more.
 async fn look_at_freed(
     scene: &Scene<'_>,
     account: &str,
@@ -279,7 +280,8 @@ struct FoundOut {
     named: Named,
     /// Rows that ended and that lines contradict, each with those lines.
     differing: Named,
-    /// Rows that lines contradicted which are other rows' by now.
+    /// Rows that lines contradicted which are other rows' by now, and paid rows that lines agree
+    /// with: nothing may contradict them any more.
     freed: BTreeMap<usize, BTreeSet<String>>,
 }
 
@@ -397,7 +399,8 @@ async fn match_some(
             Ok((_, row)) if !is_asked(row) => {}
             Ok((table, row)) if row.processing => {
                 named.entry(table).or_default().push((row.key.id.clone(), line.place));
-                if runs_back(line.kind, line.direction, row.kind) {
+                let (kind, way) = (line.kind, line.direction);
+                if runs_back(kind, way, row.kind) || gives_again(kind, way, row.kind) {
                     // The row's only where its own movement was booked before.
                     alone.push((line, Reason::Returned));
                 } else if !Names::from(line).tell_of(row) {
@@ -415,13 +418,16 @@ async fn match_some(
             }
         }
     }
-    let again = agree(scene, account, &ended, &mut marks).await?;
+    let (again, agreed) = agree(scene, account, &ended, &mut marks).await?;
     leave_told(scene, account, &mut alone).await?;
     let mut differing = Named::new();
-    for ((table, id), (_, places)) in &ended {
+    let mut freed = freed(lines, &by_name);
+    for ((table, id), (row, places)) in &ended {
         if again.get(table).is_some_and(|ids| ids.iter().any(|own| own == id)) {
             let rows = places.iter().map(|place| ((*id).to_owned(), *place));
             differing.entry(*table).or_default().extend(rows);
+        } else if row.succeeded && agreed.contains(&(*table, *id)) {
+            freed.entry(*table).or_default().insert((*id).to_owned());
         }
     }
     let unseen: HashSet<LinePlace> =
@@ -430,7 +436,6 @@ async fn match_some(
     let new = told.iter().filter(|mark| mark.row.is_none() && unseen.contains(&mark.place));
     let new = u64::try_from(new.count()).unwrap_or(u64::MAX);
     marks.extend(told);
-    let freed = freed(lines, &by_name);
     Ok(FoundOut { marks, new, again, named, differing, freed })
 }
 
@@ -445,7 +450,9 @@ fn freed(
     for line in lines.iter().filter(|line| line.reason.as_deref() == noted) {
         let names = Names::from(line);
         let Ok((_, own)) = row_of(names, (line.kind, line.direction), by_name) else { continue };
-        if runs_back(line.kind, line.direction, own.kind) {
+        // Of another amount, or given up, it may explain the booking or not: the case stays.
+        let is_live = (own.processing || own.succeeded) && own.money == line.amount;
+        if runs_back(line.kind, line.direction, own.kind) || !is_live {
             continue;
         }
         let others = names.all().filter_map(|name| by_name.get(name)).flatten();
@@ -568,6 +575,7 @@ async fn book_payouts(
         };
         keys.sort_unstable();
         keys.dedup();
+        only_in_currency(&mut keys, line);
         found.push((
             line,
             match keys.as_slice() {
@@ -580,11 +588,7 @@ async fn book_payouts(
     let mut marks = Vec::with_capacity(found.len());
     for (line, key) in found {
         let booked = match key {
-            Ok(key) => {
-                let own = named.iter().filter(|named| named.key == key);
-                let texts: Vec<String> = own.map(|named| named.text.clone()).collect();
-                booked(scene, line, &key, &texts).await?
-            }
+            Ok(key) => booked(scene, line, &key, &named).await?,
             Err(reason) => Err(reason),
         };
         marks.push(match booked {
@@ -603,14 +607,36 @@ async fn book_payouts(
     Ok(marks)
 }
 
-/// Whether a line is the one booking of a payout, to the cent: no other line of any file carries
-/// these texts of it.
+/// Whether two are what a PSP paid out under one id, be it in two currencies.
+fn is_one_id(one: &PayoutKey, other: &PayoutKey) -> bool {
+    (&one.account, &one.payout) == (&other.account, &other.payout)
+}
+
+/// Of an id that a PSP paid out under in several currencies, a line names the payout in its own.
+fn only_in_currency(keys: &mut Vec<&PayoutKey>, line: &OpenLine) {
+    let (Some(first), Some(money)) = (keys.first().copied(), line.amount) else { return };
+    let is_own = |key: &PayoutKey| key.currency == money.currency.code();
+    let is_one = keys.iter().all(|key| is_one_id(key, first));
+    if is_one && keys.iter().any(|key| is_own(key)) {
+        keys.retain(|key| is_own(key));
+    }
+}
+
+/// Whether a line is the one booking of a payout, to the cent: no other line of any file carries a
+/// text that names it, but what is paid out under its id in another currency.
 async fn booked(
     scene: &Scene<'_>,
     line: &OpenLine,
     key: &PayoutKey,
-    texts: &[String],
+    named: &[NamedPayout],
 ) -> Result<Result<Payout, Reason>, RunError> {
+    let own = named.iter().filter(|named| named.key == *key);
+    let texts: Vec<String> = own.map(|named| named.text.clone()).collect();
+    let beside = named.iter().map(|named| &named.key).filter(|other| is_one_id(other, key));
+    let beside: HashSet<&str> = beside
+        .map(|other| other.currency.as_str())
+        .filter(|currency| *currency != key.currency)
+        .collect();
     let payout = scene.db.payout(key, None).await.doing("adding a payout up")?;
     let Some(payout) = payout else { return Ok(Err(Reason::Orphan)) };
     let Some(money) = line.amount else { return Ok(Err(Reason::ReferenceMissing)) };
@@ -618,10 +644,11 @@ async fn booked(
         return Ok(Err(Reason::DuplicateCapture));
     }
     for (account, _) in scene.accounts.iter().filter(|(_, open)| open.has_files) {
-        let lines = scene.db.lines_of(account, texts, &[]).await;
+        let lines = scene.db.lines_of(account, &texts, &[]).await;
         let mut lines = lines.doing("looking for other bookings of a payout")?.into_iter();
         let is_another = |other: &StoredLine| {
-            other.kind == LineKind::Movement && other.decides && other.place != line.place
+            let is_booking = other.kind == LineKind::Movement && other.decides;
+            is_booking && other.place != line.place && !beside.contains(other.currency.code())
         };
         if lines.any(|other| is_another(&other)) {
             return Ok(Err(Reason::TagUnusable));
@@ -665,6 +692,7 @@ async fn rows_of(
 /// name, however many they found: a text that tells of two rows is no row's alone. A payment and
 /// its refund may share a tag: what moves the one is not the other's. A booking that runs the other
 /// way than a row moves money is that row's only where no other row moves it by any of its names.
+/// What undoes a bank's return is the row's of what came back, where it is nobody else's.
 fn row_of<'a>(
     line: Names<'_>,
     (kind, direction): (LineKind, Direction),
@@ -673,17 +701,33 @@ fn row_of<'a>(
     if !line.itemised {
         return Err(Reason::ReferenceMissing);
     }
+    let own = |row: Kind| !is_anothers(kind, direction, row);
+    let again = |row: Kind| gives_again(kind, direction, row);
+    let found = match row_by(line, (kind, direction), by_name, &own)? {
+        None if line.is_banks() => row_by(line, (kind, direction), by_name, &again)?,
+        found => found,
+    };
+    let is_named = line.has_name();
+    found.ok_or(if is_named { Reason::Orphan } else { Reason::ReferenceMissing })
+}
+
+/// As [`row_of`], among rows of these kinds.
+fn row_by<'a>(
+    line: Names<'_>,
+    (kind, direction): (LineKind, Direction),
+    by_name: &HashMap<&str, Vec<Candidate<'a>>>,
+    may_be: &dyn Fn(Kind) -> bool,
+) -> Result<Option<(usize, &'a Transaction)>, Reason> {
     let mover = || mover_of(line, (kind, direction), by_name);
     if let Some(found) = mover().filter(|_| kind == LineKind::Refund) {
-        return Ok(found);
+        return Ok(Some(found));
     }
     let within = line.within();
     for name in line.all() {
         let own = [name];
         let names: &[&str] = if within.contains(&name) { &within } else { &own };
         let found = names.iter().filter_map(|name| by_name.get(*name)).flatten();
-        let mut found: Vec<_> =
-            found.filter(|one| !is_anothers(kind, direction, one.row.kind)).collect();
+        let mut found: Vec<_> = found.filter(|one| may_be(one.row.kind)).collect();
         let is_moved = |one: &&Candidate<'_>| moves(kind, direction, one.row.kind);
         if found.iter().any(is_moved) {
             found.retain(is_moved);
@@ -695,12 +739,12 @@ fn row_of<'a>(
             (None, _) => {}
             (Some(((table, _), row)), None) => {
                 let is_its = kind != LineKind::Movement || moves(kind, direction, row.kind);
-                return Ok(mover().filter(|_| !is_its).unwrap_or((table, row)));
+                return Ok(Some(mover().filter(|_| !is_its).unwrap_or((table, row))));
             }
             (Some(_), Some(_)) => return Err(Reason::TagUnusable),
         }
     }
-    Err(if line.has_name() { Reason::Orphan } else { Reason::ReferenceMissing })
+    Ok(None)
 }
 
 /// The row whose money a line moves, where just one has a name of it: a refund names the payment
@@ -764,23 +808,23 @@ fn are_alike(one: &str, other: &str) -> bool {
 }
 
 /// Holds the lines of rows that ended, all of each, against those rows: the marks of what agrees,
-/// and by table the rows to be looked at again.
-async fn agree(
+/// and by table the rows to be looked at again; the rows with which all agrees.
+async fn agree<'a>(
     scene: &Scene<'_>,
     account: &str,
-    ended: &BTreeMap<(usize, &str), (&Transaction, Vec<LinePlace>)>,
+    ended: &BTreeMap<(usize, &'a str), (&Transaction, Vec<LinePlace>)>,
     marks: &mut Vec<LineMark>,
-) -> Result<Again, RunError> {
-    let mut again = Again::new();
+) -> Result<(Again, HashSet<(usize, &'a str)>), RunError> {
+    let (mut again, mut agreed) = (Again::new(), HashSet::new());
     if ended.is_empty() {
-        return Ok(again);
+        return Ok((again, agreed));
     }
     let exact = Tolerance::default();
     let tolerance = scene.accounts.get(account).map_or(&exact, |open| &open.setup.tolerance);
     let rows: Vec<&Transaction> = ended.values().map(|(row, _)| *row).collect();
     let mut shelf = Shelf::about(scene.db, account, &rows).await?;
     shelf.find_owners(scene.db, &scene.tables, account, &rows).await?;
-    for ((table, _), (row, places)) in ended {
+    for ((table, id), (row, places)) in ended {
         let known = shelf.told_of_row(row);
         let say = |line: &&StoredLine| SettledLine {
             anothers: shelf.tag_of_another(line, row),
@@ -792,6 +836,9 @@ async fn agree(
             true => AfterEnd::Differs,
             false => after_end(row, &found, tolerance),
         };
+        if matches!(after, AfterEnd::Agrees) {
+            agreed.insert((*table, *id));
+        }
         match after {
             AfterEnd::Agrees => marks.extend(places.iter().map(|place| {
                 let of_place = |line: &&SettledLine| line.place == place.to_string();
@@ -809,7 +856,7 @@ async fn agree(
             }
         }
     }
-    Ok(again)
+    Ok((again, agreed))
 }
 
 /// Leaves bookings open that run the other way than a row which they contradict moves money: they
@@ -824,7 +871,10 @@ fn leave_back(
     let mut is_news = false;
     for place in places {
         let mut lines = known.iter().zip(own).filter(|(line, _)| line.place == *place);
-        let back = lines.find(|(line, _)| runs_back(line.kind, line.direction, row.kind));
+        let is_back = |line: &StoredLine| runs_back(line.kind, line.direction, row.kind);
+        let is_again = |line: &StoredLine| gives_again(line.kind, line.direction, row.kind);
+        let back = lines
+            .find(|(line, its)| is_back(line) || is_again(line) && !counts(its, own, row.kind));
         let Some((line, its)) = back else {
             is_news = true;
             continue;

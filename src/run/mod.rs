@@ -39,6 +39,7 @@ pub mod bring;
 mod spool;
 pub mod fetch;
 pub mod expected;
+pub mod pages;
 mod inbox;
 pub mod ingest;
 pub mod release;

@@ -31,6 +31,10 @@ impl Rehearsed {
             (Outcome::Review, Applied::Yes) if record.reason.says_captured() => {
                 SiblingState::PaidCase
             }
+            (Outcome::Review, Applied::Yes) if record.reason.stands_back(&record.text) => {
+                SiblingState::StandsBack
+            }
+            (Outcome::Failed, Applied::Yes) => SiblingState::Other,
             (_, _) => return,
         };
         self.states.insert((record.table.clone(), record.key.clone()), state);

@@ -4,7 +4,9 @@
 //! in the type code: 100 to 399 and 920 to 959 are credits, 400 to 699 and 960 to 999 debits, 700
 //! to 799 loans, 890 no money, the others status. Details are unsigned, statuses signed; no detail
 //! has the code of a balance (001 to 099). A detail may be one of many: those that are listed come
-//! to at most what the account says of its credits (100) and debits (400).
+//! to at most what the account says of its credits (100) and debits (400), with the details of the
+//! bank's own codes (920 to 999) or without them. A minus before a detail took it back, or the bank
+//! writes its debits and their sum so: where neither balances nor sums show which, nobody knows.
 //!
 //! Continuations are written in more ways than the specification knows, also within one file. What
 //! reads them all: the fields of a record and its 88s are one list; where a type code is due, empty
@@ -13,6 +15,7 @@
 //! files that tie in every sum, so they are a warning.
 
 use std::collections::{HashSet, VecDeque};
+use std::ops::RangeInclusive;
 
 use chrono::NaiveDate;
 
@@ -28,6 +31,9 @@ use crate::settlement::{Item, Parse};
 
 /// The record codes.
 const CODES: [&str; 8] = ["01", "02", "03", "16", "49", "88", "98", "99"];
+
+/// Type codes that a bank gives a meaning of its own: credits up to 959, and debits.
+const OWN_CODES: RangeInclusive<u16> = 920..=999;
 
 /// What mailboxes write above a file that they hand out.
 const MAILBOX: &str = "$$ADD";
@@ -106,6 +112,10 @@ struct Listed {
     sides: [Side; 2],
     /// A detail that goes against its code: it may be in either sum.
     turned: bool,
+    /// The same of a detail that is in neither.
+    beside: bool,
+    /// The sum of debits has a minus: so have the debits.
+    signed: bool,
     /// What details moved, with its sign; of very many the first.
     moved: HashSet<i64>,
 }
@@ -120,6 +130,13 @@ struct Side {
     /// Said more than once, of different funds.
     several: bool,
     apart: i128,
+    plain: Details,
+    /// Of the bank's own codes, which may be in the total or not.
+    own: Details,
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Details {
     sum: i128,
     count: i128,
 }
@@ -128,6 +145,7 @@ impl Listed {
     /// An amount of a 03.
     fn declare(&mut self, code: &str, minor: i64, items: Option<i64>) {
         let [credits, debits] = &mut self.sides;
+        self.signed |= code == "400" && minor < 0;
         let minor = i128::from(minor).saturating_abs();
         match code {
             "100" => credits.declare(minor, items),
@@ -140,25 +158,54 @@ impl Listed {
 
     /// A 16.
     fn add(&mut self, code: u16, minor: i64) {
+        let is_own = OWN_CODES.contains(&code);
+        let is_listed = is_own || matches!(code, 101..=399 | 401..=699);
+        let Some(way) = direction(code) else { return };
+        if !is_listed {
+            self.beside |= minor < 0;
+            return;
+        }
         let [credits, debits] = &mut self.sides;
-        let side = match code {
-            101..=399 => credits,
-            401..=699 => debits,
-            _other => return,
+        let (side, moved) = match way {
+            Direction::Credit => (credits, minor),
+            Direction::Debit => (debits, minor.saturating_neg()),
         };
         self.turned |= minor < 0;
-        side.sum = side.sum.saturating_add(i128::from(minor));
-        side.count = side.count.saturating_add(i128::from(minor != 0));
+        let details = if is_own { &mut side.own } else { &mut side.plain };
+        details.sum = details.sum.saturating_add(i128::from(minor));
+        details.count = details.count.saturating_add(i128::from(minor != 0));
         if self.moved.len() < REMEMBERED {
-            self.moved.insert(if code < 400 { minor } else { minor.saturating_neg() });
+            self.moved.insert(moved);
         }
+    }
+
+    /// Whether what is listed is just what is said of both sides.
+    fn holds(&self, with_own: bool) -> bool {
+        self.sides.iter().all(|side| {
+            let Details { sum, count } = side.listed(with_own);
+            side.total.map_or(count == 0, |total| total == sum)
+        })
+    }
+
+    /// Whether the sums show which way details went that have a minus.
+    fn shows_signs(&self) -> bool {
+        self.holds(true) && !self.beside
+    }
+
+    /// Whether the sums count details of the bank's own codes: not where they hold without them
+    /// alone.
+    fn counts_own(&self) -> bool {
+        let comes_to = |with_own: bool| {
+            let mut said = self.sides.iter().filter(|side| side.total.is_some() && !side.several);
+            said.all(|side| side.comes_to(with_own))
+        };
+        comes_to(true) || !comes_to(false)
     }
 
     /// Whether a difference between the balances is one detail read the wrong way round: it is
     /// twice what that one moved. Sums of the account's own that hold, or that come to what it
     /// `moved` by its balances, say that none is.
     fn has_turned(&self, off: i128, moved: i128) -> bool {
-        let holds = |side: &Side| side.total.is_some_and(|total| total == side.sum);
         let [credits, debits] = self.sides.map(|side| side.total.filter(|_| !side.several));
         if credits
             .zip(debits)
@@ -169,22 +216,26 @@ impl Listed {
         let half = off.checked_div(2).and_then(|half| i64::try_from(half).ok());
         let is_twice = off != 0 && off.checked_rem(2) == Some(0);
         let is_one = half.is_some_and(|half| self.moved.contains(&half));
-        is_twice && is_one && !self.turned && !self.sides.iter().all(holds)
+        is_twice && is_one && !self.turned && !self.holds(true) && !self.holds(false)
     }
 
-    /// Where what is listed is not what is said.
-    fn controls(&self, line: u64, currency: Option<Currency>) -> Vec<Control> {
+    /// Where what is listed is not what is said. `is_tied`: the balances prove the details.
+    fn controls(&self, line: u64, currency: Option<Currency>, is_tied: bool) -> Vec<Control> {
         // Many write the summary of a day and none of its movements.
-        let lists = self.sides.iter().any(|side| side.count > 0);
-        let names = ["03 total credits (100)", "03 total debits (400)"];
+        let lists = self.sides.iter().any(|side| side.listed(true).count > 0);
+        let with_own = self.counts_own();
+        let [credits, debits] = self.sides;
+        let sides = [
+            ("03 total credits (100)", credits, debits),
+            ("03 total debits (400)", debits, credits),
+        ];
         let mut controls = Vec::new();
-        for (name, side) in names.into_iter().zip(self.sides) {
+        for (name, side, other) in sides {
             let Some(total) = side.total.filter(|_| lists && !side.several) else { continue };
-            let (is_more, found) = (side.sum > total, side.sum.saturating_add(side.apart));
-            let severity = match is_more && !self.turned {
-                true => Severity::Error,
-                false => Severity::Warning,
-            };
+            let Details { sum, count } = side.listed(with_own);
+            let (is_more, found) = (sum > total, sum.saturating_add(side.apart));
+            let is_sure = is_more && !self.turned && side.has_too_much(total, &other, is_tied);
+            let severity = if is_sure { Severity::Error } else { Severity::Warning };
             if is_more || found < total {
                 let (field, found) = (name.to_owned(), Found::Is(found));
                 let control = Control { line, field, expected: total, found, currency, severity };
@@ -192,12 +243,12 @@ impl Listed {
                 continue;
             }
             // A detail may stand for several items, and no item for several details.
-            if let Some(expected) = side.items.filter(|items| side.count > *items) {
+            if let Some(expected) = side.items.filter(|items| count > *items) {
                 controls.push(Control {
                     line,
                     field: format!("{name}, items"),
                     expected,
-                    found: Found::Is(side.count),
+                    found: Found::Is(count),
                     currency: None,
                     severity: Severity::Warning,
                 });
@@ -213,6 +264,35 @@ impl Side {
         self.total = Some(minor);
         self.items = items.map(i128::from);
     }
+
+    /// What is listed, with the bank's own codes or without them.
+    fn listed(&self, with_own: bool) -> Details {
+        let Details { sum, count } = self.plain;
+        match with_own {
+            true => Details {
+                sum: sum.saturating_add(self.own.sum),
+                count: count.saturating_add(self.own.count),
+            },
+            false => self.plain,
+        }
+    }
+
+    /// Whether that is the total, or lacks only what is said to be listed nowhere.
+    fn comes_to(&self, with_own: bool) -> bool {
+        let sum = self.listed(with_own).sum;
+        self.total.is_some_and(|total| total == sum || total == sum.saturating_add(self.apart))
+    }
+
+    /// Whether more than its `total` is listed for sure. Where only the bank's own codes are too
+    /// much, they may be in no sum: unless it is just what the other side lacks.
+    fn has_too_much(&self, total: i128, other: &Self, is_tied: bool) -> bool {
+        if self.plain.sum > total {
+            return true;
+        }
+        let more = self.listed(true).sum.saturating_sub(total);
+        let lacks = other.total.map(|total| total.saturating_sub(other.listed(true).sum));
+        !is_tied && (lacks == Some(more) || !self.comes_to(false))
+    }
 }
 
 #[derive(Debug)]
@@ -224,6 +304,8 @@ struct Account {
     closing: Option<Balance>,
     net: i128,
     listed: Listed,
+    /// The line of the first detail that has a minus although its code says which way it went.
+    minus: Option<u64>,
     /// Whether an amount other than nil was in it.
     moved: bool,
     failed: bool,
@@ -477,6 +559,7 @@ impl Bai2 {
             closing: None,
             net: 0,
             listed: Listed::default(),
+            minus: None,
             moved: false,
             failed: false,
         };
@@ -525,8 +608,13 @@ impl Bai2 {
             group.total = group.total.saturating_add(total);
         }
         let holds = self.balances_hold(record.line, &account);
-        let sums = account.listed.controls(record.line, account.currency);
+        let is_proven = holds && account.opening.is_some() && account.closing.is_some();
+        let sums = account.listed.controls(record.line, account.currency, is_proven);
         self.items.extend(sums.into_iter().map(Item::from));
+        if let Some(line) = account.minus.filter(|_| !is_proven && !account.listed.shows_signs()) {
+            let expected = "no sign, or balances or sums that show which way it went";
+            self.problem(Problem::error(line, "16 amount", expected, "a minus"));
+        }
         let is_tied = declared.map(i128::from) == Some(total) && !account.failed && holds;
         self.end_statement(record.line, &account, Some(is_tied));
     }
@@ -813,11 +901,15 @@ fn detail(record: &Record, account: &mut Account, number: u64) -> Result<Detail,
     }
     account.total = account.total.saturating_add(i128::from(minor));
     account.moved |= minor != 0;
-    account.listed.add(code, minor);
     let mut warning = None;
     let mut way = direction(code);
-    if let (Some(direction), true) = (way, minor < 0) {
-        // The sum takes it as it stands; so does the direction.
+    let as_coded = account.listed.signed && way == Some(Direction::Debit);
+    account.listed.add(code, if as_coded { minor.saturating_abs() } else { minor });
+    if way.is_some() && minor < 0 {
+        account.minus = account.minus.or(Some(record.line));
+    }
+    if let (Some(direction), true) = (way, minor < 0 && !as_coded) {
+        // The sum takes it as it stands; so does the direction, where the account proves it.
         way = Some(direction.opposite());
         warning = Some(Problem::warning(record.line, "16 amount", "no sign", text));
     }

@@ -362,6 +362,8 @@ impl Camt {
         self.items.extend(open.summary.controls(finality));
         let currency = open.head.currency();
         let (end, problems) = open.balances.close(line, finality, currency, &open.summary);
+        let is_tied = open.summary.is_tied(&end);
+        self.items.extend(open.summary.whole_controls(finality, is_tied));
         self.items.extend(problems.into_iter().map(Item::from));
         if finality == Finality::Final {
             let problem = self.pages.turn(&open.head, &open.balances, &end);
@@ -472,6 +474,11 @@ fn written(xml: &Xml, line: u64) -> Written {
     Written { text: xml.text().to_owned(), currency: xml.currency().to_owned(), line }
 }
 
+/// Numbers of XML may begin with a plus.
+pub fn without_plus(text: &str) -> &str {
+    text.strip_prefix('+').unwrap_or(text)
+}
+
 /// Reads an amount, of the account's currency where it names none.
 ///
 /// # Errors
@@ -488,7 +495,7 @@ pub fn read(
             Problem::error(written.line, field, "an ISO 4217 currency", code)
         })?,
     };
-    let minor = unsigned(&written.text, b'.', currency)
+    let minor = unsigned(without_plus(&written.text), b'.', currency)
         .map_err(|refused| refused.at(written.line, field, &written.text, currency))?;
     Ok((minor, currency))
 }

@@ -11,6 +11,7 @@ use crate::model::settlement::{
 };
 use crate::settlement::Item;
 use crate::settlement::amount::{iso_day, shown, unsigned};
+use crate::settlement::camt::without_plus;
 use crate::settlement::twice::Sides;
 use crate::settlement::xml::Xml;
 
@@ -215,7 +216,7 @@ impl Balances {
             let found = self.currency.as_str();
             return of(Problem::error(self.amount_line, field, "an ISO 4217 currency", found));
         };
-        let minor = match unsigned(&self.amount, b'.', currency) {
+        let minor = match unsigned(without_plus(&self.amount), b'.', currency) {
             Ok(minor) => minor,
             Err(refused) => {
                 let line = self.amount_line.max(self.line);
@@ -394,6 +395,7 @@ fn nearest(text: &str, currency: Currency) -> Option<i64> {
 #[derive(Default)]
 pub struct Summary {
     declared: Vec<(Measure, &'static str, String, u64)>,
+    whole: Whole,
     all: Totals,
     booked: Totals,
     currency: Option<Currency>,
@@ -405,12 +407,55 @@ pub struct Summary {
     bare: Option<u64>,
 }
 
+/// `TtlNtries`: what it says of credits and debits together, as it is written, and where.
+#[derive(Debug, Default)]
+struct Whole {
+    sum: Option<(String, u64)>,
+    net: Option<(String, u64)>,
+    /// Which way the net went.
+    way: Option<Direction>,
+}
+
+impl Whole {
+    fn leaf(&mut self, leaf: &str, text: &str, line: u64) {
+        let written = || Some((text.to_owned(), line)).filter(|_| !text.is_empty());
+        match leaf {
+            "TtlNtries/Sum" => self.sum = written(),
+            "TtlNtries/TtlNetNtry/Amt" | "TtlNtries/TtlNetNtryAmt" => self.net = written(),
+            "TtlNtries/TtlNetNtry/CdtDbtInd" | "TtlNtries/CdtDbtInd" => {
+                self.way = match text {
+                    "CRDT" => Some(Direction::Credit),
+                    "DBIT" => Some(Direction::Debit),
+                    _other => None,
+                };
+            }
+            _other => {}
+        }
+    }
+}
+
+/// A figure of `TtlNtries`: whether it has a minus, and what it is without its sign. Without an
+/// entry, and so without a currency, it can only be nil.
+fn figure(text: &str, currency: Option<Currency>) -> Option<(bool, i128)> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let minor = match currency {
+        Some(currency) => {
+            let exact = unsigned(digits, b'.', currency).ok();
+            exact.or_else(|| nearest(digits, currency))?
+        }
+        None => digits.bytes().all(|byte| byte == b'0' || byte == b'.').then_some(0)?,
+    };
+    Some((text.starts_with('-'), i128::from(minor)))
+}
+
 #[derive(Debug, Clone, Copy, Default)]
 struct Totals {
     credits: i128,
     debits: i128,
     credit: i128,
     debit: i128,
+    /// What entries moved that say of themselves that they undo others (`RvslInd`), signed.
+    undone: i128,
 }
 
 impl Totals {
@@ -421,6 +466,23 @@ impl Totals {
         };
         *count = count.saturating_add(1);
         *sum = sum.saturating_add(i128::from(entry.minor));
+        if entry.reversal {
+            let signed = entry.direction.signed(entry.minor);
+            self.undone = self.undone.saturating_add(signed);
+        }
+    }
+
+    fn gross(&self) -> i128 {
+        self.credit.saturating_add(self.debit)
+    }
+
+    fn net(&self) -> i128 {
+        self.measure(Measure::NetMinor)
+    }
+
+    /// The net as one bank reckons it that turns the sign of what undoes another entry.
+    fn turned_net(&self) -> i128 {
+        self.net().saturating_sub(self.undone.saturating_mul(2))
     }
 
     fn measure(&self, measure: Measure) -> i128 {
@@ -444,7 +506,10 @@ impl Summary {
             "TtlCdtNtries/Sum" => (Measure::CreditMinor, "TxsSummry/TtlCdtNtries/Sum"),
             "TtlDbtNtries/NbOfNtries" => (Measure::Debits, "TxsSummry/TtlDbtNtries/NbOfNtries"),
             "TtlDbtNtries/Sum" => (Measure::DebitMinor, "TxsSummry/TtlDbtNtries/Sum"),
-            _other => return,
+            _other => {
+                self.whole.leaf(leaf, text, line);
+                return;
+            }
         };
         if !text.is_empty() {
             self.declared.push((measure, field, text.to_owned(), line));
@@ -473,7 +538,7 @@ impl Summary {
 
     /// All entries: credits and debits, how many and what they come to.
     pub fn sides(&self) -> Sides {
-        let Totals { credits, debits, credit, debit } = self.all;
+        let Totals { credits, debits, credit, debit, .. } = self.all;
         [(credits, credit), (debits, debit)]
     }
 
@@ -525,7 +590,7 @@ impl Summary {
             // One issuer writes the sum of debits with a minus.
             let figure = match measure {
                 Measure::DebitMinor => text.strip_prefix('-').unwrap_or(text),
-                _other => text.as_str(),
+                _other => without_plus(text),
             };
             let expected = match currency {
                 Some(currency) => unsigned(figure, b'.', currency).ok().map(i128::from),
@@ -548,5 +613,96 @@ impl Summary {
             items.push(Control { line, field, expected, found, currency, severity }.into());
         }
         items
+    }
+
+    /// Whether the balances at its end prove its booked entries.
+    pub fn is_tied(&self, end: &StatementEnd) -> bool {
+        let both = end.opening.as_ref().zip(end.closing.as_ref());
+        end.tie == Tie::Declared(true)
+            || both.is_some_and(|(opening, closing)| self.ties(opening, closing))
+    }
+
+    /// What it declares of all entries together against what was there. Banks reckon it in more
+    /// ways than one, so that it is an error only where it is all that could prove the entries.
+    pub fn whole_controls(&self, finality: Finality, is_tied: bool) -> Vec<Item> {
+        if self.mixed {
+            return Vec::new();
+        }
+        let lists = self.all.measure(Measure::Entries) != 0;
+        let is_proven = is_tied || self.sides_hold();
+        let severity = match !is_proven && (lists || finality != Finality::Interim) {
+            true => Severity::Error,
+            false => Severity::Warning,
+        };
+        let both = [&self.all, &self.booked];
+        let nets = both.map(Totals::net);
+        let sum = |is_minus: bool, minor: i128| {
+            let is_net = nets.iter().any(|net| net.saturating_abs() == minor);
+            let is_sum = is_net || both.iter().any(|of| of.gross() == minor);
+            let out = minor.saturating_neg();
+            match is_minus {
+                // Only a net can have gone out.
+                true if nets.contains(&out) => (out, out, severity),
+                true => (out, self.all.net(), severity),
+                false if is_sum => (minor, minor, severity),
+                false => (minor, self.all.gross(), severity),
+            }
+        };
+        let net = |is_minus: bool, minor: i128| {
+            let way = if is_minus { Some(Direction::Debit) } else { self.whole.way };
+            let (expected, is_signed) = match way {
+                Some(Direction::Debit) => (minor.saturating_neg(), true),
+                Some(Direction::Credit) => (minor, true),
+                None => (minor, false),
+            };
+            let own = |net: i128| if is_signed { net } else { net.saturating_abs() };
+            let is_turned = both.iter().any(|of| own(of.turned_net()) == expected);
+            match nets.iter().any(|net| own(*net) == expected) {
+                true => (expected, expected, severity),
+                false if is_turned => (expected, own(self.all.net()), Severity::Warning),
+                false => (expected, own(self.all.net()), severity),
+            }
+        };
+        let sum = self.held(self.whole.sum.as_ref(), "TxsSummry/TtlNtries/Sum", severity, sum);
+        let field = "TxsSummry/TtlNtries/TtlNetNtry";
+        let net = self.held(self.whole.net.as_ref(), field, severity, net);
+        sum.into_iter().chain(net).collect()
+    }
+
+    /// A figure of `TtlNtries` as a control: `against` says what is expected, what was found, and
+    /// what a difference means.
+    fn held(
+        &self,
+        written: Option<&(String, u64)>,
+        field: &str,
+        severity: Severity,
+        against: impl Fn(bool, i128) -> (i128, i128, Severity),
+    ) -> Option<Item> {
+        let (text, line) = written?;
+        let (line, currency) = (*line, self.currency);
+        let Some((is_minus, minor)) = figure(text, currency) else {
+            let problem = match currency {
+                Some(_) => Problem::error(line, field, "a figure in digits", text.as_str()),
+                None => Problem::error(line, field, text.as_str(), "no entry is listed"),
+            };
+            return Some(Problem { severity, ..problem }.into());
+        };
+        let (expected, found, severity) = against(is_minus, minor);
+        let (field, found) = (field.to_owned(), Found::Is(found));
+        Some(Control { line, field, expected, found, currency, severity }.into())
+    }
+
+    /// Whether the sums of credits and debits are there, where there are any, and hold.
+    fn sides_hold(&self) -> bool {
+        let Some(currency) = self.currency else { return false };
+        let both = [&self.all, &self.booked];
+        [Measure::CreditMinor, Measure::DebitMinor].into_iter().all(|side| {
+            let mut sums = self.declared.iter().filter(|(measure, ..)| *measure == side);
+            let is_there = |(_, _, text, _): &(Measure, &str, String, u64)| {
+                let sum = figure(text, Some(currency)).map(|(_, minor)| minor);
+                both.iter().any(|of| sum == Some(of.measure(side)))
+            };
+            sums.any(is_there) || self.all.measure(side) == 0
+        })
     }
 }

@@ -154,6 +154,11 @@ impl Running {
         Ok(minor)
     }
 
+    /// Whether no row of a payout came yet.
+    fn is_new(&self, payout: &str, currency: Currency) -> bool {
+        !self.of.contains_key(&(payout.to_owned(), currency))
+    }
+
     /// Says what was rounded.
     fn tell(&self, field: &str, out: &mut Out) {
         for ((payout, currency), sum) in self.of.iter().filter(|(_, sum)| sum.is_fine) {
@@ -225,7 +230,9 @@ impl Report for Breakdown {
         }
         let whole = |exact: i128| nearest(row, NET, exact, currency);
         let (gross, deduction) = (gross.map(whole).transpose()?, deduction.map(whole).transpose()?);
-        let net = self.running.add(row, row.maybe(self.payout), exact, currency)?;
+        let payout = row.maybe(self.payout);
+        let is_first = self.running.is_new(payout, currency);
+        let net = self.running.add(row, payout, exact, currency)?;
         let (mut entry, mut line) = out.entry(row, net, currency);
         let [payment, reference] = self.ids.map(|at| row.get(at));
         line.gross = gross.and_then(|minor| money(minor, currency));
@@ -237,7 +244,11 @@ impl Report for Breakdown {
         line.net = money(net, currency);
         line.tag(TagKind::MerchantReference, reference);
         line.tag(TagKind::PaymentId, payment);
-        line.batch_id = some(row.maybe(self.payout));
+        // A file may be of several payouts, and only one could be its statement's name.
+        if is_first {
+            line.tag(TagKind::PayoutId, payout);
+        }
+        line.batch_id = some(payout);
         entry.type_code = some(row.get(self.kind));
         line.kind = kinds::checkout(row.get(self.kind));
         // The fee of paying out is no payment's: it goes by the payout.

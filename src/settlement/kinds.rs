@@ -98,6 +98,14 @@ const TRUSTLY: Words =
 /// The last of ISO 20022's three codes of a booking, where it is the bank's own.
 const CHARGES: [&str; 4] = ["CHRG", "COMM", "FEES", "INTR"];
 
+/// The last of ISO 20022's three codes of a booking that undoes an earlier one: a payment that was
+/// returned or cancelled, a direct debit or a cheque that was not paid.
+const UNDONE: [&str; 6] = ["RRTN", "RPCR", "UPDD", "PRDD", "RCDD", "UPCQ"];
+
+/// Transaction codes of German banks for what came back: direct debits (108, 109) and credit
+/// transfers (159).
+pub const RETURNS: [&str; 3] = ["108", "109", "159"];
+
 fn look_up(words: Words, word: &str) -> LineKind {
     let fitting = words.iter().filter(|(known, _)| {
         word.get(..known.len()).is_some_and(|head| head.eq_ignore_ascii_case(known))
@@ -159,9 +167,9 @@ pub fn trustly(word: &str, is_return: bool) -> LineKind {
 pub fn booking(line: &Line) -> LineKind {
     let is_change =
         line.return_reason.as_deref().is_some_and(|code| code.starts_with('C') && code.len() == 3);
-    let came_back = line.reversal || line.return_reason.is_some();
-    let is_own =
-        line.direction == Direction::Debit && line.type_code.as_deref().is_some_and(is_charge);
+    let has = |is: fn(&str) -> bool| line.type_code.as_deref().is_some_and(is);
+    let came_back = line.reversal || line.return_reason.is_some() || has(is_undone);
+    let is_own = line.direction == Direction::Debit && has(is_charge);
     match came_back && !is_change {
         true => Return,
         false if is_own => Fee,
@@ -169,9 +177,25 @@ pub fn booking(line: &Line) -> LineKind {
     }
 }
 
+/// Whether a bank's code of a booking says that an earlier one is undone: the last of three codes
+/// of ISO 20022 (`PMNT/ICDT/RRTN`), that of MT940 for a returned item (`NRTI`), or one of German
+/// banks.
+fn is_undone(code: &str) -> bool {
+    if let Some((swift, more)) = code.split_once('+') {
+        let business = more.split('+').next().unwrap_or_default();
+        return is_undone(swift) || RETURNS.contains(&business);
+    }
+    let mut codes = code.split('/');
+    match (codes.next(), codes.next(), codes.next(), codes.next()) {
+        (Some(_), Some(_), Some(last), None) => UNDONE.contains(&last),
+        (Some(only), None, ..) => matches!(only, "NRTI" | "FRTI"),
+        _other => false,
+    }
+}
+
 /// Whether a bank's code of a booking is that of its charges, its commission or its interest: the
-/// last of three codes of ISO 20022 (`PMNT/MDOP/CHRG`), that of MT940 (`NCHG`), or what German banks
-/// write into camt (`NCHG+808+…`).
+/// last of three codes of ISO 20022 (`PMNT/MDOP/CHRG`), that of MT940 (`NCHG`), or what German
+/// banks write into camt (`NCHG+808+…`).
 fn is_charge(code: &str) -> bool {
     if let Some((swift, more)) = code.split_once('+') {
         let business = more.split('+').next().unwrap_or_default();
@@ -311,6 +335,16 @@ mod tests {
         assert!(is_business_charge("808"));
         for code in ["166", "820", "833", "80", "8080", "+808", "80a"] {
             assert!(!is_business_charge(code), "{code}");
+        }
+    }
+
+    #[test]
+    fn what_undoes_a_booking_is_known_by_its_codes() {
+        for code in ["PMNT/ICDT/RRTN", "PMNT/IDDT/UPDD", "NRTI", "NRTI+159+9310", "NMSC+109"] {
+            assert!(is_undone(code), "{code}");
+        }
+        for code in ["", "PMNT/ICDT/ESCT", "RRTN", "PMNT/RRTN/OTHR", "NTRF", "NTRF+166", "159"] {
+            assert!(!is_undone(code), "{code}");
         }
     }
 

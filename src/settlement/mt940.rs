@@ -917,9 +917,14 @@ impl Mt940 {
         let Some(mut open) = self.entry.take() else { return };
         mt940_text::read(&open.text, &mut open.line);
         open.line.kind = kinds::booking(&open.line);
-        let is_charge = || kinds::is_business_charge(&mt940_text::business_code(&open.text));
+        let business = mt940_text::business_code(&open.text);
         let is_debit = open.line.direction == Direction::Debit;
-        if open.line.kind == LineKind::Movement && is_debit && is_charge() {
+        if kinds::RETURNS.contains(&business.as_str()) {
+            open.line.kind = LineKind::Return;
+        } else if open.line.kind == LineKind::Movement
+            && is_debit
+            && kinds::is_business_charge(&business)
+        {
             open.line.kind = LineKind::Fee;
         }
         self.items.push_back(open.entry.into());

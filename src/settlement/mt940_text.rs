@@ -9,6 +9,7 @@
 //! stand is read (`own_words`, `slashed`).
 
 use crate::model::settlement::{Line, TagKind};
+use crate::settlement::kinds::RETURNS;
 use crate::settlement::tags::is_blank_in_mt940;
 
 /// The codewords of SEPA in purposes, each followed by `+` or `:`.
@@ -23,10 +24,6 @@ const SLASHED: [&str; 32] = [
     "BENM", "CNTP", "PURP", "ISDT", "PREF", "SVCL", "ULTD", "ULTC", "ULTB", "CREF", "TRCD", "OCMT",
     "CHGS", "EXCH", "INIT", "ACCW", "BUSP", "PREF", "MREF", "SVWZ",
 ];
-
-/// Transaction codes of German banks for what came back: direct debits (108, 109) and credit
-/// transfers (159).
-const RETURNS: [&str; 3] = ["108", "109", "159"];
 
 /// Reads the references of a text into a line.
 pub fn read(rows: &[String], line: &mut Line) {

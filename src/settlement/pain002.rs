@@ -189,11 +189,14 @@ impl Pain {
     fn finish(&mut self) {
         self.ended = true;
         self.begin_statement();
-        if self.group.orders == 0 {
+        let line = self.xml.line();
+        if self.group.orders == 0 && self.group.line == 0 {
+            let problem = Problem::error(line, "OrgnlGrpInfAndSts", "a group of orders", "none");
+            self.items.push_back(problem.into());
+        } else if self.group.orders == 0 {
             let levels = [self.group.clone()];
             self.tell(&levels, false, String::new());
         }
-        let line = self.xml.line();
         self.items.push_back(StatementEnd { line, ..StatementEnd::default() }.into());
         self.items.extend(self.xml.take_beside().map(Item::from));
     }

@@ -206,6 +206,8 @@ impl Report for Stripe {
         twice.into_iter().for_each(|problem| out.push(problem));
         let currency = currency(row, "currency", row.get(self.currency))?;
         let [gross, fee, net] = self.amounts(row, currency, out)?;
+        let payout = row.maybe(self.payout);
+        let is_first = !self.payouts.contains_key(&(payout.to_owned(), currency));
         self.add(row, net, currency)?;
         let (mut entry, mut line) = out.entry(row, net, currency);
         line.gross = money(gross, currency);
@@ -215,7 +217,11 @@ impl Report for Stripe {
             line.tag(*kind, row.get(*at));
         }
         self.source(row, &mut line);
-        line.batch_id = some(row.maybe(self.payout));
+        // A window of days may lack the payout's own row.
+        if is_first && !line.tags.iter().any(|tag| tag.text == payout) {
+            line.tag(TagKind::PayoutId, payout);
+        }
+        line.batch_id = some(payout);
         entry.type_code = some(row.get(self.kind));
         line.kind = kinds::stripe(row.get(self.kind));
         entry.reversal = is_reversal(row.get(self.kind));

@@ -29,6 +29,9 @@ use crate::settlement::text::{Source, unreadable};
 /// More batches than any file has.
 const BATCHES: usize = 200_000;
 
+/// So many accounts, each in each of its currencies, are followed across a file's statements.
+const FOLLOWED: usize = 1_000;
+
 /// Begins to read `source` as `table` says.
 pub fn open(table: &Table, mut source: Source) -> Box<dyn Parse> {
     let table = table.clone();
@@ -196,6 +199,15 @@ struct Sum {
     line: u64,
 }
 
+/// What an account holds of one currency, over all of a file: where rows of several currencies
+/// stand in turns, each few of them are a statement, and the first of each proves nothing there.
+struct Followed {
+    chain: Chain,
+    statements: u64,
+    /// One of the statements has no two balances.
+    unproven: bool,
+}
+
 struct Rows {
     places: Places,
     ignore: Vec<Test>,
@@ -204,6 +216,7 @@ struct Rows {
     sums: BTreeMap<(String, Currency), Sum>,
     open: Option<(String, Currency)>,
     chain: Option<Chain>,
+    followed: BTreeMap<(String, Currency), Followed>,
     from: Option<NaiveDate>,
     to: Option<NaiveDate>,
     skip: usize,
@@ -236,6 +249,7 @@ impl Rows {
             sums: BTreeMap::new(),
             open: None,
             chain: None,
+            followed: BTreeMap::new(),
             from: None,
             to: None,
             skip: if table.header { 0 } else { table.skip },
@@ -394,8 +408,37 @@ impl Rows {
         }
         self.end_statement(row.line, out);
         out.begin(row.line, Finality::Final, |statement| statement.account = some(&account));
-        self.open = Some((account, of));
         self.chain = self.places.balance.map(|_| Chain::new(of));
+        let open = (account, of);
+        let may_follow = self.followed.len() < FOLLOWED || self.followed.contains_key(&open);
+        if self.chain.is_some() && may_follow {
+            let new = || Followed { chain: Chain::new(of), statements: 0, unproven: false };
+            let followed = self.followed.entry(open.clone()).or_insert_with(new);
+            followed.statements = followed.statements.saturating_add(1);
+        }
+        self.open = Some(open);
+    }
+
+    /// The balance that a row says, after its amount.
+    fn follow(&mut self, line: u64, minor: i64, balance: Option<i64>, day: Option<NaiveDate>) {
+        if let Some(chain) = &mut self.chain {
+            chain.add(line, minor, balance);
+            chain.day(day);
+        }
+        if let Some(open) = &self.open
+            && let Some(Followed { chain, .. }) = self.followed.get_mut(open)
+        {
+            chain.add(line, minor, balance);
+            chain.day(day);
+        }
+    }
+
+    /// Balances go on from those of the same account and currency, whatever stands between them.
+    /// Where each statement proves itself they may be of two accounts that nothing tells apart.
+    fn end_followed(&self, out: &mut Out) {
+        let in_turns = |own: &&Followed| own.statements > 1 && own.unproven;
+        let broken = self.followed.values().filter(in_turns).filter_map(|own| own.chain.problem());
+        broken.for_each(|problem| out.push(problem));
     }
 
     fn end_statement(&mut self, line: u64, out: &mut Out) {
@@ -404,6 +447,11 @@ impl Rows {
         let chain = self.chain.take();
         let is_proven = chain.as_ref().is_some_and(Chain::proves);
         self.doubts.end_statement(is_proven, out);
+        if let Some(open) = &self.open
+            && let Some(followed) = self.followed.get_mut(open)
+        {
+            followed.unproven |= !is_proven && chain.as_ref().is_some_and(Chain::ties);
+        }
         if let Some(chain) = chain {
             end = chain.end(line);
             self.proven |= is_proven;
@@ -684,10 +732,7 @@ impl Report for Rows {
         let balance = row.maybe(self.places.balance);
         let known = Some(balance).filter(|text| !text.is_empty());
         let known = known.map(|text| self.read(row, "balance", text, of)).transpose()?;
-        if let Some(chain) = &mut self.chain {
-            chain.add(row.line, minor, known);
-            chain.day(booked_on);
-        }
+        self.follow(row.line, minor, known, booked_on);
         self.doubt(row, minor, of);
         self.fees |= line.fee.is_some_and(|fee| fee.minor != 0);
         self.negative |= minor < 0;
@@ -702,6 +747,7 @@ impl Report for Rows {
 
     fn end(&mut self, line: u64, out: &mut Out) {
         self.end_statement(line, out);
+        self.end_followed(out);
         if self.table.trailer.is_some() && !self.trailer {
             out.push(Problem::error(line, "trailer", "at the end", "none: the file was cut"));
         }

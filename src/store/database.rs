@@ -67,6 +67,16 @@ impl Database {
         }
     }
 
+    /// As [`Database::connect`], for commands that only read: an SQLite file is not given a
+    /// write-ahead log that it had not.
+    pub async fn connect_as_is(settings: &DatabaseSettings) -> Result<Self, StoreError> {
+        let url = settings.address()?;
+        match url.strip_prefix("sqlite:") {
+            Some(_file) => Ok(Self::Sqlite(SqliteStore::connect_as_is(url).await?)),
+            None => Self::connect(settings).await,
+        }
+    }
+
     /// Opens the database for a dry run, which writes nothing: a login, a session or a file that
     /// can only be read will do, and nothing can be written through it. What else cannot serve is
     /// refused as by [`Database::connect`]: a replica lags, and lag looks like absence.

@@ -1189,7 +1189,8 @@ impl NewLine {
     /// The texts, besides its first tag, that it may be known by, each once.
     pub(in crate::store) fn further_texts(&self) -> Vec<Cow<'_, str>> {
         let more = self.tags.iter().skip(1).chain(&self.psp_reference).chain(&self.original);
-        let more = more.chain(self.banks_ids());
+        let payouts = self.refs.iter().filter(|tag| tag.kind == TagKind::PayoutId);
+        let more = more.chain(self.banks_ids()).chain(payouts.map(|tag| &tag.text));
         let mut texts: Vec<Cow<'_, str>> = Vec::new();
         for text in more.map(|text| clean(text)) {
             let is_first = self.tags.first().is_some_and(|first| clean(first) == text);

@@ -14,8 +14,8 @@ use crate::store::notation::Notation;
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, Relation, SourceTable};
 use crate::store::tellers::{
-    ACCOUNTS_MAX, are_ids_at_stripe, coded, flags, flags_kinds, is_teller, is_uncoded,
-    tell_accounts, tells_kinds, tells_psps,
+    ACCOUNTS_MAX, EMPTY, FILLED, are_ids_at_stripe, coded, flags, flags_kinds, is_teller,
+    is_uncoded, pointers, points_in_some, takes_back, tell_accounts, tells_kinds, tells_psps,
 };
 
 /// Rows at each end of a table in which a run looks for values of the status that nobody mapped,
@@ -258,7 +258,7 @@ pub trait Inspect {
     async fn survey(&self) -> Result<Vec<Surveyed>, StoreError>;
 
     /// The distinct values of a column: an enum's labels, by an index where one leads with it,
-    /// else those of the first rows.
+    /// else those of the first rows. Of a column that names another row, whether it is NULL.
     async fn distinct(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError>;
 
     /// Which of these keys are rows of a mapped table, by its key.
@@ -385,7 +385,9 @@ pub(in crate::store) fn may_tell<'r>(
         false => Vec::new(),
     };
     if settings.account.is_empty() || settings.kind.column.is_none() {
-        for column in coded(&relation.columns).into_iter().chain(flags(&relation.columns)) {
+        let columns = &relation.columns;
+        let kinds = coded(columns).into_iter().chain(flags(columns)).chain(pointers(columns));
+        for column in kinds {
             if !found.iter().any(|known| known.name == column.name) {
                 found.push(column);
             }
@@ -398,6 +400,11 @@ pub(in crate::store) fn may_tell<'r>(
     };
     found.retain(is_else);
     found
+}
+
+/// What is read of a column that names another row: its ids say nothing.
+pub(in crate::store) fn filled(value: &str) -> String {
+    format!("case when {value} is null then '{EMPTY}' else '{FILLED}' end")
 }
 
 /// In how many rows at an end of the table such a column is looked at.
@@ -414,7 +421,10 @@ pub(in crate::store) fn told_apart(
     let settings = &table.settings;
     let own = settings.kind.constant.as_deref().unwrap_or("charge");
     for (column, values) in found {
-        let tells = tells_kinds(&column, &values, own) || flags_kinds(&column, &values, own);
+        let is_taken_back = own == "charge" && takes_back(&column) && points_in_some(&values);
+        let tells = tells_kinds(&column, &values, own)
+            || flags_kinds(&column, &values, own)
+            || is_taken_back;
         if settings.kind.column.is_none() && tells {
             standing.kinds.push((column.clone(), values.clone()));
         }

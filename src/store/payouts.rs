@@ -19,9 +19,9 @@ const LISTS: [&str; 1] = ["checkout_payouts"];
 /// Reports that may leave out some of what a payout is made of.
 const PARTIAL: [&str; 3] = ["checkout_actions", "adyen_accounting", "adyen_received"];
 
-/// A report without a line of the payout itself: its statement is called by the payout, and so is
-/// the fee of paying out.
-pub(in crate::store) const BY_NAME: &str = "f.format = 'checkout_breakdown'";
+/// Reports that may have no line of the payout itself: the first row of each payout carries its id.
+/// Checkout.com's calls its statement by the first payout, and the fee of paying out by its own.
+pub(in crate::store) const BY_NAME: &str = "f.format in ('checkout_breakdown', 'stripe')";
 
 /// What says which payout a line `l` of a file `f` is of: the payout's own, or the fee of it.
 pub(in crate::store) const NAMES: &str = "l.batch is not null and (l.kind = 'payout' \

@@ -10,6 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer};
 
 use crate::model::time::parse_span;
+use crate::secret;
 use crate::store::error::StoreError;
 
 /// The typed words of `[database]`. The address may hold a password: it never shows in Debug.
@@ -103,7 +104,7 @@ impl DatabaseSettings {
             (None, Some(name), None) => env(name).ok_or_else(|| {
                 setting("url_env", format!("the environment variable {name} is not set"))
             })?,
-            (None, None, Some(path)) => std::fs::read_to_string(path).map_err(|error| {
+            (None, None, Some(path)) => secret::read_text_now(path).map_err(|error| {
                 setting("url_file", format!("{} cannot be read: {error}", path.display()))
             })?,
             _none_or_several => {
@@ -156,7 +157,7 @@ impl DatabaseSettings {
     /// Where what is named holds no one line. The password is never part of the text.
     pub async fn read_password(&self) -> Result<Option<String>, StoreError> {
         if let Some(path) = &self.password_file {
-            let text = tokio::fs::read_to_string(path).await.map_err(|error| {
+            let text = secret::read_text(path).await.map_err(|error| {
                 setting("password_file", format!("{} cannot be read: {error}", path.display()))
             })?;
             return one_line(&text, "password_file").map(Some);

@@ -33,9 +33,11 @@ impl Sibling {
         let row = &self.row;
         let is_retryable = !row.processing && table.handed_back_values().contains(&row.status);
         let is_open = row.processing || (is_retryable && self.is_held);
-        // By hand it may have been given up since, with its case still open.
+        // By hand it may have been given up since, with its case still open; but where the case is
+        // that money came for such a row, its status says nothing.
         let is_given_up = is_retryable || table.is_unpaid(&row.status);
-        let case = self.open_case.as_deref().and_then(Reason::parse).filter(|_| !is_given_up);
+        let is_news = |case: &Reason| !is_given_up || *case == Reason::LateContradiction;
+        let case = self.open_case.as_deref().and_then(Reason::parse).filter(is_news);
         match () {
             () if self.has_success || row.succeeded => SiblingState::Succeeded,
             () if self.is_offered => SiblingState::HandedBack,

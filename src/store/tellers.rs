@@ -97,7 +97,7 @@ const UNCODED: [&str; 17] = [
 ];
 
 /// What a column that tells kinds of movement ends with.
-const OF_KIND: [&str; 12] = [
+const OF_KIND: [&str; 31] = [
     "type",
     "kind",
     "operation",
@@ -105,33 +105,181 @@ const OF_KIND: [&str; 12] = [
     "flow",
     "dc",
     "drcr",
+    "crdr",
+    "inout",
+    "side",
+    "sign",
     "action",
     "category",
     "movement",
     "entry",
     "purpose",
+    "typ",
+    "art",
+    "buchungsart",
+    "belegart",
+    "richtung",
+    "vorzeichen",
+    "sh",
+    "shkzg",
+    "tipo",
+    "sentido",
+    "sens",
+    "nature",
+    "movimiento",
+    "movimento",
+    "mouvement",
 ];
+
+/// What stands behind such a word.
+const OF_CODE: [&str; 8] = ["flag", "ind", "indicator", "code", "cd", "kz", "kennzeichen", "name"];
+
+/// A name of several words, all of which are such, names both ways that money goes: `debit_credit`,
+/// `CR_DBT_IND`.
+const SIDES: [&str; 17] = [
+    "d", "c", "dr", "cr", "dbt", "cdt", "dbit", "crdt", "debit", "credit", "in", "out", "or",
+    "soll", "haben", "debe", "haber",
+];
+
+/// Parts of names under which S and H are the two sides of a book.
+const OF_BOOKS: [&str; 4] = ["soll", "haben", "sh", "shkzg"];
 
 /// Where these are in the name, the type is one of cards or of ways to pay.
 const OF_CARDS: [&str; 5] = ["card", "funding", "method", "source", "instrument"];
 
 const REFUNDS: [&str; 2] = ["refund", "refunds"];
+/// What a word of refunds ends with in other languages: `Teilerstattung`.
+const REFUNDED: [&str; 12] = [
+    "erstattung",
+    "remboursement",
+    "rimborso",
+    "reembolso",
+    "devolución",
+    "devolucion",
+    "devolução",
+    "devolucao",
+    "terugbetaling",
+    "återbetalning",
+    "tilbagebetaling",
+    "zwrot",
+];
 const PAYOUTS: [&str; 4] = ["payout", "payouts", "withdrawal", "disbursement"];
 const NO_KIND: [&str; 6] = ["void", "voids", "chargeback", "chargebacks", "dispute", "disputes"];
-const CREDITS: [&str; 3] = ["credit", "credits", "credit_note"];
+/// What is taken back, by a refund or by a booking alone.
+const BACK: [&str; 3] = ["reversal", "reversals", "avoir"];
+/// What a word of such ends with.
+const BOOKED_BACK: [&str; 6] =
+    ["gutschrift", "storno", "stornobuchung", "creditnote", "creditmemo", "kreditnota"];
+/// The same in several words.
+const NOTES: [&str; 5] =
+    ["credit_note", "credit_memo", "nota_credito", "nota_de_credito", "nota_di_credito"];
+const CREDITS: [&str; 6] = ["credit", "credits", "abono", "accredito", "return", "returns"];
 const TRANSFERS: [&str; 2] = ["transfer", "transfers"];
 /// Money that goes out: back to a customer, or to a bank account.
-const OUT: [&str; 3] = ["outward", "outbound", "outgoing"];
-const IN: [&str; 3] = ["inward", "inbound", "incoming"];
-const CHARGES: [&str; 9] =
-    ["charge", "charges", "payment", "payments", "purchase", "sale", "donation", "topup", "top_up"];
+const OUT: [&str; 4] = ["outward", "outbound", "outgoing", "outflow"];
+const IN: [&str; 4] = ["inward", "inbound", "incoming", "inflow"];
+const CHARGES: [&str; 21] = [
+    "charge",
+    "charges",
+    "payment",
+    "payments",
+    "purchase",
+    "sale",
+    "donation",
+    "topup",
+    "top_up",
+    "payin",
+    "pay_in",
+    "zahlung",
+    "betaling",
+    "paiement",
+    "pago",
+    "cobro",
+    "pagamento",
+    "vente",
+    "venta",
+    "compra",
+    "vendita",
+];
 
-/// Letters for debit and credit, in and out. Which of them is a charge only a person can say.
-const LETTERS: [&str; 6] = ["c", "d", "cr", "dr", "i", "o"];
+/// Letters and words for debit and credit, in and out, with the reversals of both. Which of them is
+/// a charge only a person can say.
+const LETTERS: [&str; 31] = [
+    "c", "d", "cr", "dr", "rc", "rd", "i", "o", "cdt", "dbt", "crdt", "dbit", "cred", "deb",
+    "credit", "debit", "crédit", "débit", "crédito", "débito", "credito", "debito", "kredit",
+    "debet", "haben", "soll", "haber", "debe", "avere", "dare", "cargo",
+];
+
+/// Words that say it under whatever name, where a column has both and no others.
+const PAIRS: [[&str; 2]; 6] = [
+    ["dbit", "crdt"],
+    ["dr", "cr"],
+    ["in", "out"],
+    ["inbound", "outbound"],
+    ["incoming", "outgoing"],
+    ["inward", "outward"],
+];
+
+/// The sign of an amount in a column of its own.
+const SIGNS: [&str; 5] = ["+", "-", "+1", "-1", "1"];
 
 /// What a flag is called that may say that a row is one, or that there is one of it. `refunded` and
 /// `voided` say what became of a charge.
-const BARE: [&str; 4] = ["refund", "payout", "withdrawal", "disbursement"];
+const BARE: [&str; 12] = [
+    "refund",
+    "payout",
+    "withdrawal",
+    "disbursement",
+    "reversal",
+    "credit_note",
+    "creditnote",
+    "credit_memo",
+    "gutschrift",
+    "storno",
+    "avoir",
+    "remboursement",
+];
+
+/// What a flag begins with that says what its row is.
+const IS: [&str; 5] = ["is", "was", "ist", "es", "est"];
+
+/// What such a flag goes on with, or is called, where it says which way money goes.
+const SIDE_FLAGS: [&str; 8] =
+    ["debit", "credit", "inbound", "outbound", "incoming", "outgoing", "abono", "cargo"];
+
+/// What it goes on with where rows without it are no charges.
+const CHARGE_FLAGS: [&str; 6] = ["charge", "payment", "purchase", "sale", "payin", "pay_in"];
+
+/// Goods that came back, and their money with them.
+const RETURNS: [&str; 2] = ["return", "returns"];
+
+/// What a column begins with that names the row which its own row takes back: a refund's charge.
+const TAKES_BACK: [&str; 5] = ["refunded", "refunds", "reversed", "reverses", "credited"];
+
+/// What may be taken back, and `of` behind it: `refund_of`, `reversal_of_payment_id`.
+const TAKEN_BACK: [&str; 6] =
+    ["refund_of", "reversal_of", "chargeback_of", "credit_note_of", "storno_zu", "storno_von"];
+
+/// What a column begins with that names another row, which may be the one that it takes back.
+const POINTS: [&str; 6] = ["parent", "original", "orig", "originating", "related", "linked"];
+
+/// What such a column goes on with.
+const ROWS: [&str; 11] = [
+    "payment",
+    "charge",
+    "transaction",
+    "txn",
+    "trx",
+    "capture",
+    "sale",
+    "invoice",
+    "donation",
+    "entry",
+    "movement",
+];
+
+/// What it ends with.
+const OF_ROW: [&str; 4] = ["id", "uuid", "ref", "reference"];
 
 /// Values of a flag.
 const FLAGS: [&str; 10] = ["0", "1", "true", "false", "t", "f", "y", "n", "yes", "no"];
@@ -284,12 +432,16 @@ fn is_of(name: &str, word: &str) -> bool {
     bare == word || bare.strip_suffix(word).is_some_and(|before| before.ends_with('_'))
 }
 
-/// Columns of words, which may be words of a short list: the likeliest first.
+/// Columns of words, which may be words of a short list, and of whole numbers that may be signs:
+/// the likeliest first.
 pub fn coded(columns: &[Column]) -> Vec<&Column> {
     let is_coded = |column: &&Column| {
-        let is_word =
-            matches!(column.class, TypeClass::Text | TypeClass::Padded | TypeClass::Enum(_));
-        is_word && !has_part(&column.name, &UNREAD)
+        let may_be = match &column.class {
+            TypeClass::Text | TypeClass::Padded | TypeClass::Enum(_) => true,
+            TypeClass::Integer => is_of_kinds(&column.name),
+            _other => false,
+        };
+        may_be && !has_part(&column.name, &UNREAD)
     };
     let mut found: Vec<&Column> = columns.iter().filter(is_coded).collect();
     found.sort_by_key(|column| is_uncoded(&column.name));
@@ -352,6 +504,11 @@ pub enum Movement {
     Payout,
     /// No movement that is looked up: a void, a chargeback.
     Other,
+    /// What is taken back, by a refund or by a booking alone: a credit note. It is no charge, and
+    /// which it is only a person can say.
+    Back,
+    /// One of the two ways that money goes. Which of them is a charge only a person can say.
+    Side,
     /// It is none of a charge, and which it is only a person can say: a credit.
     Unsure,
 }
@@ -363,7 +520,7 @@ impl Movement {
             Self::Charge => Some("charge"),
             Self::Refund => Some("refund"),
             Self::Payout => Some("payout"),
-            Self::Other | Self::Unsure => None,
+            Self::Other | Self::Back | Self::Side | Self::Unsure => None,
         }
     }
 }
@@ -375,13 +532,18 @@ pub fn movement(value: &str) -> Option<Movement> {
         return None;
     }
     let has = |words: &[&str]| value.split('_').any(|part| words.contains(&part));
+    let ends = |words: &[&str]| {
+        value.split('_').any(|part| words.iter().any(|ending| part.ends_with(ending)))
+    };
     let last = value.rsplit('_').next().unwrap_or_default();
     if has(&NO_KIND) || value.contains("charge_back") {
         Some(Movement::Other)
-    } else if has(&REFUNDS) {
+    } else if has(&REFUNDS) || ends(&REFUNDED) {
         Some(Movement::Refund)
     } else if has(&PAYOUTS) || value.contains("pay_out") {
         Some(Movement::Payout)
+    } else if has(&BACK) || ends(&BOOKED_BACK) || NOTES.iter().any(|note| value.contains(note)) {
+        Some(Movement::Back)
     } else if CREDITS.contains(&value.as_str()) || is_transfer(&value) || has(&OUT) {
         Some(Movement::Unsure)
     } else if has(&IN) || CHARGES.contains(&value.as_str()) || CHARGES.contains(&last) {
@@ -400,52 +562,142 @@ pub fn movement_in(name: &str, values: &[String], value: &str) -> Option<Movemen
     movement(value).or_else(|| abbreviated(name, values, value))
 }
 
-/// Abbreviations say something under a name of kinds alone, and letters where all of several values
-/// are such.
+/// Abbreviations say something under a name of kinds alone, or as a pair; letters and signs where
+/// all of several values are such.
 fn abbreviated(name: &str, values: &[String], value: &str) -> Option<Movement> {
-    if !is_of_kinds(name) {
+    if !tells_sides(name, values) {
         return None;
     }
-    let is_letter = |value: &String| {
-        let value = plain(value);
-        value.is_empty() || LETTERS.contains(&value.as_str())
+    if are_signs(values) {
+        return Some(Movement::Unsure);
+    }
+    let is_letter = |value: &str| {
+        let is_of_books = matches!(value, "s" | "h") && has_part(name, &OF_BOOKS);
+        LETTERS.contains(&value) || CREDITS.contains(&value) || is_of_books
     };
+    let mut words = values.iter().map(|value| plain(value));
+    let are_letters =
+        values.len() > 1 && words.all(|word| word.is_empty() || is_letter(word.as_str()));
     match plain(value).as_str() {
         "in" | "pay" | "pmt" | "chg" => Some(Movement::Charge),
         "ref" | "rfd" | "rfnd" => Some(Movement::Refund),
         "out" => Some(Movement::Unsure),
-        letter if LETTERS.contains(&letter) && values.len() > 1 => {
-            values.iter().all(is_letter).then_some(Movement::Unsure)
-        }
+        letter if are_letters && is_letter(letter) => Some(Movement::Unsure),
         _other => None,
     }
 }
 
+/// Whether words for the two ways that money goes say something among these values.
+fn tells_sides(name: &str, values: &[String]) -> bool {
+    is_of_kinds(name) || (is_pair(values) && !has_part(name, &OF_CARDS))
+}
+
+/// Whether these are both words of a pair, and no others.
+fn is_pair(values: &[String]) -> bool {
+    let words: Vec<String> = values.iter().map(|value| plain(value)).collect();
+    PAIRS.iter().any(|pair| {
+        let are_all = words.iter().all(|it| it.is_empty() || pair.contains(&it.as_str()));
+        are_all && pair.iter().all(|word| words.iter().any(|known| known == word))
+    })
+}
+
+/// Whether these are signs, and one of them is less than nothing.
+fn are_signs(values: &[String]) -> bool {
+    let mut signs = values.iter().map(|value| value.trim());
+    values.len() > 1
+        && values.iter().any(|value| value.trim().starts_with('-'))
+        && signs.all(|sign| SIGNS.contains(&sign))
+}
+
 /// What a flag of this name says of rows that have it, where these may be all its values;
-/// [`Movement::Unsure`]: that a row has a refund does not say that it is one.
+/// [`Movement::Unsure`]: that a row has a refund does not say that it is one. [`Movement::Charge`]:
+/// rows that have it not are none.
 pub fn flag_of(name: &str, values: &[String]) -> Option<Movement> {
     let is_flag = |value: &String| FLAGS.contains(&value.trim().to_ascii_lowercase().as_str());
-    let name = plain(name);
-    let Some((prefix, rest)) = name.split_once('_') else {
-        let is_bare = BARE.contains(&name.as_str()) && values.iter().all(is_flag);
-        return is_bare.then_some(Movement::Unsure);
-    };
-    let last = rest.rsplit('_').next().unwrap_or_default();
-    let said = if REFUNDS.contains(&last) {
-        Movement::Refund
-    } else if PAYOUTS.contains(&last) {
-        Movement::Payout
-    } else if NO_KIND.contains(&last) || matches!(last, "reversal" | "reversals") {
-        Movement::Other
-    } else {
+    if !values.iter().all(is_flag) {
         return None;
-    };
+    }
+    let name = plain(name);
+    if SIDE_FLAGS.contains(&name.as_str()) {
+        return Some(Movement::Side);
+    }
+    if BARE.contains(&name.as_str()) {
+        return Some(Movement::Unsure);
+    }
+    let (prefix, rest) = name.split_once('_')?;
     match prefix {
-        "is" | "was" if values.iter().all(is_flag) => Some(said),
-        "has" if values.iter().all(is_flag) => Some(Movement::Unsure),
-        _other => None,
+        "has" => no_charge(rest).map(|_it| Movement::Unsure),
+        is if !IS.contains(&is) => None,
+        _is if SIDE_FLAGS.contains(&rest) => Some(Movement::Side),
+        _is if CHARGE_FLAGS.contains(&rest) => Some(Movement::Charge),
+        _is => no_charge(rest),
     }
 }
+
+/// What a flag's name says that is no charge, by its end: `is_partial_refund`. What it begins with
+/// may be of another thing: `is_refund_allowed`.
+fn no_charge(name: &str) -> Option<Movement> {
+    if RETURNS.contains(&name) || NOTES.iter().any(|note| name.ends_with(note)) {
+        return Some(Movement::Back);
+    }
+    let last = name.rsplit('_').next().unwrap_or_default();
+    movement(last).filter(|said| !matches!(said, Movement::Charge | Movement::Unsure))
+}
+
+/// What a row is, as `kind` of a mapping names it, by this one of the values of a column that tells
+/// kinds; `None`: only a person can say, or it is no kind.
+pub fn kind_word(name: &str, values: &[String], value: &str) -> Option<&'static str> {
+    let said = match (flag_of(name, values), says_yes(value)) {
+        (None, _) => movement_in(name, values, value),
+        (Some(Movement::Side | Movement::Unsure), _) | (Some(Movement::Charge), false) => None,
+        (Some(said), true) => Some(said),
+        (Some(_no_charge), false) => Some(Movement::Charge),
+    };
+    said.and_then(Movement::word)
+}
+
+/// Whether a column of this name says which row its own row takes back, where it is not NULL.
+pub fn takes_back(name: &str) -> bool {
+    let name = plain(name);
+    let is_taken = TAKEN_BACK.iter().any(|word| {
+        name.strip_prefix(*word).is_some_and(|rest| rest.is_empty() || rest.starts_with('_'))
+    });
+    is_taken || names_row(&name, &TAKES_BACK)
+}
+
+/// Columns that name another row, which may be the one that their own row takes back.
+pub fn pointers(columns: &[Column]) -> Vec<&Column> {
+    let may_name = |column: &&Column| {
+        matches!(
+            column.class,
+            TypeClass::Integer | TypeClass::Uuid | TypeClass::Text | TypeClass::Padded
+        )
+    };
+    columns.iter().filter(may_name).filter(|column| is_pointer(&column.name)).collect()
+}
+
+/// Whether a column of this name names another row: of such a one only whether it is NULL is read.
+pub fn is_pointer(name: &str) -> bool {
+    takes_back(name) || names_row(&plain(name), &POINTS)
+}
+
+/// Whether a name begins with one of these, goes on with a row or nothing, and ends with an id.
+fn names_row(name: &str, first: &[&str]) -> bool {
+    let Some((before, last)) = name.rsplit_once('_') else { return false };
+    let (word, rest) = before.split_once('_').unwrap_or((before, ""));
+    OF_ROW.contains(&last) && first.contains(&word) && (rest.is_empty() || ROWS.contains(&rest))
+}
+
+/// Whether some rows, and not all, name another one, by what [`FILLED`] and [`EMPTY`] say of them.
+pub fn points_in_some(values: &[String]) -> bool {
+    [FILLED, EMPTY].iter().all(|word| values.iter().any(|value| value == word))
+}
+
+/// What is read of a pointer that is not NULL.
+pub const FILLED: &str = "not_null";
+
+/// What is read of one that is NULL.
+pub const EMPTY: &str = "null";
 
 /// Whether a value of a flag says yes.
 pub fn says_yes(value: &str) -> bool {
@@ -459,7 +711,8 @@ pub fn flags(columns: &[Column]) -> Vec<&Column> {
             TypeClass::Boolean => true,
             // A number or a text that is called `refund` is an amount or an id.
             TypeClass::Integer | TypeClass::Text | TypeClass::Padded | TypeClass::Enum(_) => {
-                !BARE.contains(&plain(&column.name).as_str())
+                let name = plain(&column.name);
+                !BARE.contains(&name.as_str()) && !SIDE_FLAGS.contains(&name.as_str())
             }
             _other => false,
         };
@@ -468,10 +721,16 @@ pub fn flags(columns: &[Column]) -> Vec<&Column> {
     columns.iter().filter(is_flag).collect()
 }
 
-/// Whether a flag of this name, with these values, is set in rows of another kind than `own`.
+/// Whether a flag of this name, with these values, says of rows that they are of another kind than
+/// `own`.
 pub fn flags_kinds(name: &str, values: &[String], own: &str) -> bool {
-    let said = flag_of(name, values).filter(|said| *said != Movement::Unsure);
-    said.is_some_and(|said| said.word() != Some(own)) && values.iter().any(|value| says_yes(value))
+    let has = |yes: bool| values.iter().any(|value| says_yes(value) == yes);
+    match flag_of(name, values) {
+        None | Some(Movement::Unsure) => false,
+        Some(Movement::Side) => has(true) && has(false),
+        Some(Movement::Charge) if own == "charge" => has(false),
+        Some(said) => said.word() != Some(own) && has(true),
+    }
 }
 
 /// Whether a column of this name, with these values, tells rows of another kind than `own` (as
@@ -490,17 +749,24 @@ pub fn tells_kinds(name: &str, values: &[String], own: &str) -> bool {
     let said = if is_way { Vec::new() } else { said(&all) };
     let tells = said.iter().any(|movement| match movement {
         Movement::Charge => false,
-        Movement::Unsure => is_of_kinds(name),
-        Movement::Refund | Movement::Payout | Movement::Other => true,
+        Movement::Unsure | Movement::Side => tells_sides(name, values),
+        Movement::Refund | Movement::Payout | Movement::Other | Movement::Back => true,
     });
     tells && are_codes(values) && said.iter().any(|movement| movement.word() != Some(own))
 }
 
 /// Whether a column's name says that it tells kinds.
 pub fn is_of_kinds(name: &str) -> bool {
-    let name = plain(name);
-    let last = name.rsplit('_').next().unwrap_or_default();
-    OF_KIND.contains(&last) && !name.split('_').any(|part| OF_CARDS.contains(&part))
+    let whole = plain(name);
+    let mut bare = whole.as_str();
+    while let Some((before, last)) = bare.rsplit_once('_')
+        && OF_CODE.contains(&last)
+    {
+        bare = before;
+    }
+    let last = bare.rsplit('_').next().unwrap_or_default();
+    let are_sides = bare.contains('_') && bare.split('_').all(|part| SIDES.contains(&part));
+    (OF_KIND.contains(&last) || are_sides) && !has_part(name, &OF_CARDS)
 }
 
 /// Whether all of these are ids that Stripe made: they name payments and cards, no accounts.
@@ -556,6 +822,15 @@ mod tests {
             ("credit_card", None),
             ("AUTHORIZE", None),
             ("refund-17", None),
+            ("Credit Note", Some(Movement::Back)),
+            ("reversal", Some(Movement::Back)),
+            ("Storno", Some(Movement::Back)),
+            ("estorno", Some(Movement::Back)),
+            ("Rückerstattung", Some(Movement::Refund)),
+            ("reembolso", Some(Movement::Refund)),
+            ("payin", Some(Movement::Charge)),
+            ("abono", Some(Movement::Unsure)),
+            ("return", Some(Movement::Unsure)),
         ] {
             assert_eq!(movement(value), said, "{value}");
         }
@@ -586,6 +861,38 @@ mod tests {
             ("dc", &["debit", "credit"], "charge", true),
             ("tx_type", &["PAY", "REF"], "charge", true),
             ("cancel_reason", &["refund", "late"], "charge", false),
+            ("CR_DBT_IND", &["CRDT", "DBIT"], "charge", true),
+            ("CR_DBT_IND", &["DBIT"], "charge", false),
+            ("indicator", &["DBIT", "CRDT"], "charge", true),
+            ("way", &["IN", "OUT"], "charge", true),
+            ("way", &["IN", "DE"], "charge", false),
+            ("dr_cr", &["DR", "CR"], "charge", true),
+            ("debit_credit", &["D", "C"], "charge", true),
+            ("debit_credit_code", &["D", "C", "RD"], "charge", true),
+            ("in_out", &["O", "I"], "charge", true),
+            ("side", &["credit", "debit"], "charge", true),
+            ("side", &["buy", "sell"], "charge", false),
+            ("soll_haben", &["S", "H"], "charge", true),
+            ("type", &["S", "H"], "charge", false),
+            ("sign", &["+", "-"], "charge", true),
+            ("sign", &["-1", "1"], "charge", true),
+            ("sign", &["1"], "charge", false),
+            ("kind", &["0", "1"], "charge", false),
+            ("direction", &["N", "S", "E", "W"], "charge", false),
+            ("direction", &["left", "right"], "charge", false),
+            ("funding", &["debit", "credit"], "charge", false),
+            ("card_type", &["DR", "CR"], "charge", false),
+            ("currency", &["EUR", "USD"], "charge", false),
+            ("document", &["invoice", "credit_note"], "charge", true),
+            ("tipo", &["pago", "abono"], "charge", true),
+            ("art", &["Zahlung", "Teilerstattung"], "charge", true),
+            ("beleg", &["Rechnung", "Gutschrift"], "charge", true),
+            ("mouvement", &["paiement", "remboursement"], "charge", true),
+            ("piece", &["facture", "avoir"], "charge", true),
+            ("what", &["pagamento", "rimborso"], "charge", true),
+            ("what", &["pago", "devolución"], "charge", true),
+            ("type", &["sale", "return"], "charge", true),
+            ("plan", &["credit", "standard"], "charge", false),
         ] {
             assert_eq!(tells_kinds(name, &values(words), own), tells, "{name} {words:?}");
         }
@@ -599,7 +906,29 @@ mod tests {
             ("IsRefund", &["N", "Y"], Some(Movement::Refund)),
             ("is_payout", &[], Some(Movement::Payout)),
             ("is_void", &["false"], Some(Movement::Other)),
-            ("is_reversal", &["true"], Some(Movement::Other)),
+            ("is_reversal", &["true"], Some(Movement::Back)),
+            ("is_credit_note", &["false", "true"], Some(Movement::Back)),
+            ("IsCreditNote", &["0", "1"], Some(Movement::Back)),
+            ("ist_gutschrift", &[], Some(Movement::Back)),
+            ("est_avoir", &[], Some(Movement::Back)),
+            ("es_devolucion", &[], Some(Movement::Refund)),
+            ("is_return", &["f", "t"], Some(Movement::Back)),
+            ("is_debit", &["f", "t"], Some(Movement::Side)),
+            ("credit", &["false", "true"], Some(Movement::Side)),
+            ("is_outgoing", &["0"], Some(Movement::Side)),
+            ("is_payment", &["false"], Some(Movement::Charge)),
+            ("has_credit_note", &["false"], Some(Movement::Unsure)),
+            ("storno", &["false", "true"], Some(Movement::Unsure)),
+            ("is_test", &["0", "1"], None),
+            ("is_active", &["0", "1"], None),
+            ("is_default_payment", &["0", "1"], None),
+            ("is_credit_card", &["0", "1"], None),
+            ("is_store_credit", &["0", "1"], None),
+            ("is_refund_allowed", &["0", "1"], None),
+            ("is_disputed", &["0", "1"], None),
+            ("credits", &["0", "1"], None),
+            ("credit", &["0", "1900"], None),
+            ("debit_day", &["1", "15"], None),
             ("has_refund", &["0", "1"], Some(Movement::Unsure)),
             ("is_refund", &["no", "partial"], None),
             ("is_refunded", &["0", "1"], None),
@@ -618,9 +947,69 @@ mod tests {
             ("has_refund", &["0", "1"], "charge", false),
             ("refund", &["false", "true"], "charge", false),
             ("refunded", &["false", "true"], "charge", false),
+            ("is_credit_note", &["false", "true"], "charge", true),
+            ("is_credit_note", &["false"], "charge", false),
+            ("is_debit", &["false", "true"], "charge", true),
+            ("is_debit", &["true"], "charge", false),
+            ("is_payment", &["false", "true"], "charge", true),
+            ("is_payment", &["true"], "charge", false),
+            ("storno", &["false", "true"], "charge", false),
         ] {
             assert_eq!(flags_kinds(name, &values(words), own), tells, "{name} {words:?}");
         }
+    }
+
+    #[test]
+    fn a_kind_is_named_where_the_value_says_it() {
+        let values = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        for (name, words, said) in [
+            ("is_refund", ["false", "true"], [Some("charge"), Some("refund")]),
+            ("is_credit_note", ["false", "true"], [Some("charge"), None]),
+            ("is_debit", ["false", "true"], [None, None]),
+            ("is_payment", ["false", "true"], [None, Some("charge")]),
+            ("type", ["sale", "refund"], [Some("charge"), Some("refund")]),
+            ("dr_cr", ["DR", "CR"], [None, None]),
+        ] {
+            let values = values(&words);
+            let told: Vec<_> = values.iter().map(|it| kind_word(name, &values, it)).collect();
+            assert_eq!(told, said, "{name}");
+        }
+    }
+
+    #[test]
+    fn columns_that_name_the_row_which_theirs_takes_back_are_known() {
+        for name in [
+            "refund_of",
+            "refund_of_id",
+            "RefundOfPaymentId",
+            "reversal_of_transaction_id",
+            "refunded_payment_id",
+            "reversed_entry_id",
+            "credited_invoice_uuid",
+            "storno_zu",
+        ] {
+            assert!(takes_back(name) && is_pointer(name), "{name}");
+        }
+        for name in ["parent_id", "original_payment_id", "related_transaction_ref"] {
+            assert!(!takes_back(name) && is_pointer(name), "{name}");
+        }
+        for name in [
+            "refund_id",
+            "refunded_at",
+            "refunded_amount",
+            "refunded_by_id",
+            "refund_offer_id",
+            "credit_note_id",
+            "credit_card_id",
+            "original_amount",
+            "parent_company_id",
+            "id",
+        ] {
+            assert!(!is_pointer(name), "{name}");
+        }
+        let values = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        assert!(points_in_some(&values(&[FILLED, EMPTY])));
+        assert!(!points_in_some(&values(&[FILLED])) && !points_in_some(&[]));
     }
 
     #[test]

@@ -117,6 +117,9 @@ pub(in crate::store) struct Dialect {
     /// The table `hit`: lines of the file $1 (own) and those of others (file_id, position) that
     /// carry its id at the PSP.
     pub hit: &'static str,
+    /// The table `near`: lines of the file $1 (own, m) that came back and lines of its account
+    /// (file_id, position) that carry the id of what came back.
+    pub near: &'static str,
     /// What makes one text of several values.
     pub array: &'static str,
     /// What makes it a text.
@@ -385,9 +388,7 @@ fn is_worn(own: &str, whole: &str) -> String {
         format!("(length({form}) > length({own}) and substr({form}, 1, length({own})) = {own})")
     };
     let is_cut = forms.each_ref().map(begins).join(" or ");
-    format!(
-        "({own} <> {whole} and ({is_whole} or (length({own}) in ({TAG_CUTS}) and ({is_cut}))))"
-    )
+    format!("({own} <> {whole} and ({is_whole} or (length({own}) in ({TAG_CUTS}) and ({is_cut}))))")
 }
 
 /// Of the lines of both sides as [`by_bank`] has `seen` them: which are told before, and by which.
@@ -540,6 +541,38 @@ pub(in crate::store) fn by_psp(dialect: &Dialect) -> String {
          where x.side = 0 and x.one_side = 1 \
          union all select x.position, x.sole_file, x.sole_position from seen x \
          where x.side = 0 and x.one_side = 0 and x.sole is not null and x.sole_side = 1) {NOTE}"
+    )
+}
+
+/// Marks, of a payment of PayPal's that says of itself that it was reversed and of the row by which
+/// it was, the one that came later as told before: it is one movement. In one file the row counts.
+pub(in crate::store) fn reversed(dialect: &Dialect) -> String {
+    let Dialect { join, near, .. } = dialect;
+    let says = |line: &str| {
+        format!("{line}.return_reason = 'V' and {line}.psp_reference = {line}.original")
+    };
+    let did = |line: &str, of: &str| {
+        format!(
+            "coalesce({line}.return_reason, '') <> 'V' and {line}.original = {of}.psp_reference \
+             and {line}.psp_reference <> {line}.original"
+        )
+    };
+    let (own_says, own_did) = (says("m"), did("m", "l"));
+    let (other_says, other_did) = (says("l"), did("l", "m"));
+    format!(
+        "with {near}, pick as (select m.position, min(l.file_id) as by_file, \
+         min(l.position) as by_position from near n \
+         {join} tieout_lines m on m.file_id = $1 and m.position = n.own \
+         {join} tieout_lines l on l.file_id = n.file_id and l.position = n.position \
+         {join} tieout_files f on f.id = l.file_id \
+         {join} tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
+         where f.format = 'paypal_trr' and {COUNTS} and l.kind = 'return' \
+         and m.kind = 'return' and m.state = 'open' and m.decides \
+         and l.direction = m.direction and l.currency = m.currency \
+         and l.amount_minor = m.amount_minor \
+         and coalesce(l.fee_minor, 0) = coalesce(m.fee_minor, 0) \
+         and ({own_says} and {other_did} or {own_did} and {other_says} and l.file_id <> $1) \
+         group by m.position having count(*) = 1) {NOTE}"
     )
 }
 

@@ -503,6 +503,44 @@ async fn what_cannot_be_printed_is_told_at_the_end() {
     }
 }
 
+/// How the shop's file keeps its journal, by its header: 1 beside it for each write, 2 in a log.
+fn journal_of(shop: &Shop) -> u8 {
+    std::fs::read(shop.path().join("shop.db")).unwrap()[18]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_only_reads_leaves_a_file_its_journal() {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+    assert_eq!(shop.tieout(&["run"], &[]).code, Some(0));
+    assert_eq!(journal_of(&shop), 2);
+    shop.sql("pragma journal_mode = delete").await;
+    assert_eq!(journal_of(&shop), 1);
+    for words in [
+        &["explain", "pay_1"][..],
+        &["runs", "list"],
+        &["runs", "show"],
+        &["audit", "verify"],
+        &["files", "list"],
+        &["files", "expected"],
+        &["cases", "list"],
+        &["cases", "export"],
+        &["rules", "stats"],
+        &["deliver", "list"],
+        &["db", "status", "--check"],
+        &["config", "check", "--connect"],
+        &["doctor", "--quiet"],
+        &["run", "--dry-run"],
+    ] {
+        let ended = shop.tieout(words, &[]);
+        assert_eq!(journal_of(&shop), 1, "{words:?}");
+        // What these two find is not the matter here.
+        let finds = ["config", "doctor"].contains(&words[0]);
+        assert!(finds || ended.code == Some(0), "{words:?}: {}", ended.stderr);
+    }
+    assert_eq!(shop.tieout(&["run"], &[]).code, Some(0));
+    assert_eq!(journal_of(&shop), 2);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn words_that_cannot_be_meant_say_that_nothing_was_done() {
     let shop = Shop::with(&[]).await;

@@ -45,6 +45,37 @@ fn every_mistake_has_its_text() {
     assert!(differing.is_empty(), "\n{}", differing.join("\n"));
 }
 
+/// Whatever setting it is of those that name where a secret is.
+#[test]
+fn a_secret_is_shown_nowhere_that_its_place_belongs() {
+    let described = tieout::config::schema::described();
+    let is_place = |path: &&String| path.ends_with("_env") || path.ends_with("_file");
+    let places: Vec<&String> = described.keys().filter(is_place).collect();
+    assert!(places.len() > 24, "{places:?}");
+    for place in places {
+        let is_column = ["table.", "format."].iter().any(|section| place.starts_with(section));
+        assert!(!is_column, "{place}: below these the names are those of columns");
+        let wrong = ["postgres://u:geheim@h/d", "rk_test_51Hgeheim", "a\\ngeheim", ""];
+        let of_variables = if place.ends_with("_env") { "geheim 123" } else { "" };
+        for value in wrong.into_iter().chain([of_variables]) {
+            let text = format!("{place} = \"{value}\"\n");
+            let error = reading::read(Path::new("a.toml"), &text, &[]).unwrap_err().to_string();
+            assert!(error.contains("if this is the secret itself"), "{text}{error}");
+            assert!(!error.contains("geheim"), "{text}{error}");
+        }
+    }
+    // The columns of a table may be called as they like.
+    let text = "table.set.always.app_env = \"a b\"\ntable.set.always.a_file = \"x://y\"\n";
+    let error = reading::read(Path::new("a.toml"), text, &[]).unwrap_err().to_string();
+    assert!(!error.contains("if this is the secret itself"), "{error}");
+    // A file may be called as its key begins.
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("sk_live_of_shop"), "x").unwrap();
+    let text = "account.key_file = \"sk_live_of_shop\"\n";
+    let error = reading::read(&folder.path().join("a.toml"), text, &[]).unwrap_err().to_string();
+    assert!(!error.contains("if this is the secret itself"), "{error}");
+}
+
 fn value_of(config: &Config, path: &str) -> (String, String) {
     let shown = config.shown.iter().find(|shown| shown.path == path).expect(path);
     (shown.value.clone(), shown.origin.text())

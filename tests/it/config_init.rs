@@ -575,6 +575,13 @@ async fn names_that_say_otherwise_hide_no_psps_and_a_flag_tells_refunds() {
             place.fits();
         }
     }
+    // Where nothing tells kinds apart, that is said, though PSPs are.
+    for place in in_both(&MADE.replace("is_refund", "is_late")).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        assert!(place.file().contains("account = [\"paid_by\"]"), "{}", place.file());
+        let part = "kind: no column was seen to tell refunds from charges";
+        assert!(told_of.contains(part), "{told_of}");
+    }
     // Where nothing tells them apart, that is said.
     for place in in_both(&MADE.replace("'paypal'", "'stripe'")).await {
         let told_of = told(&place.init(&["--attempted", "once"]));
@@ -621,6 +628,139 @@ async fn directions_abbreviations_and_flags_tell_kinds() {
                 assert!(!told_of.contains(&format!("kind: `{name}`")), "{told_of}");
             }
         }
+    }
+}
+
+/// A place whose file has this line in place of the one that begins so; what its check says.
+fn checked_with(place: &Place, begins: &str, line: &str) -> String {
+    let lines: Vec<String> = place
+        .file()
+        .lines()
+        .map(|it| if it.starts_with(begins) { line.to_owned() } else { it.to_owned() })
+        .collect();
+    std::fs::write(place.folder.path().join("tieout.toml"), lines.join("\n")).unwrap();
+    told(&tieout(place.folder.path(), &["config", "check", "--connect"]))
+}
+
+/// A credit note that is handed back as an absent charge is paid out twice.
+#[tokio::test]
+async fn credit_notes_and_both_sides_of_a_booking_are_never_passed_over() {
+    const BOOKED: &str = "
+        create table invoice_payments (
+            id bigint primary key, {column}, amount_cents bigint not null,
+            currency text not null, status text not null, created_at timestamptz not null);
+        insert into invoice_payments values
+            (1, {one}, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (2, {other}, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z')";
+    let open = "???";
+    for (column, [one, other], [first, second]) in [
+        ("is_credit_note boolean", ["false", "true"], ["charge", open]),
+        ("is_debit boolean", ["false", "true"], [open, open]),
+        ("\"CR_DBT_IND\" char(4)", ["'DBIT'", "'CRDT'"], [open, open]),
+        ("dr_cr text", ["'DR'", "'CR'"], [open, open]),
+        ("sign smallint", ["-1", "1"], [open, open]),
+        ("doc text", ["'Zahlung'", "'Gutschrift'"], ["charge", open]),
+        ("art text", ["'Zahlung'", "'Erstattung'"], ["charge", "refund"]),
+        ("tipo text", ["'pago'", "'abono'"], ["charge", open]),
+    ] {
+        let ddl = BOOKED.replace("{column}", column).replace("{one}", one);
+        for place in in_both(&ddl.replace("{other}", other)).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let file = place.file();
+            let name = column.split(' ').next().unwrap().replace('"', "");
+            let begins = format!("kind = {{ column = \"{name}\", values = {{ ");
+            let kind = settings(&file).into_iter().find(|line| line.starts_with(&begins));
+            let kind = kind.unwrap_or_default();
+            assert!(!kind.is_empty(), "{begins} is not in\n{file}");
+            for (value, word) in [(one, first), (other, second)] {
+                let bare = value.trim_matches('\'');
+                let is_flag = column.contains("boolean");
+                let key = if is_flag { bare.to_owned() } else { format!("\"{bare}\"") };
+                assert!(kind.contains(&format!("{key} = \"{word}\"")), "{key} {word}: {kind}");
+            }
+            let check = tieout(place.folder.path(), &["config", "check"]);
+            if [first, second].contains(&open) {
+                assert!(told_of.contains(&format!("kind: `{name}` tells ")), "{told_of}");
+                let is_open = "`kind` of [[table]] invoice_payments is still open";
+                assert!(check.code == 10 && check.stderr.contains(is_open), "{}", check.stderr);
+            } else {
+                place.fits();
+            }
+            // Without the line the check says it, and with an answer it does not.
+            let warned = checked_with(&place, "kind = ", "# (no kind)");
+            assert!(warned.contains(&format!("{name} has 2 values")), "{warned}");
+            assert!(warned.contains(&begins), "{warned}");
+            let answered = kind.replace(open, "charge");
+            let checked = checked_with(&place, "# (no kind)", &answered);
+            assert!(!checked.contains("is taken for a charge"), "{checked}");
+            place.fits();
+        }
+    }
+}
+
+/// A refund that names its charge is no charge; a parent may be one.
+#[tokio::test]
+async fn rows_that_take_another_one_back_are_left_out_or_told() {
+    const PAID: &str = "
+        create table payments (
+            id bigint primary key, refunded_payment_id bigint, parent_id bigint,
+            amount_cents bigint not null, currency text not null, status text not null,
+            created_at timestamptz not null);
+        insert into payments values
+            (1, null, null, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (2, 1, null, -100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (3, null, 1, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z')";
+    for place in in_both(PAID).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        let left_out = "where = [{ column = \"refunded_payment_id\", is = \"null\" }]";
+        assert!(settings(&place.file()).contains(&left_out), "{}", place.file());
+        for part in [
+            "where: rows that have `refunded_payment_id` are left out",
+            "where: `parent_id` may say that a row takes another one back; where it does, add { \
+             column = \"parent_id\", is = \"null\" } to where",
+            "amount: `amount_cents` has values below zero (`-100`)",
+        ] {
+            assert!(told_of.contains(part), "{part}: {told_of}");
+        }
+        place.fits();
+        let checked = checked_with(&place, "# nothing", "");
+        assert!(!checked.contains("is taken for a charge"), "{checked}");
+        let warned = checked_with(&place, "where = ", "");
+        assert!(warned.contains("some have refunded_payment_id, which names"), "{warned}");
+        assert!(warned.contains(left_out) && !warned.contains("parent_id"), "{warned}");
+    }
+    let charges = PAID.replace("(2, 1, null, -100", "(2, null, null, 100");
+    for place in in_both(&charges).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        assert!(!told_of.contains("refunded_payment_id"), "{told_of}");
+        assert!(!told_of.contains("below zero") && !place.file().contains("where = "));
+    }
+}
+
+/// Names and values that only look alike.
+#[tokio::test]
+async fn common_columns_are_not_taken_for_kinds() {
+    const COMMON: &str = "
+        create table payments (
+            id bigint primary key, is_active boolean, refunded boolean, direction text, side text,
+            credit_card_id bigint, card_type text, debit_day integer, credits integer,
+            kind integer, refund_id text, parent_company_id bigint, is_default_payment boolean,
+            amount_cents bigint not null, currency text not null, status text not null,
+            created_at timestamptz not null);
+        insert into payments values
+            (1, false, false, 'N', 'left', 1, 'debit', 1, 0, 0, null, null, false,
+             100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (2, true, true, 'S', 'right', 2, 'credit', 15, 1, 1, 'x', 1, true,
+             100, 'EUR', 'processing', '2026-11-19T08:00:00Z')";
+    for place in in_both(COMMON).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        let file = place.file();
+        assert!(!told_of.contains("kind: ") && !told_of.contains("where: "), "{told_of}");
+        let is_filter = |line: &&str| line.starts_with("kind = ") || line.starts_with("where = ");
+        assert_eq!(settings(&file).into_iter().filter(is_filter).count(), 0, "{file}");
+        place.fits();
+        let checked = checked_with(&place, "# nothing", "");
+        assert!(!checked.contains("is taken for a charge"), "{checked}");
     }
 }
 

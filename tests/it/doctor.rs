@@ -480,6 +480,70 @@ async fn odd_names_and_flags_tell_rows_of_other_psps_and_kinds(engine: Engine) {
     assert_eq!(state, "warn");
 }
 
+/// What tells refunds from charges is told with what to write, and common columns are not.
+async fn columns_that_tell_refunds_are_told_with_what_to_write(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    for column in [
+        "is_credit_note boolean default false",
+        "refund_of bigint",
+        "\"CR_DBT_IND\" char(4) default 'DBIT'",
+        "is_test boolean default false",
+        "direction text default 'N'",
+        "parent_id bigint",
+        "debit_day integer default 1",
+    ] {
+        shop.raw.execute(&format!("alter table payments add column {column}")).await;
+    }
+    let common = "update payments set is_test = true, direction = 'S', parent_id = 1, \
+                  debit_day = 2 where id = 900003";
+    shop.raw.execute(common).await;
+    has_none(&doctor(&shop).await, "kind_untold");
+    let account = "account = [\"account\"]";
+    let mut before = account.to_owned();
+    let mut filters: Vec<&str> = Vec::new();
+    for (update, said, filter) in [
+        (
+            "update payments set is_credit_note = true where id = 900003",
+            "is_credit_note has 2 values: `false`, `true`;",
+            "{ column = \"is_credit_note\", in = [false] }",
+        ),
+        (
+            "update payments set refund_of = 1 where id = 900004",
+            "some have refund_of, which names the row that theirs takes back;",
+            "{ column = \"refund_of\", is = \"null\" }",
+        ),
+        (
+            "update payments set \"CR_DBT_IND\" = 'CRDT' where id = 900005",
+            "CR_DBT_IND has 2 values: `CRDT`, `DBIT`;",
+            "{ column = \"CR_DBT_IND\", in = [",
+        ),
+    ] {
+        shop.raw.execute(update).await;
+        let ran = doctor(&shop).await;
+        let (what, state, text, next) = finding(&ran, "kind_untold");
+        assert_eq!((what.as_str(), state.as_str(), ran.code), ("payments", "warn", Some(0)));
+        assert!(text.contains(said) && next.contains(filter), "{text} → {next}");
+        let ran = shop.tieout(&["config", "check", "--connect", "--json"]).await.ended(0);
+        assert_eq!(of_code(&ran, "kind_untold").len(), 1, "{}", ran.stdout);
+        // What is left out by where is told no more.
+        let left_out = match filter.ends_with('[') {
+            true => "{ column = \"CR_DBT_IND\", in = [\"DBIT\"] }",
+            false => filter,
+        };
+        filters.push(left_out);
+        let after = format!("{account}\nwhere = [{}]", filters.join(", "));
+        rewrite(&shop, &before, &after);
+        before = after;
+        has_none(&doctor(&shop).await, "kind_untold");
+    }
+    let kind = "kind = { column = \"is_credit_note\", values = { false = \"charge\", true = \
+                \"refund\" } }";
+    rewrite(&shop, &before, &format!("{account}\n{kind}"));
+    let ran = doctor(&shop).await;
+    has_none(&ran, "kind_untold");
+    has_none(&ran, "kind_unmapped");
+}
+
 /// What is written by a misspelt word nobody reads.
 async fn a_target_that_no_row_has_is_told(engine: Engine) {
     let shop = healthy(engine, Words::default()).await;
@@ -1303,6 +1367,7 @@ on_both_databases!(
     rows_of_other_kinds_in_a_table_of_one_kind_are_told,
     a_word_of_from_that_no_row_has_is_told,
     odd_names_and_flags_tell_rows_of_other_psps_and_kinds,
+    columns_that_tell_refunds_are_told_with_what_to_write,
     a_target_that_no_row_has_is_told,
     a_column_without_room_for_an_id_is_told_at_the_start,
     what_the_database_refuses_ends_nothing_else,
@@ -1457,6 +1522,42 @@ async fn a_replica_and_a_pooler_are_told_with_the_way_out() {
         assert!(text.contains(part) && next.contains("[database] url"), "{text}: {next}");
         assert_eq!(finding(&ran, "account").1, "ok");
     }
+}
+
+/// A key that everybody reads is told; a pipe to which nobody writes holds nobody up for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_secrets_are_looked_at() {
+    let shop = healthy(Engine::Sqlite, Words::default()).await;
+    rewrite(&shop, "key_env = \"SHOP_PSP_KEY\"", "key_file = \"psp.key\"");
+    let key = shop.folder().join("psp.key");
+    std::fs::write(&key, format!("{}\n", shop.words.key)).unwrap();
+    let rights = |mode: u32| {
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+        std::fs::set_permissions(&key, mode).unwrap();
+    };
+    rights(0o600);
+    let ran = doctor(&shop).await;
+    has_none(&ran, "secret_open");
+    assert_eq!(finding(&ran, "account").1, "ok");
+    rights(0o604);
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "secret_open");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("secrets", "warn", Some(0)));
+    assert!(text.contains("psp.key") && text.contains("account.shop.key_file"), "{text}");
+    assert!(next.starts_with("chmod 600 ") && next.ends_with("psp.key"), "{next}");
+    std::fs::remove_file(&key).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&key).status().unwrap().success());
+    let ran = doctor(&shop).await;
+    let (.., text, _next) = finding(&ran, "no_key");
+    assert!(text.contains("no regular file") && ran.code == Some(10), "{text}");
+    has_none(&ran, "secret_open");
+    // What `<(…)` is to a program.
+    let to = key.clone();
+    let key_text = shop.words.key.clone();
+    let writing = std::thread::spawn(move || std::fs::write(to, key_text));
+    shop.insert(&[Payment::stuck(1)]).await;
+    shop.run().await.ended(0);
+    writing.join().unwrap().unwrap();
 }
 
 /// What PostgreSQL alone can plant: an enum, row-level security, a view, a zoneless time.

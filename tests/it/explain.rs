@@ -127,7 +127,49 @@ async fn hand_back_of(shop: &Shop, id: &str) -> String {
     under(&screen, "hand-backs").join(" ")
 }
 
+/// Who asks has what the PSP or a customer named: a tag, or the PSP's own id.
+async fn a_row_is_found_by_its_tag_and_by_a_reference(engine: Engine) {
+    let mut shop = Shop::open_with(engine, Words::default()).await;
+    shop.background(30).await;
+    let paid = Payment::stuck(1);
+    shop.plant(vec![paid.captured()]);
+    shop.insert(&[paid]).await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "succeeded captured");
+    let by_key = shop.tieout(&["explain", "1"]).await.ended(0).stdout;
+    for (text, lead) in [
+        ("pay_1", "pay_1 is the tag of payments/1\n"),
+        ("pi_1", "pi_1 is the PSP's reference, as tieout recorded it, of payments/1\n"),
+    ] {
+        let screen = shop.tieout(&["explain", text]).await.ended(0).stdout;
+        assert_eq!(screen, format!("{lead}{by_key}"));
+        let json = shop.tieout(&["explain", text, "--json"]).await.ended(0);
+        assert_eq!(json.of_type("row")[0]["txn_id"], "1", "{}", json.stdout);
+    }
+    // A row that stores the id, and that tieout has never looked at.
+    let said = shop.tieout(&["explain", "pi_900000"]).await.ended(2).stderr;
+    assert!(said.contains("as the row stores it, of payments/900000, and"), "{said}");
+    assert!(said.contains("`tieout run --dry-run --id 900000`"), "{said}");
+    let tried = shop.tieout(&["run", "--dry-run", "--id", "900000"]).await;
+    assert_ne!(tried.code, Some(2), "{}", tried.stderr);
+    // One that is known by its key alone, as the hint says.
+    shop.insert(&[Payment::stuck(2)]).await;
+    let said = shop.tieout(&["explain", "2"]).await.ended(2).stderr;
+    assert!(said.contains("`tieout run --dry-run --id 2`"), "{said}");
+    // None; and no hint that would be refused.
+    let said = shop.tieout(&["explain", "nobody"]).await.ended(2).stderr;
+    assert!(said.contains("tieout knows no row nobody") && !said.contains("--dry-run"), "{said}");
+    let twice = "update payments set psp_ref = 'pi_two' where id in (900001, 900002)";
+    shop.raw.execute(twice).await;
+    let said = shop.tieout(&["explain", "pi_two"]).await.ended(2).stderr;
+    assert!(said.contains("several rows: payments/900001, payments/900002"), "{said}");
+    // What no index leads to is not looked for: that would read the whole table.
+    shop.raw.execute("drop index payments_ref").await;
+    let said = shop.tieout(&["explain", "pi_two"]).await.ended(2).stderr;
+    assert!(said.contains("tieout knows no row pi_two"), "{said}");
+}
+
 on_both_databases!(
+    a_row_is_found_by_its_tag_and_by_a_reference,
     rules_and_the_state_of_a_proof_are_told,
     a_hand_back_is_told_as_it_was_decided,
     a_hand_back_that_ended_is_not_said_to_wait,

@@ -39,7 +39,7 @@ pub fn expected(options: &Expected, common: &Common) -> Result<Exit, Failure> {
     if options.sources.is_empty() {
         chosen = config.sources.iter().collect();
     }
-    database::with(&config, async |db| {
+    database::to_read(&config, async |db| {
         let now = db.now().await.map_err(|error| Failure::store(&error))?;
         let mut exit = Exit::Ok;
         let mut is_any = false;

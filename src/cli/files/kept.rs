@@ -13,7 +13,9 @@ use crate::config::{self, names};
 use crate::exit::Exit;
 use crate::model::money::{Currency, Money};
 use crate::model::time::{to_short_text, to_text};
+use crate::run::pages::lacking;
 use crate::store::database::Database;
+use crate::store::driver::Driver;
 use crate::store::files::{
     FileDriver, FileFilter, FileRow, FileState, LinePlace, StatementRow, StoredLine,
 };
@@ -75,7 +77,7 @@ pub fn list(options: &List, common: &Common) -> Result<Exit, Failure> {
         ..FileFilter::default()
     };
     let config = config::load(common.config(), &[])?;
-    database::with(&config, async |db| {
+    database::to_read(&config, async |db| {
         let files = db.files(&filter).await.map_err(|error| Failure::store(&error))?;
         if files.is_empty() && !common.json && !common.quiet {
             out::stdout("no files");
@@ -93,8 +95,16 @@ pub fn list(options: &List, common: &Common) -> Result<Exit, Failure> {
 /// Runs `files show`.
 pub fn show(options: &Show, common: &Common) -> Result<Exit, Failure> {
     let config = config::load(common.config(), &[])?;
-    database::with(&config, async |db| {
-        let file = find(&options.file, db).await?;
+    database::to_read(&config, async |db| {
+        let mut file = find(&options.file, db).await?;
+        let now = db.now().await.map_err(|error| Failure::store(&error))?;
+        let lacking = lacking(db, &file.account, now).await;
+        let lacking = lacking.map_err(|error| Failure::run(&error))?;
+        let id = file.id;
+        for page in lacking.iter().filter(|page| page.file == id) {
+            file.problems.push(page.problem());
+            file.problems_total = file.problems_total.saturating_add(1);
+        }
         if common.json {
             out::stdout(&line("settlement_file", body(&file)));
         } else {

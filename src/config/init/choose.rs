@@ -14,9 +14,9 @@ use crate::psp::settings::PspKind;
 use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
 use crate::store::tellers::{
-    ACCOUNTS_MAX, Movement, are_codes, are_ids_at_stripe, coded, flag_of, flags, is_of_kinds,
-    is_teller, is_uncoded, may_be_on_its_way, movement_in, plain, says_yes, tell_accounts,
-    tells_kinds, tells_psps,
+    ACCOUNTS_MAX, Movement, are_codes, are_ids_at_stripe, coded, flag_of, flags, flags_kinds,
+    is_of_kinds, is_teller, is_uncoded, kind_word, may_be_on_its_way, movement_in, plain, pointers,
+    points_in_some, takes_back, tell_accounts, tells_kinds, tells_psps,
 };
 
 /// A whole number of this size is milliseconds since 1970, a smaller one seconds.
@@ -45,6 +45,7 @@ pub fn propose(of: &Surveyed, survey: &[Surveyed], answers: &Answers, seen: &See
     choosing.account();
     choosing.filters();
     choosing.kind();
+    choosing.taken_back();
     choosing.one_account();
     choosing.status();
     choosing.other_statuses();
@@ -375,8 +376,22 @@ impl<'a> Choosing<'a> {
             let (unit, why) = self.unit(amount);
             let value = format!("{{ column = {}, unit = {unit} }}", quoted(&amount.name));
             self.put("amount", value, why);
+            self.below_zero(amount);
         }
         self.currency();
+    }
+
+    /// A sign may be all that tells refunds from charges.
+    fn below_zero(&mut self, amount: &Column) {
+        let examples = self.seen.examples.get(&amount.name).into_iter().flatten();
+        let mut below = examples.filter(|value| value.trim().starts_with('-'));
+        let Some(value) = below.next().cloned() else { return };
+        self.untold(format!(
+            "amount: `{}` has values below zero (`{value}`): no such row is handed back, but each \
+             that is stuck goes to a person; leave them out by where, or read a view that has the \
+             amount without its sign, and a column that says charge or refund",
+            amount.name
+        ));
     }
 
     fn unit(&mut self, amount: &Column) -> (String, String) {
@@ -610,6 +625,11 @@ impl<'a> Choosing<'a> {
                 keep(format!("{{ column = {name}, not_in = {} }}", list(&others)), why);
             }
         }
+        if let Some(column) = self.takes_back() {
+            let name = quoted(&column.name);
+            let why = format!("rows that have `{}` are no charges", column.name);
+            keep(format!("{{ column = {name}, is = \"null\" }}"), why);
+        }
         if !filters.is_empty() {
             self.put("where", format!("[{}]", filters.join(", ")), whys.join("; "));
         }
@@ -639,10 +659,12 @@ impl<'a> Choosing<'a> {
     /// What kind of movement the rows are. A refund that is looked for among charges is not found
     /// there, and so would be handed back: a column that tells is never passed over.
     fn kind(&mut self) {
-        let name = self.proposal.name.clone();
-        let own = ["refund", "payout"].into_iter().find(|kind| name.contains(kind));
+        let own = self.own_kind();
         let flag = self.kind_flag();
-        self.other_flags(flag.as_ref().map(|(column, ..)| column.name.as_str()));
+        let open = self.open_flag().filter(|_| flag.is_none());
+        let by_flag = flag.as_ref().map(|(column, ..)| *column);
+        let by_flag = by_flag.or(open.as_ref().map(|(column, _)| *column));
+        self.other_flags(by_flag.map(|column| column.name.as_str()));
         let tellers = self.kind_tellers(own.unwrap_or("charge"));
         let (chosen, others) = match (flag, tellers.split_first()) {
             (Some((flag, values, word)), _) => {
@@ -656,7 +678,9 @@ impl<'a> Choosing<'a> {
                 (*column, others)
             }
             (None, None) => {
-                if let Some(kind) = own {
+                if let Some((column, values)) = open {
+                    self.kind_open(column, &values);
+                } else if let Some(kind) = own {
                     self.put("kind", format!("{{ const = {} }}", quoted(kind)), "the name says so");
                 }
                 return;
@@ -680,23 +704,121 @@ impl<'a> Choosing<'a> {
             return Some((column, values, "refund"));
         }
         self.flags().into_iter().find_map(|(column, said)| {
-            let word = said.word()?;
-            let values: Vec<String> = match &column.class {
-                TypeClass::Boolean => ["false", "true"].map(str::to_owned).to_vec(),
-                TypeClass::Integer => ["0", "1"].map(str::to_owned).to_vec(),
-                _text => self.seen.values.get(&column.name).cloned().unwrap_or_default(),
-            };
-            let pair = |value: &String| {
-                let key = match &column.class {
-                    TypeClass::Boolean => value.clone(),
-                    _other => quoted(value),
-                };
-                let kind = if says_yes(value) { word } else { "charge" };
-                format!("{key} = \"{kind}\"")
-            };
-            let pairs: Vec<String> = values.iter().map(pair).collect();
-            (!pairs.is_empty()).then(|| (column, pairs.join(", "), word))
+            let word = said.word().filter(|_| said != Movement::Charge)?;
+            let pairs = self.flag_pairs(column);
+            (!pairs.is_empty()).then_some((column, pairs, word))
         })
+    }
+
+    /// The values of a flag as `kind` of a mapping names them; open where only a person can say.
+    fn flag_pairs(&self, column: &Column) -> String {
+        let values: Vec<String> = match &column.class {
+            TypeClass::Boolean => ["false", "true"].map(str::to_owned).to_vec(),
+            TypeClass::Integer => ["0", "1"].map(str::to_owned).to_vec(),
+            _text => self.seen.values.get(&column.name).cloned().unwrap_or_default(),
+        };
+        let pair = |value: &String| {
+            let key = match &column.class {
+                TypeClass::Boolean => value.clone(),
+                _other => quoted(value),
+            };
+            let kind = kind_word(&column.name, &values, value).unwrap_or(OPEN);
+            format!("{key} = \"{kind}\"")
+        };
+        let pairs: Vec<String> = values.iter().map(pair).collect();
+        pairs.join(", ")
+    }
+
+    /// The flag that tells charges from other rows, of which only a person can say what they are,
+    /// with its values; none where another column tells kinds, or the table's name does.
+    fn open_flag(&self) -> Option<(&'a Column, String)> {
+        let is_told = self.own_kind().is_some() || !self.kind_tellers("charge").is_empty();
+        let is_open =
+            |said: Movement| matches!(said, Movement::Back | Movement::Side | Movement::Charge);
+        self.flags().into_iter().filter(|_| !is_told).find_map(|(column, said)| {
+            let seen = self.seen.values.get(&column.name).map_or(&[][..], Vec::as_slice);
+            let tells = seen.is_empty() || flags_kinds(&column.name, seen, "charge");
+            let pairs = self.flag_pairs(column);
+            (is_open(said) && tells && !pairs.is_empty()).then_some((column, pairs))
+        })
+    }
+
+    /// Kinds by such a flag.
+    fn kind_open(&mut self, column: &Column, values: &str) {
+        let name = quoted(&column.name);
+        let why = format!(
+            "`{}` tells charges from other rows: say charge, refund or payout for each {OPEN} \
+             (charge for both, where it says something else), or take the line out and leave the \
+             others out by where = [{{ column = {name}, in = […] }}]; a refund is never \
+             found among charges, and would be handed back",
+            column.name
+        );
+        let value = format!("{{ column = {name}, values = {{ {values} }} }}");
+        self.open("kind", value, &why);
+    }
+
+    /// What the table's name says that all of its rows are.
+    fn own_kind(&self) -> Option<&'static str> {
+        ["refund", "payout"].into_iter().find(|kind| self.proposal.name.contains(kind))
+    }
+
+    /// Whether a column tells kinds.
+    fn has_kinds(&self) -> bool {
+        self.kind_flag().is_some()
+            || self.open_flag().is_some()
+            || !self.kind_tellers("charge").is_empty()
+    }
+
+    /// The column that names, in some rows, the row which theirs takes back, where nothing else
+    /// tells such rows.
+    fn takes_back(&self) -> Option<&'a Column> {
+        let is_told = self.own_kind().is_some() || self.has_kinds();
+        let mut pointers = self.pointers().into_iter().filter(|_| !is_told);
+        let found = pointers.find(|(column, values)| {
+            let is_named = takes_back(&column.name);
+            is_named && points_in_some(values)
+        });
+        found.map(|(column, _)| column)
+    }
+
+    /// Columns that name another row, each with whether it is NULL.
+    fn pointers(&self) -> Vec<(&'a Column, &'a [String])> {
+        let reference = self.reference_column().map(|(column, _)| column.name.as_str());
+        let key = self.key();
+        pointers(&self.of.relation.columns)
+            .into_iter()
+            .filter(|column| reference != Some(column.name.as_str()))
+            .filter(|column| !key.contains(&column.name))
+            .map(|column| {
+                let values = self.seen.values.get(&column.name);
+                (column, values.map_or(&[][..], Vec::as_slice))
+            })
+            .collect()
+    }
+
+    /// Columns that name another row, which may be the one that theirs takes back.
+    fn taken_back(&mut self) {
+        if self.own_kind().is_some() || self.has_kinds() {
+            return;
+        }
+        let left_out = self.takes_back().map(|column| column.name.as_str());
+        for (column, values) in self.pointers() {
+            let name = &column.name;
+            if left_out == Some(name.as_str()) {
+                self.untold(format!(
+                    "where: rows that have `{name}` are left out, as they take another one back; \
+                     for refunds make a [[table]] of their own, with is = \"not_null\" there and \
+                     kind = {{ const = \"refund\" }}"
+                ));
+            } else if points_in_some(values) || (takes_back(name) && values.is_empty()) {
+                self.untold(format!(
+                    "where: `{name}` may say that a row takes another one back; where it does, \
+                     add {{ column = {}, is = \"null\" }} to where: such a row is never found \
+                     among charges, and would be handed back",
+                    quoted(name)
+                ));
+            }
+        }
     }
 
     /// Columns that are flags of another kind of row, each with what it says.
@@ -710,14 +832,19 @@ impl<'a> Choosing<'a> {
 
     /// Flags besides the chosen one: of voids, of reversals, and those that may say something else.
     fn other_flags(&mut self, chosen: Option<&str>) {
-        for (column, _) in self.flags() {
+        for (column, said) in self.flags() {
             if chosen == Some(column.name.as_str()) {
                 continue;
             }
-            let no = match &column.class {
-                TypeClass::Boolean => "false",
-                TypeClass::Integer => "0",
-                _text => "…",
+            let (yes, no) = match &column.class {
+                TypeClass::Boolean => ("true", "false"),
+                TypeClass::Integer => ("1", "0"),
+                _text => ("…", "…"),
+            };
+            let no = match said {
+                Movement::Charge => yes,
+                Movement::Side => "…",
+                _no_charge => no,
             };
             self.untold(format!(
                 "kind: `{}` may say that a row is no charge; where it does, add {{ column = {}, in \
@@ -729,16 +856,24 @@ impl<'a> Choosing<'a> {
         }
     }
 
-    /// Where nothing tells PSPs apart, that is said: what is not seen is handed back in the end.
+    /// Where nothing tells PSPs or kinds apart, that is said: what is not seen is handed back in
+    /// the end.
     fn one_account(&mut self) {
-        let account = self.proposal.choice("account");
-        if !account.is_some_and(|it| it.value.contains("const") && !it.is_open()) {
+        let Some(account) = self.proposal.choice("account").filter(|it| !it.is_open()) else {
+            return;
+        };
+        let has_kind = self.proposal.choice("kind").is_some();
+        if !account.value.contains("const") {
+            if !has_kind {
+                self.untold(
+                    "kind: no column was seen to tell refunds from charges, so that every row is \
+                     looked for as a charge: a refund is never found there, and mode full hands it \
+                     back",
+                );
+            }
             return;
         }
-        let refund = match self.proposal.choice("kind") {
-            Some(_) => "",
-            None => ", or a refund among charges,",
-        };
+        let refund = if has_kind { "" } else { ", or a refund among charges," };
         self.untold(format!(
             "account: no column was seen to tell PSPs apart, so that every row is looked for at \
              Stripe: a row of another PSP{refund} is never found there, and mode full hands it back"

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::config::document::quoted;
 use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
-use crate::store::tellers::{coded, flags, says_outcome, tell_accounts};
+use crate::store::tellers::{coded, flags, pointers, says_outcome, tell_accounts};
 
 /// What stands where only a person can answer. `config check` refuses it.
 pub const OPEN: &str = "???";
@@ -153,6 +153,7 @@ pub fn wants_values(of: &Surveyed, answers: &Answers) -> Vec<String> {
     wanted.extend(status.into_iter().flat_map(|status| words::other_statuses(of, status)));
     wanted.extend(coded(&of.relation.columns));
     wanted.extend(flags(&of.relation.columns));
+    wanted.extend(pointers(&of.relation.columns));
     let mut names = BTreeSet::new();
     wanted.retain(|column| names.insert(column.name.as_str()));
     wanted.into_iter().map(|column| column.name.clone()).collect()

@@ -10,11 +10,13 @@ mod agreement;
 mod database;
 mod disk;
 mod paid;
+mod secrets;
 pub mod sources;
 mod sinks;
 mod tables;
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use crate::exit::Exit;
 use crate::psp::probe::Probe;
@@ -121,6 +123,11 @@ pub async fn examine(
         db.close().await;
     }
     exit
+}
+
+/// Files of secrets, each with the setting that names it, that others than their owner may read.
+pub fn open_secrets(files: &[(String, PathBuf)]) -> Vec<Finding> {
+    secrets::look(files)
 }
 
 /// What to say of a login that only looks, where this is one: no run is carried out by it, and as

@@ -1,11 +1,9 @@
 //! Where settlement files come from: does each source answer, is it the trusted one, does it let
 //! us in, and what lies there? Nothing is fetched.
 
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-
 use tokio::task::spawn_blocking;
 
+use crate::run::doctor::secrets::is_open;
 use crate::run::doctor::{Finding, Say, fail, ok, warn};
 use crate::run::setup::Setup;
 use crate::secret::EnvLookup;
@@ -13,9 +11,6 @@ use crate::settlement::sources::SourceError;
 use crate::settlement::sources::fetch::{Look, look as look_at};
 use crate::settlement::sources::settings::{Place, Source};
 use crate::settlement::sources::trust::Trusted;
-
-/// The rights of a key file that others than its owner have.
-const OF_OTHERS: u32 = 0o077;
 
 /// Asks every source, side by side; they are told in the configuration's order.
 pub(super) async fn look(setup: &Setup, say: Say<'_>) {
@@ -91,8 +86,4 @@ fn warnings(source: &Source) -> Vec<Finding> {
         found.push(warn(&what, "no_expected", text.to_owned(), next));
     }
     found
-}
-
-fn is_open(key: &Path) -> bool {
-    std::fs::metadata(key).is_ok_and(|metadata| metadata.permissions().mode() & OF_OTHERS != 0)
 }

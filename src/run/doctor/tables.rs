@@ -25,7 +25,7 @@ use crate::store::error::{Mend, StoreError};
 use crate::store::inspect::{Counterpart, Inspect, STATUS_ROWS, Standing};
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{SourceTable, TypeClass};
-use crate::store::tellers::{may_be_on_its_way, says_outcome};
+use crate::store::tellers::{kind_word, may_be_on_its_way, says_outcome, takes_back};
 
 /// Tags that are compared with each other.
 const TAGS: i64 = 20_000;
@@ -476,18 +476,50 @@ fn of_kinds(table: &SourceTable, standing: &Standing, findings: &mut Vec<Finding
     }
     let own = table.settings.kind.constant.as_deref().unwrap_or("charge");
     for (column, values) in &standing.kinds {
+        let (what, next) = match takes_back(column) {
+            true => taken_back(column),
+            false => other_kinds(own, column, values),
+        };
         let text = format!(
-            "each row of the whole table is taken for a {own}, and {column} has {}: {}; a row of \
-             another kind is never found among the objects of a {own}, and would be handed back",
-            counted(values.len(), "value", "values"),
-            some_of(values)
-        );
-        let next = format!(
-            "kind = {{ column = \"{column}\", values = {{ … = \"charge\", … = \"refund\" }} }}, or \
-             leave the others out by where"
+            "each row of the whole table is taken for a {own}, and {what}; a row of another kind \
+             is never found among the objects of a {own}, and would be handed back"
         );
         findings.push(warn(&table.settings.name, "kind_untold", text, next));
     }
+}
+
+/// What a column shows that tells kinds, and what to write.
+fn other_kinds(own: &str, column: &str, values: &[String]) -> (String, String) {
+    let what =
+        format!("{column} has {}: {}", counted(values.len(), "value", "values"), some_of(values));
+    // Numbers and flags stand as they are.
+    let literal = |value: &String| {
+        let is_number = value.parse::<i64>().is_ok_and(|number| number.to_string() == *value);
+        let is_flag = matches!(value.as_str(), "true" | "false");
+        if is_number || is_flag { value.clone() } else { format!("{value:?}") }
+    };
+    let word = |value: &String| kind_word(column, values, value);
+    let pair = |value: &String| format!("{} = \"{}\"", literal(value), word(value).unwrap_or("…"));
+    let pairs: Vec<String> = values.iter().take(SHOWN).map(pair).collect();
+    let kept = values.iter().filter(|value| word(value) == Some(own)).map(literal);
+    let kept: Vec<String> = kept.take(SHOWN).collect();
+    let kept = if kept.is_empty() { "…".to_owned() } else { kept.join(", ") };
+    let next = format!(
+        "kind = {{ column = \"{column}\", values = {{ {} }} }} with charge, refund or payout for \
+         each …, or leave the others out by where = [{{ column = \"{column}\", in = [{kept}] }}]",
+        pairs.join(", ")
+    );
+    (what, next)
+}
+
+/// The same of a column that names, in some rows, the row which theirs takes back.
+fn taken_back(column: &str) -> (String, String) {
+    let what = format!("some have {column}, which names the row that theirs takes back");
+    let next = format!(
+        "where = [{{ column = \"{column}\", is = \"null\" }}], and for refunds a [[table]] of \
+         their own with is = \"not_null\" and kind = {{ const = \"refund\" }}"
+    );
+    (what, next)
 }
 
 fn of_mapping(table: &SourceTable, findings: &mut Vec<Finding>) {

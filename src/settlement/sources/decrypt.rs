@@ -17,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::exit::Exit;
 use crate::model::transaction::hex;
-use crate::secret::Secret;
+use crate::secret::{Secret, read_bytes};
 use crate::settlement::sources::settings::Decrypt;
 use crate::settlement::sources::{BUFFER, Going, SourceError};
 use crate::settlement::unwrap::{MOST, RATIO, ROOM};
@@ -36,7 +36,7 @@ const STAMP: usize = 16;
 pub fn keys_stamp(decrypt: &Decrypt) -> Option<String> {
     let mut hash = Sha256::new();
     for file in [Some(&decrypt.key_file), decrypt.signed_by.as_ref()].into_iter().flatten() {
-        hash.update(Sha256::digest(std::fs::read(file).ok()?));
+        hash.update(Sha256::digest(read_bytes(file).ok()?));
     }
     Some(hex(&hash.finalize()).chars().take(STAMP).collect())
 }
@@ -208,7 +208,7 @@ fn keys<K: Deserializable>(
 ) -> Result<Vec<K>, SourceError> {
     let shown = file.display();
     let refused = |problem: String| SourceError::Secret { field, problem, exit: Exit::Config };
-    let bytes = std::fs::read(file)
+    let bytes = read_bytes(file)
         .map_err(|error| refused(format!("the key file {shown} cannot be read: {error}")))?;
     let read = K::from_reader_many(bytes.as_slice()).map(|(keys, _headers)| keys);
     let keys = read.and_then(Iterator::collect::<Result<Vec<K>, PgpError>>);

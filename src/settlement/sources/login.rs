@@ -70,10 +70,15 @@ fn by_key(attempt: &Attempt<'_>, tried: &mut Vec<String>) -> Result<(), SourceEr
     let Some(file) = &attempt.server.key_file else { return Ok(()) };
     let shown = file.display();
     // libssh2 says the same of a file that is missing as of one that is damaged.
-    if let Err(error) = std::fs::File::open(file) {
-        let problem = format!("the key file {shown} cannot be read: {error}");
-        return Err(SourceError::Secret { field: "key_file", problem, exit: Exit::Config });
+    let unread = |why: &dyn std::fmt::Display| {
+        let problem = format!("the key file {shown} cannot be read: {why}");
+        SourceError::Secret { field: "key_file", problem, exit: Exit::Config }
+    };
+    // libssh2 reads it by its name, more than once, and would wait for a pipe for ever.
+    if std::fs::metadata(file).is_ok_and(|it| !it.is_file()) {
+        return Err(unread(&"it is no regular file"));
     }
+    std::fs::File::open(file).map_err(|error| unread(&error))?;
     let passphrase = attempt.secrets.passphrase.as_ref().map(|secret| secret.expose());
     let user = &attempt.server.user;
     let ended = attempt.line.session.userauth_pubkey_file(user, None, file, passphrase);

@@ -8,8 +8,8 @@ use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::inspect::{
     AHEAD_MAX, APPEND_ONLY, Ahead, Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted, Inspect, Link,
-    NEWEST_ROWS, NamedRow, Rights, Server, Standing, Surveyed, Times, VALUES_MAX, ahead_of, joined,
-    lookups, may_tell, rows_looked_at, status_literals, told, told_apart, written_values,
+    NEWEST_ROWS, NamedRow, Rights, Server, Standing, Surveyed, Times, VALUES_MAX, ahead_of, filled,
+    joined, lookups, may_tell, rows_looked_at, status_literals, told, told_apart, written_values,
 };
 use crate::store::postgres::claim::stuck_rows;
 use crate::store::postgres::errors::{failed, unexpected};
@@ -19,6 +19,7 @@ use crate::store::postgres::statements::Statements;
 use crate::store::postgres::{PgStore, catalogue};
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, SourceTable, TypeClass};
+use crate::store::tellers::is_pointer;
 use crate::store::template::Piece;
 
 const LOOKING: &str = "looking at the database";
@@ -450,11 +451,12 @@ async fn tell(
         let mut sql = Sql::new("");
         let belongs = Statements::of(table).filter("t", &mut sql);
         let most = rows_looked_at(column);
+        let value = match is_pointer(&column.name) {
+            true => filled(&format!("t.{}", column.ident)),
+            false => format!("t.{}::text", column.ident),
+        };
         let of = |order: &str| {
-            format!(
-                "(select t.{}::text, {belongs} from {} t{order} limit {most})",
-                column.ident, table.read
-            )
+            format!("(select {value}, {belongs} from {} t{order} limit {most})", table.read)
         };
         let mut rows = of("");
         if let Some(key) = table.write_key.first().filter(|_| table.write_is_read) {
@@ -711,6 +713,11 @@ impl Inspect for PgStore {
             return Ok(labels.clone());
         }
         let (ident, read) = (&column.ident, &of.relation.name);
+        if is_pointer(&column.name) {
+            let rows = catalogue::both_ends(ident, read, newest_first(of), FIRST_ROWS);
+            let sql = format!("select distinct {} from ({rows}) s order by 1", filled("s.v"));
+            return texts(&self.pool, Sql::new(sql)).await;
+        }
         let sql = match of.relation.indexed.contains(&column.name) && !of.relation.is_view {
             true => format!(
                 "with recursive seen as ((select t.{ident} as v from {read} t \

@@ -51,8 +51,10 @@ pub(super) async fn named(pool: &PgPool, texts: &[String]) -> Result<Vec<NamedPa
          union select l.batch, l.account, l.batch, l.currency, l.file_id, s.bank_account \
          from tieout_files f join tieout_statements s on s.file_id = f.id \
          join tieout_lines l on l.file_id = s.file_id and l.statement = s.number \
-         where {BY_NAME} and s.statement_id in (select t from asked) \
-         and l.batch = s.statement_id and {stood} and coalesce(l.reason, '') <> 'told_before'",
+         where {BY_NAME} and f.id in (select n.file_id from tieout_statements n \
+         where n.statement_id in (select t from asked) union select hit.file_id from hit) \
+         and l.batch in (select t from asked) \
+         and {stood} and coalesce(l.reason, '') <> 'told_before'",
         hit(&texts)
     ));
     let found = sql.fetch_each(&mut connection, READING, |row| {
@@ -210,9 +212,10 @@ async fn naming(
          join tieout_files f on f.account = a.account \
          join tieout_statements s on s.file_id = f.id \
          join tieout_lines l on l.file_id = s.file_id and l.statement = s.number \
-         where {BY_NAME} and s.statement_id in (select k.payout from k) \
+         where {BY_NAME} and f.id in (select n.file_id from tieout_statements n \
+         where n.statement_id in (select k.payout from k) union select hit.file_id from hit) \
          and (l.batch, l.currency) in (select k.payout, k.currency from k) \
-         and l.batch = s.statement_id and {stood} and coalesce(l.reason, '') <> 'told_before'"
+         and {stood} and coalesce(l.reason, '') <> 'told_before'"
     ));
     sql.fetch_each(connection, READING, place_of).await
 }

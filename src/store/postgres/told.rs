@@ -10,7 +10,8 @@ use crate::store::postgres::files::DOING;
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::told::{
     Dialect, OURS, Overlap, Side, Way, banks, by_bank, by_psp, found_again, lost_files,
-    may_overlap, otherwise, otherwise_problem, overlaps, sides, undone, undone_problem, way,
+    may_overlap, otherwise, otherwise_problem, overlaps, reversed, sides, undone, undone_problem,
+    way,
 };
 
 // `offset 0` keeps each look-up one of its own, by the index.
@@ -28,6 +29,10 @@ const DIALECT: Dialect = Dialect {
           cross join lateral (select o.file_id, o.position from tieout_lines o \
           where o.account = p.account and o.tag = p.psp_reference and o.file_id <> $1 offset 0) h \
           where p.file_id = $1 and p.psp_reference is not null)",
+    near: "near as materialized (select p.position as own, h.file_id, h.position \
+           from tieout_lines p cross join lateral (select x.file_id, x.position \
+           from tieout_line_tags x where x.account = p.account and x.text = p.original offset 0) h \
+           where p.file_id = $1 and p.kind = 'return' and p.original is not null)",
     array: "jsonb_build_array",
     as_text: "::text",
     day: "to_char(t.day, 'YYYY-MM-DD')",
@@ -59,12 +64,24 @@ pub(super) async fn mark(connection: &mut PgConnection, file: i64) -> Result<u64
         .map_err(failed(DOING))?;
     match way {
         Way::Bank => mark_bank(connection, file, &account).await,
-        Way::Psp => {
-            let mut sql = Sql::new(by_psp(&DIALECT));
-            sql.bind(file);
-            sql.run(connection).await.map_err(failed(DOING))
-        }
+        Way::Psp => mark_psp(connection, file, &format).await,
     }
+}
+
+async fn mark_psp(
+    connection: &mut PgConnection,
+    file: i64,
+    format: &str,
+) -> Result<u64, StoreError> {
+    let mut sql = Sql::new(by_psp(&DIALECT));
+    sql.bind(file);
+    let told = sql.run(&mut *connection).await.map_err(failed(DOING))?;
+    if format != "paypal_trr" {
+        return Ok(told);
+    }
+    let mut sql = Sql::new(reversed(&DIALECT));
+    sql.bind(file);
+    Ok(told.saturating_add(sql.run(connection).await.map_err(failed(DOING))?))
 }
 
 async fn mark_bank(

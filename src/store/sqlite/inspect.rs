@@ -10,8 +10,8 @@ use crate::model::transaction::RowKey;
 use crate::store::error::StoreError;
 use crate::store::inspect::{
     AHEAD_MAX, Ahead, Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted, Inspect, Link, NEWEST_ROWS,
-    NamedRow, Rights, Server, Standing, Surveyed, Times, VALUES_MAX, ahead_of, an_hour_ago, joined,
-    lookups, may_tell, rows_looked_at, told, told_apart, written_values,
+    NamedRow, Rights, Server, Standing, Surveyed, Times, VALUES_MAX, ahead_of, an_hour_ago, filled,
+    joined, lookups, may_tell, rows_looked_at, told, told_apart, written_values,
 };
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, SourceTable};
@@ -25,6 +25,7 @@ use crate::store::sqlite::statements::{
     read_has_key, read_key, text_of,
 };
 use crate::store::sqlite::{SqliteStore, catalogue};
+use crate::store::tellers::is_pointer;
 use crate::store::template::Piece;
 
 const LOOKING: &str = "looking at the database";
@@ -287,11 +288,14 @@ async fn tell(
     let mut found = Vec::new();
     for column in may_tell(table, &relation) {
         let most = rows_looked_at(column);
+        let value = match is_pointer(&column.name) {
+            true => filled(&named("t", column)),
+            false => text_of(column, &named("t", column)),
+        };
         let of = |order: &str| {
             format!(
-                "select * from (select {} as v, {} as tieout_in from {} as t{order} \
+                "select * from (select {value} as v, {} as tieout_in from {} as t{order} \
                  limit {most})",
-                text_of(column, &named("t", column)),
                 belongs(table, "t"),
                 table.read
             )
@@ -524,6 +528,12 @@ impl Inspect for SqliteStore {
     async fn distinct(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {
         let Some(column) = of.relation.column(column) else { return Ok(Vec::new()) };
         let (ident, read) = (&column.ident, &of.relation.name);
+        if is_pointer(&column.name) {
+            let value = format!("t.{ident}");
+            let rows = catalogue::both_ends(&value, read, newest_first(of), FIRST_ROWS);
+            let sql = format!("select distinct {} from ({rows}) order by 1", filled("v"));
+            return texts(&mut *self.read(LOOKING).await?, &sql).await;
+        }
         let text = text_of(column, "v");
         let sql = match of.relation.indexed.contains(&column.name) && !of.relation.is_view {
             true => format!(

@@ -243,6 +243,19 @@ impl SqliteStore {
     /// # Errors
     /// Where the address is none of SQLite's, or the file cannot be opened.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        Self::open(url, Some(SqliteJournalMode::Wal)).await
+    }
+
+    /// As [`SqliteStore::connect`], for what only reads: a file without a write-ahead log is given
+    /// none. Whoever reads such a file holds up who writes it.
+    ///
+    /// # Errors
+    /// Its.
+    pub async fn connect_as_is(url: &str) -> Result<Self, StoreError> {
+        Self::open(url, None).await
+    }
+
+    async fn open(url: &str, journal: Option<SqliteJournalMode>) -> Result<Self, StoreError> {
         let options = SqliteConnectOptions::from_str(url).map_err(|error| StoreError::Setting {
             field: "url".to_owned(),
             problem: format!("`{url}` is no address of an SQLite file: {error}"),
@@ -255,8 +268,11 @@ impl SqliteStore {
             .row_buffer_size(ROWS_AHEAD)
             .disable_statement_logging();
         let read_only = options.clone().create_if_missing(false).read_only(true);
+        let options = match journal {
+            Some(journal) => options.journal_mode(journal),
+            None => options,
+        };
         let options = options
-            .journal_mode(SqliteJournalMode::Wal)
             .pragma("cache_size", CACHE_KIB)
             .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
             // What a statement would have to undo stays in memory: kept in a file, it was more than

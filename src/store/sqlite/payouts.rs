@@ -44,8 +44,11 @@ pub(super) async fn named(
          union select l.batch, l.account, l.batch, l.currency, l.file_id, s.bank_account \
          from tieout_files f cross join tieout_statements s on s.file_id = f.id \
          cross join tieout_lines l on l.file_id = s.file_id and l.statement = s.number \
-         where {BY_NAME} and s.statement_id in (select j.value from json_each(?1) j) \
-         and l.batch = s.statement_id and {} and coalesce(l.reason, '') <> 'told_before'",
+         where {BY_NAME} and f.id in (select n.file_id from tieout_statements n \
+         where n.statement_id in (select j.value from json_each(?1) j) \
+         union select h.file_id from {HIT} h) \
+         and l.batch in (select j.value from json_each(?1) j) \
+         and {} and coalesce(l.reason, '') <> 'told_before'",
         stood_sql("null"),
         stood_sql("null")
     );
@@ -153,15 +156,15 @@ async fn naming(
     until: Option<Instant>,
 ) -> Result<Vec<(String, String, i64)>, StoreError> {
     let stood = stood_sql("?3");
-    let sql = format!(
-        "select distinct l.batch, l.currency, l.file_id from (\
-         select l.file_id, l.position from json_each(?1) k \
+    let hit = "(select l.file_id, l.position from json_each(?1) k \
          cross join (select account from tieout_files where id = ?2) a \
          cross join tieout_lines l on l.account = a.account and l.tag = k.value ->> 0 \
          and l.tag is not null \
          union select x.file_id, x.position from json_each(?1) k \
          cross join (select account from tieout_files where id = ?2) a \
-         cross join tieout_line_tags x on x.account = a.account and x.text = k.value ->> 0) h \
+         cross join tieout_line_tags x on x.account = a.account and x.text = k.value ->> 0)";
+    let sql = format!(
+        "select distinct l.batch, l.currency, l.file_id from {hit} h \
          cross join tieout_lines l on l.file_id = h.file_id and l.position = h.position \
          cross join tieout_files f on f.id = l.file_id \
          where {NAMES} and {stood} and coalesce(l.reason, '') <> 'told_before' \
@@ -171,8 +174,11 @@ async fn naming(
          cross join tieout_files f on f.account = a.account \
          cross join tieout_statements s on s.file_id = f.id \
          cross join tieout_lines l on l.file_id = s.file_id and l.statement = s.number \
-         where {BY_NAME} and s.statement_id in (select k.value ->> 0 from json_each(?1) k) \
-         and l.batch = s.statement_id and {stood} and coalesce(l.reason, '') <> 'told_before'"
+         where {BY_NAME} and f.id in (select n.file_id from tieout_statements n \
+         where n.statement_id in (select k.value ->> 0 from json_each(?1) k) \
+         union select h.file_id from {hit} h) \
+         and (l.batch, l.currency) in (select k.value ->> 0, k.value ->> 1 from json_each(?1) k) \
+         and {stood} and coalesce(l.reason, '') <> 'told_before'"
     );
     let query = rendered(&sql).bind(json_set(&sought.names())).bind(file);
     fetch_each(connection, READING, query.bind(until.map(to_text)), place_of).await

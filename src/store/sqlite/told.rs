@@ -10,7 +10,8 @@ use crate::store::sqlite::files::DOING;
 use crate::store::sqlite::sql::{execute, fetch, json_set, rendered};
 use crate::store::told::{
     Dialect, OURS, Overlap, Side, Way, banks, by_bank, by_psp, found_again, lost_files,
-    may_overlap, otherwise, otherwise_problem, overlaps, sides, undone, undone_problem, way,
+    may_overlap, otherwise, otherwise_problem, overlaps, reversed, sides, undone, undone_problem,
+    way,
 };
 
 const DIALECT: Dialect = Dialect {
@@ -27,6 +28,10 @@ const DIALECT: Dialect = Dialect {
           cross join tieout_lines o on o.account = p.account and o.tag = p.psp_reference \
           and o.tag is not null and +o.file_id <> $1 \
           where p.file_id = $1 and p.psp_reference is not null)",
+    near: "near as materialized (select p.position as own, x.file_id as file_id, \
+           x.position as position from tieout_lines p cross join tieout_line_tags x \
+           on x.account = p.account and x.text = p.original \
+           where p.file_id = $1 and p.kind = 'return' and p.original is not null)",
     array: "json_array",
     as_text: "",
     day: "t.day",
@@ -48,9 +53,22 @@ pub(super) async fn mark(connection: &mut SqliteConnection, file: i64) -> Result
     let (format, account) = (cells.text(0)?, cells.text(1)?);
     match way(&format) {
         Some(Way::Bank) => mark_bank(connection, file, &account).await,
-        Some(Way::Psp) => execute(connection, DOING, rendered(&by_psp(&DIALECT)).bind(file)).await,
+        Some(Way::Psp) => mark_psp(connection, file, &format).await,
         None => Ok(0),
     }
+}
+
+async fn mark_psp(
+    connection: &mut SqliteConnection,
+    file: i64,
+    format: &str,
+) -> Result<u64, StoreError> {
+    let told = execute(connection, DOING, rendered(&by_psp(&DIALECT)).bind(file)).await?;
+    if format != "paypal_trr" {
+        return Ok(told);
+    }
+    let query = rendered(&reversed(&DIALECT)).bind(file);
+    Ok(told.saturating_add(execute(connection, DOING, query).await?))
 }
 
 async fn mark_bank(

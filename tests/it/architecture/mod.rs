@@ -18,7 +18,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("secret", &[]),
     ("model", &[]),
     ("decide", &["model"]),
-    ("store", &["model", "decide", "clock", "exit"]),
+    ("store", &["model", "decide", "secret", "clock", "exit"]),
     ("psp", &["model", "decide", "secret", "clock", "exit"]),
     ("settlement", &["model", "decide", "secret", "clock", "exit"]),
     ("sinks", &["model", "decide", "secret", "clock", "exit"]),

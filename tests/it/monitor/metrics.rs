@@ -132,4 +132,13 @@ async fn a_failed_run_keeps_the_last_success_and_counts_on() {
     // The push is an addition as well: it leaves out what it says nothing of.
     let pushed = &receiver.sent("/metrics/job/tieout/scope/default")[1].body;
     assert!(!pushed.contains("last_success") && pushed.contains("last_run"), "{pushed}");
+    // In the outage nothing is due any more: all that is stuck waits for the silent account.
+    let path = shop.path().join("x.prom");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let long_ago = format!("{success} 1700000000");
+    let text = text.replace(&format!("{success} {}", third[success]), &long_ago);
+    std::fs::write(&path, text).unwrap();
+    assert_eq!(shop.tieout(&["run"], &[]).code, Some(0));
+    let fourth = read();
+    assert_eq!((fourth[success].as_str(), fourth[exit].as_str()), ("1700000000", "0"));
 }

@@ -9,7 +9,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use tieout::model::money::Currency;
-use tieout::model::settlement::{EntryStatus, TagKind};
+use tieout::model::settlement::{EntryStatus, Problem, TagKind};
 use tieout::settlement::ledger::{Inspection, State, Totals, inspect};
 use tieout::settlement::{Format, Item};
 
@@ -371,6 +371,57 @@ fn rows_that_a_balance_proves_cannot_be_changed() {
             assert_ne!(look(changed.as_bytes()).state, State::Ok, "{name}:\n{changed}");
         }
     }
+}
+
+/// Each row is a statement of its currency: only the balances across them prove it.
+#[test]
+fn rows_of_several_currencies_in_turns_are_proven_by_the_balances_of_each() {
+    let head = "Type,Product,Started Date,Completed Date,Description,Amount,Fee,Currency,State";
+    let text = |rows: &[(&str, &str, &str)], newest_first: bool| {
+        let row = |(at, (amount, of, balance)): (usize, &(&str, &str, &str))| {
+            let day = format!("2026-11-{} 10:00:00", at + 10);
+            format!("TRANSFER,Current,{day},{day},x {at},{amount},0.00,{of},COMPLETED,{balance}\n")
+        };
+        let mut rows: Vec<String> = rows.iter().enumerate().map(row).collect();
+        if newest_first {
+            rows.reverse();
+        }
+        format!("{head},Balance\n{}", rows.concat())
+    };
+    let rows = [
+        ("10.00", "EUR", "10.00"),
+        ("5.00", "USD", "5.00"),
+        ("-2.00", "EUR", "8.00"),
+        ("-1.00", "USD", "4.00"),
+        ("3.00", "EUR", "11.00"),
+        ("7.00", "USD", "11.00"),
+    ];
+    let dropped = [&rows[..3], &rows[4..]].concat();
+    let mut turned = rows;
+    turned[2].0 = "2.00";
+    let mut changed = rows;
+    changed[4].0 = "300.00";
+    for newest_first in [false, true] {
+        let found = look(text(&rows, newest_first).as_bytes());
+        assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+        for other in [&dropped[..], &turned[..], &changed[..]] {
+            let found = look(text(other, newest_first).as_bytes());
+            assert_eq!(found.state, State::Quarantined, "{other:?}");
+            let is_balance = |problem: &&Problem| problem.field == "balance";
+            assert_eq!(found.sums.problems.iter().filter(is_balance).count(), 1, "{other:?}");
+        }
+    }
+    // Two accounts that nothing tells apart, each of which proves itself.
+    let two = [
+        ("10.00", "EUR", "10.00"),
+        ("-2.00", "EUR", "8.00"),
+        ("5.00", "USD", "5.00"),
+        ("-1.00", "USD", "4.00"),
+        ("1.00", "EUR", "101.00"),
+        ("-1.00", "EUR", "100.00"),
+    ];
+    let found = look(text(&two, false).as_bytes());
+    assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
 }
 
 #[test]

@@ -10,6 +10,7 @@ on_both_databases!(
     a_file_makes_the_rows_due_that_it_names,
     a_row_is_woken_once_for_each_file,
     a_booking_the_other_way_took_back_what_was_booked,
+    what_a_bank_undid_is_there_again,
     a_payment_and_its_refund_may_share_a_tag,
     a_refund_that_is_written_later_takes_its_booking,
     what_a_bank_takes_for_itself_is_no_payment,
@@ -23,6 +24,7 @@ on_both_databases!(
     what_came_back_is_no_second_payment,
     what_a_file_says_went_back_is_not_overruled,
     a_case_shows_the_line_that_came_last,
+    a_batch_that_lists_no_amounts_pays_nobody,
     a_tag_that_is_nearly_a_rows_is_shown_to_a_person,
 );
 
@@ -332,6 +334,43 @@ async fn a_booking_the_other_way_took_back_what_was_booked(engine: Engine) {
     shop.check(false).await;
 }
 
+/// A statement some of whose bookings, from 1, undo others.
+fn undoing(text: &str, places: &[usize]) -> String {
+    let mut parts: Vec<String> = text.split("<Ntry>").map(str::to_owned).collect();
+    for place in places {
+        parts[*place] = parts[*place].replace("<Sts>", "<RvslInd>true</RvslInd><Sts>");
+    }
+    parts.join("<Ntry>")
+}
+
+/// A bank takes a payment back and undoes that. What undoes nothing is nobody's money.
+async fn what_a_bank_undid_is_there_again(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(1, "paid"), at_bank(2, "paid"), at_bank(3, "processing")]).await;
+    let bookings = [
+        credit(10_001, "pay_1"),
+        debit(10_001, "pay_1"),
+        credit(10_001, "pay_1"),
+        credit(10_002, "pay_2"),
+        credit(10_002, "pay_2"),
+        debit(10_003, "pay_3"),
+        credit(10_003, "pay_3"),
+    ];
+    let text = undoing(&camt("camt.053", "S1", &bookings), &[3, 5, 7]);
+    bring(&shop, "stmt.xml", &text, 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review late_contradiction");
+    assert_eq!(ran.verdict(2), "not decided");
+    assert_eq!(ran.verdict(3), "wait within_grace");
+    assert_eq!(seen(&shop).await, ["1 10001"], "what is there");
+    let told = lines(&shop).await;
+    assert!(told[2].starts_with("pay_1 matched "), "{told:?}");
+    assert_eq!(told[4], "pay_2 open returned -");
+    assert_eq!(told[5..], ["pay_3 open returned -", "pay_3 open returned -"]);
+    assert_eq!(shop.run().await.verdict(1), "not decided", "it was told");
+    shop.check(false).await;
+}
+
 /// Refunds that are sent with the tag of their payments.
 pub const REFUNDS: &str = r#"
 [[table]]
@@ -426,6 +465,11 @@ async fn a_refund_that_is_written_later_takes_its_booking(engine: Engine) {
         lines(&shop).await[2..],
         ["pay_1 open late_contradiction -", "pay_2 open late_contradiction -"]
     );
+    let case = case_of(&shop, 2).await;
+    for word in ["without a code it may be", "or it is"] {
+        let said = format!("{word} a refund of yours that no mapped table has");
+        assert!(case.contains(&said), "{case}");
+    }
     assert!(shop.run().await.verdicts().is_empty(), "it was told");
     let made = at_text(tieout_now() - 3_600);
     let columns = "insert into refunds (id, status, cents, made)";
@@ -491,12 +535,8 @@ async fn what_a_bank_takes_for_itself_is_no_payment(engine: Engine) {
     words.table.push_str("kind = { const = \"payout\" }\n");
     let shop = Shop::open_with(engine, words).await;
     shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
-    let bookings = [
-        debit(10_001, "pay_1"),
-        debit(35, "pay_1"),
-        debit(10_002, "pay_2"),
-        debit(35, "pay_2"),
-    ];
+    let bookings =
+        [debit(10_001, "pay_1"), debit(35, "pay_1"), debit(10_002, "pay_2"), debit(35, "pay_2")];
     let text = coded(&camt("camt.053", "S1", &bookings), "pay_1", 35, "PMNT/MDOP/CHRG");
     bring(&shop, "stmt.xml", &text, 0).await;
     let ran = shop.run().await;
@@ -574,6 +614,8 @@ async fn what_a_line_carries_of_two_rows_settles_neither(engine: Engine) {
         storing(4, "AR000004"),
         storing(5, "INSTR-5"),
         at_bank(6, "processing"),
+        Payment { amount: Some(10_008), ..storing(7, "AR000008") },
+        at_bank(8, "processing"),
     ];
     shop.insert(&rows).await;
     let bookings = [
@@ -582,6 +624,7 @@ async fn what_a_line_carries_of_two_rows_settles_neither(engine: Engine) {
         credit(10_004, "stranger"),
         credit(10_005, "pay_5"),
         credit(10_006, "pay_6"),
+        credit(10_008, "pay_8"),
     ];
     let mut text = camt("camt.053", "S1", &bookings);
     for (reference, element, id) in [
@@ -590,6 +633,7 @@ async fn what_a_line_carries_of_two_rows_settles_neither(engine: Engine) {
         ("stranger", "AcctSvcrRef", "AR000004"),
         ("pay_5", "InstrId", "INSTR-5"),
         ("pay_6", "TxId", "TX-6"),
+        ("pay_8", "AcctSvcrRef", "AR000008"),
     ] {
         let own = format!("<EndToEndId>{reference}</EndToEndId>");
         assert!(text.contains(&own));
@@ -600,9 +644,15 @@ async fn what_a_line_carries_of_two_rows_settles_neither(engine: Engine) {
     assert_eq!(ran.verdict(1), "review reference_claimed");
     assert_eq!(ran.verdict(2), "review reference_mismatch");
     assert_eq!(ran.verdict(3), "succeeded settled", "no other row is known to the line");
-    assert_eq!(ran.verdict(4), "wait absence_unproven", "the bank's own reference names no payment");
+    assert_eq!(
+        ran.verdict(4),
+        "wait absence_unproven",
+        "the bank's own reference names no payment"
+    );
     assert_eq!(ran.verdict(5), "succeeded settled", "its tag and its id");
     assert_eq!(ran.verdict(6), "succeeded settled", "an id that no row stores");
+    assert_eq!(ran.verdict(7), "wait absence_unproven", "the line is another row's by its tag");
+    assert_eq!(ran.verdict(8), "succeeded settled", "the bank's own reference is nobody's id");
     let said = "the row stores UETR-1, whose tag is `pay_1` and not `pay_2`";
     assert!(case_of(&shop, 2).await.contains(said));
     assert_eq!(lines(&shop).await[2], "stranger open orphan -", "it is told");
@@ -852,6 +902,25 @@ async fn a_case_shows_the_line_that_came_last(engine: Engine) {
     assert_eq!(shop.status(3).await, "paid");
     // Nothing new is nothing to look at.
     assert!(shop.run().await.verdicts().is_empty());
+    shop.check(false).await;
+}
+
+/// One sum for two payments, of which the file gives no amounts.
+async fn a_batch_that_lists_no_amounts_pays_nobody(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    let text = camt("camt.053", "S1", &[credit(20_003, "both")]);
+    let (head, rest) = text.split_once("<TxDtls>").unwrap();
+    let (_own, tail) = rest.split_once("</TxDtls>").unwrap();
+    let detail = |tag| format!("<TxDtls><Refs><EndToEndId>{tag}</EndToEndId></Refs></TxDtls>");
+    let text = [head, &detail("pay_1"), &detail("pay_2"), tail].concat();
+    bring(&shop, "stmt.xml", &text, 0).await;
+    let ran = shop.run().await;
+    for id in [1, 2] {
+        assert_eq!(ran.verdict(id), "review amount_mismatch");
+        let case = case_of(&shop, id).await;
+        assert!(case.contains("captured, and the file does not say how much"), "{case}");
+    }
     shop.check(false).await;
 }
 

@@ -20,6 +20,8 @@ on_both_databases!(
     one_payout_that_two_reports_tell_is_explained_once,
     a_payout_stands_once_with_what_counts,
     a_payout_of_checkouts_is_explained_by_either_report,
+    a_breakdown_of_several_payouts_explains_each,
+    windows_without_the_payouts_own_row_explain_it_together,
     a_booking_that_came_first_and_is_a_cent_short_is_told,
 );
 
@@ -433,6 +435,27 @@ async fn a_payout_stands_once_with_what_counts(engine: Engine) {
     shop.check(false).await;
 }
 
+/// Each window tells a part of the payout, and none that it was paid out.
+async fn windows_without_the_payouts_own_row_explain_it_together(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let one = ("charge", "ch_1", "10.00", "0.30", "9.70", "po_1");
+    let two = ("charge", "ch_2", "20.00", "0.30", "19.70", "po_1");
+    bring_cards(&shop, "one.csv", &stripe(&[one])).await;
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &[credit(2_940, "po_1")]), 0).await;
+    shop.run().await;
+    assert_eq!(bank_lines(&shop).await, ["po_1 open amount_mismatch -"]);
+    bring_cards(&shop, "two.csv", &stripe(&[one, two])).await;
+    let ran = shop.run().await;
+    assert_eq!(bank_lines(&shop).await, ["po_1 matched - tieout_payouts"]);
+    let report = dir(&shop, &ran);
+    assert_eq!(
+        payouts(&report),
+        ["po_1 EUR 2 30.00 -0.60 0.00 0.00 0.00 29.40 - - bank 29.40 explained"]
+    );
+    shop.tieout(&["report", "verify", report.to_str().unwrap(), "--database"]).await.ended(0);
+    shop.check(false).await;
+}
+
 fn checkout(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/settlement/psp");
     std::fs::read_to_string(folder.join(name)).unwrap().replace("USD", "EUR")
@@ -473,6 +496,83 @@ async fn a_payout_of_checkouts_is_explained_by_either_report(engine: Engine) {
         shop.tieout(&verify).await.ended(0);
         shop.check(false).await;
     }
+}
+
+/// Rows of a Checkout.com breakdown: payment, currency, payout, whole units.
+fn breakdown(rows: &[(&str, &str, &str, i64)]) -> String {
+    let day = chrono::Utc::now().date_naive();
+    let own = checkout("checkout_breakdown.csv");
+    let mut text = format!("{}\n", own.lines().next().unwrap());
+    for (payment, currency, payout, gross) in rows {
+        let net = gross - 1;
+        text.push_str(&format!(
+            "ent_1,Acme,pc_1,Shop,Charge,{payment},of_{payment},{day}T10:00:00.000,\
+             {day}T12:00:00.000,{currency},{payout},{gross},-1,{net},-1,{currency},{gross},1,VISA\n"
+        ));
+    }
+    text
+}
+
+/// The statement of a day of an account in dollars.
+fn in_dollars(cents: i64, payout: &str) -> String {
+    let text = camt("camt.053", "U1", &[credit(cents, payout)]).replace("EUR", "USD");
+    text.replace("DE02120300000000202051", "DE87120400000000202051")
+}
+
+/// A report of a range of days, or of two currencies, names each of its payouts: under one id in
+/// two currencies, too.
+async fn a_breakdown_of_several_payouts_explains_each(engine: Engine) {
+    let (one, two) = ("0000001K1", "0000002K1");
+    let told = |payout: &str, currency: &str, net: &str| {
+        let (lines, gross, fees) = match net {
+            "58.00" => (2, "60.00", "-2.00"),
+            _other => (1, "40.00", "-1.00"),
+        };
+        let parts = "0.00 0.00 0.00";
+        format!("{payout} {currency} {lines} {gross} {fees} {parts} {net} - - bank {net} explained")
+    };
+    for (payout, currency) in [(two, "EUR"), (two, "USD"), (one, "USD")] {
+        let shop = shop_with_cards_and_bank(engine).await;
+        let rows =
+            [("pay_a", "EUR", one, 50), ("pay_b", currency, payout, 40), ("pay_c", "EUR", one, 10)];
+        bring_cards(&shop, "breakdown.csv", &breakdown(&rows)).await;
+        let mut bookings = vec![credit(5_800, one)];
+        if currency == "EUR" {
+            bookings.push(credit(3_900, payout));
+        } else {
+            bring(&shop, "dollars.xml", &in_dollars(3_900, payout), 0).await;
+        }
+        bring(&shop, "euros.xml", &camt("camt.053", "E1", &bookings), 0).await;
+        let ran = shop.run().await;
+        let lines = bank_lines(&shop).await;
+        let is_booked = |line: &String| line.ends_with(" matched - tieout_payouts");
+        assert!(lines.len() == 2 && lines.iter().all(is_booked), "{currency}: {lines:?}");
+        let report = dir(&shop, &ran);
+        let mut found = payouts(&report);
+        found.sort_unstable();
+        let mut wanted = [told(one, "EUR", "58.00"), told(payout, currency, "39.00")];
+        wanted.sort_unstable();
+        assert_eq!(found, wanted);
+        shop.tieout(&["report", "verify", report.to_str().unwrap(), "--database"]).await.ended(0);
+        shop.check(false).await;
+    }
+    // Two bookings in one currency are nobody's, whatever there is in the other.
+    let shop = shop_with_cards_and_bank(engine).await;
+    let rows = [("pay_a", "EUR", one, 59), ("pay_b", "USD", one, 40)];
+    bring_cards(&shop, "breakdown.csv", &breakdown(&rows)).await;
+    bring(&shop, "dollars.xml", &in_dollars(3_900, one), 0).await;
+    let bookings = [credit(5_800, one), credit(5_800, one)];
+    bring(&shop, "euros.xml", &camt("camt.053", "E1", &bookings), 0).await;
+    shop.run().await;
+    assert_eq!(
+        bank_lines(&shop).await,
+        [
+            "0000001K1 matched - tieout_payouts",
+            "0000001K1 open tag_unusable -",
+            "0000001K1 open tag_unusable -",
+        ]
+    );
+    shop.check(false).await;
 }
 
 /// The bank's file came before the PSP's report: the run that brings the report says it.

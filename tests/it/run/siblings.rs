@@ -27,6 +27,8 @@ on_both_databases!(
     of_rows_paid_in_other_amounts_the_oldest_goes_first,
     what_waited_for_a_sibling_goes_to_a_person_with_it,
     a_row_whose_charge_was_lost_waits_for_no_case,
+    a_row_that_can_still_be_paid_stands_back_for_nobody,
+    a_row_that_was_paid_late_stands_against_its_sibling,
     a_second_capture_after_the_end_of_a_list_is_seen,
 );
 
@@ -502,6 +504,50 @@ async fn a_row_whose_charge_was_lost_waits_for_no_case(engine: Engine) {
         assert_eq!(shop.open_cases().await, [case.as_str()]);
         shop.check(false).await;
     }
+}
+
+/// As above, but for the other row something stands at the PSP that the customer may still pay: the
+/// one is not handed back beside it, and it succeeds in the other's name, or not at all.
+async fn a_row_that_can_still_be_paid_stands_back_for_nobody(engine: Engine) {
+    let mut shop = one_handed_back(engine).await;
+    let other = of(2, "A", 0);
+    shop.plant(vec![other.captured().standing(Situation::Declined)]);
+    shop.insert(&[other]).await;
+    shop.run_until_proven().await;
+    assert_eq!(shop.open_cases().await, ["2 sibling_row"]);
+    let taken = "update payments set status = 'processing', attempt = attempt + 1 where id = 1";
+    shop.raw.execute(taken).await;
+    for look in 0..5 {
+        if look == 2 {
+            shop.sandbox.move_to("pi_2", Situation::Succeeded).unwrap();
+        }
+        shop.a_span_passes().await;
+        shop.run().await.ended(0);
+        assert_eq!(shop.texts(OPEN).await, Vec::<String>::new());
+        assert_ne!(shop.status(1).await, "retry");
+    }
+    shop.tieout(&["audit", "verify"]).await.ended(0);
+}
+
+/// A row that ended unpaid was paid after all, which is a case of its own: nobody charges its
+/// sibling, though its status says that it failed.
+async fn a_row_that_was_paid_late_stands_against_its_sibling(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(60).await;
+    let late = of(1, "A", 9);
+    let seed = late.captured().standing(Situation::Declined);
+    shop.plant(vec![Seed { decline_code: Some("stolen_card".to_owned()), ..seed }]);
+    shop.insert(&[late]).await;
+    shop.run_until_proven().await;
+    assert_eq!(shop.status(1).await, "failed");
+    shop.sandbox.move_to("pi_1", Situation::Succeeded).unwrap();
+    shop.run_with(&["--all", "--since", "2d"]).await;
+    assert_eq!(shop.open_cases().await, ["1 late_contradiction"]);
+    shop.insert(&[of(2, "A", 0)]).await;
+    shop.run_until_proven().await;
+    assert_eq!(shop.status(2).await, "processing");
+    assert_eq!(shop.open_cases().await, ["1 late_contradiction", "2 sibling_row"]);
+    shop.check(false).await;
 }
 
 /// A list ends where the rows' calls are over. Who sent a payment again later captured it twice.

@@ -154,8 +154,9 @@ async fn what_is_paid_is_written_while_others_are_searched_for(engine: Engine) {
     shop.a_span_passes().await;
     assert_eq!(shop.run().await.verdict(1), "wait absence_unproven");
     // Row 1 is about to be handed back, and the search that must confirm it hangs.
-    shop.insert(&[Payment::stuck(2)]).await;
-    shop.plant(vec![Payment::stuck(2).captured()]);
+    let paid = Payment { attempted: Some(5 * 60), ..Payment::stuck(2) };
+    shop.plant(vec![paid.captured()]);
+    shop.insert(&[paid]).await;
     let config = shop.folder().join("tieout.toml");
     let text = std::fs::read_to_string(&config).unwrap();
     std::fs::write(&config, text.replace("deadline = \"2s\"", "deadline = \"60s\"")).unwrap();

@@ -14,6 +14,7 @@ on_both_databases!(
     a_day_of_bai2_in_other_bytes_is_held,
     rows_that_overlap_are_held_and_only_the_others_count,
     pages_of_a_statement_are_no_issues_of_each_other,
+    a_page_of_mt940_that_is_lost_is_told,
     pages_of_one_message_count_and_are_corrected_each_by_itself,
     statements_that_a_bank_calls_the_same_count_where_they_go_on,
     a_release_takes_out_what_it_replaces_and_nothing_before_it,
@@ -24,8 +25,10 @@ on_both_databases!(
     an_account_is_one_however_its_statements_write_it,
     what_may_be_one_booking_is_asked_of_the_bank,
     a_row_is_paid_by_the_line_that_was_told_again,
+    a_line_that_a_third_issue_brings_back_ends_the_case,
     a_report_that_has_a_row_otherwise_is_for_a_person,
     what_paypal_reversed_came_back,
+    what_paypal_reversed_is_one_movement,
     what_braintree_settled_is_settled_once,
 );
 
@@ -305,6 +308,56 @@ async fn pages_of_a_statement_are_no_issues_of_each_other(engine: Engine) {
     }
 }
 
+/// A page of an MT940 in a file of its own: number, balances with their kinds, tag.
+fn page_of_mt940(number: &str, from: (char, i64), to: (char, i64), tag: &str) -> String {
+    let today = chrono::Utc::now().date_naive();
+    let (day, month_day) = (today.format("%y%m%d"), today.format("%m%d"));
+    let euros = |cents: i64| format!("{},{:02}", cents / 100, cents % 100);
+    format!(
+        ":20:X\n:25:12030000/0000202051\n:28C:{number}\n:60{}:C{day}EUR{}\n\
+         :61:{day}{month_day}CR{}N051NONREF//B{tag}\n\
+         :86:166?00SEPA?20EREF+{tag}?21SVWZ+x\n:62{}:C{day}EUR{}\n-\n",
+        from.0,
+        euros(from.1),
+        euros(to.1 - from.1),
+        to.0,
+        euros(to.1),
+    )
+}
+
+/// Each page ties by itself: that one between them never came is seen once a later one is there.
+async fn a_page_of_mt940_that_is_lost_is_told(engine: Engine) {
+    let first = page_of_mt940("45/1", ('F', 10_000), ('M', 20_000), "pay_1");
+    let second = page_of_mt940("45/2", ('M', 20_000), ('M', 25_000), "pay_2");
+    let third = page_of_mt940("45/3", ('M', 25_000), ('F', 27_500), "pay_3");
+    let next = page_of_mt940("46/1", ('F', 27_500), ('F', 28_000), "pay_4");
+    let missing =
+        |file: i64, page: &str| format!("file {file}: the page after {page} file_missing");
+    let shop = shop_with_bank(engine).await;
+    bring(&shop, "one.sta", &first, 0).await;
+    assert_eq!(shop.open_cases().await, Vec::<String>::new(), "it is to come");
+    bring(&shop, "three.sta", &third, 0).await;
+    assert_eq!(shop.open_cases().await, [missing(1, "45/1")]);
+    let says = "expected the page after 45/1, which ended with 200.00 EUR, found 45/3, which \
+                begins with 250.00 EUR: a page between them is lacking";
+    let shown = async || {
+        let shown = shop.tieout(&["files", "show", "1"]).await.ended(0).stdout;
+        shown.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    assert!(shown().await.contains(says), "{}", shown().await);
+    bring(&shop, "two.sta", &second, 0).await;
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    assert!(!shown().await.contains("is lacking"));
+    shop.check(false).await;
+    // The last page is lost, and the next statement is there.
+    let shop = shop_with_bank(engine).await;
+    for (name, text) in [("one", &first), ("two", &second), ("next", &next)] {
+        bring(&shop, &format!("{name}.sta"), text, 0).await;
+    }
+    assert_eq!(shop.open_cases().await, [missing(2, "45/2")]);
+    shop.check(false).await;
+}
+
 /// A statement of one payment, which begins with so many cents, by the kinds of its balances.
 fn going_on(id: &str, opening: i64, payment: i64, kinds: [&str; 2]) -> String {
     let amount = |cents: i64| format!(">{}.{:02}<", cents / 100, cents % 100);
@@ -537,7 +590,8 @@ async fn a_reference_that_mt940_cut_is_the_same(engine: Engine) {
     shop.check(false).await;
 }
 
-/// The other statement has the tag in capitals, without its marks, or cut, and comes before or after.
+/// The other statement has the tag in capitals, without its marks, or cut, and comes before or
+/// after.
 async fn a_tag_that_a_bank_wore_down_is_the_same(engine: Engine) {
     let shop = shop_with_bank(engine).await;
     shop.insert(&[1, 2, 3].map(|id| at_bank(id, "processing"))).await;
@@ -663,6 +717,30 @@ async fn a_row_is_paid_by_the_line_that_was_told_again(engine: Engine) {
     shop.check(false).await;
 }
 
+/// The second issue has no line of the paid row, which is a case; the third one has it again.
+async fn a_line_that_a_third_issue_brings_back_ends_the_case(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    let (one, two) = (|| credit(10_001, "pay_1"), || credit(10_002, "pay_2"));
+    let first = with_refs("S1", &[one(), two()], &["AR1", "AR2"]);
+    bring(&shop, "first.xml", &first, 0).await;
+    shop.run().await;
+    bring(&shop, "second.xml", &with_refs("S1", &[one()], &["AR1"]), 3).await;
+    shop.tieout(&["files", "release", "2", "--reason", "corrected"]).await.ended(0);
+    shop.run().await;
+    shop.due_now().await;
+    shop.run().await;
+    assert_eq!(shop.open_cases().await, ["2 late_contradiction"]);
+    bring(&shop, "third.xml", &first.replace("06:00:00Z", "07:00:00Z"), 3).await;
+    shop.tieout(&["files", "release", "3", "--reason", "it was right"]).await.ended(0);
+    let ran = shop.run().await;
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    assert_eq!(shop.status(2).await, "paid");
+    assert_eq!(lines(&shop).await.last().map(String::as_str), Some("pay_2 matched - 2"));
+    verified(&shop, &ran).await;
+    shop.check(false).await;
+}
+
 /// Brings a file of the cards in that is not taken, and gives what its case says.
 async fn refused(shop: &Shop, name: &str, text: &str, id: i64) -> String {
     let path = shop.folder().join(name);
@@ -775,6 +853,41 @@ async fn what_paypal_reversed_came_back(engine: Engine) {
     let told = lines(&shop).await;
     assert!(told[5].starts_with("pay_2 matched "), "{told:?}");
     assert_eq!(told[6], "pay_4 excluded told_before -");
+    verified(&shop, &ran).await;
+    shop.check(false).await;
+}
+
+/// The payment's own row says that it came back, and so does the row by which it did, in the same
+/// file or in a later one.
+async fn what_paypal_reversed_is_one_movement(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let row = |id| Payment { account: "cards", ..Payment::stuck(id) };
+    shop.insert(&[row(1), row(2)]).await;
+    let sale = |id, invoice, cents, status| (id, invoice, "T0006", "CR", cents, status, "");
+    let back = |id, invoice, cents, of| (id, invoice, "T1106", "DR", cents, "S", of);
+    let sold = [sale("T1", "pay_1", 10_001, "S"), sale("T2", "pay_2", 10_002, "S")];
+    bring_cards(&shop, "one.csv", &paypal(18, &sold)).await;
+    shop.run().await;
+    let next = [
+        sale("T1", "pay_1", 10_001, "V"),
+        back("R1", "pay_1", 10_001, "T1"),
+        sale("T2", "pay_2", 10_002, "V"),
+    ];
+    bring_cards(&shop, "two.csv", &paypal(19, &next)).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review late_contradiction");
+    assert_eq!(ran.verdict(2), "review late_contradiction");
+    bring_cards(&shop, "three.csv", &paypal(20, &[back("R2", "pay_2", 10_002, "T2")])).await;
+    shop.run().await.ended(0);
+    let told = lines(&shop).await;
+    assert_eq!(told[2], "pay_1 excluded told_before -");
+    assert!(told[3].starts_with("pay_1 matched "), "{told:?}");
+    assert!(told[4].starts_with("pay_2 matched "), "{told:?}");
+    assert_eq!(told[5], "pay_2 excluded told_before -");
+    let moved = "sum(case direction when 'credit' then amount_minor else -amount_minor end)";
+    let left = format!("select cast({moved} as text) from tieout_lines where state = 'matched'");
+    assert_eq!(shop.texts(&left).await, ["0"], "what is left in the balance");
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["paid", "paid"]);
     verified(&shop, &ran).await;
     shop.check(false).await;
 }

@@ -7,9 +7,9 @@ use std::io::{Cursor, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use tieout::settlement::ledger::{Inspection, inspect, inspect_table};
+use tieout::settlement::ledger::{Inspection, State, inspect, inspect_table};
 use tieout::settlement::unwrap::members;
-use tieout::settlement::{FORMATS, recognise};
+use tieout::settlement::{FORMATS, Format, recognise};
 
 use crate::breaking::chance::Chance;
 use crate::row_files::described::samples;
@@ -168,6 +168,20 @@ fuzzed! {
     checkout_actions "checkout_actions";
     trustly "trustly";
     bank_csv "bank_csv";
+}
+
+/// Nor where somebody says what it is.
+#[test]
+fn nothing_is_made_of_nothing() {
+    for known in FORMATS {
+        let format = Format::parse(known.name);
+        for bytes in ["", "\n", "<Document/>"] {
+            let found = inspect(Box::new(Cursor::new(bytes.as_bytes().to_vec())), format, None);
+            let found = found.unwrap();
+            assert_eq!(found.sums.lines.max(found.sums.entries), 0, "{}: {bytes:?}", known.name);
+            assert_eq!(found.state, State::Quarantined, "{}: {bytes:?}", known.name);
+        }
+    }
 }
 
 #[test]
