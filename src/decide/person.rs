@@ -14,10 +14,10 @@ use crate::decide::permit::{Approval, HandBack};
 use crate::decide::policy::Policy;
 use crate::decide::uncaptured::is_payable;
 use crate::decide::view::{Item, View, seen};
-use crate::model::evidence::ObjectState;
+use crate::model::evidence::{ObjectState, Route};
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, to_short_text};
-use crate::model::transaction::{AccountRef, SiblingState};
+use crate::model::transaction::{AccountRef, SiblingState, TagState};
 
 /// What a person wants to become of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -271,10 +271,33 @@ fn nothing_moves(view: &View<'_>) -> Result<Ground, Refusal> {
     shown(view)
 }
 
+/// Why the PSP was not asked about a row, though it knows by what: there may be money under that,
+/// and no two people's word stands against it. The row is mended first, and then it is asked about.
+fn could_be_asked(view: &View<'_>) -> Option<String> {
+    let row = view.row();
+    let facts = &view.policy.psp;
+    let has_api = [Route::Fetch, Route::List, Route::Search].map(|route| facts.route(route));
+    if has_api.iter().all(Option::is_none) || !facts.kinds.contains(&row.kind) {
+        return None;
+    }
+    let (name, why) = match (&row.psp_reference, &row.tag) {
+        (Some(name), _) | (None, TagState::Usable(name)) => (name, "the row cannot be read"),
+        (None, TagState::Shared(name)) => (name, "several rows carry it"),
+        (None, _nothing_to_ask_by) => return None,
+    };
+    Some(format!(
+        "the PSP was not asked about `{name}`, since {why}: there may be money under it; mend the \
+         row or the mapping, and it is asked"
+    ))
+}
+
 /// Whether a complete search after the call's end stands behind what was not found.
 fn shown(view: &View<'_>) -> Result<Ground, Refusal> {
     if !view.was_asked {
-        return Ok(Ground::People("no API can answer for this row".to_owned()));
+        return match could_be_asked(view) {
+            Some(why) => Err(Refusal::Stands(why)),
+            None => Ok(Ground::People("no API can answer for this row".to_owned())),
+        };
     }
     if let Some(reference) = view.unknown_reference() {
         return Ok(Ground::People(format!("the PSP does not know the stored {reference}")));

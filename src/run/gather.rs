@@ -660,7 +660,8 @@ impl Gather<'_> {
         let to = match () {
             () if is_open => to.max(now),
             () if is_blind => to.max(now.min(later(to, chrono::TimeDelta::hours(ZONES_APART)))),
-            () => to,
+            // The PSP's clock may be ahead, and its object stamped after the row's call was over.
+            () => to.max(now.min(later(to, absence::SKEW_MAX))),
         };
         Question {
             row: index,

@@ -34,7 +34,7 @@ use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::effects::map_of;
 use crate::store::people::{Approved, PeopleDriver, What};
-use crate::store::records::{ClaimFilter, Claimed, RunStart};
+use crate::store::records::{CaseRow, ClaimFilter, Claimed, RunStart};
 use crate::store::source_table::SourceTable;
 
 /// Approvals carried out together.
@@ -352,26 +352,51 @@ async fn is_news(
         let case = scene.db.case(number).await.doing("reading a case")?;
         let Some(case) = case.filter(|case| case.open) else { return Ok(false) };
         let decision = &row.decision;
-        let text = format!(
-            "proposal {} was refused: {why}; a run would decide {} ({}) by what was found: \
-             `tieout cases kick C-{number}`",
-            approved.proposal.number,
-            decision.outcome().as_str(),
-            decision.text
-        );
-        row.decision = Decision {
-            verdict: Verdict::Review,
-            reason: case.reason,
-            text,
-            next_check_at: None,
-            watch_at: None,
-            ..decision.clone()
-        };
-        // A line that would have settled it is not used up by a row that is still open.
-        row.lines.clear();
+        let would = would_decide(number, decision);
+        let text = format!("proposal {} was refused: {why}; {would}", approved.proposal.number);
+        leave_to_case(row, case.reason, text);
     }
     row.mapped_from = None;
     Ok(true)
+}
+
+/// What a case says of an end that nobody but a person may write now.
+fn would_decide(number: i64, decision: &Decision) -> String {
+    format!(
+        "a run would decide {} ({}) by what was found: `tieout cases kick C-{number}`",
+        decision.outcome().as_str(),
+        decision.text
+    )
+}
+
+/// Leaves a row to its case, which says so and shows what was found.
+fn leave_to_case(row: &mut Weighed, reason: Reason, text: String) {
+    row.decision = Decision {
+        verdict: Verdict::Review,
+        reason,
+        text,
+        next_check_at: None,
+        watch_at: None,
+        ..row.decision.clone()
+    };
+    // A line that would have settled it is not used up by a row that is still open.
+    row.lines.clear();
+}
+
+/// Whether the case of a row that waits for a person only because time went by is to say that it
+/// would end now, which it does not do by itself. Said once, until it is another end.
+async fn says_end(scene: &Scene<'_>, row: &mut Weighed) -> Result<bool, RunError> {
+    let number = row.claimed.open_case.filter(|_| row.decision.answered);
+    let Some(number) = number.filter(|_| row.claimed.history.watch_from.is_none()) else {
+        return Ok(false);
+    };
+    let case = scene.db.case(number).await.doing("reading a case")?;
+    let is_of_time = |case: &CaseRow| case.open && ONLY_TIME.contains(&case.reason);
+    let Some(case) = case.filter(is_of_time) else { return Ok(false) };
+    let text = would_decide(number, &row.decision);
+    let is_said = case.text == text;
+    leave_to_case(row, case.reason, text);
+    Ok(!is_said)
 }
 
 /// The person's decision of a row by what was found just now.
@@ -524,19 +549,19 @@ async fn look_at(
     left.extend(unasked);
     for mut row in weigh(scene, table, open, claimed, mapped, false).await? {
         row.clears_case = is_cleared(scene, &row).await?;
-        let decision = &row.decision;
-        let is_news = match decision.outcome() {
+        let answered = row.decision.answered;
+        let is_news = match row.decision.outcome() {
             Outcome::Succeeded => true,
-            Outcome::Review => !no_news.contains(&decision.reason),
+            Outcome::Review => !no_news.contains(&row.decision.reason),
             Outcome::Wait => row.clears_case,
-            Outcome::Retryable | Outcome::Failed => false,
+            Outcome::Retryable | Outcome::Failed => says_end(scene, &mut row).await?,
         };
         if is_news {
             news.push(row);
             continue;
         }
         let key = row.claimed.row.key.id.clone();
-        if decision.answered {
+        if answered {
             looked_at.push(key);
         } else {
             unanswered.push(key);

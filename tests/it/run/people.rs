@@ -386,6 +386,17 @@ async fn cases_of_time_are_looked_at_again_and_close_only_to_a_success(engine: E
     let asked = shop.sandbox.total_requests();
     shop.run().await.ended(0);
     assert_eq!(shop.sandbox.total_requests(), asked);
+    // Another end is a person's to write. The case tells of it, once.
+    let seed = Payment::stuck(2).captured().standing(Situation::Declined);
+    shop.plant(vec![Seed { decline_code: Some("stolen_card".to_owned()), ..seed }]);
+    for verdict in ["review unprovable", "not decided"] {
+        shop.raw.execute(&format!("{age}, looked_at = '{yesterday}'")).await;
+        assert_eq!(shop.run().await.ended(0).verdict(2), verdict);
+        let told = shop.texts("select text from tieout_cases where state = 'open'").await;
+        assert!(told[0].starts_with("a run would decide failed (pi_2 "), "{told:?}");
+        assert!(told[0].ends_with("by what was found: `tieout cases kick C-2`"), "{told:?}");
+    }
+    assert_eq!(shop.status(2).await, "processing");
     shop.check(false).await;
 }
 
