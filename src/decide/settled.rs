@@ -394,11 +394,8 @@ fn says_itself(line: &SettledLine) -> bool {
 /// place of a line, in files that differ, of equal money and of one day.
 pub fn may_be_one<'a>(objects: impl IntoIterator<Item = &'a PspObject>) -> bool {
     let mut files: BTreeMap<(chrono::NaiveDate, String, i64), &str> = BTreeMap::new();
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     objects.into_iter().any(|object| {
-        let place = object.reference.split_once(':');
-        let place = place.filter(|(file, position)| is_number(file) && is_number(position));
-        let Some(((file, _), money)) = place.zip(object.captured) else { return false };
+        let Some((file, money)) = file_of(object).zip(object.captured) else { return false };
         let day = object.created_at.date_naive();
         let booking = (day, money.currency.code().to_owned(), money.minor);
         *files.entry(booking).or_insert(file) != file
@@ -413,9 +410,13 @@ pub fn may_be_refund(object: &PspObject) -> bool {
 
 /// Whether a payment is a bank's booking, which is called by its place in a file.
 pub fn is_booking(object: &PspObject) -> bool {
+    file_of(object).is_some()
+}
+
+fn file_of(object: &PspObject) -> Option<&str> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    let place = object.reference.split_once(':');
-    place.is_some_and(|(file, place)| is_number(file) && is_number(place))
+    let (file, place) = object.reference.split_once(':')?;
+    (is_number(file) && is_number(place)).then_some(file)
 }
 
 /// What several captures of one payment come to; none where one tells no amount, or they are of

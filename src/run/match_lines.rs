@@ -70,6 +70,9 @@ pub type Again = BTreeMap<usize, Vec<String>>;
 /// Rows by table: keys, each with a line that names it.
 type Named = BTreeMap<usize, Vec<(String, LinePlace)>>;
 
+/// Rows by table that lines contradicted which are other rows' by now, or are back.
+type Freed = BTreeMap<usize, BTreeSet<String>>;
+
 /// Matches the open lines of every account that has files. A dry run writes nothing: it tells
 /// which lines would become a row's, and gives back the rows that would be looked at again.
 pub async fn match_lines(
@@ -84,7 +87,7 @@ pub async fn match_lines(
     let accounts = scene.accounts.iter().filter(|(name, open)| open.has_files && is_asked(name));
     for (account, _) in accounts {
         let refused = explain_batches(scene, account, books, tell).await?;
-        let mut after = None;
+        let (mut after, mut freed) = (None, Freed::new());
         loop {
             let lines = scene.db.open_lines(account, after, READ_AT_ONCE).await;
             let lines = lines.doing("reading lines that have no row yet")?;
@@ -97,7 +100,9 @@ pub async fn match_lines(
                 write(scene, books, lines.len(), &found, tell).await?;
                 let woken = wake(scene, account, &found.named).await?;
                 look_at_cases(scene, account, &found, books, tell).await?;
-                look_at_freed(scene, account, &found.freed, books, tell).await?;
+                for (table, ids) in found.freed {
+                    freed.entry(table).or_default().extend(ids);
+                }
                 if scene.options.dry_run {
                     for (table, ids) in found.again.into_iter().chain(woken) {
                         all.entry(table).or_default().extend(ids);
@@ -105,6 +110,7 @@ pub async fn match_lines(
                 }
             }
         }
+        look_at_freed(scene, account, &freed, books, tell).await?;
         if asked_ids.is_none() {
             look_again(scene, account, books, &mut all).await?;
             look_at_listed(scene, account, books, &mut all).await?;
@@ -138,6 +144,12 @@ async fn wake(scene: &Scene<'_>, account: &str, named: &Named) -> Result<Again, 
     Ok(woken)
 }
 
+/// Whether cases of an account may be looked at by what its files tell.
+fn may_look_at_cases(scene: &Scene<'_>, account: &str) -> bool {
+    let is_paused = scene.accounts.get(account).is_some_and(|open| open.paused.is_some());
+    !is_paused && !scene.options.dry_run && scene.options.ids.is_none()
+}
+
 /// Looks again at rows with an open case that new lines name: whoever decides it is to see the
 /// newest money, and the lines are to be told. A paused account's rows are left alone.
 async fn look_at_cases(
@@ -147,17 +159,14 @@ async fn look_at_cases(
     books: &mut Books,
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
-    let is_paused = scene.accounts.get(account).is_some_and(|open| open.paused.is_some());
-    if is_paused || scene.options.dry_run || scene.options.ids.is_some() {
+    if !may_look_at_cases(scene, account) {
         return Ok(());
     }
     for (index, rows) in found.named.iter().chain(&found.differing) {
         let Some(table) = scene.tables.get(*index) else { continue };
         let keys = scene.db.cased(&table.settings.name, rows).await;
         let keys = keys.doing("looking for cases that new files tell of")?;
-        if !keys.is_empty() {
-            Box::pin(people::look_at_cases(scene, books, table, keys, tell)).await?;
-        }
+        Box::pin(people::look_at_cases(scene, books, table, keys, tell)).await?;
     }
     Ok(())
 }
@@ -168,12 +177,11 @@ async fn look_at_cases(
 async fn look_at_freed(
     scene: &Scene<'_>,
     account: &str,
-    freed: &BTreeMap<usize, BTreeSet<String>>,
+    freed: &Freed,
     books: &mut Books,
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
-    let is_paused = scene.accounts.get(account).is_some_and(|open| open.paused.is_some());
-    if is_paused || scene.options.dry_run || scene.options.ids.is_some() {
+    if !may_look_at_cases(scene, account) {
         return Ok(());
     }
     for (index, ids) in freed {
@@ -184,9 +192,7 @@ async fn look_at_freed(
         let keys = scene.db.rows_to_look_at(name, &reasons, now, CASES).await;
         let mut keys = keys.doing("looking for cases of bookings that went elsewhere")?;
         keys.retain(|key| ids.contains(key));
-        if !keys.is_empty() {
-            Box::pin(people::look_at_cases(scene, books, table, keys, tell)).await?;
-        }
+        Box::pin(people::look_at_cases(scene, books, table, keys, tell)).await?;
     }
     Ok(())
 }
@@ -282,7 +288,7 @@ struct FoundOut {
     differing: Named,
     /// Rows that lines contradicted which are other rows' by now, and paid rows that lines agree
     /// with: nothing may contradict them any more.
-    freed: BTreeMap<usize, BTreeSet<String>>,
+    freed: Freed,
 }
 
 async fn write(
@@ -441,11 +447,8 @@ async fn match_some(
 
 /// Rows that a line was noted to contradict, where it is another row's by now: one whose money it
 /// moves was written since.
-fn freed(
-    lines: &[OpenLine],
-    by_name: &HashMap<&str, Vec<Candidate<'_>>>,
-) -> BTreeMap<usize, BTreeSet<String>> {
-    let mut freed: BTreeMap<usize, BTreeSet<String>> = BTreeMap::new();
+fn freed(lines: &[OpenLine], by_name: &HashMap<&str, Vec<Candidate<'_>>>) -> Freed {
+    let mut freed = Freed::new();
     let noted = Some(Reason::LateContradiction.as_str());
     for line in lines.iter().filter(|line| line.reason.as_deref() == noted) {
         let names = Names::from(line);

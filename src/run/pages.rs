@@ -166,8 +166,8 @@ pub async fn lacking(db: &Database, account: &str, now: Instant) -> Result<Vec<L
     Ok(open.filter_map(|page| page.lacking(&pages)).collect())
 }
 
-/// Opens a case for each page that is lacking, where this run brought an MT940 in, and closes those
-/// of pages that are there now.
+/// Opens a case for each page that is lacking, where the newest file is this run's, and closes
+/// those of pages that are there now. Whoever brings a file in after this run does the same then.
 pub(super) async fn note_pages(
     db: &Database,
     run_id: &str,
@@ -175,9 +175,9 @@ pub(super) async fn note_pages(
     now: Instant,
 ) -> Result<(), RunError> {
     let newest =
-        FileFilter { account: Some(account.to_owned()), limit: FILES, ..FileFilter::default() };
+        FileFilter { account: Some(account.to_owned()), limit: 1, ..FileFilter::default() };
     let newest = db.files(&newest).await.doing("reading which pages came")?;
-    if !newest.iter().any(|file| is_mt940(file) && file.run_id == run_id) {
+    if newest.iter().all(|file| file.run_id != run_id) {
         return Ok(());
     }
     let pages = pages_of(db, account, now).await?;

@@ -504,6 +504,9 @@ pub(super) async fn look_at_cases(
     keys: Vec<String>,
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
+    if keys.is_empty() {
+        return Ok(());
+    }
     let mut claimed = claim(scene, table, keys).await?;
     tell(Event::Claimed { table: table.settings.name.clone(), rows: claimed.len() });
     let mapped = reopen(scene, table, &mut claimed).await?;

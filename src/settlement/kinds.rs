@@ -177,36 +177,40 @@ pub fn booking(line: &Line) -> LineKind {
     }
 }
 
-/// Whether a bank's code of a booking says that an earlier one is undone: the last of three codes
-/// of ISO 20022 (`PMNT/ICDT/RRTN`), that of MT940 for a returned item (`NRTI`), or one of German
-/// banks.
-fn is_undone(code: &str) -> bool {
-    if let Some((swift, more)) = code.split_once('+') {
-        let business = more.split('+').next().unwrap_or_default();
-        return is_undone(swift) || RETURNS.contains(&business);
-    }
-    let mut codes = code.split('/');
-    match (codes.next(), codes.next(), codes.next(), codes.next()) {
-        (Some(_), Some(_), Some(last), None) => UNDONE.contains(&last),
-        (Some(only), None, ..) => matches!(only, "NRTI" | "FRTI"),
-        _other => false,
+/// A bank's code of a booking, in its parts; those that it does not have are empty.
+struct Code<'a> {
+    /// The last of three codes of ISO 20022: `RRTN` of `PMNT/ICDT/RRTN`.
+    sub_family: &'a str,
+    /// That of MT940: `NRTI`.
+    swift: &'a str,
+    /// The business code that German banks put behind it in camt: `159` of `NRTI+159+9310`.
+    business: &'a str,
+}
+
+impl<'a> Code<'a> {
+    fn of(code: &'a str) -> Self {
+        let mut parts = code.split('+');
+        let (first, business) = (parts.next().unwrap_or_default(), parts.next());
+        let business = business.unwrap_or_default();
+        let mut codes = first.split('/');
+        match (codes.next(), codes.next(), codes.next(), codes.next()) {
+            (Some(_), Some(_), Some(sub_family), None) => Self { sub_family, swift: "", business },
+            (Some(swift), None, ..) => Self { sub_family: "", swift, business },
+            _other => Self { sub_family: "", swift: "", business },
+        }
     }
 }
 
-/// Whether a bank's code of a booking is that of its charges, its commission or its interest: the
-/// last of three codes of ISO 20022 (`PMNT/MDOP/CHRG`), that of MT940 (`NCHG`), or what German
-/// banks write into camt (`NCHG+808+…`).
+/// Whether a bank's code of a booking says that an earlier one is undone.
+fn is_undone(code: &str) -> bool {
+    let Code { sub_family, swift, business } = Code::of(code);
+    UNDONE.contains(&sub_family) || matches!(swift, "NRTI" | "FRTI") || RETURNS.contains(&business)
+}
+
+/// Whether a bank's code of a booking is that of its charges, its commission or its interest.
 fn is_charge(code: &str) -> bool {
-    if let Some((swift, more)) = code.split_once('+') {
-        let business = more.split('+').next().unwrap_or_default();
-        return is_swift_charge(swift) || is_business_charge(business);
-    }
-    let mut codes = code.split('/');
-    match (codes.next(), codes.next(), codes.next(), codes.next()) {
-        (Some(_), Some(_), Some(last), None) => CHARGES.contains(&last),
-        (Some(only), None, ..) => is_swift_charge(only),
-        _other => false,
-    }
+    let Code { sub_family, swift, business } = Code::of(code);
+    CHARGES.contains(&sub_family) || is_swift_charge(swift) || is_business_charge(business)
 }
 
 /// `NCHG`, `NCOM`, `NINT`: the first letter says where the code is from.

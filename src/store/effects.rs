@@ -258,7 +258,7 @@ fn ends_beside(planned: &Planned) -> Option<Reason> {
     match decision.verdict {
         Verdict::Succeeded => Some(Reason::SiblingRow),
         // What only stands back behind a sibling holds up nobody.
-        Verdict::Review => (is_seen && !stands_back(decision)).then_some(Reason::SiblingRow),
+        Verdict::Review => (is_seen && !gives_way(decision)).then_some(Reason::SiblingRow),
         Verdict::Wait => {
             let is_news = match decision.reason {
                 Reason::Watched | Reason::SiblingPending | Reason::AbsenceBrake => false,
@@ -273,7 +273,7 @@ fn ends_beside(planned: &Planned) -> Option<Reason> {
 }
 
 /// Whether it is a person's as a sibling has the payment, and no money was found for itself.
-fn stands_back(decision: &Decision) -> bool {
+fn gives_way(decision: &Decision) -> bool {
     decision.reason == Reason::SiblingRow && !decision.reason.is_paid_beside(&decision.text)
 }
 
