@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::cli::args::{Common, yes_or_no};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
-use crate::cli::{out, person};
+use crate::cli::{out, page, person};
 use crate::config::names;
 use crate::exit::Exit;
 use crate::model::count::counted;
@@ -100,7 +100,7 @@ fn tell(common: &Common, text: &str, body: serde_json::Value) {
     if common.json {
         out::stdout(&line("prune", body));
     } else if !common.quiet {
-        out::stdout(text);
+        page::say(text);
     }
 }
 

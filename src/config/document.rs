@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer, Error};
 
-use crate::config::problem::{FilePlace, Place, Problem, SECRET_NAMES, nearest};
+use crate::config::problem::{FilePlace, Place, Problem, SECRET_NAMES, nearest, nearest_key};
 
 /// The most mistakes told of one section.
 const PROBLEMS_MAX: usize = 20;
@@ -305,7 +305,7 @@ impl<'a> Document<'a> {
         let left: Vec<(String, Range<usize>)> =
             self.root.keys().map(|key| (key.get_ref().clone().into_owned(), key.span())).collect();
         for (key, span) in left {
-            let help = match nearest(&key, known.iter().copied()) {
+            let help = match nearest_key(&key, known.iter().copied()) {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("known at the top: {}", known.join(", ")),
             };
@@ -466,7 +466,7 @@ impl Told {
         let first = ticked.first().copied().unwrap_or("");
         if message.starts_with("unknown field") {
             let known = ticked.get(1..).unwrap_or_default();
-            let near = nearest(first, known.iter().copied());
+            let near = nearest_key(first, known.iter().copied());
             let help = match near {
                 _secret if SECRET_NAMES.contains(&first) => {
                     let named = known.iter().filter(|key| names_a_secret(key)).copied();

@@ -245,6 +245,9 @@ fn tab_or_blank(c: char) -> char {
     if c == '\t' { '\t' } else { ' ' }
 }
 
+/// Keys that share fewer letters at their begin are not held for one another.
+const KEY_BEGINS: usize = 4;
+
 /// The word among `known` that `word` was probably meant to be.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = fold(word);
@@ -255,6 +258,26 @@ pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
+}
+
+/// As [`nearest`], of a file's keys: else the only one that begins as `word` does to the end of the
+/// shorter of the two, `monitor` for `monitoring`.
+pub fn nearest_key<'a>(
+    word: &str,
+    known: impl IntoIterator<Item = &'a str> + Clone,
+) -> Option<&'a str> {
+    if let Some(near) = nearest(word, known.clone()) {
+        return Some(near);
+    }
+    let folded = fold(word);
+    let begins = |candidate: &&str| {
+        let own = fold(candidate);
+        let is_word = own.len().min(folded.len()) >= KEY_BEGINS;
+        is_word && (own.starts_with(&folded) || folded.starts_with(&own))
+    };
+    let mut found = known.into_iter().filter(begins);
+    let only = found.next()?;
+    found.next().is_none().then_some(only)
 }
 
 fn fold(word: &str) -> Vec<char> {
@@ -303,6 +326,22 @@ mod tests {
             ("colour", None),
         ] {
             assert_eq!(nearest(word, known), want, "{word}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_begins_alike_is_meant() {
+        let known = ["monitoring", "in_flight_max", "max_age", "max_retries", "mode"];
+        for (word, want) in [
+            ("monitor", Some("monitoring")),
+            ("in_flight_maximum", Some("in_flight_max")),
+            ("in-flight", Some("in_flight_max")),
+            ("mdoe", Some("mode")),
+            ("max_", None),
+            ("mon", None),
+            ("retries", None),
+        ] {
+            assert_eq!(nearest_key(word, known), want, "{word}");
         }
     }
 

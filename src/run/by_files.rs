@@ -33,6 +33,9 @@ pub struct Told {
     /// Where nothing tells of it: lines that no row has, of its money and under nearly its tag,
     /// each with that tag. They are for a person.
     pub near: Vec<(String, String)>,
+    /// The id that it stores, where other rows store it, too: that of a payment run. It is no
+    /// claim of theirs on what it stands in.
+    pub shared: Option<String>,
 }
 
 /// How an account's files are asked.
@@ -182,7 +185,8 @@ impl ByFiles<'_> {
             counts(its, &said, row.kind) && !is_back && !shelf.is_another_rows(line, row)
         };
         let lines = own.into_iter().zip(&said).filter(is_own).map(|(line, _)| line.place).collect();
-        Told { evidence: Some(evidence), lines, near: Vec::new() }
+        let shared = shelf.shared_id(row).map(str::to_owned);
+        Told { evidence: Some(evidence), lines, near: Vec::new(), shared }
     }
 }
 
@@ -224,6 +228,8 @@ pub struct Shelf {
     moved: HashSet<LinePlace>,
     /// Ids that banks' lines carry beside their tags, and that a row stores.
     stored: HashSet<String>,
+    /// Those that several rows store.
+    shared: HashSet<String>,
 }
 
 /// The rows that have a tag: their table's place, and they themselves.
@@ -266,12 +272,12 @@ impl Shelf {
                 by_text.entry(text.to_owned()).or_default().push(index);
             }
         }
-        let (moved, stored) = (HashSet::new(), HashSet::new());
-        Self { lines, by_text, taken_out, anothers: HashMap::new(), moved, stored }
+        let (moved, stored, shared) = (HashSet::new(), HashSet::new(), HashSet::new());
+        Self { lines, by_text, taken_out, anothers: HashMap::new(), moved, stored, shared }
     }
 
     /// Finds out which ids that banks' lines carry beside their tags one row stores. What several
-    /// store (the id of a whole payment run) names no payment.
+    /// store (the id of a whole payment run) names no payment but that of their own tag.
     pub async fn find_stored(
         &mut self,
         db: &Database,
@@ -290,8 +296,10 @@ impl Shelf {
                 storing.entry(text).or_default().insert((place, key));
             }
         }
-        let one = storing.into_iter().filter(|(_, rows)| rows.len() == 1);
-        self.stored.extend(one.map(|(text, _)| text));
+        for (text, rows) in storing {
+            let kept = if rows.len() == 1 { &mut self.stored } else { &mut self.shared };
+            kept.insert(text);
+        }
         Ok(())
     }
 
@@ -368,12 +376,17 @@ impl Shelf {
     }
 
     /// The lines that tell of a row: those that it is known by, without bookings that run the other
-    /// way and are another row's.
+    /// way and are another row's. A payment under another tag is none of them for an id that
+    /// several rows store.
     pub fn told_of_row(&self, row: &Transaction) -> Vec<&StoredLine> {
         let mut own = self.of_row(row);
         own.retain(|line| {
             let runs_back = line.kind == LineKind::Movement && may_be_moved(line, row);
-            !(runs_back && self.is_another_rows(line, row))
+            let is_of_run = line.tag.is_some()
+                && is_by_reference(row, line)
+                && self.shared_id(row).is_some_and(|id| banks_ids(line).any(|own| own == id));
+            let is_others = runs_back && self.is_another_rows(line, row);
+            !(is_of_run || is_others)
         });
         own
     }
@@ -408,15 +421,32 @@ impl Shelf {
         }
     }
 
-    /// An id of a bank's line that a row stores, this one or another, is a name of its payment. Of
-    /// two bookings it is none: they are two payments, whatever they carry.
+    /// The id that a row stores, where others store it, too.
+    fn shared_id<'r>(&self, row: &'r Transaction) -> Option<&'r str> {
+        row.psp_reference.as_deref().filter(|id| self.shared.contains(*id))
+    }
+
+    /// An id of a bank's line that a row stores, this one or another, is a name of its payment; one
+    /// that several rows store is a name of the payment under this row's own tag. Of two bookings
+    /// it is none: they are two payments, whatever they carry.
     fn follow_ids(&self, row: &Transaction, objects: &mut [PspObject]) {
-        let mut captured = objects.iter_mut().filter(|object| object.captured.is_some());
-        let (Some(only), None) = (captured.next(), captured.next()) else { return };
+        let all = objects.iter().enumerate();
+        let captured: Vec<(usize, bool)> = all
+            .filter(|(_, object)| object.captured.is_some())
+            .map(|(at, object)| (at, object.tag.as_deref() == row.tag.usable()))
+            .collect();
+        let own: Vec<usize> = captured.iter().filter(|(_, own)| *own).map(|(at, _)| *at).collect();
+        let only = match (captured.as_slice(), own.as_slice()) {
+            ([(only, _)], _) | (_, [only]) => *only,
+            _none_or_several => return,
+        };
+        let Some(only) = objects.get_mut(only) else { return };
         let is_its = |line: &&&StoredLine| line.place.to_string() == only.reference;
         let own = self.of_row(row);
         let Some(line) = own.iter().find(is_its) else { return };
-        let ids = banks_ids(line).filter(|id| self.stored.contains(*id));
+        let shared = self.shared_id(row);
+        let is_name = |id: &&str| self.stored.contains(*id) || shared == Some(*id);
+        let ids = banks_ids(line).filter(is_name);
         let ids: Vec<String> = ids.map(str::to_owned).collect();
         only.aliases.extend(ids);
         only.aliases.sort_unstable();

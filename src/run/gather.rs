@@ -163,6 +163,8 @@ struct Facts {
     claimed_references: Vec<(String, String)>,
     untagged: Vec<UntaggedMatch>,
     lines: Vec<LinePlace>,
+    /// The id that the row stores with others: it claims nothing.
+    shared: Option<String>,
 }
 
 /// A decision with the instant that it was made for. Later passes take minutes, and a row that
@@ -444,10 +446,11 @@ impl Gather<'_> {
         let (db, tables, account) = (self.db, self.tables, self.account_name);
         let files = ByFiles { db, tables, account, alone, expected: self.expected };
         let told = files.ask(&asking, self.clock.now()).await?;
-        for (index, Told { evidence, lines, near }) in indices.into_iter().zip(told) {
+        for (index, Told { evidence, lines, near, shared }) in indices.into_iter().zip(told) {
             if let Some(fact) = facts.get_mut(index) {
                 fact.evidence.extend(evidence);
                 fact.lines = lines;
+                fact.shared = shared;
                 fact.near.extend(near);
             }
         }
@@ -900,6 +903,7 @@ impl Gather<'_> {
             fact.claimed_references = fact
                 .found_references()
                 .into_iter()
+                .filter(|reference| fact.shared.as_ref() != Some(reference))
                 .flat_map(|reference| {
                     let others = owners.get(&reference).into_iter().flatten();
                     let key = &claimed.row.key;
@@ -1082,6 +1086,7 @@ impl Facts {
             claimed_references: Vec::new(),
             untagged: Vec::new(),
             lines: Vec::new(),
+            shared: None,
         }
     }
 

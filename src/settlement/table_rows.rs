@@ -225,6 +225,11 @@ struct Rows {
     positive: bool,
     proven: bool,
     fees: bool,
+    /// The last row was passed over, and may be the begin of one: it ends within its date.
+    begun: bool,
+    /// The last field of the last row, and whether all rows before it end in a currency.
+    tail: Option<String>,
+    coded: Option<bool>,
     doubts: Doubts,
     layout: Layout,
     table: Table,
@@ -258,6 +263,9 @@ impl Rows {
             positive: false,
             proven: false,
             fees: false,
+            begun: false,
+            tail: None,
+            coded: None,
             doubts: Doubts::default(),
             layout,
             table,
@@ -663,6 +671,36 @@ impl Rows {
         }
     }
 
+    /// What the last row shows where the file was cut within it: known only at its end.
+    fn note_tail(&mut self, row: &Row<'_>, is_passed_over: bool) {
+        if !self.table.recognised {
+            return;
+        }
+        let width = self.layout.names.len();
+        let is_begun = |day: &str| {
+            !day.is_empty() && day.bytes().all(|b| b.is_ascii_digit() || b"./-".contains(&b))
+        };
+        self.begun = is_passed_over && row.width() < width && is_begun(row.maybe(self.places.date));
+        if !is_passed_over {
+            if let Some(tail) = &self.tail {
+                let coded = self.coded.unwrap_or(true) && Currency::parse_any(tail).is_ok();
+                self.coded = Some(coded);
+            }
+            self.tail = Some(row.get(width.saturating_sub(1)).to_owned());
+        }
+    }
+
+    /// A file that nobody described and whose last line does not end: was it cut within its last
+    /// row?
+    fn was_cut(&self, line: u64, out: &mut Out) {
+        let ends_otherwise = |tail: &String| Currency::parse_any(tail).is_err();
+        let is_short = self.coded == Some(true) && self.tail.as_ref().is_some_and(ends_otherwise);
+        if self.table.recognised && out.is_cut() && (self.begun || is_short) {
+            let expected = "a whole row, and the end of its line";
+            out.push(Problem::error(line, "last row", expected, "a row that was cut"));
+        }
+    }
+
     /// Nobody described the file: its signs must show themselves.
     fn shown(&self, line: u64, out: &mut Out) {
         let signed = matches!(self.places.amount, AmountAt::Signed(_));
@@ -699,7 +737,9 @@ impl Report for Rows {
         if has_header && !self.has_amount(row) && !self.is_words(row) {
             row.fits(&self.layout)?;
         }
-        if self.is_no_movement(row, out)? {
+        let is_passed_over = self.is_no_movement(row, out)?;
+        self.note_tail(row, is_passed_over);
+        if is_passed_over {
             return Ok(());
         }
         if has_header {
@@ -764,6 +804,7 @@ impl Report for Rows {
             });
         }
         self.shown(line, out);
+        self.was_cut(line, out);
         self.doubts.end(self.proven, out);
     }
 }

@@ -322,6 +322,51 @@ async fn sqlite_files_get_theirs_too() {
     place.fits();
 }
 
+/// Names of tables and columns are known in other languages, too. The words of a status may stand
+/// in a table of their own: its key is no row's, and nothing is written there.
+#[tokio::test]
+async fn tables_of_other_languages_are_found() {
+    const ZAHLUNGEN: &str = "
+        create table kunden (id integer primary key, name text not null);
+        create table zahlungen (
+            id integer primary key, kunde_id integer not null, betrag integer not null,
+            waehrung text not null, status text not null, angelegt_am text not null,
+            gesendet_am text);
+        insert into zahlungen values
+            (1, 1, 1999, 'EUR', 'unterwegs', '2026-11-19T08:00:00Z', '2026-11-19T08:00:01Z'),
+            (2, 1, 1999, 'EUR', 'bezahlt', '2026-11-19T08:00:00Z', '2026-11-19T08:00:01Z')";
+    let place = Place::sqlite(ZAHLUNGEN).await;
+    let said = ["--processing", "unterwegs", "--succeeded", "bezahlt"];
+    place.init(&said);
+    let file = place.file();
+    for want in [
+        "read = \"zahlungen\"",
+        "key = [\"id\"]",
+        "amount = { column = \"betrag\", unit = \"minor\" }",
+        "currency = { column = \"waehrung\" }",
+        "created = \"angelegt_am\"",
+        "attempted = \"gesendet_am\"",
+    ] {
+        assert!(settings(&file).contains(&want), "{want} is not in\n{file}");
+    }
+    const WORDS: &str = "
+        create table zustaende (status_id integer primary key, status text not null unique);
+        create table zahlungen (
+            id integer primary key, betrag integer not null, waehrung text not null,
+            status_id integer not null references zustaende, angelegt_am text not null);
+        create view zahlungen_v as select z.id, z.betrag, z.waehrung, z.angelegt_am, s.status_id,
+            s.status from zahlungen z join zustaende s on s.status_id = z.status_id;
+        insert into zustaende values (1, 'unterwegs'), (2, 'bezahlt');
+        insert into zahlungen values
+            (1, 1999, 'EUR', 1, '2026-11-19T08:00:00Z'),
+            (2, 1999, 'EUR', 2, '2026-11-19T08:00:00Z')";
+    let place = Place::sqlite(WORDS).await;
+    place.init(&[&said[..], &["--table", "zahlungen_v", "--attempted", "once"]].concat());
+    let file = place.file();
+    assert!(settings(&file).contains(&"key = [\"id\"]"), "{file}");
+    assert!(!file.contains("write = \"zustaende\""), "{file}");
+}
+
 /// A copy of Stripe's objects is keyed by Stripe's id: nothing writes a key.
 #[tokio::test]
 async fn a_reference_that_is_the_key_is_not_written() {

@@ -147,6 +147,11 @@ async fn a_killed_prune_leaves_whole_runs(engine: Engine) {
     shop.tieout(&["db", "prune", "--keep", "1d", "--yes"]).await.ended(2);
     let planned = shop.tieout(&[&prune[..], &["--dry-run"]].concat()).await.ended(0).stdout;
     assert!(planned.contains("would delete 40 records of 8 runs"), "{planned}");
+    let mut narrow = shop.program(&[&prune[..], &["--dry-run"]].concat());
+    let shown = narrow.env_remove("COLUMNS").output().await.unwrap().stdout;
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(shown.lines().all(|line| line.chars().count() <= 80), "{shown}");
+    assert!(shown.contains("Nothing was deleted"), "{shown}");
     assert_eq!(shop.count("tieout_journal").await, 40);
     let payments = shop.dump().await.remove("payments");
     let mut left = vec![40];

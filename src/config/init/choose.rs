@@ -101,18 +101,49 @@ impl<'a> Choosing<'a> {
         if !self.of.primary_key.is_empty() {
             return self.of.primary_key.clone();
         }
-        let base = self.base();
+        let (base, main) = (self.base(), self.main());
         let names = |key: &&Vec<String>| {
             !key.is_empty() && key.iter().all(|column| self.column(column).is_some())
         };
-        let primary = base.map(|base| &base.primary_key).filter(names);
-        let unique = self.of.relation.filled_keys().find(names);
-        primary.or(unique).cloned().unwrap_or_default()
+        let primary = base.or(main).map(|base| &base.primary_key).filter(names);
+        // Where the status stands in a table of its own, that one's key is no row's.
+        let is_of_main = |key: &&Vec<String>| {
+            let main = main.filter(|_| base.is_none());
+            main.is_none_or(|main| main.relation.unique_keys.contains(*key))
+        };
+        let mut unique = self.of.relation.filled_keys().filter(names);
+        primary.or_else(|| unique.find(is_of_main)).cloned().unwrap_or_default()
     }
 
-    /// The table below a view: the only one that has a column called as the status.
+    /// The table below a view that has the money: the only one with a column called as the amount.
+    fn main(&self) -> Option<&'a Surveyed> {
+        let amount = match &self.answers.amount {
+            Some(name) => self.column(name),
+            None => pick(self.of, &words::AMOUNT, words::is_number),
+        }?;
+        let [only]: [&Surveyed; 1] =
+            tables_below(self.of, self.survey, &amount.name).try_into().ok()?;
+        Some(only)
+    }
+
+    /// The table below a view: the only one that has a column called as the status. One that lists
+    /// the words of a status, once for all rows, is none.
     fn base(&self) -> Option<&'a Surveyed> {
-        written_below(self.of, self.survey, self.answers).map(|(base, _)| base)
+        let base = written_below(self.of, self.survey, self.answers).map(|(base, _)| base);
+        base.filter(|base| !self.lists_words(base))
+    }
+
+    /// Whether a table lists words that the rows of the one with the money point to.
+    fn lists_words(&self, base: &Surveyed) -> bool {
+        let Some(main) = self.main().filter(|main| main.name != base.name) else { return false };
+        let status = words::status(self.of, self.answers.status.as_deref());
+        let pointer = status.map(|status| format!("{}_id", plain(&status.name)));
+        let is_pointer = |name: &str| Some(plain(name)) == pointer;
+        let is_pointed_to = match base.primary_key.as_slice() {
+            [own] => main.primary_key != base.primary_key && main.relation.column(own).is_some(),
+            _several => false,
+        };
+        is_pointed_to || main.relation.columns.iter().any(|column| is_pointer(&column.name))
     }
 
     /// The tables below a view that have a column called as the status.
@@ -351,7 +382,7 @@ impl<'a> Choosing<'a> {
     /// What makes these columns the key.
     fn why_key(&self, key: &[String]) -> &'static str {
         let is_primary = |of: &Surveyed| of.primary_key.as_slice() == key;
-        if is_primary(self.of) || self.base().is_some_and(is_primary) {
+        if is_primary(self.of) || self.base().or_else(|| self.main()).is_some_and(is_primary) {
             "its primary key"
         } else if self.answers.key.is_empty() {
             "a unique key of it"

@@ -8,7 +8,7 @@ use crate::store::tellers::{
 };
 
 /// What a table of payments may be called, and how much that says.
-const TABLES: [(&str, u32); 14] = [
+const TABLES: [(&str, u32); 31] = [
     ("payment", 10),
     ("charge", 9),
     ("transaction", 8),
@@ -23,6 +23,23 @@ const TABLES: [(&str, u32); 14] = [
     ("transfer", 5),
     ("billing", 4),
     ("invoice", 3),
+    ("zahlung", 10),
+    ("buchung", 8),
+    ("umsatz", 8),
+    ("umsaetze", 8),
+    ("umsätze", 8),
+    ("erstattung", 7),
+    ("auszahlung", 7),
+    ("pago", 10),
+    ("cobro", 9),
+    ("devolucion", 7),
+    ("reembolso", 7),
+    ("paiement", 10),
+    ("remboursement", 7),
+    ("pagament", 10),
+    ("rimborso", 7),
+    ("betaling", 10),
+    ("terugbetaling", 7),
 ];
 
 /// Parts of names of tables that only speak about payments.
@@ -31,7 +48,7 @@ const BESIDE: [&str; 14] = [
     "archive", "setting", "config", "token", "plan",
 ];
 
-pub(super) const STATUS: [&str; 14] = [
+pub(super) const STATUS: [&str; 23] = [
     "status",
     "state",
     "payment_status",
@@ -46,8 +63,17 @@ pub(super) const STATUS: [&str; 14] = [
     "paid",
     "is_paid",
     "captured",
+    "zahlungsstatus",
+    "zustand",
+    "estado",
+    "estado_pago",
+    "situacao",
+    "statut",
+    "etat",
+    "stato",
+    "betaalstatus",
 ];
-pub(super) const AMOUNT: [&str; 18] = [
+pub(super) const AMOUNT: [&str; 33] = [
     "amount_minor",
     "amount_cents",
     "amount_in_cents",
@@ -66,6 +92,21 @@ pub(super) const AMOUNT: [&str; 18] = [
     "sum",
     "gross",
     "price",
+    "betrag_cent",
+    "betrag_in_cent",
+    "betrag",
+    "gesamtbetrag",
+    "bruttobetrag",
+    "summe",
+    "importe_centimos",
+    "importe",
+    "monto",
+    "montant_centimes",
+    "montant",
+    "importo",
+    "bedrag",
+    "valor",
+    "montante",
 ];
 pub(super) const EXPONENT: [&str; 7] = [
     "decimals",
@@ -76,7 +117,7 @@ pub(super) const EXPONENT: [&str; 7] = [
     "places",
     "minor_units",
 ];
-pub(super) const CURRENCY: [&str; 8] = [
+pub(super) const CURRENCY: [&str; 18] = [
     "currency",
     "currency_code",
     "amount_currency",
@@ -85,8 +126,18 @@ pub(super) const CURRENCY: [&str; 8] = [
     "payment_currency",
     "ccy",
     "cur",
+    "waehrung",
+    "währung",
+    "waehrungscode",
+    "moneda",
+    "divisa",
+    "devise",
+    "monnaie",
+    "valuta",
+    "divisa_iso",
+    "moeda",
 ];
-pub(super) const CREATED: [&str; 18] = [
+pub(super) const CREATED: [&str; 33] = [
     "created_at",
     "created",
     "created_on",
@@ -105,8 +156,23 @@ pub(super) const CREATED: [&str; 18] = [
     "timestamp",
     "date",
     "created_ms",
+    "angelegt_am",
+    "erstellt_am",
+    "erzeugt_am",
+    "creado",
+    "creado_en",
+    "fecha_creacion",
+    "fecha_alta",
+    "cree_le",
+    "créé_le",
+    "date_creation",
+    "creato_il",
+    "data_creazione",
+    "aangemaakt_op",
+    "criado_em",
+    "data_criacao",
 ];
-pub(super) const ATTEMPTED: [&str; 17] = [
+pub(super) const ATTEMPTED: [&str; 29] = [
     "last_attempted_at",
     "attempted_at",
     "last_attempt_at",
@@ -124,6 +190,18 @@ pub(super) const ATTEMPTED: [&str; 17] = [
     "last_send_at",
     "last_send",
     "sent_ms",
+    "gesendet_am",
+    "letzter_versuch",
+    "letzter_versuch_am",
+    "enviado_en",
+    "ultimo_intento",
+    "envoye_le",
+    "derniere_tentative",
+    "inviato_il",
+    "ultimo_tentativo",
+    "verzonden_op",
+    "enviado_em",
+    "ultima_tentativa",
 ];
 pub(super) const REFERENCE: [&str; 22] = [
     "psp_reference",
@@ -149,7 +227,7 @@ pub(super) const REFERENCE: [&str; 22] = [
     "transaction_reference",
     "psp",
 ];
-pub(super) const ACCOUNT: [&str; 9] = [
+pub(super) const ACCOUNT: [&str; 16] = [
     "gateway",
     "provider",
     "psp",
@@ -159,8 +237,28 @@ pub(super) const ACCOUNT: [&str; 9] = [
     "payment_processor",
     "gateway_name",
     "provider_name",
+    "zahlungsanbieter",
+    "anbieter",
+    "pasarela",
+    "proveedor",
+    "prestataire",
+    "passerelle",
+    "fornitore",
 ];
-pub(super) const DELETED: [&str; 4] = ["deleted_at", "discarded_at", "archived_at", "removed_at"];
+pub(super) const DELETED: [&str; 12] = [
+    "deleted_at",
+    "discarded_at",
+    "archived_at",
+    "removed_at",
+    "geloescht_am",
+    "gelöscht_am",
+    "borrado_en",
+    "eliminado_en",
+    "supprime_le",
+    "cancellato_il",
+    "verwijderd_op",
+    "excluido_em",
+];
 pub(super) const IS_DELETED: [&str; 3] = ["deleted", "is_deleted", "archived"];
 pub(super) const DOCSTATUS: [&str; 1] = ["docstatus"];
 pub(super) const IS_LIVE: [&str; 4] = ["livemode", "live_mode", "is_live", "live"];
@@ -230,7 +328,7 @@ pub(super) const TRY: [&str; 9] = [
     "retry_no",
     "retry_number",
 ];
-pub(super) const UPDATED: [&str; 7] = [
+pub(super) const UPDATED: [&str; 18] = [
     "updated_at",
     "updated",
     "updated_on",
@@ -238,6 +336,17 @@ pub(super) const UPDATED: [&str; 7] = [
     "modified",
     "last_modified",
     "update_time",
+    "geaendert_am",
+    "geändert_am",
+    "aktualisiert_am",
+    "actualizado",
+    "actualizado_en",
+    "modifie_le",
+    "mis_a_jour_le",
+    "modificato_il",
+    "aggiornato_il",
+    "gewijzigd_op",
+    "atualizado_em",
 ];
 pub(super) const LOCK: [&str; 3] = ["lock_version", "row_version", "optimistic_lock"];
 pub(super) const MOVED: [&str; 6] =
@@ -571,6 +680,31 @@ mod tests {
             ("ID", "id"),
         ] {
             assert_eq!(plain(name), words, "{name}");
+        }
+    }
+
+    /// Names as applications of a language have them.
+    const FOREIGN: [(&str, [&str; 4]); 9] = [
+        ("zahlungen", ["status", "betrag", "waehrung", "angelegt_am"]),
+        ("buchungen", ["zustand", "Betrag", "währung", "erstellt_am"]),
+        ("umsaetze", ["zahlungsstatus", "betrag_cent", "waehrung", "angelegt_am"]),
+        ("pagos", ["estado", "importe", "moneda", "creado"]),
+        ("cobros", ["estado", "monto", "divisa", "fecha_creacion"]),
+        ("paiements", ["statut", "montant", "devise", "cree_le"]),
+        ("pagamenti", ["stato", "importo", "valuta", "creato_il"]),
+        ("betalingen", ["status", "bedrag", "valuta", "aangemaakt_op"]),
+        ("pagamentos", ["situacao", "valor", "moeda", "criado_em"]),
+    ];
+
+    #[test]
+    fn names_of_other_languages_are_known() {
+        let has = |names: &[&str], name: &str| names.contains(&plain(name).as_str());
+        for (table, [status, amount, currency, created]) in FOREIGN {
+            assert!(TABLES.iter().any(|(part, _)| plain(table).contains(part)), "{table}");
+            assert!(has(&STATUS, status), "{status}");
+            assert!(has(&AMOUNT, amount), "{amount}");
+            assert!(has(&CURRENCY, currency), "{currency}");
+            assert!(has(&CREATED, created), "{created}");
         }
     }
 

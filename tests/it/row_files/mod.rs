@@ -286,6 +286,22 @@ fn a_file_that_was_cut_is_not_taken_for_a_whole_one() {
     }
 }
 
+/// Whether its last line ends or not, a whole row is one.
+#[test]
+fn a_banks_file_that_was_cut_within_its_last_row_is_not_taken_for_a_whole_one() {
+    let text = fixture("bank_csv/de_two_currencies.csv");
+    let whole = text.trim_end();
+    assert_eq!(look(whole.as_bytes()).state, State::Ok);
+    let last = whole.rfind('\n').unwrap() + 1;
+    for end in (last + 1)..whole.len() {
+        let found = look(&whole.as_bytes()[..end]);
+        assert_ne!(found.state, State::Ok, "cut within {}", &whole[last..end]);
+    }
+    // Words below the rows are none.
+    let below = format!("{whole}\nEnde der Liste");
+    assert_eq!(look(below.as_bytes()).state, State::Ok);
+}
+
 #[test]
 fn a_report_of_paypal_ends_with_its_last_footer() {
     let text = fixture("psp/paypal_stl.csv");

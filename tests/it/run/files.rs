@@ -18,6 +18,7 @@ on_both_databases!(
     a_line_without_a_row_is_matched_when_the_row_comes,
     a_line_finds_the_row_that_stores_what_it_carries,
     what_a_line_carries_of_two_rows_settles_neither,
+    rows_that_store_the_id_of_their_run_are_paid_by_their_tags,
     a_place_in_a_file_is_known_by_tieouts_own_record,
     an_interim_statement_decides_nothing,
     what_differs_is_tolerated_only_as_configured,
@@ -665,6 +666,46 @@ async fn what_a_line_carries_of_two_rows_settles_neither(engine: Engine) {
     shop.insert(&[storing(1, "I1")]).await;
     bring(&shop, "twice.xml", &text, 0).await;
     assert_eq!(shop.run().await.verdict(1), "review duplicate_capture");
+    shop.check(false).await;
+}
+
+/// The id of a payment run stands in each of its lines, and rows store it as if it were theirs. So
+/// it is where one of them alone stores it.
+async fn rows_that_store_the_id_of_their_run_are_paid_by_their_tags(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    let storing = |id, reference: &str| Payment {
+        psp_ref: Some(reference.to_owned()),
+        ..at_bank(id, "processing")
+    };
+    let rows = [
+        storing(1, "RUN-7"),
+        storing(2, "RUN-7"),
+        at_bank(3, "processing"),
+        storing(4, "RUN-8"),
+        at_bank(5, "processing"),
+    ];
+    shop.insert(&rows).await;
+    let runs = [("1", "RUN-7"), ("2", "RUN-7"), ("3", "RUN-7"), ("9", "RUN-7")];
+    let runs = runs.into_iter().chain([("4", "RUN-8"), ("5", "RUN-8")]);
+    let bookings: Vec<Booking> = runs
+        .clone()
+        .map(|(id, _)| credit(10_000 + id.parse::<i64>().unwrap(), &format!("pay_{id}")))
+        .collect();
+    let mut text = camt("camt.053", "S1", &bookings);
+    for (id, run) in runs {
+        let own = format!("<EndToEndId>pay_{id}</EndToEndId>");
+        text = text.replace(&own, &format!("{own}<InstrId>{run}</InstrId>"));
+    }
+    bring(&shop, "stmt.xml", &text, 0).await;
+    let ran = shop.run().await;
+    for id in 1..=4 {
+        assert_eq!(ran.verdict(id), "succeeded settled", "{id}");
+    }
+    let told = lines(&shop).await;
+    for id in 1..=3 {
+        assert_eq!(told[id - 1], format!("pay_{id} matched settled {id}"));
+    }
+    assert!(told[3].starts_with("pay_9 open "), "{told:?}");
     shop.check(false).await;
 }
 
