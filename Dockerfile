@@ -8,6 +8,7 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 WORKDIR /src
 COPY Cargo.toml Cargo.lock build.rs ./
+COPY .cargo .cargo
 COPY src src
 COPY migrations migrations
 COPY cron cron

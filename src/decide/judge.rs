@@ -16,7 +16,7 @@ use crate::decide::uncaptured::{by_rule, claimed_by_another, ended_uncaptured, i
 use crate::decide::view::{Item, Standing, View, seen, seen_left, seen_together, sums_text};
 use crate::model::evidence::ObjectState;
 use crate::model::money::Money;
-use crate::model::reason::{Outcome, PAID_BESIDE, Reason};
+use crate::model::reason::{Outcome, PAID_BESIDE, PARTLY_REFUNDED, Reason};
 use crate::model::time::{Instant, earlier, later, to_short_text};
 use crate::model::transaction::{AccountRef, Attempts, Kind, SiblingState, TagState};
 
@@ -243,21 +243,28 @@ fn captured_elsewhere(view: &View<'_>) -> Option<Decision> {
     if let Some(text) = another_reference(view, item) {
         return Some(view.review_of(item, Reason::ReferenceMismatch, text));
     }
-    let from = earlier(view.row().created_at, before_row(view, item));
-    if item.object.created_at < from {
-        let text = format!(
-            "{name} was created {}, before the row's window begins ({})",
-            to_short_text(item.object.created_at),
-            to_short_text(from)
-        );
-        return Some(view.review_of(item, Reason::TimeMismatch, text));
-    }
-    if let Some(decision) = made_later(view, item).or_else(|| out_of_window(view, item)) {
+    let out_of_time = made_before(view, item).or_else(|| made_later(view, item));
+    if let Some(decision) = out_of_time.or_else(|| out_of_window(view, item)) {
         return Some(decision);
     }
     let (sibling, how) = paid_too(view)?;
     let text = format!("{name}{PAID_BESIDE}{sibling} with the same natural key {how}");
     Some(view.review_of(item, Reason::SiblingRow, text))
+}
+
+/// An object that is so old that it was made for another row of its tag.
+pub(super) fn made_before(view: &View<'_>, item: &Item<'_>) -> Option<Decision> {
+    let from = earlier(view.row().created_at, before_row(view, item));
+    if item.object.created_at >= from {
+        return None;
+    }
+    let text = format!(
+        "{} was created {}, before the row's window begins ({})",
+        item.reference(),
+        to_short_text(item.object.created_at),
+        to_short_text(from)
+    );
+    Some(view.review_of(item, Reason::TimeMismatch, text))
 }
 
 /// How much older than its row an object may be. A payment may be begun long before; a refund or a
@@ -312,6 +319,7 @@ fn paid_too<'a>(view: &View<'a>) -> Option<(&'a str, &'static str)> {
             true,
         ),
         (SiblingState::PaidCase, "is a person's, with money captured for it too", is_open),
+        (SiblingState::PaidAfterAll, "was paid at the PSP too, whatever its status says", is_open),
     ];
     let mut told = all.into_iter().filter(|(_, _, counts)| *counts);
     told.find_map(|(state, how, _)| Some((with_state(view, state)?, how)))
@@ -411,13 +419,18 @@ fn taken_back(view: &View<'_>) -> Option<Decision> {
         let text = if code.is_empty() { text } else { format!("{text} ({code})") };
         return Some(with_left(came_back(view, item, text), &[item]));
     }
+    let part = item.gone().zip(item.left()).filter(|(_, left)| left.minor > 0);
+    let refunded = match part {
+        Some((gone, _)) => format!("{gone}{PARTLY_REFUNDED}"),
+        None => "was refunded".to_owned(),
+    };
     let (subject, reason, what) = if item.back.disputed {
         (Subject::Disputed, Reason::Disputed, "is disputed")
     } else if view.standing == Standing::Settled && item.is_settled {
         // Giving a part back later is what a shop does: its own line says so.
         return None;
     } else if item.back.minor != 0 {
-        (Subject::Refunded, Reason::Refunded, "was refunded")
+        (Subject::Refunded, Reason::Refunded, refunded.as_str())
     } else if *item.state() == ObjectState::Voided {
         (Subject::Voided, Reason::Voided, "was voided")
     } else {

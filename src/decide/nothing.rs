@@ -164,6 +164,7 @@ pub(super) fn sibling_has_it(view: &View<'_>, what: &str) -> Option<Decision> {
             Some("has a status of which the mapping does not say whether it was paid")
         }
         SiblingState::PaidCase => Some("is a person's, with money captured for it"),
+        SiblingState::PaidAfterAll => Some("was paid at the PSP, whatever its status says"),
         SiblingState::Processing
         | SiblingState::Pending
         | SiblingState::Waiting

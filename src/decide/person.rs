@@ -218,6 +218,14 @@ fn payable(view: &View<'_>, reference: &str) -> Result<String, Refusal> {
         let text = format!("{reference} is `{}`: it cannot be charged again", item.object.status);
         return Err(Refusal::Stands(text));
     }
+    let wanted = view.row().money;
+    if wanted.is_none() || item.object.amount != wanted {
+        let row = wanted.map_or_else(|| "no amount that can be read".to_owned(), |m| m.to_string());
+        return Err(stands(format!(
+            "{reference} is of {}, and the row says {row}: charged by, it would move that",
+            item.amount_text()
+        )));
+    }
     Ok(item.reference().to_owned())
 }
 
@@ -273,18 +281,20 @@ fn nothing_moves(view: &View<'_>) -> Result<Ground, Refusal> {
 
 /// Why the PSP was not asked about a row, though it knows by what: there may be money under that,
 /// and no two people's word stands against it. The row is mended first, and then it is asked about.
-fn could_be_asked(view: &View<'_>) -> Option<String> {
+fn not_asked(view: &View<'_>) -> Option<String> {
     let row = view.row();
     let facts = &view.policy.psp;
     let has_api = [Route::Fetch, Route::List, Route::Search].map(|route| facts.route(route));
     if has_api.iter().all(Option::is_none) || !facts.kinds.contains(&row.kind) {
         return None;
     }
+    let unread = |name| (!view.was_asked).then_some((name, "the row cannot be read"));
     let (name, why) = match (&row.psp_reference, &row.tag) {
-        (Some(name), _) | (None, TagState::Usable(name)) => (name, "the row cannot be read"),
-        (None, TagState::Shared(name)) => (name, "several rows carry it"),
-        (None, _nothing_to_ask_by) => return None,
-    };
+        // By its reference it was asked about: what else stands under the tag, nobody knows.
+        (_, TagState::Shared(name)) => Some((name, "several rows carry it")),
+        (Some(name), _) | (None, TagState::Usable(name)) => unread(name),
+        (None, _nothing_to_ask_by) => None,
+    }?;
     Some(format!(
         "the PSP was not asked about `{name}`, since {why}: there may be money under it; mend the \
          row or the mapping, and it is asked"
@@ -293,11 +303,11 @@ fn could_be_asked(view: &View<'_>) -> Option<String> {
 
 /// Whether a complete search after the call's end stands behind what was not found.
 fn shown(view: &View<'_>) -> Result<Ground, Refusal> {
+    if let Some(why) = not_asked(view) {
+        return Err(Refusal::Stands(why));
+    }
     if !view.was_asked {
-        return match could_be_asked(view) {
-            Some(why) => Err(Refusal::Stands(why)),
-            None => Ok(Ground::People("no API can answer for this row".to_owned())),
-        };
+        return Ok(Ground::People("no API can answer for this row".to_owned()));
     }
     if let Some(reference) = view.unknown_reference() {
         return Ok(Ground::People(format!("the PSP does not know the stored {reference}")));
@@ -341,7 +351,7 @@ fn needs_two(ground: &Ground, word: &Word, what: String) -> Result<String, Refus
             Ok(format!("{what}, by two people's word alone ({why})"))
         }
         Ground::People(why) => Err(Refusal::NeedsSecond(format!(
-            "{why}: only two people decide that, and {} proposed and approved it",
+            "{why}: only two people decide that, and {} alone proposes and approves it",
             word.approved_by
         ))),
     }

@@ -8,6 +8,7 @@ use chrono::TimeDelta;
 
 use crate::decide::absence::{self, Unproven};
 use crate::decide::decision::{Decision, Verdict, Want};
+use crate::decide::judge::made_before;
 use crate::decide::nothing::{
     gave_up, nearly_tagged, reference_unknown, sibling_goes_first, sibling_has_it, sibling_unknown,
 };
@@ -78,12 +79,18 @@ fn by_state(view: &View<'_>, item: &Item<'_>) -> Decision {
 }
 
 /// The object that the row's end depends on: what could still move money by itself or by the
-/// customer comes first, whatever its age; else the newest, which is the last that was tried.
+/// customer comes first, whatever its age; else the newest, which is the last that was tried. One
+/// that was cancelled ends nothing beside another that can still be paid.
 fn deciding<'a, 'b>(view: &'b View<'a>, newest: &'b Item<'a>) -> &'b Item<'a> {
     let last = |wanted: ObjectState| view.items.iter().rev().find(|i| *i.state() == wanted);
+    let payable = || {
+        let is_over = matches!(newest.state(), ObjectState::Canceled | ObjectState::Expired);
+        view.items.iter().rev().find(|item| is_payable(item.state())).filter(|_| is_over)
+    };
     last(ObjectState::Unknown)
         .or_else(|| last(ObjectState::Authorized))
         .or_else(|| last(ObjectState::ActionRequired))
+        .or_else(payable)
         .unwrap_or(newest)
 }
 
@@ -423,11 +430,31 @@ fn must_not_charge(view: &View<'_>, item: &Item<'_>) -> Option<Decision> {
     // Before any wait for a sibling: that one would be charged beside the other row.
     let claimed = view.items.iter().rev().find_map(|item| claimed_by_another(view, item));
     claimed
+        .or_else(|| anothers_payable(view))
         .or_else(|| nearly_tagged(view))
         .or_else(|| sibling_has_it(view, &what))
         .or_else(|| sibling_goes_first(view, &what))
         .or_else(|| not_searched(view, item, &what))
         .or_else(|| sibling_unknown(view, &what))
+}
+
+/// What can still be paid is of other money than the row, and charged by it would move that; or it
+/// is so old that it was made for another.
+fn anothers_payable(view: &View<'_>) -> Option<Decision> {
+    let payable = || view.items.iter().rev().filter(|item| is_payable(item.state()));
+    if let Some(decision) = payable().find_map(|item| made_before(view, item)) {
+        return Some(decision);
+    }
+    let wanted = view.row().money?;
+    let item = payable().find(|item| item.object.amount != Some(wanted))?;
+    let is_currency = item.object.amount.is_none_or(|own| own.currency != wanted.currency);
+    let reason = if is_currency { Reason::CurrencyMismatch } else { Reason::AmountMismatch };
+    let text = format!(
+        "{} can still be paid, and is of {}; the row says {wanted}",
+        item.reference(),
+        item.amount_text()
+    );
+    Some(view.review_of(item, reason, text))
 }
 
 /// The search by tag sees past every window: before a row is handed back it is asked, too.

@@ -121,13 +121,13 @@ reasons! {
     ReferenceClaimed "reference_claimed" To(Review);
     /// The row stores another PSP reference than the captured object's.
     ReferenceMismatch "reference_mismatch" To(Review);
-    /// The captured object is older than the row's window.
+    /// The captured object is older than the row's window; or one that can still be paid is.
     TimeMismatch "time_mismatch" To(Review);
     /// Another row with the same natural key already succeeded, or was handed back.
     SiblingRow "sibling_row" To(Review);
-    /// The captured currency is another.
+    /// The captured currency is another; or that of an object which can still be paid.
     CurrencyMismatch "currency_mismatch" To(Review);
-    /// The captured amount is another.
+    /// The captured amount is another; or that of an object which can still be paid.
     AmountMismatch "amount_mismatch" To(Review);
     /// The payment is disputed.
     Disputed "disputed" To(Review);
@@ -243,12 +243,16 @@ pub const PAID_BESIDE: &str = " captured, and row ";
 /// still be paid under the row's own tag it says something else.
 pub const ABSENT_BESIDE: &str = "absent, but row ";
 
+/// What the sentence of a `refunded` has where the customer has a part of the money back.
+pub const PARTLY_REFUNDED: &str = " of it was refunded";
+
 impl Reason {
-    /// Whether a case of this reason says that the PSP captured money under the row's own tag, and
-    /// that the customer may not have it back: beside it no other row of the payment just succeeds.
-    /// Not so `sibling_row`: what it stands beside says that already.
-    pub fn says_captured(self) -> bool {
-        Self::SAYS_CAPTURED.contains(&self)
+    /// Whether a case of this reason and sentence says that the PSP captured money under the row's
+    /// own tag, or could, and that the customer may not have it back: beside it no other row of the
+    /// payment just succeeds. Not so `sibling_row`: what it stands beside says that already.
+    pub fn says_captured(self, text: &str) -> bool {
+        let is_part = self == Self::Refunded && text.contains(PARTLY_REFUNDED);
+        is_part || Self::SAYS_CAPTURED.contains(&self)
     }
 
     /// The reasons for which that holds.

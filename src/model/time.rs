@@ -36,6 +36,16 @@ pub fn earlier(at: Instant, span: TimeDelta) -> Instant {
     at.checked_sub_signed(span).unwrap_or(DateTime::<Utc>::MIN_UTC)
 }
 
+/// The longest span that anything is asked of so long ago: what databases tell of years ends
+/// before a span may.
+pub const LONGEST_AGO: TimeDelta = TimeDelta::days(36_500);
+
+/// The instant so long ago as a span says, such as `3d`; none of a span beyond [`LONGEST_AGO`].
+pub fn parse_ago(text: &str, now: Instant) -> Option<Instant> {
+    let span = parse_span(text).filter(|span| *span <= LONGEST_AGO)?;
+    Some(earlier(now, span))
+}
+
 /// A span in the words of the configuration: `90s`, `15min`, `24h`, `7d`.
 pub fn span_text(span: TimeDelta) -> String {
     let secs = span.num_seconds();
@@ -70,6 +80,16 @@ pub fn parse_span(text: &str) -> Option<TimeDelta> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_asked_of_the_year_minus_273_million() {
+        let now = from_text("2026-11-20T00:00:00Z").unwrap();
+        assert_eq!(parse_ago("3d", now), from_text("2026-11-17T00:00:00Z"));
+        assert!(parse_ago("36500d", now).is_some());
+        for bad in ["36501d", "99999999999d", "soon"] {
+            assert_eq!(parse_ago(bad, now), None, "{bad}");
+        }
+    }
 
     #[test]
     fn spans_read_back_as_they_print() {

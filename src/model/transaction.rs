@@ -303,6 +303,8 @@ pub enum SiblingState {
     PaidCase,
     /// Its status is one of the mapping's retryable values, or its hand-back is not taken yet.
     HandedBack,
+    /// It ended unpaid by its status, and the PSP has money for it.
+    PaidAfterAll,
     /// The mapping does not name its status, which says by its word that it was paid.
     SaysPaid,
     /// It ended, and no word of success is mapped: it may have been paid.

@@ -66,6 +66,8 @@ pub enum Need {
     Complete,
     /// The search by tag, row by row. Refunds have none and get no evidence.
     Search,
+    /// Each by its reference, and in no other way.
+    Fetch,
 }
 
 /// What a look brought.

@@ -114,6 +114,10 @@ pub(super) async fn look(account: &Account, questions: &[Question], need: Need) 
             list(account, plans, &mut look, None).await;
         }
         Need::Find => find(account, questions, &rows, &mut look).await,
+        Need::Fetch => {
+            look.plan = format!("{} by reference", counted(rows.len(), "object", "objects"));
+            ask_one::fetch_rows(account, questions, &rows, &mut look).await;
+        }
     }
     let looked = look.finish(account);
     tracing::info!(

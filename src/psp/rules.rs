@@ -123,8 +123,10 @@ pub fn parse(text: &str, source_name: &str, own: bool) -> Result<RuleFile, RuleE
         line: line_of(text, offset),
         problem,
     };
-    let raw: RawFile = toml::from_str(text)
-        .map_err(|e| refuse(e.span().map_or(0, |span| span.start), in_plain_words(e.message())))?;
+    let raw: RawFile = toml::from_str(text).map_err(|e| {
+        let offset = e.span().map_or(0, |span| span.start);
+        refuse(offset, in_plain_words(e.message(), key_before(text, offset)))
+    })?;
     let mut file = RuleFile {
         name: source_name.to_owned(),
         own,
@@ -139,8 +141,12 @@ pub fn parse(text: &str, source_name: &str, own: bool) -> Result<RuleFile, RuleE
     for (at, spanned) in raw.rule.iter().enumerate() {
         let (offset, rule) = (spanned.span().start, spanned.get_ref());
         let line = line_of(text, offset);
-        let parsed = rules_of(rule, raw.psp.as_deref(), own)
-            .map_err(|problem| refuse(offset, format!("rule `{}`: {problem}", rule.id)))?;
+        let end = starts.get(at.saturating_add(1)).copied().unwrap_or(text.len());
+        let toml = text.get(offset..end).unwrap_or_default();
+        let parsed = rules_of(rule, raw.psp.as_deref(), own).map_err(|problem| {
+            let place = offset.saturating_add(place_of(toml, &problem));
+            refuse(place, format!("rule `{}`: {problem}", rule.id))
+        })?;
         for (rule, case) in parsed {
             if !ids.insert(rule.id.clone()) {
                 return Err(refuse(offset, format!("a second rule has the id `{}`", rule.id)));
@@ -148,20 +154,72 @@ pub fn parse(text: &str, source_name: &str, own: bool) -> Result<RuleFile, RuleE
             file.examples.push(Example { rule: rule.clone(), line, case });
             file.rules.push(rule);
         }
-        let end = starts.get(at.saturating_add(1)).copied().unwrap_or(text.len());
         file.written.push(Written {
             id: rule.id.clone(),
             line,
             source: rule.source.clone(),
-            toml: without_what_follows(text.get(offset..end).unwrap_or_default()),
+            toml: without_what_follows(toml),
         });
     }
     Ok(file)
 }
 
-/// The reader's words for a list are a programmer's.
-fn in_plain_words(message: &str) -> String {
-    message.replace("expected a sequence", "expected a list in brackets, as in [\"a\", \"b\"]")
+/// The reader's words for types are a programmer's. Of a value that does not fit, its field is
+/// named.
+fn in_plain_words(message: &str, field: Option<&str>) -> String {
+    let mut text = message.to_owned();
+    for (from, to) in [
+        ("expected a sequence", "expected a list in brackets, as in [\"a\", \"b\"]"),
+        ("expected u32", "expected a whole number from 0 to 4294967295"),
+        ("expected i64", "expected a whole number from 0 to 9223372036854775807"),
+        ("expected a string", "expected a text in quotes"),
+        ("expected struct RawExample", "expected an example in braces, as in { code = \"x\" }"),
+        (" as i128", ""),
+        (" as u128", ""),
+        ("integer number overflowed", "this number is too large"),
+        ("invalid type: ", "this is "),
+        ("invalid value: ", "this is "),
+        ("this is integer", "this is the number"),
+        ("this is floating point", "this is the number"),
+        ("this is string", "this is the text"),
+        ("this is boolean", "this is"),
+        ("this is sequence", "this is a list"),
+        ("this is map", "this is a table"),
+    ] {
+        text = text.replace(from, to);
+    }
+    match field.filter(|_| text.starts_with("this ")) {
+        Some(field) => format!("{field}: {text}"),
+        None => text,
+    }
+}
+
+/// The key whose value begins at this place.
+fn key_before(text: &str, offset: usize) -> Option<&str> {
+    let before = text.get(..offset)?.trim_end().strip_suffix('=')?.trim_end();
+    let is_of_key = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    before.rsplit(|letter: char| !is_of_key(letter)).next().filter(|key| !key.is_empty())
+}
+
+/// Where in a rule's text the field stands that a problem begins with: the one of that name, else
+/// the first whose name begins so, else the rule's own beginning.
+fn place_of(rule: &str, problem: &str) -> usize {
+    let named = problem.split(|letter: char| !letter.is_ascii_lowercase() && letter != '_').next();
+    let Some(name) = named.filter(|name| !name.is_empty()) else { return 0 };
+    let mut alike = None;
+    let mut place = 0_usize;
+    for line in rule.split_inclusive('\n') {
+        if let Some(rest) = line.trim_start().strip_prefix(name) {
+            if rest.trim_start().starts_with('=') {
+                return place;
+            }
+            if rest.starts_with('_') {
+                alike = alike.or(Some(place));
+            }
+        }
+        place = place.saturating_add(line.len());
+    }
+    alike.unwrap_or(0)
 }
 
 /// A rule's text without the blank lines and the comment of the rule after it.
@@ -212,7 +270,7 @@ pub fn with_shipped(own: Vec<RuleFile>) -> Result<Vec<RuleFile>, RuleError> {
 
 /// A journal names a rule by its id alone.
 fn ids_are_one_rules_each(files: &[RuleFile]) -> Result<(), RuleError> {
-    let mut known: Vec<(&str, &str)> = Vec::new();
+    let mut known: Vec<(&str, &RuleFile)> = Vec::new();
     for file in files.iter().rev() {
         let here = known.len();
         for rule in &file.rules {
@@ -222,16 +280,31 @@ fn ids_are_one_rules_each(files: &[RuleFile]) -> Result<(), RuleError> {
                 return Err(RuleError {
                     file: file.name.clone(),
                     line: line.map_or(1, |example| example.line),
-                    problem: format!(
-                        "the id `{id}` is that of a rule of {other}; a rule of your own needs an \
-                         id of its own, such as `own.{id}`"
-                    ),
+                    problem: same_id(id, file, other),
                 });
             }
-            known.push((&rule.id, &file.name));
+            known.push((&rule.id, file));
         }
     }
     Ok(())
+}
+
+/// What to say of an id that stands in two files.
+fn same_id(id: &str, file: &RuleFile, other: &RuleFile) -> String {
+    let name = &other.name;
+    if file.name == *name {
+        return format!("the file is named twice (rule `{id}`); name it once");
+    }
+    if other.own {
+        return format!(
+            "the id `{id}` is that of a rule of {name}, too; name one of the files alone, or give \
+             each rule an id of its own"
+        );
+    }
+    format!(
+        "the id `{id}` is that of a rule of {name}; a rule of your own needs an id of its own, \
+         such as `own.{id}`"
+    )
 }
 
 /// Puts rule files together in the order in which their rules are tried: the user's first.
@@ -369,7 +442,7 @@ mod tests {
     fn a_bad_rule_is_refused_with_its_line() {
         for (from, to, says) in [
             ("source = \"us\"\n", "", "f.toml:1: missing field `source`"),
-            ("source = \"us\"", "source = \" \"", "f.toml:1: rule `a`: source"),
+            ("source = \"us\"", "source = \" \"", "f.toml:6: rule `a`: source"),
             ("example = { code = \"x\" }\n", "", "missing field `example`"),
             ("outcome = \"failed\"", "outcome = \"paid\"", "outcome: `paid` is none of"),
             ("when = \"failure\"", "when = \"broken\"", "when: `broken` is none of"),
@@ -428,6 +501,41 @@ mod tests {
         }
         let twice = parse(&format!("{RULE}\n{RULE}"), "f.toml", true).unwrap_err();
         assert_eq!((twice.line, twice.problem.as_str()), (9, "a second rule has the id `a`"));
+    }
+
+    #[test]
+    fn a_bad_value_is_refused_with_its_field_and_line() {
+        for (from, to, says) in [
+            (
+                "outcome = \"failed\"",
+                "outcome = \"retryable\"\nlimit = -1",
+                "f.toml:6: limit: this is the number `-1`, expected a whole number from 0 to 4294",
+            ),
+            (
+                "code = [\"x\"]",
+                "amount_at_most_minor = 99999999999999999999",
+                "f.toml:4: amount_at_most_minor: this is the number `99999999999999999999`, \
+                 expected a whole number from 0 to 9223372036854775807",
+            ),
+            (
+                "{ code = \"x\" }",
+                "{ code = \"x\", handbacks = \"2\" }",
+                "f.toml:7: handbacks: this is the text \"2\", expected a whole number",
+            ),
+            (
+                "outcome = \"failed\"",
+                "outcome = \"retryable\"\nlimit = 101",
+                "f.toml:6: rule `a`: limit: expected 1 to 100",
+            ),
+            (
+                "code = [\"x\"]",
+                "currency = [\"EUR\"]\namount_at_least_minor = 6\namount_at_most_minor = 5",
+                "f.toml:5: rule `a`: amount: at least 6 and at most 5",
+            ),
+        ] {
+            let said = parse(&RULE.replace(from, to), "f.toml", true).unwrap_err().to_string();
+            assert!(said.starts_with(says), "{to}: {said}");
+        }
     }
 
     #[test]
@@ -513,6 +621,11 @@ mod tests {
         let said = with_shipped(vec![parse(&taken, "f.toml", true).unwrap()]).unwrap_err();
         let said = said.to_string();
         assert!(said.starts_with("f.toml:1: the id `stripe.final` is that of"), "{said}");
+        for (name, says) in [("f.toml", "is named twice"), ("g.toml", "an id of its own")] {
+            let both = ["f.toml", name].map(|name| parse(RULE, name, true).unwrap());
+            let said = with_shipped(both.to_vec()).unwrap_err().to_string();
+            assert!(said.contains(says) && !said.contains("own.a"), "{said}");
+        }
     }
 
     #[test]

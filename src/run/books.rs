@@ -88,6 +88,9 @@ pub struct Books {
     pub applied: (u64, u64, u64),
     /// Approvals that were refused.
     pub refused: u64,
+    /// Rows that lines told of as the approval of their end was refused, by table: keys. The lines
+    /// are the next run's to look at, as if nobody had approved.
+    pub told_in_vain: BTreeMap<String, Vec<String>>,
     /// What became of each source.
     pub sources: Vec<SourceNote>,
     /// Words of people about files, carried out or refused.
@@ -132,6 +135,7 @@ impl Books {
             paid_beside: 0,
             applied: (0, 0, 0),
             refused: 0,
+            told_in_vain: BTreeMap::new(),
             sources: Vec::new(),
             releases: Vec::new(),
             compared: BTreeMap::new(),

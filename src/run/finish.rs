@@ -11,6 +11,7 @@ use crate::run::books::{Books, Tell};
 use crate::run::drive::give_back;
 use crate::run::error::{Doing, RunError, chain};
 use crate::run::events::{Event, Summary};
+use crate::run::people::give_lines_back;
 use crate::run::read_clock;
 use crate::run::scene::Scene;
 use crate::run::setup::FailOn;
@@ -56,6 +57,7 @@ pub async fn finish(
         }
         return Err(error);
     }
+    give_lines_back(scene, &books).await?;
     let exit = scene.stop.exit();
     if let Some(exit) = exit {
         books.exit = books.exit.or_stronger(exit);

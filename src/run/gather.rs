@@ -3,6 +3,9 @@
 //!
 //! Every pass asks about all its rows at once; nothing here goes row by row over a network.
 
+mod given_up;
+mod shown;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::decide::absence;
@@ -25,6 +28,7 @@ use crate::run::attempts::{Attempts, RESOLVE_AT_ONCE, Unnamed};
 use crate::run::by_files::{ByFiles, Told};
 use crate::run::clock::DatabaseClock;
 use crate::run::error::{Doing, RunError};
+use crate::run::gather::shown::stays;
 use crate::run::mapped::Mapped;
 use crate::run::neighbours::{About, Near, Neighbours, last_attempt};
 use crate::run::scene::policy_of_row;
@@ -165,6 +169,8 @@ struct Facts {
     lines: Vec<LinePlace>,
     /// The id that the row stores with others: it claims nothing.
     shared: Option<String>,
+    /// Objects that its case shows, and that gave no answer when they were asked for.
+    unanswered: Vec<String>,
 }
 
 /// A decision with the instant that it was made for. Later passes take minutes, and a row that
@@ -272,6 +278,7 @@ impl Gather<'_> {
         self.find_witnesses(&rows, &unproven, &mut facts, &mut neighbours, &mut asked).await?;
         self.decide_again(&rows, &facts, &siblings, &unproven, &mut decisions);
         self.look_past_lists(&rows, &siblings, &mut facts, &mut decisions).await;
+        self.ask_for_shown(&rows, &siblings, &mut facts, &mut decisions).await?;
 
         let mut batch = Batch { rows, facts, decisions };
         self.give_paid(&mut batch, &mut siblings, &mut asked).await?;
@@ -281,6 +288,7 @@ impl Gather<'_> {
         self.decide_again(&rows, &facts, &siblings, &wanting, &mut decisions);
 
         self.look_at_siblings_again(&rows, &mut siblings, &facts, &mut decisions).await?;
+        self.ask_for_given_up(&rows, &mut siblings, &facts, &mut decisions).await?;
         self.check_references(&rows, &siblings, &mut facts, &mut decisions).await?;
         let nearest = self
             .check_hand_backs(&rows, &siblings, &neighbours, &mut facts, &mut decisions)
@@ -356,6 +364,7 @@ impl Gather<'_> {
             .doing("looking for rows of one tag")?;
         let others: Vec<&SourceTable> =
             self.tables.iter().filter(|other| self.may_share(other)).collect();
+        shared.extend(self.written_otherwise(&asking).await?);
         let own = self.may_share_between_kinds(&asking).then_some(self.table);
         for other in others.into_iter().chain(own) {
             shared.extend(self.shared_with(other, &asking).await?);
@@ -368,6 +377,30 @@ impl Gather<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The keys of those of these rows whose tag another one of their table has, made of other
+    /// values: of `{shop}-{number}`, `a-b` and `c` make the tag of `a` and `b-c`.
+    async fn written_otherwise(&self, asking: &[&Transaction]) -> Result<Vec<String>, RunError> {
+        let Some(template) = self.table.tag_template(self.account_name) else {
+            return Ok(Vec::new());
+        };
+        let is_plain = |tag: &str| template.readings(tag, 1).is_some_and(|ways| ways.len() == 1);
+        let tags: HashSet<&str> =
+            asking.iter().filter_map(|row| row.tag.usable()).filter(|tag| !is_plain(tag)).collect();
+        if tags.is_empty() {
+            return Ok(Vec::new());
+        }
+        let tags: Vec<String> = tags.into_iter().map(str::to_owned).collect();
+        let found = self.db.rows_tagged(self.table, self.account_name, &tags).await;
+        let found = found.doing("looking for rows of one tag that is made otherwise")?;
+        let by_tag = by_tag(&found);
+        let is_shared = |row: &&&Transaction| {
+            let others = row.tag.usable().and_then(|tag| by_tag.get(tag)).into_iter().flatten();
+            let is_other = |one: &&&Tagged| one.key != row.key.id;
+            others.filter(is_other).any(|one| one.kind.is_none_or(|kind| kind == row.kind))
+        };
+        Ok(asking.iter().filter(is_shared).map(|row| row.key.id.clone()).collect())
     }
 
     /// Whether a row of another mapped table may carry the tag of one of this table. Rows that are
@@ -413,10 +446,7 @@ impl Gather<'_> {
         }
         let found = self.db.rows_tagged(other, self.account_name, &tags).await;
         let found = found.doing("looking for rows of one tag in another table")?;
-        let mut by_tag: HashMap<&str, Vec<&Tagged>> = HashMap::new();
-        for one in &found {
-            by_tag.entry(&one.tag).or_default().push(one);
-        }
+        let by_tag = by_tag(&found);
         let is_same_table = other.write == self.table.write;
         let is_own = other.settings.name == self.table.settings.name;
         let is_other = |row: &Transaction, one: &Tagged| {
@@ -571,7 +601,14 @@ impl Gather<'_> {
             asked: claimed.asked,
         };
         let now = self.clock.now();
-        Decided { decision: decide(&inputs, self.policy(&claimed.row), now), now }
+        let policy = self.policy(&claimed.row);
+        let decision = decide(&inputs, policy, now);
+        match facts.lost() {
+            Some(lost) => {
+                Decided { decision: stays(claimed, decision.wants, lost, policy, now), now }
+            }
+            None => Decided { decision, now },
+        }
     }
 
     fn decide_all(
@@ -659,11 +696,12 @@ impl Gather<'_> {
         // Times in a wrong zone put the window hours before the row's own object. The search by tag
         // sees past it; where there is none, the list must.
         let is_blind = policy.psp.search_for(row.kind).is_none();
-        let now = self.clock.now();
+        // The PSP's clock may be ahead: what it just made is stamped in this one's future, and what
+        // the row's call made after that was over.
+        let now = later(self.clock.now(), absence::SKEW_MAX);
         let to = match () {
             () if is_open => to.max(now),
             () if is_blind => to.max(now.min(later(to, chrono::TimeDelta::hours(ZONES_APART)))),
-            // The PSP's clock may be ahead, and its object stamped after the row's call was over.
             () => to.max(now.min(later(to, absence::SKEW_MAX))),
         };
         Question {
@@ -859,7 +897,8 @@ impl Gather<'_> {
             let row = &claimed.row;
             let can_be_searched = self.policy(row).psp.search_for(row.kind).is_some();
             let is_open = can_be_searched && row.tag.usable().is_some();
-            let Some(end) = fact.list_end().filter(|_| is_open) else { continue };
+            let is_past = |end: &Instant| *end < self.clock.now();
+            let Some(end) = fact.list_end().filter(|_| is_open).filter(is_past) else { continue };
             let window = (end, self.clock.now());
             let question = Question { reference: None, window, ..self.question(index, claimed) };
             let is_recent = later(end, RECENT) >= self.clock.now();
@@ -1087,6 +1126,7 @@ impl Facts {
             untagged: Vec::new(),
             lines: Vec::new(),
             shared: None,
+            unanswered: Vec::new(),
         }
     }
 
@@ -1186,6 +1226,14 @@ fn is_no_answer(item: &Evidence) -> bool {
 
 fn can_be_asked(row: &Transaction) -> bool {
     row.defects.is_empty() && (row.psp_reference.is_some() || row.tag.usable().is_some())
+}
+
+fn by_tag(found: &[Tagged]) -> HashMap<&str, Vec<&Tagged>> {
+    let mut by_tag: HashMap<&str, Vec<&Tagged>> = HashMap::new();
+    for one in found {
+        by_tag.entry(&one.tag).or_default().push(one);
+    }
+    by_tag
 }
 
 fn indices(decisions: &[Decided], wanted: impl Fn(&Decision) -> bool) -> Vec<usize> {

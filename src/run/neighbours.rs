@@ -7,7 +7,7 @@ use crate::decide::absence;
 use crate::decide::policy::Policy;
 use crate::model::evidence::{Answer, Evidence, UntaggedMatch, Witness};
 use crate::model::money::Money;
-use crate::model::time::{Instant, later};
+use crate::model::time::{Instant, earlier, later};
 use crate::model::transaction::{Kind, Kinds};
 use crate::psp::book::Neighbour;
 use crate::run::tagged::{RowsOfTag, Seen};
@@ -306,11 +306,13 @@ impl<'a> Around<'a> {
         picked
     }
 
-    /// Those of the row's own money, created while its call could have made them.
+    /// Those of the row's own money, created while its call could have made them, by a clock that
+    /// may be ahead or behind.
     pub(super) fn equal_money(&self, claimed: &Claimed, policy: &Policy) -> Vec<&'a Near> {
         let row = &claimed.row;
-        let from = row.created_at;
-        let to = later(last_attempt(claimed), policy.timing.in_flight_max);
+        let from = earlier(row.created_at, absence::SKEW_MAX);
+        let over_at = later(last_attempt(claimed), policy.timing.in_flight_max);
+        let to = later(over_at, absence::SKEW_MAX);
         let by_time = self.by_time(claimed);
         let start = by_time.partition_point(|near| near.created_at < from);
         let window = by_time.iter().skip(start).take_while(|near| near.created_at <= to);

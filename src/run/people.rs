@@ -9,12 +9,14 @@ use std::collections::{BTreeMap, HashMap};
 use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
-use crate::decide::decision::{Asked as Why, Decision, Verdict};
+use crate::decide::decision::{Asked as Why, Decision, Inputs, Verdict};
 use crate::decide::person::{Refusal, Wish, Word, decide_by_person};
 use crate::decide::policy::Mode;
 use crate::exit::Exit;
+use crate::model::evidence::Route;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, earlier, later};
+use crate::model::transaction::AccountRef;
 use crate::run::books::{Books, Tell};
 use crate::run::by_people::{self, Unseen, is_unseen, too_many};
 use crate::run::clock::DatabaseClock;
@@ -26,15 +28,20 @@ use crate::run::fitting::map_tables;
 use crate::run::gather::{Weighed, check_tag_length};
 use crate::run::mapped::{Mapped, as_left, reopen};
 use crate::run::match_lines::contradicted;
-use crate::run::scene::{OpenAccount, Scene, policy_of_row};
-use crate::run::setup::{RunOptions, Setup};
+use crate::run::replay::facts;
+use crate::run::scene::{OpenAccount, Scene, nobody, policy_of, policy_of_row};
+use crate::run::setup::{AccountSetup, RunOptions, Setup};
 use crate::run::shutdown::Stop;
 use crate::run::{LEASE, read_clock, show_life, start_of};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::effects::map_of;
-use crate::store::people::{Approved, PeopleDriver, What};
-use crate::store::records::{CaseRow, ClaimFilter, Claimed, RunStart};
+use crate::store::error::StoreError;
+use crate::store::files::FileDriver;
+use crate::store::mapping::TableSettings;
+use crate::store::people::{Approved, PeopleDriver, Proposal, What};
+use crate::store::records::{CaseRow, ClaimFilter, Claimed, RunStart, StoredInputs};
+use crate::store::replay::{ReplayDriver, Written};
 use crate::store::source_table::SourceTable;
 
 /// Approvals carried out together.
@@ -45,6 +52,9 @@ const LOOKS_AT_ONCE: i64 = 1_000;
 
 /// How long a case that only time opened is left alone.
 const LOOK_EVERY: TimeDelta = TimeDelta::days(1);
+
+/// Cases whose evidence is read at once.
+const SHOWN_AT_ONCE: usize = 200;
 
 /// Where the PSP gave no answer, it is asked again this soon; the others have their turn first.
 const LOOK_SOON: TimeDelta = TimeDelta::hours(1);
@@ -319,6 +329,10 @@ async fn at_account(
             }
             Err(Refusal::Stands(why) | Refusal::NeedsSecond(why)) => {
                 refuse(scene, books, &approved, &why).await?;
+                if !row.lines.is_empty() {
+                    let keys = books.told_in_vain.entry(table.settings.name.clone()).or_default();
+                    keys.push(row.claimed.row.key.id.clone());
+                }
                 if is_news(scene, &mut row, &approved, &why).await? {
                     carried.push(row);
                 } else {
@@ -329,6 +343,16 @@ async fn at_account(
     }
     give_back(scene, &left).await?;
     books.carry(scene, table, account, carried, tell).await
+}
+
+/// Gives back, at the end of a run, what the looks of refused approvals took from the next one:
+/// that lines of files which came meanwhile were not looked at yet.
+pub(super) async fn give_lines_back(scene: &Scene<'_>, books: &Books) -> Result<(), RunError> {
+    for (table, keys) in &books.told_in_vain {
+        let forgotten = scene.db.forget_looks(table, keys).await;
+        forgotten.doing("leaving lines to the next run")?;
+    }
+    Ok(())
 }
 
 /// Whether a case takes what was found as its approval was refused, and shows it from now on. What
@@ -424,19 +448,122 @@ fn judge(
     if let Some(why) = not_ours(table, row, approved) {
         return Err(Refusal::Stands(why));
     }
-    let word = Word {
-        proposal: proposal.number,
-        wish,
-        reference: proposal.psp_reference.clone(),
-        why: proposal.why.clone(),
-        proposed_by: proposal.proposed_by.clone(),
-        approved_by: proposal.approved_by.clone().unwrap_or_default(),
-    };
+    let left_from = row.mapped_from.as_deref().filter(|_| wish == Wish::Retryable);
+    if let Some(from) = left_from.filter(|from| writes_no_retryable(&table.settings, from)) {
+        return Err(Refusal::Stands(never_taken(&row.claimed.row.status, from)));
+    }
+    let word = word_of(proposal, wish, proposal.approved_by.as_deref().unwrap_or_default());
     let policy = match account {
         Some(account) => policy_of_row(&account.policies, table, row.mapped_status()),
         None => &scene.nobody,
     };
     decide_by_person(&row.inputs(), policy, row.now, &word).map(|decision| (decision, word))
+}
+
+/// Whether a hand-back of a row that tieout took out of this status leaves its status as it is.
+fn writes_no_retryable(table: &TableSettings, from: &str) -> bool {
+    map_of(table, from).is_some_and(|map| map.retryable.is_none())
+}
+
+/// A worker that takes hand-backs by the outbox takes them of rows that are processing.
+fn never_taken(status: &str, from: &str) -> String {
+    format!(
+        "its status is `{status}`, and the mapping has no retryable value: a hand-back would leave \
+         it so, and a worker takes none but of a row that is `{from}`; set the row back to \
+         `{from}`, and a run decides it anew, or name a retryable value in [[table.map]]"
+    )
+}
+
+/// Why a hand-back that takes the place of a person's decision could never be taken, as the
+/// status that was written with the decision stays.
+///
+/// # Errors
+/// Where the database cannot be read.
+pub async fn undone_in_vain(
+    db: &Database,
+    tables: &[TableSettings],
+    case: &CaseRow,
+) -> Result<Option<String>, StoreError> {
+    let table = tables.iter().find(|table| table.name == case.table);
+    let lacks = |table: &&TableSettings| table.map.iter().any(|map| map.retryable.is_none());
+    let Some(table) = table.filter(lacks) else { return Ok(None) };
+    let mut last = db.last_written(&case.table, std::slice::from_ref(&case.subject)).await?;
+    let is_end = |written: &Written| written.outcome != Outcome::Review;
+    let written = last.remove(&case.subject).filter(is_end);
+    let written = written.filter(|one| writes_no_retryable(table, &one.status_before));
+    Ok(written.map(|one| never_taken(&one.status_after, &one.status_before)))
+}
+
+/// Of decisions that this person alone proposed: why each needs a second one whatever its amount,
+/// by its case's number. By what the cases show, and only where no API can answer for the row:
+/// where one can, it is asked as the decision is carried out.
+///
+/// # Errors
+/// Where the database cannot be read.
+pub async fn second_needed(
+    db: &Database,
+    setup: &Setup,
+    proposals: &[&Proposal],
+    by: &str,
+    now: Instant,
+) -> Result<HashMap<i64, String>, StoreError> {
+    let own = proposals.iter().filter(|one| one.proposed_by == by);
+    let own: HashMap<i64, &Proposal> = own.map(|one| (one.case_number, *one)).collect();
+    let numbers: Vec<i64> = own.keys().copied().collect();
+    let mut needed = HashMap::new();
+    for numbers in numbers.chunks(SHOWN_AT_ONCE) {
+        for (number, text) in db.shown_by_cases(numbers).await? {
+            let stored = serde_json::from_str::<StoredInputs>(&text).ok();
+            let why = stored.zip(own.get(&number)).and_then(|(stored, proposal)| {
+                let wish = proposal.what.wish()?;
+                needs_two(setup, &stored, &word_of(proposal, wish, by), now)
+            });
+            needed.extend(why.map(|why| (number, why)));
+        }
+    }
+    Ok(needed)
+}
+
+fn needs_two(setup: &Setup, stored: &StoredInputs, word: &Word, now: Instant) -> Option<String> {
+    let account = match &stored.row.account {
+        AccountRef::Known(name) => setup.accounts.get(name),
+        AccountRef::Unmapped(_) => None,
+    };
+    let of_account = |account: &AccountSetup| {
+        let psp = facts(account, now)?;
+        Some(policy_of(account, &setup.rules, psp, false))
+    };
+    let policy = account.and_then(of_account).unwrap_or_else(nobody);
+    let routes = [Route::Fetch, Route::List, Route::Search];
+    let has_api = routes.into_iter().any(|route| policy.psp.route(route).is_some());
+    if has_api && !stored.evidence.is_empty() {
+        return None;
+    }
+    let inputs = Inputs {
+        row: &stored.row,
+        siblings: &stored.siblings,
+        evidence: &stored.evidence,
+        claimed_references: &stored.claimed_references,
+        untagged: &stored.untagged,
+        near_misses: &stored.near_misses,
+        history: &stored.history,
+        asked: stored.asked,
+    };
+    match decide_by_person(&inputs, &policy, now, word) {
+        Err(Refusal::NeedsSecond(why)) => Some(why),
+        Err(Refusal::NoAnswer(_) | Refusal::Stands(_)) | Ok(_) => None,
+    }
+}
+
+fn word_of(proposal: &Proposal, wish: Wish, approved_by: &str) -> Word {
+    Word {
+        proposal: proposal.number,
+        wish,
+        reference: proposal.psp_reference.clone(),
+        why: proposal.why.clone(),
+        proposed_by: proposal.proposed_by.clone(),
+        approved_by: approved_by.to_owned(),
+    }
 }
 
 /// What the proposal did not know of: a later case of the row, or a status of somebody else's.

@@ -184,7 +184,7 @@ pub fn policy_of(setup: &AccountSetup, rules: &RuleSet, psp: PspFacts, abandoned
 }
 
 /// A policy under which only what needs no PSP can be said of a row.
-fn nobody() -> Policy {
+pub(super) fn nobody() -> Policy {
     Policy {
         timing: Timing::default(),
         max_retries: 0,

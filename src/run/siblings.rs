@@ -28,7 +28,7 @@ impl Rehearsed {
             (Outcome::Wait, _) if record.reason == Reason::SiblingPending => SiblingState::Waiting,
             (Outcome::Succeeded, Applied::Yes) => SiblingState::Succeeded,
             (Outcome::Retryable, Applied::Yes) => SiblingState::HandedBack,
-            (Outcome::Review, Applied::Yes) if record.reason.says_captured() => {
+            (Outcome::Review, Applied::Yes) if record.reason.says_captured(&record.text) => {
                 SiblingState::PaidCase
             }
             (Outcome::Review, Applied::Yes) if record.reason.stands_back(&record.text) => {
@@ -76,7 +76,7 @@ pub struct Paid {
 pub fn is_paid(decision: &Decision) -> bool {
     match decision.verdict {
         Verdict::Succeeded => true,
-        Verdict::Review => decision.reason.says_captured(),
+        Verdict::Review => decision.reason.says_captured(&decision.text),
         Verdict::Retryable(_) | Verdict::Failed | Verdict::Wait => false,
     }
 }
@@ -115,6 +115,16 @@ pub async fn look_at_paid(
     Ok(judged)
 }
 
+/// What the PSP said, or did not, of siblings whose status says that they ended unpaid.
+fn keep_asked(before: &[SiblingFact], now: &mut [SiblingFact]) {
+    let is_asked = |state| matches!(state, SiblingState::PaidAfterAll | SiblingState::Pending);
+    for fact in now.iter_mut().filter(|fact| fact.state == SiblingState::Other) {
+        let known = before.iter().find(|known| known.id == fact.id);
+        fact.state =
+            known.map(|known| known.state).filter(|it| is_asked(*it)).unwrap_or(fact.state);
+    }
+}
+
 /// Judges rows again by how their siblings stand now. Rows come with their table's place in the
 /// setup; those without a natural key stay as they are.
 pub async fn look_again(
@@ -142,6 +152,7 @@ pub async fn look_again(
         };
         for row in &mut rows {
             let mut now = siblings.remove(&row.claimed.row.key.id).unwrap_or_default();
+            keep_asked(&row.inputs.siblings, &mut now);
             rehearsed.lay_over(&table.settings.name, &mut now);
             if now != row.inputs.siblings || row.decision.wants == Some(Want::Siblings) {
                 row.inputs.siblings = now;

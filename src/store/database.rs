@@ -267,6 +267,7 @@ delegate! { FileDriver:
     asleep(table: &str, rows: &[(String, LinePlace)], now: Instant) -> Vec<String>;
     cased(table: &str, rows: &[(String, LinePlace)]) -> Vec<String>;
     wake(table: &str, keys: &[String], now: Instant) -> u64;
+    forget_looks(table: &str, keys: &[String]) -> u64;
     listed_after_all(account: &str, since: Instant) -> Vec<(String, String)>;
     files(filter: &FileFilter) -> Vec<FileRow>;
     statements(file: i64, after: i64, limit: i64) -> Vec<StatementRow>;
@@ -327,6 +328,7 @@ delegate! { ReplayDriver:
     decided_since(since: Instant, after: Option<RecordPlace>, limit: i64)
         -> Vec<(RecordPlace, Decided)>;
     open_row_cases(after: i64, limit: i64) -> Vec<(i64, Decided)>;
+    shown_by_cases(cases: &[i64]) -> Vec<(i64, String)>;
     last_written(table: &str, keys: &[String]) -> HashMap<String, Written>;
     rule_counts(since: Instant) -> Vec<RuleCount>;
 }

@@ -351,7 +351,8 @@ pub trait Driver {
     /// The rows of `account`, in any status, that carry one of these tags, and those of these keys
     /// that store one of these references: whose a line of a settlement file may be. By the
     /// indexes that [`Driver::resolve_tags`] uses. Their images are left empty: such a row is
-    /// looked at, and never written by what was read here.
+    /// looked at, and never written by what was read here. Without tags and references: the rows
+    /// of the account that have these keys.
     async fn rows_known_by(
         &self,
         table: &SourceTable,

@@ -443,7 +443,7 @@ impl RowEffects {
     /// Whether it is a person's, with money captured for it that the customer may not have back.
     pub fn is_paid_case(&self) -> bool {
         let is_yes = self.journal.applied == Applied::Yes;
-        is_yes && self.is_for_a_person() && self.journal.reason.says_captured()
+        is_yes && self.is_for_a_person() && self.journal.reason.says_captured(&self.journal.text)
     }
 
     /// What becomes of the row where the user's database refuses its change, in these words, be it

@@ -220,6 +220,10 @@ pub trait FileDriver {
     /// nobody has in work. How many they were.
     async fn wake(&self, table: &str, keys: &[String], now: Instant) -> Result<u64, StoreError>;
 
+    /// Of these rows of a table: that nobody has looked at them, so that whatever files told of
+    /// them is new to the next run. Not of those that somebody has in work.
+    async fn forget_looks(&self, table: &str, keys: &[String]) -> Result<u64, StoreError>;
+
     /// Rows of an account, table and key, that were handed back since then and that lines which
     /// list attempts name by the tag they had: of a day up to the hand-back's, or of any day where
     /// nobody took it. A line counts once: whoever looks at its row next makes it that row's.

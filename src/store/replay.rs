@@ -27,6 +27,9 @@ pub trait ReplayDriver {
         limit: i64,
     ) -> Result<Vec<(i64, Decided)>, StoreError>;
 
+    /// What these cases show, by number: the JSON of the stored inputs of each that has some.
+    async fn shown_by_cases(&self, cases: &[i64]) -> Result<Vec<(i64, String)>, StoreError>;
+
     /// The last change of each of these rows' status that tieout made, where it made one.
     async fn last_written(
         &self,

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::model::reason::Reason;
+use crate::model::reason::{PARTLY_REFUNDED, Reason};
 use crate::model::transaction::{AccountRef, Kind, SiblingFact, SiblingState, Transaction};
 use crate::store::decode::{account_of, kind_of};
 use crate::store::effects::{Beside, RowEffects, handed_back};
@@ -23,8 +23,8 @@ pub(super) struct Sibling {
     pub(super) waits_for: Option<String>,
     /// Its last hand-back ended untaken, as a sibling might still be paid: it is proved afresh.
     pub(super) is_held: bool,
-    /// The reason of its open case; a `sibling_row` only where nothing was captured for the row,
-    /// and it is as it was judged.
+    /// The reason of its open case; a `refunded` only where a part was, and a `sibling_row` only
+    /// where nothing was captured for the row, and it is as it was judged.
     pub(super) open_case: Option<String>,
 }
 
@@ -41,7 +41,9 @@ impl Sibling {
         match () {
             () if self.has_success || row.succeeded => SiblingState::Succeeded,
             () if self.is_offered => SiblingState::HandedBack,
-            () if case.is_some_and(Reason::says_captured) => SiblingState::PaidCase,
+            () if case.is_some_and(|case| case.says_captured(PARTLY_REFUNDED)) => {
+                SiblingState::PaidCase
+            }
             () if case == Some(Reason::SiblingRow) => SiblingState::StandsBack,
             () if is_open => self.open_state(),
             () if is_retryable => SiblingState::HandedBack,
@@ -62,7 +64,8 @@ impl Sibling {
     }
 }
 
-/// Whether a row of `account` carries one of these tags, or stores one of these references.
+/// Whether a row of `account` carries one of these tags, or stores one of these references. Where
+/// neither are given, it is looked for by its key alone.
 pub(super) fn is_known_by(
     row: &Transaction,
     account: &str,
@@ -71,7 +74,8 @@ pub(super) fn is_known_by(
 ) -> bool {
     let is_tagged = row.tag.usable().is_some_and(|tag| tags.contains(tag));
     let is_named = row.psp_reference.as_deref().is_some_and(|name| references.contains(name));
-    matches!(&row.account, AccountRef::Known(own) if own == account) && (is_tagged || is_named)
+    let is_known = is_tagged || is_named || (tags.is_empty() && references.is_empty());
+    matches!(&row.account, AccountRef::Known(own) if own == account) && is_known
 }
 
 /// The others of the same kind, by their keys: a refund is no sibling of its charge.
@@ -132,6 +136,7 @@ pub(super) fn overtaken(
             SiblingState::HandedBack
             | SiblingState::Processing
             | SiblingState::Pending
+            | SiblingState::PaidAfterAll
             | SiblingState::SaysPaid
             | SiblingState::Unclear => effects.handback.is_some(),
             SiblingState::Waiting | SiblingState::StandsBack | SiblingState::Other => false,

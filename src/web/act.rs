@@ -13,6 +13,7 @@ use axum::response::Response;
 use crate::model::count::counted;
 use crate::model::time::Instant;
 use crate::run::kick::{Kick, Which, choose};
+use crate::run::people::{second_needed, undone_in_vain};
 use crate::store::driver::{CaseFilter, Driver};
 use crate::store::people::{
     NewProposal, PeopleDriver, Proposal, ProposalState, SAID_MAX, What, one_line,
@@ -262,6 +263,12 @@ impl<'a> Acting<'a> {
                 };
                 return Err(Refused::words(format!("Case C-{}: {text}", case.number)));
             }
+            if undoes && what == What::Retryable {
+                let tables = &site.config.tables;
+                if let Some(why) = undone_in_vain(&self.person.db, tables, case).await? {
+                    return Err(Refused::words(format!("Case C-{}: {why}", case.number)));
+                }
+            }
             proposals.push(NewProposal {
                 case_number: case.number,
                 what,
@@ -295,6 +302,13 @@ impl<'a> Acting<'a> {
                 "Case C-{}: {by} proposed it, and it needs another person than {by}",
                 own.case_number
             );
+            return Err(Refused::forbidden(text, "somebody else signs in and approves it"));
+        }
+        let alone: Vec<&Proposal> = open.values().copied().collect();
+        let setup = site.config.setup();
+        let alone = second_needed(&self.person.db, &setup, &alone, by, self.now).await?;
+        if let Some((number, why)) = alone.iter().min() {
+            let text = format!("Case C-{number}: {why}");
             return Err(Refused::forbidden(text, "somebody else signs in and approves it"));
         }
         self.of_people_here(site, &open)?;

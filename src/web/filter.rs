@@ -1,10 +1,8 @@
 //! Which cases a page is about: the words of its address, and what they mean to the store.
 
-use chrono::TimeDelta;
-
 use crate::model::money::{AmountUnit, Currency, Exactness, parse_amount};
 use crate::model::reason::Reason;
-use crate::model::time::{Instant, earlier, parse_span};
+use crate::model::time::{Instant, parse_ago};
 use crate::store::driver::CaseFilter;
 use crate::store::people::ProposalState;
 use crate::web::error::Refused;
@@ -114,11 +112,9 @@ fn amount(given: Option<String>, currency: Option<Currency>) -> Result<Option<i6
 }
 
 fn before(text: &str, now: Instant) -> Result<Instant, Refused> {
-    let span: Option<TimeDelta> = parse_span(text);
-    let span = span.ok_or_else(|| {
-        Refused::words(format!("{text}: expected a span such as 90min, 6h or 3d"))
-    })?;
-    Ok(earlier(now, span))
+    parse_ago(text, now).ok_or_else(|| {
+        Refused::words(format!("{text}: expected a span such as 90min, 6h or 3d, at most 36500d"))
+    })
 }
 
 #[cfg(test)]
@@ -142,6 +138,9 @@ mod tests {
         assert!(!read("state=all").unwrap().filter.open_only);
         for bad in ["reason=none", "older=soon", "amount_from=5", "currency=XXY", "proposed=x"] {
             assert!(read(bad).is_err(), "{bad}");
+        }
+        for bad in ["older=99999999999d", "younger=36501d"] {
+            assert_eq!(read(bad).unwrap_err().status.as_u16(), 422, "{bad}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Tries are counted over this long.
-const WITHIN: Duration = Duration::from_secs(60);
+pub const WITHIN: Duration = Duration::from_secs(60);
 
 /// Names and addresses that are remembered; beyond this many everybody waits.
 const KNOWN: usize = 10_000;

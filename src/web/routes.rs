@@ -12,6 +12,7 @@ use axum::response::Response;
 use crate::web::door::{no_chance, sign_in};
 use crate::web::error::Refused;
 use crate::web::form::{Fields, of_percent};
+use crate::web::limit::WITHIN;
 use crate::web::link::Link;
 use crate::web::page::{self, ICON, STYLE};
 use crate::web::sessions::Person;
@@ -148,7 +149,12 @@ async fn login(site: &Site, fields: &Fields, from: IpAddr) -> Result<Response, R
         Ok(person) => person,
         Err(refused) => {
             let status = refused.status;
-            return Ok(view::login::page(site, fields, status, Some(&refused)));
+            let mut answer = view::login::page(site, fields, status, Some(&refused));
+            if status == StatusCode::TOO_MANY_REQUESTS {
+                let secs = HeaderValue::from(WITHIN.as_secs());
+                answer.headers_mut().insert("retry-after", secs);
+            }
+            return Ok(answer);
         }
     };
     let id = token::fresh().ok_or_else(no_chance)?;

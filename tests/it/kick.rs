@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use tieout::sandbox::faults::{Action, FaultRule};
+use tieout::sandbox::faults::{Action, FaultRule, Matches};
 use tieout::sandbox::seeds::Seed;
 use tieout::sandbox::settings::RetryAfter;
 use tieout::sandbox::situations::Situation;
 
-use crate::run::shop::{Engine, Payment, Ran, Shop, Words, on_both_databases, signal};
+use crate::run::shop::{Engine, Payment, Ran, Shop, Words, on_both_databases, signal, tieout_now};
 use crate::support::events;
 
 /// A code that no rule knows.
@@ -333,6 +333,46 @@ async fn a_row_that_was_changed_in_review_keeps_its_case(engine: Engine) {
     shop.check(false).await;
 }
 
+/// A list ends with a row's call. What a search had found later stands in the case all the same,
+/// and is no absence where many are looked at together.
+async fn what_a_case_shows_is_not_lost_by_a_narrower_look(engine: Engine) {
+    let mut shop = Shop::open_with(engine, Words::default().patient()).await;
+    shop.background(60).await;
+    let row = Payment::stuck(1);
+    shop.insert(std::slice::from_ref(&row)).await;
+    let late = row.captured().created_at(tieout_now() - 20 * 60);
+    let again = Seed { id: Some("pi_11".to_owned()), ..late.clone() };
+    shop.plant(vec![late, again]);
+    assert_eq!(shop.run().await.ended(0).verdict(1), "review duplicate_capture");
+    let others: Vec<Payment> = (2..=8).map(Payment::stuck).collect();
+    let declined = |row: &Payment| Seed {
+        decline_code: Some(CODE.to_owned()),
+        ..row.captured().standing(Situation::Declined)
+    };
+    shop.plant(others.iter().map(declined).collect());
+    shop.insert(&others).await;
+    shop.run().await.ended(0);
+    assert_eq!(shop.open_cases().await.len(), 8);
+    shop.a_span_passes().await;
+    let before = case(&shop, 1).await;
+    // One of the two cannot be had: the other alone would look like a single payment.
+    let down = Action::Status { code: 503, retry_after: RetryAfter::Absent, reason: None };
+    let matches = Matches { object_id: Some("pi_11".to_owned()), ..Matches::default() };
+    shop.sandbox.fault(FaultRule { matches, ..FaultRule::always(down) });
+    let ran = kick(&shop, &["--all", "--yes"]).await.ended(3);
+    assert!(ends(&ran).contains(&("C-1 - -".to_owned(), true)), "{}", ran.stdout);
+    assert!(ran.stderr.contains("no answer for 1 of 8 rows"), "{}", ran.stderr);
+    assert_eq!(case(&shop, 1).await, before);
+    shop.sandbox.clear_faults();
+    let ran = kick(&shop, &["--all", "--yes"]).await.ended(0);
+    let still = ("C-1 review duplicate_capture".to_owned(), true);
+    assert!(ends(&ran).contains(&still), "{}", ran.stdout);
+    let text = case(&shop, 1).await["text"].as_str().unwrap().to_owned();
+    assert!(text.contains("pi_1 ") && text.contains("pi_11 "), "{text}");
+    assert_eq!(shop.status(1).await, "processing");
+    shop.check(false).await;
+}
+
 const CHECKS: &str = "select state || ' ' || coalesce(lease_run, '-') || ' ' || \
      cast(misses as text) || ' ' || cast(checks as text) || ' ' || cast(unanswered as text) \
      from tieout_checks where key = '1'";
@@ -394,6 +434,7 @@ on_both_databases!(
     what_a_rule_settles_is_settled_and_told_by_whom,
     what_is_still_unknown_stays_the_same_case,
     a_kick_goes_on_behind_what_it_cannot_look_at,
+    what_a_case_shows_is_not_lost_by_a_narrower_look,
     fresh_evidence_decides,
     a_psp_that_is_down_leaves_the_case_as_it_was,
     a_history_tells_of_kicks_and_of_the_end,

@@ -3,7 +3,7 @@
 //! Who proposes says what and why; who approves is shown what the case shows, and approves that
 //! and nothing else. The decision is carried out by a run, which asks the PSP again first.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -16,7 +16,7 @@ use crate::cli::{database, out, page, runtime};
 use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::run::events::Event;
-use crate::run::people::carry_out_now;
+use crate::run::people::{carry_out_now, second_needed, undone_in_vain};
 use crate::run::setup::RunOptions;
 use crate::run::shutdown::Stop;
 use crate::store::database::Database;
@@ -206,6 +206,11 @@ impl Asked<'_> {
         let what = self.wanted.outcome.what();
         let object = object(self.wanted.object.as_ref(), what)?;
         cases.iter().try_for_each(|case| may_be(case, what))?;
+        let (cases, taken) = unproposed(cases, db).await?;
+        let cases = cases.as_slice();
+        if self.undoes && what == What::Retryable {
+            can_be_taken(cases, config, db).await?;
+        }
         let needs_two = |case: &CaseRow| config.four_eyes.needed(&case.currency, case.amount_minor);
         let by = maker(cases, config, db).await?;
         let says = |case: &CaseRow| {
@@ -241,8 +246,33 @@ impl Asked<'_> {
                 case.number
             ));
         }
-        Ok(if stand.len() == cases.len() { exit } else { Exit::Partial })
+        let is_whole = stand.len() == cases.len() && taken == 0;
+        Ok(if is_whole { exit } else { Exit::Partial })
     }
+}
+
+/// Those that nothing is proposed of; says so of the others, and how many they are.
+async fn unproposed(cases: &[CaseRow], db: &Database) -> Result<(Vec<CaseRow>, usize), Failure> {
+    let proposals = proposals_of(cases, db).await?;
+    let is_live =
+        |one: &&Proposal| matches!(one.state, ProposalState::Open | ProposalState::Approved);
+    let live: HashSet<i64> = proposals.iter().filter(is_live).map(|one| one.case_number).collect();
+    let mut free = cases.to_vec();
+    free.retain(|case| !live.contains(&case.number));
+    for case in cases.iter().filter(|case| live.contains(&case.number)) {
+        out::stderr(&format!(
+            "tieout: case C-{0}: it has a proposal already (tieout cases reject C-{0} --why TEXT \
+             ends one that is open)",
+            case.number
+        ));
+    }
+    if free.is_empty() {
+        let text = "nothing is left to propose; nothing was done";
+        let hint = "`tieout cases show` says what is proposed";
+        return Err(Failure::new(Exit::Partial, text, hint));
+    }
+    let taken = cases.len().saturating_sub(free.len());
+    Ok((free, taken))
 }
 
 /// Who proposes something of these cases; nobody where two people could not be told apart.
@@ -253,6 +283,19 @@ pub async fn maker(cases: &[CaseRow], config: &Config, db: &Database) -> Result<
         Some(case) => Err(nobody_tells_apart(case)),
         None => Ok(by),
     }
+}
+
+/// Nobody proposes a hand-back that no worker could take.
+async fn can_be_taken(cases: &[CaseRow], config: &Config, db: &Database) -> Result<(), Failure> {
+    for case in cases {
+        let why = undone_in_vain(db, &config.tables, case).await;
+        if let Some(why) = why.map_err(|e| Failure::store(&e))? {
+            let text = format!("case C-{}: {why}; nothing was proposed", case.number);
+            let hint = "`tieout cases show` says how it ended";
+            return Err(Failure::new(Exit::Usage, text, hint));
+        }
+    }
+    Ok(())
 }
 
 /// Whether such a decision is one of this kind of case.
@@ -316,14 +359,26 @@ impl Open {
     }
 
     /// Takes out what this person cannot approve, and what nobody can, since its case shows
-    /// something else by now; says so of each, and how many they were.
-    fn leave_out(&mut self, by: &str, is_told_apart: bool) -> Result<usize, Failure> {
+    /// something else by now; says so of each, and how many they were. `alone`: by the case, why
+    /// it needs a second person whatever its amount.
+    fn leave_out(
+        &mut self,
+        by: &str,
+        is_told_apart: bool,
+        alone: &HashMap<i64, String>,
+    ) -> Result<usize, Failure> {
         let (mut own, mut stale) = (0_usize, 0_usize);
         let proposals = &self.proposals;
         self.cases.retain(|case| {
             let Some(proposal) = proposals.get(&case.number) else { return false };
             let number = case.number;
-            if is_stale(case, proposal) {
+            if let Some(why) = moved_on(case, proposal) {
+                stale = stale.saturating_add(1);
+                out::stderr(&format!(
+                    "tieout: case C-{number}: {why}: nothing is left to approve of it (tieout \
+                     cases reject C-{number} --why TEXT ends the proposal)"
+                ));
+            } else if is_stale(case, proposal) {
                 stale = stale.saturating_add(1);
                 out::stderr(&format!("tieout: case C-{number}: {}", stale_text(number)));
             } else if is_own(proposal, by, is_told_apart) {
@@ -332,6 +387,9 @@ impl Open {
                     "tieout: case C-{number}: it needs another person than {by}, who cannot \
                      approve it"
                 ));
+            } else if let Some(why) = alone.get(&number) {
+                own = own.saturating_add(1);
+                out::stderr(&format!("tieout: case C-{number}: {why}"));
             } else {
                 return true;
             }
@@ -366,6 +424,15 @@ impl Open {
 /// Whether nobody can approve it any more: the case shows other evidence than was proposed of.
 pub fn is_stale(case: &CaseRow, proposal: &Proposal) -> bool {
     proposal.evidence_sha256 != case.evidence_sha256
+}
+
+/// Why nobody can approve it any more: its case ended since, or was opened again.
+pub fn moved_on(case: &CaseRow, proposal: &Proposal) -> Option<&'static str> {
+    match (proposal.undoes, case.open) {
+        (false, false) => Some("it ended by itself since"),
+        (true, true) => Some("it was opened again since"),
+        (true, false) | (false, true) => None,
+    }
 }
 
 /// What is said of such a proposal.
@@ -427,7 +494,11 @@ async fn approve_on(
     let why = why(&options.why)?;
     let mut open = Open::of(&options.named, db).await?;
     let (by, is_told_apart) = identity(db).await?;
-    let left_out = open.leave_out(&by, is_told_apart)?;
+    let shown_at = db.now().await.map_err(|e| Failure::store(&e))?;
+    let proposals: Vec<&Proposal> = open.proposals.values().collect();
+    let alone = second_needed(db, &config.setup(), &proposals, &by, shown_at).await;
+    let alone = alone.map_err(|e| Failure::store(&e))?;
+    let left_out = open.leave_out(&by, is_told_apart, &alone)?;
     let says = |case: &CaseRow| open.says(case);
     let preview = Preview { action: "approve", cases: &open.cases, says: &says, is_bound: true };
     if !preview.confirmed(&options.confirm, common, db).await? {

@@ -16,6 +16,7 @@ use crate::cli::failure::Failure;
 use crate::cli::{database, out, page, runtime};
 use crate::config::Config;
 use crate::exit::Exit;
+use crate::run::people::second_needed;
 use crate::run::shutdown::Stop;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
@@ -218,6 +219,11 @@ impl Desk<'_> {
         if is_own(proposal, &by, is_told_apart) {
             let text = format!("it needs another person than {by}");
             return Err(Failure::usage(text));
+        }
+        let shown_at = self.db.now().await.map_err(|e| Failure::store(&e))?;
+        let alone = second_needed(self.db, &self.config.setup(), &[proposal], &by, shown_at).await;
+        if let Some(why) = alone.map_err(|e| Failure::store(&e))?.remove(&known.case.number) {
+            return Err(Failure::usage(why));
         }
         let said = ask("approve: why? (empty: not at all)")?;
         if said.is_empty() {

@@ -18,7 +18,7 @@ use crate::model::money::{
     AmountUnit, Currency, Exactness, decimal_text, grouped_text, parse_amount,
 };
 use crate::model::reason::Reason;
-use crate::model::time::{Instant, earlier, parse_span};
+use crate::model::time::{Instant, parse_ago};
 use crate::model::transaction::hex;
 use crate::store::database::Database;
 use crate::store::driver::{CaseFilter, Driver};
@@ -187,10 +187,11 @@ fn amount(
 
 fn before(flag: &str, given: Option<&String>, now: Instant) -> Result<Option<Instant>, Failure> {
     let Some(text) = word(given) else { return Ok(None) };
-    let span = parse_span(&text).ok_or_else(|| {
-        Failure::usage(format!("{flag} {text}: expected a span such as 90min, 6h or 3d"))
+    let at = parse_ago(&text, now).ok_or_else(|| {
+        let expected = "expected a span such as 90min, 6h or 3d, at most 36500d";
+        Failure::usage(format!("{flag} {text}: {expected}"))
     })?;
-    Ok(Some(earlier(now, span)))
+    Ok(Some(at))
 }
 
 /// Cases by name, or all that the filters mean.

@@ -12,11 +12,11 @@ use crate::cli::out;
 use crate::config::names;
 use crate::exit::Exit;
 use crate::model::count::counted;
-use crate::model::time::{earlier, parse_span, to_short_text, to_text};
+use crate::model::time::{LONGEST_AGO, earlier, parse_span, to_short_text, to_text};
 use crate::report::queue;
 use crate::store::database::Database;
 use crate::store::driver::{CaseFilter, Driver};
-use crate::store::people::PeopleDriver;
+use crate::store::people::{CaseLinks, PeopleDriver};
 use crate::store::records::CaseRow;
 
 /// Options of `cases merge`.
@@ -80,7 +80,7 @@ pub async fn merge(options: &Merge, common: &Common, db: &Database) -> Result<Ex
     if !lead.open {
         return Err(Failure::usage(format!("case C-{} is closed", lead.number)));
     }
-    let parts = named(&options.parts, db).await?;
+    let parts = fitting(named(&options.parts, db).await?, &lead, options.split, db).await?;
     let action = match options.split {
         true => format!("take out of C-{}", lead.number),
         false => format!("make parts of C-{}", lead.number),
@@ -96,6 +96,45 @@ pub async fn merge(options: &Merge, common: &Common, db: &Database) -> Result<Ex
     let changed = db.merge_cases(into, &numbers, why, &by, now).await;
     let changed = changed.map_err(|e| Failure::store(&e))?;
     Ok(done(&action, changed, parts.len(), common))
+}
+
+/// Those that can be made parts of a case, or taken out of it; says of the others why not.
+async fn fitting(
+    parts: Vec<CaseRow>,
+    lead: &CaseRow,
+    split: bool,
+    db: &Database,
+) -> Result<Vec<CaseRow>, Failure> {
+    let whole = db.case_links(lead.number).await.map_err(|e| Failure::store(&e))?.part_of;
+    if let Some(whole) = whole.filter(|_| !split) {
+        let text = format!("case C-{} is a part itself, of C-{whole}", lead.number);
+        return Err(Failure::usage(text));
+    }
+    let mut fit = Vec::new();
+    for case in parts {
+        let links = db.case_links(case.number).await.map_err(|e| Failure::store(&e))?;
+        match unfit(&case, &links, lead, split) {
+            None => fit.push(case),
+            Some(why) => out::stderr(&format!("tieout: case C-{}: {why}", case.number)),
+        }
+    }
+    match fit.is_empty() {
+        true => Err(Failure::usage("none of these cases can be")),
+        false => Ok(fit),
+    }
+}
+
+fn unfit(case: &CaseRow, links: &CaseLinks, lead: &CaseRow, split: bool) -> Option<&'static str> {
+    let is_part = links.part_of == Some(lead.number);
+    match () {
+        () if case.number == lead.number => Some("it is the case itself"),
+        () if !case.open => Some("it is closed"),
+        () if split && !is_part => Some("it is no part of it"),
+        () if split => None,
+        () if is_part => Some("it is a part of it already"),
+        () if !links.parts.is_empty() => Some("it has parts itself; take them out of it first"),
+        () => None,
+    }
 }
 
 async fn named(texts: &[String], db: &Database) -> Result<Vec<CaseRow>, Failure> {
@@ -139,9 +178,10 @@ const KEEP_MIN_DAYS: i64 = 30;
 /// Runs `cases purge`.
 pub async fn purge(options: &Purge, common: &Common, db: &Database) -> Result<Exit, Failure> {
     let least = chrono::TimeDelta::days(KEEP_MIN_DAYS);
-    let keep = parse_span(&options.keep).filter(|keep| *keep >= least).ok_or_else(|| {
+    let is_fine = |keep: &chrono::TimeDelta| *keep >= least && *keep <= LONGEST_AGO;
+    let keep = parse_span(&options.keep).filter(is_fine).ok_or_else(|| {
         let text = format!(
-            "--keep {}: expected a span of at least {KEEP_MIN_DAYS}d, as 400d; nothing was deleted",
+            "--keep {}: expected a span from {KEEP_MIN_DAYS}d to 36500d; nothing was deleted",
             options.keep
         );
         Failure::usage(text)

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use chrono::TimeDelta;
 use serde_json::json;
 
 use crate::cli::args::Common;
@@ -13,18 +12,17 @@ use crate::cli::rules::Stats;
 use crate::config::Config;
 use crate::exit::Exit;
 use crate::model::count::counted;
-use crate::model::time::{Instant, earlier, parse_span, to_short_text, to_text};
+use crate::model::time::{Instant, parse_ago, to_short_text, to_text};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::replay::{ReplayDriver, RuleCount};
 
 /// The instant so long ago.
 pub fn since(text: &str, now: Instant) -> Result<Instant, Failure> {
-    let span = parse_span(text).filter(|span| *span > TimeDelta::zero());
-    let span = span.ok_or_else(|| {
+    let at = parse_ago(text, now).filter(|at| *at < now);
+    at.ok_or_else(|| {
         Failure::usage(format!("--since {text}: expected a span such as 24h, 30d or 52w"))
-    })?;
-    Ok(earlier(now, span))
+    })
 }
 
 /// Runs the command.

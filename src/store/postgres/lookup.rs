@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
-use crate::model::reason::{ABSENT_BESIDE, Reason};
+use crate::model::reason::{ABSENT_BESIDE, PARTLY_REFUNDED, Reason};
 use crate::model::transaction::{AccountRef, RowKey, SiblingFact, Transaction};
 use crate::store::decode::account_of;
 use crate::store::error::StoreError;
@@ -92,7 +92,9 @@ fn siblings_sql(table: &SourceTable, natural: &HashSet<&str>) -> Sql {
     let (key, image) = (parts.key_text("t"), parts.image("t"));
     let held = Reason::SiblingPending.as_str();
     let stands_back = Reason::SiblingRow.as_str();
+    let refunded = Reason::Refunded.as_str();
     let absent = sql.bind(ABSENT_BESIDE.to_owned());
+    let part = sql.bind(PARTLY_REFUNDED.to_owned());
     sql.push(&format!(
         "select exists (select from tieout_handbacks h where h.table_name = {name} \
          and h.key = {key} and h.ended_at is null and h.taken_at is null), \
@@ -107,7 +109,9 @@ fn siblings_sql(table: &SourceTable, natural: &HashSet<&str>) -> Sql {
          and c.image = {image} and h.taken_at is null and h.end_reason = '{held}'), \
          (select k.reason from tieout_cases k where k.subject_kind = 'row' \
          and k.table_name = {name} and k.subject = {key} and k.state = 'open' \
-         and (k.reason <> '{stands_back}' or (strpos(k.text, {absent}) = 1 \
+         and (k.reason not in ('{stands_back}', '{refunded}') \
+         or (k.reason = '{refunded}' and strpos(k.text, {part}) > 0) \
+         or (k.reason = '{stands_back}' and strpos(k.text, {absent}) = 1 \
          and exists (select from tieout_checks c where c.table_name = {name} and c.key = {key} \
          and c.state = 'case' and c.image = {image})))), \
          {image}, {} from {from} join {} t on {joined}",

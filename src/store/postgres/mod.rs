@@ -738,6 +738,11 @@ impl FileDriver for PgStore {
         patiently(async || wake::wake(pool, table, keys, now).await).await
     }
 
+    async fn forget_looks(&self, table: &str, keys: &[String]) -> Result<u64, StoreError> {
+        let pool = self.pool().await;
+        patiently(async || wake::forget_looks(pool, table, keys).await).await
+    }
+
     async fn listed_after_all(
         &self,
         account: &str,
@@ -906,6 +911,10 @@ impl ReplayDriver for PgStore {
         limit: i64,
     ) -> Result<Vec<(i64, Decided)>, StoreError> {
         replay::open_cases(self.pool().await, after, limit).await
+    }
+
+    async fn shown_by_cases(&self, cases: &[i64]) -> Result<Vec<(i64, String)>, StoreError> {
+        replay::shown_by(self.pool().await, cases).await
     }
 
     async fn last_written(

@@ -130,6 +130,26 @@ pub(super) async fn open_cases(
         .collect()
 }
 
+pub(super) async fn shown_by(
+    pool: &PgPool,
+    cases: &[i64],
+) -> Result<Vec<(i64, String)>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let mut sql = Sql::default();
+    let cases = sql.bind(cases.to_vec());
+    sql.push(&format!(
+        "select c.number, e.body from tieout_cases c \
+         join tieout_evidence e on e.sha256 = c.evidence_sha256 where c.number = any({cases})"
+    ));
+    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
+    rows.iter()
+        .map(|row| {
+            let cells = Cells::new(row, READING);
+            Ok((cells.big(0)?, cells.text(1)?))
+        })
+        .collect()
+}
+
 /// The evidence of a decision is kept at the instant at which its row is written: by the record's
 /// own time alone it could not be told from a change that came after it.
 pub(super) async fn last_written(

@@ -97,6 +97,21 @@ pub(super) async fn wake(
     sql.run(&mut connection).await.map_err(failed(WAKING))
 }
 
+pub(super) async fn forget_looks(
+    pool: &PgPool,
+    table: &str,
+    keys: &[String],
+) -> Result<u64, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(WAKING))?;
+    let mut sql = Sql::default();
+    let (table, keys) = (sql.bind(table.to_owned()), sql.bind(keys.to_vec()));
+    sql.push(&format!(
+        "update tieout_checks set last_run = null where table_name = {table} \
+         and key = any({keys}::text[]) and lease_run is null"
+    ));
+    sql.run(&mut connection).await.map_err(failed(WAKING))
+}
+
 pub(super) async fn listed_after_all(
     pool: &PgPool,
     account: &str,

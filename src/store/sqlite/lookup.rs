@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
-use crate::model::reason::{ABSENT_BESIDE, Reason};
+use crate::model::reason::{ABSENT_BESIDE, PARTLY_REFUNDED, Reason};
 use crate::model::transaction::{SiblingFact, Transaction};
 use crate::store::error::StoreError;
 use crate::store::records::Tagged;
@@ -44,7 +44,9 @@ pub(super) async fn siblings(
         .bind(table.settings.name.clone())
         .bind(Reason::SiblingPending.as_str())
         .bind(Reason::SiblingRow.as_str())
-        .bind(ABSENT_BESIDE);
+        .bind(ABSENT_BESIDE)
+        .bind(Reason::Refunded.as_str())
+        .bind(PARTLY_REFUNDED);
     let pairs = fetch(connection, READING, query).await?;
     let mut keys = Vec::with_capacity(pairs.len());
     for row in &pairs {
@@ -93,7 +95,8 @@ fn siblings_sql(table: &SourceTable, natural: &[&Column]) -> String {
          and c.image = s.image and h.taken_at is null and h.end_reason = ?3), \
          (select k.reason from tieout_cases k where k.subject_kind = 'row' \
          and k.table_name = ?2 and k.subject = s.b and k.state = 'open' \
-         and (k.reason <> ?4 or (instr(k.text, ?5) = 1 \
+         and (k.reason not in (?4, ?6) or (k.reason = ?6 and instr(k.text, ?7) > 0) \
+         or (k.reason = ?4 and instr(k.text, ?5) = 1 \
          and exists (select 1 from tieout_checks c where c.table_name = ?2 and c.key = s.b \
          and c.state = 'case' and c.image = s.image)))) \
          from (select {} as a, {} as b, {} as image \

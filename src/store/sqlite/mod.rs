@@ -1134,6 +1134,13 @@ impl FileDriver for SqliteStore {
         Ok(woken)
     }
 
+    async fn forget_looks(&self, table: &str, keys: &[String]) -> Result<u64, StoreError> {
+        let mut transaction = self.write(wake::WAKING).await?;
+        let forgotten = wake::forget_looks(&mut transaction, table, keys).await?;
+        commit(transaction, wake::WAKING).await?;
+        Ok(forgotten)
+    }
+
     async fn listed_after_all(
         &self,
         account: &str,
@@ -1328,6 +1335,10 @@ impl ReplayDriver for SqliteStore {
         limit: i64,
     ) -> Result<Vec<(i64, Decided)>, StoreError> {
         replay::open_cases(&mut *self.read(replay::READING).await?, after, limit).await
+    }
+
+    async fn shown_by_cases(&self, cases: &[i64]) -> Result<Vec<(i64, String)>, StoreError> {
+        replay::shown_by(&mut *self.read(replay::READING).await?, cases).await
     }
 
     async fn last_written(

@@ -132,6 +132,25 @@ pub(super) async fn open_cases(
         .collect()
 }
 
+pub(super) async fn shown_by(
+    connection: &mut SqliteConnection,
+    cases: &[i64],
+) -> Result<Vec<(i64, String)>, StoreError> {
+    let query = sqlx::query(
+        "select c.number, e.body from json_each(?1) i \
+         cross join tieout_cases c on c.number = i.value \
+         join tieout_evidence e on e.sha256 = c.evidence_sha256",
+    )
+    .bind(json_set(cases));
+    let rows = fetch(connection, READING, query).await?;
+    rows.iter()
+        .map(|row| {
+            let cells = Cells::new(row, READING);
+            Ok((cells.int(0)?, cells.text(1)?))
+        })
+        .collect()
+}
+
 /// The evidence of a decision is kept at the instant at which its row is written: by the record's
 /// own time alone it could not be told from a change that came after it.
 pub(super) async fn last_written(

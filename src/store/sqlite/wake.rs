@@ -83,6 +83,19 @@ pub(super) async fn wake(
     execute(connection, WAKING, query).await
 }
 
+pub(super) async fn forget_looks(
+    connection: &mut SqliteConnection,
+    table: &str,
+    keys: &[String],
+) -> Result<u64, StoreError> {
+    let query = sqlx::query(
+        "update tieout_checks set last_run = null where table_name = ?1 \
+         and key in (select value from json_each(?2)) and lease_run is null",
+    );
+    let query = query.bind(table.to_owned()).bind(json_set(keys));
+    execute(connection, WAKING, query).await
+}
+
 pub(super) async fn listed_after_all(
     connection: &mut SqliteConnection,
     account: &str,

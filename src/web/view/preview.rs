@@ -64,12 +64,18 @@ pub async fn page(site: &Rc<Site>, person: &Person, fields: &Fields) -> Result<R
 
 /// Takes out what this cannot be done to; why not, in words.
 fn fitting(act: Act, cases: &mut Vec<CaseRow>, live: &HashMap<i64, Proposal>) -> &'static str {
+    let open =
+        |case: &CaseRow| live.get(&case.number).filter(|one| one.state == ProposalState::Open);
     match act {
-        Act::Approve | Act::Reject => {
-            let is_open = |case: &CaseRow| {
-                live.get(&case.number).is_some_and(|one| one.state == ProposalState::Open)
+        Act::Approve => {
+            let is_of_now = |case: &CaseRow, one: &Proposal| {
+                one.undoes != case.open && one.evidence_sha256 == case.evidence_sha256
             };
-            cases.retain(is_open);
+            cases.retain(|case| open(case).is_some_and(|one| is_of_now(case, one)));
+            "nothing waits there to be approved of what the case shows now."
+        }
+        Act::Reject => {
+            cases.retain(|case| open(case).is_some());
             "nothing waits there to be approved."
         }
         Act::Kick => {

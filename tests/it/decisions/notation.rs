@@ -125,6 +125,7 @@ fn sibling(text: &str) -> SiblingFact {
         "waiting" => SiblingState::Waiting,
         "stands_back" => SiblingState::StandsBack,
         "paid_case" => SiblingState::PaidCase,
+        "paid_after_all" => SiblingState::PaidAfterAll,
         "handed_back" => SiblingState::HandedBack,
         "unclear" => SiblingState::Unclear,
         "says_paid" => SiblingState::SaysPaid,

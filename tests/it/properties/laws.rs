@@ -81,8 +81,10 @@ impl Laws<'_> {
         let seen = decision.seen.as_ref().and_then(|seen| seen.amount);
         let moved: BTreeSet<&str> =
             self.own.iter().filter(|o| has_money(o)).map(|o| o.reference.as_str()).collect();
-        let is_paid =
-            |s: &SiblingState| matches!(s, SiblingState::Succeeded | SiblingState::PaidCase);
+        let is_paid = |s: &SiblingState| {
+            use SiblingState::{PaidAfterAll, PaidCase, Succeeded};
+            matches!(s, Succeeded | PaidCase | PaidAfterAll)
+        };
         let paid = self.world.siblings.iter().any(|s| is_paid(&s.state));
         let taken_back = self.own.iter().all(|o| o.disputed || o.refunded_minor != 0);
         unless(&[
@@ -122,8 +124,8 @@ impl Laws<'_> {
         let World { policy, now, siblings, near_misses, history, .. } = self.world;
         let charges = *hand_back.retry() != Retry::Never;
         let taken = |s: &SiblingState| {
-            use SiblingState::{HandedBack, PaidCase, Succeeded, Unclear};
-            matches!(s, Succeeded | HandedBack | PaidCase | Unclear)
+            use SiblingState::{HandedBack, PaidAfterAll, PaidCase, Succeeded, Unclear};
+            matches!(s, Succeeded | HandedBack | PaidCase | PaidAfterAll | Unclear)
         };
         let may_be_paid =
             |s: &SiblingState| matches!(s, SiblingState::Processing | SiblingState::Pending);

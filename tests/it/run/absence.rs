@@ -47,6 +47,8 @@ on_both_databases!(
     a_refund_found_for_another_row_of_equal_ids_may_be_the_rows,
     a_refund_that_was_made_before_its_row_is_another_rows,
     a_refund_that_was_made_after_its_rows_call_is_another_rows,
+    a_tag_that_two_rows_make_alike_settles_neither,
+    what_a_fast_clock_stamped_is_listed,
 );
 
 async fn shop_with(engine: Engine, words: Words, ids: std::ops::RangeInclusive<i64>) -> Shop {
@@ -908,4 +910,42 @@ async fn a_refund_that_was_made_after_its_rows_call_is_another_rows(engine: Engi
     assert_eq!(shop.open_cases().await, ["105 time_mismatch"]);
     assert_eq!(refund_statuses(&shop, "105").await, ["sent"]);
     shop.check(false).await;
+}
+
+/// `{order_no}-{account}`: `a-b` and `live` make the tag of `a` and `b-live`.
+async fn a_tag_that_two_rows_make_alike_settles_neither(engine: Engine) {
+    let words = Words {
+        accounts: ", \"b-live\" = \"shop\"",
+        table: "tags = { shop = \"{order_no}-{account}\" }".to_owned(),
+        ..Words::default()
+    };
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.background(60).await;
+    let order =
+        |id: i64, order: &str| Payment { order_no: Some(order.to_owned()), ..Payment::stuck(id) };
+    let other = Payment { account: "b-live", status: "paid", ..order(2, "a") };
+    shop.insert(&[order(1, "a-b"), other, order(3, "c")]).await;
+    let seed = |id: i64, tag: &str| {
+        let mut seed = Payment::stuck(id).captured();
+        seed.metadata.insert("order_id".to_owned(), tag.to_owned());
+        seed
+    };
+    shop.plant(vec![seed(1, "a-b-live"), seed(3, "c-live")]);
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review tag_unusable", "the money may be the other row's");
+    assert_eq!(ran.verdict(3), "succeeded captured");
+}
+
+/// The PSP's clock is ahead, and the row's call was over before the time that its object is of: no
+/// list that ends now has it, and the search is behind.
+async fn what_a_fast_clock_stamped_is_listed(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(60).await;
+    let row = Payment { age: 40, attempted: Some(30), ..Payment::stuck(1) };
+    shop.plant(vec![row.captured().created_at(tieout_now() + 80)]);
+    shop.insert(&[row]).await;
+    shop.sandbox.behave(|behaviour| behaviour.search_lag_secs = 600);
+    shop.run_until_proven().await;
+    assert_eq!(shop.status(1).await, "paid");
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
 }

@@ -631,6 +631,13 @@ fn near_tags() -> Vec<Case> {
             }))
             .for_good(),
         case("money under the tag of no row", 0, untagged).by(tagged("pay_77777")).for_good(),
+        // By a clock that is behind the database's.
+        case("money without a tag, of a minute before the row", 0, untagged)
+            .by(money(|mut seed| {
+                seed.metadata.clear();
+                seed.created_at(tieout_now() - 41 * 60)
+            }))
+            .for_good(),
         case("the row's own tag after all", 0, found("succeeded captured"))
             .by(money(|seed| seed))
             .for_good(),

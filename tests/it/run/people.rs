@@ -10,6 +10,7 @@ use tieout::sandbox::faults::{Action, FaultRule};
 use tieout::sandbox::seeds::Seed;
 use tieout::sandbox::situations::Situation;
 
+use super::files::{at_bank, bring, camt, credit, with_bank};
 use super::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 use crate::support::events;
 use crate::support::postgres::login_role;
@@ -21,8 +22,12 @@ on_both_databases!(
     money_that_appeared_stops_a_new_attempt,
     a_row_that_gave_up_is_handed_back_by_a_person,
     an_end_by_a_person_is_undone_by_another_decision,
+    a_hand_back_that_nobody_could_take_is_none,
     two_approve_at_once_and_one_of_them_does,
     cases_of_time_are_looked_at_again_and_close_only_to_a_success,
+    the_daily_look_asks_for_what_a_case_shows,
+    one_alone_is_told_that_no_api_can_answer,
+    a_refused_approval_takes_no_line_from_the_next_run,
     many_cases_are_given_away_and_told_of_at_once,
     a_case_that_is_left_leaves_its_row,
     nobody_decides_what_needs_two_alone,
@@ -174,7 +179,7 @@ async fn a_duplicate_is_marked_by_the_object_that_was_named(engine: Engine) {
     let order = ["opened by run", "last decided by run", "proposed by", "comment by"].map(place);
     assert!(order.is_sorted(), "{order:?}: {shown}");
     // A second proposal beside it is none.
-    confirmed(&shop, CONFIRMED).await.ended(3);
+    shop.tieout(&[CONFIRMED, &["--dry-run"]].concat()).await.ended(3);
     assert_eq!(shop.status(1).await, "processing", "nothing happens before it is approved");
     let ran = confirmed(&shop, APPROVE).await.ended(0);
     events::check(&ran.stdout);
@@ -234,7 +239,8 @@ async fn what_was_not_seen_is_not_approved(engine: Engine) {
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(said), "{shown}");
     assert!(!shown.contains("cases approve"), "{shown}");
-    let again = confirmed(&shop, CONFIRMED).await.ended(3);
+    let again = shop.tieout(&[CONFIRMED, &["--dry-run"]].concat()).await.ended(3);
+    assert_eq!(again.stdout, "", "a preview counts what can be done");
     assert!(again.stderr.contains("tieout cases reject C-1 --why TEXT"), "{}", again.stderr);
     assert_eq!(shop.count("tieout_proposals where state = 'open'").await, 1);
     assert_eq!(shop.status(1).await, "processing");
@@ -342,6 +348,36 @@ async fn an_end_by_a_person_is_undone_by_another_decision(engine: Engine) {
     shop.check(false).await;
 }
 
+/// Without a retryable value the status stays as it is, and a worker that takes hand-backs by the
+/// outbox takes those of rows that are processing.
+async fn a_hand_back_that_nobody_could_take_is_none(engine: Engine) {
+    let shop = gave_up(engine).await;
+    let failed = ["cases", "propose", "C-1", "--as", "failed", "--why", "mistaken"];
+    confirmed(&shop, &failed).await.ended(0);
+    shop.a_span_passes().await;
+    confirmed(&shop, APPROVE).await.ended(0);
+    assert_eq!(shop.status(1).await, "failed");
+    let undo = ["cases", "undo", "C-1", "--as", "retryable", "--why", "it was mistaken"];
+    confirmed(&shop, &undo).await.ended(0);
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let without = text
+        .replace(", retryable = \"retry\"", "")
+        .replace("status = \"status\"\n", "status = \"status\"\nchannel = \"outbox\"\n");
+    assert_ne!(without, text);
+    std::fs::write(&path, without).unwrap();
+    let said = "its status is `failed`, and the mapping has no retryable value";
+    confirmed(&shop, APPROVE).await.ended(3);
+    let states = proposals(&shop).await;
+    assert!(states[1].starts_with(&format!("retryable refused {said}")), "{states:?}");
+    let ran = shop.tieout(&[&undo[..], &["--dry-run"]].concat()).await.ended(2);
+    assert!(ran.stderr.contains(said), "{}", ran.stderr);
+    assert_eq!(shop.count("tieout_proposals").await, 2);
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
+    assert_eq!(shop.status(1).await, "failed");
+    shop.check(false).await;
+}
+
 async fn two_approve_at_once_and_one_of_them_does(engine: Engine) {
     let shop = twice(engine, words()).await;
     confirmed(&shop, CONFIRMED).await.ended(0);
@@ -400,6 +436,83 @@ async fn cases_of_time_are_looked_at_again_and_close_only_to_a_success(engine: E
     shop.check(false).await;
 }
 
+/// A list that many rows are looked at by ends with their calls; a case may show what came later.
+async fn the_daily_look_asks_for_what_a_case_shows(engine: Engine) {
+    let pending = words().policy("max_age", "\"1min\"");
+    let mut shop = Shop::open_with(engine, pending).await;
+    shop.background(60).await;
+    let late = Payment::stuck(1).captured().created_at(tieout_now() - 20 * 60);
+    let others: Vec<Payment> = (2..=8).map(Payment::stuck).collect();
+    let processing = |seed: Seed| seed.standing(Situation::Processing);
+    let seeds = others.iter().map(|row| processing(row.captured())).collect();
+    for (rows, seeds) in [(vec![Payment::stuck(1)], vec![processing(late)]), (others, seeds)] {
+        shop.insert(&rows).await;
+        shop.plant(seeds);
+        assert_eq!(shop.run().await.ended(0).verdict(rows[0].id), "wait psp_pending");
+        let past = at_text(tieout_now() - 120);
+        shop.raw.execute(&format!("update tieout_checks set aged_from = '{past}'")).await;
+        shop.due_now().await;
+        assert_eq!(shop.run().await.ended(0).verdict(rows[0].id), "review pending_too_long");
+    }
+    assert_eq!(shop.open_cases().await.len(), 8);
+    shop.sandbox.move_to("pi_1", Situation::Succeeded).unwrap();
+    let yesterday = at_text(tieout_now() - 25 * 3_600);
+    shop.raw.execute(&format!("update tieout_cases set last_seen_at = '{yesterday}'")).await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "succeeded captured");
+    assert_eq!(shop.status(1).await, "paid");
+    assert_eq!(shop.open_cases().await.len(), 7);
+    shop.check(false).await;
+}
+
+/// A row whose account has files alone, none of which tells of it, and its case.
+async fn nothing_at_bank(engine: Engine) -> Shop {
+    let bank = with_bank();
+    let more = format!("{}{ONE_IS_ENOUGH}", bank.more);
+    let aging = Words { more, ..bank }.policy("max_age", "\"1min\"");
+    let shop = Shop::open_with(engine, aging).await;
+    shop.insert(&[at_bank(1, "processing")]).await;
+    shop.run().await;
+    let past = at_text(tieout_now() - 120);
+    shop.raw.execute(&format!("update tieout_checks set aged_from = '{past}'")).await;
+    shop.due_now().await;
+    shop.run().await;
+    assert_eq!(shop.open_cases().await, ["1 unprovable"]);
+    shop
+}
+
+/// Where no API can answer, two people decide whatever the amount, and who approves is told so.
+async fn one_alone_is_told_that_no_api_can_answer(engine: Engine) {
+    let shop = nothing_at_bank(engine).await;
+    for what in ["retryable", "failed"] {
+        let words = ["cases", "propose", "C-1", "--as", what, "--why", "never came"];
+        confirmed(&shop, &words).await.ended(0);
+        let ran = shop.tieout(&[APPROVE, &["--dry-run"]].concat()).await.ended(2);
+        assert!(ran.stderr.contains("only two people decide that"), "{what}: {}", ran.stderr);
+        assert!(ran.stderr.contains("nothing is left to approve"), "{what}: {}", ran.stderr);
+        shop.tieout(&["cases", "reject", "C-1", "--why", "anew", "--yes"]).await.ended(0);
+    }
+    let states = proposals(&shop).await;
+    assert_eq!(states, ["retryable withdrawn anew", "failed withdrawn anew"]);
+    shop.check(false).await;
+}
+
+/// What a file tells is the next run's to look at, whatever somebody had approved meanwhile.
+async fn a_refused_approval_takes_no_line_from_the_next_run(engine: Engine) {
+    let shop = nothing_at_bank(engine).await;
+    let wrong = ["cases", "propose", "C-1", "--as", "succeeded", "--object", "x9", "--why", "paid"];
+    confirmed(&shop, &wrong).await.ended(0);
+    let statement = camt("camt.053", "S1", &[credit(10_001, "pay_1")]);
+    bring(&shop, "late.xml", &statement, 0).await;
+    confirmed(&shop, APPROVE).await.ended(3);
+    let states = proposals(&shop).await;
+    assert!(states[0].contains("x9: nothing that captured exactly"), "{states:?}");
+    assert_eq!(shop.status(1).await, "processing", "nobody's word writes it");
+    assert_eq!(shop.run().await.verdict(1), "succeeded settled");
+    assert_eq!(shop.status(1).await, "paid");
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.check(false).await;
+}
+
 async fn many_cases_are_given_away_and_told_of_at_once(engine: Engine) {
     let mut shop = Shop::open_with(engine, words()).await;
     shop.background(60).await;
@@ -421,6 +534,8 @@ async fn many_cases_are_given_away_and_told_of_at_once(engine: Engine) {
     // Filters: an amount needs its currency; what nobody means is nothing.
     shop.tieout(&["cases", "list", "--amount-from", "100.05"]).await.ended(2);
     shop.tieout(&["cases", "assign", "tom", "--yes"]).await.ended(2);
+    let long = shop.tieout(&["cases", "list", "--older-than", "99999999999d"]).await.ended(2);
+    assert!(long.stderr.contains("at most 36500d"), "{}", long.stderr);
     let words = ["cases", "list", "--currency", "EUR", "--amount-from", "100.05", "--json"];
     let listed = shop.tieout(&words).await.ended(0);
     events::check(&listed.stdout);
@@ -434,6 +549,21 @@ async fn many_cases_are_given_away_and_told_of_at_once(engine: Engine) {
     assert_eq!(whole.of_type("case").len(), 3);
     let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
     assert!(shown.contains("parts     C-2, C-3"), "{shown}");
+    // What cannot be a part is not counted, and told.
+    let more = ["cases", "merge", "C-1", "C-1", "C-2", "C-4", "--why", "one outage", "--dry-run"];
+    let ran = shop.tieout(&more).await.ended(0);
+    assert!(ran.stdout.contains("make parts of C-1: 1 case: 1 of 100.04 EUR"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("case C-1: it is the case itself"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("case C-2: it is a part of it already"), "{}", ran.stderr);
+    for (lead, part, why) in [
+        ("C-2", "C-4", "case C-2 is a part itself, of C-1"),
+        ("C-4", "C-1", "case C-1: it has parts itself"),
+    ] {
+        let words = ["cases", "merge", lead, part, "--why", "one outage", "--dry-run"];
+        let ran = shop.tieout(&words).await.ended(2);
+        assert!(ran.stderr.contains(why), "{}", ran.stderr);
+        assert_eq!(ran.stdout, "");
+    }
     let csv = shop.tieout(&["cases", "export"]).await.ended(0).stdout;
     assert_eq!(csv.lines().count(), 8, "{csv}");
     assert!(csv.starts_with("case_id,state,"), "{csv}");

@@ -30,6 +30,8 @@ on_both_databases!(
     a_row_that_can_still_be_paid_stands_back_for_nobody,
     a_row_that_was_paid_late_stands_against_its_sibling,
     a_second_capture_after_the_end_of_a_list_is_seen,
+    a_sibling_that_was_given_up_and_paid_is_seen,
+    a_sibling_that_was_partly_refunded_is_paid,
 );
 
 /// Stuck, with a natural key; the greater its age in seconds over 40 minutes, the older.
@@ -572,4 +574,58 @@ async fn a_second_capture_after_the_end_of_a_list_is_seen(engine: Engine) {
         assert_eq!(shop.open_cases().await, ["1 duplicate_capture"]);
         shop.check(false).await;
     }
+}
+
+/// An application that took a time-out for a failure gave up the row, whose money moved, and made
+/// another one for the payment: that one is not charged.
+async fn a_sibling_that_was_given_up_and_paid_is_seen(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(60).await;
+    let failed = |id, order, age| Payment { status: "failed", ..of(id, order, age) };
+    let given_up =
+        [failed(1, "A", 90), failed(3, "B", 90), failed(5, "C", -60), failed(7, "D", 90)];
+    let [paid, unpaid, younger, refunded] = given_up.each_ref().map(Payment::captured);
+    shop.plant(vec![
+        paid,
+        unpaid.standing(Situation::Declined),
+        younger,
+        refunded.standing(Situation::Refunded),
+    ]);
+    shop.insert(&given_up).await;
+    shop.insert(&[of(2, "A", 0), of(4, "B", 0), of(6, "C", 0), of(8, "D", 0)]).await;
+    shop.run_until_proven().await;
+    let cases = shop.open_cases().await;
+    assert_eq!(cases, ["2 sibling_row", "6 sibling_row"]);
+    let told = "select text from tieout_cases where subject = '2'";
+    let why = "absent, but row 1 with the same natural key was paid at the PSP, whatever its status \
+               says";
+    assert_eq!(shop.texts(told).await, [why]);
+    for (id, status) in [(2, "processing"), (4, "retry"), (6, "processing"), (8, "retry")] {
+        assert_eq!(shop.status(id).await, status, "{id}");
+    }
+    shop.check(false).await;
+}
+
+/// The customer who has a part back paid all the same.
+async fn a_sibling_that_was_partly_refunded_is_paid(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(60).await;
+    let rows = [of(1, "A", 9), of(2, "A", 0), of(3, "B", 9), of(4, "B", 0)];
+    shop.insert(&[rows[0].clone(), rows[2].clone()]).await;
+    let back = |row: &Payment| row.captured().standing(Situation::Refunded);
+    let part = Seed { moved_amount: Some(300), ..back(&rows[0]) };
+    shop.plant(vec![part, back(&rows[2])]);
+    shop.run().await;
+    assert_eq!(shop.open_cases().await, ["1 refunded", "3 refunded"]);
+    let told = "select text from tieout_cases order by subject";
+    let texts = [
+        "pi_1 captured 100.01 EUR and 3.00 EUR of it was refunded",
+        "pi_3 captured 100.03 EUR and was refunded",
+    ];
+    assert_eq!(shop.texts(told).await, texts);
+    plant(&mut shop, &[rows[1].clone(), rows[3].clone()]).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(2), "review sibling_row", "the customer paid twice, but for 3.00");
+    assert_eq!(ran.verdict(4), "succeeded captured", "all of the first was given back");
+    shop.check(false).await;
 }

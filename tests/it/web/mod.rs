@@ -460,7 +460,8 @@ async fn signing_in_is_tried_so_often_and_no_more() {
         browser.sign_in("mara", "guessed").await.ended(401);
     }
     // Even the right one has to wait now, and another name does not.
-    browser.sign_in("mara", &token_of("mara")).await.ended(429);
+    let answer = browser.sign_in("mara", &token_of("mara")).await.ended(429);
+    assert_eq!(answer.headers.get("retry-after").unwrap(), "60");
     browser.sign_in("jonas", &token_of("jonas")).await.ended(303);
 }
 

@@ -1,0 +1,119 @@
+//! Siblings that ended unpaid by their status alone: an application that took a time-out for a
+//! failure wrote `failed`, and the money moved. Before a row is handed back, the PSP is asked about
+//! those of its siblings, too: who is charged again may have paid by one of them.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::decide::absence::SKEW_MAX;
+use crate::decide::decision::{Verdict, Want};
+use crate::model::evidence::{Answer, Evidence, ObjectState, PspObject};
+use crate::model::time::{earlier, later};
+use crate::model::transaction::{SiblingFact, SiblingState, Transaction};
+use crate::psp::account::{Need, Question};
+use crate::run::error::{Doing, RunError};
+use crate::run::gather::{Decided, Facts, Gather, indices};
+use crate::store::driver::Driver;
+use crate::store::records::Claimed;
+
+impl Gather<'_> {
+    /// Asks about the given-up siblings of rows that are to be handed back, and judges those anew
+    /// that one of them was paid for. Where there is no answer, it may have been.
+    pub(super) async fn ask_for_given_up(
+        &self,
+        rows: &[Claimed],
+        siblings: &mut HashMap<String, Vec<SiblingFact>>,
+        facts: &[Facts],
+        decisions: &mut [Decided],
+    ) -> Result<(), RunError> {
+        let Some(account) = self.account.api() else { return Ok(()) };
+        // A wait for siblings is still turned into a hand-back by the run.
+        let again = indices(decisions, |d| {
+            self.whole
+                || matches!(d.verdict, Verdict::Retryable(_))
+                || d.wants == Some(Want::Siblings)
+        });
+        let given_up = |fact: &&SiblingFact| fact.state == SiblingState::Other;
+        let of_row = |index: &usize| {
+            let row = rows.get(*index).map(|claimed| &claimed.row)?;
+            siblings.get(&row.key.id).map(Vec::as_slice)
+        };
+        let keys: HashSet<&str> = again
+            .iter()
+            .filter_map(of_row)
+            .flat_map(|facts| facts.iter().filter(given_up))
+            .map(|fact| fact.id.as_str())
+            .collect();
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let keys: Vec<String> = keys.into_iter().map(str::to_owned).collect();
+        let found = self.db.rows_known_by(self.table, self.account_name, &[], &[], &keys).await;
+        let found = found.doing("reading siblings that ended")?;
+        let asked: Vec<(&Transaction, Question)> = found
+            .iter()
+            .enumerate()
+            .filter_map(|(place, row)| Some((row, self.question_of_ended(place, row)?)))
+            .collect();
+        let questions: Vec<Question> = asked.iter().map(|(_, question)| question.clone()).collect();
+        let looked = account.look(&questions, Need::Find).await;
+        let states: HashMap<&str, SiblingState> = asked
+            .iter()
+            .zip(looked.evidence)
+            .filter_map(|((row, _), told)| Some((row.key.id.as_str(), state_of(row, &told)?)))
+            .collect();
+        for fact in siblings.values_mut().flatten() {
+            if fact.state == SiblingState::Other
+                && let Some(state) = states.get(fact.id.as_str())
+            {
+                fact.state = *state;
+            }
+        }
+        self.decide_again(rows, facts, siblings, &again, decisions);
+        Ok(())
+    }
+
+    /// What is asked about a row that is no more stuck; nothing where it has nothing to ask by.
+    fn question_of_ended(&self, place: usize, row: &Transaction) -> Option<Question> {
+        let tag = row.tag.usable().map(str::to_owned);
+        let now = later(self.clock.now(), SKEW_MAX);
+        (tag.is_some() || row.psp_reference.is_some()).then(|| Question {
+            row: place,
+            reference: row.psp_reference.clone(),
+            tag,
+            kinds: self.policy(row).psp.object_kinds(row.kind),
+            window: (earlier(row.created_at, SKEW_MAX), now),
+        })
+    }
+}
+
+/// Where a sibling stands by what the PSP says of it; `None`: as its status says.
+fn state_of(row: &Transaction, told: &[Evidence]) -> Option<SiblingState> {
+    let is_its = |object: &&PspObject| {
+        let is_tagged = object.tag.is_some() && object.tag.as_deref() == row.tag.usable();
+        is_tagged || row.psp_reference.as_ref() == Some(&object.reference)
+    };
+    let objects = told.iter().flat_map(|item| match &item.answer {
+        Answer::Found { objects, .. } => objects.as_slice(),
+        Answer::Nothing(_) | Answer::UnknownReference(_) | Answer::NoAnswer(_) => &[],
+    });
+    let own = objects.filter(is_its);
+    if own.clone().any(keeps_money) {
+        return Some(SiblingState::PaidAfterAll);
+    }
+    let is_unanswered = |item: &Evidence| matches!(item.answer, Answer::NoAnswer(_));
+    let may_be_paid = own.clone().any(|object| is_under_way(&object.state));
+    (may_be_paid || told.iter().any(is_unanswered)).then_some(SiblingState::Pending)
+}
+
+/// Whether it captured more than was given back.
+fn keeps_money(object: &PspObject) -> bool {
+    let captured = object.captured.map_or(0, |money| money.minor);
+    let is_back = captured > 0 && object.refunded_minor >= captured;
+    let has_moved = captured > 0 || object.state == ObjectState::Captured;
+    has_moved && object.state != ObjectState::Voided && !is_back
+}
+
+/// Whether it may capture without a new call. What waits for one is what a failure leaves behind.
+fn is_under_way(state: &ObjectState) -> bool {
+    matches!(state, ObjectState::InFlight | ObjectState::Authorized)
+}
