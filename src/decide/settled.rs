@@ -133,14 +133,15 @@ pub fn gives_again(line: LineKind, direction: Direction, kind: Kind) -> bool {
 
 /// Whether a line counts for a row of this kind, of which `lines` are all that there are. A bank's
 /// booking that runs the other way does where the row's own movement was booked by then, and half
-/// of it went: before it, nothing was there that could have come back, what comes back may be less
-/// the charges of the banks on its way, and still less is a bank's fee, say. One that undoes what
-/// came back does where just so much had come back by then.
+/// of it went, by this line and others like it: before it, nothing was there that could have come
+/// back, what comes back may be less the charges of the banks on its way, and still less is a
+/// bank's fee, say. One that undoes what came back does where just so much had come back by then.
 pub fn counts(line: &SettledLine, lines: &[SettledLine], kind: Kind) -> bool {
     let covers = |other: &SettledLine| {
-        let both = other.money.zip(line.money);
+        let went = went_back(line, other, lines, kind);
+        let both = other.money.zip(went);
         both.is_some_and(|(moved, back)| {
-            moved.currency == back.currency && moved.minor / 2 <= back.minor
+            moved.currency == back.currency && moved.minor <= back.minor.saturating_mul(2)
         })
     };
     let is_earlier =
@@ -154,6 +155,26 @@ pub fn counts(line: &SettledLine, lines: &[SettledLine], kind: Kind) -> bool {
         }
         Role::Moves | Role::TakesBack | Role::Attempts => true,
     }
+}
+
+/// What bookings that run the other way, as a line does, come to since the movement of `moved`, as
+/// the line's format tells.
+fn went_back(
+    line: &SettledLine,
+    moved: &SettledLine,
+    lines: &[SettledLine],
+    kind: Kind,
+) -> Option<Money> {
+    let own = line.money?;
+    let is_alike = |other: &&SettledLine| {
+        matches!(role(other, kind), Role::RunsBack)
+            && (&other.format, other.decides) == (&line.format, line.decides)
+            && other.at >= moved.at
+    };
+    let alike = lines.iter().filter(is_alike).filter_map(|other| other.money);
+    let same = alike.filter(|money| money.currency == own.currency);
+    let minor = same.fold(0_i64, |sum, money| sum.saturating_add(money.minor));
+    Some(Money { minor: minor.max(own.minor), ..own })
 }
 
 /// Whether a line undoes what another one took back at a bank.
@@ -576,6 +597,24 @@ mod tests {
             Kind::Charge,
             &["1 movement + 500", "2 movement - 35"],
             &["F1:1 captured 500/0"],
+        ),
+        (
+            "nor is less than half of it, by a cent",
+            Kind::Charge,
+            &["1 movement + 1001", "2 movement - 500"],
+            &["F1:1 captured 1001/0"],
+        ),
+        (
+            "half of it is",
+            Kind::Charge,
+            &["1 movement + 1000", "2 movement - 500"],
+            &["F1:1 captured 1000/500 returned "],
+        ),
+        (
+            "and so are several that come to more than half of it",
+            Kind::Charge,
+            &["1 movement + 1000", "2 movement - 490", "3 movement - 490"],
+            &["F1:1 captured 1000/980 returned "],
         ),
         (
             "what the bank took with it is",

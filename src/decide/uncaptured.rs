@@ -79,18 +79,12 @@ fn by_state(view: &View<'_>, item: &Item<'_>) -> Decision {
 }
 
 /// The object that the row's end depends on: what could still move money by itself or by the
-/// customer comes first, whatever its age; else the newest, which is the last that was tried. One
-/// that was cancelled ends nothing beside another that can still be paid.
+/// customer comes first, whatever its age; else the newest, which is the last that was tried.
 fn deciding<'a, 'b>(view: &'b View<'a>, newest: &'b Item<'a>) -> &'b Item<'a> {
     let last = |wanted: ObjectState| view.items.iter().rev().find(|i| *i.state() == wanted);
-    let payable = || {
-        let is_over = matches!(newest.state(), ObjectState::Canceled | ObjectState::Expired);
-        view.items.iter().rev().find(|item| is_payable(item.state())).filter(|_| is_over)
-    };
     last(ObjectState::Unknown)
         .or_else(|| last(ObjectState::Authorized))
         .or_else(|| last(ObjectState::ActionRequired))
-        .or_else(payable)
         .unwrap_or(newest)
 }
 
@@ -229,6 +223,12 @@ fn final_failure(view: &View<'_>, item: &Item<'_>, text: String) -> Decision {
     }
     if let Some(decision) = not_yet(view, item, &text) {
         return decision;
+    }
+    // What a decline left payable was tried; beside one that was cancelled, another may be paid yet.
+    let payable = view.items.iter().rev().find(|item| is_payable(item.state()));
+    if let Some(other) = payable.filter(|_| stated_failure(item.object).is_none()) {
+        let text = format!("{text}, and {} can still be paid", other.reference());
+        return view.review_of(item, reason_of_state(item.state()), text);
     }
     let reason = match stated_failure(item.object) {
         Some(_) => Reason::DeclinedFinal,

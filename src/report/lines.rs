@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::money::Money;
 use crate::model::reason::Reason;
-use crate::model::settlement::Severity;
+use crate::model::settlement::{Severity, Tag, TagKind};
 use crate::report::advice::{severity, suggested_action};
 use crate::report::aging::bucket;
 use crate::report::cells::Cell;
@@ -318,7 +318,8 @@ fn sentence(line: &StoredLine, reason: Reason) -> String {
     match reason {
         Reason::Orphan => format!("{place}: no row is known by {name}"),
         Reason::TagUnusable => {
-            format!("{place}: several rows, or several bookings of one payout, go by {name}")
+            let names = with_banks_ids(line, name);
+            format!("{place}: several rows, or several bookings of one payout, go by {names}")
         }
         Reason::AmountMismatch => {
             let amount = line.amount.map_or("an amount".to_owned(), |money| money.to_string());
@@ -334,6 +335,21 @@ fn sentence(line: &StoredLine, reason: Reason) -> String {
         }
         _other => format!("{place}: {}", reason.meaning()),
     }
+}
+
+/// A name of a line, and the ids that it has between banks: any of them may be what several have.
+fn with_banks_ids(line: &StoredLine, name: &str) -> String {
+    let is_id = |tag: &&Tag| {
+        matches!(tag.kind, TagKind::InstructionId | TagKind::TransactionId | TagKind::Uetr)
+    };
+    let ids = line.refs.iter().filter(is_id).map(|tag| tag.text.as_str());
+    let mut names = vec![name];
+    for id in ids {
+        if !names.contains(&id) {
+            names.push(id);
+        }
+    }
+    names.join(" or ")
 }
 
 /// What the parser counted of one currency of a file.

@@ -10,13 +10,14 @@ use crate::decide::settled::{
 };
 use crate::model::evidence::{Answer, CompleteSearch, Evidence, PspObject, Route};
 use crate::model::money::Money;
-use crate::model::settlement::{LineKind, SettledLine, Tag, TagKind};
+use crate::model::settlement::{Direction, LineKind, SettledLine, Tag, TagKind};
 use crate::model::time::Instant;
 use crate::model::transaction::{Kind, RowKey, Transaction};
 use crate::psp::near::NearTags;
 use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::is_of;
-use crate::settlement::tags::is_blank;
+use crate::settlement::kinds::{is_charge, may_be_given_back};
+use crate::settlement::tags::{is_blank, names_something};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, OpenLine, StoredLine};
@@ -57,6 +58,7 @@ impl ByFiles<'_> {
     /// What the files say of each row, in the order of the rows.
     pub async fn ask(&self, rows: &[&Transaction], now: Instant) -> Result<Vec<Told>, RunError> {
         let mut shelf = Shelf::about(self.db, self.account, rows).await?;
+        shelf.find_coded(self.db, self.tables, self.account).await?;
         self.leave_to_a_person(&mut shelf).await?;
         shelf.find_owners(self.db, self.tables, self.account, rows).await?;
         shelf.find_stored(self.db, self.tables, self.account).await?;
@@ -182,7 +184,10 @@ impl ByFiles<'_> {
         // other way is left open: the row that it moves may be written yet.
         let is_own = |(line, its): &(&StoredLine, &SettledLine)| {
             let is_back = runs_back(line.kind, line.direction, row.kind);
-            counts(its, &said, row.kind) && !is_back && !shelf.is_another_rows(line, row)
+            // A notice of a refund has that row as soon as the booking itself is there.
+            let is_notice = line.kind == LineKind::Movement && line.format == NOTICE;
+            let counts = counts(its, &said, row.kind) && (line.decides || !is_notice);
+            counts && !is_back && !shelf.is_another_rows(line, row)
         };
         let lines = own.into_iter().zip(&said).filter(is_own).map(|(line, _)| line.place).collect();
         let shared = shelf.shared_id(row).map(str::to_owned);
@@ -228,8 +233,10 @@ pub struct Shelf {
     moved: HashSet<LinePlace>,
     /// Ids that banks' lines carry beside their tags, and that a row stores.
     stored: HashSet<String>,
-    /// Those that several rows store.
+    /// Those that several rows store, or several payments carry.
     shared: HashSet<String>,
+    /// What the rows store that it is about: every line that carries one of these is here.
+    references: HashSet<String>,
 }
 
 /// The rows that have a tag: their table's place, and they themselves.
@@ -245,9 +252,9 @@ impl Shelf {
         let tags: HashSet<String> =
             rows.iter().filter_map(|row| row.tag.usable()).map(str::to_owned).collect();
         let references: HashSet<String> =
-            rows.iter().filter_map(|row| row.psp_reference.clone()).collect();
-        let (tags, references) = (Vec::from_iter(tags), Vec::from_iter(references));
-        let lines = db.lines_of(account, &tags, &references).await;
+            rows.iter().filter_map(|row| stored_id(row)).map(str::to_owned).collect();
+        let (tags, asked) = (Vec::from_iter(tags), Vec::from_iter(references.iter().cloned()));
+        let lines = db.lines_of(account, &tags, &asked).await;
         let lines = lines.doing("looking for lines of settlement files")?;
         let mut ended: HashMap<&str, Vec<String>> = HashMap::new();
         for row in rows.iter().filter(|row| row.succeeded) {
@@ -262,10 +269,11 @@ impl Shelf {
                 }
             }
         }
-        Ok(Self::of(lines, taken_out))
+        Ok(Self { references, ..Self::of(lines, taken_out) })
     }
 
     fn of(lines: Vec<StoredLine>, taken_out: HashMap<(String, String), Vec<StoredLine>>) -> Self {
+        let (anothers, references) = (HashMap::new(), HashSet::new());
         let mut by_text: HashMap<String, Vec<usize>> = HashMap::new();
         for (index, line) in lines.iter().enumerate() {
             for text in Names::from(line).all().collect::<HashSet<&str>>() {
@@ -273,7 +281,37 @@ impl Shelf {
             }
         }
         let (moved, stored, shared) = (HashSet::new(), HashSet::new(), HashSet::new());
-        Self { lines, by_text, taken_out, anothers: HashMap::new(), moved, stored, shared }
+        Self { lines, by_text, taken_out, anothers, moved, stored, shared, references }
+    }
+
+    /// Finds out which bookings, undone by their code or the bank's charges, are the shop's own: a
+    /// row of the account has their tag, and asks just their money. They are what they would be
+    /// without a code. A notice of one decides nothing, as of any payment.
+    pub async fn find_coded(
+        &mut self,
+        db: &Database,
+        tables: &[SourceTable],
+        account: &str,
+    ) -> Result<(), RunError> {
+        let doubtful = self.lines.iter().filter(|line| is_by_code(line));
+        let texts: HashSet<&str> = doubtful.flat_map(|line| Names::from(line).all()).collect();
+        if texts.is_empty() {
+            return Ok(());
+        }
+        let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
+        let mut rows: Vec<Transaction> = Vec::new();
+        for table in tables.iter().filter(|table| is_of(table, account)) {
+            let found = db.rows_known_by(table, account, &texts, &[], &[]).await;
+            rows.extend(found.doing("looking for the rows of coded lines")?);
+        }
+        for line in self.lines.iter_mut().filter(|line| is_by_code(line)) {
+            let (names, money) = (Names::from(&*line), moved(line));
+            if rows.iter().any(|row| is_whole_of(names, (line.kind, money), row)) {
+                line.kind = LineKind::Movement;
+                line.decides &= line.format != NOTICE;
+            }
+        }
+        Ok(())
     }
 
     /// Finds out which ids that banks' lines carry beside their tags one row stores. What several
@@ -284,7 +322,8 @@ impl Shelf {
         tables: &[SourceTable],
         account: &str,
     ) -> Result<(), RunError> {
-        let texts: HashSet<&str> = self.lines.iter().flat_map(banks_ids).collect();
+        let ids = self.lines.iter().flat_map(banks_ids);
+        let texts: HashSet<&str> = ids.filter(|id| names_something(id)).collect();
         if texts.is_empty() {
             return Ok(());
         }
@@ -300,7 +339,25 @@ impl Shelf {
             let kept = if rows.len() == 1 { &mut self.stored } else { &mut self.shared };
             kept.insert(text);
         }
+        let is_elsewhere = |id: &&String| !self.references.contains(*id);
+        let elsewhere: Vec<String> = self.stored.iter().filter(is_elsewhere).cloned().collect();
+        let carrying = match elsewhere.is_empty() {
+            true => Vec::new(),
+            false => {
+                let lines = db.lines_of(account, &elsewhere, &[]).await;
+                lines.doing("looking for payments that carry one id")?
+            }
+        };
+        self.note_runs(&carrying);
         Ok(())
+    }
+
+    /// Notes which ids are those of whole payment runs, by these lines and those that are here.
+    pub fn note_runs(&mut self, more: &[StoredLine]) {
+        for id in runs_among(self.lines.iter().chain(more)) {
+            self.stored.remove(&id);
+            self.shared.insert(id);
+        }
     }
 
     /// Finds out which lines are other rows' by their tag: of those that one of these rows is known
@@ -364,9 +421,10 @@ impl Shelf {
     }
 
     /// The tag of the row that a line is another's by, where this one's reference alone stands in
-    /// the line.
+    /// the line; or the line's own, where that reference may be the id of a whole payment run.
     pub fn tag_of_another(&self, line: &StoredLine, row: &Transaction) -> Option<String> {
-        self.anothers.get(&(line.place, row.key.clone())).cloned()
+        let known = self.anothers.get(&(line.place, row.key.clone())).cloned();
+        known.or_else(|| by_instruction_alone(line, row).map(str::to_owned))
     }
 
     /// Whether a line that tells of this row is to be another row's.
@@ -386,7 +444,9 @@ impl Shelf {
                 && is_by_reference(row, line)
                 && self.shared_id(row).is_some_and(|id| banks_ids(line).any(|own| own == id));
             let is_others = runs_back && self.is_another_rows(line, row);
-            !(is_of_run || is_others)
+            let said = (line.type_code.as_deref(), moved(line));
+            let is_banks = gives_charge_back((line.kind, line.direction), said, row);
+            !(is_of_run || is_others || is_banks)
         });
         own
     }
@@ -399,7 +459,13 @@ impl Shelf {
     /// What a row succeeded by and a correction took back.
     fn taken_out_of(&self, row: &Transaction) -> Vec<PspObject> {
         let own = self.taken_out.get(&(row.key.table.clone(), row.key.id.clone()));
-        let lines: Vec<SettledLine> = own.into_iter().flatten().map(settled).collect();
+        // What a refund succeeded by was its own money, whatever its code says.
+        let is_coded = |line: &StoredLine| line.kind == LineKind::Fee || is_by_code(line);
+        let say = |line: &StoredLine| match row.kind != Kind::Charge && is_coded(line) {
+            true => SettledLine { kind: LineKind::Movement, ..settled(line) },
+            false => settled(line),
+        };
+        let lines: Vec<SettledLine> = own.into_iter().flatten().map(say).collect();
         taken_out(&lines, row.kind, row.tag.usable())
     }
 
@@ -421,9 +487,11 @@ impl Shelf {
         }
     }
 
-    /// The id that a row stores, where others store it, too.
+    /// The id that a row stores, where it is not its payment's alone: others store or carry it,
+    /// too, or it says nothing.
     fn shared_id<'r>(&self, row: &'r Transaction) -> Option<&'r str> {
-        row.psp_reference.as_deref().filter(|id| self.shared.contains(*id))
+        let is_shared = |id: &&str| self.shared.contains(*id) || !names_something(id);
+        row.psp_reference.as_deref().filter(is_shared)
     }
 
     /// An id of a bank's line that a row stores, this one or another, is a name of its payment; one
@@ -460,7 +528,7 @@ impl Shelf {
         if let Some(tag) = row.tag.usable() {
             found.extend(self.by_text.get(tag).into_iter().flatten());
         }
-        if let Some(id) = row.psp_reference.as_deref() {
+        if let Some(id) = stored_id(row) {
             let has_id = |line: &StoredLine| Names::from(line).but_the_banks().any(|t| t == id);
             let is_its = |index: &&usize| self.lines.get(**index).is_some_and(has_id);
             found.extend(self.by_text.get(id).into_iter().flatten().filter(is_its));
@@ -471,17 +539,87 @@ impl Shelf {
     }
 }
 
+/// The format whose lines decide nothing but what came back.
+const NOTICE: &str = "camt.054";
+
+/// Whether a line is undone by a code that a shop's own refund has, too, or the bank's charge by
+/// its code where nobody looked yet whose money it is.
+fn is_by_code(line: &StoredLine) -> bool {
+    let (code, reason) = (line.type_code.as_deref(), line.return_reason.as_deref());
+    let is_back = (line.kind, line.direction) == (LineKind::Return, Direction::Debit);
+    let is_charge = line.kind == LineKind::Fee && line.decides;
+    is_charge || is_back && may_be_given_back(code, reason)
+}
+
+/// Whether a coded line of some money may be a row's: it has the line's tag and asks just that
+/// money. What is undone is a refund's or a payout's that was not given up; a charge of the bank's,
+/// of all that was paid, may as well have taken a payment back.
+pub fn is_whole_of(
+    names: Names<'_>,
+    (kind, money): (LineKind, Option<Money>),
+    row: &Transaction,
+) -> bool {
+    let is_its = match row.kind {
+        Kind::Charge => kind == LineKind::Fee,
+        Kind::Refund | Kind::Payout => row.processing || row.succeeded,
+    };
+    let is_tagged = |tag: &str| names.all().any(|name| name == tag);
+    is_its && money.is_some() && row.money == money && row.tag.usable().is_some_and(is_tagged)
+}
+
+/// Whether money in is a charge that a bank gave back, and not a payer's: its code is that of
+/// charges, and it is less than half of the payment whose tag it has.
+pub fn gives_charge_back(
+    (kind, direction): (LineKind, Direction),
+    (code, money): (Option<&str>, Option<Money>),
+    row: &Transaction,
+) -> bool {
+    let is_in = (kind, direction) == (LineKind::Movement, Direction::Credit);
+    let is_less = |(own, line): (Money, Money)| {
+        own.currency == line.currency && line.minor.saturating_mul(2) < own.minor
+    };
+    let is_little = row.money.zip(money).is_some_and(is_less);
+    is_in && row.kind == Kind::Charge && is_little && code.is_some_and(is_charge)
+}
+
 /// The ids that a payment has between banks, where a line is a bank's: each could be stored by a
 /// row. A bank's own reference is none, since all payments of a batch have the same.
 fn banks_ids(line: &StoredLine) -> impl Iterator<Item = &str> {
-    let is_banks = matches!(line.kind, LineKind::Movement | LineKind::Return)
-        && line.psp_reference.is_none()
-        && line.itemised;
-    let is_id = |tag: &&Tag| {
-        matches!(tag.kind, TagKind::InstructionId | TagKind::TransactionId | TagKind::Uetr)
-    };
-    let ids = line.refs.iter().filter(move |tag| is_banks && is_id(tag));
-    ids.map(|tag| tag.text.as_str())
+    let is_banks = matches!(line.kind, LineKind::Movement | LineKind::Return);
+    Names::from(line).banks_ids().filter(move |_| is_banks)
+}
+
+/// The ids of banks' lines that several payments carry, each under an EndToEndId of its own: those
+/// of whole payment runs. One in other letters or without its marks is the same.
+pub fn runs_among<'l>(lines: impl Iterator<Item = &'l StoredLine>) -> HashSet<String> {
+    let mut first: HashMap<&str, String> = HashMap::new();
+    let mut runs = HashSet::new();
+    for line in lines {
+        let own = line.refs.iter().find(|tag| tag.kind == TagKind::EndToEndId);
+        let Some(own) = own.filter(|tag| names_something(&tag.text)) else { continue };
+        let plain = stripped(&own.text).to_lowercase();
+        for id in banks_ids(line).filter(|id| *id != own.text) {
+            if *first.entry(id).or_insert_with(|| plain.clone()) != plain {
+                runs.insert(id.to_owned());
+            }
+        }
+    }
+    runs
+}
+
+/// What a row stores of the PSP, where that names anything.
+pub fn stored_id(row: &Transaction) -> Option<&str> {
+    row.psp_reference.as_deref().filter(|id| names_something(id))
+}
+
+/// The tag of a line that a row is known to by nothing but the id of its instruction: shops give
+/// all payments of a run the same, and then it says nothing of the one that the row is.
+pub fn by_instruction_alone<'l>(line: &'l StoredLine, row: &Transaction) -> Option<&'l str> {
+    let id = stored_id(row)?;
+    let tag = line.tag.as_deref().filter(|tag| *tag != id && is_by_reference(row, line))?;
+    let mut kinds = line.refs.iter().filter(|own| own.text == id).map(|own| own.kind).peekable();
+    let has_id = kinds.peek().is_some() && banks_ids(line).any(|own| own == id);
+    (has_id && kinds.all(|kind| kind == TagKind::InstructionId)).then_some(tag)
 }
 
 /// Whether no text of a line is a row's tag: the row stores one of them.
@@ -598,8 +736,18 @@ impl<'a> Names<'a> {
     /// Whether a row is known by more than the bank's own reference, which no look at the row
     /// finds its lines by.
     pub fn tell_of(self, row: &Transaction) -> bool {
-        let names = [row.tag.usable(), row.psp_reference.as_deref()];
+        let names = [row.tag.usable(), stored_id(row)];
         self.but_the_banks().any(|text| names.contains(&Some(text)))
+    }
+
+    /// The ids that a payment has between banks, where no PSP has one of it.
+    pub fn banks_ids(self) -> impl Iterator<Item = &'a str> {
+        let is_banks = self.is_banks() && self.itemised;
+        let is_id = |tag: &&Tag| {
+            matches!(tag.kind, TagKind::InstructionId | TagKind::TransactionId | TagKind::Uetr)
+        };
+        let ids = self.refs.iter().filter(move |tag| is_banks && is_id(tag));
+        ids.map(|tag| tag.text.as_str())
     }
 
     /// Every text but the bank's own reference.

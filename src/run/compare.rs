@@ -358,7 +358,12 @@ impl Comparison<'_> {
             let has_files = self.scene.accounts.get(&account).is_some_and(|open| open.has_files);
             let own: Vec<&Transaction> = rows.iter().collect();
             let shelf = match has_files {
-                true => Some(Shelf::about(self.scene.db, &account, &own).await?),
+                true => {
+                    let mut shelf = Shelf::about(self.scene.db, &account, &own).await?;
+                    let tables = &self.scene.tables;
+                    shelf.find_coded(self.scene.db, tables, &account).await?;
+                    Some(shelf)
+                }
                 false => None,
             };
             let owners = match &shelf {

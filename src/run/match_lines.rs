@@ -21,11 +21,15 @@ use crate::model::time::earlier;
 use crate::model::transaction::{Kind, RowKey, Transaction};
 use crate::run::batches::{Refused, explain_batches};
 use crate::run::books::{Books, Tell};
-use crate::run::by_files::{Names, Shelf, settled};
+use crate::run::by_files::{
+    Names, Shelf, by_instruction_alone, gives_charge_back, is_whole_of, runs_among, settled,
+    stored_id,
+};
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
 use crate::run::people;
 use crate::run::scene::Scene;
+use crate::settlement::kinds::may_be_given_back;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LineMark, LinePlace, OpenLine, StoredLine};
 use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey, TABLE as PAYOUTS};
@@ -289,6 +293,8 @@ struct FoundOut {
     /// Rows that lines contradicted which are other rows' by now, and paid rows that lines agree
     /// with: nothing may contradict them any more.
     freed: Freed,
+    /// Lines that are what the bank took for itself.
+    fees: Vec<LinePlace>,
 }
 
 async fn write(
@@ -316,6 +322,10 @@ async fn write(
         return Ok(());
     }
     let now = scene.clock.now();
+    if !found.fees.is_empty() && scene.options.ids.is_none() {
+        let excluded = scene.db.exclude_lines(&found.fees).await;
+        excluded.doing("noting which lines are the bank's own")?;
+    }
     // What another run took meanwhile is that run's.
     let left = scene.db.mark_lines(scene.run_id, &found.marks, now).await;
     let left = left.doing("noting whose lines these are")?;
@@ -364,6 +374,25 @@ impl Storing {
         Ok(Self { keys })
     }
 
+    /// Of the ids that these lines have between banks: those of whole payment runs that some row
+    /// stores. They name no row, but for what a line's tag says.
+    async fn runs<'a>(
+        &self,
+        scene: &Scene<'_>,
+        account: &str,
+        lines: impl Iterator<Item = Names<'a>>,
+    ) -> Result<HashSet<String>, RunError> {
+        let is_stored = |id: &&str| self.keys.iter().any(|by_text| by_text.contains_key(*id));
+        let ids: HashSet<&str> = lines.flat_map(Names::banks_ids).filter(is_stored).collect();
+        if ids.is_empty() {
+            return Ok(HashSet::new());
+        }
+        let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
+        let carrying = scene.db.lines_of(account, &ids, &[]).await;
+        let carrying = carrying.doing("looking for payments that carry one id")?;
+        Ok(runs_among(carrying.iter()))
+    }
+
     /// The keys of a table's rows that store one of these.
     fn keys(&self, table: usize, texts: &[String]) -> Vec<String> {
         let Some(by_text) = self.keys.get(table) else { return Vec::new() };
@@ -393,19 +422,28 @@ async fn match_some(
 ) -> Result<FoundOut, RunError> {
     let texts = texts_of(lines.iter().map(Names::from));
     let rows = rows_of(scene, account, &texts, storing).await?;
-    let by_name = by_name(&rows);
+    let runs = storing.runs(scene, account, lines.iter().map(Names::from)).await?;
+    let by_name = by_name(&rows, &runs);
     let mut marks: Vec<LineMark> = Vec::new();
     let mut alone: Vec<(&OpenLine, Reason)> = Vec::new();
     let mut ended: BTreeMap<(usize, &str), (&Transaction, Vec<LinePlace>)> = BTreeMap::new();
-    let mut named = Named::new();
+    let (mut named, mut fees) = (Named::new(), Vec::new());
     let asked = scene.options.ids.as_ref().map(|ids| ids.iter().collect::<HashSet<_>>());
     let is_asked = |row: &Transaction| asked.as_ref().is_none_or(|ids| ids.contains(&row.key.id));
     for line in lines {
-        match row_of(Names::from(line), (line.kind, line.direction), &by_name) {
+        let (kind, way) = way_of(line, &by_name);
+        if kind == LineKind::Fee {
+            fees.push(line.place);
+            continue;
+        }
+        let said = (line.type_code.as_deref(), line.amount);
+        match row_of(Names::from(line), (kind, way), &by_name) {
             Ok((_, row)) if !is_asked(row) => {}
+            Ok((_, row)) if gives_charge_back((kind, way), said, row) => {
+                alone.push((line, Reason::Returned));
+            }
             Ok((table, row)) if row.processing => {
                 named.entry(table).or_default().push((row.key.id.clone(), line.place));
-                let (kind, way) = (line.kind, line.direction);
                 if runs_back(kind, way, row.kind) || gives_again(kind, way, row.kind) {
                     // The row's only where its own movement was booked before.
                     alone.push((line, Reason::Returned));
@@ -442,7 +480,20 @@ async fn match_some(
     let new = told.iter().filter(|mark| mark.row.is_none() && unseen.contains(&mark.place));
     let new = u64::try_from(new.count()).unwrap_or(u64::MAX);
     marks.extend(told);
-    Ok(FoundOut { marks, new, again, named, differing, freed })
+    Ok(FoundOut { marks, new, again, named, differing, freed, fees })
+}
+
+/// What an open line is, and where its money went. What a bank calls undone may be a refund that
+/// the shop made, and what it calls its charge all of a payment: it is as without a code.
+fn way_of(line: &OpenLine, by_name: &HashMap<&str, Vec<Candidate<'_>>>) -> (LineKind, Direction) {
+    let names = Names::from(line);
+    let (code, reason) = (line.type_code.as_deref(), line.return_reason.as_deref());
+    let is_back = (line.kind, line.direction) == (LineKind::Return, Direction::Debit);
+    let mut rows = names.all().filter_map(|name| by_name.get(name)).flatten();
+    let is_by_code = line.kind == LineKind::Fee || is_back && may_be_given_back(code, reason);
+    let said = (line.kind, line.amount);
+    let is_rows = is_by_code && rows.any(|one| is_whole_of(names, said, one.row));
+    (if is_rows { LineKind::Movement } else { line.kind }, line.direction)
 }
 
 /// Rows that a line was noted to contradict, where it is another row's by now: one whose money it
@@ -452,14 +503,15 @@ fn freed(lines: &[OpenLine], by_name: &HashMap<&str, Vec<Candidate<'_>>>) -> Fre
     let noted = Some(Reason::LateContradiction.as_str());
     for line in lines.iter().filter(|line| line.reason.as_deref() == noted) {
         let names = Names::from(line);
-        let Ok((_, own)) = row_of(names, (line.kind, line.direction), by_name) else { continue };
+        let (kind, way) = way_of(line, by_name);
+        let Ok((_, own)) = row_of(names, (kind, way), by_name) else { continue };
         // Of another amount, or given up, it may explain the booking or not: the case stays.
         let is_live = (own.processing || own.succeeded) && own.money == line.amount;
-        if runs_back(line.kind, line.direction, own.kind) || !is_live {
+        if runs_back(kind, way, own.kind) || !is_live {
             continue;
         }
         let others = names.all().filter_map(|name| by_name.get(name)).flatten();
-        for other in others.filter(|one| runs_back(line.kind, line.direction, one.row.kind)) {
+        for other in others.filter(|one| runs_back(kind, way, one.row.kind)) {
             freed.entry(other.table).or_default().insert(other.row.key.id.clone());
         }
     }
@@ -517,12 +569,15 @@ fn tells_more(other: &StoredLine, line: &OpenLine) -> bool {
     is_same && (other.row.is_some() || is_more || (own == more && other.place < line.place))
 }
 
-/// The rows of each table by their names.
-fn by_name(rows: &[Vec<Transaction>]) -> HashMap<&str, Vec<Candidate<'_>>> {
-    let mut by_name: HashMap<&str, Vec<Candidate<'_>>> = HashMap::new();
+/// The rows of each table by their names; the id of a whole payment run is none.
+fn by_name<'a>(
+    rows: &'a [Vec<Transaction>],
+    runs: &HashSet<String>,
+) -> HashMap<&'a str, Vec<Candidate<'a>>> {
+    let mut by_name: HashMap<&str, Vec<Candidate<'a>>> = HashMap::new();
     for (table, row) in rows.iter().enumerate().flat_map(|(t, r)| r.iter().map(move |r| (t, r))) {
-        let names = [row.tag.usable(), row.psp_reference.as_deref()];
-        for name in names.into_iter().flatten() {
+        let stored = stored_id(row).filter(|id| !runs.contains(*id));
+        for name in [row.tag.usable(), stored].into_iter().flatten() {
             by_name.entry(name).or_default().push(Candidate { table, row });
         }
     }
@@ -539,7 +594,8 @@ pub(super) async fn owners(
     let texts = texts_of(lines.iter().map(Names::from));
     let storing = Storing::of(scene, account, &texts).await?;
     let rows = rows_of(scene, account, &texts, &storing).await?;
-    let by_name = by_name(&rows);
+    let runs = storing.runs(scene, account, lines.iter().map(Names::from)).await?;
+    let by_name = by_name(&rows, &runs);
     let owned = lines.iter().filter_map(|line| {
         let way = (line.kind, line.direction);
         let (_table, row) = row_of(Names::from(line), way, &by_name).ok()?;
@@ -826,6 +882,8 @@ async fn agree<'a>(
     let tolerance = scene.accounts.get(account).map_or(&exact, |open| &open.setup.tolerance);
     let rows: Vec<&Transaction> = ended.values().map(|(row, _)| *row).collect();
     let mut shelf = Shelf::about(scene.db, account, &rows).await?;
+    shelf.find_coded(scene.db, &scene.tables, account).await?;
+    shelf.note_runs(&[]);
     shelf.find_owners(scene.db, &scene.tables, account, &rows).await?;
     for ((table, id), (row, places)) in ended {
         let known = shelf.told_of_row(row);
@@ -845,8 +903,13 @@ async fn agree<'a>(
         match after {
             AfterEnd::Agrees => marks.extend(places.iter().map(|place| {
                 let of_place = |line: &&SettledLine| line.place == place.to_string();
+                let is_of_run = |line: &&StoredLine| {
+                    line.place == *place && by_instruction_alone(line, row).is_some()
+                };
                 match own.iter().find(of_place) {
-                    Some(line) if !counts(line, &own, row.kind) => {
+                    // It may be another payment's of the row's run.
+                    _ if known.iter().any(is_of_run) => open_because(*place, Reason::Orphan),
+                    Some(line) if !(line.decides && counts(line, &own, row.kind)) => {
                         open_because(*place, Reason::Returned)
                     }
                     _its => its_mark(*place, row, &own),

@@ -11,9 +11,11 @@ use tokio::sync::mpsc::Sender;
 use crate::model::card::masked;
 use crate::model::money::{Currency, Money};
 use crate::model::settlement::{
-    Entry, EntryStatus, Finality, Flags, Line, Problem, Severity, SignedMoney, Statement, TagKind,
+    Direction, Entry, EntryStatus, Finality, Flags, Line, LineKind, Problem, Severity, SignedMoney,
+    Statement, TagKind,
 };
 use crate::run::shutdown::Stop;
+use crate::settlement::kinds::is_charge;
 use crate::settlement::ledger::{Ledger, StatementSum, Sums};
 use crate::settlement::table::Table;
 use crate::settlement::tags::{TagRules, is_blank, mask_line};
@@ -291,7 +293,17 @@ impl Feeder<'_> {
         let status = entry.map_or(EntryStatus::Booked, |entry| entry.status);
         let own = |pick: fn(&Entry) -> Option<&String>| entry.and_then(pick).cloned();
         let kept = |text: Option<String>| text.map(|text| masked(&text).into_owned());
-        let decides = decides(status, open.finality, line.kind) && !open.held;
+        let tags = self.how.tags.tags(&line);
+        let type_code = line.type_code.clone();
+        let type_code = type_code.or_else(|| own(|entry| entry.type_code.as_ref()));
+        // Of a bank's charge under a row's tag the row's money says whether it is one.
+        let is_doubtful = line.kind == LineKind::Fee
+            && line.psp_reference.is_none()
+            && line.direction == Direction::Debit
+            && type_code.as_deref().is_some_and(is_charge)
+            && !tags.is_empty();
+        let kind = if is_doubtful { LineKind::Movement } else { line.kind };
+        let decides = decides(status, open.finality, kind) && !open.held;
         // Only what may be a batch, or a part of one, is looked for by its order.
         let is_of_batch = !line.itemised || open.finality == Finality::Notice;
         let order = order_of(entry, &line).filter(|_| is_of_batch);
@@ -310,11 +322,11 @@ impl Feeder<'_> {
             status,
             decides,
             itemised: line.itemised,
-            tags: self.how.tags.tags(&line),
+            tags,
             psp_reference: line.psp_reference,
             original: line.original_reference,
             return_reason: line.return_reason,
-            type_code: line.type_code.or_else(|| own(|entry| entry.type_code.as_ref())),
+            type_code,
             bank_reference: kept(own(|entry| entry.bank_reference.as_ref())),
             batch: line.batch_id,
             order: kept(order),

@@ -7,6 +7,7 @@
 //! to at most what the account says of its credits (100) and debits (400), with the details of the
 //! bank's own codes (920 to 999) or without them. A minus before a detail took it back, or the bank
 //! writes its debits and their sum so: where neither balances nor sums show which, nobody knows.
+//! Where there are balances, a sum of debits with a minus is believed only as they hold with it.
 //!
 //! Continuations are written in more ways than the specification knows, also within one file. What
 //! reads them all: the fields of a record and its 88s are one list; where a type code is due, empty
@@ -156,6 +157,26 @@ impl Listed {
         }
     }
 
+    /// What the account `moved` by its balances may show that debits came back: the sum of debits
+    /// is less than nothing then, and not one that the bank writes with a minus.
+    fn hold_against(&mut self, moved: i128) {
+        let [credits, debits] = &mut self.sides;
+        let is_back = |credits: i128, debits: i128| credits.saturating_add(debits) == moved;
+        let both = credits.total.zip(debits.total);
+        let is_one = !credits.several && !debits.several;
+        if self.signed && is_one && both.is_some_and(|(one, other)| is_back(one, other)) {
+            self.signed = false;
+            debits.total = debits.total.map(i128::saturating_neg);
+        }
+    }
+
+    /// Whether the account's own sums come to what it `moved` by its balances.
+    fn comes_to(&self, moved: i128) -> bool {
+        let [credits, debits] = self.sides.map(|side| side.total.filter(|_| !side.several));
+        let both = credits.zip(debits);
+        both.is_some_and(|(credits, debits)| credits.saturating_sub(debits) == moved)
+    }
+
     /// A 16.
     fn add(&mut self, code: u16, minor: i64) {
         let is_own = OWN_CODES.contains(&code);
@@ -206,11 +227,7 @@ impl Listed {
     /// twice what that one moved. Sums of the account's own that hold, or that come to what it
     /// `moved` by its balances, say that none is.
     fn has_turned(&self, off: i128, moved: i128) -> bool {
-        let [credits, debits] = self.sides.map(|side| side.total.filter(|_| !side.several));
-        if credits
-            .zip(debits)
-            .is_some_and(|(credits, debits)| credits.saturating_sub(debits) == moved)
-        {
+        if self.comes_to(moved) {
             return false;
         }
         let half = off.checked_div(2).and_then(|half| i64::try_from(half).ok());
@@ -309,6 +326,22 @@ struct Account {
     /// Whether an amount other than nil was in it.
     moved: bool,
     failed: bool,
+}
+
+impl Account {
+    /// What it moved by its balances, where it has both.
+    fn moved_by_balances(&self) -> Option<i128> {
+        let both = self.opening.zip(self.closing);
+        let both = both.map(|(opening, closing)| (opening.minor, closing.minor));
+        both.map(|(from, to)| i128::from(to).saturating_sub(i128::from(from)))
+    }
+
+    /// Whether the sums show which way details went that have a minus: where there are balances,
+    /// only together with them, if the sum of debits has one, too.
+    fn shows_signs(&self) -> bool {
+        let is_so = |moved: i128| !self.listed.signed || self.listed.comes_to(moved);
+        self.listed.shows_signs() && self.moved_by_balances().is_none_or(is_so)
+    }
 }
 
 struct Bai2 {
@@ -567,6 +600,9 @@ impl Bai2 {
             account.failed = true;
             self.problem(problem);
         }
+        if let Some(moved) = account.moved_by_balances() {
+            account.listed.hold_against(moved);
+        }
         self.account = Some(account);
     }
 
@@ -611,7 +647,7 @@ impl Bai2 {
         let is_proven = holds && account.opening.is_some() && account.closing.is_some();
         let sums = account.listed.controls(record.line, account.currency, is_proven);
         self.items.extend(sums.into_iter().map(Item::from));
-        if let Some(line) = account.minus.filter(|_| !is_proven && !account.listed.shows_signs()) {
+        if let Some(line) = account.minus.filter(|_| !is_proven && !account.shows_signs()) {
             let expected = "no sign, or balances or sums that show which way it went";
             self.problem(Problem::error(line, "16 amount", expected, "a minus"));
         }

@@ -102,6 +102,10 @@ const CHARGES: [&str; 4] = ["CHRG", "COMM", "FEES", "INTR"];
 /// returned or cancelled, a direct debit or a cheque that was not paid.
 const UNDONE: [&str; 6] = ["RRTN", "RPCR", "UPDD", "PRDD", "RCDD", "UPCQ"];
 
+/// Those of them that are a shop's own refund as well: a direct debit that the creditor reversed, a
+/// transfer that its receiver gave back.
+const GIVEN_BACK: [&str; 4] = ["RRTN", "RPCR", "PRDD", "RCDD"];
+
 /// Transaction codes of German banks for what came back: direct debits (108, 109) and credit
 /// transfers (159).
 pub const RETURNS: [&str; 3] = ["108", "109", "159"];
@@ -207,8 +211,18 @@ fn is_undone(code: &str) -> bool {
     UNDONE.contains(&sub_family) || matches!(swift, "NRTI" | "FRTI") || RETURNS.contains(&business)
 }
 
+/// Whether money out that a bank calls undone may as well be a refund that the shop made, by its
+/// code: not where a `reason` or a German bank says that another one sent it back.
+pub fn may_be_given_back(code: Option<&str>, reason: Option<&str>) -> bool {
+    let is_so = |code: &str| {
+        let Code { sub_family, business, .. } = Code::of(code);
+        GIVEN_BACK.contains(&sub_family) && !RETURNS.contains(&business)
+    };
+    reason.is_none() && code.is_some_and(is_so)
+}
+
 /// Whether a bank's code of a booking is that of its charges, its commission or its interest.
-fn is_charge(code: &str) -> bool {
+pub fn is_charge(code: &str) -> bool {
     let Code { sub_family, swift, business } = Code::of(code);
     CHARGES.contains(&sub_family) || is_swift_charge(swift) || is_business_charge(business)
 }
@@ -349,6 +363,17 @@ mod tests {
         }
         for code in ["", "PMNT/ICDT/ESCT", "RRTN", "PMNT/RRTN/OTHR", "NTRF", "NTRF+166", "159"] {
             assert!(!is_undone(code), "{code}");
+        }
+    }
+
+    #[test]
+    fn what_a_shop_gave_back_itself_has_a_code_of_what_was_undone() {
+        for code in ["PMNT/IDDT/PRDD", "PMNT/RCDT/RRTN", "PMNT/ICDT/RPCR"] {
+            assert!(may_be_given_back(Some(code), None), "{code}");
+            assert!(!may_be_given_back(Some(code), Some("AC04")), "{code}");
+        }
+        for code in ["PMNT/IDDT/UPDD", "NRTI", "PMNT/RDDT/PRDD+109", "PMNT/ICDT/ESCT"] {
+            assert!(!may_be_given_back(Some(code), None), "{code}");
         }
     }
 

@@ -59,6 +59,11 @@ pub fn is_blank_in_mt940(reference: &str) -> bool {
     is_blank(reference) || BLANK_IN_MT940.iter().any(|word| is_word(reference, word))
 }
 
+/// Whether a text may be the id of anything: not what stands for none, nor noughts alone.
+pub fn names_something(text: &str) -> bool {
+    !is_no_tag(text) && text.chars().any(|c| c.is_alphanumeric() && c != '0')
+}
+
 /// Whether no row can be known by a text.
 fn is_no_tag(text: &str) -> bool {
     is_blank(text) || NO_TAG.iter().any(|word| is_word(text, word))

@@ -264,6 +264,7 @@ delegate! { FileDriver:
     taken_out(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;
     taken_out_of(table: &str, keys: &[String]) -> Vec<StoredLine>;
     note_looked_again(run_id: &str, places: &[LinePlace]) -> ();
+    exclude_lines(places: &[LinePlace]) -> ();
     asleep(table: &str, rows: &[(String, LinePlace)], now: Instant) -> Vec<String>;
     cased(table: &str, rows: &[(String, LinePlace)]) -> Vec<String>;
     wake(table: &str, keys: &[String], now: Instant) -> u64;

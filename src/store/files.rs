@@ -197,6 +197,9 @@ pub trait FileDriver {
     async fn note_looked_again(&self, run_id: &str, places: &[LinePlace])
     -> Result<(), StoreError>;
 
+    /// Notes that these open lines are what a bank took for itself: they decide nothing.
+    async fn exclude_lines(&self, places: &[LinePlace]) -> Result<(), StoreError>;
+
     /// Of these rows of a table, each with a line that names it: those that wait for a look later
     /// than `now` and were not looked at since the line's file came or was released, or the batch
     /// that it is a part of was booked. None that somebody has in work.
@@ -1091,6 +1094,10 @@ pub struct OpenLine {
     pub refs: Vec<Tag>,
     /// Why it is open: a reason's code, once it was looked at.
     pub reason: Option<String>,
+    /// The kind in the format's own codes.
+    pub type_code: Option<String>,
+    /// Of a return: why.
+    pub return_reason: Option<String>,
 }
 
 /// A statement that ended, on its way in.
@@ -1127,7 +1134,7 @@ pub(in crate::store) const LINE: &str = "l.file_id, l.position, f.sha256, f.name
 /// The columns of a line `l`, in the order in which both databases' `open_line_of` read them.
 pub(in crate::store) const OPEN_LINE: &str = "l.file_id, l.position, l.kind, l.direction, \
      l.currency, l.amount_minor, l.itemised, l.tag, l.further, l.psp_reference, l.original, \
-     l.refs, l.reason";
+     l.refs, l.reason, l.type_code, l.return_reason";
 
 /// How bytes stand that are brought in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -72,6 +72,8 @@ fn open_line_of(row: &PgRow) -> Result<OpenLine, StoreError> {
         original: cells.maybe_text(10)?,
         refs: cells.word(11, refs_of)?,
         reason: cells.maybe_text(12)?,
+        type_code: cells.maybe_text(13)?,
+        return_reason: cells.maybe_text(14)?,
     })
 }
 
@@ -111,7 +113,7 @@ fn of_texts(account: &str, texts: &[&str]) -> Sql {
          join tieout_files f on f.id = l.file_id \
          where l.file_id = hit.file_id and l.position = hit.position \
          and l.state <> 'superseded' \
-         and l.kind not in ('fee', 'payout') \
+         and (l.kind not in ('fee', 'payout') or l.decides) \
          and coalesce(l.reason, '') not in ('statement_corrected', 'told_before') offset 0) l \
          order by l.file_id, l.position"
     ));
@@ -252,6 +254,19 @@ pub(super) async fn note_looked_again(
          where l.file_id = p.f and l.position = p.n and l.again_run is null \
          and not exists (select 1 from tieout_checks c where c.table_name = l.table_name \
          and c.key = l.key and c.lease_run is not null)"
+    ));
+    sql.run(&mut connection).await.map_err(failed(MARKING)).map(|_| ())
+}
+
+pub(super) async fn exclude(pool: &PgPool, places: &[LinePlace]) -> Result<(), StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(MARKING))?;
+    let mut sql = Sql::default();
+    let files = sql.bind(places.iter().map(|place| place.file).collect::<Vec<_>>());
+    let positions = sql.bind(places.iter().map(|place| place.position).collect::<Vec<_>>());
+    sql.push(&format!(
+        "update tieout_lines l set decides = false, state = 'excluded', reason = null \
+         from unnest({files}::bigint[], {positions}::bigint[]) as p(f, n) \
+         where l.file_id = p.f and l.position = p.n and l.state = 'open'"
     ));
     sql.run(&mut connection).await.map_err(failed(MARKING)).map(|_| ())
 }

@@ -716,6 +716,10 @@ impl FileDriver for PgStore {
         lines::note_looked_again(self.pool().await, run_id, places).await
     }
 
+    async fn exclude_lines(&self, places: &[LinePlace]) -> Result<(), StoreError> {
+        lines::exclude(self.pool().await, places).await
+    }
+
     async fn asleep(
         &self,
         table: &str,

@@ -75,6 +75,8 @@ fn open_line_of(row: &SqliteRow) -> Result<OpenLine, StoreError> {
         original: cells.opt_text(10)?,
         refs: cells.word(11, refs_of)?,
         reason: cells.opt_text(12)?,
+        type_code: cells.opt_text(13)?,
+        return_reason: cells.opt_text(14)?,
     })
 }
 
@@ -94,7 +96,8 @@ fn of_sql(lead: &str) -> String {
          on x.account = ?1 and x.text = j.value) h \
          cross join tieout_lines l on l.file_id = h.file_id and l.position = h.position \
          cross join tieout_files f on f.id = l.file_id \
-         where l.state <> 'superseded' and l.kind not in ('fee', 'payout') \
+         where l.state <> 'superseded' \
+         and (l.kind not in ('fee', 'payout') or l.decides = 1) \
          and coalesce(l.reason, '') not in ('statement_corrected', 'told_before') \
          order by l.file_id, l.position"
     )
@@ -224,6 +227,23 @@ pub(super) async fn note_looked_again(
              where l.file_id = +m.column1 and l.position = +m.column2 and l.again_run is null \
              and not exists (select 1 from tieout_checks c where c.table_name = l.table_name \
              and c.key = l.key and c.lease_run is not null)"
+        )
+    };
+    execute_rows(connection, MARKING, rows, sql).await
+}
+
+/// Within the caller's transaction.
+pub(super) async fn exclude(
+    connection: &mut SqliteConnection,
+    places: &[LinePlace],
+) -> Result<(), StoreError> {
+    let own = |place: &LinePlace| vec![Value::from(place.file), Value::from(place.position)];
+    let rows = places.iter().map(own);
+    let sql = |rows: &str| {
+        format!(
+            "update tieout_lines as l set decides = 0, state = 'excluded', reason = null \
+             from (values {rows}) m where l.file_id = +m.column1 and l.position = +m.column2 \
+             and +l.state = 'open'"
         )
     };
     execute_rows(connection, MARKING, rows, sql).await

@@ -5,7 +5,8 @@ use std::collections::{HashMap, HashSet};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use crate::model::reason::{ABSENT_BESIDE, PARTLY_REFUNDED, Reason};
-use crate::model::transaction::{SiblingFact, Transaction};
+use crate::model::transaction::{AccountRef, SiblingFact, Transaction};
+use crate::store::decode::account_of;
 use crate::store::error::StoreError;
 use crate::store::records::Tagged;
 use crate::store::sibling::{self, Alike, Sibling};
@@ -328,7 +329,7 @@ pub(super) async fn resolve_references(
     references: &[String],
 ) -> Result<HashMap<String, Vec<(String, String)>>, StoreError> {
     let mut found = taken_references(connection, account, references).await?;
-    for (reference, key) in keys_storing(connection, table, references).await? {
+    for (reference, key) in keys_storing(connection, table, account, references).await? {
         let owner = (table.settings.name.clone(), key);
         let owners = found.entry(reference).or_default();
         if !owners.contains(&owner) {
@@ -372,12 +373,16 @@ pub(super) async fn taken_references(
 pub(super) async fn keys_storing(
     connection: &mut SqliteConnection,
     table: &SourceTable,
+    account: &str,
     references: &[String],
 ) -> Result<Vec<(String, String)>, StoreError> {
     let mapped = table.layout.psp_reference.and_then(|index| table.cells.get(index));
     let Some(column) = mapped.filter(|_| !references.is_empty()) else { return Ok(Vec::new()) };
+    let own = table.cells_at(&table.layout.account);
+    let accounts: String =
+        own.map(|column| format!(", {}", text_of(column, &named("t", column)))).collect();
     let sql = format!(
-        "select {}, ifnull({}, '') from {} as t where {} order by 1, 2",
+        "select {}, ifnull({}, ''){accounts} from {} as t where {} order by 1, 2",
         text_of(column, &named("t", column)),
         read_key(table, "t"),
         table.read,
@@ -386,7 +391,18 @@ pub(super) async fn keys_storing(
     let asked: Vec<[&String; 1]> = references.iter().map(|reference| [reference]).collect();
     let pair = |row: &SqliteRow| {
         let cells = Cells::new(row, READING);
-        Ok::<_, StoreError>((cells.text(0)?, cells.text(1)?))
+        let parts: Result<Vec<Option<String>>, StoreError> = (0..table.layout.account.len())
+            .map(|place| cells.opt_text(place.saturating_add(2)))
+            .collect();
+        let of = account_of(table, &parts?);
+        Ok::<_, StoreError>((of, (cells.text(0)?, cells.text(1)?)))
     };
-    fetch_each(connection, READING, rendered(&sql).bind(json_set(&asked)), pair).await
+    let found =
+        fetch_each(connection, READING, rendered(&sql).bind(json_set(&asked)), pair).await?;
+    // A row of another account may have the same reference there.
+    let is_possible = |of: &AccountRef| match of {
+        AccountRef::Known(other) => other == account,
+        AccountRef::Unmapped(_) => true,
+    };
+    Ok(found.into_iter().filter(|(of, _)| is_possible(of)).map(|(_, known)| known).collect())
 }

@@ -625,10 +625,11 @@ impl Driver for SqliteStore {
     async fn keys_storing(
         &self,
         table: &SourceTable,
-        _account: &str,
+        account: &str,
         references: &[String],
     ) -> Result<Vec<(String, String)>, StoreError> {
-        lookup::keys_storing(&mut *self.read("looking rows up").await?, table, references).await
+        let mut connection = self.read("looking rows up").await?;
+        lookup::keys_storing(&mut connection, table, account, references).await
     }
 
     async fn taken_references(
@@ -1107,6 +1108,13 @@ impl FileDriver for SqliteStore {
         let doing = "marking settlement lines";
         let mut transaction = self.write(doing).await?;
         lines::note_looked_again(&mut transaction, run_id, places).await?;
+        commit(transaction, doing).await
+    }
+
+    async fn exclude_lines(&self, places: &[LinePlace]) -> Result<(), StoreError> {
+        let doing = "marking settlement lines";
+        let mut transaction = self.write(doing).await?;
+        lines::exclude(&mut transaction, places).await?;
         commit(transaction, doing).await
     }
 

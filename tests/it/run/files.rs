@@ -13,11 +13,13 @@ on_both_databases!(
     what_a_bank_undid_is_there_again,
     a_payment_and_its_refund_may_share_a_tag,
     a_refund_that_is_written_later_takes_its_booking,
+    what_a_shop_gave_back_itself_is_its_refund,
     what_a_bank_takes_for_itself_is_no_payment,
     a_refund_and_a_payout_may_not,
     a_line_without_a_row_is_matched_when_the_row_comes,
     a_line_finds_the_row_that_stores_what_it_carries,
     what_a_line_carries_of_two_rows_settles_neither,
+    an_id_between_banks_may_name_nothing,
     rows_that_store_the_id_of_their_run_are_paid_by_their_tags,
     a_place_in_a_file_is_known_by_tieouts_own_record,
     an_interim_statement_decides_nothing,
@@ -302,6 +304,8 @@ async fn a_booking_the_other_way_took_back_what_was_booked(engine: Engine) {
         at_bank(3, "processing"),
         at_bank(4, "processing"),
         at_bank(5, "processing"),
+        at_bank(6, "processing"),
+        at_bank(7, "paid"),
     ];
     shop.insert(&rows).await;
     let bookings = [
@@ -312,6 +316,11 @@ async fn a_booking_the_other_way_took_back_what_was_booked(engine: Engine) {
         credit(10_004, "pay_4"),
         credit(10_005, "pay_5"),
         debit(35, "pay_5"),
+        credit(10_006, "pay_6"),
+        debit(4_900, "pay_6"),
+        debit(4_900, "pay_6"),
+        credit(10_007, "pay_7"),
+        debit(4_000, "pay_7"),
     ];
     bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
     let ran = shop.run().await;
@@ -320,18 +329,21 @@ async fn a_booking_the_other_way_took_back_what_was_booked(engine: Engine) {
     assert_eq!(ran.verdict(3), "wait within_grace");
     assert_eq!(ran.verdict(4), "succeeded settled");
     assert_eq!(ran.verdict(5), "succeeded settled", "what the bank took for it");
+    assert_eq!(ran.verdict(6), "review returned", "two that come to more than half");
+    assert_eq!(ran.verdict(7), "not decided");
     let told = lines(&shop).await;
     assert_eq!(
         told[2..=4],
         ["pay_2 open returned -", "pay_3 open returned -", "pay_4 matched settled 4"]
     );
     // It comes later, and is paid again: neither is a second payment.
-    let later = [debit(10_004, "pay_4"), credit(10_001, "pay_1")];
+    let later = [debit(10_004, "pay_4"), credit(10_001, "pay_1"), debit(4_000, "pay_7")];
     bring(&shop, "later.xml", &camt("camt.053", "S2", &later), 0).await;
     let ran = shop.run().await;
     assert_eq!(ran.verdict(4), "review late_contradiction");
     assert_eq!(shop.status(4).await, "paid");
     assert_eq!(ran.verdict(1), "review returned");
+    assert_eq!(ran.verdict(7), "review late_contradiction");
     shop.check(false).await;
 }
 
@@ -511,6 +523,48 @@ fn coded(text: &str, reference: &str, cents: i64, code: &str) -> String {
     text.replace(&details, &format!("{code}{details}"))
 }
 
+/// The bank says of it that it undoes a booking, and the shop's refund asks it.
+async fn what_a_shop_gave_back_itself_is_its_refund(engine: Engine) {
+    let mut words = with_bank();
+    words.more.push_str(REFUNDS);
+    let shop = Shop::open_with(engine, words).await;
+    shop.insert(&[1, 2, 4].map(|id| at_bank(id, "processing"))).await;
+    let made = at_text(tieout_now() - 3_600);
+    for (id, cents) in [(1, 10_001), (3, 10_003), (4, 500)] {
+        let columns = "insert into refunds (id, status, cents, made)";
+        let sql = format!("{columns} values ({id}, 'sent', {cents}, '{made}')");
+        shop.raw.execute(&sql).await;
+    }
+    let paid = [credit(10_001, "pay_1"), credit(10_002, "pay_2"), credit(10_004, "pay_4")];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &paid), 0).await;
+    shop.run().await;
+    let back = [
+        debit(10_001, "pay_1"),
+        debit(10_002, "pay_2"),
+        debit(10_003, "pay_3"),
+        debit(10_004, "pay_4"),
+    ];
+    let text = [
+        ("pay_1", 10_001, "PMNT/IDDT/PRDD"),
+        ("pay_2", 10_002, "PMNT/RCDT/RRTN"),
+        ("pay_3", 10_003, "PMNT/RCDT/RRTN"),
+        ("pay_4", 10_004, "PMNT/IDDT/PRDD"),
+    ]
+    .iter()
+    .fold(camt("camt.053", "S2", &back), |text, (reference, cents, code)| {
+        coded(&text, reference, *cents, code)
+    });
+    bring(&shop, "back.xml", &text, 0).await;
+    shop.run().await;
+    let refunds = "select status from refunds order by id";
+    assert_eq!(shop.texts(refunds).await, ["done", "done", "sent"]);
+    // Without a refund, and of another amount, it came back.
+    assert_eq!(shop.open_cases().await, ["2 late_contradiction", "4 late_contradiction"]);
+    let told = lines(&shop).await;
+    assert_eq!((&*told[3], &*told[5]), ("pay_1 matched settled 1", "pay_3 matched settled 3"));
+    shop.check(false).await;
+}
+
 /// Under the tag of what it took it for, before the row is decided and after.
 async fn what_a_bank_takes_for_itself_is_no_payment(engine: Engine) {
     let shop = shop_with_bank(engine).await;
@@ -521,28 +575,55 @@ async fn what_a_bank_takes_for_itself_is_no_payment(engine: Engine) {
     let ran = shop.run().await;
     assert_eq!(ran.verdict(1), "succeeded settled");
     assert_eq!(lines(&shop).await[1], "pay_1 excluded - -");
-    // All of it, and with no code but a transfer's: that is the payment itself.
+    // All of it, with a code of charges or of a transfer: that may be the payment itself.
     let later = [debit(10_001, "pay_1"), debit(10_002, "pay_2")];
     let text = coded(&camt("camt.053", "S2", &later), "pay_1", 10_001, "PMNT/ICDT/COMM");
     let text = coded(&text, "pay_2", 10_002, "PMNT/ICDT/ESCT");
     bring(&shop, "later.xml", &text, 0).await;
     let ran = shop.run().await;
-    assert_eq!(ran.verdict(1), "not decided");
+    assert_eq!(ran.verdict(1), "review late_contradiction");
     assert_eq!(ran.verdict(2), "review late_contradiction");
-    assert_eq!(lines(&shop).await[3], "pay_1 excluded - -");
+    assert_eq!(lines(&shop).await[3], "pay_1 open late_contradiction -");
+    assert!(shop.run().await.verdicts().is_empty(), "it was told");
+    // A charge that the bank gave back is no second payment; half of the payment may be one.
+    shop.insert(&[at_bank(3, "processing"), at_bank(4, "processing")]).await;
+    let paid = [
+        credit(10_003, "pay_3"),
+        credit(35, "pay_3"),
+        credit(10_004, "pay_4"),
+        credit(5_002, "pay_4"),
+    ];
+    let text = coded(&camt("camt.053", "S3", &paid), "pay_3", 35, "PMNT/MDOP/CHRG");
+    let text = coded(&text, "pay_4", 5_002, "PMNT/MDOP/CHRG");
+    bring(&shop, "back.xml", &text, 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(3), "succeeded settled");
+    assert_eq!(ran.verdict(4), "review duplicate_capture");
+    assert_eq!(lines(&shop).await[6], "pay_3 open returned -");
     shop.check(false).await;
     // Of a payout it is no second one, unless nothing says that it is the bank's.
     let mut words = with_bank();
     words.table.push_str("kind = { const = \"payout\" }\n");
     let shop = Shop::open_with(engine, words).await;
-    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
-    let bookings =
-        [debit(10_001, "pay_1"), debit(35, "pay_1"), debit(10_002, "pay_2"), debit(35, "pay_2")];
+    shop.insert(&[1, 2, 3].map(|id| at_bank(id, "processing"))).await;
+    let bookings = [
+        debit(10_001, "pay_1"),
+        debit(35, "pay_1"),
+        debit(10_002, "pay_2"),
+        debit(35, "pay_2"),
+        debit(10_003, "pay_3"),
+        debit(35, "fee-1"),
+    ];
     let text = coded(&camt("camt.053", "S1", &bookings), "pay_1", 35, "PMNT/MDOP/CHRG");
+    let text = coded(&text, "pay_3", 10_003, "PMNT/ICDT/COMM");
+    let text = coded(&text, "fee-1", 35, "PMNT/MDOP/CHRG");
     bring(&shop, "stmt.xml", &text, 0).await;
     let ran = shop.run().await;
     assert_eq!(ran.verdict(1), "succeeded settled");
     assert_eq!(ran.verdict(2), "review duplicate_capture");
+    assert_eq!(ran.verdict(3), "succeeded settled", "just its money, under its tag");
+    let told = lines(&shop).await;
+    assert_eq!((&*told[1], &*told[5]), ("pay_1 excluded - -", "fee-1 excluded - -"));
     shop.check(false).await;
 }
 
@@ -669,8 +750,68 @@ async fn what_a_line_carries_of_two_rows_settles_neither(engine: Engine) {
     shop.check(false).await;
 }
 
+/// It may be that of a whole run, noughts, or what a row of another account stores.
+async fn an_id_between_banks_may_name_nothing(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    let storing = |id, reference: &str| Payment {
+        psp_ref: Some(reference.to_owned()),
+        ..at_bank(id, "processing")
+    };
+    let rows = [
+        storing(1, "INSTR-1"),
+        Payment { amount: Some(10_003), ..storing(2, "0") },
+        at_bank(3, "processing"),
+        Payment { account: "live", status: "paid", ..storing(4, "INSTR-5") },
+        at_bank(5, "processing"),
+        storing(6, "0"),
+        Payment { status: "paid", ..storing(7, "INSTR-7") },
+        storing(8, "RUN-9"),
+        storing(9, "RUN-9"),
+    ];
+    shop.insert(&rows).await;
+    let mut bookings = Vec::new();
+    let ids = [
+        ("theirs", 1, "INSTR-1"),
+        ("pay_3", 3, "0"),
+        ("pay_5", 5, "INSTR-5"),
+        ("pay_6", 6, "0"),
+        ("others", 7, "INSTR-7"),
+        ("unknown", 8, "RUN-9"),
+    ];
+    for (reference, id, _) in ids {
+        bookings.push(credit(10_000 + id, reference));
+    }
+    let mut text = camt("camt.053", "S1", &bookings);
+    for (reference, _, id) in ids {
+        let own = format!("<EndToEndId>{reference}</EndToEndId>");
+        text = text.replace(&own, &format!("{own}<InstrId>{id}</InstrId>"));
+    }
+    bring(&shop, "stmt.xml", &text, 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review reference_mismatch");
+    assert!(case_of(&shop, 1).await.contains("whose tag is `theirs` and not `pay_1`"));
+    for id in [3, 5, 6] {
+        assert_eq!(ran.verdict(id), "succeeded settled", "{id}");
+    }
+    assert_eq!(shop.status(2).await, "processing");
+    let told = lines(&shop).await;
+    assert_eq!(told[4..], ["others open orphan -", "unknown open tag_unusable -"]);
+    let end = &ran.of_type("run_end")[0];
+    let report = shop.folder().join(end["report"].as_str().unwrap());
+    let exceptions = std::fs::read_to_string(report.join("exceptions.csv")).unwrap();
+    assert!(exceptions.contains("one payout, go by unknown or RUN-9"), "{exceptions}");
+    // Its own line shows that the id is a run's.
+    let text = camt("camt.053", "S2", &[credit(10_001, "pay_1")]);
+    let own = "<EndToEndId>pay_1</EndToEndId>";
+    let text = text.replace(own, &format!("{own}<InstrId>INSTR-1</InstrId>"));
+    bring(&shop, "own.xml", &text, 0).await;
+    assert_eq!(shop.run().await.verdict(1), "succeeded settled");
+    assert_eq!(lines(&shop).await[0], "theirs open orphan -");
+    shop.check(false).await;
+}
+
 /// The id of a payment run stands in each of its lines, and rows store it as if it were theirs. So
-/// it is where one of them alone stores it.
+/// it is where one of them alone stores it, and other payments carry it, too.
 async fn rows_that_store_the_id_of_their_run_are_paid_by_their_tags(engine: Engine) {
     let shop = shop_with_bank(engine).await;
     let storing = |id, reference: &str| Payment {
@@ -683,10 +824,12 @@ async fn rows_that_store_the_id_of_their_run_are_paid_by_their_tags(engine: Engi
         at_bank(3, "processing"),
         storing(4, "RUN-8"),
         at_bank(5, "processing"),
+        storing(6, "RUN-6"),
     ];
     shop.insert(&rows).await;
     let runs = [("1", "RUN-7"), ("2", "RUN-7"), ("3", "RUN-7"), ("9", "RUN-7")];
     let runs = runs.into_iter().chain([("4", "RUN-8"), ("5", "RUN-8")]);
+    let runs = runs.chain([("6", "RUN-6"), ("66", "RUN-6")]);
     let bookings: Vec<Booking> = runs
         .clone()
         .map(|(id, _)| credit(10_000 + id.parse::<i64>().unwrap(), &format!("pay_{id}")))
@@ -698,10 +841,11 @@ async fn rows_that_store_the_id_of_their_run_are_paid_by_their_tags(engine: Engi
     }
     bring(&shop, "stmt.xml", &text, 0).await;
     let ran = shop.run().await;
-    for id in 1..=4 {
+    for id in 1..=6 {
         assert_eq!(ran.verdict(id), "succeeded settled", "{id}");
     }
     let told = lines(&shop).await;
+    assert_eq!(told[6..], ["pay_6 matched settled 6", "pay_66 open orphan -"]);
     for id in 1..=3 {
         assert_eq!(told[id - 1], format!("pay_{id} matched settled {id}"));
     }

@@ -474,7 +474,7 @@ async fn nothing_at_bank(engine: Engine) -> Shop {
     shop.run().await;
     let past = at_text(tieout_now() - 120);
     shop.raw.execute(&format!("update tieout_checks set aged_from = '{past}'")).await;
-    shop.due_now().await;
+    shop.a_span_passes().await;
     shop.run().await;
     assert_eq!(shop.open_cases().await, ["1 unprovable"]);
     shop

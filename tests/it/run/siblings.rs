@@ -597,8 +597,8 @@ async fn a_sibling_that_was_given_up_and_paid_is_seen(engine: Engine) {
     let cases = shop.open_cases().await;
     assert_eq!(cases, ["2 sibling_row", "6 sibling_row"]);
     let told = "select text from tieout_cases where subject = '2'";
-    let why = "absent, but row 1 with the same natural key was paid at the PSP, whatever its status \
-               says";
+    let why = "absent, but row 1 with the same natural key was paid at the PSP, whatever its \
+               status says";
     assert_eq!(shop.texts(told).await, [why]);
     for (id, status) in [(2, "processing"), (4, "retry"), (6, "processing"), (8, "retry")] {
         assert_eq!(shop.status(id).await, status, "{id}");

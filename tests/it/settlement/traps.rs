@@ -1206,6 +1206,19 @@ fn a_minus_before_a_detail_of_bai2_is_to_be_proven() {
     assert_eq!((signed.state, signed.sums.problems_total), (State::Ok, 0), "and so is their sum");
     let totals = signed.sums.totals[&Currency::parse("USD").unwrap()];
     assert_eq!((totals.credit_minor, totals.debit_minor), (400, 100));
+    // Balances say which of the two it is, and what they do not hold with is not believed.
+    let with = |closing: i64| {
+        let balances = [("010", 5_000, ""), ("015", closing, "")];
+        bai2_with(&[&balances[..], &[("100", 400, ""), ("400", -100, "")]].concat(), &out)
+    };
+    for (closing, moved) in [(5_300, (400, 100)), (5_500, (500, 0))] {
+        let found = with(closing);
+        assert_eq!(found.state, State::Ok, "{closing}: {:?}", found.sums.problems);
+        assert_eq!(found.sums.statements[0].ties, Some(true), "{closing}");
+        let totals = found.sums.totals[&Currency::parse("USD").unwrap()];
+        assert_eq!((totals.credit_minor, totals.debit_minor), moved, "{closing}");
+    }
+    refused(&with(5_400), said);
 }
 
 /// Only the balances show that a code was turned, where a bank writes no sums of its own.
