@@ -114,6 +114,11 @@ impl Chain {
         self.balances > 1 && self.ties()
     }
 
+    /// Whether the last row's amount follows from its balance and the one before.
+    pub fn proves_last(&self) -> bool {
+        self.balances > 1 && self.since_last == 0 && self.orders().0
+    }
+
     /// Whether balances can tell amounts with the opposite sign from balances that stand before
     /// their rows: only where there are several, and the rows go on in time.
     pub fn shows_signs(&self) -> bool {

@@ -78,7 +78,8 @@ struct Roles {
     others: Vec<usize>,
     /// The file speaks of a card: its issuer may write what was bought without a minus.
     card: bool,
-    flag: Option<usize>,
+    /// Which way money went, by the name.
+    flags: Vec<usize>,
     currencies: Vec<usize>,
     /// How many columns may be a currency, that of a foreign amount too.
     currency_like: usize,
@@ -147,6 +148,10 @@ impl Roles {
         if whole.is_none() && any(words::AMOUNT) || amount.is_some() == sides.is_some() {
             return None;
         }
+        // An amount beside one side alone: either may have moved it.
+        if amount.is_some() && (any(words::DEBIT) || any(words::CREDIT)) {
+            return None;
+        }
         // The currency beside it may be that of the foreign amount, and not of the booked one.
         if any(words::FOREIGN) {
             return None;
@@ -180,7 +185,7 @@ impl Roles {
             others: others(&stems),
             card: any(words::CARD),
             currency_like: names.iter().filter(|name| words::is_currency(name)).count(),
-            flag: only(names, words::FLAG),
+            flags: all(names, words::FLAG),
             currencies: all(names, words::CURRENCY),
             named_currency,
             balance,
@@ -305,7 +310,7 @@ impl Inference<'_> {
             ignore: Vec::new(),
             booked: None,
             status: Vec::new(),
-            beside: self.flag().map(number),
+            beside: self.ways().into_iter().map(number).collect(),
             trailer: None,
             batch: None,
             covers_attempts: false,
@@ -422,26 +427,36 @@ impl Inference<'_> {
             return Some(Amounts::TwoSided(number(debit), number(credit)));
         }
         let amount = self.roles.amount?;
-        let Some(flag) = self.roles.flag else { return self.signed(amount) };
-        let known = self.values(flag).all(|value| words::is_debit(value).is_some());
+        let flags = self.roles.flags.iter().copied();
+        let filled: Vec<usize> = flags.filter(|at| self.values(*at).next().is_some()).collect();
+        let is_known = |at: &usize| self.values(*at).all(|value| words::is_debit(value).is_some());
         let unsigned = self.values(amount).all(|text| !text.starts_with(['-', '+', '(']));
-        match (self.values(flag).next().is_some(), known, unsigned) {
-            (true, true, true) => {
+        match (filled.iter().copied().find(is_known), unsigned) {
+            (Some(flag), true) => {
                 let own = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect();
                 let (credits, debits) = (own(words::CREDITS), own(words::DEBITS));
                 Some(Amounts::Flagged(number(amount), number(flag), credits, debits))
             }
+            (None, true) if !filled.is_empty() => None,
             // A column of other kinds, beside amounts that carry their sign.
-            (_, false, false) | (false, ..) | (true, true, false) => self.signed(amount),
-            (true, false, true) => None,
+            _signed => self.signed(amount),
         }
     }
 
-    /// The flag, where each of its values is one: beside a sign it must say the same.
-    fn flag(&self) -> Option<usize> {
-        let mut values = self.roles.flag.into_iter().flat_map(|flag| self.values(flag)).peekable();
-        let is_any = values.peek().is_some();
-        self.roles.flag.filter(|_| is_any && values.all(|v| words::is_debit(v).is_some()))
+    /// Columns that say which way money went: a sign beside them must say the same. What holds
+    /// nothing but words for it, and those of both ways, is one under whatever name; but only one
+    /// whose name is known makes a sign, for `Debit` and `Credit` are kinds of cards, too.
+    fn ways(&self) -> Vec<usize> {
+        let tells = |at: &usize| {
+            let ways: Vec<Option<bool>> = self.values(*at).map(words::is_debit).collect();
+            if self.roles.flags.contains(at) {
+                return ways.iter().any(Option::is_some);
+            }
+            let both = ways.contains(&Some(true)) && ways.contains(&Some(false));
+            let sure = both || self.values(*at).all(words::is_abbreviated);
+            !ways.is_empty() && ways.iter().all(Option::is_some) && sure
+        };
+        (0..self.layout.names.len()).filter(tells).collect()
     }
 
     /// Amounts with a sign. Issuers of cards write a purchase without a minus and a refund with

@@ -5,6 +5,7 @@
 use regex::Regex;
 
 use crate::model::settlement::{EntryStatus, TagKind};
+use crate::settlement::numeral::is_day;
 use crate::settlement::sheet::normal;
 use crate::settlement::table::{Column, TagRule};
 
@@ -241,21 +242,73 @@ pub const FLAG: &[&str] = &[
     "soll haben",
     "sens",
     "cdtdbtind",
+    "cr dr",
+    "crdr",
+    "drcr",
+    "debitcredit",
+    "dbt cdt",
+    "cdt dbt",
+    "dbtcdt",
+    "cdtdbt",
+    "d c indicator",
+    "dr cr indicator",
+    "cr dr indicator",
+    "debit credit indicator",
+    "debit credit flag",
+    "deebet kreedit",
+    "debet kredit",
+    "debe haber",
+    "dare avere",
+    "indicator",
+    "direction",
+    "sign",
+    "in out",
     "transaction type",
     "type",
 ];
 
 /// Values of [`FLAG`] for money in.
-pub const CREDITS: &[&str] = &["c", "cr", "credit", "crdt", "bij", "h", "haben", "crédit"];
+pub const CREDITS: &[&str] = &[
+    "c", "cr", "credit", "crdt", "bij", "h", "haben", "crédit", "crédito", "credito", "k",
+    "kredit", "kreedit", "haber", "abono", "avere", "deposit", "in", "incoming", "+",
+];
 
 /// And for money out.
-pub const DEBITS: &[&str] = &["d", "dr", "debit", "debet", "dbit", "af", "s", "soll", "débit"];
+pub const DEBITS: &[&str] = &[
+    "d",
+    "dr",
+    "debit",
+    "debet",
+    "dbit",
+    "af",
+    "s",
+    "soll",
+    "débit",
+    "débito",
+    "debito",
+    "deebet",
+    "debe",
+    "cargo",
+    "dare",
+    "withdrawal",
+    "out",
+    "outgoing",
+    "-",
+];
+
+/// Of both the ones that mean nothing else: one of them alone makes a column a flag.
+const ABBREVIATED: &[&str] = &["cr", "dr", "crdt", "dbit"];
 
 /// Whether a value of [`FLAG`] is one for money out; none where it is not known.
 pub fn is_debit(flag: &str) -> Option<bool> {
-    let flag = normal(flag);
-    let is = |words: &[&str]| words.contains(&flag.as_str());
+    let (bare, flag) = (flag.trim(), normal(flag));
+    let is = |words: &[&str]| words.iter().any(|word| *word == flag || *word == bare);
     if is(DEBITS) { Some(true) } else { is(CREDITS).then_some(false) }
+}
+
+/// Whether a value can only be one of [`FLAG`].
+pub fn is_abbreviated(flag: &str) -> bool {
+    ABBREVIATED.contains(&normal(flag).as_str())
 }
 
 /// Of the amount.
@@ -371,23 +424,194 @@ pub const STANDS: &[&str] = &[
     "umsatz gesamt",
     "totale",
     "totaal",
+    "brought forward",
+    "carried forward",
+    "anfangsbestand",
+    "endbestand",
+    "zwischensaldo",
+    "zwischensumme",
+    "abschlusssaldo",
+    "gesamtsumme",
+    "alkusaldo",
+    "loppusaldo",
+    "primosaldo",
+    "ultimosaldo",
+    "slotsaldo",
+    "total debit",
+    "total debits",
+    "total credit",
+    "total credits",
+    "subtotal",
+    "sous total",
+    "grand total",
+    "total general",
+    "razem",
+    "összesen",
+    "αρχικό υπόλοιπο",
+    "τελικό υπόλοιπο",
+    "входящий остаток",
+    "исходящий остаток",
+    "остаток на начало",
+];
+
+/// Words for a balance that stand alone, or beside one of [`WHICH`]; without accents.
+const BALANCES: &[&str] = &["saldo", "solde", "balance", "zustatek", "egyenleg", "bakiye"];
+
+/// And those that mean one beside it only.
+const BALANCES_WITH: &[&str] = &["bal", "sold", "stan", "stav", "stanje", "bakiyesi"];
+
+/// Which balance it is.
+const WHICH: &[&str] = &[
+    "anterior",
+    "inicial",
+    "initial",
+    "iniziale",
+    "final",
+    "finale",
+    "precedente",
+    "precedent",
+    "previo",
+    "disponible",
+    "disponibile",
+    "disponivel",
+    "available",
+    "actual",
+    "atual",
+    "actuel",
+    "contabile",
+    "contable",
+    "contabil",
+    "ledger",
+    "statement",
+    "daily",
+    "opening",
+    "closing",
+    "beginning",
+    "ending",
+    "start",
+    "end",
+    "running",
+    "current",
+    "previous",
+    "brought",
+    "carried",
+    "forward",
+    "b",
+    "c",
+    "d",
+    "f",
+    "bf",
+    "cf",
+    "intermediaire",
+    "ancien",
+    "nouveau",
+    "crediteur",
+    "debiteur",
+    "alter",
+    "alt",
+    "neuer",
+    "neu",
+    "vorig",
+    "vorige",
+    "huidig",
+    "ingaende",
+    "inngaende",
+    "utgaende",
+    "del",
+    "do",
+    "dia",
+    "de",
+    "du",
+    "jour",
+    "dnia",
+    "poczatkowy",
+    "poczatkowe",
+    "koncowy",
+    "koncowe",
+    "biezacy",
+    "pocatecni",
+    "pociatocny",
+    "konecny",
+    "nyito",
+    "zaro",
+    "pocetno",
+    "konacno",
+    "zavrsno",
+    "acilis",
+    "kapanis",
+    "devreden",
 ];
 
 /// What goes on behind one of these: `Schlusssaldo per 31.10.2026`, `Closing balance as of`.
 const STANDS_AT: &[&str] =
     &["per", "vom", "zum", "am", "as", "at", "on", "al", "du", "au", "na", "op", "pr"];
 
-/// Whether a text, as [`normal`] makes it, is one of [`STANDS`], alone or with its day.
+/// A letter without its accent.
+fn bare(c: char) -> char {
+    match c {
+        'à' | 'á' | 'â' | 'ã' | 'ä' | 'å' | 'ą' => 'a',
+        'ç' | 'ć' | 'č' => 'c',
+        'è' | 'é' | 'ê' | 'ë' | 'ę' | 'ě' => 'e',
+        'ì' | 'í' | 'î' | 'ï' | 'ı' => 'i',
+        'ñ' | 'ń' | 'ň' => 'n',
+        'ò' | 'ó' | 'ô' | 'õ' | 'ö' | 'ő' | 'ø' => 'o',
+        'ś' | 'š' | 'ş' | 'ș' => 's',
+        'ť' | 'ţ' | 'ț' => 't',
+        'ù' | 'ú' | 'û' | 'ü' | 'ů' | 'ű' => 'u',
+        'ý' => 'y',
+        'ź' | 'ż' | 'ž' => 'z',
+        other => other,
+    }
+}
+
+/// Whether words are a day: `31 10 2026`, or `31 10`.
+fn is_some_day(words: &[&str]) -> bool {
+    let is_part = |word: &&str| word.len() <= 2 && word.parse::<u8>().is_ok_and(|n| n <= 31);
+    match words {
+        [first, second] => is_part(first) && is_part(second),
+        _three => is_day(&words.join(" ")),
+    }
+}
+
+/// Whether a text is a word for a balance and what says which, each once or not at all, with its
+/// day or without. What a payer writes about one (`balance of order 17`) has other words.
+fn is_balance(text: &str) -> bool {
+    let text: String = text.chars().map(bare).collect();
+    let spaced = text.split(' ').all(|word| word.chars().count() == 1);
+    let text = if spaced { text.replace(' ', "") } else { text };
+    let words: Vec<&str> = text.split(' ').collect();
+    let is_of_day = |word: &&str| {
+        STANDS_AT.contains(word)
+            || ["of", "em", "el"].contains(word)
+            || word.starts_with(|c: char| c.is_ascii_digit())
+    };
+    let (own, day) = words.split_at(words.iter().position(is_of_day).unwrap_or(words.len()));
+    let is_figure = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+    let (before, day) = day.split_at(day.iter().position(is_figure).unwrap_or(day.len()));
+    let is_told = !before.is_empty() || !day.is_empty();
+    if is_told && !(before.iter().all(is_of_day) && is_some_day(day)) {
+        return false;
+    }
+    let is_noun = |word: &&str| BALANCES.contains(word) || BALANCES_WITH.contains(word);
+    let (nouns, which): (Vec<&str>, Vec<&str>) = own.iter().copied().partition(is_noun);
+    let [noun] = nouns.as_slice() else { return false };
+    let is_sure = BALANCES.contains(noun) || !which.is_empty();
+    is_sure && which.len() <= 2 && which.iter().all(|word| WHICH.contains(word))
+}
+
+/// Whether a text, as [`normal`] makes it, is one of [`STANDS`], alone or with its day, or another
+/// name of a balance.
 pub fn is_stand(text: &str) -> bool {
     let is_at = |rest: &str| {
         let next = rest.split(' ').next().unwrap_or_default();
         STANDS_AT.contains(&next) || next.starts_with(|c: char| c.is_ascii_digit())
     };
-    STANDS.iter().any(|word| match text.strip_prefix(*word) {
+    let is_known = STANDS.iter().any(|word| match text.strip_prefix(*word) {
         Some("") => true,
         Some(rest) => rest.strip_prefix(' ').is_some_and(is_at),
         None => false,
-    })
+    });
+    is_known || is_balance(text)
 }
 
 /// Of these the ones that no payer writes.
@@ -396,6 +620,51 @@ pub const NEVER_PAID: &[&str] = &["tagessaldo"];
 /// Taken besides the amount.
 pub const FEE: &[&str] =
     &["fee", "fees", "fee amount", "total fees", "gebühr", "gebühren", "poplatek", "kosten"];
+
+/// More names of it, which some give to what kind of fee it is.
+const FEES: &[&str] = &[
+    "charge",
+    "charges",
+    "bank charge",
+    "bank charges",
+    "transaction fee",
+    "commission",
+    "commissions",
+    "commissione",
+    "commissioni",
+    "comisión",
+    "comision",
+    "comisiones",
+    "comissão",
+    "comissões",
+    "provision",
+    "prowizja",
+    "opłata",
+    "frais",
+    "spesen",
+    "entgelt",
+    "entgelte",
+    "gebuehr",
+    "gebuehren",
+    "gebyr",
+    "avgift",
+    "vergoeding",
+];
+
+/// Whether a name is one of [`FEE`], the currency at its end apart.
+pub fn is_fee(name: &str) -> bool {
+    let stem = match name.rsplit_once(' ') {
+        Some((stem, code)) if code.len() == 3 => stem.strip_suffix(" in").unwrap_or(stem),
+        _name => name,
+    };
+    [name, stem].iter().any(|name| FEE.contains(name) || FEES.contains(name))
+}
+
+/// Whether a name is one of an amount with what was taken besides.
+pub fn is_total(name: &str) -> bool {
+    ["total", "total amount", "net", "net amount", "netto", "nettobetrag", "gesamtbetrag"]
+        .contains(&name)
+}
 
 /// Whether it was booked.
 pub const STATUS: &[&str] = &[
@@ -408,6 +677,8 @@ pub const STATUS: &[&str] = &[
     "payment status",
     "booking status",
     "buchungsstatus",
+    "zustand",
+    "buchungszustand",
     "status transakcji",
     "stato",
     "estado",
@@ -467,6 +738,7 @@ const PENDING: &[&str] = &[
     "reserved",
     "reserveret",
     "reserverad",
+    "reserverat",
     "reservert",
     "pendiente",
     "pendente",
@@ -496,6 +768,92 @@ const CALLED_OFF: &[&str] = &[
     "odrzucone",
     "geweigerd",
 ];
+
+/// What stands beside movements that were not booked, or were undone. Of a status nothing but the
+/// words above are believed.
+const DOUBTFUL: &[&str] = &[
+    "voided",
+    "refused",
+    "not booked",
+    "unposted",
+    "unbooked",
+    "on hold",
+    "in progress",
+    "scheduled",
+    "expired",
+    "authorised",
+    "authorized",
+    "abgelehnt",
+    "storniert",
+    "nicht gebucht",
+    "ungebucht",
+    "reserviert",
+    "in bearbeitung",
+    "ausstehend",
+    "fehlgeschlagen",
+    "zurückgewiesen",
+    "en cours",
+    "non comptabilisé",
+    "rechazada",
+    "anulado",
+    "anulada",
+    "cancelado",
+    "cancelada",
+    "denegado",
+    "denegada",
+    "retenido",
+    "retenida",
+    "recusado",
+    "recusada",
+    "rejeitado",
+    "rejeitada",
+    "estornado",
+    "annullato",
+    "annullata",
+    "rifiutata",
+    "stornato",
+    "geannuleerd",
+    "gereserveerd",
+    "mislukt",
+    "niet geboekt",
+    "väntande",
+    "avvisad",
+    "afventer",
+    "afvist",
+    "avvist",
+    "odottaa",
+    "hylätty",
+    "oczekująca",
+    "odrzucona",
+    "odrzucony",
+    "anulowana",
+    "anulowany",
+    "zablokowana",
+    "nierozliczona",
+    "čeká",
+    "zamítnuto",
+    "zrušeno",
+    "függőben",
+    "elutasítva",
+    "in asteptare",
+    "în așteptare",
+    "respins",
+    "beklemede",
+    "reddedildi",
+    "ожидает",
+    "отклонено",
+    "отменён",
+    "refusée",
+    "annulée",
+    "rejetée",
+];
+
+/// Whether a field says that a row was not booked, or may not have been, and nothing else.
+pub fn is_doubtful(field: &str) -> bool {
+    let has_digit = field.bytes().any(|b| b.is_ascii_digit());
+    let is_word = !field.is_empty() && field.len() <= 40 && !has_digit;
+    is_word && (unbooked(field).is_some() || DOUBTFUL.contains(&normal(field).as_str()))
+}
 
 /// What a field says that is a word for what was not booked, and nothing else.
 pub fn unbooked(field: &str) -> Option<EntryStatus> {

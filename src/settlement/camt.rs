@@ -31,6 +31,9 @@ const MESSAGES: [(&str, &str, Finality); 3] = [
     ("BkToCstmrDbtCdtNtfctn", "Ntfctn", Finality::Notice),
 ];
 
+/// What Italian banks write before the names of messages and their envelopes.
+const ITALIAN: &str = "CBI";
+
 /// So many details may stand before the amount of their entry.
 const HELD: usize = 10_000;
 
@@ -55,7 +58,8 @@ pub fn recognise_notification(head: &str) -> Option<String> {
 /// The version that a namespace says, where the message element is there.
 pub fn recognise(head: &str, element: &str, message: &str) -> Option<String> {
     let is_there = head.match_indices(element).any(|(at, _)| {
-        let before = head.get(..at).and_then(|text| text.chars().next_back());
+        let before = head.get(..at).map(|text| text.strip_suffix(ITALIAN).unwrap_or(text));
+        let before = before.and_then(|text| text.chars().next_back());
         before.is_some_and(|c| c == '<' || c == ':')
     });
     is_there.then(|| version(head, message))
@@ -255,6 +259,7 @@ impl Camt {
             Some(_open) => {}
             None => {
                 let message = before.rsplit('/').next().unwrap_or_default();
+                let message = message.strip_prefix(ITALIAN).unwrap_or(message);
                 let found = MESSAGES.into_iter().find(|(element, part, _)| {
                     *part == name && message.trim_end_matches(version_suffix).starts_with(element)
                 });

@@ -14,18 +14,53 @@ struct Tally {
     rows: u64,
     total: i128,
     first: (u64, i64),
+    second: (u64, i64),
+    before: (u64, i64),
     last: (u64, i64),
+    credits: i128,
+    debits: i128,
+}
+
+fn sides(minor: i64) -> (i128, i128) {
+    let minor = i128::from(minor);
+    (minor.max(0), minor.min(0))
 }
 
 impl Tally {
     fn new(line: u64, minor: i64) -> Self {
-        Self { rows: 1, total: i128::from(minor), first: (line, minor), last: (line, minor) }
+        let (total, at, (credits, debits)) = (i128::from(minor), (line, minor), sides(minor));
+        Self { rows: 1, total, first: at, second: at, before: at, last: at, credits, debits }
     }
 
     fn add(&mut self, line: u64, minor: i64) {
         self.rows = self.rows.saturating_add(1);
         self.total = self.total.saturating_add(i128::from(minor));
+        let (credits, debits) = sides(minor);
+        self.credits = self.credits.saturating_add(credits);
+        self.debits = self.debits.saturating_add(debits);
+        if self.rows == 2 {
+            self.second = (line, minor);
+        }
+        self.before = self.last;
         self.last = (line, minor);
+    }
+
+    /// The two rows at an end that are what all other debits and all other credits come to, with
+    /// either sign. Of so few that two payments and two more look so, nothing is said.
+    fn sums(&self) -> Option<(u64, i64)> {
+        let are_sums = |one: i64, other: i64| {
+            let ((in_one, out_one), (in_other, out_other)) = (sides(one), sides(other));
+            let credits = self.credits.saturating_sub(in_one).saturating_sub(in_other);
+            let debits = self.debits.saturating_sub(out_one).saturating_sub(out_other);
+            let both = credits != 0 && debits != 0;
+            both && i128::from(one.saturating_abs()) == debits.saturating_abs()
+                && i128::from(other) == credits
+        };
+        let ends = [(self.before, self.last), (self.first, self.second)];
+        let found = ends.into_iter().find(|(one, other)| {
+            self.rows > 4 && (are_sums(one.1, other.1) || are_sums(other.1, one.1))
+        });
+        found.map(|(one, _)| one)
     }
 
     /// The row at an end that is what all others come to. A closing balance is that of the opening
@@ -50,11 +85,21 @@ fn add(tallies: &mut Tallies, line: u64, minor: i64, of: Currency) {
 
 fn tell(tallies: &Tallies, out: &mut Out) {
     for (of, tally) in tallies {
-        let Some((line, minor)) = tally.sum() else { continue };
         let expected = "a movement; where it is one, describe this file as a [[format]]";
-        let amount = shown(i128::from(minor), Some(*of));
-        let found = format!("{amount}, what all other rows come to: is it a sum or a balance?");
-        out.push(Problem::error(line, "amount", expected, found));
+        let amount = |minor: i64| shown(i128::from(minor), Some(*of));
+        let found = match (tally.sum(), tally.sums()) {
+            (Some((line, minor)), _) => {
+                let amount = amount(minor);
+                (line, format!("{amount}, what all other rows come to: is it a sum or a balance?"))
+            }
+            (None, Some((line, minor))) => {
+                let amount = amount(minor);
+                let all = "what all other debits and all other credits come to: are they sums?";
+                (line, format!("{amount} and the row beside it, {all}"))
+            }
+            (None, None) => continue,
+        };
+        out.push(Problem::error(found.0, "amount", expected, found.1));
     }
 }
 
@@ -134,6 +179,19 @@ mod tests {
         assert_eq!(sum(&[8_750, 10_000, -1250]), Some((1, 8_750)));
         assert_eq!(sum(&[500, -100, 200, 600]), Some((4, 600)), "opening, rows, closing");
         assert_eq!(sum(&[-1250, 10_000, -8_750]), None, "a sweep");
+        let sums = |rows: &[i64]| {
+            let mut tallies = Tallies::new();
+            for (line, minor) in (1_u64..).zip(rows) {
+                add(&mut tallies, line, *minor, euro);
+            }
+            tallies.get(&euro).and_then(Tally::sums)
+        };
+        assert_eq!(sums(&[-150, 1_050, 725, -150, 1_775]), Some((4, -150)));
+        assert_eq!(sums(&[-150, 1_050, 725, 1_775, 150]), Some((4, 1_775)), "without a sign");
+        assert_eq!(sums(&[-150, 1_775, -150, 1_050, 725]), Some((1, -150)), "above");
+        for rows in [vec![-150, 1_050, -150, 1_050], vec![1, 2, 3, 4, 6], vec![-1, 2, 3, -1, 6]] {
+            assert_eq!(sums(&rows), None, "{rows:?}");
+        }
         for rows in [vec![5, 5], vec![5], vec![5, -5, 0], vec![0, 0, 0], vec![1, 2, 4]] {
             assert_eq!(sum(&rows), None, "{rows:?}");
         }

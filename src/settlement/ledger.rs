@@ -136,7 +136,8 @@ pub struct Ledger {
     open: Option<StatementSum>,
     open_all: Totals,
     open_booked: Vec<(Currency, i128)>,
-    last_closing: HashMap<(String, Currency), i64>,
+    /// Where the last statement of an account began, and where it ended.
+    last_closing: HashMap<(String, Currency), (i64, i64)>,
     last: Option<StatementSum>,
 }
 
@@ -283,12 +284,13 @@ impl Ledger {
             open.ties = Some(holds);
         } else if let (Some(opening), Some(closing)) = (end.opening, end.closing) {
             let ties = self.ties(&opening, &closing);
-            let follows = open.head.finality == Finality::Final && self.follows(&open, &opening);
+            let is_final = open.head.finality == Finality::Final;
+            let follows = is_final && self.follows(&open, [&opening, &closing]);
             for problem in ties.iter().chain(follows.then(|| self.gap(&open, &opening)).iter()) {
                 self.problem(problem.clone());
             }
             open.ties = Some(ties.is_empty());
-            self.remember(&open, &closing);
+            self.remember(&open, [&opening, &closing]);
         }
         self.open = Some(open);
         self.list_open();
@@ -333,15 +335,16 @@ impl Ledger {
         (open.head.account.clone().unwrap_or_default(), currency)
     }
 
-    /// Whether an earlier statement of this account ended elsewhere than this one begins.
-    fn follows(&self, open: &StatementSum, opening: &Balance) -> bool {
+    /// Whether an earlier statement of this account ended elsewhere than this one begins. Where
+    /// the newest comes first, this one ends where that began.
+    fn follows(&self, open: &StatementSum, [opening, closing]: [&Balance; 2]) -> bool {
         let last = self.last_closing.get(&Self::key(open, opening.currency));
-        last.is_some_and(|closing| *closing != opening.minor)
+        last.is_some_and(|(began, ended)| *ended != opening.minor && *began != closing.minor)
     }
 
     fn gap(&self, open: &StatementSum, opening: &Balance) -> Problem {
         let last = self.last_closing.get(&Self::key(open, opening.currency));
-        let expected = last.map_or(0, |closing| i128::from(*closing));
+        let expected = last.map_or(0, |(_, ended)| i128::from(*ended));
         Problem::warning(
             opening.line,
             "opening balance",
@@ -350,12 +353,12 @@ impl Ledger {
         )
     }
 
-    fn remember(&mut self, open: &StatementSum, closing: &Balance) {
+    fn remember(&mut self, open: &StatementSum, [opening, closing]: [&Balance; 2]) {
         let key = Self::key(open, closing.currency);
         if open.head.finality == Finality::Final
             && (self.last_closing.len() < STATEMENTS_LISTED || self.last_closing.contains_key(&key))
         {
-            self.last_closing.insert(key, closing.minor);
+            self.last_closing.insert(key, (opening.minor, closing.minor));
         }
     }
 }

@@ -41,6 +41,7 @@ pub mod once;
 pub mod table;
 pub mod table_rows;
 pub mod doubts;
+pub mod last_row;
 pub mod twice;
 pub mod bank_words;
 pub mod bank_csv;

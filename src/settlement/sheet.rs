@@ -117,8 +117,16 @@ fn reader_of<R: Read>(input: R, delimiter: u8, buffer: usize) -> csv::Reader<R> 
 struct Metered {
     text: Decoded,
     since: usize,
-    /// What came last was the end of a line: nothing shows that a file was cut there.
-    ended: bool,
+    /// What came last: where it was the end of a line, nothing shows that a file was cut there.
+    last: u8,
+    /// All was read.
+    is_over: bool,
+}
+
+impl Metered {
+    fn ended(&self) -> bool {
+        matches!(self.last, b'\n' | b'\r')
+    }
 }
 
 impl Read for Metered {
@@ -131,8 +139,9 @@ impl Read for Metered {
         let is_text = |byte: &&u8| !matches!(byte, b' ' | b'\t' | 0 | 0x1a);
         let text = buffer.get(..read).unwrap_or_default();
         if let Some(last) = text.iter().rev().find(is_text) {
-            self.ended = matches!(last, b'\n' | b'\r');
+            self.last = *last;
         }
+        self.is_over |= read == 0 && !buffer.is_empty();
         if self.since > ROW_MAX {
             return Err(io::Error::other("a row of more than 4 MiB: is a quote not closed?"));
         }
@@ -165,12 +174,13 @@ pub struct Row<'a> {
     pub byte: u64,
     record: &'a StringRecord,
     delimiter: u8,
+    is_open: bool,
 }
 
 impl Sheet {
     /// Begins to read at the first row.
     pub fn new(source: Source, delimiter: u8) -> Self {
-        let text = Metered { text: source.into_text(), since: 0, ended: false };
+        let text = Metered { text: source.into_text(), since: 0, last: 0, is_over: false };
         let reader = reader_of(text, delimiter, 64 * 1024);
         let rows = Rows::Delimited(Box::new(reader));
         Self { rows, record: StringRecord::new(), delimiter, line: 0, byte: 0 }
@@ -225,7 +235,7 @@ impl Sheet {
     /// Whether the last row lacks the end of its line, once all of them were read.
     fn is_cut(&self) -> bool {
         match &self.rows {
-            Rows::Delimited(reader) => !reader.get_ref().ended,
+            Rows::Delimited(reader) => !reader.get_ref().ended(),
             Rows::Fixed(..) => false,
         }
     }
@@ -233,7 +243,18 @@ impl Sheet {
     /// The row that was read.
     pub fn row(&self) -> Row<'_> {
         let (line, byte) = (self.line, self.byte);
-        Row { line, byte, record: &self.record, delimiter: self.delimiter }
+        let (record, delimiter, is_open) = (&self.record, self.delimiter, self.is_open());
+        Row { line, byte, record, delimiter, is_open }
+    }
+
+    /// Whether the row that was read ends with the file, and not with its line. A last field that
+    /// ends with its own quote is whole.
+    fn is_open(&self) -> bool {
+        let Rows::Delimited(reader) = &self.rows else { return false };
+        let text = reader.get_ref();
+        let field = self.record.iter().next_back().unwrap_or_default();
+        let is_closed = text.last == b'"' && !field.ends_with('"');
+        text.is_over && !text.ended() && !is_closed
     }
 
     fn no_open_quote(&self) -> Result<(), Problem> {
@@ -274,6 +295,22 @@ impl<'a> Row<'a> {
     /// A field without the blanks around it; empty where there is none.
     pub fn get(&self, at: usize) -> &'a str {
         self.record.get(at).unwrap_or_default().trim()
+    }
+
+    /// A field as it stands.
+    pub fn field(&self, at: usize) -> &'a str {
+        self.record.get(at).unwrap_or_default()
+    }
+
+    /// Whether it is the last row and its line does not end: the file may be cut within its last
+    /// field.
+    pub fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Whether this field may be cut.
+    pub fn may_be_cut(&self, at: usize) -> bool {
+        self.is_open && at.saturating_add(1) == self.width()
     }
 
     /// [`Self::get`] of a column that need not be there.

@@ -318,8 +318,8 @@ pub struct Table {
     pub booked: Option<TestSettings>,
     /// Where nobody described the file: the columns whose words say whether a row was booked.
     pub status: Vec<Column>,
-    /// And the one that says which way money went, beside amounts that carry their sign.
-    pub beside: Option<Column>,
+    /// And those that say which way money went, beside amounts that carry their sign.
+    pub beside: Vec<Column>,
     /// The trailer.
     pub trailer: Option<TrailerSettings>,
     /// Batches.
@@ -380,7 +380,7 @@ impl FormatSettings {
             ignore: self.ignore.clone(),
             booked: self.booked.clone(),
             status: Vec::new(),
-            beside: None,
+            beside: Vec::new(),
             trailer: self.trailer.clone(),
             batch: self.batch.clone(),
             covers_attempts: self.covers == Covers::Attempts,

@@ -18,7 +18,8 @@ use crate::settlement::amount::{Refused, minor};
 use crate::settlement::balance::Chain;
 use crate::settlement::bank_words as words;
 use crate::settlement::doubts::Doubts;
-use crate::settlement::numeral::day;
+use crate::settlement::last_row::{Ends, Last};
+use crate::settlement::numeral::{day, is_day};
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, normal, some};
 use crate::settlement::table::{
     Amounts, BatchSettings, Column, CurrencyOf, Cut, Dates, Table, TestSettings, TrailerSettings,
@@ -157,7 +158,7 @@ struct Places {
     fee: Option<usize>,
     tags: Vec<usize>,
     statuses: Vec<usize>,
-    beside: Option<usize>,
+    beside: Vec<usize>,
 }
 
 impl Places {
@@ -185,7 +186,7 @@ impl Places {
             fee: maybe(&table.fee)?,
             tags: table.tags.iter().map(|tag| at(&tag.column)).collect::<Result<_, _>>()?,
             statuses: table.status.iter().map(at).collect::<Result<_, _>>()?,
-            beside: maybe(&table.beside)?,
+            beside: table.beside.iter().map(at).collect::<Result<_, _>>()?,
         })
     }
 }
@@ -225,11 +226,12 @@ struct Rows {
     positive: bool,
     proven: bool,
     fees: bool,
-    /// The last row was passed over, and may be the begin of one: it ends within its date.
-    begun: bool,
-    /// The last field of the last row, and whether all rows before it end in a currency.
-    tail: Option<String>,
-    coded: Option<bool>,
+    /// Columns of what was taken besides, and of what both come to.
+    taken: Vec<usize>,
+    totals: Vec<usize>,
+    /// The first row where one of these is another amount.
+    total: Option<Problem>,
+    ends: Ends,
     doubts: Doubts,
     layout: Layout,
     table: Table,
@@ -245,6 +247,10 @@ impl Rows {
                 Some((place(&layout, column)?, payout))
             }
             None => None,
+        };
+        let named = |is: fn(&str) -> bool| -> Vec<usize> {
+            let names = layout.names.iter().enumerate().filter(|_| table.recognised);
+            names.filter(|(_, name)| is(name.as_str())).map(|(at, _)| at).collect()
         };
         Ok(Self {
             places: Places::new(&table, &layout)?,
@@ -263,9 +269,10 @@ impl Rows {
             positive: false,
             proven: false,
             fees: false,
-            begun: false,
-            tail: None,
-            coded: None,
+            taken: named(words::is_fee),
+            totals: named(words::is_total),
+            total: None,
+            ends: Ends::default(),
             doubts: Doubts::default(),
             layout,
             table,
@@ -293,10 +300,16 @@ impl Rows {
                 let is = |values: &[String]| {
                     values.iter().any(|known| known.eq_ignore_ascii_case(value))
                 };
-                match (is(credit), is(debit)) {
-                    (true, false) => Ok(minor),
-                    (false, true) => Ok(minor.saturating_neg()),
-                    _neither => {
+                let is_debit = match (is(credit), is(debit)) {
+                    _any if self.table.recognised => words::is_debit(value),
+                    (true, false) => Some(false),
+                    (false, true) => Some(true),
+                    _neither => None,
+                };
+                match is_debit {
+                    Some(false) => Ok(minor),
+                    Some(true) => Ok(minor.saturating_neg()),
+                    None => {
                         let all: Vec<&str> =
                             credit.iter().chain(debit).map(String::as_str).collect();
                         let expected = format!("one of {}", all.join(", "));
@@ -337,18 +350,46 @@ impl Rows {
         }
     }
 
+    /// Fields at fixed places: a row that ends within its amount says a smaller one, and one that
+    /// ends before it has a day alone. Only texts may be short.
+    fn reaches(&self, row: &Row<'_>) -> Result<(), Problem> {
+        let Cut::Fixed(fields) = &self.table.cut else { return Ok(()) };
+        let places = &self.places;
+        let wanted = |at: usize| fields.get(at).map_or(0, |(_, range)| range.len());
+        let lacks = |at: &usize| row.field(*at).chars().count() < wanted(*at);
+        let is_within = |at: &usize| !row.get(*at).is_empty() && lacks(at);
+        let (amounts, flag) = match places.amount {
+            AmountAt::Signed(at) => ([Some(at), None], None),
+            AmountAt::Flagged(at, flag) => ([Some(at), None], Some(flag)),
+            AmountAt::TwoSided(debit, credit) => ([Some(debit), Some(credit)], None),
+        };
+        let mut amounts = amounts.into_iter().flatten();
+        let short = if self.has_amount(row) {
+            let whole = [flag, places.date].into_iter().flatten().find(lacks);
+            let beside = [places.gross, places.fee, places.value_date];
+            amounts.chain(beside.into_iter().flatten()).find(is_within).or(whole)
+        } else {
+            let has_day = matches!(self.day(row, places.date), Ok(Some(_)));
+            amounts.find(lacks).filter(|_| has_day)
+        };
+        let Some(at) = short else { return Ok(()) };
+        let expected = format!("{} characters: the row ends before", wanted(at));
+        Err(Problem::error(row.line, self.name(at), expected, row.field(at)))
+    }
+
     /// Whether a row without an amount is none of the table, where nobody described the file: words
     /// below the rows are in fewer fields. With a day, it is a row that was cut.
     fn is_words(&self, row: &Row<'_>) -> bool {
         let width = self.layout.names.len();
         let is_beyond = (width..row.width()).any(|at| !row.get(at).is_empty());
-        let has_day = matches!(self.day(row, self.places.date), Ok(Some(_)));
+        let has_day = is_day(row.maybe(self.places.date));
         self.table.recognised && !is_beyond && !has_day
     }
 
     /// Whether the row moves nothing: it has no amount, or its amount is how much there was.
-    fn is_no_movement(&self, row: &Row<'_>, out: &mut Out) -> Result<bool, Problem> {
+    fn is_no_movement(&mut self, row: &Row<'_>, out: &mut Out) -> Result<bool, Problem> {
         if !self.has_amount(row) {
+            self.stands_still(row, out)?;
             let found = "none: the row was passed over";
             out.push(Problem::warning(row.line, "amount", "an amount", found));
             return Ok(true);
@@ -363,12 +404,43 @@ impl Rows {
         Ok(true)
     }
 
-    /// What a row says that tells a balance or a sum, where nobody described the file: all of its
-    /// texts are one of the words for it; where it has none, all of its references.
-    fn stand(&self, row: &Row<'_>) -> Option<String> {
-        if !self.table.recognised || self.places.balance.is_some() {
-            return None;
+    /// A row with a day and no amount, where nobody described the file: what moved may stand in a
+    /// column that is not known, unless the balance beside it, or a word, shows that nothing did.
+    fn stands_still(&mut self, row: &Row<'_>, out: &mut Out) -> Result<(), Problem> {
+        if !self.table.recognised || !is_day(row.maybe(self.places.date)) {
+            return Ok(());
         }
+        let is_booked = !matches!(self.said(row), Ok(said) if said != EntryStatus::Booked);
+        if !is_booked || self.told_stand(row).is_some() {
+            return Ok(());
+        }
+        let balance = row.maybe(self.places.balance);
+        let own = match (&self.table.currency, self.places.currency) {
+            (CurrencyOf::All(currency), _) => Some(*currency),
+            (CurrencyOf::Column(_), at) => Currency::parse_any(row.maybe(at)).ok(),
+        };
+        let of = own.or(self.open.as_ref().map(|(_, currency)| *currency));
+        let (Some(of), false) = (of, balance.is_empty()) else {
+            let expected = "an amount in a known column; describe this file as a [[format]]";
+            return Err(Problem::error(row.line, "amount", expected, "a day, and no amount"));
+        };
+        let (balance, day) =
+            (self.read(row, "balance", balance, of)?, self.day(row, self.places.date)?);
+        self.statement(row, of, out);
+        self.follow(row.line, 0, Some(balance), day);
+        Ok(())
+    }
+
+    /// What a row says that tells a balance or a sum, where nobody described the file and no
+    /// balance proves what moved.
+    fn stand(&self, row: &Row<'_>) -> Option<String> {
+        let is_open = self.table.recognised && self.places.balance.is_none();
+        is_open.then(|| self.told_stand(row)).flatten()
+    }
+
+    /// The same of any row: all of its texts are one of the words for it; where it has none, all of
+    /// its references.
+    fn told_stand(&self, row: &Row<'_>) -> Option<String> {
         let said = |is_any: bool| {
             let rules = self.table.tags.iter().zip(&self.places.tags);
             let own = rules.filter(move |(rule, _)| is_any || rule.kind == TagKind::Text);
@@ -499,7 +571,8 @@ impl Rows {
             }
         }
         for (rule, at) in self.table.tags.iter().zip(&self.places.tags) {
-            let text = row.get(*at);
+            // Of a reference that was cut another one may be left.
+            let text = if row.may_be_cut(*at) { "" } else { row.get(*at) };
             match &rule.pattern {
                 None => line.tag(rule.kind, text),
                 Some(pattern) => {
@@ -513,7 +586,8 @@ impl Rows {
                 }
             }
         }
-        line.psp_reference = some(row.maybe(self.places.psp_reference));
+        let reference = self.places.psp_reference.filter(|at| !row.may_be_cut(*at));
+        line.psp_reference = some(row.maybe(reference));
         if let Some(id) = &line.psp_reference {
             let id = id.clone();
             line.tag(TagKind::PaymentId, &id);
@@ -602,11 +676,14 @@ impl Rows {
             if places.tags.contains(&at) {
                 continue;
             }
-            let Some(status) = words::unbooked(row.get(at)) else { continue };
-            if Some(at) != places.date {
+            if !words::is_doubtful(row.get(at)) {
+                continue;
+            }
+            let Some(status) = words::unbooked(row.get(at)).filter(|_| Some(at) == places.date)
+            else {
                 let expected = "rows that were booked; describe this file as a [[format]]";
                 return Err(Problem::error(row.line, self.name(at), expected, row.get(at)));
-            }
+            };
             said = status;
         }
         Ok(said)
@@ -636,73 +713,123 @@ impl Rows {
         Ok((read(places.date)?, read(places.value_date)?))
     }
 
+    /// What stands beside the amount of a booked row: a fee, or another amount in total.
+    fn beside(&mut self, row: &Row<'_>, minor: i64, of: Currency) {
+        let read = |at: &usize| {
+            let text = Some(row.get(*at)).filter(|text| !text.is_empty())?;
+            self.read(row, "fee", text, of).ok().filter(|minor| *minor != 0)
+        };
+        let is_taken = self.taken.iter().any(|at| read(at).is_some());
+        let own = minor.unsigned_abs();
+        let is_other = |at: &&usize| read(at).is_some_and(|all| all.unsigned_abs() != own);
+        let other = self.totals.iter().find(is_other).map(|at| {
+            let expected = "what the amount says, or a balance; describe this file as a [[format]]";
+            Problem::error(row.line, self.name(*at), expected, row.get(*at))
+        });
+        self.fees |= is_taken;
+        if self.total.is_none() {
+            self.total = other;
+        }
+    }
+
+    /// Which signs and days the booked rows have.
+    fn note(&mut self, minor: i64, day: Option<NaiveDate>) {
+        self.negative |= minor < 0;
+        self.positive |= minor > 0;
+        if let Some(day) = day {
+            self.from = Some(self.from.map_or(day, |from| from.min(day)));
+            self.to = Some(self.to.map_or(day, |to| to.max(day)));
+        }
+    }
+
     /// What only a balance can settle, of a booked row of a file that nobody described.
     fn doubt(&mut self, row: &Row<'_>, minor: i64, of: Currency) {
         if !self.table.recognised {
             return;
         }
         self.doubts.row(row.line, minor, of);
-        let (at, flag, is_signed) = match (&self.places.amount, self.places.beside) {
-            (AmountAt::TwoSided(debit, _), _) => (*debit, None, false),
-            (AmountAt::Flagged(amount, flag), _) => (*amount, Some(*flag), false),
-            (AmountAt::Signed(amount), Some(flag)) => (*amount, Some(flag), true),
-            (AmountAt::Signed(_), None) => return,
+        let (at, flag) = match &self.places.amount {
+            AmountAt::TwoSided(debit, _) => (*debit, None),
+            AmountAt::Flagged(amount, flag) => (*amount, Some(*flag)),
+            AmountAt::Signed(amount) => (*amount, None),
         };
         let text = row.get(at);
         if text.is_empty() {
             return;
         }
         let Ok(own) = self.read(row, "amount", text, of) else { return };
-        let name = self.name(flag.unwrap_or(at));
-        let Some(flag) = flag else {
+        if matches!(self.places.amount, AmountAt::TwoSided(..)) {
             if own != 0 {
+                let name = self.name(at);
                 self.doubts.debit(row.line, &name, text, own < 0);
             }
             return;
+        }
+        let is_against = |way: &usize| match words::is_debit(row.get(*way)) {
+            // A flag alone tells the way of an amount without a sign.
+            _any if flag == Some(*way) => own < 0,
+            Some(is_debit) => own != 0 && is_debit != (minor < 0),
+            None => false,
         };
-        let way = row.get(flag);
-        // A flag alone tells the way of an amount without a sign.
-        let is_against = match words::is_debit(way) {
-            Some(is_debit) if is_signed => own != 0 && is_debit != (minor < 0),
-            _way => !is_signed && own < 0,
-        };
-        if is_against {
-            self.doubts.against(row.line, &name, format!("{way} beside {text}"));
+        if let Some(way) = self.places.beside.iter().copied().chain(flag).find(is_against) {
+            let (name, found) = (self.name(way), format!("{} beside {text}", row.get(way)));
+            self.doubts.against(row.line, &name, found);
         }
     }
 
-    /// What the last row shows where the file was cut within it: known only at its end.
-    fn note_tail(&mut self, row: &Row<'_>, is_passed_over: bool) {
-        if !self.table.recognised {
-            return;
-        }
-        let width = self.layout.names.len();
-        let is_begun = |day: &str| {
-            !day.is_empty() && day.bytes().all(|b| b.is_ascii_digit() || b"./-".contains(&b))
+    /// The last column, and what it is.
+    fn last(&self, row: &Row<'_>) -> (usize, Last) {
+        let named = self.layout.names.iter().rposition(|name| !name.is_empty());
+        let width = self.ends.width().max(row.width());
+        let at = named.unwrap_or_else(|| width.saturating_sub(1));
+        let places = &self.places;
+        let is_amount = match places.amount {
+            AmountAt::Signed(amount) | AmountAt::Flagged(amount, _) => amount == at,
+            AmountAt::TwoSided(debit, credit) => debit == at || credit == at,
         };
-        self.begun = is_passed_over && row.width() < width && is_begun(row.maybe(self.places.date));
-        if !is_passed_over {
-            if let Some(tail) = &self.tail {
-                let coded = self.coded.unwrap_or(true) && Currency::parse_any(tail).is_ok();
-                self.coded = Some(coded);
-            }
-            self.tail = Some(row.get(width.saturating_sub(1)).to_owned());
-        }
+        let mark = self.table.numerals.map(|numerals| numerals.decimal);
+        // Of minor units that somebody described, nothing ever shows that the last are whole.
+        let can_show = self.table.recognised || mark.is_some();
+        let is_money = is_amount || [places.gross, places.fee].contains(&Some(at));
+        let last = if is_money && can_show {
+            Last::Money(mark)
+        } else if [places.date, places.value_date].contains(&Some(at)) {
+            Last::Day
+        } else if places.statuses.contains(&at) {
+            Last::Status
+        } else {
+            Last::Other
+        };
+        (at, last)
     }
 
-    /// A file that nobody described and whose last line does not end: was it cut within its last
-    /// row?
-    fn was_cut(&self, line: u64, out: &mut Out) {
-        let ends_otherwise = |tail: &String| Currency::parse_any(tail).is_err();
-        let is_short = self.coded == Some(true) && self.tail.as_ref().is_some_and(ends_otherwise);
-        if self.table.recognised && out.is_cut() && (self.begun || is_short) {
+    /// Whether a whole row was cut within its last field, where its line does not end; and a word
+    /// for whoever misses its reference.
+    fn cut(&self, row: &Row<'_>, of: Currency, out: &mut Out) -> Option<Problem> {
+        let (at, last) = self.last(row);
+        let tags = self.places.tags.iter().chain(&self.places.psp_reference);
+        let cut = |at: &&usize| row.may_be_cut(**at) && !row.get(**at).is_empty();
+        if let Some(at) = tags.copied().find(|at| cut(&at)) {
+            let expected = "the end of the last line: nothing shows that this is whole, and so no \
+                            row is known by it";
+            out.push(Problem::warning(row.line, self.name(at), expected, row.get(at)));
+        }
+        self.ends.cut(row, at, last, of, &self.name(at))
+    }
+
+    /// A row that was passed over, and that ends with the file and not with its line: was it cut?
+    fn note_passed_over(&self, row: &Row<'_>, out: &mut Out) {
+        let is_short = row.width() < self.layout.names.len();
+        if self.table.recognised && row.is_open() && is_short && self.ends.is_begun(row) {
             let expected = "a whole row, and the end of its line";
-            out.push(Problem::error(line, "last row", expected, "a row that was cut"));
+            out.push(Problem::error(row.line, "last row", expected, "a row that was cut"));
         }
     }
 
     /// Nobody described the file: its signs must show themselves.
-    fn shown(&self, line: u64, out: &mut Out) {
+    fn shown(&mut self, line: u64, out: &mut Out) {
+        let total = self.total.take().filter(|_| !self.proven);
+        total.into_iter().for_each(|problem| out.push(problem));
         let signed = matches!(self.places.amount, AmountAt::Signed(_));
         if self.table.recognised && signed && !self.proven && self.positive && !self.negative {
             let expected = "amounts of both signs, or a balance, that show which way money went; \
@@ -733,13 +860,14 @@ impl Report for Rows {
         if self.ignore.iter().any(|test| test.holds(row)) || self.trailer(row, out)? {
             return Ok(());
         }
+        self.reaches(row)?;
         let has_header = !self.layout.names.is_empty() && self.table.header;
         if has_header && !self.has_amount(row) && !self.is_words(row) {
             row.fits(&self.layout)?;
         }
         let is_passed_over = self.is_no_movement(row, out)?;
-        self.note_tail(row, is_passed_over);
         if is_passed_over {
+            self.note_passed_over(row, out);
             return Ok(());
         }
         if has_header {
@@ -757,6 +885,9 @@ impl Report for Rows {
         let status = self.status(row)?;
         let is_out = self.table.recognised && status != EntryStatus::Booked;
         let (booked_on, value_on) = self.days(row, is_out)?;
+        let cut = self.cut(row, of, out);
+        let (at, last) = self.last(row);
+        self.ends.add(row, at, last);
         self.statement(row, of, out);
         self.grouped(row, minor, of)?;
         let (mut entry, mut line) = out.entry(row, minor, of);
@@ -766,6 +897,7 @@ impl Report for Rows {
         entry.type_code = some(row.maybe(self.places.kind));
         entry.status = status;
         if is_out {
+            cut.into_iter().for_each(|problem| out.push(problem));
             out.tell(entry, line);
             return Ok(());
         }
@@ -773,14 +905,13 @@ impl Report for Rows {
         let known = Some(balance).filter(|text| !text.is_empty());
         let known = known.map(|text| self.read(row, "balance", text, of)).transpose()?;
         self.follow(row.line, minor, known, booked_on);
+        let is_proven = self.chain.as_ref().is_some_and(Chain::proves_last);
+        let cut = cut.filter(|_| !(is_proven && matches!(last, Last::Money(_))));
+        cut.into_iter().for_each(|problem| out.push(problem));
         self.doubt(row, minor, of);
         self.fees |= line.fee.is_some_and(|fee| fee.minor != 0);
-        self.negative |= minor < 0;
-        self.positive |= minor > 0;
-        if let Some(day) = entry.booked_on {
-            self.from = Some(self.from.map_or(day, |from| from.min(day)));
-            self.to = Some(self.to.map_or(day, |to| to.max(day)));
-        }
+        self.beside(row, minor, of);
+        self.note(minor, entry.booked_on);
         out.tell(entry, line);
         Ok(())
     }
@@ -804,7 +935,6 @@ impl Report for Rows {
             });
         }
         self.shown(line, out);
-        self.was_cut(line, out);
         self.doubts.end(self.proven, out);
     }
 }

@@ -164,6 +164,55 @@ fn a_row_with_fewer_or_more_fields_is_not_passed_over_where_its_amount_is_empty(
     assert_eq!((whole.state, whole.sums.problems_total), (State::Ok, 1));
 }
 
+/// Of an amount that is cut, a smaller one is left: in the middle of a file, too.
+#[test]
+fn a_row_at_fixed_places_that_ends_within_its_amount_is_refused() {
+    let description = FIXED.replace("trailer = ", "# trailer = ");
+    let file = FIXED_FILE.replace("T2        00009750\n", "");
+    let whole = look(&description, &file);
+    assert_eq!(sums(&whole), (State::Ok, 2, euro(10_000, 250)), "{:?}", whole.sums.problems);
+    for (row, field) in [
+        ("M20260601C0001", "cents"),
+        ("M20260601C0001000", "cents"),
+        ("M20260601C", "cents"),
+        ("M20260601", "cents"),
+    ] {
+        for text in [format!("{row}\n{file}"), format!("{file}{row}"), format!("{file}{row}\n")] {
+            let found = look(&description, &text);
+            assert_eq!(found.state, State::Quarantined, "{text}");
+            assert!(found.sums.problems.iter().any(|one| one.field == field), "{text}");
+        }
+    }
+    let text = look(&description, &format!("{file}M20260601C00000001"));
+    assert_eq!(sums(&text), (State::Ok, 3, euro(10_001, 250)), "a text may be short");
+    let behind = description.replace("first = 2, last = 9", "first = 31, last = 38");
+    let with = |day: &str| look(&behind, &format!("M        C00000001order-1     {day}\n")).state;
+    assert_eq!(with("20260611"), State::Ok);
+    for day in ["2026061", "202606", ""] {
+        assert_eq!(with(day), State::Quarantined, "{day}");
+    }
+}
+
+/// As of a file that nobody described.
+#[test]
+fn a_last_field_whose_line_does_not_end_may_be_cut() {
+    let description = r#"
+        name = "own"
+        date = "Day"
+        date_pattern = "%Y-%m-%d"
+        amount = "Amount"
+        currency_is = "EUR"
+        tag = [{ column = "Id", kind = "merchant_reference" }]
+    "#;
+    let file = "Day,Id,Amount\n2026-11-01,a,10.00\n2026-11-02,b,1234.56";
+    assert_eq!(look(description, file).state, State::Ok);
+    for less in 1..=6 {
+        let cut = &file[..file.len() - less];
+        assert_eq!(look(description, cut).state, State::Quarantined, "{cut}");
+        assert_eq!(look(description, &format!("{cut}\n")).state, State::Ok, "{cut}");
+    }
+}
+
 /// What the page shows reads the file that it shows.
 #[test]
 fn the_descriptions_of_the_page_read_its_files() {

@@ -345,6 +345,132 @@ fn a_row_that_was_cut_before_its_amount_is_not_passed_over() {
     }
 }
 
+/// What moved may stand in a column that is not known.
+#[test]
+fn a_row_with_a_day_and_without_an_amount_is_not_passed_over() {
+    let with = |head: &str, row: &str| {
+        let rows = "2026-11-01,a,,27.10,,GBP\n2026-11-02,b,1080.50,,,GBP\n";
+        format!("Date,Description,{head},Currency\n{rows}{row}")
+    };
+    let head = "Deposits,Withdrawals,Checks";
+    let found = look(with(head, "").as_bytes());
+    assert_eq!((found.state, found.sums.entries), (State::Ok, 2), "{:?}", found.sums.problems);
+    let check = with(head, "2026-11-03,c,,,50.00,GBP\n");
+    let refused = refusals("a check", &check);
+    assert_eq!((refused[0].0, refused[0].2.as_str()), (4, "a day, and no amount"), "{refused:?}");
+    // A balance shows that nothing moved; so does a word.
+    let head = "Deposits,Withdrawals,Balance";
+    let with = |row: &str| {
+        let rows = "2026-11-01,a,,20.00,80.00,GBP\n2026-11-02,b,1000.00,,1080.00,GBP\n";
+        format!("Date,Description,{head},Currency\n{rows}{row}")
+    };
+    for still in ["2026-11-03,c,,,1080.00,GBP\n", "2026-11-03,Closing balance,,,1.00,GBP\n"] {
+        let found = look(with(still).as_bytes());
+        assert_eq!((found.state, found.sums.entries), (State::Ok, 2), "{still}");
+    }
+    let moved = refusals("moved", &with("2026-11-03,c,,,1030.00,GBP\n"));
+    assert!(moved.iter().any(|one| one.1 == "balance"), "{moved:?}");
+    // One side beside an amount: which of them moved is open.
+    for head in ["Amount,Debit", "Amount,Credit", "Amount,Withdrawals", "Abono,Importe"] {
+        let rows = "2026-11-01,a,-27.10,,GBP\n2026-11-02,b,,1080.50,GBP\n";
+        let text = format!("Date,Description,{head},Currency\n{rows}");
+        assert_eq!(look(text.as_bytes()).state, State::UnknownFormat, "{head}");
+    }
+}
+
+/// Where the last line does not end, its last field may be cut.
+#[test]
+fn a_field_that_was_cut_at_the_end_of_a_file_is_not_believed() {
+    let cut = |text: &str, most: usize| {
+        for less in 1..=most {
+            let found = look(&text.as_bytes()[..text.len() - less]);
+            assert_ne!(found.state, State::Ok, "{less} less: {text}");
+        }
+    };
+    let amount = "Date;Text;Currency;Amount\n2026-11-01;a;EUR;10.00\n2026-11-02;b;EUR;-5.25\n\
+                  2026-11-03;c;EUR;1234.56";
+    let german = "Datum;Text;Währung;Betrag\n01.11.2026;a;EUR;10,00\n02.11.2026;b;EUR;-5,25\n\
+                  03.11.2026;c;EUR;-1.234,56";
+    let credit = "Date;Text;Currency;Debit;Credit\n2026-11-01;a;EUR;;10.00\n\
+                  2026-11-02;b;EUR;5.25;\n2026-11-03;c;EUR;;1234.00";
+    let account = "Account;Currency;Date;Text;Amount;Balance\nDE1;EUR;2026-11-01;a;10.00;10.00\n\
+                   DE1;EUR;2026-11-02;b;-5.25;4.75\nDE1;EUR;2026-11-03;c;7.00;11.75";
+    let day = "Account;Text;Amount;Currency;Date\nDE1;a;10.00;EUR;2026-11-01\n\
+               DE1;b;-5.25;EUR;2026-11-02\nDE1;c;1234.50;EUR;2026-11-13";
+    let status = "Date;Text;Amount;Currency;Status\n2026-11-01;a;-10.00;EUR;Booked\n\
+                  2026-11-02;b;5.25;EUR;Pending";
+    for (text, most) in
+        [(amount, 7), (german, 9), (credit, 7), (day, 10), (status, 7), (account, 30)]
+    {
+        let found = look(text.as_bytes());
+        assert_eq!(found.state, State::Ok, "{text}: {:?}", found.sums.problems);
+        // Of the balance of the last row no figure may lack that is not nil.
+        let most_of_balance = if text == account { 5 } else { 0 };
+        let whole = &text[..text.len() - most_of_balance];
+        cut(whole, most - most_of_balance);
+    }
+    // The sign behind it.
+    let signs = german.replace("-5,25", "5,25-").replace("-1.234,56", "1.234,56-");
+    assert_eq!(look(signs.as_bytes()).state, State::Ok);
+    cut(&signs, 9);
+    // Its own quote ends a field, and a row that is there ends it.
+    for end in ["\n", "\r\n", "\n\u{1a}", ";"] {
+        let round = format!("{}{end}", amount.replace("1234.56", "1234"));
+        assert_eq!(look(round.as_bytes()).state, State::Ok, "{round:?}");
+    }
+    let quoted = amount.replace("1234.56", "\"1234\"");
+    assert_eq!(look(quoted.as_bytes()).state, State::Ok);
+    // The balance proves the amount behind it.
+    let proven = "Date;Text;Currency;Balance;Amount\n2026-11-01;a;EUR;10.00;10.00\n\
+                  2026-11-02;b;EUR;15.00;5";
+    assert_eq!(look(proven.as_bytes()).state, State::Ok);
+    assert_ne!(look(proven.replace("15.00", "15.50").as_bytes()).state, State::Ok);
+}
+
+#[test]
+fn words_below_the_rows_are_no_row_that_was_cut() {
+    let rows = "Date,Description,Amount,Currency\n2026-11-01,a,10.00,EUR\n\
+                2026-11-02,b,-5.25,EUR\n";
+    for words in ["Total", "----", "3", "1/1", "..", "2 rows", "End of list, of all", "***", ""] {
+        let found = look(format!("{rows}{words}").as_bytes());
+        let problems = &found.sums.problems;
+        assert_eq!((found.state, found.sums.entries), (State::Ok, 2), "{words}: {problems:?}");
+    }
+    for cut in ["2", "2026-1", "2026-11-03", "2026-11-03,c", "x,y"] {
+        assert_ne!(look(format!("{rows}{cut}").as_bytes()).state, State::Ok, "{cut}");
+    }
+    // A currency that need not be there, and texts that are codes.
+    for text in [
+        "Date,Text,Amount,Currency,Exchange Currency\n2026-11-01,a,10.00,EUR,USD\n\
+         2026-11-02,b,-5.25,EUR,",
+        "Date,Text,Amount,Currency,Category\n2026-11-01,a,10.00,EUR,ALL\n\
+         2026-11-02,b,-5.25,EUR,Travel",
+    ] {
+        assert_eq!(look(text.as_bytes()).state, State::Ok, "{text}");
+    }
+}
+
+/// `INV-1003` may be what is left of `INV-10034`.
+#[test]
+fn no_row_is_known_by_a_reference_that_may_be_cut() {
+    let head = "Date;Amount;Currency;Text;Reference\n2026-11-01;-5.25;EUR;b;INV-1002\n";
+    let last = |row: &str| {
+        let text = format!("{head}2026-11-03;7.00;EUR;c;{row}");
+        let found = look(text.as_bytes());
+        assert_eq!(found.state, State::Ok, "{row}: {:?}", found.sums.problems);
+        let said = found.sums.problems.iter().filter(|one| one.field == "Reference").count();
+        (references(&text, TagKind::CustomerReference), said)
+    };
+    let both = vec!["INV-1002".to_owned(), "INV-1003".to_owned()];
+    for whole in ["INV-1003\n", "INV-1003\r\n", "INV-1003;", "\"INV-1003\""] {
+        assert_eq!(last(whole), (both.clone(), 0), "{whole:?}");
+    }
+    for cut in ["INV-1003", "\"INV-1003", "\"INV-1003\"\""] {
+        assert_eq!(last(cut), (vec!["INV-1002".to_owned()], 1), "{cut:?}");
+    }
+    assert_eq!(last(""), (vec!["INV-1002".to_owned()], 0));
+}
+
 #[test]
 fn a_report_of_attempts_without_the_end_of_its_last_line_is_doubted() {
     for name in ["psp/adyen_accounting.csv", "psp/adyen_received.csv"] {
@@ -420,6 +546,7 @@ fn rows_of_several_currencies_in_turns_are_proven_by_the_balances_of_each() {
     for newest_first in [false, true] {
         let found = look(text(&rows, newest_first).as_bytes());
         assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+        assert_eq!(found.sums.problems_total, 0, "{:?}", found.sums.problems);
         for other in [&dropped[..], &turned[..], &changed[..]] {
             let found = look(text(other, newest_first).as_bytes());
             assert_eq!(found.state, State::Quarantined, "{other:?}");
@@ -663,6 +790,28 @@ fn sums_below_the_rows_and_fees_beside_them_are_not_passed_over() {
 }
 
 #[test]
+fn what_was_taken_besides_is_known_by_more_names() {
+    let with = |name: &str, first: &str, second: &str| {
+        let rows = format!("2026-06-01,a,-5.00,{first},EUR\n2026-06-02,b,80.50,{second},EUR\n");
+        format!("Date,Description,Amount,{name},Currency\n{rows}")
+    };
+    for name in ["Charges", "Bank charges", "Commission", "Spesen", "Comisión", "Fee EUR"] {
+        let refused = refusals(name, &with(name, "", "10.00"));
+        assert!(refused.iter().any(|one| one.2 == "fees beside the amounts"), "{refused:?}");
+        for none in ["", "0.00"] {
+            assert_eq!(look(with(name, none, none).as_bytes()).state, State::Ok, "{name}");
+        }
+    }
+    // Who bears them.
+    assert_eq!(look(with("Charges", "SHA", "OUR").as_bytes()).state, State::Ok);
+    for name in ["Total", "Net"] {
+        let wanted = (3, name.to_owned(), "70.50".to_owned());
+        assert!(refusals(name, &with(name, "-5.00", "70.50")).contains(&wanted), "{name}");
+        assert_eq!(look(with(name, "-5.00", "80.50").as_bytes()).state, State::Ok, "{name}");
+    }
+}
+
+#[test]
 fn a_balance_among_the_rows_is_no_movement() {
     let head = "Datum;Verwendungszweck;Betrag;Währung\n";
     let rows = "01.06.2026;order-1;-5,00;EUR\n02.06.2026;order-2;7,00;EUR\n";
@@ -683,6 +832,72 @@ fn a_balance_among_the_rows_is_no_movement() {
         let found = with(text);
         assert_eq!((found.state, found.sums.entries), (State::Ok, 3), "{text}: who pays writes");
     }
+}
+
+#[test]
+fn a_balance_is_known_in_the_languages_of_banks() {
+    let head = "Date;Description;Amount;Currency\n2026-10-31;";
+    let rows = ";100.00;EUR\n2026-11-01;a;-1.50;EUR\n2026-11-02;b;10.50;EUR\n";
+    for text in [
+        "Saldo anterior",
+        "SALDO DO DIA",
+        "S A L D O",
+        "Saldo",
+        "Saldo al 31/10/2026",
+        "Saldo em 31/10",
+        "Solde précédent",
+        "SOLDE CRÉDITEUR AU 31/10/2026",
+        "Nouveau solde",
+        "Alter Saldo",
+        "Previous balance",
+        "Balance as of 10/31",
+        "Bal B/F",
+        "Bal. c/d",
+        "Carried forward",
+        "Zwischensumme",
+        "Stan początkowy",
+        "Slotsaldo",
+        "Devreden bakiye",
+        "Záró egyenleg",
+        "Sold inițial",
+        "Zůstatek",
+        "Počiatočný stav",
+        "Total debits",
+        "Saldo disponible",
+        "Gesamtsumme",
+        "Balance",
+    ] {
+        let refused = refusals(text, &format!("{head}{text}{rows}"));
+        let said = refused.iter().any(|one| one.0 == 2 && one.2.contains("is it a balance?"));
+        assert!(said, "{text}: {refused:?}");
+    }
+    for text in [
+        "Saldo factura 17",
+        "balance of order 17",
+        "Saldo 2024/117",
+        "Bal",
+        "Sold",
+        "Final payment",
+        "Balance sheet",
+        "Saldo Rechnung",
+    ] {
+        let found = look(format!("{head}{text}{rows}").as_bytes());
+        assert_eq!((found.state, found.sums.entries), (State::Ok, 3), "{text}: who pays writes");
+    }
+}
+
+#[test]
+fn sums_of_debits_and_of_credits_are_no_movements() {
+    let rows = "2026-11-01,a,-1.50,EUR\n2026-11-02,b,10.50,EUR\n2026-11-03,c,7.25,EUR\n";
+    let sums = "2026-11-03,x,-1.50,EUR\n2026-11-03,y,17.75,EUR\n";
+    let refused = refusals("sums", &format!("Date,Description,Amount,Currency\n{rows}{sums}"));
+    assert!(refused[0].0 == 5 && refused[0].2.contains("are they sums?"), "{refused:?}");
+    let rows = "2026-11-01,a,1.50,,EUR\n2026-11-02,b,,10.50,EUR\n2026-11-03,c,,7.25,EUR\n";
+    let sums = "2026-11-03,x,1.50,,EUR\n2026-11-03,y,,17.75,EUR\n";
+    let text = format!("Date,Description,Debit,Credit,Currency\n{rows}{sums}");
+    assert_eq!(refusals("sides", &text)[0].0, 5);
+    let other = text.replace(",17.75,", ",17.76,");
+    assert_eq!(look(other.as_bytes()).state, State::Ok);
 }
 
 #[test]
@@ -891,7 +1106,20 @@ fn refusals(what: &str, text: &str) -> Vec<(u64, String, String)> {
 
 #[test]
 fn a_word_for_what_was_not_booked_is_not_passed_over_in_any_column() {
-    for word in ["Vormerkposten", "PENDING", "Non contabilizzato", "Rejeté", "(declined)"] {
+    for word in [
+        "Vormerkposten",
+        "PENDING",
+        "Non contabilizzato",
+        "Rejeté",
+        "(declined)",
+        "Cancelado",
+        "Nicht gebucht",
+        "Storniert",
+        "Odrzucona",
+        "Not booked",
+        "On hold",
+        "Reserverat",
+    ] {
         let rows = format!("02.01.2026;a;-5,00;EUR;Lastschrift\n03.01.2026;b;7,00;EUR;{word}\n");
         let text = format!("Buchungstag;Verwendungszweck;Betrag;Währung;Umsatzart\n{rows}");
         let wanted = (3, "Umsatzart".to_owned(), word.to_owned());
@@ -939,6 +1167,10 @@ fn a_status_is_read_in_the_languages_of_the_names() {
         assert_eq!(statuses(name, &with(other)), [(Booked, 1), (status, 1)], "{name}");
         assert_eq!(look(with("On its way").as_bytes()).state, State::UnknownFormat, "{name}");
     }
+    let head = "Datum;Text;Betrag;Währung;Zustand\n2026-06-01;a;-5,00;EUR;gebucht\n";
+    let of_status = |word: &str| look(format!("{head}2026-06-02;b;7,00;EUR;{word}\n").as_bytes());
+    assert_eq!(of_status("gebucht").state, State::Ok);
+    assert_eq!(of_status("unterwegs").state, State::UnknownFormat);
     // Another column of such a name says something else.
     let two = "Date,Description,Amount,Currency,Status,State\n\
                2026-06-01,a,-5.00,EUR,Posted,CA\n2026-06-02,b,7.00,EUR,Pending,NY\n";
@@ -1019,6 +1251,42 @@ fn a_flag_and_a_sign_must_say_the_same() {
     let balance = "Date,Description,Type,Amount,Currency,Balance\n\
                    2026-06-01,a,Debit,-5.10,EUR,4.90\n2026-06-02,b,Debit,1000.00,EUR,1004.90\n";
     reads("a balance", balance, "EUR");
+}
+
+/// The name of a flag may be any: a correction with a minus beside it makes no signs of the rest.
+#[test]
+fn a_flag_is_known_by_its_values() {
+    let rows = |name: &str, last: &str| {
+        format!(
+            "Date,Description,Amount,{name},Currency\n2026-11-01,a,27.10,DR,GBP\n\
+             2026-11-02,b,1080.50,CR,GBP\n2026-11-03,c,{last},GBP\n"
+        )
+    };
+    for name in ["Cr/Dr", "Txn Type", "Nature", "Mvt", "Kind", "DR|CR", "DebitCredit"] {
+        let refused = refusals(name, &rows(name, "-5.00,CR"));
+        assert_eq!((refused[0].0, refused[0].1.as_str()), (2, name), "{refused:?}");
+        assert_eq!(refused[0].2, "DR beside 27.10", "{name}");
+    }
+    let one = refusals("one way", &rows("Nature", "-5.00,DR").replace(",CR,", ",DR,"));
+    assert_eq!(one[0].2, "DR beside 27.10");
+    // Beside another column of such a name, too.
+    let two = rows("Cr/Dr", "-5.00,CR").replace("Description", "Type");
+    let two = two.replace("Currency\n", "Currency,Text\n").replace(",GBP\n", ",GBP,x\n");
+    assert_eq!(refusals("two", &two)[0].2, "DR beside 27.10");
+    // What is known by its values alone makes no sign; what is known by its name does.
+    let kind = rows("Kind", "5.00,CR");
+    let said_so = refusals("kind", &kind).iter().any(|one| one.2 == "amounts without a sign");
+    assert!(said_so, "{kind}");
+    for (name, debit, credit) in [("CR/DR", "DR", "CR"), ("Sign", "-", "+"), ("DRCR", "D", "C")] {
+        let text = rows(name, "5.00,CR").replace(",DR,", &format!(",{debit},"));
+        let found = look(text.replace(",CR,", &format!(",{credit},")).as_bytes());
+        let wanted = [("GBP".to_owned(), (108_550, 2_710))].into_iter().collect();
+        assert_eq!(said(&found).3, wanted, "{name}: {:?}", found.sums.problems);
+        assert_eq!(found.state, State::Ok, "{name}");
+    }
+    // A column of other kinds beside signs is none.
+    let other = rows("Category", "-5.00,Card").replace(",DR,", ",Food,").replace(",CR,", ",Pay,");
+    assert_eq!(look(other.as_bytes()).state, State::Ok);
 }
 
 #[test]

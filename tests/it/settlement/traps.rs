@@ -39,6 +39,19 @@ fn refused(found: &Inspection, part: &str) {
     assert!(errors.iter().any(|error| error.contains(part)), "{part}: {errors:?}");
 }
 
+/// Italian banks wrap the message, and write their own word before its name.
+#[test]
+fn a_statement_in_an_italian_envelope_is_read() {
+    let text = camt(("0", "5"), &entry("5", "CRDT", ""));
+    let (name, whole) = ("<BkToCstmrStmt>", "</BkToCstmrStmt></Document>");
+    let begun = "<CBIBdyBkToCstmrStmtReq><CBIBkToCstmrStmtReq>";
+    let text = text.replace("<Document>", "<CBIBkToCstmrStmtReqPhyMsg>").replace(name, begun);
+    let ended = "</CBIBkToCstmrStmtReq></CBIBdyBkToCstmrStmtReq></CBIBkToCstmrStmtReqPhyMsg>";
+    let found = inspected(text.replace(whole, ended).as_bytes());
+    assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+    assert_eq!((found.sums.entries, found.sums.statements[0].ties), (1, Some(true)));
+}
+
 #[test]
 fn a_netted_batch_is_summed_with_each_sign() {
     let details = |second: &str| {
