@@ -16,6 +16,8 @@ COPY tests/bench tests/bench
 COPY tests/it/main.rs tests/it/main.rs
 # Reports name it; the repository itself is not in the image.
 ARG TIEOUT_GIT_COMMIT
+# The image below has no zlib.
+ENV LIBZ_SYS_STATIC=1
 RUN cargo build --release --locked --bin tieout
 
 # glibc, authorities and time zones, no shell. The user `nonroot` is 65532.

@@ -14,10 +14,12 @@ target=${CARGO_TARGET_DIR:-target}
 say "building the release binary: some minutes"
 # With an OpenSSL of its own, so that the binary runs wherever its libc does.
 unset OPENSSL_NO_VENDOR
+export LIBZ_SYS_STATIC=1
 nice cargo build --release --locked
 bin=$target/release/tieout
 file=$(readelf --sections --wide "$bin") || die "readelf: binutils are not installed"
 [[ $file != *.symtab* ]] || die "$bin is not stripped"
+packaging/needs.sh "$bin" || die "README promises that glibc is all that it needs"
 version=$("$bin" --version | cut -d' ' -f2)
 name=tieout-$version-$(uname -m)-linux
 

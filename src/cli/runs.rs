@@ -175,12 +175,12 @@ async fn show<D: Driver>(options: &Show, common: &Common, db: &D) -> Result<Exit
         if let Some(at) = pruned_at {
             out::stdout(&format!("pruned {}: its records are gone", to_short_text(at)));
         }
-        lines(&run, &totals).iter().for_each(|line| page::say(line));
+        lines(&run, &totals, pruned_at.is_some()).iter().for_each(|line| page::say(line));
     }
     Ok(Exit::Ok)
 }
 
-fn lines(run: &RunRow, totals: &[TotalLine]) -> Vec<String> {
+fn lines(run: &RunRow, totals: &[TotalLine], is_pruned: bool) -> Vec<String> {
     let exit = match (run.exit_code, &run.exit_class) {
         (Some(code), Some(class)) => format!(" · exit {code} ({class})"),
         _open => String::new(),
@@ -200,7 +200,10 @@ fn lines(run: &RunRow, totals: &[TotalLine]) -> Vec<String> {
         format!("journal  {}", counted(run.journal_count, "record", "records")),
     ];
     let notes: Value = serde_json::from_str(&run.notes).unwrap_or_default();
-    lines.extend(screen::totals(totals, &waits(&notes), &watched(&notes)));
+    match is_pruned && totals.is_empty() {
+        true => lines.push("its totals went with its records; its report.json has them".to_owned()),
+        false => lines.extend(screen::totals(totals, &waits(&notes), &watched(&notes))),
+    }
     lines.extend(notes["error"].as_str().map(|text| format!("ended by: {text}")));
     for (label, name) in [("not examined", "not_examined"), ("monitoring", "monitoring")] {
         lines.extend(noted(&run.notes, name).iter().map(|text| format!("{label}: {text}")));

@@ -182,11 +182,14 @@ impl PolicySettings {
     pub fn over(&self, base: &Resolved) -> Resolved {
         let old = &base.timing;
         let in_flight_max = or(self.in_flight_max, old.in_flight_max);
-        // The first look of the watch follows the end of the call that may still be under way.
-        let inherited = old
-            .watch
-            .iter()
-            .map(|span| if *span == old.in_flight_max { in_flight_max } else { *span });
+        // The first look of the watch follows the end of the call that may still be under way, and
+        // a later one that this has overtaken is left out.
+        let follows = old.watch.contains(&old.in_flight_max);
+        let is_overtaken =
+            |span: &&TimeDelta| follows && **span > old.in_flight_max && **span <= in_flight_max;
+        let kept = old.watch.iter().filter(|span| !is_overtaken(span));
+        let inherited =
+            kept.map(|span| if *span == old.in_flight_max { in_flight_max } else { *span });
         let watch = match &self.watch {
             Some(spans) => spans.iter().map(|span| span.0).collect(),
             None => inherited.collect(),
@@ -375,6 +378,35 @@ mod tests {
         assert_eq!(resolved.max_retries, 3);
         assert_eq!(resolved.timing.max_age, Timing::default().max_age);
         assert_eq!(misfits(&resolved), vec![]);
+    }
+
+    #[test]
+    fn a_watch_that_nobody_wrote_follows_the_longest_call() {
+        let days = TimeDelta::days;
+        for (longest, watch) in [
+            (TimeDelta::minutes(30), vec![TimeDelta::minutes(30), TimeDelta::hours(1), days(1)]),
+            (TimeDelta::hours(1), vec![TimeDelta::hours(1), days(1)]),
+            (TimeDelta::hours(2), vec![TimeDelta::hours(2), days(1)]),
+            (days(3), vec![]),
+        ] {
+            let policy = PolicySettings {
+                in_flight_max: Some(Span(longest)),
+                stuck_after: Some(Span(longest)),
+                ..PolicySettings::default()
+            };
+            let resolved = policy.over(&Resolved::default());
+            let watch = [watch, vec![days(3)]].concat();
+            assert_eq!(resolved.timing.watch, watch, "{longest}");
+            assert_eq!(misfits(&resolved), vec![], "{longest}");
+        }
+        // What somebody wrote is theirs, and judged as it stands.
+        let written = PolicySettings {
+            in_flight_max: Some(Span(TimeDelta::hours(2))),
+            stuck_after: Some(Span(TimeDelta::hours(2))),
+            watch: Some(vec![Span(TimeDelta::hours(2)), Span(TimeDelta::hours(1))]),
+            ..PolicySettings::default()
+        };
+        assert_eq!(misfits(&written.over(&Resolved::default())).len(), 1);
     }
 
     #[test]

@@ -224,7 +224,7 @@ fn final_failure(view: &View<'_>, item: &Item<'_>, text: String) -> Decision {
     if let Some(decision) = not_yet(view, item, &text) {
         return decision;
     }
-    // What a decline left payable was tried; beside one that was cancelled, another may be paid yet.
+    // What a decline left payable was tried; beside what was cancelled, another may be paid yet.
     let payable = view.items.iter().rev().find(|item| is_payable(item.state()));
     if let Some(other) = payable.filter(|_| stated_failure(item.object).is_none()) {
         let text = format!("{text}, and {} can still be paid", other.reference());

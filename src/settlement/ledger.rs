@@ -335,11 +335,13 @@ impl Ledger {
         (open.head.account.clone().unwrap_or_default(), currency)
     }
 
-    /// Whether an earlier statement of this account ended elsewhere than this one begins. Where
-    /// the newest comes first, this one ends where that began.
+    /// Whether an earlier statement of this account ended elsewhere than this one begins. Rows that
+    /// no bank put into statements may come the newest first: then this one ends where that began.
     fn follows(&self, open: &StatementSum, [opening, closing]: [&Balance; 2]) -> bool {
+        let is_named = open.head.id.is_some() || open.head.sequence.is_some();
         let last = self.last_closing.get(&Self::key(open, opening.currency));
-        last.is_some_and(|(began, ended)| *ended != opening.minor && *began != closing.minor)
+        let goes_back = |began: i64| !is_named && began == closing.minor;
+        last.is_some_and(|(began, ended)| *ended != opening.minor && !goes_back(*began))
     }
 
     fn gap(&self, open: &StatementSum, opening: &Balance) -> Problem {

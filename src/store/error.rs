@@ -222,11 +222,25 @@ impl StoreError {
     /// What to do next.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
+            Self::Unreachable { source: sqlx::Error::Tls(_), .. } => {
+                "check sslmode in [database] url: the server may speak no TLS, or its certificate \
+                 may be of an authority that this machine does not know"
+            }
             Self::Unreachable { .. } => "check [database] url and that the server is up",
             Self::File { hint, .. } => hint,
+            Self::Refused { message, .. } if message.contains("no encryption") => {
+                "the server may take encrypted connections alone: add sslmode=require (or \
+                 verify-full) to [database] url; where it has one, check the user and the host in \
+                 the server's pg_hba.conf"
+            }
             Self::Refused { .. } => "check the user and the password setting of [database]",
             Self::Mapping(errors) if !errors.is_empty() => return Some(mends(errors)),
             Self::Setting { .. } | Self::Mapping(_) => Mend::Mapping.next(),
+            // The words of SQLite, which has no replicas.
+            Self::ReadOnly { detail } if detail.contains("readonly database") => {
+                "let the user that runs tieout write the file and its folder (SQLite keeps its log \
+                 beside it)"
+            }
             Self::ReadOnly { .. } => {
                 "point [database] url at the primary: a replica lags, and lag looks like absence"
             }
@@ -276,6 +290,30 @@ mod tests {
         assert!(of(&[Mend::Sight]).contains("bypassrls"));
         let both = of(&[Mend::Mapping, Mend::Rights]);
         assert!(both.contains("correct tieout.toml") && both.contains("db roles"), "{both}");
+    }
+
+    #[test]
+    fn a_hint_is_of_what_refused() {
+        let read_only = |detail: &str| StoreError::ReadOnly { detail: detail.to_owned() };
+        let refused = |message: &str| StoreError::Refused {
+            address: "h/d".to_owned(),
+            message: message.to_owned(),
+        };
+        let unreachable = |source| StoreError::Unreachable { address: "h/d".to_owned(), source };
+        for (error, part) in [
+            (read_only("the server is a replica"), "at the primary"),
+            (
+                read_only("opening a run: attempt to write a readonly database"),
+                "write the file and its folder",
+            ),
+            (refused("password authentication failed for user \"u\""), "the password setting"),
+            (refused("pg_hba.conf rejects connection for host, no encryption"), "sslmode=require"),
+            (unreachable(sqlx::Error::Tls("no TLS".into())), "check sslmode"),
+            (unreachable(sqlx::Error::PoolTimedOut), "the server is up"),
+        ] {
+            let hint = error.hint().unwrap();
+            assert!(hint.contains(part), "{error}: {hint}");
+        }
     }
 
     #[test]

@@ -15,7 +15,8 @@ use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, Relation, SourceTable};
 use crate::store::tellers::{
     ACCOUNTS_MAX, EMPTY, FILLED, are_ids_at_stripe, coded, flags, flags_kinds, is_teller,
-    is_uncoded, pointers, points_in_some, takes_back, tell_accounts, tells_kinds, tells_psps,
+    is_uncoded, may_tell_kinds, pointers, points_in_some, takes_back, tell_accounts, tells_kinds,
+    tells_psps,
 };
 
 /// Rows at each end of a table in which a run looks for values of the status that nobody mapped,
@@ -107,6 +108,8 @@ pub struct Standing {
     /// Where the mapping names one kind for the whole table: columns of which some values say
     /// another, with their values in rows that `where` means.
     pub kinds: Vec<(String, Vec<String>)>,
+    /// The same of columns that are called so, and whose values do not say what they are.
+    pub kinds_unsure: Vec<(String, Vec<String>)>,
     /// What could not be found out, and why.
     pub untold: Vec<String>,
 }
@@ -427,6 +430,12 @@ pub(in crate::store) fn told_apart(
             || is_taken_back;
         if settings.kind.column.is_none() && tells {
             standing.kinds.push((column.clone(), values.clone()));
+        } else if settings.kind.column.is_none()
+            && own == "charge"
+            && !settings.account.contains(&column)
+            && may_tell_kinds(&column, &values)
+        {
+            standing.kinds_unsure.push((column.clone(), values.clone()));
         }
         let is_one_account = settings.account.is_empty();
         let are_accounts =

@@ -214,18 +214,43 @@ fn setting(field: &str, problem: String) -> StoreError {
     StoreError::Setting { field: field.to_owned(), problem }
 }
 
-/// The address without its password and parameters, for messages.
+/// The address without its password and parameters, for messages: nothing up to the last `@`, and
+/// `***` where nobody can tell whether what is left is of a password.
 pub fn shown_address(url: &str) -> String {
-    let url = url.split(['?', '#']).next().unwrap_or_default();
-    match url.split_once("://") {
-        Some((scheme, rest)) => {
-            let place = rest.rsplit_once('@').map_or(rest, |(_login, place)| place);
-            format!("{scheme}://{place}")
-        }
-        None if url.starts_with("sqlite:") => url.to_owned(),
-        // Nobody can tell where its password stands.
-        None => "***".to_owned(),
+    let Some((scheme, rest)) = url.split_once("://") else {
+        let path = url.split(['?', '#']).next().unwrap_or_default();
+        let is_file = path.starts_with("sqlite:");
+        return if is_file { path.to_owned() } else { "***".to_owned() };
+    };
+    let (login, place) = rest.rsplit_once('@').unwrap_or(("", rest));
+    let bare = place.split(['?', '#']).next().unwrap_or_default();
+    // A password may hold what ends an address: then what stands behind is no place.
+    let is_split = login.contains(['?', '#']) || (login.is_empty() && place.contains('#'));
+    match is_split || has_odd_port(bare) {
+        true => format!("{scheme}://***"),
+        false => format!("{scheme}://{bare}"),
     }
+}
+
+/// Whether what stands where a port does is no number: it may be a password without its `@`.
+fn has_odd_port(place: &str) -> bool {
+    let host = place.split('/').next().unwrap_or_default();
+    let after = host.rsplit_once(']').map_or(host, |(_v6, after)| after);
+    // Several hosts, each with its port.
+    let mut ports = after.split(',').filter_map(|one| one.split_once(':'));
+    ports.any(|(_host, port)| !port.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// What is wrong with an address whose password was written as it is: the parser would take what
+/// stands before the sign for host and port, and ask the network for them.
+pub fn odd_address(url: &str) -> Option<&'static str> {
+    let (place, parameters) = url.split_once('?').unwrap_or((url, ""));
+    let is_odd = |one: &str| !one.is_empty() && !one.contains('=');
+    let is_split = place.contains('#') || parameters.contains('#');
+    (is_split || parameters.split('&').any(is_odd)).then_some(
+        "an address has no `#`, and behind `?` only name=value: write # ? @ / of a password as \
+         %23 %3F %40 %2F, or name the password by password_env",
+    )
 }
 
 /// Whether an address has a password in it: before an `@`, or among its parameters.
@@ -241,7 +266,13 @@ pub fn holds_password(url: &str) -> bool {
         let (port, path) = word.split_once('/').unwrap_or((word, ""));
         !path.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit())
     };
-    let in_login = login.is_some_and(|(_user, word)| !word.is_empty() && !is_port(word));
+    let is_without = !place.contains('@') && url.contains("://") && has_odd_port(place);
+    let in_login =
+        is_without || login.is_some_and(|(_user, word)| !word.is_empty() && !is_port(word));
+    // The rest of a password that has a `?` in it.
+    if parameters.split('&').any(|one| !one.contains('=') && one.contains('@')) {
+        return true;
+    }
     let mut parameters = parameters.split('&').chain(rest.split_whitespace());
     in_login || parameters.any(|one| one.strip_prefix("password=").is_some_and(|it| !it.is_empty()))
 }
@@ -280,10 +311,37 @@ mod tests {
             ("postgres://me:p@ss@db/pay", "postgres://db/pay"),
             ("sqlite:tieout.db", "sqlite:tieout.db"),
             ("postgres://db/pay?password=s3cret", "postgres://db/pay"),
+            ("postgres://me:s3cret#1@db:5432/pay", "postgres://***"),
+            ("postgres://me:s3cret?1@db:5432/pay", "postgres://***"),
+            ("postgres://me:12#s3cret@db/pay", "postgres://***"),
+            ("postgres://me:12?s3cret@db/pay", "postgres://***"),
+            ("postgres://me:p@s3cret#x@db/pay", "postgres://***"),
+            ("postgres://me:s3cret/1@db/pay", "postgres://db/pay"),
+            ("postgres://me:s3cret", "postgres://***"),
+            ("postgres://me:12#s3cret", "postgres://***"),
+            ("postgres://me:s3@db/pay?options=x@s3cret", "postgres://***"),
+            ("sqlite://postgres:s3cret@h/err", "sqlite://h/err"),
+            ("sqlite:///srv/a.db?mode=ro", "sqlite:///srv/a.db"),
+            ("postgres://[::1]:5432/pay", "postgres://[::1]:5432/pay"),
         ] {
             assert_eq!(shown_address(url), shown);
             let debug = format!("{:?}", DatabaseSettings::of_url(url));
             assert!(!debug.contains("s3cret") && !debug.contains("p@ss"), "{debug}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_a_password_splits_is_odd() {
+        for url in ["postgres://u:pw#1@db/pay", "postgres://u:12?x@db/pay", "postgres://db/pay#x"] {
+            assert!(odd_address(url).is_some(), "{url}");
+        }
+        for url in [
+            "postgres://u:pw@db/pay?sslmode=require&options=-c%20x=1",
+            "postgres://db:5432/pay?user=u@tenant",
+            "postgres:///pay?host=/run/postgresql",
+            "postgres://db/pay?",
+        ] {
+            assert!(odd_address(url).is_none(), "{url}");
         }
     }
 
@@ -294,6 +352,9 @@ mod tests {
             "postgres://u:p@ss@db:5432/pay?sslmode=require",
             "postgres://u:p/w@db/pay",
             "postgres://u@db/pay?sslmode=require&password=hunter2",
+            "postgres://u:hunter2#1@db/pay",
+            "postgres://u:hunter2?1@db/pay",
+            "postgres://u:12?hunter2@db/pay",
             "u:hunter2@db/pay",
             "host=db password=hunter2",
         ] {
@@ -304,6 +365,8 @@ mod tests {
             "postgres://db:5432/pay",
             "postgres://db:5432/pay@home",
             "postgres://db:5432/pay?user=u@tenant",
+            "postgres://[::1]:5432/pay",
+            "postgres://db:5432",
             "postgres://u:@db/pay?password=",
             "postgres:///pay?host=/run/postgresql",
             "sqlite:a:b@c.db",

@@ -131,6 +131,18 @@ const OF_KIND: [&str; 31] = [
     "mouvement",
 ];
 
+/// What a column ends with besides that may tell kinds, by values that say nothing themselves.
+const MAY_BE_OF_KIND: [&str; 3] = ["rectype", "soort", "event"];
+
+/// More values than this are hardly kinds of movement.
+const KINDS_MAX: usize = 6;
+
+/// Parts of values that are ways to pay.
+const WAYS: [&str; 13] = [
+    "card", "cards", "visa", "amex", "sepa", "ach", "bank", "cash", "wallet", "ideal", "giropay",
+    "invoice", "cheque",
+];
+
 /// What stands behind such a word.
 const OF_CODE: [&str; 8] = ["flag", "ind", "indicator", "code", "cd", "kz", "kennzeichen", "name"];
 
@@ -165,6 +177,48 @@ const REFUNDED: [&str; 12] = [
 ];
 const PAYOUTS: [&str; 4] = ["payout", "payouts", "withdrawal", "disbursement"];
 const NO_KIND: [&str; 6] = ["void", "voids", "chargeback", "chargebacks", "dispute", "disputes"];
+/// Words beside those that leave the movement what it is.
+const BESIDE: [&str; 39] = [
+    "partial",
+    "partially",
+    "full",
+    "fully",
+    "total",
+    "auto",
+    "automatic",
+    "manual",
+    "instant",
+    "standard",
+    "pay",
+    "out",
+    "payment",
+    "payments",
+    "charge",
+    "charges",
+    "card",
+    "credit",
+    "order",
+    "customer",
+    "transaction",
+    "txn",
+    "sale",
+    "purchase",
+    "donation",
+    "capture",
+    "invoice",
+    "bank",
+    "stripe",
+    "psp",
+    "of",
+    "to",
+    "de",
+    "del",
+    "di",
+    "do",
+    "parcial",
+    "partiel",
+    "teil",
+];
 /// What is taken back, by a refund or by a booking alone.
 const BACK: [&str; 3] = ["reversal", "reversals", "avoir"];
 /// What a word of such ends with.
@@ -504,8 +558,8 @@ pub enum Movement {
     Payout,
     /// No movement that is looked up: a void, a chargeback.
     Other,
-    /// What is taken back, by a refund or by a booking alone: a credit note. It is no charge, and
-    /// which it is only a person can say.
+    /// What is taken back, by a refund or by a booking alone: a credit note; or what goes with a
+    /// refund or a payout: its fee. Which it is only a person can say.
     Back,
     /// One of the two ways that money goes. Which of them is a charge only a person can say.
     Side,
@@ -539,9 +593,9 @@ pub fn movement(value: &str) -> Option<Movement> {
     if has(&NO_KIND) || value.contains("charge_back") {
         Some(Movement::Other)
     } else if has(&REFUNDS) || ends(&REFUNDED) {
-        Some(Movement::Refund)
+        Some(if is_alone(&value) { Movement::Refund } else { Movement::Back })
     } else if has(&PAYOUTS) || value.contains("pay_out") {
-        Some(Movement::Payout)
+        Some(if is_alone(&value) { Movement::Payout } else { Movement::Back })
     } else if has(&BACK) || ends(&BOOKED_BACK) || NOTES.iter().any(|note| value.contains(note)) {
         Some(Movement::Back)
     } else if CREDITS.contains(&value.as_str()) || is_transfer(&value) || has(&OUT) {
@@ -551,6 +605,17 @@ pub fn movement(value: &str) -> Option<Movement> {
     } else {
         None
     }
+}
+
+/// Whether the word for a refund or a payout stands alone, or beside words that change nothing: a
+/// `refund_fee` or a `refund_reversal` is another movement, and which only a person can say.
+fn is_alone(value: &str) -> bool {
+    let says_it = |part: &str| {
+        REFUNDS.contains(&part)
+            || PAYOUTS.contains(&part)
+            || REFUNDED.iter().any(|ending| part.ends_with(ending))
+    };
+    value.split('_').all(|part| says_it(part) || BESIDE.contains(&part))
 }
 
 fn is_transfer(value: &str) -> bool {
@@ -769,6 +834,27 @@ pub fn is_of_kinds(name: &str) -> bool {
     (OF_KIND.contains(&last) || are_sides) && !has_part(name, &OF_CARDS)
 }
 
+/// Whether a column of this name, with these few values, may tell kinds, though its values do not
+/// say so by themselves: `kind` of D and R. Ways to pay are none.
+pub fn may_tell_kinds(name: &str, values: &[String]) -> bool {
+    let name = plain(name);
+    let last = name.rsplit('_').next().unwrap_or_default();
+    let is_called = is_of_kinds(&name) || (MAY_BE_OF_KIND.contains(&last) && !is_of_cards(&name));
+    let is_way = |value: &String| {
+        let value = plain(value);
+        value.split('_').any(|part| WAYS.contains(&part)) || names_psp(&value)
+    };
+    is_called
+        && (2..=KINDS_MAX).contains(&values.len())
+        && are_codes(values)
+        && !are_ids_at_stripe(values)
+        && !values.iter().any(is_way)
+}
+
+fn is_of_cards(name: &str) -> bool {
+    has_part(name, &OF_CARDS)
+}
+
 /// Whether all of these are ids that Stripe made: they name payments and cards, no accounts.
 pub fn are_ids_at_stripe(values: &[String]) -> bool {
     let is_id = |value: &String| IDS.iter().any(|prefix| value.starts_with(prefix));
@@ -822,6 +908,15 @@ mod tests {
             ("credit_card", None),
             ("AUTHORIZE", None),
             ("refund-17", None),
+            ("refund_fee", Some(Movement::Back)),
+            ("refund_reversal", Some(Movement::Back)),
+            ("no_refund", Some(Movement::Back)),
+            ("refund_failed", Some(Movement::Back)),
+            ("payout_fee", Some(Movement::Back)),
+            ("withdrawal_deposit", Some(Movement::Back)),
+            ("full_refund", Some(Movement::Refund)),
+            ("pay_out", Some(Movement::Payout)),
+            ("bank payout", Some(Movement::Payout)),
             ("Credit Note", Some(Movement::Back)),
             ("reversal", Some(Movement::Back)),
             ("Storno", Some(Movement::Back)),
@@ -895,6 +990,25 @@ mod tests {
             ("plan", &["credit", "standard"], "charge", false),
         ] {
             assert_eq!(tells_kinds(name, &values(words), own), tells, "{name} {words:?}");
+        }
+    }
+
+    #[test]
+    fn columns_that_may_tell_kinds_are_known_by_their_names() {
+        let values = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        for (name, words, may) in [
+            ("kind", &["D", "R"][..], true),
+            ("rectype", &["P", "R"], true),
+            ("art", &["Lastschrift", "Rücklastschrift"], true),
+            ("event", &["charge.created", "charge.refunded"], true),
+            ("kind", &["D"], false),
+            ("note", &["D", "R"], false),
+            ("card_type", &["D", "R"], false),
+            ("payment_type", &["card", "sepa_debit"], false),
+            ("type", &["stripe", "paypal"], false),
+            ("type", &["a", "b", "c", "d", "e", "f", "g"], false),
+        ] {
+            assert_eq!(may_tell_kinds(name, &values(words)), may, "{name} {words:?}");
         }
     }
 

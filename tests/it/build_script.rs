@@ -174,3 +174,34 @@ fn only_the_linker_of_the_toolchain_is_told_an_order() {
     std::fs::remove_file(linker.join("ld.lld")).unwrap();
     assert_eq!(told(&tree, "release", &[]), none);
 }
+
+/// Libraries that a file asks for, as its packaging judges them.
+fn needs(file: &Path) -> std::process::Output {
+    let check = Path::new(ROOT).join("packaging/needs.sh");
+    Command::new("bash").arg(check).arg(file).output().unwrap()
+}
+
+#[test]
+fn the_program_asks_for_no_library_besides_glibc() {
+    // A build for tests may take the machine's OpenSSL; zlib no build takes.
+    let output = needs(&crate::support::tieout_bin());
+    let said = String::from_utf8_lossy(&output.stderr);
+    let is_openssl = |line: &&str| line.contains("libssl") || line.contains("libcrypto");
+    let others: Vec<&str> = said.lines().filter(|line| !is_openssl(line)).collect();
+    assert!(others.is_empty(), "{others:?}");
+    // What it would see: a program that asks for another one.
+    let folder = tempfile::tempdir().unwrap();
+    let (source, other) = (folder.path().join("other.c"), folder.path().join("libother.so"));
+    std::fs::write(&source, "int other(void) { return 0; }\n").unwrap();
+    let built = |words: &[&std::ffi::OsStr]| {
+        assert!(Command::new("cc").args(words).status().unwrap().success(), "{words:?}");
+    };
+    let [shared, out] = ["-shared", "-o"].map(std::ffi::OsStr::new);
+    built(&[shared, out, other.as_os_str(), source.as_os_str()]);
+    let asks = folder.path().join("asks.so");
+    let keep = std::ffi::OsStr::new("-Wl,--no-as-needed");
+    built(&[shared, out, asks.as_os_str(), source.as_os_str(), keep, other.as_os_str()]);
+    let output = needs(&asks);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("libother.so"), "{said}");
+}

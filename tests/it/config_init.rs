@@ -585,6 +585,37 @@ async fn a_column_whose_values_name_psps_tells_accounts_whatever_it_is_called() 
     }
 }
 
+/// Rows of a second account at Stripe are never found at the first, and would be handed back.
+#[tokio::test]
+async fn of_several_values_that_name_stripe_only_its_own_name_is_taken() {
+    let two = VIA.replace("'adyen'", "'STRIPE_UK'").replace("'acme_pay'", "'not_stripe'");
+    for place in in_both(&two).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        let file = place.file();
+        for want in
+            ["\"stripe\" = \"stripe\"", "\"STRIPE_UK\" = \"???\"", "\"not_stripe\" = \"???\""]
+        {
+            let mut lines = settings(&file).into_iter();
+            let is_there = lines.any(|line| line.starts_with("accounts = ") && line.contains(want));
+            assert!(is_there, "{want} is not in\n{file}");
+        }
+        let part = "accounts: `via` has 2 values (";
+        assert!(told_of.contains(part) && told_of.contains("never found at this one"), "{told_of}");
+        let check = tieout(place.folder.path(), &["config", "check"]);
+        let open = "`accounts` of [[table]] payments is still open";
+        assert!(check.code == 10 && check.stderr.contains(open), "{}", check.stderr);
+    }
+    // One alone is taken where no other word of it says otherwise.
+    for (value, account) in [("pp_stripe_stripe", "stripe"), ("stripe_test", "???")] {
+        let one = VIA.replace("'stripe'", &format!("'{value}'"));
+        for place in in_both(&one).await {
+            told(&place.init(&["--attempted", "once"]));
+            let want = format!("accounts = {{ \"{value}\" = \"{account}\" }}");
+            assert!(settings(&place.file()).contains(&want.as_str()), "{}", place.file());
+        }
+    }
+}
+
 /// Whatever such a column is called, its rows of another PSP would be charged again.
 #[tokio::test]
 async fn names_that_say_otherwise_hide_no_psps_and_a_flag_tells_refunds() {
@@ -783,6 +814,47 @@ async fn rows_that_take_another_one_back_are_left_out_or_told() {
 }
 
 /// Names and values that only look alike.
+/// A word that may as well be of a call on its way is taken, and told.
+#[tokio::test]
+async fn words_of_targets_that_may_mean_a_call_are_told() {
+    let words =
+        VIA.replace("(2, 'adyen', 100, 'EUR', 'processing'", "(2, 'adyen', 100, 'EUR', 'retrying'");
+    for place in in_both(&words).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        assert!(settings(&place.file()).contains(&"retryable = \"retrying\""), "{}", place.file());
+        let part = "retryable: \"retrying\" may also say that a call is on its way";
+        assert!(told_of.contains(part), "{told_of}");
+        let told_of = told(&place.init(&["--attempted", "once", "--retryable", "retrying"]));
+        assert!(!told_of.contains(part), "{told_of}");
+    }
+}
+
+/// What a column is called may say what its values do not.
+#[tokio::test]
+async fn a_column_that_may_tell_kinds_is_named_where_none_does() {
+    let coded = VIA
+        .replace("via text", "kind text")
+        .replace("'stripe'", "'D'")
+        .replace("'adyen'", "'R'")
+        .replace("'acme_pay'", "'D'");
+    for place in in_both(&coded).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        let part = "a refund among charges (is it `kind`, which has `D`, `R`?), is never found";
+        assert!(told_of.contains(part), "{told_of}");
+        place.fits();
+        let checked = checked_with(&place, "# nothing", "");
+        assert!(checked.contains("kind has 2 values: `D`, `R`"), "{checked}");
+    }
+    let fees = coded.replace("'D'", "'payment'").replace("'R'", "'refund_fee'");
+    for place in in_both(&fees).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        let kind = "kind = { column = \"kind\", values = { \"payment\" = \"charge\", \
+                    \"refund_fee\" = \"???\" } }";
+        assert!(settings(&place.file()).contains(&kind), "{}", place.file());
+        assert!(told_of.contains("has 1 value (`refund_fee`) besides"), "{told_of}");
+    }
+}
+
 #[tokio::test]
 async fn common_columns_are_not_taken_for_kinds() {
     const COMMON: &str = "
@@ -1112,6 +1184,22 @@ async fn events_are_printed_where_they_are_asked_for() {
     let ended = place.init(&["--json", "--status", "stat"]);
     assert!(ended.stdout.contains("\"open\":true"), "{}", ended.stdout);
     assert!(place.file().contains("???"), "the file is written as ever");
+}
+
+/// A sign that ends an address is written as it is in many a password.
+#[test]
+fn a_password_that_splits_its_address_is_never_printed() {
+    let folder = tempfile::tempdir().unwrap();
+    for address in
+        ["u:verysecret#1@127.0.0.1:1/d", "u:verysecret?1@127.0.0.1:1/d", "u:12#verysecret@h/d"]
+    {
+        let url = format!("postgres://{address}");
+        let ended = tieout(folder.path(), &["config", "init", "--url", &url, "--yes"]);
+        let said = format!("{}{}", ended.stdout, ended.stderr);
+        assert_eq!(ended.code, 10, "{said}");
+        assert!(!said.contains("verysecret") && said.contains("`postgres://***`"), "{said}");
+        assert!(said.contains("%23 %3F"), "{said}");
+    }
 }
 
 #[tokio::test]

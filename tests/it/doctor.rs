@@ -399,6 +399,35 @@ async fn tags_without_an_index_are_said_to_be_not_looked_up(engine: Engine) {
     assert_eq!(finding(&doctor(&shop).await, "witness").1, "ok");
 }
 
+/// A label that no row has is none that a run meets.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_label_that_no_row_has_ends_no_run() {
+    for index in ["", "drop index payments_status"] {
+        let shop = healthy(Engine::Postgres, Words::default()).await;
+        shop.raw
+            .execute(
+                "create type phase as enum \
+                     ('new', 'cart', 'processing', 'paid', 'failed', 'retry', 'OFFEN'); \
+                 alter table payments alter column status type phase using status::phase",
+            )
+            .await;
+        if !index.is_empty() {
+            shop.raw.execute(index).await;
+        }
+        let ran = doctor(&shop).await;
+        has_none(&ran, "status_unmapped");
+        let (_, state, text, _) = finding(&ran, "status_label");
+        assert!(state == "warn" && text.contains("`OFFEN`"), "{text}");
+        shop.tieout(&["run"]).await.ended(0);
+        shop.raw.execute("update payments set status = 'OFFEN' where id = 900003").await;
+        let ran = shop.tieout(&["run"]).await.ended(3);
+        assert!(ran.stderr.contains("status `OFFEN` is neither mapped nor ignored"), "{ran:?}");
+        let ran = doctor(&shop).await;
+        assert!(finding(&ran, "status_unmapped").2.contains("`OFFEN`"), "{}", ran.stdout);
+        has_none(&ran, "status_label");
+    }
+}
+
 /// A table that is mapped to one account, and whose rows may be of several.
 async fn rows_of_other_psps_in_a_table_of_one_account_are_told(engine: Engine) {
     let shop = healthy(engine, Words::default()).await;
@@ -428,6 +457,28 @@ async fn rows_of_other_psps_in_a_table_of_one_account_are_told(engine: Engine) {
     assert!(text.contains("via has 2 values: `adyen`, `stripe`"), "{text}");
 }
 
+/// Two values that go to one account, and one of them is another account's.
+async fn a_value_whose_paid_rows_the_account_does_not_know_is_told(engine: Engine) {
+    let words = Words { accounts: ", uk = \"shop\"", ..Words::default() };
+    let mut shop = healthy(engine, words).await;
+    has_none(&doctor(&shop).await, "account_value");
+    let row = |id| Payment { account: "uk", status: "paid", ..Payment::stuck(id) };
+    let rows: Vec<Payment> = (1..=3).map(row).collect();
+    shop.insert(&rows).await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "account_value");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "fail", Some(10)));
+    assert!(text.contains("is a row of payments with `uk` in account, though 3 of them"), "{text}");
+    assert!(text.contains("30 objects are rows of other values"), "{text}");
+    assert!(next.starts_with("name an [[account]] of its own for `uk`"), "{next}");
+    // What is stuck may have been sent nowhere.
+    shop.raw.execute("update payments set status = 'processing' where id <= 3").await;
+    has_none(&doctor(&shop).await, "account_value");
+    shop.raw.execute("update payments set status = 'paid' where id <= 3").await;
+    shop.plant(rows.iter().map(Payment::captured).collect());
+    has_none(&doctor(&shop).await, "account_value");
+}
+
 /// A table that is mapped to charges, and some of whose rows are refunds.
 async fn rows_of_other_kinds_in_a_table_of_one_kind_are_told(engine: Engine) {
     let shop = healthy(engine, Words::default()).await;
@@ -447,6 +498,19 @@ async fn rows_of_other_kinds_in_a_table_of_one_kind_are_told(engine: Engine) {
     let ran = doctor(&shop).await;
     has_none(&ran, "kind_untold");
     has_none(&ran, "kind_unmapped");
+    // What its values do not say its name may.
+    rewrite(&shop, &format!("{account}\nkind = {{ column = \"movement\", {kinds} }}"), account);
+    shop.raw.execute("update payments set movement = 'D'").await;
+    has_none(&doctor(&shop).await, "kind_unsure");
+    shop.raw.execute("update payments set movement = 'R' where id = 900003").await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "kind_unsure");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("payments", "warn", Some(0)));
+    assert!(text.contains("movement has 2 values: `D`, `R`"), "{text}");
+    assert!(next.contains("\"D\" = \"…\", \"R\" = \"…\""), "{next}");
+    rewrite(&shop, account, &format!("{account}\nkind = {{ column = \"movement\", {kinds} }}"));
+    has_none(&doctor(&shop).await, "kind_unsure");
+    shop.raw.execute("update payments set movement = 'purchase'").await;
     // One that the mapping does not know, and none.
     shop.raw.execute("update payments set movement = 'void' where id = 900004").await;
     shop.raw.execute("update payments set movement = null where id = 900005").await;
@@ -1364,6 +1428,7 @@ on_both_databases!(
     an_account_without_objects_and_a_pause_are_told,
     tags_without_an_index_are_said_to_be_not_looked_up,
     rows_of_other_psps_in_a_table_of_one_account_are_told,
+    a_value_whose_paid_rows_the_account_does_not_know_is_told,
     rows_of_other_kinds_in_a_table_of_one_kind_are_told,
     a_word_of_from_that_no_row_has_is_told,
     odd_names_and_flags_tell_rows_of_other_psps_and_kinds,

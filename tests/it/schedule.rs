@@ -310,14 +310,70 @@ fn json_of(yaml: &yaml_rust2::Yaml) -> serde_json::Value {
     }
 }
 
+/// The first command of who comes: with the configuration and the secrets that it needs.
+fn the_migration_has_what_it_reads(
+    once: &serde_json::Value,
+    cron: &serde_json::Value,
+    schema: &serde_json::Value,
+) {
+    let mut as_cron = cron.clone();
+    as_cron["spec"]["jobTemplate"]["spec"] = once["spec"].clone();
+    assert_eq!(misfits(&as_cron, schema, "job"), Vec::<String>::new());
+    let pod = &once["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    assert_eq!(container["args"], serde_json::json!(["db", "migrate"]));
+    let mount = &container["volumeMounts"][0];
+    assert_eq!(mount["name"], "config");
+    assert_eq!(mount["mountPath"], "/etc/tieout");
+    assert_eq!(pod["volumes"][0]["configMap"]["name"], "tieout");
+    let secrets = container["envFrom"].as_array().unwrap().iter();
+    let secrets: Vec<&str> =
+        secrets.map(|secret| secret["secretRef"]["name"].as_str().unwrap()).collect();
+    assert_eq!(secrets, ["tieout", "tieout-owner"]);
+    // What the file's head selects is what there is.
+    for (job, part) in [(once, "migrate"), (cron, "run")] {
+        assert_eq!(job["metadata"]["labels"]["app.kubernetes.io/component"], part);
+        let selects = format!("-l app.kubernetes.io/component={part}");
+        assert!(file("kubernetes.yaml").contains(&selects), "{selects}");
+    }
+}
+
+/// What a package leaves where a timer was enabled: nothing, once it is purged.
+#[test]
+fn purging_the_package_takes_the_timers_links_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let wants = folder.path().join("etc/systemd/system/timers.target.wants");
+    std::fs::create_dir_all(&wants).unwrap();
+    let links = ["tieout.timer", "tieout-daily.timer", "other.timer"];
+    let left = |word: &str| -> Vec<String> {
+        for link in links {
+            drop(std::fs::remove_file(wants.join(link)));
+            std::os::unix::fs::symlink("/nowhere", wants.join(link)).unwrap();
+        }
+        let script = root().join("packaging/debian/postrm");
+        let run = Command::new("sh").arg(script).arg(word).env("DPKG_ROOT", folder.path()).status();
+        assert!(run.unwrap().success(), "{word}");
+        let found = std::fs::read_dir(&wants).unwrap();
+        let mut found: Vec<String> =
+            found.map(|link| link.unwrap().file_name().into_string().unwrap()).collect();
+        found.sort();
+        found
+    };
+    assert_eq!(left("remove").len(), 3);
+    assert_eq!(left("purge"), ["other.timer"]);
+}
+
 #[test]
 fn kubernetes_takes_the_cron_jobs() {
     let schema = root().join("fixtures/kubernetes/cronjob.schema.json");
     let schema = serde_json::from_str(&std::fs::read_to_string(schema).unwrap()).unwrap();
     let jobs = yaml_rust2::YamlLoader::load_from_str(&file("kubernetes.yaml")).unwrap();
-    assert_eq!(jobs.len(), 2);
+    let (once, jobs): (Vec<_>, Vec<_>) =
+        jobs.iter().map(json_of).partition(|job| job["kind"] == "Job");
+    assert_eq!((once.len(), jobs.len()), (1, 2));
+    the_migration_has_what_it_reads(&once[0], &jobs[0], &schema);
     for job in &jobs {
-        let job = json_of(job);
+        let job = job.clone();
         assert_eq!(misfits(&job, &schema, "job"), Vec::<String>::new());
         let pod = &job["spec"]["jobTemplate"]["spec"]["template"]["spec"];
         let container = &pod["containers"][0];
@@ -338,6 +394,6 @@ fn kubernetes_takes_the_cron_jobs() {
         }
     }
     // Every exit code is placed: to be tried again, or not.
-    let rules = &json_of(&jobs[0])["spec"]["jobTemplate"]["spec"]["podFailurePolicy"]["rules"];
+    let rules = &jobs[0]["spec"]["jobTemplate"]["spec"]["podFailurePolicy"]["rules"];
     assert_eq!(rules[0]["onExitCodes"]["values"], serde_json::json!([1, 2, 5, 10, 12, 13, 15, 16]));
 }

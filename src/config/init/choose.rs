@@ -15,8 +15,8 @@ use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
 use crate::store::tellers::{
     ACCOUNTS_MAX, Movement, are_codes, are_ids_at_stripe, coded, flag_of, flags, flags_kinds,
-    is_of_kinds, is_teller, is_uncoded, kind_word, may_be_on_its_way, movement_in, plain, pointers,
-    points_in_some, takes_back, tell_accounts, tells_kinds, tells_psps,
+    is_of_kinds, is_teller, is_uncoded, kind_word, may_be_on_its_way, may_tell_kinds, movement_in,
+    plain, pointers, points_in_some, takes_back, tell_accounts, tells_kinds, tells_psps,
 };
 
 /// A whole number of this size is milliseconds since 1970, a smaller one seconds.
@@ -25,6 +25,12 @@ const MILLIS_FROM: i64 = 100_000_000_000;
 /// What follows where nobody says which rows mean one payment.
 const NO_SIBLINGS: &str = "without it no row's siblings are known, and mode full hands one back \
     while another of its payment is paid";
+
+/// What stands behind a target that nobody named.
+const BY_WORD: &str = "by its word";
+
+/// What words of targets end with that may as well be of a call on its way.
+const DOUBTFUL: [&str; 2] = ["retrying", "confirmed"];
 
 /// Values that are named in a sentence.
 const NAMED: usize = 5;
@@ -502,21 +508,8 @@ impl<'a> Choosing<'a> {
         let Some((column, values)) = self.account_column() else {
             return self.account_untold(&name);
         };
-        let ours: Vec<&String> = values.iter().filter(|v| words::is_stripe(v)).collect();
         self.put("account", list(std::slice::from_ref(&column.name)), "it names the PSP");
-        let pairs: Vec<String> =
-            ours.iter().map(|value| format!("{} = {}", quoted(value), quoted(&name))).collect();
-        let why = format!("values of {} that name Stripe", column.name);
-        self.put("accounts", format!("{{ {} }}", pairs.join(", ")), why);
-        if ours.len() > 1 {
-            self.untold(format!(
-                "accounts: {} values of {} name Stripe; one account stands for all of them: where \
-                 they are several at Stripe, name an [[account]] for each, or rows of the others \
-                 are never found",
-                ours.len(),
-                column.name
-            ));
-        }
+        self.accounts_of(column, values, &name);
         let is_left = |value: &&String| !words::is_stripe(value) && !words::is_other(value);
         let left: Vec<String> = values.iter().filter(is_left).cloned().collect();
         if !left.is_empty() {
@@ -528,6 +521,45 @@ impl<'a> Choosing<'a> {
             ));
         }
         self.list_tellers(Some(&column.name));
+    }
+
+    /// Which values are the account's. Several may well be several accounts at Stripe, or none: a
+    /// row of another one is never found at this one, and would be handed back.
+    fn accounts_of(&mut self, column: &Column, values: &[String], name: &str) {
+        let ours: Vec<&String> = values.iter().filter(|v| words::is_stripe(v)).collect();
+        let is_taken = |value: &String| match ours.len() {
+            1 => words::is_called_stripe(value) || !words::may_be_no_stripe(value),
+            _several => words::is_called_stripe(value),
+        };
+        let pair = |value: &&String| {
+            let account = if is_taken(value) { name } else { OPEN };
+            format!("{} = {}", quoted(value), quoted(account))
+        };
+        let pairs: Vec<String> = ours.iter().map(pair).collect();
+        let pairs = format!("{{ {} }}", pairs.join(", "));
+        let (taken, left): (Vec<&String>, Vec<&String>) =
+            ours.iter().copied().partition(|value| is_taken(value));
+        if taken.len() > 1 {
+            self.untold(format!(
+                "accounts: {} of `{}` are taken for one account at Stripe",
+                named(&taken),
+                column.name
+            ));
+        }
+        if left.is_empty() {
+            let why = format!("values of {} that name Stripe", column.name);
+            return self.put("accounts", pairs, why);
+        }
+        let left: Vec<String> = left.into_iter().cloned().collect();
+        let why = format!(
+            "`{}` has {}, which may be another account at Stripe, or none: say \"{name}\" for each \
+             that is this account's, name an [[account]] of its own for each other, or take it out \
+             here and leave its rows out by where; a row of another account is never found at this \
+             one, and mode full hands it back",
+            column.name,
+            counted(&left)
+        );
+        self.open("accounts", pairs, &why);
     }
 
     /// The column that names Stripe: by its own name first, else by its values alone.
@@ -894,21 +926,49 @@ impl<'a> Choosing<'a> {
             return;
         };
         let has_kind = self.proposal.choice("kind").is_some();
-        if !account.value.contains("const") {
+        let is_one = account.value.contains("const");
+        let may_tell = if has_kind { String::new() } else { self.may_tell_kinds() };
+        if !is_one {
             if !has_kind {
-                self.untold(
-                    "kind: no column was seen to tell refunds from charges, so that every row is \
-                     looked for as a charge: a refund is never found there, and mode full hands it \
-                     back",
-                );
+                self.untold(format!(
+                    "kind: no column was seen to tell refunds from charges{may_tell}, so that \
+                     every row is looked for as a charge: a refund is never found there, and mode \
+                     full hands it back"
+                ));
             }
             return;
         }
-        let refund = if has_kind { "" } else { ", or a refund among charges," };
+        let refund = match has_kind {
+            true => String::new(),
+            false => format!(", or a refund among charges{may_tell},"),
+        };
         self.untold(format!(
             "account: no column was seen to tell PSPs apart, so that every row is looked for at \
              Stripe: a row of another PSP{refund} is never found there, and mode full hands it back"
         ));
+    }
+
+    /// Columns that may tell kinds by what they are called, in the brackets of a sentence.
+    fn may_tell_kinds(&self) -> String {
+        let status = words::status(self.of, self.answers.status.as_deref());
+        let account = self.account_column().map(|(column, _)| column.name.as_str());
+        let is_else = |column: &&&Column| {
+            let is_status = status.is_some_and(|status| status.name == column.name);
+            !is_status && account != Some(column.name.as_str())
+        };
+        let columns = coded(&self.of.relation.columns);
+        let may_be = columns.iter().filter(is_else).filter_map(|column| {
+            let values = self.seen.values.get(&column.name)?;
+            let values: Vec<&String> = values.iter().filter(|value| !value.is_empty()).collect();
+            let owned: Vec<String> = values.iter().map(|value| (*value).clone()).collect();
+            let is_it = may_tell_kinds(&column.name, &owned);
+            is_it.then(|| format!("`{}`, which has {}", column.name, named(&values)))
+        });
+        let may_be: Vec<String> = may_be.take(NAMED).collect();
+        match may_be.is_empty() {
+            true => String::new(),
+            false => format!(" (is it {}?)", may_be.join(", or ")),
+        }
     }
 
     /// Columns some of whose values say another kind than `own`: those that are called so first.
@@ -1189,7 +1249,7 @@ impl<'a> Choosing<'a> {
             ("failed", &said.failed, written.failed),
             ("retryable", &said.retryable, written.retryable),
         ] {
-            let why = if said.is_some() { "as you said" } else { "by its word" };
+            let why = if said.is_some() { "as you said" } else { BY_WORD };
             let found = found.filter(|value| !used.contains(value) && is_known(value));
             let value = said.clone().or(found);
             match value {
@@ -1226,9 +1286,29 @@ impl<'a> Choosing<'a> {
             self.tell_strays("from", status, &strays, &known);
         }
         let is_said = !said.processing.is_empty() && strays.is_empty();
+        self.doubtful_words();
         self.proposal.statuses = theirs;
         let told = Told { mark: words::mark_of(&values).to_owned(), is_open, is_said };
         self.ignore(&class, &rest, &told);
+    }
+
+    /// Tells of words that were taken for an outcome, and may also say that a call is on its way.
+    fn doubtful_words(&mut self) {
+        let is_doubtful = |choice: &Choice| {
+            let word = plain(&choice.value);
+            choice.why == BY_WORD && DOUBTFUL.contains(&word.rsplit('_').next().unwrap_or_default())
+        };
+        let maps = self.proposal.map.iter().filter(|(_, choice)| is_doubtful(choice));
+        let told: Vec<String> = maps
+            .map(|(outcome, choice)| {
+                format!(
+                    "{outcome}: {} may also say that a call is on its way; where it does, name it \
+                     in `from`, and another value here",
+                    choice.value
+                )
+            })
+            .collect();
+        self.proposal.untold.extend(told);
     }
 
     /// Tells of values that were named and that no row has. By a misspelt word of `from` a run

@@ -418,6 +418,12 @@ const OTHERS: [&str; 16] = [
     "check",
 ];
 
+/// Words beside a PSP's name that say otherwise.
+const NO_STRIPE: [&str; 17] = [
+    "no", "not", "non", "un", "ex", "fake", "mock", "dummy", "test", "testing", "sandbox", "demo",
+    "old", "legacy", "former", "migrated", "disabled",
+];
+
 /// Which types a thing may have.
 type Takes = fn(&TypeClass) -> bool;
 
@@ -657,6 +663,17 @@ pub(super) fn is_stripe(value: &str) -> bool {
     plain(value).contains("stripe")
 }
 
+/// Whether an account's value is the name of Stripe, and nothing else.
+pub(super) fn is_called_stripe(value: &str) -> bool {
+    plain(value) == "stripe"
+}
+
+/// Whether an account's value may say, by another word, that its rows are not at Stripe, or not for
+/// live money: `not_stripe`, `stripe_test`.
+pub(super) fn may_be_no_stripe(value: &str) -> bool {
+    plain(value).split('_').any(|word| NO_STRIPE.contains(&word))
+}
+
 /// Whether an account's value names another way to pay; `stripe_klarna` is Stripe's.
 pub(super) fn is_other(value: &str) -> bool {
     let words = plain(value);
@@ -783,6 +800,16 @@ mod tests {
     fn what_is_stripes_is_not_anothers() {
         assert!(is_other("adyen") && is_other("GoCardless") && is_other("bank_transfer"));
         assert!(!is_other("stripe_klarna") && !is_other("stripe_checkout"));
+    }
+
+    #[test]
+    fn the_name_of_stripe_is_told_from_names_that_have_it() {
+        assert!(is_called_stripe("STRIPE") && is_called_stripe(" Stripe "));
+        assert!(!is_called_stripe("stripe_uk") && !is_called_stripe("not_stripe"));
+        for value in ["not_stripe", "fake_stripe", "stripe_test", "Stripe (legacy)"] {
+            assert!(may_be_no_stripe(value), "{value}");
+        }
+        assert!(!may_be_no_stripe("pp_stripe_stripe") && !may_be_no_stripe("stripe_eu"));
     }
 
     #[test]

@@ -23,8 +23,10 @@ use crate::run::error::chain;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
-use crate::store::mapping::UnitSetting;
+use crate::store::inspect::Inspect;
+use crate::store::mapping::{FilterValue, UnitSetting};
 use crate::store::notation::Notation;
+use crate::store::records::ClaimFilter;
 use crate::store::source_table::SourceTable;
 
 /// So many rows that are off alike are no accident.
@@ -347,16 +349,11 @@ pub(super) async fn look(known: &Known<'_>, name: &str, probe: &Probe, say: Say<
                 };
                 let times = of_times(table, name, &pairs, &setup.timing);
                 let more = paid::of_rows(table, name, &pairs, now);
-                amounts.into_iter().chain(times).chain(more).collect()
+                let values = of_values(db, table, name, probe).await;
+                let values = values.unwrap_or_else(|error| vec![uncompared(table, name, &error)]);
+                amounts.into_iter().chain(times).chain(more).chain(values).collect()
             }
-            Err(error) => {
-                let text = format!(
-                    "the rows of {} could not be compared with what was captured: {}",
-                    table.settings.name,
-                    chain(&error)
-                );
-                vec![warn(name, "untold", text, "tieout doctor, after what stands above")]
-            }
+            Err(error) => vec![uncompared(table, name, &error)],
         };
         is_told |= !findings.is_empty();
         for finding in findings {
@@ -367,6 +364,98 @@ pub(super) async fn look(known: &Known<'_>, name: &str, probe: &Probe, say: Say<
         let rows = counted(compared, "row agree", "rows agree");
         say(ok(name, "agreement", format!("amounts and times of {rows} with the PSP's")));
     }
+}
+
+fn uncompared(table: &SourceTable, name: &str, error: &StoreError) -> Finding {
+    let text = format!(
+        "the rows of {} could not be compared with what was captured: {}",
+        table.settings.name,
+        chain(error)
+    );
+    warn(name, "untold", text, "tieout doctor, after what stands above")
+}
+
+/// Values that go to one account, of which it knows rows of some and none of another, though that
+/// one's rows were paid in the same time: they are of another account at the PSP.
+async fn of_values(
+    db: &Database,
+    table: &SourceTable,
+    name: &str,
+    probe: &Probe,
+) -> Result<Vec<Finding>, StoreError> {
+    let accounts = table.settings.accounts.iter();
+    let own = accounts.filter(|(value, account)| *account == name && *value != "*");
+    let values: Vec<&String> = own.map(|(value, _)| value).collect();
+    let kind = &table.settings.kind;
+    let mut kinds = kind.constant.iter().chain(kind.values.values());
+    // Payouts are not among the objects that were listed.
+    if values.len() < 2 || kinds.any(|kind| kind == "payout") {
+        return Ok(Vec::new());
+    }
+    let (mut known, mut unknown) = (0_usize, Vec::new());
+    for value in values {
+        let of_value = of_value(table, value, name);
+        match pairs_of(db, &of_value, name, probe).await?.len() {
+            0 => unknown.push((value, of_value)),
+            some => known = known.saturating_add(some),
+        }
+    }
+    let oldest = |objects: &[CapturedObject]| objects.iter().map(|one| one.created_at).min();
+    let since = oldest(&probe.captured).max(oldest(&probe.refunds));
+    let Some(since) = since.filter(|_| known >= ENOUGH) else { return Ok(Vec::new()) };
+    let mut findings = Vec::new();
+    for (value, of_value) in unknown {
+        let Some(paid) = paid_of(of_value) else { continue };
+        let filter =
+            ClaimFilter { accounts: Some(vec![name.to_owned()]), ..ClaimFilter::default() };
+        let rows = usize::try_from(db.stuck_ahead(&paid, &filter, since).await?.rows);
+        let rows = rows.unwrap_or(usize::MAX);
+        if rows >= ENOUGH {
+            findings.push(of_unknown_value(table, name, value, [rows, known], since));
+        }
+    }
+    Ok(findings)
+}
+
+/// The table with the rows of this value alone.
+fn of_value(table: &SourceTable, value: &str, name: &str) -> SourceTable {
+    let mut of_value = table.clone();
+    of_value.settings.accounts = BTreeMap::from([(value.to_owned(), name.to_owned())]);
+    of_value
+}
+
+/// The table as if rows that were paid were the stuck ones, so that they are looked up as those
+/// are; none where no value says that a row was paid.
+fn paid_of(mut table: SourceTable) -> Option<SourceTable> {
+    let targets = table.settings.map.iter().filter_map(|map| map.succeeded.clone());
+    let words: Vec<FilterValue> = targets.chain(table.settings.succeeded.clone()).collect();
+    table.settings.map.truncate(1);
+    table.settings.map.first_mut()?.from.clone_from(&words);
+    (!words.is_empty()).then_some(table)
+}
+
+fn of_unknown_value(
+    table: &SourceTable,
+    name: &str,
+    value: &str,
+    [rows, known]: [usize; 2],
+    since: Instant,
+) -> Finding {
+    let of = &table.settings.name;
+    let columns = table.settings.account.join(" and ");
+    let text = format!(
+        "none of the newest captured objects is a row of {of} with `{value}` in {columns}, though \
+         {rows} of them made or sent since {} were paid, and {known} objects are rows of other \
+         values: `{value}` may be of another account; its rows are never found at {name}, and mode \
+         full hands them back",
+        to_short_text(since)
+    );
+    let next = format!(
+        "name an [[account]] of its own for `{value}` in accounts of [[table]] {of}, or leave its \
+         rows out by where; where they are at {name} indeed, look at the tags that they are sent \
+         with. Until then let no run write"
+    );
+    fail(name, Exit::Config, "account_value", text, next)
 }
 
 /// The rows of one table that the objects are of, where an index leads to them.

@@ -155,7 +155,12 @@ async fn one(
 
 /// What a run cannot see: values of the status between the ends of a table that is walked by none.
 fn looked_at_in_part(table: &SourceTable, rows: Option<i64>) -> Option<Finding> {
-    let is_enum = matches!(table.write_status.class, TypeClass::Enum(_));
+    let known = table.known_values();
+    // Where each label is known there is nothing to look for.
+    let is_enum = match &table.write_status.class {
+        TypeClass::Enum(labels) => labels.iter().all(|label| known.contains(label)),
+        _other => false,
+    };
     let is_whole = rows.is_none_or(|rows| rows <= STATUS_ROWS);
     if table.status_indexed || table.status_folded || is_enum || is_whole {
         return None;
@@ -180,6 +185,7 @@ fn of_standing(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
     let status = &table.settings.status;
     findings.extend(of_barred(name, &standing.barred));
     of_statuses(table, standing, findings);
+    findings.extend(of_labels(table, standing));
     for (relation, trigger) in &standing.triggers {
         let text = format!("trigger {trigger} of {} fires when a row is written", bare(relation));
         let next = "read what it does: where it writes another mapped table, it may undo or \
@@ -344,6 +350,26 @@ fn of_statuses(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
     findings.push(warn(&table.settings.name, "status_unmapped", text, next));
 }
 
+/// Labels of the status's type that nobody named and that no looked-at row has: a run says nothing
+/// of them before it meets one.
+fn of_labels(table: &SourceTable, standing: &Standing) -> Option<Finding> {
+    let TypeClass::Enum(labels) = &table.write_status.class else { return None };
+    let known = table.known_values();
+    let is_idle = |label: &&String| !known.contains(label) && !standing.unmapped.contains(label);
+    let idle: Vec<String> = labels.iter().filter(is_idle).cloned().collect();
+    if idle.is_empty() {
+        return None;
+    }
+    let text = format!(
+        "the type of {} has labels that no looked-at row has, and that are neither mapped nor \
+         ignored: {}; a run that meets one ends with exit 3",
+        table.settings.status,
+        some_of(&idle)
+    );
+    let next = "name them in [[table.map]] or under ignore; nothing to do, where they are not used";
+    Some(warn(&table.settings.name, "status_label", text, next))
+}
+
 /// What the rows of a table show that its mapping passes over. What could not be found out is the
 /// doctor's to say.
 pub(super) async fn passed_over(db: &Database, table: &SourceTable) -> Vec<Finding> {
@@ -485,6 +511,15 @@ fn of_kinds(table: &SourceTable, standing: &Standing, findings: &mut Vec<Finding
              is never found among the objects of a {own}, and would be handed back"
         );
         findings.push(warn(&table.settings.name, "kind_untold", text, next));
+    }
+    for (column, values) in &standing.kinds_unsure {
+        let (what, next) = other_kinds(own, column, values);
+        let text = format!(
+            "no column is mapped as kind, and {what}; where they tell refunds from charges, a \
+             refund is looked for as a charge, is never found, and mode full hands it back"
+        );
+        let next = format!("{next}; where all of them are charges, say charge for each");
+        findings.push(warn(&table.settings.name, "kind_unsure", text, next));
     }
 }
 

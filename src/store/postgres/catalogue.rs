@@ -489,46 +489,44 @@ fn class(found: &FoundColumn) -> TypeClass {
     }
 }
 
-/// Status values that the mapping neither maps nor ignores: of an enum its labels, else what a
-/// walk from value to value over an index led by the status finds; without one, those of the first
-/// and the last rows. Where that steps over spellings, those of the processing values are read
-/// beside it: what is stuck is few.
+/// Status values that the mapping neither maps nor ignores, and that a row has (of an enum that has
+/// no other labels nothing is asked): what a walk from value to value over an index led by the
+/// status finds; without one, those of the first and the last rows. Where that steps over
+/// spellings, those of the processing values are read beside it: what is stuck is few.
 pub(super) async fn unmapped_statuses(
     connection: &mut PgConnection,
     table: &SourceTable,
 ) -> Result<Vec<String>, StoreError> {
     let known = table.known_values();
     let status = &table.write_status;
-    let values = match &status.class {
-        TypeClass::Enum(labels) => labels.clone(),
-        _other => {
-            let known = i64::try_from(known.len()).unwrap_or_default();
-            let most = known.saturating_add(UNMAPPED_MAX);
-            let is_led = table.status_indexed || table.status_folded;
-            let mut sql = Sql::new(match is_led {
-                true => walk(&status.ident, &table.statuses_in),
-                false => format!(
-                    "select distinct s.v collate \"C\" from ({}) s where s.v is not null limit ",
-                    both_ends(&status.ident, &table.statuses_in, newest_by(table), STATUS_ROWS)
-                ),
-            });
-            let limit = sql.bind(most);
-            sql.push(&limit);
-            let doing = "reading the status values";
-            let mut rows = sql.fetch(connection).await.map_err(failed(doing))?;
-            if table.status_folded {
-                let spellings = spellings_sql(table).fetch(connection).await;
-                rows.extend(spellings.map_err(failed(doing))?);
-            }
-            let texts = rows.iter().map(|row| Cells::new(row, doing).text(0));
-            let mut values = texts.collect::<Result<Vec<_>, _>>()?;
-            if table.status_folded {
-                values.sort();
-                values.dedup();
-            }
-            values
-        }
-    };
+    if let TypeClass::Enum(labels) = &status.class
+        && labels.iter().all(|label| known.contains(label))
+    {
+        return Ok(Vec::new());
+    }
+    let most = i64::try_from(known.len()).unwrap_or_default().saturating_add(UNMAPPED_MAX);
+    let is_led = table.status_indexed || table.status_folded;
+    let mut sql = Sql::new(match is_led {
+        true => walk(&status.ident, &table.statuses_in),
+        false => format!(
+            "select distinct s.v collate \"C\" from ({}) s where s.v is not null limit ",
+            both_ends(&status.ident, &table.statuses_in, newest_by(table), STATUS_ROWS)
+        ),
+    });
+    let limit = sql.bind(most);
+    sql.push(&limit);
+    let doing = "reading the status values";
+    let mut rows = sql.fetch(connection).await.map_err(failed(doing))?;
+    if table.status_folded {
+        let spellings = spellings_sql(table).fetch(connection).await;
+        rows.extend(spellings.map_err(failed(doing))?);
+    }
+    let texts = rows.iter().map(|row| Cells::new(row, doing).text(0));
+    let mut values = texts.collect::<Result<Vec<_>, _>>()?;
+    if table.status_folded {
+        values.sort();
+        values.dedup();
+    }
     Ok(values.into_iter().filter(|value| !known.contains(value)).collect())
 }
 

@@ -14,7 +14,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, R
 
 use crate::store::error::StoreError;
 use crate::store::postgres::errors::{answered, failed, shown};
-use crate::store::settings::{DatabaseSettings, shown_address};
+use crate::store::settings::{DatabaseSettings, odd_address, shown_address};
 
 /// A connection that lay idle for longer is asked whether it still lives.
 const IDLE_UNASKED: Duration = Duration::from_millis(500);
@@ -136,6 +136,10 @@ async fn is_clean(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
 }
 
 fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
+    if let Some(how) = odd_address(url) {
+        let problem = format!("`{}`: {how}", shown_address(url));
+        return Err(StoreError::Setting { field: "url".to_owned(), problem });
+    }
     let parsed = PgConnectOptions::from_str(url).map_err(|_| StoreError::Setting {
         field: "url".to_owned(),
         problem: format!("`{}` is no PostgreSQL address", shown_address(url)),

@@ -162,22 +162,33 @@ fn unopened(url: &str, source: sqlx::Error) -> StoreError {
         sqlx::Error::Database(error) => error.code().and_then(|code| code.parse::<i64>().ok()),
         _other => None,
     };
+    match code.and_then(why_unopened) {
+        Some((problem, hint)) => StoreError::File { address: url.to_owned(), problem, hint },
+        None => StoreError::Unreachable { address: url.to_owned(), source },
+    }
+}
+
+/// What a result code says of a file, and what to do next.
+fn why_unopened(code: i64) -> Option<(&'static str, &'static str)> {
     // The low byte is the primary code.
-    let (problem, hint) = match code.map(|code| code & 0xff) {
-        Some(8) => (
+    Some(match code & 0xff {
+        8 => (
             "cannot be written by this user",
             "let the user that runs tieout write the file and its folder (SQLite keeps its log \
              beside it)",
         ),
-        Some(14) => (
+        10 | 13 => (
+            "cannot be used: its disk failed, or has no room",
+            "look at the disk that the file is on: is it full? SQLite keeps its log there, too",
+        ),
+        14 => (
             "cannot be opened: there is no such file, or its folder is out of reach",
             "check [database] url; name the file by its whole path, such as \
              sqlite:/srv/shop/shop.db; a file of your application's must be there already",
         ),
-        Some(26) => ("is no SQLite database", "check [database] url"),
-        _other => return StoreError::Unreachable { address: url.to_owned(), source },
-    };
-    StoreError::File { address: url.to_owned(), problem, hint }
+        26 => ("is no SQLite database", "check [database] url"),
+        _other => return None,
+    })
 }
 
 /// Why a file could not be opened to read it.
@@ -1698,5 +1709,20 @@ impl OutboxDriver for SqliteStore {
             field: "url".to_owned(),
             problem: "SQLite has no NOTIFY; use another kind of sink".to_owned(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_no_server_that_is_down() {
+        // SQLITE_FULL, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_WRITE.
+        for code in [13, 4_874, 778] {
+            let (problem, hint) = why_unopened(code).unwrap();
+            assert!(problem.contains("no room") && hint.contains("full?"), "{code}");
+        }
+        assert_eq!(why_unopened(1), None);
     }
 }
