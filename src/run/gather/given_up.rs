@@ -11,7 +11,7 @@ use crate::model::time::{earlier, later};
 use crate::model::transaction::{SiblingFact, SiblingState, Transaction};
 use crate::psp::account::{Need, Question};
 use crate::run::error::{Doing, RunError};
-use crate::run::gather::{Decided, Facts, Gather, indices};
+use crate::run::gather::{Decided, Facts, Gather, RECENT, indices};
 use crate::store::driver::Driver;
 use crate::store::records::Claimed;
 
@@ -54,13 +54,21 @@ impl Gather<'_> {
             .enumerate()
             .filter_map(|(place, row)| Some((row, self.question_of_ended(place, row)?)))
             .collect();
-        let questions: Vec<Question> = asked.iter().map(|(_, question)| question.clone()).collect();
-        let looked = account.look(&questions, Need::Find).await;
-        let states: HashMap<&str, SiblingState> = asked
-            .iter()
-            .zip(looked.evidence)
-            .filter_map(|((row, _), told)| Some((row.key.id.as_str(), state_of(row, &told)?)))
-            .collect();
+        // Of what is recent the search may not know yet.
+        let since = earlier(self.clock.now(), RECENT);
+        let (recent, old): (Vec<_>, Vec<_>) =
+            asked.into_iter().partition(|(_, question)| question.window.1 >= since);
+        let mut states: HashMap<&str, SiblingState> = HashMap::new();
+        for (asked, need) in [(recent, Need::Complete), (old, Need::Find)] {
+            if asked.is_empty() {
+                continue;
+            }
+            let questions: Vec<Question> = asked.iter().map(|(_, one)| one.clone()).collect();
+            let looked = account.look(&questions, need).await;
+            for ((row, _), told) in asked.iter().zip(looked.evidence) {
+                states.extend(state_of(row, &told).map(|state| (row.key.id.as_str(), state)));
+            }
+        }
         for fact in siblings.values_mut().flatten() {
             if fact.state == SiblingState::Other
                 && let Some(state) = states.get(fact.id.as_str())
@@ -72,16 +80,19 @@ impl Gather<'_> {
         Ok(())
     }
 
-    /// What is asked about a row that is no more stuck; nothing where it has nothing to ask by.
+    /// What is asked about a row that is no more stuck: what its calls may have made. Nothing where
+    /// it has nothing to ask by.
     fn question_of_ended(&self, place: usize, row: &Transaction) -> Option<Question> {
         let tag = row.tag.usable().map(str::to_owned);
-        let now = later(self.clock.now(), SKEW_MAX);
+        let policy = self.policy(row);
+        let sent = row.attempted_at.map_or(row.created_at, |at| at.max(row.created_at));
+        let over_at = later(sent, policy.timing.in_flight_max);
         (tag.is_some() || row.psp_reference.is_some()).then(|| Question {
             row: place,
             reference: row.psp_reference.clone(),
             tag,
-            kinds: self.policy(row).psp.object_kinds(row.kind),
-            window: (earlier(row.created_at, SKEW_MAX), now),
+            kinds: policy.psp.object_kinds(row.kind),
+            window: (earlier(row.created_at, SKEW_MAX), later(over_at, SKEW_MAX)),
         })
     }
 }

@@ -51,7 +51,7 @@ impl Gather<'_> {
         for (question, evidence) in questions.iter().zip(looked.evidence) {
             if let Some(fact) = facts.get_mut(question.row) {
                 let reference = question.reference.as_deref().unwrap_or_default();
-                evidence.into_iter().for_each(|item| fact.take_shown(reference, item));
+                evidence.into_iter().for_each(|item| fact.take_shown(reference, item, self.whole));
             }
         }
         let again: BTreeSet<usize> = questions.iter().map(|question| question.row).collect();
@@ -109,10 +109,12 @@ impl Gather<'_> {
 }
 
 impl Facts {
-    /// Takes the answer about an object that the row's case shows.
-    fn take_shown(&mut self, reference: &str, item: Evidence) {
+    /// Takes the answer about an object that the row's case shows. That the PSP forgot it is for a
+    /// person to judge, where one does.
+    fn take_shown(&mut self, reference: &str, item: Evidence, by_person: bool) {
         let answer = match item.answer {
             Answer::Nothing(_) => return,
+            Answer::UnknownReference(_) if by_person => return,
             Answer::Found { objects, .. } => Answer::Found { objects, search: None },
             Answer::NoAnswer(cause) => {
                 self.unanswered.push(reference.to_owned());
