@@ -12,7 +12,7 @@ use crate::cli::{out, page, person};
 use crate::config::names;
 use crate::exit::Exit;
 use crate::model::count::counted;
-use crate::model::time::{LONGEST_AGO, earlier, parse_span, to_short_text, to_text};
+use crate::model::time::{earlier, parse_keep, to_short_text, to_text};
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
 
@@ -35,8 +35,7 @@ pub struct Args {
 
 /// Runs the command.
 pub async fn run<D: Driver>(args: &Args, common: &Common, db: &D) -> Result<Exit, Failure> {
-    let is_fine = |keep: &TimeDelta| *keep >= KEEP_MIN && *keep <= LONGEST_AGO;
-    let keep = parse_span(&args.keep).filter(is_fine).ok_or_else(|| {
+    let keep = parse_keep(&args.keep, KEEP_MIN).ok_or_else(|| {
         let text = format!("--keep {}: expected a span of 30d to 36500d, as 400d", args.keep);
         Failure::usage(format!("{text}; nothing was deleted"))
     })?;

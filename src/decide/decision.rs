@@ -83,6 +83,11 @@ impl History {
         }
     }
 
+    /// Whether the row's present image was seen before tieout ended it: nobody changed it since.
+    pub fn is_as_left(&self) -> bool {
+        self.watch_from.is_some_and(|from| self.fingerprint_seen_at <= from)
+    }
+
     /// How often the row was handed back to somebody who could take it.
     pub fn tries(&self) -> u32 {
         let lapses = self.last_handback.as_ref().map_or(0, |past| past.lapses);

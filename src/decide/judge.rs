@@ -27,7 +27,7 @@ const DAY_AND_SKEW: TimeDelta = TimeDelta::minutes(24 * 60 + 2);
 pub fn decide(inputs: &Inputs<'_>, policy: &Policy, now: Instant) -> Decision {
     let view = View::of(inputs, policy, now);
     let steps: [fn(&View<'_>) -> Option<Decision>; 18] = [
-        given_up_elsewhere,
+        given_up_unasked,
         row_is_readable,
         account_is_known,
         contradiction,
@@ -62,14 +62,25 @@ fn watched_still(decision: Decision) -> Decision {
     }
 }
 
-/// A row that somebody else gave up, and that cannot be asked about, is nobody's case.
-fn given_up_elsewhere(view: &View<'_>) -> Option<Decision> {
-    let is_elsewhere = view.inputs.asked == Asked::Watch
-        && view.standing == Standing::GivenUp
-        && view.history().ended_as.is_none();
-    let trouble = row_is_readable(view).or_else(|| account_is_known(view));
-    let trouble = trouble.filter(|_| is_elsewhere && !view.was_asked)?;
-    Some(watch_on(view, &format!("cannot be asked about: {}", trouble.text)))
+/// A row that cannot be asked about is nobody's case where somebody else gave it up, or where a
+/// person did: nobody ever missed it at a PSP, and it is as that person saw it.
+fn given_up_unasked(view: &View<'_>) -> Option<Decision> {
+    let history = view.history();
+    let is_watched = view.inputs.asked == Asked::Watch && view.standing == Standing::GivenUp;
+    if !is_watched || view.was_asked || view.renews() {
+        return None;
+    }
+    let trouble = row_is_readable(view).or_else(|| account_is_known(view))?;
+    let what = format!("cannot be asked about: {}", trouble.text);
+    if history.ended_as.is_none() {
+        return Some(watch_on(view, &what));
+    }
+    if trouble.reason != Reason::TagUnusable || !history.misses.is_empty() || !history.is_as_left()
+    {
+        return None;
+    }
+    let told = paid_beside(view).or_else(|| pending_beside(view)).or_else(|| not_taken(view));
+    Some(told.unwrap_or_else(|| watch_on(view, &what)))
 }
 
 fn row_is_readable(view: &View<'_>) -> Option<Decision> {
@@ -393,9 +404,7 @@ fn tolerated(view: &View<'_>, item: &Item<'_>) -> Option<Money> {
 /// A settled line that was booked so long after the row was sent that it may be another's.
 fn out_of_window(view: &View<'_>, item: &Item<'_>) -> Option<Decision> {
     let window = view.policy.tolerance.date_window.filter(|_| item.is_settled)?;
-    let row = view.row();
-    let sent = row.attempted_at.map_or(row.created_at, |at| at.max(row.created_at));
-    let until = later(sent, window);
+    let until = later(absence::mapped_last_attempt(view.row()), window);
     if item.object.created_at <= until {
         return None;
     }
@@ -411,28 +420,27 @@ fn out_of_window(view: &View<'_>, item: &Item<'_>) -> Option<Decision> {
 fn taken_back(view: &View<'_>) -> Option<Decision> {
     let captured = view.captured();
     let item = *captured.first()?;
+    let part = || {
+        let (gone, left) = item.gone().zip(item.left())?;
+        (left.minor > 0).then_some(gone)
+    };
     if let Some(code) = item.returned() {
-        let part = item.gone().zip(item.left()).filter(|(_, left)| left.minor > 0);
-        let part = part.map_or_else(String::new, |(gone, _)| format!(" {gone} of it"));
+        let part = part().map_or_else(String::new, |gone| format!(" {gone} of it"));
         let text =
             format!("{} settled {} and{part} came back", item.reference(), item.amount_text());
         let text = if code.is_empty() { text } else { format!("{text} ({code})") };
         return Some(with_left(came_back(view, item, text), &[item]));
     }
-    let part = item.gone().zip(item.left()).filter(|(_, left)| left.minor > 0);
-    let refunded = match part {
-        Some((gone, _)) => format!("{gone}{PARTLY_REFUNDED}"),
-        None => "was refunded".to_owned(),
-    };
     let (subject, reason, what) = if item.back.disputed {
-        (Subject::Disputed, Reason::Disputed, "is disputed")
+        (Subject::Disputed, Reason::Disputed, "is disputed".to_owned())
     } else if view.standing == Standing::Settled && item.is_settled {
         // Giving a part back later is what a shop does: its own line says so.
         return None;
     } else if item.back.minor != 0 {
-        (Subject::Refunded, Reason::Refunded, refunded.as_str())
+        let part = part().map(|gone| format!("{gone}{PARTLY_REFUNDED}"));
+        (Subject::Refunded, Reason::Refunded, part.unwrap_or_else(|| "was refunded".to_owned()))
     } else if *item.state() == ObjectState::Voided {
-        (Subject::Voided, Reason::Voided, "was voided")
+        (Subject::Voided, Reason::Voided, "was voided".to_owned())
     } else {
         return None;
     };
@@ -505,15 +513,21 @@ fn no_news(view: &View<'_>, decision: Decision) -> Decision {
 /// the PSP.
 fn paid_beside(view: &View<'_>) -> Option<Decision> {
     let (number, _until) = view.untaken()?;
-    let what = match (paid_sibling(view), view.was_stopped()) {
-        (Some(id), _) => format!("row {id} with the same natural key succeeded since"),
-        (None, true) => {
+    let paid = with_state(view, SiblingState::PaidAfterAll);
+    let what = match (paid_sibling(view), paid, view.was_stopped()) {
+        (Some(id), ..) => format!("row {id} with the same natural key succeeded since"),
+        (None, Some(id), _) => {
+            format!(
+                "row {id} with the same natural key was paid at the PSP, whatever its status says"
+            )
+        }
+        (None, None, true) => {
             let others = view.inputs.siblings.iter().filter(|s| s.state != SiblingState::Other);
             let id = others.map(|sibling| sibling.id.as_str()).min();
             let row = id.map_or_else(|| "a row".to_owned(), |id| format!("row {id}"));
             format!("{row} with the same natural key has something at the PSP since")
         }
-        (None, false) => return None,
+        (None, None, false) => return None,
     };
     let text = format!("handed back (hand-back {number}), and {what}: nobody may charge this one");
     let watch_at = next_watch(view);
@@ -590,6 +604,21 @@ fn watched(view: &View<'_>) -> Option<Decision> {
     if view.renews() {
         return None;
     }
+    if let Some(decision) = not_taken(view) {
+        return Some(decision);
+    }
+    Some(watch_on(
+        view,
+        &match view.items.len() {
+            0 => "nothing under the tag".to_owned(),
+            1 => "1 object, none captured".to_owned(),
+            several => format!("{several} objects, none captured"),
+        },
+    ))
+}
+
+/// Nobody came for the row's hand-back: for the last of several, or for this one in its time.
+fn not_taken(view: &View<'_>) -> Option<Decision> {
     if let Some(past) = view.lapsed_too_often() {
         let text = format!(
             "hand-back {} lapsed as {} before it: nobody comes for them, and none is made anew",
@@ -608,14 +637,7 @@ fn watched(view: &View<'_>) -> Option<Decision> {
         let watch_at = next_watch(view);
         return Some(Decision { watch_at, ..view.review(Reason::HandbackNotTaken, text) });
     }
-    Some(watch_on(
-        view,
-        &match view.items.len() {
-            0 => "nothing under the tag".to_owned(),
-            1 => "1 object, none captured".to_owned(),
-            several => format!("{several} objects, none captured"),
-        },
-    ))
+    None
 }
 
 fn watch_on(view: &View<'_>, text: &str) -> Decision {

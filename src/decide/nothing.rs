@@ -184,9 +184,9 @@ pub(super) fn sibling_goes_first(view: &View<'_>, what: &str) -> Option<Decision
         matches!(s, SiblingState::Processing | SiblingState::Pending | SiblingState::Waiting)
     };
     let siblings = view.inputs.siblings.iter().filter(|s| is_stuck(&s.state) && s.older);
-    let id = siblings.map(|sibling| &sibling.id).min()?;
-    let text =
-        format!("{what}, but row {id} with the same natural key is older and still processing");
+    let first = siblings.min_by_key(|sibling| &sibling.id)?;
+    let (id, how) = (&first.id, as_it_stands(&first.state, "is still processing"));
+    let text = format!("{what}, but row {id} with the same natural key is older and {how}");
     sibling_pending(view, text)
 }
 
@@ -196,10 +196,16 @@ pub(super) fn sibling_unknown(view: &View<'_>, what: &str) -> Option<Decision> {
     let may_be_paid =
         |s: &SiblingState| matches!(s, SiblingState::Processing | SiblingState::Pending);
     let siblings = view.inputs.siblings.iter().filter(|s| may_be_paid(&s.state));
-    let id = siblings.map(|sibling| &sibling.id).min()?;
-    let text =
-        format!("{what}, but row {id} with the same natural key is processing and may be paid");
+    let first = siblings.min_by_key(|sibling| &sibling.id)?;
+    let (id, how) = (&first.id, as_it_stands(&first.state, "is processing and may be paid"));
+    let text = format!("{what}, but row {id} with the same natural key {how}");
     sibling_pending(view, text).map(|decision| Decision { wants: Some(Want::Siblings), ..decision })
+}
+
+/// What is known of a sibling that is waited for, where that is more than its `status`: what ended
+/// by its status alone is no more processing.
+fn as_it_stands(state: &SiblingState, status: &'static str) -> &'static str {
+    if *state == SiblingState::Pending { "may still be paid at the PSP" } else { status }
 }
 
 fn sibling_pending(view: &View<'_>, text: String) -> Option<Decision> {

@@ -14,7 +14,7 @@ use crate::decide::permit::{Approval, HandBack};
 use crate::decide::policy::Policy;
 use crate::decide::uncaptured::is_payable;
 use crate::decide::view::{Item, View, seen};
-use crate::model::evidence::{ObjectState, Route};
+use crate::model::evidence::ObjectState;
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, to_short_text};
 use crate::model::transaction::{AccountRef, SiblingState, TagState};
@@ -284,8 +284,7 @@ fn nothing_moves(view: &View<'_>) -> Result<Ground, Refusal> {
 fn not_asked(view: &View<'_>) -> Option<String> {
     let row = view.row();
     let facts = &view.policy.psp;
-    let has_api = [Route::Fetch, Route::List, Route::Search].map(|route| facts.route(route));
-    if has_api.iter().all(Option::is_none) || !facts.kinds.contains(&row.kind) {
+    if !facts.has_api() || !facts.kinds.contains(&row.kind) {
         return None;
     }
     let unread = |name| (!view.was_asked).then_some((name, "the row cannot be read"));

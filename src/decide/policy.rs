@@ -144,6 +144,12 @@ impl PspFacts {
         self.routes.iter().find(|facts| facts.route == route)
     }
 
+    /// Whether there is an API to ask, and not files alone.
+    pub fn has_api(&self) -> bool {
+        let routes = [Route::Fetch, Route::List, Route::Search];
+        routes.into_iter().any(|route| self.route(route).is_some())
+    }
+
     /// The search by tag, where there is one for every object kind that a row of `kind` needs.
     pub fn search_for(&self, kind: Kind) -> Option<&RouteFacts> {
         let wanted = self.object_kinds(kind);

@@ -118,7 +118,7 @@ impl Item<'_> {
     }
 
     pub(super) fn has_captured(&self) -> bool {
-        has_captured(self.object)
+        self.object.has_captured()
     }
 
     /// The code by which a bank took it back; an empty one where it gave none.
@@ -159,14 +159,8 @@ impl Item<'_> {
     }
 }
 
-/// Money moved: the PSP says so by the state, or by a sum.
-pub(super) fn has_captured(object: &PspObject) -> bool {
-    matches!(object.state, ObjectState::Captured | ObjectState::Voided)
-        || object.captured.is_some_and(|money| money.minor > 0)
-}
-
 fn amount_of(object: &PspObject) -> Option<Money> {
-    object.captured.filter(|_| has_captured(object)).or(object.amount)
+    object.captured.filter(|_| object.has_captured()).or(object.amount)
 }
 
 /// One look at one object.
@@ -502,8 +496,7 @@ fn standing(inputs: &Inputs<'_>) -> Standing {
     if row.succeeded {
         return Standing::Settled;
     }
-    // The row's present image was seen before tieout ended it: nobody changed it since.
-    let is_as_left = history.watch_from.is_some_and(|from| history.fingerprint_seen_at <= from);
+    let is_as_left = history.is_as_left();
     let was_taken = history.last_handback.as_ref().is_some_and(|past| past.taken_at.is_some());
     // Where an end wrote no status, the row still says "processing".
     match history.ended_as.filter(|_| is_as_left) {
@@ -566,7 +559,7 @@ fn in_time(a: &Sighting<'_>, b: &Sighting<'_>) -> std::cmp::Ordering {
 /// an attempt seen once was made.
 fn what_it_is<'a>(group: &[Sighting<'a>]) -> Option<&'a PspObject> {
     let hope = |object: &PspObject| match &object.state {
-        _ if has_captured(object) => 4,
+        _ if object.has_captured() => 4,
         state if state.can_still_capture() => 3,
         ObjectState::Unattempted => 0,
         state if state.is_dead() => 1,
@@ -578,7 +571,7 @@ fn what_it_is<'a>(group: &[Sighting<'a>]) -> Option<&'a PspObject> {
 
 /// A current route that was asked after money was seen says that there is none, or less.
 fn denied_money(group: &[Sighting<'_>]) -> Option<String> {
-    let moved = |s: &Sighting<'_>| has_captured(s.object);
+    let moved = |s: &Sighting<'_>| s.object.has_captured();
     let denies = |late: &Sighting<'_>, early: &Sighting<'_>| {
         let is_less = match (early.object.captured, late.object.captured) {
             (Some(was), Some(is)) => is.currency != was.currency || is.minor < was.minor,
@@ -606,7 +599,7 @@ fn denied_money(group: &[Sighting<'_>]) -> Option<String> {
 /// What is told of an object still: not what a correction took out of a file, where the API says
 /// that it was captured.
 fn still_told<'a>(group: &[Sighting<'a>]) -> Vec<Sighting<'a>> {
-    let by_api = group.iter().any(|s| s.route != Route::File && has_captured(s.object));
+    let by_api = group.iter().any(|s| s.route != Route::File && s.object.has_captured());
     let is_taken_out = |s: &Sighting<'_>| {
         let why = Some(Reason::StatementCorrected.as_str());
         s.route == Route::File && s.object.returned.as_deref() == why
@@ -714,7 +707,7 @@ fn impossible(object: &PspObject) -> Option<String> {
         | ObjectState::Expired
         | ObjectState::Unknown => true,
     };
-    (excludes && has_captured(object)).then(|| {
+    (excludes && object.has_captured()).then(|| {
         format!(
             "{} is `{}` and is said to have captured {}",
             object.reference,

@@ -209,6 +209,12 @@ impl PspObject {
     pub fn is_named(&self, reference: &str) -> bool {
         self.reference == reference || self.aliases.iter().any(|a| a == reference)
     }
+
+    /// Money moved: the PSP says so by the state, or by a sum.
+    pub fn has_captured(&self) -> bool {
+        matches!(self.state, ObjectState::Captured | ObjectState::Voided)
+            || self.captured.is_some_and(|money| money.minor > 0)
+    }
 }
 
 /// What an object's status means for the row.

@@ -46,6 +46,11 @@ pub fn parse_ago(text: &str, now: Instant) -> Option<Instant> {
     Some(earlier(now, span))
 }
 
+/// A span for which something is kept: from `least` to [`LONGEST_AGO`].
+pub fn parse_keep(text: &str, least: TimeDelta) -> Option<TimeDelta> {
+    parse_span(text).filter(|span| (least..=LONGEST_AGO).contains(span))
+}
+
 /// A span in the words of the configuration: `90s`, `15min`, `24h`, `7d`.
 pub fn span_text(span: TimeDelta) -> String {
     let secs = span.num_seconds();

@@ -125,6 +125,14 @@ pub enum AccountRef {
 }
 
 impl AccountRef {
+    /// Whether the row may be this account's: it is, or nobody mapped whose it is.
+    pub fn may_be(&self, account: &str) -> bool {
+        match self {
+            Self::Known(own) => own == account,
+            Self::Unmapped(_) => true,
+        }
+    }
+
     /// The account's name, or the unmapped value, for reports.
     pub fn text(&self) -> &str {
         match self {

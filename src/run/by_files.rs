@@ -460,8 +460,11 @@ impl Shelf {
     fn taken_out_of(&self, row: &Transaction) -> Vec<PspObject> {
         let own = self.taken_out.get(&(row.key.table.clone(), row.key.id.clone()));
         // What a refund succeeded by was its own money, whatever its code says.
-        let is_coded = |line: &StoredLine| line.kind == LineKind::Fee || is_by_code(line);
-        let say = |line: &StoredLine| match row.kind != Kind::Charge && is_coded(line) {
+        let is_its_own = |line: &StoredLine| {
+            let said = (line.type_code.as_deref(), line.return_reason.as_deref());
+            row.kind != Kind::Charge && is_coded((line.kind, line.direction), said)
+        };
+        let say = |line: &StoredLine| match is_its_own(line) {
             true => SettledLine { kind: LineKind::Movement, ..settled(line) },
             false => settled(line),
         };
@@ -542,13 +545,20 @@ impl Shelf {
 /// The format whose lines decide nothing but what came back.
 const NOTICE: &str = "camt.054";
 
-/// Whether a line is undone by a code that a shop's own refund has, too, or the bank's charge by
-/// its code where nobody looked yet whose money it is.
+/// Whether a line is the bank's charge, or undone by a code that a shop's own refund has, too.
+pub fn is_coded(
+    (kind, direction): (LineKind, Direction),
+    (code, reason): (Option<&str>, Option<&str>),
+) -> bool {
+    let is_back = (kind, direction) == (LineKind::Return, Direction::Debit);
+    kind == LineKind::Fee || is_back && may_be_given_back(code, reason)
+}
+
+/// The same, where nobody looked yet whose money a charge is.
 fn is_by_code(line: &StoredLine) -> bool {
-    let (code, reason) = (line.type_code.as_deref(), line.return_reason.as_deref());
-    let is_back = (line.kind, line.direction) == (LineKind::Return, Direction::Debit);
-    let is_charge = line.kind == LineKind::Fee && line.decides;
-    is_charge || is_back && may_be_given_back(code, reason)
+    let said = (line.type_code.as_deref(), line.return_reason.as_deref());
+    let is_open = line.kind != LineKind::Fee || line.decides;
+    is_open && is_coded((line.kind, line.direction), said)
 }
 
 /// Whether a coded line of some money may be a row's: it has the line's tag and asks just that

@@ -382,7 +382,9 @@ impl Gather<'_> {
     /// The keys of those of these rows whose tag another one of their table has, made of other
     /// values: of `{shop}-{number}`, `a-b` and `c` make the tag of `a` and `b-c`.
     async fn written_otherwise(&self, asking: &[&Transaction]) -> Result<Vec<String>, RunError> {
-        let Some(template) = self.table.tag_template(self.account_name) else {
+        let template = self.table.tag_template(self.account_name);
+        // What is made of one value alone is made of no other.
+        let Some(template) = template.filter(|made| made.columns().count() > 1) else {
             return Ok(Vec::new());
         };
         let is_plain = |tag: &str| template.readings(tag, 1).is_some_and(|ways| ways.len() == 1);

@@ -22,14 +22,13 @@ use crate::model::transaction::{Kind, RowKey, Transaction};
 use crate::run::batches::{Refused, explain_batches};
 use crate::run::books::{Books, Tell};
 use crate::run::by_files::{
-    Names, Shelf, by_instruction_alone, gives_charge_back, is_whole_of, runs_among, settled,
-    stored_id,
+    Names, Shelf, by_instruction_alone, gives_charge_back, is_coded, is_whole_of, runs_among,
+    settled, stored_id,
 };
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
 use crate::run::people;
 use crate::run::scene::Scene;
-use crate::settlement::kinds::may_be_given_back;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LineMark, LinePlace, OpenLine, StoredLine};
 use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey, TABLE as PAYOUTS};
@@ -487,12 +486,10 @@ async fn match_some(
 /// the shop made, and what it calls its charge all of a payment: it is as without a code.
 fn way_of(line: &OpenLine, by_name: &HashMap<&str, Vec<Candidate<'_>>>) -> (LineKind, Direction) {
     let names = Names::from(line);
-    let (code, reason) = (line.type_code.as_deref(), line.return_reason.as_deref());
-    let is_back = (line.kind, line.direction) == (LineKind::Return, Direction::Debit);
+    let said = (line.type_code.as_deref(), line.return_reason.as_deref());
     let mut rows = names.all().filter_map(|name| by_name.get(name)).flatten();
-    let is_by_code = line.kind == LineKind::Fee || is_back && may_be_given_back(code, reason);
-    let said = (line.kind, line.amount);
-    let is_rows = is_by_code && rows.any(|one| is_whole_of(names, said, one.row));
+    let is_its = |one: &Candidate<'_>| is_whole_of(names, (line.kind, line.amount), one.row);
+    let is_rows = is_coded((line.kind, line.direction), said) && rows.any(is_its);
     (if is_rows { LineKind::Movement } else { line.kind }, line.direction)
 }
 

@@ -9,11 +9,10 @@ use std::collections::{BTreeMap, HashMap};
 use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
-use crate::decide::decision::{Asked as Why, Decision, Inputs, Verdict};
+use crate::decide::decision::{Asked as Why, Decision, Verdict};
 use crate::decide::person::{Refusal, Wish, Word, decide_by_person};
 use crate::decide::policy::Mode;
 use crate::exit::Exit;
-use crate::model::evidence::Route;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, earlier, later};
 use crate::model::transaction::AccountRef;
@@ -41,7 +40,7 @@ use crate::store::files::FileDriver;
 use crate::store::mapping::TableSettings;
 use crate::store::people::{Approved, PeopleDriver, Proposal, What};
 use crate::store::records::{CaseRow, ClaimFilter, Claimed, RunStart, StoredInputs};
-use crate::store::replay::{ReplayDriver, Written};
+use crate::store::replay::{ReplayDriver, SHOWN_AT_ONCE, Written};
 use crate::store::source_table::SourceTable;
 
 /// Approvals carried out together.
@@ -52,9 +51,6 @@ const LOOKS_AT_ONCE: i64 = 1_000;
 
 /// How long a case that only time opened is left alone.
 const LOOK_EVERY: TimeDelta = TimeDelta::days(1);
-
-/// Cases whose evidence is read at once.
-const SHOWN_AT_ONCE: usize = 200;
 
 /// Where the PSP gave no answer, it is asked again this soon; the others have their turn first.
 const LOOK_SOON: TimeDelta = TimeDelta::hours(1);
@@ -534,22 +530,10 @@ fn needs_two(setup: &Setup, stored: &StoredInputs, word: &Word, now: Instant) ->
         Some(policy_of(account, &setup.rules, psp, false))
     };
     let policy = account.and_then(of_account).unwrap_or_else(nobody);
-    let routes = [Route::Fetch, Route::List, Route::Search];
-    let has_api = routes.into_iter().any(|route| policy.psp.route(route).is_some());
-    if has_api && !stored.evidence.is_empty() {
+    if policy.psp.has_api() && !stored.evidence.is_empty() {
         return None;
     }
-    let inputs = Inputs {
-        row: &stored.row,
-        siblings: &stored.siblings,
-        evidence: &stored.evidence,
-        claimed_references: &stored.claimed_references,
-        untagged: &stored.untagged,
-        near_misses: &stored.near_misses,
-        history: &stored.history,
-        asked: stored.asked,
-    };
-    match decide_by_person(&inputs, &policy, now, word) {
+    match decide_by_person(&stored.inputs(), &policy, now, word) {
         Err(Refusal::NeedsSecond(why)) => Some(why),
         Err(Refusal::NoAnswer(_) | Refusal::Stands(_)) | Ok(_) => None,
     }

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::decide::decision::Inputs;
 use crate::decide::policy::{AbsentMeans, Policy, PspFacts};
 use crate::decide::replay::{WouldBe, replay};
 use crate::decide::rules::RuleSet;
@@ -61,17 +60,7 @@ impl<'a> Replays<'a> {
     pub fn would_be(&mut self, stored: &StoredInputs) -> Replayed {
         let AccountRef::Known(account) = &stored.row.account else { return Replayed::Nobody };
         let Some(policy) = self.policy(account, stored) else { return Replayed::UnknownAccount };
-        let inputs = Inputs {
-            row: &stored.row,
-            siblings: &stored.siblings,
-            evidence: &stored.evidence,
-            claimed_references: &stored.claimed_references,
-            untagged: &stored.untagged,
-            near_misses: &stored.near_misses,
-            history: &stored.history,
-            asked: stored.asked,
-        };
-        Replayed::Said(Box::new(replay(&inputs, policy, stored.now)))
+        Replayed::Said(Box::new(replay(&stored.inputs(), policy, stored.now)))
     }
 
     fn policy(&mut self, account: &str, stored: &StoredInputs) -> Option<&Policy> {

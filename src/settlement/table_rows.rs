@@ -805,8 +805,16 @@ impl Rows {
 
     /// Whether a whole row was cut within its last field, where its line does not end; and a word
     /// for whoever misses its reference.
-    fn cut(&self, row: &Row<'_>, of: Currency, out: &mut Out) -> Option<Problem> {
-        let (at, last) = self.last(row);
+    fn cut(
+        &self,
+        row: &Row<'_>,
+        (at, last): (usize, Last),
+        of: Currency,
+        out: &mut Out,
+    ) -> Option<Problem> {
+        if !row.is_open() {
+            return None;
+        }
         let tags = self.places.tags.iter().chain(&self.places.psp_reference);
         let cut = |at: &&usize| row.may_be_cut(**at) && !row.get(**at).is_empty();
         if let Some(at) = tags.copied().find(|at| cut(&at)) {
@@ -885,8 +893,8 @@ impl Report for Rows {
         let status = self.status(row)?;
         let is_out = self.table.recognised && status != EntryStatus::Booked;
         let (booked_on, value_on) = self.days(row, is_out)?;
-        let cut = self.cut(row, of, out);
         let (at, last) = self.last(row);
+        let cut = self.cut(row, (at, last), of, out);
         self.ends.add(row, at, last);
         self.statement(row, of, out);
         self.grouped(row, minor, of)?;

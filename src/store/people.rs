@@ -189,6 +189,18 @@ pub struct Proposal {
     pub ended_run: Option<String>,
 }
 
+impl Proposal {
+    /// Whether its case shows other evidence by now than it was proposed of.
+    pub fn is_stale(&self, evidence_sha256: Option<&String>) -> bool {
+        self.evidence_sha256.as_ref() != evidence_sha256
+    }
+
+    /// Whether its case is what it is about still: open, or ended where it takes an end's place.
+    pub fn fits(&self, is_open: bool) -> bool {
+        self.undoes != is_open
+    }
+}
+
 /// An approved proposal with the case that it is about, as that stands now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Approved {
@@ -214,14 +226,13 @@ impl Approved {
     /// Why it cannot be carried out any more, where the case moved on since.
     pub fn is_stale(&self) -> Option<&'static str> {
         let proposal = &self.proposal;
-        if !proposal.undoes && !self.is_open {
-            return Some("the case ended by itself before it was carried out");
+        match (proposal.fits(self.is_open), proposal.undoes) {
+            (false, false) => Some("the case ended by itself before it was carried out"),
+            (false, true) => Some("the case was opened again since"),
+            (true, _) => proposal
+                .is_stale(self.evidence_sha256.as_ref())
+                .then_some("the case shows something else than what was approved"),
         }
-        if proposal.undoes && self.is_open {
-            return Some("the case was opened again since");
-        }
-        (self.evidence_sha256 != proposal.evidence_sha256)
-            .then_some("the case shows something else than what was approved")
     }
 
     /// Whether one person alone proposed and approved it.

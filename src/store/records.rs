@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::decide::decision::{Asked, Decision, History};
+use crate::decide::decision::{Asked, Decision, History, Inputs};
 use crate::decide::person::Word;
 use crate::decide::policy::Mode;
 use crate::model::evidence::{Answer, Evidence, ObjectState, PspObject, UntaggedMatch};
@@ -252,6 +252,20 @@ pub struct StoredInputs {
 }
 
 impl StoredInputs {
+    /// What the judge takes.
+    pub fn inputs(&self) -> Inputs<'_> {
+        Inputs {
+            row: &self.row,
+            siblings: &self.siblings,
+            evidence: &self.evidence,
+            claimed_references: &self.claimed_references,
+            untagged: &self.untagged,
+            near_misses: &self.near_misses,
+            history: &self.history,
+            asked: self.asked,
+        }
+    }
+
     /// What each source shows, the newest look at each object, the oldest object first.
     pub fn objects(&self) -> Vec<(&Evidence, &PspObject)> {
         let mut newest: BTreeMap<&str, (&Evidence, &PspObject)> = BTreeMap::new();

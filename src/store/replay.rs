@@ -7,6 +7,9 @@ use crate::model::reason::{Outcome, Reason};
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 
+/// Cases whose stored inputs are read at once.
+pub const SHOWN_AT_ONCE: usize = 200;
+
 /// Read-only verbs about what was decided.
 #[expect(async_fn_in_trait, reason = "called on concrete types only, never as dyn")]
 pub trait ReplayDriver {
@@ -28,6 +31,7 @@ pub trait ReplayDriver {
     ) -> Result<Vec<(i64, Decided)>, StoreError>;
 
     /// What these cases show, by number: the JSON of the stored inputs of each that has some.
+    /// Whoever has many asks for [`SHOWN_AT_ONCE`] at a time.
     async fn shown_by_cases(&self, cases: &[i64]) -> Result<Vec<(i64, String)>, StoreError>;
 
     /// The last change of each of these rows' status that tieout made, where it made one.

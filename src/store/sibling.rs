@@ -196,7 +196,7 @@ impl Alike {
         account: &str,
         cells: &[usize],
     ) -> Option<(String, Option<Kind>)> {
-        if matches!(account_of(table, &self.account), AccountRef::Known(name) if name != account) {
+        if !account_of(table, &self.account).may_be(account) {
             return None;
         }
         let texts: HashMap<&str, &str> = table

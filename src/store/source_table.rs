@@ -407,6 +407,15 @@ impl SourceTable {
         values
     }
 
+    /// Whether the status is of a type that has no other values than those that the mapping knows.
+    pub fn knows_all_labels(&self) -> bool {
+        let known = self.known_values();
+        match &self.write_status.class {
+            TypeClass::Enum(labels) => labels.iter().all(|label| known.contains(label)),
+            _other => false,
+        }
+    }
+
     /// Values of rows that are over, or given back: what the mapping writes, and what it calls a
     /// success, whether or not `ignore` names it as well.
     pub fn ended_values(&self) -> Vec<String> {

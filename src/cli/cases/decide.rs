@@ -378,7 +378,7 @@ impl Open {
                     "tieout: case C-{number}: {why}: nothing is left to approve of it (tieout \
                      cases reject C-{number} --why TEXT ends the proposal)"
                 ));
-            } else if is_stale(case, proposal) {
+            } else if proposal.is_stale(case.evidence_sha256.as_ref()) {
                 stale = stale.saturating_add(1);
                 out::stderr(&format!("tieout: case C-{number}: {}", stale_text(number)));
             } else if is_own(proposal, by, is_told_apart) {
@@ -421,17 +421,12 @@ impl Open {
     }
 }
 
-/// Whether nobody can approve it any more: the case shows other evidence than was proposed of.
-pub fn is_stale(case: &CaseRow, proposal: &Proposal) -> bool {
-    proposal.evidence_sha256 != case.evidence_sha256
-}
-
 /// Why nobody can approve it any more: its case ended since, or was opened again.
-pub fn moved_on(case: &CaseRow, proposal: &Proposal) -> Option<&'static str> {
-    match (proposal.undoes, case.open) {
+fn moved_on(case: &CaseRow, proposal: &Proposal) -> Option<&'static str> {
+    match (proposal.fits(case.open), proposal.undoes) {
+        (true, _) => None,
         (false, false) => Some("it ended by itself since"),
-        (true, true) => Some("it was opened again since"),
-        (true, false) | (false, true) => None,
+        (false, true) => Some("it was opened again since"),
     }
 }
 

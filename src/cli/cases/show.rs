@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use serde_json::json;
 
 use crate::cli::args::{Common, yes_or_no};
-use crate::cli::cases::decide::{body as proposal_body, is_stale, seen_of, stale_text};
+use crate::cli::cases::decide::{body as proposal_body, seen_of, stale_text};
 use crate::cli::cases::{body, find, money, number_of, subject};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
@@ -438,8 +438,9 @@ fn proposed(known: &Known) -> Vec<String> {
     let stale = stale_text(known.case.number);
     for proposal in &known.proposals {
         let object = proposal.psp_reference.as_deref().map(|object| format!(" with {object}"));
+        let is_stale = proposal.is_stale(known.case.evidence_sha256.as_ref());
         let state = match proposal.state {
-            ProposalState::Open if is_stale(&known.case, proposal) => stale.as_str(),
+            ProposalState::Open if is_stale => stale.as_str(),
             ProposalState::Open if proposal.four_eyes => "waits for another person",
             ProposalState::Open => "waits to be approved",
             ProposalState::Approved => "approved; the next run carries it out",
@@ -459,7 +460,8 @@ fn proposed(known: &Known) -> Vec<String> {
             texts.extend(proposal.ended_why.as_ref().map(|why| format!("  because: {why}")));
         }
     }
-    let open = known.open_proposal().filter(|proposal| !is_stale(&known.case, proposal));
+    let shown = known.case.evidence_sha256.as_ref();
+    let open = known.open_proposal().filter(|proposal| !proposal.is_stale(shown));
     if let Some(proposal) = open {
         let seen = seen_of(&known.case, proposal);
         let short = seen.get(..SHORT_HASH).unwrap_or(&seen);

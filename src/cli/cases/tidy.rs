@@ -12,7 +12,7 @@ use crate::cli::out;
 use crate::config::names;
 use crate::exit::Exit;
 use crate::model::count::counted;
-use crate::model::time::{LONGEST_AGO, earlier, parse_span, to_short_text, to_text};
+use crate::model::time::{earlier, parse_keep, to_short_text, to_text};
 use crate::report::queue;
 use crate::store::database::Database;
 use crate::store::driver::{CaseFilter, Driver};
@@ -178,8 +178,7 @@ const KEEP_MIN_DAYS: i64 = 30;
 /// Runs `cases purge`.
 pub async fn purge(options: &Purge, common: &Common, db: &Database) -> Result<Exit, Failure> {
     let least = chrono::TimeDelta::days(KEEP_MIN_DAYS);
-    let is_fine = |keep: &chrono::TimeDelta| *keep >= least && *keep <= LONGEST_AGO;
-    let keep = parse_span(&options.keep).filter(is_fine).ok_or_else(|| {
+    let keep = parse_keep(&options.keep, least).ok_or_else(|| {
         let text = format!(
             "--keep {}: expected a span from {KEEP_MIN_DAYS}d to 36500d; nothing was deleted",
             options.keep

@@ -155,14 +155,9 @@ async fn one(
 
 /// What a run cannot see: values of the status between the ends of a table that is walked by none.
 fn looked_at_in_part(table: &SourceTable, rows: Option<i64>) -> Option<Finding> {
-    let known = table.known_values();
-    // Where each label is known there is nothing to look for.
-    let is_enum = match &table.write_status.class {
-        TypeClass::Enum(labels) => labels.iter().all(|label| known.contains(label)),
-        _other => false,
-    };
     let is_whole = rows.is_none_or(|rows| rows <= STATUS_ROWS);
-    if table.status_indexed || table.status_folded || is_enum || is_whole {
+    let is_known = table.knows_all_labels();
+    if table.status_indexed || table.status_folded || is_known || is_whole {
         return None;
     }
     let text = format!(

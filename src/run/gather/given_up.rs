@@ -4,20 +4,22 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::decide::absence::SKEW_MAX;
-use crate::decide::decision::{Verdict, Want};
+use crate::decide::absence::{SKEW_MAX, mapped_last_attempt};
+use crate::decide::decision::{Asked as Why, Verdict, Want};
 use crate::model::evidence::{Answer, Evidence, ObjectState, PspObject};
+use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{earlier, later};
 use crate::model::transaction::{SiblingFact, SiblingState, Transaction};
 use crate::psp::account::{Need, Question};
 use crate::run::error::{Doing, RunError};
-use crate::run::gather::{Decided, Facts, Gather, RECENT, indices};
+use crate::run::gather::{Decided, Facts, Gather, RECENT};
 use crate::store::driver::Driver;
 use crate::store::records::Claimed;
 
 impl Gather<'_> {
-    /// Asks about the given-up siblings of rows that are to be handed back, and judges those anew
-    /// that one of them was paid for. Where there is no answer, it may have been.
+    /// Asks about the given-up siblings of rows that are to be handed back, or were and nobody came
+    /// yet, and judges those anew that one of them was paid for. Where there is no answer, it may
+    /// have been: that hands nobody back, and takes no hand-back from anybody.
     pub(super) async fn ask_for_given_up(
         &self,
         rows: &[Claimed],
@@ -27,11 +29,16 @@ impl Gather<'_> {
     ) -> Result<(), RunError> {
         let Some(account) = self.account.api() else { return Ok(()) };
         // A wait for siblings is still turned into a hand-back by the run.
-        let again = indices(decisions, |d| {
+        let is_wanted = |(claimed, decided): (&Claimed, &Decided)| {
+            let decision = &decided.decision;
             self.whole
-                || matches!(d.verdict, Verdict::Retryable(_))
-                || d.wants == Some(Want::Siblings)
-        });
+                || matches!(decision.verdict, Verdict::Retryable(_))
+                || decision.wants == Some(Want::Siblings)
+                || decision.reason == Reason::Watched && is_offered(claimed)
+        };
+        let each = rows.iter().zip(decisions.iter()).enumerate();
+        let again = each.filter_map(|(index, one)| is_wanted(one).then_some(index));
+        let again: Vec<usize> = again.collect();
         let given_up = |fact: &&SiblingFact| fact.state == SiblingState::Other;
         let of_row = |index: &usize| {
             let row = rows.get(*index).map(|claimed| &claimed.row)?;
@@ -58,7 +65,7 @@ impl Gather<'_> {
         let since = earlier(self.clock.now(), RECENT);
         let (recent, old): (Vec<_>, Vec<_>) =
             asked.into_iter().partition(|(_, question)| question.window.1 >= since);
-        let mut states: HashMap<&str, SiblingState> = HashMap::new();
+        let mut states: HashMap<&str, Told> = HashMap::new();
         for (asked, need) in [(recent, Need::Complete), (old, Need::Find)] {
             if asked.is_empty() {
                 continue;
@@ -66,14 +73,18 @@ impl Gather<'_> {
             let questions: Vec<Question> = asked.iter().map(|(_, one)| one.clone()).collect();
             let looked = account.look(&questions, need).await;
             for ((row, _), told) in asked.iter().zip(looked.evidence) {
-                states.extend(state_of(row, &told).map(|state| (row.key.id.as_str(), state)));
+                states.extend(told_of(row, &told).map(|told| (row.key.id.as_str(), told)));
             }
         }
-        for fact in siblings.values_mut().flatten() {
-            if fact.state == SiblingState::Other
-                && let Some(state) = states.get(fact.id.as_str())
-            {
-                fact.state = *state;
+        for claimed in again.iter().filter_map(|index| rows.get(*index)) {
+            let own = siblings.get_mut(&claimed.row.key.id).into_iter().flatten();
+            for fact in own.filter(|fact| given_up(&&**fact)) {
+                fact.state = match states.get(fact.id.as_str()) {
+                    Some(Told::Paid) => SiblingState::PaidAfterAll,
+                    Some(Told::UnderWay) => SiblingState::Pending,
+                    Some(Told::Nothing) if claimed.asked != Why::Watch => SiblingState::Pending,
+                    Some(Told::Nothing) | None => SiblingState::Other,
+                };
             }
         }
         self.decide_again(rows, facts, siblings, &again, decisions);
@@ -85,8 +96,7 @@ impl Gather<'_> {
     fn question_of_ended(&self, place: usize, row: &Transaction) -> Option<Question> {
         let tag = row.tag.usable().map(str::to_owned);
         let policy = self.policy(row);
-        let sent = row.attempted_at.map_or(row.created_at, |at| at.max(row.created_at));
-        let over_at = later(sent, policy.timing.in_flight_max);
+        let over_at = later(mapped_last_attempt(row), policy.timing.in_flight_max);
         (tag.is_some() || row.psp_reference.is_some()).then(|| Question {
             row: place,
             reference: row.psp_reference.clone(),
@@ -97,11 +107,19 @@ impl Gather<'_> {
     }
 }
 
-/// Where a sibling stands by what the PSP says of it; `None`: as its status says.
-fn state_of(row: &Transaction, told: &[Evidence]) -> Option<SiblingState> {
+/// What the PSP says of a sibling beyond its status.
+enum Told {
+    Paid,
+    UnderWay,
+    /// A route gave no answer.
+    Nothing,
+}
+
+/// What the PSP says of a sibling; `None`: as its status says.
+fn told_of(row: &Transaction, told: &[Evidence]) -> Option<Told> {
     let is_its = |object: &&PspObject| {
         let is_tagged = object.tag.is_some() && object.tag.as_deref() == row.tag.usable();
-        is_tagged || row.psp_reference.as_ref() == Some(&object.reference)
+        is_tagged || row.psp_reference.as_deref().is_some_and(|stored| object.is_named(stored))
     };
     let objects = told.iter().flat_map(|item| match &item.answer {
         Answer::Found { objects, .. } => objects.as_slice(),
@@ -109,19 +127,27 @@ fn state_of(row: &Transaction, told: &[Evidence]) -> Option<SiblingState> {
     });
     let own = objects.filter(is_its);
     if own.clone().any(keeps_money) {
-        return Some(SiblingState::PaidAfterAll);
+        return Some(Told::Paid);
+    }
+    if own.clone().any(|object| is_under_way(&object.state)) {
+        return Some(Told::UnderWay);
     }
     let is_unanswered = |item: &Evidence| matches!(item.answer, Answer::NoAnswer(_));
-    let may_be_paid = own.clone().any(|object| is_under_way(&object.state));
-    (may_be_paid || told.iter().any(is_unanswered)).then_some(SiblingState::Pending)
+    told.iter().any(is_unanswered).then_some(Told::Nothing)
+}
+
+/// Whether it was handed back and nobody came for it yet.
+fn is_offered(claimed: &Claimed) -> bool {
+    let last = claimed.history.last_handback.as_ref();
+    let is_last = claimed.history.ended_as == Some(Outcome::Retryable);
+    is_last && last.is_some_and(|past| past.taken_at.is_none() && !past.lapsed)
 }
 
 /// Whether it captured more than was given back.
 fn keeps_money(object: &PspObject) -> bool {
     let captured = object.captured.map_or(0, |money| money.minor);
     let is_back = captured > 0 && object.refunded_minor >= captured;
-    let has_moved = captured > 0 || object.state == ObjectState::Captured;
-    has_moved && object.state != ObjectState::Voided && !is_back
+    object.has_captured() && object.state != ObjectState::Voided && !is_back
 }
 
 /// Whether it may capture without a new call. What waits for one is what a failure leaves behind.

@@ -17,10 +17,7 @@ use crate::psp::account::{Need, Question};
 use crate::run::error::{Doing, RunError};
 use crate::run::gather::{Decided, Facts, Gather, can_be_asked};
 use crate::store::records::{Claimed, StoredInputs};
-use crate::store::replay::ReplayDriver;
-
-/// Cases whose evidence is read at once.
-const CASES_AT_ONCE: usize = 200;
+use crate::store::replay::{ReplayDriver, SHOWN_AT_ONCE};
 
 impl Gather<'_> {
     /// Asks by their ids for the objects that the rows' open cases show, and that were not found.
@@ -70,7 +67,7 @@ impl Gather<'_> {
         let mut questions = Vec::new();
         let mut numbers: Vec<i64> = cases.keys().copied().collect();
         numbers.sort_unstable();
-        for numbers in numbers.chunks(CASES_AT_ONCE) {
+        for numbers in numbers.chunks(SHOWN_AT_ONCE) {
             let shown = self.db.shown_by_cases(numbers).await;
             for (number, text) in shown.doing("reading what cases show")? {
                 let Some(index) = cases.get(&number).copied() else { continue };

@@ -497,13 +497,11 @@ pub(super) async fn unmapped_statuses(
     connection: &mut PgConnection,
     table: &SourceTable,
 ) -> Result<Vec<String>, StoreError> {
-    let known = table.known_values();
-    let status = &table.write_status;
-    if let TypeClass::Enum(labels) = &status.class
-        && labels.iter().all(|label| known.contains(label))
-    {
+    if table.knows_all_labels() {
         return Ok(Vec::new());
     }
+    let known = table.known_values();
+    let status = &table.write_status;
     let most = i64::try_from(known.len()).unwrap_or_default().saturating_add(UNMAPPED_MAX);
     let is_led = table.status_indexed || table.status_folded;
     let mut sql = Sql::new(match is_led {

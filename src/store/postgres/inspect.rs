@@ -369,11 +369,7 @@ fn create_index(table: &str, is_parted: bool, column: &str, condition: &str) -> 
 async fn unmapped(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, StoreError> {
     let known = table.known_values();
     let status = &table.write_status;
-    let is_known_whole = match &status.class {
-        TypeClass::Enum(labels) => labels.iter().all(|label| known.contains(label)),
-        _other => false,
-    };
-    if is_known_whole || table.status_indexed {
+    if table.knows_all_labels() || table.status_indexed {
         let mut connection = pool.acquire().await.map_err(failed(LOOKING))?;
         return catalogue::unmapped_statuses(&mut connection, table).await;
     }

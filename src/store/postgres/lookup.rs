@@ -518,11 +518,7 @@ pub(super) async fn keys_storing(
     };
     let found = sql.fetch_each(&mut connection, doing, read).await?;
     // A row of another account may have the same reference there.
-    let is_possible = |of: &AccountRef| match of {
-        AccountRef::Known(other) => other == account,
-        AccountRef::Unmapped(_) => true,
-    };
-    Ok(found.into_iter().filter(|(of, _)| is_possible(of)).map(|(_, known)| known).collect())
+    Ok(found.into_iter().filter(|(of, _)| of.may_be(account)).map(|(_, known)| known).collect())
 }
 
 fn storing_sql(table: &SourceTable, column: &Column, references: Vec<String>) -> Sql {

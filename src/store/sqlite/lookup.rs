@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use sqlx::sqlite::{SqliteConnection, SqliteRow};
 
 use crate::model::reason::{ABSENT_BESIDE, PARTLY_REFUNDED, Reason};
-use crate::model::transaction::{AccountRef, SiblingFact, Transaction};
+use crate::model::transaction::{SiblingFact, Transaction};
 use crate::store::decode::account_of;
 use crate::store::error::StoreError;
 use crate::store::records::Tagged;
@@ -400,9 +400,5 @@ pub(super) async fn keys_storing(
     let found =
         fetch_each(connection, READING, rendered(&sql).bind(json_set(&asked)), pair).await?;
     // A row of another account may have the same reference there.
-    let is_possible = |of: &AccountRef| match of {
-        AccountRef::Known(other) => other == account,
-        AccountRef::Unmapped(_) => true,
-    };
-    Ok(found.into_iter().filter(|(of, _)| is_possible(of)).map(|(_, known)| known).collect())
+    Ok(found.into_iter().filter(|(of, _)| of.may_be(account)).map(|(_, known)| known).collect())
 }

@@ -81,7 +81,7 @@ impl Deciding<'_> {
                 .then(why_field("why-reject", Act::Reject))
                 .then(el("div").then(of_class("button", "low").then(turn_down))),
         );
-        let is_stale = proposal.evidence_sha256 != self.case.evidence_sha256;
+        let is_stale = proposal.is_stale(self.case.evidence_sha256.as_ref());
         let kept = match (is_stale, is_own && proposal.four_eyes) {
             (true, _) => Some(
                 "It was proposed of other evidence than the case shows now: turn it down, and \

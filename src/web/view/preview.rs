@@ -69,7 +69,7 @@ fn fitting(act: Act, cases: &mut Vec<CaseRow>, live: &HashMap<i64, Proposal>) ->
     match act {
         Act::Approve => {
             let is_of_now = |case: &CaseRow, one: &Proposal| {
-                one.undoes != case.open && one.evidence_sha256 == case.evidence_sha256
+                one.fits(case.open) && !one.is_stale(case.evidence_sha256.as_ref())
             };
             cases.retain(|case| open(case).is_some_and(|one| is_of_now(case, one)));
             "nothing waits there to be approved of what the case shows now."

@@ -39,6 +39,7 @@ on_both_databases!(
     a_case_is_reviewed_by_keyboard,
     a_row_in_review_is_reviewed_by_keyboard,
     what_is_suggested_is_what_helps,
+    what_the_psp_forgot_is_a_persons_to_judge,
 );
 
 /// One person is enough for everything.
@@ -325,13 +326,19 @@ async fn a_row_that_gave_up_is_handed_back_by_a_person(engine: Engine) {
     shop.check(false).await;
 }
 
-async fn an_end_by_a_person_is_undone_by_another_decision(engine: Engine) {
+/// A row that gave up, and that a person called failed by mistake.
+async fn called_failed(engine: Engine) -> Shop {
     let shop = gave_up(engine).await;
     let failed = ["cases", "propose", "C-1", "--as", "failed", "--why", "mistaken"];
     confirmed(&shop, &failed).await.ended(0);
     shop.a_span_passes().await;
     confirmed(&shop, APPROVE).await.ended(0);
     assert_eq!(shop.status(1).await, "failed");
+    shop
+}
+
+async fn an_end_by_a_person_is_undone_by_another_decision(engine: Engine) {
+    let shop = called_failed(engine).await;
     assert_eq!(shop.open_cases().await, Vec::<String>::new());
     // The case is closed: what takes the decision's place is a decision of its own.
     shop.tieout(&[AGAIN, &["--dry-run"]].concat()).await.ended(2);
@@ -351,12 +358,7 @@ async fn an_end_by_a_person_is_undone_by_another_decision(engine: Engine) {
 /// Without a retryable value the status stays as it is, and a worker that takes hand-backs by the
 /// outbox takes those of rows that are processing.
 async fn a_hand_back_that_nobody_could_take_is_none(engine: Engine) {
-    let shop = gave_up(engine).await;
-    let failed = ["cases", "propose", "C-1", "--as", "failed", "--why", "mistaken"];
-    confirmed(&shop, &failed).await.ended(0);
-    shop.a_span_passes().await;
-    confirmed(&shop, APPROVE).await.ended(0);
-    assert_eq!(shop.status(1).await, "failed");
+    let shop = called_failed(engine).await;
     let undo = ["cases", "undo", "C-1", "--as", "retryable", "--why", "it was mistaken"];
     confirmed(&shop, &undo).await.ended(0);
     let path = shop.folder().join("tieout.toml");
@@ -891,4 +893,18 @@ async fn a_file_holds_maker_and_checker_apart() {
         .await;
     refused("update tieout_case_notes set text = 'y'").await;
     refused("delete from tieout_case_notes").await;
+}
+
+/// A kick leaves a case whose object the PSP knows no more; a person may decide it all the same.
+async fn what_the_psp_forgot_is_a_persons_to_judge(engine: Engine) {
+    let shop = twice(engine, words()).await;
+    shop.sandbox.forget("pi_11");
+    shop.tieout(&["cases", "kick", "C-1", "--yes"]).await.ended(3);
+    assert_eq!(shop.open_cases().await, ["1 duplicate_capture"]);
+    let by = ["cases", "propose", "C-1", "--as", "succeeded", "--object", "pi_1", "--why", "seen"];
+    confirmed(&shop, &by).await.ended(0);
+    confirmed(&shop, APPROVE).await.ended(0);
+    assert_eq!(shop.status(1).await, "paid");
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.tieout(&["audit", "verify"]).await.ended(0);
 }

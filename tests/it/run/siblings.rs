@@ -32,6 +32,8 @@ on_both_databases!(
     a_second_capture_after_the_end_of_a_list_is_seen,
     a_sibling_that_was_given_up_and_paid_is_seen,
     a_sibling_that_was_partly_refunded_is_paid,
+    a_sibling_that_was_given_up_just_now_is_listed,
+    a_hand_back_ends_as_a_sibling_that_was_given_up_is_paid,
 );
 
 /// Stuck, with a natural key; the greater its age in seconds over 40 minutes, the older.
@@ -627,5 +629,39 @@ async fn a_sibling_that_was_partly_refunded_is_paid(engine: Engine) {
     let ran = shop.run().await;
     assert_eq!(ran.verdict(2), "review sibling_row", "the customer paid twice, but for 3.00");
     assert_eq!(ran.verdict(4), "succeeded captured", "all of the first was given back");
+    shop.check(false).await;
+}
+
+/// What it paid minutes ago the search may not know yet.
+async fn a_sibling_that_was_given_up_just_now_is_listed(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(60).await;
+    shop.sandbox.behave(|behaviour| behaviour.search_lag_secs = 600);
+    let given_up = Payment { status: "failed", age: 180, attempted: Some(120), ..of(1, "A", 0) };
+    shop.plant(vec![given_up.captured()]);
+    shop.insert(&[given_up, of(2, "A", 0)]).await;
+    shop.run_until_proven().await;
+    assert_eq!(shop.open_cases().await, ["2 sibling_row"]);
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
+    shop.check(false).await;
+}
+
+/// While nobody came for a hand-back, its watch looks at the other attempts of the payment, too.
+async fn a_hand_back_ends_as_a_sibling_that_was_given_up_is_paid(engine: Engine) {
+    let words = Words::default().policy("watch", "[\"1s\", \"2s\", \"1h\"]");
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.background(60).await;
+    let given_up = Payment { status: "failed", ..of(2, "A", 0) };
+    shop.insert(&[of(1, "A", 9), given_up.clone()]).await;
+    shop.run_until_proven().await;
+    assert_eq!(shop.texts(OPEN).await, ["1"]);
+    shop.plant(vec![given_up.captured()]);
+    shop.a_span_passes().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "review sibling_row");
+    assert_eq!(shop.texts(OPEN).await, Vec::<String>::new());
+    let told = "handed back (hand-back 1), and row 2 with the same natural key was paid at the \
+                PSP, whatever its status says: nobody may charge this one";
+    assert_eq!(shop.texts(WHY).await, [told]);
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["retry", "failed"]);
     shop.check(false).await;
 }
