@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::model::evidence::{Answer, CompleteSearch, Evidence, PspObject};
 use crate::model::money::Money;
 use crate::model::time::to_short_text;
+use crate::model::transaction::SiblingState;
 use crate::report::around;
 use crate::store::records::StoredInputs;
 
@@ -53,11 +54,29 @@ fn figures(json: &str) -> Vec<String> {
     if lines.is_empty() { vec!["stored by another version: see --json".to_owned()] } else { lines }
 }
 
+/// What is to be said of a sibling besides that it is one.
+fn words(state: SiblingState) -> &'static str {
+    match state {
+        SiblingState::Succeeded => ", and succeeded",
+        SiblingState::Processing => ", and is processing",
+        SiblingState::Pending => ", and may still be paid at the PSP",
+        SiblingState::Waiting => ", and waits for the others",
+        SiblingState::StandsBack => ", and is a person's, with no money found for it",
+        SiblingState::PaidCase => ", and is a person's, with money captured for it",
+        SiblingState::HandedBack => ", and is handed back",
+        SiblingState::PaidAfterAll => ", and was paid at the PSP, whatever its status says",
+        SiblingState::GivenUp => ", and was given up; the PSP was not asked about it",
+        SiblingState::SaysPaid => ", and says by its status that it was paid",
+        SiblingState::Unclear => ", and has a status that the mapping does not know",
+        SiblingState::Other => ", and ended unpaid",
+    }
+}
+
 fn of_inputs(inputs: &StoredInputs) -> Vec<String> {
     let mut lines: Vec<String> = inputs.evidence.iter().flat_map(of_evidence).collect();
     lines.extend(around::lines(inputs));
     for sibling in &inputs.siblings {
-        lines.push(format!("row {} has the same natural key: {:?}", sibling.id, sibling.state));
+        lines.push(format!("row {} has the same natural key{}", sibling.id, words(sibling.state)));
     }
     lines
 }

@@ -63,7 +63,7 @@ fn watched_still(decision: Decision) -> Decision {
 }
 
 /// A row that cannot be asked about is nobody's case where somebody else gave it up, or where a
-/// person did: nobody ever missed it at a PSP, and it is as that person saw it.
+/// person did, who saw it as it is still.
 fn given_up_unasked(view: &View<'_>) -> Option<Decision> {
     let history = view.history();
     let is_watched = view.inputs.asked == Asked::Watch && view.standing == Standing::GivenUp;
@@ -75,8 +75,7 @@ fn given_up_unasked(view: &View<'_>) -> Option<Decision> {
     if history.ended_as.is_none() {
         return Some(watch_on(view, &what));
     }
-    if trouble.reason != Reason::TagUnusable || !history.misses.is_empty() || !history.is_as_left()
-    {
+    if trouble.reason != Reason::TagUnusable || !history.is_as_left() {
         return None;
     }
     let told = paid_beside(view).or_else(|| pending_beside(view)).or_else(|| not_taken(view));
@@ -522,7 +521,8 @@ fn paid_beside(view: &View<'_>) -> Option<Decision> {
             )
         }
         (None, None, true) => {
-            let others = view.inputs.siblings.iter().filter(|s| s.state != SiblingState::Other);
+            let is_gone = |s| matches!(s, SiblingState::GivenUp | SiblingState::Other);
+            let others = view.inputs.siblings.iter().filter(|s| !is_gone(s.state));
             let id = others.map(|sibling| sibling.id.as_str()).min();
             let row = id.map_or_else(|| "a row".to_owned(), |id| format!("row {id}"));
             format!("{row} with the same natural key has something at the PSP since")

@@ -169,6 +169,7 @@ pub(super) fn sibling_has_it(view: &View<'_>, what: &str) -> Option<Decision> {
         | SiblingState::Pending
         | SiblingState::Waiting
         | SiblingState::StandsBack
+        | SiblingState::GivenUp
         | SiblingState::Other => None,
     };
     let siblings = view.inputs.siblings.iter();
@@ -191,15 +192,30 @@ pub(super) fn sibling_goes_first(view: &View<'_>, what: &str) -> Option<Decision
 }
 
 /// The oldest goes first, but not before every younger one was found unpaid as well: handed back
-/// beside one that captured, the same payment would be charged twice.
+/// beside one that captured, the same payment would be charged twice. Nor beside one that somebody
+/// gave up, before the PSP was asked about it.
 pub(super) fn sibling_unknown(view: &View<'_>, what: &str) -> Option<Decision> {
-    let may_be_paid =
-        |s: &SiblingState| matches!(s, SiblingState::Processing | SiblingState::Pending);
-    let siblings = view.inputs.siblings.iter().filter(|s| may_be_paid(&s.state));
-    let first = siblings.min_by_key(|sibling| &sibling.id)?;
-    let (id, how) = (&first.id, as_it_stands(&first.state, "is processing and may be paid"));
-    let text = format!("{what}, but row {id} with the same natural key {how}");
-    sibling_pending(view, text).map(|decision| Decision { wants: Some(Want::Siblings), ..decision })
+    let first = |is_it: fn(&SiblingState) -> bool| {
+        let siblings = view.inputs.siblings.iter().filter(|sibling| is_it(&sibling.state));
+        siblings.min_by_key(|sibling| &sibling.id)
+    };
+    let may_be_paid = first(|s| matches!(s, SiblingState::Processing | SiblingState::Pending));
+    let decision = match may_be_paid {
+        Some(first) => {
+            let how = as_it_stands(&first.state, "is processing and may be paid");
+            let id = &first.id;
+            sibling_pending(view, format!("{what}, but row {id} with the same natural key {how}"))?
+        }
+        None => {
+            let id = &first(|state| *state == SiblingState::GivenUp)?.id;
+            let text = format!(
+                "{what}, but row {id} with the same natural key was given up, and the PSP was not \
+                 asked about it yet"
+            );
+            view.wait(Reason::SiblingPending, text, None)
+        }
+    };
+    Some(Decision { wants: Some(Want::Siblings), ..decision })
 }
 
 /// What is known of a sibling that is waited for, where that is more than its `status`: what ended

@@ -17,7 +17,7 @@ use crate::decide::view::{Item, View, seen};
 use crate::model::evidence::ObjectState;
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, to_short_text};
-use crate::model::transaction::{AccountRef, SiblingState, TagState};
+use crate::model::transaction::{AccountRef, SiblingFact, SiblingState, TagState};
 
 /// What a person wants to become of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -168,12 +168,8 @@ fn retryable(view: &View<'_>, word: &Word) -> Result<Decision, Refusal> {
     if let Some(item) = view.items.iter().find(|item| item.has_captured()) {
         return Err(captured_text(item));
     }
-    let taken = |state: &SiblingState| !matches!(state, SiblingState::Other);
-    if let Some(sibling) = view.inputs.siblings.iter().find(|sibling| taken(&sibling.state)) {
-        return Err(stands(format!(
-            "row {} with the same natural key succeeded, was handed back or is processing",
-            sibling.id
-        )));
+    if let Some(refusal) = view.inputs.siblings.iter().find_map(beside) {
+        return Err(refusal);
     }
     let payable = match &word.reference {
         Some(reference) => Some(payable(view, reference)?),
@@ -204,6 +200,32 @@ fn retryable(view: &View<'_>, word: &Word) -> Result<Decision, Refusal> {
     let seen = view.items.last().map(|item| seen(item.object));
     let verdict = Verdict::Retryable(Box::new(hand_back));
     Ok(Decision { watch_at: view.first_watch(), ..decision(view, verdict, word, &what, seen) })
+}
+
+/// Why nobody may be charged beside this sibling.
+fn beside(sibling: &SiblingFact) -> Option<Refusal> {
+    let how = match sibling.state {
+        SiblingState::Other => return None,
+        SiblingState::GivenUp => {
+            let text = "was given up meanwhile, and the PSP was not asked about it";
+            return Some(Refusal::NoAnswer(format!(
+                "row {} with the same natural key {text}",
+                sibling.id
+            )));
+        }
+        SiblingState::PaidAfterAll => "was paid at the PSP, whatever its status says",
+        SiblingState::Pending => "may still be paid at the PSP",
+        SiblingState::PaidCase => "is a person's, with money captured for it",
+        SiblingState::SaysPaid | SiblingState::Unclear => {
+            "has a status of which the mapping does not say whether it was paid"
+        }
+        SiblingState::Succeeded
+        | SiblingState::HandedBack
+        | SiblingState::Processing
+        | SiblingState::Waiting
+        | SiblingState::StandsBack => "succeeded, was handed back or is processing",
+    };
+    Some(stands(format!("row {} with the same natural key {how}", sibling.id)))
 }
 
 /// The object to charge by: this row's own, uncaptured, waiting for a call, and alone in that.
@@ -309,7 +331,9 @@ fn shown(view: &View<'_>) -> Result<Ground, Refusal> {
         return Ok(Ground::People("no API can answer for this row".to_owned()));
     }
     if let Some(reference) = view.unknown_reference() {
-        return Ok(Ground::People(format!("the PSP does not know the stored {reference}")));
+        let is_stored = view.row().psp_reference.as_deref() == Some(reference);
+        let of = if is_stored { "the stored" } else { "what the case shows:" };
+        return Ok(Ground::People(format!("the PSP does not know {of} {reference}")));
     }
     // Where nothing was found, the list must also show that the tag still arrives.
     let holds = |list: &_| match view.items.is_empty() {

@@ -313,11 +313,14 @@ pub enum SiblingState {
     HandedBack,
     /// It ended unpaid by its status, and the PSP has money for it.
     PaidAfterAll,
+    /// Somebody else's status says that it ended unpaid, and the PSP was not asked about it.
+    GivenUp,
     /// The mapping does not name its status, which says by its word that it was paid.
     SaysPaid,
     /// It ended, and no word of success is mapped: it may have been paid.
     Unclear,
-    /// Anything else: failed, cancelled, unmapped.
+    /// It ended unpaid: tieout ended it so, or the PSP shows nothing for it that is paid or may
+    /// still be.
     Other,
 }
 

@@ -32,6 +32,7 @@ use crate::run::gather::shown::stays;
 use crate::run::mapped::Mapped;
 use crate::run::neighbours::{About, Near, Neighbours, last_attempt};
 use crate::run::scene::policy_of_row;
+use crate::run::siblings::keep_asked;
 use crate::run::tagged::{RowsOfTag, rows_of_tags};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
@@ -287,8 +288,8 @@ impl Gather<'_> {
         self.ask(&rows, &wanting, Need::Search, &mut facts, &mut neighbours, &mut asked).await?;
         self.decide_again(&rows, &facts, &siblings, &wanting, &mut decisions);
 
+        self.ask_for_given_up(&rows, &mut siblings, &mut facts, &mut decisions).await?;
         self.look_at_siblings_again(&rows, &mut siblings, &facts, &mut decisions).await?;
-        self.ask_for_given_up(&rows, &mut siblings, &facts, &mut decisions).await?;
         self.check_references(&rows, &siblings, &mut facts, &mut decisions).await?;
         let nearest = self
             .check_hand_backs(&rows, &siblings, &neighbours, &mut facts, &mut decisions)
@@ -572,9 +573,13 @@ impl Gather<'_> {
         if keyed.is_empty() {
             return Ok(());
         }
-        let now = self.db.siblings(self.table, &keyed).await.doing("reading sibling rows again")?;
+        let now = self.db.siblings(self.table, &keyed).await;
+        let mut now = now.doing("reading sibling rows again")?;
         for row in keyed {
-            siblings.remove(&row.key.id);
+            let before = siblings.remove(&row.key.id).unwrap_or_default();
+            if let Some(now) = now.get_mut(&row.key.id) {
+                keep_asked(&before, now);
+            }
         }
         siblings.extend(now);
         self.decide_again(rows, facts, siblings, &again, decisions);

@@ -115,10 +115,15 @@ pub async fn look_at_paid(
     Ok(judged)
 }
 
-/// What the PSP said, or did not, of siblings whose status says that they ended unpaid.
-fn keep_asked(before: &[SiblingFact], now: &mut [SiblingFact]) {
-    let is_asked = |state| matches!(state, SiblingState::PaidAfterAll | SiblingState::Pending);
-    for fact in now.iter_mut().filter(|fact| fact.state == SiblingState::Other) {
+/// What the PSP said of siblings whose status says that they ended unpaid. One that was given up
+/// since was not asked about.
+pub fn keep_asked(before: &[SiblingFact], now: &mut [SiblingFact]) {
+    let is_asked = |state| {
+        use SiblingState::{Other, PaidAfterAll, Pending};
+        matches!(state, PaidAfterAll | Pending | Other)
+    };
+    let is_ended = |state| matches!(state, SiblingState::GivenUp | SiblingState::Other);
+    for fact in now.iter_mut().filter(|fact| is_ended(fact.state)) {
         let known = before.iter().find(|known| known.id == fact.id);
         fact.state =
             known.map(|known| known.state).filter(|it| is_asked(*it)).unwrap_or(fact.state);

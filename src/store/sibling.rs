@@ -23,6 +23,8 @@ pub(super) struct Sibling {
     pub(super) waits_for: Option<String>,
     /// Its last hand-back ended untaken, as a sibling might still be paid: it is proved afresh.
     pub(super) is_held: bool,
+    /// tieout itself ended it unpaid, and nobody changed it since.
+    pub(super) is_failed: bool,
     /// The reason of its open case; a `refunded` only where a part was, and a `sibling_row` only
     /// where nothing was captured for the row, and it is as it was judged.
     pub(super) open_case: Option<String>,
@@ -47,7 +49,8 @@ impl Sibling {
             () if case == Some(Reason::SiblingRow) => SiblingState::StandsBack,
             () if is_open => self.open_state(),
             () if is_retryable => SiblingState::HandedBack,
-            () if table.is_unpaid(&row.status) => SiblingState::Other,
+            () if table.is_unpaid(&row.status) && self.is_failed => SiblingState::Other,
+            () if table.is_unpaid(&row.status) => SiblingState::GivenUp,
             () if says_success(&row.status) => SiblingState::SaysPaid,
             () => SiblingState::Unclear,
         }
@@ -137,13 +140,18 @@ pub(super) fn overtaken(
             | SiblingState::Processing
             | SiblingState::Pending
             | SiblingState::PaidAfterAll
+            | SiblingState::GivenUp
             | SiblingState::SaysPaid
             | SiblingState::Unclear => effects.handback.is_some(),
             SiblingState::Waiting | SiblingState::StandsBack | SiblingState::Other => false,
         };
         let is_news = |fact: &SiblingFact| {
             let state = first.get(fact.id.as_str()).copied().unwrap_or(fact.state);
-            let is_it = |known: &SiblingFact| known.id == fact.id && known.state == state;
+            // Of what was given up before, the PSP was asked.
+            let was_asked = |known| (state, known) == (SiblingState::GivenUp, SiblingState::Other);
+            let is_it = |known: &SiblingFact| {
+                known.id == fact.id && (known.state == state || was_asked(known.state))
+            };
             yields_to(state) && !beside.siblings.iter().any(is_it)
         };
         if now.get(&beside.row.key.id).into_iter().flatten().any(is_news) {

@@ -111,7 +111,7 @@ impl Facts {
     fn take_shown(&mut self, reference: &str, item: Evidence, by_person: bool) {
         let answer = match item.answer {
             Answer::Nothing(_) => return,
-            Answer::UnknownReference(_) if by_person => return,
+            Answer::UnknownReference(_) if by_person => item.answer,
             Answer::Found { objects, .. } => Answer::Found { objects, search: None },
             Answer::NoAnswer(cause) => {
                 self.unanswered.push(reference.to_owned());

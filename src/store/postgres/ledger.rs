@@ -417,6 +417,12 @@ impl Ledger<'_> {
                 None => Some(row.check.history.fingerprint_seen_at),
             })
             .collect();
+        // A watch begins with the row as tieout left it.
+        let watch_from = |(row, image): &(&RowEffects, Option<&str>)| {
+            let from = row.check.history.watch_from;
+            from.map(|from| if image.is_some() { from.max(self.now) } else { from })
+        };
+        let watches: Vec<Option<Instant>> = rows.iter().map(watch_from).collect();
         let rows: Vec<&RowEffects> = rows.iter().map(|(row, _)| *row).collect();
         let ended =
             |row: &RowEffects| row.check.history.ended_as.map(|end| end.as_str().to_owned());
@@ -436,7 +442,7 @@ impl Ledger<'_> {
         put(sql.bind(misses), "text", "misses");
         put(sql.bind(all(&rows, |r| small(r.check.history.handbacks))), "integer", "handbacks");
         put(sql.bind(all(&rows, |r| r.check.next_check_at)), "timestamptz", "next");
-        put(sql.bind(all(&rows, |r| r.check.history.watch_from)), "timestamptz", "watch_from");
+        put(sql.bind(watches), "timestamptz", "watch_from");
         put(sql.bind(all(&rows, |r| small(r.check.history.watch_step))), "integer", "step");
         put(sql.bind(all(&rows, ended)), "text", "ended");
         put(sql.bind(all(&rows, |r| small(r.check.events))), "integer", "events");

@@ -62,7 +62,8 @@ pub(super) async fn siblings_in(
             waits_for: cells.maybe_text(2)?,
             is_held: cells.flag(3)?,
             open_case: cells.maybe_text(4)?,
-            row: read_row(table, &cells, 5)?,
+            is_failed: cells.flag(5)?,
+            row: read_row(table, &cells, 6)?,
         };
         if let Some(key) = sibling.row.natural_key.clone() {
             by_natural.entry(key).or_default().push(sibling);
@@ -114,6 +115,8 @@ fn siblings_sql(table: &SourceTable, natural: &HashSet<&str>) -> Sql {
          or (k.reason = '{stands_back}' and strpos(k.text, {absent}) = 1 \
          and exists (select from tieout_checks c where c.table_name = {name} and c.key = {key} \
          and c.state = 'case' and c.image = {image})))), \
+         exists (select from tieout_checks c where c.table_name = {name} and c.key = {key} \
+         and c.ended_as = 'failed' and c.image = {image}), \
          {image}, {} from {from} join {} t on {joined}",
         parts.cells("t"),
         table.read,

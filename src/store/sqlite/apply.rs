@@ -596,6 +596,11 @@ async fn remember(
         let (effect, history) = (&row.effect, &row.effect.check.history);
         let image = row.image.as_deref().unwrap_or(&effect.image);
         let seen_at = if image == effect.image { history.fingerprint_seen_at } else { now };
+        // A watch begins with the row as tieout left it.
+        let watch_from = history.watch_from.map(|from| match image == effect.image {
+            true => from,
+            false => from.max(seen_at),
+        });
         let keeps = effect.check.keeps_image;
         vec![
             Value::from(&table),
@@ -611,7 +616,7 @@ async fn remember(
             Value::from(history.checks),
             Value::from(serde_json::json!(history.misses).to_string()),
             Value::from(history.handbacks),
-            Value::from(history.watch_from.map(to_text)),
+            Value::from(watch_from.map(to_text)),
             Value::from(history.watch_step),
             Value::from(effect.check.events),
             Value::from(effect.journal.outcome.as_str()),

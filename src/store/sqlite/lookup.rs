@@ -67,6 +67,7 @@ pub(super) async fn siblings(
             waits_for: cells.opt_text(4)?,
             is_held: cells.int(5)? != 0,
             open_case: cells.opt_text(6)?,
+            is_failed: cells.int(7)? != 0,
         });
     }
     let facts = same_key.into_iter().filter_map(|(asker, same_key)| {
@@ -99,7 +100,9 @@ fn siblings_sql(table: &SourceTable, natural: &[&Column]) -> String {
          and (k.reason not in (?4, ?6) or (k.reason = ?6 and instr(k.text, ?7) > 0) \
          or (k.reason = ?4 and instr(k.text, ?5) = 1 \
          and exists (select 1 from tieout_checks c where c.table_name = ?2 and c.key = s.b \
-         and c.state = 'case' and c.image = s.image)))) \
+         and c.state = 'case' and c.image = s.image)))), \
+         exists (select 1 from tieout_checks c where c.table_name = ?2 and c.key = s.b \
+         and c.ended_as = 'failed' and c.image = s.image) \
          from (select {} as a, {} as b, {} as image \
          from json_each(?1) j join {read} as a on {} join {read} as b on {}) s \
          where s.a <> s.b",

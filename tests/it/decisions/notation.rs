@@ -129,6 +129,7 @@ fn sibling(text: &str) -> SiblingFact {
         "handed_back" => SiblingState::HandedBack,
         "unclear" => SiblingState::Unclear,
         "says_paid" => SiblingState::SaysPaid,
+        "given_up" => SiblingState::GivenUp,
         "other" => SiblingState::Other,
         _ => panic!("sibling: `{state}`"),
     };

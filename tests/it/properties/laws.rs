@@ -127,8 +127,10 @@ impl Laws<'_> {
             use SiblingState::{HandedBack, PaidAfterAll, PaidCase, Succeeded, Unclear};
             matches!(s, Succeeded | HandedBack | PaidCase | PaidAfterAll | Unclear)
         };
-        let may_be_paid =
-            |s: &SiblingState| matches!(s, SiblingState::Processing | SiblingState::Pending);
+        let may_be_paid = |s: &SiblingState| {
+            use SiblingState::{GivenUp, Pending, Processing};
+            matches!(s, Processing | Pending | GivenUp)
+        };
         let goes_first = |s: &SiblingState| *s == SiblingState::Waiting;
         let in_time = match hand_back.retry() {
             Retry::SameKey { until } => hand_back.charge_before() <= *until && until > now,

@@ -264,6 +264,9 @@ const OF_EVERY_HAND_BACK: &[Drop] = &[
     ("no sibling ended who knows how", |w| w.siblings.push(sibling(SiblingState::Unclear))),
     ("no sibling's money is a person's", |w| w.siblings.push(sibling(SiblingState::PaidCase))),
     ("no given-up sibling was paid", |w| w.siblings.push(sibling(SiblingState::PaidAfterAll))),
+    ("every given-up sibling was asked about", |w| {
+        w.siblings.push(sibling(SiblingState::GivenUp));
+    }),
     ("no sibling may be paid", |w| w.siblings.push(sibling(SiblingState::Processing))),
     ("no sibling's payment is under way", |w| w.siblings.push(sibling(SiblingState::Pending))),
     ("no older sibling goes first", |w| w.siblings.push(sibling(SiblingState::Waiting))),

@@ -10,6 +10,7 @@ use crate::run::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases,
 
 on_both_databases!(
     a_closed_set_of_files_proves_absence,
+    a_sibling_that_was_given_up_and_is_listed_may_be_paid,
     a_payment_in_a_file_is_no_witness_for_a_refund,
     lines_under_payments_tags_of_equal_ids_prove_no_refund_absent,
     lines_under_their_own_tags_of_equal_ids_are_witnesses,
@@ -162,6 +163,24 @@ async fn a_closed_set_of_files_proves_absence(engine: Engine) {
     is(&now, "2", "wait psp_pending", "");
     assert_eq!(shop.status(1).await, "retry");
     assert_eq!(shop.status(2).await, "processing");
+    shop.check(false).await;
+}
+
+/// Nobody is charged again beside a payment that the files list, whatever its row says.
+async fn a_sibling_that_was_given_up_and_is_listed_may_be_paid(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    let of = |id, order: &str| Payment { order_no: Some(order.to_owned()), ..stuck(id) };
+    let failed = |id, order| Payment { status: "failed", ..of(id, order) };
+    shop.insert(&[of(1, "A"), failed(2, "A"), of(3, "B"), failed(4, "B")]).await;
+    for ago in [AGO + 1, AGO - 1] {
+        bring(&shop, ago, &known(ago)).await;
+    }
+    bring_later(&shop).await;
+    bring(&shop, AGO, &[known(AGO), vec![one("PSP2", "pay_2", 10_002)]].concat()).await;
+    let now = decided(&shop).await;
+    is(&now, "1", "wait sibling_pending", "row 2 with the same natural key may still be paid");
+    is(&now, "3", "retryable absent", "in no file of bank");
     shop.check(false).await;
 }
 

@@ -40,6 +40,7 @@ on_both_databases!(
     a_row_in_review_is_reviewed_by_keyboard,
     what_is_suggested_is_what_helps,
     what_the_psp_forgot_is_a_persons_to_judge,
+    what_the_psp_forgot_is_given_up_by_two,
 );
 
 /// One person is enough for everything.
@@ -907,4 +908,23 @@ async fn what_the_psp_forgot_is_a_persons_to_judge(engine: Engine) {
     assert_eq!(shop.status(1).await, "paid");
     assert_eq!(shop.open_cases().await, Vec::<String>::new());
     shop.tieout(&["audit", "verify"]).await.ended(0);
+}
+
+/// Money that the case shows is no more known: that nothing was captured, one alone cannot say.
+async fn what_the_psp_forgot_is_given_up_by_two(engine: Engine) {
+    for what in ["retryable", "failed"] {
+        let shop = twice(engine, words()).await;
+        shop.sandbox.forget("pi_1");
+        shop.sandbox.forget("pi_11");
+        shop.a_span_passes().await;
+        let by = ["cases", "propose", "C-1", "--as", what, "--why", "gone"];
+        confirmed(&shop, &by).await.ended(0);
+        confirmed(&shop, APPROVE).await.ended(3);
+        let states = proposals(&shop).await;
+        let said = "the PSP does not know what the case shows: pi_1";
+        assert!(states[0].contains(said), "{states:?}");
+        assert_eq!(shop.status(1).await, "processing");
+        assert_eq!(shop.count("tieout_handbacks").await, 0);
+        shop.check(false).await;
+    }
 }

@@ -1,10 +1,13 @@
 //! Rows with one natural key that were all paid: the oldest succeeds, and each other is for a
 //! person, in whatever order, batches and runs they are decided.
 
+use tieout::sandbox::faults::{Action, FaultRule, Matches};
+use tieout::sandbox::routes::Route;
 use tieout::sandbox::seeds::Seed;
+use tieout::sandbox::settings::RetryAfter;
 use tieout::sandbox::situations::Situation;
 
-use super::shop::{Engine, Payment, Shop, Words, on_both_databases, tieout_now};
+use super::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases, tieout_now};
 
 on_both_databases!(
     of_rows_paid_twice_the_oldest_succeeds,
@@ -34,6 +37,10 @@ on_both_databases!(
     a_sibling_that_was_partly_refunded_is_paid,
     a_sibling_that_was_given_up_just_now_is_listed,
     a_hand_back_ends_as_a_sibling_that_was_given_up_is_paid,
+    a_late_hand_back_ends_as_a_sibling_is_paid,
+    a_sibling_whose_payment_began_before_its_row_is_seen,
+    a_sibling_that_may_still_be_paid_is_waited_for,
+    without_an_answer_about_a_sibling_nobody_is_handed_back,
 );
 
 /// Stuck, with a natural key; the greater its age in seconds over 40 minutes, the older.
@@ -646,6 +653,79 @@ async fn a_sibling_that_was_given_up_just_now_is_listed(engine: Engine) {
     shop.check(false).await;
 }
 
+/// A checkout makes the intent, and the row when the customer pays.
+async fn a_sibling_whose_payment_began_before_its_row_is_seen(engine: Engine) {
+    for sent in [120, 35 * 60] {
+        let mut shop = Shop::open(engine).await;
+        shop.background(60).await;
+        let given_up =
+            Payment { status: "failed", age: sent + 60, attempted: Some(sent), ..of(1, "A", 0) };
+        let begun = tieout_now() - given_up.age - 10 * 60;
+        shop.plant(vec![given_up.captured().created_at(begun)]);
+        shop.insert(&[given_up, of(2, "A", 0)]).await;
+        shop.run_until_proven().await;
+        assert_eq!(shop.open_cases().await, ["2 sibling_row"], "sent {sent} s ago");
+        assert_eq!(shop.count("tieout_handbacks").await, 0);
+        shop.check(false).await;
+    }
+}
+
+/// Its call may still arrive, or its customer may still confirm it.
+async fn a_sibling_that_may_still_be_paid_is_waited_for(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    shop.background(60).await;
+    let failed = |id, order| Payment { status: "failed", ..of(id, order, 0) };
+    // By a clock that is a minute ahead.
+    let just_now = Payment { age: 180, attempted: Some(-60), ..failed(1, "A") };
+    let asks = failed(3, "B");
+    shop.plant(vec![asks.captured().standing(Situation::RequiresAction)]);
+    shop.insert(&[just_now, asks, of(2, "A", 0), of(4, "B", 0)]).await;
+    for _look in 0..4 {
+        shop.a_span_passes().await;
+        shop.run().await;
+    }
+    let waits = "select key || ' ' || last_reason from tieout_checks order by key";
+    assert_eq!(shop.texts(waits).await, ["2 sibling_pending", "4 sibling_pending"]);
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
+    shop.sandbox.move_to("pi_3", Situation::Succeeded).unwrap();
+    shop.a_span_passes().await;
+    shop.run().await;
+    assert_eq!(shop.open_cases().await, ["4 sibling_row"]);
+    shop.check(false).await;
+}
+
+/// An error is no answer, about a sibling as little as about the row itself: it is told, and ends
+/// no hand-back.
+async fn without_an_answer_about_a_sibling_nobody_is_handed_back(engine: Engine) {
+    let words = Words::default().policy("watch", "[\"1s\", \"2s\", \"1h\"]");
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.background(60).await;
+    let given_up = Payment { status: "failed", age: 90 * 60, ..of(2, "A", 0) };
+    shop.insert(&[of(1, "A", 9), given_up]).await;
+    let broken = FaultRule::on(
+        Route::SearchIntents,
+        Action::Status { code: 503, retry_after: RetryAfter::Absent, reason: None },
+    );
+    let matches = Matches { mentions: Some("pay_2".to_owned()), ..broken.matches.clone() };
+    let broken = FaultRule { matches, ..broken };
+    shop.sandbox.fault(broken.clone());
+    for _look in 0..4 {
+        shop.a_span_passes().await;
+        shop.run().await;
+    }
+    let last = "select last_reason from tieout_checks where key = '1'";
+    assert_eq!(shop.texts(last).await, ["psp_unavailable"]);
+    assert_eq!(shop.count("tieout_handbacks").await, 0);
+    shop.sandbox.clear_faults();
+    shop.run_until_proven().await;
+    assert_eq!(shop.texts(OPEN).await, ["1"]);
+    shop.sandbox.fault(broken);
+    shop.a_span_passes().await;
+    assert_eq!(shop.run().await.ended(3).verdict(1), "wait psp_unavailable");
+    assert_eq!(shop.texts(OPEN).await, ["1"], "an error takes nothing from anybody");
+    shop.check(false).await;
+}
+
 /// While nobody came for a hand-back, its watch looks at the other attempts of the payment, too.
 async fn a_hand_back_ends_as_a_sibling_that_was_given_up_is_paid(engine: Engine) {
     let words = Words::default().policy("watch", "[\"1s\", \"2s\", \"1h\"]");
@@ -655,6 +735,8 @@ async fn a_hand_back_ends_as_a_sibling_that_was_given_up_is_paid(engine: Engine)
     shop.insert(&[of(1, "A", 9), given_up.clone()]).await;
     shop.run_until_proven().await;
     assert_eq!(shop.texts(OPEN).await, ["1"]);
+    // A watch begins with the row as tieout left it.
+    assert_eq!(shop.count("tieout_checks where fingerprint_seen_at <= watch_from").await, 1);
     shop.plant(vec![given_up.captured()]);
     shop.a_span_passes().await;
     assert_eq!(shop.run().await.ended(0).verdict(1), "review sibling_row");
@@ -663,5 +745,23 @@ async fn a_hand_back_ends_as_a_sibling_that_was_given_up_is_paid(engine: Engine)
                 PSP, whatever its status says: nobody may charge this one";
     assert_eq!(shop.texts(WHY).await, [told]);
     assert_eq!([shop.status(1).await, shop.status(2).await], ["retry", "failed"]);
+    shop.check(false).await;
+}
+
+/// Also when somebody should have come for it by then.
+async fn a_late_hand_back_ends_as_a_sibling_is_paid(engine: Engine) {
+    let words = Words::default().policy("watch", "[\"1s\", \"2s\", \"1h\"]");
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.background(60).await;
+    let given_up = Payment { status: "failed", ..of(2, "A", 0) };
+    shop.insert(&[of(1, "A", 9), given_up.clone()]).await;
+    shop.run_until_proven().await;
+    assert_eq!(shop.texts(OPEN).await, ["1"]);
+    shop.plant(vec![given_up.captured()]);
+    let long_ago = at_text(tieout_now() - 25 * 3_600);
+    shop.raw.execute(&format!("update tieout_handbacks set at = '{long_ago}'")).await;
+    shop.due_now().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "review sibling_row");
+    assert_eq!(shop.texts(OPEN).await, Vec::<String>::new());
     shop.check(false).await;
 }
