@@ -37,6 +37,7 @@ Examples:
   tieout explain pay_9044
   tieout explain pi_3NqX2bLkdIwHu7ix    by the PSP's reference, or by the tag
   tieout explain 7 --table refunds
+  tieout explain refunds/7              as lists and cases name it
   tieout explain '[\"acme\",\"7\"]'        a composite key
   tieout explain pay_9044 --json        with the evidence whole";
 
@@ -72,6 +73,13 @@ pub async fn run(
 ) -> Result<Exit, Failure> {
     let tables = tables(args, config)?;
     if explained(&tables, &args.id, None, (common, config, db)).await? {
+        return Ok(Exit::Ok);
+    }
+    // As it stands in every list: the table and the key.
+    let listed = args.id.split_once('/').filter(|(table, _)| tables.iter().any(|it| it == table));
+    if let Some((table, key)) = listed
+        && explained(&[table.to_owned()], key, None, (common, config, db)).await?
+    {
         return Ok(Exit::Ok);
     }
     let finder = Box::pin(Finder::of(&args.id, &tables, config, db)).await;

@@ -345,6 +345,11 @@ async fn seen(
         let examples = db.examples(of, &column).await?;
         seen.examples.insert(column, examples);
     }
+    for asked in choose::filter_questions(of, survey, answers, &seen) {
+        // What could not be counted is filtered by without a count.
+        let tallies = db.beside(of, &asked).await.unwrap_or_default();
+        seen.tallies.insert(asked.column, tallies);
+    }
     let parents: BTreeSet<&String> = of.parents.iter().map(|(_, parent)| parent).collect();
     let is = |one: &Surveyed, name: &str| one.name.rsplit('.').next() == Some(name);
     for one in survey.iter().filter(|one| parents.iter().any(|name| is(one, name))) {

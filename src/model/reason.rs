@@ -247,6 +247,24 @@ pub const ABSENT_BESIDE: &str = "absent, but row ";
 pub const PARTLY_REFUNDED: &str = " of it was refunded";
 
 impl Reason {
+    /// Whether a row is decided for it; the others are of cases of files, lines and accounts alone.
+    pub fn is_of_rows(self) -> bool {
+        !matches!(
+            self,
+            Self::Orphan
+                | Self::FeeVariance
+                | Self::FxVariance
+                | Self::ReferenceMissing
+                | Self::ReferenceTruncated
+                | Self::NotInFile
+                | Self::NotAtPsp
+                | Self::FileMissing
+                | Self::FileQuarantined
+                | Self::FileLineRejected
+                | Self::PanDetected
+        )
+    }
+
     /// Whether a case of this reason and sentence says that the PSP captured money under the row's
     /// own tag, or could, and that the customer may not have it back: beside it no other row of the
     /// payment just succeeds. Not so `sibling_row`: what it stands beside says that already.

@@ -21,13 +21,14 @@ use crate::run::books::{Books, Tell};
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
 use crate::run::gather::{Asked, Early, Gather, Gathered, Weighed, check_tag_length};
+use crate::run::left_out;
 use crate::run::mapped::{Mapped, is_in_review, reopen};
 use crate::run::match_lines::{Again, contradicted, match_lines};
 use crate::run::scene::{OpenAccount, Scene, ahead_max};
 use crate::run::setup::On;
 use crate::run::{LEASE, read_clock};
 use crate::store::driver::Driver;
-use crate::store::inspect::{AHEAD_MAX, Ahead, Inspect};
+use crate::store::inspect::{AHEAD_MAX, Ahead, Inspect, LeftOut};
 use crate::store::records::{ClaimFilter, Claimed};
 use crate::store::source_table::SourceTable;
 
@@ -92,6 +93,7 @@ async fn begin<'s>(
         if scene.options.kick.is_none() {
             warn_of_unmapped(scene, books, table, tell).await?;
             warn_of_future(scene, books, table, &filter, tell).await;
+            warn_of_left_out(scene, books, table, tell).await;
         }
         if !scene.options.dry_run {
             let taken = scene.db.enrol(table, &filter, started).await;
@@ -279,12 +281,33 @@ async fn warn_of_unmapped(
         let name = table.settings.name.clone();
         let text = format!(
             "table {name}: status `{value}` is neither mapped nor ignored; its rows were not \
-             looked at; add it to [[table.map]] or to ignore"
+             looked at; add it to [[table.map]] or to ignore{}",
+            if table.says_success_itself() { ", or to succeeded where it says paid" } else { "" }
         );
         tell(Event::UnmappedStatus { table: name, value });
         books.miss(Exit::Partial, text, tell);
     }
+    // Most tables cannot have such rows, and are not asked; and where some rows are left out, these
+    // may be among them: the doctor tells.
+    if table.may_lack_status()
+        && table.settings.filter.is_empty()
+        && scene.db.lacks_status(table).await.doing("looking for rows without a status")?
+    {
+        let name = table.settings.name.clone();
+        let text = format!("table {name}: {}", unset_words(table));
+        tell(Event::UnmappedStatus { table: name, value: "NULL".to_owned() });
+        books.miss(Exit::Partial, text, tell);
+    }
     Ok(())
+}
+
+/// What to say of rows without a status: no value of the mapping can name them.
+fn unset_words(table: &SourceTable) -> String {
+    let status = &table.settings.status;
+    format!(
+        "{status} is NULL in some rows, which no map and no ignore can name; they were not looked \
+         at; set it, or leave them out by where = [{{ column = \"{status}\", is = \"not_null\" }}]"
+    )
 }
 
 /// Stuck rows whose times lie ahead of the clock are never due: their unit or zone is read wrong,
@@ -311,6 +334,42 @@ async fn warn_of_future(
         Err(error) => {
             let table = table.settings.name.as_str();
             tracing::warn!(table, error = %error, "Times in the future were not looked for");
+        }
+    }
+}
+
+/// Stuck rows of a table of which no row was ever taken, all left out by a `where` that can hardly
+/// be meant so: "nothing is due" would be true of them for ever. Where another mapping takes rows
+/// of the same table, they may be its rows, and the doctor alone tells.
+async fn warn_of_left_out(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    table: &SourceTable,
+    tell: Tell<'_>,
+) {
+    let readers = scene.tables.iter().filter(|other| other.read == table.read).count();
+    if scene.options.ids.is_some() || table.settings.filter.is_empty() || readers > 1 {
+        return;
+    }
+    let looked = match scene.db.knows_a_row(table).await {
+        Ok(true) => Ok(LeftOut::default()),
+        Ok(false) => scene.db.left_out(table).await,
+        Err(error) => Err(error),
+    };
+    match looked {
+        Ok(left) if left_out::is_mistake(&left) => {
+            let name = &table.settings.name;
+            let text = format!(
+                "table {name}: {}; no run looks at them; see tieout doctor",
+                left_out::words(table, &left)
+            );
+            books.miss(Exit::Partial, text, tell);
+        }
+        Ok(_) => {}
+        // Nothing depends on it; what is wrong with the database is met by the claim.
+        Err(error) => {
+            let table = table.settings.name.as_str();
+            tracing::warn!(table, error = %error, "What `where` leaves out was not told");
         }
     }
 }

@@ -27,6 +27,7 @@ pub mod scene;
 mod siblings;
 pub mod books;
 pub mod drive;
+mod left_out;
 mod named;
 mod mapped;
 pub mod people;

@@ -178,6 +178,7 @@ delegate! { Driver:
     now() -> Instant;
     map_tables(tables: &[TableSettings], accounts: &[String]) -> Vec<SourceTable>;
     unmapped_statuses(table: &SourceTable) -> Vec<String>;
+    lacks_status(table: &SourceTable) -> bool;
     role_statements(tables: &[SourceTable], prefix: &str) -> Option<String>;
     start_run(start: &RunStart, now: Instant) -> ();
     heartbeat(run_id: &str, now: Instant, lease_until: Instant) -> bool;

@@ -200,6 +200,10 @@ pub trait Driver {
     /// nor ignores. A dry run that may not read the written table sees the first rows of `read`.
     async fn unmapped_statuses(&self, table: &SourceTable) -> Result<Vec<String>, StoreError>;
 
+    /// Whether a row has no status at all, looked for where [`Driver::unmapped_statuses`] looks.
+    /// Not asked where no row can be without, or `where` leaves such rows out by the status itself.
+    async fn lacks_status(&self, table: &SourceTable) -> Result<bool, StoreError>;
+
     /// The SQL of roles that may do what their work needs and no more, for a person to read and
     /// run; none where the database has no roles. Their names begin with `prefix`.
     async fn role_statements(

@@ -332,19 +332,24 @@ fn is_withheld(mode: Mode, decision: &Decision) -> bool {
 fn target(table: &TableSettings, planned: &Planned) -> Option<String> {
     let decision = &planned.decision;
     let map = map_of(table, planned.mapped_status())?;
-    let value = match (&decision.verdict, decision.reason) {
-        (Verdict::Wait, _) => None,
+    let value = target_of(map, decision.outcome(), decision.reason);
+    value.map(|FilterValue(text)| text.clone())
+}
+
+/// The status that a line of the mapping has for this end, if it has one.
+pub fn target_of(map: &MapSettings, outcome: Outcome, reason: Reason) -> Option<&FilterValue> {
+    match (outcome, reason) {
+        (Outcome::Wait, _) => None,
         // Money that contradicts a row, and a change that its database refuses, leave the
         // status untouched: a person decides.
-        (Verdict::Review, Reason::LateContradiction | Reason::EvidenceConflict) => None,
-        (Verdict::Review, Reason::WriteRefused | Reason::HandbackNotTaken) => None,
-        (Verdict::Review, _) => map.review.as_ref(),
-        (Verdict::Succeeded, _) => map.succeeded.as_ref(),
-        (Verdict::Failed, _) => map.failed.as_ref(),
-        (Verdict::Retryable(_), Reason::Absent) => map.absent.as_ref().or(map.retryable.as_ref()),
-        (Verdict::Retryable(_), _) => map.retryable.as_ref(),
-    };
-    value.map(|FilterValue(text)| text.clone())
+        (Outcome::Review, Reason::LateContradiction | Reason::EvidenceConflict) => None,
+        (Outcome::Review, Reason::WriteRefused | Reason::HandbackNotTaken) => None,
+        (Outcome::Review, _) => map.review.as_ref(),
+        (Outcome::Succeeded, _) => map.succeeded.as_ref(),
+        (Outcome::Failed, _) => map.failed.as_ref(),
+        (Outcome::Retryable, Reason::Absent) => map.absent.as_ref().or(map.retryable.as_ref()),
+        (Outcome::Retryable, _) => map.retryable.as_ref(),
+    }
 }
 
 /// The mapping's line for a status value.

@@ -178,6 +178,8 @@ pub enum StoreErrorClass {
 enum Trouble {
     /// The role may not do it.
     NoRight,
+    /// The role lacks a right on what is the user's.
+    NoRightThere,
     /// A table of tieout's is missing.
     NotMade,
     /// A name of tieout's is taken.
@@ -186,9 +188,15 @@ enum Trouble {
     Other,
 }
 
+/// What the user's tables are made of, in the server's words.
+const USERS: [&str; 4] = ["for table ", "for view ", "for column ", "for sequence "];
+
 fn trouble(message: &str, code: Option<&str>) -> Trouble {
     let is_ours = message.contains("tieout_");
     match code {
+        Some("42501") if !is_ours && USERS.iter().any(|of| message.contains(of)) => {
+            Trouble::NoRightThere
+        }
         Some("42501") => Trouble::NoRight,
         Some("42P01") if is_ours => Trouble::NotMade,
         Some("42P07" | "42710" | "42723") if is_ours => Trouble::LeftOver,
@@ -210,7 +218,7 @@ impl StoreError {
             Self::Refused { .. } => StoreErrorClass::Auth,
             Self::Unreachable { .. } | Self::File { .. } => StoreErrorClass::Database,
             Self::Query { message, code, .. } => match trouble(message, code.as_deref()) {
-                Trouble::NoRight => StoreErrorClass::Auth,
+                Trouble::NoRight | Trouble::NoRightThere => StoreErrorClass::Auth,
                 Trouble::NotMade | Trouble::LeftOver => StoreErrorClass::Schema,
                 Trouble::Other => StoreErrorClass::Database,
             },
@@ -254,6 +262,11 @@ impl StoreError {
                     "this role may not do that: a run needs the role tieout_run, a dry run \
                      tieout_read; pause, resume and the like need tieout_people; `tieout db roles` \
                      prints the statements"
+                }
+                Trouble::NoRightThere => {
+                    "the owner of what the server names grants this role what it lacks there, on \
+                     every column that is mapped: `tieout config check --connect` names what is \
+                     missing, and `tieout db roles` prints the statements"
                 }
                 Trouble::NotMade => "run `tieout db migrate`",
                 Trouble::LeftOver => {
@@ -319,7 +332,13 @@ mod tests {
     #[test]
     fn what_another_try_would_not_mend_has_a_way_out_of_its_own() {
         for (message, code, class, hint) in [
-            ("permission denied for table a", "42501", StoreErrorClass::Auth, "tieout_people"),
+            ("permission denied for table a", "42501", StoreErrorClass::Auth, "every column"),
+            (
+                "permission denied for table tieout_pauses",
+                "42501",
+                StoreErrorClass::Auth,
+                "tieout_people",
+            ),
             (
                 "relation \"tieout_runs\" does not exist",
                 "42P01",

@@ -10,8 +10,10 @@ use chrono_tz::Tz;
 
 use crate::decide::policy::Mode;
 use crate::model::money::Currency;
+use crate::model::reason::{Leads, Outcome, Reason};
 use crate::model::transaction::Kind;
 use crate::store::decode::boolean;
+use crate::store::effects::target_of;
 use crate::store::error::{MappingError, Mend};
 use crate::store::mapping::{
     AttemptsSetting, CurrencySettings, FilterSettings, FilterValue, HistorySettings, KindSettings,
@@ -221,7 +223,7 @@ impl Fitter<'_> {
         self.may_write(write, write_status.as_ref());
         let layout = layout?;
         self.settings.filter = filter;
-        let looked_up = looked_up(&layout, &cells);
+        let looked_up = looked_up(&layout, &cells, &write.indexed);
         Some(SourceTable {
             read: read.name.clone(),
             write: write.name.clone(),
@@ -231,6 +233,7 @@ impl Fitter<'_> {
             writes_alone: write.writes_alone,
             status_indexed: write.indexed.contains(&self.settings.status),
             status_folded: false,
+            status_nullable: write.is_view || write.nullable.contains(&self.settings.status),
             side_by_side: write.writes_alone
                 && catalogue.history.as_ref().is_none_or(|history| history.writes_alone),
             unindexed: looked_up.into_iter().filter(|c| !write.indexed.contains(c)).collect(),
@@ -598,19 +601,26 @@ impl Fitter<'_> {
         let wanted: BTreeSet<&String> = key.iter().collect();
         let is_unique =
             write.unique_keys.iter().any(|unique| unique.iter().all(|c| wanted.contains(c)));
+        let status = self.settings.status.clone();
+        let (moving, staying): (Vec<_>, Vec<_>) =
+            write.filled_keys().partition(|unique| unique.contains(&status));
         let has: BTreeSet<String> =
-            write.filled_keys().map(|unique| format!("({})", unique.join(", "))).collect();
+            staying.iter().map(|unique| format!("({})", unique.join(", "))).collect();
         let has = Vec::from_iter(has);
-        if !is_unique && columns.len() == key.len() && !key.is_empty() {
+        if key.contains(&status) {
+            let problem = format!("it holds the status column `{status}`, which a verdict changes");
+            self.err("key", problem, unmoved(&status, &has));
+        } else if !is_unique && columns.len() == key.len() && !key.is_empty() {
             let problem = format!("({}) is no unique key of {}", key.join(", "), write.name);
             let expected = match has.as_slice() {
+                [] if !moving.is_empty() => unmoved(&status, &has),
                 [] if write.is_view => "the base table in `write`, and its unique key".to_owned(),
                 [] => "a table with a primary key or a unique index".to_owned(),
                 some => format!("the columns of a unique index: {}", some.join(" or ")),
             };
             self.err("key", problem, expected);
         }
-        for column in columns.iter().filter(|_| is_unique) {
+        for column in columns.iter().filter(|it| is_unique && it.name != status) {
             if write.nullable.contains(&column.name) {
                 let problem =
                     format!("{} may be NULL, and a row without it has no key", named(column));
@@ -724,57 +734,83 @@ impl Fitter<'_> {
 
     /// A value as the database spells it when it is read back.
     fn spelled(&mut self, field: &str, column: &Column, value: &str) -> Option<String> {
-        let (spelled, expected) = match &column.class {
-            TypeClass::Integer => {
-                (value.trim().parse::<i64>().ok().map(|n| n.to_string()), "a whole number".into())
+        match spelling(column, value) {
+            Ok(spelled) => Some(spelled),
+            Err(expected) => {
+                self.err(field, format!("`{value}` is no value of {}", named(column)), expected);
+                None
             }
-            TypeClass::Boolean => {
-                (boolean(value).map(|flag| flag.to_string()), "true or false".into())
-            }
-            TypeClass::Enum(labels) => (
-                labels.iter().find(|label| *label == value).cloned(),
-                format!("one of its labels: {}", labels.join(", ")),
-            ),
-            TypeClass::Uuid => {
-                (uuid::Uuid::parse_str(value).ok().map(|id| id.to_string()), "a uuid".into())
-            }
-            _text => {
-                let text = if column.class == TypeClass::Padded { value.trim_end() } else { value };
-                let most = column.max_chars.unwrap_or(usize::MAX);
-                let fits = text.chars().count() <= most;
-                (fits.then(|| text.to_owned()), format!("at most {most} characters"))
-            }
-        };
-        if spelled.is_none() {
-            self.err(field, format!("`{value}` is no value of {}", named(column)), expected);
         }
-        spelled
     }
 
     fn sets(&mut self, write: &Relation, zone: Option<Tz>) -> BTreeMap<String, Target> {
         let SetSettings { always, succeeded, failed, retryable, review } =
             self.settings.set.clone();
+        let by_outcome = [
+            ("succeeded", Outcome::Succeeded, &succeeded),
+            ("failed", Outcome::Failed, &failed),
+            ("retryable", Outcome::Retryable, &retryable),
+            ("review", Outcome::Review, &review),
+        ];
         let mut targets = BTreeMap::new();
-        for (part, columns) in [
-            ("always", always),
-            ("succeeded", succeeded),
-            ("failed", failed),
-            ("retryable", retryable),
-            ("review", review),
-        ] {
+        for (name, template) in &always {
+            // What an outcome writes to the column itself stands there instead.
+            let others = by_outcome.iter().filter(|(.., columns)| !columns.contains_key(name));
+            let outcomes: Vec<Outcome> = others.map(|(_, outcome, _)| *outcome).collect();
+            let field = format!("set.always.{name}");
+            let target = self.set(write, &field, (name, template), zone, &outcomes);
+            targets.extend(target.map(|target| (name.clone(), target)));
+        }
+        for (part, outcome, columns) in by_outcome {
             for (name, template) in columns {
                 let field = format!("set.{part}.{name}");
-                if name == self.settings.status || self.settings.key.contains(&name) {
-                    let expected = "a column that is neither the status nor the key";
-                    self.err(&field, format!("`{name}` is the status or the key"), expected);
-                    continue;
-                }
-                if let Some(target) = self.target(write, &field, &name, &template, zone) {
-                    targets.insert(name, target);
-                }
+                let target = self.set(write, &field, (name, template), zone, &[outcome]);
+                targets.extend(target.map(|target| (name.clone(), target)));
             }
         }
         targets
+    }
+
+    /// A column that is set with the status: none that a decision goes by.
+    fn set(
+        &mut self,
+        write: &Relation,
+        field: &str,
+        (name, template): (&str, &str),
+        zone: Option<Tz>,
+        outcomes: &[Outcome],
+    ) -> Option<Target> {
+        if name == self.settings.status || self.settings.key.iter().any(|key| key == name) {
+            let expected = "a column that is neither the status nor the key";
+            self.err(field, format!("`{name}` is the status or the key"), expected);
+            return None;
+        }
+        if let Some(what) = self.read_as(name) {
+            let problem = format!("`{name}` is {what}, by which a row is decided");
+            self.err(field, problem, "a column that no decision goes by");
+            return None;
+        }
+        self.target(write, field, (name, template), zone, outcomes)
+    }
+
+    /// What a column tells of a row's money or of what it is a payment of, where it tells any.
+    fn read_as(&self, name: &str) -> Option<&'static str> {
+        let settings = &self.settings;
+        let is = |column: &str| column == name;
+        let exponent = match &settings.amount.unit {
+            UnitSetting::ExponentColumn(column) => Some(column),
+            UnitSetting::Minor | UnitSetting::Major => None,
+        };
+        let told = [
+            ("the amount", is(&settings.amount.column)),
+            ("the amount's exponent", exponent.is_some_and(|column| is(column))),
+            ("the currency", settings.currency.column.as_deref().is_some_and(is)),
+            ("the account", settings.account.iter().any(|column| is(column))),
+            ("the kind", settings.kind.column.as_deref().is_some_and(is)),
+            ("the time of creation", is(&settings.created)),
+            ("the natural key", settings.natural_key.iter().any(|column| is(column))),
+        ];
+        told.into_iter().find(|(_, is_it)| *is_it).map(|(what, _)| what)
     }
 
     fn history(&mut self, found: Option<&Relation>, zone: Option<Tz>) -> Option<HistoryTable> {
@@ -783,9 +819,8 @@ impl Fitter<'_> {
         let mut targets = BTreeMap::new();
         for (name, template) in &columns {
             let field = format!("history.columns.{name}");
-            if let Some(target) = self.target(relation, &field, name, template, zone) {
-                targets.insert(name.clone(), target);
-            }
+            let target = self.target(relation, &field, (name, template), zone, &WRITTEN);
+            targets.extend(target.map(|target| (name.clone(), target)));
         }
         for column in relation.columns.iter().filter(|c| c.required) {
             if !columns.contains_key(&column.name) {
@@ -801,9 +836,9 @@ impl Fitter<'_> {
         &mut self,
         relation: &Relation,
         field: &str,
-        name: &str,
-        template: &str,
+        (name, template): (&str, &str),
         zone: Option<Tz>,
+        outcomes: &[Outcome],
     ) -> Option<Target> {
         let column = self.column(relation, field, name, &ANY)?;
         if column.generated {
@@ -814,7 +849,7 @@ impl Fitter<'_> {
             let expected = "grant the right on it, or mode = \"observe\"".to_owned();
             self.err_of(Mend::Rights, field, problem, expected);
         }
-        let notation = self.written(field, &column, template, zone)?;
+        let notation = self.written(field, &column, template, zone, outcomes)?;
         Some(Target { column, notation })
     }
 
@@ -825,6 +860,7 @@ impl Fitter<'_> {
         column: &Column,
         template: &str,
         zone: Option<Tz>,
+        outcomes: &[Outcome],
     ) -> Option<Notation> {
         let step = template.strip_prefix('+').and_then(|step| step.parse::<i64>().ok());
         let counts = matches!(column.class, TypeClass::Integer | TypeClass::Decimal);
@@ -858,6 +894,8 @@ impl Fitter<'_> {
                 let says_words = template != "{psp_reference}" && parsed.columns().any(is_words);
                 if says_words && !(WORDS.takes)(&column.class) {
                     self.err(field, typed(column), WORDS.words);
+                } else {
+                    self.filled(field, column, &parsed, outcomes);
                 }
                 if parsed.columns().next().is_none() && step.is_none() {
                     self.literal(field, column, template);
@@ -901,20 +939,48 @@ impl Fitter<'_> {
     }
 
     fn literal(&mut self, field: &str, column: &Column, template: &str) {
-        if (VALUE.takes)(&column.class) {
-            self.spelled(field, column, template);
+        if let Some(expected) = unfit(column, template) {
+            self.err(field, format!("`{template}` is no value of {}", named(column)), expected);
         }
-        let is_time =
-            matches!(column.class, TypeClass::Date | TypeClass::Timestamp | TypeClass::TimestampTz);
-        if is_time && !may_be_a_time(template) {
-            let problem = format!("`{template}` is no value of {}", named(column));
-            self.err(field, problem, "a day of the calendar, or {now}");
+    }
+
+    /// A template of tieout's own words, which are all known before the first row: each must fit
+    /// the column. With the key or the PSP's words beside them only the room for them is known.
+    fn filled(&mut self, field: &str, column: &Column, template: &Template, outcomes: &[Outcome]) {
+        let is_text = matches!(column.class, TypeClass::Text | TypeClass::Padded);
+        let is_whole = template.columns().all(is_own);
+        if !template.columns().any(is_own) || !(is_whole || is_text) {
+            return;
         }
-        let is_number = matches!(column.class, TypeClass::Decimal | TypeClass::Float);
-        if is_number && !may_be_a_number(template) {
-            let problem = format!("`{template}` is no value of {}", named(column));
-            self.err(field, problem, "a number");
+        let texts = self.fillings(template, outcomes);
+        let misfits = texts.iter().filter_map(|text| Some((text, unfit(column, text)?)));
+        if let Some((text, expected)) = misfits.max_by_key(|(text, _)| text.chars().count()) {
+            let rest = if is_whole { "" } else { " and the rest" };
+            let problem =
+                format!("`{text}`{rest}, which may be written, is no value of {}", named(column));
+            self.err(field, problem, expected);
         }
+    }
+
+    /// Every text that a template can become with these outcomes, as far as it is tieout's.
+    fn fillings(&self, template: &Template, outcomes: &[Outcome]) -> BTreeSet<String> {
+        let mut texts = BTreeSet::new();
+        for map in &self.settings.map {
+            for (outcome, reason) in outcomes.iter().flat_map(|it| reasons_of(*it)) {
+                let Some(FilterValue(status)) = target_of(map, outcome, reason) else { continue };
+                for FilterValue(before) in &map.from {
+                    let text = template.render(|name| match name {
+                        "status" => Some(status.as_str()),
+                        "status_before" => Some(before.as_str()),
+                        "reason" => Some(reason.as_str()),
+                        "outcome" => Some(outcome.as_str()),
+                        _rows => Some(""),
+                    });
+                    texts.extend(text);
+                }
+            }
+        }
+        texts
     }
 
     fn may_write(&mut self, write: &Relation, status: Option<&Column>) {
@@ -937,6 +1003,44 @@ impl Fitter<'_> {
     }
 }
 
+/// A value as the database spells it when it is read back, or what it would take instead.
+fn spelling(column: &Column, value: &str) -> Result<String, String> {
+    let (spelled, expected) = match &column.class {
+        TypeClass::Integer => {
+            (value.trim().parse::<i64>().ok().map(|n| n.to_string()), "a whole number".into())
+        }
+        TypeClass::Boolean => (boolean(value).map(|flag| flag.to_string()), "true or false".into()),
+        TypeClass::Enum(labels) => (
+            labels.iter().find(|label| *label == value).cloned(),
+            format!("one of its labels: {}", labels.join(", ")),
+        ),
+        TypeClass::Uuid => {
+            (uuid::Uuid::parse_str(value).ok().map(|id| id.to_string()), "a uuid".into())
+        }
+        _text => {
+            let text = if column.class == TypeClass::Padded { value.trim_end() } else { value };
+            let most = column.max_chars.unwrap_or(usize::MAX);
+            let fits = text.chars().count() <= most;
+            (fits.then(|| text.to_owned()), format!("at most {most} characters"))
+        }
+    };
+    spelled.ok_or(expected)
+}
+
+/// What a column would take instead of a text that it does not take; none where it may take it.
+fn unfit(column: &Column, text: &str) -> Option<String> {
+    if (VALUE.takes)(&column.class) {
+        return spelling(column, text).err();
+    }
+    let is_time =
+        matches!(column.class, TypeClass::Date | TypeClass::Timestamp | TypeClass::TimestampTz);
+    if is_time && !may_be_a_time(text) {
+        return Some("a day of the calendar, or {now}".to_owned());
+    }
+    let is_number = matches!(column.class, TypeClass::Decimal | TypeClass::Float);
+    (is_number && !may_be_a_number(text)).then(|| "a number".to_owned())
+}
+
 struct Cells<'r> {
     relation: &'r Relation,
     cells: Vec<Column>,
@@ -954,6 +1058,18 @@ impl Cells<'_> {
     }
 }
 
+/// What to map as the key instead of one that changes with the status; `has`: the unique keys of
+/// columns that stay.
+fn unmoved(status: &str, has: &[String]) -> String {
+    match has {
+        [] => format!(
+            "columns that stay, and a unique index over them without `{status}`; a table that is \
+             partitioned by its status can have none, and no view helps there"
+        ),
+        some => format!("columns that stay, with a unique index: {}", some.join(" or ")),
+    }
+}
+
 /// Whether a literal can be a number: a sign, digits with a point among them, an exponent.
 fn may_be_a_number(text: &str) -> bool {
     let text = text.trim();
@@ -968,6 +1084,27 @@ fn may_be_a_number(text: &str) -> bool {
 /// Whether what a template names is text whatever the row is.
 fn is_words(name: &str) -> bool {
     matches!(name, "outcome" | "reason" | "now" | "psp_time" | "psp_reference")
+}
+
+/// Whether what a template names is one of a few words of tieout's or of the mapping's.
+fn is_own(name: &str) -> bool {
+    matches!(name, "status" | "status_before" | "reason" | "outcome")
+}
+
+/// The outcomes by which a status is written.
+const WRITTEN: [Outcome; 4] =
+    [Outcome::Succeeded, Outcome::Failed, Outcome::Retryable, Outcome::Review];
+
+/// Reasons for which a row comes to an outcome: those that lead to it, and those that lead where a
+/// rule, a setting or a person says.
+fn reasons_of(outcome: Outcome) -> impl Iterator<Item = (Outcome, Reason)> {
+    let of_rows = Reason::ALL.iter().copied().filter(|reason| reason.is_of_rows());
+    of_rows
+        .filter(move |reason| match reason.leads() {
+            Leads::To(end) => end == outcome,
+            Leads::ByPolicy => true,
+        })
+        .map(move |reason| (outcome, reason))
 }
 
 /// Whether any outcome has a value of its own, which would be written.
@@ -1008,17 +1145,19 @@ fn may_be_a_clock(text: &str) -> bool {
     part(0, 24) && text.get(2..3) == Some(":") && part(3, 59)
 }
 
-/// The first columns of what tieout looks rows up by.
-fn looked_up(layout: &Layout, cells: &Cells<'_>) -> Vec<String> {
+/// The first columns of what tieout looks rows up by. A natural key is compared as a whole: an
+/// index that leads with any column of it serves.
+fn looked_up(layout: &Layout, cells: &Cells<'_>, indexed: &[String]) -> Vec<String> {
     let first = |index: Option<&usize>| {
         index.and_then(|index| cells.cells.get(*index)).map(|c| c.name.clone())
     };
+    let is_led = |index: &&usize| first(Some(*index)).is_some_and(|name| indexed.contains(&name));
     let tag = layout.tags.values().chain(&layout.tag);
     let tag = tag.filter_map(|template| template.columns().next().map(str::to_owned));
     [
         first(Some(&layout.status)),
         first(layout.psp_reference.as_ref()),
-        first(layout.natural_key.first()),
+        first(layout.natural_key.iter().find(is_led).or(layout.natural_key.first())),
     ]
     .into_iter()
     .flatten()

@@ -5,11 +5,14 @@
 //! none walks a whole table. Where a table has no index that helps, its first rows are looked at,
 //! and what cannot be told in time is said to be untold. Nothing here decides about a row.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 
 use crate::model::time::{Instant, to_short_text};
 use crate::store::database::Database;
 use crate::store::error::{MappingError, Mend, StoreError};
+use crate::store::mapping::FilterSettings;
 use crate::store::notation::Notation;
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, Relation, SourceTable};
@@ -94,10 +97,13 @@ pub struct Standing {
     /// The index to make, where the claim would walk the whole table.
     pub index_wanted: Option<IndexWanted>,
     /// Mapped columns that rows are looked up by and that no index leads with, each with the
-    /// statement that makes one; none where the column is not of the written table.
+    /// statement that makes one; none where the column is not of the written table. Of a natural
+    /// key the first, where none of its columns leads an index.
     pub lookups: Vec<(String, Option<String>)>,
     /// Status values that the mapping neither maps nor ignores.
     pub unmapped: Vec<String>,
+    /// Rows that have no status were seen, and `where` does not leave them out.
+    pub lacks_status: bool,
     /// Joined values of the account columns, as far as looked, of rows that `where` means.
     pub accounts: Vec<String>,
     /// Where the mapping names one account for the whole table: columns that may tell accounts
@@ -142,6 +148,28 @@ pub struct Surveyed {
     pub checks: Vec<String>,
 }
 
+/// A column whose values are counted together with those of the status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Beside {
+    /// The column.
+    pub column: String,
+    /// The column of the status.
+    pub status: String,
+    /// All that counts is whether it is NULL: where it is not, its value is [`FILLED`].
+    pub by_null: bool,
+}
+
+/// Looked-at rows that have one value of a column and one status.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tally {
+    /// The value; none: NULL.
+    pub value: Option<String>,
+    /// The status; none: NULL.
+    pub status: Option<String>,
+    /// How many rows.
+    pub rows: i64,
+}
+
 /// A row that somebody named, as it stands in its table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedRow {
@@ -174,6 +202,72 @@ pub struct Ahead {
     pub rows: i64,
     /// The newest of their times, for people: as the table has it, where it cannot be read.
     pub newest: Option<String>,
+}
+
+/// Stuck rows of which it is looked at what `where` makes of them; the point is made by then.
+pub const LEFT_OUT_MAX: i64 = 1_000;
+
+/// What `where` makes of rows that are in a processing status.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// Such rows that were looked at; [`LEFT_OUT_MAX`]: so many, or more.
+    pub stuck: i64,
+    /// Those of them that `where` leaves out.
+    pub rows: i64,
+    /// The conditions that leave some of them out.
+    pub by: Vec<Barrier>,
+}
+
+/// A condition of `where` that leaves stuck rows out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Barrier {
+    /// The condition.
+    pub filter: FilterSettings,
+    /// The stuck rows that it leaves out.
+    pub rows: i64,
+    /// What they have in its column, each with so many rows, the most frequent first; none is
+    /// NULL. Of a condition that tests for NULL alone it says nothing.
+    pub values: Vec<(Option<String>, i64)>,
+    /// What of the table it lets pass; asked where it leaves out all that was looked at.
+    pub passing: Passing,
+}
+
+/// What of a table passes a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passing {
+    /// Some rows, as far as it was asked.
+    Rows,
+    /// None of the first and the last rows.
+    NoneSeen,
+    /// No row at all.
+    NoRow,
+}
+
+/// A stuck row as each condition of `where` sees it: whether it passes, and what it has there.
+pub(in crate::store) type Tried = Vec<(bool, Option<String>)>;
+
+/// What these rows come to.
+pub(in crate::store) fn left_out_of(table: &SourceTable, rows: &[Tried]) -> LeftOut {
+    let count = |rows: usize| i64::try_from(rows).unwrap_or(i64::MAX);
+    let left = rows.iter().filter(|row| row.iter().any(|(passes, _)| !passes));
+    let left: Vec<&Tried> = left.collect();
+    let mut by = Vec::new();
+    for (place, filter) in table.settings.filter.iter().enumerate() {
+        let mut values: BTreeMap<Option<&str>, i64> = BTreeMap::new();
+        let tried = left.iter().filter_map(|row| row.get(place));
+        for (_, value) in tried.filter(|(passes, _)| !passes) {
+            let rows = values.entry(value.as_deref()).or_default();
+            *rows = rows.saturating_add(1);
+        }
+        let rows: i64 = values.values().sum();
+        let mut values: Vec<(Option<String>, i64)> =
+            values.into_iter().map(|(value, rows)| (value.map(str::to_owned), rows)).collect();
+        values.sort_by_key(|(_, rows)| std::cmp::Reverse(*rows));
+        if rows > 0 {
+            by.push(Barrier { filter: filter.clone(), rows, values, passing: Passing::Rows });
+        }
+    }
+    LeftOut { stuck: count(rows.len()), rows: count(left.len()), by }
 }
 
 /// The texts of a row's creation and of its last attempt.
@@ -280,9 +374,9 @@ pub trait Inspect {
     ) -> Result<Vec<Counterpart>, StoreError>;
 
     /// Whether what is read is a view of the written table that leaves rows out by their status:
-    /// of the newest rows that are over it shows none, nor any other such row, and rows in
-    /// processing it shows. Where the written table has no row that is over yet, or this role may
-    /// not read it, nothing can be told: false.
+    /// of the newest rows that are over it shows none, nor any other such row, rows in processing
+    /// it shows, and its own text chooses by the status. Where the written table has no row that is
+    /// over yet, or this role may not read it, nothing can be told: false.
     async fn hides_by_status(&self, table: &SourceTable) -> Result<bool, StoreError>;
 
     /// Stuck rows of the filter's window and accounts that were made or sent after `after`, as the
@@ -297,9 +391,20 @@ pub trait Inspect {
     /// When the newest of the stuck rows was made; found as [`Inspect::stuck_ahead`] finds them.
     async fn newest_stuck(&self, table: &SourceTable) -> Result<Option<Instant>, StoreError>;
 
+    /// What `where` makes of the rows that are in a processing status: by an index where one leads
+    /// to them, else as far as the first and the last rows go.
+    async fn left_out(&self, table: &SourceTable) -> Result<LeftOut, StoreError>;
+
+    /// Whether a row of the table was ever taken into the work list.
+    async fn knows_a_row(&self, table: &SourceTable) -> Result<bool, StoreError>;
+
     /// The values of a column that are not NULL, each with its rows among the first ones: the most
     /// frequent first.
     async fn tallied(&self, of: &Surveyed, column: &str) -> Result<Vec<(String, i64)>, StoreError>;
+
+    /// How many rows have which value of a column in which status, NULL included: of the newest
+    /// rows by the primary key, else of the first ones; the most frequent pairs first.
+    async fn beside(&self, of: &Surveyed, asked: &Beside) -> Result<Vec<Tally>, StoreError>;
 
     /// A few values of a column that are not NULL, as texts.
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError>;
@@ -330,12 +435,26 @@ delegate! {
     survey() -> Vec<Surveyed>;
     distinct(of: &Surveyed, column: &str) -> Vec<String>;
     tallied(of: &Surveyed, column: &str) -> Vec<(String, i64)>;
+    beside(of: &Surveyed, asked: &Beside) -> Vec<Tally>;
     examples(of: &Surveyed, column: &str) -> Vec<String>;
     named_rows(table: &SourceTable, ids: &[String]) -> Vec<NamedRow>;
     counterparts(table: &SourceTable, most: i64) -> Vec<Counterpart>;
     hides_by_status(table: &SourceTable) -> bool;
     stuck_ahead(table: &SourceTable, filter: &ClaimFilter, after: Instant) -> Ahead;
     newest_stuck(table: &SourceTable) -> Option<Instant>;
+    left_out(table: &SourceTable) -> LeftOut;
+    knows_a_row(table: &SourceTable) -> bool;
+}
+
+/// Whether the text of a view chooses its rows by a column of this name: it stands behind a WHERE.
+/// A view of the last day, or of one PSP's rows, hides rows that are over as well, and others than
+/// those.
+pub(in crate::store) fn chooses_by(definition: &str, column: &str) -> bool {
+    let text = definition.to_lowercase();
+    let column = column.to_lowercase();
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let mut words = text.split(|c: char| !is_word(c));
+    words.by_ref().any(|word| word == "where") && words.any(|word| word == column)
 }
 
 /// What to say of a mapping whose view leaves rows out by their status.
@@ -369,11 +488,24 @@ pub(in crate::store) fn lookups(
 ) -> Vec<(String, Option<String>)> {
     let columns = table.unindexed.iter().filter(|column| **column != table.settings.status);
     let with = |column: &String| {
-        let cell = table.cell(column).and_then(|index| table.cells.get(index));
-        let statement = cell.filter(|_| table.write_is_read).map(|c| create(&c.ident.to_string()));
+        let names = index_columns(table, column).into_iter();
+        let cells = names.map(|name| table.cells.get(table.cell(name)?));
+        let idents: Option<Vec<String>> =
+            cells.map(|cell| cell.map(|cell| cell.ident.to_string())).collect();
+        let statement = idents.filter(|_| table.write_is_read).map(|it| create(&it.join(", ")));
         (column.clone(), statement)
     };
     columns.map(with).collect()
+}
+
+/// The columns of the index that a look-up by this column wants: of the natural key all, as they
+/// are compared together, in any order.
+pub fn index_columns<'t>(table: &'t SourceTable, column: &'t str) -> Vec<&'t str> {
+    let natural_key = &table.settings.natural_key;
+    match natural_key.first().is_some_and(|first| first == column) {
+        true => natural_key.iter().map(String::as_str).collect(),
+        false => vec![column],
+    }
 }
 
 /// Columns of a table of one account, or of one kind, that may tell rows apart; the row's own id
@@ -408,6 +540,11 @@ pub(in crate::store) fn may_tell<'r>(
 /// What is read of a column that names another row: its ids say nothing.
 pub(in crate::store) fn filled(value: &str) -> String {
     format!("case when {value} is null then '{EMPTY}' else '{FILLED}' end")
+}
+
+/// What is read of a column of which only NULL counts, where NULL itself counts as well.
+pub(in crate::store) fn filled_or_null(value: &str) -> String {
+    format!("case when {value} is not null then '{FILLED}' end")
 }
 
 /// In how many rows at an end of the table such a column is looked at.

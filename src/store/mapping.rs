@@ -82,7 +82,14 @@ pub struct TableSettings {
     /// natural key; any other value does, and a person decides.
     #[serde(default)]
     pub unpaid: Vec<FilterValue>,
-    /// Other columns written with the status.
+    /// Other columns written with the status: column → template.
+    ///
+    /// A template is a literal, `+1` (counts the column up), or text with words in braces: `{now}`
+    /// (the time of the write), `{psp_time}` (when it happened at the PSP), `{psp_reference}` (the
+    /// PSP's id of what was found), `{status}` (the new status), `{status_before}` (the old one),
+    /// `{outcome}` (`succeeded`, `failed`, `retryable`, …), `{reason}` (why, one of the words of
+    /// reasons.md), and each key column by its name. Whole templates `{psp_reference}` and
+    /// `{psp_time}` are written only where the column is NULL, or text without a character.
     #[serde(default)]
     pub set: SetSettings,
     /// One INSERT for every change of a status.
@@ -101,7 +108,7 @@ pub struct FilterSettings {
     pub column: String,
     /// `null` or `not_null`.
     pub is: Option<NullTest>,
-    /// One of these values.
+    /// One of these values; NULL does not pass.
     #[serde(rename = "in")]
     pub one_of: Option<Vec<FilterValue>>,
     /// None of these values; NULL passes.
@@ -318,6 +325,7 @@ impl SetSettings {
 pub struct HistorySettings {
     /// The history table.
     pub table: String,
-    /// Column → template, as in `set`; `{status}` is the new value, `{status_before}` the old.
+    /// Column → template, with the words that `set` has (`{now}`, `{psp_time}`, `{psp_reference}`,
+    /// `{status}`, `{status_before}`, `{outcome}`, `{reason}`, key columns), or a literal.
     pub columns: BTreeMap<String, String>,
 }

@@ -13,7 +13,7 @@ use chrono::TimeDelta;
 use crate::model::money::Exactness;
 use crate::model::time::{Instant, later};
 use crate::store::effects::SetValue;
-use crate::store::mapping::{Channel, MapSettings, TableSettings};
+use crate::store::mapping::{Channel, FilterSettings, MapSettings, NullTest, TableSettings};
 use crate::store::notation::Notation;
 use crate::store::template::Template;
 
@@ -197,6 +197,8 @@ pub struct SourceTable {
     /// An index leads with the written status, which takes several spellings for one value: it
     /// shows values, and not spellings.
     pub status_folded: bool,
+    /// The catalogue does not rule out that a row has no status.
+    pub status_nullable: bool,
     /// Mapped columns that are looked up and that no index leads with: for `doctor`.
     pub unindexed: Vec<String>,
     /// Several transactions may write decisions at a time: the database has room for them, and no
@@ -347,6 +349,16 @@ impl SourceTable {
         )
     }
 
+    /// What to say of a row that has another key once it was written, or none.
+    pub fn rekeyed(&self) -> String {
+        format!(
+            "the row is not in {} under its key ({}) after the write, and the write was undone: a \
+             trigger changes the key or takes the row away; name in `key` columns that stay",
+            self.write,
+            self.settings.key.join(", ")
+        )
+    }
+
     /// When to look again for a row under watch that the view does not show any more, though the
     /// written table has it; none where it was looked for long enough.
     pub fn looks_again(&self, watch_from: Option<Instant>, now: Instant) -> Option<Instant> {
@@ -405,6 +417,24 @@ impl SourceTable {
         values.sort();
         values.dedup();
         values
+    }
+
+    /// Whether rows may have no status at all, and `where` does not leave them out: no value of a
+    /// mapping names what they are.
+    pub fn may_lack_status(&self) -> bool {
+        let of_status = |filter: &&FilterSettings| filter.column == self.settings.status;
+        let leaves_out = |filter: &FilterSettings| {
+            filter.is == Some(NullTest::NotNull) || filter.one_of.is_some()
+        };
+        let is_left_out = self.settings.filter.iter().filter(of_status).any(leaves_out);
+        self.status_nullable && !is_left_out
+    }
+
+    /// Whether the application alone writes that a row was paid: by an outbox it is told, and
+    /// `succeeded` names the words that it has for it.
+    pub fn says_success_itself(&self) -> bool {
+        let mut maps = self.settings.map.iter();
+        self.settings.channel == Channel::Outbox && maps.all(|map| map.succeeded.is_none())
     }
 
     /// Whether the status is of a type that has no other values than those that the mapping knows.

@@ -695,7 +695,7 @@ async fn directions_abbreviations_and_flags_tell_kinds() {
                 "kind: `has_refund` may say that a row is no charge; where it does, add { column = \
                  \"has_refund\", in = [0] } to where",
                 "kind: `refund` may say that a row is no charge; where it does, add { column = \
-                 \"refund\", in = [false] } to where",
+                 \"refund\", not_in = [true] } to where",
             ] {
                 assert!(told_of.contains(part), "{part}: {told_of}");
             }
@@ -1156,6 +1156,255 @@ async fn columns_of_deleted_rows_are_filtered_by_or_told() {
         assert!(told.contains(says), "{says} is not in: {told}");
     }
     place.fits();
+}
+
+/// By a key that changes with the write no row is found again once it is written.
+#[tokio::test]
+async fn the_status_is_in_no_key_and_in_no_tag() {
+    const KEYED: &str = "
+        create table payments (
+            id bigint not null, uuid text not null, status text not null,
+            amount_cents bigint not null, currency text not null,
+            created_at timestamptz not null, primary key (id, status){unique});
+        insert into payments values
+            (1, 'a', 'processing', 100, 'EUR', '2026-11-19T08:00:00Z'),
+            (2, 'b', 'paid', 100, 'EUR', '2026-11-19T08:00:00Z')";
+    let part = "key: no key was found but (`id`, `status`), and `status` changes with each write";
+    for (unique, key, tag) in [
+        ("", "key = [\"???\"]", "tag = \"{id}\""),
+        (", unique (uuid)", "key = [\"uuid\"]", "tag = \"{uuid}\""),
+        (", unique (uuid), unique (id)", "key = [\"id\"]", "tag = \"{id}\""),
+    ] {
+        for place in in_both(&KEYED.replace("{unique}", unique)).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let file = place.file();
+            for want in [key, tag] {
+                assert!(settings(&file).contains(&want), "{want} is not in\n{file}");
+            }
+            assert_eq!(told_of.contains(part), unique.is_empty(), "{told_of}");
+            if !unique.is_empty() {
+                place.fits();
+            }
+            // Nor is it where somebody says so.
+            let told_of = told(&place.init(&["--attempted", "once", "--key", "id,status"]));
+            assert!(told_of.contains(part), "{told_of}");
+            assert!(settings(&place.file()).contains(&"key = [\"???\"]"), "{}", place.file());
+        }
+    }
+}
+
+/// A row that `where` hides is decided by no run, and no run says so.
+#[tokio::test]
+async fn flags_that_most_rows_do_not_have_hide_none_of_them() {
+    const FLAGS: &str = "
+        create table payments (
+            id bigint primary key, {flag} boolean, amount_cents bigint not null,
+            currency text not null, status text not null, created_at timestamptz not null);
+        insert into payments values
+            (1, {value}, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (2, {value}, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (3, true, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (4, true, 100, 'EUR', 'paid', '2026-11-19T08:00:00Z')";
+    let line_of = |file: &str| {
+        let line = file.lines().find(|line| line.contains("where = ")).map(str::to_owned);
+        line.unwrap_or_default()
+    };
+    for (flag, live, marked) in [
+        ("is_deleted", "true", false),
+        ("archived", "false", false),
+        ("is_test", "true", false),
+        ("is_live", "false", false),
+        ("is_live", "true", true),
+        ("is_test", "false", true),
+    ] {
+        let ddl = FLAGS.replace("{flag}", flag);
+        let words = ["--attempted", "once", "--live", live];
+        for place in in_both(&ddl.replace("{value}", "null")).await {
+            let told_of = told(&place.init(&words));
+            let (file, part) = (place.file(), "is NULL in 2 of 3 looked-at stuck rows");
+            let line = match marked {
+                false => format!("where = [{{ column = \"{flag}\", not_in = [true] }}]"),
+                true => format!("# where = [{{ column = \"{flag}\", in = [true] }}]"),
+            };
+            assert_eq!(line_of(&file), line, "{file}");
+            assert_eq!(told_of.contains(part), marked, "{told_of}");
+            assert_eq!(file.contains(": 1 of 3 looked-at stuck rows"), !marked, "{file}");
+            place.fits();
+        }
+        // Where each row has the flag, it is filtered by, and what that hides is told.
+        for place in in_both(&ddl.replace("{value}", "false")).await {
+            let told_of = told(&place.init(&words));
+            let file = place.file();
+            let part = format!("where: `{flag}` leaves out 2 of 3 looked-at stuck rows");
+            assert!(line_of(&file).starts_with("where = "), "{file}");
+            assert_eq!(told_of.contains(&part), marked, "{told_of}");
+            assert_eq!(file.contains(": 2 of 3 looked-at stuck rows"), marked, "{file}");
+        }
+    }
+}
+
+/// A row whose version stands still is written over by whoever read it before.
+#[tokio::test]
+async fn a_version_is_counted_up_where_it_counts_writes() {
+    const VERSIONED: &str = "
+        create table payments (
+            id bigint primary key, version {type}, amount_cents bigint not null,
+            currency text not null, status text not null, created_at timestamptz not null);
+        insert into payments values
+            (1, {value}, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (2, {value}, 100, 'EUR', 'paid', '2026-11-19T08:00:00Z')";
+    let (counted, may_be) =
+        ("set: `version` is counted up with each write", "set: `version` may count the writes");
+    for (of, value, said) in [
+        ("integer not null", "3", Some(counted)),
+        ("integer", "3", Some(may_be)),
+        ("integer not null", "20261119", Some(may_be)),
+        ("text not null", "'1.2.0'", None),
+    ] {
+        let ddl = VERSIONED.replace("{type}", of).replace("{value}", value);
+        for place in in_both(&ddl).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let file = place.file();
+            for part in [counted, may_be] {
+                assert_eq!(told_of.contains(part), said == Some(part), "{of} {value}: {told_of}");
+            }
+            let line = "always = { version = \"+1\" }";
+            assert_eq!(settings(&file).contains(&line), said == Some(counted), "{file}");
+            place.fits();
+        }
+    }
+    let other = VERSIONED.replace("version {type}", "api_version integer not null");
+    for place in in_both(&other.replace("{value}", "3")).await {
+        assert!(!told(&place.init(&["--attempted", "once"])).contains("api_version"));
+        assert!(!place.file().contains("always = "), "{}", place.file());
+    }
+}
+
+/// When a row was changed is no time of sending it.
+#[tokio::test]
+async fn times_of_change_are_written_and_never_offered_as_the_last_attempt() {
+    const CHANGED: &str = "
+        create table payments (
+            id bigint primary key, {name} {type}, amount_cents bigint not null,
+            currency text not null, status text not null, created_at {type} not null);
+        insert into payments values
+            (1, {changed}, 100, 'EUR', 'processing', {made})";
+    let ddl = |name: &str, class: &str, [changed, made]: [&str; 2]| {
+        let ddl = CHANGED.replace("{name}", name).replace("{type}", class);
+        ddl.replace("{changed}", changed).replace("{made}", made)
+    };
+    for name in [
+        "last_modified_date",
+        "updated_date",
+        "write_date",
+        "date_updated",
+        "last_updated",
+        "\"lastModifiedAt\"",
+        "\"changedAt\"",
+    ] {
+        for place in in_both(&ddl(name, "timestamptz", ["'2026-11-19T08:00:00Z'"; 2])).await {
+            let told_of = told(&place.init(&[]));
+            let line = format!("always = {{ {} = \"{{now}}\" }}", name.replace('"', ""));
+            assert!(settings(&place.file()).contains(&line.as_str()), "{}", place.file());
+            let part = "no column says when a row was last sent; without it";
+            assert!(told_of.contains(part), "{told_of}");
+            place.fits();
+        }
+    }
+    let refused = "set: `updated_at` may say when a row was changed, and is not written: it is \
+                   bigint, and `time` would have to say epoch_ms";
+    for (changed, made, is_written) in [
+        ("1763546405000", "1763546405000", true),
+        ("null", "1763546405000", true),
+        ("1763546405", "1763546405", true),
+        ("1763546405000", "1763546405", false),
+    ] {
+        for place in in_both(&ddl("updated_at", "bigint", [changed, made])).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let line = "always = { updated_at = \"{now}\" }";
+            assert_eq!(settings(&place.file()).contains(&line), is_written, "{}", place.file());
+            assert_eq!(told_of.contains(refused), !is_written, "{told_of}");
+            place.fits();
+        }
+    }
+}
+
+/// Whether a column has the PSP's own ids is told where no value shows it.
+#[tokio::test]
+async fn columns_that_may_have_the_psps_ids_are_named() {
+    const NAMED: &str = "
+        create table payments (
+            id bigint primary key, transaction_id text, response_code text, data json,
+            amount_cents bigint not null, currency text not null, status text not null,
+            created_at timestamptz not null);
+        insert into payments values
+            (1, 't-1', '00', null, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (2, 't-2', '00', null, 100, 'EUR', 'paid', '2026-11-19T08:00:00Z')";
+    let lines = |file: &str| -> Vec<String> {
+        file.lines().filter(|it| it.contains("psp_reference = ")).map(str::to_owned).collect()
+    };
+    for place in in_both(NAMED).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        let part = "psp_reference: no column was seen to have the PSP's own ids (is it \
+                    `transaction_id`?): name it where there is one; where they stand inside JSON, \
+                    read a view";
+        assert!(told_of.contains(part), "{told_of}");
+        assert_eq!(lines(&place.file()), ["# psp_reference = \"transaction_id\""]);
+        // Who says that there is none is believed.
+        let told_of = told(&place.init(&["--attempted", "once", "--reference", "none"]));
+        assert!(!told_of.contains("psp_reference") && lines(&place.file()).is_empty(), "{told_of}");
+    }
+    for place in in_both(&NAMED.replace("'t-2'", "'pi_2'")).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        assert!(!told_of.contains("psp_reference"), "{told_of}");
+        assert_eq!(lines(&place.file()), ["psp_reference = \"transaction_id\""]);
+    }
+}
+
+#[tokio::test]
+async fn an_amount_in_floats_is_said_to_be_one() {
+    for (of, is_float) in [("double precision", true), ("real", true), ("numeric", false)] {
+        let ddl = format!(
+            "create table payments (id bigint primary key, amount {of} not null, \
+             currency text not null, status text not null, created_at timestamptz not null); \
+             insert into payments values (1, 12.5, 'EUR', 'processing', '2026-11-19T08:00:00Z')"
+        );
+        for place in in_both(&ddl).await {
+            told(&place.init(&["--attempted", "once"]));
+            let file = place.file().replace("\n# ", " ");
+            let part = "a float, which is read only where it is a whole number of minor units \
+                        within 1e-6, and else its row goes to a person";
+            assert_eq!(file.contains(part), is_float, "{of}: {file}");
+            place.fits();
+        }
+    }
+}
+
+/// What a policy hides says nothing of the table.
+#[tokio::test]
+async fn rows_that_a_policy_hides_are_told() {
+    let server = postgres_database().await;
+    let role = format!("t_{}", uuid::Uuid::now_v7().simple());
+    server
+        .execute(format!(
+            "create table payments (id bigint primary key, amount_cents bigint not null, \
+             currency text not null, status text not null, created_at timestamptz not null); \
+             insert into payments select i, 100, 'EUR', 'processing', '2026-11-19 08:00:00Z' \
+             from generate_series(1, 3) i; \
+             create role {role} login; grant usage on schema public to {role}; \
+             grant select, update on payments to {role}; \
+             alter table payments enable row level security"
+        ))
+        .await;
+    server.execute("analyze payments").await;
+    let url = server.url().replace("postgres@", &format!("{role}@"));
+    assert_ne!(url, server.url());
+    let place = Place { folder: tempfile::tempdir().unwrap(), url, _server: None };
+    let told_of = told(&place.init(&["--attempted", "once"]));
+    let part = "read: row-level security hides rows of `payments` from this login (of about 3 rows \
+                none was seen)";
+    assert!(told_of.contains(part), "{told_of}");
+    server.execute(format!("drop owned by {role}; drop role {role}")).await;
 }
 
 #[tokio::test]

@@ -115,6 +115,18 @@ async fn an_index_that_the_claim_lacks_is_written_out_and_serves(engine: Engine)
     assert!(text.contains("psp_ref"), "{text}");
     shop.raw.execute(&create).await;
     has_none(&doctor(&shop).await, "no_lookup_index");
+    // The columns of a natural key are compared together: an index of any of them serves.
+    rewrite(&shop, "natural_key = [\"order_no\"]", "natural_key = [\"account\", \"order_no\"]");
+    has_none(&doctor(&shop).await, "no_lookup_index");
+    shop.raw.execute("drop index payments_order").await;
+    let (.., text, create) = finding(&doctor(&shop).await, "no_lookup_index");
+    assert!(text.starts_with("no index leads with account or order_no, "), "{text}");
+    assert!(
+        create.contains("payments") && create.contains("(\"account\", \"order_no\")"),
+        "{create}"
+    );
+    shop.raw.execute(&create).await;
+    has_none(&doctor(&shop).await, "no_lookup_index");
 }
 
 /// The parents of a view's subqueries may have columns of the same names; nobody walks those.
@@ -425,6 +437,11 @@ async fn a_label_that_no_row_has_ends_no_run() {
         let ran = doctor(&shop).await;
         assert!(finding(&ran, "status_unmapped").2.contains("`OFFEN`"), "{}", ran.stdout);
         has_none(&ran, "status_label");
+        let unset = "alter table payments alter column status drop not null; \
+                     update payments set status = null where id = 900003";
+        shop.raw.execute(unset).await;
+        let ran = doctor(&shop).await;
+        assert!(finding(&ran, "status_unmapped").2.contains("NULL"), "{}", ran.stdout);
     }
 }
 
@@ -644,6 +661,88 @@ async fn a_word_of_from_that_no_row_has_is_told(engine: Engine) {
     assert_eq!(of_code(&ran, "from_unseen").len(), 1, "{}", ran.stdout);
 }
 
+/// Nor must it mean that `where` lets nothing be seen; what may be meant is no more than a note.
+async fn stuck_rows_that_where_leaves_out_are_told(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    shop.raw.execute("alter table payments add column via text default 'stripe'").await;
+    shop.raw.execute("alter table payments add column hidden boolean").await;
+    shop.insert(&[Payment::stuck(1), Payment::stuck(2)]).await;
+    let account = "account = [\"account\"]";
+    let misspelt = "where = [{ column = \"via\", in = [\"Stripe\"] }]";
+    rewrite(&shop, account, &format!("{account}\n{misspelt}"));
+    for index in ["", "drop index payments_status"] {
+        if !index.is_empty() {
+            shop.raw.execute(index).await;
+        }
+        let ran = doctor(&shop).await;
+        let (what, state, text, next) = finding(&ran, "where_leaves_out");
+        assert_eq!((what.as_str(), state.as_str(), ran.code), ("payments", "fail", Some(10)));
+        let said = "where leaves out 2 of 2 looked-at rows with a value of from in status: via is \
+                    to be `Stripe`, which holds for no row of the table; in them it is `stripe` \
+                    (2); no run looks at them";
+        assert_eq!(text, said);
+        assert!(next.contains("in = [\"stripe\"] }] in [[table]] payments"), "{next}");
+    }
+    let checked = shop.tieout(&["config", "check", "--connect"]).await.ended(10);
+    assert!(checked.stderr.contains("where leaves out 2 of 2"), "{}", checked.stderr);
+    // Where an index leads with the column, it tells whether any row has the value.
+    shop.raw.execute("create index payments_via on payments (via)").await;
+    assert_eq!(finding(&doctor(&shop).await, "where_leaves_out").1, "fail");
+
+    // A value that may be to come.
+    let to_come = misspelt.replace("Stripe", "braintree");
+    rewrite(&shop, misspelt, &to_come);
+    let ran = doctor(&shop).await;
+    let (_, state, ..) = finding(&ran, "where_leaves_out");
+    assert_eq!((state.as_str(), ran.code), ("warn", Some(0)));
+
+    let flag = "where = [{ column = \"hidden\", in = [false] }]";
+    rewrite(&shop, &to_come, flag);
+    let (_, state, text, next) = finding(&doctor(&shop).await, "where_leaves_out");
+    assert!(state == "fail" && text.contains("in them it is NULL (2)"), "{state}: {text}");
+    assert!(next.contains("not_in = [true]"), "{next}");
+    shop.raw.execute("update payments set hidden = false where id = 1").await;
+    let ran = doctor(&shop).await;
+    let (_, state, text, _) = finding(&ran, "where_leaves_out");
+    assert_eq!((state.as_str(), ran.code), ("warn", Some(0)));
+    assert!(text.contains("1 of 2 looked-at rows") && text.contains("NULL (1)"), "{text}");
+    rewrite(&shop, flag, "where = [{ column = \"hidden\", not_in = [true] }]");
+    has_none(&doctor(&shop).await, "where_leaves_out");
+
+    rewrite(&shop, "\"hidden\", not_in = [true]", "\"via\", in = [\"stripe\"]");
+    shop.raw.execute("update payments set via = 'adyen' where id = 2").await;
+    let (_, state, text, _) = finding(&doctor(&shop).await, "where_leaves_out");
+    assert!(state == "ok" && text.contains("in them it is `adyen` (1)"), "{state}: {text}");
+    shop.raw.execute("update payments set via = 'adyen' where id = 1").await;
+    let ran = doctor(&shop).await;
+    let (_, state, _, next) = finding(&ran, "where_leaves_out");
+    assert_eq!((state.as_str(), ran.code), ("warn", Some(0)));
+    assert!(next.starts_with("nothing to do, where such rows"), "{next}");
+}
+
+async fn amounts_that_are_kept_as_floats_are_told(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    has_none(&doctor(&shop).await, "amount_float");
+    shop.raw.execute("alter table payments add column price real").await;
+    shop.raw.execute("update payments set price = amount").await;
+    rewrite(&shop, "column = \"amount\", unit", "column = \"price\", unit");
+    let (what, state, text, _) = finding(&doctor(&shop).await, "amount_float");
+    assert_eq!((what.as_str(), state.as_str()), ("payments", "ok"));
+    assert!(text.to_lowercase().starts_with("price may hold binary floats (real)"), "{text}");
+}
+
+/// Where the application alone writes what was paid, its word for that is no value to ignore.
+async fn a_word_of_success_of_an_outbox_table_is_asked_for(engine: Engine) {
+    let shop = healthy(engine, Words::default()).await;
+    shop.insert(&[Payment { status: "settled", ..Payment::stuck(1) }]).await;
+    let (.., next) = finding(&doctor(&shop).await, "status_unmapped");
+    assert!(!next.contains("under succeeded"), "{next}");
+    let map = "succeeded = \"paid\", failed = \"failed\", retryable = \"retry\" }]";
+    rewrite(&shop, &format!(", {map}"), " }]\nchannel = \"outbox\"");
+    let (_, _, text, next) = finding(&doctor(&shop).await, "status_unmapped");
+    assert!(text.contains("`paid`") && next.contains("paid under succeeded"), "{text}: {next}");
+}
+
 async fn an_account_without_objects_and_a_pause_are_told(engine: Engine) {
     let shop = Shop::open(engine).await;
     let ran = doctor(&shop).await;
@@ -829,6 +928,13 @@ async fn a_view_that_hides_rows_by_their_status_is_refused(engine: Engine) {
     shop.insert(&(2_000_000..2_000_300).map(other).collect::<Vec<_>>()).await;
     shop.raw.execute("drop view seen").await;
     shop.raw.execute("create view seen as select * from payments where account = 'live'").await;
+    has_none(&doctor(&shop).await, "mapping");
+    shop.tieout(&["config", "check", "--connect"]).await.ended(0);
+    // Of the last rows, none is over: a night in which nothing was paid.
+    shop.raw.execute("drop view seen").await;
+    let last = "create view seen as select * from payments where id < 100 and amount > 0";
+    shop.raw.execute(last).await;
+    shop.raw.execute("delete from payments where id < 100 and status <> 'processing'").await;
     has_none(&doctor(&shop).await, "mapping");
     shop.tieout(&["config", "check", "--connect"]).await.ended(0);
     // Nothing is over yet.
@@ -1314,6 +1420,11 @@ async fn references_and_rows_that_are_of_no_use_are_told(engine: Engine) {
                 the mapping has no kind for `odd`; ";
     assert!(text.starts_with(said), "{text}");
     assert!(next.starts_with("correct kind in [[table]] payments"), "{next}");
+    // No run looks at a row that `where` leaves out.
+    let left_out = format!("{kinds}\nwhere = [{{ column = \"movement\", not_in = [\"odd\"] }}]");
+    rewrite(&shop, kinds, &left_out);
+    has_none(&doctor(&shop).await, "rows_unreadable");
+    rewrite(&shop, &left_out, kinds);
     shop.raw.execute("update payments set movement = 'odd'").await;
     let ran = doctor(&shop).await;
     assert_eq!((finding(&ran, "rows_unreadable").1.as_str(), ran.code), ("fail", Some(10)));
@@ -1434,6 +1545,9 @@ on_both_databases!(
     odd_names_and_flags_tell_rows_of_other_psps_and_kinds,
     columns_that_tell_refunds_are_told_with_what_to_write,
     a_target_that_no_row_has_is_told,
+    stuck_rows_that_where_leaves_out_are_told,
+    amounts_that_are_kept_as_floats_are_told,
+    a_word_of_success_of_an_outbox_table_is_asked_for,
     a_column_without_room_for_an_id_is_told_at_the_start,
     what_the_database_refuses_ends_nothing_else,
 );
@@ -1482,6 +1596,44 @@ async fn the_rights_of_a_role_are_told_with_the_statements_that_mend_them() {
     assert_eq!(ran.code, Some(10));
     shop.raw.execute(&revoke).await;
     has_none(&doctor(&shop).await, "rights_excess");
+    shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
+}
+
+/// Rights by column: what of the mapping cannot be read is named, and nothing else is asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_mapped_column_that_the_login_may_not_read_is_named() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    let role = format!("t_{}", uuid::Uuid::now_v7().simple());
+    shop.raw
+        .execute(&format!(
+            "alter table payments add column version integer; \
+             create role {role} login; grant select on all tables in schema public to {role}; \
+             revoke select on payments from {role}; \
+             grant select (id, order_no, account, status, amount, currency, created_at, \
+                 attempted_at, attempt) on payments to {role}; \
+             grant update (status, psp_ref, updated_at, version) on payments to {role}"
+        ))
+        .await;
+    rewrite(&shop, "postgres@", &format!("{role}@"));
+    let connect = ["config", "check", "--connect"];
+    let mut now = "updated_at = \"{now}\"".to_owned();
+    for (column, set) in [("psp_ref", ""), ("version", ", version = \"+1\"")] {
+        let before = now.clone();
+        now.push_str(set);
+        rewrite(&shop, &before, &now);
+        let checked = shop.tieout(&connect).await.ended(10);
+        let said = checked.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+        let lacks = format!("this role may not read `{column}` of \"public\".\"payments\"");
+        assert!(said.contains(&lacks), "{said}");
+        let grant = format!("grant select (\"{column}\") on \"public\".\"payments\"");
+        assert!(said.contains(&grant), "{said}");
+        let ran = doctor(&shop).await;
+        let (what, state, text, _) = finding(&ran, "mapping");
+        assert_eq!((what.as_str(), state.as_str(), ran.code), ("payments", "fail", Some(10)));
+        assert!(text.contains(&lacks), "{text}");
+        shop.raw.execute(&format!("{grant} to {role}")).await;
+        shop.tieout(&connect).await.ended(0);
+    }
     shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
 }
 

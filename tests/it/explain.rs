@@ -136,6 +136,7 @@ async fn a_row_is_found_by_its_tag_and_by_a_reference(engine: Engine) {
     shop.insert(&[paid]).await;
     assert_eq!(shop.run().await.ended(0).verdict(1), "succeeded captured");
     let by_key = shop.tieout(&["explain", "1"]).await.ended(0).stdout;
+    assert_eq!(shop.tieout(&["explain", "payments/1"]).await.ended(0).stdout, by_key);
     for (text, lead) in [
         ("pay_1", "pay_1 is the tag of payments/1\n"),
         ("pi_1", "pi_1 is the PSP's reference, as tieout recorded it, of payments/1\n"),

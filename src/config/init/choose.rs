@@ -1,6 +1,8 @@
 //! From a table and what was seen in it to a mapping: one choice after the other, each with its
 //! reason.
 
+mod filters;
+
 use std::collections::BTreeSet;
 
 use crate::config::document::quoted;
@@ -11,7 +13,7 @@ use crate::config::init::{
 use crate::model::count;
 use crate::model::money::Currency;
 use crate::psp::settings::PspKind;
-use crate::store::inspect::Surveyed;
+use crate::store::inspect::{Beside, Surveyed};
 use crate::store::source_table::{Column, TypeClass};
 use crate::store::tellers::{
     ACCOUNTS_MAX, Movement, are_codes, are_ids_at_stripe, coded, flag_of, flags, flags_kinds,
@@ -26,6 +28,17 @@ const MILLIS_FROM: i64 = 100_000_000_000;
 const NO_SIBLINGS: &str = "without it no row's siblings are known, and mode full hands one back \
     while another of its payment is paid";
 
+/// What to say of an amount in binary floats.
+const FLOAT: &str = "; a float, which is read only where it is a whole number of minor units \
+    within 1e-6, and else its row goes to a person: whole minor units in an integer column, or \
+    PostgreSQL's numeric, are exact";
+
+/// The least whole number that is taken for seconds since 1970: of March 1973.
+const SECONDS_FROM: i64 = 100_000_000;
+
+/// The largest count of writes that a version is taken for; what is larger is a date or an id.
+const WRITES_MAX: i64 = 1_000_000;
+
 /// What stands behind a target that nobody named.
 const BY_WORD: &str = "by its word";
 
@@ -38,12 +51,19 @@ const NAMED: usize = 5;
 /// Values that are named where one of them was meant.
 const NAMED_TO_CHOOSE: usize = 20;
 
+/// What to ask of the columns by which rows may be left out, once their values are known.
+pub fn filter_questions(
+    of: &Surveyed,
+    survey: &[Surveyed],
+    answers: &Answers,
+    seen: &Seen,
+) -> Vec<Beside> {
+    Choosing::new(of, survey, answers, seen).filter_questions()
+}
+
 /// Proposes a mapping of this table.
 pub fn propose(of: &Surveyed, survey: &[Surveyed], answers: &Answers, seen: &Seen) -> Proposal {
-    let short = of.name.rsplit('.').next().unwrap_or(&of.name).trim_matches('"');
-    let name = plain(short);
-    let mut choosing =
-        Choosing { of, survey, answers, seen, proposal: Proposal { name, ..Proposal::default() } };
+    let mut choosing = Choosing::new(of, survey, answers, seen);
     choosing.relations();
     choosing.key_and_tag();
     choosing.natural_key();
@@ -73,6 +93,12 @@ struct Choosing<'a> {
 }
 
 impl<'a> Choosing<'a> {
+    fn new(of: &'a Surveyed, survey: &'a [Surveyed], answers: &'a Answers, seen: &'a Seen) -> Self {
+        let short = of.name.rsplit('.').next().unwrap_or(&of.name).trim_matches('"');
+        let proposal = Proposal { name: plain(short), ..Proposal::default() };
+        Self { of, survey, answers, seen, proposal }
+    }
+
     fn put(&mut self, setting: &'static str, value: impl Into<String>, why: impl Into<String>) {
         self.proposal.lines.push((setting, Choice::new(value, why)));
     }
@@ -102,23 +128,56 @@ impl<'a> Choosing<'a> {
 
     fn key(&self) -> Vec<String> {
         if !self.answers.key.is_empty() {
-            return self.answers.key.clone();
+            let is_kept = !self.has_status(&self.answers.key);
+            return if is_kept { self.answers.key.clone() } else { Vec::new() };
         }
-        if !self.of.primary_key.is_empty() {
-            return self.of.primary_key.clone();
+        let primary = self.primary();
+        if let Some(key) = primary.filter(|key| !self.has_status(key)) {
+            return key.clone();
         }
         let (base, main) = (self.base(), self.main());
-        let names = |key: &&Vec<String>| {
-            !key.is_empty() && key.iter().all(|column| self.column(column).is_some())
-        };
-        let primary = base.or(main).map(|base| &base.primary_key).filter(names);
         // Where the status stands in a table of its own, that one's key is no row's.
         let is_of_main = |key: &&Vec<String>| {
             let main = main.filter(|_| base.is_none());
             main.is_none_or(|main| main.relation.unique_keys.contains(*key))
         };
-        let mut unique = self.of.relation.filled_keys().filter(names);
-        primary.or_else(|| unique.find(is_of_main)).cloned().unwrap_or_default()
+        let unique = self.of.relation.filled_keys().filter(|key| self.is_there(key));
+        let unique = unique.filter(is_of_main).filter(|key| !self.has_status(key));
+        // The primary key's other columns come first, where they are unique without the status.
+        let is_part = |key: &[String]| {
+            primary.is_some_and(|primary| key.iter().all(|column| primary.contains(column)))
+        };
+        unique.min_by_key(|key| !is_part(key)).cloned().unwrap_or_default()
+    }
+
+    /// The primary key, or that of the table below a view.
+    fn primary(&self) -> Option<&'a Vec<String>> {
+        let of = self.of;
+        if !of.primary_key.is_empty() {
+            return Some(&of.primary_key);
+        }
+        let below = self.base().or_else(|| self.main()).map(|base| &base.primary_key);
+        below.filter(|key| self.is_there(key))
+    }
+
+    /// Whether all of these are columns that are read.
+    fn is_there(&self, key: &[String]) -> bool {
+        !key.is_empty() && key.iter().all(|column| self.column(column).is_some())
+    }
+
+    /// Whether the status is among these columns: what is written is not found by them again.
+    fn has_status(&self, key: &[String]) -> bool {
+        key.iter()
+            .any(|column| words::is_the_status(self.of, self.answers.status.as_deref(), column))
+    }
+
+    /// The unique columns with the status among them, where no others are unique.
+    fn key_of_status(&self) -> &'a [String] {
+        let (of, answers) = (self.of, self.answers);
+        let said = Some(&answers.key).filter(|key| !key.is_empty());
+        let found = said.or_else(|| self.primary());
+        let found = found.or_else(|| of.relation.filled_keys().find(|key| self.has_status(key)));
+        found.filter(|key| self.has_status(key)).map_or(&[][..], Vec::as_slice)
     }
 
     /// The table below a view that has the money: the only one with a column called as the amount.
@@ -204,6 +263,7 @@ impl<'a> Choosing<'a> {
         let what = if self.of.relation.is_view { "view" } else { "table" };
         let why = format!("the {what} that looks most like payments{rows}");
         self.put("read", quoted(&self.of.name), why);
+        self.hidden_rows();
         if !self.of.relation.is_view {
             return;
         }
@@ -242,21 +302,30 @@ impl<'a> Choosing<'a> {
         }
     }
 
+    /// Rows that a policy hides are decided by no run.
+    fn hidden_rows(&mut self) {
+        let of = self.of;
+        if !of.relation.row_security {
+            return;
+        }
+        let rows =
+            of.rows.filter(|rows| *rows > 0 && self.seen.examples.values().all(Vec::is_empty));
+        let none = rows.map_or(String::new(), |rows| {
+            format!(" (of about {} none was seen)", count::counted(rows, "row", "rows"))
+        });
+        self.untold(format!(
+            "read: row-level security hides rows of `{}` from this login{none}, so that little can \
+             be told of it, and no run takes it so: `tieout config check --connect` says what to \
+             grant",
+            of.name
+        ));
+    }
+
     fn key_and_tag(&mut self) {
         let key = self.key();
         match key.as_slice() {
             [] => {
-                let relation = &self.of.relation;
-                let whole: Vec<&Vec<String>> = relation.filled_keys().collect();
-                let mut keys = relation.unique_keys.iter();
-                let partly = keys.find(|key| !key.is_empty() && !whole.contains(key));
-                let partly = partly.map_or(String::new(), |key| {
-                    format!(" (`{}` is unique, but may be NULL)", key.join("`, `"))
-                });
-                let why = format!(
-                    "no unique key was found{partly}: name the columns that make a row one of a \
-                     kind"
-                );
+                let why = self.why_no_key();
                 self.open("key", list(&[OPEN.to_owned()]), &why);
             }
             _some => {
@@ -266,22 +335,8 @@ impl<'a> Choosing<'a> {
         }
         let (tag, why) = match &self.answers.tag {
             Some(tag) => (tag.clone(), "as you said"),
-            None => {
-                let own: Vec<&String> = key.iter().filter(|column| !self.is_time(column)).collect();
-                let (own, why) = match own.len() == key.len() || own.is_empty() {
-                    true => {
-                        let why = "the key, as it is; check what your application hands the PSP";
-                        (key.iter().collect(), why)
-                    }
-                    false => {
-                        let why = "the key without its time, which no tag holds; check what your \
-                                   application hands the PSP";
-                        (own, why)
-                    }
-                };
-                let parts: Vec<String> = own.iter().map(|column| format!("{{{column}}}")).collect();
-                (parts.join("-"), why)
-            }
+            None if key.is_empty() => self.tag_of(self.key_of_status()),
+            None => self.tag_of(&key),
         };
         if tag.is_empty() {
             return;
@@ -292,6 +347,51 @@ impl<'a> Choosing<'a> {
                 "tag: what your application hands the PSP to know a row by; `{tag}` is a guess"
             ));
         }
+    }
+
+    /// A tag of these columns, without those that no tag holds; and why.
+    fn tag_of(&self, key: &[String]) -> (String, &'static str) {
+        let lasting: Vec<&String> =
+            key.iter().filter(|column| !self.has_status(std::slice::from_ref(*column))).collect();
+        let own: Vec<&String> =
+            lasting.iter().copied().filter(|column| !self.is_time(column)).collect();
+        let (own, why) = if lasting.len() < key.len() {
+            let why = "the key without its status, which changes; check what your application \
+                       hands the PSP";
+            (if own.is_empty() { lasting } else { own }, why)
+        } else if own.len() == key.len() || own.is_empty() {
+            (lasting, "the key, as it is; check what your application hands the PSP")
+        } else {
+            let why = "the key without its time, which no tag holds; check what your application \
+                       hands the PSP";
+            (own, why)
+        };
+        let parts: Vec<String> = own.iter().map(|column| format!("{{{column}}}")).collect();
+        (parts.join("-"), why)
+    }
+
+    /// Why no key is proposed, and what to do.
+    fn why_no_key(&self) -> String {
+        let of_status = self.key_of_status();
+        if !of_status.is_empty() {
+            let status = words::status(self.of, self.answers.status.as_deref());
+            let status = status.map_or("", |status| status.name.as_str());
+            return format!(
+                "no key was found but (`{}`), and `{status}` changes with each write, so that a \
+                 row is not found by it again: name the columns of a unique index without \
+                 `{status}`, or make one",
+                of_status.join("`, `")
+            );
+        }
+        let relation = &self.of.relation;
+        let whole: Vec<&Vec<String>> = relation.filled_keys().collect();
+        let mut keys = relation.unique_keys.iter();
+        let may_be = |key: &Vec<String>| !key.is_empty() && !self.has_status(key);
+        let partly = keys.find(|key| may_be(key) && !whole.contains(key));
+        let partly = partly.map_or(String::new(), |key| {
+            format!(" (`{}` is unique, but may be NULL)", key.join("`, `"))
+        });
+        format!("no unique key was found{partly}: name the columns that make a row one of a kind")
     }
 
     /// What rows that mean one payment share. Rows that are taken for siblings and are none hold
@@ -410,7 +510,10 @@ impl<'a> Choosing<'a> {
             }
         };
         if let Some(amount) = amount {
-            let (unit, why) = self.unit(amount);
+            let (unit, mut why) = self.unit(amount);
+            if is_binary(amount) {
+                why.push_str(FLOAT);
+            }
             let value = format!("{{ column = {}, unit = {unit} }}", quoted(&amount.name));
             self.put("amount", value, why);
             self.below_zero(amount);
@@ -657,68 +760,6 @@ impl<'a> Choosing<'a> {
         self.list_tellers(besides);
     }
 
-    fn filters(&mut self) {
-        let mut filters = Vec::new();
-        let mut whys = Vec::new();
-        let mut keep = |filter: String, why: String| {
-            filters.push(filter);
-            whys.push(why);
-        };
-        if let Some(column) = pick(self.of, &words::DELETED, words::is_moment) {
-            let name = quoted(&column.name);
-            keep(format!("{{ column = {name}, is = \"null\" }}"), "deleted rows are out".into());
-        }
-        let live = self.answers.live;
-        for (names, wanted, why) in [
-            (&words::IS_DELETED[..], false, "deleted rows are out"),
-            (&words::IS_LIVE[..], live, "live and test rows in one table"),
-            (&words::IS_TEST[..], !live, "live and test rows in one table"),
-        ] {
-            if let Some(column) = pick(self.of, names, words::is_flag) {
-                let name = quoted(&column.name);
-                keep(format!("{{ column = {name}, in = [{wanted}] }}"), why.to_owned());
-            }
-        }
-        if let Some((column, values)) = self.account_column() {
-            let others: Vec<String> =
-                values.iter().filter(|value| words::is_other(value)).cloned().collect();
-            if !others.is_empty() {
-                let name = quoted(&column.name);
-                let why = format!("{} is not asked at Stripe", others.join(", "));
-                keep(format!("{{ column = {name}, not_in = {} }}", list(&others)), why);
-            }
-        }
-        if let Some(column) = self.takes_back() {
-            let name = quoted(&column.name);
-            let why = format!("rows that have `{}` are no charges", column.name);
-            keep(format!("{{ column = {name}, is = \"null\" }}"), why);
-        }
-        if !filters.is_empty() {
-            self.put("where", format!("[{}]", filters.join(", ")), whys.join("; "));
-        }
-        self.may_be_deleted();
-    }
-
-    /// Columns that may say that a row is deleted, in a type that does not tell how: a row that is
-    /// left in is decided and written.
-    fn may_be_deleted(&mut self) {
-        let whole = words::is_whole;
-        for (column, says, test) in [
-            (pick(self.of, &words::DELETED, words::is_odd_moment), "deleted", "is = \"null\""),
-            (pick(self.of, &words::IS_DELETED, whole), "deleted", "in = [0]"),
-            // ERPNext and its kin.
-            (pick(self.of, &words::DOCSTATUS, whole), "cancelled (2)", "not_in = [2]"),
-        ] {
-            let Some(column) = column else { continue };
-            let name = quoted(&column.name);
-            self.untold(format!(
-                "where: `{}` may say that a row is {says}; where it does, add {{ column = {name}, \
-                 {test} }} to where: else such a row is decided and written as any other",
-                column.name
-            ));
-        }
-    }
-
     /// What kind of movement the rows are. A refund that is looked for among charges is not found
     /// there, and so would be handed back: a column that tells is never passed over.
     fn kind(&mut self) {
@@ -904,14 +945,17 @@ impl<'a> Choosing<'a> {
                 TypeClass::Integer => ("1", "0"),
                 _text => ("…", "…"),
             };
-            let no = match said {
-                Movement::Charge => yes,
-                Movement::Side => "…",
-                _no_charge => no,
+            let is_told = yes != no && self.may_be_null(column);
+            let kept = match said {
+                Movement::Charge => format!("in = [{yes}]"),
+                Movement::Side => "in = […]".to_owned(),
+                // NULL says that it is a charge.
+                _no_charge if is_told => format!("not_in = [{yes}]"),
+                _no_charge => format!("in = [{no}]"),
             };
             self.untold(format!(
-                "kind: `{}` may say that a row is no charge; where it does, add {{ column = {}, in \
-                 = [{no}] }} to where: such a row is never found among charges, and would be \
+                "kind: `{}` may say that a row is no charge; where it does, add {{ column = {}, \
+                 {kept} }} to where: such a row is never found among charges, and would be \
                  handed back",
                 column.name,
                 quoted(&column.name)
@@ -1146,8 +1190,7 @@ impl<'a> Choosing<'a> {
         if let Some(column) = whole {
             let largest = examples(column).into_iter().flatten();
             let largest = largest.filter_map(|value| value.parse::<i64>().ok()).max();
-            let unit =
-                if largest.is_some_and(|n| n >= MILLIS_FROM) { "epoch_ms" } else { "epoch_s" };
+            let unit = largest.map_or("epoch_s", epoch_of);
             if largest.is_none() {
                 self.untold(format!("time: no value of `{}` shows its unit", column.name));
             }
@@ -1190,9 +1233,69 @@ impl<'a> Choosing<'a> {
             }
             return;
         }
-        if let Some((column, why)) = self.reference_column() {
-            self.put("psp_reference", quoted(&column.name), why);
+        match self.reference_column() {
+            Some((column, why)) => self.put("psp_reference", quoted(&column.name), why),
+            None => self.reference_untold(),
         }
+    }
+
+    /// No column has the PSP's own ids for sure: those that may.
+    fn reference_untold(&mut self) {
+        let may_be = self.may_be_reference();
+        let named: Vec<String> =
+            may_be.iter().take(NAMED).map(|column| format!("`{}`", column.name)).collect();
+        let named = match named.is_empty() {
+            true => String::new(),
+            false => format!(" (is it {}?)", named.join(" or ")),
+        };
+        let has_json = self.of.relation.columns.iter().any(|c| c.type_name.contains("json"));
+        let inside = match has_json {
+            true => "; where they stand inside JSON, read a view that has them as a column",
+            false => "",
+        };
+        self.untold(format!(
+            "psp_reference: no column was seen to have the PSP's own ids{named}: name it where \
+             there is one{inside}; without it a payment is found by its tag alone, and its id is \
+             not written into the row"
+        ));
+        if let Some(first) = may_be.first() {
+            let why = format!(
+                "by its name it may be the PSP's own id, which no value shows; take the # away \
+                 where it is, and write it by {} = \"{{psp_reference}}\" in succeeded of \
+                 [table.set]",
+                first.name
+            );
+            let choice = Choice::new(quoted(&first.name), why);
+            self.proposal.offers.push(("psp_reference", choice));
+        }
+    }
+
+    /// Columns that may have the PSP's own ids by their names, the likeliest first.
+    fn may_be_reference(&self) -> Vec<&'a Column> {
+        let key = self.key();
+        let account = self.account_column().map(|(column, _)| column.name.as_str());
+        let may_be = |column: &&Column| {
+            words::is_text(&column.class)
+                && !key.contains(&column.name)
+                && account != Some(column.name.as_str())
+                && !self.points(column)
+                && !self.repeats(column)
+        };
+        let of = self.of;
+        let called = |name: &&str| of.relation.columns.iter().find(|c| plain(&c.name) == **name);
+        words::MAY_BE_REFERENCE.iter().filter_map(called).filter(may_be).collect()
+    }
+
+    /// Whether a column points at another table.
+    fn points(&self, column: &Column) -> bool {
+        self.of.parents.iter().any(|(own, _)| *own == column.name)
+    }
+
+    /// Ids of payments differ; what repeats names something that many rows share.
+    fn repeats(&self, column: &Column) -> bool {
+        let examples = self.seen.examples.get(&column.name).into_iter().flatten();
+        let mut known = BTreeSet::new();
+        examples.into_iter().any(|value| !known.insert(value))
     }
 
     /// The column of the PSP's own id, and what shows it.
@@ -1210,19 +1313,12 @@ impl<'a> Choosing<'a> {
             return Some((column, "its values are ids of Stripe (pi_, ch_, re_)"));
         }
         let account = self.account_column().map(|(column, _)| column);
-        let points = |column: &Column| self.of.parents.iter().any(|(own, _)| *own == column.name);
-        // Ids of payments differ; what repeats names something that many rows share.
-        let repeats = |column: &Column| {
-            let examples = self.seen.examples.get(&column.name).into_iter().flatten();
-            let mut known = BTreeSet::new();
-            examples.into_iter().any(|value| !known.insert(value))
-        };
         let by_name = pick(self.of, &words::REFERENCE, words::is_text);
         let by_name = by_name.filter(|column| {
-            !points(column)
+            !self.points(column)
                 && account.is_none_or(|a| a.name != column.name)
                 && !(tell_accounts(&self.of.relation.columns).iter().any(|c| c.name == column.name)
-                    && repeats(column))
+                    && self.repeats(column))
         });
         by_name.map(|column| (column, "by its name; no value of it was seen that shows it"))
     }
@@ -1395,6 +1491,16 @@ impl<'a> Choosing<'a> {
         words::sorted(values)
     }
 
+    /// Values of rows that are stuck, as far as it is known.
+    fn stuck_values(&self) -> Vec<String> {
+        if !self.answers.processing.is_empty() {
+            return self.answers.processing.clone();
+        }
+        let Some(status) = self.status_column() else { return Vec::new() };
+        let sorted = self.sorted(status, &self.values(status));
+        if sorted.processing.is_empty() { sorted.pending } else { sorted.processing }
+    }
+
     fn from(&mut self, class: &TypeClass, sorted: &words::Sorted, used: &mut BTreeSet<String>) {
         let said = &self.answers.processing;
         let (from, why) = match (said.as_slice(), sorted.processing.as_slice()) {
@@ -1434,11 +1540,9 @@ impl<'a> Choosing<'a> {
                 set.push((part, column.name.clone(), template.to_owned()));
             }
         };
-        if let Some(column) = pick(written, &words::UPDATED, words::is_moment) {
-            put("always", column, "{now}");
-        }
-        if let Some(column) = pick(written, &words::LOCK, words::is_whole) {
-            put("always", column, "+1");
+        let (always, told) = self.always(written);
+        for (column, template) in always {
+            put("always", column, template);
         }
         let reference = self.proposal.choice("psp_reference").map(|c| c.value.clone());
         // Where the PSP's own id is the key, it is there from the beginning.
@@ -1458,11 +1562,103 @@ impl<'a> Choosing<'a> {
             }
             None => {}
         }
-        if let Some(column) = pick(written, &words::MOVED, words::is_moment) {
+        let moved = pick(written, &words::MOVED, words::is_moment);
+        if let Some(column) = moved.filter(|column| self.misfit(column).is_none()) {
             put("succeeded", column, "{psp_time}");
         }
         self.proposal.set = set;
+        self.proposal.untold.extend(told);
         self.proposal.untold.extend(narrow);
+    }
+
+    /// What each write changes besides: when it was, and how many there were; and what to say.
+    fn always<'w>(&self, written: &'w Surveyed) -> (Vec<(&'w Column, &'static str)>, Vec<String>) {
+        let key = self.key();
+        let is_written =
+            |column: &&Column| !column.generated && column.may_write && !key.contains(&column.name);
+        let (mut always, mut told) = (Vec::new(), Vec::new());
+        if let Some(column) = self.updated(written).filter(is_written) {
+            match self.misfit(column) {
+                None => always.push((column, "{now}")),
+                Some(why) => told.push(format!(
+                    "set: `{}` may say when a row was changed, and is not written: {why}",
+                    column.name
+                )),
+            }
+        }
+        let lock = pick(written, &words::LOCK, words::is_whole).filter(is_written);
+        let version = words::version(written).filter(is_written);
+        match (lock, version) {
+            (Some(column), _) => always.push((column, "+1")),
+            (None, Some(column)) if self.counts_writes(column, written) => {
+                always.push((column, "+1"));
+                told.push(format!(
+                    "set: `{}` is counted up with each write, as optimistic locking does; take it \
+                     out of always where it counts something else",
+                    column.name
+                ));
+            }
+            (None, Some(column)) => told.push(format!(
+                "set: `{0}` may count the writes of a row; where your application counts it up, \
+                 add {0} = \"+1\" to always: else a save of what it read before takes the write \
+                 back",
+                column.name
+            )),
+            (None, None) => {}
+        }
+        (always, told)
+    }
+
+    /// The column that says when a row was changed last: a time, or a whole number that looks so.
+    fn updated<'w>(&self, written: &'w Surveyed) -> Option<&'w Column> {
+        let is_time = |column: &&Column| match self.largest(column) {
+            Some(largest) => largest >= SECONDS_FROM,
+            None => self.filled(column).is_empty(),
+        };
+        let whole = || pick(written, &words::UPDATED, words::is_whole).filter(is_time);
+        pick(written, &words::UPDATED, words::is_moment).or_else(whole)
+    }
+
+    /// The largest looked-at number of a column; none where all are 0, as for never.
+    fn largest(&self, column: &Column) -> Option<i64> {
+        let numbers =
+            self.filled(column).into_iter().filter_map(|it| it.trim().parse::<i64>().ok());
+        numbers.max().filter(|largest| *largest != 0)
+    }
+
+    /// Whether a column of whole numbers that is called so counts the writes of a row.
+    fn counts_writes(&self, column: &Column, written: &Surveyed) -> bool {
+        let relation = &written.relation;
+        let is_filled = !relation.is_view && !relation.nullable.contains(&column.name);
+        let is_count = |value: &&String| {
+            value.trim().parse::<i64>().is_ok_and(|count| (0..=WRITES_MAX).contains(&count))
+        };
+        is_filled && self.filled(column).iter().all(is_count)
+    }
+
+    /// Why no time can be written into a column: `time` says of all columns how theirs are meant.
+    fn misfit(&self, column: &Column) -> Option<String> {
+        let time = self.proposal.choice("time").map(|choice| choice.value.trim_matches('"'));
+        let is_epoch = matches!(time, Some("epoch_s" | "epoch_ms"));
+        let unit = self.largest(column).map(epoch_of);
+        let fits = match &column.class {
+            TypeClass::Timestamp => time.is_some() && !is_epoch,
+            TypeClass::Text => !is_epoch,
+            TypeClass::Integer => is_epoch && unit.is_none_or(|unit| time == Some(unit)),
+            _zoned => true,
+        };
+        let said = match &column.class {
+            TypeClass::Timestamp => "a zone",
+            TypeClass::Text => "no epoch",
+            _whole => unit.unwrap_or("epoch_s or epoch_ms"),
+        };
+        (!fits).then(|| {
+            format!(
+                "it is {}, and `time` would have to say {said}; where that fits all columns of \
+                 times, say so, and add {} = \"{{now}}\" to always",
+                column.type_name, column.name
+            )
+        })
     }
 
     /// Columns whose values could not be read: what they tell is not known.
@@ -1564,6 +1760,17 @@ fn counted(values: &[String]) -> String {
     let more = if values.len() > NAMED { ", …" } else { "" };
     let count = count::counted(values.len(), "value", "values");
     format!("{count} ({}{more})", named.join(", "))
+}
+
+/// What a whole number counts since 1970, by its size.
+fn epoch_of(largest: i64) -> &'static str {
+    if largest >= MILLIS_FROM { "epoch_ms" } else { "epoch_s" }
+}
+
+/// Whether a column is of binary floats by its name; SQLite's decimals are called otherwise.
+fn is_binary(column: &Column) -> bool {
+    let name = column.type_name.to_ascii_uppercase();
+    column.class == TypeClass::Float && ["REAL", "FLOA", "DOUB"].iter().any(|it| name.contains(it))
 }
 
 /// Whether a time as text says its zone: `…Z`, `…+01:00`, `…+01`.

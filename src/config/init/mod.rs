@@ -12,7 +12,7 @@ pub mod write;
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::document::quoted;
-use crate::store::inspect::Surveyed;
+use crate::store::inspect::{Surveyed, Tally};
 use crate::store::source_table::{Column, TypeClass};
 use crate::store::tellers::{coded, flags, pointers, says_outcome, tell_accounts};
 
@@ -73,6 +73,8 @@ pub struct Seen {
     pub written: Vec<String>,
     /// A few values of a column.
     pub examples: BTreeMap<String, Vec<String>>,
+    /// Looked-at rows by what a column has by which rows may be left out, and by their status.
+    pub tallies: BTreeMap<String, Vec<Tally>>,
     /// Tables that hold the currency for this one.
     pub currency_at: Vec<String>,
     /// Tables that point here and look like a history.

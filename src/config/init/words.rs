@@ -203,7 +203,7 @@ pub(super) const ATTEMPTED: [&str; 29] = [
     "enviado_em",
     "ultima_tentativa",
 ];
-pub(super) const REFERENCE: [&str; 22] = [
+pub(super) const REFERENCE: [&str; 26] = [
     "psp_reference",
     "psp_ref",
     "psp_id",
@@ -226,6 +226,33 @@ pub(super) const REFERENCE: [&str; 22] = [
     "external_reference",
     "transaction_reference",
     "psp",
+    "psp_payment_id",
+    "psp_transaction_id",
+    "stripe_payment_id",
+    "stripe_payment_intent",
+];
+/// What may as well be an id of the application's, or of a bank's.
+pub(super) const MAY_BE_REFERENCE: [&str; 20] = [
+    "connector_transaction_id",
+    "connector_payment_id",
+    "processor_transaction_id",
+    "provider_ref",
+    "provider_charge_id",
+    "gateway_ref",
+    "gateway_payment_id",
+    "gateway_charge_id",
+    "transaction_id",
+    "transaction_ref",
+    "txn_id",
+    "charge_id",
+    "external_ref",
+    "remote_id",
+    "remote_reference",
+    "payment_reference",
+    "payment_ref",
+    "response_code",
+    "reference",
+    "ref",
 ];
 pub(super) const ACCOUNT: [&str; 16] = [
     "gateway",
@@ -328,7 +355,7 @@ pub(super) const TRY: [&str; 9] = [
     "retry_no",
     "retry_number",
 ];
-pub(super) const UPDATED: [&str; 18] = [
+pub(super) const UPDATED: [&str; 36] = [
     "updated_at",
     "updated",
     "updated_on",
@@ -347,7 +374,27 @@ pub(super) const UPDATED: [&str; 18] = [
     "aggiornato_il",
     "gewijzigd_op",
     "atualizado_em",
+    "last_modified_at",
+    "last_modified_on",
+    "last_modified_date",
+    "last_modified_time",
+    "modified_on",
+    "modified_date",
+    "modified_time",
+    "date_modified",
+    "updated_date",
+    "updated_time",
+    "update_date",
+    "date_updated",
+    "last_updated",
+    "last_updated_at",
+    "last_update",
+    "write_date",
+    "changed_at",
+    "changed_on",
 ];
+/// Counts of writes, by the usual name of optimistic locking, which other things have as well.
+const VERSION: [&str; 3] = ["version", "opt_lock", "optlock"];
 pub(super) const LOCK: [&str; 3] = ["lock_version", "row_version", "optimistic_lock"];
 pub(super) const MOVED: [&str; 6] =
     ["captured_at", "paid_at", "settled_at", "completed_at", "succeeded_at", "charged_at"];
@@ -427,6 +474,12 @@ const NO_STRIPE: [&str; 17] = [
 /// Which types a thing may have.
 type Takes = fn(&TypeClass) -> bool;
 
+/// So many names, the likeliest ones, are known at the end of a longer one as well.
+const ENDINGS: usize = 8;
+
+/// An ending is longer than this; `st` ends too many.
+const ENDING_OVER: usize = 4;
+
 /// The likeliest column of these names whose type fits.
 pub(super) fn pick<'s>(of: &'s Surveyed, names: &[&str], takes: Takes) -> Option<&'s Column> {
     let columns = &of.relation.columns;
@@ -437,9 +490,9 @@ pub(super) fn pick<'s>(of: &'s Surveyed, names: &[&str], takes: Takes) -> Option
         // `payment_amount_cents` ends like one of them.
         let ends =
             |column: &&Column, name: &str| plain(&column.name).ends_with(&format!("_{name}"));
-        let first = names.iter().take(8);
+        let first = names.iter().take(ENDINGS);
         first
-            .filter(|name| name.len() > 4)
+            .filter(|name| name.len() > ENDING_OVER)
             .find_map(|name| columns.iter().filter(fits).find(|column| ends(column, name)))
     })
 }
@@ -463,14 +516,29 @@ pub(super) fn status<'s>(of: &'s Surveyed, named: Option<&str>) -> Option<&'s Co
     }
 }
 
+/// The column that may count the writes of a row, by its whole name: `api_version` does not.
+pub(super) fn version(of: &Surveyed) -> Option<&Column> {
+    let is_version = |column: &&Column| {
+        is_whole(&column.class) && VERSION.contains(&plain(&column.name).as_str())
+    };
+    of.relation.columns.iter().find(is_version)
+}
+
+/// Whether a column of this name says when its row was changed last, whoever changed it.
+fn says_changed(name: &str) -> bool {
+    let mut endings = UPDATED.iter().take(ENDINGS).filter(|known| known.len() > ENDING_OVER);
+    UPDATED.contains(&name) || endings.any(|known| name.ends_with(&format!("_{known}")))
+}
+
 /// Columns of times that may be the one of the last attempt, by their types and names.
 pub(super) fn may_be_attempted(of: &Surveyed) -> Vec<&Column> {
-    let others = [&CREATED[..], &UPDATED[..], &DELETED[..], &MOVED[..]];
+    let others = [&CREATED[..], &DELETED[..], &MOVED[..]];
     let may_be = |column: &&Column| {
         let name = plain(&column.name);
         let is_moment = matches!(column.class, TypeClass::TimestampTz | TypeClass::Timestamp);
         let is_called = ["_at", "_on", "_time", "_ms"].iter().any(|end| name.ends_with(end));
         (is_moment || (is_called && is_time(&column.class)))
+            && !says_changed(&name)
             && !others.iter().any(|names| names.contains(&name.as_str()))
     };
     of.relation.columns.iter().filter(may_be).collect()

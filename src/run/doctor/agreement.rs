@@ -484,7 +484,15 @@ async fn pairs_of(
     if tags.is_empty() && keys.is_empty() {
         return Ok(Vec::new());
     }
-    let rows = db.rows_known_by(table, name, &tags, &references, &keys).await?;
+    let mut rows = db.rows_known_by(table, name, &tags, &references, &keys).await?;
+    if !table.settings.filter.is_empty() {
+        // No run looks at what `where` leaves out: such a row needs nobody.
+        let ids: Vec<String> = rows.iter().map(|row| row.key.id.clone()).collect();
+        let named = db.named_rows(table, &ids).await?;
+        let own: BTreeSet<String> =
+            named.into_iter().filter(|row| row.belongs).map(|row| row.id).collect();
+        rows.retain(|row| own.contains(&row.key.id));
+    }
     Ok(paired(&rows, &objects))
 }
 

@@ -169,7 +169,8 @@ pub async fn unread_values(db: &Database, mapped: &[SourceTable]) -> Vec<Finding
 pub async fn passed_over(db: &Database, mapped: &[SourceTable]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for table in mapped {
-        findings.extend(tables::passed_over(db, table).await);
+        let is_only = mapped.iter().filter(|other| other.read == table.read).count() == 1;
+        findings.extend(tables::passed_over(db, table, is_only).await);
     }
     findings
 }

@@ -12,17 +12,18 @@ use crate::model::money::{
 };
 use crate::model::time::{later, to_short_text};
 use crate::psp::settings::PspKind;
-use crate::run::doctor::{Finding, Indexes, Say, fail, ok, warn};
+use crate::run::doctor::{Finding, Indexes, Level, Say, fail, ok, warn};
 use crate::run::drive::ahead_words;
 use crate::run::error::{chain, store_exit};
 use crate::run::fitting::map_tables;
+use crate::run::left_out;
 use crate::run::scene::ahead_max;
 use crate::run::setup::{AccountSetup, Setup};
 use crate::store::database::Database;
 use crate::store::decode::kind_of;
 use crate::store::driver::Driver;
 use crate::store::error::{Mend, StoreError};
-use crate::store::inspect::{Counterpart, Inspect, STATUS_ROWS, Standing};
+use crate::store::inspect::{Counterpart, Inspect, STATUS_ROWS, Standing, index_columns};
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{SourceTable, TypeClass};
 use crate::store::tellers::{kind_word, may_be_on_its_way, says_outcome, takes_back};
@@ -61,10 +62,11 @@ pub(super) async fn look(
     let mut mapped = Vec::new();
     let mut tags = BTreeMap::new();
     for settings in &setup.tables {
+        let is_only = setup.tables.iter().filter(|other| other.read == settings.read).count() == 1;
         match map_tables(db, std::slice::from_ref(settings), &setup.accounts).await {
             Ok(tables) => {
                 for table in tables {
-                    let found = one(db, &table, &setup.accounts, indexes, say).await;
+                    let found = one(db, &table, is_only, &setup.accounts, indexes, say).await;
                     tags.insert(table.settings.name.clone(), found);
                     mapped.push(table);
                 }
@@ -91,10 +93,12 @@ pub(super) async fn look(
     mapped
 }
 
-/// Everything about one table; a few of its tags by account come back.
+/// Everything about one table; a few of its tags by account come back. `is_only`: no other mapping
+/// reads it.
 async fn one(
     db: &Database,
     table: &SourceTable,
+    is_only: bool,
     accounts: &BTreeMap<String, AccountSetup>,
     indexes: &mut Indexes,
     say: Say<'_>,
@@ -116,6 +120,12 @@ async fn one(
     findings.extend(unread_values(db, table).await);
     findings.extend(unseen(db, table).await);
     findings.extend(unseen_targets(db, table).await);
+    let mut notes = Vec::new();
+    match of_where(db, table, is_only).await {
+        Ok(Some(note)) if note.level == Level::Ok => notes.push(note),
+        Ok(found) => findings.extend(found),
+        Err(error) => findings.push(warn(name, "untold", chain(&error), "tieout doctor")),
+    }
     findings.extend(written(db, table).await);
     findings.extend(times(db, table, accounts).await);
     of_mapping(table, &mut findings);
@@ -149,8 +159,47 @@ async fn one(
         findings.push(ok(name, "table", text));
     }
     findings.extend(looked_at_in_part(table, rows));
+    findings.extend(notes.into_iter().chain(of_float(table)));
     findings.into_iter().for_each(say);
     by_account
+}
+
+/// Stuck rows that `where` leaves out: a note, where it may well be meant.
+async fn of_where(
+    db: &Database,
+    table: &SourceTable,
+    is_only: bool,
+) -> Result<Option<Finding>, StoreError> {
+    let left = db.left_out(table).await?;
+    if left.rows == 0 {
+        return Ok(None);
+    }
+    let name = table.settings.name.as_str();
+    let text = format!("{}; no run looks at them", left_out::words(table, &left));
+    let code = "where_leaves_out";
+    Ok(Some(match () {
+        () if left_out::is_mistake(&left) && is_only => {
+            fail(name, Exit::Config, code, text, left_out::advice(table, &left))
+        }
+        () if left_out::is_whole(&left) || left_out::is_by_null(&left) => {
+            warn(name, code, text, left_out::advice(table, &left))
+        }
+        () => ok(name, code, text),
+    }))
+}
+
+/// Amounts that are kept in binary: what such a column can hold is not what was meant.
+fn of_float(table: &SourceTable) -> Option<Finding> {
+    let amount = table.cells.get(table.layout.amount)?;
+    if amount.class != TypeClass::Float {
+        return None;
+    }
+    let text = format!(
+        "{} may hold binary floats ({}): a value within a millionth of a whole minor unit is read \
+         as that, and a row with any other needs a person",
+        amount.name, amount.type_name
+    );
+    Some(ok(&table.settings.name, "amount_float", text))
 }
 
 /// What a run cannot see: values of the status between the ends of a table that is walked by none.
@@ -204,7 +253,8 @@ fn of_standing(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
         findings.push(warn(name, "no_index", text, wanted.create.clone()));
     }
     for (column, create) in &standing.lookups {
-        let text = format!("no index leads with {column}, by which rows are looked up");
+        let columns = index_columns(table, column).join(" or ");
+        let text = format!("no index leads with {columns}, by which rows are looked up");
         let next = create.clone().unwrap_or_else(|| index_of_view(table, column));
         findings.push(warn(name, "no_lookup_index", text, next));
     }
@@ -332,6 +382,15 @@ async fn no_values(
 
 /// Values of the status that nobody named.
 fn of_statuses(table: &SourceTable, standing: &Standing, findings: &mut Vec<Finding>) {
+    if standing.lacks_status {
+        let status = &table.settings.status;
+        let text = format!("{status} is NULL in some rows: no map and no ignore can name them");
+        let next = format!(
+            "set it, or leave them out by where = [{{ column = \"{status}\", is = \"not_null\" \
+             }}]: a run looks at none of them, and ends with exit 3 where it sees one"
+        );
+        findings.push(warn(&table.settings.name, "status_unmapped", text, next));
+    }
     if standing.unmapped.is_empty() {
         return;
     }
@@ -340,8 +399,14 @@ fn of_statuses(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
         table.settings.status,
         some_of(&standing.unmapped)
     );
-    let next = "name them in [[table.map]] or under ignore: a run looks at none of their rows, \
-                and ends with exit 3 where it sees one";
+    let paid = match table.says_success_itself() {
+        true => ", those by which your application says that a row was paid under succeeded",
+        false => "",
+    };
+    let next = format!(
+        "name them in [[table.map]] or under ignore{paid}: a run looks at none of their rows, and \
+         ends with exit 3 where it sees one"
+    );
     findings.push(warn(&table.settings.name, "status_unmapped", text, next));
 }
 
@@ -367,8 +432,10 @@ fn of_labels(table: &SourceTable, standing: &Standing) -> Option<Finding> {
 
 /// What the rows of a table show that its mapping passes over. What could not be found out is the
 /// doctor's to say.
-pub(super) async fn passed_over(db: &Database, table: &SourceTable) -> Vec<Finding> {
+pub(super) async fn passed_over(db: &Database, table: &SourceTable, is_only: bool) -> Vec<Finding> {
     let mut findings = Vec::new();
+    let left = of_where(db, table, is_only).await.ok().flatten();
+    findings.extend(left.filter(|finding| finding.level != Level::Ok));
     if let Ok(standing) = db.standing(table).await {
         of_statuses(table, &standing, &mut findings);
         of_accounts(table, &standing, &mut findings);

@@ -43,6 +43,7 @@ struct FoundColumn {
     required: bool,
     filled: bool,
     generated: bool,
+    may_select: bool,
     may_update: bool,
     may_insert: bool,
     folds: bool,
@@ -108,6 +109,7 @@ select n.place, json_build_object(
                     where g.tgrelid = c.oid and g.tgtype & 80 = 80)
                 and not exists (select from pg_rewrite w
                     where w.ev_class = c.oid and w.ev_type = '2' and w.is_instead),
+            'may_select', has_column_privilege(c.oid, a.attnum, 'select'),
             'may_update', has_column_privilege(c.oid, a.attnum, 'update'),
             'may_insert', has_column_privilege(c.oid, a.attnum, 'insert'),
             'folds', b.typname = 'citext' or exists (select from pg_collation l
@@ -194,6 +196,10 @@ pub(super) async fn map_tables(
         let is_unseen = only_reads && leave_writing_out(&mut catalogue);
         match fit(settings, &catalogue, accounts) {
             Ok(mut table) => {
+                errors.extend(find(&settings.read).and_then(|found| unread(&table, found)));
+                if !only_reads {
+                    errors.extend(find(write).and_then(|found| unread_written(&table, found)));
+                }
                 let partly = find(write).map(leading).unwrap_or_default();
                 table.unindexed.retain(|column| !partly.contains(column));
                 if find(write).is_some_and(|found| folded(settings, found).is_some()) {
@@ -351,6 +357,59 @@ fn split_name(name: &str) -> (Option<String>, String) {
         // No relation has such a name: `fit` says so.
         _more => (Some(String::new()), name.to_owned()),
     }
+}
+
+/// Mapped columns that this role may not read, though it may read others of the relation.
+fn unread(table: &SourceTable, found: &Found) -> Option<MappingError> {
+    let names: Vec<&str> = table.cells.iter().map(|cell| cell.name.as_str()).collect();
+    barred(table, "read", found, &names)
+}
+
+/// The same of what is written. Its rows are found by their key and status, and what is counted up,
+/// or written only where it is NULL, is read first.
+fn unread_written(table: &SourceTable, found: &Found) -> Option<MappingError> {
+    if table.settings.mode == Mode::Observe {
+        return None;
+    }
+    let key = table.write_key.iter().map(|column| column.name.as_str());
+    let names = key.chain([table.write_status.name.as_str()]).chain(read_first(table));
+    // What is read and written is told once, as what is read.
+    let is_told = |name: &&str| table.write_is_read && table.cell(name).is_some();
+    let names: Vec<&str> = names.filter(|name| !is_told(name)).collect();
+    barred(table, if table.write_is_read { "set" } else { "write" }, found, &names)
+}
+
+/// Columns of `set` whose new value depends on the old.
+fn read_first(table: &SourceTable) -> Vec<&str> {
+    let set = &table.settings.set;
+    let parts = [&set.always, &set.succeeded, &set.failed, &set.retryable, &set.review];
+    let depends = |template: &str| {
+        template.starts_with('+') || matches!(template, "{psp_reference}" | "{psp_time}")
+    };
+    let columns = parts.into_iter().flatten().filter(|(_, template)| depends(template));
+    columns.map(|(name, _)| name.as_str()).collect()
+}
+
+/// Those of these columns that this role may not read. Of a relation of which it may read nothing,
+/// `fit` says so.
+fn barred(table: &SourceTable, field: &str, found: &Found, names: &[&str]) -> Option<MappingError> {
+    let is_barred =
+        |column: &&FoundColumn| !column.may_select && names.contains(&column.name.as_str());
+    let columns: Vec<&FoundColumn> = found.columns.iter().filter(is_barred).collect();
+    if columns.is_empty() {
+        return None;
+    }
+    let relation = QuotedIdent::qualified(&found.schema, &found.name);
+    let shown: Vec<String> = columns.iter().map(|column| format!("`{}`", column.name)).collect();
+    let idents: Vec<String> =
+        columns.iter().map(|it| QuotedIdent::of_catalogue(&it.name).to_string()).collect();
+    Some(MappingError {
+        table: table.settings.name.clone(),
+        field: field.to_owned(),
+        problem: format!("this role may not read {} of {relation}", shown.join(", ")),
+        expected: format!("grant select ({}) on {relation} to this role", idents.join(", ")),
+        mend: Mend::Rights,
+    })
 }
 
 /// Relations that exist and still cannot serve.
@@ -526,6 +585,26 @@ pub(super) async fn unmapped_statuses(
         values.dedup();
     }
     Ok(values.into_iter().filter(|value| !known.contains(value)).collect())
+}
+
+/// Whether a row has no status: asked of an index led by it, else of the first and the last rows.
+pub(super) async fn lacks_status(
+    connection: &mut PgConnection,
+    table: &SourceTable,
+) -> Result<bool, StoreError> {
+    if !table.may_lack_status() {
+        return Ok(false);
+    }
+    let (relation, status) = (&table.statuses_in, &table.write_status.ident);
+    let sql = match table.status_indexed || table.status_folded {
+        true => format!("select 1 from {relation} t where t.{status} is null limit 1"),
+        false => format!(
+            "select 1 from ({}) s where s.v is null limit 1",
+            both_ends(status, relation, newest_by(table), STATUS_ROWS)
+        ),
+    };
+    let rows = Sql::new(sql).fetch(connection).await;
+    Ok(!rows.map_err(failed("looking for rows without a status"))?.is_empty())
 }
 
 /// By what the last rows are found: an index leads there in what is written, and may not in a view.

@@ -7,10 +7,13 @@ use sqlx::postgres::{PgPool, PgRow};
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::inspect::{
-    AHEAD_MAX, APPEND_ONLY, Ahead, Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted, Inspect, Link,
-    NEWEST_ROWS, NamedRow, Rights, Server, Standing, Surveyed, Times, VALUES_MAX, ahead_of, filled,
-    joined, lookups, may_tell, rows_looked_at, status_literals, told, told_apart, written_values,
+    AHEAD_MAX, APPEND_ONLY, Ahead, Beside, Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted,
+    Inspect, LEFT_OUT_MAX, LeftOut, Link, NEWEST_ROWS, NamedRow, Passing, Rights, STATUS_ROWS,
+    Server, Standing, Surveyed, Tally, Times, Tried, VALUES_MAX, ahead_of, chooses_by, filled,
+    filled_or_null, index_columns, joined, left_out_of, lookups, may_tell, rows_looked_at,
+    status_literals, told, told_apart, written_values,
 };
+use crate::store::mapping::FilterSettings;
 use crate::store::postgres::claim::stuck_rows;
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::roles::RUN;
@@ -272,7 +275,16 @@ async fn is_served(pool: &PgPool, table: &SourceTable) -> Result<bool, StoreErro
     let mut sql = Sql::new("explain (costs off) ");
     let stuck = stuck_rows(table, &filter, &mut sql);
     sql.push(&stuck);
-    let rows = ask(pool, "off", sql).await?;
+    goes_by_status(pool, table, sql).await
+}
+
+/// Whether a statement that is explained goes by an index of the status where it may not walk.
+async fn goes_by_status(
+    pool: &PgPool,
+    table: &SourceTable,
+    explained: Sql,
+) -> Result<bool, StoreError> {
+    let rows = ask(pool, "off", explained).await?;
     let mut indexes = Vec::new();
     for row in &rows {
         indexes.extend(index_of(&Cells::new(row, LOOKING).text(0)?));
@@ -312,6 +324,103 @@ async fn stuck_of(
         vec![parts.is_processing("t", sql), parts.filter("t", sql), parts.has_key("t")];
     conditions.extend(parts.narrow("t", filter, sql));
     Ok(format!("{rows} where {}", conditions.join(" and ")))
+}
+
+/// These columns of the first rows and, where an index leads there, of the last ones.
+fn ends(table: &SourceTable, columns: &str, joined_by: &str) -> String {
+    let read = &table.read;
+    let first = format!("(select {columns} from {read} t limit {STATUS_ROWS})");
+    match table.sole_key().filter(|_| table.write_is_read) {
+        Some(key) => format!(
+            "{first} {joined_by} (select {columns} from {read} t order by t.{} desc \
+             limit {STATUS_ROWS})",
+            key.ident
+        ),
+        None => first,
+    }
+}
+
+/// Stuck rows as each condition of `where` sees them: by an index where one leads to them, whatever
+/// `where` says, else of the rows at both ends.
+async fn tried(pool: &PgPool, table: &SourceTable) -> Result<Vec<Tried>, StoreError> {
+    let parts = Statements::of(table);
+    let read = &table.read;
+    let mut explained = Sql::new("explain (costs off) select 1 ");
+    let stuck = parts.is_processing("t", &mut explained);
+    explained.push(&format!("from {read} t where {stuck}"));
+    let is_led = (table.status_indexed && table.write_is_read)
+        || goes_by_status(pool, table, explained).await?;
+    let mut sql = Sql::new("select ");
+    // The key keeps rows apart that are alike in all else.
+    let mut columns = vec![format!("{} as k", parts.key_text("t"))];
+    let mut names = Vec::new();
+    for (place, filter) in table.settings.filter.iter().enumerate() {
+        let passes = parts.condition("t", filter, &mut sql).unwrap_or_else(|| "true".to_owned());
+        let cell = table.cell(&filter.column).and_then(|index| table.cells.get(index));
+        let value = text_of(cell.filter(|_| filter.is.is_none()));
+        columns.push(format!("({passes}) as c{place}, {value} as v{place}"));
+        names.push(format!("s.c{place}, s.v{place}"));
+    }
+    let stuck = parts.is_processing("t", &mut sql);
+    columns.push(format!("({stuck}) as p"));
+    let columns = columns.join(", ");
+    let rows = match is_led {
+        true => format!("select {columns} from {read} t where {stuck} limit {LEFT_OUT_MAX}"),
+        false => ends(table, &columns, "union"),
+    };
+    let names = names.join(", ");
+    sql.push(&format!("{names} from ({rows}) s where s.p limit {LEFT_OUT_MAX}"));
+    let rows = ask(pool, if is_led { "off" } else { "on" }, sql).await?;
+    let tried = rows.iter().map(|row| {
+        let cells = Cells::new(row, LOOKING);
+        let of = |place: usize| {
+            let passes = cells.maybe_flag(place.saturating_mul(2))?.unwrap_or(false);
+            Ok((passes, cells.maybe_text(place.saturating_mul(2).saturating_add(1))?))
+        };
+        (0..table.settings.filter.len()).map(of).collect::<Result<Tried, StoreError>>()
+    });
+    tried.collect()
+}
+
+/// Columns that lead an index of what is read; of a view nothing is known.
+async fn indexed(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(LOOKING))?;
+    let name = table.read.to_string();
+    let described = catalogue::described(&mut connection, &[&name]).await?;
+    let tables = described.into_iter().filter(|(_, relation)| !relation.is_view);
+    Ok(tables.flat_map(|(_, relation)| relation.indexed).collect())
+}
+
+/// Whether any row passes a condition: by an index of its column, where that serves it, else of the
+/// rows at both ends.
+async fn passing(
+    pool: &PgPool,
+    table: &SourceTable,
+    filter: &FilterSettings,
+    indexed: &[String],
+) -> Result<Passing, StoreError> {
+    let mut sql = Sql::new("select ");
+    let condition = Statements::of(table).condition("t", filter, &mut sql);
+    let Some(passes) = condition else { return Ok(Passing::Rows) };
+    let read = &table.read;
+    let is_led = filter.not_in.is_none() && indexed.contains(&filter.column);
+    let planned = if is_led { "off" } else { "on" };
+    sql.push(&match is_led {
+        true => format!("exists (select from {read} t where {passes}), true"),
+        false => format!(
+            "exists (select from ({}) s where s.p), \
+             (select count(*) from (select from {read} t limit {STATUS_ROWS}) f) < {STATUS_ROWS}",
+            ends(table, &format!("({passes}) as p"), "union all")
+        ),
+    });
+    let rows = ask(pool, planned, sql).await?;
+    let row = rows.first().ok_or_else(|| unexpected(LOOKING, "no answer"))?;
+    let cells = Cells::new(row, LOOKING);
+    Ok(match (cells.flag(0)?, cells.flag(1)?) {
+        (true, _) => Passing::Rows,
+        (false, true) => Passing::NoRow,
+        (false, false) => Passing::NoneSeen,
+    })
 }
 
 fn created_of(table: &SourceTable) -> Option<&Column> {
@@ -392,6 +501,11 @@ async fn unmapped(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, Sto
     sql.push(&format!("{column} limit {VALUES_MAX}"));
     let seen = texts(pool, sql).await?;
     Ok(seen.into_iter().filter(|value| !known.contains(value)).collect())
+}
+
+async fn lacks_status(pool: &PgPool, table: &SourceTable) -> Result<bool, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(LOOKING))?;
+    catalogue::lacks_status(&mut connection, table).await
 }
 
 /// The column that leads the key of a table, where an index leads with it.
@@ -605,13 +719,16 @@ impl Inspect for PgStore {
             standing.lookups = lookups(table, create);
             for (column, statement) in &mut standing.lookups {
                 // What only the view has stands in no index of the table.
-                if !base.columns.contains(column) {
+                let mut columns = index_columns(table, column).into_iter();
+                if !columns.all(|column| base.columns.iter().any(|known| known == column)) {
                     *statement = None;
                 }
             }
         }
         let values = unmapped(pool, table).await;
         standing.unmapped = told(untold, "status values", values).unwrap_or_default();
+        let lacking = lacks_status(pool, table).await;
+        standing.lacks_status = told(untold, "rows without a status", lacking).unwrap_or_default();
         let values = joined_values(pool, table, &table.layout.account).await;
         standing.accounts = told(untold, "account values", values).unwrap_or_default();
         let values = joined_values(pool, table, table.layout.kind.as_slice()).await;
@@ -820,7 +937,14 @@ impl Inspect for PgStore {
         let rows = ask(pool, "off", shows(table, ended)).await?;
         let row = rows.first().ok_or_else(|| unexpected(LOOKING, "no answer"))?;
         let cells = Cells::new(row, LOOKING);
-        Ok(cells.flag(0)? && !cells.flag(1)?)
+        if !cells.flag(0)? || cells.flag(1)? {
+            return Ok(false);
+        }
+        let mut sql = Sql::new("select pg_get_viewdef(to_regclass(");
+        let name = sql.bind(table.read.to_string());
+        sql.push(&format!("{name}::text))"));
+        let definition = texts(pool, sql).await?;
+        Ok(definition.iter().any(|text| chooses_by(text, &table.write_status.name)))
     }
 
     async fn stuck_ahead(
@@ -857,6 +981,30 @@ impl Inspect for PgStore {
         Ok(newest.first().and_then(read))
     }
 
+    async fn left_out(&self, table: &SourceTable) -> Result<LeftOut, StoreError> {
+        if table.settings.filter.is_empty() {
+            return Ok(LeftOut::default());
+        }
+        let pool = self.pool().await;
+        let mut left = left_out_of(table, &tried(pool, table).await?);
+        let stuck = left.stuck;
+        if left.by.iter().any(|barrier| barrier.rows == stuck) {
+            let indexed = indexed(pool, table).await?;
+            for barrier in left.by.iter_mut().filter(|barrier| barrier.rows == stuck) {
+                barrier.passing = passing(pool, table, &barrier.filter, &indexed).await?;
+            }
+        }
+        Ok(left)
+    }
+
+    async fn knows_a_row(&self, table: &SourceTable) -> Result<bool, StoreError> {
+        let mut sql = Sql::new("select exists (select from tieout_checks c where c.table_name = ");
+        let name = sql.bind(table.settings.name.clone());
+        sql.push(&format!("{name})"));
+        let rows = read(self.pool().await, sql).await?;
+        rows.first().map_or(Ok(false), |row| Cells::new(row, LOOKING).flag(0))
+    }
+
     async fn tallied(&self, of: &Surveyed, column: &str) -> Result<Vec<(String, i64)>, StoreError> {
         let Some(column) = of.relation.column(column) else { return Ok(Vec::new()) };
         let sql = format!(
@@ -870,6 +1018,33 @@ impl Inspect for PgStore {
             Ok((cells.text(0)?, cells.big(1)?))
         });
         tallied.collect()
+    }
+
+    async fn beside(&self, of: &Surveyed, asked: &Beside) -> Result<Vec<Tally>, StoreError> {
+        let column = |name: &str| of.relation.column(name);
+        let (Some(value), Some(status)) = (column(&asked.column), column(&asked.status)) else {
+            return Ok(Vec::new());
+        };
+        let value = match asked.by_null {
+            true => filled_or_null(&format!("t.{}", value.ident)),
+            false => format!("t.{}::text", value.ident),
+        };
+        let order = newest_first(of).map(|key| format!(" order by t.{} desc", key.ident));
+        let sql = format!(
+            "select s.v, s.w, count(*) from (select {value} as v, t.{}::text as w \
+             from {} t{} limit {FIRST_ROWS}) s group by 1, 2 order by 3 desc, 1, 2 \
+             limit {VALUES_MAX}",
+            status.ident,
+            of.relation.name,
+            order.unwrap_or_default()
+        );
+        let rows = read(&self.pool, Sql::new(sql)).await?;
+        let tallies = rows.iter().map(|row| {
+            let cells = Cells::new(row, LOOKING);
+            let (value, status) = (cells.maybe_text(0)?, cells.maybe_text(1)?);
+            Ok(Tally { value, status, rows: cells.big(2)? })
+        });
+        tallies.collect()
     }
 
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {

@@ -183,6 +183,12 @@ impl Driver for PgStore {
         catalogue::unmapped_statuses(&mut connection, table).await
     }
 
+    async fn lacks_status(&self, table: &SourceTable) -> Result<bool, StoreError> {
+        let doing = "looking for rows without a status";
+        let mut connection = self.pool().await.acquire().await.map_err(failed(doing))?;
+        catalogue::lacks_status(&mut connection, table).await
+    }
+
     async fn role_statements(
         &self,
         tables: &[SourceTable],

@@ -109,13 +109,15 @@ enum Refusal {
     Elsewhere,
     /// The view shows the row no more.
     Unseen,
+    /// No row has the key any more under which it was written.
+    Rekeyed,
 }
 
 impl Refusal {
     fn fault(self) -> Fault {
         match self {
             Self::Error(error) => fault(error),
-            Self::Undone | Self::Elsewhere | Self::Unseen => Fault::Refused,
+            Self::Undone | Self::Elsewhere | Self::Unseen | Self::Rekeyed => Fault::Refused,
         }
     }
 
@@ -125,7 +127,7 @@ impl Refusal {
             Self::Error(error) if calls_for(error) == Calls::Server => {
                 Some(failure(WRITING, error))
             }
-            Self::Error(_) | Self::Undone | Self::Elsewhere | Self::Unseen => None,
+            Self::Error(_) | Self::Undone | Self::Elsewhere | Self::Unseen | Self::Rekeyed => None,
         }
     }
 }
@@ -253,6 +255,7 @@ impl Rows<'_> {
             Refusal::Undone => return Ok(Some(UNDONE.to_owned())),
             Refusal::Elsewhere => return Ok(Some(self.table.elsewhere())),
             Refusal::Unseen => return Ok(Some(self.table.unseen())),
+            Refusal::Rekeyed => return Ok(Some(self.table.rekeyed())),
             Refusal::Error(error) => error,
         };
         match calls_for(&error) {
@@ -286,7 +289,8 @@ impl Rows<'_> {
         for row in &rows {
             let cells = Cells::new(row, WRITING);
             let key = cells.text(0)?;
-            let Some(index) = by_key.get(key.as_str()) else { continue };
+            // What was written, and is no row of the batch, was one before the write.
+            let Some(index) = by_key.get(key.as_str()) else { return Ok(Err(Refusal::Rekeyed)) };
             if !seen.insert(*index) {
                 let problem = format!("{} has several rows of the key {key}", self.table.write);
                 return Err(unexpected(WRITING, problem));
@@ -344,7 +348,8 @@ impl Rows<'_> {
 
     /// Whether a row that was written does not read back so: a view shows it no more, and nobody
     /// would look at it again; or a trigger that came after the write set another status, and the
-    /// row is not what was decided. What RETURNING said was before such triggers.
+    /// row is not what was decided; or it gave the row another key. What a trigger took away, as
+    /// far as one can, is gone. What RETURNING said was before such triggers.
     async fn not_kept(
         &self,
         connection: &mut PgConnection,
@@ -366,7 +371,7 @@ impl Rows<'_> {
         let hidden = match (may_hide, table.write_is_read) {
             (false, _) => "false".to_owned(),
             (true, true) => "r.there is null".to_owned(),
-            // OFFSET 0 keeps it a look-up by key for each row. What a trigger took away is gone.
+            // OFFSET 0 keeps it a look-up by key for each row.
             (true, false) => format!(
                 "r.there is null and exists (select from {} as w where {} offset 0)",
                 table.write,
@@ -378,9 +383,10 @@ impl Rows<'_> {
             false => "false",
         };
         sql.push(&format!(
-            "select r.there is null from unnest({}) as u({}) left join lateral (\
+            "select r.there is null, coalesce(({hidden}) or ({undone}), false) \
+             from unnest({}) as u({}) left join lateral (\
              select true as there, {} as status from {} as t where {} limit 1) r on true \
-             where ({hidden}) or ({undone}) limit 1",
+             where r.there is null or ({undone}) order by 2 desc limit 1",
             arrays.join(", "),
             names.join(", "),
             parts.cells_at("t", &[table.layout.status]),
@@ -389,8 +395,28 @@ impl Rows<'_> {
         ));
         let found = sql.fetch(connection).await.map_err(failed(WRITING))?;
         let Some(row) = found.first() else { return Ok(None) };
-        let is_hidden = Cells::new(row, WRITING).flag(0)?;
-        Ok(Some(if is_hidden { Refusal::Unseen } else { Refusal::Undone }))
+        let cells = Cells::new(row, WRITING);
+        Ok(match (cells.flag(0)?, cells.flag(1)?) {
+            (true, true) => Some(Refusal::Unseen),
+            (false, _) => Some(Refusal::Undone),
+            (true, false) => (!self.takes_rows_away(connection).await?).then_some(Refusal::Rekeyed),
+        })
+    }
+
+    /// Whether a trigger of the written table deletes rows: what it can take away may be gone, and
+    /// has no other key.
+    async fn takes_rows_away(&self, connection: &mut PgConnection) -> Result<bool, StoreError> {
+        let mut sql = Sql::new("with w as (select ");
+        let name = sql.bind(self.table.write.to_string());
+        sql.push(&format!(
+            "{name}::text::regclass::oid as oid) \
+             select exists (select from w, pg_trigger g join pg_proc p on p.oid = g.tgfoid \
+             where not g.tgisinternal and g.tgenabled <> 'D' \
+             and p.prosrc ~* 'delete[[:space:]]+from' and (g.tgrelid = w.oid \
+             or g.tgrelid in (select t.relid from pg_partition_tree(w.oid) t)))"
+        ));
+        let rows = sql.fetch(connection).await.map_err(failed(WRITING))?;
+        rows.first().map_or(Ok(false), |row| Cells::new(row, WRITING).flag(0))
     }
 
     fn update_sql(&self, shape: &Shape, group: &[usize]) -> Sql {

@@ -128,13 +128,19 @@ impl<'t> Statements<'t> {
 
     /// The conditions of `where`; `true` where there are none.
     pub(super) fn filter(&self, alias: &str, sql: &mut Sql) -> String {
-        let mut conditions = Vec::new();
-        for filter in &self.table.settings.filter {
-            let Some(index) = self.table.cell(&filter.column) else { continue };
-            let Some(column) = self.table.cells.get(index) else { continue };
-            conditions.push(condition(alias, column, filter, sql));
-        }
-        all(conditions)
+        let filters = self.table.settings.filter.iter();
+        all(filters.filter_map(|filter| self.condition(alias, filter, sql)).collect())
+    }
+
+    /// One condition of `where`; none where nothing of its column is read.
+    pub(super) fn condition(
+        &self,
+        alias: &str,
+        filter: &FilterSettings,
+        sql: &mut Sql,
+    ) -> Option<String> {
+        let column = self.table.cells.get(self.table.cell(&filter.column)?)?;
+        Some(condition(alias, column, filter, sql))
     }
 
     /// What a run was narrowed to: window and accounts. `None`: to nothing.

@@ -374,6 +374,27 @@ pub(super) async fn unmapped_statuses(
     Ok(unmapped)
 }
 
+/// Whether a row has no status: asked of an index led by it, else of the first and the last rows.
+pub(super) async fn lacks_status(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+) -> Result<bool, StoreError> {
+    if !table.may_lack_status() {
+        return Ok(false);
+    }
+    let (relation, status) = (&table.statuses_in, &table.write_status.ident);
+    let sql = match table.status_indexed || table.status_folded {
+        true => format!("select 1 from {relation} as t where t.{status} is null limit 1"),
+        false => {
+            let value = format!("t.{status}");
+            let rows = both_ends(&value, relation, table.sole_key(), STATUS_ROWS);
+            format!("select 1 from ({rows}) where v is null limit 1")
+        }
+    };
+    let doing = "looking for rows without a status";
+    Ok(!fetch(connection, doing, rendered(&sql)).await?.is_empty())
+}
+
 /// A value in the first rows, and in the last ones by the key: what is stuck now is seldom among
 /// the oldest.
 pub(super) fn both_ends(

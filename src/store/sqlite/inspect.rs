@@ -9,10 +9,13 @@ use crate::model::time::Instant;
 use crate::model::transaction::RowKey;
 use crate::store::error::StoreError;
 use crate::store::inspect::{
-    AHEAD_MAX, Ahead, Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted, Inspect, Link, NEWEST_ROWS,
-    NamedRow, Rights, Server, Standing, Surveyed, Times, VALUES_MAX, ahead_of, an_hour_ago, filled,
-    joined, lookups, may_tell, rows_looked_at, told, told_apart, written_values,
+    AHEAD_MAX, Ahead, Beside, Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted, Inspect,
+    LEFT_OUT_MAX, LeftOut, Link, NEWEST_ROWS, NamedRow, Passing, Rights, STATUS_ROWS, Server,
+    Standing, Surveyed, Tally, Times, Tried, VALUES_MAX, ahead_of, an_hour_ago, chooses_by, filled,
+    filled_or_null, joined, left_out_of, lookups, may_tell, rows_looked_at, told, told_apart,
+    written_values,
 };
+use crate::store::mapping::FilterSettings;
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, SourceTable};
 use crate::store::sqlite::catalogue::relation;
@@ -21,8 +24,8 @@ use crate::store::sqlite::claim::{Turn, plan};
 use crate::store::sqlite::rows::statuses;
 use crate::store::sqlite::sql::{fetch, json_set, literal, rendered};
 use crate::store::sqlite::statements::{
-    Statement, belongs, has_status, in_scope, is_ahead, is_named, is_processing, key_text, named,
-    read_has_key, read_key, text_of,
+    Statement, belongs, condition, has_status, in_scope, is_ahead, is_compared_by_text, is_named,
+    is_processing, key_text, named, read_has_key, read_key, text_of,
 };
 use crate::store::sqlite::{SqliteStore, catalogue};
 use crate::store::tellers::is_pointer;
@@ -211,6 +214,126 @@ async fn stuck_of(
         in_scope(statement, table, "t", filter),
     ];
     Ok(format!("{rows} as t where {}", conditions.join(" and ")))
+}
+
+/// These columns of the first rows and, by a key of one column, of the last ones.
+fn ends(table: &SourceTable, columns: &str, joined_by: &str) -> String {
+    let of = |order: &str| {
+        format!(
+            "select * from (select {columns} from {} as t{order} limit {STATUS_ROWS})",
+            table.read
+        )
+    };
+    match table.sole_key().filter(|_| table.write_is_read) {
+        Some(key) => {
+            let last = of(&format!(" order by {} desc", named("t", key)));
+            format!("{} {joined_by} {last}", of(""))
+        }
+        None => of(""),
+    }
+}
+
+/// Whether an index leads to the stuck rows, whatever `where` says.
+async fn leads_to_stuck(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+) -> Result<bool, StoreError> {
+    let stuck = is_processing(table, "t");
+    let sql = format!("explain query plan select 1 from {} as t where {stuck}", table.read);
+    for row in &fetch(connection, LOOKING, rendered(&sql)).await? {
+        if Cells::new(row, LOOKING).text(3)?.starts_with("SCAN") {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Stuck rows as each condition of `where` sees them: by an index where one leads to them, else of
+/// the rows at both ends.
+async fn tried(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+) -> Result<Vec<Tried>, StoreError> {
+    // The key keeps rows apart that are alike in all else.
+    let mut columns = vec![format!("{} as k", read_key(table, "t"))];
+    let mut names = Vec::new();
+    for (place, filter) in table.settings.filter.iter().enumerate() {
+        let passes = condition(table, "t", filter);
+        let cell = table.cell(&filter.column).and_then(|index| table.cells.get(index));
+        let value = match cell.filter(|_| filter.is.is_none()) {
+            Some(column) => text_of(column, &named("t", column)),
+            None => "null".to_owned(),
+        };
+        columns.push(format!("({passes}) as c{place}, {value} as v{place}"));
+        names.push(format!("c{place}, v{place}"));
+    }
+    let stuck = is_processing(table, "t");
+    columns.push(format!("({stuck}) as p"));
+    let (names, columns) = (names.join(", "), columns.join(", "));
+    let rows = match leads_to_stuck(connection, table).await? {
+        true => {
+            format!("select {columns} from {} as t where {stuck} limit {LEFT_OUT_MAX}", table.read)
+        }
+        false => ends(table, &columns, "union"),
+    };
+    let sql = format!("select {names} from ({rows}) where p limit {LEFT_OUT_MAX}");
+    let rows = fetch(connection, LOOKING, rendered(&sql)).await?;
+    let tried = rows.iter().map(|row| {
+        let cells = Cells::new(row, LOOKING);
+        let of = |place: usize| {
+            let passes = cells.opt_int(place.saturating_mul(2))?.is_some_and(|flag| flag != 0);
+            Ok((passes, cells.opt_text(place.saturating_mul(2).saturating_add(1))?))
+        };
+        (0..table.settings.filter.len()).map(of).collect::<Result<Tried, StoreError>>()
+    });
+    tried.collect()
+}
+
+/// Columns by which an index leads to rows of what is read; of a view nothing is known.
+async fn indexed(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+) -> Result<Vec<String>, StoreError> {
+    if !table.write_is_read {
+        return Ok(Vec::new());
+    }
+    let found = relation(connection, &bare(table), false).await?.filter(|it| !it.is_view);
+    let mut columns = found.map(|relation| relation.indexed).unwrap_or_default();
+    // What is compared by its text goes by no index.
+    columns.retain(|name| {
+        let cell = table.cell(name).and_then(|index| table.cells.get(index));
+        cell.is_some_and(|column| !is_compared_by_text(column))
+    });
+    Ok(columns)
+}
+
+/// Whether any row passes a condition: by an index of its column, where that serves it, else of the
+/// rows at both ends.
+async fn passing(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    filter: &FilterSettings,
+    indexed: &[String],
+) -> Result<Passing, StoreError> {
+    let (read, passes) = (&table.read, condition(table, "t", filter));
+    let is_led = filter.not_in.is_none() && indexed.contains(&filter.column);
+    let sql = match is_led {
+        true => format!("select exists (select 1 from {read} as t where {passes}), 1"),
+        false => format!(
+            "select exists (select 1 from ({}) where p), \
+             (select count(*) from (select 1 from {read} as t limit {STATUS_ROWS})) \
+             < {STATUS_ROWS}",
+            ends(table, &format!("({passes}) as p"), "union all")
+        ),
+    };
+    let rows = fetch(connection, LOOKING, rendered(&sql)).await?;
+    let Some(row) = rows.first() else { return Ok(Passing::Rows) };
+    let cells = Cells::new(row, LOOKING);
+    Ok(match (cells.int(0)? != 0, cells.int(1)? != 0) {
+        (true, _) => Passing::Rows,
+        (false, true) => Passing::NoRow,
+        (false, false) => Passing::NoneSeen,
+    })
 }
 
 /// Joined values of these cells in the first rows.
@@ -417,10 +540,13 @@ impl Inspect for SqliteStore {
             let create = create_index(&name, "status", &columns.join(", "));
             standing.index_wanted = Some(IndexWanted { table: name.clone(), create });
         }
-        standing.lookups =
-            lookups(table, |column| create_index(&name, column.trim_matches('"'), column));
+        standing.lookups = lookups(table, |columns| {
+            create_index(&name, &columns.replace('"', "").replace(", ", "_"), columns)
+        });
         let values = unmapped(&mut connection, table).await;
         standing.unmapped = told(untold, "status values", values).unwrap_or_default();
+        let lacking = catalogue::lacks_status(&mut connection, table).await;
+        standing.lacks_status = told(untold, "rows without a status", lacking).unwrap_or_default();
         let layout = &table.layout;
         let values = joined_values(&mut connection, table, &layout.account).await;
         standing.accounts = told(untold, "account values", values).unwrap_or_default();
@@ -633,8 +759,18 @@ impl Inspect for SqliteStore {
             return Ok(false);
         }
         let is_over = has_status(table, "t", &ended);
-        Ok(shows(&mut connection, table, &is_processing(table, "t")).await?
-            && !shows(&mut connection, table, &is_over).await?)
+        if !shows(&mut connection, table, &is_processing(table, "t")).await?
+            || shows(&mut connection, table, &is_over).await?
+        {
+            return Ok(false);
+        }
+        let query = sqlx::query(
+            "select sql from sqlite_master where type = 'view' and name = ?1 collate nocase",
+        );
+        let query = query.bind(table.settings.read.clone());
+        let rows = fetch(&mut connection, LOOKING, query).await?;
+        let Some(row) = rows.first() else { return Ok(false) };
+        Ok(chooses_by(&Cells::new(row, LOOKING).text(0)?, &table.write_status.name))
     }
 
     async fn stuck_ahead(
@@ -679,6 +815,33 @@ impl Inspect for SqliteStore {
         Ok(notation.read(&Cells::new(row, LOOKING).text(0)?).ok().flatten())
     }
 
+    async fn left_out(&self, table: &SourceTable) -> Result<LeftOut, StoreError> {
+        if table.settings.filter.is_empty() {
+            return Ok(LeftOut::default());
+        }
+        let mut connection = self.read(LOOKING).await?;
+        let mut left = left_out_of(table, &tried(&mut connection, table).await?);
+        let stuck = left.stuck;
+        if left.by.iter().any(|barrier| barrier.rows == stuck) {
+            let indexed = indexed(&mut connection, table).await?;
+            for barrier in left.by.iter_mut().filter(|barrier| barrier.rows == stuck) {
+                let filter = &barrier.filter;
+                barrier.passing = passing(&mut connection, table, filter, &indexed).await?;
+            }
+        }
+        Ok(left)
+    }
+
+    async fn knows_a_row(&self, table: &SourceTable) -> Result<bool, StoreError> {
+        let sql = format!(
+            "select exists (select 1 from tieout_checks c where c.table_name = {})",
+            literal(&table.settings.name)
+        );
+        let mut connection = self.read(LOOKING).await?;
+        let rows = fetch(&mut connection, LOOKING, rendered(&sql)).await?;
+        rows.first().map_or(Ok(false), |row| Ok(Cells::new(row, LOOKING).int(0)? != 0))
+    }
+
     async fn tallied(&self, of: &Surveyed, column: &str) -> Result<Vec<(String, i64)>, StoreError> {
         let Some(column) = of.relation.column(column) else { return Ok(Vec::new()) };
         let text = text_of(column, "v");
@@ -694,6 +857,35 @@ impl Inspect for SqliteStore {
             Ok((cells.text(0)?, cells.int(1)?))
         });
         tallied.collect()
+    }
+
+    async fn beside(&self, of: &Surveyed, asked: &Beside) -> Result<Vec<Tally>, StoreError> {
+        let column = |name: &str| of.relation.column(name);
+        let (Some(value), Some(status)) = (column(&asked.column), column(&asked.status)) else {
+            return Ok(Vec::new());
+        };
+        let order = newest_first(of).map(|key| format!(" order by t.{} desc", key.ident));
+        let shown = match asked.by_null {
+            true => filled_or_null("v"),
+            false => text_of(value, "v"),
+        };
+        let sql = format!(
+            "select {shown}, {}, count(*) from (select t.{} as v, t.{} as w from {} as t{} \
+             limit {FIRST_ROWS}) group by 1, 2 order by 3 desc, 1, 2 limit {VALUES_MAX}",
+            text_of(status, "w"),
+            value.ident,
+            status.ident,
+            of.relation.name,
+            order.unwrap_or_default()
+        );
+        let mut connection = self.read(LOOKING).await?;
+        let rows = fetch(&mut connection, LOOKING, rendered(&sql)).await?;
+        let tallies = rows.iter().map(|row| {
+            let cells = Cells::new(row, LOOKING);
+            let (value, status) = (cells.opt_text(0)?, cells.opt_text(1)?);
+            Ok(Tally { value, status, rows: cells.int(2)? })
+        });
+        tallies.collect()
     }
 
     async fn examples(&self, of: &Surveyed, column: &str) -> Result<Vec<String>, StoreError> {

@@ -437,6 +437,11 @@ impl Driver for SqliteStore {
         catalogue::unmapped_statuses(&mut connection, table).await
     }
 
+    async fn lacks_status(&self, table: &SourceTable) -> Result<bool, StoreError> {
+        let mut connection = self.read("looking for rows without a status").await?;
+        catalogue::lacks_status(&mut connection, table).await
+    }
+
     async fn role_statements(
         &self,
         _tables: &[SourceTable],

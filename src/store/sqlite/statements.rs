@@ -230,7 +230,8 @@ pub(super) fn belongs(table: &SourceTable, alias: &str) -> String {
     if all.is_empty() { "true".to_owned() } else { all }
 }
 
-fn condition(table: &SourceTable, alias: &str, filter: &FilterSettings) -> String {
+/// One condition of `where`.
+pub(super) fn condition(table: &SourceTable, alias: &str, filter: &FilterSettings) -> String {
     let cell = table.cell(&filter.column).and_then(|index| table.cells.get(index));
     let Some(column) = cell else { return "false".to_owned() };
     let name = named(alias, column);

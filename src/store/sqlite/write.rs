@@ -5,7 +5,7 @@
 //! refuses is undone to its savepoint and tried again by halves, until each refusal has its row;
 //! one that no row of the table could pass is not tried again.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use sqlx::sqlite::SqliteConnection;
 
@@ -148,6 +148,14 @@ async fn has_triggers(
     Ok(!fetch(connection, WRITING, query).await?.is_empty())
 }
 
+/// Whether any trigger deletes rows: what it can take away may be gone, and has no other key.
+async fn takes_rows_away(connection: &mut SqliteConnection) -> Result<bool, StoreError> {
+    let query = sqlx::query(
+        "select 1 from sqlite_master where type = 'trigger' and sql like '%delete from%' limit 1",
+    );
+    Ok(!fetch(connection, WRITING, query).await?.is_empty())
+}
+
 /// How SQLite would write a batch of rows, step by step.
 pub(super) async fn plan(
     connection: &mut SqliteConnection,
@@ -231,6 +239,10 @@ impl Group<'_> {
             Ok(updated) => updated,
             Err(refused) => return Ok(refused),
         };
+        let asked: HashSet<&str> = part.iter().map(|write| write.key).collect();
+        if updated.keys().any(|key| !asked.contains(key.as_str())) {
+            return Ok(Tried::Refused(self.table.rekeyed()));
+        }
         if let Some(refused) = self.insert_history(connection, part, &updated).await? {
             return Ok(refused);
         }
@@ -243,8 +255,8 @@ impl Group<'_> {
         }
         let keys: Vec<&str> = part.iter().map(|write| write.key).collect();
         let mut now = images(connection, self.table, &keys).await?;
-        if self.is_unseen(connection, part, &updated, &now).await? {
-            return Ok(Tried::Refused(self.table.unseen()));
+        if let Some(why) = self.lost(connection, part, &updated, &now).await? {
+            return Ok(Tried::Refused(why));
         }
         let mut outcome = HashMap::with_capacity(part.len());
         for write in part {
@@ -302,26 +314,32 @@ impl Group<'_> {
         Ok(None)
     }
 
-    /// Whether a row that was written is there, and what is read shows it no more: nobody would
-    /// look at it again. `now`: the images that are shown.
-    async fn is_unseen(
+    /// Why a row that was written is not found again by its key: it is there, and what is read
+    /// shows it no more, so that nobody would look at it; or a trigger gave it another key. What a
+    /// trigger took away, as far as one can, is gone. `now`: the images that are shown.
+    async fn lost(
         &self,
         connection: &mut SqliteConnection,
         part: &[Write<'_>],
         updated: &HashMap<String, String>,
         now: &HashMap<String, String>,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<String>, StoreError> {
+        let table = self.table;
         let keys = part.iter().map(|write| write.key);
         let gone: Vec<&str> =
             keys.filter(|key| updated.contains_key(*key) && !now.contains_key(*key)).collect();
-        if gone.is_empty() || (self.table.write_is_read && !self.table.read_is_view) {
-            return Ok(false);
+        if gone.is_empty() {
+            return Ok(None);
         }
-        if self.table.write_is_read {
-            // A view that is written through: nothing else tells of its rows.
-            return Ok(true);
+        let is_hidden = match table.write_is_read {
+            // Of a view that is written through nothing else tells of its rows.
+            true => table.read_is_view,
+            false => !written(connection, table, &gone).await?.is_empty(),
+        };
+        if is_hidden {
+            return Ok(Some(table.unseen()));
         }
-        Ok(!written(connection, self.table, &gone).await?.is_empty())
+        Ok((!takes_rows_away(connection).await?).then(|| table.rekeyed()))
     }
 
     /// What `returning` said is not the end of it where triggers, another relation, or rows that

@@ -22,6 +22,8 @@ on_both_databases!(
     after_its_deadline_no_question_is_begun,
     times_in_the_future_are_not_nothing_due,
     a_status_that_nobody_mapped_is_seen,
+    a_row_without_a_status_is_told,
+    a_where_that_hides_every_stuck_row_is_seen,
     two_tables_in_one_run,
     a_tag_of_two_tables_settles_neither,
     a_paused_account_is_left_alone,
@@ -404,6 +406,58 @@ async fn a_status_that_nobody_mapped_is_seen(engine: Engine) {
     shop.check(false).await;
 }
 
+/// What is left out by mistake is told until a row passes; what is left out on purpose, never.
+async fn a_where_that_hides_every_stuck_row_is_seen(engine: Engine) {
+    let misspelt = "where = [{ column = \"via\", in = [\"Stripe\"] }]";
+    let shop =
+        Shop::open_with(engine, Words { table: misspelt.to_owned(), ..Words::default() }).await;
+    shop.raw.execute("alter table payments add column via text default 'stripe'").await;
+    shop.raw.execute("alter table payments add column hidden boolean").await;
+    let quiet = async || {
+        let ran = shop.run().await.ended(0);
+        assert!(!ran.stderr.contains("where leaves out"), "{}", ran.stderr);
+    };
+    let told = async |more: &[&str], part: &str| {
+        let ran = shop.run_with(more).await.ended(3);
+        assert!(ran.stderr.contains(part), "{part}: {}", ran.stderr);
+    };
+    let path = shop.folder().join("tieout.toml");
+    let filter = |from: &str, to: &str| {
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{from} is not in\n{text}");
+        std::fs::write(&path, text.replace(from, to)).unwrap();
+    };
+    quiet().await;
+    shop.insert(&[Payment::stuck(1)]).await;
+    let said = "table payments: where leaves out 1 of 1 looked-at rows";
+    told(&[], said).await;
+    told(&["--dry-run"], said).await;
+    // A value that may be to come.
+    let to_come = misspelt.replace("Stripe", "braintree");
+    filter(misspelt, &to_come);
+    quiet().await;
+    filter(&to_come, misspelt);
+    // One of another PSP: somebody's row passes, though none that is stuck.
+    shop.insert(&[Payment { status: "paid", ..Payment::stuck(2) }]).await;
+    shop.raw.execute("update payments set via = 'Stripe' where id = 2").await;
+    quiet().await;
+    // A row that was deleted.
+    let flag = "where = [{ column = \"hidden\", in = [false] }]";
+    filter(misspelt, "where = [{ column = \"via\", not_in = [\"stripe\"] }]");
+    quiet().await;
+    filter("where = [{ column = \"via\", not_in = [\"stripe\"] }]", flag);
+    shop.raw.execute("update payments set hidden = false where id = 2").await;
+    told(&[], "in them it is NULL (1)").await;
+    shop.raw.execute("update payments set hidden = true where id = 1").await;
+    quiet().await;
+    // Once a row was taken, others are left out as they may be.
+    shop.raw.execute("update payments set hidden = false where id = 1").await;
+    quiet().await;
+    assert_eq!(shop.count("tieout_checks").await, 1);
+    shop.raw.execute("update payments set hidden = null where id = 1").await;
+    quiet().await;
+}
+
 const REFUNDS: &str = r#"
 [[table]]
 name = "refunds"
@@ -422,6 +476,26 @@ psp_reference = "re_id"
 mode = "full"
 map = [{ from = ["sent"], succeeded = "done", failed = "failed", retryable = "again" }]
 "#;
+
+async fn a_row_without_a_status_is_told(engine: Engine) {
+    let words = Words { more: REFUNDS.to_owned(), ..Words::default() };
+    let shop = with_captured(engine, words, 1..=1).await;
+    for sql in [
+        "drop table refunds",
+        "create table refunds (id bigint primary key, status text, cents bigint not null, \
+         made timestamptz not null, re_id text)",
+        "insert into refunds values (1, null, 70, '2026-01-01T00:00:00Z', null)",
+    ] {
+        shop.raw.execute(sql).await;
+    }
+    let ran = shop.run().await.ended(3);
+    assert_eq!(ran.of_type("unmapped_status")[0]["value"], "NULL");
+    assert!(ran.stderr.contains("table refunds: status is NULL in some rows"), "{}", ran.stderr);
+    assert_eq!(shop.status(1).await, "paid", "the others are looked at all the same");
+    let told = shop.tieout(&["doctor", "--json"]).await.stdout;
+    assert!(told.contains("status is NULL in some rows"), "{told}");
+    shop.check(false).await;
+}
 
 async fn two_tables_in_one_run(engine: Engine) {
     use tieout::sandbox::seeds::{Seed, SeedKind};

@@ -42,7 +42,10 @@ const TABLES: &str = "
     create function tell() returns trigger language plpgsql as $$ begin return new; end $$;
     create trigger tell instead of update on told for each row execute function tell();
     create domain code3 as text check (value ~ '^[A-Z]{3}$');
-    create table typed (code code3, host inet, number bigint, small smallint, wait interval);
+    create table typed (code code3, host inet, number bigint, small smallint, wait interval,
+        fee numeric(12, 2), seen_at timestamptz, word varchar(9), pay pay_state);
+    create table parted (id bigint, amount numeric(12, 2), currency char(3), state pay_state,
+        created_at timestamptz, primary key (id, state));
     create table hidden (like payments including all);
     alter table hidden enable row level security;
     create table unread (like payments including all);";

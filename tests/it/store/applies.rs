@@ -591,6 +591,29 @@ pub async fn nobody_is_charged_again_beside_what_a_sibling_became<D: Under>() {
     w.finish().await;
 }
 
+/// What was given up since a row was decided, nobody was asked about.
+pub async fn nobody_is_charged_again_beside_what_was_given_up_since<D: Under>() {
+    let w = World::<D>::new().await;
+    w.stuck(1..=2).await;
+    w.raw.execute("update charges set subscription = 1").await;
+    let fact = |state| [SiblingFact { id: "2".to_owned(), state, older: false }];
+    let decided =
+        [("r1", fact(SiblingState::Processing), (0, 1)), ("r2", fact(SiblingState::Other), (1, 0))];
+    for (now, (run, known, written)) in [noon(), at(40)].into_iter().zip(decided) {
+        w.raw.execute("update charges set status = 'processing' where id = 2").await;
+        let mut writer = w.start(run, now).await;
+        let claimed = w.claim(run, 9, now).await;
+        let first = claimed.iter().find(|one| one.row.key.id == "1").unwrap();
+        w.raw.execute("update charges set status = 'failed' where id = 2").await;
+        let batch = vec![beside(w.effect(run, first, retryable(now)(first), now), first, &known)];
+        let end = w.store.apply(run, &mut writer, &w.table, batch, now).await.unwrap();
+        assert_eq!(counts(end), written, "{run}");
+        w.close(run, now).await;
+    }
+    assert_eq!(w.status("1").await, "retry");
+    w.finish().await;
+}
+
 /// Something is seen at the PSP for a row, and may still be paid.
 fn open(claimed: &Claimed) -> Decision {
     Decision { seen: succeeded(claimed).seen, ..wait(noon())(claimed) }
@@ -1111,6 +1134,47 @@ pub async fn a_trigger_that_comes_after_the_write_is_a_case<D: Under>() {
         assert!(record.text.contains("trigger"), "{key}: {}", record.text);
     }
     w.finish().await;
+}
+
+/// What is not found by its key after the write was written all the same: told as changed by
+/// somebody else, it would be paid in the table, and nobody would know.
+pub async fn a_row_whose_key_changes_with_the_write_is_a_case<D: Under>() {
+    let mut w = World::<D>::new().await;
+    w.stuck(1..=3).await;
+    w.raw.execute("alter table charges add column rev integer not null default 1").await;
+    // On PostgreSQL one is counted up before the write, and one after it.
+    let triggers = if w.raw.is_sqlite() {
+        "create trigger counts after update of status on charges when new.id < 3
+         begin update charges set rev = rev + 1 where id = new.id; end;"
+    } else {
+        "create function counts() returns trigger language plpgsql as $$ begin
+           if new.id = 1 then new.rev := old.rev + 1; end if;
+           return new; end $$;
+         create trigger counts before update on charges for each row execute function counts();
+         create function moves() returns trigger language plpgsql as $$ begin
+           if new.id = 2 and new.rev = 1 then update charges set rev = 2 where id = 2; end if;
+           return null; end $$;
+         create trigger moves after update on charges for each row execute function moves();"
+    };
+    w.raw.execute(triggers).await;
+    w.table = w.mapped(&MAPPING.replace("key = [\"id\"]", "key = [\"id\", \"rev\"]")).await;
+    let mut writer = w.start("r1", noon()).await;
+    let claimed = w.claim("r1", 9, noon()).await;
+    assert_eq!(w.apply("r1", &mut writer, &claimed, succeeded, noon()).await, done(3, 0, 0));
+    for (id, status) in [("1", "processing"), ("2", "processing"), ("3", "paid")] {
+        assert_eq!(w.status(id).await, status, "{id}");
+    }
+    let left = "select cast(count(*) as text) from charges where rev = 1 and id < 3 \
+                and psp_ref is null and updated_at is null";
+    assert_eq!(w.raw.one(left).await, "2", "all of the write is undone");
+    let events = "select cast(count(*) as text) from charge_events";
+    assert_eq!(w.raw.one(events).await, "1");
+    for key in ["[\"1\",\"1\"]", "[\"2\",\"1\"]"] {
+        let record = w.store.journal_of_row("charges", key).await.unwrap().remove(0);
+        assert_eq!(record.reason, Reason::WriteRefused, "{key}: {}", record.text);
+        assert!(record.text.contains("under its key (id, rev)"), "{key}: {}", record.text);
+    }
+    w.finish_unmapped().await;
 }
 
 /// What was told as decided, and did not come to be, is named row by row.

@@ -48,6 +48,10 @@ pub async fn siblings_are_found<D: Under>() {
     w.raw.execute("update charges set status = 'retry' where id = 1").await;
     let siblings = w.store.siblings(&w.table, &rows).await.unwrap();
     assert_eq!(siblings["2"][0], fact("1", SiblingState::HandedBack, true));
+    // What somebody else gave up was asked about by nobody.
+    w.raw.execute("update charges set status = 'failed' where id = 1").await;
+    let siblings = w.store.siblings(&w.table, &rows).await.unwrap();
+    assert_eq!(siblings["2"][0], fact("1", SiblingState::GivenUp, true));
     w.raw.execute("update charges set status = 'processing' where id = 1").await;
     // What tieout decided counts where the mapping has no value for it.
     let first: Vec<_> = claimed.iter().filter(|c| c.row.key.id == "1").cloned().collect();
@@ -337,6 +341,51 @@ pub async fn a_misfit_is_named<D: Under>() {
     w.finish().await;
 }
 
+/// NULL can stand in no map: such a row would never be looked at, and nobody told.
+pub async fn rows_without_a_status_are_seen<D: Under>() {
+    let charges = |status: &str| {
+        format!(
+            "create table charges (id bigint primary key, status {status}, amount bigint,
+               currency text, created_at timestamptz not null);
+             create index charges_status on charges (status)"
+        )
+    };
+    let mapping = "name = \"charges\"\nread = \"charges\"\nkey = [\"id\"]\ntag = \"{id}\"\n\
+        amount = { column = \"amount\", unit = \"minor\" }\ncurrency = { column = \"currency\" }\n\
+        accounts = { \"*\" = \"stripe_live\" }\nstatus = \"status\"\ncreated = \"created_at\"\n\
+        time = \"utc\"\nmode = \"full\"\n\
+        map = [{ from = [\"processing\"], succeeded = \"paid\" }]\n";
+    let filled = World::<D>::of(&charges("text not null"), mapping).await;
+    assert!(
+        !filled.table.may_lack_status() && !filled.store.lacks_status(&filled.table).await.unwrap()
+    );
+    let w = World::<D>::of(&charges("text"), mapping).await;
+    w.raw
+        .execute(
+            "insert into charges values (1, 'processing', 1, 'EUR', '2026-11-19T10:00:00Z'),
+             (2, 'paid', 1, 'EUR', '2026-11-19T10:00:00Z')",
+        )
+        .await;
+    assert!(!w.store.lacks_status(&w.table).await.unwrap());
+    w.raw.execute("update charges set status = null where id = 1").await;
+    assert!(w.store.lacks_status(&w.table).await.unwrap());
+    assert!(w.store.unmapped_statuses(&w.table).await.unwrap().is_empty());
+    for (test, is_told) in [
+        ("is = \"not_null\"", false),
+        ("in = [\"processing\", \"paid\"]", false),
+        ("not_in = [\"gone\"]", true),
+    ] {
+        let narrowed = format!("{mapping}where = [{{ column = \"status\", {test} }}]\n");
+        let table = w.mapped(&narrowed).await;
+        assert_eq!(w.store.lacks_status(&table).await.unwrap(), is_told, "{test}");
+    }
+    // Without an index the first and the last rows are looked at.
+    w.raw.execute("drop index charges_status").await;
+    let table = w.mapped(mapping).await;
+    assert!(!table.status_indexed && w.store.lacks_status(&table).await.unwrap());
+    w.finish_unmapped().await;
+}
+
 pub async fn closed_cases_are_read_since<D: Under>() {
     let w = World::<D>::new().await;
     w.stuck(1..=3).await;
@@ -472,6 +521,41 @@ pub async fn decisions_are_read_page_by_page<D: Under + ReplayDriver>() {
         let one = &written[key];
         assert_eq!((one.outcome, one.at), (Outcome::Succeeded, at(minutes)));
         assert_eq!((&*one.status_before, &one.status_after), ("processing", &w.status(key).await));
+    }
+    w.finish().await;
+}
+
+/// A key that a verdict changes names another row after it.
+pub async fn a_key_that_changes_with_the_status_is_refused<D: Under>() {
+    let w = World::<D>::new().await;
+    w.raw
+        .execute(
+            "create table parted (id bigint not null, status text not null, account text,
+               amount bigint, currency text, created_at timestamptz not null,
+               attempted_at timestamptz, psp_ref text, subscription bigint,
+               moto boolean not null default false, attempt integer not null default 1,
+               updated_at timestamptz, version integer, primary key (id, status))",
+        )
+        .await;
+    let read = |table: &str, key: &str| {
+        let read = format!("read = \"{table}\"");
+        MAPPING.replace("read = \"charges\"", &read).replace("key = [\"id\"]", key)
+    };
+    for (table, key, problem, way_out) in [
+        ("parted", "key = [\"id\", \"status\"]", "holds the status column", "without `status`"),
+        ("parted", "key = [\"id\"]", "(id) is no unique key", "without `status`"),
+        ("charges", "key = [\"status\", \"id\"]", "holds the status column", "unique index: (id)"),
+    ] {
+        match w.store.map_tables(&[settings(&read(table, key))], &accounts()).await {
+            Err(StoreError::Mapping(errors)) => {
+                let [error] = errors.as_slice() else { panic!("{table} {key}: {errors:#?}") };
+                let text = error.to_string();
+                assert_eq!(error.field, "key", "{text}");
+                assert!(text.contains(problem) && text.contains(way_out), "{key}: {text}");
+                assert!(!text.contains("(id, status)"), "it is no key that is offered: {text}");
+            }
+            other => panic!("{table} {key}: {other:?}"),
+        }
     }
     w.finish().await;
 }
