@@ -542,7 +542,7 @@ fn pending_beside(view: &View<'_>) -> Option<Decision> {
     let id = pending.map(|sibling| sibling.id.as_str()).min()?;
     let text = format!(
         "handed back (hand-back {number}), and row {id} with the same natural key may still be \
-         paid by what is at the PSP for it: nobody may charge this one meanwhile"
+         paid at the PSP: nobody may charge this one meanwhile"
     );
     let decision = view.wait(Reason::SiblingPending, text, None);
     Some(Decision { watch_at: decision.next_check_at, ..decision })
