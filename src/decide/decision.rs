@@ -88,6 +88,13 @@ impl History {
         self.watch_from.is_some_and(|from| self.fingerprint_seen_at <= from)
     }
 
+    /// The last hand-back, where the row ended by it and nobody came for it yet.
+    pub fn untaken(&self) -> Option<&PastHandBack> {
+        let is_last = self.ended_as == Some(Outcome::Retryable);
+        let past = self.last_handback.as_ref().filter(|_| is_last)?;
+        (past.taken_at.is_none() && !past.lapsed).then_some(past)
+    }
+
     /// How often the row was handed back to somebody who could take it.
     pub fn tries(&self) -> u32 {
         let lapses = self.last_handback.as_ref().map_or(0, |past| past.lapses);

@@ -158,7 +158,15 @@ fn retryable_absent(view: &View<'_>, hand_back: HandBack, text: String) -> Decis
 
 /// Whoever shares the natural key and was paid, or may be charged: this row must not be, too.
 pub(super) fn sibling_has_it(view: &View<'_>, what: &str) -> Option<Decision> {
-    let how = |state: &SiblingState| match state {
+    let siblings = view.inputs.siblings.iter();
+    let (id, how) = siblings.filter_map(|s| Some((&s.id, has_it(s.state)?))).min()?;
+    let text = format!("{what}, but row {id} with the same natural key {how}");
+    Some(view.review(Reason::SiblingRow, text))
+}
+
+/// How it is said that a sibling was paid, or may be charged; none where it is not.
+pub(super) fn has_it(state: SiblingState) -> Option<&'static str> {
+    match state {
         SiblingState::Succeeded | SiblingState::HandedBack => Some("succeeded or was handed back"),
         SiblingState::SaysPaid | SiblingState::Unclear => {
             Some("has a status of which the mapping does not say whether it was paid")
@@ -171,11 +179,7 @@ pub(super) fn sibling_has_it(view: &View<'_>, what: &str) -> Option<Decision> {
         | SiblingState::StandsBack
         | SiblingState::GivenUp
         | SiblingState::Other => None,
-    };
-    let siblings = view.inputs.siblings.iter();
-    let (id, how) = siblings.filter_map(|s| Some((&s.id, how(&s.state)?))).min()?;
-    let text = format!("{what}, but row {id} with the same natural key {how}");
-    Some(view.review(Reason::SiblingRow, text))
+    }
 }
 
 /// The oldest of several stuck rows with one natural key decides first. One that stands back as a
@@ -218,10 +222,13 @@ pub(super) fn sibling_unknown(view: &View<'_>, what: &str) -> Option<Decision> {
     Some(Decision { wants: Some(Want::Siblings), ..decision })
 }
 
+/// How it is said of a sibling that something of it is under way.
+pub(super) const MAY_BE_PAID: &str = "may still be paid at the PSP";
+
 /// What is known of a sibling that is waited for, where that is more than its `status`: what ended
 /// by its status alone is no more processing.
 fn as_it_stands(state: &SiblingState, status: &'static str) -> &'static str {
-    if *state == SiblingState::Pending { "may still be paid at the PSP" } else { status }
+    if *state == SiblingState::Pending { MAY_BE_PAID } else { status }
 }
 
 fn sibling_pending(view: &View<'_>, text: String) -> Option<Decision> {

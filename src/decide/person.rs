@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use crate::decide::absence::{self, Unproven};
 use crate::decide::decision::{Decision, Inputs, Seen, Verdict};
-use crate::decide::nothing::nearly_tagged;
+use crate::decide::nothing::{MAY_BE_PAID, has_it, nearly_tagged};
 use crate::decide::permit::{Approval, HandBack};
 use crate::decide::policy::Policy;
 use crate::decide::uncaptured::is_payable;
@@ -202,6 +202,9 @@ fn retryable(view: &View<'_>, word: &Word) -> Result<Decision, Refusal> {
     Ok(Decision { watch_at: view.first_watch(), ..decision(view, verdict, word, &what, seen) })
 }
 
+/// How it is said of a sibling that no other row of its payment is to be charged.
+const TAKEN: &str = "succeeded, was handed back or is processing";
+
 /// Why nobody may be charged beside this sibling.
 fn beside(sibling: &SiblingFact) -> Option<Refusal> {
     let how = match sibling.state {
@@ -213,17 +216,16 @@ fn beside(sibling: &SiblingFact) -> Option<Refusal> {
                 sibling.id
             )));
         }
-        SiblingState::PaidAfterAll => "was paid at the PSP, whatever its status says",
-        SiblingState::Pending => "may still be paid at the PSP",
-        SiblingState::PaidCase => "is a person's, with money captured for it",
-        SiblingState::SaysPaid | SiblingState::Unclear => {
-            "has a status of which the mapping does not say whether it was paid"
-        }
+        SiblingState::Pending => MAY_BE_PAID,
+        SiblingState::PaidAfterAll
+        | SiblingState::PaidCase
+        | SiblingState::SaysPaid
+        | SiblingState::Unclear => has_it(sibling.state).unwrap_or(TAKEN),
         SiblingState::Succeeded
         | SiblingState::HandedBack
         | SiblingState::Processing
         | SiblingState::Waiting
-        | SiblingState::StandsBack => "succeeded, was handed back or is processing",
+        | SiblingState::StandsBack => TAKEN,
     };
     Some(stands(format!("row {} with the same natural key {how}", sibling.id)))
 }

@@ -429,11 +429,8 @@ impl<'a> View<'a> {
 
     /// The number of a hand-back that nobody came for yet, and until when somebody should have.
     pub(super) fn untaken(&self) -> Option<(u32, Instant)> {
-        let past = self.history().last_handback.as_ref();
-        let past = past.filter(|past| past.taken_at.is_none() && !past.lapsed)?;
-        let is_last = self.history().ended_as == Some(Outcome::Retryable);
-        let waits = is_last && self.standing == Standing::GivenUp;
-        waits.then(|| (past.number, later(past.at, self.policy.timing.take_within)))
+        let past = self.history().untaken().filter(|_| self.standing == Standing::GivenUp)?;
+        Some((past.number, later(past.at, self.policy.timing.take_within)))
     }
 
     /// A hand-back that nobody came for was ended as there is something at the PSP for a sibling.

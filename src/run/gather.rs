@@ -467,6 +467,12 @@ impl Gather<'_> {
         Ok(alike.iter().filter(|row| is_shared(row)).map(|row| row.key.id.clone()).collect())
     }
 
+    /// The account's settlement files; `alone`: that they say nothing is an answer, too.
+    fn by_files(&self, alone: bool) -> ByFiles<'_> {
+        let (db, tables, account) = (self.db, self.tables, self.account_name);
+        ByFiles { db, tables, account, alone, expected: self.expected }
+    }
+
     /// What settlement files say stands beside what the API says, and before it is asked.
     async fn read_files(&self, rows: &[Claimed], facts: &mut [Facts]) -> Result<(), RunError> {
         if !self.has_files {
@@ -476,9 +482,7 @@ impl Gather<'_> {
         let asking = rows.iter().enumerate().filter(|(_, claimed)| can_be_asked(&claimed.row));
         let (indices, asking): (Vec<usize>, Vec<&Transaction>) =
             asking.map(|(index, claimed)| (index, &claimed.row)).unzip();
-        let (db, tables, account) = (self.db, self.tables, self.account_name);
-        let files = ByFiles { db, tables, account, alone, expected: self.expected };
-        let told = files.ask(&asking, self.clock.now()).await?;
+        let told = self.by_files(alone).ask(&asking, self.clock.now()).await?;
         for (index, Told { evidence, lines, near, shared }) in indices.into_iter().zip(told) {
             if let Some(fact) = facts.get_mut(index) {
                 fact.evidence.extend(evidence);

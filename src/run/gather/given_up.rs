@@ -7,11 +7,9 @@ use std::collections::{HashMap, HashSet};
 use crate::decide::absence::{SKEW_MAX, mapped_last_attempt};
 use crate::decide::decision::{Verdict, Want};
 use crate::model::evidence::{Answer, Cause, Evidence, ObjectState, PspObject, Route};
-use crate::model::reason::Outcome;
 use crate::model::time::{Instant, earlier, later};
 use crate::model::transaction::{SiblingFact, SiblingState, Transaction};
 use crate::psp::account::{Need, Question};
-use crate::run::by_files::ByFiles;
 use crate::run::error::{Doing, RunError};
 use crate::run::gather::{Decided, Facts, Gather, RECENT, can_be_asked};
 use crate::store::driver::Driver;
@@ -34,7 +32,7 @@ impl Gather<'_> {
             self.whole
                 || matches!(decision.verdict, Verdict::Retryable(_))
                 || decision.wants == Some(Want::Siblings)
-                || is_offered(claimed)
+                || claimed.history.untaken().is_some()
         };
         let each = rows.iter().zip(decisions.iter()).enumerate();
         let again = each.filter_map(|(index, one)| is_wanted(one).then_some(index));
@@ -99,9 +97,7 @@ impl Gather<'_> {
         }
         let asking = rows.iter().enumerate().filter(|(_, row)| can_be_asked(row));
         let (places, asking): (Vec<usize>, Vec<&Transaction>) = asking.unzip();
-        let (db, tables, account) = (self.db, self.tables, self.account_name);
-        let files = ByFiles { db, tables, account, alone: false, expected: self.expected };
-        let told = files.ask(&asking, self.clock.now()).await?;
+        let told = self.by_files(false).ask(&asking, self.clock.now()).await?;
         for (place, told) in places.into_iter().zip(told) {
             let is_found = |item: &Evidence| matches!(item.answer, Answer::Found { .. });
             if let Some(answers) = answers.get_mut(place) {
@@ -215,13 +211,6 @@ fn about(id: &str, item: &Evidence) -> Evidence {
         }
     };
     Evidence { answer, ..item.clone() }
-}
-
-/// Whether it was handed back and nobody came for it yet.
-fn is_offered(claimed: &Claimed) -> bool {
-    let last = claimed.history.last_handback.as_ref();
-    let is_last = claimed.history.ended_as == Some(Outcome::Retryable);
-    is_last && last.is_some_and(|past| past.taken_at.is_none() && !past.lapsed)
 }
 
 /// Whether it captured more than was given back.

@@ -726,8 +726,8 @@ async fn without_an_answer_about_a_sibling_nobody_is_handed_back(engine: Engine)
     shop.check(false).await;
 }
 
-/// While nobody came for a hand-back, its watch looks at the other attempts of the payment, too.
-async fn a_hand_back_ends_as_a_sibling_that_was_given_up_is_paid(engine: Engine) {
+/// Row 1 is handed back beside row 2, which the application gave up and nothing is known of.
+async fn handed_back_beside_one_given_up(engine: Engine) -> (Shop, Payment) {
     let words = Words::default().policy("watch", "[\"1s\", \"2s\", \"1h\"]");
     let mut shop = Shop::open_with(engine, words).await;
     shop.background(60).await;
@@ -735,6 +735,12 @@ async fn a_hand_back_ends_as_a_sibling_that_was_given_up_is_paid(engine: Engine)
     shop.insert(&[of(1, "A", 9), given_up.clone()]).await;
     shop.run_until_proven().await;
     assert_eq!(shop.texts(OPEN).await, ["1"]);
+    (shop, given_up)
+}
+
+/// While nobody came for a hand-back, its watch looks at the other attempts of the payment, too.
+async fn a_hand_back_ends_as_a_sibling_that_was_given_up_is_paid(engine: Engine) {
+    let (mut shop, given_up) = handed_back_beside_one_given_up(engine).await;
     // A watch begins with the row as tieout left it.
     assert_eq!(shop.count("tieout_checks where fingerprint_seen_at <= watch_from").await, 1);
     shop.plant(vec![given_up.captured()]);
@@ -750,13 +756,7 @@ async fn a_hand_back_ends_as_a_sibling_that_was_given_up_is_paid(engine: Engine)
 
 /// Also when somebody should have come for it by then.
 async fn a_late_hand_back_ends_as_a_sibling_is_paid(engine: Engine) {
-    let words = Words::default().policy("watch", "[\"1s\", \"2s\", \"1h\"]");
-    let mut shop = Shop::open_with(engine, words).await;
-    shop.background(60).await;
-    let given_up = Payment { status: "failed", ..of(2, "A", 0) };
-    shop.insert(&[of(1, "A", 9), given_up.clone()]).await;
-    shop.run_until_proven().await;
-    assert_eq!(shop.texts(OPEN).await, ["1"]);
+    let (mut shop, given_up) = handed_back_beside_one_given_up(engine).await;
     shop.plant(vec![given_up.captured()]);
     let long_ago = at_text(tieout_now() - 25 * 3_600);
     shop.raw.execute(&format!("update tieout_handbacks set at = '{long_ago}'")).await;
