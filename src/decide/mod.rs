@@ -13,6 +13,7 @@ pub mod decision;
 mod view;
 mod nothing;
 mod uncaptured;
+pub mod given_up;
 pub mod person;
 pub mod judge;
 pub mod replay;

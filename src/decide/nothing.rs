@@ -3,6 +3,8 @@
 //! It never says "absent" by itself: that takes [`absence::prove`], and then nobody with the same
 //! natural key who was paid, and no money around that could be this row's.
 
+use std::borrow::Cow;
+
 use crate::decide::absence::{self, Absence, Unproven};
 use crate::decide::decision::{Decision, Verdict, Want};
 use crate::decide::permit::HandBack;
@@ -11,7 +13,7 @@ use crate::decide::view::View;
 use crate::model::evidence::{Miss, UntaggedMatch};
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, span_text, to_short_text};
-use crate::model::transaction::{AccountRef, SiblingState};
+use crate::model::transaction::{AccountRef, SiblingFact, SiblingState};
 
 pub(super) fn reference_unknown(view: &View<'_>) -> Option<Decision> {
     let reference = view.unknown_reference()?;
@@ -190,7 +192,7 @@ pub(super) fn sibling_goes_first(view: &View<'_>, what: &str) -> Option<Decision
     };
     let siblings = view.inputs.siblings.iter().filter(|s| is_stuck(&s.state) && s.older);
     let first = siblings.min_by_key(|sibling| &sibling.id)?;
-    let (id, how) = (&first.id, as_it_stands(&first.state, "is still processing"));
+    let (id, how) = (&first.id, as_it_stands(first, "is still processing"));
     let text = format!("{what}, but row {id} with the same natural key is older and {how}");
     sibling_pending(view, text)
 }
@@ -206,7 +208,7 @@ pub(super) fn sibling_unknown(view: &View<'_>, what: &str) -> Option<Decision> {
     let may_be_paid = first(|s| matches!(s, SiblingState::Processing | SiblingState::Pending));
     let decision = match may_be_paid {
         Some(first) => {
-            let how = as_it_stands(&first.state, "is processing and may be paid");
+            let how = as_it_stands(first, "is processing and may be paid");
             let id = &first.id;
             sibling_pending(view, format!("{what}, but row {id} with the same natural key {how}"))?
         }
@@ -227,8 +229,12 @@ pub(super) const MAY_BE_PAID: &str = "may still be paid at the PSP";
 
 /// What is known of a sibling that is waited for, where that is more than its `status`: what ended
 /// by its status alone is no more processing.
-fn as_it_stands(state: &SiblingState, status: &'static str) -> &'static str {
-    if *state == SiblingState::Pending { MAY_BE_PAID } else { status }
+fn as_it_stands<'a>(sibling: &SiblingFact, status: &'a str) -> Cow<'a, str> {
+    match (sibling.state, &sibling.lacks) {
+        (SiblingState::Pending, Some(lacks)) => Cow::Owned(format!("{MAY_BE_PAID}: {lacks}")),
+        (SiblingState::Pending, None) => Cow::Borrowed(MAY_BE_PAID),
+        (_, _) => Cow::Borrowed(status),
+    }
 }
 
 fn sibling_pending(view: &View<'_>, text: String) -> Option<Decision> {

@@ -122,6 +122,8 @@ pub struct AttemptFiles {
     /// Those of them whose names tell no day.
     undated: Vec<String>,
     any_came: bool,
+    /// The first day that something came for.
+    begun: Option<Instant>,
 }
 
 impl AttemptFiles {
@@ -135,6 +137,7 @@ impl AttemptFiles {
         let first = since.date_naive().checked_sub_days(Days::new(2)).unwrap_or(NaiveDate::MIN);
         let last = until.date_naive().checked_add_days(Days::new(8)).unwrap_or(NaiveDate::MAX);
         let (mut series, mut undated) = (Vec::new(), Vec::new());
+        let mut begun: Option<Instant> = None;
         for one in expected {
             let name = one.name_for_any_day();
             let own: Vec<&Came> = came.iter().filter(|file| file.is_called(&name)).collect();
@@ -144,13 +147,20 @@ impl AttemptFiles {
                 continue;
             }
             if one.is_dated() {
+                begun = first_day(one, &own, (first, last)).into_iter().chain(begun).min();
                 series.push(days(one, &own, (first, last), now));
             } else {
                 undated.push(one.name.clone());
             }
         }
         let any_came = came.iter().any(|file| file.worth == Worth::Whole);
-        Self { series, undated, any_came }
+        Self { series, undated, any_came, begun }
+    }
+
+    /// From when on files came: nothing was to be had of what was before. Of a series that begins
+    /// long before the days that it is laid out over, it is some day before them.
+    pub fn begun(&self) -> Option<Instant> {
+        self.begun
     }
 
     /// Whether the account has files that list attempts at all.
@@ -291,6 +301,20 @@ fn days(
         });
     }
     days
+}
+
+/// The first day that something came for, from some weeks before those that it is laid out over.
+fn first_day(
+    expected: &Expected,
+    came: &[&Came],
+    (first, last): (NaiveDate, NaiveDate),
+) -> Option<Instant> {
+    let before = first.checked_sub_days(Days::new(7 * WEEKS_BEFORE)).unwrap_or(NaiveDate::MIN);
+    let has_come = |day: &NaiveDate| {
+        expected.name_for(*day).is_some_and(|name| !of_day(came, &name, *day).is_empty())
+    };
+    let day = before.iter_days().take_while(|day| *day <= last).find(has_come)?;
+    expected.midnight(day)
 }
 
 /// What came for a day, by its name.

@@ -92,19 +92,7 @@ impl Attempts<'_> {
         else {
             return Ok(Listed::default());
         };
-        let files = self.db.attempt_files(self.account).await;
-        let files = files.doing("looking for files that list every attempt")?;
-        let came: Vec<Came> = files.iter().map(came).collect();
-        let stored: Vec<AttemptFile> =
-            files.into_iter().filter(|file| file.worth == Worth::Whole).collect();
-        let mut files = AttemptFiles::of(self.expected, &came, (from, to.max(now)), now);
-        let mut with_rows = Vec::new();
-        for day in files.empty_days() {
-            if self.has_rows_of(day).await? {
-                with_rows.push(day);
-            }
-        }
-        files.doubt(&with_rows);
+        let (files, stored) = self.laid_out((from, to), now).await?;
         if !files.exist() {
             let none = |_row| NotNamed::unproven(silence(now, None));
             return Ok(Listed { rows: rows.iter().map(none).collect(), ..Listed::default() });
@@ -130,6 +118,47 @@ impl Attempts<'_> {
             alike.for_each(|(found, _)| found.search.witness.clone_from(&witness));
         }
         Ok(Listed { rows: found, others: day.others })
+    }
+
+    /// What the files lack, in words, that may list an attempt of each of these spans. Of a time
+    /// before the first of them nobody can tell.
+    pub async fn lacking(
+        &self,
+        spans: &[(Instant, Instant)],
+        now: Instant,
+    ) -> Result<Vec<Option<String>>, RunError> {
+        let (Some(from), Some(to)) =
+            (spans.iter().map(|span| span.0).min(), spans.iter().map(|span| span.1).max())
+        else {
+            return Ok(Vec::new());
+        };
+        let (files, _stored) = self.laid_out((from, to), now).await?;
+        let lacks = |(from, to): &(Instant, Instant)| {
+            let begun = files.begun().filter(|begun| begun < to)?;
+            files.reach(*from.max(&begun), *to).lacks
+        };
+        Ok(spans.iter().map(lacks).collect())
+    }
+
+    /// The files that came, laid out over the days from a span on, and those of them that are whole.
+    async fn laid_out(
+        &self,
+        (from, to): (Instant, Instant),
+        now: Instant,
+    ) -> Result<(AttemptFiles, Vec<AttemptFile>), RunError> {
+        let files = self.db.attempt_files(self.account).await;
+        let files = files.doing("looking for files that list every attempt")?;
+        let came: Vec<Came> = files.iter().map(came).collect();
+        let mut laid_out = AttemptFiles::of(self.expected, &came, (from, to.max(now)), now);
+        let mut with_rows = Vec::new();
+        for day in laid_out.empty_days() {
+            if self.has_rows_of(day).await? {
+                with_rows.push(day);
+            }
+        }
+        laid_out.doubt(&with_rows);
+        let is_whole = |file: &AttemptFile| file.worth == Worth::Whole;
+        Ok((laid_out, files.into_iter().filter(is_whole).collect()))
     }
 
     /// Whether any row of the account was made in this span: then its file should list one.

@@ -473,6 +473,17 @@ impl Gather<'_> {
         ByFiles { db, tables, account, alone, expected: self.expected }
     }
 
+    /// Those of its files that list every attempt.
+    fn attempts(&self) -> Attempts<'_> {
+        Attempts {
+            db: self.db,
+            table: self.table,
+            tables: self.tables,
+            account: self.account_name,
+            expected: self.expected,
+        }
+    }
+
     /// What settlement files say stands beside what the API says, and before it is asked.
     async fn read_files(&self, rows: &[Claimed], facts: &mut [Facts]) -> Result<(), RunError> {
         if !self.has_files {
@@ -516,14 +527,7 @@ impl Gather<'_> {
             .filter_map(|index| rows.get(*index))
             .map(|claimed| self.unnamed(claimed))
             .collect();
-        let attempts = Attempts {
-            db: self.db,
-            table: self.table,
-            tables: self.tables,
-            account: self.account_name,
-            expected: self.expected,
-        };
-        let listed = attempts.ask(&questions, self.clock.now()).await?;
+        let listed = self.attempts().ask(&questions, self.clock.now()).await?;
         asked.listed =
             asked.listed.saturating_add(u64::try_from(listed.others.len()).unwrap_or(u64::MAX));
         neighbours.take(listed.others, &[], &[]);

@@ -124,9 +124,10 @@ pub fn keep_asked(before: &[SiblingFact], now: &mut [SiblingFact]) {
     };
     let is_ended = |state| matches!(state, SiblingState::GivenUp | SiblingState::Other);
     for fact in now.iter_mut().filter(|fact| is_ended(fact.state)) {
-        let known = before.iter().find(|known| known.id == fact.id);
-        fact.state =
-            known.map(|known| known.state).filter(|it| is_asked(*it)).unwrap_or(fact.state);
+        let known = before.iter().find(|known| known.id == fact.id && is_asked(known.state));
+        if let Some(known) = known {
+            (fact.state, fact.lacks) = (known.state, known.lacks.clone());
+        }
     }
 }
 

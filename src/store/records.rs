@@ -664,8 +664,9 @@ mod tests {
             },
             siblings: vec![SiblingFact {
                 id: "2".to_owned(),
-                state: SiblingState::Processing,
+                state: SiblingState::Pending,
                 older: true,
+                lacks: Some("acc_20261118.csv did not come whole yet".to_owned()),
             }],
             evidence: vec![Evidence {
                 account: "a".to_owned(),

@@ -95,6 +95,7 @@ pub(super) fn facts(
             id: sibling.row.key.id.clone(),
             state: sibling.state(table),
             older: (sibling.row.created_at, &sibling.row.key.id) < (row.created_at, &row.key.id),
+            lacks: None,
         })
         .collect();
     facts.sort_by(|one, other| one.id.cmp(&other.id));

@@ -6,7 +6,8 @@ use std::collections::{HashMap, HashSet};
 
 use crate::decide::absence::{SKEW_MAX, mapped_last_attempt};
 use crate::decide::decision::{Verdict, Want};
-use crate::model::evidence::{Answer, Cause, Evidence, ObjectState, PspObject, Route};
+use crate::decide::given_up::{Told, told};
+use crate::model::evidence::{Answer, Cause, Evidence};
 use crate::model::time::{Instant, earlier, later};
 use crate::model::transaction::{SiblingFact, SiblingState, Transaction};
 use crate::psp::account::{Need, Question};
@@ -50,18 +51,26 @@ impl Gather<'_> {
         let keys: Vec<String> = keys.into_iter().map(str::to_owned).collect();
         let states = self.ask_about(&keys).await?;
         for (index, claimed) in again.iter().filter_map(|at| Some((*at, rows.get(*at)?))) {
+            // Who was handed back was proved beside it then: a file that is late since is no news.
+            let waits_for_files = !self.whole && claimed.history.untaken().is_none();
             let own = siblings.get_mut(&claimed.row.key.id).into_iter().flatten();
             for fact in own.filter(|fact| is_ended(fact)) {
-                let told = states.get(fact.id.as_str());
+                let told = states.get(fact.id.as_str()).unwrap_or(&Told::Unpaid);
                 fact.state = match told {
-                    Some(Told::Paid) => SiblingState::PaidAfterAll,
-                    Some(Told::UnderWay) => SiblingState::Pending,
-                    Some(Told::Silence(_)) => fact.state,
-                    None => SiblingState::Other,
+                    Told::Paid => SiblingState::PaidAfterAll,
+                    Told::UnderWay => SiblingState::Pending,
+                    Told::Lacks(_) if waits_for_files => SiblingState::Pending,
+                    Told::Silence(_) => fact.state,
+                    Told::Lacks(_) | Told::Unpaid => SiblingState::Other,
                 };
-                // An error is no answer, about this row as little as about that one.
-                if let (Some(Told::Silence(item)), Some(facts)) = (told, facts.get_mut(index)) {
-                    facts.evidence.push(about(&fact.id, item));
+                match told {
+                    // An error is no answer, about this row as little as about that one.
+                    Told::Silence(item) => {
+                        let facts = facts.get_mut(index);
+                        facts.into_iter().for_each(|own| own.evidence.push(about(&fact.id, item)));
+                    }
+                    Told::Lacks(lacks) if waits_for_files => fact.lacks = Some(lacks.clone()),
+                    Told::Lacks(_) | Told::Paid | Told::UnderWay | Told::Unpaid => {}
                 }
             }
         }
@@ -69,27 +78,29 @@ impl Gather<'_> {
         Ok(())
     }
 
-    /// Asks about rows that ended, by their keys; those of which there is something to tell.
+    /// Asks about rows that ended, by their keys, and says how each that is there stands.
     async fn ask_about(&self, keys: &[String]) -> Result<HashMap<String, Told>, RunError> {
         let found = self.db.rows_known_by(self.table, self.account_name, &[], &[], keys).await;
         let found = found.doing("reading siblings that ended")?;
         let mut answers = self.in_files(&found).await?;
+        let lacking = self.lacking(&found).await?;
         self.at_the_psp(&found, &mut answers).await;
         let mut states = HashMap::new();
-        for (row, answers) in found.iter().zip(answers) {
+        for ((row, answers), lacks) in found.iter().zip(answers).zip(lacking) {
+            let now = self.clock.now();
             // Its call may still arrive, whatever the PSP knows of it by now.
-            let may_arrive = self.clock.now() <= self.over_at(row);
-            let told = match told_of(row, answers) {
-                Some(Told::Paid) => Some(Told::Paid),
-                _less if may_arrive => Some(Told::UnderWay),
+            let may_arrive = now <= self.over_at(row);
+            let told = match told(row, &answers, lacks, self.policy(row), now) {
+                Told::Paid => Told::Paid,
+                _less if may_arrive => Told::UnderWay,
                 told => told,
             };
-            states.extend(told.map(|told| (row.key.id.clone(), told)));
+            states.insert(row.key.id.clone(), told);
         }
         Ok(states)
     }
 
-    /// What settlement files tell of such rows. That they tell nothing says nothing here.
+    /// What settlement files tell of such rows.
     async fn in_files(&self, rows: &[Transaction]) -> Result<Vec<Vec<Evidence>>, RunError> {
         let mut answers = vec![Vec::new(); rows.len()];
         if !self.has_files {
@@ -99,12 +110,21 @@ impl Gather<'_> {
         let (places, asking): (Vec<usize>, Vec<&Transaction>) = asking.unzip();
         let told = self.by_files(false).ask(&asking, self.clock.now()).await?;
         for (place, told) in places.into_iter().zip(told) {
-            let is_found = |item: &Evidence| matches!(item.answer, Answer::Found { .. });
             if let Some(answers) = answers.get_mut(place) {
-                answers.extend(told.evidence.filter(is_found));
+                answers.extend(told.evidence);
             }
         }
         Ok(answers)
+    }
+
+    /// What files lack that list every attempt, and may list theirs, where files are all there is.
+    async fn lacking(&self, rows: &[Transaction]) -> Result<Vec<Option<String>>, RunError> {
+        if self.account.api().is_some() {
+            return Ok(vec![None; rows.len()]);
+        }
+        let spans: Vec<(Instant, Instant)> =
+            rows.iter().map(|row| (row.created_at, self.over_at(row))).collect();
+        self.attempts().lacking(&spans, self.clock.now()).await
     }
 
     /// What the PSP's API says of such rows, by their place.
@@ -163,42 +183,6 @@ fn is_ended(fact: &SiblingFact) -> bool {
     matches!(fact.state, SiblingState::GivenUp | SiblingState::Other)
 }
 
-/// What the PSP says of a sibling beyond its status.
-#[derive(PartialEq)]
-enum Told {
-    Paid,
-    /// Something of it may still be paid, or a call for it may still arrive.
-    UnderWay,
-    /// A route gave no answer.
-    Silence(Box<Evidence>),
-}
-
-/// What the PSP says of a sibling; `None`: as its status says.
-fn told_of(row: &Transaction, told: Vec<Evidence>) -> Option<Told> {
-    let is_its = |(route, object): &(Route, &PspObject)| {
-        let is_tagged = object.tag.is_some() && object.tag.as_deref() == row.tag.usable();
-        let is_stored = || row.psp_reference.as_deref().is_some_and(|name| object.is_named(name));
-        // What files tell of a row is its own.
-        *route == Route::File || is_tagged || is_stored()
-    };
-    let objects = told.iter().flat_map(|item| {
-        let objects = match &item.answer {
-            Answer::Found { objects, .. } => objects.as_slice(),
-            Answer::Nothing(_) | Answer::UnknownReference(_) | Answer::NoAnswer(_) => &[],
-        };
-        objects.iter().map(|object| (item.route, object))
-    });
-    let own = objects.filter(is_its).map(|(_, object)| object);
-    if own.clone().any(keeps_money) {
-        return Some(Told::Paid);
-    }
-    if own.clone().any(|object| is_under_way(&object.state)) {
-        return Some(Told::UnderWay);
-    }
-    let is_unanswered = |item: &Evidence| matches!(item.answer, Answer::NoAnswer(_));
-    told.into_iter().find(is_unanswered).map(Box::new).map(Told::Silence)
-}
-
 /// That a route gave no answer about a sibling, as it stands beside the row's own answers.
 fn about(id: &str, item: &Evidence) -> Evidence {
     let answer = match &item.answer {
@@ -211,30 +195,4 @@ fn about(id: &str, item: &Evidence) -> Evidence {
         }
     };
     Evidence { answer, ..item.clone() }
-}
-
-/// Whether it captured more than was given back.
-fn keeps_money(object: &PspObject) -> bool {
-    let captured = object.captured.map_or(0, |money| money.minor);
-    // A return that tells no sum took all.
-    let is_returned = object.returned.is_some() && object.refunded_minor == 0;
-    let is_back = is_returned || (captured > 0 && object.refunded_minor >= captured);
-    object.has_captured() && object.state != ObjectState::Voided && !is_back
-}
-
-/// Whether it may be paid without a new call of the shop. What waits for one is what a failure
-/// leaves behind.
-fn is_under_way(state: &ObjectState) -> bool {
-    match state {
-        ObjectState::InFlight
-        | ObjectState::Authorized
-        | ObjectState::ActionRequired
-        | ObjectState::Unknown => true,
-        ObjectState::Captured
-        | ObjectState::Voided
-        | ObjectState::Unattempted
-        | ObjectState::Failed(_)
-        | ObjectState::Canceled
-        | ObjectState::Expired => false,
-    }
 }

@@ -1,6 +1,7 @@
 //! The decision table and the precedence of its reasons: `fixtures/decisions/*.txt`, one case a
 //! line. Every reason that `decide` gives has a line, or the test fails.
 
+mod given_up;
 mod notation;
 mod person;
 pub mod world;

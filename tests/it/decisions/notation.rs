@@ -133,7 +133,7 @@ fn sibling(text: &str) -> SiblingFact {
         "other" => SiblingState::Other,
         _ => panic!("sibling: `{state}`"),
     };
-    SiblingFact { id: id.to_owned(), state, older: age == "older" }
+    SiblingFact { id: id.to_owned(), state, older: age == "older", lacks: None }
 }
 
 fn history_word(world: &mut World, word: &str) {

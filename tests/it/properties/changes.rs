@@ -177,7 +177,7 @@ impl Change {
         match self {
             Self::Sibling(state, older) => {
                 let id = format!("s{}", world.siblings.len());
-                world.siblings.push(SiblingFact { id, state: *state, older: *older });
+                world.siblings.push(SiblingFact { id, state: *state, older: *older, lacks: None });
             }
             Self::Claimed(name) => {
                 world.claimed_references.push(((*name).to_owned(), "r7".to_owned()));

@@ -325,7 +325,7 @@ const OF_ABSENCE: &[Drop] = &[
 ];
 
 fn sibling(state: SiblingState) -> SiblingFact {
-    SiblingFact { id: "r0".into(), state, older: true }
+    SiblingFact { id: "r0".into(), state, older: true, lacks: None }
 }
 
 fn also_found(world: &mut World, state: ObjectState) {

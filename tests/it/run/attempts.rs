@@ -11,6 +11,7 @@ use crate::run::shop::{Engine, Payment, Shop, Words, at_text, on_both_databases,
 on_both_databases!(
     a_closed_set_of_files_proves_absence,
     a_sibling_that_was_given_up_and_is_listed_may_be_paid,
+    a_sibling_that_was_given_up_waits_for_the_file_of_its_day,
     a_payment_in_a_file_is_no_witness_for_a_refund,
     lines_under_payments_tags_of_equal_ids_prove_no_refund_absent,
     lines_under_their_own_tags_of_equal_ids_are_witnesses,
@@ -180,6 +181,49 @@ async fn a_sibling_that_was_given_up_and_is_listed_may_be_paid(engine: Engine) {
     bring(&shop, AGO, &[known(AGO), vec![one("PSP2", "pay_2", 10_002)]].concat()).await;
     let now = decided(&shop).await;
     is(&now, "1", "wait sibling_pending", "row 2 with the same natural key may still be paid");
+    is(&now, "3", "retryable absent", "in no file of bank");
+    shop.check(false).await;
+}
+
+/// What a file may list that did not come yet may be paid; of what was before the first one nobody
+/// can tell. What was handed back so is not taken back because an earlier file is found to lack.
+async fn a_sibling_that_was_given_up_waits_for_the_file_of_its_day(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    shop.insert(&(101..=130).map(paid).collect::<Vec<_>>()).await;
+    let of = |id, order: &str| Payment { order_no: Some(order.to_owned()), ..stuck(id) };
+    let failed = |id, order, days: i64| {
+        let row = of(id, order);
+        let (age, attempted) = (row.age + days * 86_400, row.attempted.unwrap() + days * 86_400);
+        Payment { status: "failed", age, attempted: Some(attempted), ..row }
+    };
+    let (day_before, long_ago) = (1, 40);
+    shop.insert(&[of(1, "A"), failed(2, "A", day_before)]).await;
+    shop.insert(&[of(3, "B"), failed(4, "B", day_before)]).await;
+    shop.insert(&[of(5, "C"), failed(6, "C", long_ago)]).await;
+    for ago in [AGO + 2, AGO, AGO - 1] {
+        bring(&shop, ago, &known(ago)).await;
+    }
+    bring_later(&shop).await;
+    let now = decided(&shop).await;
+    let waits = |id: u8| {
+        let lacks = format!("{} did not come whole yet", name(AGO + 1));
+        format!(
+            "row {id} with the same natural key is older and may still be paid at the PSP: {lacks}"
+        )
+    };
+    is(&now, "1", "wait sibling_pending", &waits(2));
+    is(&now, "3", "wait sibling_pending", &waits(4));
+    is(&now, "5", "retryable absent", "in no file of bank");
+    bring(&shop, AGO + 42, &known(AGO + 42)).await;
+    shop.due_now().await;
+    let now = decided(&shop).await;
+    is(&now, "3", "wait sibling_pending", &waits(4));
+    assert_eq!(shop.status(5).await, "retry");
+    assert_eq!(shop.texts("select key from tieout_handbacks where ended_at is null").await, ["5"]);
+    bring(&shop, AGO + 1, &[known(AGO + 1), vec![one("PSP2", "pay_2", 10_002)]].concat()).await;
+    shop.due_now().await;
+    let now = decided(&shop).await;
+    is(&now, "1", "wait sibling_pending", "row 2 with the same natural key is older and may");
     is(&now, "3", "retryable absent", "in no file of bank");
     shop.check(false).await;
 }

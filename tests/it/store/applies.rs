@@ -567,7 +567,7 @@ pub async fn nobody_is_charged_again_beside_what_a_sibling_became<D: Under>() {
     let mut claimed = w.claim("r1", 9, noon()).await;
     claimed.sort_by(|one, other| other.row.key.id.cmp(&one.row.key.id));
     let [third, second, first] = claimed.as_slice() else { panic!("{claimed:?}") };
-    let fact = |id: &str, state| SiblingFact { id: id.to_owned(), state, older: true };
+    let fact = |id: &str, state| SiblingFact { id: id.to_owned(), state, older: true, lacks: None };
     let known = [fact("1", SiblingState::Processing), fact("2", SiblingState::Processing)];
     let batch = vec![
         beside(w.effect("r1", second, succeeded(second), noon()), second, &[]),
@@ -596,7 +596,7 @@ pub async fn nobody_is_charged_again_beside_what_was_given_up_since<D: Under>() 
     let w = World::<D>::new().await;
     w.stuck(1..=2).await;
     w.raw.execute("update charges set subscription = 1").await;
-    let fact = |state| [SiblingFact { id: "2".to_owned(), state, older: false }];
+    let fact = |state| [SiblingFact { id: "2".to_owned(), state, older: false, lacks: None }];
     let decided =
         [("r1", fact(SiblingState::Processing), (0, 1)), ("r2", fact(SiblingState::Other), (1, 0))];
     for (now, (run, known, written)) in [noon(), at(40)].into_iter().zip(decided) {
@@ -628,7 +628,8 @@ pub async fn what_may_still_be_paid_ends_hand_backs_beside_it<D: Under>() {
     let mut writer = w.start("r1", noon()).await;
     let claimed = w.claim("r1", 9, noon()).await;
     let [first, _, third] = claimed.as_slice() else { panic!("{claimed:?}") };
-    let fact = |id: &str, state| SiblingFact { id: id.to_owned(), state, older: false };
+    let fact =
+        |id: &str, state| SiblingFact { id: id.to_owned(), state, older: false, lacks: None };
     let unpaid = [fact("2", SiblingState::Waiting), fact("3", SiblingState::Waiting)];
     let waits = "update tieout_checks set last_reason = 'sibling_pending' where key in ('2', '3')";
     w.raw.execute(waits).await;
@@ -690,7 +691,12 @@ pub async fn who_is_paid_beside_a_case_is_decided_anew<D: Under>() {
     let of = |id: &str| claimed.iter().find(|one| one.row.key.id == id).unwrap();
     let (first, second) = (of("1"), of("2"));
     let known = |id: &str| {
-        [SiblingFact { id: id.to_owned(), state: SiblingState::Processing, older: false }]
+        [SiblingFact {
+            id: id.to_owned(),
+            state: SiblingState::Processing,
+            older: false,
+            lacks: None,
+        }]
     };
     let case = Decision { seen: succeeded(second).seen, ..review(second) };
     let batch = vec![

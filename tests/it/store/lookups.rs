@@ -25,7 +25,8 @@ pub async fn siblings_are_found<D: Under>() {
     w.apply("r1", &mut writer, &third, retryable(noon()), noon()).await;
     let rows: Vec<_> = claimed.iter().map(|c| &c.row).collect();
     let siblings = w.store.siblings(&w.table, &rows).await.unwrap();
-    let fact = |id: &str, state, older| SiblingFact { id: id.to_owned(), state, older };
+    let fact =
+        |id: &str, state, older| SiblingFact { id: id.to_owned(), state, older, lacks: None };
     assert_eq!(
         siblings["2"],
         [

@@ -138,15 +138,16 @@ pub async fn copy_of(database: &Database) -> Database {
     create(database.name()).await.expect("a copy of the database")
 }
 
-/// Makes a role that may log in; roles belong to the whole server, which other tests share.
+/// Makes a role that may log in; roles belong to the whole server, which other tests share. All is
+/// one transaction, and the lock ends after its commit: nobody misses a role that is being made.
 pub async fn login_role(name: &str) {
     let mut server = server().await;
     let sql = format!(
-        "select pg_advisory_lock(hashtextextended('roles of the tests', 0)); \
+        "select pg_advisory_xact_lock(hashtextextended('roles of the tests', 0)); \
          do $$ begin if not exists (select from pg_roles where rolname = '{name}') then \
          create role {name} login; \
          elsif exists (select from pg_roles where rolname = '{name}' and not rolcanlogin) then \
-         alter role {name} login; end if; end $$; select pg_advisory_unlock_all()"
+         alter role {name} login; end if; end $$"
     );
     run(&mut server, &sql).await.unwrap();
     server.close().await.unwrap();
