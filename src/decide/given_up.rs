@@ -57,15 +57,14 @@ pub fn told(
     if let Some(item) = evidence.iter().find(is_unanswered) {
         return Told::Silence(Box::new(item.clone()));
     }
-    match not_in_files {
-        Some(lacks) if view.items.is_empty() => Told::Lacks(lacks),
-        Some(_) | None => Told::Unpaid,
-    }
+    // What is listed of it may be of an earlier call than its last.
+    not_in_files.map_or(Told::Unpaid, Told::Lacks)
 }
 
-/// Whether it captured more than went back.
+/// Whether it captured more than went back. What the customer disputes may yet be kept, and may not
+/// be charged again unasked.
 fn keeps_money(item: &Item<'_>) -> bool {
-    item.left().is_none_or(|left| left.minor > 0)
+    item.back.disputed || item.left().is_none_or(|left| left.minor > 0)
 }
 
 /// Whether it may be paid without a new call of the shop. What waits for one is what a failure

@@ -118,11 +118,18 @@ struct Day {
 #[derive(Debug, Clone, Default)]
 pub struct AttemptFiles {
     /// Of each `[[source.expected]]` that such files came for, or nothing yet.
-    series: Vec<Vec<Day>>,
+    series: Vec<Series>,
     /// Those of them whose names tell no day.
     undated: Vec<String>,
     any_came: bool,
-    /// The first day that something came for.
+}
+
+/// The files of one name.
+#[derive(Debug, Clone)]
+struct Series {
+    days: Vec<Day>,
+    /// The first day that something came for: nothing is to be had of what was before. Where it
+    /// began long before the days that it is laid out over, it is some day before them.
     begun: Option<Instant>,
 }
 
@@ -137,7 +144,6 @@ impl AttemptFiles {
         let first = since.date_naive().checked_sub_days(Days::new(2)).unwrap_or(NaiveDate::MIN);
         let last = until.date_naive().checked_add_days(Days::new(8)).unwrap_or(NaiveDate::MAX);
         let (mut series, mut undated) = (Vec::new(), Vec::new());
-        let mut begun: Option<Instant> = None;
         for one in expected {
             let name = one.name_for_any_day();
             let own: Vec<&Came> = came.iter().filter(|file| file.is_called(&name)).collect();
@@ -147,20 +153,14 @@ impl AttemptFiles {
                 continue;
             }
             if one.is_dated() {
-                begun = first_day(one, &own, (first, last)).into_iter().chain(begun).min();
-                series.push(days(one, &own, (first, last), now));
+                let begun = first_day(one, &own, (first, last));
+                series.push(Series { days: days(one, &own, (first, last), now), begun });
             } else {
                 undated.push(one.name.clone());
             }
         }
         let any_came = came.iter().any(|file| file.worth == Worth::Whole);
-        Self { series, undated, any_came, begun }
-    }
-
-    /// From when on files came: nothing was to be had of what was before. Of a series that begins
-    /// long before the days that it is laid out over, it is some day before them.
-    pub fn begun(&self) -> Option<Instant> {
-        self.begun
+        Self { series, undated, any_came }
     }
 
     /// Whether the account has files that list attempts at all.
@@ -171,7 +171,7 @@ impl AttemptFiles {
     /// The days of which nothing came but files without a row: from when to when.
     pub fn empty_days(&self) -> Vec<(Instant, Instant)> {
         let mut days: Vec<(Instant, Instant)> =
-            self.series.iter().flatten().filter(|day| day.is_empty).map(Day::span).collect();
+            self.all_days().filter(|day| day.is_empty).map(Day::span).collect();
         days.sort_unstable();
         days.dedup();
         days
@@ -179,7 +179,8 @@ impl AttemptFiles {
 
     /// Takes in on which of [`Self::empty_days`] the tables have rows that were made then.
     pub fn doubt(&mut self, with_rows: &[(Instant, Instant)]) {
-        for day in self.series.iter_mut().flatten().filter(|day| day.is_empty) {
+        let days = self.series.iter_mut().flat_map(|series| &mut series.days);
+        for day in days.filter(|day| day.is_empty) {
             day.has_rows = with_rows.contains(&day.span());
         }
     }
@@ -192,29 +193,20 @@ impl AttemptFiles {
             return Reach { from, to: from, lacks: Some(lacks.to_owned()) };
         }
         let mut reach: Option<(Instant, Instant)> = None;
-        let (mut lacking, mut empty) = (BTreeSet::new(), BTreeSet::new());
-        for days in &self.series {
+        let mut lacking = Lacking::default();
+        for Series { days, .. } in &self.series {
             let (own_from, own_to) = stretch(days, from);
             // Every series is needed: each lists attempts that the others do not.
             reach = Some(match reach {
                 Some((a, b)) => (a.max(own_from), b.min(own_to)),
                 None => (own_from, own_to),
             });
-            let wanted = days.iter().filter(|day| day.to > from && (day.from < to || day.is_due));
-            for day in wanted {
-                if !day.is_here {
-                    lacking.insert(day.in_doubt.as_deref().unwrap_or(&day.name));
-                }
-                if day.is_empty && (day.from < to || day.has_rows) {
-                    empty.insert(day.name.as_str());
-                }
-            }
+            lacking.take(days, from, to);
         }
         let (own_from, own_to) = reach.unwrap_or((from, from));
         let is_short = own_from > from || own_to < to;
-        let is_lacking = is_short || !lacking.is_empty() || !empty.is_empty();
-        let lacks = if is_lacking {
-            Some(words(&lacking, &empty))
+        let lacks = if is_short || lacking.is_any() {
+            Some(lacking.words())
         } else {
             self.undated.first().map(|name| {
                 format!("{name} is expected too, and has no date in its name that says which came")
@@ -222,18 +214,65 @@ impl AttemptFiles {
         };
         Reach { from: own_from, to: own_to.max(own_from), lacks }
     }
+
+    /// What the files lack that may list an attempt of this span, in words. Of a day before the
+    /// first of a series nobody can tell.
+    pub fn lacks_since_begun(&self, from: Instant, to: Instant) -> Option<String> {
+        let mut lacking = Lacking::default();
+        let mut is_short = false;
+        for Series { days, begun } in &self.series {
+            let Some(begun) = begun.filter(|begun| *begun < to) else { continue };
+            let from = from.max(begun);
+            let (own_from, own_to) = stretch(days, from);
+            is_short |= own_from > from || own_to < to;
+            lacking.take(days, from, to);
+        }
+        (is_short || lacking.is_any()).then(|| lacking.words())
+    }
+
+    fn all_days(&self) -> impl Iterator<Item = &Day> {
+        self.series.iter().flat_map(|series| &series.days)
+    }
 }
 
-fn words(lacking: &BTreeSet<&str>, empty: &BTreeSet<&str>) -> String {
-    let missing = format!("{} did not come whole yet", named(lacking));
-    if empty.is_empty() {
-        return missing;
+/// The files that a span lacks.
+#[derive(Default)]
+struct Lacking<'f> {
+    /// Those that did not come whole.
+    missing: BTreeSet<&'f str>,
+    /// Those that came without a row.
+    empty: BTreeSet<&'f str>,
+}
+
+impl<'f> Lacking<'f> {
+    /// Takes what a series lacks of a span, and of the days after it that are past their time.
+    fn take(&mut self, days: &'f [Day], from: Instant, to: Instant) {
+        let wanted = days.iter().filter(|day| day.to > from && (day.from < to || day.is_due));
+        for day in wanted {
+            if !day.is_here {
+                self.missing.insert(day.in_doubt.as_deref().unwrap_or(&day.name));
+            }
+            if day.is_empty && (day.from < to || day.has_rows) {
+                self.empty.insert(day.name.as_str());
+            }
+        }
     }
-    let empty = format!(
-        "{} came without a row, which proves nothing of a day on which rows were made or sent",
-        named(empty)
-    );
-    if lacking.is_empty() { empty } else { format!("{missing}; {empty}") }
+
+    fn is_any(&self) -> bool {
+        !self.missing.is_empty() || !self.empty.is_empty()
+    }
+
+    fn words(&self) -> String {
+        let missing = format!("{} did not come whole yet", named(&self.missing));
+        if self.empty.is_empty() {
+            return missing;
+        }
+        let empty = format!(
+            "{} came without a row, which proves nothing of a day on which rows were made or sent",
+            named(&self.empty)
+        );
+        if self.missing.is_empty() { empty } else { format!("{missing}; {empty}") }
+    }
 }
 
 fn named(files: &BTreeSet<&str>) -> String {

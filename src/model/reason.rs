@@ -179,7 +179,8 @@ reasons! {
     /// A captured object of equal amount, near in time, belongs to no row. For a refund this may be
     /// one that carries the tag of the payment's row and no refund row's.
     PossibleUntaggedMatch "possible_untagged_match" To(Review);
-    /// Absent, but another row with the same natural key is still processing.
+    /// Absent, but another row with the same natural key is still processing, or was given up and
+    /// may still be paid.
     SiblingPending "sibling_pending" To(Wait);
     /// Proven: the PSP never got the call, and can no longer get it.
     Absent "absent" To(Retryable);

@@ -23,7 +23,7 @@ use crate::psp::near::NearTags;
 use crate::run::by_files::{moved, settled, silence};
 use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::is_of;
-use crate::run::tagged::{RowsOfTag, Seen, rows_of_tags};
+use crate::run::tagged::{RowsOfTag, Seen, rows_elsewhere, rows_of_tags};
 use crate::store::compare::CompareDriver;
 use crate::store::database::Database;
 use crate::store::files::{AttemptFile, FileDriver, LinePlace, StoredLine};
@@ -105,7 +105,8 @@ impl Attempts<'_> {
         for file in in_days(&stored, from, to) {
             self.read(file, &mut |line| day.take(line)).await?;
         }
-        let known = self.known(day.tags_in_question()).await?;
+        let mut known = self.known(day.tags_in_question()).await?;
+        self.know_others(day.tags_in_question(), &mut known).await?;
         for (place, (found, row)) in found.iter_mut().zip(rows).enumerate() {
             found.search.listed = day.listed;
             found.near = day.near_of(place, &known);
@@ -120,8 +121,7 @@ impl Attempts<'_> {
         Ok(Listed { rows: found, others: day.others })
     }
 
-    /// What the files lack, in words, that may list an attempt of each of these spans. Of a time
-    /// before the first of them nobody can tell.
+    /// What the files lack, in words, that may list an attempt of each of these spans.
     pub async fn lacking(
         &self,
         spans: &[(Instant, Instant)],
@@ -133,11 +133,7 @@ impl Attempts<'_> {
             return Ok(Vec::new());
         };
         let (files, _stored) = self.laid_out((from, to), now).await?;
-        let lacks = |(from, to): &(Instant, Instant)| {
-            let begun = files.begun().filter(|begun| begun < to)?;
-            files.reach(*from.max(&begun), *to).lacks
-        };
-        Ok(spans.iter().map(lacks).collect())
+        Ok(spans.iter().map(|(from, to)| files.lacks_since_begun(*from, *to)).collect())
     }
 
     /// The files that came, laid out over the days from a span on, and those of them that are whole.
@@ -207,6 +203,21 @@ impl Attempts<'_> {
             known.extend(found.doing("resolving tags of files")?);
         }
         Ok(known)
+    }
+
+    /// Takes in which of these tags are rows' of the account's other tables alone.
+    async fn know_others(
+        &self,
+        tags: Vec<String>,
+        known: &mut HashMap<String, RowsOfTag>,
+    ) -> Result<(), RunError> {
+        let strange = tags.into_iter().filter(|tag| !known.contains_key(tag));
+        let strange: Vec<String> = strange.collect();
+        for chunk in strange.chunks(RESOLVE_AT_ONCE) {
+            let found = rows_elsewhere(self.db, self.table, self.tables, self.account, chunk);
+            known.extend(found.await.doing("resolving tags of files")?);
+        }
+        Ok(())
     }
 
     /// The newest line of a kind of movement whose tag is a row's of that kind: of the days in

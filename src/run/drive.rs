@@ -277,7 +277,11 @@ async fn warn_of_unmapped(
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
     let values = scene.db.unmapped_statuses(table).await;
-    for value in values.doing("looking for status values that nobody mapped")? {
+    let mut values = values.doing("looking for status values that nobody mapped")?;
+    let beside =
+        left_out::beside(&table.settings, scene.tables.iter().map(|other| &other.settings));
+    values.retain(|value| !left_out::is_left_to(&table.settings, &beside, value));
+    for value in values {
         let name = table.settings.name.clone();
         let text = format!(
             "table {name}: status `{value}` is neither mapped nor ignored; its rows were not \

@@ -33,7 +33,7 @@ use crate::run::mapped::Mapped;
 use crate::run::neighbours::{About, Near, Neighbours, last_attempt};
 use crate::run::scene::policy_of_row;
 use crate::run::siblings::keep_asked;
-use crate::run::tagged::{RowsOfTag, rows_of_tags};
+use crate::run::tagged::{RowsOfTag, others_of, rows_elsewhere, rows_of_tags};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::files::LinePlace;
@@ -294,7 +294,7 @@ impl Gather<'_> {
         let nearest = self
             .check_hand_backs(&rows, &siblings, &neighbours, &mut facts, &mut decisions)
             .await?;
-        asked.arrivals = self.arrivals(&rows, &facts, &decisions, &neighbours);
+        asked.arrivals = self.arrivals(&rows, &facts, &decisions, &neighbours).await?;
         asked.note_answered(&decisions);
         asked.duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
         let batch = Batch { rows, facts, decisions };
@@ -764,13 +764,13 @@ impl Gather<'_> {
 
     /// Whether tags arrive: rows that lack nothing but a witness wait for ever where a deploy
     /// dropped the tag, beside payments that came since and carry none.
-    fn arrivals(
+    async fn arrivals(
         &self,
         rows: &[Claimed],
         facts: &[Facts],
         decisions: &[Decided],
         neighbours: &Neighbours,
-    ) -> Vec<Arrival> {
+    ) -> Result<Vec<Arrival>, RunError> {
         let mut lacking: HashMap<Kind, Instant> = HashMap::new();
         for ((claimed, fact), decided) in rows.iter().zip(facts).zip(decisions) {
             if !self.lacks_witness_alone(claimed, fact, &decided.decision, decided.now) {
@@ -780,12 +780,31 @@ impl Gather<'_> {
             let first = lacking.entry(kind).or_insert(at);
             *first = at.min(*first);
         }
-        let of = |kind| Arrival {
-            kind,
-            last: neighbours.witness(kind).map(|witness| witness.created_at),
-            without: lacking.get(&kind).map(|at| (neighbours.untagged_since(kind, *at), *at)),
-        };
-        neighbours.asked().into_iter().map(of).collect()
+        let mut arrivals = Vec::new();
+        for kind in neighbours.asked() {
+            let without = match lacking.get(&kind) {
+                Some(at) => Some((self.untagged_since(neighbours, kind, *at).await?, *at)),
+                None => None,
+            };
+            let last = neighbours.witness(kind).map(|witness| witness.created_at);
+            arrivals.push(Arrival { kind, last, without });
+        }
+        Ok(arrivals)
+    }
+
+    /// How many captured objects are newer and carry no tag of any row. Those of another table's
+    /// rows say nothing of this one's tags.
+    async fn untagged_since(
+        &self,
+        neighbours: &Neighbours,
+        kind: Kind,
+        since: Instant,
+    ) -> Result<u64, RunError> {
+        let newer = neighbours.untagged_since(kind, since);
+        let tags = newer.iter().filter_map(|near| near.tag.as_deref().map(str::to_owned));
+        let resolved = self.resolve_all(neighbours, tags.collect()).await?;
+        let untagged = newer.iter().filter(|near| !near.is_explained(kind, &resolved));
+        Ok(u64::try_from(untagged.count()).unwrap_or(u64::MAX))
     }
 
     /// Whether a list that would count shows nothing of the row, and nothing newer of any other.
@@ -1050,11 +1069,7 @@ impl Gather<'_> {
         // What a row is known for by its tag is nobody's to claim.
         equal.retain(|(kind, _), near| !near.is_explained(*kind, &resolved));
         let references: Vec<String> = equal.into_values().flat_map(Near::references).collect();
-        let owned = self
-            .db
-            .resolve_references(self.table, self.account_name, &references)
-            .await
-            .doing("looking whose references these are")?;
+        let owned = self.owned(&references).await?;
         let mut nearest = HashMap::new();
         for index in &absent {
             let (Some(claimed), Some(fact)) = (rows.get(*index), facts.get_mut(*index)) else {
@@ -1110,25 +1125,49 @@ impl Gather<'_> {
         found
     }
 
+    /// Whose these tags are: the table's rows', and of what none of these has, other tables'.
     async fn resolve_all(
         &self,
         neighbours: &Neighbours,
-        tags: HashSet<String>,
+        all: HashSet<String>,
     ) -> Result<HashMap<String, RowsOfTag>, RunError> {
         let mut resolved: HashMap<String, RowsOfTag> = HashMap::new();
         let mut unknown = Vec::new();
-        for tag in tags {
-            match neighbours.resolved.get(&tag) {
+        for tag in &all {
+            match neighbours.resolved.get(tag) {
                 Some(rows) => {
-                    resolved.insert(tag, rows.clone());
+                    resolved.insert(tag.clone(), rows.clone());
                 }
-                None => unknown.push(tag),
+                None => unknown.push(tag.clone()),
             }
         }
         for chunk in unknown.chunks(RESOLVE_AT_ONCE) {
             resolved.extend(self.rows_of_tags(chunk).await?);
         }
+        let has_none = |tag: &&String| resolved.get(*tag).is_none_or(RowsOfTag::is_none);
+        let strange: Vec<String> = all.iter().filter(has_none).cloned().collect();
+        for chunk in strange.chunks(RESOLVE_AT_ONCE) {
+            let found = rows_elsewhere(self.db, self.table, self.tables, self.account_name, chunk);
+            resolved.extend(found.await.doing("resolving tags in other tables")?);
+        }
         Ok(resolved)
+    }
+
+    /// Whose these references are, in whichever of the account's tables.
+    async fn owned(
+        &self,
+        references: &[String],
+    ) -> Result<HashMap<String, Vec<(String, String)>>, RunError> {
+        let doing = "looking whose references these are";
+        let own = self.db.resolve_references(self.table, self.account_name, references).await;
+        let mut owned = own.doing(doing)?;
+        for other in others_of(self.table, self.tables, self.account_name) {
+            let found = self.db.resolve_references(other, self.account_name, references).await;
+            for (reference, rows) in found.doing(doing)? {
+                owned.entry(reference).or_default().extend(rows);
+            }
+        }
+        Ok(owned)
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::model::card::masked;
 use crate::model::money::grouped_text;
 use crate::store::inspect::{Barrier, LEFT_OUT_MAX, LeftOut, Passing};
-use crate::store::mapping::{FilterValue, NullTest};
+use crate::store::mapping::{FilterValue, NullTest, TableSettings};
 use crate::store::source_table::SourceTable;
 use crate::store::tellers::plain;
 
@@ -12,6 +12,23 @@ const VALUES: usize = 3;
 
 /// Characters of a value that are shown.
 const CHARS: usize = 40;
+
+/// The other mappings of the relation that a mapping reads.
+pub fn beside<'t>(
+    own: &TableSettings,
+    all: impl IntoIterator<Item = &'t TableSettings>,
+) -> Vec<&'t TableSettings> {
+    let is_beside = |other: &&TableSettings| other.read == own.read && other.name != own.name;
+    all.into_iter().filter(is_beside).collect()
+}
+
+/// Whether rows of a status that a mapping does not name may be left out by its `where` altogether:
+/// another mapping of the same relation names it.
+pub fn is_left_to(own: &TableSettings, beside: &[&TableSettings], value: &str) -> bool {
+    let names = |other: &&TableSettings| other.named_values().any(|known| known.0 == value);
+    let shared = beside.iter().filter(|other| other.status == own.status);
+    !own.filter.is_empty() && shared.into_iter().any(names)
+}
 
 /// Whether each looked-at stuck row is left out.
 pub fn is_whole(left: &LeftOut) -> bool {

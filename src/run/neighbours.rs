@@ -232,17 +232,17 @@ impl Neighbours {
         true
     }
 
-    /// How many captured objects of this kind are newer than `since` and carry no tag of a row;
-    /// none, where one of them does, as far as was asked.
-    pub(super) fn untagged_since(&self, kind: Kind, since: Instant) -> u64 {
+    /// Captured objects of this kind that are newer than `since` and carry no tag of a row; none,
+    /// where one of them does, as far as was asked.
+    pub(super) fn untagged_since(&self, kind: Kind, since: Instant) -> Vec<&Near> {
         let is_newer = |near: &&Near| {
             near.captured.is_some() && near.moves.has(kind) && near.created_at > since
         };
         let newer = || self.all.iter().filter(is_newer).filter(|near| !near.own);
         if newer().any(|near| near.has_row(&self.resolved)) {
-            return 0;
+            return Vec::new();
         }
-        u64::try_from(newer().count()).unwrap_or(u64::MAX)
+        newer().collect()
     }
 
     /// The captured objects that rows of these kinds may be explained by, sorted by time once for

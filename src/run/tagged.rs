@@ -100,16 +100,29 @@ impl RowsOfTag {
     }
 
     /// Whether one of them explains a movement of one of these kinds so well that it is not that of
-    /// another row of this kind: a row of no known kind may.
+    /// another row of this kind: a row of no known kind may, and so may one of another table, where
+    /// the table that was asked for has none.
     pub(super) fn explain(&self, moves: Kinds, kind: Kind, seen: Seen<'_>) -> bool {
-        self.has_unmapped || (self.kinds.shares(moves) && self.agree(kind, seen))
+        self.has_unmapped
+            || self.is_elsewhere(moves)
+            || (self.kinds.shares(moves) && self.agree(kind, seen))
+    }
+
+    /// No row of the table that was asked for has the tag.
+    pub(super) fn is_none(&self) -> bool {
+        !self.has_unmapped && self.kinds == Kinds::default()
+    }
+
+    /// A row of another table alone has the tag, and is of one of these kinds.
+    fn is_elsewhere(&self, moves: Kinds) -> bool {
+        self.is_none() && self.others.shares(moves)
     }
 
     /// Whether a movement of one of these kinds is some row's of the account, whosever.
     pub(super) fn resolve(&self, moves: Kinds, seen: Seen<'_>) -> bool {
         let is_it = |row: &Row| moves.has(row.kind) && row.is_paid_by(seen);
         let is_some = || !self.is_of_several_kinds() || self.rows.iter().any(is_it);
-        self.has_unmapped || (self.kinds.shares(moves) && is_some())
+        self.has_unmapped || self.is_elsewhere(moves) || (self.kinds.shares(moves) && is_some())
     }
 }
 
@@ -151,6 +164,35 @@ pub(super) async fn rows_of_tags(
         }
     }
     Ok(rows)
+}
+
+/// The rows of the account's other tables that have these tags, which no row of the table has. They
+/// show nothing of how its own rows are tagged; they say whose a payment is.
+pub(super) async fn rows_elsewhere(
+    db: &Database,
+    table: &SourceTable,
+    tables: &[SourceTable],
+    account: &str,
+    tags: &[String],
+) -> Result<HashMap<String, RowsOfTag>, StoreError> {
+    let mut rows: HashMap<String, RowsOfTag> = HashMap::new();
+    for other in others_of(table, tables, account) {
+        for row in db.rows_known_by(other, account, tags, &[], &[]).await? {
+            rows.entry(row.tag.text().to_owned()).or_default().others.add(row.kind);
+        }
+    }
+    Ok(rows)
+}
+
+/// The account's tables besides this one.
+pub(super) fn others_of<'t>(
+    table: &SourceTable,
+    tables: &'t [SourceTable],
+    account: &str,
+) -> impl Iterator<Item = &'t SourceTable> {
+    let is_other =
+        |other: &&SourceTable| is_of(other, account) && other.settings.name != table.settings.name;
+    tables.iter().filter(is_other)
 }
 
 /// Whether rows of another table may be of another kind than this one's.

@@ -10,14 +10,14 @@ use chrono_tz::Tz;
 
 use crate::decide::policy::Mode;
 use crate::model::money::Currency;
-use crate::model::reason::{Leads, Outcome, Reason};
+use crate::model::reason::Outcome;
 use crate::model::transaction::Kind;
 use crate::store::decode::boolean;
-use crate::store::effects::target_of;
 use crate::store::error::{MappingError, Mend};
+use crate::store::literals::{ends, ends_written, fillings, is_own, parts};
 use crate::store::mapping::{
     AttemptsSetting, CurrencySettings, FilterSettings, FilterValue, HistorySettings, KindSettings,
-    MapSettings, SetSettings, TableSettings, UnitSetting,
+    MapSettings, TableSettings, UnitSetting,
 };
 use crate::store::notation::Notation;
 use crate::store::source_table::{
@@ -744,27 +744,13 @@ impl Fitter<'_> {
     }
 
     fn sets(&mut self, write: &Relation, zone: Option<Tz>) -> BTreeMap<String, Target> {
-        let SetSettings { always, succeeded, failed, retryable, review } =
-            self.settings.set.clone();
-        let by_outcome = [
-            ("succeeded", Outcome::Succeeded, &succeeded),
-            ("failed", Outcome::Failed, &failed),
-            ("retryable", Outcome::Retryable, &retryable),
-            ("review", Outcome::Review, &review),
-        ];
+        let set = self.settings.set.clone();
         let mut targets = BTreeMap::new();
-        for (name, template) in &always {
-            // What an outcome writes to the column itself stands there instead.
-            let others = by_outcome.iter().filter(|(.., columns)| !columns.contains_key(name));
-            let outcomes: Vec<Outcome> = others.map(|(_, outcome, _)| *outcome).collect();
-            let field = format!("set.always.{name}");
-            let target = self.set(write, &field, (name, template), zone, &outcomes);
-            targets.extend(target.map(|target| (name.clone(), target)));
-        }
-        for (part, outcome, columns) in by_outcome {
+        for (part, columns) in parts(&set) {
             for (name, template) in columns {
+                let outcomes = ends_written(&self.settings, part, name);
                 let field = format!("set.{part}.{name}");
-                let target = self.set(write, &field, (name, template), zone, &[outcome]);
+                let target = self.set(write, &field, (name, template), zone, &outcomes);
                 targets.extend(target.map(|target| (name.clone(), target)));
             }
         }
@@ -801,6 +787,8 @@ impl Fitter<'_> {
             UnitSetting::ExponentColumn(column) => Some(column),
             UnitSetting::Minor | UnitSetting::Major => None,
         };
+        let tags = settings.tag.iter().chain(settings.tags.values());
+        let mut tags = tags.filter_map(|tag| Template::parse(tag).ok());
         let told = [
             ("the amount", is(&settings.amount.column)),
             ("the amount's exponent", exponent.is_some_and(|column| is(column))),
@@ -809,6 +797,7 @@ impl Fitter<'_> {
             ("the kind", settings.kind.column.as_deref().is_some_and(is)),
             ("the time of creation", is(&settings.created)),
             ("the natural key", settings.natural_key.iter().any(|column| is(column))),
+            ("the tag", tags.any(|tag| tag.columns().any(is))),
         ];
         told.into_iter().find(|(_, is_it)| *is_it).map(|(what, _)| what)
     }
@@ -816,10 +805,11 @@ impl Fitter<'_> {
     fn history(&mut self, found: Option<&Relation>, zone: Option<Tz>) -> Option<HistoryTable> {
         let HistorySettings { table, columns } = self.settings.history.clone()?;
         let relation = self.relation("history.table", &table, found)?;
+        let outcomes = ends(&self.settings);
         let mut targets = BTreeMap::new();
         for (name, template) in &columns {
             let field = format!("history.columns.{name}");
-            let target = self.target(relation, &field, (name, template), zone, &WRITTEN);
+            let target = self.target(relation, &field, (name, template), zone, &outcomes);
             targets.extend(target.map(|target| (name.clone(), target)));
         }
         for column in relation.columns.iter().filter(|c| c.required) {
@@ -897,9 +887,9 @@ impl Fitter<'_> {
                 } else {
                     self.filled(field, column, &parsed, outcomes);
                 }
-                if parsed.columns().next().is_none() && step.is_none() {
-                    self.literal(field, column, template);
-                }
+                let is_literal = parsed.columns().next().is_none() && step.is_none();
+                let literal = parsed.render(|_none| None).ok().filter(|_| is_literal);
+                literal.into_iter().for_each(|text| self.literal(field, column, &text));
             }
             Err(error) => {
                 self.err(field, format!("`{template}`: {error}"), "a template or a literal");
@@ -938,9 +928,9 @@ impl Fitter<'_> {
         self.err(field, problem, expected);
     }
 
-    fn literal(&mut self, field: &str, column: &Column, template: &str) {
-        if let Some(expected) = unfit(column, template) {
-            self.err(field, format!("`{template}` is no value of {}", named(column)), expected);
+    fn literal(&mut self, field: &str, column: &Column, text: &str) {
+        if let Some(expected) = unfit(column, text) {
+            self.err(field, format!("`{text}` is no value of {}", named(column)), expected);
         }
     }
 
@@ -952,7 +942,7 @@ impl Fitter<'_> {
         if !template.columns().any(is_own) || !(is_whole || is_text) {
             return;
         }
-        let texts = self.fillings(template, outcomes);
+        let texts = fillings(&self.settings, template, outcomes);
         let misfits = texts.iter().filter_map(|text| Some((text, unfit(column, text)?)));
         if let Some((text, expected)) = misfits.max_by_key(|(text, _)| text.chars().count()) {
             let rest = if is_whole { "" } else { " and the rest" };
@@ -960,27 +950,6 @@ impl Fitter<'_> {
                 format!("`{text}`{rest}, which may be written, is no value of {}", named(column));
             self.err(field, problem, expected);
         }
-    }
-
-    /// Every text that a template can become with these outcomes, as far as it is tieout's.
-    fn fillings(&self, template: &Template, outcomes: &[Outcome]) -> BTreeSet<String> {
-        let mut texts = BTreeSet::new();
-        for map in &self.settings.map {
-            for (outcome, reason) in outcomes.iter().flat_map(|it| reasons_of(*it)) {
-                let Some(FilterValue(status)) = target_of(map, outcome, reason) else { continue };
-                for FilterValue(before) in &map.from {
-                    let text = template.render(|name| match name {
-                        "status" => Some(status.as_str()),
-                        "status_before" => Some(before.as_str()),
-                        "reason" => Some(reason.as_str()),
-                        "outcome" => Some(outcome.as_str()),
-                        _rows => Some(""),
-                    });
-                    texts.extend(text);
-                }
-            }
-        }
-        texts
     }
 
     fn may_write(&mut self, write: &Relation, status: Option<&Column>) {
@@ -1084,27 +1053,6 @@ fn may_be_a_number(text: &str) -> bool {
 /// Whether what a template names is text whatever the row is.
 fn is_words(name: &str) -> bool {
     matches!(name, "outcome" | "reason" | "now" | "psp_time" | "psp_reference")
-}
-
-/// Whether what a template names is one of a few words of tieout's or of the mapping's.
-fn is_own(name: &str) -> bool {
-    matches!(name, "status" | "status_before" | "reason" | "outcome")
-}
-
-/// The outcomes by which a status is written.
-const WRITTEN: [Outcome; 4] =
-    [Outcome::Succeeded, Outcome::Failed, Outcome::Retryable, Outcome::Review];
-
-/// Reasons for which a row comes to an outcome: those that lead to it, and those that lead where a
-/// rule, a setting or a person says.
-fn reasons_of(outcome: Outcome) -> impl Iterator<Item = (Outcome, Reason)> {
-    let of_rows = Reason::ALL.iter().copied().filter(|reason| reason.is_of_rows());
-    of_rows
-        .filter(move |reason| match reason.leads() {
-            Leads::To(end) => end == outcome,
-            Leads::ByPolicy => true,
-        })
-        .map(move |reason| (outcome, reason))
 }
 
 /// Whether any outcome has a value of its own, which would be written.

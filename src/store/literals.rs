@@ -1,9 +1,14 @@
-//! What a mapping writes of its own words: status values, literals of `set` and `history`. The
-//! catalogue alone does not say whether a type of the user's own takes them: the database is asked.
+//! What a mapping writes of its own words: status values, literals of `set` and `history`, and what
+//! their templates become that name tieout's words alone. The catalogue does not say whether a type
+//! that is none of the common ones takes them: the database is asked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use crate::decide::policy::Mode;
+use crate::model::reason::{Leads, Outcome, Reason};
+use crate::store::effects::target_of;
 use crate::store::error::{MappingError, Mend};
+use crate::store::mapping::{FilterValue, SetSettings, TableSettings};
 use crate::store::source_table::{Column, SourceTable, Target, TypeClass};
 use crate::store::template::{Piece, Template};
 
@@ -32,7 +37,7 @@ impl Literal<'_> {
     }
 }
 
-/// Every literal of a mapping, in the order of its fields.
+/// Every literal of a mapping, and what may stand in its place, in the order of its fields.
 pub fn literals(table: &SourceTable) -> Vec<Literal<'_>> {
     let mut found = Vec::new();
     let status = &table.write_status;
@@ -51,14 +56,19 @@ pub fn literals(table: &SourceTable) -> Vec<Literal<'_>> {
             found.push(Literal { field, text, column: status });
         }
     }
-    for (field, template, target) in templates(table) {
+    for (field, template, target, outcomes) in templates(table) {
         let Ok(parsed) = Template::parse(template) else { continue };
         let is_step = template.strip_prefix('+').is_some_and(|step| step.parse::<i64>().is_ok());
         if is_step {
             continue;
         }
-        if let Ok(text) = parsed.render(|_column| None) {
-            found.push(Literal { field, text, column: &target.column });
+        let column = &target.column;
+        if parsed.columns().next().is_some() && parsed.columns().all(is_own) {
+            let texts = fillings(&table.settings, &parsed, &outcomes);
+            let literal = |text| Literal { field: field.clone(), text, column };
+            found.extend(texts.into_iter().map(literal));
+        } else if let Ok(text) = parsed.render(|_column| None) {
+            found.push(Literal { field, text, column });
         }
     }
     found
@@ -67,7 +77,7 @@ pub fn literals(table: &SourceTable) -> Vec<Literal<'_>> {
 /// Templates that put the row's key into a column of another type, which no row's key fits.
 pub fn unfit_keys(table: &SourceTable) -> Vec<MappingError> {
     let mut unfit = Vec::new();
-    for (field, template, target) in templates(table) {
+    for (field, template, target, _outcomes) in templates(table) {
         let Ok(parsed) = Template::parse(template) else { continue };
         let pieces: Vec<Piece<'_>> = parsed.pieces().collect();
         let [Piece::Column(name)] = pieces.as_slice() else { continue };
@@ -106,30 +116,103 @@ fn takes(column: &TypeClass, key: &TypeClass) -> bool {
     }
 }
 
-/// What `set` and `history` write: the field, the template, the column.
-fn templates(table: &SourceTable) -> Vec<(String, &String, &Target)> {
-    let set = &table.settings.set;
-    let parts: [(&str, &BTreeMap<String, String>); 5] = [
-        ("always", &set.always),
-        ("succeeded", &set.succeeded),
-        ("failed", &set.failed),
-        ("retryable", &set.retryable),
-        ("review", &set.review),
-    ];
+/// What `set` and `history` write: the field, the template, the column, and with which outcomes.
+fn templates(table: &SourceTable) -> Vec<(String, &String, &Target, Vec<Outcome>)> {
     let mut found = Vec::new();
-    for (part, columns) in parts {
+    for (part, columns) in parts(&table.settings.set) {
         for (name, template) in columns {
-            let target = table.sets.get(name);
-            found.extend(target.map(|it| (format!("set.{part}.{name}"), template, it)));
+            let Some(target) = table.sets.get(name) else { continue };
+            let outcomes = ends_written(&table.settings, part, name);
+            found.push((format!("set.{part}.{name}"), template, target, outcomes));
         }
     }
     if let (Some(settings), Some(history)) = (&table.settings.history, &table.history) {
         for (name, template) in &settings.columns {
-            let target = history.columns.get(name);
-            found.extend(target.map(|it| (format!("history.columns.{name}"), template, it)));
+            let Some(target) = history.columns.get(name) else { continue };
+            let outcomes = ends(&table.settings);
+            found.push((format!("history.columns.{name}"), template, target, outcomes));
         }
     }
     found
+}
+
+/// The parts of `set`, by their names.
+pub(super) fn parts(set: &SetSettings) -> [(&'static str, &BTreeMap<String, String>); 5] {
+    let SetSettings { always, succeeded, failed, retryable, review } = set;
+    [
+        ("always", always),
+        ("succeeded", succeeded),
+        ("failed", failed),
+        ("retryable", retryable),
+        ("review", review),
+    ]
+}
+
+/// The ends that a mode writes.
+pub(super) fn ends(settings: &TableSettings) -> Vec<Outcome> {
+    match settings.mode {
+        Mode::Full => {
+            vec![Outcome::Succeeded, Outcome::Failed, Outcome::Retryable, Outcome::Review]
+        }
+        Mode::SucceedOnly => vec![Outcome::Succeeded, Outcome::Review],
+        Mode::Observe => Vec::new(),
+    }
+}
+
+/// The ends with which the mode writes a column that a part of `set` names. What a part of an
+/// outcome's own writes to it stands instead of what is written always.
+pub(super) fn ends_written(settings: &TableSettings, part: &str, name: &str) -> Vec<Outcome> {
+    let has_own = |outcome: Outcome| {
+        let own = parts(&settings.set).into_iter().find(|(part, _)| *part == outcome.as_str());
+        own.is_some_and(|(_, columns)| columns.contains_key(name))
+    };
+    let is_in_part = |outcome: &Outcome| match part {
+        "always" => !has_own(*outcome),
+        part => part == outcome.as_str(),
+    };
+    ends(settings).into_iter().filter(is_in_part).collect()
+}
+
+/// Every text that a template can become with these outcomes, as far as it is tieout's.
+pub(super) fn fillings(
+    settings: &TableSettings,
+    template: &Template,
+    outcomes: &[Outcome],
+) -> BTreeSet<String> {
+    let mut texts = BTreeSet::new();
+    for map in &settings.map {
+        for (outcome, reason) in outcomes.iter().flat_map(|it| reasons_of(*it)) {
+            let Some(FilterValue(status)) = target_of(map, outcome, reason) else { continue };
+            for FilterValue(before) in &map.from {
+                let text = template.render(|name| match name {
+                    "status" => Some(status.as_str()),
+                    "status_before" => Some(before.as_str()),
+                    "reason" => Some(reason.as_str()),
+                    "outcome" => Some(outcome.as_str()),
+                    _rows => Some(""),
+                });
+                texts.extend(text);
+            }
+        }
+    }
+    texts
+}
+
+/// Whether what a template names is one of a few words of tieout's or of the mapping's.
+pub(super) fn is_own(name: &str) -> bool {
+    matches!(name, "status" | "status_before" | "reason" | "outcome")
+}
+
+/// Reasons for which a row comes to an outcome: those that lead to it, and those that lead where a
+/// rule, a setting or a person says.
+fn reasons_of(outcome: Outcome) -> impl Iterator<Item = (Outcome, Reason)> {
+    let of_rows = Reason::ALL.iter().copied().filter(|reason| reason.is_of_rows());
+    of_rows
+        .filter(move |reason| match reason.leads() {
+            Leads::To(end) => end == outcome,
+            Leads::ByPolicy => true,
+        })
+        .map(move |reason| (outcome, reason))
 }
 
 #[cfg(test)]

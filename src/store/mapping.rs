@@ -96,6 +96,14 @@ pub struct TableSettings {
     pub history: Option<HistorySettings>,
 }
 
+impl TableSettings {
+    /// Every status value that it names, ignored ones too; some more than once.
+    pub fn named_values(&self) -> impl Iterator<Item = &FilterValue> {
+        let others = [&self.succeeded, &self.ignore, &self.unpaid].into_iter().flatten();
+        self.map.iter().flat_map(MapSettings::named_values).chain(others)
+    }
+}
+
 fn yes() -> bool {
     true
 }
@@ -282,6 +290,14 @@ pub struct MapSettings {
     pub absent: Option<FilterValue>,
     /// Value of "needs a person".
     pub review: Option<FilterValue>,
+}
+
+impl MapSettings {
+    fn named_values(&self) -> impl Iterator<Item = &FilterValue> {
+        let Self { from, succeeded, failed, retryable, absent, review, .. } = self;
+        let ends = [succeeded, failed, retryable, absent, review].into_iter().flatten();
+        from.iter().chain(ends)
+    }
 }
 
 /// Other columns written with the status: column → template.

@@ -5,7 +5,7 @@
 //! the only thing ever spliced into SQL is a [`QuotedIdent`], which only a catalogue's answer
 //! becomes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use chrono::TimeDelta;
@@ -410,13 +410,8 @@ impl SourceTable {
 
     /// Every status value that the mapping names, ignored ones too.
     pub fn known_values(&self) -> Vec<String> {
-        let mut values: Vec<String> = self.processing_values();
-        values.extend(self.ended_values());
-        let others = self.settings.ignore.iter().chain(&self.settings.unpaid);
-        values.extend(others.map(|value| value.0.clone()));
-        values.sort();
-        values.dedup();
-        values
+        let named = self.settings.named_values().map(|value| value.0.clone());
+        named.collect::<BTreeSet<String>>().into_iter().collect()
     }
 
     /// Whether rows may have no status at all, and `where` does not leave them out: no value of a

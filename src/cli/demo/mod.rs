@@ -86,8 +86,8 @@ fn words(args: &Args, shown: &Shown) -> Vec<String> {
         vec![
             format!("The demo in {dir}/ was there: its decided rows are not decided twice."),
             format!(
-                "{}; {} due by now.",
-                counted(stuck, "row still waits", "rows still wait"),
+                "{}, those with a case among them; {} due by now.",
+                counted(stuck, "row is still processing", "rows are still processing"),
                 counted(summary.decided, "was", "were")
             ),
         ]

@@ -1,5 +1,6 @@
 //! Making the demo: its directory, its PSP, its past, and the run that is shown.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use chrono::TimeDelta;
@@ -161,14 +162,15 @@ fn base_of(dir: &Path) -> Result<(i64, bool), DemoError> {
         return base.map(|base| (base, true)).ok_or(DemoError::NotADemo { path: dir.to_owned() });
     }
     let begun = dir.join("begun");
-    if dir.exists() && !begun.exists() {
+    let is_empty = std::fs::read_dir(dir).is_ok_and(|mut found| found.next().is_none());
+    if dir.exists() && !is_empty && !begun.exists() {
         return Err(DemoError::NotADemo { path: dir.to_owned() });
     }
     let failed = |doing| {
         let path = dir.to_owned();
         move |source| DemoError::File { path, doing, source }
     };
-    if dir.exists() {
+    if begun.exists() {
         std::fs::remove_dir_all(dir).map_err(failed("clearing a demo that was not finished"))?;
     }
     std::fs::create_dir_all(dir).map_err(failed("making the directory"))?;
@@ -232,8 +234,14 @@ fn write_config(dir: &Path, psps: &Psps) -> Result<(), DemoError> {
         let made = std::fs::create_dir_all(&path);
         made.map_err(|source| DemoError::File { path, doing: "making it", source })?;
     }
-    for (name, text) in [("tieout.toml", config)].into_iter().chain(keys) {
-        write(dir.join(name), &text)?;
+    write(dir.join("tieout.toml"), &config)?;
+    for (name, text) in keys {
+        let path = dir.join(name);
+        write(path.clone(), &text)?;
+        // As the doctor asks of everybody's.
+        let mode = std::fs::Permissions::from_mode(0o600);
+        let set = std::fs::set_permissions(&path, mode);
+        set.map_err(|source| DemoError::File { path, doing: "keeping it to its owner", source })?;
     }
     Ok(())
 }
@@ -333,9 +341,9 @@ impl DemoError {
     /// The process's end.
     pub fn exit(&self) -> Exit {
         match self {
-            Self::File { .. } | Self::Sandbox(_) => Exit::Internal,
+            Self::Sandbox(_) => Exit::Internal,
             Self::NotADemo { .. } => Exit::Usage,
-            Self::Config(_) => Exit::Config,
+            Self::File { .. } | Self::Config(_) => Exit::Config,
             Self::Store(error) => crate::run::error::store_exit(error),
             Self::Run(error) => error.exit(),
         }
@@ -344,10 +352,12 @@ impl DemoError {
     /// What to do next.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NotADemo { .. } => Some("choose another place: `tieout demo --dir DIR`".into()),
+            Self::File { .. } | Self::NotADemo { .. } => {
+                Some("choose another place: `tieout demo --dir DIR`".into())
+            }
             Self::Store(error) => error.hint(),
             Self::Run(error) => error.hint(),
-            Self::File { .. } | Self::Sandbox(_) | Self::Config(_) => None,
+            Self::Sandbox(_) | Self::Config(_) => None,
         }
     }
 }

@@ -21,6 +21,7 @@ use std::path::PathBuf;
 use crate::exit::Exit;
 use crate::psp::probe::Probe;
 use crate::run::clock::DatabaseClock;
+use crate::run::left_out;
 use crate::run::setup::{AccountSetup, Setup};
 use crate::run::shutdown::Stop;
 use crate::store::database::Database;
@@ -169,8 +170,8 @@ pub async fn unread_values(db: &Database, mapped: &[SourceTable]) -> Vec<Finding
 pub async fn passed_over(db: &Database, mapped: &[SourceTable]) -> Vec<Finding> {
     let mut findings = Vec::new();
     for table in mapped {
-        let is_only = mapped.iter().filter(|other| other.read == table.read).count() == 1;
-        findings.extend(tables::passed_over(db, table, is_only).await);
+        let beside = left_out::beside(&table.settings, mapped.iter().map(|other| &other.settings));
+        findings.extend(tables::passed_over(db, table, &beside).await);
     }
     findings
 }

@@ -24,6 +24,7 @@ use crate::store::decode::kind_of;
 use crate::store::driver::Driver;
 use crate::store::error::{Mend, StoreError};
 use crate::store::inspect::{Counterpart, Inspect, STATUS_ROWS, Standing, index_columns};
+use crate::store::mapping::TableSettings;
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{SourceTable, TypeClass};
 use crate::store::tellers::{kind_word, may_be_on_its_way, says_outcome, takes_back};
@@ -62,11 +63,11 @@ pub(super) async fn look(
     let mut mapped = Vec::new();
     let mut tags = BTreeMap::new();
     for settings in &setup.tables {
-        let is_only = setup.tables.iter().filter(|other| other.read == settings.read).count() == 1;
+        let beside = left_out::beside(settings, &setup.tables);
         match map_tables(db, std::slice::from_ref(settings), &setup.accounts).await {
             Ok(tables) => {
                 for table in tables {
-                    let found = one(db, &table, is_only, &setup.accounts, indexes, say).await;
+                    let found = one(db, &table, &beside, &setup.accounts, indexes, say).await;
                     tags.insert(table.settings.name.clone(), found);
                     mapped.push(table);
                 }
@@ -93,12 +94,23 @@ pub(super) async fn look(
     mapped
 }
 
-/// Everything about one table; a few of its tags by account come back. `is_only`: no other mapping
-/// reads it.
+/// How a table stands. A status that another mapping of it names may have no row of this one.
+async fn standing(
+    db: &Database,
+    table: &SourceTable,
+    beside: &[&TableSettings],
+) -> Result<Standing, StoreError> {
+    let mut standing = db.standing(table).await?;
+    standing.unmapped.retain(|value| !left_out::is_left_to(&table.settings, beside, value));
+    Ok(standing)
+}
+
+/// Everything about one table; a few of its tags by account come back. `beside`: the other
+/// mappings of what it reads.
 async fn one(
     db: &Database,
     table: &SourceTable,
-    is_only: bool,
+    beside: &[&TableSettings],
     accounts: &BTreeMap<String, AccountSetup>,
     indexes: &mut Indexes,
     say: Say<'_>,
@@ -106,7 +118,7 @@ async fn one(
     let name = table.settings.name.as_str();
     let mut findings = Vec::new();
     let mut rows = None;
-    match db.standing(table).await {
+    match standing(db, table, beside).await {
         Ok(standing) => {
             rows = standing.rows;
             for (column, create) in &standing.lookups {
@@ -121,7 +133,7 @@ async fn one(
     findings.extend(unseen(db, table).await);
     findings.extend(unseen_targets(db, table).await);
     let mut notes = Vec::new();
-    match of_where(db, table, is_only).await {
+    match of_where(db, table, beside).await {
         Ok(Some(note)) if note.level == Level::Ok => notes.push(note),
         Ok(found) => findings.extend(found),
         Err(error) => findings.push(warn(name, "untold", chain(&error), "tieout doctor")),
@@ -168,7 +180,7 @@ async fn one(
 async fn of_where(
     db: &Database,
     table: &SourceTable,
-    is_only: bool,
+    beside: &[&TableSettings],
 ) -> Result<Option<Finding>, StoreError> {
     let left = db.left_out(table).await?;
     if left.rows == 0 {
@@ -178,7 +190,7 @@ async fn of_where(
     let text = format!("{}; no run looks at them", left_out::words(table, &left));
     let code = "where_leaves_out";
     Ok(Some(match () {
-        () if left_out::is_mistake(&left) && is_only => {
+        () if left_out::is_mistake(&left) && beside.is_empty() => {
             fail(name, Exit::Config, code, text, left_out::advice(table, &left))
         }
         () if left_out::is_whole(&left) || left_out::is_by_null(&left) => {
@@ -432,11 +444,15 @@ fn of_labels(table: &SourceTable, standing: &Standing) -> Option<Finding> {
 
 /// What the rows of a table show that its mapping passes over. What could not be found out is the
 /// doctor's to say.
-pub(super) async fn passed_over(db: &Database, table: &SourceTable, is_only: bool) -> Vec<Finding> {
+pub(super) async fn passed_over(
+    db: &Database,
+    table: &SourceTable,
+    beside: &[&TableSettings],
+) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let left = of_where(db, table, is_only).await.ok().flatten();
+    let left = of_where(db, table, beside).await.ok().flatten();
     findings.extend(left.filter(|finding| finding.level != Level::Ok));
-    if let Ok(standing) = db.standing(table).await {
+    if let Ok(standing) = standing(db, table, beside).await {
         of_statuses(table, &standing, &mut findings);
         of_accounts(table, &standing, &mut findings);
         of_kinds(table, &standing, &mut findings);
@@ -819,7 +835,10 @@ async fn shared_by_tables(
             }
             for (account, some) in tags.get(name).into_iter().flatten() {
                 let is_there = other.settings.accounts.values().any(|known| known == account);
-                if !is_there {
+                // Two mappings of one table: a row of both is no other row to itself.
+                let is_itself = one.write == other.write
+                    && one.tag_template(account) == other.tag_template(account);
+                if !is_there || is_itself {
                     continue;
                 }
                 // Without an index nothing is looked up; what was looked at is compared.

@@ -4,6 +4,8 @@
 
 use std::collections::{HashMap, HashSet};
 
+use chrono::TimeDelta;
+
 use crate::decide::absence::{SKEW_MAX, mapped_last_attempt};
 use crate::decide::decision::{Verdict, Want};
 use crate::decide::given_up::{Told, told};
@@ -11,10 +13,14 @@ use crate::model::evidence::{Answer, Cause, Evidence};
 use crate::model::time::{Instant, earlier, later};
 use crate::model::transaction::{SiblingFact, SiblingState, Transaction};
 use crate::psp::account::{Need, Question};
+use crate::run::attempts::Unnamed;
 use crate::run::error::{Doing, RunError};
 use crate::run::gather::{Decided, Facts, Gather, RECENT, can_be_asked};
 use crate::store::driver::Driver;
 use crate::store::records::Claimed;
+
+/// How much older a sibling may be than the oldest row, to be looked for among its files' lines.
+const A_DAY: TimeDelta = TimeDelta::days(1);
 
 impl Gather<'_> {
     /// Asks about the given-up siblings of rows that are to be handed back, or were and nobody came
@@ -49,13 +55,20 @@ impl Gather<'_> {
             return Ok(());
         }
         let keys: Vec<String> = keys.into_iter().map(str::to_owned).collect();
-        let states = self.ask_about(&keys).await?;
+        let made =
+            again.iter().filter_map(|at| rows.get(*at).map(|claimed| claimed.row.created_at));
+        let states = self.ask_about(&keys, made.min()).await?;
         for (index, claimed) in again.iter().filter_map(|at| Some((*at, rows.get(*at)?))) {
-            // Who was handed back was proved beside it then: a file that is late since is no news.
-            let waits_for_files = !self.whole && claimed.history.untaken().is_none();
+            let handed_back_at = claimed.history.untaken().map(|past| past.at);
             let own = siblings.get_mut(&claimed.row.key.id).into_iter().flatten();
             for fact in own.filter(|fact| is_ended(fact)) {
-                let told = states.get(fact.id.as_str()).unwrap_or(&Told::Unpaid);
+                let Some((over_at, told)) = states.get(fact.id.as_str()) else {
+                    fact.state = SiblingState::Other;
+                    continue;
+                };
+                // Beside one whose calls were over by then the hand-back was proved: a file of them
+                // that is late since is no news.
+                let waits_for_files = !self.whole && handed_back_at.is_none_or(|at| *over_at > at);
                 fact.state = match told {
                     Told::Paid => SiblingState::PaidAfterAll,
                     Told::UnderWay => SiblingState::Pending,
@@ -78,43 +91,89 @@ impl Gather<'_> {
         Ok(())
     }
 
-    /// Asks about rows that ended, by their keys, and says how each that is there stands.
-    async fn ask_about(&self, keys: &[String]) -> Result<HashMap<String, Told>, RunError> {
+    /// Asks about rows that ended, by their keys, and says of each that is there from when its calls
+    /// are over and how it stands. The rows that they are siblings of were made since then.
+    async fn ask_about(
+        &self,
+        keys: &[String],
+        since: Option<Instant>,
+    ) -> Result<HashMap<String, (Instant, Told)>, RunError> {
         let found = self.db.rows_known_by(self.table, self.account_name, &[], &[], keys).await;
         let found = found.doing("reading siblings that ended")?;
-        let mut answers = self.in_files(&found).await?;
+        let mut in_files = self.in_files(&found).await?;
         let lacking = self.lacking(&found).await?;
-        self.at_the_psp(&found, &mut answers).await;
+        self.note_near(&found, since, &mut in_files).await?;
+        self.at_the_psp(&found, &mut in_files).await;
         let mut states = HashMap::new();
-        for ((row, answers), lacks) in found.iter().zip(answers).zip(lacking) {
+        for ((row, said), lacks) in found.iter().zip(in_files).zip(lacking) {
             let now = self.clock.now();
-            // Its call may still arrive, whatever the PSP knows of it by now.
-            let may_arrive = now <= self.over_at(row);
-            let told = match told(row, &answers, lacks, self.policy(row), now) {
+            // Its call may still arrive, whatever the PSP knows of it by now; and a line that is
+            // nearly its own may be its payment.
+            let over_at = self.over_at(row);
+            let may_be_paid = now <= over_at || said.is_near;
+            let told = match told(row, &said.evidence, lacks, self.policy(row), now) {
                 Told::Paid => Told::Paid,
-                _less if may_arrive => Told::UnderWay,
+                _less if may_be_paid => Told::UnderWay,
                 told => told,
             };
-            states.insert(row.key.id.clone(), told);
+            states.insert(row.key.id.clone(), (over_at, told));
         }
         Ok(states)
     }
 
     /// What settlement files tell of such rows.
-    async fn in_files(&self, rows: &[Transaction]) -> Result<Vec<Vec<Evidence>>, RunError> {
-        let mut answers = vec![Vec::new(); rows.len()];
+    async fn in_files(&self, rows: &[Transaction]) -> Result<Vec<Said>, RunError> {
+        let mut said: Vec<Said> = rows.iter().map(|_| Said::default()).collect();
         if !self.has_files {
-            return Ok(answers);
+            return Ok(said);
         }
         let asking = rows.iter().enumerate().filter(|(_, row)| can_be_asked(row));
         let (places, asking): (Vec<usize>, Vec<&Transaction>) = asking.unzip();
-        let told = self.by_files(false).ask(&asking, self.clock.now()).await?;
+        let alone = self.account.api().is_none();
+        let told = self.by_files(alone).ask(&asking, self.clock.now()).await?;
         for (place, told) in places.into_iter().zip(told) {
-            if let Some(answers) = answers.get_mut(place) {
-                answers.extend(told.evidence);
+            if let Some(said) = said.get_mut(place) {
+                said.is_near = !told.near.is_empty();
+                said.evidence.extend(told.evidence);
             }
         }
-        Ok(answers)
+        Ok(said)
+    }
+
+    /// Notes those that a line of a file with every attempt may be about although its tag did not
+    /// come through as it was sent. The files of the days before the rows' own are not read for it.
+    async fn note_near(
+        &self,
+        rows: &[Transaction],
+        since: Option<Instant>,
+        said: &mut [Said],
+    ) -> Result<(), RunError> {
+        if self.account.api().is_some() {
+            return Ok(());
+        }
+        let is_of_those_days =
+            |row: &Transaction| since.is_none_or(|since| row.created_at >= earlier(since, A_DAY));
+        let places: Vec<usize> = rows
+            .iter()
+            .zip(said.iter())
+            .enumerate()
+            .filter(|(_, (row, said))| said.is_unnamed() && is_of_those_days(row))
+            .map(|(place, _)| place)
+            .collect();
+        let unnamed = places.iter().filter_map(|place| rows.get(*place)).map(|row| Unnamed {
+            row,
+            from: row.created_at,
+            to: self.over_at(row),
+            last_attempt: mapped_last_attempt(row),
+        });
+        let unnamed: Vec<Unnamed<'_>> = unnamed.collect();
+        let listed = self.attempts().ask(&unnamed, self.clock.now()).await?;
+        for (place, told) in places.into_iter().zip(listed.rows) {
+            if let Some(said) = said.get_mut(place) {
+                said.is_near |= !told.near.is_empty();
+            }
+        }
+        Ok(())
     }
 
     /// What files lack that list every attempt, and may list theirs, where files are all there is.
@@ -128,7 +187,7 @@ impl Gather<'_> {
     }
 
     /// What the PSP's API says of such rows, by their place.
-    async fn at_the_psp(&self, rows: &[Transaction], answers: &mut [Vec<Evidence>]) {
+    async fn at_the_psp(&self, rows: &[Transaction], said: &mut [Said]) {
         let Some(account) = self.account.api() else { return };
         let now = self.clock.now();
         let asked: Vec<(&Transaction, Question)> = rows
@@ -147,8 +206,8 @@ impl Gather<'_> {
             let questions: Vec<Question> = asked.into_iter().map(|(_, one)| one).collect();
             let looked = account.look(&questions, need).await;
             for (question, told) in questions.iter().zip(looked.evidence) {
-                if let Some(answers) = answers.get_mut(question.row) {
-                    answers.extend(told);
+                if let Some(said) = said.get_mut(question.row) {
+                    said.evidence.extend(told);
                 }
             }
         }
@@ -175,6 +234,21 @@ impl Gather<'_> {
     /// From when no call can arrive any more that was made for it before it was given up.
     fn over_at(&self, row: &Transaction) -> Instant {
         later(mapped_last_attempt(row), self.policy(row).timing.in_flight_max)
+    }
+}
+
+/// What was said of a row.
+#[derive(Default)]
+struct Said {
+    evidence: Vec<Evidence>,
+    /// A line that no row has is of its money and under nearly its tag.
+    is_near: bool,
+}
+
+impl Said {
+    /// Files say nothing of it.
+    fn is_unnamed(&self) -> bool {
+        self.evidence.iter().any(|item| matches!(item.answer, Answer::Nothing(_)))
     }
 }
 

@@ -253,7 +253,8 @@ async fn untaken(
     let mut refused = Vec::new();
     for literal in literals(table) {
         let type_name = &literal.column.type_name;
-        if HELD.contains(&type_name.as_str()) {
+        let is_told = |known: &MappingError| known.field == literal.field;
+        if HELD.contains(&type_name.as_str()) || refused.last().is_some_and(is_told) {
             continue;
         }
         let mut sql = Sql::new("select cast(");

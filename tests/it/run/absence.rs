@@ -16,6 +16,7 @@ on_both_databases!(
     money_after_the_hand_back_is_a_contradiction,
     a_worker_that_took_the_row_starts_a_new_proof,
     a_row_that_is_stuck_again_after_its_watch_is_not_lost,
+    payments_of_another_table_are_its_rows,
     a_dropped_tag_pulls_the_brake,
     too_many_hand_backs_pull_the_brake,
     abandoned_rows_are_no_hand_backs,
@@ -286,6 +287,57 @@ async fn a_row_that_is_stuck_again_after_its_watch_is_not_lost(engine: Engine) {
     assert_eq!(shop.status(1).await, "retry", "{ran:?}");
     assert_eq!(shop.count("tieout_handbacks").await, 2);
     shop.check(true).await;
+}
+
+/// A second table of charges at the account, in the place of the refunds.
+const GIFTS: &str = r#"
+[[table]]
+name = "gifts"
+read = "refunds"
+key = ["id"]
+tag = "gift-{id}"
+amount = { column = "cents", unit = "minor" }
+currency = { const = "EUR" }
+account = []
+accounts = { "*" = "shop" }
+status = "status"
+created = "made"
+attempts = "once"
+psp_reference = "re_id"
+mode = "full"
+map = [{ from = ["sent"], succeeded = "done", retryable = "again" }]
+"#;
+
+/// They are as busy as they like: they are nobody's money here, and pull no brake. How this table's
+/// payments are tagged they do not show.
+async fn payments_of_another_table_are_its_rows(engine: Engine) {
+    let words = Words { more: GIFTS.to_owned(), ..Words::default() };
+    let mut shop = Shop::open_with(engine, words).await;
+    shop.insert(&[Payment::stuck(1), Payment::stuck(2)]).await;
+    let now = tieout_now();
+    let mut gifts = Vec::new();
+    for n in 0..40 {
+        // One by its stored id alone: the tag was lost on the way.
+        let tag = if n == 7 { "lost".to_owned() } else { format!("gift-{n}") };
+        let seed = Seed::captured("order_id", &tag, 10_001, "eur").created_at(now - 1_830 + n);
+        gifts.push(Seed { id: Some(format!("pi_gift_{n}")), ..seed });
+        let made = at_text(now - 1_830 + n);
+        let row = format!("({n}, 'done', 10001, '{made}', 'pi_gift_{n}')");
+        shop.raw.execute(&format!("insert into refunds values {row}")).await;
+    }
+    shop.plant(gifts);
+    for _look in 0..3 {
+        let ran = shop.run().await.ended(0);
+        assert!(!ran.stderr.contains("carries a tag of a row"), "{}", ran.stderr);
+        shop.a_span_passes().await;
+    }
+    let waits = "select last_reason from tieout_checks order by key";
+    assert_eq!(shop.texts(waits).await, ["absence_unproven", "absence_unproven"]);
+    shop.background(10).await;
+    shop.run_until_proven().await;
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["retry", "retry"]);
+    shop.check(false).await;
 }
 
 async fn a_dropped_tag_pulls_the_brake(engine: Engine) {

@@ -200,9 +200,17 @@ async fn a_sibling_that_was_given_up_waits_for_the_file_of_its_day(engine: Engin
     shop.insert(&[of(1, "A"), failed(2, "A", day_before)]).await;
     shop.insert(&[of(3, "B"), failed(4, "B", day_before)]).await;
     shop.insert(&[of(5, "C"), failed(6, "C", long_ago)]).await;
-    for ago in [AGO + 2, AGO, AGO - 1] {
-        bring(&shop, ago, &known(ago)).await;
-    }
+    // Sent twice: its first call was refused, and the file of its second did not come.
+    let second = failed(8, "D", day_before).attempted;
+    let sent_twice = Payment { attempted: second, ..failed(8, "D", day_before + 1) };
+    shop.insert(&[of(7, "D"), sent_twice]).await;
+    // What a line carries is nearly its tag, and just its money.
+    let masked = Payment { amount: Some(4_711), ..failed(10, "E", 0) };
+    shop.insert(&[of(9, "E"), masked]).await;
+    let refused = ("PSP8".to_owned(), "pay_8".to_owned(), 10_008, "Refused");
+    bring(&shop, AGO + 2, &[known(AGO + 2), vec![refused]].concat()).await;
+    bring(&shop, AGO, &[known(AGO), vec![one("PSP10", "PAY_10", 4_711)]].concat()).await;
+    bring(&shop, AGO - 1, &known(AGO - 1)).await;
     bring_later(&shop).await;
     let now = decided(&shop).await;
     let waits = |id: u8| {
@@ -214,6 +222,8 @@ async fn a_sibling_that_was_given_up_waits_for_the_file_of_its_day(engine: Engin
     is(&now, "1", "wait sibling_pending", &waits(2));
     is(&now, "3", "wait sibling_pending", &waits(4));
     is(&now, "5", "retryable absent", "in no file of bank");
+    is(&now, "7", "wait sibling_pending", &waits(8));
+    is(&now, "9", "wait sibling_pending", "row 10 with the same natural key");
     bring(&shop, AGO + 42, &known(AGO + 42)).await;
     shop.due_now().await;
     let now = decided(&shop).await;

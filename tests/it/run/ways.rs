@@ -22,6 +22,7 @@ on_both_databases!(
     after_its_deadline_no_question_is_begun,
     times_in_the_future_are_not_nothing_due,
     a_status_that_nobody_mapped_is_seen,
+    a_status_of_another_mapping_is_no_news,
     a_row_without_a_status_is_told,
     a_where_that_hides_every_stuck_row_is_seen,
     two_tables_in_one_run,
@@ -477,6 +478,45 @@ psp_reference = "re_id"
 mode = "full"
 map = [{ from = ["sent"], succeeded = "done", failed = "failed", retryable = "again" }]
 "#;
+
+/// Two mappings of one table, each of its own part: what the one names, the other may pass over.
+async fn a_status_of_another_mapping_is_no_news(engine: Engine) {
+    let backs = r#"
+[[table]]
+name = "backs"
+read = "payments"
+where = [{ column = "note", in = ["back"] }]
+key = ["id"]
+tag = "back_{id}"
+kind = { const = "refund" }
+amount = { column = "amount", unit = "minor" }
+currency = { column = "currency" }
+account = ["account"]
+accounts = { live = "shop" }
+status = "status"
+created = "created_at"
+attempted = "attempted_at"
+mode = "full"
+map = [{ from = ["processing"], succeeded = "paid" }]
+"#;
+    let table = "where = [{ column = \"note\", not_in = [\"back\"] }]\n".to_owned();
+    let words = Words { table, more: backs.to_owned(), ..Words::default() };
+    let mut shop = Shop::open_with(engine, words).await;
+    let rows: Vec<Payment> = (1..=3).map(Payment::stuck).collect();
+    shop.plant(vec![rows[0].captured()]);
+    shop.insert(&rows).await;
+    shop.raw.execute("update payments set note = 'pay'").await;
+    shop.raw.execute("update payments set status = 'cart' where id = 2").await;
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(1), "succeeded captured");
+    let told = shop.tieout(&["doctor", "--json"]).await.stdout;
+    assert!(!told.contains("status_unmapped"), "{told}");
+    // What neither names is told by both.
+    shop.raw.execute("update payments set status = 'odd' where id = 3").await;
+    let ran = shop.run().await.ended(3);
+    assert_eq!(ran.of_type("unmapped_status").len(), 2);
+    shop.check(false).await;
+}
 
 async fn a_row_without_a_status_is_told(engine: Engine) {
     let words = Words { more: REFUNDS.to_owned(), ..Words::default() };

@@ -75,7 +75,7 @@ fn cases(text: &str) -> Vec<Case> {
             let mut lines = block.trim().lines();
             let (from, to) = lines.next().unwrap().split_once(" ==> ").unwrap();
             let told = lines.map(|line| line.trim().to_owned()).collect();
-            (from.to_owned(), to.replace("\\n", "\n"), told)
+            (from.replace("\\n", "\n"), to.replace("\\n", "\n"), told)
         })
         .collect()
 }
