@@ -24,8 +24,8 @@ pub enum Told {
     Unpaid,
 }
 
-/// What was said of it; `not_in_files`: what its account's files lack that list every attempt, where
-/// files are all that there is.
+/// What was said of it; `not_in_files`: what its account's files lack that list every attempt,
+/// where files are all that there is.
 pub fn told(
     row: &Transaction,
     evidence: &[Evidence],

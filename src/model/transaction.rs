@@ -291,7 +291,8 @@ pub struct SiblingFact {
     pub state: SiblingState,
     /// Whether it was created before this row (ties: by key).
     pub older: bool,
-    /// Which files lack that would list what was attempted for it, in words, where it waits for them.
+    /// Which files lack that would list what was attempted for it, in words, where they are waited
+    /// for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lacks: Option<String>,
 }

@@ -136,7 +136,8 @@ impl Attempts<'_> {
         Ok(spans.iter().map(|(from, to)| files.lacks_since_begun(*from, *to)).collect())
     }
 
-    /// The files that came, laid out over the days from a span on, and those of them that are whole.
+    /// The files that came, laid out over the days from a span on, and those of them that are
+    /// whole.
     async fn laid_out(
         &self,
         (from, to): (Instant, Instant),

@@ -91,8 +91,8 @@ impl Gather<'_> {
         Ok(())
     }
 
-    /// Asks about rows that ended, by their keys, and says of each that is there from when its calls
-    /// are over and how it stands. The rows that they are siblings of were made since then.
+    /// Asks about rows that ended, by their keys, and says of each that is there from when its
+    /// calls are over and how it stands. The rows that they are siblings of were made since then.
     async fn ask_about(
         &self,
         keys: &[String],
