@@ -200,8 +200,16 @@ pub fn moves(line: LineKind, direction: Direction, kind: Kind) -> bool {
 /// fits; else, where the row's lines have none that could be it, it stands for itself.
 fn home_of(line: &SettledLine, groups: &BTreeMap<String, Group<'_>>) -> String {
     let named = || [&line.original, &line.payment].into_iter().flatten();
+    // A refund names the charge, and the payment may be called by its intent.
+    let moved_as = |name: &String| {
+        let is_its = |(own, group): &(&String, &Group<'_>)| {
+            let mut ids = group.moves.iter().flat_map(|moved| &moved.aliases);
+            !group.moves.is_empty() && (*own == name || ids.any(|id| id == name))
+        };
+        groups.iter().find(is_its).map(|(own, _)| own)
+    };
     let own = named()
-        .find(|name| groups.get(*name).is_some_and(|group| !group.moves.is_empty()))
+        .find_map(moved_as)
         .or_else(|| said_of(line, groups))
         .or_else(|| fitting(line, groups))
         .or_else(|| named().find(|name| groups.contains_key(*name)))
@@ -550,6 +558,7 @@ mod tests {
         for word in words {
             match word.split_once('=') {
                 Some(("psp", id)) => line.payment = Some(id.to_owned()),
+                Some(("as", id)) => line.aliases.push(id.to_owned()),
                 Some(("of", id)) => line.original = Some(id.to_owned()),
                 Some(("code", code)) => line.code = Some(code.to_owned()),
                 Some(("word", own)) => line.word = Some(own.to_owned()),
@@ -682,6 +691,23 @@ mod tests {
             Kind::Charge,
             &["1 payment + 500 psp=P", "2 return - 500 of=Q code=AC04"],
             &["P captured 500/500 returned AC04"],
+        ),
+        (
+            "a part given back of what is named by its other id",
+            Kind::Charge,
+            &["1 payment + 500 psp=P as=C", "2 refund - 200 psp=R of=C"],
+            &["P captured 500/200"],
+        ),
+        (
+            "all of it in several parts, and another payment beside it",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P as=C",
+                "2 refund - 200 psp=R of=C",
+                "3 payment + 700 psp=Q as=D",
+                "4 refund - 300 psp=S of=C",
+            ],
+            &["P captured 500/500", "Q captured 700/0"],
         ),
         (
             "a chargeback of no amount is of the payment that there is",
