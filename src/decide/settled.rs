@@ -7,7 +7,7 @@
 //! said. A fee, a payout and a correction of the PSP's own balance are nobody's payment.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::decide::expected::Expected;
 use crate::decide::policy::Tolerance;
@@ -22,12 +22,13 @@ use crate::model::transaction::{Kind, Transaction};
 /// One whose lines carry another row's tag is told under that tag.
 pub fn objects(lines: &[SettledLine], kind: Kind, tag: Option<&str>) -> Vec<PspObject> {
     let mut groups: BTreeMap<String, Group<'_>> = BTreeMap::new();
-    let mut back: Vec<&SettledLine> = Vec::new();
+    let (mut back, mut undone): (Vec<&SettledLine>, Vec<&SettledLine>) = (Vec::new(), Vec::new());
     for line in lines {
         let own = || line.payment.clone().unwrap_or_else(|| line.place.clone());
         match role(line, kind) {
             Role::Moves => groups.entry(own()).or_default().moves.push(line),
-            Role::RunsBack | Role::GivesAgain if !counts(line, lines, kind) => {}
+            Role::RunsBack | Role::GivesAgain | Role::Undoes if !counts(line, lines, kind) => {}
+            Role::Undoes => undone.push(line),
             Role::GivesAgain => groups.entry(own()).or_default().moves.push(line),
             Role::TakesBack | Role::RunsBack => back.push(line),
             Role::Attempts => groups.entry(own()).or_default().attempts.push(line),
@@ -40,6 +41,11 @@ pub fn objects(lines: &[SettledLine], kind: Kind, tag: Option<&str>) -> Vec<PspO
     for line in back {
         let own = home_of(line, &groups);
         groups.entry(own).or_default().back.push(line);
+    }
+    for line in undone {
+        if let Some(own) = undone_of(line, &groups) {
+            groups.entry(own).or_default().undone.push(line);
+        }
     }
     let mut objects: Vec<(bool, PspObject)> = groups
         .into_iter()
@@ -73,6 +79,8 @@ enum Role {
     RunsBack,
     /// A bank's, that undoes what came back: it is there again.
     GivesAgain,
+    /// A PSP's: a refund of it failed, or was reversed.
+    Undoes,
     /// On its way, or refused.
     Attempts,
     /// Not of this row.
@@ -82,8 +90,11 @@ enum Role {
 fn role(line: &SettledLine, kind: Kind) -> Role {
     match bearing(line.kind, line.direction, kind) {
         _several if !line.itemised => Role::Nothing,
-        // A PSP has words of its own for it.
-        Role::GivesAgain if line.payment.is_some() => Role::Nothing,
+        // A PSP has words of its own for what it undoes, but for a refund of it.
+        Role::GivesAgain if line.payment.is_some() => match kind {
+            Kind::Charge => Role::Undoes,
+            Kind::Refund | Kind::Payout => Role::Nothing,
+        },
         role => role,
     }
 }
@@ -135,7 +146,8 @@ pub fn gives_again(line: LineKind, direction: Direction, kind: Kind) -> bool {
 /// booking that runs the other way does where the row's own movement was booked by then, and half
 /// of it went, by this line and others like it: before it, nothing was there that could have come
 /// back, what comes back may be less the charges of the banks on its way, and still less is a
-/// bank's fee, say. One that undoes what came back does where just so much had come back by then.
+/// bank's fee, say. One that undoes what came back does where just so much had come back by then;
+/// so does a PSP's that undoes a refund.
 pub fn counts(line: &SettledLine, lines: &[SettledLine], kind: Kind) -> bool {
     let covers = |other: &SettledLine| {
         let went = went_back(line, other, lines, kind);
@@ -153,6 +165,7 @@ pub fn counts(line: &SettledLine, lines: &[SettledLine], kind: Kind) -> bool {
             let is_undone = |other: &SettledLine| undoes(line, other, lines, kind);
             lines.iter().any(is_earlier) && lines.iter().any(is_undone)
         }
+        Role::Undoes => lines.iter().any(|other| gave_back(other, line) && other.at <= line.at),
         Role::Moves | Role::TakesBack | Role::Attempts => true,
     }
 }
@@ -191,25 +204,56 @@ pub fn runs_back(line: LineKind, direction: Direction, kind: Kind) -> bool {
     matches!(bearing(line, direction, kind), Role::RunsBack)
 }
 
+/// Whether a line is of what came back, or of what undid that, to rows of this kind.
+pub fn takes_back(line: LineKind, direction: Direction, kind: Kind) -> bool {
+    let bearing = bearing(line, direction, kind);
+    matches!(bearing, Role::TakesBack | Role::RunsBack | Role::GivesAgain)
+}
+
 /// Whether a line is of the movement that rows of this kind intend.
 pub fn moves(line: LineKind, direction: Direction, kind: Kind) -> bool {
     matches!(bearing(line, direction, kind), Role::Moves)
 }
 
-/// The group of what a returning line takes back: the payment that it names; else the movement that
-/// fits; else, where the row's lines have none that could be it, it stands for itself.
-fn home_of(line: &SettledLine, groups: &BTreeMap<String, Group<'_>>) -> String {
-    let named = || [&line.original, &line.payment].into_iter().flatten();
-    // A refund names the charge, and the payment may be called by its intent.
-    let moved_as = |name: &String| {
+/// The ids that a line names a payment by: of what comes back first which one that was.
+fn named(line: &SettledLine) -> impl Iterator<Item = &String> {
+    [&line.original, &line.payment].into_iter().flatten()
+}
+
+/// The payment that a line names. A refund names the charge, and the payment may be called by its
+/// intent.
+fn named_by<'a>(line: &SettledLine, groups: &'a BTreeMap<String, Group<'_>>) -> Option<&'a String> {
+    named(line).find_map(|name| {
         let is_its = |(own, group): &(&String, &Group<'_>)| {
             let mut ids = group.moves.iter().flat_map(|moved| &moved.aliases);
             !group.moves.is_empty() && (*own == name || ids.any(|id| id == name))
         };
         groups.iter().find(is_its).map(|(own, _)| own)
-    };
-    let own = named()
-        .find_map(moved_as)
+    })
+}
+
+/// The payment of which a PSP's line undoes a refund: the one that it names, where that much was
+/// given back of it; else any of which it was.
+fn undone_of(line: &SettledLine, groups: &BTreeMap<String, Group<'_>>) -> Option<String> {
+    let gave = |group: &Group<'_>| group.back.iter().any(|other| gave_back(other, line));
+    let own = named_by(line, groups).filter(|own| groups.get(*own).is_some_and(gave));
+    let found = || groups.iter().find(|(_, group)| gave(group)).map(|(own, _)| own);
+    own.or_else(found).cloned()
+}
+
+/// Whether one line is a refund of just the money whose refund the other one undoes.
+fn gave_back(refund: &SettledLine, line: &SettledLine) -> bool {
+    refund.kind == LineKind::Refund
+        && refund.money.is_some()
+        && refund.money == line.money
+        && (&refund.format, refund.decides) == (&line.format, line.decides)
+}
+
+/// The group of what a returning line takes back: the payment that it names; else the movement that
+/// fits; else, where the row's lines have none that could be it, it stands for itself.
+fn home_of(line: &SettledLine, groups: &BTreeMap<String, Group<'_>>) -> String {
+    let named = || named(line);
+    let own = named_by(line, groups)
         .or_else(|| said_of(line, groups))
         .or_else(|| fitting(line, groups))
         .or_else(|| named().find(|name| groups.contains_key(*name)))
@@ -231,8 +275,9 @@ fn said_of<'a>(line: &SettledLine, groups: &'a BTreeMap<String, Group<'_>>) -> O
 }
 
 /// The movement that a line takes back without naming it: one of its amount that nothing took back
-/// yet; else, since what a bank took back is never a payment beside the one that was made, that of
-/// which most is left. What only informs is the same money as what decides, told earlier.
+/// yet; else, since what was taken back is never a payment beside the one that was made, that of
+/// which most is left. A refund that names another payment is of that one. What only informs is the
+/// same money as what decides, told earlier.
 fn fitting<'a>(line: &SettledLine, groups: &'a BTreeMap<String, Group<'_>>) -> Option<&'a String> {
     let mut moved: Vec<_> = groups.iter().filter(|(_, group)| !group.moves.is_empty()).collect();
     if moved.iter().any(|(_, group)| group.decides()) {
@@ -241,8 +286,8 @@ fn fitting<'a>(line: &SettledLine, groups: &'a BTreeMap<String, Group<'_>>) -> O
     let own = moved.iter().find(|(_, group)| group.is_of(line));
     let largest =
         || moved.iter().max_by_key(|(name, group)| (group.left_beside(line), Reverse(*name)));
-    let is_refund = line.kind == LineKind::Refund;
-    let own = if is_refund { own } else { own.or_else(largest) };
+    let is_anothers = line.kind == LineKind::Refund && line.original.is_some();
+    let own = if is_anothers { own } else { own.or_else(largest) };
     own.map(|(name, _)| *name)
 }
 
@@ -251,12 +296,14 @@ fn fitting<'a>(line: &SettledLine, groups: &'a BTreeMap<String, Group<'_>>) -> O
 struct Group<'a> {
     moves: Vec<&'a SettledLine>,
     back: Vec<&'a SettledLine>,
+    /// Refunds that failed.
+    undone: Vec<&'a SettledLine>,
     attempts: Vec<&'a SettledLine>,
 }
 
 impl<'a> Group<'a> {
     fn all(&self) -> impl Iterator<Item = &'a SettledLine> + '_ {
-        self.moves.iter().chain(&self.back).chain(&self.attempts).copied()
+        self.moves.iter().chain(&self.back).chain(&self.undone).chain(&self.attempts).copied()
     }
 
     /// The tag of the row that it is another's by, where every line of it is.
@@ -314,7 +361,7 @@ impl<'a> Group<'a> {
         tag: Option<&str>,
     ) -> Option<(bool, PspObject)> {
         let first = self.all().min_by_key(|line| (line.at, line.place.as_str()))?;
-        let back = each_once(told_best(&self.back));
+        let back = self.came_back();
         let mut deciding = told_best(&self.moves);
         if deciding.is_empty() {
             // What a bank took back had moved before, in a file that is not here.
@@ -330,8 +377,7 @@ impl<'a> Group<'a> {
             .fold(0_i64, |sum, money| sum.saturating_add(money.minor));
         // A return that two statements tell took no more than there was.
         let given_back = moved.map_or(given_back, |moved| given_back.min(moved.minor));
-        let count = |kind| back.clone().filter(|line| line.kind == kind).count();
-        let disputed = count(LineKind::Chargeback) > count(LineKind::ChargebackReversed);
+        let disputed = is_disputed(back.clone().copied());
         let returned = back.clone().find(|line| is_return(line.kind));
         let state = if decides { ObjectState::Captured } else { self.attempted() };
         let asked = self.all().find_map(|line| line.money);
@@ -355,6 +401,34 @@ impl<'a> Group<'a> {
             returned: returned.map(|line| line.code.clone().unwrap_or_default()),
         };
         Some((decides, object))
+    }
+
+    /// What came back of it, each once, without refunds that failed. Where another report tells of
+    /// a refund under an id that the first has not, that is one more.
+    fn came_back(&self) -> Vec<&'a SettledLine> {
+        let mut back = each_once(told_best(&self.back));
+        let of_refund = |line: &&SettledLine| line.kind == LineKind::Refund;
+        let told: Vec<&'a SettledLine> = back.iter().copied().filter(of_refund).collect();
+        let mut ids: BTreeSet<&str> =
+            told.iter().filter_map(|own| own.payment.as_deref()).collect();
+        if told.iter().all(|own| own.payment.is_some()) {
+            let format = back.first().map(|own| own.format.as_str());
+            for line in self.back.iter().copied().filter(of_refund) {
+                let is_elsewhere = line.decides && Some(line.format.as_str()) != format;
+                if is_elsewhere && line.payment.as_deref().is_some_and(|id| ids.insert(id)) {
+                    back.push(line);
+                }
+            }
+        }
+        for line in told_best(&self.undone) {
+            let refund = |back: &&SettledLine| {
+                back.kind == LineKind::Refund && back.money.is_some() && back.money == line.money
+            };
+            if let Some(at) = back.iter().position(refund) {
+                back.remove(at);
+            }
+        }
+        back
     }
 
     /// What lines that moved nothing say: the last word counts.
@@ -383,6 +457,14 @@ impl<'a> Group<'a> {
         let word = last.word.as_deref().unwrap_or(last.kind.as_str());
         format!("{word} ({})", last.place)
     }
+}
+
+/// Whether some of what was charged back is gone still.
+fn is_disputed<'a>(back: impl Iterator<Item = &'a SettledLine> + Clone) -> bool {
+    let of = |kind| back.clone().filter(|line| line.kind == kind).collect::<Vec<_>>();
+    let (taken, given) = (of(LineKind::Chargeback), of(LineKind::ChargebackReversed));
+    let both = sum(&taken).zip(sum(&given)).filter(|(one, other)| one.currency == other.currency);
+    taken.len() > given.len() || both.is_some_and(|(taken, given)| taken.minor > given.minor)
 }
 
 /// A line of this kind takes back a payment whole.
@@ -708,6 +790,74 @@ mod tests {
                 "4 refund - 300 psp=S of=C",
             ],
             &["P captured 500/500", "Q captured 700/0"],
+        ),
+        (
+            "parts given back by lines that name no payment",
+            Kind::Charge,
+            &["1 payment + 500 psp=P", "2 refund - 250 psp=R", "3 refund - 250 psp=S"],
+            &["P captured 500/500"],
+        ),
+        (
+            "a part of what names another payment is that one's",
+            Kind::Charge,
+            &["1 payment + 500 psp=P", "2 refund - 200 psp=R of=Q"],
+            &["P captured 500/0"],
+        ),
+        (
+            "two reports of one payment and of what was given back",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P as=T in=stripe_a",
+                "2 refund - 200 psp=R of=P in=stripe_a",
+                "3 payment + 500 psp=P as=T in=stripe_b",
+                "4 refund - 200 psp=R of=P in=stripe_b",
+            ],
+            &["P captured 500/200"],
+        ),
+        (
+            "two reports, each with a refund of its own",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P in=a",
+                "2 refund - 200 psp=R of=P in=a",
+                "3 payment + 500 psp=P in=b",
+                "4 refund - 300 psp=S of=P in=b",
+                "5 refund - 200 psp=R of=P in=b",
+            ],
+            &["P captured 500/500"],
+        ),
+        (
+            "a refund that failed gave nothing back",
+            Kind::Charge,
+            &["1 payment + 500 psp=P", "2 refund - 200 psp=R of=P", "3 return + 200 psp=P of=P"],
+            &["P captured 500/0"],
+        ),
+        (
+            "and done again it did, once",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P",
+                "2 refund - 200 psp=R of=P",
+                "3 return + 200 psp=R",
+                "4 refund - 200 psp=S of=P",
+            ],
+            &["P captured 500/200"],
+        ),
+        (
+            "what undoes another amount undoes nothing",
+            Kind::Charge,
+            &["1 payment + 500 psp=P", "2 refund - 200 psp=R of=P", "3 return + 100 psp=R"],
+            &["P captured 500/200"],
+        ),
+        (
+            "a chargeback of which a part alone is back",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P",
+                "2 chargeback - 500 psp=P",
+                "3 chargeback_reversed + 300 psp=P",
+            ],
+            &["P captured 500/0 disputed"],
         ),
         (
             "a chargeback of no amount is of the payment that there is",

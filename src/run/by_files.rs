@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use crate::decide::expected::Expected;
 use crate::decide::reach::Reach;
 use crate::decide::settled::{
-    counts, done_by, is_anothers, moved_at, moves, objects, runs_back, taken_out,
+    counts, done_by, is_anothers, moves, objects, runs_back, taken_out, takes_back,
 };
 use crate::model::evidence::{Answer, CompleteSearch, Evidence, PspObject, Route};
 use crate::model::money::Money;
@@ -16,6 +16,7 @@ use crate::model::transaction::{Kind, RowKey, Transaction};
 use crate::psp::near::NearTags;
 use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::is_of;
+use crate::run::said::{ids_in, ids_of, moved, settled, shared_ids};
 use crate::settlement::kinds::{is_charge, may_be_given_back};
 use crate::settlement::tags::{is_blank, names_something};
 use crate::store::database::Database;
@@ -151,8 +152,7 @@ impl ByFiles<'_> {
     }
 
     /// A bank books on a day of its own, which tells no time in any zone.
-    fn said(&self, line: &StoredLine) -> SettledLine {
-        let said = settled(line);
+    fn dated(&self, line: &StoredLine, said: SettledLine) -> SettledLine {
         if matches!(said.kind, LineKind::Movement | LineKind::Return) {
             return said;
         }
@@ -162,12 +162,10 @@ impl ByFiles<'_> {
 
     fn told(&self, row: &Transaction, shelf: &Shelf, now: Instant) -> Told {
         let own = shelf.told_of_row(row);
-        let say = |line: &&StoredLine| SettledLine {
-            anothers: shelf.tag_of_another(line, row),
-            ..self.said(line)
-        };
+        let say = |line: &&StoredLine| self.dated(line, shelf.said_of(line, row));
         let said: Vec<SettledLine> = own.iter().map(say).collect();
         let mut objects = objects(&said, row.kind, row.tag.usable());
+        follow_original(row, &said, &mut objects);
         if objects.iter().all(|object| object.captured.is_none()) {
             objects.extend(shelf.taken_out_of(row));
         }
@@ -221,10 +219,34 @@ pub fn silence(now: Instant, reach: Option<Reach>) -> CompleteSearch {
     }
 }
 
+/// A refund's row may store the id of the payment that it gives back: where just one refund is the
+/// row's by its tag, that is a name of it.
+fn follow_original(row: &Transaction, said: &[SettledLine], objects: &mut [PspObject]) {
+    let Some(stored) = row.psp_reference.as_ref().filter(|_| row.kind == Kind::Refund) else {
+        return;
+    };
+    let is_own = |object: &&mut PspObject| {
+        object.captured.is_some() && object.tag.as_deref() == row.tag.usable()
+    };
+    let mut own = objects.iter_mut().filter(is_own);
+    let (Some(only), None) = (own.next(), own.next()) else { return };
+    let gives_back = |line: &SettledLine| {
+        let name = line.payment.as_ref().unwrap_or(&line.place);
+        *name == only.reference && line.original.as_ref() == Some(stored)
+    };
+    if row.tag.usable().is_some() && said.iter().any(gives_back) {
+        only.aliases.push(stored.clone());
+    }
+}
+
 /// The lines of a batch, by every text that they may be known by.
 pub struct Shelf {
     lines: Vec<StoredLine>,
     by_text: HashMap<String, Vec<usize>>,
+    /// What came back, by the ids that it names payments by.
+    by_payment: HashMap<String, Vec<usize>>,
+    /// Bookings out that carry the id of the payment which they give back, and none of their own.
+    given_back: HashSet<LinePlace>,
     /// By table and key: lines that rows succeeded by and that a correction took out.
     taken_out: HashMap<(String, String), Vec<StoredLine>>,
     /// Tags of other rows, in lines that a row is known to by its reference alone.
@@ -243,7 +265,8 @@ pub struct Shelf {
 type ByTag = HashMap<String, Vec<(usize, Tagged)>>;
 
 impl Shelf {
-    /// Every line of an account that one of these rows may be known by.
+    /// Every line of an account that one of these rows may be known by, and what came back of the
+    /// payments among them.
     pub async fn about(
         db: &Database,
         account: &str,
@@ -269,7 +292,25 @@ impl Shelf {
                 }
             }
         }
-        Ok(Self { references, ..Self::of(lines, taken_out) })
+        let asked: HashSet<&str> = tags.iter().chain(&references).map(String::as_str).collect();
+        let beside = Box::pin(lines_beside(db, account, &lines, &asked)).await?;
+        let all = || lines.iter().chain(&beside);
+        let (given_back, shared) = (given_back(all()), shared_ids(all()));
+        let is_back = |line: &StoredLine| {
+            let kinds = [Kind::Charge, Kind::Refund, Kind::Payout];
+            line.itemised && kinds.iter().any(|kind| takes_back(line.kind, line.direction, *kind))
+        };
+        let known: HashSet<LinePlace> = lines.iter().map(|line| line.place).collect();
+        let is_new = |line: &StoredLine| is_back(line) && !known.contains(&line.place);
+        let mut lines = lines;
+        lines.extend(beside.into_iter().filter(is_new));
+        let mut by_payment: HashMap<String, Vec<usize>> = HashMap::new();
+        for (index, line) in lines.iter().enumerate().filter(|(_, line)| is_back(line)) {
+            for id in Names::from(line).ids().filter(|id| !shared.contains(*id)) {
+                by_payment.entry(id.to_owned()).or_default().push(index);
+            }
+        }
+        Ok(Self { references, by_payment, given_back, ..Self::of(lines, taken_out) })
     }
 
     fn of(lines: Vec<StoredLine>, taken_out: HashMap<(String, String), Vec<StoredLine>>) -> Self {
@@ -281,7 +322,31 @@ impl Shelf {
             }
         }
         let (moved, stored, shared) = (HashSet::new(), HashSet::new(), HashSet::new());
-        Self { lines, by_text, taken_out, anothers, moved, stored, shared, references }
+        let (by_payment, given_back) = (HashMap::new(), HashSet::new());
+        Self {
+            lines,
+            by_text,
+            by_payment,
+            given_back,
+            taken_out,
+            anothers,
+            moved,
+            stored,
+            shared,
+            references,
+        }
+    }
+
+    /// What a line says of a row.
+    pub fn said_of(&self, line: &StoredLine, row: &Transaction) -> SettledLine {
+        let anothers = self.tag_of_another(line, row);
+        let said = SettledLine { anothers, ..settled(line) };
+        match self.given_back.contains(&line.place) {
+            true => {
+                SettledLine { original: said.payment, payment: None, aliases: Vec::new(), ..said }
+            }
+            false => said,
+        }
     }
 
     /// Finds out which bookings, undone by their code or the bank's charges, are the shop's own: a
@@ -536,10 +601,66 @@ impl Shelf {
             let is_its = |index: &&usize| self.lines.get(**index).is_some_and(has_id);
             found.extend(self.by_text.get(id).into_iter().flatten().filter(is_its));
         }
+        found.extend(self.back_of(row, &found));
         found.sort_unstable();
         found.dedup();
         found.into_iter().filter_map(|index| self.lines.get(index)).collect()
     }
+
+    /// What came back of the row's payments among these lines: it names them by their ids, and may
+    /// carry no tag, or that of the row which gave them back. What has another's tag is that one's.
+    fn back_of(&self, row: &Transaction, found: &[usize]) -> Vec<usize> {
+        let lines = found.iter().filter_map(|index| self.lines.get(*index));
+        let is_moved = |line: &&StoredLine| {
+            moves(line.kind, line.direction, row.kind) && self.tag_of_another(line, row).is_none()
+        };
+        let named = lines.filter(is_moved).flat_map(ids_of);
+        let back = named.filter_map(|id| self.by_payment.get(id)).flatten().copied();
+        let is_its = |index: &usize| {
+            self.lines.get(*index).is_some_and(|line| {
+                takes_back(line.kind, line.direction, row.kind)
+                    && self.tag_of_another(line, row).is_none()
+            })
+        };
+        back.filter(is_its).collect()
+    }
+}
+
+/// The lines that carry one of the PSP's ids of what these moved, where nobody asked for it.
+async fn lines_beside(
+    db: &Database,
+    account: &str,
+    lines: &[StoredLine],
+    asked: &HashSet<&str>,
+) -> Result<Vec<StoredLine>, RunError> {
+    let does_move = |line: &&StoredLine| {
+        let kinds = [Kind::Charge, Kind::Refund, Kind::Payout];
+        line.itemised && kinds.iter().any(|kind| moves(line.kind, line.direction, *kind))
+    };
+    let ids = lines.iter().filter(does_move).flat_map(ids_of);
+    let ids: HashSet<&str> = ids.filter(|id| !asked.contains(id)).collect();
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
+    db.lines_of(account, &ids, &[]).await.doing("looking for what came back of payments")
+}
+
+/// Bookings out under the id of a payment that came in under another tag: they give it back.
+fn given_back<'l>(lines: impl Iterator<Item = &'l StoredLine> + Clone) -> HashSet<LinePlace> {
+    let id_of = |line: &'l StoredLine| Some((line.psp_reference.as_ref()?, line.tag.as_ref()?));
+    let booked = |way: Direction| {
+        let is_its = move |line: &&StoredLine| {
+            (line.kind, line.direction) == (LineKind::Movement, way) && line.itemised
+        };
+        lines.clone().filter(is_its).filter_map(move |line| Some((line, id_of(line)?)))
+    };
+    let mut paid: HashMap<&String, &String> = HashMap::new();
+    for (_, (id, tag)) in booked(Direction::Credit) {
+        paid.insert(id, tag);
+    }
+    let is_its = |(id, tag): (&String, &String)| paid.get(id).is_some_and(|own| *own != tag);
+    booked(Direction::Debit).filter(|(_, own)| is_its(*own)).map(|(line, _)| line.place).collect()
 }
 
 /// The format whose lines decide nothing but what came back.
@@ -642,9 +763,15 @@ fn may_be_moved(line: &StoredLine, row: &Transaction) -> bool {
     is_two_sided(line) && !moves(line.kind, line.direction, row.kind)
 }
 
-/// Whether a line is one row's movement, and another's that came back.
+/// Whether a line is one row's movement, and another's that came back; or undoes for the one what
+/// it takes back from the other: a refund that failed.
 fn is_two_sided(line: &StoredLine) -> bool {
-    matches!(line.kind, LineKind::Refund | LineKind::Movement)
+    matches!(line.kind, LineKind::Refund | LineKind::Movement) || is_failed_refund(line)
+}
+
+fn is_failed_refund(line: &StoredLine) -> bool {
+    let is_psps = line.psp_reference.is_some();
+    is_psps && (line.kind, line.direction) == (LineKind::Return, Direction::Credit)
 }
 
 /// The texts of a line that say whose it is: its tag; of one that may be two rows' every one.
@@ -657,9 +784,11 @@ fn tags_of(line: &StoredLine) -> impl Iterator<Item = &str> {
 /// Whether a row has one of its texts as a tag whose money it moves: of a refund exactly one, since
 /// it is the payment's as long as it is nobody else's.
 fn has_mover(line: &StoredLine, tagged: &ByTag) -> bool {
-    let does = |kind: Option<Kind>| {
-        kind.is_some_and(|kind| moves(line.kind, line.direction, kind)) && line.itemised
+    let is_its = |kind: Kind| match is_failed_refund(line) {
+        true => kind == Kind::Refund,
+        false => moves(line.kind, line.direction, kind),
     };
+    let does = |kind: Option<Kind>| kind.is_some_and(is_its) && line.itemised;
     let of = |name: &str| tagged.get(name).into_iter().flatten();
     let count = |name: &str| of(name).filter(|(_, one)| does(one.kind)).count();
     let is_enough = |count: usize| match line.kind {
@@ -743,6 +872,11 @@ impl<'a> Names<'a> {
         own.chain(self.further).chain(refs).any(|text| !is_blank(text))
     }
 
+    /// The ids by which it may name what came back at a PSP.
+    pub fn ids(self) -> impl Iterator<Item = &'a str> {
+        ids_in(self.psp_reference, self.original, self.refs)
+    }
+
     /// Whether a row is known by more than the bank's own reference, which no look at the row
     /// finds its lines by.
     pub fn tell_of(self, row: &Transaction) -> bool {
@@ -779,45 +913,5 @@ impl<'a> Names<'a> {
         let is_reference = |tag: &&String| self.references().any(|own| own == *tag);
         let first = self.tag.filter(|tag| !is_reference(tag));
         first.into_iter().chain(self.further).map(String::as_str).collect()
-    }
-}
-
-/// What a line moved, without a sign, where it says so.
-pub fn moved(line: &StoredLine) -> Option<Money> {
-    let money = line.gross.or(line.amount.filter(|_| line.fee.is_none_or(|fee| fee.minor == 0)));
-    money.map(|money| Money { minor: money.minor.saturating_abs(), ..money })
-}
-
-/// A kept line as the decision reads it. What moved is compared before fees: a net line is never
-/// held against the row's gross.
-pub fn settled(line: &StoredLine) -> SettledLine {
-    let named = |kind: TagKind| line.refs.iter().find(move |tag| tag.kind == kind);
-    let text = |kind| named(kind).map(|tag| tag.text.clone());
-    // A refund has an id of its own; the payment's, which stands beside it, is another row's.
-    let (payment, original, aliases) = if line.kind == LineKind::Refund {
-        let original = line.original.clone().or_else(|| line.psp_reference.clone());
-        let is_own = |own: &String| line.original.as_ref().is_some_and(|other| other != own);
-        let own = || line.psp_reference.clone().filter(is_own);
-        (text(TagKind::RefundId).or_else(own), original, Vec::new())
-    } else {
-        let ids = [text(TagKind::PaymentId), text(TagKind::ChargeId)];
-        let aliases = ids.into_iter().flatten().collect();
-        (line.psp_reference.clone(), line.original.clone(), aliases)
-    };
-    SettledLine {
-        place: line.place.to_string(),
-        format: line.format.clone(),
-        kind: line.kind,
-        direction: line.direction,
-        money: moved(line),
-        decides: line.decides,
-        itemised: line.itemised,
-        payment,
-        original,
-        aliases,
-        code: line.return_reason.clone(),
-        word: line.type_code.clone(),
-        anothers: None,
-        at: moved_at(line.booked_on, line.received_at),
     }
 }

@@ -27,7 +27,7 @@ use crate::psp::book::Neighbour;
 use crate::report::error::ReportError;
 use crate::report::sorter::{BUDGET, Sorted, Sorter, tuple_key};
 use crate::run::books::{Books, Tell};
-use crate::run::by_files::{Shelf, settled};
+use crate::run::by_files::Shelf;
 use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::owners;
 use crate::run::scene::{OpenAccount, Scene};
@@ -388,7 +388,8 @@ impl Comparison<'_> {
         if let Some((shelf, owners)) = shelf {
             let known = shelf.of_row(&row).into_iter();
             let own: Vec<&StoredLine> = known.filter(|line| is_ours(line, &row, owners)).collect();
-            let said: Vec<SettledLine> = own.iter().map(|line| settled(line)).collect();
+            let say = |line: &&StoredLine| shelf.said_of(line, &row);
+            let said: Vec<SettledLine> = own.iter().map(say).collect();
             files = Book::of_objects(&objects(&said, row.kind, row.tag.usable()));
             lines = own.iter().filter(|line| is_money(line)).map(|line| told(line)).collect();
         }

@@ -11,7 +11,7 @@ use chrono::TimeDelta;
 
 use crate::decide::policy::Tolerance;
 use crate::decide::settled::{
-    AfterEnd, after_end, counts, gives_again, is_anothers, moves, objects, runs_back,
+    AfterEnd, after_end, counts, gives_again, is_anothers, moves, objects, runs_back, takes_back,
 };
 use crate::model::evidence::PspObject;
 use crate::model::money::Money;
@@ -23,10 +23,11 @@ use crate::run::batches::{Refused, explain_batches};
 use crate::run::books::{Books, Tell};
 use crate::run::by_files::{
     Names, Shelf, by_instruction_alone, gives_charge_back, is_coded, is_whole_of, runs_among,
-    settled, stored_id,
+    stored_id,
 };
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
+use crate::run::named_payments::NamedPayments;
 use crate::run::people;
 use crate::run::scene::Scene;
 use crate::store::driver::Driver;
@@ -99,7 +100,7 @@ pub async fn match_lines(
             let texts = texts_of(lines.iter().map(Names::from));
             let storing = Storing::of(scene, account, &texts).await?;
             for lines in lines.chunks(AT_ONCE) {
-                let found = match_some(scene, account, lines, &storing, &refused).await?;
+                let found = Box::pin(match_some(scene, account, lines, &storing, &refused)).await?;
                 write(scene, books, lines.len(), &found, tell).await?;
                 let woken = wake(scene, account, &found.named).await?;
                 look_at_cases(scene, account, &found, books, tell).await?;
@@ -345,20 +346,24 @@ pub fn contradicted(ids: Vec<String>) -> ClaimFilter {
 }
 
 /// Which of a table's rows a line may be.
-struct Candidate<'a> {
+pub(super) struct Candidate<'a> {
     table: usize,
     row: &'a Transaction,
 }
 
 /// Which rows store texts of lines as the PSP's reference.
-struct Storing {
+pub(super) struct Storing {
     /// By the table's place, and the text: keys.
     keys: Vec<HashMap<String, Vec<String>>>,
 }
 
 impl Storing {
     /// One question to each table, for many lines.
-    async fn of(scene: &Scene<'_>, account: &str, texts: &[String]) -> Result<Self, RunError> {
+    pub(super) async fn of(
+        scene: &Scene<'_>,
+        account: &str,
+        texts: &[String],
+    ) -> Result<Self, RunError> {
         let mut keys = Vec::with_capacity(scene.tables.len());
         for table in &scene.tables {
             let mut by_text: HashMap<String, Vec<String>> = HashMap::new();
@@ -375,7 +380,7 @@ impl Storing {
 
     /// Of the ids that these lines have between banks: those of whole payment runs that some row
     /// stores. They name no row, but for what a line's tag says.
-    async fn runs<'a>(
+    pub(super) async fn runs<'a>(
         &self,
         scene: &Scene<'_>,
         account: &str,
@@ -407,7 +412,7 @@ pub(super) fn is_of(table: &SourceTable, account: &str) -> bool {
 }
 
 /// Every text that rows may know one of these lines by, each once.
-fn texts_of<'a>(lines: impl Iterator<Item = Names<'a>>) -> Vec<String> {
+pub(super) fn texts_of<'a>(lines: impl Iterator<Item = Names<'a>>) -> Vec<String> {
     let texts: HashSet<&str> = lines.flat_map(Names::all).collect();
     texts.into_iter().map(str::to_owned).collect()
 }
@@ -423,6 +428,12 @@ async fn match_some(
     let rows = rows_of(scene, account, &texts, storing).await?;
     let runs = storing.runs(scene, account, lines.iter().map(Names::from)).await?;
     let by_name = by_name(&rows, &runs);
+    let nameless = lines.iter().filter_map(|line| {
+        let way = way_of(line, &by_name);
+        is_nameless(Names::from(line), way, &by_name).then(|| Names::from(line))
+    });
+    let payments = Box::pin(NamedPayments::of(scene, account, nameless)).await?;
+    let payments = payments.rows();
     let mut marks: Vec<LineMark> = Vec::new();
     let mut alone: Vec<(&OpenLine, Reason)> = Vec::new();
     let mut ended: BTreeMap<(usize, &str), (&Transaction, Vec<LinePlace>)> = BTreeMap::new();
@@ -436,7 +447,9 @@ async fn match_some(
             continue;
         }
         let said = (line.type_code.as_deref(), line.amount);
-        match row_of(Names::from(line), (kind, way), &by_name) {
+        let named_row = row_of(Names::from(line), (kind, way), &by_name);
+        let by_payment = |reason| payments.row_of(Names::from(line), (kind, way)).ok_or(reason);
+        match named_row.or_else(by_payment) {
             Ok((_, row)) if !is_asked(row) => {}
             Ok((_, row)) if gives_charge_back((kind, way), said, row) => {
                 alone.push((line, Reason::Returned));
@@ -446,7 +459,7 @@ async fn match_some(
                 if runs_back(kind, way, row.kind) || gives_again(kind, way, row.kind) {
                     // The row's only where its own movement was booked before.
                     alone.push((line, Reason::Returned));
-                } else if !Names::from(line).tell_of(row) {
+                } else if named_row.is_ok() && !Names::from(line).tell_of(row) {
                     alone.push((line, Reason::Orphan));
                 }
             }
@@ -515,6 +528,17 @@ fn freed(lines: &[OpenLine], by_name: &HashMap<&str, Vec<Candidate<'_>>>) -> Fre
     freed
 }
 
+/// Whether no row has a name of a line that tells of what came back: it may name the payment alone.
+fn is_nameless(
+    names: Names<'_>,
+    (kind, way): (LineKind, Direction),
+    by_name: &HashMap<&str, Vec<Candidate<'_>>>,
+) -> bool {
+    let is_back = [Kind::Charge, Kind::Refund].iter().any(|own| takes_back(kind, way, *own));
+    let found = || row_of(names, (kind, way), by_name);
+    is_back && names.ids().next().is_some() && found().is_err_and(|why| why == Reason::Orphan)
+}
+
 /// Leaves out what no row has and another report of the PSP tells as the same transaction: that
 /// line is a row's, or the one that waits for it.
 async fn leave_told(
@@ -567,7 +591,7 @@ fn tells_more(other: &StoredLine, line: &OpenLine) -> bool {
 }
 
 /// The rows of each table by their names; the id of a whole payment run is none.
-fn by_name<'a>(
+pub(super) fn by_name<'a>(
     rows: &'a [Vec<Transaction>],
     runs: &HashSet<String>,
 ) -> HashMap<&'a str, Vec<Candidate<'a>>> {
@@ -593,9 +617,16 @@ pub(super) async fn owners(
     let rows = rows_of(scene, account, &texts, &storing).await?;
     let runs = storing.runs(scene, account, lines.iter().map(Names::from)).await?;
     let by_name = by_name(&rows, &runs);
+    let way = |line: &StoredLine| (line.kind, line.direction);
+    let nameless = lines.iter().map(|line| (Names::from(line), way(line)));
+    let nameless = nameless.filter(|(names, way)| is_nameless(*names, *way, &by_name));
+    let names = nameless.map(|(names, _)| names);
+    let payments = Box::pin(NamedPayments::of(scene, account, names)).await?;
+    let payments = payments.rows();
     let owned = lines.iter().filter_map(|line| {
-        let way = (line.kind, line.direction);
-        let (_table, row) = row_of(Names::from(line), way, &by_name).ok()?;
+        let names = Names::from(line);
+        let found = row_of(names, way(line), &by_name).ok();
+        let (_table, row) = found.or_else(|| payments.row_of(names, way(line)))?;
         Some((line.place, row.key.clone()))
     });
     Ok(owned.collect())
@@ -723,7 +754,7 @@ fn open_because(place: LinePlace, reason: Reason) -> LineMark {
 }
 
 /// The rows of each table that lines of these texts may be, in any status.
-async fn rows_of(
+pub(super) async fn rows_of(
     scene: &Scene<'_>,
     account: &str,
     texts: &[String],
@@ -749,7 +780,7 @@ async fn rows_of(
 /// its refund may share a tag: what moves the one is not the other's. A booking that runs the other
 /// way than a row moves money is that row's only where no other row moves it by any of its names.
 /// What undoes a bank's return is the row's of what came back, where it is nobody else's.
-fn row_of<'a>(
+pub(super) fn row_of<'a>(
     line: Names<'_>,
     (kind, direction): (LineKind, Direction),
     by_name: &HashMap<&str, Vec<Candidate<'a>>>,
@@ -760,7 +791,7 @@ fn row_of<'a>(
     let own = |row: Kind| !is_anothers(kind, direction, row);
     let again = |row: Kind| gives_again(kind, direction, row);
     let found = match row_by(line, (kind, direction), by_name, &own)? {
-        None if line.is_banks() => row_by(line, (kind, direction), by_name, &again)?,
+        None => row_by(line, (kind, direction), by_name, &again)?,
         found => found,
     };
     let is_named = line.has_name();
@@ -843,15 +874,19 @@ fn differs(row: &Transaction, lines: &[SettledLine]) -> bool {
 
 /// Whether a row that succeeded stores the PSP's id of another payment than the one that its lines
 /// tell of, as far as they tell an id of the same kind.
-fn stores_another(row: &Transaction, lines: &[&StoredLine], found: &[PspObject]) -> bool {
+fn stores_another(
+    row: &Transaction,
+    (known, own): (&[&StoredLine], &[SettledLine]),
+    found: &[PspObject],
+) -> bool {
     let Some(stored) = row.psp_reference.as_deref().filter(|_| row.succeeded) else { return false };
     let is_another = |object: &PspObject| {
-        let of_it = |line: &&&StoredLine| {
-            settled(line).payment.as_deref() == Some(object.reference.as_str())
+        let of_it = |(_, said): &(&&StoredLine, &SettledLine)| {
+            said.payment.as_deref() == Some(object.reference.as_str())
         };
-        let mut own = lines.iter().filter(of_it).peekable();
+        let mut own = known.iter().zip(own).filter(of_it).peekable();
         let has_id = own.peek().is_some();
-        let is_its = own.any(|line| Names::from(*line).all().any(|name| name == stored));
+        let is_its = own.any(|(line, _)| Names::from(*line).all().any(|name| name == stored));
         has_id && !is_its && are_alike(stored, &object.reference)
     };
     found.iter().any(|object| object.captured.is_some() && is_another(object))
@@ -884,13 +919,10 @@ async fn agree<'a>(
     shelf.find_owners(scene.db, &scene.tables, account, &rows).await?;
     for ((table, id), (row, places)) in ended {
         let known = shelf.told_of_row(row);
-        let say = |line: &&StoredLine| SettledLine {
-            anothers: shelf.tag_of_another(line, row),
-            ..settled(line)
-        };
+        let say = |line: &&StoredLine| shelf.said_of(line, row);
         let own: Vec<SettledLine> = known.iter().map(say).collect();
         let found = objects(&own, row.kind, row.tag.usable());
-        let after = match stores_another(row, &known, &found) {
+        let after = match stores_another(row, (&known, &own), &found) {
             true => AfterEnd::Differs,
             false => after_end(row, &found, tolerance),
         };

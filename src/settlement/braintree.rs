@@ -158,7 +158,8 @@ impl Report for Braintree {
         line.fee = fee;
         line.gross = money(signed, currency);
         line.tag(TagKind::OrderId, self.of(row, &["order id"]));
-        line.tag(TagKind::PaymentId, row.get(self.id));
+        let own = if signed < 0 { TagKind::RefundId } else { TagKind::PaymentId };
+        line.tag(own, row.get(self.id));
         line.tag(TagKind::MerchantReference, self.of(row, &["purchase order number"]));
         line.psp_reference = some(row.get(self.id));
         let original = ["refunded transaction id", "original transaction id"];

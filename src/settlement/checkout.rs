@@ -269,6 +269,7 @@ impl Report for Breakdown {
 struct Actions {
     entity: Option<usize>,
     payment: usize,
+    action: Option<usize>,
     reference: Option<usize>,
     part: usize,
     payout: Option<usize>,
@@ -284,6 +285,7 @@ impl Actions {
         Ok(Self {
             entity: layout.column(&["client entity id", "entity id"]),
             payment: layout.need("payment id")?,
+            action: layout.column(&["action id"]),
             reference: layout.column(&["reference"]),
             part: layout.need("breakdown type")?,
             payout: layout.column(&["payout id"]),
@@ -317,6 +319,9 @@ impl Report for Actions {
         line.net = money(minor, currency);
         line.tag(TagKind::MerchantReference, row.maybe(self.reference));
         line.tag(TagKind::PaymentId, payment);
+        if line.kind == LineKind::Refund {
+            line.tag(TagKind::RefundId, row.maybe(self.action));
+        }
         line.psp_reference = some(payment);
         line.batch_id = some(row.maybe(self.payout));
         entry.type_code = some(part);

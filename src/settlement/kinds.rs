@@ -69,6 +69,9 @@ const PAYPAL: Words = &[
     ("T11", Return),
     ("T1107", Refund),
     ("T1108", Fee),
+    // Held while a dispute is looked into, and let go.
+    ("T1110", Chargeback),
+    ("T1111", ChargebackReversed),
     ("T12", Adjustment),
     ("T1201", Chargeback),
     ("T1202", ChargebackReversed),
@@ -313,6 +316,8 @@ mod tests {
         assert_eq!(paypal("T1107", Direction::Debit), Refund);
         assert_eq!(paypal("T1106", Direction::Debit), Return);
         assert_eq!(paypal("T1201", Direction::Debit), Chargeback);
+        assert_eq!(paypal("T1110", Direction::Debit), Chargeback);
+        assert_eq!(paypal("T1111", Direction::Credit), ChargebackReversed);
         assert_eq!(paypal("T0400", Direction::Debit), Payout);
         assert_eq!(paypal("T0102", Direction::Debit), Fee);
     }

@@ -1014,6 +1014,8 @@ pub struct StoredLine {
     pub account: String,
     /// The format's word.
     pub format: String,
+    /// The version that its file names; of a PSP's, which of its reports that is.
+    pub version: String,
     /// What it is.
     pub kind: LineKind,
     /// Where the money went.
@@ -1129,7 +1131,7 @@ pub(in crate::store) const LINE: &str = "l.file_id, l.position, f.sha256, f.name
      l.psp_reference, l.original, l.return_reason, l.type_code, l.bank_reference, l.batch, \
      l.booked_on, l.value_on, l.refs, l.state, case when l.reason = 'told_before' \
      then 'told before by ' || l.of_file || ':' || l.of_position else l.reason end, \
-     l.table_name, l.key, f.received_at, l.further";
+     l.table_name, l.key, f.received_at, l.further, f.version";
 
 /// The columns of a line `l`, in the order in which both databases' `open_line_of` read them.
 pub(in crate::store) const OPEN_LINE: &str = "l.file_id, l.position, l.kind, l.direction, \

@@ -120,7 +120,8 @@ pub async fn show(
     let db = Database::connect(&config.database).await.map_err(DemoError::Store)?;
     if !again {
         db.migrate().await.map_err(DemoError::Store)?;
-        live_through_the_past(&cast, &psps, &setup, &db, &database, stop).await?;
+        let past = live_through_the_past(&cast, &psps, &setup, &db, &database, stop);
+        Box::pin(past).await?;
         // They come only now: the runs of the past did not know of them.
         for file in files(&cast) {
             write(dir.join(file.path), &file.text)?;

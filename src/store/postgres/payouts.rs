@@ -16,7 +16,7 @@ use crate::store::postgres::sql::{Cells, Sql};
 const READING: &str = "reading payouts";
 
 /// How many columns [`LINE`] has: what follows them is read by place.
-const AFTER_LINE: usize = 38;
+const AFTER_LINE: usize = 39;
 
 /// The lines that carry one of these texts, with the text: tables `asked` and `hit`. Each look-up
 /// is one by the index, whose first column is the account.

@@ -31,6 +31,7 @@ pub(super) fn line_of(row: &SqliteRow) -> Result<StoredLine, StoreError> {
         statement: cells.int(5)?,
         account: cells.text(6)?,
         format: cells.text(7)?,
+        version: cells.text(38)?,
         kind: cells.word(8, LineKind::parse)?,
         direction: cells.word(9, Direction::parse)?,
         amount: cells.opt_int(11)?.map(|minor| Money::new(minor, currency)),

@@ -15,7 +15,7 @@ use crate::store::sqlite::sql::{fetch, fetch_each, rendered};
 const READING: &str = "reading what a run found out about lines";
 
 /// Columns of [`LINE`] and of [`FILE`]: what follows them is read by place.
-const AFTER_LINE: usize = 38;
+const AFTER_LINE: usize = 39;
 const AFTER_FILE: usize = 21;
 
 /// SQLite adds up in 64 bits: the sum is taken in two parts.

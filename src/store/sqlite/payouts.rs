@@ -16,7 +16,7 @@ use crate::store::sqlite::sql::{fetch, fetch_each, json_set, rendered};
 pub(super) const READING: &str = "reading payouts";
 
 /// How many columns [`LINE`] has: what follows them is read by place.
-const AFTER_LINE: usize = 38;
+const AFTER_LINE: usize = 39;
 
 /// The lines that carry one of the texts ?1, with the text.
 const HIT: &str = "(select j.value as t, l.file_id, l.position from json_each(?1) j \

@@ -60,6 +60,7 @@ fn line_of(plan: &Planned, file: i64, position: i64) -> LineOfRun {
         statement: 1,
         account: "bank".into(),
         format: "camt.053".into(),
+        version: String::new(),
         kind: LineKind::ALL[plan.kind],
         direction: if plan.credit { Direction::Credit } else { Direction::Debit },
         amount: plan.minor.map(money),

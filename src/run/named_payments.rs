@@ -1,0 +1,125 @@
+//! Payments that lines of what came back name by the PSP's ids alone, without a tag of any row: a
+//! refund or a chargeback is of the row whose payment it names, be that known by a line of a file
+//! or by what tieout keeps of the row's success.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::decide::settled::{moves, takes_back};
+use crate::model::settlement::{Direction, LineKind};
+use crate::model::transaction::{Kind, Transaction};
+use crate::run::by_files::Names;
+use crate::run::error::{Doing, RunError};
+use crate::run::match_lines::{Storing, by_name, is_of, row_of, rows_of, texts_of};
+use crate::run::said::{ids_of, shared_ids};
+use crate::run::scene::Scene;
+use crate::store::driver::Driver;
+use crate::store::files::{FileDriver, StoredLine};
+
+/// What is known of the payments that some lines name.
+#[derive(Default)]
+pub(super) struct NamedPayments {
+    /// Their own lines.
+    lines: Vec<StoredLine>,
+    /// By the table's place: rows that one of those lines may be of, and those that succeeded by a
+    /// payment of one of the ids.
+    rows: Vec<Vec<Transaction>>,
+    /// Ids of whole payment runs.
+    runs: HashSet<String>,
+    /// By an id: the table and the key of the row that succeeded by it.
+    taken: Vec<(String, (String, String))>,
+}
+
+/// By an id of a payment: its rows, by the table's place and the key.
+pub(super) struct RowsByPayment<'p> {
+    rows: HashMap<&'p str, BTreeMap<(usize, &'p str), &'p Transaction>>,
+}
+
+impl NamedPayments {
+    /// The payments that these names tell of.
+    pub async fn of(
+        scene: &Scene<'_>,
+        account: &str,
+        names: impl Iterator<Item = Names<'_>>,
+    ) -> Result<Self, RunError> {
+        let ids: HashSet<&str> = names.flat_map(Names::ids).collect();
+        if ids.is_empty() {
+            return Ok(Self::default());
+        }
+        let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
+        let lines = scene.db.lines_of(account, &ids, &[]).await;
+        let mut lines = lines.doing("looking for payments that lines name")?;
+        let shared = shared_ids(lines.iter());
+        let is_one = |line: &StoredLine| !ids_of(line).any(|id| shared.contains(id));
+        lines.retain(|line| line.itemised && does_move(line) && is_one(line));
+        let texts = texts_of(lines.iter().map(Names::from));
+        let storing = Storing::of(scene, account, &texts).await?;
+        let mut rows = rows_of(scene, account, &texts, &storing).await?;
+        let runs = storing.runs(scene, account, lines.iter().map(Names::from)).await?;
+        let taken = scene.db.taken_references(account, &ids).await;
+        let taken = taken.doing("looking for rows that succeeded by a payment")?;
+        let taken: Vec<_> = taken
+            .into_iter()
+            .flat_map(|(id, rows)| rows.into_iter().map(move |row| (id.clone(), row)))
+            .collect();
+        for (index, table) in scene.tables.iter().enumerate() {
+            let of_table = taken.iter().filter(|(_, (name, _))| *name == table.settings.name);
+            let keys: Vec<String> = of_table.map(|(_, (_, key))| key.clone()).collect();
+            if keys.is_empty() || !is_of(table, account) {
+                continue;
+            }
+            let found = scene.db.rows_known_by(table, account, &[], &[], &keys).await;
+            let found = found.doing("reading rows that succeeded by a payment")?;
+            if let Some(rows) = rows.get_mut(index) {
+                rows.extend(found);
+            }
+        }
+        Ok(Self { lines, rows, runs, taken })
+    }
+
+    /// The rows of the payments, by their ids.
+    pub fn rows(&self) -> RowsByPayment<'_> {
+        let mut rows: HashMap<&str, BTreeMap<(usize, &str), &Transaction>> = HashMap::new();
+        let by_name = by_name(&self.rows, &self.runs);
+        for line in &self.lines {
+            let way = (line.kind, line.direction);
+            let Ok((table, row)) = row_of(Names::from(line), way, &by_name) else { continue };
+            for id in ids_of(line) {
+                rows.entry(id).or_default().insert((table, &row.key.id), row);
+            }
+        }
+        let all = || {
+            self.rows.iter().enumerate().flat_map(|(at, rows)| rows.iter().map(move |r| (at, r)))
+        };
+        for (id, (name, key)) in &self.taken {
+            let its = all().find(|(_, row)| (&row.key.table, &row.key.id) == (name, key));
+            if let Some((table, row)) = its {
+                rows.entry(id).or_default().insert((table, &row.key.id), row);
+            }
+        }
+        RowsByPayment { rows }
+    }
+}
+
+fn does_move(line: &StoredLine) -> bool {
+    let kinds = [Kind::Charge, Kind::Refund];
+    kinds.iter().any(|kind| moves(line.kind, line.direction, *kind))
+}
+
+impl<'p> RowsByPayment<'p> {
+    /// The one row of whose payment a line tells that it came back.
+    pub fn row_of(
+        &self,
+        names: Names<'_>,
+        (kind, way): (LineKind, Direction),
+    ) -> Option<(usize, &'p Transaction)> {
+        let found = names.ids().filter_map(|id| self.rows.get(id)).flatten();
+        let is_its = |row: &Transaction| takes_back(kind, way, row.kind);
+        let found: BTreeMap<_, _> =
+            found.map(|(key, row)| (*key, *row)).filter(|(_, row)| is_its(row)).collect();
+        let mut found = found.into_iter();
+        match (found.next(), found.next()) {
+            (Some(((table, _), row)), None) if names.itemised => Some((table, row)),
+            _none_or_several => None,
+        }
+    }
+}

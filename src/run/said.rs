@@ -1,0 +1,118 @@
+//! What a kept line of a settlement file says, in the form in which a decision reads it: the money
+//! that moved before fees, in which of its sender's reports, and of which payment.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::decide::settled::{moved_at, moves};
+use crate::model::money::Money;
+use crate::model::settlement::{LineKind, SettledLine, Tag, TagKind};
+use crate::model::transaction::Kind;
+use crate::store::files::StoredLine;
+
+/// What a line moved, without a sign, where it says so.
+pub fn moved(line: &StoredLine) -> Option<Money> {
+    let money = line.gross.or(line.amount.filter(|_| line.fee.is_none_or(|fee| fee.minor == 0)));
+    money.map(|money| Money { minor: money.minor.saturating_abs(), ..money })
+}
+
+/// Which of its sender's reports a line stands in: those of one PSP may tell the same payment, each
+/// in its own words. Banks' messages of several versions are one.
+fn report_of(line: &StoredLine) -> String {
+    match line.format.as_str() {
+        "stripe" | "braintree" => format!("{} {}", line.format, line.version),
+        format => format.to_owned(),
+    }
+}
+
+/// A kept line as the decision reads it. What moved is compared before fees: a net line is never
+/// held against the row's gross.
+pub fn settled(line: &StoredLine) -> SettledLine {
+    let text = |kind| named(&line.refs, kind).map(str::to_owned);
+    // A refund has an id of its own; the payment's, which stands beside it, is another row's.
+    let (payment, original, aliases) = if line.kind == LineKind::Refund {
+        (own_id(line).cloned(), given_back(line).cloned(), Vec::new())
+    } else {
+        let ids = [text(TagKind::PaymentId), text(TagKind::ChargeId)];
+        let aliases = ids.into_iter().flatten().collect();
+        (line.psp_reference.clone(), line.original.clone(), aliases)
+    };
+    SettledLine {
+        place: line.place.to_string(),
+        format: report_of(line),
+        kind: line.kind,
+        direction: line.direction,
+        money: moved(line),
+        decides: line.decides,
+        itemised: line.itemised,
+        payment,
+        original,
+        aliases,
+        code: line.return_reason.clone(),
+        word: line.type_code.clone(),
+        anothers: None,
+        at: moved_at(line.booked_on, line.received_at),
+    }
+}
+
+fn named(refs: &[Tag], kind: TagKind) -> Option<&str> {
+    refs.iter().find(|tag| tag.kind == kind).map(|tag| tag.text.as_str())
+}
+
+/// The id of a refund itself: what the report calls so, or, where it calls nothing so, the line's
+/// id where that is not the payment's.
+fn own_id(line: &StoredLine) -> Option<&String> {
+    let called = line.refs.iter().find(|tag| tag.kind == TagKind::RefundId);
+    let own = line.psp_reference.as_ref().filter(|id| !is_payments(line, id));
+    called.map(|tag| &tag.text).or(own)
+}
+
+/// The payment that a refund's line gives back, where it names one.
+fn given_back(line: &StoredLine) -> Option<&String> {
+    let beside = || line.psp_reference.as_ref().filter(|id| own_id(line) != Some(id));
+    line.original.as_ref().or_else(beside)
+}
+
+/// Whether the id that a refund's line is known by is that of the payment.
+fn is_payments(line: &StoredLine, id: &str) -> bool {
+    let kinds = [TagKind::PaymentId, TagKind::ChargeId];
+    match &line.original {
+        Some(original) => original == id,
+        None => kinds.iter().any(|kind| named(&line.refs, *kind) == Some(id)),
+    }
+}
+
+/// The ids that a PSP's line gives what it moved, each of which a line of what came back of it may
+/// name: a payment's own, its charge's, its intent's; a refund's own.
+pub fn ids_of(line: &StoredLine) -> impl Iterator<Item = &str> {
+    let is_refund = line.kind == LineKind::Refund;
+    let of_payment = ids_in(line.psp_reference.as_ref(), None, &line.refs);
+    let own = own_id(line).map(String::as_str).filter(|_| is_refund);
+    own.into_iter().chain(of_payment.filter(move |_| !is_refund))
+}
+
+/// The ids by which a PSP's line may name what came back. A bank's names none.
+pub fn ids_in<'l>(
+    psp_reference: Option<&'l String>,
+    original: Option<&'l String>,
+    refs: &'l [Tag],
+) -> impl Iterator<Item = &'l str> {
+    let is_id =
+        |tag: &&Tag| matches!(tag.kind, TagKind::PaymentId | TagKind::ChargeId | TagKind::RefundId);
+    let refs = refs.iter().filter(is_id).map(|tag| &tag.text);
+    let is_psps = psp_reference.is_some();
+    let all = psp_reference.into_iter().chain(original).chain(refs);
+    all.filter(move |_| is_psps).map(String::as_str)
+}
+
+/// Ids that no payment is called by alone: payments under several tags carry them, as those of one
+/// order do.
+pub fn shared_ids<'l>(lines: impl Iterator<Item = &'l StoredLine>) -> HashSet<String> {
+    let mut first: HashMap<&str, &str> = HashMap::new();
+    let mut shared = HashSet::new();
+    for line in lines.filter(|line| moves(line.kind, line.direction, Kind::Charge)) {
+        let Some(tag) = &line.tag else { continue };
+        let several = ids_of(line).filter(|id| *first.entry(id).or_insert(tag) != tag);
+        shared.extend(several.map(str::to_owned).collect::<Vec<_>>());
+    }
+    shared
+}

@@ -1,0 +1,309 @@
+//! What files of a PSP tell of payments that were given back or charged back, by the PSP's own ids:
+//! the lines carry no tag of the payment's row, or that of the row which gave them back.
+
+use crate::run::files::{at_bank, bring, with_bank};
+use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
+
+on_both_databases!(
+    what_went_back_counts_by_the_payments_id,
+    what_goes_back_later_finds_the_row_by_the_payments_id,
+    a_refunds_row_and_its_payments_are_told_by_one_line,
+    two_reports_of_a_psp_tell_one_payment,
+    a_refund_that_failed_gave_nothing_back,
+    an_id_of_several_payments_names_none,
+    a_refund_may_carry_the_id_of_its_payment,
+);
+
+const BRAINTREE: &str = "Transaction ID,Transaction Type,Transaction Status,Created Datetime,\
+    Created Timezone,Settlement Date,Disbursement Date,Currency ISO Code,Amount Authorized,\
+    Amount Submitted For Settlement,Order ID,Refunded Transaction ID,Settlement Amount,\
+    Settlement Currency ISO Code\n";
+
+const PAYOUT: &str = "balance_transaction_id,created_utc,available_on_utc,currency,gross,fee,net,\
+    reporting_category,source_id,automatic_payout_id,charge_id,payment_intent_id,\
+    payment_metadata[order]\n";
+
+const CHANGE: &str = "balance_transaction_id,created_utc,available_on_utc,currency,gross,fee,net,\
+    reporting_category,source_id,charge_id,payment_intent_id,payment_metadata[order]\n";
+
+/// One of Braintree's: its id, `sale` or `credit`, cents, the order's id, what it gives back.
+fn braintree(rows: &[(&str, &str, i64, &str, &str)]) -> String {
+    let day = chrono::Utc::now().format("%m/%d/%Y");
+    let mut text = BRAINTREE.to_owned();
+    for (id, kind, cents, order, of) in rows {
+        let amount = format!("{}.{:02}", cents / 100, cents % 100);
+        text.push_str(&format!(
+            "{id},{kind},settled,{day} 00:10:00,UTC,{day},{day},EUR,{amount},{amount},{order},{of},\
+             {amount},EUR\n"
+        ));
+    }
+    text
+}
+
+/// Stripe's: the word, its source, cents with their sign, the charge, the intent, the order.
+type Moved = (&'static str, &'static str, i64, &'static str, &'static str, &'static str);
+
+fn stripe(head: &str, rows: &[Moved]) -> String {
+    let day = chrono::Utc::now().format("%Y-%m-%d 00:10:00");
+    let payout = if head == PAYOUT { ",po_1" } else { "" };
+    let mut text = head.to_owned();
+    for (at, (word, source, cents, charge, intent, order)) in rows.iter().enumerate() {
+        let sign = if *cents < 0 { "-" } else { "" };
+        let amount = format!("{sign}{}.{:02}", cents.abs() / 100, cents.abs() % 100);
+        text.push_str(&format!(
+            "txn_{at}_{source},{day},{day},eur,{amount},0.00,{amount},{word},{source}{payout},\
+             {charge},{intent},{order}\n"
+        ));
+    }
+    text
+}
+
+async fn stuck(shop: &Shop, count: i64) {
+    let rows: Vec<Payment> = (1..=count).map(|id| at_bank(id, "processing")).collect();
+    shop.insert(&rows).await;
+}
+
+/// What a run said of a row.
+fn gone(ran: &Ran, id: i64) -> String {
+    let verdicts = ran.of_type("verdict");
+    let own = verdicts.iter().find(|one| one["txn_id"] == id.to_string().as_str());
+    own.map_or(String::new(), |one| one["text"].as_str().unwrap_or_default().to_owned())
+}
+
+async fn line_of(shop: &Shop, id: &str) -> Vec<String> {
+    let whose = format!(
+        "select state || ' ' || coalesce(reason, '-') || ' ' || coalesce(key, '-') \
+         from tieout_lines where psp_reference = '{id}' order by file_id, position"
+    );
+    shop.texts(&whose).await
+}
+
+/// What names the payment alone counts as what carries the tag: the whole, a part, two halves.
+async fn what_went_back_counts_by_the_payments_id(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    stuck(&shop, 5).await;
+    let file = braintree(&[
+        ("aa1", "sale", 10_001, "pay_1", ""),
+        ("bb1", "credit", 10_001, "", "aa1"),
+        ("aa2", "sale", 10_002, "pay_2", ""),
+        ("bb2", "credit", 3_000, "", "aa2"),
+        ("aa3", "sale", 10_003, "pay_3", ""),
+        ("bb3", "credit", 5_000, "", "aa3"),
+        ("bb4", "credit", 5_003, "unknown", "aa3"),
+        ("aa4", "sale", 10_004, "pay_4", ""),
+        ("bb5", "credit", 10_004, "", "zz9"),
+        ("aa5", "sale", 10_005, "pay_5", ""),
+        ("bb6", "credit", 1_005, "pay_5", ""),
+    ]);
+    bring(&shop, "bt.csv", &file, 0).await;
+    let ran = shop.run().await;
+    for id in [1, 2, 3, 5] {
+        assert_eq!(ran.verdict(id), "review refunded", "row {id}");
+    }
+    assert_eq!(ran.verdict(4), "succeeded settled");
+    assert_eq!(gone(&ran, 2), "aa2 captured 100.02 EUR and 30.00 EUR of it was refunded");
+    assert_eq!(gone(&ran, 5), "aa5 captured 100.05 EUR and 10.05 EUR of it was refunded");
+    assert_eq!(line_of(&shop, "bb5").await, ["open orphan -"], "of a payment of nobody");
+    shop.check(false).await;
+}
+
+/// After the row was paid: a refund becomes its line, a chargeback contradicts it.
+async fn what_goes_back_later_finds_the_row_by_the_payments_id(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    stuck(&shop, 3).await;
+    let rows: &[Moved] = &[
+        ("charge", "ch_1", 10_001, "ch_1", "pi_1", "pay_1"),
+        ("charge", "ch_2", 10_002, "ch_2", "pi_2", "pay_2"),
+    ];
+    bring(&shop, "first.csv", &stripe(PAYOUT, rows), 0).await;
+    shop.run().await;
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["paid", "paid"]);
+    // What the row stores names nothing that the next lines carry: they know the charge alone.
+    let rows: &[Moved] = &[
+        ("refund", "re_1", -3_000, "ch_1", "", ""),
+        ("dispute", "dp_2", -10_002, "ch_2", "", ""),
+        ("refund", "re_9", -500, "ch_9", "", ""),
+    ];
+    bring(&shop, "second.csv", &stripe(PAYOUT, rows), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "not decided");
+    assert_eq!(ran.verdict(2), "review late_contradiction");
+    assert_eq!(line_of(&shop, "re_1").await, ["matched - 1"]);
+    assert_eq!(line_of(&shop, "re_9").await, ["open orphan -"]);
+    assert_eq!(line_of(&shop, "dp_2").await, ["matched late_contradiction 2"]);
+    assert!(shop.run().await.verdicts().is_empty(), "it was told");
+    shop.check(false).await;
+}
+
+/// Refunds with a tag of their own.
+const OWN_REFUNDS: &str = r#"
+[[table]]
+name = "refunds"
+read = "refunds"
+key = ["id"]
+tag = "ref_{id}"
+kind = { const = "refund" }
+amount = { column = "cents", unit = "minor" }
+currency = { const = "EUR" }
+account = { const = "bank" }
+status = "status"
+created = "made"
+attempts = "once"
+psp_reference = "re_id"
+mode = "full"
+map = [{ from = ["sent"], succeeded = "done", failed = "failed", retryable = "again" }]
+[table.set]
+succeeded = { re_id = "{psp_reference}" }
+"#;
+
+async fn with_refunds(engine: Engine, more: &str, refunds: &[(i64, i64)]) -> Shop {
+    let mut words: Words = with_bank();
+    words.more.push_str(OWN_REFUNDS);
+    words.more.push_str(more);
+    let shop = Shop::open_with(engine, words).await;
+    let made = at_text(tieout_now() - 3_600);
+    for (id, cents) in refunds {
+        let columns = "insert into refunds (id, status, cents, made)";
+        shop.raw.execute(&format!("{columns} values ({id}, 'sent', {cents}, '{made}')")).await;
+    }
+    shop
+}
+
+/// The refund's row is settled by its line, and the payment's row knows that it was given back.
+async fn a_refunds_row_and_its_payments_are_told_by_one_line(engine: Engine) {
+    let shop = with_refunds(engine, "", &[(1, 10_001), (2, 3_000)]).await;
+    stuck(&shop, 3).await;
+    let file = braintree(&[
+        ("aa1", "sale", 10_001, "pay_1", ""),
+        ("bb1", "credit", 10_001, "ref_1", "aa1"),
+        ("aa2", "sale", 10_002, "pay_2", ""),
+        ("bb2", "credit", 3_000, "ref_2", "aa2"),
+        ("aa3", "sale", 10_003, "pay_3", ""),
+    ]);
+    bring(&shop, "bt.csv", &file, 0).await;
+    shop.run().await;
+    let decided = "select table_name || ' ' || key || ' ' || outcome || ' ' || reason \
+                   from tieout_journal order by table_name, key";
+    assert_eq!(
+        shop.texts(decided).await,
+        [
+            "payments 1 review refunded",
+            "payments 2 review refunded",
+            "payments 3 succeeded settled",
+            "refunds 1 succeeded settled",
+            "refunds 2 succeeded settled",
+        ]
+    );
+    assert_eq!(shop.texts("select re_id from refunds order by id").await, ["bb1", "bb2"]);
+    let whose = "select table_name || ' ' || key from tieout_lines where kind = 'refund' \
+                 order by position";
+    assert_eq!(shop.texts(whose).await, ["refunds 1", "refunds 2"]);
+    shop.check(false).await;
+}
+
+/// Each of the reports tells the payment, and it moved once.
+async fn two_reports_of_a_psp_tell_one_payment(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    stuck(&shop, 3).await;
+    let rows: &[Moved] = &[
+        ("charge", "ch_1", 10_001, "ch_1", "pi_1", "pay_1"),
+        ("charge", "ch_2", 5_001, "ch_2", "pi_2", "pay_2"),
+        ("charge", "ch_3", 10_003, "ch_3", "pi_3", "pay_3"),
+        ("refund", "re_3", -4_000, "ch_3", "pi_3", "pay_3"),
+    ];
+    bring(&shop, "payout.csv", &stripe(PAYOUT, rows), 0).await;
+    bring(&shop, "change.csv", &stripe(CHANGE, rows), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "review amount_mismatch", "half of it, told twice");
+    assert_eq!(ran.verdict(3), "review refunded");
+    assert_eq!(gone(&ran, 3), "pi_3 captured 100.03 EUR and 40.00 EUR of it was refunded");
+    shop.check(false).await;
+}
+
+/// What failed is there again, and its line is the row's; what was done again went back once.
+async fn a_refund_that_failed_gave_nothing_back(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    stuck(&shop, 3).await;
+    let rows: &[Moved] = &[
+        ("charge", "ch_1", 10_001, "ch_1", "pi_1", "pay_1"),
+        ("refund", "re_1", -2_000, "ch_1", "pi_1", "pay_1"),
+        ("refund_failure", "re_1", 2_000, "ch_1", "pi_1", "pay_1"),
+        ("charge", "ch_2", 10_002, "ch_2", "pi_2", "pay_2"),
+        ("refund", "re_2", -2_000, "ch_2", "pi_2", ""),
+        ("refund_failure", "re_2", 2_000, "ch_2", "pi_2", ""),
+        ("refund", "re_3", -2_000, "ch_2", "pi_2", ""),
+        ("charge", "ch_3", 10_003, "ch_3", "pi_3", "pay_3"),
+    ];
+    bring(&shop, "payout.csv", &stripe(PAYOUT, rows), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(line_of(&shop, "pi_1").await, ["matched settled 1"; 3]);
+    assert_eq!(ran.verdict(2), "review refunded");
+    assert_eq!(gone(&ran, 2), "pi_2 captured 100.02 EUR and 20.00 EUR of it was refunded");
+    // And so it is of a row that is paid: both lines are its own, and neither is a case.
+    let rows: &[Moved] = &[
+        ("refund", "re_4", -2_000, "ch_3", "pi_3", ""),
+        ("refund_failure", "re_4", 2_000, "ch_3", "pi_3", ""),
+    ];
+    bring(&shop, "later.csv", &stripe(PAYOUT, rows), 0).await;
+    assert_eq!(shop.run().await.verdict(3), "not decided");
+    assert_eq!(line_of(&shop, "pi_3").await, ["matched settled 3", "matched - 3", "matched - 3"]);
+    shop.check(false).await;
+}
+
+/// An id that payments under several tags carry is that of an order: what names it goes by its tag.
+async fn an_id_of_several_payments_names_none(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    stuck(&shop, 2).await;
+    let rows: &[Moved] = &[
+        ("charge", "ch_1", 10_001, "ch_1", "pi_1", "pay_1"),
+        ("charge", "ch_2", 10_002, "ch_2", "pi_1", "pay_2"),
+        ("refund", "re_2", -2_000, "", "pi_1", ""),
+        ("refund", "re_3", -3_000, "ch_2", "pi_1", "pay_2"),
+    ];
+    bring(&shop, "payout.csv", &stripe(PAYOUT, rows), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "review refunded");
+    shop.check(false).await;
+}
+
+/// A table of one's own, in which a refund's row has the id of the payment, and none of its own.
+const OWN_FORMAT: &str = r#"
+[[format]]
+name = "acquirer"
+date = "day"
+date_pattern = "%Y-%m-%d"
+amount = "amount"
+decimal = "."
+currency = "currency"
+psp_reference = "payment"
+tag = [{ column = "tag", kind = "merchant_reference" }]
+"#;
+
+async fn a_refund_may_carry_the_id_of_its_payment(engine: Engine) {
+    let shop = with_refunds(engine, OWN_FORMAT, &[(1, 3_000)]).await;
+    stuck(&shop, 2).await;
+    let day = chrono::Utc::now().date_naive();
+    let file = format!(
+        "day,amount,currency,tag,payment\n{day},100.01,EUR,pay_1,P1\n{day},-30.00,EUR,ref_1,P1\n\
+         {day},100.02,EUR,pay_2,P2\n"
+    );
+    let path = shop.folder().join("own.csv");
+    std::fs::write(&path, file).unwrap();
+    let path = path.to_str().unwrap();
+    shop.tieout(&["ingest", path, "--account", "bank", "--format", "acquirer"]).await.ended(0);
+    shop.run().await;
+    let decided = "select table_name || ' ' || key || ' ' || outcome || ' ' || reason \
+                   from tieout_journal order by table_name, key";
+    assert_eq!(
+        shop.texts(decided).await,
+        [
+            "payments 1 succeeded settled",
+            "payments 2 succeeded settled",
+            "refunds 1 succeeded settled",
+        ]
+    );
+    shop.check(false).await;
+}
