@@ -9,6 +9,7 @@ use chrono::{DateTime, NaiveDate};
 use chrono_tz::Tz;
 
 use crate::decide::policy::Mode;
+use crate::model::count::counted;
 use crate::model::money::Currency;
 use crate::model::reason::Outcome;
 use crate::model::transaction::Kind;
@@ -438,11 +439,26 @@ impl Fitter<'_> {
         }
     }
 
+    /// Minor units have no decimal places: 10.00 would be read as ten cents.
+    fn unit(&mut self, cells: &Cells<'_>) {
+        let settings = &self.settings.amount;
+        let column = cells.relation.column(&settings.column);
+        let Some(column) = column.filter(|column| column.decimals > 0) else { return };
+        if matches!(settings.unit, UnitSetting::Minor) {
+            let places = counted(column.decimals, "decimal place", "decimal places");
+            let problem = format!("{}, of {places}, and minor units have none", typed(column));
+            let expected = "`\"major\"` where 10.00 is ten units of the currency; of what counts \
+                            minor units a view that casts it to whole numbers";
+            self.err("amount.unit", problem, expected);
+        }
+    }
+
     fn layout(&mut self, cells: &mut Cells<'_>, zone: Option<Tz>) -> Option<Layout> {
         let settings = self.settings.clone();
         let key = self.cells(cells, "key", &settings.key, &KEY);
         let status = self.cell(cells, "status", &settings.status, &STATUS);
         let amount = self.cell(cells, "amount.column", &settings.amount.column, &NUMBER);
+        self.unit(cells);
         let exponent = match &settings.amount.unit {
             UnitSetting::ExponentColumn(name) => Some(name),
             UnitSetting::Minor | UnitSetting::Major => None,

@@ -12,6 +12,7 @@ pub fn column(name: &str, type_name: &str, class: TypeClass) -> Column {
         type_name: type_name.to_owned(),
         class,
         max_chars: None,
+        decimals: 0,
         required: false,
         generated: false,
         may_write: true,

@@ -90,6 +90,8 @@ pub struct Column {
     pub class: TypeClass,
     /// How many characters it holds, where that is limited.
     pub max_chars: Option<usize>,
+    /// How many decimal places its type has; 0: none, or as many as there are.
+    pub decimals: usize,
     /// NOT NULL and without a default: an INSERT must name it.
     pub required: bool,
     /// Computed by the database: never written.

@@ -519,12 +519,16 @@ fn column(found: &FoundColumn, inserted: bool) -> Column {
     let is_limited = matches!(found.base.as_str(), "varchar" | "bpchar");
     // The limit is kept with four bytes on top of it.
     let max_chars = usize::try_from(found.typmod.saturating_sub(4)).ok().filter(|n| *n > 0);
+    // The precision stands in the upper half of it, and the scale, of eleven bits, below.
+    let scale = usize::try_from(found.typmod.saturating_sub(4) & 0x7ff).unwrap_or(0);
+    let has_scale = found.base == "numeric" && found.typmod >= 4 && scale < 0x400;
     Column {
         name: found.name.clone(),
         ident: QuotedIdent::of_catalogue(&found.name),
         type_name: found.spelled.clone(),
         class: class(found),
         max_chars: max_chars.filter(|_| is_limited),
+        decimals: if has_scale { scale } else { 0 },
         required: found.required,
         generated: found.generated,
         may_write: if inserted { found.may_insert } else { found.may_update },

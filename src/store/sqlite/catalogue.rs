@@ -209,6 +209,7 @@ fn column(cells: Cells<'_>, has_one_key: bool) -> Result<Column, StoreError> {
     Ok(Column {
         ident: QuotedIdent::of_catalogue(&name),
         class: declared_class(&declared),
+        decimals: declared_decimals(&declared),
         type_name: if declared.is_empty() { UNTYPED.to_owned() } else { declared },
         name,
         max_chars: None,
@@ -216,6 +217,13 @@ fn column(cells: Cells<'_>, has_one_key: bool) -> Result<Column, StoreError> {
         generated: cells.int(5)? > 1,
         may_write: true,
     })
+}
+
+/// The 2 of `DECIMAL(10,2)`.
+fn declared_decimals(declared: &str) -> usize {
+    let inner = declared.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
+    let places = inner.and_then(|(inner, _)| inner.split_once(',')).map(|(_, places)| places);
+    places.and_then(|places| places.trim().parse().ok()).unwrap_or(0)
 }
 
 /// What a declared type promises, by SQLite's own rules of affinity, and by the names that people
@@ -411,5 +419,24 @@ pub(super) fn both_ends(
             format!("{} union all {}", of(""), of(&format!(" order by t.{} desc", key.ident)))
         }
         None => of(""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::declared_decimals;
+
+    #[test]
+    fn a_declared_type_may_say_how_many_places_it_has() {
+        for (declared, places) in [
+            ("DECIMAL(10,2)", 2),
+            ("numeric ( 20 , 8 )", 8),
+            ("DECIMAL(10)", 0),
+            ("INTEGER", 0),
+            ("VARCHAR(20)", 0),
+            ("", 0),
+        ] {
+            assert_eq!(declared_decimals(declared), places, "{declared}");
+        }
     }
 }
