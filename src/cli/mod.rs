@@ -180,9 +180,18 @@ fn as_job(words: &[OsString]) -> Option<(Cli, clap::ArgMatches)> {
     Some((Cli { common, command: Command::Run(args) }, matches))
 }
 
+/// `tieout help cases show` is `tieout cases show --help`.
+fn asking_for_help(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.get(1).is_some_and(|word| word == "help") {
+        words.remove(1);
+        words.push("--help".into());
+    }
+    words
+}
+
 /// Runs the program on its words; the process's end comes back.
 pub fn main(words: impl IntoIterator<Item = OsString>) -> Exit {
-    let words: Vec<OsString> = words.into_iter().collect();
+    let words = asking_for_help(words.into_iter().collect());
     let parsed = as_job(&words).map_or_else(
         || {
             let matches = command().try_get_matches_from(&words)?;

@@ -46,6 +46,18 @@ fn the_version_is_told_to_people_and_machines() {
 }
 
 #[test]
+fn help_may_be_asked_for_by_its_word() {
+    let folder = tempfile::tempdir().unwrap();
+    for words in [&[][..], &["run"], &["cases", "show"]] {
+        let asked = tieout(folder.path(), &[&["help"], words].concat(), &[]);
+        assert_eq!(asked, tieout(folder.path(), &[words, &["--help"]].concat(), &[]), "{words:?}");
+        assert!(asked.starts_with("exit 0\n"), "{asked}");
+    }
+    let unknown = tieout(folder.path(), &["help", "nonsense"], &[]);
+    assert!(unknown.starts_with("exit 2\n"), "{unknown}");
+}
+
+#[test]
 fn help_fits_eighty_columns_and_shows_examples() {
     let folder = tempfile::tempdir().unwrap();
     let mut commands = vec![(Vec::<String>::new(), tieout::cli::command())];
