@@ -1,22 +1,21 @@
 //! What the settlement files of an account say of a batch of rows: read by tag and reference in
 //! one question to the database, told in the form of every other source.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::decide::expected::Expected;
 use crate::decide::reach::Reach;
-use crate::decide::settled::{
-    counts, done_by, is_anothers, moves, objects, runs_back, taken_out, takes_back,
-};
+use crate::decide::settled::{counts, done_by, is_anothers, moves, objects, runs_back, taken_out};
 use crate::model::evidence::{Answer, CompleteSearch, Evidence, PspObject, Route};
 use crate::model::money::Money;
 use crate::model::settlement::{Direction, LineKind, SettledLine, Tag, TagKind};
 use crate::model::time::Instant;
 use crate::model::transaction::{Kind, RowKey, Transaction};
 use crate::psp::near::NearTags;
+use crate::run::came_back::{self, CameBack, is_psps};
 use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::is_of;
-use crate::run::said::{ids_in, ids_of, moved, settled, shared_ids};
+use crate::run::said::{given_back, ids_in, moved, settled};
 use crate::settlement::kinds::{is_charge, may_be_given_back};
 use crate::settlement::tags::{is_blank, names_something};
 use crate::store::database::Database;
@@ -165,7 +164,7 @@ impl ByFiles<'_> {
         let say = |line: &&StoredLine| self.dated(line, shelf.said_of(line, row));
         let said: Vec<SettledLine> = own.iter().map(say).collect();
         let mut objects = objects(&said, row.kind, row.tag.usable());
-        follow_original(row, &said, &mut objects);
+        let payments = follow_original(row, &said, &mut objects);
         if objects.iter().all(|object| object.captured.is_none()) {
             objects.extend(shelf.taken_out_of(row));
         }
@@ -188,7 +187,7 @@ impl ByFiles<'_> {
             counts && !is_back && !shelf.is_another_rows(line, row)
         };
         let lines = own.into_iter().zip(&said).filter(is_own).map(|(line, _)| line.place).collect();
-        let shared = shelf.shared_id(row).map(str::to_owned);
+        let shared = shelf.shared_id(row).or(payments).map(str::to_owned);
         Told { evidence: Some(evidence), lines, near: Vec::new(), shared }
     }
 }
@@ -220,23 +219,26 @@ pub fn silence(now: Instant, reach: Option<Reach>) -> CompleteSearch {
 }
 
 /// A refund's row may store the id of the payment that it gives back: where just one refund is the
-/// row's by its tag, that is a name of it.
-fn follow_original(row: &Transaction, said: &[SettledLine], objects: &mut [PspObject]) {
-    let Some(stored) = row.psp_reference.as_ref().filter(|_| row.kind == Kind::Refund) else {
-        return;
-    };
-    let is_own = |object: &&mut PspObject| {
-        object.captured.is_some() && object.tag.as_deref() == row.tag.usable()
-    };
+/// row's by its tag, that is a name of it, which it shares with the payment.
+fn follow_original<'r>(
+    row: &'r Transaction,
+    said: &[SettledLine],
+    objects: &mut [PspObject],
+) -> Option<&'r str> {
+    let stored = row.psp_reference.as_ref().filter(|_| row.kind == Kind::Refund)?;
+    let tag = row.tag.usable()?;
+    let is_own =
+        |object: &&mut PspObject| object.captured.is_some() && object.tag.as_deref() == Some(tag);
     let mut own = objects.iter_mut().filter(is_own);
-    let (Some(only), None) = (own.next(), own.next()) else { return };
+    let (Some(only), None) = (own.next(), own.next()) else { return None };
     let gives_back = |line: &SettledLine| {
         let name = line.payment.as_ref().unwrap_or(&line.place);
         *name == only.reference && line.original.as_ref() == Some(stored)
     };
-    if row.tag.usable().is_some() && said.iter().any(gives_back) {
+    said.iter().any(gives_back).then(|| {
         only.aliases.push(stored.clone());
-    }
+        stored.as_str()
+    })
 }
 
 /// The lines of a batch, by every text that they may be known by.
@@ -244,9 +246,7 @@ pub struct Shelf {
     lines: Vec<StoredLine>,
     by_text: HashMap<String, Vec<usize>>,
     /// What came back, by the ids that it names payments by.
-    by_payment: HashMap<String, Vec<usize>>,
-    /// Bookings out that carry the id of the payment which they give back, and none of their own.
-    given_back: HashSet<LinePlace>,
+    came_back: CameBack,
     /// By table and key: lines that rows succeeded by and that a correction took out.
     taken_out: HashMap<(String, String), Vec<StoredLine>>,
     /// Tags of other rows, in lines that a row is known to by its reference alone.
@@ -292,25 +292,11 @@ impl Shelf {
                 }
             }
         }
-        let asked: HashSet<&str> = tags.iter().chain(&references).map(String::as_str).collect();
-        let beside = Box::pin(lines_beside(db, account, &lines, &asked)).await?;
-        let all = || lines.iter().chain(&beside);
-        let (given_back, shared) = (given_back(all()), shared_ids(all()));
-        let is_back = |line: &StoredLine| {
-            let kinds = [Kind::Charge, Kind::Refund, Kind::Payout];
-            line.itemised && kinds.iter().any(|kind| takes_back(line.kind, line.direction, *kind))
-        };
-        let known: HashSet<LinePlace> = lines.iter().map(|line| line.place).collect();
-        let is_new = |line: &StoredLine| is_back(line) && !known.contains(&line.place);
+        let texts: HashSet<&str> = tags.iter().chain(&asked).map(String::as_str).collect();
         let mut lines = lines;
-        lines.extend(beside.into_iter().filter(is_new));
-        let mut by_payment: HashMap<String, Vec<usize>> = HashMap::new();
-        for (index, line) in lines.iter().enumerate().filter(|(_, line)| is_back(line)) {
-            for id in Names::from(line).ids().filter(|id| !shared.contains(*id)) {
-                by_payment.entry(id.to_owned()).or_default().push(index);
-            }
-        }
-        Ok(Self { references, by_payment, given_back, ..Self::of(lines, taken_out) })
+        let beside = CameBack::about(db, account, rows, (&mut lines, &texts));
+        let came_back = Box::pin(beside).await?;
+        Ok(Self { references, came_back, ..Self::of(lines, taken_out) })
     }
 
     fn of(lines: Vec<StoredLine>, taken_out: HashMap<(String, String), Vec<StoredLine>>) -> Self {
@@ -322,31 +308,25 @@ impl Shelf {
             }
         }
         let (moved, stored, shared) = (HashSet::new(), HashSet::new(), HashSet::new());
-        let (by_payment, given_back) = (HashMap::new(), HashSet::new());
-        Self {
-            lines,
-            by_text,
-            by_payment,
-            given_back,
-            taken_out,
-            anothers,
-            moved,
-            stored,
-            shared,
-            references,
-        }
+        let came_back = CameBack::default();
+        Self { lines, by_text, came_back, taken_out, anothers, moved, stored, shared, references }
     }
 
     /// What a line says of a row.
     pub fn said_of(&self, line: &StoredLine, row: &Transaction) -> SettledLine {
         let anothers = self.tag_of_another(line, row);
         let said = SettledLine { anothers, ..settled(line) };
-        match self.given_back.contains(&line.place) {
-            true => {
-                SettledLine { original: said.payment, payment: None, aliases: Vec::new(), ..said }
-            }
-            false => said,
+        if row.kind == Kind::Refund && is_failed_refund(line) {
+            // It is of the refund itself; the payment's ids beside it are another row's.
+            let payment = came_back::refund_id(&line.refs).map(str::to_owned);
+            return SettledLine { payment, original: None, aliases: Vec::new(), ..said };
         }
+        let has_row = self.moved.contains(&line.place);
+        if !self.came_back.gives_back(line, has_row) {
+            return said;
+        }
+        let kind = if has_row { LineKind::Refund } else { said.kind };
+        SettledLine { kind, original: said.payment, payment: None, aliases: Vec::new(), ..said }
     }
 
     /// Finds out which bookings, undone by their code or the bank's charges, are the shop's own: a
@@ -436,7 +416,7 @@ impl Shelf {
         rows: &[&Transaction],
     ) -> Result<(), RunError> {
         let doubtful = self.in_doubt(rows);
-        let texts: HashSet<&str> = doubtful.flat_map(|(_, line)| tags_of(line)).collect();
+        let texts: HashSet<&str> = doubtful.flat_map(|(_, line, _)| tags_of(line)).collect();
         if texts.is_empty() {
             return Ok(());
         }
@@ -450,11 +430,11 @@ impl Shelf {
             }
         }
         let (mut anothers, mut moved) = (HashMap::new(), HashSet::new());
-        for (row, line) in self.in_doubt(rows) {
+        for (row, line, is_named) in self.in_doubt(rows) {
             if has_mover(line, &tagged) {
                 moved.insert(line.place);
             }
-            let other = line.tag.as_ref().filter(|_| is_by_reference(row, line));
+            let other = line.tag.as_ref().filter(|_| !is_named && is_by_reference(row, line));
             let has_another = |tag: &&String| {
                 let mut found = tagged.get(*tag).into_iter().flatten();
                 found.any(|(index, one)| {
@@ -470,16 +450,21 @@ impl Shelf {
         Ok(())
     }
 
-    /// Lines that one of these rows is known to, and that may be another's.
+    /// Lines that one of these rows is known to, and that may be another's; and whether a PSP names
+    /// the row's payment in it, as what came back.
     fn in_doubt<'s>(
         &'s self,
         rows: &'s [&'s Transaction],
-    ) -> impl Iterator<Item = (&'s Transaction, &'s StoredLine)> {
+    ) -> impl Iterator<Item = (&'s Transaction, &'s StoredLine, bool)> {
         let of_row = move |row: &'s &'s Transaction| {
             let row: &'s Transaction = row;
-            self.of_row(row).into_iter().map(move |line| (row, line))
+            let (found, back) = self.parts_of(row);
+            let back: BTreeSet<usize> = back.into_iter().collect();
+            let all: BTreeSet<usize> = found.into_iter().chain(back.iter().copied()).collect();
+            let lines = all.into_iter().filter_map(|index| Some((index, self.lines.get(index)?)));
+            lines.map(move |(index, line)| (row, line, back.contains(&index) && is_psps(line)))
         };
-        let is_in_doubt = |(row, line): &(&Transaction, &StoredLine)| {
+        let is_in_doubt = |(row, line, _): &(&Transaction, &StoredLine, bool)| {
             line.itemised && (may_be_moved(line, row) || is_by_reference(row, line))
         };
         rows.iter().flat_map(of_row).filter(is_in_doubt)
@@ -504,7 +489,9 @@ impl Shelf {
     pub fn told_of_row(&self, row: &Transaction) -> Vec<&StoredLine> {
         let mut own = self.of_row(row);
         own.retain(|line| {
+            let is_given_back = self.came_back.gives_back(line, self.moved.contains(&line.place));
             let runs_back = line.kind == LineKind::Movement && may_be_moved(line, row);
+            let runs_back = runs_back && !is_given_back;
             let is_of_run = line.tag.is_some()
                 && is_by_reference(row, line)
                 && self.shared_id(row).is_some_and(|id| banks_ids(line).any(|own| own == id));
@@ -592,75 +579,45 @@ impl Shelf {
     /// The lines that a row is known by. The bank's own reference names no payment: who stores it
     /// is not known by it, whoever else of the batch has the line.
     pub fn of_row(&self, row: &Transaction) -> Vec<&StoredLine> {
-        let mut found: Vec<usize> = Vec::new();
-        if let Some(tag) = row.tag.usable() {
-            found.extend(self.by_text.get(tag).into_iter().flatten());
-        }
-        if let Some(id) = stored_id(row) {
-            let has_id = |line: &StoredLine| Names::from(line).but_the_banks().any(|t| t == id);
-            let is_its = |index: &&usize| self.lines.get(**index).is_some_and(has_id);
-            found.extend(self.by_text.get(id).into_iter().flatten().filter(is_its));
-        }
-        found.extend(self.back_of(row, &found));
+        let (mut found, back) = self.parts_of(row);
+        found.extend(back);
         found.sort_unstable();
         found.dedup();
         found.into_iter().filter_map(|index| self.lines.get(index)).collect()
     }
 
-    /// What came back of the row's payments among these lines: it names them by their ids, and may
-    /// carry no tag, or that of the row which gave them back. What has another's tag is that one's.
-    fn back_of(&self, row: &Transaction, found: &[usize]) -> Vec<usize> {
-        let lines = found.iter().filter_map(|index| self.lines.get(*index));
-        let is_moved = |line: &&StoredLine| {
-            moves(line.kind, line.direction, row.kind) && self.tag_of_another(line, row).is_none()
+    /// The lines that carry the row's tag or what it stores, and what came back of its payments.
+    fn parts_of(&self, row: &Transaction) -> (Vec<usize>, Vec<usize>) {
+        let mut found: Vec<usize> = Vec::new();
+        if let Some(tag) = row.tag.usable() {
+            found.extend(self.by_text.get(tag).into_iter().flatten());
+        }
+        let tagged = || found.iter().filter_map(|index| self.lines.get(*index));
+        let is_own = |id: &&str| {
+            !self.is_payments(row, &found, id) && !self.came_back.is_shared(id, tagged())
         };
-        let named = lines.filter(is_moved).flat_map(ids_of);
-        let back = named.filter_map(|id| self.by_payment.get(id)).flatten().copied();
-        let is_its = |index: &usize| {
-            self.lines.get(*index).is_some_and(|line| {
-                takes_back(line.kind, line.direction, row.kind)
-                    && self.tag_of_another(line, row).is_none()
-            })
-        };
-        back.filter(is_its).collect()
+        if let Some(id) = stored_id(row).filter(is_own) {
+            let has_id = |line: &StoredLine| Names::from(line).but_the_banks().any(|t| t == id);
+            let is_its = |index: &&usize| self.lines.get(**index).is_some_and(has_id);
+            found.extend(self.by_text.get(id).into_iter().flatten().filter(is_its));
+        }
+        found.sort_unstable();
+        found.dedup();
+        self.came_back.leave_others(&self.lines, row, &mut found);
+        let is_anothers = |line: &StoredLine| self.tag_of_another(line, row).is_some();
+        let back = self.came_back.of_row(&self.lines, (row, &found), &is_anothers);
+        (found, back)
     }
-}
 
-/// The lines that carry one of the PSP's ids of what these moved, where nobody asked for it.
-async fn lines_beside(
-    db: &Database,
-    account: &str,
-    lines: &[StoredLine],
-    asked: &HashSet<&str>,
-) -> Result<Vec<StoredLine>, RunError> {
-    let does_move = |line: &&StoredLine| {
-        let kinds = [Kind::Charge, Kind::Refund, Kind::Payout];
-        line.itemised && kinds.iter().any(|kind| moves(line.kind, line.direction, *kind))
-    };
-    let ids = lines.iter().filter(does_move).flat_map(ids_of);
-    let ids: HashSet<&str> = ids.filter(|id| !asked.contains(id)).collect();
-    if ids.is_empty() {
-        return Ok(Vec::new());
-    }
-    let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
-    db.lines_of(account, &ids, &[]).await.doing("looking for what came back of payments")
-}
-
-/// Bookings out under the id of a payment that came in under another tag: they give it back.
-fn given_back<'l>(lines: impl Iterator<Item = &'l StoredLine> + Clone) -> HashSet<LinePlace> {
-    let id_of = |line: &'l StoredLine| Some((line.psp_reference.as_ref()?, line.tag.as_ref()?));
-    let booked = |way: Direction| {
-        let is_its = move |line: &&StoredLine| {
-            (line.kind, line.direction) == (LineKind::Movement, way) && line.itemised
+    /// Whether what a refund's row stores is the id of the payment that it gives back: the lines of
+    /// that one, and of its other refunds, are not the row's.
+    fn is_payments(&self, row: &Transaction, tagged: &[usize], id: &str) -> bool {
+        let mut own = tagged.iter().filter_map(|index| self.lines.get(*index));
+        let gives_back = |line: &StoredLine| {
+            line.kind == LineKind::Refund && given_back(line).is_some_and(|of| of == id)
         };
-        lines.clone().filter(is_its).filter_map(move |line| Some((line, id_of(line)?)))
-    };
-    let mut paid: HashMap<&String, &String> = HashMap::new();
-    for (_, (id, tag)) in booked(Direction::Credit) {
-        paid.insert(id, tag);
+        row.kind == Kind::Refund && own.any(gives_back)
     }
-    let is_its = |(id, tag): (&String, &String)| paid.get(id).is_some_and(|own| *own != tag);
-    booked(Direction::Debit).filter(|(_, own)| is_its(*own)).map(|(line, _)| line.place).collect()
 }
 
 /// The format whose lines decide nothing but what came back.
@@ -770,8 +727,7 @@ fn is_two_sided(line: &StoredLine) -> bool {
 }
 
 fn is_failed_refund(line: &StoredLine) -> bool {
-    let is_psps = line.psp_reference.is_some();
-    is_psps && (line.kind, line.direction) == (LineKind::Return, Direction::Credit)
+    came_back::is_failed_refund((line.kind, line.direction), line.psp_reference.is_none())
 }
 
 /// The texts of a line that say whose it is: its tag; of one that may be two rows' every one.

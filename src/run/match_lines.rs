@@ -25,9 +25,10 @@ use crate::run::by_files::{
     Names, Shelf, by_instruction_alone, gives_charge_back, is_coded, is_whole_of, runs_among,
     stored_id,
 };
+use crate::run::came_back::is_failed_refund;
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
-use crate::run::named_payments::NamedPayments;
+use crate::run::named_payments::{NamedPayments, Placed, RowsByPayment};
 use crate::run::people;
 use crate::run::scene::Scene;
 use crate::store::driver::Driver;
@@ -417,6 +418,28 @@ pub(super) fn texts_of<'a>(lines: impl Iterator<Item = Names<'a>>) -> Vec<String
     texts.into_iter().map(str::to_owned).collect()
 }
 
+/// Rows that ended, by their table's place and key, and the lines that are theirs by name.
+type Ended<'a> = BTreeMap<(usize, &'a str), (&'a Transaction, Vec<LinePlace>)>;
+
+/// The rows that lines contradict, each with those lines; noted beside: paid rows that theirs agree
+/// with, which nothing may contradict any more.
+fn differing(
+    ended: &Ended<'_>,
+    (again, agreed): (&Again, &HashSet<(usize, &str)>),
+    freed: &mut Freed,
+) -> Named {
+    let mut differing = Named::new();
+    for ((table, id), (row, places)) in ended {
+        if again.get(table).is_some_and(|ids| ids.iter().any(|own| own == id)) {
+            let rows = places.iter().map(|place| ((*id).to_owned(), *place));
+            differing.entry(*table).or_default().extend(rows);
+        } else if row.succeeded && agreed.contains(&(*table, *id)) {
+            freed.entry(*table).or_default().insert((*id).to_owned());
+        }
+    }
+    differing
+}
+
 async fn match_some(
     scene: &Scene<'_>,
     account: &str,
@@ -428,15 +451,15 @@ async fn match_some(
     let rows = rows_of(scene, account, &texts, storing).await?;
     let runs = storing.runs(scene, account, lines.iter().map(Names::from)).await?;
     let by_name = by_name(&rows, &runs);
-    let nameless = lines.iter().filter_map(|line| {
-        let way = way_of(line, &by_name);
-        is_nameless(Names::from(line), way, &by_name).then(|| Names::from(line))
+    let naming = lines.iter().filter_map(|line| {
+        let names = Names::from(line);
+        names_payment(names, way_of(line, &by_name), &by_name).then_some(names)
     });
-    let payments = Box::pin(NamedPayments::of(scene, account, nameless)).await?;
+    let payments = Box::pin(NamedPayments::of(scene, account, naming)).await?;
     let payments = payments.rows();
     let mut marks: Vec<LineMark> = Vec::new();
     let mut alone: Vec<(&OpenLine, Reason)> = Vec::new();
-    let mut ended: BTreeMap<(usize, &str), (&Transaction, Vec<LinePlace>)> = BTreeMap::new();
+    let mut ended = Ended::new();
     let (mut named, mut fees) = (Named::new(), Vec::new());
     let asked = scene.options.ids.as_ref().map(|ids| ids.iter().collect::<HashSet<_>>());
     let is_asked = |row: &Transaction| asked.as_ref().is_none_or(|ids| ids.contains(&row.key.id));
@@ -447,9 +470,13 @@ async fn match_some(
             continue;
         }
         let said = (line.type_code.as_deref(), line.amount);
-        let named_row = row_of(Names::from(line), (kind, way), &by_name);
-        let by_payment = |reason| payments.row_of(Names::from(line), (kind, way)).ok_or(reason);
-        match named_row.or_else(by_payment) {
+        let names = Names::from(line);
+        let named_row = row_of(names, (kind, way), &by_name);
+        let (found, beside) = owner_of(named_row, (names, (kind, way), line.amount), &payments);
+        if let Some((table, row)) = beside.filter(|(_, row)| is_asked(row)) {
+            named.entry(table).or_default().push((row.key.id.clone(), line.place));
+        }
+        match found {
             Ok((_, row)) if !is_asked(row) => {}
             Ok((_, row)) if gives_charge_back((kind, way), said, row) => {
                 alone.push((line, Reason::Returned));
@@ -476,16 +503,8 @@ async fn match_some(
     }
     let (again, agreed) = agree(scene, account, &ended, &mut marks).await?;
     leave_told(scene, account, &mut alone).await?;
-    let mut differing = Named::new();
     let mut freed = freed(lines, &by_name);
-    for ((table, id), (row, places)) in &ended {
-        if again.get(table).is_some_and(|ids| ids.iter().any(|own| own == id)) {
-            let rows = places.iter().map(|place| ((*id).to_owned(), *place));
-            differing.entry(*table).or_default().extend(rows);
-        } else if row.succeeded && agreed.contains(&(*table, *id)) {
-            freed.entry(*table).or_default().insert((*id).to_owned());
-        }
-    }
+    let differing = differing(&ended, (&again, &agreed), &mut freed);
     let unseen: HashSet<LinePlace> =
         lines.iter().filter(|line| line.reason.is_none()).map(|line| line.place).collect();
     let told = book_payouts(scene, &alone).await?;
@@ -528,15 +547,51 @@ fn freed(lines: &[OpenLine], by_name: &HashMap<&str, Vec<Candidate<'_>>>) -> Fre
     freed
 }
 
-/// Whether no row has a name of a line that tells of what came back: it may name the payment alone.
-fn is_nameless(
+/// Whether a line tells of what came back and may name the payment, whatever tag it carries: where
+/// no row has a name of it, and where it has one of a payment's row, of a PSP's line.
+fn names_payment(
     names: Names<'_>,
     (kind, way): (LineKind, Direction),
     by_name: &HashMap<&str, Vec<Candidate<'_>>>,
 ) -> bool {
     let is_back = [Kind::Charge, Kind::Refund].iter().any(|own| takes_back(kind, way, *own));
-    let found = || row_of(names, (kind, way), by_name);
-    is_back && names.ids().next().is_some() && found().is_err_and(|why| why == Reason::Orphan)
+    let is_open = || match row_of(names, (kind, way), by_name) {
+        Ok((_, row)) => kind != LineKind::Movement && row.kind == Kind::Charge,
+        Err(reason) => reason == Reason::Orphan,
+    };
+    let is_failed = is_failed_refund((kind, way), names.is_banks());
+    is_back && names.ids().next().is_some() && (is_failed || is_open())
+}
+
+/// Whose a line is by its names and by the payment that it names; and, where it says that a refund
+/// failed, the payment's row beside the refund's.
+fn owner_of<'a>(
+    named: Result<Placed<'a>, Reason>,
+    (names, way, money): (Names<'_>, (LineKind, Direction), Option<Money>),
+    payments: &RowsByPayment<'a>,
+) -> (Result<Placed<'a>, Reason>, Option<Placed<'a>>) {
+    let paid = payments.row_of(names, way, Kind::Charge);
+    if is_failed_refund(way, names.is_banks()) {
+        let own = named.ok();
+        let of = |kind: Kind| own.filter(|(_, row)| row.kind == kind);
+        let refund = of(Kind::Refund).or_else(|| payments.failed_refund(names, way, money));
+        let payment = paid.or_else(|| of(Kind::Charge));
+        return match refund {
+            Some(refund) => (Ok(refund), payment),
+            None => (payment.map_or(named, Ok), None),
+        };
+    }
+    let found = match named {
+        Ok((_, row)) if row.kind == Kind::Charge && way.0 != LineKind::Movement => {
+            paid.map_or(named, Ok)
+        }
+        Err(Reason::Orphan) => {
+            let own = paid.or_else(|| payments.row_of(names, way, Kind::Refund));
+            own.ok_or(Reason::Orphan)
+        }
+        known => known,
+    };
+    (found, None)
 }
 
 /// Leaves out what no row has and another report of the PSP tells as the same transaction: that
@@ -618,15 +673,15 @@ pub(super) async fn owners(
     let runs = storing.runs(scene, account, lines.iter().map(Names::from)).await?;
     let by_name = by_name(&rows, &runs);
     let way = |line: &StoredLine| (line.kind, line.direction);
-    let nameless = lines.iter().map(|line| (Names::from(line), way(line)));
-    let nameless = nameless.filter(|(names, way)| is_nameless(*names, *way, &by_name));
-    let names = nameless.map(|(names, _)| names);
+    let naming = lines.iter().map(|line| (Names::from(line), way(line)));
+    let naming = naming.filter(|(names, way)| names_payment(*names, *way, &by_name));
+    let names = naming.map(|(names, _)| names);
     let payments = Box::pin(NamedPayments::of(scene, account, names)).await?;
     let payments = payments.rows();
     let owned = lines.iter().filter_map(|line| {
-        let names = Names::from(line);
-        let found = row_of(names, way(line), &by_name).ok();
-        let (_table, row) = found.or_else(|| payments.row_of(names, way(line)))?;
+        let (names, way) = (Names::from(line), way(line));
+        let named = row_of(names, way, &by_name);
+        let (_table, row) = owner_of(named, (names, way, line.amount), &payments).0.ok()?;
         Some((line.place, row.key.clone()))
     });
     Ok(owned.collect())
@@ -903,7 +958,7 @@ fn are_alike(one: &str, other: &str) -> bool {
 async fn agree<'a>(
     scene: &Scene<'_>,
     account: &str,
-    ended: &BTreeMap<(usize, &'a str), (&Transaction, Vec<LinePlace>)>,
+    ended: &Ended<'a>,
     marks: &mut Vec<LineMark>,
 ) -> Result<(Again, HashSet<(usize, &'a str)>), RunError> {
     let (mut again, mut agreed) = (Again::new(), HashSet::new());
@@ -941,7 +996,9 @@ async fn agree<'a>(
                     Some(line) if !(line.decides && counts(line, &own, row.kind)) => {
                         open_because(*place, Reason::Returned)
                     }
-                    _its => its_mark(*place, row, &own),
+                    Some(_) => its_mark(*place, row, &own),
+                    // Its names say so, and what it tells does not.
+                    None => open_because(*place, Reason::Orphan),
                 }
             })),
             AfterEnd::Differs => {

@@ -16,6 +16,7 @@ pub mod replay;
 pub mod kick;
 pub mod by_files;
 pub mod said;
+mod came_back;
 mod attempts;
 mod batches;
 pub mod match_lines;

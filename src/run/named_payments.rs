@@ -1,10 +1,11 @@
-//! Payments that lines of what came back name by the PSP's ids alone, without a tag of any row: a
-//! refund or a chargeback is of the row whose payment it names, be that known by a line of a file
-//! or by what tieout keeps of the row's success.
+//! Payments that lines of what came back name by the PSP's ids, whatever tag they carry: a refund
+//! or a chargeback is of the row whose payment it names, be that known by a line of a file or by
+//! what tieout keeps of the row's success; what says that a refund failed is of the refund's row.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::decide::settled::{moves, takes_back};
+use crate::model::money::Money;
 use crate::model::settlement::{Direction, LineKind};
 use crate::model::transaction::{Kind, Transaction};
 use crate::run::by_files::Names;
@@ -18,7 +19,7 @@ use crate::store::files::{FileDriver, StoredLine};
 /// What is known of the payments that some lines name.
 #[derive(Default)]
 pub(super) struct NamedPayments {
-    /// Their own lines.
+    /// Their own lines, and those of their refunds.
     lines: Vec<StoredLine>,
     /// By the table's place: rows that one of those lines may be of, and those that succeeded by a
     /// payment of one of the ids.
@@ -29,9 +30,24 @@ pub(super) struct NamedPayments {
     taken: Vec<(String, (String, String))>,
 }
 
-/// By an id of a payment: its rows, by the table's place and the key.
+/// A row, by the table's place and the key.
+type Rows<'p> = BTreeMap<(usize, &'p str), &'p Transaction>;
+
+/// A row, and its table's place.
+pub(super) type Placed<'p> = (usize, &'p Transaction);
+
+/// By an id: the rows whose payment or refund is called by it.
+#[derive(Default)]
 pub(super) struct RowsByPayment<'p> {
-    rows: HashMap<&'p str, BTreeMap<(usize, &'p str), &'p Transaction>>,
+    rows: HashMap<&'p str, Rows<'p>>,
+    /// By the id of a payment: what each of its refunds gave back, and the refund's row.
+    refunds: HashMap<&'p str, Vec<Refunded<'p>>>,
+}
+
+/// What a refund gave back, and its row.
+struct Refunded<'p> {
+    money: Option<Money>,
+    row: Option<Placed<'p>>,
 }
 
 impl NamedPayments {
@@ -45,10 +61,11 @@ impl NamedPayments {
         if ids.is_empty() {
             return Ok(Self::default());
         }
-        let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
+        let mut ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
         let lines = scene.db.lines_of(account, &ids, &[]).await;
         let mut lines = lines.doing("looking for payments that lines name")?;
         let shared = shared_ids(lines.iter());
+        ids.retain(|id| !shared.contains(id));
         let is_one = |line: &StoredLine| !ids_of(line).any(|id| shared.contains(id));
         lines.retain(|line| line.itemised && does_move(line) && is_one(line));
         let texts = texts_of(lines.iter().map(Names::from));
@@ -76,27 +93,35 @@ impl NamedPayments {
         Ok(Self { lines, rows, runs, taken })
     }
 
-    /// The rows of the payments, by their ids.
+    /// The rows of the payments and of their refunds, by their ids.
     pub fn rows(&self) -> RowsByPayment<'_> {
-        let mut rows: HashMap<&str, BTreeMap<(usize, &str), &Transaction>> = HashMap::new();
+        let mut found = RowsByPayment::default();
         let by_name = by_name(&self.rows, &self.runs);
         for line in &self.lines {
             let way = (line.kind, line.direction);
-            let Ok((table, row)) = row_of(Names::from(line), way, &by_name) else { continue };
-            for id in ids_of(line) {
-                rows.entry(id).or_default().insert((table, &row.key.id), row);
+            let row = row_of(Names::from(line), way, &by_name).ok();
+            if let Some((table, row)) = row.filter(|(_, row)| moves(way.0, way.1, row.kind)) {
+                for id in ids_of(line) {
+                    found.rows.entry(id).or_default().insert((table, &row.key.id), row);
+                }
+            }
+            if line.kind == LineKind::Refund {
+                let row = row.filter(|(_, row)| row.kind == Kind::Refund);
+                for id in Names::from(line).ids() {
+                    let refunded = Refunded { money: line.amount, row };
+                    found.refunds.entry(id).or_default().push(refunded);
+                }
             }
         }
-        let all = || {
-            self.rows.iter().enumerate().flat_map(|(at, rows)| rows.iter().map(move |r| (at, r)))
-        };
         for (id, (name, key)) in &self.taken {
-            let its = all().find(|(_, row)| (&row.key.table, &row.key.id) == (name, key));
-            if let Some((table, row)) = its {
-                rows.entry(id).or_default().insert((table, &row.key.id), row);
+            for (table, rows) in self.rows.iter().enumerate() {
+                let is_its = |row: &&Transaction| (&row.key.table, &row.key.id) == (name, key);
+                if let Some(row) = rows.iter().find(is_its) {
+                    found.rows.entry(id).or_default().insert((table, &row.key.id), row);
+                }
             }
         }
-        RowsByPayment { rows }
+        found
     }
 }
 
@@ -106,20 +131,46 @@ fn does_move(line: &StoredLine) -> bool {
 }
 
 impl<'p> RowsByPayment<'p> {
-    /// The one row of whose payment a line tells that it came back.
+    /// The one row of a kind of whose payment, or refund, a line tells that it came back.
     pub fn row_of(
         &self,
         names: Names<'_>,
         (kind, way): (LineKind, Direction),
-    ) -> Option<(usize, &'p Transaction)> {
+        wanted: Kind,
+    ) -> Option<Placed<'p>> {
         let found = names.ids().filter_map(|id| self.rows.get(id)).flatten();
-        let is_its = |row: &Transaction| takes_back(kind, way, row.kind);
-        let found: BTreeMap<_, _> =
-            found.map(|(key, row)| (*key, *row)).filter(|(_, row)| is_its(row)).collect();
+        let found: Rows<'_> = found
+            .map(|(key, row)| (*key, *row))
+            .filter(|(_, row)| row.kind == wanted && takes_back(kind, way, row.kind))
+            .collect();
         let mut found = found.into_iter();
         match (found.next(), found.next()) {
             (Some(((table, _), row)), None) if names.itemised => Some((table, row)),
             _none_or_several => None,
         }
+    }
+
+    /// The row of the refund of which a line says that it failed: by its id, else the only one of
+    /// that money that its payment has.
+    pub fn failed_refund(
+        &self,
+        names: Names<'_>,
+        way: (LineKind, Direction),
+        money: Option<Money>,
+    ) -> Option<Placed<'p>> {
+        let by_money = || {
+            let money = money?.minor.saturating_abs();
+            let mut ids = names.ids();
+            ids.find_map(|id| {
+                let refunds = self.refunds.get(id)?;
+                let is_its = |own: &&Refunded<'_>| {
+                    own.money.is_some_and(|own| own.minor.saturating_abs() == money)
+                };
+                let mut alike = refunds.iter().filter(is_its);
+                let only = alike.next().filter(|_| alike.next().is_none())?;
+                only.row
+            })
+        };
+        self.row_of(names, way, Kind::Refund).or_else(by_money)
     }
 }

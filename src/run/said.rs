@@ -67,7 +67,7 @@ fn own_id(line: &StoredLine) -> Option<&String> {
 }
 
 /// The payment that a refund's line gives back, where it names one.
-fn given_back(line: &StoredLine) -> Option<&String> {
+pub fn given_back(line: &StoredLine) -> Option<&String> {
     let beside = || line.psp_reference.as_ref().filter(|id| own_id(line) != Some(id));
     line.original.as_ref().or_else(beside)
 }

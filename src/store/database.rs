@@ -205,6 +205,7 @@ delegate! { Driver:
         -> HashMap<String, Vec<(String, String)>>;
     taken_references(account: &str, references: &[String])
         -> HashMap<String, Vec<(String, String)>>;
+    references_of(account: &str, table: &str, keys: &[String]) -> Vec<(String, String)>;
     apply(run_id: &str, writer: &mut Writer, table: &SourceTable, batch: Vec<RowEffects>,
         now: Instant) -> ApplyEnd;
     put_account_case(run_id: &str, case: &AccountCase, now: Instant) -> i64;

@@ -394,6 +394,14 @@ pub trait Driver {
         references: &[String],
     ) -> Result<HashMap<String, Vec<(String, String)>>, StoreError>;
 
+    /// What these rows of a table succeeded by, by tieout's own record: key and PSP reference.
+    async fn references_of(
+        &self,
+        account: &str,
+        table: &str,
+        keys: &[String],
+    ) -> Result<Vec<(String, String)>, StoreError>;
+
     /// Carries out decisions, all in one transaction, in this order: hold the run's row; move
     /// the checks whose token still matches; write or compare the user's rows by image; then,
     /// for what came back: evidence, references, cases, hand-backs, outbox, journal with chain.

@@ -302,7 +302,7 @@ fn time_words(text: &str, notation: Notation) -> Option<(Instant, String)> {
             Notation::EpochSecs => DateTime::from_timestamp(number, 0),
             Notation::EpochMillis => DateTime::from_timestamp_millis(number),
             Notation::Zoned
-            | Notation::Zulu
+            | Notation::Behind(_)
             | Notation::Local(_)
             | Notation::Text(_)
             | Notation::Day(_) => None,

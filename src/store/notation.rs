@@ -24,8 +24,9 @@ pub enum Notation {
     EpochMillis,
     /// A day in this zone; only ever written.
     Day(Tz),
-    /// Text of UTC with a blank before the clock and a `Z` behind it; only ever written.
-    Zulu,
+    /// Text of UTC with a blank before the clock and this behind it (`Z`, `+00:00`); only ever
+    /// written.
+    Behind(&'static str),
 }
 
 impl Notation {
@@ -33,7 +34,7 @@ impl Notation {
     pub fn read(self, text: &str) -> Result<Option<Instant>, String> {
         let text = text.trim();
         match self {
-            Self::Zoned | Self::Zulu => with_zone(text, None).map(Some),
+            Self::Zoned | Self::Behind(_) => with_zone(text, None).map(Some),
             Self::Local(zone) => with_zone(text, Some(zone)).map(Some),
             Self::Text(zone) => with_zone(text, zone).map(Some),
             Self::EpochSecs => epoch(text, 1_000_000),
@@ -53,7 +54,7 @@ impl Notation {
             Self::EpochSecs => at.timestamp().to_string(),
             Self::EpochMillis => at.timestamp_millis().to_string(),
             Self::Day(zone) => at.with_timezone(&zone).date_naive().to_string(),
-            Self::Zulu => at.format("%Y-%m-%d %H:%M:%S%.6fZ").to_string(),
+            Self::Behind(zone) => format!("{}{zone}", at.format(LOCAL)),
         }
     }
 
@@ -62,7 +63,7 @@ impl Notation {
         match self {
             Self::Local(zone) | Self::Day(zone) => Some(zone),
             Self::Text(zone) => zone,
-            Self::Zoned | Self::EpochSecs | Self::EpochMillis | Self::Zulu => None,
+            Self::Zoned | Self::EpochSecs | Self::EpochMillis | Self::Behind(_) => None,
         }
     }
 }
@@ -229,7 +230,10 @@ mod tests {
         assert_eq!(Notation::EpochSecs.write(at), "1782921600");
         assert_eq!(Notation::EpochMillis.write(at), "1782921600250");
         assert_eq!(Notation::Day(Tz::Asia__Tokyo).write(at), "2026-07-02");
-        assert_eq!(Notation::Zulu.write(at), "2026-07-01 16:00:00.250000Z");
-        assert_eq!(Notation::Zulu.read(&Notation::Zulu.write(at)), Ok(Some(at)));
+        for zone in ["Z", "+00:00", " +00:00", "+00"] {
+            let behind = Notation::Behind(zone);
+            assert_eq!(behind.write(at), format!("2026-07-01 16:00:00.250000{zone}"));
+            assert_eq!(behind.read(&behind.write(at)), Ok(Some(at)));
+        }
     }
 }

@@ -498,6 +498,29 @@ pub(super) async fn taken_references(
     Ok(owners)
 }
 
+pub(super) async fn references_of(
+    pool: &PgPool,
+    account: &str,
+    table: &str,
+    keys: &[String],
+) -> Result<Vec<(String, String)>, StoreError> {
+    let doing = "looking for what rows succeeded by";
+    let mut connection = pool.acquire().await.map_err(failed(doing))?;
+    let mut own = Sql::new(
+        "select key, psp_reference from tieout_references \
+         where account = $1 and table_name = $2 and key = any($3) order by 1, 2",
+    );
+    own.bind(account.to_owned());
+    own.bind(table.to_owned());
+    own.bind(keys.to_vec());
+    let rows = own.fetch(&mut connection).await.map_err(failed(doing))?;
+    let read = |row: &PgRow| {
+        let cells = Cells::new(row, doing);
+        Ok::<_, StoreError>((cells.text(0)?, cells.text(1)?))
+    };
+    rows.iter().map(read).collect()
+}
+
 pub(super) async fn keys_storing(
     pool: &PgPool,
     table: &SourceTable,

@@ -362,6 +362,15 @@ impl Driver for PgStore {
         lookup::taken_references(self.pool().await, account, references).await
     }
 
+    async fn references_of(
+        &self,
+        account: &str,
+        table: &str,
+        keys: &[String],
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        lookup::references_of(self.pool().await, account, table, keys).await
+    }
+
     async fn resolve_references(
         &self,
         table: &SourceTable,

@@ -287,7 +287,7 @@ impl<'t> Statements<'t> {
                 let at = sql.bind(at);
                 format!("({at} at time zone {})", sql.bind(zone.name().to_owned()))
             }
-            Notation::Zoned | Notation::Text(None) | Notation::Zulu => sql.bind(at),
+            Notation::Zoned | Notation::Text(None) | Notation::Behind(_) => sql.bind(at),
         };
         format!("{alias}.{} {operator} {value}", column.ident)
     }

@@ -85,12 +85,19 @@ async fn write_alike(
         let texts = rows.iter().map(|row| Cells::new(row, READING).text(0));
         let texts = texts.collect::<Result<Vec<String>, StoreError>>()?;
         let Some(first) = texts.first() else { continue };
-        if texts.iter().all(|text| text.ends_with('Z')) {
+        let Some(zone) = zone_behind(first) else { continue };
+        if texts.iter().all(|text| zone_behind(text) == Some(zone)) {
             let has_blank = first.get(10..11) == Some(" ");
-            target.notation = if has_blank { Notation::Zulu } else { Notation::Text(None) };
+            target.notation = if has_blank { Notation::Behind(zone) } else { Notation::Text(None) };
         }
     }
     Ok(())
+}
+
+/// How texts of times say that they are of UTC, as JavaScript, Go and PostgreSQL write them.
+fn zone_behind(text: &str) -> Option<&'static str> {
+    // The longer ones first: one ends with the other.
+    ["Z", " +00:00", "+00:00", "+00"].into_iter().find(|zone| text.ends_with(zone))
 }
 
 /// The status, where its column is declared to hold times: its texts would be taken for words.
@@ -424,7 +431,21 @@ pub(super) fn both_ends(
 
 #[cfg(test)]
 mod tests {
-    use super::declared_decimals;
+    use super::{declared_decimals, zone_behind};
+
+    #[test]
+    fn a_time_may_say_behind_it_that_it_is_of_utc() {
+        for (text, zone) in [
+            ("2026-11-23T11:18:29.123Z", Some("Z")),
+            ("2026-11-23 11:18:29.123 +00:00", Some(" +00:00")),
+            ("2026-11-23 11:18:29.123456789+00:00", Some("+00:00")),
+            ("2026-11-23 11:18:29+00", Some("+00")),
+            ("2026-11-23 11:18:29", None),
+            ("2026-11-23 11:18:29+02:00", None),
+        ] {
+            assert_eq!(zone_behind(text), zone, "{text}");
+        }
+    }
 
     #[test]
     fn a_declared_type_may_say_how_many_places_it_has() {

@@ -372,6 +372,28 @@ pub(super) async fn taken_references(
     Ok(found)
 }
 
+pub(super) async fn references_of(
+    connection: &mut SqliteConnection,
+    account: &str,
+    table: &str,
+    keys: &[String],
+) -> Result<Vec<(String, String)>, StoreError> {
+    let query = sqlx::query(
+        "select r.key, r.psp_reference from json_each(?1) j \
+         cross join tieout_references r on r.table_name = ?2 and r.key = j.value \
+         where r.account = ?3 order by 1, 2",
+    )
+    .bind(json_set(keys))
+    .bind(table.to_owned())
+    .bind(account.to_owned());
+    let rows = fetch(connection, READING, query).await?;
+    let read = |row: &SqliteRow| {
+        let cells = Cells::new(row, READING);
+        Ok((cells.text(0)?, cells.text(1)?))
+    };
+    rows.iter().map(read).collect()
+}
+
 /// Without an index that leads with the column the table is walked, however few they are.
 pub(super) async fn keys_storing(
     connection: &mut SqliteConnection,

@@ -657,6 +657,16 @@ impl Driver for SqliteStore {
         lookup::taken_references(&mut connection, account, references).await
     }
 
+    async fn references_of(
+        &self,
+        account: &str,
+        table: &str,
+        keys: &[String],
+    ) -> Result<Vec<(String, String)>, StoreError> {
+        let mut connection = self.read("looking rows up").await?;
+        lookup::references_of(&mut connection, account, table, keys).await
+    }
+
     async fn resolve_references(
         &self,
         table: &SourceTable,

@@ -283,7 +283,7 @@ fn millis(column: &Column, alias: &str, notation: Notation) -> String {
         | Notation::Local(_)
         | Notation::Text(_)
         | Notation::Day(_)
-        | Notation::Zulu => {
+        | Notation::Behind(_) => {
             format!("cast(round(unixepoch({name}, 'subsec') * 1000) as integer)")
         }
     }

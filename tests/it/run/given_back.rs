@@ -10,8 +10,12 @@ on_both_databases!(
     a_refunds_row_and_its_payments_are_told_by_one_line,
     two_reports_of_a_psp_tell_one_payment,
     a_refund_that_failed_gave_nothing_back,
+    what_went_back_of_a_payment_that_the_api_told_is_told,
+    a_refund_that_fails_later_is_told_to_both_rows,
+    what_names_a_payment_is_of_that_one_whatever_its_tag,
     an_id_of_several_payments_names_none,
     a_refund_may_carry_the_id_of_its_payment,
+    refunds_that_store_their_payment_are_told_by_their_tags,
 );
 
 const BRAINTREE: &str = "Transaction ID,Transaction Type,Transaction Status,Created Datetime,\
@@ -252,6 +256,81 @@ async fn a_refund_that_failed_gave_nothing_back(engine: Engine) {
     shop.check(false).await;
 }
 
+/// The API told the payment, and the row stores nothing of it: the chargeback names it alone.
+async fn what_went_back_of_a_payment_that_the_api_told_is_told(engine: Engine) {
+    let mut shop = Shop::open(engine).await;
+    let rows = [Payment::stuck(1), Payment::stuck(2)];
+    shop.plant(rows.iter().map(Payment::captured).collect());
+    shop.insert(&rows).await;
+    shop.run().await;
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["paid", "paid"]);
+    shop.raw.execute("update payments set psp_ref = null").await;
+    let rows: &[Moved] = &[
+        ("dispute", "dp_1", -10_001, "ch_1", "pi_1", ""),
+        ("refund", "re_2", -3_000, "ch_2", "pi_2", ""),
+    ];
+    let path = shop.folder().join("payout.csv");
+    std::fs::write(&path, stripe(PAYOUT, rows)).unwrap();
+    shop.tieout(&["ingest", path.to_str().unwrap(), "--account", "shop"]).await.ended(0);
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review late_contradiction");
+    assert_eq!(ran.verdict(2), "not decided");
+    assert_eq!(line_of(&shop, "pi_2").await, ["matched - 2"]);
+    shop.check(false).await;
+}
+
+/// The customer has not got it: the refund's row is a case, and that of the payment knows.
+async fn a_refund_that_fails_later_is_told_to_both_rows(engine: Engine) {
+    let shop = with_refunds(engine, "", &[(1, 2_000), (2, 2_000)]).await;
+    stuck(&shop, 2).await;
+    let rows: &[Moved] = &[
+        ("charge", "ch_1", 10_001, "ch_1", "pi_1", "pay_1"),
+        ("refund", "re_1", -2_000, "ch_1", "pi_1", "ref_1"),
+        ("charge", "ch_2", 10_002, "ch_2", "pi_2", "pay_2"),
+        ("refund", "re_2", -2_000, "ch_2", "pi_2", "ref_2"),
+    ];
+    bring(&shop, "first.csv", &stripe(PAYOUT, rows), 0).await;
+    shop.run().await;
+    let last = "select table_name || ' ' || key || ' ' || reason from tieout_cases \
+                where state = 'open' order by 1";
+    let last = last.replace("|| key ||", "|| subject ||");
+    assert_eq!(shop.texts(&last).await, ["payments 1 refunded", "payments 2 refunded"]);
+    assert_eq!(shop.texts("select status from refunds").await, ["done", "done"]);
+    // One has the payment's tag, and one none.
+    let rows: &[Moved] = &[
+        ("refund_failure", "re_1", 2_000, "ch_1", "pi_1", "pay_1"),
+        ("refund_failure", "re_2", 2_000, "ch_2", "pi_2", ""),
+    ];
+    bring(&shop, "later.csv", &stripe(PAYOUT, rows), 0).await;
+    shop.run().await;
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["paid", "paid"]);
+    let told = ["refunds 1 late_contradiction", "refunds 2 late_contradiction"];
+    assert_eq!(shop.texts(&last).await, told);
+    assert!(shop.run().await.verdicts().is_empty(), "it was told");
+    shop.check(false).await;
+}
+
+/// The PSP's id says more than the order's: the retry's order stands at the refund of the first.
+async fn what_names_a_payment_is_of_that_one_whatever_its_tag(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    stuck(&shop, 4).await;
+    let file = braintree(&[
+        ("aa1", "sale", 10_001, "pay_1", ""),
+        ("aa2", "sale", 10_002, "pay_2", ""),
+        ("bb1", "credit", 10_001, "pay_2", "aa1"),
+        ("aa3", "sale", 10_003, "pay_3", ""),
+        ("bb3", "credit", 500, "pay_4", "aa3"),
+    ]);
+    bring(&shop, "bt.csv", &file, 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review refunded");
+    assert_eq!(ran.verdict(2), "succeeded settled");
+    assert_eq!(ran.verdict(3), "review refunded");
+    assert!(ran.verdict(4).starts_with("wait "), "{}", ran.verdict(4));
+    assert_eq!(line_of(&shop, "bb1").await, ["matched refunded 1"]);
+    shop.check(false).await;
+}
+
 /// An id that payments under several tags carry is that of an order: what names it goes by its tag.
 async fn an_id_of_several_payments_names_none(engine: Engine) {
     let shop = Shop::open_with(engine, with_bank()).await;
@@ -261,11 +340,17 @@ async fn an_id_of_several_payments_names_none(engine: Engine) {
         ("charge", "ch_2", 10_002, "ch_2", "pi_1", "pay_2"),
         ("refund", "re_2", -2_000, "", "pi_1", ""),
         ("refund", "re_3", -3_000, "ch_2", "pi_1", "pay_2"),
+        ("dispute", "dp_1", -10_002, "", "pi_1", ""),
     ];
     bring(&shop, "payout.csv", &stripe(PAYOUT, rows), 0).await;
     let ran = shop.run().await;
     assert_eq!(ran.verdict(1), "succeeded settled");
     assert_eq!(ran.verdict(2), "review refunded");
+    let open = "select kind || ' ' || reason from tieout_lines where state = 'open' \
+                order by position";
+    assert_eq!(shop.texts(open).await, ["refund orphan", "chargeback orphan"]);
+    shop.run().await;
+    assert_eq!(shop.texts(open).await, ["refund orphan", "chargeback orphan"]);
     shop.check(false).await;
 }
 
@@ -300,10 +385,26 @@ async fn a_refund_may_carry_the_id_of_its_payment(engine: Engine) {
     assert_eq!(
         shop.texts(decided).await,
         [
-            "payments 1 succeeded settled",
+            "payments 1 review refunded",
             "payments 2 succeeded settled",
             "refunds 1 succeeded settled",
         ]
     );
+    shop.check(false).await;
+}
+
+/// The id that each of them stores is the payment's, and claims neither.
+async fn refunds_that_store_their_payment_are_told_by_their_tags(engine: Engine) {
+    let shop = with_refunds(engine, "", &[(1, 2_000), (2, 3_000)]).await;
+    shop.raw.execute("update refunds set re_id = 'aa1'").await;
+    let file = braintree(&[
+        ("aa1", "sale", 10_001, "pay_1", ""),
+        ("bb1", "credit", 2_000, "ref_1", "aa1"),
+        ("bb2", "credit", 3_000, "ref_2", "aa1"),
+    ]);
+    bring(&shop, "bt.csv", &file, 0).await;
+    let ran = shop.run().await;
+    assert_eq!([ran.verdict(1), ran.verdict(2)], ["succeeded settled", "succeeded settled"]);
+    assert_eq!(shop.texts("select re_id from refunds order by id").await, ["aa1", "aa1"]);
     shop.check(false).await;
 }

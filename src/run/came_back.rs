@@ -1,0 +1,258 @@
+//! What came back, among the lines of a batch: refunds, chargebacks and returns by the PSP's ids
+//! that they name payments by, and whose those payments are.
+//!
+//! Such a line may carry no tag of the payment's row, or that of the row which gave it back. An id
+//! that payments under several tags carry is that of an order or a batch, and names none of them.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use crate::decide::settled::{moves, takes_back};
+use crate::model::settlement::{Direction, LineKind, Tag, TagKind};
+use crate::model::transaction::{Kind, Transaction};
+use crate::run::by_files::Names;
+use crate::run::error::{Doing, RunError};
+use crate::run::said::{given_back, ids_of, moved, shared_ids};
+use crate::store::database::Database;
+use crate::store::driver::Driver;
+use crate::store::files::{FileDriver, LinePlace, StoredLine};
+
+/// Whose a line is, by its place among the others.
+type Places = HashMap<String, Vec<usize>>;
+
+/// What came back, and which payments it names. Lines are told by their place among all.
+#[derive(Default)]
+pub struct CameBack {
+    /// By an id: the lines of what came back that name it.
+    back: Places,
+    /// By an id: the lines of what moved that are called by it.
+    moved: Places,
+    /// By an id that one of those names: the rows that succeeded by it, as table and key.
+    taken: HashMap<String, Vec<(String, String)>>,
+    /// By table and key of a row: the ids that it succeeded by.
+    kept: HashMap<(String, String), Vec<String>>,
+    /// Ids that payments under several tags carry.
+    shared: HashSet<String>,
+    /// Bookings out under the id of a payment that came in, and what that one's tag is.
+    booked_out: HashMap<LinePlace, String>,
+}
+
+/// Whether a line of a PSP says itself that a payment went back, or that this was undone.
+pub fn is_psps(line: &StoredLine) -> bool {
+    line.psp_reference.is_some() && line.kind != LineKind::Movement
+}
+
+/// Whether a PSP's line of this kind tells of a refund that failed or was reversed.
+pub fn is_failed_refund((kind, direction): (LineKind, Direction), is_banks: bool) -> bool {
+    !is_banks && (kind, direction) == (LineKind::Return, Direction::Credit)
+}
+
+fn is_failed(line: &StoredLine) -> bool {
+    is_failed_refund((line.kind, line.direction), line.psp_reference.is_none())
+}
+
+/// What a report calls the refund that it tells of.
+pub fn refund_id(refs: &[Tag]) -> Option<&str> {
+    let called = refs.iter().find(|tag| tag.kind == TagKind::RefundId);
+    called.map(|tag| tag.text.as_str())
+}
+
+const KINDS: [Kind; 3] = [Kind::Charge, Kind::Refund, Kind::Payout];
+
+fn does_move(line: &StoredLine) -> bool {
+    line.itemised && KINDS.iter().any(|kind| moves(line.kind, line.direction, *kind))
+}
+
+fn is_back(line: &StoredLine) -> bool {
+    line.itemised && KINDS.iter().any(|kind| takes_back(line.kind, line.direction, *kind))
+}
+
+impl CameBack {
+    /// Puts the lines beside these that carry an id of theirs, or one that a row succeeded by;
+    /// those that carry what was `asked` are here.
+    pub async fn about(
+        db: &Database,
+        account: &str,
+        rows: &[&Transaction],
+        (lines, asked): (&mut Vec<StoredLine>, &HashSet<&str>),
+    ) -> Result<Self, RunError> {
+        let kept = kept_by(db, account, rows).await?;
+        let told = lines.iter().filter(|line| does_move(line) || is_back(line));
+        let ids = told.flat_map(|line| Names::from(line).ids());
+        let ids = ids.chain(kept.values().flatten().map(String::as_str));
+        let ids: HashSet<&str> = ids.filter(|id| !asked.contains(id)).collect();
+        if !ids.is_empty() {
+            let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
+            let beside = db.lines_of(account, &ids, &[]).await;
+            let beside = beside.doing("looking for what came back of payments")?;
+            let known: HashSet<LinePlace> = lines.iter().map(|line| line.place).collect();
+            let is_new = |line: &StoredLine| !known.contains(&line.place);
+            let of_payments = beside.into_iter().filter(|line| does_move(line) || is_back(line));
+            lines.extend(of_payments.filter(is_new));
+        }
+        let shared = shared_ids(lines.iter());
+        let by = |ids_of: &dyn Fn(usize, &StoredLine) -> Vec<String>| {
+            let mut places = Places::new();
+            for (index, line) in lines.iter().enumerate() {
+                for id in ids_of(index, line).into_iter().filter(|id| !shared.contains(id)) {
+                    places.entry(id).or_default().push(index);
+                }
+            }
+            places
+        };
+        let texts = |ids: Vec<&str>| ids.into_iter().map(str::to_owned).collect::<Vec<_>>();
+        let back = by(&|_, line| match is_back(line) {
+            true => texts(Names::from(line).ids().collect()),
+            false => Vec::new(),
+        });
+        let moved = by(&|_, line| match does_move(line) {
+            true => texts(ids_of(line).collect()),
+            false => Vec::new(),
+        });
+        let named: Vec<String> = back.keys().cloned().collect();
+        let taken = match named.is_empty() {
+            true => HashMap::new(),
+            false => {
+                let taken = db.taken_references(account, &named).await;
+                taken.doing("looking for rows that succeeded by a payment")?
+            }
+        };
+        Ok(Self { back, moved, taken, kept, shared, booked_out: booked_out(lines) })
+    }
+
+    /// What came back of a row's payments among these lines, of which `found` carry its tag or
+    /// what it stores. A booking under another row's tag (`is_anothers`) is that one's.
+    pub fn of_row(
+        &self,
+        lines: &[StoredLine],
+        (row, found): (&Transaction, &[usize]),
+        is_anothers: &dyn Fn(&StoredLine) -> bool,
+    ) -> Vec<usize> {
+        let own = found.iter().filter_map(|index| lines.get(*index));
+        let is_moved =
+            |line: &&StoredLine| moves(line.kind, line.direction, row.kind) && !is_anothers(line);
+        let moved: Vec<&StoredLine> = own.filter(is_moved).collect();
+        let kept = self.kept.get(&(row.key.table.clone(), row.key.id.clone()));
+        let ids = moved.iter().flat_map(|line| ids_of(line));
+        let ids = ids.chain(kept.into_iter().flatten().map(String::as_str));
+        let named = ids.filter_map(|id| self.back.get(id)).flatten().copied();
+        let is_its = |index: &usize| {
+            lines.get(*index).is_some_and(|line| {
+                takes_back(line.kind, line.direction, row.kind)
+                    && (is_psps(line) || !is_anothers(line))
+            })
+        };
+        let mut back: Vec<usize> = named.filter(is_its).collect();
+        if row.kind == Kind::Refund {
+            back.extend(moved.iter().flat_map(|line| self.failures_of(lines, line)));
+        }
+        back
+    }
+
+    /// What says that a refund failed without its id: of its payment, of its money, and of no other
+    /// refund's.
+    fn failures_of(&self, lines: &[StoredLine], refund: &StoredLine) -> Vec<usize> {
+        let alike = |line: &&StoredLine| moved(line).is_some() && moved(line) == moved(refund);
+        let beside = given_back(refund).and_then(|id| self.back.get(id)).into_iter().flatten();
+        let beside: Vec<(usize, &StoredLine)> =
+            beside.filter_map(|index| Some((*index, lines.get(*index)?))).collect();
+        let refunds = beside.iter().map(|(_, line)| line);
+        if refunds.filter(|line| line.kind == LineKind::Refund && alike(line)).count() != 1 {
+            return Vec::new();
+        }
+        let is_nameless =
+            |line: &StoredLine| refund_id(&line.refs).is_none_or(|id| !self.moved.contains_key(id));
+        let failed = beside.iter().filter(|(_, line)| is_failed(line) && alike(line));
+        failed.filter(|(_, line)| is_nameless(line)).map(|(index, _)| *index).collect()
+    }
+
+    /// Leaves out what names another row's payment by its id, whatever its tag: where this row's
+    /// own payment is there, or it ended, nothing else is known of it by that line.
+    pub fn leave_others(&self, lines: &[StoredLine], row: &Transaction, found: &mut Vec<usize>) {
+        let own: HashSet<usize> = found.iter().copied().collect();
+        let of = |index: &usize| lines.get(*index);
+        let does_move = |line: &StoredLine| moves(line.kind, line.direction, row.kind);
+        let is_known = row.succeeded || found.iter().filter_map(of).any(does_move);
+        if row.kind != Kind::Charge || !is_known {
+            return;
+        }
+        let key = (&row.key.table, &row.key.id);
+        let is_others = |line: &StoredLine| {
+            let mut anothers = false;
+            for id in Names::from(line).ids() {
+                let taken = self.taken.get(id).into_iter().flatten();
+                for (table, id) in taken {
+                    if (table, id) == key {
+                        return false;
+                    }
+                    anothers = true;
+                }
+                let moved = self.moved.get(id).into_iter().flatten();
+                for (index, moved) in moved.filter_map(|index| Some((index, of(index)?))) {
+                    if own.contains(index) {
+                        return false;
+                    }
+                    let is_payment = moves(moved.kind, moved.direction, Kind::Charge);
+                    anothers |= is_payment && moved.tag.is_some();
+                }
+            }
+            anothers
+        };
+        found.retain(|index| {
+            of(index).is_none_or(|line| {
+                let is_back = takes_back(line.kind, line.direction, row.kind);
+                !(is_back && is_psps(line) && is_others(line))
+            })
+        });
+    }
+
+    /// Whether an id names more payments than the row's, which these lines have under its tag.
+    pub fn is_shared<'l>(
+        &self,
+        id: &str,
+        mut tagged: impl Iterator<Item = &'l StoredLine>,
+    ) -> bool {
+        let is_called = |line: &StoredLine| does_move(line) && ids_of(line).any(|own| own == id);
+        self.shared.contains(id) && tagged.any(is_called)
+    }
+
+    /// Whether a booking out carries the id of a payment that came in: it gives that one back, and
+    /// its id is none of its own. Under the same tag it does where a refund's row has it.
+    pub fn gives_back(&self, line: &StoredLine, has_row: bool) -> bool {
+        let paid = self.booked_out.get(&line.place);
+        paid.is_some_and(|tag| has_row || line.tag.as_ref() != Some(tag))
+    }
+}
+
+/// The ids that rows succeeded by, by tieout's own record.
+async fn kept_by(
+    db: &Database,
+    account: &str,
+    rows: &[&Transaction],
+) -> Result<HashMap<(String, String), Vec<String>>, RunError> {
+    let mut ended: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.succeeded) {
+        ended.entry(&row.key.table).or_default().push(row.key.id.clone());
+    }
+    let mut kept: HashMap<(String, String), Vec<String>> = HashMap::new();
+    for (table, keys) in ended {
+        let found = db.references_of(account, table, &keys).await;
+        for (key, id) in found.doing("looking for what rows succeeded by")? {
+            kept.entry((table.to_owned(), key)).or_default().push(id);
+        }
+    }
+    Ok(kept)
+}
+
+/// Bookings out under the id of a payment that came in, with that one's tag.
+fn booked_out(lines: &[StoredLine]) -> HashMap<LinePlace, String> {
+    let booked = |way: Direction| {
+        let is_its = move |line: &&StoredLine| {
+            (line.kind, line.direction) == (LineKind::Movement, way) && line.itemised
+        };
+        let names = |line: &StoredLine| Some((line.psp_reference.clone()?, line.tag.clone()?));
+        lines.iter().filter(is_its).filter_map(move |line| Some((line.place, names(line)?)))
+    };
+    let paid: HashMap<String, String> = booked(Direction::Credit).map(|(_, own)| own).collect();
+    let out = booked(Direction::Debit);
+    out.filter_map(|(place, (id, _))| Some((place, paid.get(&id)?.clone()))).collect()
+}
