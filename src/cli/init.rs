@@ -345,7 +345,7 @@ async fn seen(
         let examples = db.examples(of, &column).await?;
         seen.examples.insert(column, examples);
     }
-    for asked in choose::filter_questions(of, survey, answers, &seen) {
+    for asked in choose::questions(of, survey, answers, &seen) {
         // What could not be counted is filtered by without a count.
         let tallies = db.beside(of, &asked).await.unwrap_or_default();
         seen.tallies.insert(asked.column, tallies);

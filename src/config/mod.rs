@@ -19,10 +19,12 @@ pub mod sections;
 pub mod version;
 pub mod web;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use chrono_tz::Tz;
+use encoding_rs::{Encoding, UTF_8};
 
 use crate::config::problem::ConfigError;
 use crate::config::sections::{Given, Limits, Origin, Override, Shown};
@@ -150,10 +152,26 @@ impl Config {
 /// With everything that was found wrong, each at its place. Nothing was done.
 pub fn load(named: Option<&Path>, overrides: &[Override]) -> Result<Config, ConfigError> {
     let path = find(named)?;
-    let text = std::fs::read_to_string(&path)
-        .map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
+    let text = text_of(&path)?;
     let places: Vec<Override> = places(overrides).chain(overrides.iter().cloned()).collect();
     reading::read(&path, &text, &places)
+}
+
+/// A file's text: UTF-8, or what its first bytes say that it is (UTF-16, as some editors save it).
+fn text_of(path: &Path) -> Result<String, ConfigError> {
+    let bytes = std::fs::read(path)
+        .map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
+    let not_text = |line| ConfigError::NotText { path: path.to_owned(), line };
+    let (encoding, mark) = Encoding::for_bom(&bytes).unwrap_or((UTF_8, 0));
+    let body = bytes.get(mark..).unwrap_or_default();
+    if encoding != UTF_8 {
+        let text = encoding.decode_without_bom_handling_and_without_replacement(body);
+        return text.map(Cow::into_owned).ok_or_else(|| not_text(1));
+    }
+    std::str::from_utf8(body).map(str::to_owned).map_err(|error| {
+        let read = body.get(..error.valid_up_to()).unwrap_or_default();
+        not_text(read.split(|byte| *byte == b'\n').count())
+    })
 }
 
 /// Where files are put, by variables that hold for every command: what one writes another reads.
@@ -170,7 +188,7 @@ fn places(overrides: &[Override]) -> impl Iterator<Item = Override> {
 
 /// The environment variables that the configuration names, where one is found: `…_env = "NAME"`.
 pub fn variables_named(named: Option<&Path>) -> Vec<String> {
-    let text = find(named).ok().and_then(|path| std::fs::read_to_string(path).ok());
+    let text = find(named).ok().and_then(|path| text_of(&path).ok());
     let root: Option<toml::Table> = text.and_then(|text| text.parse().ok());
     let mut names = Vec::new();
     let mut rest: Vec<toml::Value> = root.into_iter().map(toml::Value::Table).collect();
@@ -205,8 +223,7 @@ pub fn variables_named(named: Option<&Path>) -> Vec<String> {
 /// As [`load`], of these alone.
 pub fn formats(named: Option<&Path>) -> Result<Vec<Table>, ConfigError> {
     let path = find(named)?;
-    let text = std::fs::read_to_string(&path)
-        .map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
+    let text = text_of(&path)?;
     reading::read_formats(&path, &text)
 }
 

@@ -28,6 +28,14 @@ pub enum ConfigError {
         #[source]
         source: std::io::Error,
     },
+    /// A file is no text.
+    #[error("{}:{line} is not UTF-8 text; nothing was done", .path.display())]
+    NotText {
+        /// The file.
+        path: PathBuf,
+        /// The first line that cannot be read.
+        line: usize,
+    },
     /// The file, a flag or an environment variable says something that cannot be meant so.
     #[error("{}; nothing was done{}", count(.problems), blocks(.problems))]
     Invalid {
@@ -45,7 +53,7 @@ impl ConfigError {
         };
         match self {
             Self::Invalid { problems } => problems.iter().all(is_flag),
-            Self::NotFound { .. } | Self::Unreadable { .. } => false,
+            Self::NotFound { .. } | Self::Unreadable { .. } | Self::NotText { .. } => false,
         }
     }
 
@@ -59,6 +67,7 @@ impl ConfigError {
                 "name one with --config FILE, or see one run: `tieout demo`".to_owned()
             }
             Self::Unreadable { .. } => "check the path and the file's permissions".to_owned(),
+            Self::NotText { .. } => "save the file as UTF-8".to_owned(),
             Self::Invalid { .. } => "correct this, then `tieout config check`".to_owned(),
         }
     }

@@ -157,6 +157,8 @@ pub struct Beside {
     pub status: String,
     /// All that counts is whether it is NULL: where it is not, its value is [`FILLED`].
     pub by_null: bool,
+    /// An empty text counts as NULL as well, where NULL is all that counts.
+    pub or_empty: bool,
 }
 
 /// Looked-at rows that have one value of a column and one status.

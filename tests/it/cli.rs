@@ -288,6 +288,25 @@ fn a_wrong_configuration_is_told_on_stderr_and_as_an_event() {
     assert!(text.contains("{\"class\":\"config\",\"code\":10,"), "{text}");
 }
 
+/// As Windows' editors save it; and what is no text at all is told with its line.
+#[test]
+fn a_configuration_may_be_saved_in_utf_16() {
+    let (_keep, folder) = folder_with("fine.toml");
+    let plain = tieout(&folder, &["config", "check"], &[]);
+    assert!(plain.starts_with("exit 0\n"), "{plain}");
+    let units: Vec<u16> = format!("\u{feff}{}", fixture("fine.toml")).encode_utf16().collect();
+    let little: Vec<u8> = units.iter().flat_map(|unit| unit.to_le_bytes()).collect();
+    let big: Vec<u8> = units.iter().flat_map(|unit| unit.to_be_bytes()).collect();
+    for bytes in [little, big] {
+        std::fs::write(folder.join("tieout.toml"), bytes).unwrap();
+        assert_eq!(tieout(&folder, &["config", "check"], &[]), plain);
+    }
+    std::fs::write(folder.join("tieout.toml"), b"# one\n# two \xe9\n").unwrap();
+    let text = tieout(&folder, &["config", "check"], &[]);
+    let told = "tieout.toml:2 is not UTF-8 text; nothing was done\nhint: save the file as UTF-8";
+    assert!(text.starts_with("exit 10\n") && text.contains(told), "{text}");
+}
+
 #[test]
 fn an_empty_variable_counts_as_not_set() {
     let (_keep, folder) = folder_with("fine.toml");

@@ -168,7 +168,6 @@ async fn foreign_schemas_get_the_mapping_that_a_person_would_write() {
                 "attempted = \"sent_at\"",
                 "psp_reference = \"external_id\"",
                 "from = [\"processing\"]",
-                "succeeded = { external_id = \"{psp_reference}\" }",
             ],
         ),
         (
@@ -1361,6 +1360,280 @@ async fn columns_that_may_have_the_psps_ids_are_named() {
     }
 }
 
+/// By a part of what is charged no payment is known again that lost its tag.
+#[tokio::test]
+async fn a_part_of_what_is_charged_is_never_taken_for_the_amount() {
+    const SUMS: &str = "
+        create table {table} (
+            id bigint primary key, {columns}, currency text not null, status text not null,
+            created_at timestamptz not null);
+        insert into {table} values
+            (1, {values}, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (2, {values}, 'EUR', 'paid', '2026-11-19T08:00:00Z')";
+    for (table, [first, second], values, wanted, part) in [
+        ("payments", ["tax_amount", "order_total"], "2.5, 12.5", "order_total", ""),
+        ("payments", ["fee_amount", "total_with_tax"], "2.5, 12.5", "total_with_tax", ""),
+        ("payments", ["vat_amount", "brutto"], "2.5, 12.5", "brutto", ""),
+        ("payments", ["platform_fee_amount", "payment_value"], "2.5, 12.5", "payment_value", ""),
+        ("payments", ["min_amount", "price_paid"], "2.5, 12.5", "price_paid", ""),
+        ("payments", ["paid_amount", "invoice_amount"], "0, 12.5", "invoice_amount", ""),
+        ("payments", ["settlement_amount", "sale_amount"], "12.1, 12.5", "sale_amount", ""),
+        // What is always 0 is no amount, whatever it is called.
+        ("payments", ["amount", "charge_total"], "0.00, 12.5", "charge_total", ""),
+        // What a table is about is no part of it.
+        ("refunds", ["fee_amount", "refund_amount"], "2.5, 12.5", "refund_amount", ""),
+        (
+            "payments",
+            ["base_amount", "order_amount"],
+            "12.1, 12.5",
+            "order_amount",
+            "amount: `order_amount` is taken for what is charged (or is it `base_amount`?)",
+        ),
+        (
+            "payments",
+            ["price", "amount"],
+            "12.1, 12.5",
+            "amount",
+            "amount: `amount` is taken for what is charged (or is it `price`?)",
+        ),
+        (
+            "payments",
+            ["credit_amount", "debit_amount"],
+            "2.5, 12.5",
+            "???",
+            "amount: `credit_amount` or `debit_amount` may be a part of it: is it what is charged?",
+        ),
+        (
+            "payments",
+            ["tax_amount", "weight"],
+            "2.5, 12.5",
+            "???",
+            "amount: `tax_amount` may be a part of it: is it what is charged?",
+        ),
+        (
+            "payments",
+            ["amount", "weight"],
+            "null, 12.5",
+            "???",
+            "amount: `amount` is 0 or NULL in all looked-at rows",
+        ),
+    ] {
+        let columns = format!("{first} numeric(12, 2), {second} numeric(12, 2)");
+        let ddl = SUMS.replace("{table}", table).replace("{columns}", &columns);
+        for place in in_both(&ddl.replace("{values}", values)).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let file = place.file();
+            let begins = format!("amount = {{ column = \"{wanted}\", ");
+            let is_there = settings(&file).iter().any(|line| line.starts_with(&begins));
+            assert!(is_there, "{begins} is not in\n{file}");
+            let is_told = told_of.contains("amount: `") && told_of.contains(part);
+            assert_eq!(is_told, !part.is_empty(), "{first}, {second}: {told_of}");
+            if wanted == "???" {
+                let check = tieout(place.folder.path(), &["config", "check"]);
+                let open = "`amount` of [[table]] payments is still open";
+                assert!(check.code == 10 && check.stderr.contains(open), "{}", check.stderr);
+            }
+        }
+    }
+}
+
+/// Stripe has ids for more than payments, and a charge's is another than its payment's.
+#[tokio::test]
+async fn ids_of_something_else_are_no_reference_and_ids_of_charges_are_not_written() {
+    const IDS: &str = "
+        create table {table} (
+            id bigint primary key, {columns}, amount_cents bigint not null,
+            currency text not null, status text not null, created_at timestamptz not null);
+        insert into {table} values
+            (1, {values}, 100, 'EUR', 'paid', '2026-11-19T08:00:00Z');
+        insert into {table} (id, amount_cents, currency, status, created_at) values
+            (2, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z')";
+    let pair = "stripe_charge_id text, stripe_payment_intent_id text";
+    for (table, columns, values, wanted, is_written) in [
+        ("payments", pair, "'ch_1', 'pi_1'", "stripe_payment_intent_id", true),
+        ("payments", "refund_id text, intent text", "'re_1', 'pi_1'", "intent", true),
+        (
+            "payments",
+            "charge_ref text, client_secret text",
+            "'ch_1', 'pi_1_secret_x'",
+            "charge_ref",
+            false,
+        ),
+        ("payments", "stripe_refund_id text", "'re_1'", "", false),
+        ("payments", "stripe_id text", "'cs_test_1'", "", false),
+        ("payments", "stripe_charge_id text", "'ch_1'", "stripe_charge_id", false),
+        ("payments", "stripe_charge_id text", "null", "stripe_charge_id", false),
+        ("payments", "stripe_charge_id text", "'pi_1'", "stripe_charge_id", true),
+        ("payments", "external_id text", "'ch_1'", "external_id", false),
+        (
+            "refunds",
+            "intent text, stripe_refund_id text",
+            "'pi_1', 're_1'",
+            "stripe_refund_id",
+            true,
+        ),
+    ] {
+        let ddl = IDS.replace("{table}", table).replace("{columns}", columns);
+        for place in in_both(&ddl.replace("{values}", values)).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let file = place.file();
+            let lines = settings(&file);
+            let found = lines.iter().find(|line| line.starts_with("psp_reference = "));
+            let line = format!("psp_reference = \"{wanted}\"");
+            let line = Some(line.as_str()).filter(|_| !wanted.is_empty());
+            assert_eq!(found.copied(), line, "{columns} {values}: {file}");
+            let set = format!("succeeded = {{ {wanted} = \"{{psp_reference}}\" }}");
+            assert_eq!(lines.contains(&set.as_str()), is_written, "{columns} {values}: {file}");
+            let part = format!("set: `{wanted}` has ids of charges (ch_), so that none is written");
+            let is_told = !wanted.is_empty() && !is_written;
+            assert_eq!(told_of.contains(&part), is_told, "{columns} {values}: {told_of}");
+            let part = "psp_reference: no column was seen to have the PSP's own ids";
+            assert_eq!(told_of.contains(part), wanted.is_empty(), "{told_of}");
+        }
+    }
+}
+
+/// The time that is written is the one that paid rows have.
+#[tokio::test]
+async fn the_time_of_payment_is_the_one_that_paid_rows_have() {
+    const PAID: &str = "
+        create table payments (
+            id bigint primary key, settled_at timestamptz, completed_at timestamptz,
+            amount_cents bigint not null, currency text not null, status text not null,
+            created_at timestamptz not null);
+        insert into payments values
+            (1, null, null, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (2, {times}, 100, 'EUR', 'paid', '2026-11-19T08:00:00Z'),
+            (3, {times}, 100, 'EUR', 'paid', '2026-11-19T08:00:00Z')";
+    let at = "'2026-11-19T08:00:05Z'";
+    for (settled, completed, wanted) in [
+        ("null", at, "completed_at"),
+        (at, at, "settled_at"),
+        (at, "null", "settled_at"),
+        ("null", "null", "settled_at"),
+    ] {
+        let ddl = PAID.replace("{times}", &format!("{settled}, {completed}"));
+        for place in in_both(&ddl).await {
+            told(&place.init(&["--attempted", "once"]));
+            let set = format!("succeeded = {{ {wanted} = \"{{psp_time}}\" }}");
+            let file = place.file();
+            assert!(settings(&file).contains(&set.as_str()), "{set} is not in\n{file}");
+            place.fits();
+        }
+    }
+}
+
+/// What says that a row is not to be touched is told, in whatever type it is kept.
+#[tokio::test]
+async fn flags_of_rows_that_are_not_to_be_touched_are_told() {
+    const FLAGGED: &str = "
+        create table payments (
+            id bigint primary key, {column}, amount_cents bigint not null,
+            currency text not null, status text not null, created_at timestamptz not null);
+        insert into payments values
+            (1, {one}, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (2, {other}, 100, 'EUR', 'paid', '2026-11-19T08:00:00Z')";
+    for (column, [one, other], says, test) in [
+        (
+            "del_yn char(1) not null",
+            ["'N'", "'Y'"],
+            "say that a row is deleted",
+            "not_in = [\"Y\"]",
+        ),
+        ("del_flg char(1) not null", ["'N'", "'N'"], "say that a row is deleted", "not_in = […]"),
+        ("delete_flag integer not null", ["0", "1"], "say that a row is deleted", "in = [0]"),
+        ("is_del integer", ["0", "1"], "say that a row is deleted", "not_in = [1]"),
+        (
+            "is_cancelled boolean not null",
+            ["false", "true"],
+            "say that a row is cancelled",
+            "in = [false]",
+        ),
+        (
+            "is_canceled boolean",
+            ["false", "true"],
+            "say that a row is cancelled",
+            "not_in = [true]",
+        ),
+        ("test_flag integer not null", ["0", "1"], "say that a row is a test", "in = [0]"),
+        ("deleted_at bigint not null", ["0", "0"], "say that a row is deleted", "in = [0]"),
+        ("deleted_at bigint", ["null", "null"], "say that a row is deleted", "is = \"null\""),
+        (
+            "environment text not null",
+            ["'live'", "'test'"],
+            "tell live rows from test rows",
+            "in = [\"live\"]",
+        ),
+        ("env text", ["'live'", "'live'"], "", ""),
+        ("deleted text", ["null", "'2026-11-19'"], "", ""),
+        ("del_flag boolean not null", ["false", "true"], "", "in = [false]"),
+    ] {
+        let ddl = FLAGGED.replace("{column}", column).replace("{one}", one);
+        for place in in_both(&ddl.replace("{other}", other)).await {
+            let told_of = told(&place.init(&["--attempted", "once", "--live", "true"]));
+            let name = column.split(' ').next().unwrap();
+            let condition = format!("{{ column = \"{name}\", {test} }}");
+            let part =
+                format!("where: `{name}` may {says}; where it does, add {condition} to where");
+            assert_eq!(told_of.contains(&part), !says.is_empty(), "{part}: {told_of}");
+            let line = format!("where = [{condition}]");
+            let is_filter = says.is_empty() && !test.is_empty();
+            assert_eq!(settings(&place.file()).contains(&line.as_str()), is_filter, "{column}");
+        }
+    }
+}
+
+/// Rows that store a payment as paid ones do may be paid already: none is taken for stuck.
+#[tokio::test]
+async fn rows_that_may_be_paid_already_are_not_taken_for_stuck() {
+    let ddl = |table: &str, rows: &[(&str, &str, usize)]| {
+        let mut ddl = format!(
+            "create table {table} (
+                id bigint primary key, intent text, amount_cents bigint not null,
+                currency text not null, status text not null, created_at timestamptz not null);"
+        );
+        let each = rows
+            .iter()
+            .flat_map(|(status, mark, count)| std::iter::repeat_n((*status, *mark), *count));
+        for (id, (status, mark)) in each.enumerate() {
+            let intent = if mark == "pi" { format!("'pi_{id}'") } else { mark.to_owned() };
+            ddl.push_str(&format!(
+                "insert into {table} values
+                    ({id}, {intent}, 100, 'EUR', '{status}', '2026-11-19T08:00:00Z');"
+            ));
+        }
+        ddl
+    };
+    let stored = "from: rows with `processing` store a payment as `completed` ones do: are they \
+                  paid already? 3 of 3 looked-at ones have `intent`";
+    let ordered = "from: `processing` of an order mostly says that it is paid, and not yet sent: \
+                   are such rows paid already?";
+    for (table, processing, other, part) in [
+        ("payments", ("processing", "pi", 3), ("new", "null", 2), stored),
+        // Nothing is stored yet; or everything is, before it is paid; or there are too few.
+        ("payments", ("processing", "''", 3), ("new", "null", 2), ""),
+        ("payments", ("processing", "pi", 3), ("failed", "pi", 3), ""),
+        ("payments", ("processing", "pi", 2), ("new", "null", 2), ""),
+        ("sales_order", ("processing", "null", 1), ("pending_payment", "null", 2), ordered),
+        ("wc_orders", ("processing", "null", 1), ("pending", "null", 2), ordered),
+        ("orders", ("sending", "null", 1), ("new", "null", 2), ""),
+    ] {
+        let rows = [processing, ("completed", "pi", 3), other];
+        for place in in_both(&ddl(table, &rows)).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let file = place.file();
+            let (value, ..) = processing;
+            let from = format!("from = [\"{}\"]", if part.is_empty() { value } else { "???" });
+            assert!(settings(&file).contains(&from.as_str()), "{from} is not in\n{file}");
+            assert_eq!(told_of.contains("paid already?"), !part.is_empty(), "{told_of}");
+            assert!(told_of.contains(part), "{part}: {told_of}");
+            // Who says which values are stuck is believed.
+            let told_of = told(&place.init(&["--attempted", "once", "--processing", value]));
+            assert!(!told_of.contains("paid already?"), "{told_of}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn an_amount_in_floats_is_said_to_be_one() {
     for (of, is_float) in [("double precision", true), ("real", true), ("numeric", false)] {
@@ -1570,7 +1843,7 @@ async fn words_are_read_without_the_mark_that_all_of_them_share() {
         let told_of = told(&place.init(&["--attempted", "once"]));
         let file = place.file();
         for want in [
-            "from = [\"wc-processing\"]",
+            "from = [\"???\"]",
             "succeeded = \"wc-completed\"",
             "failed = \"wc-failed\"",
             "ignore = [\"wc-refunded\"]",
@@ -1580,8 +1853,13 @@ async fn words_are_read_without_the_mark_that_all_of_them_share() {
         ] {
             assert!(settings(&file).contains(&want), "{want} is not in\n{file}");
         }
-        let part = "amount: `amount` has whole numbers alone; taken as major units";
-        assert!(told_of.contains(part), "{told_of}");
+        for part in [
+            "amount: `amount` has whole numbers alone; taken as major units",
+            "from: `wc-processing` of an order mostly says that it is paid, and not yet sent: are \
+             such rows paid already?",
+        ] {
+            assert!(told_of.contains(part), "{part}: {told_of}");
+        }
     }
     for place in in_both(&ddl(["Created", "Settled", "Error", "Cancelled"])).await {
         let told_of = told(&place.init(&["--attempted", "once"]));

@@ -1050,6 +1050,16 @@ async fn a_unit_that_is_wrong_is_told_by_what_was_captured(engine: Engine) {
     has_none(&ran, "agreement");
     shop.raw.execute("update payments set amount = amount - 1 where id = 900003").await;
 
+    // Where those of all rows differ, they are of another column than what is charged.
+    shop.raw.execute("update payments set amount = amount + 1").await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "amounts_differ");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("shop", "fail", Some(10)));
+    assert!(text.starts_with("the amounts of 30 of 30 rows of payments are not what"), "{text}");
+    let said = "map the column that is charged as amount of [[table]] payments: amount.column";
+    assert!(next.starts_with(said), "{next}");
+    shop.raw.execute("update payments set amount = amount - 1").await;
+
     rewrite(&shop, "unit = \"minor\"", "unit = \"major\"");
     let ran = doctor(&shop).await;
     let (what, state, text, next) = finding(&ran, "amount_unit");

@@ -1,7 +1,10 @@
 //! From a table and what was seen in it to a mapping: one choice after the other, each with its
 //! reason.
 
+mod amount;
+mod filled;
 mod filters;
+mod reference;
 
 use std::collections::BTreeSet;
 
@@ -51,14 +54,22 @@ const NAMED: usize = 5;
 /// Values that are named where one of them was meant.
 const NAMED_TO_CHOOSE: usize = 20;
 
-/// What to ask of the columns by which rows may be left out, once their values are known.
-pub fn filter_questions(
+/// What to ask of the columns by which rows may be left out, and of those that paid rows fill, once
+/// their values are known.
+pub fn questions(
     of: &Surveyed,
     survey: &[Surveyed],
     answers: &Answers,
     seen: &Seen,
 ) -> Vec<Beside> {
-    Choosing::new(of, survey, answers, seen).filter_questions()
+    let choosing = Choosing::new(of, survey, answers, seen);
+    let mut questions = choosing.filter_questions();
+    for question in choosing.filled_questions() {
+        if !questions.iter().any(|known| known.column == question.column) {
+            questions.push(question);
+        }
+    }
+    questions
 }
 
 /// Proposes a mapping of this table.
@@ -182,10 +193,7 @@ impl<'a> Choosing<'a> {
 
     /// The table below a view that has the money: the only one with a column called as the amount.
     fn main(&self) -> Option<&'a Surveyed> {
-        let amount = match &self.answers.amount {
-            Some(name) => self.column(name),
-            None => pick(self.of, &words::AMOUNT, words::is_number),
-        }?;
+        let amount = self.amount_column()?;
         let [only]: [&Surveyed; 1] =
             tables_below(self.of, self.survey, &amount.name).try_into().ok()?;
         Some(only)
@@ -501,10 +509,10 @@ impl<'a> Choosing<'a> {
         let amount = match &self.answers.amount {
             Some(name) => self.named("amount", name),
             None => {
-                let found = pick(self.of, &words::AMOUNT, words::is_number);
-                if found.is_none() {
-                    let value = format!("{{ column = {}, unit = \"minor\" }}", quoted(OPEN));
-                    self.open("amount", value, "no column looks like an amount");
+                let found = self.amount_column();
+                match found {
+                    Some(column) => self.other_amounts(column),
+                    None => self.amount_untold(),
                 }
                 found
             }
@@ -1259,11 +1267,16 @@ impl<'a> Choosing<'a> {
              not written into the row"
         ));
         if let Some(first) = may_be.first() {
+            let write = match self.has_charges(first) {
+                true => String::new(),
+                false => format!(
+                    ", and write it by {} = \"{{psp_reference}}\" in succeeded of [table.set]",
+                    first.name
+                ),
+            };
             let why = format!(
                 "by its name it may be the PSP's own id, which no value shows; take the # away \
-                 where it is, and write it by {} = \"{{psp_reference}}\" in succeeded of \
-                 [table.set]",
-                first.name
+                 where it is{write}"
             );
             let choice = Choice::new(quoted(&first.name), why);
             self.proposal.offers.push(("psp_reference", choice));
@@ -1303,18 +1316,11 @@ impl<'a> Choosing<'a> {
         if let Some(name) = &self.answers.reference {
             return self.column(name).map(|column| (column, "as you said"));
         }
-        let is_reference = |column: &&Column| {
-            let values = self.seen.examples.get(&column.name);
-            words::is_text(&column.class)
-                && values.is_some_and(|values| values.iter().any(|v| is_stripe_id(v)))
-        };
-        let by_value = self.of.relation.columns.iter().find(is_reference);
-        if let Some(column) = by_value {
+        if let Some(column) = self.shown_reference() {
             return Some((column, "its values are ids of Stripe (pi_, ch_, re_)"));
         }
         let account = self.account_column().map(|(column, _)| column);
-        let by_name = pick(self.of, &words::REFERENCE, words::is_text);
-        let by_name = by_name.filter(|column| {
+        let by_name = self.named_reference().filter(|column| {
             !self.points(column)
                 && account.is_none_or(|a| a.name != column.name)
                 && !(tell_accounts(&self.of.relation.columns).iter().any(|c| c.name == column.name)
@@ -1503,6 +1509,9 @@ impl<'a> Choosing<'a> {
 
     fn from(&mut self, class: &TypeClass, sorted: &words::Sorted, used: &mut BTreeSet<String>) {
         let said = &self.answers.processing;
+        if let Some(why) = self.may_be_paid(sorted).filter(|_| said.is_empty()) {
+            return self.leave_from_open(&why);
+        }
         let (from, why) = match (said.as_slice(), sorted.processing.as_slice()) {
             ([_, ..], _) => (said.clone(), "as you said"),
             ([], [_, ..]) => (sorted.processing.clone(), "by their words: a call is on its way"),
@@ -1511,9 +1520,7 @@ impl<'a> Choosing<'a> {
         if from.is_empty() {
             let why = "no value says that a call is on its way: name the values of rows that are \
                        stuck while the PSP's answer is unknown";
-            self.untold(format!("from: {why}"));
-            let open = Choice::open(list(&[OPEN.to_owned()]), why);
-            return self.proposal.map.push(("from", open));
+            return self.leave_from_open(why);
         }
         if said.is_empty() && sorted.processing.is_empty() {
             self.untold(format!(
@@ -1526,6 +1533,12 @@ impl<'a> Choosing<'a> {
         let choice = Choice::new(format!("[{}]", items.join(", ")), why);
         self.proposal.map.push(("from", choice));
         used.extend(from);
+    }
+
+    fn leave_from_open(&mut self, why: &str) {
+        self.untold(format!("from: {why}"));
+        let open = Choice::open(list(&[OPEN.to_owned()]), why);
+        self.proposal.map.push(("from", open));
     }
 
     fn sets(&mut self) {
@@ -1553,6 +1566,13 @@ impl<'a> Choosing<'a> {
         };
         let mut narrow = None;
         match written.relation.columns.iter().find(same) {
+            Some(column) if self.has_charges(column) => {
+                narrow = Some(format!(
+                    "set: `{}` has ids of charges (ch_), so that none is written: what would be \
+                     written is the payment intent's id (pi_); rows are found by either",
+                    column.name
+                ));
+            }
             Some(column) if has_room(column) => put("succeeded", column, "{psp_reference}"),
             Some(column) => {
                 narrow = Some(format!(
@@ -1562,7 +1582,7 @@ impl<'a> Choosing<'a> {
             }
             None => {}
         }
-        let moved = pick(written, &words::MOVED, words::is_moment);
+        let moved = self.moved(written);
         if let Some(column) = moved.filter(|column| self.misfit(column).is_none()) {
             put("succeeded", column, "{psp_time}");
         }
@@ -1784,13 +1804,4 @@ fn has_room(column: &Column) -> bool {
     let most = column.max_chars.unwrap_or(usize::MAX);
     let is_text = matches!(column.class, TypeClass::Text | TypeClass::Padded);
     is_text && PspKind::Stripe.id_chars().is_none_or(|least| most >= least)
-}
-
-/// Whether a text is an id of an object of Stripe's.
-fn is_stripe_id(value: &str) -> bool {
-    ["pi_", "ch_", "re_", "py_"].iter().any(|prefix| {
-        value.strip_prefix(prefix).is_some_and(|id| {
-            !id.is_empty() && id.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-        })
-    })
 }

@@ -152,6 +152,7 @@ pub fn wants_values(of: &Surveyed, answers: &Answers) -> Vec<String> {
     let account = words::pick(of, &words::ACCOUNT, words::is_word);
     let mut wanted: Vec<&Column> = [status, account].into_iter().flatten().collect();
     wanted.extend(tell_accounts(&of.relation.columns));
+    wanted.extend(words::pick(of, &words::ENVIRONMENT, words::is_word));
     wanted.extend(status.into_iter().flat_map(|status| words::other_statuses(of, status)));
     wanted.extend(coded(&of.relation.columns));
     wanted.extend(flags(&of.relation.columns));

@@ -1,6 +1,8 @@
 //! The names that people give to things: read from the schemas of many applications, likeliest
 //! first.
 
+use std::collections::BTreeSet;
+
 use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
 use crate::store::tellers::{
@@ -108,6 +110,72 @@ pub(super) const AMOUNT: [&str; 33] = [
     "valor",
     "montante",
 ];
+/// What sums of parts are called, and what was paid in the end.
+const SUMS: [&str; 22] = [
+    "order_total",
+    "charge_total",
+    "payment_total",
+    "invoice_total",
+    "sum_total",
+    "total_sum",
+    "total_price",
+    "total_value",
+    "total_gross",
+    "gross_total",
+    "total_incl_tax",
+    "total_including_tax",
+    "total_with_tax",
+    "total_inc_tax",
+    "total_charged",
+    "brutto",
+    "brutto_total",
+    "charge_value",
+    "payment_value",
+    "gross_value",
+    "price_paid",
+    "sale_price",
+];
+/// Words of names of amounts that are a part of what is charged, or another sum than it.
+const PARTS: [&str; 36] = [
+    "fee",
+    "fees",
+    "tax",
+    "taxes",
+    "vat",
+    "tip",
+    "tips",
+    "discount",
+    "discounts",
+    "shipping",
+    "refund",
+    "refunds",
+    "refunded",
+    "commission",
+    "net",
+    "paid",
+    "captured",
+    "settlement",
+    "settled",
+    "deposit",
+    "min",
+    "minimum",
+    "max",
+    "maximum",
+    "credit",
+    "debit",
+    "converted",
+    "balance",
+    "subtotal",
+    "platform",
+    "cost",
+    "costs",
+    "surcharge",
+    "gratuity",
+    "due",
+    "outstanding",
+];
+/// A word of an amount that another one beside it goes before.
+const BASE: &str = "base";
 pub(super) const EXPONENT: [&str; 7] = [
     "decimals",
     "exponent",
@@ -254,6 +322,11 @@ pub(super) const MAY_BE_REFERENCE: [&str; 20] = [
     "reference",
     "ref",
 ];
+/// Words of names of what Stripe has besides payments, or of what only opens one.
+const NO_PAYMENTS: [&str; 14] = [
+    "refund", "refunds", "refunded", "dispute", "disputes", "secret", "session", "customer",
+    "method", "setup", "event", "events", "token", "webhook",
+];
 pub(super) const ACCOUNT: [&str; 16] = [
     "gateway",
     "provider",
@@ -286,11 +359,20 @@ pub(super) const DELETED: [&str; 12] = [
     "verwijderd_op",
     "excluido_em",
 ];
-pub(super) const IS_DELETED: [&str; 3] = ["deleted", "is_deleted", "archived"];
+pub(super) const IS_DELETED: [&str; 8] =
+    ["deleted", "is_deleted", "archived", "del_flg", "del_flag", "delete_flag", "is_del", "del_yn"];
+pub(super) const IS_CANCELLED: [&str; 2] = ["is_cancelled", "is_canceled"];
 pub(super) const DOCSTATUS: [&str; 1] = ["docstatus"];
 pub(super) const IS_LIVE: [&str; 4] = ["livemode", "live_mode", "is_live", "live"];
-pub(super) const IS_TEST: [&str; 4] = ["is_test", "test", "test_mode", "sandbox"];
+pub(super) const IS_TEST: [&str; 6] =
+    ["is_test", "test", "test_mode", "sandbox", "test_flg", "test_flag"];
+pub(super) const ENVIRONMENT: [&str; 2] = ["environment", "env"];
+/// Values of an environment whose rows are of live money.
+pub(super) const LIVE: [&str; 3] = ["live", "prod", "production"];
 pub(super) const IS_REFUND: [&str; 1] = ["is_refund"];
+/// Values of a flag that say yes, and no.
+const YES: [&str; 7] = ["y", "yes", "t", "true", "1", "j", "ja"];
+const NO: [&str; 6] = ["n", "no", "f", "false", "0", "nein"];
 /// What a row pays, once each. What pays for a customer, or for what is paid again and again, does
 /// not say which payment it is.
 pub(super) const PAID_ONCE: [&str; 14] = [
@@ -480,21 +562,74 @@ const ENDINGS: usize = 8;
 /// An ending is longer than this; `st` ends too many.
 const ENDING_OVER: usize = 4;
 
+/// A shorter word of a table's name begins too many others.
+const OWN_FROM: usize = 3;
+
 /// The likeliest column of these names whose type fits.
 pub(super) fn pick<'s>(of: &'s Surveyed, names: &[&str], takes: Takes) -> Option<&'s Column> {
+    picks(of, names, takes).first().copied()
+}
+
+/// All columns of these names whose type fits, the likeliest first.
+pub(super) fn picks<'s>(of: &'s Surveyed, names: &[&str], takes: Takes) -> Vec<&'s Column> {
     let columns = &of.relation.columns;
-    let fits = |column: &&Column| takes(&column.class);
-    let named = |name: &str| columns.iter().filter(fits).find(|c| plain(&c.name) == *name);
-    let exact = names.iter().find_map(|name| named(name));
-    exact.or_else(|| {
-        // `payment_amount_cents` ends like one of them.
-        let ends =
-            |column: &&Column, name: &str| plain(&column.name).ends_with(&format!("_{name}"));
-        let first = names.iter().take(ENDINGS);
-        first
-            .filter(|name| name.len() > ENDING_OVER)
-            .find_map(|name| columns.iter().filter(fits).find(|column| ends(column, name)))
-    })
+    let mut found: Vec<&'s Column> = Vec::new();
+    for name in names {
+        found.extend(columns.iter().filter(|column| plain(&column.name) == *name));
+    }
+    // `payment_amount_cents` ends like one of them.
+    for name in names.iter().take(ENDINGS).filter(|name| name.len() > ENDING_OVER) {
+        let ending = format!("_{name}");
+        found.extend(columns.iter().filter(|column| plain(&column.name).ends_with(&ending)));
+    }
+    found.retain(|column| takes(&column.class));
+    let mut known = BTreeSet::new();
+    found.retain(|column| known.insert(column.name.as_str()));
+    found
+}
+
+/// Columns that are called as an amount, be it a part of what is charged: the likeliest first.
+pub(super) fn amounts(of: &Surveyed) -> Vec<&Column> {
+    let mut found = picks(of, &[&AMOUNT[..], &SUMS[..]].concat(), is_number);
+    found.sort_by_key(|column| plain(&column.name).split('_').any(|word| word == BASE));
+    found
+}
+
+/// Whether a column that is called as an amount is, by its words, a part of what is charged, or
+/// another sum than it.
+pub(super) fn is_part(of: &Surveyed, column: &Column) -> bool {
+    let name = plain(&column.name);
+    let is_known = AMOUNT.contains(&name.as_str()) || SUMS.contains(&name.as_str());
+    !is_known && says_one_of(of, column, &PARTS)
+}
+
+/// Whether a column has, by its words, ids of something else than payments.
+pub(super) fn is_of_no_payment(of: &Surveyed, column: &Column) -> bool {
+    says_one_of(of, column, &NO_PAYMENTS)
+}
+
+/// Whether a column's name has one of these words. What its table is of is left out: the amount of
+/// a refund is what `refunds` are about.
+fn says_one_of(of: &Surveyed, column: &Column, known: &[&str]) -> bool {
+    let table = plain(of.name.rsplit('.').next().unwrap_or(&of.name));
+    let is_own = |word: &str| {
+        let mut own = table.split('_').map(|own| own.trim_end_matches('s'));
+        own.any(|own| own.len() >= OWN_FROM && word.starts_with(own))
+    };
+    plain(&column.name).split('_').any(|word| known.contains(&word) && !is_own(word))
+}
+
+/// Whether a column has, by its words, ids of charges, which are not those of their payments.
+pub(super) fn says_charge(name: &str) -> bool {
+    let name = plain(name);
+    let has = |known: &str| name.split('_').any(|word| word == known);
+    has("charge") && !has("payment") && !has("intent")
+}
+
+/// Whether rows of a table are orders, by its name: `wp_wc_orders`, `sales_order`.
+pub(super) fn is_of_orders(of: &Surveyed) -> bool {
+    let name = plain(of.name.rsplit('.').next().unwrap_or(&of.name));
+    matches!(name.rsplit('_').next(), Some("order" | "orders"))
 }
 
 /// Columns besides the status that may say the same.
@@ -585,6 +720,31 @@ pub(super) fn is_flag(class: &TypeClass) -> bool {
     matches!(class, TypeClass::Boolean)
 }
 
+/// What a flag may be kept in besides.
+pub(super) fn is_odd_flag(class: &TypeClass) -> bool {
+    is_whole(class) || is_text(class)
+}
+
+/// Whatever a flag may be kept in.
+pub(super) fn is_any_flag(class: &TypeClass) -> bool {
+    is_flag(class) || is_odd_flag(class)
+}
+
+/// Whether a value of a flag says yes.
+pub(super) fn is_yes(value: &str) -> bool {
+    YES.contains(&plain(value).as_str())
+}
+
+/// Whether a value of a flag says no.
+pub(super) fn is_no(value: &str) -> bool {
+    NO.contains(&plain(value).as_str())
+}
+
+/// Whether a column is a flag by what its name ends with, whatever its type.
+pub(super) fn is_called_flag(name: &str) -> bool {
+    ["_yn", "_flg", "_flag"].iter().any(|end| plain(name).ends_with(end))
+}
+
 /// Times; whole numbers of the epoch; text, as SQLite keeps times.
 pub(super) fn is_time(class: &TypeClass) -> bool {
     matches!(
@@ -611,7 +771,7 @@ pub(super) fn score(of: &Surveyed) -> u32 {
         |part: &str| -> bool { name.split('_').any(|word| word.trim_end_matches('s') == part) };
     let named = TABLES.iter().filter(|(part, _)| name.contains(part)).map(|(_, by)| *by).max();
     let found = |names: &[&str], takes| pick(of, names, takes).is_some();
-    if !found(&STATUS, is_status) || !found(&AMOUNT, is_number) {
+    if !found(&STATUS, is_status) || amounts(of).is_empty() {
         return 0;
     }
     let mut score = named.unwrap_or(0).saturating_add(11);
@@ -862,6 +1022,27 @@ mod tests {
         assert_eq!(sorted.processing, ["wc-processing"]);
         assert_eq!(sorted.succeeded.as_deref(), Some("wc-completed"));
         assert_eq!(sorted.failed.as_deref(), Some("wc-failed"));
+    }
+
+    #[test]
+    fn names_of_charges_are_not_those_of_their_payments() {
+        for (name, is_of_charge) in [
+            ("stripe_charge_id", true),
+            ("ChargeId", true),
+            ("charge_payment_intent_id", false),
+            ("payment_charge_id", false),
+            ("charged_by", false),
+        ] {
+            assert_eq!(says_charge(name), is_of_charge, "{name}");
+        }
+    }
+
+    #[test]
+    fn flags_are_told_by_their_values_and_by_what_their_names_end_with() {
+        assert!(["Y", "yes", "1", "T"].iter().all(|value| is_yes(value) && !is_no(value)));
+        assert!(["N", "no", "0", "false"].iter().all(|value| is_no(value) && !is_yes(value)));
+        assert!(["del_yn", "DEL_FLG", "test_flag"].iter().all(|name| is_called_flag(name)));
+        assert!(!is_called_flag("deleted") && !is_yes("2026-11-19"));
     }
 
     #[test]

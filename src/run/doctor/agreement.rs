@@ -32,6 +32,9 @@ use crate::store::source_table::SourceTable;
 /// So many rows that are off alike are no accident.
 pub(super) const ENOUGH: usize = 3;
 
+/// Of fewer rows that were compared, all may be odd for reasons of their own.
+const COMPARED: usize = 5;
+
 /// In percent: of many rows some are odd for reasons of their own.
 const NEARLY_ALL: usize = 90;
 
@@ -558,18 +561,27 @@ fn of_amounts(table: &SourceTable, name: &str, pairs: &[Pair]) -> Option<Finding
             );
             fail(name, Exit::Config, "amount_currency", text, correct_currency(of))
         }
-        AmountsOff::Scattered => {
-            let text = format!(
-                "the amounts of {count} of {all} rows of {of} are not what was captured: \
-                 {example}; where it gets stuck, such a row needs a person"
-            );
-            let next = format!(
-                "look at them at the PSP; where less or more is charged than amount says, map \
-                 the column that is charged as amount of [[table]] {of}"
-            );
-            warn(name, "amounts_differ", text, next)
-        }
+        AmountsOff::Scattered => of_scattered(of, name, [count, all], &example),
     })
+}
+
+/// Amounts that differ in no common way: where those of nearly all rows do, they are of another
+/// column than what is charged, and no payment is known again by them.
+fn of_scattered(of: &str, name: &str, [count, all]: [usize; 2], example: &str) -> Finding {
+    let said = format!("the amounts of {count} of {all} rows of {of} are not what was captured");
+    let map = format!("map the column that is charged as amount of [[table]] {of}");
+    if all >= COMPARED && is_nearly_all(count, all) {
+        let text = format!(
+            "{said}: {example}; such a row needs a person, and where its payment has no tag, it \
+             may be handed back though it is paid"
+        );
+        let next = format!("{map}: amount.column, or its unit, is wrong");
+        return fail(name, Exit::Config, "amounts_differ", text, next);
+    }
+    let text = format!("{said}: {example}; where it gets stuck, such a row needs a person");
+    let next =
+        format!("look at them at the PSP; where less or more is charged than amount says, {map}");
+    warn(name, "amounts_differ", text, next)
 }
 
 /// What a row and its object say of the amount.
@@ -809,6 +821,7 @@ fn east_text(secs: i64) -> Option<String> {
 mod tests {
     use super::*;
     use crate::model::time::{earlier, from_text};
+    use crate::run::doctor::Level;
     use chrono::TimeDelta;
 
     fn money(minor: i64, code: &str) -> Money {
@@ -889,6 +902,18 @@ mod tests {
         ] {
             let off = amounts(&pairs).map(|off| (off.how, off.count, off.all));
             assert_eq!(off, wanted, "{pairs:#?}");
+        }
+    }
+
+    #[test]
+    fn amounts_that_differ_in_nearly_all_rows_are_of_another_column() {
+        for (count, all, is_failure) in
+            [(5, 5, true), (9, 10, true), (4, 4, false), (8, 10, false), (1, 30, false)]
+        {
+            let found = of_scattered("payments", "shop", [count, all], "`7` says 1.00 EUR");
+            let level = if is_failure { Level::Fail(Exit::Config) } else { Level::Warn };
+            assert_eq!(found.level, level, "{count} of {all}");
+            assert!(found.text.contains(&format!("{count} of {all} rows of payments")));
         }
     }
 

@@ -1026,6 +1026,9 @@ impl Inspect for PgStore {
             return Ok(Vec::new());
         };
         let value = match asked.by_null {
+            true if asked.or_empty => {
+                filled_or_null(&format!("nullif(t.{}::text, '')", value.ident))
+            }
             true => filled_or_null(&format!("t.{}", value.ident)),
             false => format!("t.{}::text", value.ident),
         };

@@ -866,6 +866,7 @@ impl Inspect for SqliteStore {
         };
         let order = newest_first(of).map(|key| format!(" order by t.{} desc", key.ident));
         let shown = match asked.by_null {
+            true if asked.or_empty => filled_or_null("nullif(v, '')"),
             true => filled_or_null("v"),
             false => text_of(value, "v"),
         };

@@ -6,7 +6,8 @@ use crate::config::init::choose::Choosing;
 use crate::config::init::words::{self, pick};
 use crate::config::init::{Choice, list};
 use crate::store::inspect::{Beside, Tally};
-use crate::store::source_table::Column;
+use crate::store::source_table::{Column, TypeClass};
+use crate::store::tellers::plain;
 
 /// A filter that may be proposed.
 struct Filter<'a> {
@@ -81,6 +82,7 @@ impl<'a> Choosing<'a> {
             column: filter.column.name.clone(),
             status: status.name.clone(),
             by_null: matches!(filter.test, Test::IsNull),
+            or_empty: false,
         };
         self.possible_filters().into_iter().map(question).collect()
     }
@@ -104,6 +106,7 @@ impl<'a> Choosing<'a> {
             self.offer_filter(filter, &mut filters);
         }
         self.may_be_deleted();
+        self.may_be_test();
     }
 
     /// Filters by what columns are called and have, in the order of the file.
@@ -223,19 +226,28 @@ impl<'a> Choosing<'a> {
     /// Columns that may say that a row is deleted, in a type that does not tell how: a row that is
     /// left in is decided and written.
     fn may_be_deleted(&mut self) {
-        let whole = words::is_whole;
-        let flag = pick(self.of, &words::IS_DELETED, whole);
-        let kept = match flag.is_some_and(|flag| self.may_be_null(flag)) {
-            true => "not_in = [1]",
-            false => "in = [0]",
-        };
-        for (column, says, test) in [
-            (pick(self.of, &words::DELETED, words::is_odd_moment), "deleted", "is = \"null\""),
-            (flag, "deleted", kept),
-            // ERPNext and its kin.
-            (pick(self.of, &words::DOCSTATUS, whole), "cancelled (2)", "not_in = [2]"),
+        let (of, live) = (self.of, self.answers.live);
+        let mut found: Vec<(&'a Column, &'static str, String)> = Vec::new();
+        if let Some(column) = pick(of, &words::DELETED, words::is_odd_moment) {
+            let is_never_null = column.class == TypeClass::Integer && !self.may_be_null(column);
+            let kept = if is_never_null { "in = [0]" } else { "is = \"null\"" };
+            found.push((column, "deleted", kept.to_owned()));
+        }
+        let test = if live { "a test" } else { "no test" };
+        for (columns, says, keeps) in [
+            (words::picks(of, &words::IS_DELETED, words::is_odd_flag), "deleted", false),
+            (words::picks(of, &words::IS_CANCELLED, words::is_any_flag), "cancelled", false),
+            (words::picks(of, &words::IS_TEST, words::is_odd_flag), test, !live),
         ] {
-            let Some(column) = column else { continue };
+            if let Some(column) = columns.into_iter().find(|column| self.is_flag(column)) {
+                found.push((column, says, self.kept(column, keeps)));
+            }
+        }
+        // ERPNext and its kin.
+        if let Some(column) = pick(of, &words::DOCSTATUS, words::is_whole) {
+            found.push((column, "cancelled (2)", "not_in = [2]".to_owned()));
+        }
+        for (column, says, test) in found {
             let name = quoted(&column.name);
             self.untold(format!(
                 "where: `{}` may say that a row is {says}; where it does, add {{ column = {name}, \
@@ -243,5 +255,58 @@ impl<'a> Choosing<'a> {
                 column.name
             ));
         }
+    }
+
+    /// Whether a column that is called as a flag may be one, by its values: text may be a time.
+    fn is_flag(&self, column: &Column) -> bool {
+        if !words::is_text(&column.class) {
+            return true;
+        }
+        let values = self.filled(column);
+        let is_of_flag = |value: &&String| words::is_yes(value) || words::is_no(value);
+        match values.is_empty() {
+            true => words::is_called_flag(&column.name),
+            false => values.iter().all(is_of_flag),
+        }
+    }
+
+    /// The test of `where` that keeps the rows which have a flag, or those that do not.
+    fn kept(&self, column: &Column, keeps: bool) -> String {
+        let values = self.filled(column);
+        let yes = match &column.class {
+            TypeClass::Boolean => "true".to_owned(),
+            TypeClass::Integer => "1".to_owned(),
+            _text => values
+                .iter()
+                .find(|value| words::is_yes(value))
+                .map_or_else(|| "…".to_owned(), |value| quoted(value)),
+        };
+        let is_never_null = !self.may_be_null(column);
+        match (keeps, &column.class) {
+            (true, _) => format!("in = [{yes}]"),
+            (false, TypeClass::Boolean) if is_never_null => "in = [false]".to_owned(),
+            (false, TypeClass::Integer) if is_never_null => "in = [0]".to_owned(),
+            (false, _nullable) => format!("not_in = [{yes}]"),
+        }
+    }
+
+    /// A column that may tell live rows from test rows by its words.
+    fn may_be_test(&mut self) {
+        let Some(column) = pick(self.of, &words::ENVIRONMENT, words::is_word) else { return };
+        let values = self.seen.values.get(&column.name).into_iter().flatten();
+        let values = values.filter(|value| !value.is_empty()).cloned();
+        let (live, test): (Vec<String>, Vec<String>) =
+            values.partition(|value| words::LIVE.contains(&plain(value).as_str()));
+        let (kept, others) = if self.answers.live { (live, test) } else { (test, live) };
+        if others.is_empty() && !kept.is_empty() {
+            return;
+        }
+        let kept = if kept.is_empty() { "[…]".to_owned() } else { list(&kept) };
+        self.untold(format!(
+            "where: `{}` may tell live rows from test rows; where it does, add {{ column = {}, \
+             in = {kept} }} to where: else those of the other are decided and written as well",
+            column.name,
+            quoted(&column.name)
+        ));
     }
 }

@@ -1,0 +1,95 @@
+//! Which column has the amount: what is charged, and no part of it. By another sum a payment that
+//! lost its tag is not known again, and its row would be charged twice.
+
+use crate::config::document::quoted;
+use crate::config::init::OPEN;
+use crate::config::init::choose::{Choosing, NAMED};
+use crate::config::init::words;
+use crate::store::source_table::{Column, TypeClass};
+
+impl<'a> Choosing<'a> {
+    /// The column of the amount: the one that was named, else the likeliest.
+    pub(super) fn amount_column(&self) -> Option<&'a Column> {
+        match &self.answers.amount {
+            Some(name) => self.column(name),
+            None => self.amounts().first().copied(),
+        }
+    }
+
+    /// Columns that may have it, the likeliest first: no part of it, and none that is always 0.
+    fn amounts(&self) -> Vec<&'a Column> {
+        let of = self.of;
+        let mut found = words::amounts(of);
+        found.retain(|column| !words::is_part(of, column) && !self.has_no_sum(column));
+        found
+    }
+
+    /// Whether a column is 0 or NULL in all looked-at rows, where some were looked at.
+    fn has_no_sum(&self, column: &Column) -> bool {
+        let Some(values) = self.seen.examples.get(&column.name) else { return false };
+        let is_any = self.seen.examples.values().any(|values| !values.is_empty());
+        is_any && values.iter().all(|value| is_zero(value))
+    }
+
+    /// Tells of columns besides the one that was taken that may be what is charged.
+    pub(super) fn other_amounts(&mut self, taken: &Column) {
+        let is_other = |column: &&Column| {
+            let is_number =
+                matches!(column.class, TypeClass::Integer | TypeClass::Decimal | TypeClass::Float);
+            is_number && column.name != taken.name
+        };
+        let others = names(self.amounts().into_iter().filter(is_other));
+        if !others.is_empty() {
+            self.untold(format!(
+                "amount: `{}` is taken for what is charged (or is it {others}?)",
+                taken.name
+            ));
+        }
+    }
+
+    /// No column is taken for the amount: those that may be a part of it, or hold nothing.
+    pub(super) fn amount_untold(&mut self) {
+        let found = words::amounts(self.of);
+        let (unused, parts): (Vec<&Column>, Vec<&Column>) =
+            found.into_iter().partition(|column| self.has_no_sum(column));
+        let (unused, parts) = (names(unused.into_iter()), names(parts.into_iter()));
+        let why = if !parts.is_empty() {
+            format!("{parts} may be a part of it: is it what is charged?")
+        } else if !unused.is_empty() {
+            format!(
+                "{unused} is 0 or NULL in all looked-at rows: name the column of what is charged"
+            )
+        } else {
+            "no column looks like an amount".to_owned()
+        };
+        let value = format!("{{ column = {}, unit = \"minor\" }}", quoted(OPEN));
+        self.open("amount", value, &why);
+    }
+}
+
+/// `` `a` or `b` ``.
+fn names<'c>(columns: impl Iterator<Item = &'c Column>) -> String {
+    let names: Vec<String> =
+        columns.take(NAMED).map(|column| format!("`{}`", column.name)).collect();
+    names.join(" or ")
+}
+
+/// Whether a value is a number, and 0: `0`, `0.00`.
+fn is_zero(value: &str) -> bool {
+    value.contains('0') && !value.contains(|c: char| c.is_alphabetic() || matches!(c, '1'..='9'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_number_that_is_0_is_zero() {
+        for value in ["0", "0.00", "-0", " 0 ", "0,00"] {
+            assert!(is_zero(value), "{value}");
+        }
+        for value in ["", "10", "0.01", "NaN", "x0", "-"] {
+            assert!(!is_zero(value), "{value}");
+        }
+    }
+}
