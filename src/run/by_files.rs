@@ -12,10 +12,10 @@ use crate::model::settlement::{Direction, LineKind, SettledLine, Tag, TagKind};
 use crate::model::time::Instant;
 use crate::model::transaction::{Kind, RowKey, Transaction};
 use crate::psp::near::NearTags;
-use crate::run::came_back::{self, CameBack, is_psps};
+use crate::run::came_back::{self, CameBack, OfOther, is_psps};
 use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::is_of;
-use crate::run::said::{given_back, ids_in, moved, settled};
+use crate::run::said::{ids_in, is_given_back, moved, settled};
 use crate::settlement::kinds::{is_charge, may_be_given_back};
 use crate::settlement::tags::{is_blank, names_something};
 use crate::store::database::Database;
@@ -164,7 +164,7 @@ impl ByFiles<'_> {
         let say = |line: &&StoredLine| self.dated(line, shelf.said_of(line, row));
         let said: Vec<SettledLine> = own.iter().map(say).collect();
         let mut objects = objects(&said, row.kind, row.tag.usable());
-        let payments = follow_original(row, &said, &mut objects);
+        let payments = follow_original(row, (&own, &said), &mut objects);
         if objects.iter().all(|object| object.captured.is_none()) {
             objects.extend(shelf.taken_out_of(row));
         }
@@ -219,10 +219,10 @@ pub fn silence(now: Instant, reach: Option<Reach>) -> CompleteSearch {
 }
 
 /// A refund's row may store the id of the payment that it gives back: where just one refund is the
-/// row's by its tag, that is a name of it, which it shares with the payment.
+/// row's, by its tag, that is a name of it, which it shares with the payment.
 fn follow_original<'r>(
     row: &'r Transaction,
-    said: &[SettledLine],
+    (lines, said): (&[&StoredLine], &[SettledLine]),
     objects: &mut [PspObject],
 ) -> Option<&'r str> {
     let stored = row.psp_reference.as_ref().filter(|_| row.kind == Kind::Refund)?;
@@ -231,11 +231,12 @@ fn follow_original<'r>(
         |object: &&mut PspObject| object.captured.is_some() && object.tag.as_deref() == Some(tag);
     let mut own = objects.iter_mut().filter(is_own);
     let (Some(only), None) = (own.next(), own.next()) else { return None };
-    let gives_back = |line: &SettledLine| {
-        let name = line.payment.as_ref().unwrap_or(&line.place);
-        *name == only.reference && line.original.as_ref() == Some(stored)
+    let gives_back = |(line, said): (&&StoredLine, &SettledLine)| {
+        let name = said.payment.as_ref().unwrap_or(&said.place);
+        let is_tagged = Names::from(*line).all().any(|text| text == tag);
+        *name == only.reference && is_tagged && is_given_back(line, stored)
     };
-    said.iter().any(gives_back).then(|| {
+    lines.iter().zip(said).any(gives_back).then(|| {
         only.aliases.push(stored.clone());
         stored.as_str()
     })
@@ -253,6 +254,10 @@ pub struct Shelf {
     anothers: HashMap<(LinePlace, RowKey), String>,
     /// Lines that a row is there for whose money they move: a refund's, or a bank's booking.
     moved: HashSet<LinePlace>,
+    /// Those of them that are a refund's row's.
+    refunded: HashSet<LinePlace>,
+    /// Lines under a row's tag that name the payment of another row.
+    elsewhere: HashSet<(LinePlace, RowKey)>,
     /// Ids that banks' lines carry beside their tags, and that a row stores.
     stored: HashSet<String>,
     /// Those that several rows store, or several payments carry.
@@ -309,7 +314,20 @@ impl Shelf {
         }
         let (moved, stored, shared) = (HashSet::new(), HashSet::new(), HashSet::new());
         let came_back = CameBack::default();
-        Self { lines, by_text, came_back, taken_out, anothers, moved, stored, shared, references }
+        let (refunded, elsewhere) = (HashSet::new(), HashSet::new());
+        Self {
+            lines,
+            by_text,
+            came_back,
+            taken_out,
+            anothers,
+            moved,
+            refunded,
+            elsewhere,
+            stored,
+            shared,
+            references,
+        }
     }
 
     /// What a line says of a row.
@@ -321,7 +339,7 @@ impl Shelf {
             let payment = came_back::refund_id(&line.refs).map(str::to_owned);
             return SettledLine { payment, original: None, aliases: Vec::new(), ..said };
         }
-        let has_row = self.moved.contains(&line.place);
+        let has_row = self.refunded.contains(&line.place);
         if !self.came_back.gives_back(line, has_row) {
             return said;
         }
@@ -415,9 +433,12 @@ impl Shelf {
         account: &str,
         rows: &[&Transaction],
     ) -> Result<(), RunError> {
+        let others: Vec<(RowKey, OfOther)> =
+            rows.iter().flat_map(|row| self.others_of(row)).collect();
         let doubtful = self.in_doubt(rows);
-        let texts: HashSet<&str> = doubtful.flat_map(|(_, line, _)| tags_of(line)).collect();
-        if texts.is_empty() {
+        let mut texts: HashSet<&str> = doubtful.flat_map(|(_, line, _)| tags_of(line)).collect();
+        texts.extend(others.iter().flat_map(|(_, other)| &other.tags).map(String::as_str));
+        if texts.is_empty() && others.is_empty() {
             return Ok(());
         }
         let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
@@ -430,9 +451,13 @@ impl Shelf {
             }
         }
         let (mut anothers, mut moved) = (HashMap::new(), HashSet::new());
+        let mut refunded = HashSet::new();
         for (row, line, is_named) in self.in_doubt(rows) {
-            if has_mover(line, &tagged) {
+            if has_mover(line, &tagged, &|_| true) {
                 moved.insert(line.place);
+            }
+            if has_mover(line, &tagged, &|kind| kind == Kind::Refund) {
+                refunded.insert(line.place);
             }
             let other = line.tag.as_ref().filter(|_| !is_named && is_by_reference(row, line));
             let has_another = |tag: &&String| {
@@ -446,8 +471,23 @@ impl Shelf {
                 anothers.insert((line.place, row.key.clone()), tag.clone());
             }
         }
-        (self.anothers, self.moved) = (anothers, moved);
+        (self.anothers, self.moved, self.refunded) = (anothers, moved, refunded);
+        let has_row = |tag: &String| {
+            let is_charge = |kind: Option<Kind>| kind.is_none_or(|kind| kind == Kind::Charge);
+            tagged.get(tag).into_iter().flatten().any(|(_, one)| is_charge(one.kind))
+        };
+        let elsewhere = others
+            .into_iter()
+            .filter(|(_, other)| other.is_taken || other.tags.iter().any(has_row));
+        self.elsewhere = elsewhere.map(|(row, other)| (other.place, row)).collect();
         Ok(())
+    }
+
+    /// Lines under a row's tag that name another payment than the row's.
+    fn others_of(&self, row: &Transaction) -> Vec<(RowKey, OfOther)> {
+        let (found, _) = self.parts_of(row);
+        let others = self.came_back.of_others(&self.lines, row, &found);
+        others.into_iter().map(|other| (row.key.clone(), other)).collect()
     }
 
     /// Lines that one of these rows is known to, and that may be another's; and whether a PSP names
@@ -489,7 +529,8 @@ impl Shelf {
     pub fn told_of_row(&self, row: &Transaction) -> Vec<&StoredLine> {
         let mut own = self.of_row(row);
         own.retain(|line| {
-            let is_given_back = self.came_back.gives_back(line, self.moved.contains(&line.place));
+            let is_given_back =
+                self.came_back.gives_back(line, self.refunded.contains(&line.place));
             let runs_back = line.kind == LineKind::Movement && may_be_moved(line, row);
             let runs_back = runs_back && !is_given_back;
             let is_of_run = line.tag.is_some()
@@ -603,7 +644,11 @@ impl Shelf {
         }
         found.sort_unstable();
         found.dedup();
-        self.came_back.leave_others(&self.lines, row, &mut found);
+        if !self.elsewhere.is_empty() {
+            let is_elsewhere =
+                |line: &StoredLine| self.elsewhere.contains(&(line.place, row.key.clone()));
+            found.retain(|index| !self.lines.get(*index).is_some_and(is_elsewhere));
+        }
         let is_anothers = |line: &StoredLine| self.tag_of_another(line, row).is_some();
         let back = self.came_back.of_row(&self.lines, (row, &found), &is_anothers);
         (found, back)
@@ -613,10 +658,7 @@ impl Shelf {
     /// that one, and of its other refunds, are not the row's.
     fn is_payments(&self, row: &Transaction, tagged: &[usize], id: &str) -> bool {
         let mut own = tagged.iter().filter_map(|index| self.lines.get(*index));
-        let gives_back = |line: &StoredLine| {
-            line.kind == LineKind::Refund && given_back(line).is_some_and(|of| of == id)
-        };
-        row.kind == Kind::Refund && own.any(gives_back)
+        row.kind == Kind::Refund && own.any(|line| is_given_back(line, id))
     }
 }
 
@@ -739,12 +781,13 @@ fn tags_of(line: &StoredLine) -> impl Iterator<Item = &str> {
 
 /// Whether a row has one of its texts as a tag whose money it moves: of a refund exactly one, since
 /// it is the payment's as long as it is nobody else's.
-fn has_mover(line: &StoredLine, tagged: &ByTag) -> bool {
+fn has_mover(line: &StoredLine, tagged: &ByTag, wanted: &dyn Fn(Kind) -> bool) -> bool {
     let is_its = |kind: Kind| match is_failed_refund(line) {
         true => kind == Kind::Refund,
         false => moves(line.kind, line.direction, kind),
     };
-    let does = |kind: Option<Kind>| kind.is_some_and(is_its) && line.itemised;
+    let does =
+        |kind: Option<Kind>| kind.is_some_and(|kind| wanted(kind) && is_its(kind)) && line.itemised;
     let of = |name: &str| tagged.get(name).into_iter().flatten();
     let count = |name: &str| of(name).filter(|(_, one)| does(one.kind)).count();
     let is_enough = |count: usize| match line.kind {

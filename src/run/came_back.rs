@@ -4,7 +4,7 @@
 //! Such a line may carry no tag of the payment's row, or that of the row which gave it back. An id
 //! that payments under several tags carry is that of an order or a batch, and names none of them.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::decide::settled::{moves, takes_back};
 use crate::model::settlement::{Direction, LineKind, Tag, TagKind};
@@ -34,6 +34,16 @@ pub struct CameBack {
     shared: HashSet<String>,
     /// Bookings out under the id of a payment that came in, and what that one's tag is.
     booked_out: HashMap<LinePlace, String>,
+}
+
+/// A line that names another payment than the row's whose tag it carries.
+pub struct OfOther {
+    /// The line.
+    pub place: LinePlace,
+    /// The tags of that payment.
+    pub tags: Vec<String>,
+    /// A row succeeded by it.
+    pub is_taken: bool,
 }
 
 /// Whether a line of a PSP says itself that a payment went back, or that this was undone.
@@ -90,21 +100,23 @@ impl CameBack {
             lines.extend(of_payments.filter(is_new));
         }
         let shared = shared_ids(lines.iter());
-        let by = |ids_of: &dyn Fn(usize, &StoredLine) -> Vec<String>| {
+        let by = |ids_of: &dyn Fn(&StoredLine) -> Vec<String>| {
             let mut places = Places::new();
             for (index, line) in lines.iter().enumerate() {
-                for id in ids_of(index, line).into_iter().filter(|id| !shared.contains(id)) {
+                // One id may stand in several columns of a line.
+                let ids: BTreeSet<String> = ids_of(line).into_iter().collect();
+                for id in ids.into_iter().filter(|id| !shared.contains(id)) {
                     places.entry(id).or_default().push(index);
                 }
             }
             places
         };
         let texts = |ids: Vec<&str>| ids.into_iter().map(str::to_owned).collect::<Vec<_>>();
-        let back = by(&|_, line| match is_back(line) {
+        let back = by(&|line| match is_back(line) {
             true => texts(Names::from(line).ids().collect()),
             false => Vec::new(),
         });
-        let moved = by(&|_, line| match does_move(line) {
+        let moved = by(&|line| match does_move(line) {
             true => texts(ids_of(line).collect()),
             false => Vec::new(),
         });
@@ -165,44 +177,53 @@ impl CameBack {
         failed.filter(|(_, line)| is_nameless(line)).map(|(index, _)| *index).collect()
     }
 
-    /// Leaves out what names another row's payment by its id, whatever its tag: where this row's
-    /// own payment is there, or it ended, nothing else is known of it by that line.
-    pub fn leave_others(&self, lines: &[StoredLine], row: &Transaction, found: &mut Vec<usize>) {
-        let own: HashSet<usize> = found.iter().copied().collect();
+    /// Of the lines that carry a row's tag or what it stores: those that name another payment than
+    /// the row's by its id, each with the tags of that one and whether a row succeeded by it. Where
+    /// none of the row's own is there, such a line is all that is known of it, and stays.
+    pub fn of_others(
+        &self,
+        lines: &[StoredLine],
+        row: &Transaction,
+        found: &[usize],
+    ) -> Vec<OfOther> {
         let of = |index: &usize| lines.get(*index);
-        let does_move = |line: &StoredLine| moves(line.kind, line.direction, row.kind);
-        let is_known = row.succeeded || found.iter().filter_map(of).any(does_move);
+        let is_own = |line: &StoredLine| moves(line.kind, line.direction, row.kind);
+        let is_known = row.succeeded || found.iter().filter_map(of).any(is_own);
         if row.kind != Kind::Charge || !is_known {
-            return;
+            return Vec::new();
         }
-        let key = (&row.key.table, &row.key.id);
-        let is_others = |line: &StoredLine| {
-            let mut anothers = false;
-            for id in Names::from(line).ids() {
-                let taken = self.taken.get(id).into_iter().flatten();
-                for (table, id) in taken {
-                    if (table, id) == key {
-                        return false;
-                    }
-                    anothers = true;
+        let may_be =
+            |line: &&StoredLine| takes_back(line.kind, line.direction, row.kind) && is_psps(line);
+        let told = found.iter().filter_map(of).filter(may_be);
+        told.filter_map(|line| self.of_other(lines, (row, found), line)).collect()
+    }
+
+    fn of_other(
+        &self,
+        lines: &[StoredLine],
+        (row, found): (&Transaction, &[usize]),
+        line: &StoredLine,
+    ) -> Option<OfOther> {
+        let mut other = OfOther { place: line.place, tags: Vec::new(), is_taken: false };
+        for id in Names::from(line).ids() {
+            for (table, key) in self.taken.get(id).into_iter().flatten() {
+                if (table, key) == (&row.key.table, &row.key.id) {
+                    return None;
                 }
-                let moved = self.moved.get(id).into_iter().flatten();
-                for (index, moved) in moved.filter_map(|index| Some((index, of(index)?))) {
-                    if own.contains(index) {
-                        return false;
-                    }
-                    let is_payment = moves(moved.kind, moved.direction, Kind::Charge);
-                    anothers |= is_payment && moved.tag.is_some();
-                }
+                other.is_taken = true;
             }
-            anothers
-        };
-        found.retain(|index| {
-            of(index).is_none_or(|line| {
-                let is_back = takes_back(line.kind, line.direction, row.kind);
-                !(is_back && is_psps(line) && is_others(line))
-            })
-        });
+            for index in self.moved.get(id).into_iter().flatten() {
+                let moved = lines.get(*index)?;
+                if !moves(moved.kind, moved.direction, Kind::Charge) {
+                    continue;
+                }
+                if found.contains(index) {
+                    return None;
+                }
+                other.tags.extend(moved.tag.clone());
+            }
+        }
+        (other.is_taken || !other.tags.is_empty()).then_some(other)
     }
 
     /// Whether an id names more payments than the row's, which these lines have under its tag.

@@ -28,7 +28,7 @@ use crate::run::by_files::{
 use crate::run::came_back::is_failed_refund;
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
-use crate::run::named_payments::{NamedPayments, Placed, RowsByPayment};
+use crate::run::named_payments::{Failed, NamedPayments, Placed, RowsByPayment};
 use crate::run::people;
 use crate::run::scene::Scene;
 use crate::store::driver::Driver;
@@ -472,7 +472,7 @@ async fn match_some(
         let said = (line.type_code.as_deref(), line.amount);
         let names = Names::from(line);
         let named_row = row_of(names, (kind, way), &by_name);
-        let (found, beside) = owner_of(named_row, (names, (kind, way), line.amount), &payments);
+        let (found, beside) = owner_of(named_row, (names, (kind, way), line.place), &payments);
         if let Some((table, row)) = beside.filter(|(_, row)| is_asked(row)) {
             named.entry(table).or_default().push((row.key.id.clone(), line.place));
         }
@@ -556,42 +556,46 @@ fn names_payment(
 ) -> bool {
     let is_back = [Kind::Charge, Kind::Refund].iter().any(|own| takes_back(kind, way, *own));
     let is_open = || match row_of(names, (kind, way), by_name) {
-        Ok((_, row)) => kind != LineKind::Movement && row.kind == Kind::Charge,
+        Ok(_) => kind != LineKind::Movement,
         Err(reason) => reason == Reason::Orphan,
     };
     let is_failed = is_failed_refund((kind, way), names.is_banks());
     is_back && names.ids().next().is_some() && (is_failed || is_open())
 }
 
-/// Whose a line is by its names and by the payment that it names; and, where it says that a refund
-/// failed, the payment's row beside the refund's.
+/// Whose a line is by its names and by the payment that it names; and, of what a refund's row has,
+/// the payment's row beside it.
 fn owner_of<'a>(
     named: Result<Placed<'a>, Reason>,
-    (names, way, money): (Names<'_>, (LineKind, Direction), Option<Money>),
+    (names, way, place): (Names<'_>, (LineKind, Direction), LinePlace),
     payments: &RowsByPayment<'a>,
 ) -> (Result<Placed<'a>, Reason>, Option<Placed<'a>>) {
     let paid = payments.row_of(names, way, Kind::Charge);
+    let own = named.ok();
+    let of = |kind: Kind| own.filter(|(_, row)| row.kind == kind);
     if is_failed_refund(way, names.is_banks()) {
-        let own = named.ok();
-        let of = |kind: Kind| own.filter(|(_, row)| row.kind == kind);
-        let refund = of(Kind::Refund).or_else(|| payments.failed_refund(names, way, money));
+        let refund = match of(Kind::Refund) {
+            Some(row) => Failed::Of(row),
+            None => payments.failed_refund(names, way, place),
+        };
         let payment = paid.or_else(|| of(Kind::Charge));
         return match refund {
-            Some(refund) => (Ok(refund), payment),
-            None => (payment.map_or(named, Ok), None),
+            Failed::Of(refund) => (Ok(refund), payment),
+            Failed::Unclear => (Err(Reason::TagUnusable), payment),
+            Failed::Nobodys => (payment.map_or(named, Ok), None),
         };
     }
-    let found = match named {
+    match named {
+        Ok((_, row)) if way.0 == LineKind::Refund && row.kind == Kind::Refund => (named, paid),
         Ok((_, row)) if row.kind == Kind::Charge && way.0 != LineKind::Movement => {
-            paid.map_or(named, Ok)
+            (paid.map_or(named, Ok), None)
         }
         Err(Reason::Orphan) => {
             let own = paid.or_else(|| payments.row_of(names, way, Kind::Refund));
-            own.ok_or(Reason::Orphan)
+            (own.ok_or(Reason::Orphan), None)
         }
-        known => known,
-    };
-    (found, None)
+        known => (known, None),
+    }
 }
 
 /// Leaves out what no row has and another report of the PSP tells as the same transaction: that
@@ -681,7 +685,7 @@ pub(super) async fn owners(
     let owned = lines.iter().filter_map(|line| {
         let (names, way) = (Names::from(line), way(line));
         let named = row_of(names, way, &by_name);
-        let (_table, row) = owner_of(named, (names, way, line.amount), &payments).0.ok()?;
+        let (_table, row) = owner_of(named, (names, way, line.place), &payments).0.ok()?;
         Some((line.place, row.key.clone()))
     });
     Ok(owned.collect())

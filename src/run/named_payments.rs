@@ -11,10 +11,10 @@ use crate::model::transaction::{Kind, Transaction};
 use crate::run::by_files::Names;
 use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::{Storing, by_name, is_of, row_of, rows_of, texts_of};
-use crate::run::said::{ids_of, shared_ids};
+use crate::run::said::{ids_of, moved, shared_ids};
 use crate::run::scene::Scene;
 use crate::store::driver::Driver;
-use crate::store::files::{FileDriver, StoredLine};
+use crate::store::files::{FileDriver, LinePlace, StoredLine};
 
 /// What is known of the payments that some lines name.
 #[derive(Default)]
@@ -28,6 +28,8 @@ pub(super) struct NamedPayments {
     runs: HashSet<String>,
     /// By an id: the table and the key of the row that succeeded by it.
     taken: Vec<(String, (String, String))>,
+    /// What each line that carries one of the ids moved, before fees.
+    moved: HashMap<LinePlace, Money>,
 }
 
 /// A row, by the table's place and the key.
@@ -42,10 +44,22 @@ pub(super) struct RowsByPayment<'p> {
     rows: HashMap<&'p str, Rows<'p>>,
     /// By the id of a payment: what each of its refunds gave back, and the refund's row.
     refunds: HashMap<&'p str, Vec<Refunded<'p>>>,
+    moved: Option<&'p HashMap<LinePlace, Money>>,
+}
+
+/// Whose refund it is that a line says to have failed.
+pub(super) enum Failed<'p> {
+    /// This row's.
+    Of(Placed<'p>),
+    /// One of several, or of one that no row has beside others.
+    Unclear,
+    /// No row's.
+    Nobodys,
 }
 
 /// What a refund gave back, and its row.
 struct Refunded<'p> {
+    place: LinePlace,
     money: Option<Money>,
     row: Option<Placed<'p>>,
 }
@@ -64,6 +78,7 @@ impl NamedPayments {
         let mut ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
         let lines = scene.db.lines_of(account, &ids, &[]).await;
         let mut lines = lines.doing("looking for payments that lines name")?;
+        let moved = lines.iter().filter_map(|line| Some((line.place, moved(line)?))).collect();
         let shared = shared_ids(lines.iter());
         ids.retain(|id| !shared.contains(id));
         let is_one = |line: &StoredLine| !ids_of(line).any(|id| shared.contains(id));
@@ -90,12 +105,12 @@ impl NamedPayments {
                 rows.extend(found);
             }
         }
-        Ok(Self { lines, rows, runs, taken })
+        Ok(Self { lines, rows, runs, taken, moved })
     }
 
     /// The rows of the payments and of their refunds, by their ids.
     pub fn rows(&self) -> RowsByPayment<'_> {
-        let mut found = RowsByPayment::default();
+        let mut found = RowsByPayment { moved: Some(&self.moved), ..RowsByPayment::default() };
         let by_name = by_name(&self.rows, &self.runs);
         for line in &self.lines {
             let way = (line.kind, line.direction);
@@ -108,7 +123,7 @@ impl NamedPayments {
             if line.kind == LineKind::Refund {
                 let row = row.filter(|(_, row)| row.kind == Kind::Refund);
                 for id in Names::from(line).ids() {
-                    let refunded = Refunded { money: line.amount, row };
+                    let refunded = Refunded { place: line.place, money: moved(line), row };
                     found.refunds.entry(id).or_default().push(refunded);
                 }
             }
@@ -156,21 +171,26 @@ impl<'p> RowsByPayment<'p> {
         &self,
         names: Names<'_>,
         way: (LineKind, Direction),
-        money: Option<Money>,
-    ) -> Option<Placed<'p>> {
-        let by_money = || {
-            let money = money?.minor.saturating_abs();
-            let mut ids = names.ids();
-            ids.find_map(|id| {
-                let refunds = self.refunds.get(id)?;
-                let is_its = |own: &&Refunded<'_>| {
-                    own.money.is_some_and(|own| own.minor.saturating_abs() == money)
-                };
-                let mut alike = refunds.iter().filter(is_its);
-                let only = alike.next().filter(|_| alike.next().is_none())?;
-                only.row
-            })
-        };
-        self.row_of(names, way, Kind::Refund).or_else(by_money)
+        place: LinePlace,
+    ) -> Failed<'p> {
+        if let Some(row) = self.row_of(names, way, Kind::Refund) {
+            return Failed::Of(row);
+        }
+        let money = self.moved.and_then(|moved| moved.get(&place));
+        let is_its = |own: &&Refunded<'_>| money.is_some() && own.money.as_ref() == money;
+        let mut alike =
+            names.ids().filter_map(|id| self.refunds.get(id)).flat_map(|own| own.iter());
+        let alike: Vec<&Refunded<'_>> = alike.by_ref().filter(is_its).collect();
+        let mut places: Vec<LinePlace> = alike.iter().map(|own| own.place).collect();
+        places.sort_unstable();
+        places.dedup();
+        let first = alike.first().and_then(|own| own.row);
+        match (places.as_slice(), first) {
+            ([_only], Some(row)) => Failed::Of(row),
+            (several, _) if several.len() > 1 && alike.iter().any(|own| own.row.is_some()) => {
+                Failed::Unclear
+            }
+            _none => Failed::Nobodys,
+        }
     }
 }

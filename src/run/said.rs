@@ -72,6 +72,14 @@ pub fn given_back(line: &StoredLine) -> Option<&String> {
     line.original.as_ref().or_else(beside)
 }
 
+/// Whether a refund's line gives back the payment that is called by this id, be it the charge's or
+/// the intent's.
+pub fn is_given_back(line: &StoredLine, id: &str) -> bool {
+    let mut ids = ids_in(line.psp_reference.as_ref(), line.original.as_ref(), &line.refs);
+    let is_own = own_id(line).is_some_and(|own| own == id);
+    line.kind == LineKind::Refund && !is_own && ids.any(|own| own == id)
+}
+
 /// Whether the id that a refund's line is known by is that of the payment.
 fn is_payments(line: &StoredLine, id: &str) -> bool {
     let kinds = [TagKind::PaymentId, TagKind::ChargeId];

@@ -16,6 +16,8 @@ on_both_databases!(
     an_id_of_several_payments_names_none,
     a_refund_may_carry_the_id_of_its_payment,
     refunds_that_store_their_payment_are_told_by_their_tags,
+    a_payout_gives_no_payment_back,
+    a_case_knows_each_refund_that_a_row_of_its_own_has,
 );
 
 const BRAINTREE: &str = "Transaction ID,Transaction Type,Transaction Status,Created Datetime,\
@@ -281,30 +283,38 @@ async fn what_went_back_of_a_payment_that_the_api_told_is_told(engine: Engine) {
 
 /// The customer has not got it: the refund's row is a case, and that of the payment knows.
 async fn a_refund_that_fails_later_is_told_to_both_rows(engine: Engine) {
-    let shop = with_refunds(engine, "", &[(1, 2_000), (2, 2_000)]).await;
-    stuck(&shop, 2).await;
+    let shop = with_refunds(engine, "", &[(1, 2_000), (2, 2_000), (3, 2_000)]).await;
+    stuck(&shop, 3).await;
     let rows: &[Moved] = &[
         ("charge", "ch_1", 10_001, "ch_1", "pi_1", "pay_1"),
         ("refund", "re_1", -2_000, "ch_1", "pi_1", "ref_1"),
         ("charge", "ch_2", 10_002, "ch_2", "pi_2", "pay_2"),
         ("refund", "re_2", -2_000, "ch_2", "pi_2", "ref_2"),
+        ("charge", "ch_3", 10_003, "ch_3", "pi_3", "pay_3"),
+        ("refund", "re_3", -2_000, "ch_3", "pi_3", "ref_3"),
     ];
     bring(&shop, "first.csv", &stripe(PAYOUT, rows), 0).await;
     shop.run().await;
     let last = "select table_name || ' ' || key || ' ' || reason from tieout_cases \
                 where state = 'open' order by 1";
     let last = last.replace("|| key ||", "|| subject ||");
-    assert_eq!(shop.texts(&last).await, ["payments 1 refunded", "payments 2 refunded"]);
-    assert_eq!(shop.texts("select status from refunds").await, ["done", "done"]);
-    // One has the payment's tag, and one none.
+    assert_eq!(
+        shop.texts(&last).await,
+        ["payments 1 refunded", "payments 2 refunded", "payments 3 refunded"]
+    );
+    assert_eq!(shop.texts("select status from refunds").await, ["done"; 3]);
+    // One has the payment's tag, one none, and one an id of its own.
     let rows: &[Moved] = &[
         ("refund_failure", "re_1", 2_000, "ch_1", "pi_1", "pay_1"),
         ("refund_failure", "re_2", 2_000, "ch_2", "pi_2", ""),
+        ("refund_failure", "re_9", 2_000, "ch_3", "pi_3", "pay_3"),
     ];
     bring(&shop, "later.csv", &stripe(PAYOUT, rows), 0).await;
     shop.run().await;
-    assert_eq!([shop.status(1).await, shop.status(2).await], ["paid", "paid"]);
-    let told = ["refunds 1 late_contradiction", "refunds 2 late_contradiction"];
+    for id in 1..=3 {
+        assert_eq!(shop.status(id).await, "paid", "row {id}");
+    }
+    let told: Vec<String> = (1..=3).map(|id| format!("refunds {id} late_contradiction")).collect();
     assert_eq!(shop.texts(&last).await, told);
     assert!(shop.run().await.verdicts().is_empty(), "it was told");
     shop.check(false).await;
@@ -314,7 +324,15 @@ async fn a_refund_that_fails_later_is_told_to_both_rows(engine: Engine) {
 async fn what_names_a_payment_is_of_that_one_whatever_its_tag(engine: Engine) {
     let shop = Shop::open_with(engine, with_bank()).await;
     stuck(&shop, 4).await;
+    let alike = |id| Payment { amount: Some(5_000), ..at_bank(id, "processing") };
+    shop.insert(&[alike(5), alike(6), alike(7)]).await;
     let file = braintree(&[
+        ("aa5", "sale", 5_000, "pay_5", ""),
+        ("aa6", "sale", 5_000, "pay_6", ""),
+        ("bb5", "credit", 5_000, "pay_6", "aa5"),
+        ("aa7", "sale", 5_000, "pay_7", ""),
+        ("aa9", "sale", 5_000, "pay_9", ""),
+        ("bb9", "credit", 5_000, "pay_7", "aa9"),
         ("aa1", "sale", 10_001, "pay_1", ""),
         ("aa2", "sale", 10_002, "pay_2", ""),
         ("bb1", "credit", 10_001, "pay_2", "aa1"),
@@ -328,6 +346,9 @@ async fn what_names_a_payment_is_of_that_one_whatever_its_tag(engine: Engine) {
     assert_eq!(ran.verdict(3), "review refunded");
     assert!(ran.verdict(4).starts_with("wait "), "{}", ran.verdict(4));
     assert_eq!(line_of(&shop, "bb1").await, ["matched refunded 1"]);
+    assert_eq!(ran.verdict(5), "review refunded");
+    assert_eq!(ran.verdict(6), "succeeded settled");
+    assert_eq!(ran.verdict(7), "review refunded", "the other payment is nobody's");
     shop.check(false).await;
 }
 
@@ -367,6 +388,13 @@ psp_reference = "payment"
 tag = [{ column = "tag", kind = "merchant_reference" }]
 "#;
 
+async fn bring_own(shop: &Shop, text: &str) {
+    let path = shop.folder().join("own.csv");
+    std::fs::write(&path, text).unwrap();
+    let path = path.to_str().unwrap();
+    shop.tieout(&["ingest", path, "--account", "bank", "--format", "acquirer"]).await.ended(0);
+}
+
 async fn a_refund_may_carry_the_id_of_its_payment(engine: Engine) {
     let shop = with_refunds(engine, OWN_FORMAT, &[(1, 3_000)]).await;
     stuck(&shop, 2).await;
@@ -375,10 +403,7 @@ async fn a_refund_may_carry_the_id_of_its_payment(engine: Engine) {
         "day,amount,currency,tag,payment\n{day},100.01,EUR,pay_1,P1\n{day},-30.00,EUR,ref_1,P1\n\
          {day},100.02,EUR,pay_2,P2\n"
     );
-    let path = shop.folder().join("own.csv");
-    std::fs::write(&path, file).unwrap();
-    let path = path.to_str().unwrap();
-    shop.tieout(&["ingest", path, "--account", "bank", "--format", "acquirer"]).await.ended(0);
+    bring_own(&shop, &file).await;
     shop.run().await;
     let decided = "select table_name || ' ' || key || ' ' || outcome || ' ' || reason \
                    from tieout_journal order by table_name, key";
@@ -395,16 +420,72 @@ async fn a_refund_may_carry_the_id_of_its_payment(engine: Engine) {
 
 /// The id that each of them stores is the payment's, and claims neither.
 async fn refunds_that_store_their_payment_are_told_by_their_tags(engine: Engine) {
-    let shop = with_refunds(engine, "", &[(1, 2_000), (2, 3_000)]).await;
-    shop.raw.execute("update refunds set re_id = 'aa1'").await;
+    let shop = with_refunds(engine, "", &[(1, 2_000), (2, 3_000), (3, 2_500), (4, 1_000)]).await;
+    shop.raw.execute("update refunds set re_id = 'aa1' where id < 3").await;
+    shop.raw.execute("update refunds set re_id = 'pi_3' where id = 3").await;
+    shop.raw.execute("update refunds set re_id = 'aa4' where id = 4").await;
     let file = braintree(&[
         ("aa1", "sale", 10_001, "pay_1", ""),
         ("bb1", "credit", 2_000, "ref_1", "aa1"),
         ("bb2", "credit", 3_000, "ref_2", "aa1"),
+        ("aa4", "sale", 10_004, "pay_4", ""),
+        ("bb4", "credit", 1_000, "elsewhere", "aa4"),
     ]);
     bring(&shop, "bt.csv", &file, 0).await;
+    let rows: &[Moved] = &[
+        ("charge", "ch_3", 10_003, "ch_3", "pi_3", "pay_3"),
+        ("refund", "re_3", -2_500, "ch_3", "pi_3", "ref_3"),
+    ];
+    bring(&shop, "payout.csv", &stripe(PAYOUT, rows), 0).await;
     let ran = shop.run().await;
-    assert_eq!([ran.verdict(1), ran.verdict(2)], ["succeeded settled", "succeeded settled"]);
-    assert_eq!(shop.texts("select re_id from refunds order by id").await, ["aa1", "aa1"]);
+    for id in 1..=3 {
+        assert_eq!(ran.verdict(id), "succeeded settled", "refund {id}");
+    }
+    assert_eq!(ran.verdict(4), "review reference_mismatch", "it is not known by its payment");
+    shop.check(false).await;
+}
+
+/// The id may be the customer's: what is paid out under it is no refund.
+async fn a_payout_gives_no_payment_back(engine: Engine) {
+    let mut words: Words = with_bank();
+    words.more.push_str(&OWN_REFUNDS.replace("\"refund\"", "\"payout\""));
+    words.more.push_str(OWN_FORMAT);
+    let shop = Shop::open_with(engine, words).await;
+    let made = at_text(tieout_now() - 3_600);
+    let columns = "insert into refunds (id, status, cents, made)";
+    shop.raw.execute(&format!("{columns} values (1, 'sent', 4000, '{made}')")).await;
+    stuck(&shop, 1).await;
+    let day = chrono::Utc::now().date_naive();
+    let file = format!(
+        "day,amount,currency,tag,payment\n{day},100.01,EUR,pay_1,K1\n{day},-40.00,EUR,ref_1,K1\n"
+    );
+    bring_own(&shop, &file).await;
+    shop.run().await;
+    let decided = "select table_name || ' ' || key || ' ' || outcome || ' ' || reason \
+                   from tieout_journal order by table_name, key";
+    assert_eq!(
+        shop.texts(decided).await,
+        ["payments 1 succeeded settled", "refunds 1 succeeded settled"]
+    );
+    shop.check(false).await;
+}
+
+/// The second comes in a later file: the payment's case shows all of it.
+async fn a_case_knows_each_refund_that_a_row_of_its_own_has(engine: Engine) {
+    let shop = with_refunds(engine, "", &[(1, 2_000), (2, 3_000)]).await;
+    stuck(&shop, 1).await;
+    let first = braintree(&[
+        ("aa1", "sale", 10_001, "pay_1", ""),
+        ("bb1", "credit", 2_000, "ref_1", "aa1"),
+    ]);
+    bring(&shop, "first.csv", &first, 0).await;
+    let told = shop.run().await.of_type("verdict");
+    let said = "aa1 captured 100.01 EUR and 20.00 EUR of it was refunded";
+    assert!(told.iter().any(|one| one["text"] == said), "{told:?}");
+    bring(&shop, "later.csv", &braintree(&[("bb2", "credit", 3_000, "ref_2", "aa1")]), 0).await;
+    shop.run().await;
+    assert_eq!(shop.texts("select status from refunds").await, ["done", "done"]);
+    let case = shop.texts("select text from tieout_cases where state = 'open'").await.join("");
+    assert!(case.contains("50.00 EUR of it was refunded"), "{case}");
     shop.check(false).await;
 }
