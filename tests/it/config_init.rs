@@ -1608,17 +1608,20 @@ async fn rows_that_may_be_paid_already_are_not_taken_for_stuck() {
                   paid already? 3 of 3 looked-at ones have `intent`";
     let ordered = "from: `processing` of an order mostly says that it is paid, and not yet sent: \
                    are such rows paid already?";
-    for (table, processing, other, part) in [
-        ("payments", ("processing", "pi", 3), ("new", "null", 2), stored),
-        // Nothing is stored yet; or everything is, before it is paid; or there are too few.
-        ("payments", ("processing", "''", 3), ("new", "null", 2), ""),
-        ("payments", ("processing", "pi", 3), ("failed", "pi", 3), ""),
-        ("payments", ("processing", "pi", 2), ("new", "null", 2), ""),
-        ("sales_order", ("processing", "null", 1), ("pending_payment", "null", 2), ordered),
-        ("wc_orders", ("processing", "null", 1), ("pending", "null", 2), ordered),
-        ("orders", ("sending", "null", 1), ("new", "null", 2), ""),
+    for (table, processing, paid, other, part) in [
+        ("payments", ("processing", "pi", 3), 3, ("new", "null", 2), stored),
+        ("payments", ("processing", "pi", 3), 12, ("new", "null", 2), stored),
+        // Nothing is stored yet; or everything is, before it is paid; or there are too few, alone
+        // or beside those that are paid.
+        ("payments", ("processing", "''", 3), 3, ("new", "null", 2), ""),
+        ("payments", ("processing", "pi", 3), 3, ("failed", "pi", 3), ""),
+        ("payments", ("processing", "pi", 2), 3, ("new", "null", 2), ""),
+        ("payments", ("processing", "pi", 3), 13, ("new", "null", 2), ""),
+        ("sales_order", ("processing", "null", 1), 3, ("pending_payment", "null", 2), ordered),
+        ("wc_orders", ("processing", "null", 1), 3, ("pending", "null", 2), ordered),
+        ("orders", ("sending", "null", 1), 3, ("new", "null", 2), ""),
     ] {
-        let rows = [processing, ("completed", "pi", 3), other];
+        let rows = [processing, ("completed", "pi", paid), other];
         for place in in_both(&ddl(table, &rows)).await {
             let told_of = told(&place.init(&["--attempted", "once"]));
             let file = place.file();

@@ -16,6 +16,10 @@ const NEARLY_ALL: i64 = 90;
 /// In percent: a time that fewer paid rows have is not that of their payment.
 const HALF: i64 = 50;
 
+/// In percent of the paid rows: what is stuck is few, and where fewer store an intent it is stored
+/// before it is paid, as many applications do.
+const MANY: i64 = 25;
+
 /// Columns of times that are looked at.
 const TIMES: usize = 4;
 
@@ -100,8 +104,8 @@ impl Choosing<'_> {
         self.stored_as_paid(sorted).or_else(|| self.ordered(sorted))
     }
 
-    /// Rows that store the PSP's reference as paid ones do. Where rows of other statuses do so as
-    /// well, it is stored before anything is paid, and says nothing.
+    /// Many rows that store the PSP's reference as paid ones do. Where rows of other statuses do so
+    /// as well, it is stored before anything is paid, and says nothing.
     fn stored_as_paid(&self, sorted: &Sorted) -> Option<String> {
         let (column, _) = self.reference_column()?;
         if self.key().contains(&column.name) {
@@ -116,7 +120,8 @@ impl Choosing<'_> {
         }
         sorted.processing.iter().find_map(|value| {
             let had = self.had(column, &|status: &str| status == value);
-            had.is_nearly_all().then(|| {
+            let is_many = had.of.saturating_mul(100) >= of_paid.of.saturating_mul(MANY);
+            (is_many && had.is_nearly_all()).then(|| {
                 format!(
                     "rows with `{value}` store a payment as `{paid}` ones do: are they paid \
                      already? {} of {} looked-at ones have `{}`; {NAME_STUCK}",
