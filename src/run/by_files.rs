@@ -12,10 +12,10 @@ use crate::model::settlement::{Direction, LineKind, SettledLine, Tag, TagKind};
 use crate::model::time::Instant;
 use crate::model::transaction::{Kind, RowKey, Transaction};
 use crate::psp::near::NearTags;
-use crate::run::came_back::{self, CameBack, OfOther, is_psps};
+use crate::run::came_back::{CameBack, OfOther, is_failed, is_psps, succeeded};
 use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::is_of;
-use crate::run::said::{ids_in, is_given_back, moved, settled};
+use crate::run::said::{ids_in, is_given_back, moved, refund_id, settled};
 use crate::settlement::kinds::{is_charge, may_be_given_back};
 use crate::settlement::tags::{is_blank, names_something};
 use crate::store::database::Database;
@@ -284,12 +284,8 @@ impl Shelf {
         let (tags, asked) = (Vec::from_iter(tags), Vec::from_iter(references.iter().cloned()));
         let lines = db.lines_of(account, &tags, &asked).await;
         let lines = lines.doing("looking for lines of settlement files")?;
-        let mut ended: HashMap<&str, Vec<String>> = HashMap::new();
-        for row in rows.iter().filter(|row| row.succeeded) {
-            ended.entry(&row.key.table).or_default().push(row.key.id.clone());
-        }
         let mut taken_out: HashMap<(String, String), Vec<StoredLine>> = HashMap::new();
-        for (table, keys) in ended {
+        for (table, keys) in succeeded(rows) {
             let gone = db.taken_out_of(table, &keys).await;
             for line in gone.doing("looking for lines that were taken out")? {
                 if let Some(row) = line.row.clone() {
@@ -334,9 +330,9 @@ impl Shelf {
     pub fn said_of(&self, line: &StoredLine, row: &Transaction) -> SettledLine {
         let anothers = self.tag_of_another(line, row);
         let said = SettledLine { anothers, ..settled(line) };
-        if row.kind == Kind::Refund && is_failed_refund(line) {
+        if row.kind == Kind::Refund && is_failed(line) {
             // It is of the refund itself; the payment's ids beside it are another row's.
-            let payment = came_back::refund_id(&line.refs).map(str::to_owned);
+            let payment = refund_id(line).map(str::to_owned);
             return SettledLine { payment, original: None, aliases: Vec::new(), ..said };
         }
         let has_row = self.refunded.contains(&line.place);
@@ -765,11 +761,7 @@ fn may_be_moved(line: &StoredLine, row: &Transaction) -> bool {
 /// Whether a line is one row's movement, and another's that came back; or undoes for the one what
 /// it takes back from the other: a refund that failed.
 fn is_two_sided(line: &StoredLine) -> bool {
-    matches!(line.kind, LineKind::Refund | LineKind::Movement) || is_failed_refund(line)
-}
-
-fn is_failed_refund(line: &StoredLine) -> bool {
-    came_back::is_failed_refund((line.kind, line.direction), line.psp_reference.is_none())
+    matches!(line.kind, LineKind::Refund | LineKind::Movement) || is_failed(line)
 }
 
 /// The texts of a line that say whose it is: its tag; of one that may be two rows' every one.
@@ -782,7 +774,7 @@ fn tags_of(line: &StoredLine) -> impl Iterator<Item = &str> {
 /// Whether a row has one of its texts as a tag whose money it moves: of a refund exactly one, since
 /// it is the payment's as long as it is nobody else's.
 fn has_mover(line: &StoredLine, tagged: &ByTag, wanted: &dyn Fn(Kind) -> bool) -> bool {
-    let is_its = |kind: Kind| match is_failed_refund(line) {
+    let is_its = |kind: Kind| match is_failed(line) {
         true => kind == Kind::Refund,
         false => moves(line.kind, line.direction, kind),
     };

@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::decide::settled::{moves, takes_back};
-use crate::model::settlement::{Direction, LineKind, Tag, TagKind};
+use crate::model::settlement::{Direction, LineKind};
 use crate::model::transaction::{Kind, Transaction};
 use crate::run::by_files::Names;
 use crate::run::error::{Doing, RunError};
-use crate::run::said::{given_back, ids_of, moved, shared_ids};
+use crate::run::said::{given_back, ids_of, moved, refund_id, shared_ids};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, StoredLine};
@@ -56,14 +56,9 @@ pub fn is_failed_refund((kind, direction): (LineKind, Direction), is_banks: bool
     !is_banks && (kind, direction) == (LineKind::Return, Direction::Credit)
 }
 
-fn is_failed(line: &StoredLine) -> bool {
+/// The same of a kept line.
+pub fn is_failed(line: &StoredLine) -> bool {
     is_failed_refund((line.kind, line.direction), line.psp_reference.is_none())
-}
-
-/// What a report calls the refund that it tells of.
-pub fn refund_id(refs: &[Tag]) -> Option<&str> {
-    let called = refs.iter().find(|tag| tag.kind == TagKind::RefundId);
-    called.map(|tag| tag.text.as_str())
 }
 
 const KINDS: [Kind; 3] = [Kind::Charge, Kind::Refund, Kind::Payout];
@@ -139,6 +134,10 @@ impl CameBack {
         (row, found): (&Transaction, &[usize]),
         is_anothers: &dyn Fn(&StoredLine) -> bool,
     ) -> Vec<usize> {
+        if self.back.is_empty() {
+            // So it is with banks' files, whose lines name no payment by an id of a PSP's.
+            return Vec::new();
+        }
         let own = found.iter().filter_map(|index| lines.get(*index));
         let is_moved =
             |line: &&StoredLine| moves(line.kind, line.direction, row.kind) && !is_anothers(line);
@@ -172,7 +171,7 @@ impl CameBack {
             return Vec::new();
         }
         let is_nameless =
-            |line: &StoredLine| refund_id(&line.refs).is_none_or(|id| !self.moved.contains_key(id));
+            |line: &StoredLine| refund_id(line).is_none_or(|id| !self.moved.contains_key(id));
         let failed = beside.iter().filter(|(_, line)| is_failed(line) && alike(line));
         failed.filter(|(_, line)| is_nameless(line)).map(|(index, _)| *index).collect()
     }
@@ -189,7 +188,7 @@ impl CameBack {
         let of = |index: &usize| lines.get(*index);
         let is_own = |line: &StoredLine| moves(line.kind, line.direction, row.kind);
         let is_known = row.succeeded || found.iter().filter_map(of).any(is_own);
-        if row.kind != Kind::Charge || !is_known {
+        if self.back.is_empty() || row.kind != Kind::Charge || !is_known {
             return Vec::new();
         }
         let may_be =
@@ -244,18 +243,23 @@ impl CameBack {
     }
 }
 
+/// The keys of those rows that succeeded, by table.
+pub fn succeeded<'r>(rows: &[&'r Transaction]) -> BTreeMap<&'r str, Vec<String>> {
+    let mut keys: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row.succeeded) {
+        keys.entry(&row.key.table).or_default().push(row.key.id.clone());
+    }
+    keys
+}
+
 /// The ids that rows succeeded by, by tieout's own record.
 async fn kept_by(
     db: &Database,
     account: &str,
     rows: &[&Transaction],
 ) -> Result<HashMap<(String, String), Vec<String>>, RunError> {
-    let mut ended: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for row in rows.iter().filter(|row| row.succeeded) {
-        ended.entry(&row.key.table).or_default().push(row.key.id.clone());
-    }
     let mut kept: HashMap<(String, String), Vec<String>> = HashMap::new();
-    for (table, keys) in ended {
+    for (table, keys) in succeeded(rows) {
         let found = db.references_of(account, table, &keys).await;
         for (key, id) in found.doing("looking for what rows succeeded by")? {
             kept.entry((table.to_owned(), key)).or_default().push(id);

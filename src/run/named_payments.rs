@@ -39,12 +39,11 @@ type Rows<'p> = BTreeMap<(usize, &'p str), &'p Transaction>;
 pub(super) type Placed<'p> = (usize, &'p Transaction);
 
 /// By an id: the rows whose payment or refund is called by it.
-#[derive(Default)]
 pub(super) struct RowsByPayment<'p> {
     rows: HashMap<&'p str, Rows<'p>>,
     /// By the id of a payment: what each of its refunds gave back, and the refund's row.
     refunds: HashMap<&'p str, Vec<Refunded<'p>>>,
-    moved: Option<&'p HashMap<LinePlace, Money>>,
+    moved: &'p HashMap<LinePlace, Money>,
 }
 
 /// Whose refund it is that a line says to have failed.
@@ -110,7 +109,8 @@ impl NamedPayments {
 
     /// The rows of the payments and of their refunds, by their ids.
     pub fn rows(&self) -> RowsByPayment<'_> {
-        let mut found = RowsByPayment { moved: Some(&self.moved), ..RowsByPayment::default() };
+        let (rows, refunds) = (HashMap::new(), HashMap::new());
+        let mut found = RowsByPayment { rows, refunds, moved: &self.moved };
         let by_name = by_name(&self.rows, &self.runs);
         for line in &self.lines {
             let way = (line.kind, line.direction);
@@ -176,20 +176,16 @@ impl<'p> RowsByPayment<'p> {
         if let Some(row) = self.row_of(names, way, Kind::Refund) {
             return Failed::Of(row);
         }
-        let money = self.moved.and_then(|moved| moved.get(&place));
+        let money = self.moved.get(&place);
         let is_its = |own: &&Refunded<'_>| money.is_some() && own.money.as_ref() == money;
-        let mut alike =
-            names.ids().filter_map(|id| self.refunds.get(id)).flat_map(|own| own.iter());
-        let alike: Vec<&Refunded<'_>> = alike.by_ref().filter(is_its).collect();
-        let mut places: Vec<LinePlace> = alike.iter().map(|own| own.place).collect();
-        places.sort_unstable();
-        places.dedup();
-        let first = alike.first().and_then(|own| own.row);
-        match (places.as_slice(), first) {
-            ([_only], Some(row)) => Failed::Of(row),
-            (several, _) if several.len() > 1 && alike.iter().any(|own| own.row.is_some()) => {
-                Failed::Unclear
-            }
+        let alike = names.ids().filter_map(|id| self.refunds.get(id)).flatten().filter(is_its);
+        // One that is called by several ids is one.
+        let alike: BTreeMap<LinePlace, Option<Placed<'p>>> =
+            alike.map(|own| (own.place, own.row)).collect();
+        let mut rows = alike.values().copied();
+        match (rows.next(), alike.len()) {
+            (Some(Some(row)), 1) => Failed::Of(row),
+            (_, several) if several > 1 && alike.values().any(Option::is_some) => Failed::Unclear,
             _none => Failed::Nobodys,
         }
     }

@@ -30,7 +30,7 @@ pub fn settled(line: &StoredLine) -> SettledLine {
     let text = |kind| named(&line.refs, kind).map(str::to_owned);
     // A refund has an id of its own; the payment's, which stands beside it, is another row's.
     let (payment, original, aliases) = if line.kind == LineKind::Refund {
-        (own_id(line).cloned(), given_back(line).cloned(), Vec::new())
+        (own_id(line).map(str::to_owned), given_back(line).map(str::to_owned), Vec::new())
     } else {
         let ids = [text(TagKind::PaymentId), text(TagKind::ChargeId)];
         let aliases = ids.into_iter().flatten().collect();
@@ -60,24 +60,27 @@ fn named(refs: &[Tag], kind: TagKind) -> Option<&str> {
 
 /// The id of a refund itself: what the report calls so, or, where it calls nothing so, the line's
 /// id where that is not the payment's.
-fn own_id(line: &StoredLine) -> Option<&String> {
-    let called = line.refs.iter().find(|tag| tag.kind == TagKind::RefundId);
-    let own = line.psp_reference.as_ref().filter(|id| !is_payments(line, id));
-    called.map(|tag| &tag.text).or(own)
+fn own_id(line: &StoredLine) -> Option<&str> {
+    let own = line.psp_reference.as_deref().filter(|id| !is_payments(line, id));
+    refund_id(line).or(own)
+}
+
+/// What a report calls the refund that it tells of.
+pub fn refund_id(line: &StoredLine) -> Option<&str> {
+    named(&line.refs, TagKind::RefundId)
 }
 
 /// The payment that a refund's line gives back, where it names one.
-pub fn given_back(line: &StoredLine) -> Option<&String> {
-    let beside = || line.psp_reference.as_ref().filter(|id| own_id(line) != Some(id));
-    line.original.as_ref().or_else(beside)
+pub fn given_back(line: &StoredLine) -> Option<&str> {
+    let beside = || line.psp_reference.as_deref().filter(|id| own_id(line) != Some(id));
+    line.original.as_deref().or_else(beside)
 }
 
 /// Whether a refund's line gives back the payment that is called by this id, be it the charge's or
 /// the intent's.
 pub fn is_given_back(line: &StoredLine, id: &str) -> bool {
     let mut ids = ids_in(line.psp_reference.as_ref(), line.original.as_ref(), &line.refs);
-    let is_own = own_id(line).is_some_and(|own| own == id);
-    line.kind == LineKind::Refund && !is_own && ids.any(|own| own == id)
+    line.kind == LineKind::Refund && own_id(line) != Some(id) && ids.any(|own| own == id)
 }
 
 /// Whether the id that a refund's line is known by is that of the payment.
@@ -94,7 +97,7 @@ fn is_payments(line: &StoredLine, id: &str) -> bool {
 pub fn ids_of(line: &StoredLine) -> impl Iterator<Item = &str> {
     let is_refund = line.kind == LineKind::Refund;
     let of_payment = ids_in(line.psp_reference.as_ref(), None, &line.refs);
-    let own = own_id(line).map(String::as_str).filter(|_| is_refund);
+    let own = own_id(line).filter(|_| is_refund);
     own.into_iter().chain(of_payment.filter(move |_| !is_refund))
 }
 
@@ -119,8 +122,11 @@ pub fn shared_ids<'l>(lines: impl Iterator<Item = &'l StoredLine>) -> HashSet<St
     let mut shared = HashSet::new();
     for line in lines.filter(|line| moves(line.kind, line.direction, Kind::Charge)) {
         let Some(tag) = &line.tag else { continue };
-        let several = ids_of(line).filter(|id| *first.entry(id).or_insert(tag) != tag);
-        shared.extend(several.map(str::to_owned).collect::<Vec<_>>());
+        for id in ids_of(line) {
+            if *first.entry(id).or_insert(tag) != tag {
+                shared.insert(id.to_owned());
+            }
+        }
     }
     shared
 }

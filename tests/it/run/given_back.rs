@@ -1,7 +1,7 @@
 //! What files of a PSP tell of payments that were given back or charged back, by the PSP's own ids:
 //! the lines carry no tag of the payment's row, or that of the row which gave them back.
 
-use crate::run::files::{at_bank, bring, with_bank};
+use crate::run::files::{REFUNDS, at_bank, bring, with_bank};
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 
 on_both_databases!(
@@ -141,30 +141,24 @@ async fn what_goes_back_later_finds_the_row_by_the_payments_id(engine: Engine) {
     shop.check(false).await;
 }
 
-/// Refunds with a tag of their own.
-const OWN_REFUNDS: &str = r#"
-[[table]]
-name = "refunds"
-read = "refunds"
-key = ["id"]
-tag = "ref_{id}"
-kind = { const = "refund" }
-amount = { column = "cents", unit = "minor" }
-currency = { const = "EUR" }
-account = { const = "bank" }
-status = "status"
-created = "made"
-attempts = "once"
-psp_reference = "re_id"
-mode = "full"
-map = [{ from = ["sent"], succeeded = "done", failed = "failed", retryable = "again" }]
-[table.set]
-succeeded = { re_id = "{psp_reference}" }
-"#;
+/// Refunds with a tag of their own, which store what they are at the PSP.
+fn own_refunds() -> String {
+    let set = "[table.set]\nsucceeded = { re_id = \"{psp_reference}\" }\n";
+    format!("{}{set}", REFUNDS.replace("pay_{id}", "ref_{id}"))
+}
+
+/// `table key outcome reason` of every decision.
+async fn decided(shop: &Shop) -> Vec<String> {
+    shop.texts(
+        "select table_name || ' ' || key || ' ' || outcome || ' ' || reason \
+         from tieout_journal order by table_name, key",
+    )
+    .await
+}
 
 async fn with_refunds(engine: Engine, more: &str, refunds: &[(i64, i64)]) -> Shop {
     let mut words: Words = with_bank();
-    words.more.push_str(OWN_REFUNDS);
+    words.more.push_str(&own_refunds());
     words.more.push_str(more);
     let shop = Shop::open_with(engine, words).await;
     let made = at_text(tieout_now() - 3_600);
@@ -188,10 +182,8 @@ async fn a_refunds_row_and_its_payments_are_told_by_one_line(engine: Engine) {
     ]);
     bring(&shop, "bt.csv", &file, 0).await;
     shop.run().await;
-    let decided = "select table_name || ' ' || key || ' ' || outcome || ' ' || reason \
-                   from tieout_journal order by table_name, key";
     assert_eq!(
-        shop.texts(decided).await,
+        decided(&shop).await,
         [
             "payments 1 review refunded",
             "payments 2 review refunded",
@@ -405,10 +397,8 @@ async fn a_refund_may_carry_the_id_of_its_payment(engine: Engine) {
     );
     bring_own(&shop, &file).await;
     shop.run().await;
-    let decided = "select table_name || ' ' || key || ' ' || outcome || ' ' || reason \
-                   from tieout_journal order by table_name, key";
     assert_eq!(
-        shop.texts(decided).await,
+        decided(&shop).await,
         [
             "payments 1 review refunded",
             "payments 2 succeeded settled",
@@ -448,7 +438,7 @@ async fn refunds_that_store_their_payment_are_told_by_their_tags(engine: Engine)
 /// The id may be the customer's: what is paid out under it is no refund.
 async fn a_payout_gives_no_payment_back(engine: Engine) {
     let mut words: Words = with_bank();
-    words.more.push_str(&OWN_REFUNDS.replace("\"refund\"", "\"payout\""));
+    words.more.push_str(&own_refunds().replace("\"refund\"", "\"payout\""));
     words.more.push_str(OWN_FORMAT);
     let shop = Shop::open_with(engine, words).await;
     let made = at_text(tieout_now() - 3_600);
@@ -461,10 +451,8 @@ async fn a_payout_gives_no_payment_back(engine: Engine) {
     );
     bring_own(&shop, &file).await;
     shop.run().await;
-    let decided = "select table_name || ' ' || key || ' ' || outcome || ' ' || reason \
-                   from tieout_journal order by table_name, key";
     assert_eq!(
-        shop.texts(decided).await,
+        decided(&shop).await,
         ["payments 1 succeeded settled", "refunds 1 succeeded settled"]
     );
     shop.check(false).await;
