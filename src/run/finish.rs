@@ -133,13 +133,11 @@ async fn close(
         exit_class: books.exit.class().to_owned(),
         notes: notes(books, Some(&aging), None),
     };
-    let closed = scene.db.close_run(scene.run_id, &end, now).await.doing("closing the run")?;
-    if !closed {
+    let audit_head = scene.db.close_run(scene.run_id, &end, now).await.doing("closing the run")?;
+    if audit_head.is_none() {
         return Err(RunError::Closed { run_id: scene.run_id.to_owned() });
     }
-    let row = scene.db.run(scene.run_id).await.doing("reading the run back")?;
     let cases = (counts.opened, counts.closed, counts.open);
-    let audit_head = row.and_then(|row| row.close_hash);
     let rest = summary(scene, books, totals, started_at, now);
     Ok(Summary { audit_head, cases, untied, attention, ..rest })
 }

@@ -141,7 +141,7 @@ pub async fn ingest(
     };
     let closed = db.close_run(&delivery.run_id, &end, now).await;
     worked?;
-    if !closed.doing("closing the run")? {
+    if closed.doing("closing the run")?.is_none() {
         return Err(RunError::Closed { run_id: delivery.run_id.clone() });
     }
     Ok(exit)

@@ -184,7 +184,7 @@ delegate! { Driver:
     heartbeat(run_id: &str, now: Instant, lease_until: Instant) -> bool;
     abandon_run(run_id: &str, now: Instant, dead_after: TimeDelta) -> Option<AbandonedRun>;
     close_abandoned(now: Instant, dead_after: TimeDelta) -> Vec<AbandonedRun>;
-    close_run(run_id: &str, end: &RunEnd, now: Instant) -> bool;
+    close_run(run_id: &str, end: &RunEnd, now: Instant) -> Option<String>;
     enrol(table: &SourceTable, filter: &ClaimFilter, now: Instant) -> u64;
     claim_plan(table: &SourceTable, filter: &ClaimFilter, limit: i64, now: Instant) -> Vec<String>;
     claim_due(run_id: &str, table: &SourceTable, filter: &ClaimFilter, limit: i64, now: Instant,

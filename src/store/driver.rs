@@ -242,9 +242,14 @@ pub trait Driver {
     ) -> Result<Vec<AbandonedRun>, StoreError>;
 
     /// Releases what the run still holds, closes its chain over all its writers' heads and
-    /// counts, and ends it. False where it was closed before.
-    async fn close_run(&self, run_id: &str, end: &RunEnd, now: Instant)
-    -> Result<bool, StoreError>;
+    /// counts, and ends it. Returns the hash that closes its chain; none where it was closed
+    /// before.
+    async fn close_run(
+        &self,
+        run_id: &str,
+        end: &RunEnd,
+        now: Instant,
+    ) -> Result<Option<String>, StoreError>;
 
     /// Takes stuck rows into `tieout_checks`: new ones, and those whose row is processing again
     /// with another image than the one that was decided. Set-based; returns how many.

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
+use crate::model::reason::Outcome;
 use crate::model::time::{Instant, to_short_text};
 use crate::store::database::Database;
 use crate::store::error::{MappingError, Mend, StoreError};
@@ -94,6 +95,9 @@ pub struct Standing {
     pub unique: Vec<(String, String)>,
     /// Mapped status values that a CHECK refuses: (value, constraint).
     pub barred: Vec<(String, String)>,
+    /// Those that a CHECK over the status and other columns refuses of stuck rows; of PostgreSQL
+    /// alone.
+    pub refused_rows: Vec<RefusedRows>,
     /// The index to make, where the claim would walk the whole table.
     pub index_wanted: Option<IndexWanted>,
     /// Mapped columns that rows are looked up by and that no index leads with, each with the
@@ -118,6 +122,26 @@ pub struct Standing {
     pub kinds_unsure: Vec<(String, Vec<String>)>,
     /// What could not be found out, and why.
     pub untold: Vec<String>,
+}
+
+/// A status that a CHECK over it and other columns refuses of stuck rows, as a run would write
+/// them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RefusedRows {
+    /// The status.
+    pub value: String,
+    /// The outcome that it is written for.
+    pub outcome: Outcome,
+    /// The constraint.
+    pub check: String,
+    /// The other columns that it goes by.
+    pub columns: Vec<String>,
+    /// Stuck rows that were looked at and would be given that status.
+    pub looked_at: i64,
+    /// How many of them it refuses.
+    pub refused: i64,
+    /// Triggers that may change a row before the constraint sees it.
+    pub triggers: Vec<String>,
 }
 
 /// An index that the claim lacks.

@@ -361,6 +361,11 @@ impl SourceTable {
         )
     }
 
+    /// What to say of a row that is as it was, though the write was refused in no words.
+    pub fn skipped(&self) -> String {
+        format!("a trigger of {} kept the row from being written", self.write)
+    }
+
     /// When to look again for a row under watch that the view does not show any more, though the
     /// written table has it; none where it was looked for long enough.
     pub fn looks_again(&self, watch_from: Option<Instant>, now: Instant) -> Option<Instant> {

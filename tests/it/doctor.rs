@@ -220,6 +220,62 @@ async fn has_none_yet(shop: &Shop, code: &str) {
     }
 }
 
+/// What a CHECK asks of a row besides its status is told before a run meets it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_check_over_the_status_and_another_column_is_asked_of_stuck_rows() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    // One that fails with an error, one that only the PSP's reference decides, one that is met.
+    let checks = [
+        ("broken", "100 / (attempt - 1) > 0"),
+        ("paid_by_stripe", "psp_ref like 'pi_%'"),
+        ("paid_has_note", "note is not null"),
+        ("paid_is_dated", "updated_at is not null"),
+    ];
+    for (name, asks) in checks {
+        let check = format!("constraint {name} check (status <> 'paid' or {asks}) not valid");
+        shop.raw.execute(&format!("alter table payments add {check}")).await;
+    }
+    has_none(&doctor(&shop).await, "check_refuses_rows");
+    shop.insert(&[Payment::stuck(7)]).await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "check_refuses_rows");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("payments", "fail", Some(10)));
+    assert_eq!(
+        text,
+        "the CHECK paid_has_note of public.payments refuses `paid` on 1 of 1 looked-at stuck rows \
+         as a run would write them; it goes by `note` as well"
+    );
+    assert!(next.contains("under succeeded of [table.set]"), "{next}");
+    // Some rows have what it asks for, and a trigger may see to the others.
+    shop.insert(&[Payment::stuck(8)]).await;
+    shop.raw.execute("update payments set note = 'gift' where id = 8").await;
+    let (_, state, text, _) = finding(&doctor(&shop).await, "check_refuses_rows");
+    assert_eq!(state, "warn");
+    assert!(text.contains("on 1 of 2 looked-at stuck rows"), "{text}");
+    shop.raw
+        .execute(
+            "delete from payments where id = 8; \
+             create function notes() returns trigger language plpgsql as \
+             $$ begin new.note := 'paid'; return new; end $$; \
+             create trigger notes before update on payments \
+                 for each row execute function notes()",
+        )
+        .await;
+    let (_, state, text, _) = finding(&doctor(&shop).await, "check_refuses_rows");
+    assert_eq!(state, "warn");
+    assert!(text.contains("unless a trigger mends them first (notes)"), "{text}");
+    shop.raw.execute("drop trigger notes on payments").await;
+    // A view's rows are asked in the table that is written.
+    shop.raw.execute("create view payments_v as select * from payments").await;
+    let read = "read = \"payments\"";
+    rewrite(&shop, read, "read = \"payments_v\"\nwrite = \"payments\"");
+    assert_eq!(finding(&doctor(&shop).await, "check_refuses_rows").1, "fail");
+    rewrite(&shop, "read = \"payments_v\"\nwrite = \"payments\"", read);
+    let set = "psp_ref = \"{psp_reference}\"";
+    rewrite(&shop, set, &format!("{set}, note = \"{{reason}}\""));
+    has_none(&doctor(&shop).await, "check_refuses_rows");
+}
+
 /// A second table, with these words in place of the plain ones.
 fn gifts(more: &str, tag: &str) -> String {
     format!(

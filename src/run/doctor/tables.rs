@@ -23,7 +23,9 @@ use crate::store::database::Database;
 use crate::store::decode::kind_of;
 use crate::store::driver::Driver;
 use crate::store::error::{Mend, StoreError};
-use crate::store::inspect::{Counterpart, Inspect, STATUS_ROWS, Standing, index_columns};
+use crate::store::inspect::{
+    Counterpart, Inspect, RefusedRows, STATUS_ROWS, Standing, index_columns,
+};
 use crate::store::mapping::TableSettings;
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{SourceTable, TypeClass};
@@ -240,6 +242,7 @@ fn of_standing(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
     let name = table.settings.name.as_str();
     let status = &table.settings.status;
     findings.extend(of_barred(name, &standing.barred));
+    findings.extend(standing.refused_rows.iter().map(|refused| of_refused(table, refused)));
     of_statuses(table, standing, findings);
     findings.extend(of_labels(table, standing));
     for (relation, trigger) in &standing.triggers {
@@ -324,6 +327,32 @@ fn of_barred(name: &str, barred: &[(String, String)]) -> Vec<Finding> {
         fail(name, Exit::Config, "check_refuses", text, next)
     });
     told.collect()
+}
+
+/// A status that a constraint refuses of stuck rows, as other columns lack what it asks. Where it
+/// takes some of them, or a trigger may give them what they lack, the mapping may be right.
+fn of_refused(table: &SourceTable, told: &RefusedRows) -> Finding {
+    let RefusedRows { value, outcome, check, columns, looked_at, refused, triggers } = told;
+    let (name, code) = (table.settings.name.as_str(), "check_refuses_rows");
+    let unless = match triggers.is_empty() {
+        true => String::new(),
+        false => format!(", unless a trigger mends them first ({})", triggers.join(", ")),
+    };
+    let text = format!(
+        "the CHECK {check} of {} refuses `{value}` on {refused} of {looked_at} looked-at stuck \
+         rows as a run would write them{unless}; it goes by {} as well",
+        bare(&table.write.to_string()),
+        some_of(columns)
+    );
+    let next = format!(
+        "set what it asks for under {} of [table.set], or let the constraint take such rows: each \
+         that it refuses becomes a case",
+        outcome.as_str()
+    );
+    match refused == looked_at && triggers.is_empty() {
+        true => fail(name, Exit::Config, code, text, next),
+        false => warn(name, code, text, next),
+    }
 }
 
 /// The same of a table alone. What cannot be told is left to the doctor's whole look.

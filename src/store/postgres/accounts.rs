@@ -9,6 +9,7 @@ use crate::model::transaction::hex;
 use crate::store::driver::{AccountCase, AccountState};
 use crate::store::error::StoreError;
 use crate::store::postgres::errors::{failed, unexpected};
+use crate::store::postgres::transactions::begin;
 
 pub(super) async fn put_case(
     pool: &PgPool,
@@ -18,7 +19,7 @@ pub(super) async fn put_case(
 ) -> Result<i64, StoreError> {
     let doing = "opening the account's case";
     let hash = hex(&Sha256::digest(case.evidence.as_bytes()));
-    let mut tx = pool.begin().await.map_err(failed(doing))?;
+    let mut tx = begin(pool).await.map_err(failed(doing))?;
     sqlx::query(
         "insert into tieout_evidence (sha256, body, created_at) values ($1, $2, $3) \
          on conflict do nothing",

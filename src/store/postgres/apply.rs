@@ -28,6 +28,7 @@ use crate::store::postgres::people;
 use crate::store::postgres::rows::{Care, Fault, Rows};
 use crate::store::postgres::runs::{Sums, count_row, take_back};
 use crate::store::postgres::sql::Sql;
+use crate::store::postgres::transactions::begin;
 use crate::store::records::{Applied, ApplyEnd};
 use crate::store::sibling::{handed_back_beside, overtaken};
 use crate::store::source_table::SourceTable;
@@ -195,7 +196,7 @@ impl Batch<'_> {
     }
 
     async fn attempt(&mut self, pool: &PgPool, writer: &Writer) -> Result<Attempt, Fault> {
-        let mut tx = pool.begin().await.map_err(failed(APPLYING))?;
+        let mut tx = begin(pool).await.map_err(failed(APPLYING))?;
         let moved = match self.write(&mut tx, writer).await {
             Ok(Some(moved)) => moved,
             Ok(None) => return Ok(Attempt::RunClosed),
@@ -564,7 +565,7 @@ async fn lock_natural_keys(
 /// Reads the batch's last record once the lost transaction has ended one way or the other: it
 /// holds the run's row so long.
 async fn has_landed(pool: &PgPool, run_id: &str, moved: &Writer) -> sqlx::Result<bool> {
-    let mut tx = pool.begin().await?;
+    let mut tx = begin(pool).await?;
     let patience = IDLE_IN_TRANSACTION.num_milliseconds().saturating_mul(2);
     sqlx::query("select set_config('lock_timeout', $1, true)")
         .bind(patience.to_string())

@@ -11,6 +11,7 @@ use crate::store::files::{LinePlace, StoredLine};
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::lines::page;
 use crate::store::postgres::sql::{Cells, Sql};
+use crate::store::postgres::transactions::begin;
 
 const READING: &str = "reading batch bookings";
 const EXPLAINING: &str = "noting what a batch booking is made of";
@@ -53,7 +54,7 @@ pub(super) async fn explain(
     batch: &ExplainedBatch,
     now: Instant,
 ) -> Result<bool, StoreError> {
-    let mut tx = pool.begin().await.map_err(failed(EXPLAINING))?;
+    let mut tx = begin(pool).await.map_err(failed(EXPLAINING))?;
     let mut running = Sql::default();
     let run = running.bind(run_id.to_owned());
     running.push(&format!(

@@ -20,6 +20,7 @@ use crate::store::postgres::patience::patiently;
 use crate::store::postgres::runs::{Sums, add_totals, count_row};
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
+use crate::store::postgres::transactions::begin;
 use crate::store::records::{ClaimFilter, Claimed, LAST_LOOK, ROW_GONE};
 use crate::store::source_table::SourceTable;
 
@@ -435,7 +436,7 @@ pub(super) async fn claim_due(
             return Ok(claimed);
         }
         let (taken, seen) = patiently(async || {
-            let mut tx = pool.begin().await.map_err(failed(CLAIMING))?;
+            let mut tx = begin(pool).await.map_err(failed(CLAIMING))?;
             let batch = claim_batch(&mut tx, claim, wanted).await?;
             tx.commit().await.map_err(failed(CLAIMING))?;
             Ok(batch)
@@ -753,7 +754,7 @@ async fn give_back(
     now: Instant,
 ) -> Result<(), StoreError> {
     let doing = "giving rows back";
-    let mut tx = pool.begin().await.map_err(failed(doing))?;
+    let mut tx = begin(pool).await.map_err(failed(doing))?;
     let mut sql = Sql::default();
     let run = sql.bind(run_id.to_owned());
     let now = sql.bind(now);

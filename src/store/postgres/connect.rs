@@ -85,8 +85,8 @@ async fn connect(
     PgPoolOptions::new()
         .max_connections(settings.connections.max(2))
         .acquire_timeout(duration(settings.connect_timeout))
-        // Connections are checked as they come back; one that lay idle since, as while a PSP is
-        // asked, may have been ended by the server or by something between.
+        // The driver asks each whether it lives as it comes back; one that lay idle since, as while
+        // a PSP is asked, may have been ended by the server or by something between.
         .test_before_acquire(false)
         .before_acquire(|connection, lay| {
             Box::pin(
@@ -97,7 +97,6 @@ async fn connect(
             let words = Arc::clone(&words);
             Box::pin(async move { set(connection, &words.0, &words.1).await })
         })
-        .after_release(|connection, _| Box::pin(is_clean(connection)))
         .connect_with(options)
         .await
 }
@@ -122,17 +121,6 @@ async fn set(
     let sql = "select count(set_config(w.name, w.value, false)) \
                from unnest($1::text[], $2::text[]) as w (name, value)";
     sqlx::query(sql).bind(names).bind(values).execute(connection).await.map(|_| ())
-}
-
-/// A connection that is given back within a transaction is closed: its open transaction would
-/// swallow the next caller's writes.
-async fn is_clean(connection: &mut PgConnection) -> Result<bool, sqlx::Error> {
-    // Outside of a transaction both are the time of this very statement. A ROLLBACK would do as
-    // well, and would write a warning into the server's log every time. A simple query: an
-    // extended one begins its transaction when it is bound, and its statement when it is executed,
-    // so that the two would always differ and no connection would be used twice.
-    let clean = sqlx::raw_sql("select transaction_timestamp() = statement_timestamp()");
-    connection.fetch_one(clean).await?.try_get(0)
 }
 
 fn options(url: &str) -> Result<PgConnectOptions, StoreError> {

@@ -17,6 +17,7 @@ use crate::store::files::{
 };
 use crate::store::postgres::copy::CopyRow;
 use crate::store::postgres::errors::{failed, unexpected};
+use crate::store::postgres::transactions::begin;
 use crate::store::postgres::{pages, told};
 use crate::store::told::{overlap_problem, told_problem};
 
@@ -45,7 +46,7 @@ pub(super) async fn put(
 ) -> Result<FileEnd, StoreError> {
     // The first part is waited for outside of the transaction, which must not idle.
     let Some(first) = parts.recv().await else { return Ok(FileEnd::Dropped) };
-    let mut tx = pool.begin().await.map_err(failed(DOING))?;
+    let mut tx = begin(pool).await.map_err(failed(DOING))?;
     let end = put_in(&mut tx, run_id, head, first, &mut parts, now).await?;
     match end {
         FileEnd::Dropped => tx.rollback().await.map_err(failed(DOING))?,

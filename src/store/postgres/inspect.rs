@@ -19,13 +19,14 @@ use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::roles::RUN;
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
-use crate::store::postgres::{PgStore, catalogue};
+use crate::store::postgres::transactions::begin_with;
+use crate::store::postgres::{PgStore, catalogue, foreseen};
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, SourceTable, TypeClass};
 use crate::store::tellers::is_pointer;
 use crate::store::template::Piece;
 
-const LOOKING: &str = "looking at the database";
+pub(super) const LOOKING: &str = "looking at the database";
 
 /// Relations that a survey describes at most: no application has more.
 const RELATIONS_MAX: i64 = 3_000;
@@ -174,30 +175,49 @@ struct Found {
     checks: Vec<String>,
 }
 
-/// One question, in a transaction that can write nothing and ends soon.
-async fn ask(pool: &PgPool, settings: &str, sql: Sql) -> Result<Vec<PgRow>, StoreError> {
-    let mut tx = pool.begin_with("begin read only").await.map_err(failed(LOOKING))?;
-    let limits = "select set_config('statement_timeout', '5s', true), \
-                  set_config('lock_timeout', '1s', true), \
-                  set_config('enable_seqscan', $1, true)";
-    let mut first = Sql::new(limits);
-    first.bind(settings.to_owned());
-    first.fetch(&mut tx).await.map_err(failed(LOOKING))?;
+/// How a question is answered.
+#[derive(Clone, Copy)]
+enum Look {
+    /// As the planner likes.
+    Freely,
+    /// Where no table is walked that an index leads into.
+    ByIndex,
+}
+
+impl Look {
+    /// Begins a transaction that can write nothing and ends soon; all at once, so that it travels
+    /// but once.
+    fn begin(self) -> &'static str {
+        match self {
+            Self::Freely => {
+                "begin read only; set local statement_timeout = '5s'; \
+                 set local lock_timeout = '1s'"
+            }
+            Self::ByIndex => {
+                "begin read only; set local statement_timeout = '5s'; \
+                 set local lock_timeout = '1s'; set local enable_seqscan = off"
+            }
+        }
+    }
+}
+
+async fn ask(pool: &PgPool, look: Look, sql: Sql) -> Result<Vec<PgRow>, StoreError> {
+    let mut tx = begin_with(pool, look.begin()).await.map_err(failed(LOOKING))?;
     let rows = sql.fetch(&mut tx).await.map_err(failed(LOOKING));
     tx.rollback().await.map_err(failed(LOOKING))?;
     rows
 }
 
-async fn read(pool: &PgPool, sql: Sql) -> Result<Vec<PgRow>, StoreError> {
-    ask(pool, "on", sql).await
+pub(super) async fn read(pool: &PgPool, sql: Sql) -> Result<Vec<PgRow>, StoreError> {
+    ask(pool, Look::Freely, sql).await
 }
 
-async fn texts(pool: &PgPool, sql: Sql) -> Result<Vec<String>, StoreError> {
+pub(super) async fn texts(pool: &PgPool, sql: Sql) -> Result<Vec<String>, StoreError> {
     let rows = read(pool, sql).await?;
     rows.iter().map(|row| Cells::new(row, LOOKING).text(0)).collect()
 }
 
-fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+pub(super) fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, StoreError> {
     serde_json::from_str(text).map_err(|error| unexpected(LOOKING, error.to_string()))
 }
 
@@ -284,7 +304,7 @@ async fn goes_by_status(
     table: &SourceTable,
     explained: Sql,
 ) -> Result<bool, StoreError> {
-    let rows = ask(pool, "off", explained).await?;
+    let rows = ask(pool, Look::ByIndex, explained).await?;
     let mut indexes = Vec::new();
     for row in &rows {
         indexes.extend(index_of(&Cells::new(row, LOOKING).text(0)?));
@@ -305,7 +325,7 @@ async fn goes_by_status(
 
 /// The table and the conditions of its stuck rows: by an index where one leads to them, else of the
 /// first rows.
-async fn stuck_of(
+pub(super) async fn stuck_of(
     pool: &PgPool,
     table: &SourceTable,
     filter: &ClaimFilter,
@@ -370,7 +390,7 @@ async fn tried(pool: &PgPool, table: &SourceTable) -> Result<Vec<Tried>, StoreEr
     };
     let names = names.join(", ");
     sql.push(&format!("{names} from ({rows}) s where s.p limit {LEFT_OUT_MAX}"));
-    let rows = ask(pool, if is_led { "off" } else { "on" }, sql).await?;
+    let rows = ask(pool, if is_led { Look::ByIndex } else { Look::Freely }, sql).await?;
     let tried = rows.iter().map(|row| {
         let cells = Cells::new(row, LOOKING);
         let of = |place: usize| {
@@ -404,7 +424,7 @@ async fn passing(
     let Some(passes) = condition else { return Ok(Passing::Rows) };
     let read = &table.read;
     let is_led = filter.not_in.is_none() && indexed.contains(&filter.column);
-    let planned = if is_led { "off" } else { "on" };
+    let planned = if is_led { Look::ByIndex } else { Look::Freely };
     sql.push(&match is_led {
         true => format!("exists (select from {read} t where {passes}), true"),
         false => format!(
@@ -711,6 +731,8 @@ impl Inspect for PgStore {
         let untold = &mut standing.untold;
         let refused = barred(pool, table, &bases).await;
         standing.barred = told(untold, "CHECK constraints", refused).unwrap_or_default();
+        // A foresight: what it cannot tell, a run meets and tells.
+        standing.refused_rows = foreseen::refused_rows(pool, table).await.unwrap_or_default();
         let served = is_served(pool, table).await;
         let is_served = told(untold, "the way to stuck rows", served).unwrap_or(true);
         standing.index_wanted = (!is_served).then(|| index_wanted(table, &bases)).flatten();
@@ -934,7 +956,7 @@ impl Inspect for PgStore {
         if rows.is_empty() {
             return Ok(false);
         }
-        let rows = ask(pool, "off", shows(table, ended)).await?;
+        let rows = ask(pool, Look::ByIndex, shows(table, ended)).await?;
         let row = rows.first().ok_or_else(|| unexpected(LOOKING, "no answer"))?;
         let cells = Cells::new(row, LOOKING);
         if !cells.flag(0)? || cells.flag(1)? {

@@ -8,6 +8,7 @@ use crate::store::outbox::{By, Deed, Done, LetterFilter, OpenLetter};
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::outbox::{finish, letter};
 use crate::store::postgres::sql::{Cells, Sql};
+use crate::store::postgres::transactions::begin;
 
 const LISTING: &str = "reading what could not be delivered";
 const CHANGING: &str = "changing what could not be delivered";
@@ -76,7 +77,7 @@ pub(super) async fn change(
     by: By<'_>,
     now: Instant,
 ) -> Result<Done, StoreError> {
-    let mut tx = pool.begin().await.map_err(failed(CHANGING))?;
+    let mut tx = begin(pool).await.map_err(failed(CHANGING))?;
     let done = match deed {
         Deed::Retry => Done { again: retry(&mut tx, filter, by, now).await?, given_up: 0 },
         Deed::Purge => Done { again: 0, given_up: give_up(&mut tx, deed, filter, by, now).await? },

@@ -12,6 +12,7 @@ use crate::store::files::{
 };
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::sql::{Cells, Sql};
+use crate::store::postgres::transactions::begin;
 
 const READING: &str = "reading settlement lines";
 const MARKING: &str = "marking settlement lines";
@@ -310,7 +311,7 @@ pub(super) async fn mark(
     marks: &[LineMark],
     now: Instant,
 ) -> Result<Vec<LinePlace>, StoreError> {
-    let mut tx = pool.begin().await.map_err(failed(MARKING))?;
+    let mut tx = begin(pool).await.map_err(failed(MARKING))?;
     let mut running = Sql::default();
     let run = running.bind(run_id.to_owned());
     running.push(&format!(

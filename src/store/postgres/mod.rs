@@ -4,7 +4,7 @@
 //! on comparing rows, tokens and the run's state, not on the isolation level. Texts go in and
 //! texts come out: parameters are cast to the column's type, columns never are, so that the
 //! user's indexes serve. No future of this room may be cancelled halfway (a time-out or select
-//! around it): a cancelled step can leave its connection within a transaction.
+//! around it): what it did is then unknown, though no connection stays within a transaction.
 
 mod accounts;
 mod apply;
@@ -17,6 +17,7 @@ mod connect;
 mod copy;
 mod errors;
 mod files;
+mod foreseen;
 mod inspect;
 mod ledger;
 mod letters;
@@ -43,6 +44,7 @@ mod shelf;
 mod sql;
 mod statements;
 mod told;
+mod transactions;
 mod wake;
 mod watch;
 
@@ -92,7 +94,7 @@ use crate::store::settings::DatabaseSettings;
 use crate::store::source_table::SourceTable;
 use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, FileFigures, Mark, StuckLine};
 
-/// How long a connection may take on its way back: two short questions to a server nearby.
+/// How long a connection may take on its way back: a short question to a server nearby.
 const BACK_SOON: Duration = Duration::from_millis(3);
 
 /// Connections that a run needs to write two batches at a time: its sign of life and what it reads
@@ -137,6 +139,8 @@ impl PgStore {
         let patience = Tick::now() + BACK_SOON;
         while self.pool.num_idle() == 0 && self.pool.size() > 0 && Tick::now() < patience {
             tokio::task::yield_now().await;
+            // The thread that brings it back may have been woken on this one's processor.
+            std::thread::yield_now();
         }
         &self.pool
     }
@@ -234,7 +238,7 @@ impl Driver for PgStore {
         run_id: &str,
         end: &RunEnd,
         now: Instant,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<String>, StoreError> {
         runs::close(self.pool().await, run_id, end, now).await
     }
 

@@ -10,6 +10,7 @@ use crate::store::outbox::{
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::patience::patiently;
 use crate::store::postgres::sql::{Cells, Sql, small};
+use crate::store::postgres::transactions::begin;
 
 const DISTRIBUTING: &str = "distributing events to the sinks";
 const SUPPRESSING: &str = "suppressing hand-backs that are no news any more";
@@ -139,7 +140,7 @@ pub(super) async fn suppress_stale(pool: &PgPool, now: Instant) -> Result<Stale,
 }
 
 async fn try_suppress(pool: &PgPool, now: Instant) -> sqlx::Result<Stale> {
-    let mut tx = pool.begin().await?;
+    let mut tx = begin(pool).await?;
     let lapsed = sqlx::query(LAPSE).bind(now).execute(&mut *tx).await?.rows_affected();
     let events: Vec<String> = sqlx::query_scalar(SUPPRESS).bind(now).fetch_all(&mut *tx).await?;
     finish(&mut tx, &events, now).await?;
@@ -185,7 +186,7 @@ async fn try_lease(
     (now, until): (Instant, Instant),
     now_at_all: bool,
 ) -> sqlx::Result<Turn> {
-    let mut tx = pool.begin().await?;
+    let mut tx = begin(pool).await?;
     sqlx::query("insert into tieout_sinks (name, since) values ($1, $2) on conflict do nothing")
         .bind(sink)
         .bind(now)
@@ -340,7 +341,7 @@ async fn try_settle(
     ends: &[(String, LetterEnd)],
     now: Instant,
 ) -> sqlx::Result<bool> {
-    let mut tx = pool.begin().await?;
+    let mut tx = begin(pool).await?;
     let held = sqlx::query(
         "select from tieout_sinks where name = $1 and lease_token = $2 \
          and lease_owner is not null for update",

@@ -6,6 +6,7 @@ use crate::model::time::Instant;
 use crate::store::driver::{Pause, Paused};
 use crate::store::error::StoreError;
 use crate::store::postgres::errors::{answered, failed};
+use crate::store::postgres::transactions::begin;
 
 const PAUSING: &str = "pausing the account";
 
@@ -41,7 +42,7 @@ async fn write(
     waits: bool,
     (account, by, why, now): (&str, &str, &str, Instant),
 ) -> sqlx::Result<(Pause, bool)> {
-    let mut tx = pool.begin().await?;
+    let mut tx = begin(pool).await?;
     if waits {
         sqlx::query("lock table tieout_accounts in exclusive mode").execute(&mut *tx).await?;
     }
@@ -73,7 +74,7 @@ async fn one(connection: &mut PgConnection, account: &str) -> sqlx::Result<Optio
 
 pub(super) async fn resume(pool: &PgPool, account: &str) -> Result<Option<Pause>, StoreError> {
     let doing = "resuming the account";
-    let mut tx = pool.begin().await.map_err(failed(doing))?;
+    let mut tx = begin(pool).await.map_err(failed(doing))?;
     let pause = one(&mut tx, account).await.map_err(failed(doing))?;
     sqlx::query(
         "update tieout_accounts set paused_at = null, paused_by = null, paused_why = null \

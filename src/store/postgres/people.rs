@@ -14,6 +14,7 @@ use crate::store::people::{
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::read::{CASE, case_conditions, case_listing, case_row};
 use crate::store::postgres::sql::{Cells, Sql};
+use crate::store::postgres::transactions::begin;
 use crate::store::records::CaseRow;
 
 const READING: &str = "reading what people said of cases";
@@ -302,7 +303,7 @@ pub(super) async fn assign(
     owner: Option<&str>,
     now: Instant,
 ) -> Result<u64, StoreError> {
-    let mut tx = pool.begin().await.map_err(failed(WRITING))?;
+    let mut tx = begin(pool).await.map_err(failed(WRITING))?;
     let mut sql = Sql::new(
         "update tieout_cases set owner = $2 where state = 'open' \
          and owner is distinct from $2 and number = any($1) returning number",
@@ -321,7 +322,7 @@ pub(super) async fn comment(
     text: &str,
     now: Instant,
 ) -> Result<u64, StoreError> {
-    let mut tx = pool.begin().await.map_err(failed(WRITING))?;
+    let mut tx = begin(pool).await.map_err(failed(WRITING))?;
     let mut sql = Sql::new("select number from tieout_cases where number = any($1)");
     sql.bind(cases.to_vec());
     let found = numbers(&mut tx, sql).await?;
@@ -335,7 +336,7 @@ pub(super) async fn propose(
     proposals: &[NewProposal],
     now: Instant,
 ) -> Result<Vec<i64>, StoreError> {
-    let mut tx = pool.begin().await.map_err(failed(WRITING))?;
+    let mut tx = begin(pool).await.map_err(failed(WRITING))?;
     let mut stand = Vec::new();
     for proposal in proposals {
         // Two people who propose at once: the index lets one through, and the other is left out.
@@ -373,7 +374,7 @@ pub(super) async fn approve(
     why: &str,
     now: Instant,
 ) -> Result<Vec<i64>, StoreError> {
-    let mut tx = pool.begin().await.map_err(failed(WRITING))?;
+    let mut tx = begin(pool).await.map_err(failed(WRITING))?;
     let mut sql = Sql::default();
     let numbers_seen = sql.bind(proposals.iter().map(|seen| seen.0).collect::<Vec<i64>>());
     let evidence =
@@ -403,7 +404,7 @@ pub(super) async fn turn_down(
     why: &str,
     now: Instant,
 ) -> Result<Vec<i64>, StoreError> {
-    let mut tx = pool.begin().await.map_err(failed(WRITING))?;
+    let mut tx = begin(pool).await.map_err(failed(WRITING))?;
     let mut ended = Vec::new();
     for (state, whose) in
         [("withdrawn", "proposed_by = session_user"), ("rejected", "proposed_by <> session_user")]
@@ -476,7 +477,7 @@ pub(super) async fn refuse(
     why: &str,
     now: Instant,
 ) -> Result<bool, StoreError> {
-    let mut tx = pool.begin().await.map_err(failed(WRITING))?;
+    let mut tx = begin(pool).await.map_err(failed(WRITING))?;
     let state = ProposalState::Refused;
     let ended = end_approved(&mut tx, run_id, &[proposal], state, why, now).await?;
     tx.commit().await.map_err(failed(WRITING))?;
@@ -498,7 +499,7 @@ pub(super) async fn leave(
     proposal: i64,
     now: Instant,
 ) -> Result<bool, StoreError> {
-    let mut tx = pool.begin().await.map_err(failed(WRITING))?;
+    let mut tx = begin(pool).await.map_err(failed(WRITING))?;
     let mut sql = Sql::new(HOLD_TO_LEAVE);
     sql.bind(proposal);
     sql.bind(now);
@@ -551,7 +552,7 @@ pub(super) async fn merge(
     why: &str,
     now: Instant,
 ) -> Result<u64, StoreError> {
-    let mut tx = pool.begin().await.map_err(failed(WRITING))?;
+    let mut tx = begin(pool).await.map_err(failed(WRITING))?;
     // What is a part has no parts of its own, so that a whole is one step deep.
     let mut sql = Sql::new(
         "update tieout_cases k set merged_into = $2 where k.state = 'open' \

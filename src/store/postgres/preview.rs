@@ -13,6 +13,7 @@ use crate::store::postgres::claim::{
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::sql::{Cells, Sql};
+use crate::store::postgres::transactions::begin_with;
 use crate::store::records::{ClaimFilter, Claimed, LAST_LOOK};
 use crate::store::source_table::SourceTable;
 
@@ -25,8 +26,7 @@ pub(super) async fn preview_due(
     limit: i64,
     now: Instant,
 ) -> Result<Vec<Claimed>, StoreError> {
-    let mut tx = pool
-        .begin_with("begin isolation level repeatable read, read only")
+    let mut tx = begin_with(pool, "begin isolation level repeatable read, read only")
         .await
         .map_err(failed(READING))?;
     let rows = would_enrol(table, filter, limit).fetch(&mut tx).await.map_err(failed(READING))?;

@@ -12,6 +12,7 @@ use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::runs::heads;
+use crate::store::postgres::transactions::begin;
 use crate::store::prune::{Prunable, Pruned, Pruning, heads_text};
 
 const PRUNING: &str = "pruning the journal";
@@ -51,7 +52,7 @@ pub(super) async fn prune(
     pruning: &Pruning<'_>,
     now: Instant,
 ) -> Result<Option<Pruned>, StoreError> {
-    let mut tx = pool.begin().await.map_err(failed(PRUNING))?;
+    let mut tx = begin(pool).await.map_err(failed(PRUNING))?;
     if !open(&mut tx, pruning, now).await.map_err(failed(PRUNING))? {
         return Ok(None);
     }

@@ -13,6 +13,7 @@ use crate::store::postgres::checks::{self, Remembered, last_handbacks};
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::prune;
 use crate::store::postgres::sql::{Cells, Sql};
+use crate::store::postgres::transactions::begin_with;
 use crate::store::records::{Applied, CaseRow, HandbackRow, JournalRow, RunRow, RunState};
 
 const RUN: &str = "\
@@ -370,8 +371,7 @@ pub(super) fn case_row(row: &PgRow) -> Result<CaseRow, StoreError> {
 /// Reads everything once, in one snapshot, page by page.
 pub(super) async fn verify_audit(pool: &PgPool) -> Result<AuditFinding, StoreError> {
     let doing = "verifying the chain";
-    let mut tx = pool
-        .begin_with("begin isolation level repeatable read, read only")
+    let mut tx = begin_with(pool, "begin isolation level repeatable read, read only")
         .await
         .map_err(failed(doing))?;
     let mut verifier = Verifier::default();

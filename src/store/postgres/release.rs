@@ -13,6 +13,7 @@ use crate::store::pages::Issue;
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::files::{self, FileCase, Loader};
 use crate::store::postgres::sql::{Cells, Sql};
+use crate::store::postgres::transactions::begin;
 use crate::store::postgres::{lines, pages, told};
 use crate::store::release::{
     ADDED, About, CARRIED_OUT, DECIDES, Dialect, Difference, Release, Said, Spoken, TAKES_PLACE,
@@ -104,7 +105,7 @@ pub(super) async fn quarantined(
 ) -> Result<Release, StoreError> {
     // The first part is waited for outside of the transaction, which must not idle.
     let Some(first) = parts.recv().await else { return Ok(Release::Dropped) };
-    let mut tx = pool.begin().await.map_err(failed(DOING))?;
+    let mut tx = begin(pool).await.map_err(failed(DOING))?;
     let done = load(&mut tx, run_id, spoken, (first, parts), now).await?;
     match done {
         Release::Done { .. } => tx.commit().await.map_err(failed(DOING))?,
@@ -226,7 +227,7 @@ pub(super) async fn held(
     spoken: &Spoken,
     now: Instant,
 ) -> Result<Release, StoreError> {
-    let mut tx = pool.begin().await.map_err(failed(DOING))?;
+    let mut tx = begin(pool).await.map_err(failed(DOING))?;
     // Two issues of one statement, released side by side, would each be held against the first.
     sqlx::query("select pg_advisory_xact_lock(hashtextextended('tieout files release', 0))")
         .execute(&mut *tx)
@@ -310,7 +311,7 @@ pub(super) async fn refuse(
     why: &str,
     now: Instant,
 ) -> Result<bool, StoreError> {
-    let mut tx = pool.begin().await.map_err(failed(DOING))?;
+    let mut tx = begin(pool).await.map_err(failed(DOING))?;
     if !files::is_open(&mut tx, run_id).await?
         || !end_word(&mut tx, run_id, spoken.number, ("refused", why), now).await?
     {
@@ -419,7 +420,7 @@ async fn run(
 
 /// How the statements of a file that are held differ from what counts.
 pub(super) async fn differences(pool: &PgPool, file: i64) -> Result<Vec<Difference>, StoreError> {
-    let mut tx = pool.begin().await.map_err(failed(COMPARING))?;
+    let mut tx = begin(pool).await.map_err(failed(COMPARING))?;
     let mut all = Vec::new();
     for (number, held_for) in held_of(&mut tx, file).await? {
         let issue = pages::issue(&mut tx, file, number).await?;

@@ -98,7 +98,6 @@ pub(super) struct Rows<'a> {
 }
 
 const UNDONE: &str = "the row has another status after the write: a trigger undoes it";
-const SWALLOWED: &str = "the row is as it was after the write: a trigger swallows it";
 
 /// Why a set of rows could not be written.
 enum Refusal {
@@ -433,7 +432,8 @@ impl Rows<'_> {
             let values = group.iter().map(|index| self.set_text(*index, column, target));
             arrays.push(text_array(&mut sql, values));
             names.push(format!("v{place}"));
-            sets.push(changed(target, *change, &format!("u.v{place}")));
+            let value = new_value(target, *change, &format!("u.v{place}"));
+            sets.push(format!("{} = {value}", target.column.ident));
         }
         let mut conditions = vec![parts.is_key_of("w", true)];
         // A view's rows were locked and compared before: the image is not the written table's.
@@ -521,7 +521,7 @@ impl Rows<'_> {
             // Held and compared before the write.
             false => unchanged.came.extend(missing.into_iter().map(|index| (index, None))),
         }
-        let swallowed = unchanged.came.into_keys().map(|index| (index, SWALLOWED.to_owned()));
+        let swallowed = unchanged.came.into_keys().map(|index| (index, self.table.skipped()));
         end.refused.extend(swallowed);
         Ok(())
     }
@@ -672,17 +672,17 @@ impl Rows<'_> {
     }
 }
 
-fn changed(target: &Target, change: Change, value: &str) -> String {
+/// What a column of the written row `w` becomes.
+pub(super) fn new_value(target: &Target, change: Change, value: &str) -> String {
     let (ident, of) = (&target.column.ident, &target.column.type_name);
     match change {
-        Change::Assign => format!("{ident} = {value}::{of}"),
-        Change::Plus => format!("{ident} = coalesce(w.{ident}, 0) + {value}::{of}"),
+        Change::Assign => format!("{value}::{of}"),
+        Change::Plus => format!("coalesce(w.{ident}, 0) + {value}::{of}"),
         // Text that is empty holds nothing either: applications write '' where others write NULL.
-        Change::IfNull if target.is_text() => format!(
-            "{ident} = case when btrim(w.{ident}::text) <> '' then w.{ident} \
-             else {value}::{of} end"
-        ),
-        Change::IfNull => format!("{ident} = coalesce(w.{ident}, {value}::{of})"),
+        Change::IfNull if target.is_text() => {
+            format!("case when btrim(w.{ident}::text) <> '' then w.{ident} else {value}::{of} end")
+        }
+        Change::IfNull => format!("coalesce(w.{ident}, {value}::{of})"),
     }
 }
 

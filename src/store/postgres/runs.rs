@@ -11,6 +11,7 @@ use crate::store::error::StoreError;
 use crate::store::postgres::errors::{answered, failed};
 use crate::store::postgres::patience::patiently;
 use crate::store::postgres::sql::{Cells, Sql};
+use crate::store::postgres::transactions::begin;
 use crate::store::records::{AbandonedRun, RunEnd, RunStart, RunState, TotalLine};
 
 const CLOSING: &str = "closing the run";
@@ -113,7 +114,7 @@ async fn abandon(
     now: Instant,
     before: Instant,
 ) -> sqlx::Result<Option<AbandonedRun>> {
-    let mut tx = pool.begin().await?;
+    let mut tx = begin(pool).await?;
     let heartbeat: Option<Instant> = sqlx::query_scalar(
         "select heartbeat_at from tieout_runs \
          where id = $1 and state = 'running' and heartbeat_at < $2 for update",
@@ -129,7 +130,7 @@ async fn abandon(
         exit_class: RunState::Abandoned.as_str(),
         notes: "{}",
     };
-    let decided = end_run(&mut tx, run_id, &end, now).await?;
+    let (decided, _) = end_run(&mut tx, run_id, &end, now).await?;
     let released: i64 = sqlx::query_scalar(
         "select coalesce(sum(rows), 0)::bigint from tieout_run_totals \
          where run_id = $1 and side = 'released'",
@@ -146,7 +147,7 @@ pub(super) async fn close(
     run_id: &str,
     end: &RunEnd,
     now: Instant,
-) -> Result<bool, StoreError> {
+) -> Result<Option<String>, StoreError> {
     let end = End {
         state: end.state,
         exit_code: Some(end.exit_code),
@@ -156,8 +157,13 @@ pub(super) async fn close(
     patiently(async || try_close(pool, run_id, &end, now).await.map_err(failed(CLOSING))).await
 }
 
-async fn try_close(pool: &PgPool, run_id: &str, end: &End<'_>, now: Instant) -> sqlx::Result<bool> {
-    let mut tx = pool.begin().await?;
+async fn try_close(
+    pool: &PgPool,
+    run_id: &str,
+    end: &End<'_>,
+    now: Instant,
+) -> sqlx::Result<Option<String>> {
+    let mut tx = begin(pool).await?;
     let is_open: Option<i32> = sqlx::query_scalar(
         "select 1 from tieout_runs where id = $1 and state = 'running' for update",
     )
@@ -165,11 +171,11 @@ async fn try_close(pool: &PgPool, run_id: &str, end: &End<'_>, now: Instant) -> 
     .fetch_optional(&mut *tx)
     .await?;
     if is_open.is_none() {
-        return Ok(false);
+        return Ok(None);
     }
-    end_run(&mut tx, run_id, end, now).await?;
+    let (_, hash) = end_run(&mut tx, run_id, end, now).await?;
     tx.commit().await?;
-    Ok(true)
+    Ok(Some(hash))
 }
 
 struct End<'a> {
@@ -200,13 +206,13 @@ pub(super) async fn heads(connection: &mut PgConnection, run_id: &str) -> sqlx::
 }
 
 /// Releases what the run holds, binds its writers' chains to the last closed run, and ends it.
-/// The run's row is held. Returns how many records it wrote.
+/// The run's row is held. Returns how many records it wrote, and the hash that closes its chain.
 async fn end_run(
     connection: &mut PgConnection,
     run_id: &str,
     end: &End<'_>,
     now: Instant,
-) -> sqlx::Result<i64> {
+) -> sqlx::Result<(i64, String)> {
     release_all(connection, run_id, now).await?;
     let heads = heads(connection, run_id).await?;
     let records = heads.iter().map(|head| head.count).sum();
@@ -237,10 +243,10 @@ async fn end_run(
     .bind(records)
     .bind(number)
     .bind(previous)
-    .bind(hash)
+    .bind(&hash)
     .execute(connection)
     .await?;
-    Ok(records)
+    Ok((records, hash))
 }
 
 /// Gives back every row that the run holds: due at once, behind what is due by now, and counted as

@@ -6,6 +6,7 @@ use crate::model::reason::PAID_BESIDE;
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::postgres::errors::failed;
+use crate::store::postgres::transactions::begin;
 use crate::store::records::Waiting;
 use crate::store::watch::{
     Alert, AlertAsk, CaseLine, Change, FileFigures, Mark, StoredAlert, StuckLine, Turn, turns,
@@ -107,7 +108,7 @@ pub(super) async fn move_marks(
     let mut changes: Vec<&(String, Change)> = changes.iter().collect();
     changes.sort_by(|a, b| a.0.cmp(&b.0));
     let moving = async {
-        let mut tx = pool.begin().await?;
+        let mut tx = begin(pool).await?;
         for (name, change) in changes {
             let (sql, value) = match change {
                 Change::Set(value) => (
@@ -147,7 +148,7 @@ type StoredRow = (String, String, String, Instant, bool, Option<Instant>);
 
 pub(super) async fn take(pool: &PgPool, ask: &AlertAsk) -> Result<Vec<Alert>, StoreError> {
     let taking = async {
-        let mut tx = pool.begin().await?;
+        let mut tx = begin(pool).await?;
         // One after the other: what two schedules see at once is told by one of them.
         sqlx::query("select pg_advisory_xact_lock(hashtextextended('tieout alerts ' || $1, 0))")
             .bind(&ask.receiver)
@@ -245,7 +246,7 @@ pub(super) async fn settle(
     is_told: bool,
 ) -> Result<(), StoreError> {
     let settling = async {
-        let mut tx = pool.begin().await?;
+        let mut tx = begin(pool).await?;
         for alert in alerts {
             if is_told && alert.turn == Turn::Resolved {
                 forget(&mut tx, ask, &alert.scope, &alert.condition).await?;

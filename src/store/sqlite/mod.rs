@@ -348,6 +348,7 @@ impl SqliteStore {
         self.writer.close().await;
     }
 
+    #[expect(clippy::disallowed_methods, reason = "what comes back within one is closed")]
     async fn write(
         &self,
         doing: &'static str,
@@ -375,6 +376,7 @@ impl SqliteStore {
         Ok(Some(carried.counts))
     }
 
+    #[expect(clippy::disallowed_methods, reason = "what comes back within one is closed")]
     async fn snapshot(
         &self,
         doing: &'static str,
@@ -501,12 +503,12 @@ impl Driver for SqliteStore {
         run_id: &str,
         end: &RunEnd,
         now: Instant,
-    ) -> Result<bool, StoreError> {
+    ) -> Result<Option<String>, StoreError> {
         let doing = "closing a run";
         let mut transaction = self.write(doing).await?;
-        let is_closed = runs::close(&mut transaction, run_id, end, now).await?;
+        let head = runs::close(&mut transaction, run_id, end, now).await?;
         commit(transaction, doing).await?;
-        Ok(is_closed)
+        Ok(head)
     }
 
     async fn enrol(

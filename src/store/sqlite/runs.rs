@@ -111,7 +111,7 @@ pub(super) async fn close(
     run_id: &str,
     end: &RunEnd,
     now: Instant,
-) -> Result<bool, StoreError> {
+) -> Result<Option<String>, StoreError> {
     let closing = Closing {
         state: end.state,
         exit_code: Some(end.exit_code),
@@ -119,10 +119,9 @@ pub(super) async fn close(
         notes: Some(&end.notes),
     };
     if end.state == RunState::Running || !is_running(connection, run_id).await? {
-        return Ok(false);
+        return Ok(None);
     }
-    close_as(connection, run_id, &closing, now).await?;
-    Ok(true)
+    close_as(connection, run_id, &closing, now).await.map(|closed| Some(closed.hash))
 }
 
 /// Closes runs that show no life: all of them, or only `run_id`.
@@ -149,7 +148,7 @@ pub(super) async fn close_abandoned(
     for row in fetch(connection, "looking for abandoned runs", query).await? {
         let cells = Cells::new(&row, "looking for abandoned runs");
         let id = cells.text(0)?;
-        let released = close_as(connection, &id, &closing, now).await?;
+        let Closed { released, .. } = close_as(connection, &id, &closing, now).await?;
         closed.push(AbandonedRun {
             id,
             heartbeat_at: cells.at(1)?,
@@ -160,13 +159,21 @@ pub(super) async fn close_abandoned(
     Ok(closed)
 }
 
+/// What closing a run came to.
+struct Closed {
+    /// How many rows it held.
+    released: i64,
+    /// What closes its chain.
+    hash: String,
+}
+
 /// Releases what the run holds, binds its chain to the last closed run's, ends it.
 async fn close_as(
     connection: &mut SqliteConnection,
     run_id: &str,
     closing: &Closing<'_>,
     now: Instant,
-) -> Result<i64, StoreError> {
+) -> Result<Closed, StoreError> {
     let released = release_all(connection, run_id, now).await?;
     let (last_number, previous) = last_closed(connection).await?;
     let number = last_number.saturating_add(1);
@@ -185,9 +192,9 @@ async fn close_as(
     .bind(closing.notes.map(str::to_owned))
     .bind(number)
     .bind(previous)
-    .bind(hash);
+    .bind(hash.clone());
     execute(connection, CLOSING, query).await?;
-    Ok(released)
+    Ok(Closed { released, hash })
 }
 
 /// Gives back every row that the run holds: due at once, behind what is due by now, and counted as

@@ -273,7 +273,7 @@ impl Group<'_> {
                 }
                 // A trigger that says `raise(ignore)` skips the row without an error.
                 (None, Some(image)) if image == write.image => {
-                    Written::Refused("a trigger left the row as it was".to_owned())
+                    Written::Refused(self.table.skipped())
                 }
                 (None, Some(_) | None) => Written::Changed,
             };

@@ -135,7 +135,7 @@ impl Foreign {
             exit_class: "ok".to_owned(),
             notes: "{}".to_owned(),
         };
-        assert!(self.store.close_run(run, &end, noon()).await.unwrap());
+        assert!(self.store.close_run(run, &end, noon()).await.unwrap().is_some());
     }
 
     /// The rows of a query of texts, a line a row.

@@ -778,6 +778,9 @@ pub async fn a_trigger_that_meddles_is_a_case<D: Under>() {
     let record = w.store.journal_of_row("charges", "1").await.unwrap().remove(0);
     let said = "the database refused the change: not this one, **** **** **** 1111";
     assert!(record.text.starts_with(said), "{}", record.text);
+    let record = w.store.journal_of_row("charges", "2").await.unwrap().remove(0);
+    let said = format!("a trigger of {} kept the row from being written", w.table.write);
+    assert!(record.text.ends_with(&said), "{}", record.text);
     assert_eq!(w.status("4").await, "paid");
     w.finish().await;
 }

@@ -317,7 +317,7 @@ impl<D: Under> World<D> {
             exit_class: "ok".to_owned(),
             notes: "{}".to_owned(),
         };
-        self.store.close_run(run, &end, now).await.unwrap()
+        self.store.close_run(run, &end, now).await.unwrap().is_some()
     }
 
     /// The status of a charge.
