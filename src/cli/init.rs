@@ -323,7 +323,8 @@ async fn seen(
     survey: &[Surveyed],
     answers: &Answers,
 ) -> Result<Seen, StoreError> {
-    let mut seen = Seen::default();
+    let text_times = matches!(db, Database::Sqlite(_));
+    let mut seen = Seen { text_times, ..Seen::default() };
     for column in wants_values(of, answers) {
         let read = db.distinct(of, &column).await;
         match read {

@@ -91,7 +91,7 @@ pub struct PolicySettings {
     pub max_retries: Option<u32>,
     /// What then: `review` or `failed`.
     pub gave_up: Option<GaveUp>,
-    /// How long a hand-back may wait to be taken.
+    /// How long a hand-back may wait to be taken, from when it may be.
     pub take_within: Option<Span>,
     /// Until when, from the hand-back, the charge must be sent.
     pub charge_before: Option<Span>,

@@ -109,6 +109,9 @@ pub struct PastHandBack {
     pub number: u32,
     /// When.
     pub at: Instant,
+    /// Nobody was to come for it before.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub not_before: Option<Instant>,
     /// When the worker took it.
     pub taken_at: Option<Instant>,
     /// A charge after this is no longer safe.
@@ -126,6 +129,11 @@ pub struct PastHandBack {
 }
 
 impl PastHandBack {
+    /// From when on its worker could take it.
+    pub fn open_from(&self) -> Instant {
+        self.not_before.map_or(self.at, |from| from.max(self.at))
+    }
+
     /// The same, taken: its worker came for it, though nobody had seen so when it lapsed.
     pub fn taken(self, at: Instant) -> Self {
         let lapses = self.lapses.saturating_sub(u32::from(self.lapsed));

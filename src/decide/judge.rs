@@ -158,12 +158,38 @@ fn contradiction(view: &View<'_>) -> Option<Decision> {
             true => "; without a code it may be a refund of yours that no mapped table has",
             false => "",
         };
-        let text = format!("{gone} after the row was `{}`{own}", view.row().status);
+        let again = made_again(view, item, &captured).unwrap_or_default();
+        let text = format!("{gone} after the row was `{}`{own}{again}", view.row().status);
         let decision = view.review_of(item, Reason::LateContradiction, text);
         return Some(with_left(decision, &captured));
     }
     let conflict = view.conflict.as_ref()?;
     Some(view.review(Reason::EvidenceConflict, conflict.clone()))
+}
+
+/// Beside a refund that came back: that one of the same sum was made under the row's tag as well,
+/// of which nothing did. Whoever made a further one would give the money back twice.
+fn made_again(view: &View<'_>, gone: &Item<'_>, captured: &[&Item<'_>]) -> Option<String> {
+    if view.row().kind != Kind::Refund {
+        return None;
+    }
+    let stands = |item: &&&Item<'_>| {
+        let is_same =
+            item.object.captured.is_some() && item.object.captured == gone.object.captured;
+        let is_whole = !item.back.disputed && item.gone().is_some_and(|gone| gone.minor == 0);
+        is_same && is_whole && !item.has_other_tag && item.reference() != gone.reference()
+    };
+    let names: Vec<&str> = captured.iter().filter(stands).map(|item| item.reference()).collect();
+    let (others, stand) = match names.len() {
+        0 => return None,
+        1 => ("another refund", "stands"),
+        _several => ("other refunds", "stand"),
+    };
+    Some(format!(
+        "; {others} of {} under its tag {stand}: {}; a further one would be given twice",
+        gone.amount_text(),
+        names.join(" and ")
+    ))
 }
 
 /// What went back of an object, in words.
@@ -375,6 +401,7 @@ fn captured_otherwise(view: &View<'_>) -> Option<Decision> {
         }
         Some(got) if got.minor != wanted.minor && tolerated(view, item).is_none() => {
             let text = format!("{name} captured {got}; the row says {wanted}");
+            let text = [text].into_iter().chain(gone_text(item)).collect::<Vec<_>>().join("; ");
             Some(view.review_of(item, Reason::AmountMismatch, text))
         }
         Some(got) if *item.state() == ObjectState::Authorized => {
@@ -431,7 +458,8 @@ fn taken_back(view: &View<'_>) -> Option<Decision> {
         return Some(with_left(came_back(view, item, text), &[item]));
     }
     let (subject, reason, what) = if item.back.disputed {
-        (Subject::Disputed, Reason::Disputed, "is disputed".to_owned())
+        let part = item.charged_part().map(|part| format!("{part} of it is disputed"));
+        (Subject::Disputed, Reason::Disputed, part.unwrap_or_else(|| "is disputed".to_owned()))
     } else if view.standing == Standing::Settled && item.is_settled {
         // Giving a part back later is what a shop does: its own line says so.
         return None;

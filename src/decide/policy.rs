@@ -71,7 +71,7 @@ pub struct Timing {
     pub max_age: TimeDelta,
     /// How long an account may give no answer before a person is told.
     pub unavailable_for: TimeDelta,
-    /// How long a hand-back may wait to be taken.
+    /// How long a hand-back may wait to be taken, from when it may be.
     pub take_within: TimeDelta,
     /// Until when, from the hand-back, the charge must be sent.
     pub charge_before: TimeDelta,

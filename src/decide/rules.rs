@@ -333,6 +333,7 @@ mod tests {
             captured: None,
             refunded_minor: 0,
             disputed: false,
+            charged_back_minor: 0,
             created_at,
             tag: None,
             returned: None,

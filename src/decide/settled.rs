@@ -378,6 +378,8 @@ impl<'a> Group<'a> {
         // A return that two statements tell took no more than there was.
         let given_back = moved.map_or(given_back, |moved| given_back.min(moved.minor));
         let disputed = is_disputed(back.clone().copied());
+        let charged_back = charged_back(back.clone().copied())
+            .filter(|back| disputed && moved.is_some_and(|moved| moved.currency == back.currency));
         let returned = back.clone().find(|line| is_return(line.kind));
         let state = if decides { ObjectState::Captured } else { self.attempted() };
         let asked = self.all().find_map(|line| line.money);
@@ -396,6 +398,7 @@ impl<'a> Group<'a> {
             captured: moved,
             refunded_minor: given_back,
             disputed,
+            charged_back_minor: charged_back.map_or(0, |money| money.minor),
             created_at: first.at,
             tag: self.anothers().or(tag).map(str::to_owned),
             returned: returned.map(|line| line.code.clone().unwrap_or_default()),
@@ -420,11 +423,23 @@ impl<'a> Group<'a> {
                 }
             }
         }
+        let mut failed: BTreeSet<&str> = BTreeSet::new();
         for line in told_best(&self.undone) {
-            let refund = |back: &&SettledLine| {
+            // Two lines may say that one refund failed.
+            if named(line).any(|id| failed.contains(id.as_str())) {
+                continue;
+            }
+            let is_its = |back: &&SettledLine| {
                 back.kind == LineKind::Refund && back.money.is_some() && back.money == line.money
             };
-            if let Some(at) = back.iter().position(refund) {
+            let is_named = |back: &&SettledLine| {
+                is_its(back)
+                    && back.payment.as_ref().is_some_and(|own| named(line).any(|id| id == own))
+            };
+            let at = back.iter().position(is_named);
+            if let Some(at) = at {
+                failed.extend(back.remove(at).payment.as_deref());
+            } else if let Some(at) = back.iter().position(is_its) {
                 back.remove(at);
             }
         }
@@ -465,6 +480,20 @@ fn is_disputed<'a>(back: impl Iterator<Item = &'a SettledLine> + Clone) -> bool 
     let (taken, given) = (of(LineKind::Chargeback), of(LineKind::ChargebackReversed));
     let both = sum(&taken).zip(sum(&given)).filter(|(one, other)| one.currency == other.currency);
     taken.len() > given.len() || both.is_some_and(|(taken, given)| taken.minor > given.minor)
+}
+
+/// What was charged back and is gone still; none where a line tells no sum, or the sums are of
+/// several currencies.
+fn charged_back<'a>(back: impl Iterator<Item = &'a SettledLine> + Clone) -> Option<Money> {
+    let of = |kind| back.clone().filter(|line| line.kind == kind).collect::<Vec<_>>();
+    let (taken, given) = (of(LineKind::Chargeback), of(LineKind::ChargebackReversed));
+    let taken_sum = sum(&taken)?;
+    if given.is_empty() {
+        return Some(taken_sum);
+    }
+    let given_sum = sum(&given).filter(|sum| sum.currency == taken_sum.currency)?;
+    let minor = taken_sum.minor.saturating_sub(given_sum.minor).max(0);
+    Some(Money { minor, ..taken_sum })
 }
 
 /// A line of this kind takes back a payment whole.
@@ -655,7 +684,7 @@ mod tests {
         line
     }
 
-    /// `reference state captured/refunded` and the marks `disputed`, `returned`.
+    /// `reference state captured/refunded` and the marks `disputed` (and how much), `returned`.
     fn shown(object: &PspObject) -> String {
         let captured = object.captured.map_or("-".to_owned(), |money| money.minor.to_string());
         let mut text = format!(
@@ -666,6 +695,9 @@ mod tests {
         );
         if object.disputed {
             text.push_str(" disputed");
+        }
+        if object.charged_back_minor != 0 {
+            text.push_str(&format!(" {}", object.charged_back_minor));
         }
         if let Some(code) = &object.returned {
             text.push_str(&format!(" returned {code}"));
@@ -844,6 +876,18 @@ mod tests {
             &["P captured 500/200"],
         ),
         (
+            "one that two lines say to have failed did once",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P",
+                "2 refund - 200 psp=R of=P",
+                "3 refund - 200 psp=S of=P",
+                "4 return + 200 psp=T of=R",
+                "5 return + 200 psp=R of=R",
+            ],
+            &["P captured 500/200"],
+        ),
+        (
             "what undoes another amount undoes nothing",
             Kind::Charge,
             &["1 payment + 500 psp=P", "2 refund - 200 psp=R of=P", "3 return + 100 psp=R"],
@@ -857,7 +901,7 @@ mod tests {
                 "2 chargeback - 500 psp=P",
                 "3 chargeback_reversed + 300 psp=P",
             ],
-            &["P captured 500/0 disputed"],
+            &["P captured 500/0 disputed 200"],
         ),
         (
             "a chargeback of no amount is of the payment that there is",
@@ -979,7 +1023,7 @@ mod tests {
             "a chargeback that stands",
             Kind::Charge,
             &["1 payment + 500 psp=P", "2 chargeback - 500 psp=P"],
-            &["P captured 500/0 disputed"],
+            &["P captured 500/0 disputed 500"],
         ),
         (
             "a chargeback that was undone",
@@ -1034,7 +1078,7 @@ mod tests {
             "a chargeback alone",
             Kind::Charge,
             &["1 chargeback - 500 psp=P"],
-            &["P captured 500/0 disputed"],
+            &["P captured 500/0 disputed 500"],
         ),
         (
             "a payment whose money went out",

@@ -83,6 +83,8 @@ pub(super) struct Back<'a> {
     pub(super) disputed: bool,
     /// A file lists a chargeback of it that stands.
     pub(super) charged_back: bool,
+    /// How much of it, where the file tells a sum.
+    charged: Option<Money>,
     /// A file says that a bank took it back.
     pub(super) by_file: bool,
     /// What was given back of it, in minor units: the most that any sighting says.
@@ -93,11 +95,17 @@ impl<'a> Back<'a> {
     fn of(told: &[Sighting<'a>]) -> Self {
         let objects = || told.iter().map(|sighting| sighting.object);
         let by_file = || told.iter().filter(|s| s.route == Route::File).map(|s| s.object);
+        let charged = |object: &PspObject| {
+            let currency = object.captured?.currency;
+            let minor = object.charged_back_minor;
+            (object.disputed && minor > 0).then(|| Money::new(minor, currency))
+        };
         let says_why = |object: &&PspObject| object.returned.as_ref().map(|code| !code.is_empty());
         Self {
             returned: objects().filter(|o| o.returned.is_some()).max_by_key(says_why),
             disputed: objects().any(|object| object.disputed),
             charged_back: by_file().any(|object| object.disputed),
+            charged: by_file().filter_map(charged).max_by_key(|money| money.minor),
             by_file: by_file().any(|object| object.disputed || object.returned.is_some()),
             minor: objects().map(|object| object.refunded_minor).max().unwrap_or(0),
         }
@@ -131,19 +139,36 @@ impl Item<'_> {
         self.back.returned.is_some() || self.back.charged_back
     }
 
-    /// It came back, and nothing of it is left.
+    /// It came back, and nothing of it is left; or it was charged back, be it a part of it.
     pub(super) fn is_gone(&self) -> bool {
-        self.came_back() && self.left().is_none_or(|left| left.minor <= 0)
+        let is_whole = || self.left().is_none_or(|left| left.minor <= 0);
+        self.back.charged_back || self.came_back() && is_whole()
     }
 
-    /// What went back of what moved. A void, a chargeback and a return that tells no sum took all.
+    /// What went back of what moved. A void, and a chargeback or a return that tells no sum, took
+    /// all.
     pub(super) fn gone(&self) -> Option<Money> {
         let moved = amount_of(self.object)?;
-        let is_whole = self.back.charged_back
-            || *self.state() == ObjectState::Voided
+        let charged = self.charged();
+        let is_whole = *self.state() == ObjectState::Voided
+            || (self.back.charged_back && charged.is_none())
             || (self.back.returned.is_some() && self.back.minor == 0);
-        let minor = if is_whole { moved.minor } else { self.back.minor.min(moved.minor) };
+        let charged = charged.map_or(0, |charged| charged.minor);
+        let minor = self.back.minor.saturating_add(charged).min(moved.minor);
+        let minor = if is_whole { moved.minor } else { minor };
         Some(Money::new(minor.max(0), moved.currency))
+    }
+
+    /// What was charged back of what moved, where a file tells a sum of its currency.
+    fn charged(&self) -> Option<Money> {
+        let moved = amount_of(self.object)?;
+        self.back.charged.filter(|charged| charged.currency == moved.currency)
+    }
+
+    /// A part of what moved that was charged back, where that was not all of it.
+    pub(super) fn charged_part(&self) -> Option<Money> {
+        let moved = amount_of(self.object)?;
+        self.charged().filter(|charged| charged.minor < moved.minor)
     }
 
     /// What moved, and did not go back.
@@ -430,7 +455,7 @@ impl<'a> View<'a> {
     /// The number of a hand-back that nobody came for yet, and until when somebody should have.
     pub(super) fn untaken(&self) -> Option<(u32, Instant)> {
         let past = self.history().untaken().filter(|_| self.standing == Standing::GivenUp)?;
-        Some((past.number, later(past.at, self.policy.timing.take_within)))
+        Some((past.number, later(past.open_from(), self.policy.timing.take_within)))
     }
 
     /// A hand-back that nobody came for was ended as there is something at the PSP for a sibling.

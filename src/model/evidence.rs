@@ -195,6 +195,10 @@ pub struct PspObject {
     /// A dispute exists.
     #[serde(default, skip_serializing_if = "is_default")]
     pub disputed: bool,
+    /// What a file says was charged back of it, less what of that was reversed; 0 where a dispute
+    /// tells no sum.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub charged_back_minor: i64,
     /// When the PSP created it (the PSP's clock).
     pub created_at: Instant,
     /// The tag as it arrived.

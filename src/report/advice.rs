@@ -348,6 +348,7 @@ mod tests {
             captured: None,
             refunded_minor: 0,
             disputed: false,
+            charged_back_minor: 0,
             created_at: from_text("2026-11-19T08:00:00Z").unwrap(),
             tag: None,
             returned: None,

@@ -85,15 +85,16 @@ impl CameBack {
         let ids = told.flat_map(|line| Names::from(line).ids());
         let ids = ids.chain(kept.values().flatten().map(String::as_str));
         let ids: HashSet<&str> = ids.filter(|id| !asked.contains(id)).collect();
-        if !ids.is_empty() {
-            let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
-            let beside = db.lines_of(account, &ids, &[]).await;
-            let beside = beside.doing("looking for what came back of payments")?;
-            let known: HashSet<LinePlace> = lines.iter().map(|line| line.place).collect();
-            let is_new = |line: &StoredLine| !known.contains(&line.place);
-            let of_payments = beside.into_iter().filter(|line| does_move(line) || is_back(line));
-            lines.extend(of_payments.filter(is_new));
-        }
+        let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
+        put_beside(db, account, lines, &ids, |line| does_move(line) || is_back(line)).await?;
+        // What says that a refund failed may name that one alone.
+        let known: HashSet<&str> =
+            asked.iter().copied().chain(ids.iter().map(String::as_str)).collect();
+        let refunds = lines.iter().filter(|line| line.itemised && line.kind == LineKind::Refund);
+        let refunds: BTreeSet<&str> =
+            refunds.flat_map(ids_of).filter(|id| !known.contains(id)).collect();
+        let refunds: Vec<String> = refunds.into_iter().map(str::to_owned).collect();
+        put_beside(db, account, lines, &refunds, is_failed).await?;
         let shared = shared_ids(lines.iter());
         let by = |ids_of: &dyn Fn(&StoredLine) -> Vec<String>| {
             let mut places = Places::new();
@@ -153,10 +154,21 @@ impl CameBack {
             })
         };
         let mut back: Vec<usize> = named.filter(is_its).collect();
-        if row.kind == Kind::Refund {
-            back.extend(moved.iter().flat_map(|line| self.failures_of(lines, line)));
-        }
+        let failed: Vec<usize> = match row.kind {
+            Kind::Charge => self.failures_among(lines, &back),
+            Kind::Refund => moved.iter().flat_map(|line| self.failures_of(lines, line)).collect(),
+            Kind::Payout => Vec::new(),
+        };
+        back.extend(failed);
         back
+    }
+
+    /// What says of refunds among these lines, by their own ids, that they failed.
+    fn failures_among(&self, lines: &[StoredLine], back: &[usize]) -> Vec<usize> {
+        let refunds = back.iter().filter_map(|index| lines.get(*index));
+        let refunds = refunds.filter(|line| line.kind == LineKind::Refund);
+        let named = refunds.flat_map(ids_of).filter_map(|id| self.back.get(id)).flatten().copied();
+        named.filter(|index| lines.get(*index).is_some_and(is_failed)).collect()
     }
 
     /// What says that a refund failed without its id: of its payment, of its money, and of no other
@@ -213,6 +225,9 @@ impl CameBack {
             }
             for index in self.moved.get(id).into_iter().flatten() {
                 let moved = lines.get(*index)?;
+                if is_failed(line) && self.is_given_back_by(lines, (row, found), moved) {
+                    return None;
+                }
                 if !moves(moved.kind, moved.direction, Kind::Charge) {
                     continue;
                 }
@@ -223,6 +238,24 @@ impl CameBack {
             }
         }
         (other.is_taken || !other.tags.is_empty()).then_some(other)
+    }
+
+    /// Whether a line is a refund that gave the row's own payment back.
+    fn is_given_back_by(
+        &self,
+        lines: &[StoredLine],
+        (row, found): (&Transaction, &[usize]),
+        refund: &StoredLine,
+    ) -> bool {
+        let id = given_back(refund).filter(|_| refund.kind == LineKind::Refund);
+        let Some(id) = id else { return false };
+        let own = (row.key.table.clone(), row.key.id.clone());
+        let is_paid = |index: &usize| {
+            let line = lines.get(*index).filter(|_| found.contains(index));
+            line.is_some_and(|line| moves(line.kind, line.direction, Kind::Charge))
+        };
+        self.taken.get(id).is_some_and(|rows| rows.contains(&own))
+            || self.moved.get(id).is_some_and(|lines| lines.iter().any(is_paid))
     }
 
     /// Whether an id names more payments than the row's, which these lines have under its tag.
@@ -250,6 +283,25 @@ pub fn succeeded<'r>(rows: &[&'r Transaction]) -> BTreeMap<&'r str, Vec<String>>
         keys.entry(&row.key.table).or_default().push(row.key.id.clone());
     }
     keys
+}
+
+/// Puts those lines beside these that carry one of the ids, and that are of a kind.
+async fn put_beside(
+    db: &Database,
+    account: &str,
+    lines: &mut Vec<StoredLine>,
+    ids: &[String],
+    is_its: fn(&StoredLine) -> bool,
+) -> Result<(), RunError> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    let beside = db.lines_of(account, ids, &[]).await;
+    let beside = beside.doing("looking for what came back of payments")?;
+    let known: HashSet<LinePlace> = lines.iter().map(|line| line.place).collect();
+    let is_new = |line: &StoredLine| !known.contains(&line.place);
+    lines.extend(beside.into_iter().filter(|line| is_its(line) && is_new(line)));
+    Ok(())
 }
 
 /// The ids that rows succeeded by, by tieout's own record.

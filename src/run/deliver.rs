@@ -21,7 +21,6 @@ use crate::model::transaction::RowKey;
 use crate::run::books::{Books, Tell};
 use crate::run::clock::DatabaseClock;
 use crate::run::error::{Doing, RunError};
-use crate::run::people::is_whole;
 use crate::run::scene::Scene;
 use crate::run::setup::Setup;
 use crate::run::shutdown::Stop;
@@ -29,7 +28,7 @@ use crate::run::{LEASE, host_name};
 use crate::sinks::settings::{How, Sink};
 use crate::sinks::{Answer, Down, Event, Line, Sent, Until, notify};
 use crate::store::database::Database;
-use crate::store::driver::Driver;
+use crate::store::driver::{Driver, Undone};
 use crate::store::outbox::{
     Health, Letter, LetterEnd, OutboxDriver, SinkLease, SinkState, Stale, Taker, Turn, Which,
 };
@@ -279,13 +278,8 @@ pub async fn deliver(
 ///
 /// # Errors
 /// Where the database could not go on.
-pub(super) async fn before_run(scene: &Scene<'_>) -> Result<(), RunError> {
-    if !is_whole(scene) {
-        return Ok(());
-    }
+pub(super) async fn before_run(scene: &Scene<'_>, undone: Undone) -> Result<(), RunError> {
     let (db, now) = (scene.db, scene.clock.now());
-    // An idle schedule asks this much, and opens no transaction.
-    let undone = db.outbox_undone(now).await.doing("looking for events that wait")?;
     if scene.setup.sinks.is_empty() && undone.events {
         // A sink that is configured later gets what comes later.
         while scene.stop.requested().is_none() {

@@ -16,22 +16,22 @@ use crate::run::scene::Scene;
 use crate::settlement::sources::settings::Source;
 use crate::store::inspect::NamedRow;
 
-/// Carries out what people said of files that do not count by themselves, fetches from the sources
-/// in scope and brings in what came. What could not be had is told, and the run goes on without it.
-/// A dry run writes nothing anywhere, and so fetches nothing.
+/// Carries out what people said of files that do not count by themselves (`releases`: where they
+/// may have), fetches from the sources in scope and brings in what came. What could not be had is
+/// told, and the run goes on without it.
 pub async fn bring_in(
     scene: &Scene<'_>,
     books: &mut Books,
     named: &[(String, NamedRow)],
+    releases: bool,
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
-    if scene.options.dry_run {
-        return Ok(());
-    }
     let is_asked = accounts(scene, named);
     let Scene { setup, db, run_id, stop, .. } = *scene;
-    let releasing = Releasing { setup, db, run_id, stop };
-    Box::pin(releasing.all(&is_asked, &mut |told| take(books, told, tell))).await?;
+    if releases {
+        let releasing = Releasing { setup, db, run_id, stop };
+        Box::pin(releasing.all(&is_asked, &mut |told| take(books, told, tell))).await?;
+    }
     let sources = scene.setup.sources.iter();
     let is_in_scope = |source: &&Source| source.account.as_deref().is_some_and(&is_asked);
     let sources: Vec<&Source> = sources.filter(is_in_scope).collect();

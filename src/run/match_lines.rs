@@ -579,9 +579,10 @@ fn owner_of<'a>(
             None => payments.failed_refund(names, way, place),
         };
         let payment = paid.or_else(|| of(Kind::Charge));
+        let beside = || payment.or_else(|| payments.paid_before(names));
         return match refund {
-            Failed::Of(refund) => (Ok(refund), payment),
-            Failed::Unclear => (Err(Reason::TagUnusable), payment),
+            Failed::Of(refund) => (Ok(refund), beside()),
+            Failed::Unclear => (Err(Reason::TagUnusable), beside()),
             Failed::Nobodys => (payment.map_or(named, Ok), None),
         };
     }

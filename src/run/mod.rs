@@ -62,8 +62,9 @@ use crate::run::scene::Scene;
 use crate::run::setup::{RunOptions, Setup};
 use crate::run::shutdown::Stop;
 use crate::store::database::Database;
-use crate::store::driver::Driver;
+use crate::store::driver::{Driver, Undone};
 use crate::store::error::StoreError;
+use crate::store::inspect::NamedRow;
 use crate::store::records::RunStart;
 
 /// The commit that this program was built from; a release knows it where git was at hand.
@@ -112,15 +113,7 @@ pub async fn run(
     let mut books = Books::open(&run_id);
     let done = CancellationToken::new();
     let work = async {
-        let result = match deliver::before_run(&scene).await {
-            Ok(()) => inbox::bring_in(&scene, &mut books, &named, tell).await,
-            Err(error) => Err(error),
-        };
-        let result = match result {
-            Ok(()) => people::carry_out_all(&scene, &mut books, tell).await,
-            Err(error) => Err(error),
-        };
-        let result = match result {
+        let result = match begin(&scene, &mut books, &named, tell).await {
             // The largest part of all that waits here, apart.
             Ok(()) => Box::pin(drive::drive(&scene, &mut books, tell)).await,
             Err(error) => Err(error),
@@ -154,6 +147,29 @@ pub async fn run(
     let life = async { if dry_run { Ok(()) } else { show_life(&scene, &clock, &done).await } };
     let (result, alive) = tokio::join!(work, life);
     finish::finish(&scene, books, result.and(alive), now, tell).await
+}
+
+/// What is done before rows are looked at.
+async fn begin(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    named: &[(String, NamedRow)],
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    if scene.options.dry_run {
+        return Ok(());
+    }
+    // An idle schedule asks this much, and opens no transaction.
+    let undone = match people::is_whole(scene) {
+        true => scene.db.undone(scene.clock.now()).await.doing("looking for what waits")?,
+        false => Undone { releases: true, ..Undone::default() },
+    };
+    deliver::before_run(scene, undone).await?;
+    inbox::bring_in(scene, books, named, undone.releases, tell).await?;
+    match undone.approvals {
+        true => people::carry_out_all(scene, books, tell).await,
+        false => Ok(()),
+    }
 }
 
 /// Opens the run. That its id is another run's is the mistake of whoever asked for it.

@@ -2,7 +2,7 @@
 //! or a chargeback is of the row whose payment it names, be that known by a line of a file or by
 //! what tieout keeps of the row's success; what says that a refund failed is of the refund's row.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::decide::settled::{moves, takes_back};
 use crate::model::money::Money;
@@ -11,7 +11,7 @@ use crate::model::transaction::{Kind, Transaction};
 use crate::run::by_files::Names;
 use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::{Storing, by_name, is_of, row_of, rows_of, texts_of};
-use crate::run::said::{ids_of, moved, shared_ids};
+use crate::run::said::{given_back, ids_of, moved, shared_ids};
 use crate::run::scene::Scene;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, StoredLine};
@@ -59,6 +59,8 @@ pub(super) enum Failed<'p> {
 /// What a refund gave back, and its row.
 struct Refunded<'p> {
     place: LinePlace,
+    /// The payment, where it names one.
+    of: Option<&'p str>,
     money: Option<Money>,
     row: Option<Placed<'p>>,
 }
@@ -78,10 +80,12 @@ impl NamedPayments {
         let lines = scene.db.lines_of(account, &ids, &[]).await;
         let mut lines = lines.doing("looking for payments that lines name")?;
         let moved = lines.iter().filter_map(|line| Some((line.place, moved(line)?))).collect();
+        let refunded = given_back_by(scene, account, &lines, &ids).await?;
         let shared = shared_ids(lines.iter());
         ids.retain(|id| !shared.contains(id));
         let is_one = |line: &StoredLine| !ids_of(line).any(|id| shared.contains(id));
         lines.retain(|line| line.itemised && does_move(line) && is_one(line));
+        lines.extend(refunded);
         let texts = texts_of(lines.iter().map(Names::from));
         let storing = Storing::of(scene, account, &texts).await?;
         let mut rows = rows_of(scene, account, &texts, &storing).await?;
@@ -123,7 +127,8 @@ impl NamedPayments {
             if line.kind == LineKind::Refund {
                 let row = row.filter(|(_, row)| row.kind == Kind::Refund);
                 for id in Names::from(line).ids() {
-                    let refunded = Refunded { place: line.place, money: moved(line), row };
+                    let (money, of) = (moved(line), given_back(line));
+                    let refunded = Refunded { place: line.place, of, money, row };
                     found.refunds.entry(id).or_default().push(refunded);
                 }
             }
@@ -138,6 +143,36 @@ impl NamedPayments {
         }
         found
     }
+}
+
+/// The payments of refunds that are named by their own ids alone, as by what says that they failed.
+async fn given_back_by(
+    scene: &Scene<'_>,
+    account: &str,
+    lines: &[StoredLine],
+    ids: &[String],
+) -> Result<Vec<StoredLine>, RunError> {
+    let asked: HashSet<&str> = ids.iter().map(String::as_str).collect();
+    let is_alone = |line: &&StoredLine| {
+        let own: HashSet<&str> = ids_of(line).collect();
+        let mut others = Names::from(*line).ids().filter(|id| !own.contains(id));
+        line.kind == LineKind::Refund && line.itemised && !others.any(|id| asked.contains(id))
+    };
+    let payments: BTreeSet<&str> = lines.iter().filter(is_alone).filter_map(given_back).collect();
+    if payments.is_empty() {
+        return Ok(Vec::new());
+    }
+    let payments: Vec<String> = payments.into_iter().map(str::to_owned).collect();
+    let found = scene.db.lines_of(account, &payments, &[]).await;
+    let mut found = found.doing("looking for payments that lines name")?;
+    let shared = shared_ids(found.iter());
+    let known: HashSet<LinePlace> = lines.iter().map(|line| line.place).collect();
+    found.retain(|line| {
+        let is_paid = line.itemised && moves(line.kind, line.direction, Kind::Charge);
+        let is_one = !ids_of(line).any(|id| shared.contains(id));
+        is_paid && is_one && !known.contains(&line.place)
+    });
+    Ok(found)
 }
 
 fn does_move(line: &StoredLine) -> bool {
@@ -161,6 +196,25 @@ impl<'p> RowsByPayment<'p> {
         let mut found = found.into_iter();
         match (found.next(), found.next()) {
             (Some(((table, _), row)), None) if names.itemised => Some((table, row)),
+            _none_or_several => None,
+        }
+    }
+
+    /// The one row of the payment whose refund a line says to have failed, where the line names the
+    /// refund alone.
+    pub fn paid_before(&self, names: Names<'_>) -> Option<Placed<'p>> {
+        let refunds = names.ids().filter_map(|id| self.refunds.get(id)).flatten();
+        let payments = refunds.filter_map(|refund| refund.of);
+        let payments = payments.filter(|payment| !names.ids().any(|id| id == *payment));
+        let found: Rows<'_> = payments
+            .filter_map(|payment| self.rows.get(payment))
+            .flatten()
+            .map(|(key, row)| (*key, *row))
+            .filter(|(_, row)| row.kind == Kind::Charge)
+            .collect();
+        let mut found = found.into_iter();
+        match (found.next(), found.next()) {
+            (Some(((table, _), row)), None) => Some((table, row)),
             _none_or_several => None,
         }
     }

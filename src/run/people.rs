@@ -106,9 +106,6 @@ pub async fn carry_out_all(
     books: &mut Books,
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
-    if !is_whole(scene) {
-        return Ok(());
-    }
     Box::pin(carry_out(scene, books, None, tell)).await
 }
 

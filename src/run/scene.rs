@@ -20,7 +20,6 @@ use crate::run::shutdown::Stop;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::effects::absent_means;
-use crate::store::files::{FileDriver, FileFilter};
 use crate::store::source_table::SourceTable;
 
 /// The stage of one run.
@@ -136,9 +135,9 @@ impl OpenAccount {
                 (abandoned, policy_of(setup, &whole.rules, account.facts(), abandoned))
             })
             .collect();
-        let has_files = whole.accounts_with_files.contains(name) || has_a_file(db, name).await?;
         Ok(Self {
-            has_files,
+            // A file may be brought in by hand, where no source of it is configured.
+            has_files: state.has_files || whole.accounts_with_files.contains(name),
             expected: whole.expected_for(name),
             account,
             setup: setup.clone(),
@@ -148,14 +147,6 @@ impl OpenAccount {
             policies,
         })
     }
-}
-
-/// Whether a file of the account was ever brought in: by hand, where no source of it is configured.
-async fn has_a_file(db: &Database, account: &str) -> Result<bool, RunError> {
-    let filter =
-        FileFilter { account: Some(account.to_owned()), limit: 1, ..FileFilter::default() };
-    let files = db.files(&filter).await.doing("looking for files of the account")?;
-    Ok(!files.is_empty())
 }
 
 /// By what absence means in the status that the mapping goes by.

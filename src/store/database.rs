@@ -12,7 +12,7 @@ use crate::store::batches::{BatchBy, BatchDriver, BatchParts, ExplainedBatch};
 use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{
     AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Pause,
-    Paused, Writer,
+    Paused, Undone, Writer,
 };
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
@@ -24,7 +24,7 @@ use crate::store::files::{
 use crate::store::mapping::TableSettings;
 use crate::store::outbox::{
     By, Deed, Done, Health, Letter, LetterEnd, LetterFilter, OpenLetter, OutboxDriver, SinkLease,
-    SinkState, Stale, Taker, Turn, Undone, Which,
+    SinkState, Stale, Taker, Turn, Which,
 };
 use crate::store::payouts::{Booking, NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::people::{
@@ -185,6 +185,7 @@ delegate! { Driver:
     abandon_run(run_id: &str, now: Instant, dead_after: TimeDelta) -> Option<AbandonedRun>;
     close_abandoned(now: Instant, dead_after: TimeDelta) -> Vec<AbandonedRun>;
     close_run(run_id: &str, end: &RunEnd, now: Instant) -> Option<String>;
+    undone(now: Instant) -> Undone;
     enrol(table: &SourceTable, filter: &ClaimFilter, now: Instant) -> u64;
     claim_plan(table: &SourceTable, filter: &ClaimFilter, limit: i64, now: Instant) -> Vec<String>;
     claim_due(run_id: &str, table: &SourceTable, filter: &ClaimFilter, limit: i64, now: Instant,
@@ -338,7 +339,6 @@ delegate! { ReplayDriver:
 
 delegate! { OutboxDriver:
     outbox_is_empty() -> bool;
-    outbox_undone(now: Instant) -> Undone;
     distribute(takers: &[Taker], limit: i64, now: Instant) -> u64;
     suppress_stale(now: Instant) -> Stale;
     lease_sink(sink: &str, owner: &str, now: Instant, until: Instant, now_at_all: bool) -> Turn;

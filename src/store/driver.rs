@@ -56,6 +56,21 @@ pub struct AccountState {
     pub unanswered_since: Option<Instant>,
     /// Its usual share of captured objects that resolve to rows, in thousandths.
     pub usual_permille: Option<u32>,
+    /// A settlement file of it was ever brought in.
+    pub has_files: bool,
+}
+
+/// What a run may have to do before it looks at rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Undone {
+    /// Events have no deliveries yet.
+    pub events: bool,
+    /// Hand-backs or deliveries may be no news any more.
+    pub stale: bool,
+    /// People said of files that they count.
+    pub releases: bool,
+    /// People approved what is not carried out yet.
+    pub approvals: bool,
 }
 
 /// An account that a person stopped.
@@ -250,6 +265,10 @@ pub trait Driver {
         end: &RunEnd,
         now: Instant,
     ) -> Result<Option<String>, StoreError>;
+
+    /// What may wait to be done before rows are looked at: one read, so that a run with nothing to
+    /// do asks once and opens no transaction for it.
+    async fn undone(&self, now: Instant) -> Result<Undone, StoreError>;
 
     /// Takes stuck rows into `tieout_checks`: new ones, and those whose row is processing again
     /// with another image than the one that was decided. Set-based; returns how many.

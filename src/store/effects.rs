@@ -517,6 +517,12 @@ impl RowEffects {
         self.handed_back_beside.clear();
     }
 
+    /// What a person is told where the object that the row claims explains this other row already.
+    pub fn explains_another(&self, table: &str, key: &str) -> String {
+        let reference = self.claims_reference.as_deref().unwrap_or_default();
+        format!("{reference} already explains {table} {key}")
+    }
+
     /// Sends the row to a person instead: what was decided cannot be carried out. Its status
     /// stays as it is.
     pub fn send_to_review(&mut self, reason: Reason, text: String) {

@@ -179,10 +179,8 @@ const TAG: Wanted = Wanted {
     words: "a column of text, whole numbers, an enum or uuid; anything else as a column of a view \
             that writes it as your application does",
 };
-const NO_TEXT: Wanted = Wanted {
-    takes: |class| !matches!(class, TypeClass::Text | TypeClass::Padded),
-    words: "a column of times, or whole numbers of the epoch",
-};
+/// What a point in time may stand in.
+const TIMES: &str = "a column of times, or whole numbers of the epoch";
 const ANY: Wanted = Wanted { takes: |_| true, words: "a column" };
 
 /// Where settings keep values of the status.
@@ -524,8 +522,16 @@ impl Fitter<'_> {
         name: &str,
         zone: Option<Tz>,
     ) -> Option<(usize, Notation)> {
-        let wanted = if cells.text_times { &ANY } else { &NO_TEXT };
-        let column = self.column(cells.relation, field, name, wanted)?;
+        let column = self.column(cells.relation, field, name, &ANY)?;
+        if !cells.text_times && matches!(column.class, TypeClass::Text | TypeClass::Padded) {
+            let expected = format!(
+                "{TIMES}: as `read` a view with {0}::timestamptz as {0} (::timestamp where it says \
+                 no zone); the table itself as `write`",
+                column.ident
+            );
+            self.err(field, typed(&column), expected);
+            return None;
+        }
         let notation = self.notation(field, &column, zone)?;
         Some((cells.put(column), notation))
     }
@@ -540,9 +546,17 @@ impl Fitter<'_> {
                 let problem = format!("{}, and `time` does not name its zone", typed(column));
                 (problem, "time = \"utc\" or a zone name such as Europe/Berlin")
             }
-            (TypeClass::Text, Some("epoch_s" | "epoch_ms")) => {
-                (typed(column), "a column of whole numbers, as `time` says epoch")
-            }
+            (TypeClass::Text, Some("epoch_s" | "epoch_ms")) => match &column.odd_text {
+                Some(text) => (
+                    format!(
+                        "column `{}` has text among its whole numbers, such as `{text}`",
+                        column.name
+                    ),
+                    "whole numbers in every row, as `time` says epoch: change those texts, or read \
+                     a view that turns them into whole numbers",
+                ),
+                None => (typed(column), "a column of whole numbers, as `time` says epoch"),
+            },
             (TypeClass::Text, _) => return Some(Notation::Text(zone)),
             (TypeClass::Integer, Some("epoch_s")) => return Some(Notation::EpochSecs),
             (TypeClass::Integer, Some("epoch_ms")) => return Some(Notation::EpochMillis),
@@ -550,7 +564,7 @@ impl Fitter<'_> {
                 let problem = format!("{}, and `time` does not say which epoch", typed(column));
                 (problem, "time = \"epoch_s\" or \"epoch_ms\"")
             }
-            (_other, _) => (typed(column), "a column of times, or whole numbers of the epoch"),
+            (_other, _) => (typed(column), TIMES),
         };
         self.err(field, problem, expected);
         None
@@ -821,7 +835,7 @@ impl Fitter<'_> {
     fn history(&mut self, found: Option<&Relation>, zone: Option<Tz>) -> Option<HistoryTable> {
         let HistorySettings { table, columns } = self.settings.history.clone()?;
         let relation = self.relation("history.table", &table, found)?;
-        let outcomes = ends(&self.settings);
+        let outcomes = ends(self.settings.mode);
         let mut targets = BTreeMap::new();
         for (name, template) in &columns {
             let field = format!("history.columns.{name}");

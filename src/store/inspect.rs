@@ -179,10 +179,19 @@ pub struct Beside {
     pub column: String,
     /// The column of the status.
     pub status: String,
-    /// All that counts is whether it is NULL: where it is not, its value is [`FILLED`].
-    pub by_null: bool,
-    /// An empty text counts as NULL as well, where NULL is all that counts.
-    pub or_empty: bool,
+    /// What of its values counts.
+    pub by: CountedBy,
+}
+
+/// What of a column's values counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CountedBy {
+    /// Each value.
+    Value,
+    /// Whether it is NULL: where it is not, its value is [`FILLED`].
+    Null,
+    /// The same, and an empty text is NULL as well.
+    NullOrEmpty,
 }
 
 /// Looked-at rows that have one value of a column and one status.

@@ -129,7 +129,7 @@ fn templates(table: &SourceTable) -> Vec<(String, &String, &Target, Vec<Outcome>
     if let (Some(settings), Some(history)) = (&table.settings.history, &table.history) {
         for (name, template) in &settings.columns {
             let Some(target) = history.columns.get(name) else { continue };
-            let outcomes = ends(&table.settings);
+            let outcomes = ends(table.settings.mode);
             found.push((format!("history.columns.{name}"), template, target, outcomes));
         }
     }
@@ -149,8 +149,8 @@ pub(super) fn parts(set: &SetSettings) -> [(&'static str, &BTreeMap<String, Stri
 }
 
 /// The ends that a mode writes.
-pub(super) fn ends(settings: &TableSettings) -> Vec<Outcome> {
-    match settings.mode {
+pub fn ends(mode: Mode) -> Vec<Outcome> {
+    match mode {
         Mode::Full => {
             vec![Outcome::Succeeded, Outcome::Failed, Outcome::Retryable, Outcome::Review]
         }
@@ -170,7 +170,7 @@ pub(super) fn ends_written(settings: &TableSettings, part: &str, name: &str) -> 
         "always" => !has_own(*outcome),
         part => part == outcome.as_str(),
     };
-    ends(settings).into_iter().filter(is_in_part).collect()
+    ends(settings.mode).into_iter().filter(is_in_part).collect()
 }
 
 /// Every text that a template can become with these outcomes, as far as it is tieout's.

@@ -126,15 +126,6 @@ pub struct Stale {
     pub lapsed: u64,
 }
 
-/// What a run has to do before it looks at rows.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Undone {
-    /// Events have no deliveries yet.
-    pub events: bool,
-    /// Hand-backs or deliveries may be no news any more.
-    pub stale: bool,
-}
-
 /// How a sink stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SinkState {
@@ -244,10 +235,6 @@ pub struct Done {
 pub trait OutboxDriver {
     /// Whether nothing waits: no event without its deliveries, and no delivery that did not end.
     async fn outbox_is_empty(&self) -> Result<bool, StoreError>;
-
-    /// Whether [`distribute`](Self::distribute) and [`suppress_stale`](Self::suppress_stale) may
-    /// find something to do: one read, so that a run with neither opens no transaction for them.
-    async fn outbox_undone(&self, now: Instant) -> Result<Undone, StoreError>;
 
     /// Gives up to `limit` events that have none yet their deliveries, oldest first: one for each
     /// taker that wants it, not before the hand-back's `not_before`. An event that nobody wants is

@@ -12,6 +12,7 @@ pub fn column(name: &str, type_name: &str, class: TypeClass) -> Column {
         type_name: type_name.to_owned(),
         class,
         max_chars: None,
+        odd_text: None,
         decimals: 0,
         required: false,
         generated: false,

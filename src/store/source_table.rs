@@ -90,6 +90,9 @@ pub struct Column {
     pub class: TypeClass,
     /// How many characters it holds, where that is limited.
     pub max_chars: Option<usize>,
+    /// SQLite: one of the texts that its first rows have among whole numbers, where `time` says
+    /// epoch.
+    pub odd_text: Option<String>,
     /// How many decimal places its type has; 0: none, or as many as there are.
     pub decimals: usize,
     /// NOT NULL and without a default: an INSERT must name it.

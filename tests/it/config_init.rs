@@ -1493,6 +1493,68 @@ async fn ids_of_something_else_are_no_reference_and_ids_of_charges_are_not_writt
     }
 }
 
+/// A column full of something else has no ids of payments, whatever it is called.
+#[tokio::test]
+async fn values_of_another_form_are_no_reference() {
+    const IDS: &str = "
+        create table payments (
+            id bigint primary key, external_id text, amount_cents bigint not null,
+            currency text not null, status text not null, created_at timestamptz not null);
+        insert into payments values
+            (1, {a}, 100, 'EUR', 'paid', '2026-11-19T08:00:00Z'),
+            (2, {b}, 100, 'EUR', 'paid', '2026-11-19T08:00:00Z'),
+            (3, {c}, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z')";
+    for ([a, b, c], is_it) in [
+        (["'ERP-1'", "'ERP-2'", "'ERP-3'"], false),
+        (["'ERP-1'", "'pi_2'", "null"], true),
+        (["'ERP-1'", "null", "null"], true),
+        (["null", "null", "null"], true),
+    ] {
+        let ddl = IDS.replace("{a}", a).replace("{b}", b).replace("{c}", c);
+        for place in in_both(&ddl).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let file = place.file();
+            let found = settings(&file).contains(&"psp_reference = \"external_id\"");
+            assert_eq!(found, is_it, "{a} {b} {c}: {file}");
+            let part = "psp_reference: no column was seen to have the PSP's own ids";
+            assert_eq!(told_of.contains(part), !is_it, "{told_of}");
+        }
+    }
+}
+
+/// A CHECK over two columns may name words of the other one, which no row's status may be given.
+#[tokio::test]
+async fn words_of_a_check_over_two_columns_are_no_words_of_the_status() {
+    const CHECKED: &str = "
+        create table payments (
+            id bigint primary key, amount_cents bigint not null, currency text not null,
+            status text not null, payout_status text not null default 'none',
+            created_at timestamptz not null, {checks});
+        insert into payments values
+            (1, 100, 'EUR', 'processing', 'none', '2026-11-19T08:00:00Z'),
+            (2, 100, 'EUR', 'done', 'none', '2026-11-19T08:00:00Z')";
+    let own = "check (status in ('processing', 'done', 'declined'))";
+    let both = "check (status <> 'done' or payout_status in ('none', 'sent', 'paid'))";
+    let swapped = "check (payout_status = 'paid' or status is not null)";
+    for (checks, failed) in [
+        (both.to_owned(), false),
+        (swapped.to_owned(), false),
+        (format!("{own}, {both}"), true),
+        (own.to_owned(), true),
+    ] {
+        for place in in_both(&CHECKED.replace("{checks}", &checks)).await {
+            told(&place.init(&["--attempted", "once"]));
+            let file = place.file();
+            let lines = settings(&file);
+            for line in ["from = [\"processing\"]", "succeeded = \"done\""] {
+                assert!(lines.contains(&line), "{checks}: {line} is not in\n{file}");
+            }
+            assert_eq!(lines.contains(&"failed = \"declined\""), failed, "{checks}: {file}");
+            assert!(!file.contains("\"sent\"") && !file.contains("\"paid\""), "{checks}: {file}");
+        }
+    }
+}
+
 /// The time that is written is the one that paid rows have.
 #[tokio::test]
 async fn the_time_of_payment_is_the_one_that_paid_rows_have() {
@@ -1564,7 +1626,16 @@ async fn flags_of_rows_that_are_not_to_be_touched_are_told() {
             "tell live rows from test rows",
             "in = [\"live\"]",
         ),
+        (
+            "mode text not null",
+            ["'live'", "'test'"],
+            "tell live rows from test rows",
+            "in = [\"live\"]",
+        ),
+        ("void boolean not null", ["false", "true"], "say that a row is cancelled", "in = [false]"),
+        ("void integer", ["0", "1"], "say that a row is cancelled", "not_in = [1]"),
         ("env text", ["'live'", "'live'"], "", ""),
+        ("mode text", ["'fast'", "'slow'"], "", ""),
         ("deleted text", ["null", "'2026-11-19'"], "", ""),
         ("del_flag boolean not null", ["false", "true"], "", "in = [false]"),
     ] {
@@ -1573,14 +1644,230 @@ async fn flags_of_rows_that_are_not_to_be_touched_are_told() {
             let told_of = told(&place.init(&["--attempted", "once", "--live", "true"]));
             let name = column.split(' ').next().unwrap();
             let condition = format!("{{ column = \"{name}\", {test} }}");
-            let part =
-                format!("where: `{name}` may {says}; where it does, add {condition} to where");
+            let part = match says.is_empty() {
+                true => format!("where: `{name}` may "),
+                false => {
+                    format!("where: `{name}` may {says}; where it does, add {condition} to where")
+                }
+            };
             assert_eq!(told_of.contains(&part), !says.is_empty(), "{part}: {told_of}");
             let line = format!("where = [{condition}]");
             let is_filter = says.is_empty() && !test.is_empty();
             assert_eq!(settings(&place.file()).contains(&line.as_str()), is_filter, "{column}");
         }
     }
+}
+
+/// What may be meant by a word of its name is asked for, and millionths are no cents.
+#[tokio::test]
+async fn columns_that_may_be_meant_are_named_where_none_is_taken() {
+    const NEAR: &str = "
+        create table payments (
+            id bigint primary key, {columns}, created_at timestamptz not null);
+        insert into payments values (1, {values}, '2026-11-19T08:00:00Z')";
+    let plain = "currency text, status text";
+    let counted = "amount_cents bigint, currency text";
+    let amount = |column: &str| format!("{column}, {plain}");
+    let status = |column: &str| format!("{column}, {counted}");
+    let currency = |column: &str| format!("{column}, amount_cents bigint, status text");
+    let (text, number) = ("100, 'EUR', 'paid'", "3, 100, 'EUR'");
+    for (columns, values, part) in [
+        (amount("amount_required bigint"), text, "amount (is it `amount_required`?)"),
+        (amount("amount_value numeric(12, 2)"), text, "amount (is it `amount_value`?)"),
+        (amount("\"Amount (EUR)\" numeric(12, 2)"), text, "amount (is it `Amount (EUR)`?)"),
+        (amount("amt numeric(12, 2)"), text, "amount (is it `amt`?)"),
+        (
+            amount("amount_due bigint, amount_required bigint"),
+            "100, 100, 'EUR', 'paid'",
+            "amount (is it `amount_required` or `amount_due`?)",
+        ),
+        (
+            amount("tax_amount bigint, amount_required bigint"),
+            "100, 100, 'EUR', 'paid'",
+            "amount (is it `amount_required` or `tax_amount`?)",
+        ),
+        (
+            amount("amount_micros bigint"),
+            text,
+            "amount (is it `amount_micros`?); `amount_micros` has millionths by its name, which \
+             are neither minor nor major units: read a view that has \"amount_micros\" / 1000000.0",
+        ),
+        // What is always 0, and what only speaks of an amount.
+        (amount("amt bigint"), "0, 'EUR', 'paid'", "no column looks like an amount \u{b7}"),
+        (amount("amount_id bigint"), text, "no column looks like an amount \u{b7}"),
+        (
+            currency("currency_iso_code char(3)"),
+            "'EUR', 100, 'paid'",
+            "currency: no column tells it (is it `currency_iso_code`?): name it, or one currency",
+        ),
+        (
+            currency("crncy_cd text"),
+            "'EUR', 100, 'paid'",
+            "currency: no column tells it (is it `crncy_cd`?): name it, or one currency",
+        ),
+        (
+            currency("currency_id integer"),
+            "1, 100, 'paid'",
+            ", and no code: read a view that has the code as a column",
+        ),
+        (
+            currency("currency_rate integer"),
+            "1, 100, 'paid'",
+            "currency: no column tells it: name one currency",
+        ),
+        (status("status_id integer"), number, "a status (is it `status_id`?): name it with"),
+        (status("payment_status_id bigint"), number, "a status (is it `payment_status_id`?)"),
+        (status("sts_cd text"), "'PR', 100, 'EUR'", "a status (is it `sts_cd`?)"),
+        (status("result_note text"), "'x', 100, 'EUR'", "no column looks like a status \u{b7}"),
+    ] {
+        let ddl = NEAR.replace("{columns}", &columns).replace("{values}", values);
+        for place in in_both(&ddl).await {
+            let ended = place.init(&["--table", "payments", "--attempted", "once"]);
+            // Where a sentence ends is part of what is looked for.
+            let told_of = told(&ended).replace(" - ", " \u{b7} ").replace(" next:", " \u{b7}");
+            assert!(told_of.contains(part), "{part}: {told_of}");
+            assert!(place.file().contains("\"???\""), "{}", place.file());
+        }
+    }
+    let ddl = NEAR.replace("{columns}", &amount("amount_micros bigint"));
+    for place in in_both(&ddl.replace("{values}", text)).await {
+        told(&place.init(&[
+            "--attempted",
+            "once",
+            "--amount",
+            "amount_micros",
+            "--table",
+            "payments",
+        ]));
+        let line = "amount = { column = \"amount_micros\", unit = \"???\" }";
+        assert!(settings(&place.file()).contains(&line), "{}", place.file());
+        let check = tieout(place.folder.path(), &["config", "check"]);
+        let open = "`amount` of [[table]] payments is still open: `amount_micros` has millionths";
+        assert!(check.code == 10 && check.stderr.contains(open), "{}", check.stderr);
+    }
+}
+
+/// PostgreSQL's money and composites are read by a view.
+#[tokio::test]
+async fn a_type_that_no_amount_is_read_of_is_named() {
+    for (ddl, type_name) in [("total money", "money"), ("total priced", "priced")] {
+        let server = postgres_database().await;
+        server
+            .execute(format!(
+                "create type priced as (code text, amount numeric); \
+                 create table payments (id bigint primary key, {ddl}, currency text, status text, \
+                 created_at timestamptz not null)"
+            ))
+            .await;
+        let url = server.url().to_owned();
+        let place = Place { folder: tempfile::tempdir().unwrap(), url, _server: Some(server) };
+        let told_of = told(&place.init(&["--table", "payments", "--attempted", "once"]));
+        let part = format!(
+            "amount: no column looks like an amount (is it `total`?); `total` is {type_name}, and \
+             no plain number: read a view that has its number as a numeric column"
+        );
+        assert!(told_of.contains(&part), "{part}: {told_of}");
+    }
+}
+
+/// What was said of a status's values is not dropped where its column is not known.
+#[tokio::test]
+async fn values_that_were_said_stand_though_no_status_is_known() {
+    const NUMBERED: &str = "
+        create table payments (
+            id bigint primary key, status_id integer not null, amount_cents bigint not null,
+            currency text not null, created_at timestamptz not null);
+        insert into payments values
+            (1, 1, 100, 'EUR', '2026-11-19T08:00:00Z'),
+            (2, 4, 100, 'EUR', '2026-11-19T08:00:00Z')";
+    let said = ["--processing", "1,2", "--succeeded", "4", "--failed", "3", "--retryable", "5"];
+    for place in in_both(NUMBERED).await {
+        told(&place.init(&[&said[..], &["--table", "payments", "--attempted", "once"]].concat()));
+        let file = place.file();
+        for want in [
+            "status = \"???\"",
+            "from = [\"1\", \"2\"]",
+            "succeeded = \"4\"",
+            "failed = \"3\"",
+            "retryable = \"5\"",
+        ] {
+            assert!(settings(&file).contains(&want), "{want} is not in\n{file}");
+        }
+        // The column is all that is left to say.
+        checked_with(&place, "status = ", "status = \"status_id\"");
+        place.fits();
+    }
+}
+
+/// PostgreSQL compares no text as times: the way out is a view, and another column goes first.
+#[tokio::test]
+async fn times_that_are_text_are_told_where_they_are_not_compared() {
+    const TEXTS: &str = "
+        create table payments (
+            id bigint primary key, amount_cents bigint not null, currency text not null,
+            status text not null, created_at text not null, sent_at text{more});
+        insert into payments (id, amount_cents, currency, status, created_at, sent_at) values
+            (1, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z', '2026-11-19T08:00:01Z'),
+            (2, 100, 'EUR', 'paid', '2026-11-19T08:00:00Z', '2026-11-19T08:00:01Z')";
+    let [on_server, file] = in_both(&TEXTS.replace("{more}", "")).await;
+    let told_of = told(&on_server.init(&[]));
+    let check = tieout(on_server.folder.path(), &["config", "check", "--connect"]);
+    let refused = check.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert_eq!(check.code, 10, "{refused}");
+    for name in ["created", "attempted"] {
+        let column = if name == "created" { "created_at" } else { "sent_at" };
+        let part = format!(
+            "{name}: `{column}` is text, and PostgreSQL compares no text as times: as `read` take \
+             a view with \"{column}\"::timestamptz as \"{column}\""
+        );
+        assert!(told_of.contains(&part), "{part}: {told_of}");
+        let part = format!("as `read` a view with \"{column}\"::timestamptz as \"{column}\"");
+        assert!(refused.contains(&part), "{part}: {refused}");
+    }
+    let server = on_server._server.as_ref().unwrap();
+    server
+        .execute(
+            "create view payments_v as select id, amount_cents, currency, status, \
+             created_at::timestamptz as created_at, sent_at::timestamptz as sent_at from payments",
+        )
+        .await;
+    let told_of = told(&on_server.init(&["--table", "payments_v"]));
+    assert!(!told_of.contains("compares no text"), "{told_of}");
+    on_server.fits();
+    // SQLite has no others.
+    assert!(!told(&file.init(&[])).contains("compares no text"));
+    file.fits();
+    let two = TEXTS.replace("{more}", ", inserted_at timestamptz not null default '2026-11-19'");
+    let [on_server, file] = in_both(&two).await;
+    for (place, created) in [(on_server, "inserted_at"), (file, "created_at")] {
+        told(&place.init(&["--attempted", "once"]));
+        let line = format!("created = \"{created}\"");
+        assert!(settings(&place.file()).contains(&line.as_str()), "{}", place.file());
+        place.fits();
+    }
+}
+
+/// SQLite types values: what is refused is the text among the numbers, and not the column.
+#[tokio::test]
+async fn a_text_among_whole_numbers_of_the_epoch_is_shown() {
+    const MIXED: &str = "
+        create table payments (
+            id integer primary key, amount_cents integer not null, currency text not null,
+            status text not null, \"createdAt\" datetime not null);
+        insert into payments values
+            (1, 100, 'EUR', 'processing', 1763546405000),
+            (2, 100, 'EUR', 'paid', '2026-11-19 08:00:00')";
+    let words = ["--attempted", "once", "--time", "epoch_ms"];
+    let place = Place::sqlite(MIXED).await;
+    assert_eq!(place.init(&words).code, 0);
+    let check = tieout(place.folder.path(), &["config", "check", "--connect"]);
+    let refused = check.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
+    let part = "created: column `createdAt` has text among its whole numbers, such as `2026-11-19 \
+                08:00:00`; expected whole numbers in every row, as `time` says epoch";
+    assert!(check.code == 10 && refused.contains(part), "{refused}");
+    let place = Place::sqlite(&MIXED.replace("'2026-11-19 08:00:00'", "1763546405000")).await;
+    assert_eq!(place.init(&words).code, 0);
+    place.fits();
 }
 
 /// Rows that store a payment as paid ones do may be paid already: none is taken for stuck.

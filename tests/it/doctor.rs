@@ -224,19 +224,30 @@ async fn has_none_yet(shop: &Shop, code: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_check_over_the_status_and_another_column_is_asked_of_stuck_rows() {
     let shop = healthy(Engine::Postgres, Words::default()).await;
-    // One that fails with an error, one that only the PSP's reference decides, one that is met.
+    // One that fails with an error, one that only the PSP's reference decides, one that is met, and
+    // one of what no mode but `full` writes.
     let checks = [
-        ("broken", "100 / (attempt - 1) > 0"),
-        ("paid_by_stripe", "psp_ref like 'pi_%'"),
-        ("paid_has_note", "note is not null"),
-        ("paid_is_dated", "updated_at is not null"),
+        ("broken", "paid", "100 / (attempt - 1) > 0"),
+        ("paid_by_stripe", "paid", "(psp_ref is not null and psp_ref like 'pi_%')"),
+        ("paid_has_note", "paid", "note is not null"),
+        ("paid_is_dated", "paid", "updated_at is not null"),
+        ("failed_has_note", "failed", "note is not null"),
     ];
-    for (name, asks) in checks {
-        let check = format!("constraint {name} check (status <> 'paid' or {asks}) not valid");
+    for (name, status, asks) in checks {
+        let check = format!("constraint {name} check (status <> '{status}' or {asks}) not valid");
         shop.raw.execute(&format!("alter table payments add {check}")).await;
     }
     has_none(&doctor(&shop).await, "check_refuses_rows");
     shop.insert(&[Payment::stuck(7)]).await;
+    let refused = |ran: &Ran| of_code(ran, "check_refuses_rows").len();
+    assert_eq!(refused(&doctor(&shop).await), 2, "paid_has_note and failed_has_note");
+    let full = "mode = \"full\"";
+    rewrite(&shop, full, "mode = \"succeed_only\"");
+    assert_eq!(refused(&doctor(&shop).await), 1);
+    rewrite(&shop, "mode = \"succeed_only\"", "mode = \"observe\"");
+    assert_eq!(refused(&doctor(&shop).await), 0);
+    rewrite(&shop, "mode = \"observe\"", full);
+    shop.raw.execute("alter table payments drop constraint failed_has_note").await;
     let ran = doctor(&shop).await;
     let (what, state, text, next) = finding(&ran, "check_refuses_rows");
     assert_eq!((what.as_str(), state.as_str(), ran.code), ("payments", "fail", Some(10)));

@@ -4,6 +4,7 @@
 mod amount;
 mod filled;
 mod filters;
+mod near;
 mod reference;
 
 use std::collections::BTreeSet;
@@ -523,7 +524,10 @@ impl<'a> Choosing<'a> {
                 why.push_str(FLOAT);
             }
             let value = format!("{{ column = {}, unit = {unit} }}", quoted(&amount.name));
-            self.put("amount", value, why);
+            match unit.contains(OPEN) {
+                true => self.open("amount", value, &why),
+                false => self.put("amount", value, why),
+            }
             self.below_zero(amount);
         }
         self.currency();
@@ -545,6 +549,9 @@ impl<'a> Choosing<'a> {
     fn unit(&mut self, amount: &Column) -> (String, String) {
         if let Some(unit) = &self.answers.unit {
             return (quoted(unit), "as you said".to_owned());
+        }
+        if words::says_micros(&amount.name) {
+            return (quoted(OPEN), near::millionths(amount));
         }
         let name = plain(&amount.name);
         let exponent = pick(self.of, &words::EXPONENT, words::is_whole);
@@ -609,7 +616,7 @@ impl<'a> Choosing<'a> {
                 "it stands on `{parent}`: read a view that has it as a column, or name one \
                  currency for the table"
             ),
-            None => "no column tells it: name one currency for the table, such as EUR".to_owned(),
+            None => self.currency_untold(),
         };
         self.open("currency", value, &why);
     }
@@ -1103,7 +1110,8 @@ impl<'a> Choosing<'a> {
                 }
             },
             None if self.answers.status.is_none() => {
-                self.open("status", quoted(OPEN), "no column looks like a status");
+                let why = self.status_untold();
+                self.open("status", quoted(OPEN), &why);
             }
             None => {}
         }
@@ -1137,7 +1145,7 @@ impl<'a> Choosing<'a> {
         let created = match &self.answers.created {
             Some(name) => self.named("created", name),
             None => {
-                let found = pick(self.of, &words::CREATED, words::is_time);
+                let found = self.likely_time(&words::CREATED);
                 if found.is_none() {
                     self.open("created", quoted(OPEN), "no column looks like a creation time");
                 }
@@ -1145,7 +1153,7 @@ impl<'a> Choosing<'a> {
             }
         };
         if let Some(column) = created {
-            self.put("created", quoted(&column.name), format!("it is {}", column.type_name));
+            self.put_time("created", column, &format!("it is {}", column.type_name));
             used.push(column);
         }
         match self.answers.attempted.as_deref() {
@@ -1153,20 +1161,47 @@ impl<'a> Choosing<'a> {
             Some("none") => {}
             Some(name) => {
                 if let Some(column) = self.named("attempted", name) {
-                    self.put("attempted", quoted(&column.name), "as you said");
+                    self.put_time("attempted", column, "as you said");
                     used.push(column);
                 }
             }
-            None => match pick(self.of, &words::ATTEMPTED, words::is_time) {
+            None => match self.likely_time(&words::ATTEMPTED) {
                 Some(column) => {
                     let why = "check that the application writes it before every send";
-                    self.put("attempted", quoted(&column.name), why);
+                    self.put_time("attempted", column, why);
                     used.push(column);
                 }
                 None => self.attempted_untold(&used),
             },
         }
         self.zone(&used);
+    }
+
+    /// Whether a column has times as text where the database does not compare such as times.
+    fn is_text_time(&self, column: &Column) -> bool {
+        !self.seen.text_times && words::is_text(&column.class)
+    }
+
+    /// The likeliest column of times of these names, one that is compared as such first.
+    fn likely_time(&self, names: &[&str]) -> Option<&'a Column> {
+        let found = words::picks(self.of, names, words::is_time);
+        let fit = found.iter().copied().find(|column| !self.is_text_time(column));
+        fit.or_else(|| found.first().copied())
+    }
+
+    /// Takes a column of times. Of one whose text is not compared as times the way out is said.
+    fn put_time(&mut self, setting: &'static str, column: &Column, why: &str) {
+        if !self.is_text_time(column) {
+            return self.put(setting, quoted(&column.name), why);
+        }
+        let (name, ident) = (&column.name, &column.ident);
+        let why = format!(
+            "`{name}` is {}, and PostgreSQL compares no text as times: as `read` take a view with \
+             {ident}::timestamptz as {ident} (::timestamp where it says no zone)",
+            column.type_name
+        );
+        self.untold(format!("{setting}: {why}"));
+        self.put(setting, quoted(name), why);
     }
 
     /// No column says when a row was last sent: those that may.
@@ -1330,10 +1365,7 @@ impl<'a> Choosing<'a> {
     }
 
     fn map(&mut self) {
-        let Some(status) = self.status_column() else {
-            self.proposal.map.push(("from", Choice::open(list(&[OPEN.to_owned()]), "no status")));
-            return;
-        };
+        let Some(status) = self.status_column() else { return self.map_as_said() };
         let class = status.class.clone();
         let values = self.values(status);
         let sorted = self.sorted(status, &values);
@@ -1392,6 +1424,26 @@ impl<'a> Choosing<'a> {
         self.proposal.statuses = theirs;
         let told = Told { mark: words::mark_of(&values).to_owned(), is_open, is_said };
         self.ignore(&class, &rest, &told);
+    }
+
+    /// What was said of a status's values stands as it was said, whichever column will be the
+    /// status: as text it is taken for numbers, too.
+    fn map_as_said(&mut self) {
+        let said = self.answers;
+        let from = match said.processing.is_empty() {
+            true => Choice::open(list(&[OPEN.to_owned()]), "no status"),
+            false => Choice::new(list(&said.processing), "as you said"),
+        };
+        self.proposal.map.push(("from", from));
+        for (outcome, value) in [
+            ("succeeded", &said.succeeded),
+            ("failed", &said.failed),
+            ("retryable", &said.retryable),
+        ] {
+            if let Some(value) = value {
+                self.proposal.map.push((outcome, Choice::new(quoted(value), "as you said")));
+            }
+        }
     }
 
     /// Tells of words that were taken for an outcome, and may also say that a call is on its way.
@@ -1729,21 +1781,34 @@ fn without(outcome: &str, status: &str, left: &[&String]) -> String {
     )
 }
 
-/// A status's values: those that were seen, and those that its relation's CHECKs name.
+/// A status's values: those that were seen, and those that CHECKs over it alone name. What one over
+/// several columns names may be another's.
 fn values_of(of: &Surveyed, status: &Column, seen: Vec<String>) -> Vec<String> {
     let mut values = seen;
     if status.class == TypeClass::Boolean {
         values = vec!["false".to_owned(), "true".to_owned()];
     }
-    for check in &of.checks {
-        let quoted = check.split('\'').skip(1).step_by(2);
-        if check.contains(&status.name) {
-            values.extend(quoted.map(str::to_owned));
-        }
+    for check in of.checks.iter().filter(|check| is_of_alone(check, status, of)) {
+        values.extend(check.split('\'').skip(1).step_by(2).map(str::to_owned));
     }
     let mut known = BTreeSet::new();
     values.retain(|value| !value.is_empty() && known.insert(value.clone()));
     values
+}
+
+/// Whether a CHECK names this column, and no other of its relation.
+fn is_of_alone(check: &str, column: &Column, of: &Surveyed) -> bool {
+    // Between its literals, whose quotes are doubled inside.
+    let outside: Vec<&str> = check.split('\'').step_by(2).collect();
+    let is_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '$');
+    let names = |name: &str| {
+        let mut words = outside.iter().flat_map(|text| text.split(|c| !is_word(c)));
+        let quoted = format!("\"{name}\"");
+        words.any(|word| word.eq_ignore_ascii_case(name))
+            || (!name.chars().all(is_word) && outside.iter().any(|text| text.contains(&quoted)))
+    };
+    let mut others = of.relation.columns.iter().filter(|other| other.name != column.name);
+    names(&column.name) && !others.any(|other| names(&other.name))
 }
 
 /// Why a status cannot be written, for whoever names another.

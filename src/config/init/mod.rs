@@ -75,6 +75,8 @@ pub struct Seen {
     pub examples: BTreeMap<String, Vec<String>>,
     /// Looked-at rows by what a column has by which rows may be left out, and by their status.
     pub tallies: BTreeMap<String, Vec<Tally>>,
+    /// The database compares times that are kept as text.
+    pub text_times: bool,
     /// Tables that hold the currency for this one.
     pub currency_at: Vec<String>,
     /// Tables that point here and look like a history.
@@ -152,7 +154,7 @@ pub fn wants_values(of: &Surveyed, answers: &Answers) -> Vec<String> {
     let account = words::pick(of, &words::ACCOUNT, words::is_word);
     let mut wanted: Vec<&Column> = [status, account].into_iter().flatten().collect();
     wanted.extend(tell_accounts(&of.relation.columns));
-    wanted.extend(words::pick(of, &words::ENVIRONMENT, words::is_word));
+    wanted.extend(words::picks(of, &words::ENVIRONMENT, words::is_word));
     wanted.extend(status.into_iter().flat_map(|status| words::other_statuses(of, status)));
     wanted.extend(coded(&of.relation.columns));
     wanted.extend(flags(&of.relation.columns));

@@ -174,6 +174,45 @@ const PARTS: [&str; 36] = [
     "due",
     "outstanding",
 ];
+/// Words of names that say an amount, or a part of one.
+const SAYS_AMOUNT: [&str; 20] = [
+    "amount", "amounts", "amt", "total", "totals", "sum", "price", "value", "gross", "cents",
+    "micros", "betrag", "summe", "importe", "monto", "montant", "importo", "bedrag", "valor",
+    "montante",
+];
+/// Words beside them that say something of it, and not it.
+const SAYS_NO_SUM: [&str; 26] = [
+    "id", "ids", "type", "currency", "ccy", "code", "status", "state", "count", "items", "rate",
+    "percent", "quantity", "qty", "number", "no", "at", "on", "date", "time", "unit", "units",
+    "exponent", "decimals", "scale", "places",
+];
+/// Words of names that say a currency.
+const SAYS_CURRENCY: [&str; 13] = [
+    "currency",
+    "currencies",
+    "crncy",
+    "curr",
+    "ccy",
+    "waehrung",
+    "währung",
+    "moneda",
+    "divisa",
+    "devise",
+    "monnaie",
+    "valuta",
+    "moeda",
+];
+/// Words beside them that say something of it, and not it.
+const SAYS_NO_CODE: [&str; 9] =
+    ["rate", "symbol", "name", "exponent", "decimals", "scale", "places", "units", "at"];
+/// Words of names that say a status.
+const SAYS_STATUS: [&str; 13] = [
+    "status", "state", "sts", "stat", "result", "outcome", "phase", "zustand", "estado",
+    "situacao", "statut", "etat", "stato",
+];
+/// Words beside them that say something of it, and not it.
+const SAYS_NO_STATUS: [&str; 10] =
+    ["at", "on", "by", "date", "time", "reason", "message", "note", "notes", "text"];
 /// A word of an amount that another one beside it goes before.
 const BASE: &str = "base";
 pub(super) const EXPONENT: [&str; 7] = [
@@ -361,14 +400,19 @@ pub(super) const DELETED: [&str; 12] = [
 ];
 pub(super) const IS_DELETED: [&str; 8] =
     ["deleted", "is_deleted", "archived", "del_flg", "del_flag", "delete_flag", "is_del", "del_yn"];
-pub(super) const IS_CANCELLED: [&str; 2] = ["is_cancelled", "is_canceled"];
+pub(super) const IS_CANCELLED: [&str; 3] = ["is_cancelled", "is_canceled", "void"];
 pub(super) const DOCSTATUS: [&str; 1] = ["docstatus"];
 pub(super) const IS_LIVE: [&str; 4] = ["livemode", "live_mode", "is_live", "live"];
 pub(super) const IS_TEST: [&str; 6] =
     ["is_test", "test", "test_mode", "sandbox", "test_flg", "test_flag"];
-pub(super) const ENVIRONMENT: [&str; 2] = ["environment", "env"];
+pub(super) const ENVIRONMENT: [&str; 3] = ["environment", "env", MODE];
+/// A mode may be of anything: only its values tell.
+pub(super) const MODE: &str = "mode";
 /// Values of an environment whose rows are of live money.
 pub(super) const LIVE: [&str; 3] = ["live", "prod", "production"];
+/// Values of one whose rows are of no money.
+pub(super) const TEST: [&str; 8] =
+    ["test", "testing", "sandbox", "dev", "development", "stage", "staging", "demo"];
 pub(super) const IS_REFUND: [&str; 1] = ["is_refund"];
 /// Values of a flag that say yes, and no.
 const YES: [&str; 7] = ["y", "yes", "t", "true", "1", "j", "ja"];
@@ -601,6 +645,51 @@ pub(super) fn is_part(of: &Surveyed, column: &Column) -> bool {
     let name = plain(&column.name);
     let is_known = AMOUNT.contains(&name.as_str()) || SUMS.contains(&name.as_str());
     !is_known && says_one_of(of, column, &PARTS)
+}
+
+/// Whether a name has one of these words.
+fn has_word(name: &str, known: &[&str]) -> bool {
+    plain(name).split('_').any(|word| known.contains(&word))
+}
+
+/// Columns that may be the amount by a word of their names, of whatever type.
+pub(super) fn may_be_amounts(of: &Surveyed) -> Vec<&Column> {
+    let may_be = |column: &&Column| {
+        let says = match &column.class {
+            TypeClass::Integer | TypeClass::Decimal | TypeClass::Float | TypeClass::Other => {
+                has_word(&column.name, &SAYS_AMOUNT)
+            }
+            TypeClass::Text | TypeClass::Padded => has_word(&column.name, &["amount", "amt"]),
+            _no_number => false,
+        };
+        says && !has_word(&column.name, &SAYS_NO_SUM)
+    };
+    of.relation.columns.iter().filter(may_be).collect()
+}
+
+/// Columns that may be the currency, or point at it, by a word of their names.
+pub(super) fn may_be_currencies(of: &Surveyed) -> Vec<&Column> {
+    let may_be = |column: &&Column| {
+        let is_apt = is_word(&column.class)
+            || matches!(column.class, TypeClass::Integer | TypeClass::Uuid | TypeClass::Other);
+        is_apt && has_word(&column.name, &SAYS_CURRENCY) && !has_word(&column.name, &SAYS_NO_CODE)
+    };
+    of.relation.columns.iter().filter(may_be).collect()
+}
+
+/// Columns that may be the status by a word of their names.
+pub(super) fn may_be_statuses(of: &Surveyed) -> Vec<&Column> {
+    let may_be = |column: &&Column| {
+        is_status(&column.class)
+            && has_word(&column.name, &SAYS_STATUS)
+            && !has_word(&column.name, &SAYS_NO_STATUS)
+    };
+    of.relation.columns.iter().filter(may_be).collect()
+}
+
+/// Whether an amount is in millionths by its name.
+pub(super) fn says_micros(name: &str) -> bool {
+    has_word(name, &["micro", "micros"])
 }
 
 /// Whether a column has, by its words, ids of something else than payments.
@@ -1035,6 +1124,12 @@ mod tests {
         ] {
             assert_eq!(says_charge(name), is_of_charge, "{name}");
         }
+    }
+
+    #[test]
+    fn millionths_are_told_by_a_word() {
+        assert!(says_micros("amount_micros") && says_micros("MicrosAmount"));
+        assert!(!says_micros("amount") && !says_micros("microsoft_amount"));
     }
 
     #[test]

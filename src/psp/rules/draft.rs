@@ -126,6 +126,7 @@ mod tests {
             captured: None,
             refunded_minor: 0,
             disputed: false,
+            charged_back_minor: 0,
             created_at: DateTime::<Utc>::MIN_UTC,
             tag: None,
             returned: None,

@@ -69,6 +69,7 @@ impl Example {
             captured: None,
             refunded_minor: 0,
             disputed: subject == Subject::Disputed,
+            charged_back_minor: 0,
             created_at: DateTime::<Utc>::MIN_UTC,
             tag: None,
             returned: (subject == Subject::Returned).then(|| self.case.code.clone()),

@@ -10,6 +10,7 @@ use crate::model::count::counted;
 use crate::model::money::{
     AmountError, AmountUnit, Currency, Exactness, grouped_text, parse_amount,
 };
+use crate::model::reason::Outcome;
 use crate::model::time::{later, to_short_text};
 use crate::psp::settings::PspKind;
 use crate::run::doctor::{Finding, Indexes, Level, Say, fail, ok, warn};
@@ -26,6 +27,7 @@ use crate::store::error::{Mend, StoreError};
 use crate::store::inspect::{
     Counterpart, Inspect, RefusedRows, STATUS_ROWS, Standing, index_columns,
 };
+use crate::store::literals::ends;
 use crate::store::mapping::TableSettings;
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{SourceTable, TypeClass};
@@ -121,8 +123,9 @@ async fn one(
     let mut findings = Vec::new();
     let mut rows = None;
     match standing(db, table, beside).await {
-        Ok(standing) => {
+        Ok(mut standing) => {
             rows = standing.rows;
+            standing.refused_rows.retain(|told| is_written(table, accounts, told.outcome));
             for (column, create) in &standing.lookups {
                 let create = create.clone().unwrap_or_else(|| index_of_view(table, column));
                 indexes.insert((name.to_owned(), column.clone()), create);
@@ -327,6 +330,17 @@ fn of_barred(name: &str, barred: &[(String, String)]) -> Vec<Finding> {
         fail(name, Exit::Config, "check_refuses", text, next)
     });
     told.collect()
+}
+
+/// Whether any account's rows of the table are written for an outcome, by its mode.
+fn is_written(
+    table: &SourceTable,
+    accounts: &BTreeMap<String, AccountSetup>,
+    outcome: Outcome,
+) -> bool {
+    let settings = &table.settings;
+    let mut own = settings.accounts.values().filter_map(|name| accounts.get(name));
+    own.any(|account| ends(account.mode.min(settings.mode)).contains(&outcome))
 }
 
 /// A status that a constraint refuses of stuck rows, as other columns lack what it asks. Where it

@@ -81,19 +81,19 @@ pub(super) async fn close_case(
 }
 
 pub(super) async fn state(pool: &PgPool, account: &str) -> Result<AccountState, StoreError> {
-    type Stored = (Option<Instant>, Option<String>, Option<Instant>, Option<i32>);
+    type Stored = (Option<Instant>, Option<String>, Option<Instant>, Option<i32>, bool);
     let doing = "reading the account";
-    let stored: Option<Stored> = sqlx::query_as(
-        "select paused_at, paused_why, unanswered_since, usual_permille \
-         from tieout_accounts where account = $1",
+    let stored: Stored = sqlx::query_as(
+        "select a.paused_at, a.paused_why, a.unanswered_since, a.usual_permille, \
+         exists (select from tieout_files f where f.account = n.account) \
+         from (select $1::text as account) n \
+         left join tieout_accounts a on a.account = n.account",
     )
     .bind(account)
-    .fetch_optional(pool)
+    .fetch_one(pool)
     .await
     .map_err(failed(doing))?;
-    let Some((paused_at, why, unanswered_since, permille)) = stored else {
-        return Ok(AccountState::default());
-    };
+    let (paused_at, why, unanswered_since, permille, has_files) = stored;
     let usual_permille = permille
         .map(u32::try_from)
         .transpose()
@@ -102,6 +102,7 @@ pub(super) async fn state(pool: &PgPool, account: &str) -> Result<AccountState, 
         paused: paused_at.map(|at| (at, why.unwrap_or_default())),
         unanswered_since,
         usual_permille,
+        has_files,
     })
 }
 

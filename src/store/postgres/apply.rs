@@ -374,10 +374,9 @@ impl Batch<'_> {
         let claims: Vec<(usize, &RowEffects)> =
             live.iter().filter_map(|index| rows.get(*index).map(|row| (*index, row))).collect();
         let taken = ledger.taken_references(connection, &claims).await?;
-        for (index, owner) in taken {
+        for (index, (table, key)) in taken {
             self.change(index, |row| {
-                let reference = row.claims_reference.clone().unwrap_or_default();
-                let text = format!("{reference} already explains {owner}");
+                let text = row.explains_another(&table, &key);
                 row.send_to_review(Reason::ReferenceClaimed, text);
             });
         }

@@ -528,6 +528,7 @@ fn column(found: &FoundColumn, inserted: bool) -> Column {
         type_name: found.spelled.clone(),
         class: class(found),
         max_chars: max_chars.filter(|_| is_limited),
+        odd_text: None,
         decimals: if has_scale { scale } else { 0 },
         required: found.required,
         generated: found.generated,

@@ -98,7 +98,7 @@ pub(super) async fn last_handbacks(
          coalesce(h.end_reason in ('lapsed', 'sibling_pending'), false), \
          (select count(*) from tieout_handbacks l where l.table_name = h.table_name \
          and l.key = h.key and l.end_reason in ('lapsed', 'sibling_pending'))::integer, \
-         h.taken_at is null and coalesce(h.end_reason = 'sibling_row', false) \
+         h.taken_at is null and coalesce(h.end_reason = 'sibling_row', false), h.not_before \
          from tieout_handbacks h where h.table_name = $1 and h.key = any($2) \
          order by h.key, h.number desc",
     );
@@ -111,6 +111,7 @@ pub(super) async fn last_handbacks(
             let past = PastHandBack {
                 number: cells.count(1)?,
                 at: cells.at(2)?,
+                not_before: cells.maybe_at(9)?,
                 taken_at: cells.maybe_at(3)?,
                 charge_before: cells.at(4)?,
                 lapsed: cells.flag(6)?,

@@ -438,7 +438,9 @@ pub(super) async fn claim_due(
         let (taken, seen) = patiently(async || {
             let mut tx = begin(pool).await.map_err(failed(CLAIMING))?;
             let batch = claim_batch(&mut tx, claim, wanted).await?;
-            tx.commit().await.map_err(failed(CLAIMING))?;
+            // A commit waits for the disk, and without due rows nothing is to be kept.
+            let ended = if batch.1 == 0 { tx.rollback().await } else { tx.commit().await };
+            ended.map_err(failed(CLAIMING))?;
             Ok(batch)
         })
         .await?;

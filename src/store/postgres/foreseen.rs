@@ -1,32 +1,35 @@
 //! CHECKs over the status and other columns: which of them would refuse stuck rows as a run would
 //! write them. Each is asked of a few real rows, and nothing is written.
 //!
-//! What is not known before a decision never makes a CHECK fail: where a value comes from the PSP,
-//! the CHECK must be false both with a value in its place and with the column left as it is.
+//! A CHECK over a column whose value is not known before the decision, as what the PSP says, is not
+//! asked: whatever stood in its place would be held against the CHECK, and a healthy table refused.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant as Tick};
 
 use serde::Deserialize;
 use sqlx::postgres::PgPool;
 
 use crate::clock;
 use crate::model::reason::Outcome;
-use crate::model::time::to_text;
 use crate::store::effects::SetValue;
 use crate::store::error::StoreError;
 use crate::store::inspect::RefusedRows;
-use crate::store::mapping::{MapSettings, SetSettings};
+use crate::store::literals::ends;
+use crate::store::mapping::SetSettings;
 use crate::store::postgres::inspect::{LOOKING, parsed, read, stuck_of, texts};
 use crate::store::postgres::rows::new_value;
 use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
 use crate::store::records::ClaimFilter;
-use crate::store::source_table::{QuotedIdent, SourceTable, Target};
+use crate::store::source_table::{QuotedIdent, SourceTable};
 use crate::store::template::Template;
 
 /// Stuck rows that CHECKs are asked of.
 const ROWS: i64 = 20;
 
-/// What stands for a text that only the PSP knows.
-const STAND_IN: &str = "tieout";
+/// How long CHECKs are asked, all in all: one may call what takes long.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// CHECKs of the written table over its status and other columns, none of which the database
 /// computes, with the triggers that may change a row before the CHECK sees it.
@@ -36,9 +39,12 @@ select json_build_object(
     'holds', pg_get_expr(k.conbin, k.conrelid),
     'columns', (select json_agg(a.attname order by a.attnum) from pg_attribute a
         where a.attrelid = k.conrelid and a.attnum = any(k.conkey)),
-    'triggers', (select coalesce(json_agg(t.tgname order by t.tgname), '[]') from pg_trigger t
-        where t.tgrelid = k.conrelid and not t.tgisinternal and t.tgenabled <> 'D'
-            and t.tgtype::integer & 19 = 19)
+    'triggers', (select coalesce(json_agg(distinct t.tgname), '[]') from pg_trigger t
+        where not t.tgisinternal and t.tgenabled in ('O', 'A') and t.tgtype::integer & 19 = 19
+            and (t.tgrelid = k.conrelid
+                or t.tgrelid in (select p.relid from pg_partition_tree(k.conrelid) p)
+                or t.tgrelid in (select h.inhrelid from pg_inherits h
+                    where h.inhparent = k.conrelid)))
 )::text
 from pg_constraint k
 join pg_attribute s on s.attrelid = k.conrelid and s.attname = $2 and not s.attisdropped
@@ -57,18 +63,11 @@ struct Check {
     triggers: Vec<String>,
 }
 
-/// A status that a line of the mapping writes.
+/// A status that the mapping writes for an outcome, and from which.
 struct Write<'t> {
-    map: &'t MapSettings,
     outcome: Outcome,
     to: &'t str,
-}
-
-/// A value that is written with a status, before anything was decided.
-struct Foreseen {
-    value: SetValue,
-    /// Every run writes it; else what it is, and whether there is one, the PSP says.
-    is_sure: bool,
+    from: BTreeSet<&'t str>,
 }
 
 /// Statuses that a CHECK over them and other columns refuses of stuck rows. A question that the
@@ -84,10 +83,11 @@ pub(super) async fn refused_rows(
         return Ok(found);
     }
     let writes = writes(table);
+    let began = Tick::now();
     for check in &checks {
         for write in &writes {
             let is_it = |told: &RefusedRows| told.check == check.name && told.value == write.to;
-            if found.iter().any(is_it) {
+            if found.iter().any(is_it) || began.elapsed() > PATIENCE {
                 continue;
             }
             let Some(sql) = asked(table, check, write, &keys) else { continue };
@@ -137,8 +137,10 @@ async fn stuck_keys(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, S
     texts(pool, sql).await
 }
 
+/// What the mode writes. One status may be written for several outcomes, with other columns.
 fn writes(table: &SourceTable) -> Vec<Write<'_>> {
-    let mut writes = Vec::new();
+    let mut writes: Vec<Write<'_>> = Vec::new();
+    let ends = ends(table.settings.mode);
     for map in &table.settings.map {
         let targets = [
             (Outcome::Succeeded, &map.succeeded),
@@ -147,66 +149,48 @@ fn writes(table: &SourceTable) -> Vec<Write<'_>> {
             (Outcome::Retryable, &map.absent),
             (Outcome::Review, &map.review),
         ];
-        let named = targets.into_iter().filter_map(|(outcome, to)| Some((outcome, to.as_ref()?)));
-        writes.extend(named.map(|(outcome, to)| Write { map, outcome, to: &to.0 }));
+        let written = targets.into_iter().filter(|(outcome, _)| ends.contains(outcome));
+        for (outcome, to) in written.filter_map(|(outcome, to)| Some((outcome, to.as_ref()?))) {
+            let from = map.from.iter().map(|value| value.0.as_str()).filter(|from| *from != to.0);
+            match writes.iter_mut().find(|write| write.outcome == outcome && write.to == to.0) {
+                Some(write) => write.from.extend(from),
+                None => writes.push(Write { outcome, to: &to.0, from: from.collect() }),
+            }
+        }
     }
     writes
 }
 
 /// How many of these rows are in a status from which it is written, and how many of those the
-/// CHECK refuses; none where a column's value is of a type that nothing can stand for.
+/// CHECK refuses; none where what a column will hold is not known.
 fn asked(table: &SourceTable, check: &Check, write: &Write<'_>, keys: &[String]) -> Option<Sql> {
     let parts = Statements::of(table);
-    let mut sql = Sql::new(
-        "select count(*), count(*) filter (where a.holds is false and b.holds is false) from ",
-    );
+    let mut sql = Sql::new("select count(*), count(*) filter (where a.holds is false) from ");
     let (arrays, names) = parts.bind_keys(&mut sql, keys.iter().map(String::as_str));
-    let from = write.map.from.iter().map(|value| value.0.clone());
-    let from = sql.bind(from.filter(|from| from != write.to).collect::<Vec<String>>());
-    let most = columns(table, check, write, true, &mut sql)?;
-    let least = columns(table, check, write, false, &mut sql)?;
-    let holds = &check.holds;
-    let of =
-        |columns: &str| format!("lateral (select ({holds}) as holds from (select {columns}) r)");
+    let from = sql.bind(write.from.iter().map(|from| (*from).to_owned()).collect::<Vec<String>>());
+    let mut columns = Vec::new();
+    for name in &check.columns {
+        let value = write.after(table, name, &mut sql)?;
+        columns.push(format!("{value} as {}", QuotedIdent::of_catalogue(name)));
+    }
     sql.push(&format!(
-        "{} w join unnest({}) as u({}) on {} cross join {} a cross join {} b \
+        "{} w join unnest({}) as u({}) on {} \
+         cross join lateral (select ({}) as holds from (select {}) r) a \
          where w.{}::text = any({from}::text[])",
         table.write,
         arrays.join(", "),
         names.join(", "),
         parts.is_key_of("w", true),
-        of(&most),
-        of(&least),
+        check.holds,
+        columns.join(", "),
         table.write_status.ident,
     ));
     Some(sql)
 }
 
-/// The columns of a CHECK as they are once the row is written, with or without what is not sure.
-fn columns(
-    table: &SourceTable,
-    check: &Check,
-    write: &Write<'_>,
-    has_unsure: bool,
-    sql: &mut Sql,
-) -> Option<String> {
-    let mut columns = Vec::new();
-    for name in &check.columns {
-        let value = write.after(table, name, has_unsure, sql)?;
-        columns.push(format!("{value} as {}", QuotedIdent::of_catalogue(name)));
-    }
-    Some(columns.join(", "))
-}
-
 impl Write<'_> {
-    /// What a column holds once the row is written.
-    fn after(
-        &self,
-        table: &SourceTable,
-        name: &str,
-        has_unsure: bool,
-        sql: &mut Sql,
-    ) -> Option<String> {
+    /// What a column holds once the row is written; none where only the decision tells.
+    fn after(&self, table: &SourceTable, name: &str, sql: &mut Sql) -> Option<String> {
         if name == table.settings.status {
             let place = sql.bind(self.to.to_owned());
             return Some(format!("{place}::text::{}", table.write_status.type_name));
@@ -214,11 +198,7 @@ impl Write<'_> {
         let before = format!("w.{}", QuotedIdent::of_catalogue(name));
         let Some(template) = self.template(&table.settings.set, name) else { return Some(before) };
         let target = table.sets.get(name)?;
-        let Foreseen { value, is_sure } = self.foreseen(template, target)?;
-        if !is_sure && !has_unsure {
-            return Some(before);
-        }
-        let (change, text) = target.change(&value);
+        let (change, text) = target.change(&self.foreseen(template)?);
         let place = sql.bind(text.unwrap_or_default());
         Some(new_value(target, change, &format!("{place}::text")))
     }
@@ -236,33 +216,19 @@ impl Write<'_> {
         named.or_else(|| set.always.get(column))
     }
 
-    /// What a template comes to; none where nothing of the column's type can stand for it.
-    fn foreseen(&self, template: &str, target: &Target) -> Option<Foreseen> {
-        let sure = |value| Some(Foreseen { value, is_sure: true });
-        let unsure = |value| Some(Foreseen { value, is_sure: false });
+    /// What a template comes to, where that does not depend on the row or the decision.
+    fn foreseen(&self, template: &str) -> Option<SetValue> {
         if let Some(step) = template.strip_prefix('+').and_then(|step| step.parse::<i64>().ok()) {
-            return sure(SetValue::Plus(step));
+            return Some(SetValue::Plus(step));
         }
-        let at = clock::now();
-        match template {
-            "{now}" => return sure(SetValue::At(at)),
-            "{psp_time}" => return unsure(SetValue::AtIfNull(at)),
-            "{psp_reference}" if target.is_text() => {
-                return unsure(SetValue::TextIfNull(STAND_IN.to_owned()));
-            }
-            _other => {}
+        if template == "{now}" {
+            return Some(SetValue::At(clock::now()));
         }
-        let now = to_text(at);
         let rendered = Template::parse(template).ok()?.render(|name| match name {
             "status" => Some(self.to),
             "outcome" => Some(self.outcome.as_str()),
-            "now" => Some(now.as_str()),
             _decided => None,
         });
-        match rendered {
-            Ok(text) => sure(SetValue::Text(text)),
-            Err(_unknown) if target.is_text() => unsure(SetValue::Text(STAND_IN.to_owned())),
-            Err(_unknown) => None,
-        }
+        rendered.ok().map(SetValue::Text)
     }
 }

@@ -7,10 +7,10 @@ use sqlx::postgres::{PgPool, PgRow};
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::inspect::{
-    AHEAD_MAX, APPEND_ONLY, Ahead, Beside, Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted,
-    Inspect, LEFT_OUT_MAX, LeftOut, Link, NEWEST_ROWS, NamedRow, Passing, Rights, STATUS_ROWS,
-    Server, Standing, Surveyed, Tally, Times, Tried, VALUES_MAX, ahead_of, chooses_by, filled,
-    filled_or_null, index_columns, joined, left_out_of, lookups, may_tell, rows_looked_at,
+    AHEAD_MAX, APPEND_ONLY, Ahead, Beside, CountedBy, Counterpart, ENDED_ROWS, FIRST_ROWS,
+    IndexWanted, Inspect, LEFT_OUT_MAX, LeftOut, Link, NEWEST_ROWS, NamedRow, Passing, Rights,
+    STATUS_ROWS, Server, Standing, Surveyed, Tally, Times, Tried, VALUES_MAX, ahead_of, chooses_by,
+    filled, filled_or_null, index_columns, joined, left_out_of, lookups, may_tell, rows_looked_at,
     status_literals, told, told_apart, written_values,
 };
 use crate::store::mapping::FilterSettings;
@@ -1047,12 +1047,12 @@ impl Inspect for PgStore {
         let (Some(value), Some(status)) = (column(&asked.column), column(&asked.status)) else {
             return Ok(Vec::new());
         };
-        let value = match asked.by_null {
-            true if asked.or_empty => {
+        let value = match asked.by {
+            CountedBy::NullOrEmpty => {
                 filled_or_null(&format!("nullif(t.{}::text, '')", value.ident))
             }
-            true => filled_or_null(&format!("t.{}", value.ident)),
-            false => format!("t.{}::text", value.ident),
+            CountedBy::Null => filled_or_null(&format!("t.{}", value.ident)),
+            CountedBy::Value => format!("t.{}::text", value.ident),
         };
         let order = newest_first(of).map(|key| format!(" order by t.{} desc", key.ident));
         let sql = format!(

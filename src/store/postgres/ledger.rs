@@ -74,7 +74,7 @@ impl Ledger<'_> {
         &self,
         connection: &mut PgConnection,
         rows: &[(usize, &RowEffects)],
-    ) -> Result<HashMap<usize, String>, StoreError> {
+    ) -> Result<HashMap<usize, (String, String)>, StoreError> {
         let claims: Vec<(usize, &str, &RowEffects)> = rows
             .iter()
             .filter_map(|(index, row)| {
@@ -106,7 +106,7 @@ impl Ledger<'_> {
             // Two rows of one batch may claim one object as well: the first has it.
             let owner = owners.entry(place).or_insert_with(|| mine.clone());
             if *owner != mine {
-                taken.insert(index, format!("{} {}", owner.0, owner.1));
+                taken.insert(index, owner.clone());
             }
         }
         Ok(taken)

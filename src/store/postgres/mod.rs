@@ -63,7 +63,7 @@ use crate::store::batches::{BatchBy, BatchDriver, BatchParts, ExplainedBatch};
 use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{
     AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Pause,
-    Paused, Writer,
+    Paused, Undone, Writer,
 };
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
@@ -75,7 +75,7 @@ use crate::store::files::{
 use crate::store::mapping::TableSettings;
 use crate::store::outbox::{
     By, Deed, Done, Health, Letter, LetterEnd, LetterFilter, OpenLetter, OutboxDriver, SinkLease,
-    SinkState, Stale, Taker, Turn, Undone, Which,
+    SinkState, Stale, Taker, Turn, Which,
 };
 use crate::store::payouts::{Booking, NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::people::{
@@ -240,6 +240,10 @@ impl Driver for PgStore {
         now: Instant,
     ) -> Result<Option<String>, StoreError> {
         runs::close(self.pool().await, run_id, end, now).await
+    }
+
+    async fn undone(&self, now: Instant) -> Result<Undone, StoreError> {
+        runs::undone(self.pool().await, now).await
     }
 
     async fn enrol(
@@ -1118,10 +1122,6 @@ impl PeopleDriver for PgStore {
 impl OutboxDriver for PgStore {
     async fn outbox_is_empty(&self) -> Result<bool, StoreError> {
         outbox::is_empty(self.pool().await).await
-    }
-
-    async fn outbox_undone(&self, now: Instant) -> Result<Undone, StoreError> {
-        outbox::undone(self.pool().await, now).await
     }
 
     async fn distribute(

@@ -5,7 +5,7 @@ use sqlx::postgres::{PgConnection, PgPool};
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::outbox::{
-    Health, Letter, LetterEnd, SinkLease, SinkState, Stale, Taker, Turn, Undone, Which,
+    Health, Letter, LetterEnd, SinkLease, SinkState, Stale, Taker, Turn, Which,
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::patience::patiently;
@@ -26,23 +26,6 @@ pub(super) async fn is_empty(pool: &PgPool) -> Result<bool, StoreError> {
     .fetch_one(pool)
     .await
     .map_err(failed(READING))
-}
-
-/// The inner question goes by keys alone, whatever the statistics say of what waits.
-const UNDONE: &str = "\
-select exists (select from tieout_outbox where distributed_at is null),
-    exists (select from tieout_handbacks where ended_at is null and taken_at is null
-        and charge_before <= $1)
-    or exists (select from tieout_deliveries d where d.state in ('waiting', 'dead')
-        and (select h.ended_at is not null or h.charge_before <= $1
-            from tieout_outbox o join tieout_handbacks h on h.table_name = o.table_name
-                and h.key = o.key and h.number = o.handback_number
-            where o.event_id = d.event_id))";
-
-pub(super) async fn undone(pool: &PgPool, now: Instant) -> Result<Undone, StoreError> {
-    let read = sqlx::query_as(UNDONE).bind(now).fetch_one(pool).await;
-    let (events, stale): (bool, bool) = read.map_err(failed(READING))?;
-    Ok(Undone { events, stale })
 }
 
 /// The rows are waited for, never skipped: whoever distributes the second event of a transaction

@@ -7,6 +7,7 @@ use sqlx::postgres::{PgConnection, PgPool};
 
 use crate::model::time::{Instant, earlier};
 use crate::store::chain::{Head, close_hash};
+use crate::store::driver::Undone;
 use crate::store::error::StoreError;
 use crate::store::postgres::errors::{answered, failed};
 use crate::store::postgres::patience::patiently;
@@ -45,6 +46,25 @@ pub(super) async fn start(pool: &PgPool, start: &RunStart, now: Instant) -> Resu
     .await
     .map_err(failed("opening the run"))?;
     Ok(())
+}
+
+/// The innermost question goes by keys alone, whatever the statistics say of what waits.
+const UNDONE: &str = "\
+select exists (select from tieout_outbox where distributed_at is null),
+    exists (select from tieout_handbacks where ended_at is null and taken_at is null
+        and charge_before <= $1)
+    or exists (select from tieout_deliveries d where d.state in ('waiting', 'dead')
+        and (select h.ended_at is not null or h.charge_before <= $1
+            from tieout_outbox o join tieout_handbacks h on h.table_name = o.table_name
+                and h.key = o.key and h.number = o.handback_number
+            where o.event_id = d.event_id)),
+    exists (select from tieout_releases where state = 'waiting'),
+    exists (select from tieout_proposals where state = 'approved')";
+
+pub(super) async fn undone(pool: &PgPool, now: Instant) -> Result<Undone, StoreError> {
+    let read = sqlx::query_as(UNDONE).bind(now).fetch_one(pool).await;
+    let (events, stale, releases, approvals) = read.map_err(failed("looking for what waits"))?;
+    Ok(Undone { events, stale, releases, approvals })
 }
 
 pub(super) async fn heartbeat(

@@ -269,12 +269,12 @@ async fn contested(
     batch: &[&RowEffects],
     lost: &HashSet<String>,
 ) -> Result<HashMap<String, String>, StoreError> {
-    let claims: Vec<(&str, &str, &JournalRow)> = batch
+    let claims: Vec<(&str, &str, &RowEffects)> = batch
         .iter()
         .filter(|effect| !lost.contains(&effect.journal.key))
         .filter_map(|effect| {
             let reference = effect.claims_reference.as_deref()?;
-            Some((effect.journal.account.as_str(), reference, &effect.journal))
+            Some((effect.journal.account.as_str(), reference, *effect))
         })
         .collect();
     if claims.is_empty() {
@@ -293,13 +293,12 @@ async fn contested(
         owners.insert((cells.text(0)?, cells.text(1)?), (cells.text(2)?, cells.text(3)?));
     }
     let mut contested = HashMap::new();
-    for (account, reference, record) in claims {
+    for (account, reference, effect) in claims {
         let object = (account.to_owned(), reference.to_owned());
-        let claimant = (record.table.clone(), record.key.clone());
+        let claimant = (effect.journal.table.clone(), effect.journal.key.clone());
         let (table, key) = owners.entry(object).or_insert_with(|| claimant.clone());
         if (&*table, &*key) != (&claimant.0, &claimant.1) {
-            let text = format!("{reference} was already taken for {table} {key}");
-            contested.insert(record.key.clone(), text);
+            contested.insert(effect.journal.key.clone(), effect.explains_another(table, key));
         }
     }
     Ok(contested)

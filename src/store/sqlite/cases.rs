@@ -394,18 +394,19 @@ pub(super) async fn account_state(
 ) -> Result<AccountState, StoreError> {
     let doing = "reading what is known of an account";
     let query = sqlx::query(
-        "select paused_at, paused_why, unanswered_since, usual_permille \
-         from tieout_accounts where account = ?1",
+        "select a.paused_at, a.paused_why, a.unanswered_since, a.usual_permille, \
+         exists (select 1 from tieout_files f where f.account = n.account) \
+         from (select ?1 as account) n left join tieout_accounts a on a.account = n.account",
     )
     .bind(account.to_owned());
-    let rows = fetch(connection, doing, query).await?;
-    let Some(row) = rows.first() else { return Ok(AccountState::default()) };
-    let cells = Cells::new(row, doing);
+    let row = query.fetch_one(connection).await.map_err(failed(doing))?;
+    let cells = Cells::new(&row, doing);
     let why = cells.opt_text(1)?.unwrap_or_default();
     Ok(AccountState {
         paused: cells.opt_at(0)?.map(|at| (at, why)),
         unanswered_since: cells.opt_at(2)?,
         usual_permille: cells.opt_small(3)?,
+        has_files: cells.int(4)? != 0,
     })
 }
 

@@ -24,6 +24,9 @@ const READING: &str = "reading the catalogue";
 /// How many rows are looked at to see what a column holds.
 const SAMPLED: usize = 100;
 
+/// How many characters of a text are shown.
+const TEXT_SHOWN: usize = 40;
+
 pub(super) async fn map_tables(
     connection: &mut SqliteConnection,
     tables: &[TableSettings],
@@ -220,6 +223,7 @@ fn column(cells: Cells<'_>, has_one_key: bool) -> Result<Column, StoreError> {
         type_name: if declared.is_empty() { UNTYPED.to_owned() } else { declared },
         name,
         max_chars: None,
+        odd_text: None,
         required: cells.int(2)? != 0 && !is_filled,
         generated: cells.int(5)? > 1,
         may_write: true,
@@ -271,14 +275,35 @@ async fn look_at_values(
     let rows = fetch(connection, READING, rendered(&sql)).await?;
     for (index, column) in unclear.into_iter().enumerate() {
         column.class = valued_class(&rows, index, &column.type_name, is_epoch);
+        if is_epoch && has_kind(&rows, index, "text") && has_kind(&rows, index, "integer") {
+            let text = first_text(connection, relation, &column.ident).await?;
+            column.odd_text = text;
+        }
     }
     Ok(())
 }
 
+/// The first text in the looked-at rows of a column, as far as it is shown.
+async fn first_text(
+    connection: &mut SqliteConnection,
+    relation: &QuotedIdent,
+    column: &QuotedIdent,
+) -> Result<Option<String>, StoreError> {
+    let sql = format!(
+        "select substr(s.v, 1, {TEXT_SHOWN}) from (select t.{column} as v from {relation} as t \
+         limit {SAMPLED}) s where typeof(s.v) = 'text' limit 1"
+    );
+    let rows = fetch(connection, READING, rendered(&sql)).await?;
+    rows.first().map(|row| Cells::new(row, READING).text(0)).transpose()
+}
+
+/// Whether a looked-at row has a value of this kind.
+fn has_kind(rows: &[SqliteRow], index: usize, kind: &str) -> bool {
+    rows.iter().any(|row| row.try_get::<&str, _>(index).is_ok_and(|value| value == kind))
+}
+
 fn valued_class(rows: &[SqliteRow], index: usize, declared: &str, is_epoch: bool) -> TypeClass {
-    let seen = |kind: &str| {
-        rows.iter().any(|row| row.try_get::<&str, _>(index).is_ok_and(|value| value == kind))
-    };
+    let seen = |kind: &str| has_kind(rows, index, kind);
     let is_time = ["DATE", "TIME"].iter().any(|t| declared.to_ascii_uppercase().contains(t));
     match () {
         () if seen("text") => TypeClass::Text,

@@ -9,7 +9,7 @@ use crate::model::time::Instant;
 use crate::model::transaction::RowKey;
 use crate::store::error::StoreError;
 use crate::store::inspect::{
-    AHEAD_MAX, Ahead, Beside, Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted, Inspect,
+    AHEAD_MAX, Ahead, Beside, CountedBy, Counterpart, ENDED_ROWS, FIRST_ROWS, IndexWanted, Inspect,
     LEFT_OUT_MAX, LeftOut, Link, NEWEST_ROWS, NamedRow, Passing, Rights, STATUS_ROWS, Server,
     Standing, Surveyed, Tally, Times, Tried, VALUES_MAX, ahead_of, an_hour_ago, chooses_by, filled,
     filled_or_null, joined, left_out_of, lookups, may_tell, rows_looked_at, told, told_apart,
@@ -865,10 +865,10 @@ impl Inspect for SqliteStore {
             return Ok(Vec::new());
         };
         let order = newest_first(of).map(|key| format!(" order by t.{} desc", key.ident));
-        let shown = match asked.by_null {
-            true if asked.or_empty => filled_or_null("nullif(v, '')"),
-            true => filled_or_null("v"),
-            false => text_of(value, "v"),
+        let shown = match asked.by {
+            CountedBy::NullOrEmpty => filled_or_null("nullif(v, '')"),
+            CountedBy::Null => filled_or_null("v"),
+            CountedBy::Value => text_of(value, "v"),
         };
         let sql = format!(
             "select {shown}, {}, count(*) from (select t.{} as v, t.{} as w from {} as t{} \

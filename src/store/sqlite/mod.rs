@@ -60,7 +60,7 @@ use crate::store::batches::{BatchBy, BatchDriver, BatchParts, ExplainedBatch};
 use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{
     AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Pause,
-    Paused, Writer,
+    Paused, Undone, Writer,
 };
 use crate::store::effects::RowEffects;
 use crate::store::error::StoreError;
@@ -72,7 +72,7 @@ use crate::store::files::{
 use crate::store::mapping::TableSettings;
 use crate::store::outbox::{
     By, Deed, Done, Health, Letter, LetterEnd, LetterFilter, OpenLetter, OutboxDriver, SinkLease,
-    SinkState, Stale, Taker, Turn, Undone, Which,
+    SinkState, Stale, Taker, Turn, Which,
 };
 use crate::store::payouts::{Booking, NamedPayout, Payout, PayoutDriver, PayoutKey};
 use crate::store::people::{
@@ -509,6 +509,10 @@ impl Driver for SqliteStore {
         let head = runs::close(&mut transaction, run_id, end, now).await?;
         commit(transaction, doing).await?;
         Ok(head)
+    }
+
+    async fn undone(&self, now: Instant) -> Result<Undone, StoreError> {
+        runs::undone(&mut *self.read("looking for what waits").await?, now).await
     }
 
     async fn enrol(
@@ -1600,11 +1604,6 @@ impl PeopleDriver for SqliteStore {
 impl OutboxDriver for SqliteStore {
     async fn outbox_is_empty(&self) -> Result<bool, StoreError> {
         outbox::is_empty(&mut *self.read("looking for events that wait").await?).await
-    }
-
-    async fn outbox_undone(&self, now: Instant) -> Result<Undone, StoreError> {
-        let mut connection = self.read("looking for events that are undone").await?;
-        outbox::undone(&mut connection, now).await
     }
 
     async fn distribute(

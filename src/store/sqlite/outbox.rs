@@ -7,7 +7,7 @@ use sqlx::sqlite::SqliteConnection;
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::outbox::{
-    Health, Letter, LetterEnd, SinkLease, SinkState, Stale, Taker, Turn, Undone, Which,
+    Health, Letter, LetterEnd, SinkLease, SinkState, Stale, Taker, Turn, Which,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{execute, fetch, json_set};
@@ -26,26 +26,6 @@ pub(super) async fn is_empty(connection: &mut SqliteConnection) -> Result<bool, 
     let rows = fetch(connection, READING, query).await?;
     let Some(row) = rows.first() else { return Ok(true) };
     Ok(Cells::new(row, READING).int(0)? != 0)
-}
-
-const UNDONE: &str = "\
-select exists (select 1 from tieout_outbox where distributed_at is null),
-    exists (select 1 from tieout_handbacks where ended_at is null and taken_at is null
-        and charge_before <= ?1)
-    or exists (select 1 from tieout_deliveries d where d.state in ('waiting', 'dead')
-        and (select h.ended_at is not null or h.charge_before <= ?1
-            from tieout_outbox o cross join tieout_handbacks h where h.table_name = o.table_name
-                and h.key = o.key and h.number = o.handback_number
-                and o.event_id = d.event_id))";
-
-pub(super) async fn undone(
-    connection: &mut SqliteConnection,
-    now: Instant,
-) -> Result<Undone, StoreError> {
-    let rows = fetch(connection, READING, sqlx::query(UNDONE).bind(to_text(now))).await?;
-    let Some(row) = rows.first() else { return Ok(Undone::default()) };
-    let cells = Cells::new(row, READING);
-    Ok(Undone { events: cells.int(0)? != 0, stale: cells.int(1)? != 0 })
 }
 
 pub(super) async fn distribute(

@@ -7,6 +7,7 @@ use sqlx::sqlite::SqliteConnection;
 
 use crate::model::time::{Instant, earlier, to_text};
 use crate::store::chain::{Head, close_hash};
+use crate::store::driver::Undone;
 use crate::store::error::StoreError;
 use crate::store::people::{CaseRuns, KICKS_READ};
 use crate::store::records::{AbandonedRun, CaseRow, RunEnd, RunRow, RunStart, RunState, TotalLine};
@@ -122,6 +123,31 @@ pub(super) async fn close(
         return Ok(None);
     }
     close_as(connection, run_id, &closing, now).await.map(|closed| Some(closed.hash))
+}
+
+/// The innermost question goes by keys alone, whatever the statistics say of what waits.
+const UNDONE: &str = "\
+select exists (select 1 from tieout_outbox where distributed_at is null),
+    exists (select 1 from tieout_handbacks where ended_at is null and taken_at is null
+        and charge_before <= ?1)
+    or exists (select 1 from tieout_deliveries d where d.state in ('waiting', 'dead')
+        and (select h.ended_at is not null or h.charge_before <= ?1
+            from tieout_outbox o cross join tieout_handbacks h where h.table_name = o.table_name
+                and h.key = o.key and h.number = o.handback_number
+                and o.event_id = d.event_id)),
+    exists (select 1 from tieout_releases where state = 'waiting'),
+    exists (select 1 from tieout_proposals where state = 'approved')";
+
+pub(super) async fn undone(
+    connection: &mut SqliteConnection,
+    now: Instant,
+) -> Result<Undone, StoreError> {
+    let doing = "looking for what waits";
+    let rows = fetch(connection, doing, sqlx::query(UNDONE).bind(to_text(now))).await?;
+    let Some(row) = rows.first() else { return Ok(Undone::default()) };
+    let cells = Cells::new(row, doing);
+    let is = |place| cells.int(place).map(|flag| flag != 0);
+    Ok(Undone { events: is(0)?, stale: is(1)?, releases: is(2)?, approvals: is(3)? })
 }
 
 /// Closes runs that show no life: all of them, or only `run_id`.

@@ -162,9 +162,12 @@ fn history_word(world: &mut World, word: &str) {
             let (at, options) = bracketed(value);
             // `lapsed`, or `lapsed*7` for the seventh time.
             let lapses = options.iter().find_map(|option| option.strip_prefix("lapsed"));
+            // `from+90m`: nobody was to come for it before.
+            let from = options.iter().find_map(|option| option.strip_prefix("from"));
             history.last_handback = Some(PastHandBack {
                 number: 1,
                 at: time(at),
+                not_before: from.map(time),
                 taken_at: options.contains(&"taken").then(|| time(at) + TimeDelta::minutes(1)),
                 charge_before: time(at) + TimeDelta::hours(24),
                 lapsed: lapses.is_some(),
@@ -363,7 +366,11 @@ fn object_word(object: &mut PspObject, word: &str) {
         ("at", at, _) => object.created_at = time(at),
         ("kind", kind, _) => object.kind = kind.to_owned(),
         ("alias", alias, _) => object.aliases.push(alias.to_owned()),
-        ("disputed", ..) => object.disputed = true,
+        ("disputed", "", _) => object.disputed = true,
+        ("disputed", amount, _) => {
+            object.disputed = true;
+            object.charged_back_minor = money(amount, "EUR").minor;
+        }
         ("returned", code, _) => object.returned = Some(code.to_owned()),
         ("refunded", amount, _) => object.refunded_minor = money(amount, "EUR").minor,
         ("got", "none", _) => object.captured = None,

@@ -296,6 +296,7 @@ pub fn object(reference: &str, state: ObjectState) -> PspObject {
         captured: has_money.then(|| euros(2_000)),
         refunded_minor: 0,
         disputed: false,
+        charged_back_minor: 0,
         created_at: minute(1),
         tag: Some("r1".into()),
         returned: None,

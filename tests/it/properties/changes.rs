@@ -122,6 +122,7 @@ impl Change {
                 history.last_handback = Some(PastHandBack {
                     number: 1,
                     at: *at,
+                    not_before: None,
                     taken_at: taken.then_some(*at),
                     charge_before: *at + TimeDelta::hours(24),
                     lapsed: false,

@@ -156,7 +156,9 @@ async fn a_hand_back_that_no_status_shows_is_told_too(engine: Engine) {
     let take = format!("update payments set attempted_at = '{now}' where id = 2");
     shop.raw.execute(&take).await;
     let long_ago = at_text(tieout_now() - 25 * 3_600);
-    for (table, column) in [("handbacks", "at"), ("checks", "fingerprint_seen_at")] {
+    for (table, column) in
+        [("handbacks", "at"), ("handbacks", "not_before"), ("checks", "fingerprint_seen_at")]
+    {
         let past = format!("update tieout_{table} set {column} = '{long_ago}' where key = '1'");
         shop.raw.execute(&past).await;
     }

@@ -3,6 +3,7 @@
 
 use crate::run::files::{REFUNDS, at_bank, bring, with_bank};
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
+use crate::run::twice::paypal;
 
 on_both_databases!(
     what_went_back_counts_by_the_payments_id,
@@ -18,6 +19,10 @@ on_both_databases!(
     refunds_that_store_their_payment_are_told_by_their_tags,
     a_payout_gives_no_payment_back,
     a_case_knows_each_refund_that_a_row_of_its_own_has,
+    a_chargeback_of_a_part_is_told_with_its_sum,
+    a_refund_that_was_made_again_is_told_beside_the_one_that_failed,
+    a_case_of_another_amount_knows_what_came_back_since,
+    a_reversal_may_name_the_refund_alone,
 );
 
 const BRAINTREE: &str = "Transaction ID,Transaction Type,Transaction Status,Created Datetime,\
@@ -475,5 +480,129 @@ async fn a_case_knows_each_refund_that_a_row_of_its_own_has(engine: Engine) {
     assert_eq!(shop.texts("select status from refunds").await, ["done", "done"]);
     let case = shop.texts("select text from tieout_cases where state = 'open'").await.join("");
     assert!(case.contains("50.00 EUR of it was refunded"), "{case}");
+    shop.check(false).await;
+}
+
+/// What is disputed is the part that was charged back, and not all that was paid.
+async fn a_chargeback_of_a_part_is_told_with_its_sum(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    stuck(&shop, 3).await;
+    let rows: &[Moved] = &[
+        ("charge", "ch_1", 10_001, "ch_1", "pi_1", "pay_1"),
+        ("dispute", "dp_1", -1_000, "ch_1", "pi_1", "pay_1"),
+        ("charge", "ch_2", 10_002, "ch_2", "pi_2", "pay_2"),
+        ("charge", "ch_3", 10_003, "ch_3", "pi_3", "pay_3"),
+        ("dispute", "dp_3", -10_003, "ch_3", "pi_3", "pay_3"),
+    ];
+    bring(&shop, "first.csv", &stripe(PAYOUT, rows), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "review disputed");
+    assert_eq!(gone(&ran, 1), "pi_1 captured 100.01 EUR and 10.00 EUR of it is disputed");
+    assert_eq!(ran.verdict(2), "succeeded settled");
+    assert_eq!(ran.verdict(3), "review disputed");
+    assert_eq!(gone(&ran, 3), "pi_3 captured 100.03 EUR and is disputed");
+    let rows: &[Moved] = &[("dispute", "dp_2", -1_000, "ch_2", "pi_2", "")];
+    bring(&shop, "later.csv", &stripe(PAYOUT, rows), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(2), "review late_contradiction");
+    let said = "10.00 EUR of pi_2 came back (charged back) after the row was `paid`";
+    assert_eq!(gone(&ran, 2), said);
+    shop.check(false).await;
+}
+
+/// Whoever reads only that the first one failed gives the money back a third time.
+async fn a_refund_that_was_made_again_is_told_beside_the_one_that_failed(engine: Engine) {
+    let shop = with_refunds(engine, "", &[(1, 2_000), (2, 2_000), (3, 2_000)]).await;
+    let again = |id: &'static str, order| ("refund", id, -2_000, "ch_1", "pi_1", order);
+    let failed = |id: &'static str, order| ("refund_failure", id, 2_000, "ch_1", "pi_1", order);
+    let paid = ("charge", "ch_1", 10_001, "ch_1", "pi_1", "pay_1");
+    let first = [paid, again("re_1", "ref_1"), again("re_2", "ref_2"), again("re_3", "ref_3")];
+    bring(&shop, "first.csv", &stripe(PAYOUT, &first), 0).await;
+    shop.run().await;
+    assert_eq!(shop.texts("select status from refunds").await, ["done"; 3]);
+    // One is made again in the file that tells of the failure, one in the next, one never.
+    let later = [
+        failed("re_1", "ref_1"),
+        failed("re_2", "ref_2"),
+        failed("re_3", "ref_3"),
+        again("re_4", "ref_1"),
+    ];
+    bring(&shop, "later.csv", &stripe(PAYOUT, &later), 0).await;
+    let ran = shop.run().await;
+    let back = |id: &str| format!("20.00 EUR of {id} came back after the row was `done`");
+    let stands = |id: &str| {
+        format!(
+            "; another refund of 20.00 EUR under its tag stands: {id}; a further one would be \
+             given twice"
+        )
+    };
+    for id in 1..=3 {
+        assert_eq!(ran.verdict(id), "review late_contradiction", "refund {id}");
+    }
+    assert_eq!(gone(&ran, 1), format!("{}{}", back("re_1"), stands("re_4")));
+    assert_eq!([gone(&ran, 2), gone(&ran, 3)], [back("re_2"), back("re_3")]);
+    let last = [again("re_5", "ref_2")];
+    bring(&shop, "last.csv", &stripe(PAYOUT, &last), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(2), "review late_contradiction");
+    assert_eq!(gone(&ran, 2), format!("{}{}", back("re_2"), stands("re_5")));
+    shop.check(false).await;
+}
+
+/// Of the row's amount or not: what came back is in its text, whichever file tells of it.
+async fn a_case_of_another_amount_knows_what_came_back_since(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    stuck(&shop, 2).await;
+    let rows: &[Moved] = &[
+        ("charge", "ch_1", 5_000, "ch_1", "pi_1", "pay_1"),
+        ("charge", "ch_2", 5_000, "ch_2", "pi_2", "pay_2"),
+    ];
+    bring(&shop, "first.csv", &stripe(PAYOUT, rows), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(gone(&ran, 1), "pi_1 captured 50.00 EUR; the row says 100.01 EUR");
+    let rows: &[Moved] =
+        &[("refund", "re_1", -2_000, "ch_1", "", ""), ("dispute", "dp_2", -1_000, "ch_2", "", "")];
+    bring(&shop, "later.csv", &stripe(PAYOUT, rows), 0).await;
+    shop.run().await;
+    let texts = "select reason || ': ' || text from tieout_cases where state = 'open' \
+                 order by subject";
+    assert_eq!(
+        shop.texts(texts).await,
+        [
+            "amount_mismatch: pi_1 captured 50.00 EUR; the row says 100.01 EUR; \
+             20.00 EUR of pi_1 was given back",
+            "amount_mismatch: pi_2 captured 50.00 EUR; the row says 100.02 EUR; \
+             10.00 EUR of pi_2 came back (charged back)",
+        ]
+    );
+    assert!(shop.run().await.verdicts().is_empty(), "it was told");
+    shop.check(false).await;
+}
+
+/// PayPal's names no payment, and carries the payment's invoice or none.
+async fn a_reversal_may_name_the_refund_alone(engine: Engine) {
+    let shop = with_refunds(engine, "", &[(1, 2_000), (2, 2_000)]).await;
+    stuck(&shop, 2).await;
+    let first = [
+        ("T1", "pay_1", "T0006", "CR", 10_001, "S", ""),
+        ("T2", "ref_1", "T1107", "DR", 2_000, "S", "T1"),
+        ("T3", "pay_2", "T0006", "CR", 10_002, "S", ""),
+        ("T4", "ref_2", "T1107", "DR", 2_000, "S", "T3"),
+    ];
+    bring(&shop, "first.csv", &paypal(18, &first), 0).await;
+    shop.run().await;
+    let open = "select table_name || ' ' || subject || ' ' || reason from tieout_cases \
+                where state = 'open' order by 1";
+    assert_eq!(shop.texts(open).await, ["payments 1 refunded", "payments 2 refunded"]);
+    let later = [
+        ("T5", "", "T1106", "CR", 2_000, "S", "T2"),
+        ("T6", "pay_2", "T1106", "CR", 2_000, "S", "T4"),
+    ];
+    bring(&shop, "later.csv", &paypal(19, &later), 0).await;
+    shop.run().await;
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["paid", "paid"]);
+    let told: Vec<String> = (1..=2).map(|id| format!("refunds {id} late_contradiction")).collect();
+    assert_eq!(shop.texts(open).await, told);
+    assert!(shop.run().await.verdicts().is_empty(), "it was told");
     shop.check(false).await;
 }

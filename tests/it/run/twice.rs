@@ -783,7 +783,7 @@ async fn a_report_that_has_a_row_otherwise_is_for_a_person(engine: Engine) {
 
 /// A transaction detail report of PayPal, brought as that of a day: id, invoice, event, way, cents,
 /// status, and the transaction that it is of.
-fn paypal(day: u32, rows: &[(&str, &str, &str, &str, i64, &str, &str)]) -> String {
+pub fn paypal(day: u32, rows: &[(&str, &str, &str, &str, i64, &str, &str)]) -> String {
     let today = chrono::Utc::now().format("%Y/%m/%d 00:00:00 +0000");
     let names = [
         "Transaction ID",

@@ -1,9 +1,8 @@
 //! Letters that are due: found by keys whatever is believed of them, and in which order.
 
 use tieout::model::time::{Instant, to_text};
-use tieout::store::outbox::{
-    Health, Letter, LetterEnd, OutboxDriver, SinkLease, Turn, Undone, Which,
-};
+use tieout::store::driver::Undone;
+use tieout::store::outbox::{Health, Letter, LetterEnd, OutboxDriver, SinkLease, Turn, Which};
 
 use super::world::{Under, World, at, noon};
 
@@ -154,13 +153,13 @@ pub async fn what_waits_for_its_time_is_counted_apart<D: Under + OutboxDriver>()
 pub async fn what_is_undone_is_one_read<D: Under + OutboxDriver>() {
     let w = World::<D>::new().await;
     w.start("r1", noon()).await;
-    let undone = async || w.store.outbox_undone(at(10)).await.unwrap();
-    let (nothing, stale) = (Undone::default(), Undone { events: false, stale: true });
+    let undone = async || w.store.undone(at(10)).await.unwrap();
+    let (nothing, stale) = (Undone::default(), Undone { stale: true, ..Undone::default() });
     assert_eq!(undone().await, nothing);
     w.raw.execute(&staged(1, 2, "waiting")).await;
     assert_eq!(undone().await, nothing, "what waits for a sink is no run's");
     w.raw.execute("update tieout_outbox set distributed_at = null where key = '1'").await;
-    assert_eq!(undone().await, Undone { events: true, stale: false });
+    assert_eq!(undone().await, Undone { events: true, ..Undone::default() });
     w.raw.execute("update tieout_outbox set distributed_at = staged_at").await;
     let hand_back = |minute: i64| {
         format!(

@@ -46,6 +46,7 @@ fn bad(lines: Vec<NewLine>) -> Vec<Part> {
 /// Says the word about a file, which waits then.
 async fn say<D: Keeps>(store: &D, file: i64) -> Spoken {
     assert_eq!(store.ask_release(file, &word(), noon()).await.unwrap(), Said::Noted);
+    assert!(store.undone(noon()).await.unwrap().releases);
     let mut waiting = store.releases_waiting(Some(file)).await.unwrap();
     assert_eq!(waiting.len(), 1);
     waiting.remove(0)
@@ -111,6 +112,7 @@ pub async fn a_quarantined_file_counts_by_a_persons_word<D: Keeps>() {
     assert_eq!(w.store.release_held("r1", &spoken, noon()).await.unwrap(), Release::Nothing);
     assert_eq!(w.store.ask_release(1, &word(), noon()).await.unwrap(), Said::Nothing);
     assert_eq!(w.store.releases_waiting(None).await.unwrap(), []);
+    assert!(!w.store.undone(noon()).await.unwrap().releases);
     let again = put(&w.store, &head("1", "b.xml"), bad(lines())).await;
     assert_eq!(again, FileEnd::Known { id: 1 });
     assert_eq!(states(&w, 1).await.len(), 2);

@@ -3,6 +3,7 @@
 
 use crate::config::document::quoted;
 use crate::config::init::OPEN;
+use crate::config::init::choose::near::asked_amount;
 use crate::config::init::choose::{Choosing, NAMED};
 use crate::config::init::words;
 use crate::store::source_table::{Column, TypeClass};
@@ -25,7 +26,7 @@ impl<'a> Choosing<'a> {
     }
 
     /// Whether a column is 0 or NULL in all looked-at rows, where some were looked at.
-    fn has_no_sum(&self, column: &Column) -> bool {
+    pub(super) fn has_no_sum(&self, column: &Column) -> bool {
         let Some(values) = self.seen.examples.get(&column.name) else { return false };
         let is_any = self.seen.examples.values().any(|values| !values.is_empty());
         is_any && values.iter().all(|value| is_zero(value))
@@ -47,20 +48,24 @@ impl<'a> Choosing<'a> {
         }
     }
 
-    /// No column is taken for the amount: those that may be a part of it, or hold nothing.
+    /// No column is taken for the amount: those that may be it by a word of their names, may be a
+    /// part of it, or hold nothing.
     pub(super) fn amount_untold(&mut self) {
-        let found = words::amounts(self.of);
+        let (of, found) = (self.of, words::amounts(self.of));
+        let near = self.near_amounts();
+        let is_found = |column: &Column| found.iter().any(|known| known.name == column.name);
+        let is_likely = near.iter().any(|column| !is_found(column) && !words::is_part(of, column));
         let (unused, parts): (Vec<&Column>, Vec<&Column>) =
             found.into_iter().partition(|column| self.has_no_sum(column));
         let (unused, parts) = (names(unused.into_iter()), names(parts.into_iter()));
-        let why = if !parts.is_empty() {
+        let why = if !parts.is_empty() && !is_likely {
             format!("{parts} may be a part of it: is it what is charged?")
-        } else if !unused.is_empty() {
+        } else if !unused.is_empty() && near.is_empty() {
             format!(
                 "{unused} is 0 or NULL in all looked-at rows: name the column of what is charged"
             )
         } else {
-            "no column looks like an amount".to_owned()
+            format!("no column looks like an amount{}", asked_amount(&near))
         };
         let value = format!("{{ column = {}, unit = \"minor\" }}", quoted(OPEN));
         self.open("amount", value, &why);
@@ -68,7 +73,7 @@ impl<'a> Choosing<'a> {
 }
 
 /// `` `a` or `b` ``.
-fn names<'c>(columns: impl Iterator<Item = &'c Column>) -> String {
+pub(super) fn names<'c>(columns: impl Iterator<Item = &'c Column>) -> String {
     let names: Vec<String> =
         columns.take(NAMED).map(|column| format!("`{}`", column.name)).collect();
     names.join(" or ")

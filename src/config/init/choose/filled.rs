@@ -3,7 +3,7 @@
 
 use crate::config::init::choose::Choosing;
 use crate::config::init::words::{self, Sorted};
-use crate::store::inspect::{Beside, Surveyed};
+use crate::store::inspect::{Beside, CountedBy, Surveyed};
 use crate::store::source_table::Column;
 use crate::store::tellers::plain;
 
@@ -58,8 +58,7 @@ impl Choosing<'_> {
         let question = |column: &Column| Beside {
             column: column.name.clone(),
             status: status.name.clone(),
-            by_null: true,
-            or_empty: true,
+            by: CountedBy::NullOrEmpty,
         };
         times.chain(reference).map(question).collect()
     }

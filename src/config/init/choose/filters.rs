@@ -5,7 +5,7 @@ use crate::config::document::quoted;
 use crate::config::init::choose::Choosing;
 use crate::config::init::words::{self, pick};
 use crate::config::init::{Choice, list};
-use crate::store::inspect::{Beside, Tally};
+use crate::store::inspect::{Beside, CountedBy, Tally};
 use crate::store::source_table::{Column, TypeClass};
 use crate::store::tellers::plain;
 
@@ -81,8 +81,10 @@ impl<'a> Choosing<'a> {
         let question = |filter: Filter<'_>| Beside {
             column: filter.column.name.clone(),
             status: status.name.clone(),
-            by_null: matches!(filter.test, Test::IsNull),
-            or_empty: false,
+            by: match filter.test {
+                Test::IsNull => CountedBy::Null,
+                Test::Is(_) | Test::IsNotTrue | Test::NotIn(_) => CountedBy::Value,
+            },
         };
         self.possible_filters().into_iter().map(question).collect()
     }
@@ -239,7 +241,7 @@ impl<'a> Choosing<'a> {
             (words::picks(of, &words::IS_CANCELLED, words::is_any_flag), "cancelled", false),
             (words::picks(of, &words::IS_TEST, words::is_odd_flag), test, !live),
         ] {
-            if let Some(column) = columns.into_iter().find(|column| self.is_flag(column)) {
+            for column in columns.into_iter().filter(|column| self.is_flag(column)) {
                 found.push((column, says, self.kept(column, keeps)));
             }
         }
@@ -290,11 +292,27 @@ impl<'a> Choosing<'a> {
         }
     }
 
+    /// Whether a column that is called so has words of live and test; a mode may be of anything.
+    fn tells_live(&self, column: &Column) -> bool {
+        let values = self.filled_values(column);
+        let is_known = |value: &String| {
+            let word = plain(value);
+            words::LIVE.contains(&word.as_str()) || words::TEST.contains(&word.as_str())
+        };
+        plain(&column.name) != words::MODE || (!values.is_empty() && values.iter().all(is_known))
+    }
+
+    /// The known values of a column that say anything.
+    fn filled_values(&self, column: &Column) -> Vec<String> {
+        let values = self.seen.values.get(&column.name).into_iter().flatten();
+        values.filter(|value| !value.is_empty()).cloned().collect()
+    }
+
     /// A column that may tell live rows from test rows by its words.
     fn may_be_test(&mut self) {
-        let Some(column) = pick(self.of, &words::ENVIRONMENT, words::is_word) else { return };
-        let values = self.seen.values.get(&column.name).into_iter().flatten();
-        let values = values.filter(|value| !value.is_empty()).cloned();
+        let found = words::picks(self.of, &words::ENVIRONMENT, words::is_word);
+        let Some(column) = found.into_iter().find(|it| self.tells_live(it)) else { return };
+        let values = self.filled_values(column).into_iter();
         let (live, test): (Vec<String>, Vec<String>) =
             values.partition(|value| words::LIVE.contains(&plain(value).as_str()));
         let (kept, others) = if self.answers.live { (live, test) } else { (test, live) };

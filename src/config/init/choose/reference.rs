@@ -12,6 +12,9 @@ const NO_PAYMENTS: [&str; 7] = ["cs_", "cus_", "pm_", "seti_", "evt_", "tok_", "
 /// What ids of charges begin with.
 const CHARGES: [&str; 2] = ["ch_", "py_"];
 
+/// So many values of a column show what it has. Fewer may be what somebody tried by hand.
+const ENOUGH: usize = 3;
+
 /// What stands inside of a secret with which an application opens a payment; before it, its id.
 const SECRET: &str = "_secret";
 
@@ -28,7 +31,8 @@ impl<'a> Choosing<'a> {
         shown.min_by_key(|column| self.rank(column))
     }
 
-    /// The column that may have them by its name, where no value says otherwise.
+    /// The column that may have them by its name, where no value says otherwise: so many values
+    /// none of which is an id of a payment do.
     pub(super) fn named_reference(&self) -> Option<&'a Column> {
         let of = self.of;
         let is_else = |value: &&String| {
@@ -36,7 +40,10 @@ impl<'a> Choosing<'a> {
         };
         let found = words::picks(of, &words::REFERENCE, words::is_text);
         let mut found = found.into_iter().filter(|column| !words::is_of_no_payment(of, column));
-        found.find(|column| !self.filled(column).iter().any(is_else))
+        found.find(|column| {
+            let filled = self.filled(column);
+            !filled.iter().any(is_else) && filled.len() < ENOUGH
+        })
     }
 
     /// The less, the likelier: the payment's own id goes before that of a charge, which is one of
