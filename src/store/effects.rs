@@ -22,7 +22,7 @@ use crate::model::transaction::{SiblingFact, SiblingState, Transaction, hex};
 use crate::store::files::{LineMark, LinePlace};
 use crate::store::mapping::{FilterValue, MapSettings, TableSettings};
 use crate::store::records::{Applied, Claimed, JournalRow, NotApplied, Planned};
-use crate::store::template::Template;
+use crate::store::template::{Template, step_of};
 
 /// How many misses are kept; the proof needs at most three.
 const MISSES_KEPT: usize = 6;
@@ -1000,13 +1000,7 @@ pub fn asked_text(asked: Asked) -> &'static str {
 }
 
 fn sets(table: &TableSettings, planned: &Planned, to: &str) -> Vec<(String, SetValue)> {
-    let by_outcome = match planned.decision.outcome() {
-        Outcome::Succeeded => Some(&table.set.succeeded),
-        Outcome::Failed => Some(&table.set.failed),
-        Outcome::Retryable => Some(&table.set.retryable),
-        Outcome::Review => Some(&table.set.review),
-        Outcome::Wait => None,
-    };
+    let by_outcome = table.set.with(planned.decision.outcome());
     let mut values: Vec<(String, SetValue)> = Vec::new();
     for (column, template) in table.set.always.iter().chain(by_outcome.into_iter().flatten()) {
         values.retain(|(known, _)| known != column);
@@ -1037,7 +1031,7 @@ fn render(
 ) -> Option<SetValue> {
     let row = &planned.claimed.row;
     let seen = planned.decision.seen.as_ref();
-    if let Some(step) = template.strip_prefix('+').and_then(|n| n.parse::<i64>().ok()) {
+    if let Some(step) = step_of(template) {
         return Some(SetValue::Plus(step));
     }
     match template {

@@ -24,7 +24,7 @@ use crate::store::notation::Notation;
 use crate::store::source_table::{
     Column, HistoryTable, Layout, Relation, SourceTable, Target, TypeClass,
 };
-use crate::store::template::Template;
+use crate::store::template::{Template, step_of};
 
 /// What stands for this role in a statement of what was expected; the driver knows its name.
 pub(in crate::store) const THIS_ROLE: &str = "current_user";
@@ -882,7 +882,7 @@ impl Fitter<'_> {
         zone: Option<Tz>,
         outcomes: &[Outcome],
     ) -> Option<Notation> {
-        let step = template.strip_prefix('+').and_then(|step| step.parse::<i64>().ok());
+        let step = step_of(template);
         let counts = matches!(column.class, TypeClass::Integer | TypeClass::Decimal);
         if step.is_some() && !counts {
             self.err(field, format!("{} cannot be counted up", named(column)), WHOLE.words);

@@ -10,7 +10,7 @@ use crate::store::effects::target_of;
 use crate::store::error::{MappingError, Mend};
 use crate::store::mapping::{FilterValue, SetSettings, TableSettings};
 use crate::store::source_table::{Column, SourceTable, Target, TypeClass};
-use crate::store::template::{Piece, Template};
+use crate::store::template::{Piece, Template, step_of};
 
 /// A text that is written to a column as it stands, or compared with it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,8 +58,7 @@ pub fn literals(table: &SourceTable) -> Vec<Literal<'_>> {
     }
     for (field, template, target, outcomes) in templates(table) {
         let Ok(parsed) = Template::parse(template) else { continue };
-        let is_step = template.strip_prefix('+').is_some_and(|step| step.parse::<i64>().is_ok());
-        if is_step {
+        if step_of(template).is_some() {
             continue;
         }
         let column = &target.column;

@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::decide::policy::Mode;
+use crate::model::reason::Outcome;
 
 /// One `[[table]]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -326,6 +327,17 @@ pub struct SetSettings {
 }
 
 impl SetSettings {
+    /// What is written with one outcome, instead of what is written always to the same columns.
+    pub fn with(&self, outcome: Outcome) -> Option<&BTreeMap<String, String>> {
+        match outcome {
+            Outcome::Succeeded => Some(&self.succeeded),
+            Outcome::Failed => Some(&self.failed),
+            Outcome::Retryable => Some(&self.retryable),
+            Outcome::Review => Some(&self.review),
+            Outcome::Wait => None,
+        }
+    }
+
     /// Whether the reference of what was found is written with a success alone, if at all: then no
     /// row has one by tieout's hand that does not stand in tieout's own record of successes.
     pub fn writes_reference_with_success_alone(&self) -> bool {

@@ -7,6 +7,11 @@
 //!
 //! `{{` and `}}` stand for the braces themselves.
 
+/// By how much a column is counted up: `+1`. No template, though it stands in its place.
+pub(super) fn step_of(text: &str) -> Option<i64> {
+    text.strip_prefix('+').and_then(|step| step.parse().ok())
+}
+
 /// A parsed template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {

@@ -23,7 +23,7 @@ use crate::store::postgres::sql::{Cells, Sql};
 use crate::store::postgres::statements::Statements;
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{QuotedIdent, SourceTable};
-use crate::store::template::Template;
+use crate::store::template::{Template, step_of};
 
 /// Stuck rows that CHECKs are asked of.
 const ROWS: i64 = 20;
@@ -205,20 +205,13 @@ impl Write<'_> {
 
     /// What is written into a column with this status.
     fn template<'s>(&self, set: &'s SetSettings, column: &str) -> Option<&'s String> {
-        let by_outcome = match self.outcome {
-            Outcome::Succeeded => Some(&set.succeeded),
-            Outcome::Failed => Some(&set.failed),
-            Outcome::Retryable => Some(&set.retryable),
-            Outcome::Review => Some(&set.review),
-            Outcome::Wait => None,
-        };
-        let named = by_outcome.and_then(|columns| columns.get(column));
+        let named = set.with(self.outcome).and_then(|columns| columns.get(column));
         named.or_else(|| set.always.get(column))
     }
 
     /// What a template comes to, where that does not depend on the row or the decision.
     fn foreseen(&self, template: &str) -> Option<SetValue> {
-        if let Some(step) = template.strip_prefix('+').and_then(|step| step.parse::<i64>().ok()) {
+        if let Some(step) = step_of(template) {
             return Some(SetValue::Plus(step));
         }
         if template == "{now}" {
