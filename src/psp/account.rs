@@ -3,7 +3,7 @@
 //! The account never decides and never writes. Whether a listed object's tag resolves to a row is
 //! the caller's to know: the witness of a search stays `None` here.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::TimeDelta;
@@ -15,6 +15,7 @@ use crate::model::time::Instant;
 use crate::model::transaction::Kind;
 use crate::psp::book::{Book, Neighbour};
 use crate::psp::lane::{AccountStop, Counts, DbClock, Lane, LaneError};
+use crate::psp::later::Later;
 use crate::psp::planner;
 use crate::psp::settings::{AccountSettings, SettingsError};
 use crate::psp::stripe::Stripe;
@@ -115,6 +116,8 @@ pub enum OpenError {
 pub struct Account {
     pub(super) settings: Arc<AccountSettings>,
     pub(super) stripe: Arc<Stripe>,
+    /// What looks past the rows' windows listed so far.
+    pub(super) later: Arc<Mutex<Later>>,
 }
 
 impl Account {
@@ -128,7 +131,7 @@ impl Account {
         let Surroundings { env, db_now, stop, grace, over } = around;
         let lane = Lane::open(&settings, db_now, stop, over, grace).map_err(OpenError::Lane)?;
         let stripe = Stripe::new(&settings, &tag_key, lane, env);
-        Ok(Self { settings: Arc::new(settings), stripe: Arc::new(stripe) })
+        Ok(Self { settings: Arc::new(settings), stripe: Arc::new(stripe), later: Arc::default() })
     }
 
     pub(super) fn now(&self) -> Instant {
@@ -179,6 +182,13 @@ impl Account {
     /// Asks about rows. It always answers: what could not be learnt is `NoAnswer`.
     pub async fn look(&self, questions: &[Question], need: Need) -> Looked {
         planner::look(self, questions, need).await
+    }
+
+    /// Asks whether more was made under the rows' tags, in windows that end now. Only what it finds
+    /// counts: what it listed once since the account was opened is not listed again, and objects
+    /// that belong to none of the questions are not kept.
+    pub async fn look_later(&self, questions: &[Question], need: Need) -> Looked {
+        planner::look_later(self, questions, need).await
     }
 
     /// How many requests went out since the account was opened, and how they ended.

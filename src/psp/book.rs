@@ -5,10 +5,12 @@
 //! only what a witness, the brake and the search for untagged money need; pages are never kept.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::model::money::Money;
 use crate::model::time::Instant;
 use crate::model::transaction::{Kind, Kinds};
+use crate::psp::later::{Passing, Sightings};
 use crate::psp::near::NearTags;
 use crate::psp::stripe::{ObjectKind, Piece};
 use crate::psp::stripe_objects::{Parts, at};
@@ -17,7 +19,7 @@ use crate::psp::stripe_objects::{Parts, at};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Neighbour {
     /// The PSP's id of it.
-    pub reference: Box<str>,
+    pub reference: Arc<str>,
     /// Ids of its folded children.
     pub aliases: Vec<Box<str>>,
     /// `payment_intent`, `charge`, `refund`.
@@ -98,15 +100,30 @@ struct Group {
     /// The parent itself was seen, not only children of it.
     has_parent: bool,
     ours: bool,
+    /// What it has to do with the rows asked for; most of a list has nothing to do with any.
+    own: Option<Box<Own>>,
+}
+
+/// What a payment has to do with the rows asked for.
+#[derive(Debug, Default)]
+struct Own {
     rows: Vec<u32>,
     near: Vec<u32>,
-    parts: Option<Box<Parts>>,
+    parts: Option<Parts>,
 }
 
 impl Group {
+    fn rows(&self) -> &[u32] {
+        self.own.as_ref().map_or(&[], |own| &own.rows)
+    }
+
+    fn near(&self) -> &[u32] {
+        self.own.as_ref().map_or(&[], |own| &own.near)
+    }
+
     /// Ours, and no row's.
     fn is_other(&self) -> bool {
-        self.rows.is_empty() && self.ours
+        self.rows().is_empty() && self.ours
     }
 }
 
@@ -114,7 +131,9 @@ impl Group {
 #[derive(Debug, Default)]
 pub(super) struct Book {
     groups: Vec<Group>,
-    by_parent: HashMap<Box<str>, usize>,
+    by_parent: HashMap<Arc<str>, usize>,
+    /// Of payments that belong to no row only the tags are kept.
+    passing: Option<Passing>,
 }
 
 /// A payment of some row that was not read whole yet.
@@ -125,10 +144,26 @@ pub(super) struct Unread {
 }
 
 impl Book {
+    /// Of payments that belong to no row it keeps the tags alone.
+    pub(super) fn of_rows_alone() -> Self {
+        Self { passing: Some(Passing::default()), ..Self::default() }
+    }
+
+    /// The tags that were seen in passing.
+    pub(super) fn take_seen(&mut self) -> Option<Sightings> {
+        self.passing.as_mut().map(Passing::take_seen)
+    }
+
     /// Folds one object in.
     pub(super) fn add(&mut self, piece: Piece, wanted: &Wanted) {
         let Some(created_at) = at(piece.created) else { return };
         let rows = wanted.rows_of(&piece);
+        if let Some(passing) = &mut self.passing {
+            passing.see(&piece);
+            if rows.is_empty() && !self.by_parent.contains_key(piece.parent.as_str()) {
+                return;
+            }
+        }
         let near = if rows.is_empty() { wanted.near_rows(&piece) } else { Vec::new() };
         let index = self.group_of(&piece, created_at);
         let Some(group) = self.groups.get_mut(index) else { return };
@@ -146,6 +181,8 @@ impl Book {
             group.light.created_at = created_at;
             group.light.captured = piece.captured.or(group.light.captured);
         } else if !group.light.aliases.iter().any(|alias| **alias == *piece.id) {
+            // Nearly always the only one: no room for three more.
+            group.light.aliases.reserve_exact(1);
             group.light.aliases.push(piece.id.into_boxed_str());
         }
         // An intent that does not say its sum leaves it to its charges.
@@ -154,14 +191,18 @@ impl Book {
         if group.light.tag.is_none() || is_parent {
             group.light.tag = piece.tag.map(String::into_boxed_str).or(group.light.tag.take());
         }
+        if group.own.is_none() && rows.is_empty() && near.is_empty() {
+            return;
+        }
+        let own = group.own.get_or_insert_default();
         for row in rows {
-            if !group.rows.contains(&row) {
-                group.rows.push(row);
+            if !own.rows.contains(&row) {
+                own.rows.push(row);
             }
         }
-        group.near.extend(near);
-        if !group.rows.is_empty() {
-            group.parts.get_or_insert_default().merge(piece.parts);
+        own.near.extend(near);
+        if !own.rows.is_empty() {
+            own.parts.get_or_insert_default().merge(piece.parts);
         }
     }
 
@@ -170,8 +211,8 @@ impl Book {
             return *index;
         }
         let index = self.groups.len();
-        let reference: Box<str> = piece.parent.as_str().into();
-        self.by_parent.insert(reference.clone(), index);
+        let reference: Arc<str> = piece.parent.as_str().into();
+        self.by_parent.insert(Arc::clone(&reference), index);
         // A child seen without its parent stands under the parent's name.
         let kind = if piece.id == piece.parent { piece.kind } else { ObjectKind::PaymentIntent };
         self.groups.push(Group {
@@ -186,9 +227,7 @@ impl Book {
             },
             has_parent: false,
             ours: false,
-            rows: Vec::new(),
-            near: Vec::new(),
-            parts: None,
+            own: None,
         });
         index
     }
@@ -196,8 +235,9 @@ impl Book {
     /// Payments of which only a child was seen, without any tag: whose they are stands on the
     /// parent alone.
     pub(super) fn parentless(&self) -> Vec<String> {
-        let untagged = |g: &&Group| !g.has_parent && g.light.tag.is_none() && g.rows.is_empty();
-        self.groups.iter().filter(untagged).map(|g| g.light.reference.to_string()).collect()
+        let untagged = |g: &&Group| !g.has_parent && g.light.tag.is_none() && g.rows().is_empty();
+        let groups = self.groups.iter().filter(untagged).map(|g| g.light.reference.to_string());
+        groups.chain(self.passing.iter().flat_map(Passing::parentless)).collect()
     }
 
     /// A parent that the PSP does not know is not asked for again.
@@ -205,22 +245,28 @@ impl Book {
         if let Some(group) = self.group_mut(reference) {
             group.has_parent = true;
         }
+        if let Some(passing) = &mut self.passing {
+            passing.settle_parentless(reference);
+        }
     }
 
     /// Payments of rows that were not read whole.
     pub(super) fn unread(&self) -> Vec<Unread> {
         let is_unread = |g: &&Group| {
-            !g.rows.is_empty() && !g.parts.as_ref().is_some_and(|parts| parts.is_whole())
+            let parts = g.own.as_ref().and_then(|own| own.parts.as_ref());
+            !g.rows().is_empty() && !parts.is_some_and(Parts::is_whole)
         };
-        let unread =
-            |g: &Group| Unread { reference: g.light.reference.to_string(), rows: g.rows.clone() };
+        let unread = |g: &Group| Unread {
+            reference: g.light.reference.to_string(),
+            rows: g.rows().to_vec(),
+        };
         self.groups.iter().filter(is_unread).map(unread).collect()
     }
 
     /// Puts a fresh, whole reading in place of what was seen.
     pub(super) fn replace(&mut self, reference: &str, parts: Parts) {
         if let Some(group) = self.group_mut(reference) {
-            group.parts = Some(Box::new(parts));
+            group.own.get_or_insert_default().parts = Some(parts);
         }
     }
 
@@ -231,17 +277,18 @@ impl Book {
 
     /// The payments of rows: their rows, what was read of them, and every id seen of them.
     pub(super) fn of_rows(&self) -> impl Iterator<Item = (&[u32], &Parts, &Neighbour)> {
-        self.groups.iter().filter(|group| !group.rows.is_empty()).filter_map(|group| {
-            Some((group.rows.as_slice(), group.parts.as_deref()?, &group.light))
+        self.groups.iter().filter_map(|group| {
+            let own = group.own.as_ref().filter(|own| !own.rows.is_empty())?;
+            Some((own.rows.as_slice(), own.parts.as_ref()?, &group.light))
         })
     }
 
     /// The same, for good: what was read of them is let go of as they are taken.
-    pub(super) fn take_rows(&mut self) -> impl Iterator<Item = (&[u32], Box<Parts>, &Neighbour)> {
-        self.groups
-            .iter_mut()
-            .filter(|group| !group.rows.is_empty())
-            .filter_map(|group| Some((group.rows.as_slice(), group.parts.take()?, &group.light)))
+    pub(super) fn take_rows(&mut self) -> impl Iterator<Item = (&[u32], Parts, &Neighbour)> {
+        self.groups.iter_mut().filter_map(|group| {
+            let own = group.own.as_mut().filter(|own| !own.rows.is_empty())?;
+            Some((own.rows.as_slice(), own.parts.take()?, &group.light))
+        })
     }
 
     /// Our objects that belong to no row.
@@ -258,12 +305,15 @@ impl Book {
 
     /// Near misses by question: (question, reference, tag).
     pub(super) fn near(&self) -> impl Iterator<Item = (u32, &Neighbour)> {
-        let unmatched = self.groups.iter().filter(|group| group.rows.is_empty());
-        unmatched.flat_map(|group| group.near.iter().map(|row| (*row, &group.light)))
+        let unmatched = self.groups.iter().filter(|group| group.rows().is_empty());
+        unmatched.flat_map(|group| group.near().iter().map(|row| (*row, &group.light)))
     }
 
     /// How many of our payments and refunds were seen.
     pub(super) fn ours_count(&self) -> u64 {
+        if let Some(passing) = &self.passing {
+            return passing.ours_count();
+        }
         let ours = self.groups.iter().filter(|group| group.ours).count();
         u64::try_from(ours).unwrap_or(u64::MAX)
     }

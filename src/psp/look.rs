@@ -59,6 +59,12 @@ pub(super) fn kinds_of(question: &Question) -> Vec<ObjectKind> {
 }
 
 impl ListedWindow {
+    /// Its kinds and the seconds, both inclusive, that were read to their end.
+    pub(super) fn seconds(&self) -> Option<(Vec<ObjectKind>, (i64, i64))> {
+        let search = self.search()?;
+        Some((self.kinds.clone(), (search.from.timestamp(), search.to.timestamp())))
+    }
+
     fn search(&self) -> Option<CompleteSearch> {
         let asked_at = self.asked_at.filter(|_| self.failed.is_none())?;
         Some(CompleteSearch {

@@ -29,6 +29,7 @@ pub mod lane;
 mod look;
 mod planner;
 mod listing;
+mod later;
 mod estimate;
 mod ask_one;
 pub mod book;

@@ -7,15 +7,17 @@
 //! A plan changes what is asked, never what an answer means.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::model::count::counted;
 use crate::model::evidence::CauseKind;
 use crate::model::time::Instant;
 use crate::psp::account::{Account, Looked, Need, Question};
 use crate::psp::ask_one::{self, side_by_side};
+use crate::psp::book::Book;
 use crate::psp::estimate::{Known, ROUNDS, looks};
 use crate::psp::lane::cause;
+use crate::psp::later::Later;
 use crate::psp::listing::{Listing, Tally, Window};
 use crate::psp::look::{ListedWindow, Look, kinds_of, left_halfway};
 use crate::psp::stripe::{Fetched, ObjectKind, wider_skew};
@@ -38,11 +40,23 @@ struct Plan {
     from: i64,
     to: Instant,
     rows: Vec<usize>,
+    /// Only a list is sure to show what was seen there.
+    must_list: bool,
 }
 
 impl Plan {
+    fn of(question: &Question, row: usize, now: Instant) -> Self {
+        let (from, to) = question.window;
+        // A window that begins in the future is no reason to ask backwards.
+        let from = from.timestamp().min(now.timestamp()).min(ceil(to).saturating_sub(1));
+        Self { kinds: kinds_of(question), from, to, rows: vec![row], must_list: false }
+    }
+
     /// What asking its rows one by one costs; `None`: it cannot be done.
     fn singles_cost(&self, account: &Account, questions: &[Question]) -> Option<u64> {
+        if self.must_list {
+            return None;
+        }
         let mut sum = 0_u64;
         for question in self.rows.iter().filter_map(|row| questions.get(*row)) {
             let searches = ask_one::search_kinds(account, question).len();
@@ -108,20 +122,57 @@ pub(super) async fn look(account: &Account, questions: &[Question], need: Need) 
             ask_one::search_rows(account, questions, &rows, &mut look).await;
         }
         Need::Complete => {
-            let plans = plan(account, questions, &rows);
-            let rows_text = counted(rows.len(), "row", "rows");
-            look.plan = format!("{rows_text} by list: it must be complete");
-            list(account, plans, &mut look, None).await;
+            complete(account, plan(account, questions, &rows), rows.len(), &mut look).await;
         }
-        Need::Find => find(account, questions, &rows, &mut look).await,
+        Need::Find => find(account, questions, plan(account, questions, &rows), &mut look).await,
         Need::Fetch => {
             look.plan = format!("{} by reference", counted(rows.len(), "object", "objects"));
             ask_one::fetch_rows(account, questions, &rows, &mut look).await;
         }
     }
-    let looked = look.finish(account);
+    told(account, look.finish(account), rows.len())
+}
+
+/// Asks about rows in windows that end now, and lists what the account was not asked for yet.
+pub(super) async fn look_later(account: &Account, questions: &[Question], need: Need) -> Looked {
+    let mut look = Look { book: Book::of_rows_alone(), ..Look::at(questions) };
+    let rows = (0..).zip(questions).filter(|(_, question)| !kinds_of(question).is_empty());
+    let plans: Vec<Plan> = rows.flat_map(|(row, question)| left(account, question, row)).collect();
+    let count = questions.len();
+    let plans = merged(plans);
+    match need {
+        Need::Find => find(account, questions, plans, &mut look).await,
+        Need::Complete | Need::Search | Need::Fetch => {
+            complete(account, plans, count, &mut look).await;
+        }
+    }
+    if let Some(seen) = look.book.take_seen() {
+        let listed = look.windows.iter().filter_map(ListedWindow::seconds);
+        later(account).add(listed, seen);
+    }
+    told(account, look.finish(account), count)
+}
+
+fn later(account: &Account) -> MutexGuard<'_, Later> {
+    account.later.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is left to list for a question: where its tag was seen, and since the list of all.
+fn left(account: &Account, question: &Question, row: usize) -> Vec<Plan> {
+    let all = Plan::of(question, row, account.now());
+    let left = later(account).left(&all.kinds, all.from, question.tag.as_deref());
+    let seen = left.seen.and_then(|(from, last)| {
+        let to = at(last.saturating_add(1))?;
+        Some(Plan { from, to, must_list: true, ..all.clone() })
+    });
+    // What the PSP made after it was asked may be stamped earlier, by a clock that is behind.
+    let from = left.from.saturating_sub(AHEAD_SECS).max(all.from);
+    seen.into_iter().chain([Plan { from, ..all }]).collect()
+}
+
+fn told(account: &Account, looked: Looked, rows: usize) -> Looked {
     tracing::info!(
-        psp.account = %account.name(), plan.rows = rows.len(), plan.pages = looked.pages,
+        psp.account = %account.name(), plan.rows = rows, plan.pages = looked.pages,
         plan.listed = looked.listed,
         plan.requests_per_second = %account.stripe.lane.per_second(),
         "asked {}: {}", account.name(), looked.why
@@ -129,17 +180,15 @@ pub(super) async fn look(account: &Account, questions: &[Question], need: Need) 
     looked
 }
 
-/// Merges the windows of rows that ask for the same kinds.
+/// The windows of rows, merged.
 fn plan(account: &Account, questions: &[Question], rows: &[usize]) -> Vec<Plan> {
     let now = account.now();
-    let mut single: Vec<Plan> = Vec::new();
-    for row in rows {
-        let Some(question) = questions.get(*row) else { continue };
-        let (from, to) = question.window;
-        // A window that begins in the future is no reason to ask backwards.
-        let from = from.timestamp().min(now.timestamp()).min(ceil(to).saturating_sub(1));
-        single.push(Plan { kinds: kinds_of(question), from, to, rows: vec![*row] });
-    }
+    let asked = rows.iter().filter_map(|row| Some((*row, questions.get(*row)?)));
+    merged(asked.map(|(row, question)| Plan::of(question, row, now)).collect())
+}
+
+/// Merges windows that ask for the same kinds.
+fn merged(mut single: Vec<Plan>) -> Vec<Plan> {
     single.sort_by(|a, b| (&a.kinds, a.from).cmp(&(&b.kinds, b.from)));
     let mut merged: Vec<Plan> = Vec::new();
     for next in single {
@@ -149,6 +198,7 @@ fn plan(account: &Account, questions: &[Question], rows: &[usize]) -> Vec<Plan> 
                     && next.from <= ceil(last.to).saturating_add(MERGE_GAP_SECS) =>
             {
                 last.to = last.to.max(next.to);
+                last.must_list |= next.must_list;
                 last.rows.extend(next.rows);
             }
             Some(_) | None => merged.push(next),
@@ -157,13 +207,19 @@ fn plan(account: &Account, questions: &[Question], rows: &[usize]) -> Vec<Plan> 
     merged
 }
 
+/// A list of the windows, and nothing else.
+async fn complete(account: &Account, plans: Vec<Plan>, rows: usize, look: &mut Look) {
+    let rows_text = counted(rows, "row", "rows");
+    look.plan = format!("{rows_text} by list: it must be complete");
+    list(account, plans, look, None).await;
+}
+
 fn ceil(at: Instant) -> i64 {
     at.timestamp().saturating_add(i64::from(at.timestamp_subsec_nanos() > 0))
 }
 
 /// The cheapest way that can find each row.
-async fn find(account: &Account, questions: &[Question], rows: &[usize], look: &mut Look) {
-    let plans = plan(account, questions, rows);
+async fn find(account: &Account, questions: &[Question], plans: Vec<Plan>, look: &mut Look) {
     let cost = |plan: &Plan| plan.singles_cost(account, questions);
     let is_small = |plan: &Plan| cost(plan).is_some_and(|cost| cost <= plan.list_cost_min());
     let (small, open): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(is_small);
@@ -236,7 +292,11 @@ async fn list(
         let own: Vec<&Tally> = own.map(|(_, tally)| tally).collect();
         for row in &plan.rows {
             if let Some(window) = look.window_of.get_mut(*row) {
-                *window = Some(look.windows.len());
+                // Of two windows of one row the one that failed is its answer.
+                let known = window.and_then(|known| look.windows.get(known));
+                if known.is_none_or(|known| known.failed.is_none()) {
+                    *window = Some(look.windows.len());
+                }
             }
         }
         look.windows.push(plan.listed(&own));
@@ -373,6 +433,7 @@ mod tests {
             from: 100,
             to: at(to),
             rows: Vec::new(),
+            must_list: false,
         };
         let now = at("1970-01-01T01:00:00Z");
         for (to, last) in [

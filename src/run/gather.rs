@@ -943,7 +943,7 @@ impl Gather<'_> {
             if questions.is_empty() {
                 continue;
             }
-            let looked = account.look(&questions, need).await;
+            let looked = account.look_later(&questions, need).await;
             for (question, evidence) in questions.iter().zip(looked.evidence) {
                 let fact = facts.get_mut(question.row);
                 if fact.is_some_and(|fact| fact.take_later(evidence)) {

@@ -2,6 +2,7 @@
 //! tags arrive, what the brake looks at, and money that no row explains.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::decide::absence;
 use crate::decide::policy::Policy;
@@ -42,7 +43,7 @@ pub(super) struct Neighbours {
 
 /// One of them.
 pub(super) struct Near {
-    pub(super) reference: Box<str>,
+    pub(super) reference: Arc<str>,
     pub(super) aliases: Vec<Box<str>>,
     pub(super) tag: Option<Box<str>>,
     /// Of which kinds the rows are that it may be the movement of.
@@ -54,6 +55,11 @@ pub(super) struct Near {
 }
 
 impl Near {
+    fn of(other: Neighbour) -> Self {
+        let Neighbour { reference, aliases, tag, moves, captured, created_at, .. } = other;
+        Self { reference, aliases, tag, moves, captured, created_at, own: false }
+    }
+
     pub(super) fn untagged(&self) -> Option<UntaggedMatch> {
         Some(UntaggedMatch {
             reference: self.reference.to_string(),
@@ -94,14 +100,16 @@ impl Near {
         rows.is_some_and(|rows| rows.explain(self.moves, kind, self.seen()))
     }
 
+    fn names(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&*self.reference).chain(self.aliases.iter().map(|alias| &**alias))
+    }
+
     pub(super) fn references(&self) -> impl Iterator<Item = String> {
-        std::iter::once(&self.reference).chain(&self.aliases).map(|reference| reference.to_string())
+        self.names().map(str::to_owned)
     }
 
     pub(super) fn is_owned(&self, owned: &HashMap<String, Vec<(String, String)>>) -> bool {
-        std::iter::once(&self.reference)
-            .chain(&self.aliases)
-            .any(|reference| owned.get(&**reference).is_some_and(|rows| !rows.is_empty()))
+        self.names().any(|name| owned.get(name).is_some_and(|rows| !rows.is_empty()))
     }
 }
 
@@ -118,16 +126,13 @@ impl Neighbours {
         // One look has each of the others once, and none of them among what it found; files may
         // list one twice.
         let is_first = self.all.is_empty() && !found.is_empty();
-        let mut seen: HashSet<Box<str>> = if is_first {
-            HashSet::new()
+        let mut seen: HashSet<Arc<str>> = HashSet::new();
+        if is_first {
+            self.all = others.into_iter().map(Near::of).collect();
         } else {
-            self.all.iter().map(|near| near.reference.clone()).collect()
-        };
-        for Neighbour { reference, aliases, tag, moves, captured, created_at, .. } in others {
-            if is_first || seen.insert(reference.clone()) {
-                let own = false;
-                self.all.push(Near { reference, aliases, tag, moves, captured, created_at, own });
-            }
+            seen.extend(self.all.iter().map(|near| Arc::clone(&near.reference)));
+            let new = others.into_iter().filter(|other| seen.insert(Arc::clone(&other.reference)));
+            self.all.extend(new.map(Near::of));
         }
         let found = asked.iter().zip(found).flat_map(|(asked, evidence)| {
             let objects = evidence.iter().filter_map(|item| match &item.answer {
@@ -147,8 +152,8 @@ impl Neighbours {
             if is_by_tag && object.captured.is_some() && object.captured == money {
                 self.offer_witness(kind, &object.reference, tag, object.created_at);
             }
-            let reference: Box<str> = object.reference.as_str().into();
-            if seen.insert(reference.clone()) {
+            let reference: Arc<str> = object.reference.as_str().into();
+            if seen.insert(Arc::clone(&reference)) {
                 let aliases = object.aliases.iter();
                 self.all.push(Near {
                     reference,

@@ -52,6 +52,7 @@ macro_rules! conformance {
                     claims::stuck_rows_are_taken_in_once,
                     claims::a_changed_row_is_taken_in_again,
                     claims::claims_go_by_the_oldest_due,
+                    claims::rows_that_are_taken_in_are_claimed_in_their_time,
                     claims::the_claim_walks_indexes,
                     claims::a_table_of_one_status_is_written_by_its_key,
                     claims::every_row_gets_its_turn,

@@ -55,11 +55,13 @@ fn watch_sql(table: &SourceTable, filter: &ClaimFilter, now: Instant) -> Sql {
     let now = sql.bind(now);
     let step = sql.bind(i64::from(LAST_LOOK));
     let rows = given_up_rows(table, filter, &mut sql);
+    let due = turn_of("s.made", "s.key", &now);
     sql.push(&format!(
         "insert into tieout_checks as c (table_name, key, state, image, first_seen_at, \
          fingerprint_seen_at, aged_from, next_check_at, watch_from, watch_step) \
-         select distinct on (s.key) {name}, s.key, 'watch', s.image, {now}, {now}, {now}, {now}, \
-         {now}, {step} from ({rows}) s order by s.key \
+         select {name}, s.key, 'watch', s.image, {now}, {now}, {now}, {due}, {now}, {step} \
+         from (select distinct on (g.key) g.key, g.image, g.made from ({rows}) g \
+         order by g.key) s \
          on conflict (table_name, key) do update set state = 'watch', \
          next_check_at = excluded.next_check_at, \
          watch_from = coalesce(c.watch_from, excluded.watch_from), \
@@ -73,7 +75,7 @@ fn watch_sql(table: &SourceTable, filter: &ClaimFilter, now: Instant) -> Sql {
 pub(super) const MAY_WATCH: &str =
     "c.state in ('closed', 'parked', 'watch') and c.lease_run is null";
 
-/// Key, image and cells of the rows in scope that were given up.
+/// Key, image, cells and time of the rows in scope that were given up.
 pub(super) fn given_up_rows(table: &SourceTable, filter: &ClaimFilter, sql: &mut Sql) -> String {
     let parts = Statements::of(table);
     let is_ended = match filter.ended {
@@ -113,15 +115,16 @@ fn enrol_sql(table: &SourceTable, filter: &ClaimFilter, now: Instant) -> Sql {
     let name = sql.bind(table.settings.name.clone());
     let now = sql.bind(now);
     let stuck = stuck_rows(table, filter, &mut sql);
+    let due = turn_of("s.made", "s.key", &now);
     sql.push(&format!(
-        "with stuck as ({stuck}) \
-         insert into tieout_checks as c (table_name, key, state, image, first_seen_at, \
+        "insert into tieout_checks as c (table_name, key, state, image, first_seen_at, \
          fingerprint_seen_at, aged_from, next_check_at) \
-         select distinct on (s.key) {name}, s.key, 'open', s.image, {now}, {now}, {now}, {now} \
-         from stuck s left join tieout_checks c on c.table_name = {name} and c.key = s.key \
+         select {name}, s.key, 'open', s.image, {now}, {now}, {now}, {due} \
+         from (select distinct on (g.key) g.key, g.image, g.made from ({stuck}) g \
+         left join tieout_checks c on c.table_name = {name} and c.key = g.key \
          where c.key is null \
-         or (c.state <> 'open' and c.image <> s.image and c.lease_run is null) \
-         order by s.key \
+         or (c.state <> 'open' and c.image <> g.image and c.lease_run is null) \
+         order by g.key) s \
          on conflict (table_name, key) do update set state = 'open', image = excluded.image, \
          fingerprint_seen_at = excluded.fingerprint_seen_at, aged_from = excluded.aged_from, \
          unanswered_since = null, unanswered = 0, checks = 0, misses = '[]', \
@@ -132,7 +135,17 @@ fn enrol_sql(table: &SourceTable, filter: &ClaimFilter, now: Instant) -> Sql {
     sql
 }
 
-/// Key and image of every stuck row in scope: the walk over the user's index on the status.
+/// When a row that is taken in is due: now, and a microsecond sooner for each row that was made
+/// after it. The batches then follow each other in the rows' time, and the transactions of a
+/// batch's window are not listed for the next batch again.
+pub(super) fn turn_of(made: &str, key: &str, now: &str) -> String {
+    format!(
+        "{now} - row_number() over (order by {made} desc nulls last, {key} desc) \
+         * interval '1 microsecond'"
+    )
+}
+
+/// Key, image, cells and time of every stuck row in scope: the walk over the user's index on the status.
 pub(super) fn stuck_rows(table: &SourceTable, filter: &ClaimFilter, sql: &mut Sql) -> String {
     let parts = Statements::of(table);
     let mut conditions =
@@ -146,7 +159,7 @@ pub(super) fn stuck_rows(table: &SourceTable, filter: &ClaimFilter, sql: &mut Sq
     key_image_cells(table, &conditions)
 }
 
-/// Key, image and cells of every row in scope, whatever its status.
+/// Key, image, cells and time of every row in scope, whatever its status.
 pub(super) fn window_rows(table: &SourceTable, filter: &ClaimFilter, sql: &mut Sql) -> String {
     let parts = Statements::of(table);
     let mut conditions = vec![parts.filter("t", sql)];
@@ -157,10 +170,11 @@ pub(super) fn window_rows(table: &SourceTable, filter: &ClaimFilter, sql: &mut S
 fn key_image_cells(table: &SourceTable, conditions: &[String]) -> String {
     let parts = Statements::of(table);
     format!(
-        "select {} as key, {} as image, {} from {} t where {}",
+        "select {} as key, {} as image, {}, {} as made from {} t where {}",
         parts.key_text("t"),
         parts.image("t"),
         cells_as(table, "t"),
+        parts.made("t"),
         table.read,
         conditions.join(" and ")
     )

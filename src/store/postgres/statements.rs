@@ -93,6 +93,12 @@ impl<'t> Statements<'t> {
         format!("row({})::text", columns.join(", "))
     }
 
+    /// What orders rows in their time, as the column keeps it.
+    pub(super) fn made(&self, alias: &str) -> String {
+        let made = self.table.cells.get(self.table.layout.created.0);
+        made.map_or("null".to_owned(), |column| format!("{alias}.{}", column.ident))
+    }
+
     /// The cells' texts, in their order.
     pub(super) fn cells(&self, alias: &str) -> String {
         texts(alias, self.table.cells.iter())

@@ -23,8 +23,8 @@ use crate::store::sqlite::rows::{
 use crate::store::sqlite::runs::{Buckets, add_to, count};
 use crate::store::sqlite::sql::{Value, execute, execute_rows, fetch, fetch_each, json_set};
 use crate::store::sqlite::statements::{
-    Statement, belongs, has_status, image, in_scope, is_named, is_processing, is_stuck, named,
-    narrows, read_has_key, read_key,
+    Statement, belongs, has_status, image, in_scope, is_named, is_processing, is_stuck, made,
+    named, narrows, read_has_key, read_key,
 };
 
 const ENROLLING: &str = "taking stuck rows in";
@@ -128,11 +128,12 @@ fn watching(turn: &Turn<'_>) -> Statement {
     let name = statement.text(turn.name());
     let now = statement.text(to_text(turn.now));
     let step = statement.int(i64::from(LAST_LOOK));
+    let due = turn_of(&mut statement, turn);
     let from = given_up_rows(&mut statement, turn);
     statement.push(&format!(
         "insert into tieout_checks as k (table_name, key, state, image, first_seen_at, \
          fingerprint_seen_at, aged_from, next_check_at, watch_from, watch_step) \
-         select {name}, {}, 'watch', {}, {now}, {now}, {now}, {now}, {now}, {step} {from} \
+         select {name}, {}, 'watch', {}, {now}, {now}, {now}, {due}, {now}, {step} {from} \
          on conflict (table_name, key) do update set state = 'watch', \
          next_check_at = excluded.next_check_at, \
          watch_from = coalesce(k.watch_from, excluded.watch_from), \
@@ -162,12 +163,12 @@ fn enrolling(turn: &Turn<'_>) -> Statement {
     let mut statement = Statement::default();
     let name = statement.text(turn.name());
     let now = statement.text(to_text(turn.now));
+    let due = turn_of(&mut statement, turn);
     let from = stuck_rows(&mut statement, turn);
-    // In the order in which they are claimed: each batch then changes pages of its own.
     statement.push(&format!(
         "insert into tieout_checks (table_name, key, state, image, first_seen_at, \
          fingerprint_seen_at, aged_from, next_check_at) \
-         select {name}, {} as key, 'open', {}, {now}, {now}, {now}, {now} {from} order by key \
+         select {name}, {}, 'open', {}, {now}, {now}, {now}, {due} {from} \
          on conflict (table_name, key) do update set state = 'open', image = excluded.image, \
          fingerprint_seen_at = excluded.fingerprint_seen_at, aged_from = excluded.aged_from, \
          next_check_at = excluded.next_check_at, unanswered_since = null, unanswered = 0, \
@@ -176,6 +177,20 @@ fn enrolling(turn: &Turn<'_>) -> Statement {
         image(turn.table, |column| named("t", column)),
     ));
     statement
+}
+
+/// When a row that is taken in is due: now, and a microsecond sooner for each row that was made
+/// after it. The batches then follow each other in the rows' time, and the transactions of a
+/// batch's window are not listed for the next batch again.
+fn turn_of(statement: &mut Statement, turn: &Turn<'_>) -> String {
+    let micros = statement.int(turn.now.timestamp_micros());
+    let (made, key) = (made(turn.table, "t"), read_key(turn.table, "t"));
+    let at = format!("({micros} - row_number() over (order by {made} desc, {key} desc))");
+    // As `model::time::to_text` writes it.
+    format!(
+        "strftime('%Y-%m-%dT%H:%M:%S', {at} / 1000000, 'unixepoch') \
+         || printf('.%06dZ', {at} % 1000000)"
+    )
 }
 
 /// Rows whose turn it is, in their order, as far as `tieout_checks` and the filter tell.
@@ -616,16 +631,18 @@ async fn would_enrol(
     turn: &Turn<'_>,
 ) -> Result<Vec<Memory>, StoreError> {
     let mut statement = Statement::default();
+    let due = turn_of(&mut statement, turn);
     let from = stuck_rows(&mut statement, turn);
     let limit = statement.int(turn.limit);
     let (key, image) = (read_key(turn.table, "t"), image(turn.table, |column| named("t", column)));
-    statement.push(&format!("select {key}, {image} {from} order by 1 limit {limit}"));
+    statement.push(&format!("select {key}, {image}, {due} {from} order by 3 limit {limit}"));
     let mut fresh = Vec::new();
     for row in &fetch(connection, ENROLLING, statement.query()).await? {
         let cells = super::cells::Cells::new(row, ENROLLING);
         let key = cells.text(0)?;
         let known = super::rows::memory(connection, turn.name(), &key).await?;
-        fresh.push(taken_in(key, cells.text(1)?, known, turn.now));
+        let taken_in = taken_in(key, cells.text(1)?, known, turn.now);
+        fresh.push(Memory { next_check_at: cells.opt_at(2)?, ..taken_in });
     }
     Ok(fresh)
 }
@@ -636,10 +653,11 @@ async fn would_watch(
     turn: &Turn<'_>,
 ) -> Result<Vec<Memory>, StoreError> {
     let mut statement = Statement::default();
+    let due = turn_of(&mut statement, turn);
     let from = given_up_rows(&mut statement, turn);
     let limit = statement.int(turn.limit);
     let (key, image) = (read_key(turn.table, "t"), image(turn.table, |column| named("t", column)));
-    statement.push(&format!("select {key}, {image} {from} order by 1 limit {limit}"));
+    statement.push(&format!("select {key}, {image}, {due} {from} order by 3 limit {limit}"));
     let mut watched = Vec::new();
     for row in &fetch(connection, ENROLLING, statement.query()).await? {
         let cells = super::cells::Cells::new(row, ENROLLING);
@@ -650,6 +668,7 @@ async fn would_watch(
         memory.history.watch_from = memory.history.watch_from.or(Some(turn.now));
         memory.history.watch_step = if is_watched { memory.history.watch_step } else { LAST_LOOK };
         memory.state = "watch".to_owned();
+        memory.next_check_at = cells.opt_at(2)?;
         watched.push(memory);
     }
     Ok(watched)

@@ -310,6 +310,12 @@ fn bound(
     )
 }
 
+/// What orders rows in their time, as the column keeps it.
+pub(super) fn made(table: &SourceTable, alias: &str) -> String {
+    let made = table.cells.get(table.layout.created.0);
+    made.map_or("null".to_owned(), |column| named(alias, column))
+}
+
 /// Which of a row's two times is compared.
 #[derive(Clone, Copy)]
 enum Clock {

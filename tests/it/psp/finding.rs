@@ -71,6 +71,62 @@ async fn a_charge_whose_intent_is_older_than_the_window_folds_all_the_same() {
 }
 
 #[tokio::test]
+async fn what_was_listed_past_the_windows_once_is_not_listed_again() {
+    let desk = Desk::new(QUICK).await;
+    desk.plant(2_000);
+    let first = dawn();
+    let old = Seed {
+        id: Some("pi_old".to_owned()),
+        ..Seed::captured(TAG, "old", 700, "eur")
+            .created_at((first - TimeDelta::days(30)).timestamp())
+            .standing(Situation::RequiresPaymentMethod)
+    };
+    let charge = Seed {
+        kind: SeedKind::Charge,
+        id: Some("ch_late".to_owned()),
+        payment_intent: Some("pi_old".to_owned()),
+        amount: 700,
+        currency: "eur".to_owned(),
+        ..Seed::default()
+    };
+    desk.sandbox.seed([old, charge.created_at(first.timestamp() + 400)]).unwrap();
+    let later = |tag: &str, from: i64| Question {
+        window: (first + TimeDelta::seconds(from), Utc::now()),
+        ..asked(Some(tag), None)
+    };
+    let batch = [later("row-3", 10), later("row-300", 200), later("none", 5)];
+    let looked = desk.account.look_later(&batch, Need::Complete).await;
+    let all = looked.pages;
+    assert!(all >= 40, "{all}");
+    let references = |looked: &tieout::psp::account::Looked| -> Vec<Vec<String>> {
+        let of = |evidence: &Vec<_>| found(evidence).iter().map(|o| o.reference.clone()).collect();
+        looked.evidence.iter().map(of).collect()
+    };
+    // The first was made before its window; whoever lists it by the way finds it all the same.
+    assert_eq!(references(&looked)[1..], [vec!["pi_300".to_owned()], Vec::new()]);
+    assert_eq!(looked.others().count(), 0, "nobody's are not kept");
+    let made = Seed::captured(TAG, "made", 900, "eur").created_at(Utc::now().timestamp());
+    desk.sandbox.seed([Seed { id: Some("pi_made".to_owned()), ..made }]).unwrap();
+    let batch = [
+        later("row-100", 350),
+        later("row-500", 350),
+        later("old", 350),
+        later("made", 350),
+        later("none", 350),
+    ];
+    let looked = desk.account.look_later(&batch, Need::Complete).await;
+    let expected = [&[][..], &["pi_500"], &["pi_old"], &["pi_made"], &[]];
+    assert_eq!(references(&looked), expected);
+    assert!(looked.pages <= 12, "{} of {all} pages", looked.pages);
+    assert!(looked.evidence.iter().all(|evidence| causes(evidence).is_empty()));
+    // What cannot be read leaves no row without its cause, whichever of its windows it was.
+    let failing = Action::Status { code: 500, retry_after: Default::default(), reason: None };
+    desk.sandbox.fault(FaultRule::on(Route::ListIntents, failing));
+    let looked = desk.account.look_later(&batch, Need::Complete).await;
+    assert!(looked.evidence.iter().all(|evidence| !causes(evidence).is_empty()));
+}
+
+#[tokio::test]
 async fn what_was_taken_back_is_seen_though_nothing_is_expanded() {
     let desk = Desk::new(&format!("{QUICK}{INTENTS}")).await;
     let stand = |tag: &str, situation| {

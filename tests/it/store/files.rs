@@ -60,7 +60,8 @@ async fn times_are_read_and_compared_as_they_are_written() {
         let stuck = ClaimFilter { stuck_before: Some(at(-20)), ..ClaimFilter::default() };
         assert_eq!(w.store.enrol(&w.table, &stuck, noon()).await.unwrap(), 1, "{time} {kind}");
         let mut writer = w.start("r1", noon()).await;
-        let claimed = w.claim("r1", 9, noon()).await;
+        let mut claimed = w.claim("r1", 9, noon()).await;
+        claimed.sort_by(|a, b| a.row.key.id.cmp(&b.row.key.id));
         let times: Vec<_> =
             claimed.iter().map(|c| (c.row.created_at, c.row.attempted_at)).collect();
         let (sent, made) = (times[1].1.unwrap(), times[2].0);
