@@ -133,7 +133,7 @@ impl Later {
         self.seen.take(seen);
         for (kinds, (from, to)) in listed {
             match self.spans.iter_mut().find(|span| span.kinds == kinds) {
-                // What lies between two spans was not listed: the later one is the one to go on from.
+                // What lies between two spans was not listed: it goes on from the later one.
                 Some(span) if from > span.seconds.1 => span.seconds = (from, to),
                 Some(span) if to >= span.seconds.1 => {
                     span.seconds = (span.seconds.0.min(from), to);

@@ -145,7 +145,8 @@ pub(super) fn turn_of(made: &str, key: &str, now: &str) -> String {
     )
 }
 
-/// Key, image, cells and time of every stuck row in scope: the walk over the user's index on the status.
+/// Key, image, cells and time of every stuck row in scope: the walk over the user's index on the
+/// status.
 pub(super) fn stuck_rows(table: &SourceTable, filter: &ClaimFilter, sql: &mut Sql) -> String {
     let parts = Statements::of(table);
     let mut conditions =
