@@ -9,6 +9,7 @@ RUN apt-get update \
 WORKDIR /src
 COPY Cargo.toml Cargo.lock build.rs ./
 COPY .cargo .cargo
+COPY packaging/functions.order packaging/functions.order
 COPY src src
 COPY migrations migrations
 COPY cron cron

@@ -27,8 +27,17 @@ for file in usr/bin/tieout etc/tieout/tieout.toml \
     usr/lib/systemd/system/tieout{,-daily}.{service,timer} \
     usr/share/man/man1/tieout{,-run,-db-prune}.1.gz \
     usr/share/bash-completion/completions/tieout usr/share/zsh/vendor-completions/_tieout \
-    usr/share/fish/vendor_completions.d/tieout.fish; do
+    usr/share/fish/vendor_completions.d/tieout.fish \
+    usr/share/doc/tieout/{monitoring/{alerts.yml,dashboard.json},schema/events.json} \
+    usr/share/doc/tieout/examples/{python/charge_worker.py,ruby/charge_worker.rb}; do
     [ -s "$root/$file" ] || die "$file is not there"
+done
+# What its pages link to is there as well.
+docs=$root/usr/share/doc/tieout
+for page in "$docs"/*.md "$docs"/docs/*.md; do
+    { grep -oE '\]\([^)#: ]+' "$page" || true; } | sed 's/^](//;/^https*$/d' | while read -r link; do
+        [ -e "${page%/*}/$link" ] || die "${page#"$docs/"} links to $link, which is not there"
+    done
 done
 [ -z "$(find "$root" -path '*.wants/*' -o -type l -lname '*tieout*.timer')" ] || die "a unit is enabled"
 for script in preinst postinst; do

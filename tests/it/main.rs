@@ -42,6 +42,7 @@ mod kick;
 mod rules;
 mod prune;
 mod schedule;
+mod image;
 mod docs;
 mod emulators;
 mod databases;
