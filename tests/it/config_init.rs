@@ -1378,6 +1378,16 @@ async fn a_part_of_what_is_charged_is_never_taken_for_the_amount() {
         ("payments", ["min_amount", "price_paid"], "2.5, 12.5", "price_paid", ""),
         ("payments", ["paid_amount", "invoice_amount"], "0, 12.5", "invoice_amount", ""),
         ("payments", ["settlement_amount", "sale_amount"], "12.1, 12.5", "sale_amount", ""),
+        ("payments", ["fee_amount", "amount_value"], "2.5, 12.5", "amount_value", ""),
+        // Drupal's: a number and a currency code make a price.
+        (
+            "payments",
+            ["refunded_amount__number", "amount__number"],
+            "2.5, 12.5",
+            "amount__number",
+            "",
+        ),
+        ("payments", ["weight", "total__number"], "2.5, 12.5", "total__number", ""),
         // What is always 0 is no amount, whatever it is called.
         ("payments", ["amount", "charge_total"], "0.00, 12.5", "charge_total", ""),
         // What a table is about is no part of it.
@@ -1634,6 +1644,50 @@ async fn flags_of_rows_that_are_not_to_be_touched_are_told() {
         ),
         ("void boolean not null", ["false", "true"], "say that a row is cancelled", "in = [false]"),
         ("void integer", ["0", "1"], "say that a row is cancelled", "not_in = [1]"),
+        (
+            "is_reversed boolean not null",
+            ["false", "true"],
+            "say that a row is reversed",
+            "in = [false]",
+        ),
+        ("voided integer", ["0", "1"], "say that a row is voided", "not_in = [1]"),
+        ("voided integer", ["0", "1999"], "", ""),
+        ("is_refunded boolean", ["false", "true"], "say that a row is refunded", "not_in = [true]"),
+        (
+            "on_hold boolean not null",
+            ["false", "true"],
+            "say that a row is on hold",
+            "in = [false]",
+        ),
+        ("is_locked boolean", ["false", "true"], "say that a row is locked", "not_in = [true]"),
+        ("is_template integer not null", ["0", "1"], "say that a row is a template", "in = [0]"),
+        ("superseded integer", ["0", "1"], "say that a row is superseded", "not_in = [1]"),
+        ("is_current integer not null", ["1", "0"], "say that a row is current", "in = [1]"),
+        (
+            "reversed_at timestamptz",
+            ["null", "'2026-11-19T08:00:00Z'"],
+            "say that a row is reversed",
+            "is = \"null\"",
+        ),
+        ("voided_at bigint not null", ["0", "1"], "say that a row is voided", "in = [0]"),
+        ("superseded_by bigint not null", ["0", "1"], "say that a row is superseded", "in = [0]"),
+        (
+            "valid_to date",
+            ["null", "'2026-11-19'"],
+            "say that a row no longer counts",
+            "is = \"null\"",
+        ),
+        (
+            "valid_to text not null",
+            ["'9999-12-31'", "'2026-11-19'"],
+            "say that a row no longer counts",
+            "in = [\"9999-12-31\"]",
+        ),
+        ("superseded boolean not null", ["false", "true"], "", "in = [false]"),
+        ("is_duplicate boolean", ["false", "true"], "", "not_in = [true]"),
+        ("is_current boolean not null", ["true", "false"], "", "in = [true]"),
+        ("is_latest boolean not null", ["true", "false"], "", "in = [true]"),
+        ("superseded_by bigint", ["null", "1"], "", "is = \"null\""),
         ("env text", ["'live'", "'live'"], "", ""),
         ("mode text", ["'fast'", "'slow'"], "", ""),
         ("deleted text", ["null", "'2026-11-19'"], "", ""),
@@ -1658,6 +1712,306 @@ async fn flags_of_rows_that_are_not_to_be_touched_are_told() {
     }
 }
 
+/// Two stuck rows and a paid one, of which the first has one thing in these columns.
+async fn versions(columns: &str, [one, other]: [&str; 2]) -> [Place; 2] {
+    let ddl = format!(
+        "create table payments (
+            id bigint primary key, {columns}, amount_cents bigint not null,
+            currency text not null, status text not null, created_at timestamptz not null);
+         insert into payments values
+            (1, {one}, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (2, {other}, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (3, {other}, 100, 'EUR', 'paid', '2026-11-19T08:00:00Z')"
+    );
+    in_both(&ddl).await
+}
+
+/// Of versions of a row the current one alone is decided; which it is, NULL does not say.
+#[tokio::test]
+async fn rows_that_no_longer_count_are_left_out_or_told() {
+    let live = ["--attempted", "once", "--live", "true"];
+    let made = "'2026-11-19T08:00:00Z'";
+    // Two filters of one reason, each with its column.
+    let deleted = ["null, false".to_owned(), format!("{made}, true")];
+    let columns = "deleted_at timestamptz, is_deleted boolean not null";
+    for place in versions(columns, [&deleted[0], &deleted[1]]).await {
+        told(&place.init(&live));
+        let file = place.file().replace("\n# ", " ");
+        let why = "deleted rows are out by `deleted_at`: 1 of 2 looked-at stuck rows; deleted rows \
+                   are out by `is_deleted`: 1 of 2 looked-at stuck rows";
+        assert!(file.contains(why), "{file}");
+        place.fits();
+    }
+    let columns = "superseded_by bigint, is_current boolean not null";
+    for place in versions(columns, ["null, true", "1, false"]).await {
+        let told_of = told(&place.init(&live));
+        let file = place.file();
+        let line = "where = [{ column = \"is_current\", in = [true] }, { column = \
+                    \"superseded_by\", is = \"null\" }]";
+        assert!(settings(&file).contains(&line), "{line} is not in\n{file}");
+        for why in ["rows that are not current are out: 1", "another one stands for are out: 1"] {
+            assert!(file.replace("\n# ", " ").contains(why), "{why} is not in\n{file}");
+        }
+        assert!(!told_of.contains("where: "), "{told_of}");
+        place.fits();
+    }
+    for place in versions("is_latest boolean", ["true", "null"]).await {
+        let told_of = told(&place.init(&live));
+        assert!(!told_of.contains("where: "), "as many have it as not: {told_of}");
+        assert!(place.file().contains("in = [true]"), "{}", place.file());
+    }
+    for place in versions("is_latest boolean", ["null", "null"]).await {
+        let told_of = told(&place.init(&live));
+        let part = "where: `is_latest` is NULL in 2 of 2 looked-at stuck rows, so that current and \
+                    other rows are not told apart";
+        assert!(told_of.contains(part), "{told_of}");
+        let line = "# where = [{ column = \"is_latest\", in = [true] }]";
+        assert!(place.file().contains(line), "{}", place.file());
+        place.fits();
+    }
+    // No where asks for a time; SQLite's are texts.
+    let [on_server, file] =
+        versions("valid_to timestamptz", ["'9999-12-31 00:00:00Z'", made]).await;
+    let told_of = told(&on_server.init(&live));
+    let part = "where: `valid_to` may say that a row no longer counts, where it is not `9999-12-31";
+    assert!(told_of.contains(part) && told_of.contains("no where asks for a time"), "{told_of}");
+    let told_of = told(&file.init(&live));
+    let part = "add { column = \"valid_to\", in = [\"9999-12-31 00:00:00Z\"] } to where";
+    assert!(told_of.contains(part), "{told_of}");
+    // Of an account of tests, test rows are those that count.
+    for place in versions("is_test integer", ["0", "1"]).await {
+        let told_of = told(&place.init(&["--attempted", "once", "--live", "false"]));
+        let part = "where: `is_test` may say that a row is a test; where it does, add { column = \
+                    \"is_test\", in = [1] } to where: else a row that is not is decided and \
+                    written as any other";
+        assert!(told_of.contains(part), "{told_of}");
+    }
+}
+
+/// A rate says that there are two currencies, and only one of them is the amount's.
+#[tokio::test]
+async fn a_rate_of_exchange_beside_the_amount_is_told() {
+    const RATED: &str = "
+        create table payments (
+            id bigint primary key, amount numeric(12, 2) not null, {rate} numeric(12, 6),
+            {currency} text not null, status text not null, created_at timestamptz not null);
+        insert into payments values
+            (1, 12.5, 1.1, 'EUR', 'processing', '2026-11-19T08:00:00Z')";
+    let by = |column: &str| {
+        format!(
+            "so that `amount` may be in another currency than `{column}` says: by the wrong one"
+        )
+    };
+    let none = "so that `amount` may be in another currency than is named here: by the wrong one";
+    for (rate, currency, part) in [
+        ("\"CurrencyRate\"", "\"CurrencyCode\"", by("CurrencyCode")),
+        ("currency_value", "currency_code", by("currency_code")),
+        ("exchange_rate", "currency", by("currency")),
+        ("fx_rate", "currency", by("currency")),
+        ("conversion_rate", "currency", by("currency")),
+        ("base_to_order_rate", "currency", by("currency")),
+        ("fx_rate", "memo", none.to_owned()),
+        ("tax_rate", "currency", String::new()),
+        ("rate", "currency", String::new()),
+        ("value_date_no", "currency", String::new()),
+    ] {
+        let ddl = RATED.replace("{rate}", rate).replace("{currency}", currency);
+        for place in in_both(&ddl).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let is_told = told_of.contains("may be a rate of exchange");
+            assert_eq!(is_told, !part.is_empty(), "{rate}: {told_of}");
+            assert!(told_of.contains(&part), "{part}: {told_of}");
+            let named = format!("currency: `{}` may be a rate", rate.trim_matches('"'));
+            assert_eq!(told_of.contains(&named), is_told, "{named}: {told_of}");
+        }
+    }
+}
+
+/// A key of another table is no code and no word, and its table is named.
+#[tokio::test]
+async fn tables_of_currencies_and_of_statuses_are_named() {
+    const POINTING: &str = "
+        create table currencies (id bigint primary key, code text not null);
+        create table payment_statuses (id bigint primary key, label text not null);
+        create table payments (
+            id bigint primary key, currency_id bigint not null references currencies (id),
+            \"PaymentStatusId\" bigint not null references payment_statuses (id),
+            amount_cents bigint not null, created_at timestamptz not null);
+        insert into currencies values (1, 'EUR');
+        insert into payment_statuses values (1, 'processing');
+        insert into payments values (1, 1, 1, 100, '2026-11-19T08:00:00Z')";
+    for place in in_both(POINTING).await {
+        let told_of = told(&place.init(&["--table", "payments", "--attempted", "once"]));
+        for part in [
+            "currency: `currency_id` points at `currencies`, where it stands: read a view that has \
+             its code (`code` there) as a column, or name one currency",
+            "status: no column looks like a status (is it `PaymentStatusId`?): name it with \
+             --status, and what its values say with --processing, --succeeded and --failed; \
+             `payment_statuses` lists what the values of `PaymentStatusId` mean",
+        ] {
+            assert!(told_of.contains(part), "{part}: {told_of}");
+        }
+    }
+}
+
+/// Times as applications on .NET, shops and ledgers call them.
+#[tokio::test]
+async fn times_are_known_by_their_names_and_those_of_an_end_are_no_attempt() {
+    const TIMED: &str = "
+        create table payments (
+            id bigint primary key, amount_cents bigint not null, currency text not null,
+            status text not null, {created} timestamptz not null, {other} timestamptz);
+        insert into payments values
+            (1, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z', '2026-11-19T08:00:01Z')";
+    for (created, other) in [
+        ("\"CreatedOnUtc\"", "voided_at"),
+        ("\"CreatedUtc\"", "collected_at"),
+        ("created_on_utc", "completed_on"),
+        ("requested_at", "settled_on"),
+        ("\"OrderDate\"", "\"PaidDateUtc\""),
+        ("created_at", "\"CapturedUtc\""),
+        ("created_at", "valid_to"),
+        ("created_at", "last_modified_on_utc"),
+        ("created_at", "refund_expires_at"),
+    ] {
+        let ddl = TIMED.replace("{created}", created).replace("{other}", other);
+        for place in in_both(&ddl).await {
+            let told_of = told(&place.init(&[]));
+            let line = format!("created = \"{}\"", created.trim_matches('"'));
+            let file = place.file();
+            assert!(settings(&file).contains(&line.as_str()), "{line} is not in\n{file}");
+            assert!(!file.contains("\nattempted"), "{file}");
+            let part = "attempted: no column says when a row was last sent; without it";
+            assert!(told_of.contains(part), "{other}: {told_of}");
+            place.fits();
+        }
+    }
+    // What is asked for once and sent again is its last attempt.
+    let ddl = TIMED.replace("{created}", "created_at").replace("{other}", "requested_at");
+    for place in in_both(&ddl).await {
+        told(&place.init(&[]));
+        let file = place.file();
+        assert!(settings(&file).contains(&"attempted = \"requested_at\""), "{file}");
+    }
+}
+
+/// Orders are sent in by whoever buys, and charged later.
+#[tokio::test]
+async fn what_was_submitted_may_be_of_nobody_who_has_paid() {
+    let ddl = |status: &str| {
+        format!(
+            "create table payments (
+                id bigint primary key, amount_cents bigint not null, currency text not null,
+                status text not null, created_at timestamptz not null);
+             insert into payments values
+                (1, 100, 'EUR', '{status}', '2026-11-19T08:00:00Z'),
+                (2, 100, 'EUR', 'sending', '2026-11-19T08:00:00Z'),
+                (3, 100, 'EUR', 'paid', '2026-11-19T08:00:00Z')"
+        )
+    };
+    for (status, is_told) in [("Submitted", true), ("submitted", true), ("processing", false)] {
+        for place in in_both(&ddl(status)).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let part = format!("from: `{status}` may also mean that the customer has not paid yet");
+            assert_eq!(told_of.contains(&part), is_told, "{told_of}");
+            assert!(!told_of.contains("`sending` may also"), "{told_of}");
+            let told_of = told(&place.init(&["--attempted", "once", "--processing", status]));
+            assert!(!told_of.contains("customer has not paid"), "{told_of}");
+        }
+    }
+}
+
+/// What a row gets with its outcome, besides the status.
+#[tokio::test]
+async fn times_of_each_outcome_are_written_and_reasons_told() {
+    const ENDED: &str = "
+        create table payments (
+            id bigint primary key, {column}, amount_cents bigint not null,
+            currency text not null, status text not null, created_at {type} not null);
+        insert into payments values
+            (1, null, 100, 'EUR', 'processing', {made}),
+            (2, {value}, 100, 'EUR', 'paid', {made}),
+            (3, {value}, 100, 'EUR', 'failed', {made})";
+    let (at, made) = ("timestamptz", "'2026-11-19T08:00:05Z'");
+    let (epoch, seconds) = ("bigint", "1795089600");
+    let paid = |name: &str| format!("succeeded = {{ {name} = \"{{psp_time}}\" }}");
+    for (column, class, value, wanted) in [
+        ("collected_at timestamptz", at, made, paid("collected_at")),
+        ("\"PaidDateUtc\" timestamptz", at, made, paid("PaidDateUtc")),
+        ("\"CapturedUtc\" timestamptz", at, "null", paid("CapturedUtc")),
+        ("completed timestamptz", at, made, paid("completed")),
+        ("completed bigint", epoch, seconds, paid("completed")),
+        ("failed_at timestamptz", at, made, "failed = { failed_at = \"{psp_time}\" }".to_owned()),
+        // A flag, a count, and a day.
+        ("completed bigint", epoch, "1", String::new()),
+        ("completed text", at, "'yes'", String::new()),
+        ("paid_date text", at, "'2026-11-19'", String::new()),
+    ] {
+        let made = if class == epoch { seconds } else { made };
+        let ddl = ENDED.replace("{column}", column).replace("{type}", class);
+        for place in in_both(&ddl.replace("{made}", made).replace("{value}", value)).await {
+            told(&place.init(&["--attempted", "once"]));
+            let file = place.file();
+            let (_, set) = file.split_once("[table.set]\n").unwrap_or_default();
+            assert_eq!(set.trim_end(), wanted, "{column} {value}: {file}");
+            place.fits();
+        }
+    }
+    let ddl = ENDED.replace("{column}", "failure_reason text").replace("{type}", at);
+    let ddl = ddl.replace("{made}", made).replace("{value}", "null");
+    let part = "set: `failure_reason` may say why a row failed; where tieout's own words may stand \
+                there (`declined_final`), add failure_reason = \"{reason}\" to failed of \
+                [table.set]";
+    for place in in_both(&ddl).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        assert!(told_of.contains(part), "{told_of}");
+    }
+    // Of another sort of time than the others it is told, and not written.
+    let server = postgres_database().await;
+    let ddl = ENDED.replace("{column}", "captured_at timestamp").replace("{type}", at);
+    server.execute(ddl.replace("{made}", made).replace("{value}", "null")).await;
+    let url = server.url().to_owned();
+    let place = Place { folder: tempfile::tempdir().unwrap(), url, _server: Some(server) };
+    let told_of = told(&place.init(&["--attempted", "once"]));
+    let part = "set: `captured_at` may say when a row was paid, and is not written: it is \
+                timestamp without time zone, and `time` would have to say a zone";
+    assert!(told_of.contains(part), "{told_of}");
+    assert!(!place.file().contains("{psp_time}"), "{}", place.file());
+}
+
+/// A history whose rows follow one on the other takes none of tieout's.
+#[tokio::test]
+async fn a_history_that_no_insert_fits_is_not_proposed() {
+    const TRANSITIONS: &str = "
+        create table payments (
+            id bigint primary key, amount_cents bigint not null, currency text not null,
+            status text not null, created_at timestamptz not null);
+        create table payment_transitions (
+            id bigint primary key, payment_id bigint not null references payments (id),
+            to_state text not null, status text not null, {columns});
+        insert into payments values
+            (1, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z')";
+    for (columns, part) in [
+        (
+            "sort_key integer not null, most_recent boolean not null",
+            "is nothing for [table.history]: what stands in `sort_key`, `most_recent` follows",
+        ),
+        (
+            "sort_key integer default 0, unique (payment_id, sort_key)",
+            "is nothing for [table.history]: what stands in `sort_key` follows",
+        ),
+        ("is_current boolean", "what stands in `is_current` follows from the row before"),
+        ("sort_key integer default 0", "there, map it as [table.history]"),
+        ("at timestamptz", "there, map it as [table.history]"),
+    ] {
+        for place in in_both(&TRANSITIONS.replace("{columns}", columns)).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            assert!(told_of.contains("history: `payment_transitions` points at"), "{told_of}");
+            assert!(told_of.contains(part), "{part}: {told_of}");
+        }
+    }
+}
+
 /// What may be meant by a word of its name is asked for, and millionths are no cents.
 #[tokio::test]
 async fn columns_that_may_be_meant_are_named_where_none_is_taken() {
@@ -1673,7 +2027,7 @@ async fn columns_that_may_be_meant_are_named_where_none_is_taken() {
     let (text, number) = ("100, 'EUR', 'paid'", "3, 100, 'EUR'");
     for (columns, values, part) in [
         (amount("amount_required bigint"), text, "amount (is it `amount_required`?)"),
-        (amount("amount_value numeric(12, 2)"), text, "amount (is it `amount_value`?)"),
+        (amount("amount_wanted numeric(12, 2)"), text, "amount (is it `amount_wanted`?)"),
         (amount("\"Amount (EUR)\" numeric(12, 2)"), text, "amount (is it `Amount (EUR)`?)"),
         (amount("amt numeric(12, 2)"), text, "amount (is it `amt`?)"),
         (
@@ -1717,6 +2071,20 @@ async fn columns_that_may_be_meant_are_named_where_none_is_taken() {
         ),
         (status("status_id integer"), number, "a status (is it `status_id`?): name it with"),
         (status("payment_status_id bigint"), number, "a status (is it `payment_status_id`?)"),
+        (
+            currency("\"CurrencyIso\" smallint"),
+            "978, 100, 'paid'",
+            "as a column, such as EUR for 978",
+        ),
+        (status("contribution_status_id integer"), number, "(is it `contribution_status_id`?)"),
+        (status("order_status_id integer"), number, "a status (is it `order_status_id`?)"),
+        (
+            status("\"StatusFlags\" integer"),
+            number,
+            "a status (is it `StatusFlags`?): name it with --status, and what its values say with \
+             --processing, --succeeded and --failed; of `StatusFlags` each sum of bits",
+        ),
+        (status("success boolean"), "true, 100, 'EUR'", "a status (is it `success`?)"),
         (status("sts_cd text"), "'PR', 100, 'EUR'", "a status (is it `sts_cd`?)"),
         (status("result_note text"), "'x', 100, 'EUR'", "no column looks like a status \u{b7}"),
     ] {

@@ -128,6 +128,12 @@ impl<'a> Choosing<'a> {
         self.of.relation.column(name)
     }
 
+    /// The table that a column points at.
+    fn parent_of(&self, column: &Column) -> Option<&'a str> {
+        let mut parents = self.of.parents.iter();
+        parents.find(|(own, _)| *own == column.name).map(|(_, parent)| parent.as_str())
+    }
+
     /// What somebody named must be a column; a misspelt one is left open rather than ignored.
     fn named(&mut self, setting: &'static str, name: &str) -> Option<&'a Column> {
         let found = self.column(name);
@@ -314,7 +320,7 @@ impl<'a> Choosing<'a> {
     /// Rows that a policy hides are decided by no run.
     fn hidden_rows(&mut self) {
         let of = self.of;
-        if !of.relation.row_security {
+        if of.relation.hidden.is_empty() {
             return;
         }
         let rows =
@@ -531,6 +537,9 @@ impl<'a> Choosing<'a> {
             self.below_zero(amount);
         }
         self.currency();
+        if let Some(amount) = amount {
+            self.exchange_rate(amount);
+        }
     }
 
     /// A sign may be all that tells refunds from charges.
@@ -611,12 +620,13 @@ impl<'a> Choosing<'a> {
             return self.put("currency", value, format!("it is {}", column.type_name));
         }
         let value = format!("{{ const = {} }}", quoted(OPEN));
-        let why = match self.seen.currency_at.first() {
-            Some(parent) => format!(
+        let why = match (self.pointed_currency(), self.seen.currency_at.first()) {
+            (Some(why), _) => why,
+            (None, Some(parent)) => format!(
                 "it stands on `{parent}`: read a view that has it as a column, or name one \
                  currency for the table"
             ),
-            None => self.currency_untold(),
+            (None, None) => self.currency_untold(),
         };
         self.open("currency", value, &why);
     }
@@ -1145,7 +1155,7 @@ impl<'a> Choosing<'a> {
         let created = match &self.answers.created {
             Some(name) => self.named("created", name),
             None => {
-                let found = self.likely_time(&words::CREATED);
+                let found = self.likely_time(&words::CREATED, &[]);
                 if found.is_none() {
                     self.open("created", quoted(OPEN), "no column looks like a creation time");
                 }
@@ -1165,7 +1175,7 @@ impl<'a> Choosing<'a> {
                     used.push(column);
                 }
             }
-            None => match self.likely_time(&words::ATTEMPTED) {
+            None => match self.likely_time(&words::ATTEMPTED, &used) {
                 Some(column) => {
                     let why = "check that the application writes it before every send";
                     self.put_time("attempted", column, why);
@@ -1182,9 +1192,11 @@ impl<'a> Choosing<'a> {
         !self.seen.text_times && words::is_text(&column.class)
     }
 
-    /// The likeliest column of times of these names, one that is compared as such first.
-    fn likely_time(&self, names: &[&str]) -> Option<&'a Column> {
-        let found = words::picks(self.of, names, words::is_time);
+    /// The likeliest column of times of these names that is not used yet, one that is compared as
+    /// such first.
+    fn likely_time(&self, names: &[&str], used: &[&Column]) -> Option<&'a Column> {
+        let mut found = words::picks(self.of, names, words::is_time);
+        found.retain(|column| used.iter().all(|known| known.name != column.name));
         let fit = found.iter().copied().find(|column| !self.is_text_time(column));
         fit.or_else(|| found.first().copied())
     }
@@ -1336,7 +1348,7 @@ impl<'a> Choosing<'a> {
 
     /// Whether a column points at another table.
     fn points(&self, column: &Column) -> bool {
-        self.of.parents.iter().any(|(own, _)| *own == column.name)
+        self.parent_of(column).is_some()
     }
 
     /// Ids of payments differ; what repeats names something that many rows share.
@@ -1574,11 +1586,15 @@ impl<'a> Choosing<'a> {
                        stuck while the PSP's answer is unknown";
             return self.leave_from_open(why);
         }
-        if said.is_empty() && sorted.processing.is_empty() {
+        let is_unpaid = |value: &&String| {
+            said.is_empty() && (sorted.processing.is_empty() || words::may_be_unpaid(value))
+        };
+        let unpaid: Vec<&String> = from.iter().filter(is_unpaid).collect();
+        if !unpaid.is_empty() {
             self.untold(format!(
-                "from: `{}` may also mean that the customer has not paid yet; then give absent a \
+                "from: {} may also mean that the customer has not paid yet; then give absent a \
                  value of its own",
-                from.join("`, `")
+                named(&unpaid)
             ));
         }
         let items: Vec<String> = from.iter().map(|value| literal(class, value)).collect();
@@ -1605,7 +1621,7 @@ impl<'a> Choosing<'a> {
                 set.push((part, column.name.clone(), template.to_owned()));
             }
         };
-        let (always, told) = self.always(written);
+        let (always, mut told) = self.always(written);
         for (column, template) in always {
             put("always", column, template);
         }
@@ -1634,10 +1650,16 @@ impl<'a> Choosing<'a> {
             }
             None => {}
         }
-        let moved = self.moved(written);
-        if let Some(column) = moved.filter(|column| self.misfit(column).is_none()) {
-            put("succeeded", column, "{psp_time}");
+        for (outcome, says, column) in self.ends(written) {
+            match self.misfit(column, &format!("{{psp_time}}\" to {outcome}")) {
+                None => put(outcome, column, "{psp_time}"),
+                Some(why) => told.push(format!(
+                    "set: `{}` may say when a row {says}, and is not written: {why}",
+                    column.name
+                )),
+            }
         }
+        told.extend(self.failed_why(written));
         self.proposal.set = set;
         self.proposal.untold.extend(told);
         self.proposal.untold.extend(narrow);
@@ -1650,7 +1672,7 @@ impl<'a> Choosing<'a> {
             |column: &&Column| !column.generated && column.may_write && !key.contains(&column.name);
         let (mut always, mut told) = (Vec::new(), Vec::new());
         if let Some(column) = self.updated(written).filter(is_written) {
-            match self.misfit(column) {
+            match self.misfit(column, "{now}\" to always") {
                 None => always.push((column, "{now}")),
                 Some(why) => told.push(format!(
                     "set: `{}` may say when a row was changed, and is not written: {why}",
@@ -1683,12 +1705,14 @@ impl<'a> Choosing<'a> {
 
     /// The column that says when a row was changed last: a time, or a whole number that looks so.
     fn updated<'w>(&self, written: &'w Surveyed) -> Option<&'w Column> {
-        let is_time = |column: &&Column| match self.largest(column) {
-            Some(largest) => largest >= SECONDS_FROM,
-            None => self.filled(column).is_empty(),
-        };
+        let is_time = |column: &&Column| self.has_epochs(column) || self.filled(column).is_empty();
         let whole = || pick(written, &words::UPDATED, words::is_whole).filter(is_time);
         pick(written, &words::UPDATED, words::is_moment).or_else(whole)
+    }
+
+    /// Whether the whole numbers of a column count from 1970, by their size.
+    fn has_epochs(&self, column: &Column) -> bool {
+        self.largest(column).is_some_and(|largest| largest >= SECONDS_FROM)
     }
 
     /// The largest looked-at number of a column; none where all are 0, as for never.
@@ -1709,17 +1733,21 @@ impl<'a> Choosing<'a> {
     }
 
     /// Why no time can be written into a column: `time` says of all columns how theirs are meant.
-    fn misfit(&self, column: &Column) -> Option<String> {
+    /// `template` ends the sentence that says what to add.
+    fn misfit(&self, column: &Column, template: &str) -> Option<String> {
         let time = self.proposal.choice("time").map(|choice| choice.value.trim_matches('"'));
         let is_epoch = matches!(time, Some("epoch_s" | "epoch_ms"));
         let unit = self.largest(column).map(epoch_of);
+        let says_utc = words::says_utc(&column.name);
         let fits = match &column.class {
+            TypeClass::Timestamp if says_utc => time == Some("utc"),
             TypeClass::Timestamp => time.is_some() && !is_epoch,
             TypeClass::Text => !is_epoch,
             TypeClass::Integer => is_epoch && unit.is_none_or(|unit| time == Some(unit)),
             _zoned => true,
         };
         let said = match &column.class {
+            TypeClass::Timestamp if says_utc => "utc",
             TypeClass::Timestamp => "a zone",
             TypeClass::Text => "no epoch",
             _whole => unit.unwrap_or("epoch_s or epoch_ms"),
@@ -1727,7 +1755,7 @@ impl<'a> Choosing<'a> {
         (!fits).then(|| {
             format!(
                 "it is {}, and `time` would have to say {said}; where that fits all columns of \
-                 times, say so, and add {} = \"{{now}}\" to always",
+                 times, say so, and add {} = \"{template}",
                 column.type_name, column.name
             )
         })
@@ -1746,10 +1774,22 @@ impl<'a> Choosing<'a> {
 
     fn histories(&mut self) {
         for table in &self.seen.histories {
-            self.proposal.untold.push(format!(
-                "history: `{table}` points at this table; where the application records each \
-                 change there, map it as [table.history]"
-            ));
+            let found = self.survey.iter().find(|one| one.name == *table);
+            let counted_on = found.map_or(Vec::new(), words::counted_on);
+            let text = match counted_on.is_empty() {
+                true => format!(
+                    "history: `{table}` points at this table; where the application records each \
+                     change there, map it as [table.history]"
+                ),
+                false => format!(
+                    "history: `{table}` points at this table, and is nothing for [table.history]: \
+                     what stands in {} follows from the row before, which no template tells, so \
+                     that a unique index refuses the INSERT, and with it the status; let your \
+                     application record there what tieout wrote",
+                    named(&counted_on.iter().map(|column| &column.name).collect::<Vec<_>>())
+                ),
+            };
+            self.proposal.untold.push(text);
         }
     }
 }

@@ -175,7 +175,7 @@ pub fn wants_examples(of: &Surveyed) -> Vec<String> {
                 | TypeClass::Integer
                 | TypeClass::Decimal
                 | TypeClass::Float
-        )
+        ) || words::is_valid_to(column)
     };
     of.relation.columns.iter().filter(may_tell).take(60).map(|c| c.name.clone()).collect()
 }

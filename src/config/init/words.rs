@@ -111,7 +111,7 @@ pub(super) const AMOUNT: [&str; 33] = [
     "montante",
 ];
 /// What sums of parts are called, and what was paid in the end.
-const SUMS: [&str; 22] = [
+const SUMS: [&str; 24] = [
     "order_total",
     "charge_total",
     "payment_total",
@@ -134,6 +134,8 @@ const SUMS: [&str; 22] = [
     "gross_value",
     "price_paid",
     "sale_price",
+    "amount_value",
+    "amount_number",
 ];
 /// Words of names of amounts that are a part of what is charged, or another sum than it.
 const PARTS: [&str; 36] = [
@@ -205,6 +207,34 @@ const SAYS_CURRENCY: [&str; 13] = [
 /// Words beside them that say something of it, and not it.
 const SAYS_NO_CODE: [&str; 9] =
     ["rate", "symbol", "name", "exponent", "decimals", "scale", "places", "units", "at"];
+/// Words of names of currencies by their numbers: 978 is EUR.
+const SAYS_NUMBER: [&str; 4] = ["iso", "num", "number", "numeric"];
+/// What a table of currencies calls their codes.
+const CODES: [&str; 8] = [
+    "code",
+    "iso_code",
+    "currency_code",
+    "currency",
+    "iso",
+    "alpha_code",
+    "letter_code",
+    "currency_iso",
+];
+/// Words beside `rate` that make it one of exchange.
+const SAYS_EXCHANGE: [&str; 9] =
+    ["exchange", "currency", "curr", "ccy", "fx", "forex", "conversion", "convert", "converted"];
+/// What a rate of exchange is called besides.
+const RATES: [&str; 9] = [
+    "currency_value",
+    "currency_factor",
+    "conversion_factor",
+    "exchange_factor",
+    "exchangerate",
+    "fxrate",
+    "wechselkurs",
+    "umrechnungskurs",
+    "tipo_cambio",
+];
 /// Words of names that say a status.
 const SAYS_STATUS: [&str; 13] = [
     "status", "state", "sts", "stat", "result", "outcome", "phase", "zustand", "estado",
@@ -213,6 +243,23 @@ const SAYS_STATUS: [&str; 13] = [
 /// Words beside them that say something of it, and not it.
 const SAYS_NO_STATUS: [&str; 10] =
     ["at", "on", "by", "date", "time", "reason", "message", "note", "notes", "text"];
+/// What a boolean is called that may be the status: true says that it was paid.
+const MAY_BE_DONE: [&str; 12] = [
+    "success",
+    "is_success",
+    "successful",
+    "is_successful",
+    "succeeded",
+    "is_succeeded",
+    "completed",
+    "is_completed",
+    "processed",
+    "is_processed",
+    "confirmed",
+    "is_confirmed",
+];
+/// Words of names of a status that has a bit for each of its words.
+const SAYS_BITS: [&str; 5] = ["flag", "flags", "bits", "bitmask", "mask"];
 /// A word of an amount that another one beside it goes before.
 const BASE: &str = "base";
 pub(super) const EXPONENT: [&str; 7] = [
@@ -244,7 +291,7 @@ pub(super) const CURRENCY: [&str; 18] = [
     "divisa_iso",
     "moeda",
 ];
-pub(super) const CREATED: [&str; 33] = [
+pub(super) const CREATED: [&str; 42] = [
     "created_at",
     "created",
     "created_on",
@@ -278,6 +325,15 @@ pub(super) const CREATED: [&str; 33] = [
     "aangemaakt_op",
     "criado_em",
     "data_criacao",
+    "created_on_utc",
+    "created_at_utc",
+    "created_date_utc",
+    "created_utc",
+    "order_date",
+    "ordered_at",
+    "placed_at",
+    "date_placed",
+    "requested_at",
 ];
 pub(super) const ATTEMPTED: [&str; 29] = [
     "last_attempted_at",
@@ -309,6 +365,66 @@ pub(super) const ATTEMPTED: [&str; 29] = [
     "verzonden_op",
     "enviado_em",
     "ultima_tentativa",
+];
+/// Words of names of times that are written at an end or after it, or that lie ahead.
+const SAYS_ENDED: [&str; 42] = [
+    "voided",
+    "reversed",
+    "collected",
+    "completed",
+    "settled",
+    "paid",
+    "captured",
+    "succeeded",
+    "failed",
+    "refused",
+    "declined",
+    "rejected",
+    "refunded",
+    "cancelled",
+    "canceled",
+    "expired",
+    "expires",
+    "expiry",
+    "expiration",
+    "valid",
+    "until",
+    "due",
+    "deleted",
+    "archived",
+    "superseded",
+    "disputed",
+    "released",
+    "finished",
+    "ended",
+    "closed",
+    "resolved",
+    "processed",
+    "confirmed",
+    "reconciled",
+    "cleared",
+    "funded",
+    "deposited",
+    "received",
+    "booked",
+    "modified",
+    "updated",
+    "changed",
+];
+/// Words beside them of names of times that are written at each send all the same.
+const SAYS_SENT: [&str; 12] = [
+    "attempt",
+    "attempts",
+    "attempted",
+    "try",
+    "tried",
+    "retry",
+    "retried",
+    "send",
+    "sent",
+    "submit",
+    "submitted",
+    "requested",
 ];
 pub(super) const REFERENCE: [&str; 26] = [
     "psp_reference",
@@ -401,6 +517,24 @@ pub(super) const DELETED: [&str; 12] = [
 pub(super) const IS_DELETED: [&str; 8] =
     ["deleted", "is_deleted", "archived", "del_flg", "del_flag", "delete_flag", "is_del", "del_yn"];
 pub(super) const IS_CANCELLED: [&str; 3] = ["is_cancelled", "is_canceled", "void"];
+/// What says that another row stands for its own: a flag, and what names that row.
+pub(super) const IS_SUPERSEDED: [&str; 3] = ["superseded", "is_superseded", "is_duplicate"];
+pub(super) const SUPERSEDED_BY: [&str; 5] =
+    ["superseded_by", "superseded_by_id", "superseded_at", "duplicate_of", "duplicate_of_id"];
+/// What says of a row with versions that it is the one that counts.
+pub(super) const IS_CURRENT: [&str; 2] = ["is_current", "is_latest"];
+const VALID_TO: [&str; 2] = ["valid_to", "effective_to"];
+/// Years from this one on are no end: of `9999-12-31` nobody means the day.
+const FAR_FROM: u32 = 2200;
+pub(super) const IS_REVERSED: [&str; 2] = ["is_reversed", "reversed"];
+pub(super) const IS_VOIDED: [&str; 2] = ["is_voided", "voided"];
+pub(super) const REVERSED_AT: [&str; 2] = ["reversed_at", "reversed_on"];
+pub(super) const VOIDED_AT: [&str; 2] = ["voided_at", "voided_on"];
+/// `refunded` alone says what became of a charge, and mostly counts what was.
+pub(super) const IS_REFUNDED: [&str; 1] = ["is_refunded"];
+pub(super) const ON_HOLD: [&str; 2] = ["on_hold", "is_on_hold"];
+pub(super) const IS_LOCKED: [&str; 1] = ["is_locked"];
+pub(super) const IS_TEMPLATE: [&str; 1] = ["is_template"];
 pub(super) const DOCSTATUS: [&str; 1] = ["docstatus"];
 pub(super) const IS_LIVE: [&str; 4] = ["livemode", "live_mode", "is_live", "live"];
 pub(super) const IS_TEST: [&str; 6] =
@@ -481,7 +615,7 @@ pub(super) const TRY: [&str; 9] = [
     "retry_no",
     "retry_number",
 ];
-pub(super) const UPDATED: [&str; 36] = [
+pub(super) const UPDATED: [&str; 42] = [
     "updated_at",
     "updated",
     "updated_on",
@@ -518,12 +652,73 @@ pub(super) const UPDATED: [&str; 36] = [
     "write_date",
     "changed_at",
     "changed_on",
+    "last_modified_on_utc",
+    "last_modified_utc",
+    "modified_on_utc",
+    "updated_on_utc",
+    "updated_at_utc",
+    "updated_utc",
 ];
 /// Counts of writes, by the usual name of optimistic locking, which other things have as well.
 const VERSION: [&str; 3] = ["version", "opt_lock", "optlock"];
 pub(super) const LOCK: [&str; 3] = ["lock_version", "row_version", "optimistic_lock"];
-pub(super) const MOVED: [&str; 6] =
-    ["captured_at", "paid_at", "settled_at", "completed_at", "succeeded_at", "charged_at"];
+pub(super) const MOVED: [&str; 24] = [
+    "captured_at",
+    "paid_at",
+    "settled_at",
+    "completed_at",
+    "succeeded_at",
+    "charged_at",
+    "collected_at",
+    "paid_on",
+    "captured_on",
+    "settled_on",
+    "completed_on",
+    "collected_on",
+    "paid_date",
+    "date_paid",
+    "captured_at_utc",
+    "captured_on_utc",
+    "captured_utc",
+    "paid_at_utc",
+    "paid_on_utc",
+    "paid_date_utc",
+    "paid_utc",
+    "settled_utc",
+    "completed_utc",
+    COMPLETED,
+];
+/// A time, a flag or a count: only its type and its values tell.
+pub(super) const COMPLETED: &str = "completed";
+/// When a row failed, and why.
+pub(super) const FAILED_AT: [&str; 5] =
+    ["failed_at", "failed_on", "failed_at_utc", "failed_on_utc", "failed_utc"];
+pub(super) const FAILED_WHY: [&str; 6] = [
+    "failure_reason",
+    "failed_reason",
+    "failure_message",
+    "decline_reason",
+    "error_reason",
+    "failure_code",
+];
+/// A value that means that a call is on its way, or that a person has sent an order in.
+const MAY_BE_UNPAID: &str = "submitted";
+/// Marks of the newest row of a history.
+const NEWEST: [&str; 6] =
+    ["most_recent", "is_most_recent", "is_current", "is_latest", "current", "latest"];
+/// What counts the rows of a history.
+const COUNTS: [&str; 10] = [
+    "sort_key",
+    "sort_order",
+    "sequence",
+    "sequence_no",
+    "sequence_number",
+    "seq",
+    "position",
+    "ordinal",
+    "version",
+    "revision",
+];
 
 /// Values that ask nothing of anybody: nothing was sent, or what was sent is no longer open.
 const AT_REST: [&str; 24] = [
@@ -632,11 +827,38 @@ pub(super) fn picks<'s>(of: &'s Surveyed, names: &[&str], takes: Takes) -> Vec<&
     found
 }
 
+/// All columns that are called so and not otherwise, whose type fits, in the order of the names.
+pub(super) fn called<'s>(of: &'s Surveyed, names: &[&str], takes: Takes) -> Vec<&'s Column> {
+    let columns = &of.relation.columns;
+    let mut found: Vec<&'s Column> = Vec::new();
+    for name in names {
+        found.extend(columns.iter().filter(|column| plain(&column.name) == *name));
+    }
+    found.retain(|column| takes(&column.class));
+    found
+}
+
 /// Columns that are called as an amount, be it a part of what is charged: the likeliest first.
 pub(super) fn amounts(of: &Surveyed) -> Vec<&Column> {
     let mut found = picks(of, &[&AMOUNT[..], &SUMS[..]].concat(), is_number);
+    let prices = of
+        .relation
+        .columns
+        .iter()
+        .filter(|column| is_number(&column.class) && is_number_of_price(&column.name));
+    for column in prices {
+        if !found.iter().any(|known| known.name == column.name) {
+            found.push(column);
+        }
+    }
     found.sort_by_key(|column| plain(&column.name).split('_').any(|word| word == BASE));
     found
+}
+
+/// Drupal keeps a price in two columns: `total_price__number`, `total_price__currency_code`.
+fn is_number_of_price(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.strip_suffix("__number").is_some_and(|price| has_word(price, &SAYS_AMOUNT))
 }
 
 /// Whether a column that is called as an amount is, by its words, a part of what is charged, or
@@ -677,14 +899,42 @@ pub(super) fn may_be_currencies(of: &Surveyed) -> Vec<&Column> {
     of.relation.columns.iter().filter(may_be).collect()
 }
 
+/// Whether a whole number says a currency by its own number, by its name.
+pub(super) fn is_currency_number(column: &Column) -> bool {
+    is_whole(&column.class) && has_word(&column.name, &SAYS_NUMBER)
+}
+
+/// The column with the codes, in a table of currencies.
+pub(super) fn currency_code(of: &Surveyed) -> Option<&Column> {
+    called(of, &CODES, is_word).first().copied()
+}
+
+/// Columns that may have a rate of exchange by their names: Magento's are called
+/// `base_to_order_rate`.
+pub(super) fn exchange_rates(of: &Surveyed) -> Vec<&Column> {
+    let is_rate = |column: &&Column| {
+        let has = |known: &[&str]| has_word(&column.name, known);
+        let is_called = has(&["rate"]) && (has(&SAYS_EXCHANGE) || (has(&[BASE]) && has(&["to"])));
+        let is_known = RATES.contains(&plain(&column.name).as_str());
+        is_number(&column.class) && (is_called || is_known)
+    };
+    of.relation.columns.iter().filter(is_rate).collect()
+}
+
 /// Columns that may be the status by a word of their names.
 pub(super) fn may_be_statuses(of: &Surveyed) -> Vec<&Column> {
     let may_be = |column: &&Column| {
-        is_status(&column.class)
+        let says = is_status(&column.class)
             && has_word(&column.name, &SAYS_STATUS)
-            && !has_word(&column.name, &SAYS_NO_STATUS)
+            && !has_word(&column.name, &SAYS_NO_STATUS);
+        says || (is_flag(&column.class) && MAY_BE_DONE.contains(&plain(&column.name).as_str()))
     };
     of.relation.columns.iter().filter(may_be).collect()
+}
+
+/// Whether a status has a bit for each of its words, by its name.
+pub(super) fn has_bits(column: &Column) -> bool {
+    is_whole(&column.class) && has_word(&column.name, &SAYS_BITS)
 }
 
 /// Whether an amount is in millionths by its name.
@@ -754,6 +1004,11 @@ fn says_changed(name: &str) -> bool {
     UPDATED.contains(&name) || endings.any(|known| name.ends_with(&format!("_{known}")))
 }
 
+/// Whether a time is written at an end or after it, or lies ahead, by a word of its name.
+fn says_ended(name: &str) -> bool {
+    has_word(name, &SAYS_ENDED) && !has_word(name, &SAYS_SENT)
+}
+
 /// Columns of times that may be the one of the last attempt, by their types and names.
 pub(super) fn may_be_attempted(of: &Surveyed) -> Vec<&Column> {
     let others = [&CREATED[..], &DELETED[..], &MOVED[..]];
@@ -763,6 +1018,7 @@ pub(super) fn may_be_attempted(of: &Surveyed) -> Vec<&Column> {
         let is_called = ["_at", "_on", "_time", "_ms"].iter().any(|end| name.ends_with(end));
         (is_moment || (is_called && is_time(&column.class)))
             && !says_changed(&name)
+            && !says_ended(&name)
             && !others.iter().any(|names| names.contains(&name.as_str()))
     };
     of.relation.columns.iter().filter(may_be).collect()
@@ -771,6 +1027,38 @@ pub(super) fn may_be_attempted(of: &Surveyed) -> Vec<&Column> {
 /// Whether the status column is called so.
 pub fn is_the_status(of: &Surveyed, named: Option<&str>, column: &str) -> bool {
     status(of, named).is_some_and(|status| status.name == column)
+}
+
+/// Whether a time has no zone and its name says that it is UTC.
+pub(super) fn says_utc(name: &str) -> bool {
+    has_word(name, &["utc"])
+}
+
+/// Whether a time lies so far ahead that it says "for ever".
+pub(super) fn is_for_ever(value: &str) -> bool {
+    let year = value.split_once('-').and_then(|(year, _rest)| year.parse::<u32>().ok());
+    value == "infinity" || year.is_some_and(|year| year >= FAR_FROM)
+}
+
+/// Whether a column says until when a row counts, by its name.
+pub(super) fn is_valid_to(column: &Column) -> bool {
+    is_no_flag(&column.class) && VALID_TO.contains(&plain(&column.name).as_str())
+}
+
+/// Columns of a history that each of its rows needs and that no template fills: a mark that the row
+/// before loses, a count that goes on from it.
+pub(super) fn counted_on(of: &Surveyed) -> Vec<&Column> {
+    let is_shared = |column: &Column| {
+        let mut keys = of.relation.unique_keys.iter();
+        keys.any(|key| key.len() > 1 && key.contains(&column.name))
+    };
+    let is_one = |column: &&Column| {
+        let name = plain(&column.name);
+        let is_mark = is_flag(&column.class) && NEWEST.contains(&name.as_str());
+        let is_count = is_whole(&column.class) && COUNTS.contains(&name.as_str());
+        !column.generated && (is_mark || (is_count && (column.required || is_shared(column))))
+    };
+    of.relation.columns.iter().filter(is_one).collect()
 }
 
 pub(super) fn is_status(class: &TypeClass) -> bool {
@@ -814,6 +1102,11 @@ pub(super) fn is_odd_flag(class: &TypeClass) -> bool {
     is_whole(class) || is_text(class)
 }
 
+/// Whatever says something but yes and no.
+pub(super) fn is_no_flag(class: &TypeClass) -> bool {
+    !is_flag(class)
+}
+
 /// Whatever a flag may be kept in.
 pub(super) fn is_any_flag(class: &TypeClass) -> bool {
     is_flag(class) || is_odd_flag(class)
@@ -845,6 +1138,11 @@ pub(super) fn is_time(class: &TypeClass) -> bool {
 /// Times that may be NULL as long as nothing happened.
 pub(super) fn is_moment(class: &TypeClass) -> bool {
     matches!(class, TypeClass::TimestampTz | TypeClass::Timestamp | TypeClass::Text)
+}
+
+/// Whatever a time may be kept in that is written.
+pub(super) fn is_any_time(class: &TypeClass) -> bool {
+    is_moment(class) || is_whole(class)
 }
 
 /// What a time of deletion may be kept in besides: whether NULL says "not deleted" is not told.
@@ -952,6 +1250,12 @@ pub(super) fn sorted(values: &[String]) -> Sorted {
 pub(super) fn may_be_failed(value: &str) -> bool {
     let value = plain(value);
     FAILED.contains(&value.rsplit('_').next().unwrap_or_default())
+}
+
+/// Whether a value of a status that says a call is on its way may also be of what nobody has paid
+/// yet, by its last word.
+pub(super) fn may_be_unpaid(value: &str) -> bool {
+    plain(value).rsplit('_').next() == Some(MAY_BE_UNPAID)
 }
 
 /// Whether a value of a status is known to ask nothing of tieout: nothing was sent yet, or it came
@@ -1124,6 +1428,32 @@ mod tests {
         ] {
             assert_eq!(says_charge(name), is_of_charge, "{name}");
         }
+    }
+
+    #[test]
+    fn times_of_an_end_are_told_from_those_of_a_send() {
+        for name in ["voided_at", "PaidDateUtc", "CapturedUtc", "valid_to", "completed_on"] {
+            assert!(says_ended(name), "{name}");
+        }
+        for name in ["pushed_at", "last_failed_attempt_at", "next_retry_due_at", "captures_at"] {
+            assert!(!says_ended(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_time_far_ahead_says_for_ever() {
+        for value in ["infinity", "9999-12-31", "2999-01-01 00:00:00+00"] {
+            assert!(is_for_ever(value), "{value}");
+        }
+        for value in ["", "2026-11-19", "-infinity", "253402214400", "9999"] {
+            assert!(!is_for_ever(value), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_price_in_two_columns_is_known_by_how_it_is_written() {
+        assert!(is_number_of_price("total__number") && is_number_of_price("Unit_Price__number"));
+        assert!(!is_number_of_price("total_number") && !is_number_of_price("order__number"));
     }
 
     #[test]

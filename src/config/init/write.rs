@@ -81,7 +81,7 @@ pub fn file(
         put("");
         put("# Written with the status, in the same statement.");
         put("[table.set]");
-        for part in ["always", "succeeded"] {
+        for part in ["always", "succeeded", "failed"] {
             let columns: Vec<String> = proposal
                 .set
                 .iter()

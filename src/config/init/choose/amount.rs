@@ -5,7 +5,7 @@ use crate::config::document::quoted;
 use crate::config::init::OPEN;
 use crate::config::init::choose::near::asked_amount;
 use crate::config::init::choose::{Choosing, NAMED};
-use crate::config::init::words;
+use crate::config::init::words::{self, pick};
 use crate::store::source_table::{Column, TypeClass};
 
 impl<'a> Choosing<'a> {
@@ -69,6 +69,32 @@ impl<'a> Choosing<'a> {
         };
         let value = format!("{{ column = {}, unit = \"minor\" }}", quoted(OPEN));
         self.open("amount", value, &why);
+    }
+}
+
+impl Choosing<'_> {
+    /// An amount beside a rate of exchange may be in another currency than the one beside it.
+    pub(super) fn exchange_rate(&mut self, amount: &Column) {
+        let rates = words::exchange_rates(self.of).into_iter();
+        let rates = names(rates.filter(|column| column.name != amount.name));
+        if rates.is_empty() {
+            return;
+        }
+        let currency = match &self.answers.currency {
+            Some(word) => self.column(word),
+            None => pick(self.of, &words::CURRENCY, words::is_word),
+        };
+        let said = match currency {
+            Some(currency) => format!("`{}` says", currency.name),
+            None => "is named here".to_owned(),
+        };
+        self.untold(format!(
+            "currency: {rates} may be a rate of exchange, so that `{0}` may be in another currency \
+             than {said}: by the wrong one each paid row goes to a person; where `{0}` is what is \
+             charged, and in your own currency, name that for the table (--currency EUR), and \
+             where `{0}` times the rate is charged, read a view that has it as a column",
+            amount.name
+        ));
     }
 }
 

@@ -4,7 +4,7 @@
 use crate::config::init::choose::Choosing;
 use crate::config::init::words::{self, Sorted};
 use crate::store::inspect::{Beside, CountedBy, Surveyed};
-use crate::store::source_table::Column;
+use crate::store::source_table::{Column, TypeClass};
 use crate::store::tellers::plain;
 
 /// Fewer rows say nothing of the others.
@@ -53,7 +53,7 @@ impl Choosing<'_> {
         let Some(status) = words::status(self.of, self.answers.status.as_deref()) else {
             return Vec::new();
         };
-        let times = words::picks(self.of, &words::MOVED, words::is_moment).into_iter().take(TIMES);
+        let times = self.times_of_payment(self.of).into_iter().take(TIMES);
         let reference = self.reference_column().map(|(column, _)| column);
         let question = |column: &Column| Beside {
             column: column.name.clone(),
@@ -81,9 +81,64 @@ impl Choosing<'_> {
         self.answers.succeeded.as_deref().or(sorted.succeeded.as_deref())
     }
 
+    /// Columns that may have the time at which a row was paid, the likeliest first.
+    fn times_of_payment<'w>(&self, of: &'w Surveyed) -> Vec<&'w Column> {
+        let mut found = words::picks(of, &words::MOVED, words::is_any_time);
+        found.retain(|column| self.may_have_end(column, of));
+        found
+    }
+
+    /// Whether a column that is called as a time of an end may have one: text may be a word or a
+    /// day alone, and a whole number a count, so that there the values are to show it.
+    fn may_have_end(&self, column: &Column, of: &Surveyed) -> bool {
+        let values = self.filled(column);
+        let are_times = values.iter().all(|value| value.contains(':'));
+        match &column.class {
+            TypeClass::Text if plain(&column.name) == words::COMPLETED => {
+                are_times && !values.is_empty()
+            }
+            TypeClass::Text => are_times,
+            // What is never NULL is never written.
+            TypeClass::Integer => {
+                let is_nullable =
+                    of.relation.is_view || of.relation.nullable.contains(&column.name);
+                is_nullable && self.has_epochs(column)
+            }
+            _time => true,
+        }
+    }
+
+    /// The columns that get a time with an outcome that has a value, each with what it says.
+    pub(super) fn ends<'w>(
+        &self,
+        written: &'w Surveyed,
+    ) -> Vec<(&'static str, &'static str, &'w Column)> {
+        let moved = self.moved(written).map(|column| ("succeeded", "was paid", column));
+        let mut failed = words::picks(written, &words::FAILED_AT, words::is_any_time).into_iter();
+        let failed = failed.find(|column| self.may_have_end(column, written));
+        let failed = failed.filter(|_| self.proposal.choice("failed").is_some());
+        let failed = failed.map(|column| ("failed", "failed", column));
+        moved.into_iter().chain(failed).collect()
+    }
+
+    /// What to say of a column with the reason of a failure: whose words are read there is not
+    /// known.
+    pub(super) fn failed_why(&self, written: &Surveyed) -> Option<String> {
+        let column = *words::called(written, &words::FAILED_WHY, words::is_text).first()?;
+        let may_write = !column.generated && column.may_write;
+        let has_failed = self.proposal.choice("failed").is_some();
+        (may_write && has_failed).then(|| {
+            format!(
+                "set: `{0}` may say why a row failed; where tieout's own words may stand there \
+                 (`declined_final`), add {0} = \"{{reason}}\" to failed of [table.set]",
+                column.name
+            )
+        })
+    }
+
     /// The column of the time at which a row was paid: of several the first that paid rows have.
     pub(super) fn moved<'w>(&self, written: &'w Surveyed) -> Option<&'w Column> {
-        let found = words::picks(written, &words::MOVED, words::is_moment);
+        let found = self.times_of_payment(written);
         let had = self.status_column().and_then(|status| {
             let sorted = self.sorted(status, &self.values(status));
             let paid = self.paid_value(&sorted)?;

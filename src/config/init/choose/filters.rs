@@ -9,6 +9,9 @@ use crate::store::inspect::{Beside, CountedBy, Tally};
 use crate::store::source_table::{Column, TypeClass};
 use crate::store::tellers::plain;
 
+/// Why rows are left out that another one stands for.
+const SUPERSEDED: &str = "rows that another one stands for are out";
+
 /// A filter that may be proposed.
 struct Filter<'a> {
     column: &'a Column,
@@ -26,6 +29,17 @@ enum Test {
     IsNotTrue,
     /// Those of other values than these, and of none.
     NotIn(Vec<String>),
+}
+
+/// A column that may say that a row is not to be touched, of which only a person can tell.
+struct Doubt<'a> {
+    column: &'a Column,
+    /// What it may say of a row.
+    says: &'static str,
+    /// The test of `where` that keeps the others, or those alone.
+    test: String,
+    /// Those alone are kept.
+    keeps: bool,
 }
 
 /// How many of the looked-at rows a filter leaves out.
@@ -98,7 +112,8 @@ impl<'a> Choosing<'a> {
         let (offered, mut filters): (Vec<Filter<'a>>, Vec<Filter<'a>>) =
             self.possible_filters().into_iter().partition(is_untold);
         if !filters.is_empty() {
-            let whys: Vec<String> = filters.iter().map(|filter| self.why_filter(filter)).collect();
+            let why = |filter: &Filter<'_>| self.why_filter(filter, &filters);
+            let whys: Vec<String> = filters.iter().map(why).collect();
             self.put("where", where_of(&filters), whys.join("; "));
         }
         for filter in &filters {
@@ -107,7 +122,8 @@ impl<'a> Choosing<'a> {
         for filter in offered {
             self.offer_filter(filter, &mut filters);
         }
-        self.may_be_deleted();
+        self.tell_doubts();
+        self.may_end();
         self.may_be_test();
     }
 
@@ -120,19 +136,18 @@ impl<'a> Choosing<'a> {
         if let Some(column) = pick(self.of, &words::DELETED, words::is_moment) {
             keep(column, Test::IsNull, "deleted rows are out".to_owned());
         }
-        let live = self.answers.live;
-        for (names, wanted, why) in [
-            (&words::IS_DELETED[..], false, "deleted rows are out"),
-            (&words::IS_LIVE[..], live, "live and test rows in one table"),
-            (&words::IS_TEST[..], !live, "live and test rows in one table"),
-        ] {
-            let Some(column) = pick(self.of, names, words::is_flag) else { continue };
+        for (column, wanted, why) in self.filtered_flags() {
             let (test, why) = match (self.may_be_null(column), wanted) {
                 (false, wanted) => (Test::Is(wanted), why.to_owned()),
                 (true, false) => (Test::IsNotTrue, why.to_owned()),
                 (true, true) => (Test::Is(true), format!("{why}, and NULL is left out")),
             };
             keep(column, test, why);
+        }
+        for column in words::called(self.of, &words::SUPERSEDED_BY, words::is_no_flag) {
+            if self.may_be_null(column) {
+                keep(column, Test::IsNull, SUPERSEDED.to_owned());
+            }
         }
         if let Some((column, values)) = self.account_column() {
             let others: Vec<String> =
@@ -145,6 +160,27 @@ impl<'a> Choosing<'a> {
         if let Some(column) = self.takes_back() {
             let why = format!("rows that have `{}` are no charges", column.name);
             keep(column, Test::IsNull, why);
+        }
+        found
+    }
+
+    /// Booleans that say plainly which rows count, each with what those have, and why.
+    fn filtered_flags(&self) -> Vec<(&'a Column, bool, &'static str)> {
+        let (of, live) = (self.of, self.answers.live);
+        let mut found: Vec<(&'a Column, bool, &'static str)> = Vec::new();
+        for (names, wanted, why) in [
+            (&words::IS_DELETED[..], false, "deleted rows are out"),
+            (&words::IS_LIVE[..], live, "live and test rows in one table"),
+            (&words::IS_TEST[..], !live, "live and test rows in one table"),
+        ] {
+            found.extend(pick(of, names, words::is_flag).map(|column| (column, wanted, why)));
+        }
+        for (names, wanted, why) in [
+            (&words::IS_CURRENT[..], true, "rows that are not current are out"),
+            (&words::IS_SUPERSEDED[..], false, SUPERSEDED),
+        ] {
+            let columns = words::called(of, names, words::is_flag).into_iter();
+            found.extend(columns.map(|column| (column, wanted, why)));
         }
         found
     }
@@ -178,13 +214,19 @@ impl<'a> Choosing<'a> {
         })
     }
 
-    fn why_filter(&self, filter: &Filter<'_>) -> String {
-        let why = &filter.why;
+    /// Why a filter is there, by its column where another one says the same, and what it leaves
+    /// out.
+    fn why_filter(&self, filter: &Filter<'_>, filters: &[Filter<'_>]) -> String {
+        let is_shared = filters.iter().filter(|other| other.why == filter.why).count() > 1;
+        let why = match is_shared {
+            true => format!("{} by `{}`", filter.why, filter.column.name),
+            false => filter.why.clone(),
+        };
         match self.left_out(filter).filter(|left| left.rows > 0) {
             Some(LeftOut { rows, of, what, .. }) => {
                 format!("{why}: {rows} of {of} looked-at {what}")
             }
-            None => why.clone(),
+            None => why,
         }
     }
 
@@ -209,7 +251,12 @@ impl<'a> Choosing<'a> {
     fn offer_filter(&mut self, filter: Filter<'a>, filters: &mut Vec<Filter<'a>>) {
         let Some(LeftOut { null, of, what, .. }) = self.left_out(&filter) else { return };
         let name = filter.column.name.clone();
-        let word = if self.answers.live { "live" } else { "test" };
+        let is_of_versions = words::IS_CURRENT.contains(&plain(&name).as_str());
+        let (word, both) = match (is_of_versions, self.answers.live) {
+            (true, _) => ("current", "current and other"),
+            (false, true) => ("live", "live and test"),
+            (false, false) => ("test", "live and test"),
+        };
         let instead = if filters.is_empty() { "" } else { ", in place of the where above," };
         let why = format!(
             "`{name}` is NULL in {null} of {of} looked-at {what}, so that it could not be told by \
@@ -217,46 +264,133 @@ impl<'a> Choosing<'a> {
              such a row is decided by no run then"
         );
         self.untold(format!(
-            "where: `{name}` is NULL in {null} of {of} looked-at {what}, so that live and test \
-             rows are not told apart: look at its line behind a # in the file"
+            "where: `{name}` is NULL in {null} of {of} looked-at {what}, so that {both} rows are \
+             not told apart: look at its line behind a # in the file"
         ));
         filters.push(filter);
         self.proposal.offers.retain(|(setting, _)| *setting != "where");
         self.proposal.offers.push(("where", Choice::new(where_of(filters), why)));
     }
 
-    /// Columns that may say that a row is deleted, in a type that does not tell how: a row that is
-    /// left in is decided and written.
-    fn may_be_deleted(&mut self) {
-        let (of, live) = (self.of, self.answers.live);
-        let mut found: Vec<(&'a Column, &'static str, String)> = Vec::new();
-        if let Some(column) = pick(of, &words::DELETED, words::is_odd_moment) {
-            let is_never_null = column.class == TypeClass::Integer && !self.may_be_null(column);
-            let kept = if is_never_null { "in = [0]" } else { "is = \"null\"" };
-            found.push((column, "deleted", kept.to_owned()));
-        }
-        let test = if live { "a test" } else { "no test" };
-        for (columns, says, keeps) in [
-            (words::picks(of, &words::IS_DELETED, words::is_odd_flag), "deleted", false),
-            (words::picks(of, &words::IS_CANCELLED, words::is_any_flag), "cancelled", false),
-            (words::picks(of, &words::IS_TEST, words::is_odd_flag), test, !live),
-        ] {
-            for column in columns.into_iter().filter(|column| self.is_flag(column)) {
-                found.push((column, says, self.kept(column, keeps)));
-            }
-        }
+    /// Columns that may say that a row is not to be touched: a row that is left in is decided and
+    /// written.
+    fn tell_doubts(&mut self) {
+        let mut found = self.doubtful_times();
+        found.extend(self.doubtful_flags());
         // ERPNext and its kin.
-        if let Some(column) = pick(of, &words::DOCSTATUS, words::is_whole) {
-            found.push((column, "cancelled (2)", "not_in = [2]".to_owned()));
+        if let Some(column) = pick(self.of, &words::DOCSTATUS, words::is_whole) {
+            let test = "not_in = [2]".to_owned();
+            found.push(Doubt { column, says: "cancelled (2)", test, keeps: false });
         }
-        for (column, says, test) in found {
+        for Doubt { column, says, test, keeps } in found {
             let name = quoted(&column.name);
+            let such = if keeps { "a row that is not" } else { "such a row" };
             self.untold(format!(
                 "where: `{}` may say that a row is {says}; where it does, add {{ column = {name}, \
-                 {test} }} to where: else such a row is decided and written as any other",
+                 {test} }} to where: else {such} is decided and written as any other",
                 column.name
             ));
         }
+    }
+
+    /// Columns that have a time, or another row, where a row is not to be touched: in a type that
+    /// does not tell how, or by a word that may mean another thing.
+    fn doubtful_times(&self) -> Vec<Doubt<'a>> {
+        let of = self.of;
+        let deleted = pick(of, &words::DELETED, words::is_odd_moment);
+        let mut found: Vec<(&'a Column, &'static str)> =
+            deleted.into_iter().map(|column| (column, "deleted")).collect();
+        for (names, says) in
+            [(&words::REVERSED_AT[..], "reversed"), (&words::VOIDED_AT[..], "voided")]
+        {
+            let columns = words::called(of, names, words::is_no_flag).into_iter();
+            found.extend(columns.map(|column| (column, says)));
+        }
+        let superseded = words::called(of, &words::SUPERSEDED_BY, words::is_no_flag).into_iter();
+        let odd = superseded.filter(|column| !self.may_be_null(column));
+        found.extend(odd.map(|column| (column, "superseded")));
+        let doubt = |(column, says): (&'a Column, &'static str)| {
+            let test = self.kept_empty(column).to_owned();
+            Doubt { column, says, test, keeps: false }
+        };
+        found.into_iter().map(doubt).collect()
+    }
+
+    /// Flags that may say that a row is not to be touched: in a type that does not tell how, or by
+    /// a word that does not say for how long, or of what.
+    fn doubtful_flags(&self) -> Vec<Doubt<'a>> {
+        let of = self.of;
+        let mut found: Vec<(&'a Column, &'static str, bool)> = Vec::new();
+        for (columns, says, keeps) in [
+            (words::picks(of, &words::IS_DELETED, words::is_odd_flag), "deleted", false),
+            (words::picks(of, &words::IS_CANCELLED, words::is_any_flag), "cancelled", false),
+            (words::picks(of, &words::IS_TEST, words::is_odd_flag), "a test", !self.answers.live),
+        ] {
+            found.extend(columns.into_iter().map(|column| (column, says, keeps)));
+        }
+        for (columns, says, keeps) in [
+            (words::called(of, &words::IS_SUPERSEDED, words::is_odd_flag), "superseded", false),
+            (words::called(of, &words::IS_CURRENT, words::is_odd_flag), "current", true),
+            (words::called(of, &words::IS_REVERSED, words::is_any_flag), "reversed", false),
+            (words::called(of, &words::IS_VOIDED, words::is_any_flag), "voided", false),
+            (words::called(of, &words::IS_REFUNDED, words::is_any_flag), "refunded", false),
+            (words::called(of, &words::ON_HOLD, words::is_any_flag), "on hold", false),
+            (words::called(of, &words::IS_LOCKED, words::is_any_flag), "locked", false),
+            (words::called(of, &words::IS_TEMPLATE, words::is_any_flag), "a template", false),
+        ] {
+            let flags = columns.into_iter().filter(|column| self.has_flags(column));
+            found.extend(flags.map(|column| (column, says, keeps)));
+        }
+        found.retain(|(column, ..)| self.is_flag(column));
+        let doubt = |(column, says, keeps): (&'a Column, &'static str, bool)| {
+            let test = self.kept(column, keeps);
+            Doubt { column, says, test, keeps }
+        };
+        found.into_iter().map(doubt).collect()
+    }
+
+    /// Columns that may say until when a row counts: NULL, or a day that never comes.
+    fn may_end(&mut self) {
+        let of = self.of;
+        for column in of.relation.columns.iter().filter(|column| words::is_valid_to(column)) {
+            let name = &column.name;
+            let values = self.filled(column);
+            let far = values.into_iter().find(|value| words::is_for_ever(value));
+            let kept = match (far, words::is_text(&column.class)) {
+                (None, _) if self.may_be_null(column) => "is = \"null\"".to_owned(),
+                (None, _) => "in = […]".to_owned(),
+                (Some(far), true) => format!("in = [{}]", quoted(far)),
+                (Some(far), false) => {
+                    self.untold(format!(
+                        "where: `{name}` may say that a row no longer counts, where it is not \
+                         `{far}`, and no where asks for a time: where it does, read a view that \
+                         leaves such rows out, else they are decided and written as any other"
+                    ));
+                    continue;
+                }
+            };
+            self.untold(format!(
+                "where: `{name}` may say that a row no longer counts; where it does, add {{ \
+                 column = {}, {kept} }} to where: else such a row is decided and written as any \
+                 other",
+                quoted(name)
+            ));
+        }
+    }
+
+    /// The test of `where` that keeps the rows which have nothing in a column.
+    fn kept_empty(&self, column: &Column) -> &'static str {
+        let is_never_null = !self.may_be_null(column);
+        match &column.class {
+            TypeClass::Integer if is_never_null => "in = [0]",
+            TypeClass::Text | TypeClass::Padded if is_never_null => "in = [\"\"]",
+            _may_be_null => "is = \"null\"",
+        }
+    }
+
+    /// Whether all looked-at values of a column are those of a flag.
+    fn has_flags(&self, column: &Column) -> bool {
+        self.filled(column).iter().all(|value| words::is_yes(value) || words::is_no(value))
     }
 
     /// Whether a column that is called as a flag may be one, by its values: text may be a time.

@@ -4,6 +4,7 @@
 use crate::config::init::choose::amount::names;
 use crate::config::init::choose::{Choosing, NAMED};
 use crate::config::init::words;
+use crate::store::inspect::Surveyed;
 use crate::store::source_table::{Column, TypeClass};
 
 impl<'a> Choosing<'a> {
@@ -26,8 +27,9 @@ impl<'a> Choosing<'a> {
         }
         let odd = near.iter().find(|column| !words::is_word(&column.class));
         let odd = odd.map_or(String::new(), |column| {
+            let such = if words::is_currency_number(column) { ", such as EUR for 978" } else { "" };
             format!(
-                "; `{}` is {}, and no code: read a view that has the code as a column",
+                "; `{}` is {}, and no code: read a view that has the code as a column{such}",
                 column.name, column.type_name
             )
         });
@@ -38,15 +40,39 @@ impl<'a> Choosing<'a> {
         )
     }
 
+    /// What to say where a column points at the table that has the currencies.
+    pub(super) fn pointed_currency(&self) -> Option<String> {
+        let near = words::may_be_currencies(self.of);
+        let mut pointers = near.into_iter().filter(|column| !words::is_word(&column.class));
+        let (column, parent) =
+            pointers.find_map(|column| Some((column, self.parent_of(column)?)))?;
+        let is_parent = |one: &&Surveyed| one.name.rsplit('.').next() == Some(parent);
+        let code = self.survey.iter().find(is_parent).and_then(words::currency_code);
+        let code = code.map_or(String::new(), |code| format!(" (`{}` there)", code.name));
+        Some(format!(
+            "`{}` points at `{parent}`, where it stands: read a view that has its code{code} as a \
+             column, or name one currency for the table, such as EUR",
+            column.name
+        ))
+    }
+
     /// What to say where no column is taken for the status.
     pub(super) fn status_untold(&self) -> String {
         let near = words::may_be_statuses(self.of);
         if near.is_empty() {
             return "no column looks like a status".to_owned();
         }
+        let listed = near.iter().find_map(|column| Some((column, self.parent_of(column)?)));
+        let listed = listed.map_or(String::new(), |(column, parent)| {
+            format!("; `{parent}` lists what the values of `{}` mean", column.name)
+        });
+        let bits = near.iter().find(|column| words::has_bits(column));
+        let bits = bits.map_or(String::new(), |column| {
+            format!("; of `{}` each sum of bits that rows have is a value", column.name)
+        });
         format!(
             "no column looks like a status (is it {}?): name it with --status, and what its values \
-             say with --processing, --succeeded and --failed",
+             say with --processing, --succeeded and --failed{listed}{bits}",
             names(near.into_iter())
         )
     }
