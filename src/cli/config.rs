@@ -169,9 +169,10 @@ fn check(config: &Config, options: &Check, common: &Common) {
 }
 
 fn show(config: &Config, options: &Show, common: &Common) {
-    let width = config.shown.iter().map(|s| s.path.len() + s.value.chars().count()).max();
+    let settings = config.in_force();
+    let width = settings.iter().map(|s| s.path.len() + s.value.chars().count()).max();
     let width = width.unwrap_or(0).min(56);
-    for setting in &config.shown {
+    for setting in &settings {
         if common.json {
             let event = json!({
                 "schema": SCHEMA,

@@ -260,11 +260,18 @@ impl<'a> Document<'a> {
 
     /// Reads a section into its type; every mistake found in it is kept.
     pub fn read<T: DeserializeOwned>(&mut self, section: Section<'a>) -> Option<T> {
+        let (value, is_whole) = self.read_rest(section)?;
+        is_whole.then_some(value)
+    }
+
+    /// The same, and where keys are mistaken the section without them, so that what else is wrong
+    /// in it can be told as well; whether nothing was left out.
+    pub fn read_rest<T: DeserializeOwned>(&mut self, section: Section<'a>) -> Option<(T, bool)> {
         let Section { label, path, mut table } = section;
         let mut removed: Vec<String> = Vec::new();
         for _mistake in 0..PROBLEMS_MAX {
             let error = match T::deserialize(Deserializer::from(table.clone())) {
-                Ok(value) => return removed.is_empty().then_some(value),
+                Ok(value) => return Some((value, removed.is_empty())),
                 Err(error) => error,
             };
             let span = error.span().unwrap_or_else(|| self.span_of(&path));

@@ -7,6 +7,7 @@
 //! in `reading`, its lines in `default.toml`.
 
 pub mod check;
+pub mod defaults;
 pub mod document;
 pub mod init;
 pub mod names;
@@ -106,7 +107,8 @@ pub struct Config {
     pub sinks: Vec<Sink>,
     /// How they are.
     pub delivery: DeliverySettings,
-    /// Every setting with its value and where that comes from, in the order of paths.
+    /// Every setting that was given or resolved, with its value and where that comes from, in the
+    /// order of paths: what the hash below is of.
     pub shown: Vec<Shown>,
     /// Files that hold secrets of one line each, by the settings that name them.
     pub secret_files: Vec<(String, PathBuf)>,

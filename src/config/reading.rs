@@ -476,9 +476,9 @@ impl<'a> Reading<'a> {
 
     fn monitoring(&mut self) -> Option<MonitoringSettings> {
         let section = self.document.section("monitoring");
-        let mut settings: MonitoringSettings = match section {
-            Some(section) => self.document.read(section)?,
-            None => MonitoringSettings::default(),
+        let (mut settings, is_whole): (MonitoringSettings, bool) = match section {
+            Some(section) => self.document.read_rest(section)?,
+            None => (MonitoringSettings::default(), true),
         };
         let scope = self.resolver.pick(
             "monitoring.scope",
@@ -498,9 +498,13 @@ impl<'a> Reading<'a> {
             *file = folder.join(&*file);
         }
         for (path, text) in settings.misfits() {
-            self.document.complain(&format!("monitoring.{path}"), text);
+            // What a receiver lacks may be what it has by a mistaken name.
+            let may_follow = path == "healthcheck" || path.starts_with("alert.");
+            if is_whole || !may_follow {
+                self.document.complain(&format!("monitoring.{path}"), text);
+            }
         }
-        Some(settings)
+        is_whole.then_some(settings)
     }
 
     fn report(&mut self) -> Option<(PathBuf, Vec<FailOn>)> {

@@ -45,6 +45,25 @@ fn every_mistake_has_its_text() {
     assert!(differing.is_empty(), "\n{}", differing.join("\n"));
 }
 
+/// Who mends one mistake is not to meet the next one only then.
+#[test]
+fn every_mistake_of_monitoring_is_told_at_once() {
+    let text = std::fs::read_to_string(folder().join("fine.toml")).unwrap()
+        + "[monitoring]\nrepeated = 0\nscoope = \"x\"\ninterval = \"soon\"\n\
+           timeout = \"40s\"\nhealthcheck = { url_evn = \"PING\" }\n";
+    let error = reading::read(Path::new("a.toml"), &text, &[]).unwrap_err().to_string();
+    for says in [
+        "unknown key `scoope` in [monitoring]",
+        "`soon` is not a span",
+        "`repeated` is 0; expected at least 1",
+        "expected at most 30s",
+        "unknown key `url_evn`",
+    ] {
+        assert!(error.contains(says), "{says}: {error}");
+    }
+    assert!(!error.contains("exactly one of"), "that follows: {error}");
+}
+
 /// Whatever setting it is of those that name where a secret is.
 #[test]
 fn a_secret_is_shown_nowhere_that_its_place_belongs() {
