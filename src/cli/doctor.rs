@@ -7,9 +7,11 @@ use crate::cli::args::Common;
 use crate::cli::events::line;
 use crate::cli::failure::{self, Failure};
 use crate::cli::page::wrapped;
+use crate::cli::watched::around;
 use crate::cli::{out, runtime};
 use crate::config::{self, Config};
 use crate::exit::Exit;
+use crate::monitor::receivers;
 use crate::run::doctor::{Finding, Level, examine, open_secrets, sources};
 use crate::run::shutdown::Stop;
 
@@ -21,7 +23,8 @@ Examples:
   tieout doctor --json      one event a line, each with a stable code
 
 It writes nothing, anywhere: it looks at the configuration, the database,
-the role's rights, each mapped table, the clocks, each PSP account, the disk.
+the role's rights, each mapped table, the clocks, each PSP account, the disk,
+and whether those whom [monitoring] names could be told; none of them is.
 Exit 0 where nothing FAILs; else 3, 10, 12, 13, 14 or 15 by what failed.";
 
 /// The column of what was looked at, at least this wide.
@@ -64,6 +67,8 @@ pub fn run(common: &Common) -> Result<Exit, Failure> {
     let exit = runtime::block_on(Box::pin(async {
         let stop = Stop::new();
         let _listening = runtime::listen(&stop, config.limits.grace)?;
+        let lacking = receivers::look(&config.monitoring, &around(&config, &stop)).await;
+        lacking.iter().for_each(|finding| screen.put(finding));
         let mut say = |finding: Finding| screen.put(&finding);
         Ok::<Exit, Failure>(examine(&setup, &config.database, &stop, &mut say).await)
     }))??;

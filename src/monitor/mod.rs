@@ -19,3 +19,4 @@ pub mod healthcheck;
 pub mod prometheus;
 pub mod alerts;
 pub mod watch;
+pub mod receivers;

@@ -32,12 +32,16 @@ pub(super) fn look(report_dir: &Path, say: Say<'_>) {
         let text = format!("{shown} can be written; how much is free could not be told");
         return say(warn("disk", "untold", text, format!("df {}", there.display())));
     };
-    let text = format!("{shown} can be written, {} free", size_text(free));
+    // A file system without any room, such as /proc, takes nothing, whatever its rights say.
+    let little = format!("only {} free for {shown}", size_text(free));
     let next = "free some space, or set report.dir to another disk";
     say(match free {
-        free if free < TOO_LITTLE => fail("disk", Exit::Database, "disk_full", text, next),
-        free if free < LITTLE => warn("disk", "disk_low", text, next),
-        _enough => ok("disk", "disk", text),
+        free if free < TOO_LITTLE => fail("disk", Exit::Database, "disk_full", little, next),
+        free if free < LITTLE => warn("disk", "disk_low", little, next),
+        _enough => {
+            let text = format!("{shown} can be written, {} free", size_text(free));
+            ok("disk", "disk", text)
+        }
     });
 }
 
@@ -82,6 +86,16 @@ fn size_text(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_has_no_room_is_not_said_to_be_writable() {
+        let mut found = Vec::new();
+        look(Path::new("/proc/tieout"), &mut |finding| found.push(finding));
+        assert_eq!(found.len(), 1, "{found:?}");
+        let finding = found.first().unwrap();
+        assert!(matches!(finding.level, crate::run::doctor::Level::Fail(_)), "{finding:?}");
+        assert!(!finding.text.contains("can be written"), "{finding:?}");
+    }
 
     #[test]
     fn sizes_are_told_in_the_unit_that_suits() {

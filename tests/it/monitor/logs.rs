@@ -83,3 +83,23 @@ async fn text_is_for_people() {
         assert!(line.contains(" INFO ") || line.contains(" WARN "), "{line}");
     }
 }
+
+/// Both ends of what is asked for are read by the same tools as the time of the line.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_has_both_its_ends_in_one_form() {
+    let ids = ["pay_1", "pay_2", "pay_3", "pay_4", "pay_5", "pay_6", "pay_7", "pay_8"];
+    let shop = Shop::with(&ids.map(|id| (id, 500, CAPTURED))).await;
+    let ended = shop.tieout(&["run", "--log-format", "json", "--log-file", "run.log"], &[]);
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let log = std::fs::read_to_string(shop.path().join("run.log")).unwrap();
+    let lines = log.lines().map(|line| serde_json::from_str::<Value>(line).expect(line));
+    let plans: Vec<Value> = lines.filter(|fields| fields["plan.route"].is_string()).collect();
+    assert!(!plans.is_empty(), "{log}");
+    for plan in plans {
+        let [from, to] = ["plan.from", "plan.to"].map(|end| {
+            let text = plan[end].as_str().unwrap_or_else(|| panic!("{end}: {plan}"));
+            chrono::DateTime::parse_from_rfc3339(text).unwrap_or_else(|_| panic!("{end}: {plan}"))
+        });
+        assert!(from < to, "{plan}");
+    }
+}
