@@ -24,7 +24,7 @@ use crate::model::transaction::{Kind, fingerprint_of};
 use crate::run::expected::{Awaited, awaited};
 use crate::settlement::sources::settings::Source;
 use crate::store::database::Database;
-use crate::store::driver::{CheckRow, Driver};
+use crate::store::driver::{CheckRow, Driver, Pause};
 use crate::store::error::StoreError;
 use crate::store::files::{FileDriver, FileFilter, FileRow, FileState};
 use crate::store::records::{
@@ -86,8 +86,11 @@ pub async fn run(
     let meant = Box::pin(finder.meant()).await.map_err(|e| Failure::store(&e))?;
     let mut rows = meant.iter();
     let (Some(((table, key), by)), None) = (rows.next(), rows.next()) else {
-        let is_key = meant.is_empty() && Box::pin(finder.is_key()).await;
-        return Err(not_one(&args.id, &meant, is_key));
+        let unseen = match meant.is_empty() {
+            true => Box::pin(finder.unseen(&tables, &args.id)).await,
+            false => None,
+        };
+        return Err(not_one(&args.id, &meant, unseen.as_deref()));
     };
     let by = format!("{} is {} of {table}/{key}", args.id, by.as_str());
     let of_one = std::slice::from_ref(table);
@@ -95,7 +98,10 @@ pub async fn run(
         return Ok(Exit::Ok);
     }
     let text = format!("{by}, and tieout has never looked at it");
-    Err(Failure::new(Exit::Usage, text, look_now(key)))
+    let unseen = Box::pin(finder.unseen(of_one, key))
+        .await
+        .unwrap_or_else(|| "no run came to it".to_owned());
+    Err(Failure::new(Exit::Usage, text, look_now(&unseen, key)))
 }
 
 /// Tells of the row of this key in each of the tables, after how it was `found`; whether there is
@@ -111,14 +117,15 @@ async fn explained(
         let known = read(db, table, key).await.map_err(|e| Failure::store(&e))?;
         let Some(known) = known else { continue };
         is_any = true;
+        let paused = paused(&known, config, db).await?;
         if common.json {
-            out::stdout(&line("row", body(&known, key)));
+            out::stdout(&line("row", body(&known, paused.as_ref(), key)));
             continue;
         }
         found.into_iter().for_each(page::say);
         let mut files = missing(&known, config, db).await?;
         files.extend(untied(&known, db).await?);
-        lines(&known, &files, key, config).iter().for_each(|line| page::say(line));
+        lines(&known, &files, paused.as_ref(), key, config).iter().for_each(|line| page::say(line));
     }
     Ok(is_any)
 }
@@ -127,10 +134,10 @@ async fn explained(
 const LISTED: usize = 20;
 
 /// A text that means no row, or several.
-fn not_one(id: &str, meant: &Meant, is_key: bool) -> Failure {
-    if is_key {
+fn not_one(id: &str, meant: &Meant, unseen: Option<&str>) -> Failure {
+    if let Some(unseen) = unseen {
         let text = format!("tieout has never looked at a row {id}");
-        return Failure::new(Exit::Usage, text, look_now(id));
+        return Failure::new(Exit::Usage, text, look_now(unseen, id));
     }
     if meant.is_empty() {
         let text = format!("tieout knows no row {id}, by its key, its tag or a PSP's reference");
@@ -147,13 +154,9 @@ fn not_one(id: &str, meant: &Meant, is_key: bool) -> Failure {
     Failure::new(Exit::Usage, text, "name one of them by its key, and by --table")
 }
 
-/// What looks at a row that is there and that tieout has never looked at.
-fn look_now(key: &str) -> String {
-    format!(
-        "it is not stuck yet, or its status is not mapped; `tieout run --dry-run --id {}` looks at \
-         it now",
-        screen::shell_word(key)
-    )
+/// Why tieout has never looked at a row that is there, and what tries to.
+fn look_now(unseen: &str, key: &str) -> String {
+    format!("{unseen}; `tieout run --dry-run --id {}` tries it now", screen::shell_word(key))
 }
 
 fn tables(args: &Args, config: &Config) -> Result<Vec<String>, Failure> {
@@ -205,6 +208,23 @@ async fn missing(known: &Known, config: &Config, db: &Database) -> Result<Vec<St
     Ok(lines)
 }
 
+/// The pause of the row's account, where the row is still followed: no look decides it meanwhile.
+async fn paused(known: &Known, config: &Config, db: &Database) -> Result<Option<Pause>, Failure> {
+    let is_followed = known.check.as_ref().is_some_and(|check| check.next_check_at.is_some());
+    if !is_followed || known.case.as_ref().is_some_and(|case| case.open) {
+        return Ok(None);
+    }
+    let pauses = db.pauses().await.map_err(|error| Failure::store(&error))?;
+    let decided = known.journal.last().map(|last| last.account.as_str());
+    // A row that was never decided is of its table's account, where that has one alone.
+    let mapped = config.tables.iter().find(|table| table.name == known.table);
+    let names: BTreeSet<&str> =
+        mapped.into_iter().flat_map(|table| table.accounts.values().map(String::as_str)).collect();
+    let only = names.first().copied().filter(|_| names.len() == 1);
+    let account = decided.or(only);
+    Ok(pauses.into_iter().find(|pause| Some(pause.account.as_str()) == account))
+}
+
 /// The files that the last decision heard of the row from although they do not tie, and who let
 /// them count.
 async fn untied(known: &Known, db: &Database) -> Result<Vec<String>, Failure> {
@@ -230,7 +250,13 @@ fn file_of(status: &str) -> Option<i64> {
     place.split_once(':')?.0.parse().ok()
 }
 
-fn lines(known: &Known, files: &[String], id: &str, config: &Config) -> Vec<String> {
+fn lines(
+    known: &Known,
+    files: &[String],
+    paused: Option<&Pause>,
+    id: &str,
+    config: &Config,
+) -> Vec<String> {
     let mut lines = Vec::new();
     if let Some(last) = known.journal.last() {
         lines.push(format!(
@@ -265,6 +291,15 @@ fn lines(known: &Known, files: &[String], id: &str, config: &Config) -> Vec<Stri
     lines.extend(labelled("misses", &misses(known)));
     lines.extend(labelled("hand-backs", &handbacks(known)));
     lines.push(format!("next       {}", next(known)));
+    lines.extend(paused.map(|pause| {
+        format!(
+            "           not before `tieout resume {}`: paused since {} by {}: {}",
+            pause.account,
+            to_short_text(pause.at),
+            pause.by,
+            pause.why
+        )
+    }));
     lines
 }
 
@@ -471,7 +506,7 @@ fn next(known: &Known) -> String {
     }
 }
 
-fn body(known: &Known, id: &str) -> serde_json::Value {
+fn body(known: &Known, paused: Option<&Pause>, id: &str) -> serde_json::Value {
     let evidence: serde_json::Value = known
         .evidence
         .as_deref()
@@ -486,6 +521,12 @@ fn body(known: &Known, id: &str) -> serde_json::Value {
         "lease": check.and_then(|check| check.lease.as_ref()).map(|(run, until)| {
             json!({ "run_id": run, "until": to_text(*until) })
         }),
+        "paused": paused.map(|pause| json!({
+            "account": pause.account,
+            "since": to_text(pause.at),
+            "by": pause.by,
+            "why": pause.why,
+        })),
         "history": check.map(|check| &check.history),
         "decisions": known.journal.iter().map(|row| json!({
             "at": to_text(row.at),

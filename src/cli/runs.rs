@@ -10,7 +10,7 @@ use crate::cli::{out, page, screen};
 use crate::config::names;
 use crate::exit::Exit;
 use crate::model::count::counted;
-use crate::model::time::{from_text, to_short_text, to_text};
+use crate::model::time::{Instant, from_text, to_short_text, to_text};
 use crate::run::DEAD_AFTER;
 use crate::store::driver::Driver;
 use crate::store::records::{RunRow, RunState, TotalLine};
@@ -70,6 +70,10 @@ const SHORTEST: usize = 4;
 
 /// How many of the newest runs a beginning is looked for in.
 const LOOKED_AT: i64 = 100_000;
+
+/// What is said where totals stood.
+const PRUNED: &str = "its totals went with its records; where its report was kept, its \
+                      summary.csv has them";
 
 fn unknown(text: String) -> Failure {
     Failure::new(Exit::Usage, text, "`tieout runs list` shows the runs there are")
@@ -195,13 +199,18 @@ fn lines(run: &RunRow, totals: &[TotalLine], is_pruned: bool) -> Vec<String> {
             run.pid,
             run.version
         ),
-        format!("scope    {}", scope(&run.scope)),
-        format!("policy   {} · configuration {}", run.policy_version, run.config_sha256),
-        format!("journal  {}", counted(run.journal_count, "record", "records")),
     ];
+    lines.extend(window(&run.scope, run.started_at));
+    lines.push(format!("scope    {}", scope(&run.scope)));
+    lines.push(format!("policy   {} · configuration {}", run.policy_version, run.config_sha256));
+    if run.state == RunState::Running {
+        lines.extend(under_way(run, totals));
+        return lines;
+    }
+    lines.push(format!("journal  {}", counted(run.journal_count, "record", "records")));
     let notes: Value = serde_json::from_str(&run.notes).unwrap_or_default();
     match is_pruned && totals.is_empty() {
-        true => lines.push("its totals went with its records; its report.json has them".to_owned()),
+        true => lines.push(PRUNED.to_owned()),
         false => lines.extend(screen::totals(totals, &waits(&notes), &watched(&notes))),
     }
     lines.extend(notes["error"].as_str().map(|text| format!("ended by: {text}")));
@@ -212,6 +221,26 @@ fn lines(run: &RunRow, totals: &[TotalLine], is_pruned: bool) -> Vec<String> {
         lines.push(format!("chain    closed as number {number}, hash {hash}"));
     }
     lines
+}
+
+/// How far a run is that has not ended. Rows that it holds are no difference: whether it ties out
+/// shows when it is closed.
+fn under_way(run: &RunRow, totals: &[TotalLine]) -> Vec<String> {
+    let (mut claimed, mut accounted) = (0_i64, 0_i64);
+    for sides in screen::sides(totals) {
+        claimed = claimed.saturating_add(sides.claimed.rows);
+        accounted = accounted.saturating_add(sides.accounted.rows);
+    }
+    let claimed = screen::rows(claimed);
+    vec![
+        format!("so far   under way: {claimed} claimed, {accounted} of them done with"),
+        format!("         last sign of life at {}", to_short_text(run.heartbeat_at)),
+        format!(
+            "         it ties out when it ends; silent for {} s it counts as dead, and the next \
+             run closes it",
+            DEAD_AFTER.num_seconds()
+        ),
+    ]
 }
 
 /// What a run was told to look at, in words; what another version wrote stays as it is.
@@ -234,7 +263,7 @@ fn scope(text: &str) -> String {
     parts.push(match (scope["ids"].as_u64(), &scope["window"]) {
         (Some(ids), _) => format!("{} by id", screen::rows(ids)),
         (None, Value::Null) => "every due row".to_owned(),
-        (None, window) => span(window),
+        (None, _window) => "its window".to_owned(),
     });
     parts.extend(list("tables").map(|names| format!("of {}", names.join(", "))));
     parts.extend(list("accounts").map(|names| format!("at {}", names.join(", "))));
@@ -243,16 +272,31 @@ fn scope(text: &str) -> String {
     parts.join(" · ")
 }
 
-/// A window, in whole seconds; what has no end ends with the dots.
-fn span(window: &Value) -> String {
+/// A run's window as the run itself told it; what another version wrote stays as it is.
+fn window(scope: &str, started_at: Instant) -> Vec<String> {
+    let scope: Value = serde_json::from_str(scope).unwrap_or_default();
+    let window = &scope["window"];
+    if window.is_null() {
+        return Vec::new();
+    }
     let text = |name: &str| window[name].as_str();
-    let end = |name: &str| {
-        let read = |text: &str| from_text(text).map_or_else(|| text.to_owned(), to_short_text);
-        text(name).map(read)
+    let end = |name: &str| match text(name) {
+        Some(text) => from_text(text).map(Some).ok_or(text),
+        None => Ok(None),
     };
-    let ends = [end("from"), Some("…".to_owned()), end("to")];
-    let ends: Vec<String> = ends.into_iter().flatten().collect();
-    format!("{} on {}", ends.join(" "), text("on").unwrap_or("…"))
+    let ends = match (end("from"), end("to")) {
+        (Ok(from), Ok(to)) => screen::instants(from, to, Some(started_at)),
+        (from, to) => {
+            let shown = |end: Result<Option<Instant>, &str>, open: &str| match end {
+                Ok(at) => at.map_or_else(|| open.to_owned(), to_short_text),
+                Err(text) => text.to_owned(),
+            };
+            format!("{} … {}", shown(from, "the beginning"), shown(to, "now"))
+        }
+    };
+    let words = text("words").unwrap_or("of another version");
+    let zone = scope["timezone"].as_str().unwrap_or("UTC");
+    screen::window_lines(words, zone, text("on").unwrap_or("…"), &ends).to_vec()
 }
 
 /// Of the rows that wait: how many by reason.
@@ -328,26 +372,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_is_told_in_whole_seconds_with_one_ellipsis() {
-        let (from, to) = ("2026-11-19T09:39:20.759004Z", "2026-11-20T00:00:00Z");
-        let of = |window: Value| scope(&json!({ "window": window }).to_string());
-        for (window, want) in [
+    fn a_window_is_told_with_both_ends_its_zone_and_its_length() {
+        let (from, to) = ("2026-11-19T09:39:20.759004Z", "2026-11-20T00:09:20.759004Z");
+        let started_at = from_text("2026-11-22T09:39:20.700000Z").unwrap();
+        let of = |asked: Value| {
+            let scope = json!({ "window": asked, "timezone": "Europe/Berlin" }).to_string();
+            window(&scope, started_at).join("\n")
+        };
+        for (asked, want) in [
             (
-                json!({ "words": "since 1d", "from": from, "to": null, "on": "created" }),
-                "2026-11-19T09:39:20Z … on created",
+                json!({ "words": "since 3d", "from": from, "to": null, "on": "created" }),
+                "window   since 3d Europe/Berlin · on created\n         \
+                 = 2026-11-19T09:39:20Z … now, at its start 2026-11-22T09:39:20Z (72 h)",
             ),
             (
-                json!({ "from": from, "to": to, "on": "attempted" }),
-                "2026-11-19T09:39:20Z … 2026-11-20T00:00:00Z on attempted",
+                json!({ "words": "a to b", "from": from, "to": to, "on": "attempted" }),
+                "window   a to b Europe/Berlin · on attempted\n         \
+                 = 2026-11-19T09:39:20Z … 2026-11-20T00:09:20Z (14 h 30 min)",
             ),
             (
-                json!({ "from": null, "to": to, "on": "created" }),
-                "… 2026-11-20T00:00:00Z on created",
+                json!({ "words": "to b", "from": null, "to": to, "on": "created" }),
+                "window   to b Europe/Berlin · on created\n         \
+                 = the beginning … 2026-11-20T00:09:20Z",
             ),
             // Of another version: as it stands.
-            (json!({ "from": "yesterday", "to": null, "on": "x" }), "yesterday … on x"),
+            (
+                json!({ "words": "x", "from": "yesterday", "to": null, "on": "x" }),
+                "window   x Europe/Berlin · on x\n         = yesterday … now",
+            ),
         ] {
-            assert_eq!(of(window), want);
+            assert_eq!(of(asked), want);
         }
+        assert!(window("{\"window\":null}", started_at).is_empty());
     }
 }

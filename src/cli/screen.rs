@@ -5,13 +5,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use chrono::TimeDelta;
 use chrono_tz::Tz;
 
 use crate::cli::window::length_text;
 use crate::model::count::counted;
 use crate::model::money::{Currency, grouped_text};
 use crate::model::reason::{Outcome, Reason};
-use crate::model::time::{Instant, to_short_text};
+use crate::model::time::{Instant, later, to_short_text};
 use crate::report::tie::Sum;
 use crate::run::events::{AccountNote, Summary};
 use crate::run::match_lines::LinesNote;
@@ -63,21 +64,37 @@ pub fn narrowed_head(
         lines.push("dry run: nothing is written anywhere".to_owned());
     }
     if let Some(window) = window {
-        let on = window.on.as_str();
-        lines.push(format!("window   {} {} · on {on}", window.words, zone.name()));
-        lines.push(format!("         = {}", instants(window)));
+        let ends = instants(window.from, window.to, None);
+        lines.extend(window_lines(&window.words, zone.name(), window.on.as_str(), &ends));
     }
     lines
 }
 
-fn instants(window: &Window) -> String {
-    match (window.from, window.to) {
-        (Some(from), Some(to)) => {
+/// A window as it was asked for, and the instants that it means.
+pub fn window_lines(words: &str, zone: &str, on: &str, ends: &str) -> [String; 2] {
+    [format!("window   {words} {zone} · on {on}"), format!("         = {ends}")]
+}
+
+/// Both ends of a window and its length. What has no end goes up to now; of a run that is told
+/// later, now was when it started.
+pub fn instants(from: Option<Instant>, to: Option<Instant>, started_at: Option<Instant>) -> String {
+    match (from, to, started_at) {
+        (Some(from), Some(to), _) => {
             format!("{} … {} ({})", to_short_text(from), to_short_text(to), length_text(to - from))
         }
-        (Some(from), None) => format!("{} … now", to_short_text(from)),
-        (None, Some(to)) => format!("the beginning … {}", to_short_text(to)),
-        (None, None) => "everything".to_owned(),
+        (Some(from), None, Some(start)) => {
+            // The words were read a moment before the start, maybe by another clock.
+            let length = later(start, TimeDelta::seconds(30)) - from;
+            format!(
+                "{} … now, at its start {} ({})",
+                to_short_text(from),
+                to_short_text(start),
+                length_text(length.max(TimeDelta::zero()))
+            )
+        }
+        (Some(from), None, None) => format!("{} … now", to_short_text(from)),
+        (None, Some(to), _) => format!("the beginning … {}", to_short_text(to)),
+        (None, None, _) => "everything".to_owned(),
     }
 }
 

@@ -188,6 +188,77 @@ fn a_variable_of_a_runs_flag_is_shown_where_it_overrides_the_file() {
     }
 }
 
+/// Programs are told what they may count on.
+#[test]
+fn every_field_of_a_good_configuration_is_declared() {
+    let (_keep, folder) = folder_with("fine.toml");
+    let said = tieout(&folder, &["config", "check", "--json"], &[]);
+    let event = said.lines().find(|line| line.starts_with('{')).unwrap_or_else(|| panic!("{said}"));
+    let event: serde_json::Value = serde_json::from_str(event).unwrap();
+    let schema = include_str!("../../schema/events.json");
+    let schema: serde_json::Value = serde_json::from_str(schema).unwrap();
+    let declared = &schema["$defs"]["config"]["properties"];
+    for field in event.as_object().unwrap().keys() {
+        let is_common = ["schema", "type"].contains(&field.as_str());
+        assert!(is_common || declared[field].is_object(), "{field}: {event}");
+    }
+}
+
+/// What nobody gave is in force as well: the reference names every default, and each is shown.
+#[test]
+fn every_default_of_the_reference_is_shown_with_its_origin() {
+    let (_keep, folder) = folder_with("fine.toml");
+    let more = "[[sink]]\nname = \"worker\"\nkind = \"file\"\npath = \"events.ndjson\"\n\
+                [delivery]\nafter_run = \"7s\"\n\
+                [[source]]\nname = \"bank\"\nkind = \"folder\"\npath = \"inbox\"\n";
+    std::fs::write(folder.join("tieout.toml"), fixture("fine.toml") + more).unwrap();
+    let shown = tieout(&folder, &["config", "show", "--origin"], &[]);
+    let page = include_str!("../../docs/configuration.md");
+    let (mut path, mut looked_at) = (None, 0);
+    for line in page.lines() {
+        if let Some(head) = line.strip_prefix("## `") {
+            path = match head.trim_end_matches('`') {
+                "[[account]]" => Some("account.stripe_live".to_owned()),
+                "[[table]]" => Some("table.charges".to_owned()),
+                one if one.starts_with("[[") => None,
+                one => Some(one.trim_matches(['[', ']']).to_owned()),
+            };
+        }
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [name, _kind, default, ..] = cells[..] else { continue };
+        let (Some(path), Some(name)) = (&path, name.strip_prefix('`')) else { continue };
+        let path = format!("{path}.{} = ", name.trim_end_matches('`'));
+        if ["–", "required", "none"].contains(&default) || path.starts_with("delivery.after_run")
+        {
+            continue;
+        }
+        let line = shown.lines().find(|line| line.starts_with(&path));
+        let line = line.unwrap_or_else(|| panic!("{path}{default}: {shown}"));
+        assert!(line.ends_with("# default"), "{line}");
+        looked_at += 1;
+    }
+    assert!(looked_at > 50, "{looked_at}");
+    for line in [
+        "database.connections = 4 ",
+        "account.stripe_live.deadline = \"20s\" ",
+        "account.stripe_live.charges_by = [\"payment_intent\", \"charge\"] ",
+        "cases.four_eyes_from = {} ",
+        "sink.worker.timeout = \"10s\" ",
+        "source.bank.stable_for = \"10s\" ",
+        "source.bank.ready = \"stable\" ",
+        "table.charges.channel = \"status\" ",
+    ] {
+        assert!(shown.contains(&format!("\n{line}")), "{line}: {shown}");
+    }
+    // What another kind has is not in force.
+    for none in ["sink.worker.ttr", "source.bank.agent"] {
+        assert!(!shown.contains(none), "{none}: {shown}");
+    }
+    let given = shown.lines().find(|line| line.starts_with("delivery.after_run = \"7s\""));
+    assert!(given.is_some_and(|line| line.ends_with("# file")), "{shown}");
+    assert_eq!(shown.matches("\ndelivery.after_run = ").count(), 1, "{shown}");
+}
+
 #[test]
 fn wrong_words_are_usage_errors() {
     let (_keep, folder) = folder_with("fine.toml");

@@ -328,6 +328,12 @@ async fn a_stored_run_tells_watched_rows_and_waits_as_its_end_did() {
     let stored = shop.tieout(&["runs", "show"], &[]).stdout;
     assert_eq!(outcomes(&stored), told, "{stored}");
     assert!(stored.contains("tie-out  EUR residual 0.00 ✓"), "{stored}");
+    // Its window has both ends: what had none went up to the run's start.
+    let mut window = stored.lines().skip_while(|line| !line.starts_with("window "));
+    assert_eq!(window.next(), Some("window   since 1d Europe/Berlin · on created"), "{stored}");
+    let ends = window.next().unwrap();
+    assert!(ends.contains("Z … now, at its start ") && ends.ends_with("Z (24 h)"), "{stored}");
+    assert!(window.next().unwrap().starts_with("scope    its window · of charges"), "{stored}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -385,6 +391,34 @@ async fn an_account_is_paused_by_a_person_and_goes_on() {
     }
 }
 
+/// A look that is planned decides nothing while the account is paused.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_of_a_paused_account_says_so() {
+    let shop = Shop::with(&[("pay_1", 500, &[Situation::Processing])]).await;
+    assert_eq!(shop.tieout(&["run"], &[]).code, Some(0));
+    let explain = || shop.tieout(&["explain", "pay_1"], &[]).stdout;
+    let says = "           not before `tieout resume stripe_test`: paused since ";
+    let published = || events(&shop.tieout(&["explain", "pay_1", "--json"], &[]).stdout).remove(0);
+    let before = explain();
+    assert_eq!(published()["paused"], Value::Null);
+    assert!(before.contains("next       looked at again at "), "{before}");
+    assert!(!before.contains(says), "{before}");
+    shop.tieout(&["pause", "stripe_test", "--why", "refund migration"], &[]);
+    let screen = explain();
+    let line = screen.lines().last().unwrap();
+    assert!(line.starts_with(says) && line.ends_with(": refund migration"), "{screen}");
+    let event = published();
+    let paused = &event["paused"];
+    let told = ["account", "why"].map(|name| paused[name].as_str().unwrap());
+    assert_eq!(told, ["stripe_test", "refund migration"]);
+    let (since, by) = (paused["since"].as_str().unwrap(), paused["by"].as_str().unwrap());
+    // The screen has whole seconds.
+    let (day_and_time, _) = since.split_once('.').unwrap();
+    assert!(line.contains(&format!("paused since {day_and_time}Z by {by}: ")), "{paused}: {line}");
+    shop.tieout(&["resume", "stripe_test"], &[]);
+    assert_eq!(explain(), before);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_is_given_up_by_name_where_it_shows_no_life() {
     let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
@@ -397,6 +431,20 @@ async fn a_run_is_given_up_by_name_where_it_shows_no_life() {
     ))
     .await;
     golden("abandon_alive", &shop, &shop.tieout(&["runs", "abandon", id], &[]));
+    // What it holds is under way, and no difference.
+    shop.sql(&format!(
+        "insert into tieout_run_totals (run_id, table_name, currency, side, rows, amount_minor) \
+         values ('{id}', 'charges', 'EUR', 'claimed', 3, 500), \
+         ('{id}', 'charges', 'EUR', 'released', 1, 100)"
+    ))
+    .await;
+    let shown = shop.tieout(&["runs", "show"], &[]);
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    let says = "so far   under way: 3 rows claimed, 1 of them done with\n";
+    assert!(shown.stdout.contains(says), "{}", shown.stdout);
+    let is_judged = ["UNTIED", "tie-out", "residual", "journal "].map(|w| shown.stdout.contains(w));
+    assert_eq!(is_judged, [false; 4], "{}", shown.stdout);
+    shop.sql("delete from tieout_run_totals").await;
     let silent = "update tieout_runs set heartbeat_at = '2026-01-01T00:00:00.000000Z'";
     shop.sql(&format!("{silent} where id = '{id}'")).await;
     let ended = shop.tieout(&["runs", "abandon", id], &[]);

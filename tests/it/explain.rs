@@ -150,12 +150,20 @@ async fn a_row_is_found_by_its_tag_and_by_a_reference(engine: Engine) {
     let said = shop.tieout(&["explain", "pi_900000"]).await.ended(2).stderr;
     assert!(said.contains("as the row stores it, of payments/900000, and"), "{said}");
     assert!(said.contains("`tieout run --dry-run --id 900000`"), "{said}");
+    let ended = "its status is `paid`: your application has it as succeeded, it is not stuck";
+    assert!(said.contains(ended), "{said}");
     let tried = shop.tieout(&["run", "--dry-run", "--id", "900000"]).await;
     assert_ne!(tried.code, Some(2), "{}", tried.stderr);
     // One that is known by its key alone, as the hint says.
     shop.insert(&[Payment::stuck(2)]).await;
     let said = shop.tieout(&["explain", "2"]).await.ended(2).stderr;
     assert!(said.contains("`tieout run --dry-run --id 2`"), "{said}");
+    assert!(said.contains("`processing`: it is not stuck yet, or no run came to it"), "{said}");
+    for (status, says) in [("new", "in which no row is stuck"), ("odd", "which is not mapped")] {
+        shop.raw.execute(&format!("update payments set status = '{status}' where id = 2")).await;
+        let said = shop.tieout(&["explain", "2"]).await.ended(2).stderr;
+        assert!(said.contains(&format!("its status is `{status}`, {says}; ")), "{said}");
+    }
     // None; and no hint that would be refused.
     let said = shop.tieout(&["explain", "nobody"]).await.ended(2).stderr;
     assert!(said.contains("tieout knows no row nobody") && !said.contains("--dry-run"), "{said}");

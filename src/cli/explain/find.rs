@@ -8,7 +8,8 @@ use crate::config::Config;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
-use crate::store::inspect::Inspect;
+use crate::store::inspect::{Inspect, NamedRow};
+use crate::store::mapping::FilterValue;
 use crate::store::source_table::SourceTable;
 
 /// A tag that can be made in more ways is found by reading the whole table: it is not looked for.
@@ -62,14 +63,18 @@ impl<'a> Finder<'a> {
         Self { db, text: [text.to_owned()], accounts, tables, mapped }
     }
 
-    /// Whether the text is the key of a row that is there.
-    pub(super) async fn is_key(&self) -> bool {
-        for table in &self.mapped {
-            if self.db.named_rows(table, &self.text).await.is_ok_and(|rows| !rows.is_empty()) {
-                return true;
+    /// Why tieout has never looked at the row of one of these tables with this key; none where
+    /// there is no such row.
+    pub(super) async fn unseen(&self, tables: &[String], key: &str) -> Option<String> {
+        let keys = [key.to_owned()];
+        let mapped = self.mapped.iter().filter(|table| tables.contains(&table.settings.name));
+        for table in mapped {
+            let rows = self.db.named_rows(table, &keys).await.unwrap_or_default();
+            if let Some(row) = rows.first() {
+                return Some(why_unseen(table, row));
             }
         }
-        false
+        None
     }
 
     /// The rows with this tag; where there is none, those with this reference.
@@ -137,6 +142,26 @@ impl<'a> Finder<'a> {
         let [text] = &self.text;
         let is_led = !table.unindexed.iter().any(|column| column == first);
         is_led && template.readings(text, READINGS_MAX).is_some()
+    }
+}
+
+fn why_unseen(table: &SourceTable, row: &NamedRow) -> String {
+    if !row.belongs {
+        return "the mapping's where leaves it out".to_owned();
+    }
+    let status = row.status.as_deref().unwrap_or("NULL");
+    let is_it = |value: &FilterValue| value.0 == status;
+    let settings = &table.settings;
+    let mut succeeded =
+        settings.map.iter().filter_map(|map| map.succeeded.as_ref()).chain(&settings.succeeded);
+    if table.processing_values().iter().any(|value| value == status) {
+        format!("its status is `{status}`: it is not stuck yet, or no run came to it")
+    } else if succeeded.any(is_it) {
+        format!("its status is `{status}`: your application has it as succeeded, it is not stuck")
+    } else if settings.named_values().any(is_it) {
+        format!("its status is `{status}`, in which no row is stuck")
+    } else {
+        format!("its status is `{status}`, which is not mapped")
     }
 }
 
