@@ -126,7 +126,7 @@ pub enum Mend {
     Mapping,
     /// The rights of the role.
     Rights,
-    /// What row-level security shows to the role.
+    /// What row-level security shows to the role, or to the owner of a view.
     Sight,
 }
 
@@ -140,7 +140,7 @@ impl Mend {
                  address, prints the statements; then `tieout doctor`"
             }
             Self::Sight => {
-                "a superuser's `alter role … bypassrls` for this role, or a policy that shows it \
+                "a superuser's `alter role … bypassrls` for that role, or a policy that shows it \
                  every row; then `tieout doctor`"
             }
         }

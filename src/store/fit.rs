@@ -22,7 +22,7 @@ use crate::store::mapping::{
 };
 use crate::store::notation::Notation;
 use crate::store::source_table::{
-    Column, HistoryTable, Layout, Relation, SourceTable, Target, TypeClass,
+    Column, Hidden, HistoryTable, Layout, QuotedIdent, Relation, SourceTable, Target, TypeClass,
 };
 use crate::store::template::{Template, step_of};
 
@@ -354,17 +354,29 @@ impl Fitter<'_> {
             let problem = format!("this role may not read {}", relation.name);
             self.err_of(Mend::Rights, field, problem, expected);
         }
-        if relation.row_security {
-            let problem =
-                format!("row-level security hides rows of {} from this role", relation.name);
-            let expected = format!(
-                "`alter role {THIS_ROLE} bypassrls;` by a superuser, or `create policy tieout on \
-                 {} to {THIS_ROLE} using (true);` by its owner, and no restrictive policy",
-                relation.name
-            );
-            self.err_of(Mend::Sight, field, problem, expected);
+        for hidden in &relation.hidden {
+            self.hidden_rows(field, &relation.name, hidden);
         }
         Some(relation)
+    }
+
+    /// Rows that no run would see, nor miss. A view reads as its owner, or as whoever asks it.
+    fn hidden_rows(&mut self, field: &str, relation: &QuotedIdent, hidden: &Hidden) {
+        let Hidden { table, view, owner } = hidden;
+        let mut from = "this role".to_owned();
+        if let (Some(owner), Some(view)) = (owner, view) {
+            from = format!("{owner}, as which the view {view} reads it");
+        }
+        if view.is_some() && (owner.is_none() || view.as_ref() != Some(relation)) {
+            from.push_str(&format!(", below the view {relation}"));
+        }
+        let role = owner.as_ref().map_or(THIS_ROLE.to_owned(), ToString::to_string);
+        let problem = format!("row-level security hides rows of {table} from {from}");
+        let expected = format!(
+            "`alter role {role} bypassrls;` by a superuser, or `create policy tieout on {table} to \
+             {role} using (true);` by its owner, and no restrictive policy"
+        );
+        self.err_of(Mend::Sight, field, problem, expected);
     }
 
     fn column(

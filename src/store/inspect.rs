@@ -411,7 +411,8 @@ pub trait Inspect {
     /// Whether what is read is a view of the written table that leaves rows out by their status:
     /// of the newest rows that are over it shows none, nor any other such row, rows in processing
     /// it shows, and its own text chooses by the status. Where the written table has no row that is
-    /// over yet, or this role may not read it, nothing can be told: false.
+    /// over yet, or this role may not read it, nothing can be told: false. Of a view that is
+    /// written itself PostgreSQL tells by its text alone, whatever rows there are.
     async fn hides_by_status(&self, table: &SourceTable) -> Result<bool, StoreError>;
 
     /// Stuck rows of the filter's window and accounts that were made or sent after `after`, as the
@@ -496,13 +497,16 @@ pub(in crate::store) fn chooses_by(definition: &str, column: &str) -> bool {
 pub fn hides(table: &SourceTable) -> MappingError {
     let settings = &table.settings;
     let (read, status) = (&settings.read, &settings.status);
-    let write = settings.write.as_ref().unwrap_or(read);
+    let what = match settings.write.as_ref().filter(|write| *write != read) {
+        Some(write) => format!("of the rows of `{write}` that are over it shows none"),
+        None => "a row that is paid, or over in another way, vanishes from it".to_owned(),
+    };
     MappingError {
         table: settings.name.clone(),
         field: "read".to_owned(),
         problem: format!(
-            "`{read}` leaves rows out by their `{status}`: of the rows of `{write}` that are over \
-             it shows none, so that a row is out of sight once it is decided"
+            "`{read}` leaves rows out by their `{status}`: {what}, so that a row is out of sight \
+             once it is decided"
         ),
         expected: "a view that shows a row whatever its status: leave rows out by `where`, which \
                    only says what is taken"

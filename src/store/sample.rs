@@ -27,7 +27,7 @@ pub fn payments() -> Relation {
         name: QuotedIdent::qualified("public", "payments"),
         is_view: false,
         updatable: true,
-        row_security: false,
+        hidden: Vec::new(),
         may_read: true,
         columns: vec![
             column("id", "bigint", TypeClass::Integer),

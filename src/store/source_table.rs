@@ -124,6 +124,18 @@ impl Column {
     }
 }
 
+/// A table of which row-level security hides rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hidden {
+    /// Its name in SQL.
+    pub table: QuotedIdent,
+    /// The view that reads it, where it is one below what a mapping names.
+    pub view: Option<QuotedIdent>,
+    /// The role that its rows are hidden from: the view's owner, where the view reads it as that
+    /// one; none: the role that asks.
+    pub owner: Option<QuotedIdent>,
+}
+
 /// A table or view as the catalogue describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Relation {
@@ -133,8 +145,8 @@ pub struct Relation {
     pub is_view: bool,
     /// Rows of it can be written: a table, or a view that the database can write through.
     pub updatable: bool,
-    /// Row-level security hides rows from this role.
-    pub row_security: bool,
+    /// Tables of which row-level security hides rows: itself, or some that a view reads.
+    pub hidden: Vec<Hidden>,
     /// The role may read it.
     pub may_read: bool,
     /// Its columns in their order.

@@ -111,6 +111,8 @@ async fn an_index_that_the_claim_lacks_is_written_out_and_serves(engine: Engine)
     let ran = doctor(&shop).await;
     has_none(&ran, "no_index");
     shop.raw.execute("drop index payments_ref").await;
+    // An index that is there under the name that would be proposed is not in the way.
+    shop.raw.execute("create index payments_psp_ref on payments (amount)").await;
     let (.., text, create) = finding(&doctor(&shop).await, "no_lookup_index");
     assert!(text.contains("psp_ref"), "{text}");
     shop.raw.execute(&create).await;
@@ -145,6 +147,47 @@ async fn below_a_view_the_table_in_its_from_is_meant() {
     let (.., text, create) = finding(&doctor(&shop).await, "no_index");
     assert!(text.contains("public.payments whole"), "{text}");
     assert!(create.contains(" on public.payments ("), "{create}");
+}
+
+/// What stands on the status is found below a view that calls it otherwise, in its table's words.
+#[tokio::test(flavor = "multi_thread")]
+async fn below_a_view_the_status_is_found_by_whatever_name() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    shop.raw
+        .execute(
+            "create function note_it() returns trigger language plpgsql as \
+             $$ begin return new; end $$; \
+             create trigger notes before update on payments \
+                 for each row execute function note_it(); \
+             create unique index by_status on payments (order_no, status); \
+             alter table payments add constraint known check (status <> 'failed') not valid; \
+             drop index payments_status; \
+             create view shown as select id, order_no, account, status as state, amount, \
+                 currency, created_at, attempted_at, psp_ref, attempt, updated_at, note as status \
+                 from payments",
+        )
+        .await;
+    rewrite(&shop, "read = \"payments\"", "read = \"shown\"");
+    rewrite(&shop, "status = \"status\"", "status = \"state\"");
+    let ran = doctor(&shop).await;
+    for (code, part) in [
+        ("trigger", "trigger notes of public.payments fires"),
+        ("unique_over_status", "the unique index by_status of public.payments covers state"),
+        ("check_refuses", "the CHECK known refuses `failed`"),
+    ] {
+        let (.., text, _) = finding(&ran, code);
+        assert!(text.contains(part), "{code}: {text}");
+    }
+    shop.raw.execute("drop index by_status").await;
+    let (.., text, create) = finding(&doctor(&shop).await, "no_index");
+    assert!(text.contains("public.payments whole"), "{text}");
+    assert_eq!(
+        create,
+        "create index concurrently on public.payments (\"created_at\") \
+         where \"status\" = 'processing';"
+    );
+    shop.raw.execute(&create).await;
+    has_none(&doctor(&shop).await, "no_index");
 }
 
 async fn what_stands_on_the_table_is_found(engine: Engine) {
@@ -1011,6 +1054,49 @@ async fn a_view_that_hides_rows_by_their_status_is_refused(engine: Engine) {
     has_none(&doctor(&shop).await, "mapping");
 }
 
+/// A view that is written itself says by its text that a decided row leaves it: no row is needed to
+/// tell, and none is looked at.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_that_loses_what_is_written_into_it_is_refused() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    rewrite(&shop, "read = \"payments\"", "read = \"seen\"");
+    let raw = &shop.raw;
+    let plant = |condition: &'static str| async move {
+        let view = format!("create view seen as select * from payments where {condition}");
+        raw.execute("drop view if exists seen").await;
+        raw.execute(&view).await;
+    };
+    for condition in [
+        "account = 'live'",
+        "status <> 'new'",
+        "status in ('processing', 'paid', 'failed', 'retry')",
+    ] {
+        plant(condition).await;
+        has_none(&doctor(&shop).await, "mapping");
+    }
+    let lost = ["status <> 'failed'", "status in ('processing', 'retry')", "status = 'processing'"];
+    for condition in lost {
+        plant(condition).await;
+        let (what, state, text, next) = finding(&doctor(&shop).await, "mapping");
+        assert_eq!((what.as_str(), state.as_str()), ("payments", "fail"), "{condition}");
+        let said = "read: `seen` leaves rows out by their `status`: a row that is paid, or over";
+        assert!(text.starts_with(said) && text.contains("leave rows out by `where`"), "{text}");
+        assert!(next.contains("correct tieout.toml"), "{next}");
+    }
+    for command in [&["config", "check", "--connect"][..], &["run"], &["run", "--dry-run"]] {
+        let ran = shop.tieout(command).await.ended(10);
+        assert!(ran.stderr.contains("`seen` leaves rows out"), "{}", ran.stderr);
+    }
+    // What the mode never writes may be lost; what is over in every way may not.
+    rewrite(&shop, "mode = \"full\"", "mode = \"succeed_only\"");
+    plant("status <> 'failed'").await;
+    has_none(&doctor(&shop).await, "mapping");
+    rewrite(&shop, "mode = \"succeed_only\"", "mode = \"observe\"");
+    has_none(&doctor(&shop).await, "mapping");
+    plant("status = 'processing'").await;
+    assert_eq!(finding(&doctor(&shop).await, "mapping").1, "fail");
+}
+
 /// Words of rows that are over are so, though `ignore` names them as well.
 async fn a_view_that_hides_rows_that_ignore_names_is_refused(engine: Engine) {
     let ignore = vec!["new", "cart", "paid", "failed", "retry"];
@@ -1566,6 +1652,36 @@ async fn a_file_shows_by_its_values_what_its_types_do_not() {
     assert!(ran.stderr.contains(said), "{}", ran.stderr);
 }
 
+/// SQLite knows no key of a view: whether a trigger writes through it or nothing does, the table
+/// that is written is to be named.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_view_in_a_file_is_refused_without_its_table() {
+    let shop = healthy(Engine::Sqlite, Words::default()).await;
+    shop.insert(&[Payment::stuck(7)]).await;
+    shop.raw.execute("create view seen as select * from payments").await;
+    rewrite(&shop, "read = \"payments\"", "read = \"seen\"");
+    let by_trigger = "create trigger through instead of update on seen begin \
+                      update payments set status = new.status where id = old.id; end";
+    let (problem, expected) =
+        ("key: (id) is no unique key of ", "expected the base table in `write`");
+    for (sql, is_written) in [("select 1", false), (by_trigger, true)] {
+        shop.raw.execute(sql).await;
+        for command in [&["config", "check", "--connect"][..], &["run"], &["run", "--dry-run"]] {
+            let said = shop.tieout(command).await.ended(10).stderr;
+            assert!(said.contains(problem) && said.contains(expected), "{command:?}: {said}");
+            let is_told = said.contains("is a view that the database cannot write through");
+            assert_eq!(is_told, !is_written, "{command:?}: {said}");
+        }
+        let found = of_code(&doctor(&shop).await, "mapping");
+        let texts: Vec<&str> = found.iter().filter_map(|check| check["text"].as_str()).collect();
+        let is_it = |text: &&str| text.starts_with(problem) && text.contains(expected);
+        assert_eq!(texts.iter().filter(|text| is_it(text)).count(), 1, "{texts:?}");
+    }
+    assert_eq!(shop.status(7).await, "processing");
+    rewrite(&shop, "read = \"seen\"", "read = \"seen\"\nwrite = \"payments\"");
+    shop.tieout(&["config", "check", "--connect"]).await.ended(0);
+}
+
 /// Whoever has rows that files alone tell of has no key to be asked for.
 async fn an_account_of_files_alone_is_not_asked(engine: Engine) {
     let words = Words {
@@ -1852,6 +1968,67 @@ async fn files_of_secrets_are_looked_at() {
     shop.insert(&[Payment::stuck(1)]).await;
     shop.run().await.ended(0);
     writing.join().unwrap().unwrap();
+}
+
+/// Who is never told of a run cannot know it: a run with all of them is as silent as a good one.
+#[tokio::test(flavor = "multi_thread")]
+async fn receivers_that_can_never_be_told_are_told() {
+    let more = r#"
+[monitoring]
+healthcheck = { url_env = "PING_URL" }
+prometheus = { textfile = "metrics/{scope}.prom" }
+[[monitoring.alert]]
+name = "hook"
+kind = "webhook"
+url = "https://hooks.example/tieout"
+key_env = "HOOK_KEY"
+[[monitoring.alert]]
+name = "chat"
+kind = "slack"
+url_file = "chat.url"
+[[monitoring.alert]]
+name = "mail"
+kind = "sendmail"
+command = ["no-such-sendmail"]
+to = ["ops@example.com"]
+"#;
+    let shop = healthy(Engine::Sqlite, Words { more: more.to_owned(), ..Words::default() }).await;
+    let told = |ran: &Ran| -> Vec<(String, String)> {
+        let text = |check: &Value, name: &str| check[name].as_str().unwrap().to_owned();
+        let found = of_code(ran, "receiver");
+        assert!(
+            found.iter().all(|check| check["state"] == "warn" && check["what"] == "monitoring")
+        );
+        found.iter().map(|check| (text(check, "text"), text(check, "next"))).collect()
+    };
+    let ran = doctor(&shop).await;
+    let found = told(&ran);
+    assert_eq!((found.len(), ran.code), (5, Some(0)), "{found:#?}");
+    for ((text, next), (lacks, mend)) in found.iter().zip([
+        ("healthcheck is told of no run: the variable PING_URL (url_env) is not", "set PING_URL "),
+        ("prometheus textfile is told of no run: there is no folder ", "make it, or correct "),
+        ("alert hook is told of no run: the variable HOOK_KEY (key_env) is not set", "HOOK_KEY"),
+        ("alert chat is told of no run: ", "correct url_file of [[monitoring.alert]] chat"),
+        ("alert mail is told of no run: there is no program `no-such-sendmail` ", "install it"),
+    ]) {
+        assert!(text.starts_with(lacks) && next.contains(mend), "{text}: {next}");
+    }
+    let folder = shop.folder().join("metrics");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(shop.folder().join("chat.url"), "http://hooks.example/plain").unwrap();
+    rewrite(&shop, "no-such-sendmail", "true");
+    rewrite(&shop, "\"HOOK_KEY\"", "\"SHOP_PSP_KEY\"");
+    rewrite(&shop, "url_env = \"PING_URL\"", "url = \"https://ping.example/1\"");
+    let found = told(&doctor(&shop).await);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].0.contains("what url_file names is no address: expected an https"));
+    assert!(!found[0].0.contains("hooks.example"), "{found:?}");
+    std::fs::write(shop.folder().join("chat.url"), "https://hooks.example/plain").unwrap();
+    has_none(&doctor(&shop).await, "receiver");
+    // What stands where the file belongs is not replaced.
+    std::fs::create_dir(folder.join("default.prom")).unwrap();
+    let (.., text, _next) = finding(&doctor(&shop).await, "receiver");
+    assert!(text.ends_with("default.prom is no file"), "{text}");
 }
 
 /// What PostgreSQL alone can plant: an enum, row-level security, a view, a zoneless time.

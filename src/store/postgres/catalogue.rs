@@ -11,7 +11,7 @@ use crate::store::literals::{literals, unfit_keys};
 use crate::store::mapping::TableSettings;
 use crate::store::postgres::errors::{answered, failed, unexpected};
 use crate::store::postgres::sql::{Cells, Sql};
-use crate::store::source_table::{Column, QuotedIdent, Relation, SourceTable, TypeClass};
+use crate::store::source_table::{Column, Hidden, QuotedIdent, Relation, SourceTable, TypeClass};
 
 const READING: &str = "reading the catalogue";
 
@@ -26,12 +26,23 @@ struct Found {
     /// No view, without rules and row-level security.
     plain: bool,
     updatable: bool,
-    row_security: bool,
+    hidden: Vec<FoundHidden>,
     may_read: bool,
     writes_alone: bool,
     rule: Option<String>,
     columns: Vec<FoundColumn>,
     indexes: Vec<FoundIndex>,
+}
+
+/// A table of which row-level security hides rows, with the view that reads it and the view's
+/// owner, where that is who reads it.
+#[derive(Debug, Clone, Deserialize)]
+struct FoundHidden {
+    schema: String,
+    name: String,
+    view_schema: Option<String>,
+    view: Option<String>,
+    owner: Option<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -67,12 +78,15 @@ struct FoundIndex {
 /// unless a trigger (80: INSTEAD OF UPDATE) or a rule of its own says how it is written.
 ///
 /// Row-level security hides nothing where policies for this role, or for everybody, show and take
-/// each row by every command that the role may give, and none restricts them.
+/// each row by every command that the role may give, and none restricts them. It holds of what a
+/// view reads as well, however many views lie between: for the owner of the view that reads it, or
+/// for whoever asks, where that view says so (`security_invoker`). What a view reads and does not
+/// write is only read.
 const RELATIONS: &str = "\
 select n.place, json_build_object(
     'schema', s.nspname, 'name', c.relname, 'kind', c.relkind,
     'updatable', (pg_relation_is_updatable(c.oid, true) & 4) = 4,
-    'row_security', /*row_security*/,
+    'hidden', /*hidden*/,
     'may_read', has_table_privilege(c.oid, 'select') or has_any_column_privilege(c.oid, 'select'),
     'writes_alone', c.relkind in ('r', 'p') and not c.relhasrules
         and (c.relkind = 'p' or not exists (select from pg_inherits i where i.inhparent = c.oid))
@@ -138,22 +152,56 @@ where case when n.schema is null then pg_table_is_visible(c.oid) else s.nspname 
 /// time, and plans all of them: those that nothing needs are a quarter of the whole.
 const PLACES: [(&str, &str, &str); 4] = [
     (
-        "/*row_security*/",
-        "false",
+        "/*hidden*/",
+        "'[]'::json",
         "\
-row_security_active(c.oid) and (
-        exists (select from pg_policy p where p.polrelid = c.oid and not p.polpermissive)
+(
+        with recursive me(oid) as (select r.oid from pg_roles r where r.rolname = current_user),
+        below(oid, kind, via, written) as (
+            select c.oid, c.relkind, null::oid, true
+            union
+            select k.oid, k.relkind, b.oid, b.written
+                and pg_relation_is_updatable(b.oid, false) & 4 = 4 and k.oid = (
+                    select m[1]::oid
+                    from regexp_matches(r.ev_action::text, ':relid ([0-9]+)', 'g')
+                        with ordinality as e(m, at)
+                    where m[1]::oid <> b.oid order by e.at limit 1)
+            from below b
+            join pg_rewrite r on r.ev_class = b.oid and r.ev_type = '1' and b.kind = 'v'
+            join pg_depend p on p.classid = 'pg_rewrite'::regclass and p.objid = r.oid
+                and p.refclassid = 'pg_class'::regclass and p.refobjid <> b.oid
+            join pg_class k on k.oid = p.refobjid and k.relkind in ('r', 'p', 'v'))
+        select coalesce(json_agg(distinct jsonb_build_object(
+            'schema', s.nspname, 'name', t.relname, 'view_schema', w.nspname, 'view', v.relname,
+            'owner', (select o.rolname from pg_roles o where o.oid = u.oid and o.oid <> me.oid)
+        )), '[]')
+        from below b
+        cross join me
+        join pg_class t on t.oid = b.oid
+        join pg_namespace s on s.oid = t.relnamespace
+        left join pg_class v on v.oid = b.via
+        left join pg_namespace w on w.oid = v.relnamespace
+        cross join lateral (select case
+            when v.oid is null or exists (select from pg_options_to_table(v.reloptions) o
+                where case when o.option_name = 'security_invoker'
+                    then o.option_value::boolean end)
+            then me.oid else v.relowner end) as u(oid)
+        where t.relrowsecurity
+        and not exists (select from pg_roles o
+            where o.oid = u.oid and (o.rolsuper or o.rolbypassrls))
+        and (t.relforcerowsecurity or not pg_has_role(u.oid, t.relowner, 'usage'))
+        and (exists (select from pg_policy p where p.polrelid = t.oid and not p.polpermissive)
         or exists (select from unnest(array['r', 'w', 'a']) as need(cmd)
             where (need.cmd = 'r'
-                or need.cmd = 'w' and has_any_column_privilege(c.oid, 'update')
-                or need.cmd = 'a' and has_any_column_privilege(c.oid, 'insert'))
+                or b.written and need.cmd = 'w' and has_any_column_privilege(c.oid, 'update')
+                or b.written and need.cmd = 'a' and has_any_column_privilege(c.oid, 'insert'))
             and not exists (select from pg_policy p
-                where p.polrelid = c.oid and p.polcmd::text in ('*', need.cmd)
+                where p.polrelid = t.oid and p.polcmd::text in ('*', need.cmd)
                 and exists (select from unnest(p.polroles) as g(role)
-                    where g.role = 0 or pg_has_role(g.role, 'usage'))
+                    where g.role = 0 or pg_has_role(u.oid, g.role, 'usage'))
                 and (need.cmd = 'a' or pg_get_expr(p.polqual, p.polrelid) = 'true')
                 and (need.cmd = 'r' or coalesce(pg_get_expr(p.polwithcheck, p.polrelid),
-                    pg_get_expr(p.polqual, p.polrelid)) = 'true'))))",
+                    pg_get_expr(p.polqual, p.polrelid)) = 'true')))))",
     ),
     (
         "/*rule*/",
@@ -321,12 +369,13 @@ fn leave_writing_out(catalogue: &mut Catalogue) -> bool {
         relation.columns.iter_mut().for_each(|column| column.may_write = true);
     }
     if let Some(history) = &mut catalogue.history {
-        history.row_security = false;
+        history.hidden.clear();
     }
     let read = catalogue.read.as_ref().map(|read| &read.name);
     match &mut catalogue.write {
         Some(write) if read != Some(&write.name) && !write.may_read => {
-            (write.may_read, write.row_security) = (true, false);
+            write.may_read = true;
+            write.hidden.clear();
             true
         }
         Some(_) | None => false,
@@ -526,7 +575,7 @@ fn relation(found: &Found, inserted: bool) -> Relation {
         name: QuotedIdent::qualified(&found.schema, &found.name),
         is_view: found.kind == "v",
         updatable: found.updatable,
-        row_security: found.row_security,
+        hidden: found.hidden.iter().map(hidden).collect(),
         may_read: found.may_read || inserted,
         columns: found.columns.iter().map(|column| self::column(column, inserted)).collect(),
         unique_keys: unique
@@ -535,6 +584,15 @@ fn relation(found: &Found, inserted: bool) -> Relation {
         nullable: nullable(found),
         indexed: whole.filter_map(first).collect(),
         writes_alone: found.writes_alone,
+    }
+}
+
+fn hidden(found: &FoundHidden) -> Hidden {
+    let view = found.view_schema.as_ref().zip(found.view.as_ref());
+    Hidden {
+        table: QuotedIdent::qualified(&found.schema, &found.name),
+        view: view.map(|(schema, name)| QuotedIdent::qualified(schema, name)),
+        owner: found.owner.as_deref().map(QuotedIdent::of_catalogue),
     }
 }
 

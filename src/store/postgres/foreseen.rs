@@ -137,6 +137,11 @@ async fn stuck_keys(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, S
     texts(pool, sql).await
 }
 
+/// Statuses that the mode writes.
+pub(super) fn written_statuses(table: &SourceTable) -> Vec<&str> {
+    writes(table).into_iter().map(|write| write.to).collect()
+}
+
 /// What the mode writes. One status may be written for several outcomes, with other columns.
 fn writes(table: &SourceTable) -> Vec<Write<'_>> {
     let mut writes: Vec<Write<'_>> = Vec::new();

@@ -22,7 +22,7 @@ use crate::store::postgres::statements::Statements;
 use crate::store::postgres::transactions::begin_with;
 use crate::store::postgres::{PgStore, catalogue, foreseen};
 use crate::store::records::ClaimFilter;
-use crate::store::source_table::{Column, SourceTable, TypeClass};
+use crate::store::source_table::{Column, QuotedIdent, SourceTable, TypeClass};
 use crate::store::tellers::is_pointer;
 use crate::store::template::Piece;
 
@@ -34,13 +34,25 @@ const RELATIONS_MAX: i64 = 3_000;
 /// Examples of a column's values.
 const EXAMPLES: i64 = 20;
 
-/// The relations below a written one that have a column of this name, with what touches it. Below
+/// The relations below a written one that have the column of this name, with what touches it. Below
 /// a view that is written through that is the table in its FROM, not the parents of its subqueries.
+/// A view may call the column otherwise than its table: the rule of the view notes of each column
+/// which one of what it reads it is.
 const BASES: &str = "\
-with recursive base(oid, kind) as (
-    select c.oid, c.relkind from pg_class c where c.oid = $1::text::regclass
+with recursive base(oid, kind, status) as (
+    select c.oid, c.relkind, $2::text collate \"C\" from pg_class c
+    where c.oid = $1::text::regclass
     union
-    select d.refobjid, k.relkind from base b
+    select k.oid, k.relkind, coalesce((
+        select o.attname::text from pg_attribute v
+        cross join regexp_matches(r.ev_action::text, ':resno ' || v.attnum
+            || E' :resname (?:\\\\\\\\.|[^ \\\\\\\\])+ :ressortgroupref [0-9]+'
+            || ' :resorigtbl ' || k.oid || ' :resorigcol ([0-9]+) ', 'g')
+            with ordinality as e(m, at)
+        join pg_attribute o on o.attrelid = k.oid and o.attnum = m[1]::int
+        where v.attrelid = b.oid and v.attname = b.status
+        order by e.at desc limit 1), b.status)
+    from base b
     join pg_rewrite r on r.ev_class = b.oid and b.kind = 'v'
     join pg_depend d on d.classid = 'pg_rewrite'::regclass and d.objid = r.oid
         and d.refclassid = 'pg_class'::regclass and d.refobjid <> b.oid
@@ -52,6 +64,8 @@ with recursive base(oid, kind) as (
 select json_build_object(
     'name', quote_ident(n.nspname) || '.' || quote_ident(c.relname),
     'kind', c.relkind,
+    'status', b.status,
+    'definition', case when c.relkind = 'v' then pg_get_viewdef(c.oid) end,
     'rows', case when c.relkind = 'p' then (
             select sum(l.reltuples) from pg_partition_tree(c.oid) t
             join pg_class l on l.oid = t.relid where t.isleaf and l.reltuples > 0)
@@ -82,7 +96,7 @@ select json_build_object(
 from base b
 join pg_class c on c.oid = b.oid
 join pg_namespace n on n.oid = c.relnamespace
-join pg_attribute a on a.attrelid = c.oid and a.attname = $2 and a.attnum > 0
+join pg_attribute a on a.attrelid = c.oid and a.attname = b.status and a.attnum > 0
     and not a.attisdropped
 order by c.relkind = 'v', c.oid <> $1::text::regclass, c.relname";
 
@@ -149,6 +163,10 @@ limit ";
 struct Base {
     name: String,
     kind: String,
+    /// What it calls the status.
+    status: String,
+    /// The text of a view.
+    definition: Option<String>,
     rows: Option<i64>,
     has_created: bool,
     columns: Vec<String>,
@@ -182,6 +200,8 @@ enum Look {
     Freely,
     /// Where no table is walked that an index leads into.
     ByIndex,
+    /// Where a plan says of conditions that contradict each other that no row can meet them.
+    ByProof,
 }
 
 impl Look {
@@ -196,6 +216,10 @@ impl Look {
             Self::ByIndex => {
                 "begin read only; set local statement_timeout = '5s'; \
                  set local lock_timeout = '1s'; set local enable_seqscan = off"
+            }
+            Self::ByProof => {
+                "begin read only; set local statement_timeout = '5s'; \
+                 set local lock_timeout = '1s'; set local constraint_exclusion = on"
             }
         }
     }
@@ -213,7 +237,11 @@ pub(super) async fn read(pool: &PgPool, sql: Sql) -> Result<Vec<PgRow>, StoreErr
 }
 
 pub(super) async fn texts(pool: &PgPool, sql: Sql) -> Result<Vec<String>, StoreError> {
-    let rows = read(pool, sql).await?;
+    texts_by(pool, Look::Freely, sql).await
+}
+
+async fn texts_by(pool: &PgPool, look: Look, sql: Sql) -> Result<Vec<String>, StoreError> {
+    let rows = ask(pool, look, sql).await?;
     rows.iter().map(|row| Cells::new(row, LOOKING).text(0)).collect()
 }
 
@@ -222,8 +250,16 @@ pub(super) fn parsed<T: serde::de::DeserializeOwned>(text: &str) -> Result<T, St
 }
 
 async fn bases(pool: &PgPool, table: &SourceTable) -> Result<Vec<Base>, StoreError> {
+    bases_of(pool, table, &table.write).await
+}
+
+async fn bases_of(
+    pool: &PgPool,
+    table: &SourceTable,
+    relation: &QuotedIdent,
+) -> Result<Vec<Base>, StoreError> {
     let mut sql = Sql::new(BASES);
-    sql.bind(table.write.to_string());
+    sql.bind(relation.to_string());
     sql.bind(table.settings.status.clone());
     sql.bind(table.settings.created.clone());
     let found = texts(pool, sql).await?;
@@ -269,14 +305,15 @@ async fn barred(
     table: &SourceTable,
     bases: &[Base],
 ) -> Result<Vec<(String, String)>, StoreError> {
-    let status = &table.write_status;
+    let type_name = &table.write_status.type_name;
     let mut barred = Vec::new();
-    for check in bases.iter().filter(|base| base.kind != "v").flat_map(|base| &base.checks) {
+    let tables = bases.iter().filter(|base| base.kind != "v");
+    for (base, check) in tables.flat_map(|base| base.checks.iter().map(move |it| (base, it))) {
+        let status = QuotedIdent::of_catalogue(&base.status);
         let mut sql = Sql::new(format!(
-            "select s.tieout_v from (select u.tieout_v, cast(u.tieout_v as {}) as ",
-            status.type_name
+            "select s.tieout_v from (select u.tieout_v, cast(u.tieout_v as {type_name}) \
+             as {status} from unnest("
         ));
-        sql.push(&format!("{} from unnest(", status.ident));
         let values = sql.bind(written_values(table));
         sql.push(&format!("{values}::text[]) as u(tieout_v)) s where not ({})", check.holds));
         let refused = texts(pool, sql).await?;
@@ -298,27 +335,35 @@ async fn is_served(pool: &PgPool, table: &SourceTable) -> Result<bool, StoreErro
     goes_by_status(pool, table, sql).await
 }
 
+/// What the status is called in what is read, and below it where that is a view.
+async fn status_names(pool: &PgPool, table: &SourceTable) -> Result<Vec<String>, StoreError> {
+    let mut names = vec![table.settings.status.clone()];
+    if table.read_is_view {
+        let below = bases_of(pool, table, &table.read).await?;
+        names.extend(below.into_iter().map(|base| base.status));
+    }
+    Ok(names)
+}
+
 /// Whether a statement that is explained goes by an index of the status where it may not walk.
 async fn goes_by_status(
     pool: &PgPool,
     table: &SourceTable,
     explained: Sql,
 ) -> Result<bool, StoreError> {
-    let rows = ask(pool, Look::ByIndex, explained).await?;
-    let mut indexes = Vec::new();
-    for row in &rows {
-        indexes.extend(index_of(&Cells::new(row, LOOKING).text(0)?));
-    }
+    let plan = texts_by(pool, Look::ByIndex, explained).await?;
+    let indexes: Vec<String> = plan.iter().filter_map(|step| index_of(step)).collect();
     let mut sql = Sql::new(
         "select x.relname::text from pg_class x join pg_index i on i.indexrelid = x.oid \
          left join pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0] \
          where x.relname = any(",
     );
     let names = sql.bind(indexes);
-    let status = sql.bind(table.settings.status.clone());
+    let statuses = sql.bind(status_names(pool, table).await?);
     sql.push(&format!(
-        "{names}::text[]) and (a.attname = {status} or \
-         position(quote_ident({status}) in pg_get_expr(i.indpred, i.indrelid)) > 0)"
+        "{names}::text[]) and exists (select from unnest({statuses}::text[]) as u(status) \
+         where a.attname = u.status \
+         or position(quote_ident(u.status) in pg_get_expr(i.indpred, i.indrelid)) > 0)"
     ));
     Ok(!texts(pool, sql).await?.is_empty())
 }
@@ -466,9 +511,9 @@ fn index_of(step: &str) -> Option<String> {
 
 fn index_wanted(table: &SourceTable, bases: &[Base]) -> Option<IndexWanted> {
     let base = bases.iter().find(|base| base.kind != "v")?;
-    let status = &table.write_status.ident;
+    let status = QuotedIdent::of_catalogue(&base.status);
     let created = table.cells.get(table.layout.created.0).filter(|_| base.has_created);
-    let column = created.map_or(status, |column| &column.ident);
+    let column = created.map_or(&status, |column| &column.ident);
     let condition = format!(" where {status} {}", status_literals(table));
     let create = create_index(&base.name, base.kind == "p", &column.to_string(), &condition);
     Some(IndexWanted { table: base.name.clone(), create })
@@ -633,6 +678,39 @@ fn newest_ended(table: &SourceTable, ended: &[String]) -> Sql {
     let ended = sql.bind(ended.to_vec());
     sql.push(&format!("{ended}::text[]) limit {ENDED_ROWS}"));
     sql
+}
+
+/// Whether a view that is read and written shows no row of a status that a run writes into it, or
+/// none of any row that is over. Its own text says so: the planner proves by it, of a view that
+/// chooses by the status, that no row can be there, and not one row is looked at.
+async fn hides_once_written(
+    pool: &PgPool,
+    table: &SourceTable,
+    ended: &[String],
+) -> Result<bool, StoreError> {
+    let bases = bases(pool, table).await?;
+    let names: Vec<&String> = bases.iter().map(|base| &base.status).collect();
+    let mut texts_of = bases.iter().filter_map(|base| base.definition.as_ref());
+    if !texts_of.any(|text| names.iter().any(|name| chooses_by(text, name))) {
+        return Ok(false);
+    }
+    let mut sql = Sql::new("select quote_literal(u.value) from unnest(");
+    let values = sql.bind(ended.to_vec());
+    sql.push(&format!("{values}::text[]) with ordinality as u(value, at) order by u.at"));
+    let literals = texts(pool, sql).await?;
+    let mut hidden: Vec<&String> = Vec::new();
+    for (value, literal) in ended.iter().zip(&literals) {
+        let (read, status) = (&table.read, &table.write_status.ident);
+        // Of a parameter the planner does not know the enum's label. The server quoted the literal.
+        let sql = format!("explain (costs off) select from {read} t where t.{status} = {literal}");
+        let plan = texts_by(pool, Look::ByProof, Sql::new(sql)).await?;
+        if plan.get(1).is_some_and(|step| step.trim() == "One-Time Filter: false") {
+            hidden.push(value);
+        }
+    }
+    let written = foreseen::written_statuses(table);
+    let is_written = |value: &&String| written.contains(&value.as_str());
+    Ok(hidden.len() == ended.len() || hidden.iter().any(is_written))
 }
 
 /// Whether what is read shows a row that is stuck or on its way, and one that is over.
@@ -943,10 +1021,13 @@ impl Inspect for PgStore {
     async fn hides_by_status(&self, table: &SourceTable) -> Result<bool, StoreError> {
         let ended = table.ended_values();
         let is_unreadable = table.statuses_in != table.write;
-        if table.write_is_read || is_unreadable || ended.is_empty() {
+        if is_unreadable || ended.is_empty() || (table.write_is_read && !table.read_is_view) {
             return Ok(false);
         }
         let pool = self.pool().await;
+        if table.write_is_read {
+            return hides_once_written(pool, table, &ended).await;
+        }
         let rows = read(pool, newest_ended(table, &ended)).await?;
         for row in &rows {
             if Cells::new(row, LOOKING).flag(0)? {

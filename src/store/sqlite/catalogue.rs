@@ -174,7 +174,7 @@ pub(super) async fn relation(
         name: ident,
         is_view,
         updatable,
-        row_security: false,
+        hidden: Vec::new(),
         may_read: true,
         columns,
         unique_keys,

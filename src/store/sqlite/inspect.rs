@@ -33,6 +33,12 @@ use crate::store::template::Piece;
 
 const LOOKING: &str = "looking at the database";
 
+/// Tables, views and indexes share their names, whatever the letters' case.
+const NAMES: &str = "select lower(name) from sqlite_master";
+
+/// The most names that are tried for an index.
+const NAMES_MAX: u32 = 99;
+
 /// Examples of a column's values.
 const EXAMPLES: i64 = 20;
 
@@ -166,11 +172,16 @@ async fn unique(
     Ok(found)
 }
 
-/// The statement that makes an index; its name is of the table and of what it is for.
-fn create_index(table: &str, what: &str, columns: &str) -> String {
+/// The statement that makes an index; its name is of the table and of what it is for, and one that
+/// nothing else in the file has.
+fn create_index(table: &str, what: &str, columns: &str, taken: &[String]) -> String {
     let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-    let index = quoted(&format!("{table}_{what}"));
-    format!("create index {index} on {} ({columns});", quoted(table))
+    let plain = format!("{table}_{what}");
+    let is_free = |name: &String| !taken.contains(&name.to_ascii_lowercase());
+    let others = (2..=NAMES_MAX).map(|number| format!("{plain}_{number}"));
+    let free = std::iter::once(plain.clone()).chain(others).find(is_free);
+    let index = free.unwrap_or(plain);
+    format!("create index {} on {} ({columns});", quoted(&index), quoted(table))
 }
 
 async fn walks(
@@ -531,17 +542,18 @@ impl Inspect for SqliteStore {
         let untold = &mut standing.untold;
         let refused = barred(&mut connection, table, &sql).await;
         standing.barred = told(untold, "CHECK constraints", refused).unwrap_or_default();
+        let taken = texts(&mut connection, NAMES).await?;
         let walked = walks(&mut connection, table, &name).await;
         if told(untold, "the way to stuck rows", walked) == Some(true) {
             let created = table.cells.get(table.layout.created.0);
             let columns: Vec<String> = std::iter::once(table.write_status.ident.to_string())
                 .chain(created.map(|column| column.ident.to_string()))
                 .collect();
-            let create = create_index(&name, "status", &columns.join(", "));
+            let create = create_index(&name, "status", &columns.join(", "), &taken);
             standing.index_wanted = Some(IndexWanted { table: name.clone(), create });
         }
         standing.lookups = lookups(table, |columns| {
-            create_index(&name, &columns.replace('"', "").replace(", ", "_"), columns)
+            create_index(&name, &columns.replace('"', "").replace(", ", "_"), columns, &taken)
         });
         let values = unmapped(&mut connection, table).await;
         standing.unmapped = told(untold, "status values", values).unwrap_or_default();

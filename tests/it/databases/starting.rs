@@ -1,12 +1,18 @@
 //! What is refused at start with exit 10 and the way out, and what must do.
 
+use std::io::{Read as _, Write as _};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
 use tieout::store::driver::Driver as _;
 use tieout::store::error::StoreErrorClass;
 use tieout::store::postgres::PgStore;
 use tieout::store::settings::DatabaseSettings;
 
 use super::{assert_paid_once, go_through, shop_with};
-use crate::run::shop::{Engine, Shop, Words};
+use crate::run::shop::{Engine, Ran, Shop, Words};
 use crate::support::postgres::postgres_database;
 
 /// Nothing was looked at, nothing was written, and the way out is told.
@@ -154,6 +160,64 @@ async fn row_level_security_on_the_role_is_refused() {
     shop.raw.execute(&format!("drop owned by {role}; drop role {role}")).await;
 }
 
+/// Points the shop's program at another address, and its mapping at what these words name.
+fn read_by(shop: &mut Shop, url: &str, words: &str) {
+    go_through(shop, url.to_owned());
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let read = "read = \"payments\"";
+    assert!(text.contains(read), "{text}");
+    std::fs::write(&path, text.replace(read, words)).unwrap();
+}
+
+/// A view reads as its owner, or as whoever asks it: what a policy hides from that role no run
+/// sees, however many views lie between.
+#[tokio::test]
+async fn row_level_security_below_a_view_is_refused() {
+    let mut shop = shop_with(Words::default(), 1..=2).await;
+    let role = role(&shop).await;
+    let keeper = format!("{role}_k");
+    let url = address_of(&shop, &role);
+    shop.raw
+        .execute(&format!(
+            "create role {keeper}; grant all on payments to {keeper}; \
+             alter table payments enable row level security; \
+             create policy one on payments using (id = 1); \
+             create view asked with (security_invoker = true) as select * from payments; \
+             create view kept as select * from payments; \
+             alter view kept owner to {keeper}; \
+             create view far as select * from kept; \
+             grant select, update on asked, kept, far to {role}"
+        ))
+        .await;
+    let says = |view: &'static str| {
+        ["row-level security hides rows", "payments", view, "hint: a superuser's `alter role"]
+    };
+    read_by(&mut shop, &url, "read = \"asked\"");
+    assert_refused(&shop, &says("asked")).await;
+    let checked = shop.tieout(&["config", "check", "--connect"]).await.ended(10);
+    assert!(checked.stderr.contains("row-level security hides rows"), "{}", checked.stderr);
+    let looked = shop.tieout(&["doctor"]).await.ended(10);
+    assert!(looked.stdout.contains("row-level security hides rows"), "{}", looked.stdout);
+    // The run's own role sees every row, and a view's owner does not.
+    shop.raw.execute(&format!("create policy whole on payments to {role} using (true)")).await;
+    shop.tieout(&["run", "--dry-run"]).await.ended(0);
+    for view in ["kept", "far"] {
+        read_by(&mut shop, &url, &format!("read = \"{view}\"\nwrite = \"payments\""));
+        assert_refused(&shop, &says(view)).await;
+    }
+    read_by(&mut shop, &url, "read = \"kept\"");
+    assert_refused(&shop, &says("kept")).await;
+    shop.raw.execute(&format!("create policy kept on payments to {keeper} using (true)")).await;
+    shop.run().await.ended(0);
+    assert_paid_once(&shop, 1..=2).await;
+    shop.raw
+        .execute(&format!(
+            "drop owned by {role}, {keeper} cascade; drop role {role}; drop role {keeper}"
+        ))
+        .await;
+}
+
 /// A rule in place of the write: the server answers with no row, and no run could go on.
 #[tokio::test]
 async fn a_rule_that_writes_something_else_instead_is_refused() {
@@ -261,4 +325,75 @@ async fn a_server_that_is_not_there_changes_nothing() {
     let ran = shop.tieout(&["run"]).await.ended(14);
     assert!(ran.stderr.contains("cannot be reached"), "{}", ran.stderr);
     assert_eq!(shop.status(1).await, "processing");
+}
+
+const SELF_SIGNED: &[u8] = include_bytes!("../../../fixtures/tls/self-signed.pem");
+
+/// What the server below answers to a login that came through.
+const NOBODY: &str = "nobody is let in";
+
+/// The port of a server on 127.0.0.2, which stands for another machine. Nobody signed its
+/// certificate, and it speaks TLS alone.
+fn self_signed_server() -> u16 {
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(SELF_SIGNED).collect();
+    let key = PrivateKeyDer::from_pem_slice(SELF_SIGNED).unwrap();
+    let config =
+        ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(chain.unwrap(), key)
+            .unwrap();
+    let config = Arc::new(config);
+    let listener = std::net::TcpListener::bind("127.0.0.2:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            // Whoever wants no TLS begins with the login itself.
+            let mut request = [0_u8; 8];
+            if stream.read_exact(&mut request).is_err()
+                || request != [0, 0, 0, 8, 4, 210, 22, 47]
+                || stream.write_all(b"S").is_err()
+            {
+                continue;
+            }
+            let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+            let mut stream = StreamOwned::new(connection, stream);
+            let mut login = [0_u8; 1024];
+            if stream.read(&mut login).is_ok_and(|length| length > 0) {
+                let body = format!("SFATAL\0VFATAL\0C28000\0M{NOBODY}\0\0");
+                let length = u32::try_from(body.len() + 4).unwrap().to_be_bytes();
+                let answer = [&b"E"[..], &length, body.as_bytes()].concat();
+                let _gone = stream.write_all(&answer);
+            }
+        }
+    });
+    port
+}
+
+/// Heroku's DATABASE_URL names no mode, and its certificates are self-signed.
+#[tokio::test]
+async fn a_certificate_that_nobody_signed_is_taken_where_the_environment_says_so() {
+    let mut shop = Shop::open_with(Engine::Sqlite, Words::default()).await;
+    let port = self_signed_server();
+    go_through(&mut shop, format!("postgres://me@127.0.0.2:{port}/shop"));
+    for (mode, is_taken) in [
+        ("require", true),
+        ("", false),
+        ("verify-full", false),
+        // None of these is less than what no word is.
+        ("prefer", false),
+        ("allow", false),
+        ("disable", false),
+        ("requre", false),
+    ] {
+        let ran = shop.program(&["db", "status"]).env("PGSSLMODE", mode).output().await.unwrap();
+        let ran = Ran::of(&ran);
+        assert_eq!(ran.stderr.contains(NOBODY), is_taken, "PGSSLMODE={mode}: {}", ran.stderr);
+        assert_eq!(ran.code == Some(12), is_taken, "PGSSLMODE={mode}: {}", ran.stderr);
+    }
+    let heroku = include_str!("../../../cron/heroku.txt");
+    assert!(heroku.contains("config:set PGSSLMODE=require\n"), "{heroku}");
+    assert!(heroku.contains("url_env = \"DATABASE_URL\"") && !heroku.contains("config:get"));
 }

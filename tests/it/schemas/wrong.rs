@@ -130,7 +130,17 @@ async fn what_the_role_may_not_do_is_told() {
         .execute(
             "do $$ begin create role tieout_test_clerk login;
                exception when duplicate_object then null; end $$;
+             do $$ begin create role tieout_test_keeper;
+               exception when duplicate_object then null; end $$;
+             create view hidden_asked with (security_invoker = true) as select * from hidden;
+             create view hidden_kept as select * from hidden;
+             alter view hidden_kept owner to tieout_test_keeper;
+             create view hidden_far as select * from hidden_kept;
+             create view hidden_shown as select * from hidden;
+             grant select on hidden to tieout_test_keeper;
              grant select on payments, hidden, log to tieout_test_clerk;
+             grant select on hidden_asked, hidden_kept, hidden_far, hidden_shown
+                 to tieout_test_clerk;
              grant update (amount) on payments, hidden to tieout_test_clerk;",
         )
         .await;
