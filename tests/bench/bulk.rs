@@ -348,6 +348,7 @@ fn stored(claimed: &Claimed, evidence: Vec<Evidence>, now: Instant) -> StoredInp
         claimed_references: Vec::new(),
         untagged: Vec::new(),
         near_misses: Vec::new(),
+        near_objects: Vec::new(),
         history: claimed.history.clone(),
         kicked: None,
     }

@@ -177,7 +177,7 @@ async fn a_killed_prune_leaves_whole_runs(engine: Engine) {
     let run = shop.texts("select min(id) from tieout_runs").await.remove(0);
     let shown = shop.tieout(&["runs", "show", &run]).await.ended(0).stdout;
     assert!(shown.starts_with("pruned "), "{shown}");
-    let is_told = shown.contains("its totals went with its records");
+    let is_told = shown.contains("where its report was kept, its summary.csv has them");
     assert!(is_told && !shown.contains("nothing was due"), "{shown}");
     let built = shop.tieout(&["report", "build", &run]).await.ended(2);
     assert!(built.stderr.contains("its records are gone"), "{}", built.stderr);

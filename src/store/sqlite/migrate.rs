@@ -34,6 +34,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (17, "guards", include_str!("../../../migrations/sqlite/0017_guards.sql")),
     (18, "said_now", include_str!("../../../migrations/sqlite/0018_said_now.sql")),
     (19, "closed_runs", include_str!("../../../migrations/sqlite/0019_closed_runs.sql")),
+    (20, "tried_letters", include_str!("../../../migrations/sqlite/0020_tried_letters.sql")),
 ];
 
 fn all() -> Vec<Migration> {

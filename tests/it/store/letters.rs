@@ -62,9 +62,11 @@ pub async fn what_is_due_is_found_by_its_key_whatever_the_statistics<D: Under + 
              AND (version < d.version))",
         ),
     };
-    for which in [Which::New, Which::Tried] {
+    for (which, own) in
+        [(Which::New, "tieout_deliveries_new"), (Which::Tried, "tieout_deliveries_tried")]
+    {
         let plan = w.store.due_plan("hook", which, at(1)).await.unwrap().join("\n");
-        for wanted in ["tieout_deliveries_due", open, elders] {
+        for wanted in [own, open, elders] {
             assert!(plan.contains(wanted), "{which:?}: no {wanted} in\n{plan}");
         }
         // There is no hand-back at all: that walk costs nothing.
