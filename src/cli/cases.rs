@@ -24,6 +24,7 @@ use crate::exit::Exit;
 use crate::model::count::counted;
 use crate::model::money::{Currency, decimal_text};
 use crate::model::time::{Instant, to_text};
+use crate::report::past::with_undone;
 use crate::store::database::Database;
 use crate::store::driver::{CaseFilter, Driver};
 use crate::store::people::PeopleDriver;
@@ -131,7 +132,7 @@ async fn on_database(
     db: &Database,
 ) -> Result<Exit, Failure> {
     match command {
-        Command::List(options) => list(options, common, db).await,
+        Command::List(options) => list(options, common, config, db).await,
         Command::Show(options) => show::show(options, common, config, db).await,
         Command::Assign(options) => act::assign(options, common, db).await,
         Command::Comment(options) => act::comment(options, common, db).await,
@@ -147,7 +148,12 @@ async fn on_database(
     }
 }
 
-async fn list(options: &List, common: &Common, db: &Database) -> Result<Exit, Failure> {
+async fn list(
+    options: &List,
+    common: &Common,
+    config: &Config,
+    db: &Database,
+) -> Result<Exit, Failure> {
     let now = db.now().await.map_err(|e| Failure::store(&e))?;
     let mut filter = options.select.filter(now)?;
     filter.open_only = !options.all;
@@ -160,6 +166,7 @@ async fn list(options: &List, common: &Common, db: &Database) -> Result<Exit, Fa
         let Some(last) = page.last() else { break };
         filter.after = Some(last.number);
         left = left.saturating_sub(i64::try_from(page.len()).unwrap_or(i64::MAX));
+        let page = with_undone(db, page).await.map_err(|e| Failure::store(&e))?;
         for case in &page {
             if common.json {
                 out::stdout(&line("case", body(case)));
@@ -176,7 +183,8 @@ async fn list(options: &List, common: &Common, db: &Database) -> Result<Exit, Fa
         return Ok(Exit::Ok);
     }
     if shown == 0 {
-        out::stdout("no case");
+        let unknown = options.select.unknown(config).map(|why| format!("; {why}"));
+        out::stdout(&format!("no case{}", unknown.unwrap_or_default()));
     }
     if left == 0 {
         tell_rest(&whole, shown, db).await?;

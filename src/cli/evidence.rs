@@ -12,6 +12,7 @@ use crate::model::money::Money;
 use crate::model::time::to_short_text;
 use crate::model::transaction::SiblingState;
 use crate::report::around;
+use crate::report::back::Back;
 use crate::store::records::StoredInputs;
 
 /// The lines of stored inputs; a note where they cannot be read.
@@ -131,9 +132,10 @@ fn of_object(object: &PspObject) -> String {
         Some(captured) => format!(" captured {captured}"),
         None => format!(" amount {}", money(object.amount)),
     };
+    let back: String = Back::of(&[object]).words().iter().map(|one| format!(", {one}")).collect();
     let tag = object.tag.as_deref().unwrap_or("none");
     format!(
-        "{} {} ({}){captured} created {} tag {tag}",
+        "{} {} ({}){captured}{back} created {} tag {tag}",
         object.reference,
         object.status,
         object.state.as_str(),

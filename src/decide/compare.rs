@@ -189,6 +189,7 @@ mod tests {
             status: status.into(),
             processing: status == "processing",
             succeeded: status == "paid",
+            ignored: false,
             kind: Kind::Charge,
             money: Some(eur(500)),
             defects: Vec::new(),

@@ -12,6 +12,7 @@ use crate::decide::nothing::{nearly_tagged, nothing_found, reference_unknown};
 use crate::decide::policy::Policy;
 use crate::decide::rules::Subject;
 use crate::decide::settled::{may_be_one, may_be_refund};
+use crate::decide::since::is_as_decided;
 use crate::decide::uncaptured::{by_rule, claimed_by_another, ended_uncaptured, in_flight};
 use crate::decide::view::{Item, Standing, View, seen, seen_left, seen_together, sums_text};
 use crate::model::evidence::ObjectState;
@@ -60,6 +61,35 @@ fn watched_still(decision: Decision) -> Decision {
         }
         Verdict::Succeeded | Verdict::Retryable(_) | Verdict::Failed | Verdict::Review => decision,
     }
+}
+
+/// Whether what a look under watch found contradicts the row's end only as people knew when they
+/// decided that: the look goes on then, and the rest is told as it was.
+pub fn as_people_decided(
+    (found, decided): (&Inputs<'_>, &Inputs<'_>),
+    policy: &Policy,
+    now: Instant,
+    decision: &Decision,
+) -> Option<Decision> {
+    let is_of_money = matches!(
+        decision.reason,
+        Reason::LateContradiction
+            | Reason::ReferenceMismatch
+            | Reason::DuplicateCapture
+            | Reason::Refunded
+            | Reason::Disputed
+            | Reason::Returned
+            | Reason::Voided
+    );
+    let is_news = decision.verdict != Verdict::Review
+        || !is_of_money
+        || !is_as_decided((found, decided), policy, now);
+    if is_news {
+        return None;
+    }
+    let text = format!("{}, as people knew who decided the row", decision.text);
+    let view = View::of(found, policy, now);
+    Some(Decision { seen: decision.seen.clone(), ..watch_on(&view, &text) })
 }
 
 /// A row that cannot be asked about is nobody's case where somebody else gave it up, or where a
@@ -139,73 +169,123 @@ fn account_is_known(view: &View<'_>) -> Option<Decision> {
 fn contradiction(view: &View<'_>) -> Option<Decision> {
     let captured = view.captured();
     if let Some(first) = captured.first().filter(|_| view.standing == Standing::GivenUp) {
-        let text = format!(
-            "{} captured {} for a row that is `{}` and was given up",
-            first.reference(),
-            first.amount_text(),
-            view.row().status
-        );
-        let gone: Vec<String> = captured.iter().filter_map(|item| gone_text(item)).collect();
+        let each: Vec<String> = captured.iter().map(|item| captured_text(item)).collect();
+        let how = match view.row().ignored {
+            true => ", a status that tieout has nothing to do with",
+            false => " and was given up",
+        };
+        let text = format!("{} for a row that is `{}`{how}", each.join(" and "), view.row().status);
+        let gone = captured.iter().filter_map(|item| gone_text(item));
         let text = [text].into_iter().chain(gone).collect::<Vec<_>>().join("; ");
-        let decision = view.review_of(first, Reason::LateContradiction, text);
+        let again = made_again(view, &captured).unwrap_or_default();
+        let decision = view.review_of(first, Reason::LateContradiction, format!("{text}{again}"));
+        let decision = match captured.len() {
+            1 => decision,
+            _several => Decision { seen: seen_together(&captured), ..decision },
+        };
         return Some(with_left(decision, &captured));
     }
     // What the PSP's own answer shows of it is said below, as that of a stuck row is.
-    let is_paid = view.standing == Standing::Settled;
-    if let Some(item) = captured.iter().find(|item| is_paid && item.back.by_file) {
-        let gone = gone_text(item).unwrap_or_else(|| item.reference().to_owned());
-        let own = match item.back.returned.is_some_and(may_be_refund) {
+    let is_paid = view.standing == Standing::Settled && !is_paid_twice(view, &captured);
+    let back = captured.iter().filter(|item| is_paid && item.back.by_file);
+    let back: Vec<&Item<'_>> = back.copied().collect();
+    if let Some(first) = back.first() {
+        let gone =
+            |item: &&Item<'_>| gone_text(item).unwrap_or_else(|| item.reference().to_owned());
+        let gone = back.iter().map(gone).collect::<Vec<_>>().join("; ");
+        let may_be_own = |item: &&Item<'_>| item.back.returned.is_some_and(may_be_refund);
+        let own = match back.iter().any(may_be_own) {
             true => "; without a code it may be a refund of yours that no mapped table has",
             false => "",
         };
-        let again = made_again(view, item, &captured).unwrap_or_default();
-        let text = format!("{gone} after the row was `{}`{own}{again}", view.row().status);
-        let decision = view.review_of(item, Reason::LateContradiction, text);
+        let again = made_again(view, &captured).unwrap_or_default();
+        let differs = is_otherwise(view, first).map(|how| format!("; {how}")).unwrap_or_default();
+        let text = format!("{gone} after the row was `{}`{own}{again}{differs}", view.row().status);
+        let decision = view.review_of(first, Reason::LateContradiction, text);
         return Some(with_left(decision, &captured));
     }
     let conflict = view.conflict.as_ref()?;
     Some(view.review(Reason::EvidenceConflict, conflict.clone()))
 }
 
-/// Beside a refund that came back: that one of the same sum was made under the row's tag as well,
-/// of which nothing did. Whoever made a further one would give the money back twice.
-fn made_again(view: &View<'_>, gone: &Item<'_>, captured: &[&Item<'_>]) -> Option<String> {
-    if view.row().kind != Kind::Refund {
+/// What else does not fit a paid row's one object: that is not over as some of it came back.
+fn is_otherwise(view: &View<'_>, item: &Item<'_>) -> Option<String> {
+    let got = item.object.captured.filter(|_| item.is_told())?;
+    let wanted = view.row().money?;
+    let sum = (got != wanted && tolerated(view, item).is_none())
+        .then(|| format!("{} captured {got}; the row says {wanted}", item.reference()));
+    let texts: Vec<String> = another_reference(view, item).into_iter().chain(sum).collect();
+    (!texts.is_empty()).then(|| texts.join("; "))
+}
+
+fn captured_text(item: &Item<'_>) -> String {
+    format!("{} captured {}", item.reference(), item.amount_text())
+}
+
+/// Several captures of a row of which something is left. Refunds that were made again, in parts,
+/// are not too many until they come to more than the row says.
+fn is_paid_twice(view: &View<'_>, captured: &[&Item<'_>]) -> bool {
+    let own = captured.iter().filter(|item| !item.has_other_tag && item.has_left());
+    let own: Vec<&Item<'_>> = own.copied().collect();
+    let left = || seen_left(&own).and_then(|seen| seen.amount).zip(view.row().money);
+    let is_too_much =
+        || left().is_none_or(|(left, row)| left.currency != row.currency || left.minor > row.minor);
+    own.len() > 1 && (view.row().kind != Kind::Refund || is_too_much())
+}
+
+/// Beside a refund that came back: those that were made under the row's tag as well, of which
+/// nothing did. Whoever made a further one would give the money back twice.
+fn made_again(view: &View<'_>, captured: &[&Item<'_>]) -> Option<String> {
+    if view.row().kind != Kind::Refund || captured.iter().all(|item| item.has_left()) {
         return None;
     }
     let stands = |item: &&&Item<'_>| {
-        let is_same =
-            item.object.captured.is_some() && item.object.captured == gone.object.captured;
         let is_whole = !item.back.disputed && item.gone().is_some_and(|gone| gone.minor == 0);
-        is_same && is_whole && !item.has_other_tag && item.reference() != gone.reference()
+        is_whole && !item.has_other_tag
     };
-    let names: Vec<&str> = captured.iter().filter(stands).map(|item| item.reference()).collect();
+    let standing: Vec<&Item<'_>> = captured.iter().filter(stands).copied().collect();
+    let amounts: Vec<String> = standing.iter().map(|item| item.amount_text()).collect();
+    let named = |(item, amount): (&&Item<'_>, &String)| format!("{} ({amount})", item.reference());
+    let names: Vec<String> = standing.iter().zip(&amounts).map(named).collect();
     let (others, stand) = match names.len() {
         0 => return None,
         1 => ("another refund", "stands"),
         _several => ("other refunds", "stand"),
     };
-    Some(format!(
-        "; {others} of {} under its tag {stand}: {}; a further one would be given twice",
-        gone.amount_text(),
-        names.join(" and ")
-    ))
+    let given = seen_left(&standing).and_then(|seen| seen.amount).zip(view.row().money);
+    let is_enough = given
+        .is_some_and(|(given, row)| given.currency == row.currency && given.minor >= row.minor);
+    let further = if is_enough { "; a further one would be given twice" } else { "" };
+    Some(format!("; {others} under its tag {stand}: {}{further}", names.join(" and ")))
 }
 
 /// What went back of an object, in words.
 fn gone_text(item: &Item<'_>) -> Option<String> {
     let name = item.reference();
     let gone = item.gone().map_or_else(|| item.amount_text(), |gone| gone.to_string());
-    let why = item.returned().or(item.back.charged_back.then_some("charged back"));
-    if let Some(why) = why {
+    if let Some(why) = item.returned() {
         let why = if why.is_empty() { String::new() } else { format!(" ({why})") };
         return Some(format!("{gone} of {name} came back{why}"));
     }
+    if item.back.charged_back {
+        let charged = item.charged().map_or(gone, |charged| charged.to_string());
+        return Some(format!("{charged} of {name} came back (charged back){}", refunded_too(item)));
+    }
     if item.back.disputed {
-        return Some(format!("{name} is disputed"));
+        return Some(format!("{name} is disputed{}", refunded_too(item)));
     }
     let is_refunded = item.gone().is_some_and(|gone| gone.minor > 0);
     is_refunded.then(|| format!("{gone} of {name} was given back"))
+}
+
+/// Of what is disputed: what the shop gave back of it beside that, which the customer has as well.
+fn refunded_too(item: &Item<'_>) -> String {
+    let given = item.given_back().map(|given| format!(", and {given} of it was given back"));
+    let beyond = item.gone_beyond().map(|more| match given {
+        Some(_) => format!(", together {more} more than it captured"),
+        None => format!(", {more} more than it captured"),
+    });
+    format!("{}{}", given.unwrap_or_default(), beyond.unwrap_or_default())
 }
 
 /// Where money went back, the record shows what is left of it.
@@ -233,7 +313,7 @@ fn several_movements(view: &View<'_>) -> Option<Decision> {
             true => format!("{text}; it may be one booking that two files tell"),
             false => text,
         };
-        if captured.iter().any(|item| item.came_back()) {
+        if captured.iter().any(|item| gone_text(item).is_some()) {
             return Some(several_and_back(view, &captured, text));
         }
         let decision = view.review(Reason::DuplicateCapture, text);
@@ -250,7 +330,7 @@ fn several_movements(view: &View<'_>) -> Option<Decision> {
     Some(view.review_of(first, Reason::DuplicateLive, text))
 }
 
-/// Several captures, and a bank took money back: what came back whole is no second payment, and
+/// Several captures, and money went back: what a bank took back whole is no second payment, and
 /// whatever is left is a person's to judge by what the bank says.
 fn several_and_back(view: &View<'_>, captured: &[&Item<'_>], text: String) -> Decision {
     let gone = captured.iter().filter_map(|item| gone_text(item));
@@ -258,16 +338,26 @@ fn several_and_back(view: &View<'_>, captured: &[&Item<'_>], text: String) -> De
     let seen = seen_left(captured);
     let left = seen.as_ref().and_then(|seen| seen.amount);
     let text = left.map_or_else(|| text.clone(), |left| format!("{text}; {left} is left"));
-    let kept = captured.iter().filter(|item| !item.is_gone()).count();
-    let decision = match captured.iter().find(|item| item.returned().is_some()) {
-        Some(item) if kept < 2 => came_back(view, item, text),
-        None if kept < 2 => view.review(Reason::Disputed, text),
-        Some(_) | None => view.review(Reason::DuplicateCapture, text),
+    let again = made_again(view, captured).unwrap_or_default();
+    let text = format!("{text}{again}");
+    let returned = captured.iter().find(|item| item.returned().is_some());
+    let is_disputed = captured.iter().any(|item| item.back.charged_back);
+    let decision = match (is_paid_twice(view, captured), returned, is_disputed) {
+        (false, Some(item), _) => came_back(view, item, text),
+        (false, None, true) => view.review(Reason::Disputed, text),
+        (true, ..) | (false, None, false) => view.review(Reason::DuplicateCapture, text),
     };
     Decision { seen, ..decision }
 }
 
 fn captured_elsewhere(view: &View<'_>) -> Option<Decision> {
+    let decision = paid_elsewhere(view)?;
+    let gone = view.captured().into_iter().filter_map(|item| gone_text(item));
+    let text = std::iter::once(decision.text.clone()).chain(gone).collect::<Vec<_>>().join("; ");
+    Some(Decision { text, ..decision })
+}
+
+fn paid_elsewhere(view: &View<'_>) -> Option<Decision> {
     let captured = view.captured();
     // A stored reference to another row's money is the trouble, whatever else is there.
     let foreign = captured.iter().find(|item| item.has_other_tag);
@@ -400,8 +490,15 @@ fn captured_otherwise(view: &View<'_>) -> Option<Decision> {
             Some(view.review_of(item, Reason::CurrencyMismatch, text))
         }
         Some(got) if got.minor != wanted.minor && tolerated(view, item).is_none() => {
-            let text = format!("{name} captured {got}; the row says {wanted}");
-            let text = [text].into_iter().chain(gone_text(item)).collect::<Vec<_>>().join("; ");
+            let text = match (item.is_told(), gone_text(item)) {
+                (false, Some(gone)) => {
+                    format!("{gone}, and no file tells what {name} captured; the row says {wanted}")
+                }
+                (true | false, gone) => {
+                    let text = format!("{name} captured {got}; the row says {wanted}");
+                    [text].into_iter().chain(gone).collect::<Vec<_>>().join("; ")
+                }
+            };
             Some(view.review_of(item, Reason::AmountMismatch, text))
         }
         Some(got) if *item.state() == ObjectState::Authorized => {
@@ -459,7 +556,8 @@ fn taken_back(view: &View<'_>) -> Option<Decision> {
     }
     let (subject, reason, what) = if item.back.disputed {
         let part = item.charged_part().map(|part| format!("{part} of it is disputed"));
-        (Subject::Disputed, Reason::Disputed, part.unwrap_or_else(|| "is disputed".to_owned()))
+        let what = part.unwrap_or_else(|| "is disputed".to_owned());
+        (Subject::Disputed, Reason::Disputed, format!("{what}{}", refunded_too(item)))
     } else if view.standing == Standing::Settled && item.is_settled {
         // Giving a part back later is what a shop does: its own line says so.
         return None;

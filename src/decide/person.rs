@@ -136,7 +136,16 @@ fn succeeded(view: &View<'_>, word: &Word) -> Result<Decision, Refusal> {
     };
     let equal: Vec<&Item<'_>> = view.items.iter().filter(is_equal).filter(named).collect();
     let item = match equal.as_slice() {
-        [only] => *only,
+        [only] => match standing_beside(view, only) {
+            None => *only,
+            Some(other) => {
+                return Err(stands(format!(
+                    "nothing is left of {}: it went back, and {other} stands; name that one by \
+                     --object",
+                    only.reference()
+                )));
+            }
+        },
         [] => {
             if let Some(refusal) = no_answer(view) {
                 return Err(refusal);
@@ -160,6 +169,15 @@ fn succeeded(view: &View<'_>, word: &Word) -> Result<Decision, Refusal> {
     let what = format!("marked succeeded with {}", item.reference());
     let seen = Some(seen(item.object));
     Ok(Decision { watch_at, ..decision(view, Verdict::Succeeded, word, &what, seen) })
+}
+
+/// Of an object that went back whole: another one of the row's that is as good, and did not.
+fn standing_beside<'a>(view: &View<'a>, item: &Item<'a>) -> Option<&'a str> {
+    let is_as_good = |other: &&Item<'_>| {
+        other.object.captured == item.object.captured && other.has_left() && !other.has_other_tag
+    };
+    let other = view.items.iter().find(is_as_good).filter(|_| !item.has_left())?;
+    Some(other.object.reference.as_str())
 }
 
 fn retryable(view: &View<'_>, word: &Word) -> Result<Decision, Refusal> {

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::decide::expected::Expected;
 use crate::decide::policy::Tolerance;
+use crate::decide::reports::{is_return, may_be_told_twice, told_best, told_by_any};
 use crate::model::evidence::{Failure, ObjectState, PspObject};
 use crate::model::money::Money;
 use crate::model::reason::Reason;
@@ -34,6 +35,9 @@ pub fn objects(lines: &[SettledLine], kind: Kind, tag: Option<&str>) -> Vec<PspO
             Role::Attempts => groups.entry(own()).or_default().attempts.push(line),
             Role::Nothing => {}
         }
+    }
+    if kind == Kind::Refund {
+        name_refunds(&mut groups);
     }
     // In the order of time, so that the same lines in another order are the same objects; a payment
     // that says of itself that it came back is there before the line by which it did.
@@ -67,6 +71,28 @@ pub fn taken_out(lines: &[SettledLine], kind: Kind, tag: Option<&str>) -> Vec<Ps
         object.returned.get_or_insert_with(why);
     }
     gone
+}
+
+/// Puts refunds that one report tells without an id under the ids that another one gives them.
+fn name_refunds(groups: &mut BTreeMap<String, Group<'_>>) {
+    let is_nameless = |group: &Group<'_>| {
+        let mut moves = group.moves.iter();
+        !group.moves.is_empty() && moves.all(|line| line.payment.is_none() && is_psps_refund(line))
+    };
+    let nameless = groups.iter().filter(|(_, group)| is_nameless(group));
+    let nameless: Vec<String> = nameless.map(|(own, _)| own.clone()).collect();
+    for own in nameless {
+        let Some(group) = groups.get(&own) else { continue };
+        let named = groups.iter().find(|(_, other)| other.tells_elsewhere(group));
+        let Some(name) = named.map(|(name, _)| name.clone()) else { continue };
+        let moves = groups.remove(&own).map_or_else(Vec::new, |group| group.moves);
+        groups.entry(name).or_default().moves.extend(moves);
+    }
+}
+
+/// Only a PSP's report calls a line a refund, and says of which payment.
+fn is_psps_refund(line: &SettledLine) -> bool {
+    line.kind == LineKind::Refund && line.original.is_some()
 }
 
 /// What a line is to a row of some kind.
@@ -165,7 +191,10 @@ pub fn counts(line: &SettledLine, lines: &[SettledLine], kind: Kind) -> bool {
             let is_undone = |other: &SettledLine| undoes(line, other, lines, kind);
             lines.iter().any(is_earlier) && lines.iter().any(is_undone)
         }
-        Role::Undoes => lines.iter().any(|other| gave_back(other, line) && other.at <= line.at),
+        // Reports book on days of their own: the refund that is named is that one.
+        Role::Undoes => lines.iter().any(|other| {
+            gave_back(other, line) && (names_refund(line, other) || other.at <= line.at)
+        }),
         Role::Moves | Role::TakesBack | Role::Attempts => true,
     }
 }
@@ -241,24 +270,59 @@ fn undone_of(line: &SettledLine, groups: &BTreeMap<String, Group<'_>>) -> Option
     own.or_else(found).cloned()
 }
 
-/// Whether one line is a refund of just the money whose refund the other one undoes.
+/// Whether one line is a refund of just the money whose refund the other one undoes: the one that
+/// it names, in whichever report; else, where it may be any of the payment's, one of its own.
 fn gave_back(refund: &SettledLine, line: &SettledLine) -> bool {
-    refund.kind == LineKind::Refund
+    let is_equal = refund.kind == LineKind::Refund
         && refund.money.is_some()
         && refund.money == line.money
-        && (&refund.format, refund.decides) == (&line.format, line.decides)
+        && refund.decides == line.decides;
+    is_equal
+        && (names_refund(line, refund)
+            || (refund.format == line.format && !names_another(line, refund)))
+}
+
+/// The ids by which a line may name the refund that failed.
+fn failed_ids(line: &SettledLine) -> impl Iterator<Item = &String> {
+    line.failed.iter().map(|failed| &failed.id).chain(named(line))
+}
+
+fn names_refund(line: &SettledLine, refund: &SettledLine) -> bool {
+    refund.payment.as_ref().is_some_and(|own| failed_ids(line).any(|id| id == own))
+}
+
+/// Whether what failed is another refund for sure: a report that names the one that did named one
+/// that is neither this nor its payment.
+fn names_another(line: &SettledLine, refund: &SettledLine) -> bool {
+    let ids = || [&refund.payment, &refund.original].into_iter().flatten();
+    let failed = line.failed.as_ref().filter(|failed| failed.is_sure && refund.payment.is_some());
+    failed.is_some_and(|failed| ids().all(|id| *id != failed.id))
 }
 
 /// The group of what a returning line takes back: the payment that it names; else the movement that
 /// fits; else, where the row's lines have none that could be it, it stands for itself.
 fn home_of(line: &SettledLine, groups: &BTreeMap<String, Group<'_>>) -> String {
     let named = || named(line);
+    if let Some(id) = another_refund(line, groups) {
+        return id.to_owned();
+    }
     let own = named_by(line, groups)
         .or_else(|| said_of(line, groups))
         .or_else(|| fitting(line, groups))
         .or_else(|| named().find(|name| groups.contains_key(*name)))
         .or_else(|| named().next());
     own.cloned().unwrap_or_else(|| line.place.clone())
+}
+
+/// The refund that failed, where a report names it for sure, and none of these is that one.
+fn another_refund<'a>(
+    line: &'a SettledLine,
+    groups: &BTreeMap<String, Group<'_>>,
+) -> Option<&'a str> {
+    let failed = line.failed.as_ref().filter(|failed| failed.is_sure)?;
+    let mut moved = groups.values().flat_map(|group| &group.moves).peekable();
+    moved.peek()?;
+    moved.all(|refund| names_another(line, refund)).then_some(failed.id.as_str())
 }
 
 /// The payment that says of itself that it came back, by just so much, where the line by which it
@@ -313,6 +377,21 @@ impl<'a> Group<'a> {
         tags.min().filter(|_| is_anothers)
     }
 
+    /// Whether it has an id, and is by its sum and payment what another report tells by no id.
+    fn tells_elsewhere(&self, nameless: &Group<'_>) -> bool {
+        let told = nameless.moves.first().copied();
+        told.is_some_and(|told| {
+            let is_it = |own: &&SettledLine| {
+                own.payment.is_some()
+                    && (&own.original, own.decides) == (&told.original, told.decides)
+                    && may_be_told_twice(own, told)
+            };
+            !self.moves.is_empty()
+                && self.moves.iter().all(|own| own.format != told.format)
+                && self.moves.iter().copied().all(|own| is_it(&own))
+        })
+    }
+
     /// Whether a movement of it may decide.
     fn decides(&self) -> bool {
         self.moves.iter().any(|line| line.decides)
@@ -363,7 +442,8 @@ impl<'a> Group<'a> {
         let first = self.all().min_by_key(|line| (line.at, line.place.as_str()))?;
         let back = self.came_back();
         let mut deciding = told_best(&self.moves);
-        if deciding.is_empty() {
+        let is_told = !deciding.is_empty();
+        if !is_told {
             // What a bank took back had moved before, in a file that is not here.
             deciding = back.iter().copied().filter(|line| was_moved(line.kind)).collect();
         }
@@ -394,7 +474,8 @@ impl<'a> Group<'a> {
             kind: object_kind(kind).to_owned(),
             state,
             status: self.status(first),
-            amount: moved.or(asked),
+            // By what came back alone, nobody knows what the payment was.
+            amount: moved.or(asked).filter(|_| is_told || !decides),
             captured: moved,
             refunded_minor: given_back,
             disputed,
@@ -406,40 +487,20 @@ impl<'a> Group<'a> {
         Some((decides, object))
     }
 
-    /// What came back of it, each once, without refunds that failed. Where another report tells of
-    /// a refund under an id that the first has not, that is one more.
+    /// What came back of it, each once, without refunds that failed.
     fn came_back(&self) -> Vec<&'a SettledLine> {
-        let mut back = each_once(told_best(&self.back));
-        let of_refund = |line: &&SettledLine| line.kind == LineKind::Refund;
-        let told: Vec<&'a SettledLine> = back.iter().copied().filter(of_refund).collect();
-        let mut ids: BTreeSet<&str> =
-            told.iter().filter_map(|own| own.payment.as_deref()).collect();
-        if told.iter().all(|own| own.payment.is_some()) {
-            let format = back.first().map(|own| own.format.as_str());
-            for line in self.back.iter().copied().filter(of_refund) {
-                let is_elsewhere = line.decides && Some(line.format.as_str()) != format;
-                if is_elsewhere && line.payment.as_deref().is_some_and(|id| ids.insert(id)) {
-                    back.push(line);
-                }
-            }
-        }
+        let mut back = each_once(told_by_any(&self.back));
         let mut failed: BTreeSet<&str> = BTreeSet::new();
-        for line in told_best(&self.undone) {
+        for line in told_by_any(&self.undone) {
             // Two lines may say that one refund failed.
-            if named(line).any(|id| failed.contains(id.as_str())) {
+            if failed_ids(line).any(|id| failed.contains(id.as_str())) {
                 continue;
             }
-            let is_its = |back: &&SettledLine| {
-                back.kind == LineKind::Refund && back.money.is_some() && back.money == line.money
-            };
-            let is_named = |back: &&SettledLine| {
-                is_its(back)
-                    && back.payment.as_ref().is_some_and(|own| named(line).any(|id| id == own))
-            };
+            let is_named = |back: &&SettledLine| gave_back(back, line) && names_refund(line, back);
             let at = back.iter().position(is_named);
             if let Some(at) = at {
                 failed.extend(back.remove(at).payment.as_deref());
-            } else if let Some(at) = back.iter().position(is_its) {
+            } else if let Some(at) = back.iter().position(|back| gave_back(back, line)) {
                 back.remove(at);
             }
         }
@@ -499,21 +560,6 @@ fn charged_back<'a>(back: impl Iterator<Item = &'a SettledLine> + Clone) -> Opti
 /// A line of this kind takes back a payment whole.
 fn was_moved(kind: LineKind) -> bool {
     is_return(kind) || kind == LineKind::Chargeback
-}
-
-/// Of what takes back: a return, or a payment or a booking with its money the other way.
-fn is_return(kind: LineKind) -> bool {
-    matches!(kind, LineKind::Return | LineKind::Payment | LineKind::Movement)
-}
-
-/// The deciding lines of one format, the one that tells of most: a payment stands in each of a
-/// PSP's reports, and it moved once.
-fn told_best<'a>(lines: &[&'a SettledLine]) -> Vec<&'a SettledLine> {
-    let mut by_format: BTreeMap<&str, Vec<&'a SettledLine>> = BTreeMap::new();
-    for line in lines.iter().copied().filter(|line| line.decides) {
-        by_format.entry(&line.format).or_default().push(line);
-    }
-    by_format.into_values().max_by_key(Vec::len).unwrap_or_default()
 }
 
 /// What takes back, each once: a payment's own line may say that it came back, and the line by
@@ -636,6 +682,7 @@ pub fn after_end(row: &Transaction, objects: &[PspObject], tolerance: &Tolerance
 mod tests {
     use super::*;
     use crate::model::money::Currency;
+    use crate::model::settlement::FailedRefund;
     use crate::model::time::from_text;
 
     fn eur(minor: i64) -> Option<Money> {
@@ -661,6 +708,9 @@ mod tests {
             payment: None,
             original: None,
             aliases: Vec::new(),
+            event: None,
+            failed: None,
+            payout: None,
             code: None,
             word: None,
             anothers: None,
@@ -675,6 +725,14 @@ mod tests {
                 Some(("word", own)) => line.word = Some(own.to_owned()),
                 Some(("tag", tag)) => line.anothers = Some(tag.to_owned()),
                 Some(("in", format)) => line.format = format.to_owned(),
+                Some(("at", day)) => {
+                    line.at = from_text(&format!("2026-11-{day}T12:00:00Z")).unwrap();
+                }
+                Some(("out", id)) => line.payout = Some(id.to_owned()),
+                Some(("event", id)) => line.event = Some(id.to_owned()),
+                Some(("fails", id)) => {
+                    line.failed = Some(FailedRefund { id: id.to_owned(), is_sure: true });
+                }
                 Some((other, _)) => panic!("{other}"),
                 None if word == "informs" => line.decides = false,
                 None if word == "batch" => line.itemised = false,
@@ -857,6 +915,163 @@ mod tests {
                 "5 refund - 200 psp=R of=P in=b",
             ],
             &["P captured 500/500"],
+        ),
+        (
+            "two reports, each with what the other one lacks",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P in=a",
+                "2 refund - 200 psp=R of=P in=a event=R",
+                "3 payment + 500 psp=P in=b",
+                "4 chargeback - 300 psp=P in=b event=D",
+            ],
+            &["P captured 500/200 disputed 300"],
+        ),
+        (
+            "a dispute in each of two reports, and one in both",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P in=a",
+                "2 chargeback - 100 psp=P in=a event=D",
+                "3 chargeback - 50 psp=P in=a event=E",
+                "4 chargeback - 100 psp=P in=b event=D",
+                "5 chargeback - 150 psp=P in=b event=F",
+            ],
+            &["P captured 500/0 disputed 300"],
+        ),
+        (
+            "one that was won in one report, and another in the other",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P in=a",
+                "2 chargeback - 500 psp=P in=a event=D",
+                "3 chargeback_reversed + 500 psp=P in=a event=D",
+                "4 chargeback - 500 psp=P in=b event=E",
+            ],
+            &["P captured 500/0 disputed 500"],
+        ),
+        (
+            "a chargeback that two reports tell without its id",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P in=a",
+                "2 chargeback - 200 psp=P in=a",
+                "3 payment + 500 psp=P in=b",
+                "4 chargeback - 200 psp=P in=b event=D",
+            ],
+            &["P captured 500/0 disputed 200"],
+        ),
+        (
+            "a refund whose failure another report tells",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P in=a",
+                "2 refund - 200 psp=R of=P in=a event=R",
+                "3 return + 200 psp=P in=b fails=R event=R",
+            ],
+            &["P captured 500/0"],
+        ),
+        (
+            "and which is booked before it there",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P in=a",
+                "2 return + 200 psp=P in=b fails=R event=R",
+                "3 refund - 200 psp=R of=P in=a event=R at=20",
+            ],
+            &["P captured 500/0"],
+        ),
+        (
+            "refunds of one sum under two tags, one in each report",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P in=a",
+                "2 refund - 200 of=P in=a tag=r8",
+                "3 refund - 200 of=P in=b tag=r9",
+            ],
+            &["P captured 500/400"],
+        ),
+        (
+            "and one of them in both",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P in=a",
+                "2 refund - 200 of=P in=a tag=r8",
+                "3 refund - 200 of=P in=b tag=r9",
+                "4 refund - 200 of=P in=b tag=r8",
+            ],
+            &["P captured 500/400"],
+        ),
+        (
+            "chargebacks of one sum in two payouts, one in each report",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P in=a out=1",
+                "2 chargeback - 100 psp=P in=a out=1",
+                "3 chargeback - 100 psp=P in=b out=2",
+            ],
+            &["P captured 500/0 disputed 200"],
+        ),
+        (
+            "and on days far apart",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P in=a",
+                "2 chargeback - 100 psp=P in=a at=19",
+                "3 chargeback - 100 psp=P in=b at=22",
+                "4 chargeback - 100 psp=P in=b at=21",
+            ],
+            &["P captured 500/0 disputed 200"],
+        ),
+        (
+            "a refund that was made twice, once in each report",
+            Kind::Refund,
+            &["1 refund - 200 of=P in=a out=1", "2 refund - 200 psp=B of=P in=b out=2"],
+            &["B captured 200/0", "F1:1 captured 200/0"],
+        ),
+        (
+            "a return that another bank's statement tells less its charges",
+            Kind::Charge,
+            &[
+                "1 movement + 500 in=a",
+                "2 return - 300 code=AC04 in=a",
+                "3 return - 295 code=AC04 in=b",
+            ],
+            &["F1:1 captured 500/295 returned AC04"],
+        ),
+        (
+            "one refund that two reports tell, and one of them without its id",
+            Kind::Refund,
+            &[
+                "1 refund - 200 of=P in=breakdown",
+                "2 refund - 200 of=P in=breakdown",
+                "3 refund - 200 psp=A of=P in=actions event=A",
+                "4 refund - 200 psp=B of=P in=actions event=B",
+                "5 refund - 300 of=P in=breakdown",
+            ],
+            &["A captured 200/0", "B captured 200/0", "F1:5 captured 300/0"],
+        ),
+        (
+            "a refund beside one that failed, which is another",
+            Kind::Refund,
+            &["1 refund - 200 psp=B of=P", "2 return + 200 psp=A fails=A"],
+            &["A captured 200/200 returned ", "B captured 200/0"],
+        ),
+        (
+            "of whose payment the failure is, by a report that names that alone",
+            Kind::Refund,
+            &["1 refund - 200 psp=B of=P", "2 return + 200 psp=X of=P fails=P"],
+            &["B captured 200/200 returned "],
+        ),
+        (
+            "a refund of the payment, and the failure of another one",
+            Kind::Charge,
+            &[
+                "1 payment + 500 psp=P",
+                "2 refund - 200 psp=B of=P",
+                "3 return + 200 psp=P of=P fails=A",
+            ],
+            &["P captured 500/200"],
         ),
         (
             "a refund that failed gave nothing back",

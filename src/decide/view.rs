@@ -139,12 +139,6 @@ impl Item<'_> {
         self.back.returned.is_some() || self.back.charged_back
     }
 
-    /// It came back, and nothing of it is left; or it was charged back, be it a part of it.
-    pub(super) fn is_gone(&self) -> bool {
-        let is_whole = || self.left().is_none_or(|left| left.minor <= 0);
-        self.back.charged_back || self.came_back() && is_whole()
-    }
-
     /// What went back of what moved. A void, and a chargeback or a return that tells no sum, took
     /// all.
     pub(super) fn gone(&self) -> Option<Money> {
@@ -160,15 +154,44 @@ impl Item<'_> {
     }
 
     /// What was charged back of what moved, where a file tells a sum of its currency.
-    fn charged(&self) -> Option<Money> {
+    pub(super) fn charged(&self) -> Option<Money> {
         let moved = amount_of(self.object)?;
         self.back.charged.filter(|charged| charged.currency == moved.currency)
     }
 
-    /// A part of what moved that was charged back, where that was not all of it.
+    /// What was charged back of what moved, where that was another sum.
     pub(super) fn charged_part(&self) -> Option<Money> {
         let moved = amount_of(self.object)?;
-        self.charged().filter(|charged| charged.minor < moved.minor)
+        self.charged().filter(|charged| charged.minor != moved.minor)
+    }
+
+    /// What the shop gave back of what moved, beside what was charged back.
+    pub(super) fn given_back(&self) -> Option<Money> {
+        let moved = amount_of(self.object).filter(|_| self.back.returned.is_none())?;
+        (self.back.minor > 0).then(|| Money::new(self.back.minor, moved.currency))
+    }
+
+    /// By how much more was given and charged back than moved.
+    pub(super) fn gone_beyond(&self) -> Option<Money> {
+        let moved = amount_of(self.object)?;
+        let charged = self.charged()?;
+        let both = self.back.minor.saturating_add(charged.minor);
+        let minor = both.saturating_sub(moved.minor);
+        (self.is_told() && self.back.charged_back && minor > 0)
+            .then(|| Money::new(minor, moved.currency))
+    }
+
+    /// Somebody says what moved. False: it is known by what came back of it alone.
+    pub(super) fn is_told(&self) -> bool {
+        self.object.amount.is_some() || !self.is_settled
+    }
+
+    /// Some of what moved is left.
+    pub(super) fn has_left(&self) -> bool {
+        match self.left() {
+            Some(left) => left.minor > 0,
+            None => !self.came_back(),
+        }
     }
 
     /// What moved, and did not go back.
@@ -293,6 +316,23 @@ impl<'a> View<'a> {
         self.items.sort_by(|a, b| by_age(a.object).cmp(&by_age(b.object)));
         self.strangers.sort_unstable();
         self.part_with_other_kinds();
+        self.part_with_failed_refunds();
+    }
+
+    /// A refund that was made again: where the row stores the id of one that stands, those that
+    /// came back whole are the row's no more.
+    fn part_with_failed_refunds(&mut self) {
+        let stored =
+            self.row().psp_reference.as_deref().filter(|_| self.row().kind == Kind::Refund);
+        let Some(stored) = stored else { return };
+        let stands = |item: &Item<'_>| {
+            let is_its_sum = item.object.captured.is_some_and(|sum| self.row().money == Some(sum));
+            let is_whole = is_its_sum && item.gone().is_some_and(|gone| gone.minor == 0);
+            item.is_named(stored) && item.has_captured() && is_whole && !item.back.disputed
+        };
+        if self.items.iter().any(stands) {
+            self.items.retain(|item| !item.has_captured() || item.has_left());
+        }
     }
 
     /// A refund under the tag of a charge is not the charge; where no such charge shows, it says

@@ -503,6 +503,12 @@ pub struct SettledLine {
     pub original: Option<String>,
     /// Other ids of the payment.
     pub aliases: Vec<String>,
+    /// Of what comes back: what the PSP calls that refund, dispute or reversal itself.
+    pub event: Option<String>,
+    /// Of what says that a refund failed: which one, where its report names it.
+    pub failed: Option<FailedRefund>,
+    /// The PSP's batch or payout that it is in.
+    pub payout: Option<String>,
     /// Why it came back or was refused, in the format's own code.
     pub code: Option<String>,
     /// The format's own word of what it is.
@@ -511,6 +517,15 @@ pub struct SettledLine {
     pub anothers: Option<String>,
     /// When it was booked, else when it came in.
     pub at: Instant,
+}
+
+/// The refund that a line says to have failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailedRefund {
+    /// By what the line names it: its own id, or its payment's.
+    pub id: String,
+    /// The sender's reports always name it so. False: some call the failure so, and not the refund.
+    pub is_sure: bool,
 }
 
 /// How much of a line's own text is kept.

@@ -219,6 +219,9 @@ pub struct Transaction {
     /// Whether that status is one of the mapping's succeeded values (and no processing one).
     #[serde(default, skip_serializing_if = "is_default")]
     pub succeeded: bool,
+    /// Whether the mapping ignores that status, and says nothing else of it.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub ignored: bool,
     /// Charge, refund or payout.
     pub kind: Kind,
     /// The amount, where amount and currency could be read.

@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
 use crate::decide::policy::{Mode, PspFacts, RouteFacts};
-use crate::model::evidence::{Answer, Evidence, Route};
+use crate::model::evidence::{Answer, Evidence, PspObject, Route};
 use crate::model::time::Instant;
 use crate::model::transaction::Kind;
 use crate::psp::book::{Book, Neighbour};
@@ -79,6 +79,8 @@ pub struct Looked {
     /// For each question, objects whose tag is nearly its own: (reference, their tag). Those whose
     /// tag belongs to another row are still among them.
     pub near: Vec<Vec<(String, String)>>,
+    /// Of these objects, those that were read whole.
+    pub near_objects: Vec<Vec<PspObject>>,
     /// Our payments and refunds seen, children folded in.
     pub listed: u64,
     /// Pages read.

@@ -78,6 +78,7 @@ where
 struct Told {
     evidence: Vec<Evidence>,
     near: Vec<(String, String)>,
+    near_objects: Vec<PspObject>,
 }
 
 impl Told {
@@ -169,13 +170,16 @@ fn note(account: &Account, look: &mut Look, rows: &[usize], told: Vec<Option<Tol
         let told = told.unwrap_or_else(|| {
             let now = account.now();
             let lost = account.evidence(Route::Fetch, now, Answer::NoAnswer(left_halfway()));
-            Told { evidence: vec![lost], near: Vec::new() }
+            Told { evidence: vec![lost], ..Told::default() }
         });
         if let Some(answers) = look.answers.get_mut(*row) {
             answers.extend(told.evidence);
         }
         if let Some(near) = look.near.get_mut(*row) {
             near.extend(told.near);
+        }
+        if let Some(objects) = look.near_objects.get_mut(*row) {
+            objects.extend(told.near_objects);
         }
     }
 }
@@ -330,6 +334,9 @@ async fn search_tag(
                 Some(seen) => {
                     let near = (piece.parent, seen);
                     if !told.near.contains(&near) {
+                        let whole = Some(&piece.parts).filter(|parts| parts.is_whole());
+                        let object = whole.and_then(|parts| parts.object(&stripe.tag_key));
+                        told.near_objects.extend(object);
                         told.near.push(near);
                     }
                 }

@@ -201,7 +201,8 @@ impl Book {
             }
         }
         own.near.extend(near);
-        if !own.rows.is_empty() {
+        // What a case shows of a near miss is read of the same page.
+        if !own.rows.is_empty() || !own.near.is_empty() {
             own.parts.get_or_insert_default().merge(piece.parts);
         }
     }
@@ -303,10 +304,13 @@ impl Book {
         groups.filter(Group::is_other).map(|group| group.light).collect()
     }
 
-    /// Near misses by question: (question, reference, tag).
-    pub(super) fn near(&self) -> impl Iterator<Item = (u32, &Neighbour)> {
+    /// Near misses by question, each with what was read of it.
+    pub(super) fn near(&self) -> impl Iterator<Item = (u32, &Neighbour, Option<&Parts>)> {
         let unmatched = self.groups.iter().filter(|group| group.rows().is_empty());
-        unmatched.flat_map(|group| group.near().iter().map(|row| (*row, &group.light)))
+        unmatched.flat_map(|group| {
+            let parts = group.own.as_ref().and_then(|own| own.parts.as_ref());
+            group.near().iter().map(move |row| (*row, &group.light, parts))
+        })
     }
 
     /// How many of our payments and refunds were seen.

@@ -34,6 +34,8 @@ pub(super) struct Look {
     pub(super) answers: Vec<Vec<Evidence>>,
     /// Near misses of searches, by question.
     pub(super) near: Vec<Vec<(String, String)>>,
+    /// Of these objects, those that were read whole.
+    pub(super) near_objects: Vec<Vec<PspObject>>,
     /// An object of the question's could not be read whole.
     pub(super) unread: Vec<Option<Cause>>,
     pub(super) windows: Vec<ListedWindow>,
@@ -95,6 +97,7 @@ impl Look {
         Self {
             answers: vec![Vec::new(); count],
             near: vec![Vec::new(); count],
+            near_objects: vec![Vec::new(); count],
             unread: vec![None; count],
             windows: Vec::new(),
             window_of: vec![None; count],
@@ -150,10 +153,11 @@ impl Look {
             own.append(answers);
             evidence.push(own);
         }
-        self.note_near();
+        self.note_near(&account.stripe.tag_key);
         Looked {
             evidence,
             near: self.near,
+            near_objects: self.near_objects,
             listed: self.book.ours_count(),
             pages: self.pages,
             why: self.plan,
@@ -187,13 +191,18 @@ impl Look {
         objects
     }
 
-    fn note_near(&mut self) {
-        for (row, light) in self.book.near() {
+    fn note_near(&mut self, tag_key: &str) {
+        for (row, light, parts) in self.book.near() {
             let Some(tag) = &light.tag else { continue };
+            let Ok(row) = usize::try_from(row) else { continue };
             let near = (light.reference.to_string(), tag.to_string());
-            let slot = usize::try_from(row).ok().and_then(|row| self.near.get_mut(row));
-            if let Some(slot) = slot.filter(|slot| !slot.contains(&near)) {
-                slot.push(near);
+            let slot = self.near.get_mut(row).filter(|slot| !slot.contains(&near));
+            let Some(slot) = slot else { continue };
+            slot.push(near);
+            let whole = parts.filter(|parts| parts.is_whole());
+            let object = whole.and_then(|parts| object_of(parts, light, tag_key));
+            if let Some(objects) = self.near_objects.get_mut(row) {
+                objects.extend(object);
             }
         }
     }

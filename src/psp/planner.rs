@@ -11,7 +11,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::model::count::counted;
 use crate::model::evidence::CauseKind;
-use crate::model::time::Instant;
+use crate::model::time::{Instant, to_text};
 use crate::psp::account::{Account, Looked, Need, Question};
 use crate::psp::ask_one::{self, side_by_side};
 use crate::psp::book::Book;
@@ -86,6 +86,10 @@ impl Plan {
         self.kinds.iter().map(|kind| Window { kind: *kind, from: self.from, to }).collect()
     }
 
+    fn begin(&self) -> Instant {
+        at(self.from).unwrap_or(self.to)
+    }
+
     fn listed(&self, tallies: &[&Tally]) -> ListedWindow {
         let unfinished =
             || cause(CauseKind::Incomplete, "the window was not listed to its end".to_owned());
@@ -94,7 +98,7 @@ impl Plan {
         let asked_to = tallies.iter().map(|tally| tally.window.to.saturating_add(1)).min();
         ListedWindow {
             kinds: self.kinds.clone(),
-            from: at(self.from).unwrap_or(self.to),
+            from: self.begin(),
             to: asked_to.and_then(at).map_or(self.to, |asked_to| self.to.min(asked_to)),
             asked_at: tallies.iter().filter_map(|tally| tally.asked_at).min(),
             skew_secs: tallies.iter().fold(None, |skew, t| wider_skew(skew, t.skew_secs)),
@@ -360,7 +364,8 @@ fn log_plans(
         );
         tracing::info!(
             psp.account = %account.name(), plan.route = route, plan.rows = plan.rows.len(),
-            plan.pages_left = *pages, plan.from = plan.from, plan.to = %plan.to,
+            plan.pages_left = *pages, plan.from = %to_text(plan.begin()),
+            plan.to = %to_text(plan.to),
             "{} rows at {}: {route}, since about {pages} pages are left to list and {otherwise}",
             plan.rows.len(),
             account.name()

@@ -9,6 +9,8 @@ use crate::decide::settled::{is_booking, may_be_one, may_be_refund};
 use crate::model::evidence::{ObjectState, PspObject};
 use crate::model::money::Money;
 use crate::model::reason::Reason;
+use crate::report::back::{is_given_back, is_same};
+use crate::report::duplicates::is_equal;
 
 /// Where the lone or wrong record is.
 pub fn side(reason: Reason) -> &'static str {
@@ -260,6 +262,7 @@ pub fn suggested_action(reason: Reason, saw_object: bool) -> &'static str {
 
 /// What a person would try first, by what every look showed of the objects. Money that went back
 /// is neither confirmed nor given back once more: whoever took it says first what became of it.
+/// Of several captures those that the shop gave back whole are over, and one that is left stands.
 /// Payments that together are what the row `wants` were not paid twice, either, and those that may
 /// be one booking of two files are the bank's to tell apart.
 pub fn action_after<'a>(
@@ -272,7 +275,9 @@ pub fn action_after<'a>(
     if !matches!(action, "confirm_success" | "refund_duplicate") {
         return action;
     }
-    let shown: Vec<&PspObject> = shown.collect();
+    let all: Vec<&PspObject> = shown.collect();
+    let is_duplicate = reason == Reason::DuplicateCapture;
+    let shown = if is_duplicate { not_given_back(&all) } else { all.clone() };
     let gave_back = |object: &&PspObject| {
         let is_voided = object.state == ObjectState::Voided;
         object.returned.is_some() || object.disputed || object.refunded_minor != 0 || is_voided
@@ -281,6 +286,10 @@ pub fn action_after<'a>(
     match gone.map(|object| object.returned.is_some()).max() {
         Some(true) => "contact_bank",
         Some(false) => "contact_psp",
+        None if shown.len() < all.len() && is_one(&shown) => match fits(&shown, wanted) {
+            true => "confirm_success",
+            false => "contact_psp",
+        },
         None if action == "refund_duplicate" && are_parts(&shown, wanted) => "contact_psp",
         None if action == "refund_duplicate" && may_be_one(shown.iter().copied()) => "contact_bank",
         None if action == "refund_duplicate" && went_out(&shown) => match shown.first() {
@@ -311,6 +320,29 @@ pub fn bank_question<'a>(
         }
         _became => "ask the bank what became of it",
     }
+}
+
+/// Of several captures those that the shop did not give back whole; all, where none is left.
+fn not_given_back<'a>(all: &[&'a PspObject]) -> Vec<&'a PspObject> {
+    let is_left = |object: &&PspObject| !is_given_back(object, all);
+    let left: Vec<&PspObject> = all.iter().copied().filter(is_left).collect();
+    match left.iter().any(|object| object.has_captured()) {
+        true => left,
+        false => all.to_vec(),
+    }
+}
+
+/// Whether one object alone captured, by whichever of its ids.
+fn is_one(shown: &[&PspObject]) -> bool {
+    let mut captured = shown.iter().filter(|object| object.has_captured());
+    let first = captured.next();
+    first.is_some_and(|first| captured.all(|other| is_same(first, other)))
+}
+
+/// Whether what captured did so exactly as the row `wanted`.
+fn fits(shown: &[&PspObject], wanted: Option<Money>) -> bool {
+    let mut captured = shown.iter().filter(|object| object.has_captured());
+    captured.all(|object| is_equal(object, wanted))
 }
 
 /// Whether the payments went out, as refunds and payouts do: there is nothing to refund.
@@ -376,6 +408,35 @@ mod tests {
         let objects = [returned()];
         let after = action_after(Reason::TagUnusable, true, None, objects.iter());
         assert_eq!(after, "fix_reference");
+    }
+
+    #[test]
+    fn the_one_that_stands_beside_what_was_refunded_whole_is_confirmed() {
+        let money = |minor| Some(Money::new(minor, Currency::parse("EUR").unwrap()));
+        let paid = |name: &str, refunded_minor| PspObject {
+            reference: name.to_owned(),
+            captured: money(1_000),
+            refunded_minor,
+            ..object()
+        };
+        let after = |wanted, objects: &[PspObject]| {
+            action_after(Reason::DuplicateCapture, true, money(wanted), objects.iter())
+        };
+        let (kept, gone) = (|| paid("pi_1", 0), || paid("pi_2", 1_000));
+        assert_eq!(after(1_000, &[kept(), gone()]), "confirm_success");
+        // A look from before the refund takes nothing of it away.
+        assert_eq!(after(1_000, &[kept(), gone(), paid("pi_2", 0)]), "confirm_success");
+        let open = PspObject { state: ObjectState::Unattempted, captured: None, ..paid("pi_3", 0) };
+        assert_eq!(after(1_000, &[kept(), gone(), open]), "confirm_success");
+        assert_eq!(after(900, &[kept(), gone()]), "contact_psp", "it fits the row no more");
+        assert_eq!(after(1_000, &[kept(), gone(), paid("pi_3", 0)]), "refund_duplicate");
+        assert_eq!(after(1_000, &[kept(), paid("pi_2", 999)]), "contact_psp");
+        assert_eq!(after(1_000, &[paid("pi_1", 1_000), gone()]), "contact_psp");
+        let disputed = PspObject { disputed: true, ..gone() };
+        assert_eq!(after(1_000, &[kept(), disputed]), "contact_psp");
+        let both = [kept(), gone()];
+        let action = action_after(Reason::LateContradiction, true, money(1_000), both.iter());
+        assert_eq!(action, "contact_psp", "a row that was given up was no duplicate");
     }
 
     #[test]

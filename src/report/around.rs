@@ -1,6 +1,8 @@
 //! What was found around a row beside its own objects, a line each, for whoever reads a case.
 
+use crate::model::evidence::PspObject;
 use crate::model::time::to_short_text;
+use crate::report::back::Back;
 use crate::store::records::StoredInputs;
 
 /// References that other rows have, money of no row, and nearly equal tags.
@@ -19,7 +21,23 @@ pub fn lines(inputs: &StoredInputs) -> Vec<String> {
         ));
     }
     for (reference, tag) in &inputs.near_misses {
-        lines.push(format!("{reference} has nearly the tag: {tag}"));
+        let mut looks = inputs.near_objects.iter().rev();
+        let seen = looks.find(|object| object.reference == *reference);
+        let seen = seen.map(|object| format!("; {}", seen_text(object))).unwrap_or_default();
+        lines.push(format!("{reference} has nearly the tag: {tag}{seen}"));
     }
     lines
+}
+
+/// What stands at the PSP under a tag that is nearly the row's.
+fn seen_text(object: &PspObject) -> String {
+    let mut words = vec![format!("{} ({})", object.status, object.state.as_str())];
+    words.push(match (object.captured, object.amount) {
+        (Some(captured), _) => format!("captured {captured}"),
+        (None, Some(amount)) => format!("amount {amount}"),
+        (None, None) => "amount unknown".to_owned(),
+    });
+    words.extend(Back::of(&[object]).words());
+    words.push(format!("created {}", to_short_text(object.created_at)));
+    words.join(", ")
 }

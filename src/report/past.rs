@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::model::time::Instant;
+use crate::model::time::{Instant, to_short_text};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::error::StoreError;
@@ -83,6 +83,57 @@ pub async fn past_of(
     }
     past.extend(end_of(case, &runs, proposals));
     Ok(past)
+}
+
+/// The cases with what was decided in the place of their end, where somebody undid that. What was
+/// decided stays as it is in the records: the proposals say what took its place.
+///
+/// # Errors
+/// Where the database cannot be read.
+pub async fn with_undone(
+    db: &Database,
+    mut cases: Vec<CaseRow>,
+) -> Result<Vec<CaseRow>, StoreError> {
+    let ended = cases.iter().filter(|case| case.resolution.is_some());
+    let ended: Vec<i64> = ended.map(|case| case.number).collect();
+    if ended.is_empty() {
+        return Ok(cases);
+    }
+    let proposals = db.proposals(&ended).await?;
+    for case in &mut cases {
+        case.resolution = ended_as(case, &proposals);
+    }
+    Ok(cases)
+}
+
+/// How a case ended, and what took the place of that since. `proposals` may be other cases', too.
+pub fn ended_as(case: &CaseRow, proposals: &[Proposal]) -> Option<String> {
+    let resolution = case.resolution.clone()?;
+    let Some(at) = case.closed_at else { return Some(resolution) };
+    // One that came before is of an earlier end.
+    let takes_its_place = |proposal: &&Proposal| {
+        proposal.case_number == case.number
+            && proposal.undoes
+            && proposal.state == ProposalState::CarriedOut
+            && proposal.ended_at.is_some_and(|ended| ended > at)
+    };
+    let undone = proposals.iter().filter(takes_its_place).map(undone_text);
+    Some([resolution].into_iter().chain(undone).collect::<Vec<_>>().join("; "))
+}
+
+fn undone_text(proposal: &Proposal) -> String {
+    let other = proposal.approved_by.as_ref().filter(|by| **by != proposal.proposed_by);
+    let approved = other.map(|by| format!(", approved by {by}")).unwrap_or_default();
+    let at = proposal.ended_at.map(|at| format!(" at {}", to_short_text(at))).unwrap_or_default();
+    let object = proposal.psp_reference.as_ref().map(|object| format!(" with {object}"));
+    format!(
+        "undone by {}{approved}{at} (proposal {}): {}{}: {}",
+        proposal.proposed_by,
+        proposal.number,
+        proposal.what.as_str(),
+        object.unwrap_or_default(),
+        proposal.why
+    )
 }
 
 /// Says that not all of them are told.

@@ -15,10 +15,11 @@ use crate::psp::near::NearTags;
 use crate::run::came_back::{CameBack, OfOther, is_failed, is_psps, succeeded};
 use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::is_of;
-use crate::run::said::{ids_in, is_given_back, moved, refund_id, settled};
+use crate::run::said::{back_id, ids_in, is_given_back, moved, refund_id, settled};
 use crate::settlement::kinds::{is_charge, may_be_given_back};
 use crate::settlement::tags::{is_blank, names_something};
 use crate::store::database::Database;
+use crate::store::decode::kind_of;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, OpenLine, StoredLine};
 use crate::store::records::Tagged;
@@ -455,18 +456,20 @@ impl Shelf {
             if has_mover(line, &tagged, &|kind| kind == Kind::Refund) {
                 refunded.insert(line.place);
             }
-            let other = line.tag.as_ref().filter(|_| !is_named && is_by_reference(row, line));
-            let has_another = |tag: &&String| {
+            let is_doubtful = !is_named && is_by_reference(row, line);
+            let has_another = |tag: &&str| {
                 let mut found = tagged.get(*tag).into_iter().flatten();
                 found.any(|(index, one)| {
                     let is_row = one.key == row.key.id && is_one_table(tables, *index, row);
                     !is_row && may_be_of(line, one.kind, row.kind)
                 })
             };
-            if let Some(tag) = other.filter(has_another) {
-                anothers.insert((line.place, row.key.clone()), tag.clone());
+            let other = own_tags(line).filter(|_| is_doubtful).find(has_another);
+            if let Some(tag) = other {
+                anothers.insert((line.place, row.key.clone()), tag.to_owned());
             }
         }
+        let moved = Box::pin(self.with_untagged((db, tables, account), rows, moved)).await?;
         (self.anothers, self.moved, self.refunded) = (anothers, moved, refunded);
         let has_row = |tag: &String| {
             let is_charge = |kind: Option<Kind>| kind.is_none_or(|kind| kind == Kind::Charge);
@@ -477,6 +480,42 @@ impl Shelf {
             .filter(|(_, other)| other.is_taken || other.tags.iter().any(has_row));
         self.elsewhere = elsewhere.map(|(row, other)| (other.place, row)).collect();
         Ok(())
+    }
+
+    /// Puts beside the lines that a row moves by its tag those that a refund's row knows by their
+    /// id, and those that say of one of several such refunds that it failed.
+    async fn with_untagged(
+        &self,
+        (db, tables, account): (&Database, &[SourceTable], &str),
+        rows: &[&Transaction],
+        mut moved: HashSet<LinePlace>,
+    ) -> Result<HashSet<LinePlace>, RunError> {
+        let doubtful = self.in_doubt(rows).filter(|(row, _, _)| row.kind == Kind::Charge);
+        let untagged: HashMap<LinePlace, &StoredLine> = doubtful
+            .filter(|(_, line, _)| !moved.contains(&line.place))
+            .map(|(_, line, _)| (line.place, line))
+            .collect();
+        let untagged: Vec<&StoredLine> = untagged.into_values().collect();
+        let known = known_by_id(db, tables, account, &untagged).await?;
+        moved.extend(known);
+        let unclear = untagged.iter().filter(|line| self.is_unclear(line, &moved));
+        let unclear: Vec<LinePlace> = unclear.map(|line| line.place).collect();
+        moved.extend(unclear);
+        Ok(moved)
+    }
+
+    /// Whether a line says that a refund failed, and not which one of several: some of them have
+    /// rows (their lines are in `moved`), none of which it names.
+    fn is_unclear(&self, line: &StoredLine, moved: &HashSet<LinePlace>) -> bool {
+        if !is_failed(line) {
+            return false;
+        }
+        let alike = self.came_back.alike(&self.lines, line);
+        let with_rows = || alike.iter().filter(|refund| moved.contains(&refund.place));
+        let is_named = |refund: &&StoredLine| {
+            back_id(refund).is_some_and(|own| Names::from(line).ids().any(|id| id == own))
+        };
+        with_rows().next().is_some() && !with_rows().any(is_named)
     }
 
     /// Lines under a row's tag that name another payment than the row's.
@@ -513,9 +552,12 @@ impl Shelf {
         known.or_else(|| by_instruction_alone(line, row).map(str::to_owned))
     }
 
-    /// Whether a line that tells of this row is to be another row's.
+    /// Whether a line that tells of this row is to be another row's. What says that a refund failed
+    /// is the refund's row's, though it moves nothing.
     fn is_another_rows(&self, line: &StoredLine, row: &Transaction) -> bool {
+        let is_its_failure = row.kind == Kind::Refund && is_failed(line);
         let is_moved = may_be_moved(line, row) && self.moved.contains(&line.place);
+        let is_moved = is_moved && !is_its_failure;
         is_moved || self.tag_of_another(line, row).is_some()
     }
 
@@ -769,6 +811,52 @@ fn tags_of(line: &StoredLine) -> impl Iterator<Item = &str> {
     let is_two_sided = is_two_sided(line);
     let all = Names::from(line).all().filter(move |_| is_two_sided);
     line.tag.as_deref().into_iter().chain(all)
+}
+
+/// The texts of a line by which it is another row's than the one that knows it by its id: its tag;
+/// of a refund's, of which the payment's tag may stand first, every one.
+fn own_tags(line: &StoredLine) -> impl Iterator<Item = &str> {
+    let is_refund = line.kind == LineKind::Refund;
+    let all = Names::from(line).all().filter(move |_| is_refund);
+    line.tag.as_deref().into_iter().chain(all)
+}
+
+/// Of refunds' lines, whose tags no refund's row has: those whose own id just one such row stores.
+async fn known_by_id(
+    db: &Database,
+    tables: &[SourceTable],
+    account: &str,
+    lines: &[&StoredLine],
+) -> Result<HashSet<LinePlace>, RunError> {
+    let refunds = lines.iter().filter(|line| line.itemised && line.kind == LineKind::Refund);
+    let by_id: Vec<(LinePlace, String)> =
+        refunds.filter_map(|line| Some((line.place, back_id(line)?.to_owned()))).collect();
+    if by_id.is_empty() {
+        return Ok(HashSet::new());
+    }
+    let ids: HashSet<&String> = by_id.iter().map(|(_, id)| id).collect();
+    let ids: Vec<String> = ids.into_iter().cloned().collect();
+    let may_refund = |table: &&SourceTable| {
+        is_of(table, account) && kind_of(table, None).is_none_or(|kind| kind == Kind::Refund)
+    };
+    let mut storing: HashMap<String, HashSet<RowKey>> = HashMap::new();
+    for table in tables.iter().filter(may_refund) {
+        let keys = db.keys_storing(table, account, &ids).await;
+        let keys = keys.doing("looking for the rows that store ids of refunds")?;
+        if keys.is_empty() {
+            continue;
+        }
+        let keys: Vec<String> = keys.into_iter().map(|(_, key)| key).collect();
+        let rows = db.rows_known_by(table, account, &[], &ids, &keys).await;
+        let rows = rows.doing("reading the rows that store ids of refunds")?;
+        for row in rows.into_iter().filter(|row| row.kind == Kind::Refund) {
+            if let Some(id) = row.psp_reference {
+                storing.entry(id).or_default().insert(row.key);
+            }
+        }
+    }
+    let is_known = |id: &String| storing.get(id).is_some_and(|rows| rows.len() == 1);
+    Ok(by_id.into_iter().filter(|(_, id)| is_known(id)).map(|(place, _)| place).collect())
 }
 
 /// Whether a row has one of its texts as a tag whose money it moves: of a refund exactly one, since

@@ -11,7 +11,7 @@ use crate::model::settlement::{Direction, LineKind};
 use crate::model::transaction::{Kind, Transaction};
 use crate::run::by_files::Names;
 use crate::run::error::{Doing, RunError};
-use crate::run::said::{given_back, ids_of, moved, refund_id, shared_ids};
+use crate::run::said::{back_id, failed_refund, given_back, ids_of, moved, shared_ids};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, StoredLine};
@@ -61,6 +61,11 @@ pub fn is_failed(line: &StoredLine) -> bool {
     is_failed_refund((line.kind, line.direction), line.psp_reference.is_none())
 }
 
+/// Whether a line undoes a refund or a chargeback, which it may name alone.
+fn undoes(line: &StoredLine) -> bool {
+    is_failed(line) || line.kind == LineKind::ChargebackReversed
+}
+
 const KINDS: [Kind; 3] = [Kind::Charge, Kind::Refund, Kind::Payout];
 
 fn does_move(line: &StoredLine) -> bool {
@@ -87,14 +92,13 @@ impl CameBack {
         let ids: HashSet<&str> = ids.filter(|id| !asked.contains(id)).collect();
         let ids: Vec<String> = ids.into_iter().map(str::to_owned).collect();
         put_beside(db, account, lines, &ids, |line| does_move(line) || is_back(line)).await?;
-        // What says that a refund failed may name that one alone.
+        // What says that a refund failed, or undoes a chargeback, may name that one alone.
         let known: HashSet<&str> =
             asked.iter().copied().chain(ids.iter().map(String::as_str)).collect();
-        let refunds = lines.iter().filter(|line| line.itemised && line.kind == LineKind::Refund);
-        let refunds: BTreeSet<&str> =
-            refunds.flat_map(ids_of).filter(|id| !known.contains(id)).collect();
-        let refunds: Vec<String> = refunds.into_iter().map(str::to_owned).collect();
-        put_beside(db, account, lines, &refunds, is_failed).await?;
+        let own = lines.iter().filter(|line| line.itemised).filter_map(back_id);
+        let own: BTreeSet<&str> = own.filter(|id| !known.contains(id)).collect();
+        let own: Vec<String> = own.into_iter().map(str::to_owned).collect();
+        put_beside(db, account, lines, &own, undoes).await?;
         let shared = shared_ids(lines.iter());
         let by = |ids_of: &dyn Fn(&StoredLine) -> Vec<String>| {
             let mut places = Places::new();
@@ -154,21 +158,34 @@ impl CameBack {
             })
         };
         let mut back: Vec<usize> = named.filter(is_its).collect();
-        let failed: Vec<usize> = match row.kind {
-            Kind::Charge => self.failures_among(lines, &back),
+        let undone: Vec<usize> = match row.kind {
+            Kind::Charge => self.undone_among(lines, &back),
             Kind::Refund => moved.iter().flat_map(|line| self.failures_of(lines, line)).collect(),
             Kind::Payout => Vec::new(),
         };
-        back.extend(failed);
+        back.extend(undone);
         back
     }
 
-    /// What says of refunds among these lines, by their own ids, that they failed.
-    fn failures_among(&self, lines: &[StoredLine], back: &[usize]) -> Vec<usize> {
-        let refunds = back.iter().filter_map(|index| lines.get(*index));
-        let refunds = refunds.filter(|line| line.kind == LineKind::Refund);
-        let named = refunds.flat_map(ids_of).filter_map(|id| self.back.get(id)).flatten().copied();
-        named.filter(|index| lines.get(*index).is_some_and(is_failed)).collect()
+    /// What says of refunds and chargebacks among these lines, by their own ids, that they failed
+    /// or were undone.
+    fn undone_among(&self, lines: &[StoredLine], back: &[usize]) -> Vec<usize> {
+        let told = back.iter().filter_map(|index| lines.get(*index));
+        let named = told.filter_map(back_id).filter_map(|id| self.back.get(id)).flatten().copied();
+        named.filter(|index| lines.get(*index).is_some_and(undoes)).collect()
+    }
+
+    /// The refunds of one of which a line says that it failed, where it could be any of several:
+    /// they are of the payment that it names, and of its money. None where there is but one.
+    pub fn alike<'l>(&self, lines: &'l [StoredLine], failed: &StoredLine) -> Vec<&'l StoredLine> {
+        let named = Names::from(failed).ids().filter_map(|id| self.back.get(id)).flatten();
+        let named: BTreeSet<usize> = named.copied().collect();
+        let is_its = |line: &&StoredLine| {
+            line.kind == LineKind::Refund && moved(line).is_some() && moved(line) == moved(failed)
+        };
+        let found = named.into_iter().filter_map(|index| lines.get(index)).filter(is_its);
+        let found: Vec<&StoredLine> = found.collect();
+        if found.len() > 1 { found } else { Vec::new() }
     }
 
     /// What says that a refund failed without its id: of its payment, of its money, and of no other
@@ -182,8 +199,12 @@ impl CameBack {
         if refunds.filter(|line| line.kind == LineKind::Refund && alike(line)).count() != 1 {
             return Vec::new();
         }
-        let is_nameless =
-            |line: &StoredLine| refund_id(line).is_none_or(|id| !self.moved.contains_key(id));
+        let is_nameless = |line: &StoredLine| {
+            failed_refund(line).is_none_or(|failed| {
+                !failed.is_sure && !self.moved.contains_key(&failed.id)
+                    || given_back(refund) == Some(failed.id.as_str())
+            })
+        };
         let failed = beside.iter().filter(|(_, line)| is_failed(line) && alike(line));
         failed.filter(|(_, line)| is_nameless(line)).map(|(index, _)| *index).collect()
     }

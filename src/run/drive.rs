@@ -17,6 +17,7 @@ use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, earlier, later, span_text};
 use crate::model::transaction::{AccountRef, Kind, RowKey};
 use crate::psp::lane::{AccountStop, Counts, StopKind};
+use crate::run::as_decided;
 use crate::run::books::{Books, Tell};
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
@@ -587,6 +588,7 @@ async fn settle(
     asked: Asked,
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
+    as_decided::let_be(scene, table, open, &mut rows).await?;
     let count = rows.len().saturating_add(asked.paid);
     note(books, name, open, count, &asked, tell);
     books.note_arrivals(name, &asked.arrivals);

@@ -15,7 +15,7 @@ use crate::decide::judge::decide;
 use crate::decide::person::Word;
 use crate::decide::policy::Policy;
 use crate::model::evidence::{
-    Answer, CompleteSearch, EVIDENCE_SCHEMA, Evidence, Route, UntaggedMatch, Witness,
+    Answer, CompleteSearch, EVIDENCE_SCHEMA, Evidence, PspObject, Route, UntaggedMatch, Witness,
 };
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, later};
@@ -84,6 +84,8 @@ pub struct Gathered {
     pub untagged: Vec<UntaggedMatch>,
     /// Nearly equal tags.
     pub near_misses: Vec<(String, String)>,
+    /// What was seen of the objects that have them, as far as they were read whole.
+    pub near_objects: Vec<PspObject>,
 }
 
 impl Weighed {
@@ -128,6 +130,7 @@ impl Weighed {
             claimed_references,
             untagged,
             near_misses,
+            near_objects: &self.inputs.near_objects,
             history,
             kicked,
         }
@@ -165,6 +168,8 @@ pub struct Arrival {
 struct Facts {
     evidence: Vec<Evidence>,
     near: Vec<(String, String)>,
+    /// Of these objects, those that were read whole.
+    near_objects: Vec<PspObject>,
     claimed_references: Vec<(String, String)>,
     untagged: Vec<UntaggedMatch>,
     lines: Vec<LinePlace>,
@@ -1176,6 +1181,7 @@ impl Facts {
         Self {
             evidence: Vec::new(),
             near: Vec::new(),
+            near_objects: Vec::new(),
             claimed_references: Vec::new(),
             untagged: Vec::new(),
             lines: Vec::new(),
@@ -1324,6 +1330,11 @@ fn file_answers(questions: &[Question], looked: Looked, facts: &mut [Facts]) {
             fact.near.extend(near);
         }
     }
+    for (question, objects) in questions.iter().zip(looked.near_objects) {
+        if let Some(fact) = facts.get_mut(question.row) {
+            fact.near_objects.extend(objects);
+        }
+    }
 }
 
 /// Only rows that are decided again hear of a newer witness: what was decided keeps the evidence
@@ -1354,14 +1365,19 @@ fn weighed(
     let Batch { rows, facts, decisions } = batch;
     let parts = rows.into_iter().zip(decisions).zip(facts).enumerate();
     parts
-        .map(|(index, ((claimed, decided), fact))| {
+        .map(|(index, ((claimed, decided), mut fact))| {
             let Decided { decision, now } = decided;
+            // What belongs to another row by its tag is none of this one's.
+            fact.near_objects.retain(|object| {
+                fact.near.iter().any(|(reference, _)| *reference == object.reference)
+            });
             let inputs = Gathered {
                 siblings: siblings.remove(&claimed.row.key.id).unwrap_or_default(),
                 evidence: fact.evidence,
                 claimed_references: fact.claimed_references,
                 untagged: fact.untagged,
                 near_misses: fact.near,
+                near_objects: fact.near_objects,
             };
             let nearest = nearest.remove(&index).unwrap_or_default();
             Weighed {

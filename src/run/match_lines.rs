@@ -31,6 +31,7 @@ use crate::run::events::Event;
 use crate::run::named_payments::{Failed, NamedPayments, Placed, RowsByPayment};
 use crate::run::people;
 use crate::run::scene::Scene;
+use crate::run::taken_alone;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LineMark, LinePlace, OpenLine, StoredLine};
 use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey, TABLE as PAYOUTS};
@@ -116,6 +117,9 @@ pub async fn match_lines(
             }
         }
         look_at_freed(scene, account, &freed, books, tell).await?;
+        if may_look_at_cases(scene, account) {
+            taken_alone::look_beside(scene, account, books, tell).await?;
+        }
         if asked_ids.is_none() {
             look_again(scene, account, books, &mut all).await?;
             look_at_listed(scene, account, books, &mut all).await?;
@@ -178,7 +182,7 @@ async fn look_at_cases(
 
 /// Looks again at cases about a booking that is another row's by now: a refund's that was written
 /// after the bank's file came; and at those of a line that was gone, and that a later file brought
-/// back. Nothing contradicts the payment any more.
+/// back, or of money that was. Nothing contradicts the payment any more.
 async fn look_at_freed(
     scene: &Scene<'_>,
     account: &str,
@@ -193,8 +197,7 @@ async fn look_at_freed(
         let Some(table) = scene.tables.get(*index) else { continue };
         let name = &table.settings.name;
         let now = scene.clock.now();
-        let reasons = [Reason::LateContradiction];
-        let keys = scene.db.rows_to_look_at(name, &reasons, now, CASES).await;
+        let keys = scene.db.rows_to_look_at(name, &people::CLEARED, now, CASES, true).await;
         let mut keys = keys.doing("looking for cases of bookings that went elsewhere")?;
         keys.retain(|key| ids.contains(key));
         Box::pin(people::look_at_cases(scene, books, table, keys, tell)).await?;
@@ -502,15 +505,16 @@ async fn match_some(
         }
     }
     let (again, agreed) = agree(scene, account, &ended, &mut marks).await?;
+    alone.extend(left_alone(scene, &named, lines).await?);
     leave_told(scene, account, &mut alone).await?;
     let mut freed = freed(lines, &by_name);
     let differing = differing(&ended, (&again, &agreed), &mut freed);
     let unseen: HashSet<LinePlace> =
         lines.iter().filter(|line| line.reason.is_none()).map(|line| line.place).collect();
-    let told = book_payouts(scene, &alone).await?;
-    let new = told.iter().filter(|mark| mark.row.is_none() && unseen.contains(&mark.place));
+    marks.extend(book_payouts(scene, &alone).await?);
+    // Those of a row that agrees otherwise are told, too.
+    let new = marks.iter().filter(|mark| mark.row.is_none() && unseen.contains(&mark.place));
     let new = u64::try_from(new.count()).unwrap_or(u64::MAX);
-    marks.extend(told);
     Ok(FoundOut { marks, new, again, named, differing, freed, fees })
 }
 
@@ -563,26 +567,28 @@ fn names_payment(
     is_back && names.ids().next().is_some() && (is_failed || is_open())
 }
 
-/// Whose a line is by its names and by the payment that it names; and, of what a refund's row has,
-/// the payment's row beside it.
+/// Whose a line is by its names and by the payment that it names, be it by that one's refund or
+/// chargeback alone; and, of what a refund's row has, the payment's row beside it.
 fn owner_of<'a>(
     named: Result<Placed<'a>, Reason>,
     (names, way, place): (Names<'_>, (LineKind, Direction), LinePlace),
     payments: &RowsByPayment<'a>,
 ) -> (Result<Placed<'a>, Reason>, Option<Placed<'a>>) {
-    let paid = payments.row_of(names, way, Kind::Charge);
+    let is_failed = is_failed_refund(way, names.is_banks());
+    let undoes = names.itemised && (is_failed || way.0 == LineKind::ChargebackReversed);
+    let before = || payments.paid_before(names).filter(|_| undoes);
+    let paid = payments.row_of(names, way, Kind::Charge).or_else(before);
     let own = named.ok();
     let of = |kind: Kind| own.filter(|(_, row)| row.kind == kind);
-    if is_failed_refund(way, names.is_banks()) {
+    if is_failed {
         let refund = match of(Kind::Refund) {
             Some(row) => Failed::Of(row),
             None => payments.failed_refund(names, way, place),
         };
         let payment = paid.or_else(|| of(Kind::Charge));
-        let beside = || payment.or_else(|| payments.paid_before(names));
         return match refund {
-            Failed::Of(refund) => (Ok(refund), beside()),
-            Failed::Unclear => (Err(Reason::TagUnusable), beside()),
+            Failed::Of(refund) => (Ok(refund), payment),
+            Failed::Unclear => (Err(Reason::TagUnusable), payment),
             Failed::Nobodys => (payment.map_or(named, Ok), None),
         };
     }
@@ -597,6 +603,26 @@ fn owner_of<'a>(
         }
         known => (known, None),
     }
+}
+
+/// Lines of rows that a person left as they are, and that nobody looks at any more: what came since
+/// is told, and nothing else becomes of it.
+async fn left_alone<'l>(
+    scene: &Scene<'_>,
+    named: &Named,
+    lines: &'l [OpenLine],
+) -> Result<Vec<(&'l OpenLine, Reason)>, RunError> {
+    let mut alone = Vec::new();
+    for (index, rows) in named {
+        let Some(table) = scene.tables.get(*index) else { continue };
+        let keys = scene.db.parked(&table.settings.name, rows).await;
+        let keys = keys.doing("looking for rows that were left as they are")?;
+        let left = rows.iter().filter(|(key, _)| keys.contains(key));
+        let places: HashSet<LinePlace> = left.map(|(_, place)| *place).collect();
+        let own = lines.iter().filter(|line| places.contains(&line.place));
+        alone.extend(own.map(|line| (line, Reason::LateContradiction)));
+    }
+    Ok(alone)
 }
 
 /// Leaves out what no row has and another report of the PSP tells as the same transaction: that
@@ -1034,6 +1060,10 @@ fn leave_back(
             .find(|(line, its)| is_back(line) || is_again(line) && !counts(its, own, row.kind));
         let Some((line, its)) = back else {
             is_news = true;
+            if !known.iter().any(|line| line.place == *place) {
+                // Its names say that it is the row's, and what it tells does not.
+                marks.push(open_because(*place, Reason::Orphan));
+            }
             continue;
         };
         let reason = match counts(its, own, row.kind) {

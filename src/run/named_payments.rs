@@ -11,7 +11,7 @@ use crate::model::transaction::{Kind, Transaction};
 use crate::run::by_files::Names;
 use crate::run::error::{Doing, RunError};
 use crate::run::match_lines::{Storing, by_name, is_of, row_of, rows_of, texts_of};
-use crate::run::said::{given_back, ids_of, moved, shared_ids};
+use crate::run::said::{back_id, failed_refund, given_back, ids_of, moved, shared_ids};
 use crate::run::scene::Scene;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, StoredLine};
@@ -19,7 +19,7 @@ use crate::store::files::{FileDriver, LinePlace, StoredLine};
 /// What is known of the payments that some lines name.
 #[derive(Default)]
 pub(super) struct NamedPayments {
-    /// Their own lines, and those of their refunds.
+    /// Their own lines, and those of their refunds and chargebacks.
     lines: Vec<StoredLine>,
     /// By the table's place: rows that one of those lines may be of, and those that succeeded by a
     /// payment of one of the ids.
@@ -30,6 +30,8 @@ pub(super) struct NamedPayments {
     taken: Vec<(String, (String, String))>,
     /// What each line that carries one of the ids moved, before fees.
     moved: HashMap<LinePlace, Money>,
+    /// Which refund each of those says to have failed, where its report names that for sure.
+    failed: HashMap<LinePlace, String>,
 }
 
 /// A row, by the table's place and the key.
@@ -43,7 +45,10 @@ pub(super) struct RowsByPayment<'p> {
     rows: HashMap<&'p str, Rows<'p>>,
     /// By the id of a payment: what each of its refunds gave back, and the refund's row.
     refunds: HashMap<&'p str, Vec<Refunded<'p>>>,
+    /// By the own id of a refund or a chargeback: the payments that it took back.
+    taken_back: HashMap<&'p str, Vec<&'p str>>,
     moved: &'p HashMap<LinePlace, Money>,
+    failed: &'p HashMap<LinePlace, String>,
 }
 
 /// Whose refund it is that a line says to have failed.
@@ -59,7 +64,8 @@ pub(super) enum Failed<'p> {
 /// What a refund gave back, and its row.
 struct Refunded<'p> {
     place: LinePlace,
-    /// The payment, where it names one.
+    own: Option<&'p str>,
+    /// Its payment.
     of: Option<&'p str>,
     money: Option<Money>,
     row: Option<Placed<'p>>,
@@ -80,11 +86,17 @@ impl NamedPayments {
         let lines = scene.db.lines_of(account, &ids, &[]).await;
         let mut lines = lines.doing("looking for payments that lines name")?;
         let moved = lines.iter().filter_map(|line| Some((line.place, moved(line)?))).collect();
+        let failed = lines.iter().filter_map(|line| {
+            let failed = failed_refund(line).filter(|failed| failed.is_sure)?;
+            Some((line.place, failed.id))
+        });
+        let failed = failed.collect();
         let refunded = given_back_by(scene, account, &lines, &ids).await?;
         let shared = shared_ids(lines.iter());
         ids.retain(|id| !shared.contains(id));
         let is_one = |line: &StoredLine| !ids_of(line).any(|id| shared.contains(id));
-        lines.retain(|line| line.itemised && does_move(line) && is_one(line));
+        let is_told = |line: &StoredLine| does_move(line) || back_id(line).is_some();
+        lines.retain(|line| line.itemised && is_told(line) && is_one(line));
         lines.extend(refunded);
         let texts = texts_of(lines.iter().map(Names::from));
         let storing = Storing::of(scene, account, &texts).await?;
@@ -108,13 +120,14 @@ impl NamedPayments {
                 rows.extend(found);
             }
         }
-        Ok(Self { lines, rows, runs, taken, moved })
+        Ok(Self { lines, rows, runs, taken, moved, failed })
     }
 
     /// The rows of the payments and of their refunds, by their ids.
     pub fn rows(&self) -> RowsByPayment<'_> {
-        let (rows, refunds) = (HashMap::new(), HashMap::new());
-        let mut found = RowsByPayment { rows, refunds, moved: &self.moved };
+        let (rows, refunds, taken_back) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut found =
+            RowsByPayment { rows, refunds, taken_back, moved: &self.moved, failed: &self.failed };
         let by_name = by_name(&self.rows, &self.runs);
         for line in &self.lines {
             let way = (line.kind, line.direction);
@@ -124,11 +137,15 @@ impl NamedPayments {
                     found.rows.entry(id).or_default().insert((table, &row.key.id), row);
                 }
             }
+            if let (Some(id), Some(of)) = (back_id(line), given_back(line)) {
+                found.taken_back.entry(id).or_default().push(of);
+            }
             if line.kind == LineKind::Refund {
                 let row = row.filter(|(_, row)| row.kind == Kind::Refund);
                 for id in Names::from(line).ids() {
-                    let (money, of) = (moved(line), given_back(line));
-                    let refunded = Refunded { place: line.place, of, money, row };
+                    let (place, money) = (line.place, moved(line));
+                    let (own, of) = (back_id(line), given_back(line));
+                    let refunded = Refunded { place, own, of, money, row };
                     found.refunds.entry(id).or_default().push(refunded);
                 }
             }
@@ -145,7 +162,8 @@ impl NamedPayments {
     }
 }
 
-/// The payments of refunds that are named by their own ids alone, as by what says that they failed.
+/// The payments of refunds and chargebacks that are named by their own ids alone, as by what says
+/// that they failed, or were undone.
 async fn given_back_by(
     scene: &Scene<'_>,
     account: &str,
@@ -158,7 +176,12 @@ async fn given_back_by(
         let mut others = Names::from(*line).ids().filter(|id| !own.contains(id));
         line.kind == LineKind::Refund && line.itemised && !others.any(|id| asked.contains(id))
     };
-    let payments: BTreeSet<&str> = lines.iter().filter(is_alone).filter_map(given_back).collect();
+    let is_disputed = |line: &&StoredLine| {
+        line.kind == LineKind::Chargeback && line.itemised && back_id(line).is_some()
+    };
+    let named = lines.iter().filter(|line| is_alone(line) || is_disputed(line));
+    let payments = named.filter_map(given_back).filter(|id| !asked.contains(id));
+    let payments: BTreeSet<&str> = payments.collect();
     if payments.is_empty() {
         return Ok(Vec::new());
     }
@@ -200,14 +223,13 @@ impl<'p> RowsByPayment<'p> {
         }
     }
 
-    /// The one row of the payment whose refund a line says to have failed, where the line names the
-    /// refund alone.
+    /// The one row of the payment whose refund a line says to have failed, or whose chargeback to
+    /// be undone, where the line names that alone.
     pub fn paid_before(&self, names: Names<'_>) -> Option<Placed<'p>> {
-        let refunds = names.ids().filter_map(|id| self.refunds.get(id)).flatten();
-        let payments = refunds.filter_map(|refund| refund.of);
-        let payments = payments.filter(|payment| !names.ids().any(|id| id == *payment));
+        let payments = names.ids().filter_map(|id| self.taken_back.get(id)).flatten();
+        let payments = payments.filter(|payment| !names.ids().any(|id| id == **payment));
         let found: Rows<'_> = payments
-            .filter_map(|payment| self.rows.get(payment))
+            .filter_map(|payment| self.rows.get(*payment))
             .flatten()
             .map(|(key, row)| (*key, *row))
             .filter(|(_, row)| row.kind == Kind::Charge)
@@ -231,7 +253,13 @@ impl<'p> RowsByPayment<'p> {
             return Failed::Of(row);
         }
         let money = self.moved.get(&place);
-        let is_its = |own: &&Refunded<'_>| money.is_some() && own.money.as_ref() == money;
+        let is_another = |own: &Refunded<'_>| {
+            let named = self.failed.get(&place).filter(|_| own.own.is_some());
+            named.is_some_and(|id| [own.own, own.of].into_iter().flatten().all(|known| known != id))
+        };
+        let is_its = |own: &&Refunded<'_>| {
+            money.is_some() && own.money.as_ref() == money && !is_another(own)
+        };
         let alike = names.ids().filter_map(|id| self.refunds.get(id)).flatten().filter(is_its);
         // One that is called by several ids is one.
         let alike: BTreeMap<LinePlace, Option<Placed<'p>>> =

@@ -238,10 +238,14 @@ impl Feeder<'_> {
     }
 
     /// The statement's own id, and the page where it is a later one: pages are no issues of each
-    /// other. BAI2 has none: a closed day is the account's one of that day,
-    /// whatever file it came in; within a file the second one stands beside the first.
+    /// other, nor are several reports of one payout or day. BAI2 has none: a closed day is the
+    /// account's one of that day, whatever file it came in; within a file the second one stands
+    /// beside the first.
     fn id_of(&mut self, statement: &Statement) -> String {
-        let own = [statement.id.as_deref(), statement.page.as_deref()];
+        let id = statement.id.as_deref();
+        let further = [Format::PayPalDetail, Format::CheckoutActions, Format::CheckoutPayouts];
+        let report = further.iter().map(|format| format.name()).find(|name| *name == self.format);
+        let own = [id, statement.page.as_deref(), report.filter(|_| id.is_some())];
         let own = own.into_iter().flatten().collect::<Vec<_>>().join(" ");
         let is_day = self.format == Format::Bai2.name() && statement.finality == Finality::Final;
         let Some(day) = statement.from.filter(|_| own.is_empty() && is_day) else { return own };

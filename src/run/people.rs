@@ -9,14 +9,17 @@ use std::collections::{BTreeMap, HashMap};
 use chrono::TimeDelta;
 use tokio_util::sync::CancellationToken;
 
-use crate::decide::decision::{Asked as Why, Decision, Verdict};
+use crate::decide::decision::{Asked as Why, Decision, Inputs, Verdict};
 use crate::decide::person::{Refusal, Wish, Word, decide_by_person};
 use crate::decide::policy::Mode;
+use crate::decide::since::came_since;
 use crate::exit::Exit;
+use crate::model::evidence::{Answer, Evidence, ObjectState, PspObject};
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, earlier, later};
 use crate::model::transaction::AccountRef;
 use crate::run::books::{Books, Tell};
+use crate::run::by_files::ByFiles;
 use crate::run::by_people::{self, Unseen, is_unseen, too_many};
 use crate::run::clock::DatabaseClock;
 use crate::run::drive::{ask, by_account, give_back, without_account};
@@ -55,6 +58,16 @@ const LOOK_EVERY: TimeDelta = TimeDelta::days(1);
 /// Where the PSP gave no answer, it is asked again this soon; the others have their turn first.
 const LOOK_SOON: TimeDelta = TimeDelta::hours(1);
 
+/// Reasons of cases that end by themselves where nothing contradicts the paid row any more.
+pub(super) const CLEARED: [Reason; 6] = [
+    Reason::LateContradiction,
+    Reason::ReferenceMismatch,
+    Reason::DuplicateCapture,
+    Reason::Refunded,
+    Reason::Disputed,
+    Reason::Returned,
+];
+
 /// Reasons that say no more than that time went by without an answer.
 pub(super) const ONLY_TIME: [Reason; 2] = [Reason::PendingTooLong, Reason::Unprovable];
 
@@ -83,6 +96,11 @@ pub async fn carry_out_now(
     let done = CancellationToken::new();
     let work = async {
         let result = Box::pin(carry_out(&scene, &mut books, Some(cases), tell)).await;
+        let result = match result {
+            // A row that was looked at first may wait for others with its natural key.
+            Ok(()) => Box::pin(books.settle_paid(&scene, tell)).await,
+            Err(error) => Err(error),
+        };
         done.cancel();
         result
     };
@@ -182,12 +200,89 @@ async fn leave(
     approved: &Approved,
     tell: Tell<'_>,
 ) -> Result<(), RunError> {
+    if let Some(news) = Box::pin(came_by_files(scene, approved)).await? {
+        return show_first(scene, books, approved, &news, tell).await;
+    }
     let number = approved.proposal.number;
     let left = scene.db.leave_as_is(scene.run_id, number, scene.clock.now()).await;
     if !left.doing("closing a case by a person's word")? {
         keep(books, approved, "another run holds its row", tell);
     }
     Ok(())
+}
+
+/// What settlement files tell by now of a row that is to be left as it is, and what its case does
+/// not show.
+async fn came_by_files(scene: &Scene<'_>, approved: &Approved) -> Result<Option<String>, RunError> {
+    let table = place_of(scene, approved).and_then(|index| scene.tables.get(index));
+    let number = approved.proposal.case_number;
+    let mut shown = shown_by(scene, std::slice::from_ref(&number)).await?;
+    let Some((table, shown)) = table.zip(shown.remove(&number)) else { return Ok(None) };
+    let AccountRef::Known(name) = &shown.row.account else { return Ok(None) };
+    let open = scene.accounts.get(name).filter(|open| open.has_files);
+    let Some(open) = open else { return Ok(None) };
+    let keys = std::slice::from_ref(&approved.subject);
+    let rows = scene.db.rows_known_by(table, name, &[], &[], keys).await;
+    let rows = rows.doing("reading the row of a case")?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let files = ByFiles {
+        db: scene.db,
+        tables: &scene.tables,
+        account: name,
+        alone: false,
+        expected: &open.expected,
+    };
+    let now = scene.clock.now();
+    let told = files.ask(&[row], now).await?;
+    let evidence: Vec<Evidence> = told.into_iter().filter_map(|told| told.evidence).collect();
+    let known = shown.inputs();
+    let found = Inputs { row, evidence: &evidence, ..shown.inputs() };
+    let policy = policy_of_row(&open.policies, table, &row.status);
+    Ok(came_since((&found, Some(&known)), policy, now, None))
+}
+
+/// Looks at a row that is to be left as it is before that is done: whoever approved it did not know
+/// what files tell by now, and the case is to show it.
+async fn show_first(
+    scene: &Scene<'_>,
+    books: &mut Books,
+    approved: &Approved,
+    news: &str,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    let table = place_of(scene, approved).and_then(|index| scene.tables.get(index));
+    if let Some(table) = table {
+        let keys = vec![approved.subject.clone()];
+        Box::pin(look_at_cases(scene, books, table, keys, tell)).await?;
+    }
+    let Proposal { number, case_number, .. } = approved.proposal;
+    let again = scene.db.approved(Some(&[case_number]), number.saturating_sub(1), 1).await;
+    match again.doing("reading what people approved")?.first().map(Approved::is_stale) {
+        Some(Some(why)) => refuse(scene, books, approved, &format!("{news}: {why}")).await?,
+        Some(None) => {
+            let why = format!("{news}, and the row could not be looked at");
+            keep(books, approved, &why, tell);
+        }
+        // Somebody ended it meanwhile.
+        None => {}
+    }
+    Ok(())
+}
+
+/// What these cases show, by number; what this version cannot read tells of nothing.
+async fn shown_by(
+    scene: &Scene<'_>,
+    numbers: &[i64],
+) -> Result<HashMap<i64, StoredInputs>, RunError> {
+    let mut shown = HashMap::new();
+    for numbers in numbers.chunks(SHOWN_AT_ONCE) {
+        let texts = scene.db.shown_by_cases(numbers).await;
+        for (number, text) in texts.doing("reading what cases show")? {
+            let stored = serde_json::from_str::<StoredInputs>(&text).ok();
+            shown.extend(stored.map(|stored| (number, stored)));
+        }
+    }
+    Ok(shown)
 }
 
 /// It stands, and is tried again: said, so that nobody waits for it in silence.
@@ -293,6 +388,8 @@ async fn at_account(
         return give_back(scene, &claimed).await;
     }
     let mode = scene.mode(table, account);
+    let numbers: Vec<i64> = words.iter().map(|one| one.proposal.case_number).collect();
+    let shown = shown_by(scene, &numbers).await?;
     let mut words: HashMap<String, Approved> =
         words.into_iter().map(|approved| (approved.subject.clone(), approved)).collect();
     let (mut carried, mut left) = (Vec::new(), Vec::new());
@@ -301,7 +398,8 @@ async fn at_account(
             left.push(row.claimed);
             continue;
         };
-        match judge(scene, table, account, mode, &row, &approved) {
+        let case = shown.get(&approved.proposal.case_number);
+        match judge(scene, table, (account, mode), &row, &approved, case) {
             Ok((decision, word)) => {
                 row.decision = decision;
                 row.person = Some(word);
@@ -416,14 +514,14 @@ async fn says_end(scene: &Scene<'_>, row: &mut Weighed) -> Result<bool, RunError
     Ok(!is_said)
 }
 
-/// The person's decision of a row by what was found just now.
+/// The person's decision of a row by what was found just now, and by what its case shows.
 fn judge(
     scene: &Scene<'_>,
     table: &SourceTable,
-    account: Option<&OpenAccount>,
-    mode: Mode,
+    (account, mode): (Option<&OpenAccount>, Mode),
     row: &Weighed,
     approved: &Approved,
+    shown: Option<&StoredInputs>,
 ) -> Result<(Decision, Word), Refusal> {
     let proposal = &approved.proposal;
     let Some(wish) = proposal.what.wish() else {
@@ -450,7 +548,17 @@ fn judge(
         Some(account) => policy_of_row(&account.policies, table, row.mapped_status()),
         None => &scene.nobody,
     };
-    decide_by_person(&row.inputs(), policy, row.now, &word).map(|decision| (decision, word))
+    let decision = decide_by_person(&row.inputs(), policy, row.now, &word)?;
+    // The other ends need that nothing is there; and a row that ended has a case of its own for it.
+    if wish == Wish::Succeeded && !proposal.undoes {
+        let (found, shown) = (row.inputs(), shown.map(StoredInputs::inputs));
+        let taken = decision.seen.as_ref().map(|seen| seen.reference.as_str());
+        let news = came_since((&found, shown.as_ref()), policy, row.now, taken);
+        if let Some(news) = news {
+            return Err(Refusal::Stands(news));
+        }
+    }
+    Ok((decision, word))
 }
 
 /// Whether a hand-back of a row that tieout took out of this status leaves its status as it is.
@@ -586,7 +694,7 @@ pub async fn look_again(
         }
         let name = &table.settings.name;
         let before = earlier(scene.clock.now(), LOOK_EVERY);
-        let keys = scene.db.rows_to_look_at(name, &ONLY_TIME, before, LOOKS_AT_ONCE).await;
+        let keys = scene.db.rows_to_look_at(name, &ONLY_TIME, before, LOOKS_AT_ONCE, false).await;
         let keys = keys.doing("looking for cases to look at again")?;
         if keys.is_empty() {
             continue;
@@ -626,8 +734,8 @@ pub(super) async fn look_at_cases(
     Ok(())
 }
 
-/// Whether a paid row's case told of what contradicted it, and nothing does any more: its money is
-/// there as it should be.
+/// Whether a paid row's case told of what contradicted it, or of what had gone back before the shop
+/// called it paid, and nothing does any more: its money is there as it should be.
 async fn is_cleared(scene: &Scene<'_>, row: &Weighed) -> Result<bool, RunError> {
     let (claimed, decision) = (&row.claimed, &row.decision);
     let is_there = decision.outcome() == Outcome::Wait
@@ -639,7 +747,32 @@ async fn is_cleared(scene: &Scene<'_>, row: &Weighed) -> Result<bool, RunError> 
         return Ok(false);
     };
     let case = scene.db.case(number).await.doing("reading a case")?;
-    Ok(case.is_some_and(|case| case.open && case.reason == Reason::LateContradiction))
+    // What went back before the shop called the row paid is no contradiction, and no end either.
+    let is_over = |reason: Reason| {
+        let seen = decision.seen.as_ref().map_or("", |seen| seen.reference.as_str());
+        let mut own = shown_of(&row.inputs.evidence).filter(|object| object.is_named(seen));
+        let is_there = match reason {
+            Reason::Refunded => !own.any(|object| went_back(object) || object.refunded_minor != 0),
+            // What the shop gives back besides is its own.
+            Reason::Disputed | Reason::Returned => !own.any(went_back),
+            _contradicts_the_end => true,
+        };
+        CLEARED.contains(&reason) && is_there
+    };
+    Ok(case.is_some_and(|case| case.open && is_over(case.reason)))
+}
+
+/// Every look at every object.
+fn shown_of(evidence: &[Evidence]) -> impl Iterator<Item = &PspObject> {
+    evidence.iter().flat_map(|item| match &item.answer {
+        Answer::Found { objects, .. } => objects.as_slice(),
+        Answer::Nothing(_) | Answer::UnknownReference(_) | Answer::NoAnswer(_) => &[],
+    })
+}
+
+/// Whether somebody else took money of an object back, as far as that look tells.
+fn went_back(object: &PspObject) -> bool {
+    object.state == ObjectState::Voided || object.disputed || object.returned.is_some()
 }
 
 /// Looks at rows that wait for a person, to whom these reasons are no news.

@@ -5,8 +5,9 @@ use std::collections::{HashMap, HashSet};
 
 use crate::decide::settled::{moved_at, moves};
 use crate::model::money::Money;
-use crate::model::settlement::{LineKind, SettledLine, Tag, TagKind};
+use crate::model::settlement::{FailedRefund, LineKind, SettledLine, Tag, TagKind};
 use crate::model::transaction::Kind;
+use crate::run::came_back::is_failed;
 use crate::store::files::StoredLine;
 
 /// What a line moved, without a sign, where it says so.
@@ -47,6 +48,9 @@ pub fn settled(line: &StoredLine) -> SettledLine {
         payment,
         original,
         aliases,
+        event: event(line).map(str::to_owned),
+        failed: failed_refund(line),
+        payout: line.batch.clone(),
         code: line.return_reason.clone(),
         word: line.type_code.clone(),
         anothers: None,
@@ -65,12 +69,51 @@ fn own_id(line: &StoredLine) -> Option<&str> {
     refund_id(line).or(own)
 }
 
+/// What the PSP calls what came back itself; some lines have their payment's ids alone.
+fn event(line: &StoredLine) -> Option<&str> {
+    if line.kind == LineKind::Refund {
+        return own_id(line);
+    }
+    let names_payment = |id: &&str| line.original.as_deref().is_some_and(|own| own != *id);
+    let beside = own_beside(line).filter(names_payment);
+    refund_id(line).or_else(|| named(&line.refs, TagKind::DisputeId)).or(beside)
+}
+
+/// A line's own id, where the payment is not called so.
+fn own_beside(line: &StoredLine) -> Option<&str> {
+    let kinds = [TagKind::PaymentId, TagKind::ChargeId];
+    let is_called = |id: &str| kinds.iter().any(|kind| named(&line.refs, *kind) == Some(id));
+    let own = line.psp_reference.as_deref();
+    own.filter(|id| line.original.as_deref() != Some(*id) && !is_called(id))
+}
+
+/// Which refund a line says to have failed. Stripe's source and PayPal's reference are what it is
+/// of; Adyen numbers each modification, the failure as well.
+pub fn failed_refund(line: &StoredLine) -> Option<FailedRefund> {
+    let (id, is_sure) = match line.format.as_str() {
+        "stripe" => (refund_id(line), true),
+        "paypal_stl" | "paypal_trr" => (line.original.as_deref(), true),
+        _other => (refund_id(line), false),
+    };
+    let id = id.filter(|_| is_failed(line))?.to_owned();
+    Some(FailedRefund { id, is_sure })
+}
+
 /// What a report calls the refund that it tells of.
 pub fn refund_id(line: &StoredLine) -> Option<&str> {
     named(&line.refs, TagKind::RefundId)
 }
 
-/// The payment that a refund's line gives back, where it names one.
+/// The id that a refund or a chargeback has of its own, and not of the payment: what undoes it may
+/// name that one alone.
+pub fn back_id(line: &StoredLine) -> Option<&str> {
+    if line.kind == LineKind::Refund {
+        return own_id(line);
+    }
+    own_beside(line).filter(|_| line.kind == LineKind::Chargeback)
+}
+
+/// The payment that a refund's line gives back, or a chargeback takes, where it names one.
 pub fn given_back(line: &StoredLine) -> Option<&str> {
     let beside = || line.psp_reference.as_deref().filter(|id| own_id(line) != Some(id));
     line.original.as_deref().or_else(beside)

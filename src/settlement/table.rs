@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use regex::Regex;
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::model::money::Currency;
 use crate::model::settlement::TagKind;
@@ -137,7 +137,7 @@ impl Column {
 }
 
 /// In which unit amounts are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
     /// `12.50`.
@@ -148,7 +148,7 @@ pub enum Unit {
 }
 
 /// What a file lists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Covers {
     /// What settled.

@@ -265,10 +265,12 @@ delegate! { FileDriver:
     open_lines(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<OpenLine>;
     open_of_money(account: &str, minors: &[i64]) -> Vec<StoredLine>;
     taken_out(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;
+    taken_alone(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;
     taken_out_of(table: &str, keys: &[String]) -> Vec<StoredLine>;
     note_looked_again(run_id: &str, places: &[LinePlace]) -> ();
     exclude_lines(places: &[LinePlace]) -> ();
     asleep(table: &str, rows: &[(String, LinePlace)], now: Instant) -> Vec<String>;
+    parked(table: &str, rows: &[(String, LinePlace)]) -> Vec<String>;
     cased(table: &str, rows: &[(String, LinePlace)]) -> Vec<String>;
     wake(table: &str, keys: &[String], now: Instant) -> u64;
     forget_looks(table: &str, keys: &[String]) -> u64;
@@ -317,7 +319,9 @@ delegate! { PeopleDriver:
     leave_as_is(run_id: &str, proposal: i64, now: Instant) -> bool;
     merge_cases(into: Option<i64>, cases: &[i64], why: &str, by: &str, now: Instant) -> u64;
     purge_cases(cases: &[i64], before: Instant) -> u64;
-    rows_to_look_at(table: &str, reasons: &[Reason], before: Instant, limit: i64) -> Vec<String>;
+    rows_to_look_at(
+        table: &str, reasons: &[Reason], before: Instant, limit: i64, proposed: bool
+    ) -> Vec<String>;
     note_looked_at(table: &str, keys: &[String], now: Instant) -> ();
 }
 
@@ -334,6 +338,7 @@ delegate! { ReplayDriver:
     open_row_cases(after: i64, limit: i64) -> Vec<(i64, Decided)>;
     shown_by_cases(cases: &[i64]) -> Vec<(i64, String)>;
     last_written(table: &str, keys: &[String]) -> HashMap<String, Written>;
+    ended_by_people(table: &str, keys: &[String]) -> HashMap<String, String>;
     rule_counts(since: Instant) -> Vec<RuleCount>;
 }
 

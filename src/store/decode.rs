@@ -30,6 +30,7 @@ pub fn decode(table: &SourceTable, cells: &[Option<String>], image: String) -> T
         key: reader.key(),
         processing: is_processing(table, &status),
         succeeded: is_succeeded(table, &status),
+        ignored: is_ignored(table, &status),
         kind,
         money,
         tag: reader.tag(&account),
@@ -57,6 +58,18 @@ fn is_succeeded(table: &SourceTable, status: &str) -> bool {
     let is_value = |value: &FilterValue| value.0 == status;
     let targets = table.settings.map.iter().filter_map(|map| map.succeeded.as_ref());
     targets.chain(&table.settings.succeeded).any(is_value) && !is_processing(table, status)
+}
+
+/// Whether a status is one that the mapping ignores, and that says nothing of the row: neither of
+/// success nor that it was given up.
+fn is_ignored(table: &SourceTable, status: &str) -> bool {
+    let settings = &table.settings;
+    let is_value = |value: &FilterValue| value.0 == status;
+    settings.ignore.iter().any(is_value)
+        && !settings.unpaid.iter().any(is_value)
+        && !is_processing(table, status)
+        && !is_succeeded(table, status)
+        && !table.given_up_values().iter().any(|value| value == status)
 }
 
 /// The account that a joined value names; what names none is shown with NULL as such.

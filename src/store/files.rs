@@ -185,6 +185,15 @@ pub trait FileDriver {
         limit: i64,
     ) -> Result<Vec<StoredLine>, StoreError>;
 
+    /// Lines of what came back under an account that runs of single rows took since the last run
+    /// of all rows, be it a part of the run that is under way; in their order, after a place.
+    async fn taken_alone(
+        &self,
+        account: &str,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<StoredLine>, StoreError>;
+
     /// The lines that these rows of a table succeeded by and that a correction took out since.
     async fn taken_out_of(
         &self,
@@ -210,9 +219,18 @@ pub trait FileDriver {
         now: Instant,
     ) -> Result<Vec<String>, StoreError>;
 
-    /// Of these rows of a table, each with a line that names it: those with an open case that
-    /// nobody proposed an end of, and that were not looked at since the line's file came or was
-    /// released, or the batch that it is a part of was booked. None that somebody has in work.
+    /// Of these rows of a table, each with a line that names it: those that nobody looks at any
+    /// more, as they were left as they are, and did not since the line's file came or was released,
+    /// or the batch that it is a part of was booked.
+    async fn parked(
+        &self,
+        table: &str,
+        rows: &[(String, LinePlace)],
+    ) -> Result<Vec<String>, StoreError>;
+
+    /// Of these rows of a table, each with a line that names it: those with an open case, whatever
+    /// was proposed of it, that were not looked at since the line's file came or was released, or
+    /// the batch that it is a part of was booked. None that somebody has in work.
     async fn cased(
         &self,
         table: &str,
@@ -889,6 +907,18 @@ pub(in crate::store) const TAKEN_OUT: &str =
 pub(in crate::store) const TAKEN_OUT_WAITS: &str = "l.state = 'superseded' \
      and l.reason in ('settled', 'tolerance_delta') and l.again_run is null and l.key is not null";
 
+/// What makes a line `l` one of what came back.
+pub(in crate::store) const CAME_BACK: &str =
+    "l.kind in ('refund', 'return', 'chargeback', 'chargeback_reversed')";
+
+/// What makes a run `r` one of single rows since the last run of all rows, or the one that is under
+/// way. A run's scope is written without blanks.
+pub(in crate::store) const RAN_ALONE: &str = "(r.state = 'running' or r.command <> 'run' \
+     or r.scope not like '%\"ids\":null%') \
+     and r.started_at >= coalesce((select w.started_at from tieout_runs w \
+     where w.command = 'run' and w.state in ('complete', 'partial') \
+     and w.scope like '%\"ids\":null%' order by w.started_at desc limit 1), r.started_at)";
+
 /// Of the run `r` that looked at a row last, a file `f`, the run `n` that read it and the booking
 /// `b` of the batch that a line of it is a part of: the row was not looked at since the file came,
 /// since it was let count, or since the booking was explained. A person's word is older than the
@@ -901,11 +931,10 @@ pub(in crate::store) const UNSEEN: &str = "(r.id is null or (r.id <> n.id and r.
      (select 1 from tieout_releases w where w.file_id = f.id and w.state = 'carried_out')) \
      or (b.matched_at is not null and r.id <> b.run_id and r.started_at < b.matched_at))";
 
-/// Of an open case `k`, and `f`, `n` and `b` as in [`UNSEEN`]: it waits for its person, whose word
-/// there is none of yet, and was not looked at since the line could tell of its row.
-pub(in crate::store) const UNSHOWN: &str = "not exists (select 1 from tieout_proposals p \
-     where p.case_number = k.number and p.state in ('open', 'approved')) \
-     and (k.looked_at is null or k.looked_at < f.received_at or k.looked_at < n.started_at \
+/// Of an open case `k`, and `f`, `n` and `b` as in [`UNSEEN`]: it was not looked at since the line
+/// could tell of its row. Whoever proposed its end did so of what it showed before.
+pub(in crate::store) const UNSHOWN: &str = "(k.looked_at is null or k.looked_at < f.received_at \
+     or k.looked_at < n.started_at \
      or k.looked_at < b.matched_at or exists (select 1 from tieout_releases w \
      where w.file_id = f.id and w.state = 'carried_out' and k.looked_at < w.ended_at))";
 

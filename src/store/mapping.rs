@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::decide::policy::Mode;
 use crate::model::reason::Outcome;
@@ -264,7 +264,7 @@ pub enum AttemptsSetting {
 }
 
 /// How a hand-back reaches the worker.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Channel {
     /// By the status column: the worker polls the retryable value.

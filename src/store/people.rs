@@ -446,13 +446,15 @@ pub trait PeopleDriver {
     async fn purge_cases(&self, cases: &[i64], before: Instant) -> Result<u64, StoreError>;
 
     /// Keys of rows that wait for a person for one of these reasons alone, and that nobody looked
-    /// at since `before`, those waiting longest first.
+    /// at since `before`, those waiting longest first; those of which an end is `proposed`, too, or
+    /// not.
     async fn rows_to_look_at(
         &self,
         table: &str,
         reasons: &[Reason],
         before: Instant,
         limit: i64,
+        proposed: bool,
     ) -> Result<Vec<String>, StoreError>;
 
     /// Notes that these rows' open cases were looked at and stay.
@@ -465,6 +467,10 @@ pub trait PeopleDriver {
 }
 
 /// Reasons as the list of an SQL `in`, spelt as the index of such cases spells them.
+pub(in crate::store) const UNPROPOSED: &str = "and not exists (select 1 from tieout_proposals p \
+     where p.case_number = k.number and p.state in ('open', 'approved'))";
+
+/// Reasons as a list of SQL's.
 pub fn reasons_sql(reasons: &[Reason]) -> String {
     let codes: Vec<String> =
         reasons.iter().map(|reason| format!("'{}'", reason.as_str())).collect();

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::decide::decision::{Asked, Decision, History, Inputs};
 use crate::decide::person::Word;
 use crate::decide::policy::Mode;
-use crate::model::evidence::{Answer, Evidence, ObjectState, PspObject, UntaggedMatch};
+use crate::model::evidence::{Answer, Evidence, PspObject, UntaggedMatch};
 use crate::model::lean::is_default;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::Instant;
@@ -244,6 +244,9 @@ pub struct StoredInputs {
     /// Nearly equal tags.
     #[serde(default, skip_serializing_if = "is_default")]
     pub near_misses: Vec<(String, String)>,
+    /// What was seen of the objects that have them, as far as they were read whole.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub near_objects: Vec<PspObject>,
     /// What was remembered.
     pub history: History,
     /// By whose word its case was decided again, where it was.
@@ -282,16 +285,6 @@ impl StoredInputs {
         found.sort_by_key(|(_, object)| object.created_at);
         found
     }
-
-    /// The ids of those objects that captured exactly what the row wants.
-    pub fn equal_captures(&self) -> Vec<&str> {
-        let wanted = self.row.money;
-        let is_equal = |object: &PspObject| {
-            object.state == ObjectState::Captured && wanted.is_some() && object.captured == wanted
-        };
-        let found = self.objects().into_iter().filter(|(_, object)| is_equal(object));
-        found.map(|(_, object)| object.reference.as_str()).collect()
-    }
 }
 
 /// [`StoredInputs`] on their way to the database: the same fields in the same order, none of them
@@ -321,6 +314,9 @@ pub struct InputsToStore<'a> {
     /// Nearly equal tags.
     #[serde(skip_serializing_if = "is_default")]
     pub near_misses: &'a [(String, String)],
+    /// What was seen of the objects that have them.
+    #[serde(skip_serializing_if = "is_default")]
+    pub near_objects: &'a [PspObject],
     /// What was remembered.
     pub history: &'a History,
     /// By whose word its case was decided again, where it was.
@@ -630,7 +626,7 @@ pub struct TotalLine {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::evidence::{Answer, Cause, CauseKind, EVIDENCE_SCHEMA, Route};
+    use crate::model::evidence::{Answer, Cause, CauseKind, EVIDENCE_SCHEMA, ObjectState, Route};
     use crate::model::money::{Currency, Money};
     use crate::model::time::from_text;
     use crate::model::transaction::{AccountRef, Attempts, Kind, RowKey, SiblingState, TagState};
@@ -649,6 +645,7 @@ mod tests {
                 status: "processing".to_owned(),
                 processing: true,
                 succeeded: false,
+                ignored: false,
                 kind: Kind::Charge,
                 money: Some(money),
                 defects: Vec::new(),
@@ -682,6 +679,21 @@ mod tests {
                 tag: None,
             }],
             near_misses: vec![pair(), pair()],
+            near_objects: vec![PspObject {
+                reference: "pi_1".to_owned(),
+                aliases: Vec::new(),
+                kind: "payment_intent".to_owned(),
+                state: ObjectState::Captured,
+                status: "succeeded".to_owned(),
+                amount: Some(money),
+                captured: Some(money),
+                refunded_minor: 0,
+                disputed: false,
+                charged_back_minor: 0,
+                created_at: now,
+                tag: Some("7".to_owned()),
+                returned: None,
+            }],
             history: History::first_look(now),
             kicked,
         }
@@ -702,6 +714,7 @@ mod tests {
                 claimed_references: &stored.claimed_references,
                 untagged: &stored.untagged,
                 near_misses: &stored.near_misses,
+                near_objects: &stored.near_objects,
                 history: &stored.history,
                 kicked: stored.kicked.as_ref(),
             };

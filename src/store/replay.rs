@@ -41,6 +41,14 @@ pub trait ReplayDriver {
         keys: &[String],
     ) -> Result<HashMap<String, Written>, StoreError>;
 
+    /// What people saw who ended these rows: the JSON of the stored inputs of each row's last end,
+    /// where that was by people's word and is kept.
+    async fn ended_by_people(
+        &self,
+        table: &str,
+        keys: &[String],
+    ) -> Result<HashMap<String, String>, StoreError>;
+
     /// How often each rule decided since then, by outcome and reason; where none knew what was
     /// found, the rule is none.
     async fn rule_counts(&self, since: Instant) -> Result<Vec<RuleCount>, StoreError>;

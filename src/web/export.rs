@@ -6,6 +6,7 @@ use axum::body::Bytes;
 use axum::response::Response;
 use tokio::sync::mpsc::channel;
 
+use crate::report::past::with_undone;
 use crate::report::queue;
 use crate::store::database::Database;
 use crate::store::driver::{CaseFilter, Driver};
@@ -38,7 +39,11 @@ pub async fn cases(site: &Rc<Site>, person: &Person, query: &Fields) -> Result<R
 async fn write(db: Database, mut filter: CaseFilter, parts: Parts) {
     let mut text = queue::header() + END;
     loop {
-        let page = match db.cases(&filter).await {
+        let read = match db.cases(&filter).await {
+            Ok(page) => with_undone(&db, page).await,
+            Err(error) => Err(error),
+        };
+        let page = match read {
             Ok(page) => page,
             Err(error) => {
                 // The browser sees a download that broke off, and not a whole one.

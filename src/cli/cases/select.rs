@@ -10,8 +10,8 @@ use crate::cli::cases::{PAGE, find, number_of, row};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::{out, person};
-use crate::config::names;
 use crate::config::problem::nearest;
+use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::model::count::counted;
 use crate::model::money::{
@@ -127,6 +127,22 @@ impl Select {
             proposed: word(self.proposed.as_ref()).map(state_of).transpose()?,
             ..CaseFilter::default()
         })
+    }
+
+    /// What a filter names that is not configured, for whoever wonders why nothing is meant by it.
+    pub fn unknown(&self, config: &Config) -> Option<String> {
+        let accounts: Vec<&str> = config.accounts.keys().map(String::as_str).collect();
+        let tables: Vec<&str> = config.tables.iter().map(|table| table.name.as_str()).collect();
+        let given = [
+            ("account is called", "configured are", &self.account, accounts),
+            ("table is called", "mapped are", &self.table, tables),
+        ];
+        let texts = given.into_iter().filter_map(|(what, known, given, names)| {
+            let name = word(given.as_ref()).filter(|name| !names.contains(&name.as_str()))?;
+            Some(format!("no {what} `{name}`: {known} {}", names.join(", ")))
+        });
+        let texts: Vec<String> = texts.collect();
+        (!texts.is_empty()).then(|| texts.join("; "))
     }
 
     /// Whether any filter was given.

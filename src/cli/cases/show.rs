@@ -22,8 +22,10 @@ use crate::psp::settings::PspKind;
 use crate::report::advice::{
     action_after, bank_question, remedy, severity, wants_look, wants_rule,
 };
+use crate::report::back::{Back, looks_at};
+use crate::report::duplicates::Captures;
 use crate::report::exceptions::shown;
-use crate::report::past::{Past, past_of};
+use crate::report::past::{Past, ended_as, past_of, with_undone};
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal, ProposalState, What};
@@ -35,7 +37,7 @@ const BESIDE: usize = 3;
 /// How wide the row's column of the comparison is: a whole instant.
 const ROW_COLUMN: usize = 22;
 
-/// How wide an object's column is.
+/// How wide an object's column is where three stand beside each other.
 const COLUMN: usize = 16;
 
 /// Similar cases that are shown.
@@ -121,13 +123,14 @@ pub async fn read(number: i64, config: &Config, db: &Database) -> Result<Known, 
         None => None,
     };
     let proposals = db.proposals(&[number]).await.map_err(failed)?;
+    let similar = db.similar_cases(&case, SIMILAR).await.map_err(failed)?;
     Ok(Known {
         evidence,
         notes: db.case_notes(number).await.map_err(failed)?,
         past: past_of(db, &case, &proposals).await.map_err(failed)?,
         proposals,
         links: db.case_links(number).await.map_err(failed)?,
-        similar: db.similar_cases(&case, SIMILAR).await.map_err(failed)?,
+        similar: with_undone(db, similar).await.map_err(failed)?,
         dashboard: dashboard(config, case.account.as_deref()),
         case,
     })
@@ -137,8 +140,10 @@ fn json_of(known: &Known) -> serde_json::Value {
     let evidence = known.evidence.as_deref().and_then(|text| serde_json::from_str(text).ok());
     let evidence: serde_json::Value = evidence.unwrap_or_default();
     let name = |number: &i64| format!("C-{number}");
+    let resolution = ended_as(&known.case, &known.proposals);
+    let case = CaseRow { resolution, ..known.case.clone() };
     json!({
-        "case": body(&known.case),
+        "case": body(&case),
         "evidence": evidence,
         "history": known.notes.iter().map(note_body).collect::<Vec<_>>(),
         "proposals": known.proposals.iter().map(proposal_body).collect::<Vec<_>>(),
@@ -221,7 +226,8 @@ fn head(known: &Known) -> Vec<String> {
         let parts: Vec<String> = known.links.parts.iter().map(|part| format!("C-{part}")).collect();
         lines.push(format!("parts     {}", parts.join(", ")));
     }
-    lines.extend(case.resolution.as_ref().map(|ended| format!("ended     {ended}")));
+    let ended = ended_as(case, &known.proposals);
+    lines.extend(ended.map(|ended| format!("ended     {ended}")));
     lines
 }
 
@@ -277,44 +283,65 @@ fn block(inputs: &StoredInputs, some: &[(usize, &PspObject)]) -> Vec<String> {
     let row = &inputs.row;
     let wanted = row.money.map_or_else(|| "–".to_owned(), |money| money.to_string());
     let stored = row.psp_reference.as_deref();
-    let fields: [(&str, String, Vec<String>); 6] = [
-        (
-            "status",
-            row.status.clone(),
-            some.iter().map(|(_, object)| object.status.clone()).collect(),
-        ),
-        ("amount", wanted, some.iter().map(|(_, o)| amount_text(o, row.money)).collect()),
-        (
-            "money",
-            String::new(),
-            some.iter().map(|(_, object)| object.state.as_str().to_owned()).collect(),
-        ),
-        (
-            "created",
-            to_short_text(row.created_at),
-            some.iter().map(|(_, object)| apart(row.created_at, object.created_at)).collect(),
-        ),
-        (
-            "tag",
-            row.tag.text().to_owned(),
-            some.iter().map(|(_, o)| tag_text(o, row.tag.text())).collect(),
-        ),
-        (
-            "reference",
-            stored.unwrap_or("–").to_owned(),
-            some.iter().map(|(_, object)| named_text(object, stored)).collect(),
-        ),
+    let each = |text: &dyn Fn(&PspObject) -> String| -> Vec<String> {
+        some.iter().map(|(_, object)| text(object)).collect()
+    };
+    let mut fields = vec![
+        ("status", row.status.clone(), each(&|object| object.status.clone())),
+        ("amount", wanted, each(&|object| amount_text(object, row.money))),
+        ("money", String::new(), each(&|object| object.state.as_str().to_owned())),
     ];
+    let back = went_back(inputs, some).into_iter();
+    fields.extend(back.map(|(label, others)| (label, String::new(), others)));
+    let created = each(&|object| apart(row.created_at, object.created_at));
+    fields.extend([
+        ("created", to_short_text(row.created_at), created),
+        ("tag", row.tag.text().to_owned(), each(&|object| tag_text(object, row.tag.text()))),
+        ("reference", stored.unwrap_or("–").to_owned(), each(&|object| named_text(object, stored))),
+    ]);
     let heads = some.iter().map(|(number, _)| format!("[{number}]")).collect::<Vec<_>>();
-    let mut lines = vec![cells("", "row", &heads)];
-    lines.extend(fields.iter().map(|(label, own, others)| cells(label, own, others)));
+    let width = column_width(fields.iter().map(|(_, _, others)| others.as_slice()));
+    let mut lines = vec![cells("", "row", &heads, width)];
+    lines.extend(fields.iter().map(|(label, own, others)| cells(label, own, others, width)));
     lines
 }
 
-fn cells(label: &str, own: &str, others: &[String]) -> String {
+/// As wide as the longest text of an object needs, and as the screen has room for.
+fn column_width<'a>(fields: impl Iterator<Item = &'a [String]>) -> usize {
+    let (mut width, mut objects) = (COLUMN, 1_usize);
+    for others in fields {
+        let longest = others.iter().map(|text| text.chars().count()).max().unwrap_or(0);
+        width = width.max(longest.saturating_add(1));
+        objects = objects.max(others.len());
+    }
+    let room = COLUMN.saturating_mul(BESIDE).checked_div(objects).unwrap_or(COLUMN);
+    width.min(room.max(COLUMN))
+}
+
+/// What went back of each object, a line for each way in which any of them has some.
+fn went_back(
+    inputs: &StoredInputs,
+    some: &[(usize, &PspObject)],
+) -> Vec<(&'static str, Vec<String>)> {
+    let looks: Vec<&PspObject> = shown(inputs).collect();
+    let back: Vec<Back> =
+        some.iter().map(|(_, object)| Back::of(&looks_at(object, &looks))).collect();
+    let ways: [(&str, Vec<Option<&String>>); 3] = [
+        ("refunded", back.iter().map(|back| back.refunded.as_ref()).collect()),
+        ("disputed", back.iter().map(|back| back.disputed.as_ref()).collect()),
+        ("returned", back.iter().map(|back| back.returned.as_ref()).collect()),
+    ];
+    let cell = |text: Option<&String>| text.cloned().unwrap_or_else(|| "–".to_owned());
+    ways.into_iter()
+        .filter(|(_, texts)| texts.iter().any(Option::is_some))
+        .map(|(label, texts)| (label, texts.into_iter().map(cell).collect()))
+        .collect()
+}
+
+fn cells(label: &str, own: &str, others: &[String], width: usize) -> String {
     let mut text = format!("{label:<10}{:<ROW_COLUMN$}", cut(own, ROW_COLUMN));
     for other in others {
-        text.push_str(&format!("{:<COLUMN$}", cut(other, COLUMN)));
+        text.push_str(&format!("{:<width$}", cut(other, width)));
     }
     text.trim_end().to_owned()
 }
@@ -387,7 +414,8 @@ fn suggestion(
     inputs: Option<&StoredInputs>,
 ) -> (String, Option<(What, Option<String>)>) {
     let is_found = inputs.is_some_and(|inputs| !inputs.objects().is_empty());
-    let equal = inputs.map(StoredInputs::equal_captures).unwrap_or_default();
+    let captures = inputs.map(Captures::of).unwrap_or_default();
+    let over = captures.given_back().map(|text| format!("{text}; ")).unwrap_or_default();
     let decided = |what: What, object: Option<&str>| {
         let with = object.map(|object| format!(" --object {object}")).unwrap_or_default();
         let number = case.number;
@@ -398,11 +426,15 @@ fn suggestion(
     let words = |text: &str| (text.to_owned(), None);
     let wanted = inputs.and_then(|inputs| inputs.row.money);
     let action = action_after(case.reason, is_found, wanted, inputs.into_iter().flat_map(shown));
-    match (action, equal.as_slice()) {
-        ("confirm_success", [first, ..]) => decided(What::Succeeded, Some(first)),
-        ("refund_duplicate", [first, others @ ..]) if !others.is_empty() => {
-            let (text, decision) = decided(What::Succeeded, Some(first));
-            (format!("refund {} at the PSP, then {text}", others.join(", ")), decision)
+    match (action, captures.keep) {
+        ("confirm_success", Some(keep)) => {
+            let (text, decision) = decided(What::Succeeded, Some(keep));
+            (format!("{over}{text}"), decision)
+        }
+        ("refund_duplicate", Some(keep)) if !captures.others.is_empty() => {
+            let (text, decision) = decided(What::Succeeded, Some(keep));
+            let others = captures.others.join(", ");
+            (format!("{over}refund {others} at the PSP, then {text}"), decision)
         }
         ("refund_duplicate", _) => words("refund at the PSP what was paid twice"),
         ("retry_at_original_psp", _) => decided(What::Retryable, None),
@@ -530,6 +562,19 @@ mod tests {
         for text in ["x".repeat(99), format!("{} ≠", "y".repeat(99))] {
             assert_eq!(cut(&text, COLUMN).chars().count(), COLUMN - 1, "{text}");
         }
+    }
+
+    #[test]
+    fn a_column_takes_the_room_that_is_free() {
+        let width = |texts: &[&str]| {
+            let others: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
+            column_width([others.as_slice()].into_iter())
+        };
+        assert_eq!(width(&["succeeded"]), COLUMN);
+        assert_eq!(width(&["requires_payment_method", "succeeded"]), 24);
+        assert_eq!(width(&["requires_payment_method", "succeeded", "x"]), COLUMN);
+        let long = "x".repeat(99);
+        assert_eq!(width(&[&long]), 48);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use crate::config::names;
 use crate::exit::Exit;
 use crate::model::count::counted;
 use crate::model::time::{earlier, parse_keep, to_short_text, to_text};
+use crate::report::past::with_undone;
 use crate::report::queue;
 use crate::store::database::Database;
 use crate::store::driver::{CaseFilter, Driver};
@@ -161,6 +162,7 @@ pub async fn export(options: &Export, db: &Database) -> Result<Exit, Failure> {
         let page = db.cases(&filter).await.map_err(|e| Failure::store(&e))?;
         let Some(last) = page.last() else { break };
         filter.after = Some(last.number);
+        let page = with_undone(db, page).await.map_err(|e| Failure::store(&e))?;
         for case in &page {
             match options.format {
                 Form::Csv => lines.put_raw(&format!("{}\r", queue::line(case))),

@@ -11,7 +11,7 @@ use chrono::{NaiveDate, NaiveTime, TimeDelta, Weekday};
 use chrono_tz::Tz;
 use regex::Regex;
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::decide::expected::{Calendar, Expected};
 use crate::exit::Exit;
@@ -39,7 +39,7 @@ pub enum SourceKind {
 }
 
 /// How a file shows that it is whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ready {
     /// Two looks, `stable_for` apart, show the same size and time.

@@ -11,19 +11,18 @@ use crate::store::error::StoreError;
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::sql::{Cells, Sql};
 
-/// The columns that [`Remembered::read`] reads, of `tieout_checks c` and its open case `k`.
+/// The columns that [`Remembered::read`] reads, of `tieout_checks c`; the last one
+/// is its open case. Asked for each row by the index, never joined: the planner knows nothing of
+/// cases that the run itself opened, and would hold every row against all of them.
 pub(super) const COLUMNS: &str = "\
 c.key, c.state, c.lease_token, c.lease_run, c.currency, c.amount_minor, c.account, c.image, \
 c.first_seen_at, c.fingerprint_seen_at, c.aged_from, c.unanswered_since, c.unanswered, c.checks, \
 c.misses, c.handbacks, c.watch_from, c.watch_step, c.ended_as, c.events, c.next_check_at, \
-c.lease_until, k.number";
+c.lease_until, (select k.number from tieout_cases k where k.state = 'open' \
+and k.subject_kind = 'row' and k.table_name = c.table_name and k.subject = c.key)";
 
 /// How many columns that is.
 pub(super) const COUNT: usize = 23;
-
-/// Joins the row's open case.
-pub(super) const OPEN_CASE: &str = "left join tieout_cases k on k.state = 'open' \
-and k.subject_kind = 'row' and k.table_name = c.table_name and k.subject = c.key";
 
 /// One row of `tieout_checks`.
 pub(super) struct Remembered {

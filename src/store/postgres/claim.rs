@@ -235,13 +235,12 @@ pub(super) fn due_sql(
     sql.push(&format!(
         "{with}select {}, r.belongs, r.image, {} from (\
          select d.* from tieout_checks d where {} order by {order} limit {limit} {locking}) c \
-         {} left join lateral (\
+         left join lateral (\
          select ({belongs}) as belongs, {} as image, {} from {} t where {}) r on true \
          order by {outer}",
         checks::COLUMNS,
         cell_names(table, "r"),
         due.join(" and "),
-        checks::OPEN_CASE,
         parts.image("t"),
         cells_as(table, "t"),
         table.read,

@@ -7,8 +7,8 @@ use crate::model::settlement::{Direction, EntryStatus, LineKind};
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::files::{
-    LINE, LineMark, LinePlace, LineState, OF_MONEY, OPEN_ALONE, OPEN_LINE, OpenLine, StoredLine,
-    TAKEN_OUT, TAKEN_OUT_WAITS, currency_of, further_of, refs_of,
+    CAME_BACK, LINE, LineMark, LinePlace, LineState, OF_MONEY, OPEN_ALONE, OPEN_LINE, OpenLine,
+    RAN_ALONE, StoredLine, TAKEN_OUT, TAKEN_OUT_WAITS, currency_of, further_of, refs_of,
 };
 use crate::store::postgres::errors::{failed, unexpected};
 use crate::store::postgres::sql::{Cells, Sql};
@@ -193,6 +193,31 @@ pub(super) async fn taken_out(
     limit: i64,
 ) -> Result<Vec<StoredLine>, StoreError> {
     page(pool, READING, account, TAKEN_OUT_WAITS, after, limit).await
+}
+
+/// Lines of what came back that runs of single rows took. Those runs are few: what they took is
+/// found by them, and not by all lines of the account in their order.
+pub(super) async fn taken_alone(
+    pool: &PgPool,
+    account: &str,
+    after: Option<LinePlace>,
+    limit: i64,
+) -> Result<Vec<StoredLine>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
+    let mut sql = Sql::default();
+    let account = sql.bind(account.to_owned());
+    let (file, position) = (sql.bind(after.file), sql.bind(after.position));
+    let limit = sql.bind(limit);
+    sql.push(&format!(
+        "with alone as materialized (select r.id from tieout_runs r where {RAN_ALONE}) \
+         select {LINE} from alone a join tieout_lines l on l.run_id = a.id and l.key is not null \
+         join tieout_files f on f.id = l.file_id \
+         where l.account = {account} and {CAME_BACK} \
+         and (l.file_id, l.position) > ({file}, {position}) \
+         order by l.file_id + 0, l.position limit {limit}"
+    ));
+    sql.fetch_each(&mut connection, READING, line_of).await
 }
 
 /// The next lines of an account that fulfil a condition, in their order.

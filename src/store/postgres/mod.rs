@@ -723,6 +723,15 @@ impl FileDriver for PgStore {
         lines::taken_out(self.pool().await, account, after, limit).await
     }
 
+    async fn taken_alone(
+        &self,
+        account: &str,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        lines::taken_alone(self.pool().await, account, after, limit).await
+    }
+
     async fn taken_out_of(
         &self,
         table: &str,
@@ -750,6 +759,14 @@ impl FileDriver for PgStore {
         now: Instant,
     ) -> Result<Vec<String>, StoreError> {
         wake::asleep(self.pool().await, table, rows, now).await
+    }
+
+    async fn parked(
+        &self,
+        table: &str,
+        rows: &[(String, LinePlace)],
+    ) -> Result<Vec<String>, StoreError> {
+        wake::parked(self.pool().await, table, rows).await
     }
 
     async fn cased(
@@ -952,6 +969,14 @@ impl ReplayDriver for PgStore {
         replay::last_written(self.pool().await, table, keys).await
     }
 
+    async fn ended_by_people(
+        &self,
+        table: &str,
+        keys: &[String],
+    ) -> Result<HashMap<String, String>, StoreError> {
+        replay::ended_by_people(self.pool().await, table, keys).await
+    }
+
     async fn rule_counts(&self, since: Instant) -> Result<Vec<RuleCount>, StoreError> {
         replay::counts(self.pool().await, since).await
     }
@@ -1105,8 +1130,9 @@ impl PeopleDriver for PgStore {
         reasons: &[Reason],
         before: Instant,
         limit: i64,
+        proposed: bool,
     ) -> Result<Vec<String>, StoreError> {
-        people::rows_to_look_at(self.pool().await, table, reasons, before, limit).await
+        people::rows_to_look_at(self.pool().await, table, reasons, (before, limit), proposed).await
     }
 
     async fn note_looked_at(

@@ -9,7 +9,7 @@ use crate::store::driver::CaseFilter;
 use crate::store::error::StoreError;
 use crate::store::people::{
     Approved, BY_RUN, CaseLinks, CaseNote, CaseSum, NewProposal, Proposal, ProposalState,
-    SIMILAR_AMONG, What, assigned_text, buckets_of, proposed_text, reasons_sql,
+    SIMILAR_AMONG, UNPROPOSED, What, assigned_text, buckets_of, proposed_text, reasons_sql,
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::read::{CASE, case_conditions, case_listing, case_row};
@@ -600,21 +600,20 @@ pub(super) async fn rows_to_look_at(
     pool: &PgPool,
     table: &str,
     reasons: &[Reason],
-    before: Instant,
-    limit: i64,
+    (before, limit): (Instant, i64),
+    proposed: bool,
 ) -> Result<Vec<String>, StoreError> {
     let mut sql = Sql::default();
     let table = sql.bind(table.to_owned());
     let before = sql.bind(before);
     let limit = sql.bind(limit);
+    let unproposed = if proposed { "" } else { UNPROPOSED };
     sql.push(&format!(
         "select k.subject from tieout_cases k join tieout_checks c \
          on c.table_name = k.table_name and c.key = k.subject and c.state = 'case' \
          where k.state = 'open' and k.subject_kind = 'row' and k.reason in ({}) \
          and k.table_name = {table} and coalesce(k.looked_at, k.last_seen_at) < {before} \
-         and not exists (select from tieout_proposals p where p.case_number = k.number \
-         and p.state in ('open', 'approved')) \
-         order by coalesce(k.looked_at, k.last_seen_at), k.number limit {limit}",
+         {unproposed} order by coalesce(k.looked_at, k.last_seen_at), k.number limit {limit}",
         reasons_sql(reasons),
     ));
     let rows = read(pool, sql).await?;

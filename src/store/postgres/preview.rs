@@ -78,9 +78,9 @@ async fn taken_in(
             None => None,
         };
         let row = read_row(table, &cells, checks::COUNT)?;
-        let after_cells = checks::COUNT.saturating_add(table.cells.len()).saturating_add(1);
-        fresh
-            .push((cells.maybe_at(after_cells.saturating_add(2))?, remember(row, remembered, now)));
+        // Behind the image, the cells, their time and the key.
+        let due_at = checks::COUNT.saturating_add(table.cells.len()).saturating_add(3);
+        fresh.push((cells.maybe_at(due_at)?, remember(row, remembered, now)));
     }
     Ok(fresh)
 }
@@ -115,12 +115,11 @@ fn would_take_in(
     sql.push(&format!(
         "select p.*, {} as due from (\
          select distinct on (s.key) {}, s.image, {}, s.made, s.key as taken_in from ({rows}) s \
-         left join tieout_checks c on c.table_name = {name} and c.key = s.key {} \
+         left join tieout_checks c on c.table_name = {name} and c.key = s.key \
          where {is_wanted} order by s.key) p order by due limit {limit}",
         turn_of("p.made", "p.taken_in", &now),
         checks::COLUMNS,
         cell_names(table, "s"),
-        checks::OPEN_CASE,
     ));
     sql
 }

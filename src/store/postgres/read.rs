@@ -185,10 +185,9 @@ pub(super) async fn check(
     let mut sql = Sql::default();
     let (table_place, key_place) = (sql.bind(table.to_owned()), sql.bind(key.to_owned()));
     sql.push(&format!(
-        "select {} from tieout_checks c {} \
+        "select {} from tieout_checks c \
          where c.table_name = {table_place} and c.key = {key_place}",
         checks::COLUMNS,
-        checks::OPEN_CASE,
     ));
     let rows = fetch(pool, sql, doing).await?;
     let Some(row) = rows.first() else { return Ok(None) };

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use sqlx::postgres::{PgConnection, PgPool};
+use sqlx::postgres::{PgConnection, PgPool, PgRow};
 
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::Instant;
@@ -179,6 +179,30 @@ pub(super) async fn last_written(
         last.insert(cells.text(0)?, written);
     }
     Ok(last)
+}
+
+pub(super) async fn ended_by_people(
+    pool: &PgPool,
+    table: &str,
+    keys: &[String],
+) -> Result<HashMap<String, String>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let mut sql = Sql::default();
+    let (table, keys) = (sql.bind(table.to_owned()), sql.bind(keys.to_vec()));
+    sql.push(&format!(
+        "select u.key, e.body from unnest({keys}::text[]) as u(key) cross join lateral \
+         (select j.reason, j.evidence_sha256 from tieout_journal j where j.table_name = {table} \
+         and j.key = u.key and j.applied = 'yes' \
+         and j.outcome in ('succeeded', 'retryable', 'failed') \
+         order by j.at desc, j.run_id desc, j.seq desc limit 1) l \
+         join tieout_evidence e on e.sha256 = l.evidence_sha256 where l.reason = 'by_person'"
+    ));
+    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
+    let read = |row: &PgRow| {
+        let cells = Cells::new(row, READING);
+        Ok((cells.text(0)?, cells.text(1)?))
+    };
+    rows.iter().map(read).collect()
 }
 
 pub(super) async fn counts(pool: &PgPool, since: Instant) -> Result<Vec<RuleCount>, StoreError> {

@@ -18,15 +18,39 @@ pub(super) async fn asleep(
     rows: &[(String, LinePlace)],
     now: Instant,
 ) -> Result<Vec<String>, StoreError> {
+    unseen(pool, table, rows, Some(now)).await
+}
+
+/// Rows that nobody looks at any more, and that new lines tell of.
+pub(super) async fn parked(
+    pool: &PgPool,
+    table: &str,
+    rows: &[(String, LinePlace)],
+) -> Result<Vec<String>, StoreError> {
+    unseen(pool, table, rows, None).await
+}
+
+/// Those of these rows that were not looked at since the line came, and wait for a look later than
+/// `now`; without one, for none.
+async fn unseen(
+    pool: &PgPool,
+    table: &str,
+    rows: &[(String, LinePlace)],
+    now: Option<Instant>,
+) -> Result<Vec<String>, StoreError> {
     if rows.is_empty() {
         return Ok(Vec::new());
     }
     let mut connection = pool.acquire().await.map_err(failed(LOOKING))?;
     let mut sql = Sql::default();
-    let (table, now) = (sql.bind(table.to_owned()), sql.bind(now));
+    let table = sql.bind(table.to_owned());
     let keys = sql.bind(rows.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>());
     let files = sql.bind(rows.iter().map(|(_, place)| place.file).collect::<Vec<_>>());
     let positions = sql.bind(rows.iter().map(|(_, place)| place.position).collect::<Vec<_>>());
+    let state = match now {
+        Some(now) => format!("c.state = 'open' and c.next_check_at > {}", sql.bind(now)),
+        None => "c.state = 'parked'".to_owned(),
+    };
     sql.push(&format!(
         "select distinct c.key from unnest({keys}::text[], {files}::bigint[], \
          {positions}::bigint[]) as a(key, file, position) \
@@ -36,8 +60,7 @@ pub(super) async fn asleep(
          left join tieout_lines b on b.file_id = l.of_file and b.position = l.of_position \
          join tieout_runs n on n.id = coalesce(f.tried_run, f.run_id) \
          left join tieout_runs r on r.id = c.last_run \
-         where c.state = 'open' and c.lease_run is null and c.next_check_at > {now} and {UNSEEN} \
-         order by c.key"
+         where {state} and c.lease_run is null and {UNSEEN} order by c.key"
     ));
     let rows = sql.fetch(&mut connection).await.map_err(failed(LOOKING))?;
     rows.iter().map(|row| Cells::new(row, LOOKING).text(0)).collect()

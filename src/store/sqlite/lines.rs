@@ -9,8 +9,8 @@ use crate::model::settlement::{Direction, EntryStatus, LineKind};
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::{
-    LINE, LineMark, LinePlace, LineState, OF_MONEY, OPEN_ALONE, OPEN_LINE, OpenLine, StoredLine,
-    TAKEN_OUT, TAKEN_OUT_WAITS, currency_of, further_of, refs_of,
+    CAME_BACK, LINE, LineMark, LinePlace, LineState, OF_MONEY, OPEN_ALONE, OPEN_LINE, OpenLine,
+    RAN_ALONE, StoredLine, TAKEN_OUT, TAKEN_OUT_WAITS, currency_of, further_of, refs_of,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::sql::{
@@ -170,6 +170,26 @@ pub(super) async fn taken_out(
     limit: i64,
 ) -> Result<Vec<StoredLine>, StoreError> {
     page(connection, READING, account, TAKEN_OUT_WAITS, after, limit).await
+}
+
+/// Lines of what came back that runs of single rows took. Those runs are few: what they took is
+/// found by them, and not by all lines of the account.
+pub(super) async fn taken_alone(
+    connection: &mut SqliteConnection,
+    account: &str,
+    after: Option<LinePlace>,
+    limit: i64,
+) -> Result<Vec<StoredLine>, StoreError> {
+    let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
+    let sql = format!(
+        "select {LINE} from tieout_runs r cross join tieout_lines l on l.run_id = r.id \
+         and l.key is not null cross join tieout_files f on f.id = l.file_id \
+         where {RAN_ALONE} and l.account = ?1 and {CAME_BACK} \
+         and (l.file_id, l.position) > (?2, ?3) order by l.file_id, l.position limit ?4"
+    );
+    let query =
+        rendered(&sql).bind(account.to_owned()).bind(after.file).bind(after.position).bind(limit);
+    fetch_each(connection, READING, query, line_of).await
 }
 
 /// The next lines of an account that fulfil a condition, in their order.

@@ -1123,6 +1123,16 @@ impl FileDriver for SqliteStore {
         lines::taken_out(&mut connection, account, after, limit).await
     }
 
+    async fn taken_alone(
+        &self,
+        account: &str,
+        after: Option<LinePlace>,
+        limit: i64,
+    ) -> Result<Vec<StoredLine>, StoreError> {
+        let mut connection = self.read("reading settlement lines").await?;
+        lines::taken_alone(&mut connection, account, after, limit).await
+    }
+
     async fn taken_out_of(
         &self,
         table: &str,
@@ -1157,6 +1167,14 @@ impl FileDriver for SqliteStore {
         now: Instant,
     ) -> Result<Vec<String>, StoreError> {
         wake::asleep(&mut *self.read(wake::LOOKING).await?, table, rows, now).await
+    }
+
+    async fn parked(
+        &self,
+        table: &str,
+        rows: &[(String, LinePlace)],
+    ) -> Result<Vec<String>, StoreError> {
+        wake::parked(&mut *self.read(wake::LOOKING).await?, table, rows).await
     }
 
     async fn cased(
@@ -1389,6 +1407,14 @@ impl ReplayDriver for SqliteStore {
         replay::last_written(&mut *self.read(replay::READING).await?, table, keys).await
     }
 
+    async fn ended_by_people(
+        &self,
+        table: &str,
+        keys: &[String],
+    ) -> Result<HashMap<String, String>, StoreError> {
+        replay::ended_by_people(&mut *self.read(replay::READING).await?, table, keys).await
+    }
+
     async fn rule_counts(&self, since: Instant) -> Result<Vec<RuleCount>, StoreError> {
         replay::counts(&mut *self.read(replay::READING).await?, since).await
     }
@@ -1583,9 +1609,10 @@ impl PeopleDriver for SqliteStore {
         reasons: &[Reason],
         before: Instant,
         limit: i64,
+        proposed: bool,
     ) -> Result<Vec<String>, StoreError> {
         let mut connection = self.read("looking for cases to look at again").await?;
-        people::rows_to_look_at(&mut connection, table, reasons, before, limit).await
+        people::rows_to_look_at(&mut connection, table, reasons, (before, limit), proposed).await
     }
 
     async fn note_looked_at(

@@ -11,7 +11,7 @@ use crate::store::driver::CaseFilter;
 use crate::store::error::StoreError;
 use crate::store::people::{
     Approved, BY_RUN, CaseLinks, CaseNote, CaseSum, NewProposal, Proposal, ProposalState,
-    SIMILAR_AMONG, What, assigned_text, proposed_text, reasons_sql,
+    SIMILAR_AMONG, UNPROPOSED, What, assigned_text, proposed_text, reasons_sql,
 };
 use crate::store::records::CaseRow;
 use crate::store::sqlite::cases::{COLUMNS, case_of, summing, summing_first};
@@ -521,18 +521,17 @@ pub(super) async fn rows_to_look_at(
     connection: &mut SqliteConnection,
     table: &str,
     reasons: &[Reason],
-    before: Instant,
-    limit: i64,
+    (before, limit): (Instant, i64),
+    proposed: bool,
 ) -> Result<Vec<String>, StoreError> {
     let reasons = reasons_sql(reasons);
+    let unproposed = if proposed { "" } else { UNPROPOSED };
     let sql = format!(
         "select k.subject from tieout_cases k cross join tieout_checks c \
          on c.table_name = k.table_name and c.key = k.subject and c.state = 'case' \
          where k.state = 'open' and k.subject_kind = 'row' and k.reason in ({reasons}) \
          and k.table_name = ?1 and coalesce(k.looked_at, k.last_seen_at) < ?2 \
-         and not exists (select 1 from tieout_proposals p where p.case_number = k.number \
-         and p.state in ('open', 'approved')) \
-         order by coalesce(k.looked_at, k.last_seen_at), k.number limit ?3"
+         {unproposed} order by coalesce(k.looked_at, k.last_seen_at), k.number limit ?3"
     );
     let query = rendered(&sql).bind(table.to_owned()).bind(to_text(before)).bind(limit);
     let rows = fetch(connection, READING, query).await?;

@@ -181,6 +181,29 @@ pub(super) async fn last_written(
     Ok(last)
 }
 
+pub(super) async fn ended_by_people(
+    connection: &mut SqliteConnection,
+    table: &str,
+    keys: &[String],
+) -> Result<HashMap<String, String>, StoreError> {
+    let query = sqlx::query(
+        "select j.key, case j.reason when 'by_person' then e.body end \
+         from json_each(?2) i cross join tieout_journal j \
+         on j.table_name = ?1 and j.key = i.value \
+         left join tieout_evidence e on e.sha256 = j.evidence_sha256 \
+         where j.applied = 'yes' and j.outcome in ('succeeded', 'retryable', 'failed') \
+         order by j.at, j.run_id, j.seq",
+    )
+    .bind(table.to_owned())
+    .bind(json_set(keys));
+    let mut last = HashMap::new();
+    for row in &fetch(connection, READING, query).await? {
+        let cells = Cells::new(row, READING);
+        last.insert(cells.text(0)?, cells.opt_text(1)?);
+    }
+    Ok(last.into_iter().filter_map(|(key, body)| Some((key, body?))).collect())
+}
+
 pub(super) async fn counts(
     connection: &mut SqliteConnection,
     since: Instant,

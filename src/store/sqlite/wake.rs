@@ -18,9 +18,33 @@ pub(super) async fn asleep(
     rows: &[(String, LinePlace)],
     now: Instant,
 ) -> Result<Vec<String>, StoreError> {
+    unseen(connection, table, rows, Some(now)).await
+}
+
+/// Rows that nobody looks at any more, and that new lines tell of.
+pub(super) async fn parked(
+    connection: &mut SqliteConnection,
+    table: &str,
+    rows: &[(String, LinePlace)],
+) -> Result<Vec<String>, StoreError> {
+    unseen(connection, table, rows, None).await
+}
+
+/// Those of these rows that were not looked at since the line came, and wait for a look later than
+/// `now`; without one, for none.
+async fn unseen(
+    connection: &mut SqliteConnection,
+    table: &str,
+    rows: &[(String, LinePlace)],
+    now: Option<Instant>,
+) -> Result<Vec<String>, StoreError> {
     if rows.is_empty() {
         return Ok(Vec::new());
     }
+    let state = match now {
+        Some(_) => "c.state = 'open' and c.next_check_at > ?3",
+        None => "c.state = 'parked'",
+    };
     let sql = format!(
         "select distinct c.key from json_each(?2) a cross join tieout_checks c \
          on c.table_name = ?1 and c.key = a.value ->> 0 \
@@ -29,12 +53,15 @@ pub(super) async fn asleep(
          cross join tieout_lines l on l.file_id = f.id and l.position = a.value ->> 2 \
          left join tieout_lines b on b.file_id = l.of_file and b.position = l.of_position \
          left join tieout_runs r on r.id = c.last_run \
-         where c.state = 'open' and c.lease_run is null and c.next_check_at > ?3 and {UNSEEN} \
-         order by c.key"
+         where {state} and c.lease_run is null and {UNSEEN} order by c.key"
     );
     let rows: Vec<(&str, i64, i64)> =
         rows.iter().map(|(key, place)| (key.as_str(), place.file, place.position)).collect();
-    let query = rendered(&sql).bind(table.to_owned()).bind(json_set(&rows)).bind(to_text(now));
+    let query = rendered(&sql).bind(table.to_owned()).bind(json_set(&rows));
+    let query = match now {
+        Some(now) => query.bind(to_text(now)),
+        None => query,
+    };
     let rows = fetch(connection, LOOKING, query).await?;
     rows.iter().map(|row| Cells::new(row, LOOKING).text(0)).collect()
 }

@@ -4,6 +4,8 @@
 use crate::model::evidence::{ObjectState, PspObject};
 use crate::model::money::{Money, grouped_text};
 use crate::model::time::{Instant, span_text};
+use crate::report::back::{Back, looks_at};
+use crate::report::exceptions::shown;
 use crate::store::records::StoredInputs;
 use crate::web::html::{El, Html, el, of_class};
 use crate::web::page::{NOTHING, flush, id, row_head, unseen};
@@ -11,10 +13,13 @@ use crate::web::view::decide::Named;
 
 /// The objects by name, for a choice.
 pub fn named(inputs: &StoredInputs) -> Vec<Named> {
+    let looks: Vec<&PspObject> = shown(inputs).collect();
     let words = |object: &PspObject| {
         let money = object.captured.or(object.amount).map(money_text);
         let money = money.unwrap_or_else(|| "amount unknown".to_owned());
-        format!("{} · {money} {}", object.reference, object.state.as_str())
+        let back = Back::of(&looks_at(object, &looks)).words();
+        let back: String = back.iter().map(|one| format!(", {one}")).collect();
+        format!("{} · {money} {}{back}", object.reference, object.state.as_str())
     };
     let found = inputs.objects().into_iter();
     found.map(|(_, object)| (object.reference.clone(), words(object))).collect()
@@ -59,6 +64,7 @@ fn lines(inputs: &StoredInputs, objects: &[&PspObject]) -> Vec<El> {
     let plain = |words: &str| el("td").then(words);
     let wanted = row.money.map(money_text);
     let own_tag = row.tag.text();
+    let looks: Vec<&PspObject> = shown(inputs).collect();
     vec![
         line("status", plain(&row.status), each(&|object| plain(&object.status))),
         line("meaning", plain("stuck"), each(&|object| plain(&meaning(&object.state)))),
@@ -67,7 +73,7 @@ fn lines(inputs: &StoredInputs, objects: &[&PspObject]) -> Vec<El> {
             of_class("td", "num").then(wanted.unwrap_or_else(|| NOTHING.to_owned())),
             each(&|object| amount_cell(object, row.money)),
         ),
-        line("taken back", plain(NOTHING), each(&|object| plain(&taken_back(object)))),
+        line("taken back", plain(NOTHING), each(&|object| plain(&taken_back(object, &looks)))),
         line(
             "created",
             plain(&row.created_at.format("%Y-%m-%d %H:%M:%SZ").to_string()),
@@ -139,22 +145,8 @@ fn meaning(state: &ObjectState) -> String {
     }
 }
 
-fn taken_back(object: &PspObject) -> String {
-    let mut words = Vec::new();
-    if object.refunded_minor != 0 {
-        let currency = object.captured.or(object.amount).map(|money| money.currency);
-        words.push(match currency {
-            Some(currency) => {
-                let money = Money::new(object.refunded_minor, currency);
-                format!("{} refunded", money_text(money))
-            }
-            None => "refunded".to_owned(),
-        });
-    }
-    if object.disputed {
-        words.push("disputed".to_owned());
-    }
-    words.extend(object.returned.as_ref().map(|code| format!("returned {code}")));
+fn taken_back(object: &PspObject, looks: &[&PspObject]) -> String {
+    let words = Back::of(&looks_at(object, looks)).words();
     if words.is_empty() { "nothing".to_owned() } else { words.join(", ") }
 }
 

@@ -9,8 +9,9 @@ use axum::response::Response;
 
 use crate::model::time::Instant;
 use crate::report::advice::{action_after, bank_question, remedy, wants_look, wants_rule};
+use crate::report::duplicates::Captures;
 use crate::report::exceptions::shown;
-use crate::report::past::{Past, past_of};
+use crate::report::past::{Past, ended_as, past_of, with_undone};
 use crate::store::driver::Driver;
 use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal};
 use crate::store::records::{CaseRow, StoredInputs};
@@ -95,13 +96,14 @@ async fn read(person: &Person, number: i64) -> Result<Known, Refused> {
         None => None,
     };
     let proposals = db.proposals(&[number]).await?;
+    let similar = db.similar_cases(&case, SIMILAR).await?;
     Ok(Known {
         inputs: stored.and_then(|text| serde_json::from_str(&text).ok()),
         notes: db.case_notes(number).await?,
         past: past_of(db, &case, &proposals).await?,
         proposals,
         links: db.case_links(number).await?,
-        similar: db.similar_cases(&case, SIMILAR).await?,
+        similar: with_undone(db, similar).await?,
         case,
     })
 }
@@ -138,8 +140,8 @@ fn head(known: &Known, state: Html) -> El {
         let parts: Vec<El> = known.links.parts.iter().map(case_link).collect();
         pairs.push(("parts", parts.into()));
     }
-    let ended =
-        case.resolution.as_ref().map(|ended| of_class("p", "note").then("It ended: ").then(ended));
+    let ended = ended_as(case, &known.proposals);
+    let ended = ended.map(|ended| of_class("p", "note").then("It ended: ").then(ended));
     of_class("section", "card")
         .then(el("p").then(el("strong").then(&case.text)))
         .then(of_class("p", "soft").then(case.reason.meaning()))
@@ -251,19 +253,22 @@ fn suggestion(known: &Known) -> Option<El> {
     if !case.open || case.subject_kind == "account" {
         return None;
     }
-    let equal = known.inputs.as_ref().map(StoredInputs::equal_captures).unwrap_or_default();
+    let captures = known.inputs.as_ref().map(Captures::of).unwrap_or_default();
+    let over = captures.given_back().map(|text| format!("{text}. ")).unwrap_or_default();
     let saw = known.inputs.as_ref().is_some_and(|inputs| !inputs.objects().is_empty());
     let wanted = known.inputs.as_ref().and_then(|inputs| inputs.row.money);
     let action = action_after(case.reason, saw, wanted, known.inputs.iter().flat_map(shown));
-    let words: Html = match (action, equal.as_slice()) {
-        ("confirm_success", [first, ..]) => {
-            Html::from("Propose that it succeeded with ").with(id(*first)).with(".")
+    let words: Html = match (action, captures.keep) {
+        ("confirm_success", Some(keep)) => {
+            Html::from(over).with("Propose that it succeeded with ").with(id(keep)).with(".")
         }
-        ("refund_duplicate", [first, others @ ..]) if !others.is_empty() => Html::from("Refund ")
-            .with(id(others.join(", ")))
-            .with(" at the PSP, then propose that it succeeded with ")
-            .with(id(*first))
-            .with("."),
+        ("refund_duplicate", Some(keep)) if !captures.others.is_empty() => {
+            Html::from(format!("{over}Refund "))
+                .with(id(captures.others.join(", ")))
+                .with(" at the PSP, then propose that it succeeded with ")
+                .with(id(keep))
+                .with(".")
+        }
         ("refund_duplicate", _) => "Refund at the PSP what was paid twice.".into(),
         ("retry_at_original_psp", _) => "Propose to charge again.".into(),
         ("wait_until", _) => "Wait: it is looked at again.".into(),

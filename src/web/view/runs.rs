@@ -91,7 +91,7 @@ pub async fn page(site: &Rc<Site>, person: &Person, run: &str) -> Result<Respons
         .with(title(heading, beside))
         .with(head(&run))
         .with(not_examined(&notes))
-        .with(ties(&tie, &totals))
+        .with(ties(&run, &tie, &totals))
         .with(aged)
         .with(downloads(report.as_ref()));
     Ok(page.answer(StatusCode::OK))
@@ -131,11 +131,11 @@ fn not_examined(notes: &Value) -> Option<El> {
 }
 
 /// Claimed against all that became of it, by table and currency.
-fn ties(tie: &TieOut, totals: &[TotalLine]) -> El {
+fn ties(run: &RunRow, tie: &TieOut, totals: &[TotalLine]) -> El {
     if tie.lines.is_empty() {
         return card("Tie-out").then(small("No row was claimed."));
     }
-    let cards: Vec<El> = tie.lines.iter().map(|line| tie_card(line, totals)).collect();
+    let cards: Vec<El> = tie.lines.iter().map(|line| tie_card(run, line, totals)).collect();
     of_class("section", "ties").at("aria-label", "Tie-out").then(cards)
 }
 
@@ -149,7 +149,8 @@ fn buckets() -> Vec<(&'static str, &'static str)> {
     buckets
 }
 
-fn tie_card(line: &TieLine, totals: &[TotalLine]) -> El {
+fn tie_card(run: &RunRow, line: &TieLine, totals: &[TotalLine]) -> El {
+    let is_running = run.state == RunState::Running;
     let heading = format!("{} · {}", line.table, currency_words(&line.currency));
     let (claimed, residual) = (line.claimed, line.residual());
     let cells = |row: El, rows: i64, minor: i128| {
@@ -169,13 +170,17 @@ fn tie_card(line: &TieLine, totals: &[TotalLine]) -> El {
         let row = el("tr").then(row_head(words).at("class", "part"));
         body = body.then(cells(row, total.rows, total.amount_minor));
     }
-    let row = of_class("tr", "sum").then(row_head("not accounted for"));
+    let left = if is_running { "not done with yet" } else { "not accounted for" };
+    let row = of_class("tr", "sum").then(row_head(left));
     body = body.then(cells(row, residual.rows, residual.amount_minor));
     let head = el("tr")
         .then(el("th").at("scope", "col").then(""))
         .then(th("Rows").at("class", "num"))
         .then(th("Amount").at("class", "num"));
-    let verdict = if line.is_tied() {
+    // Rows that a run still holds are no difference.
+    let verdict = if is_running {
+        of_class("span", "tag").then("running")
+    } else if line.is_tied() {
         of_class("span", "tag good").then("ties out")
     } else {
         of_class("span", "tag bad").then("UNTIED")

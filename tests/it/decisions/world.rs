@@ -189,6 +189,7 @@ fn plain_row() -> Transaction {
         status: "processing".into(),
         processing: true,
         succeeded: false,
+        ignored: false,
         kind: Kind::Charge,
         money: Some(euros(2_000)),
         defects: Vec::new(),

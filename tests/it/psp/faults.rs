@@ -249,6 +249,10 @@ async fn a_tag_that_is_nearly_right_is_a_near_miss_and_no_find() {
         let looked = desk.look(&[asked(Some(tag), None)], Need::Complete).await;
         assert!(nothing(&looked.evidence[0]).is_some(), "{miss:?}: {:?}", looked.evidence);
         assert_eq!(looked.near[0].len(), usize::from(is_near), "{miss:?}: {:?}", looked.near);
+        let seen = looked.near_objects[0].iter();
+        let seen: Vec<_> = seen.map(|o| (o.reference.clone(), o.state.as_str())).collect();
+        let near = looked.near[0].iter().map(|(reference, _)| (reference.clone(), "captured"));
+        assert_eq!(seen, near.collect::<Vec<_>>(), "{miss:?}: what is near is shown");
         assert_eq!(looked.others().count(), 1, "{miss:?}");
     }
 }

@@ -44,9 +44,9 @@ async fn a_charge_stands_within_its_intent() {
     }
 }
 
-#[tokio::test]
-async fn a_charge_whose_intent_is_older_than_the_window_folds_all_the_same() {
-    let desk = Desk::new(QUICK).await;
+/// The intent `pi_old`, a month old and tagged `old`, and its charge `ch_late` of this second,
+/// which carries no tag.
+fn old_intent_charged_at(second: i64) -> [Seed; 2] {
     let old = Seed {
         id: Some("pi_old".to_owned()),
         ..Seed::captured(TAG, "old", 700, "eur")
@@ -61,7 +61,13 @@ async fn a_charge_whose_intent_is_older_than_the_window_folds_all_the_same() {
         currency: "eur".to_owned(),
         ..Seed::default()
     };
-    desk.sandbox.seed([old, late.created_at(dawn().timestamp())]).unwrap();
+    [old, late.created_at(second)]
+}
+
+#[tokio::test]
+async fn a_charge_whose_intent_is_older_than_the_window_folds_all_the_same() {
+    let desk = Desk::new(QUICK).await;
+    desk.sandbox.seed(old_intent_charged_at(dawn().timestamp())).unwrap();
     let looked = desk.look(&[asked(Some("old"), None)], Need::Complete).await;
     let [object] = found(&looked.evidence[0])[..] else { panic!("{:?}", looked.evidence) };
     assert_eq!(
@@ -75,21 +81,7 @@ async fn what_was_listed_past_the_windows_once_is_not_listed_again() {
     let desk = Desk::new(QUICK).await;
     desk.plant(2_000);
     let first = dawn();
-    let old = Seed {
-        id: Some("pi_old".to_owned()),
-        ..Seed::captured(TAG, "old", 700, "eur")
-            .created_at((first - TimeDelta::days(30)).timestamp())
-            .standing(Situation::RequiresPaymentMethod)
-    };
-    let charge = Seed {
-        kind: SeedKind::Charge,
-        id: Some("ch_late".to_owned()),
-        payment_intent: Some("pi_old".to_owned()),
-        amount: 700,
-        currency: "eur".to_owned(),
-        ..Seed::default()
-    };
-    desk.sandbox.seed([old, charge.created_at(first.timestamp() + 400)]).unwrap();
+    desk.sandbox.seed(old_intent_charged_at(first.timestamp() + 400)).unwrap();
     let later = |tag: &str, from: i64| Question {
         window: (first + TimeDelta::seconds(from), Utc::now()),
         ..asked(Some(tag), None)

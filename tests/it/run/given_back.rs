@@ -2,6 +2,7 @@
 //! the lines carry no tag of the payment's row, or that of the row which gave them back.
 
 use crate::run::files::{REFUNDS, at_bank, bring, with_bank};
+use crate::run::payouts::dir;
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 use crate::run::twice::paypal;
 
@@ -23,6 +24,19 @@ on_both_databases!(
     a_refund_that_was_made_again_is_told_beside_the_one_that_failed,
     a_case_of_another_amount_knows_what_came_back_since,
     a_reversal_may_name_the_refund_alone,
+    what_undoes_may_name_alone_what_no_row_has,
+    a_refund_that_two_rows_have_a_claim_to_settles_neither,
+    which_of_two_equal_refunds_failed_is_for_a_person,
+    another_refund_that_failed_takes_nothing_from_the_one_that_stands,
+    what_one_report_alone_tells_counts_beside_the_other,
+    a_refund_that_two_reports_tell_and_one_without_its_id_is_one,
+    a_row_that_stores_the_refund_that_stands_is_a_case_no_more,
+    a_line_that_a_run_of_one_row_took_is_told_to_the_payment_beside_it,
+    what_is_refunded_and_charged_back_is_told_as_two_sums,
+    a_part_that_was_charged_back_hides_no_second_payment,
+    what_takes_too_little_back_is_told_though_it_comes_alone,
+    what_is_there_again_ends_the_case_of_a_row_that_the_shop_set_paid,
+    money_at_an_ignored_status_is_not_called_given_up,
 );
 
 const BRAINTREE: &str = "Transaction ID,Transaction Type,Transaction Status,Created Datetime,\
@@ -30,15 +44,20 @@ const BRAINTREE: &str = "Transaction ID,Transaction Type,Transaction Status,Crea
     Amount Submitted For Settlement,Order ID,Refunded Transaction ID,Settlement Amount,\
     Settlement Currency ISO Code\n";
 
-const PAYOUT: &str = "balance_transaction_id,created_utc,available_on_utc,currency,gross,fee,net,\
-    reporting_category,source_id,automatic_payout_id,charge_id,payment_intent_id,\
+pub const PAYOUT: &str = "balance_transaction_id,created_utc,available_on_utc,currency,gross,fee,\
+    net,reporting_category,source_id,automatic_payout_id,charge_id,payment_intent_id,\
     payment_metadata[order]\n";
 
 const CHANGE: &str = "balance_transaction_id,created_utc,available_on_utc,currency,gross,fee,net,\
     reporting_category,source_id,charge_id,payment_intent_id,payment_metadata[order]\n";
 
+/// With tags of the payment and of the refund: an order is `pay_1,ref_1`.
+const BOTH: &str = "balance_transaction_id,created_utc,available_on_utc,currency,gross,fee,net,\
+    reporting_category,source_id,charge_id,payment_intent_id,payment_metadata[order],\
+    refund_metadata[order]\n";
+
 /// One of Braintree's: its id, `sale` or `credit`, cents, the order's id, what it gives back.
-fn braintree(rows: &[(&str, &str, i64, &str, &str)]) -> String {
+pub fn braintree(rows: &[(&str, &str, i64, &str, &str)]) -> String {
     let day = chrono::Utc::now().format("%m/%d/%Y");
     let mut text = BRAINTREE.to_owned();
     for (id, kind, cents, order, of) in rows {
@@ -52,9 +71,9 @@ fn braintree(rows: &[(&str, &str, i64, &str, &str)]) -> String {
 }
 
 /// Stripe's: the word, its source, cents with their sign, the charge, the intent, the order.
-type Moved = (&'static str, &'static str, i64, &'static str, &'static str, &'static str);
+pub type Moved = (&'static str, &'static str, i64, &'static str, &'static str, &'static str);
 
-fn stripe(head: &str, rows: &[Moved]) -> String {
+pub fn stripe(head: &str, rows: &[Moved]) -> String {
     let day = chrono::Utc::now().format("%Y-%m-%d 00:10:00");
     let payout = if head == PAYOUT { ",po_1" } else { "" };
     let mut text = head.to_owned();
@@ -69,13 +88,35 @@ fn stripe(head: &str, rows: &[Moved]) -> String {
     text
 }
 
-async fn stuck(shop: &Shop, count: i64) {
+const SETTLEMENT: &str = "Company Account,Merchant Account,Psp Reference,Merchant Reference,\
+    TimeZone,Type,Modification Reference,Gross Currency,Gross Debit (GC),Gross Credit (GC),\
+    Net Currency,Net Debit (NC),Net Credit (NC),Batch Number,Booking Date\n";
+
+/// One of Adyen's settlement details: the word, its modification, cents with their sign, the
+/// payment, the order. The batch is paid out.
+fn adyen(batch: u32, rows: &[(&str, &str, i64, &str, &str)]) -> String {
+    let day = chrono::Utc::now().format("%Y-%m-%d 00:10:00");
+    let paid: i64 = rows.iter().map(|(.., cents, _, _)| cents).sum();
+    let payout = ("MerchantPayout", "payout", -paid, "", "");
+    let mut text = SETTLEMENT.to_owned();
+    for (word, modification, cents, payment, order) in rows.iter().chain([&payout]) {
+        let amount = format!("{}.{:02}", cents.abs() / 100, cents.abs() % 100);
+        let sides = if *cents < 0 { format!("{amount},") } else { format!(",{amount}") };
+        text.push_str(&format!(
+            "Acme,AcmeEU,{payment},{order},UTC,{word},{modification},EUR,{sides},EUR,{sides},\
+             {batch},{day}\n"
+        ));
+    }
+    text
+}
+
+pub async fn stuck(shop: &Shop, count: i64) {
     let rows: Vec<Payment> = (1..=count).map(|id| at_bank(id, "processing")).collect();
     shop.insert(&rows).await;
 }
 
 /// What a run said of a row.
-fn gone(ran: &Ran, id: i64) -> String {
+pub fn gone(ran: &Ran, id: i64) -> String {
     let verdicts = ran.of_type("verdict");
     let own = verdicts.iter().find(|one| one["txn_id"] == id.to_string().as_str());
     own.map_or(String::new(), |one| one["text"].as_str().unwrap_or_default().to_owned())
@@ -300,11 +341,11 @@ async fn a_refund_that_fails_later_is_told_to_both_rows(engine: Engine) {
         ["payments 1 refunded", "payments 2 refunded", "payments 3 refunded"]
     );
     assert_eq!(shop.texts("select status from refunds").await, ["done"; 3]);
-    // One has the payment's tag, one none, and one an id of its own.
+    // One has the payment's tag, one none, and one the refund's own.
     let rows: &[Moved] = &[
         ("refund_failure", "re_1", 2_000, "ch_1", "pi_1", "pay_1"),
         ("refund_failure", "re_2", 2_000, "ch_2", "pi_2", ""),
-        ("refund_failure", "re_9", 2_000, "ch_3", "pi_3", "pay_3"),
+        ("refund_failure", "re_3", 2_000, "ch_3", "pi_3", "ref_3"),
     ];
     bring(&shop, "later.csv", &stripe(PAYOUT, rows), 0).await;
     shop.run().await;
@@ -532,7 +573,7 @@ async fn a_refund_that_was_made_again_is_told_beside_the_one_that_failed(engine:
     let back = |id: &str| format!("20.00 EUR of {id} came back after the row was `done`");
     let stands = |id: &str| {
         format!(
-            "; another refund of 20.00 EUR under its tag stands: {id}; a further one would be \
+            "; another refund under its tag stands: {id} (20.00 EUR); a further one would be \
              given twice"
         )
     };
@@ -541,6 +582,9 @@ async fn a_refund_that_was_made_again_is_told_beside_the_one_that_failed(engine:
     }
     assert_eq!(gone(&ran, 1), format!("{}{}", back("re_1"), stands("re_4")));
     assert_eq!([gone(&ran, 2), gone(&ran, 3)], [back("re_2"), back("re_3")]);
+    let whose = "select coalesce(table_name, '-') || ' ' || coalesce(key, '-') from tieout_lines \
+                 where kind = 'return' order by position";
+    assert_eq!(shop.texts(whose).await, ["refunds 1", "refunds 2", "refunds 3"]);
     let last = [again("re_5", "ref_2")];
     bring(&shop, "last.csv", &stripe(PAYOUT, &last), 0).await;
     let ran = shop.run().await;
@@ -603,6 +647,489 @@ async fn a_reversal_may_name_the_refund_alone(engine: Engine) {
     assert_eq!([shop.status(1).await, shop.status(2).await], ["paid", "paid"]);
     let told: Vec<String> = (1..=2).map(|id| format!("refunds {id} late_contradiction")).collect();
     assert_eq!(shop.texts(open).await, told);
+    assert!(shop.run().await.verdicts().is_empty(), "it was told");
+    shop.check(false).await;
+}
+
+/// No row has the refund, or the chargeback: the payment's case ends all the same.
+async fn what_undoes_may_name_alone_what_no_row_has(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    stuck(&shop, 3).await;
+    let first = [
+        ("T1", "pay_1", "T0006", "CR", 10_001, "S", ""),
+        ("T2", "", "T1107", "DR", 2_000, "S", "T1"),
+        ("T3", "pay_2", "T0006", "CR", 10_002, "S", ""),
+        ("T4", "pay_2", "T1107", "DR", 2_000, "S", "T3"),
+        ("T5", "pay_3", "T0006", "CR", 10_003, "S", ""),
+    ];
+    bring(&shop, "first.csv", &paypal(18, &first), 0).await;
+    let ran = shop.run().await;
+    assert_eq!([ran.verdict(1), ran.verdict(2)], ["review refunded", "review refunded"]);
+    let second = [("T6", "", "T1201", "DR", 10_003, "S", "T5")];
+    bring(&shop, "second.csv", &paypal(19, &second), 0).await;
+    assert_eq!(shop.run().await.verdict(3), "review late_contradiction");
+    // The second one has the invoice of another order.
+    let third = [
+        ("T7", "", "T1106", "CR", 2_000, "S", "T2"),
+        ("T8", "pay_3", "T1106", "CR", 2_000, "S", "T4"),
+        ("T9", "", "T1202", "CR", 10_003, "S", "T6"),
+    ];
+    bring(&shop, "third.csv", &paypal(20, &third), 0).await;
+    shop.run().await;
+    for id in 1..=3 {
+        assert_eq!(shop.status(id).await, "paid", "row {id}");
+    }
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    let whose = "select psp_reference || ' ' || state || ' ' || coalesce(key, '-') \
+                 from tieout_lines where file_id = 3 order by position";
+    assert_eq!(shop.texts(whose).await, ["T7 matched 1", "T8 matched 2", "T9 matched 3"]);
+    assert!(shop.run().await.verdicts().is_empty(), "it was told");
+    shop.check(false).await;
+}
+
+/// The payment's tag stands first in its line, that of the one row behind it, and the other row
+/// stores its id. Where no row has a tag of it, who stores the id has it.
+async fn a_refund_that_two_rows_have_a_claim_to_settles_neither(engine: Engine) {
+    let shop = with_refunds(engine, "", &[(1, 2_000), (2, 2_000), (3, 2_000)]).await;
+    shop.raw.execute("update refunds set re_id = 're_1' where id = 2").await;
+    shop.raw.execute("update refunds set re_id = 're_3' where id = 3").await;
+    stuck(&shop, 2).await;
+    let rows: &[Moved] = &[
+        ("charge", "ch_1", 10_001, "ch_1", "pi_1", "pay_1,"),
+        ("refund", "re_1", -2_000, "ch_1", "pi_1", "pay_1,ref_1"),
+        ("charge", "ch_2", 10_002, "ch_2", "pi_2", "pay_2,"),
+        ("refund", "re_3", -2_000, "ch_2", "pi_2", "pay_2,elsewhere"),
+    ];
+    bring(&shop, "change.csv", &stripe(BOTH, rows), 0).await;
+    shop.run().await;
+    assert_eq!(
+        decided(&shop).await,
+        [
+            "payments 1 review refunded",
+            "payments 2 review refunded",
+            "refunds 1 review reference_claimed",
+            "refunds 2 review reference_mismatch",
+            "refunds 3 succeeded settled",
+        ]
+    );
+    let statuses = "select status from refunds order by id";
+    assert_eq!(shop.texts(statuses).await, ["sent", "sent", "done"]);
+    let whose = "select table_name || ' ' || key from tieout_lines where kind = 'refund' \
+                 order by position";
+    assert_eq!(shop.texts(whose).await, ["refunds 1", "refunds 3"]);
+    shop.check(false).await;
+}
+
+/// The payment's case counts what is there again, and that one of them failed is told. Adyen's
+/// report calls the failure by an id of its own.
+async fn which_of_two_equal_refunds_failed_is_for_a_person(engine: Engine) {
+    let all = [1, 2, 3, 4].map(|id| (id, 2_000));
+    let shop = with_refunds(engine, "", &all).await;
+    stuck(&shop, 2).await;
+    let first = [
+        ("Settled", "c1", 10_001, "pi_1", "pay_1"),
+        ("Refunded", "re_1", -2_000, "pi_1", "ref_1"),
+        ("Refunded", "re_2", -2_000, "pi_1", "ref_2"),
+        ("Settled", "c2", 10_002, "pi_2", "pay_2"),
+        ("Refunded", "re_3", -2_000, "pi_2", "ref_3"),
+        ("Refunded", "re_4", -2_000, "pi_2", "ref_4"),
+        ("RefundFailed", "f8", 2_000, "pi_2", ""),
+    ];
+    bring(&shop, "first.csv", &adyen(1, &first), 0).await;
+    let told = shop.run().await;
+    assert_eq!(shop.texts("select status from refunds").await, ["done"; 4]);
+    let failed = "select state || ' ' || coalesce(reason, '-') || ' ' || coalesce(key, '-') \
+                  from tieout_lines where kind = 'return' order by file_id, position";
+    assert_eq!(shop.texts(failed).await, ["open tag_unusable -"]);
+    assert!(exceptions(&shop, &told).contains("tag_unusable"), "in one file with its refund");
+    let later = [("RefundFailed", "f9", 2_000, "pi_1", "")];
+    bring(&shop, "later.csv", &adyen(2, &later), 0).await;
+    let told = shop.run().await;
+    assert_eq!(shop.texts(failed).await, ["open tag_unusable -"; 2]);
+    assert!(exceptions(&shop, &told).contains("tag_unusable"), "in a later one");
+    let texts = "select text from tieout_cases where state = 'open' order by subject";
+    let left = |id: i64| format!("pi_{id} captured 100.0{id} EUR and 20.00 EUR of it was refunded");
+    assert_eq!(shop.texts(texts).await, [left(1), left(2)]);
+    assert!(shop.run().await.verdicts().is_empty(), "it was told");
+    shop.check(false).await;
+}
+
+pub fn exceptions(shop: &Shop, ran: &Ran) -> String {
+    std::fs::read_to_string(dir(shop, ran).join("exceptions.csv")).unwrap()
+}
+
+/// Stripe and PayPal say which refund failed: one of an earlier month, of the same payment and sum,
+/// takes nothing from the one that was made since. Adyen does not, and there is just one.
+async fn another_refund_that_failed_takes_nothing_from_the_one_that_stands(engine: Engine) {
+    let shop = with_refunds(engine, "", &[(1, 2_000), (2, 2_000), (3, 2_000)]).await;
+    stuck(&shop, 3).await;
+    let first: &[Moved] = &[
+        ("charge", "ch_1", 10_001, "ch_1", "pi_1", "pay_1"),
+        ("refund", "re_1", -2_000, "ch_1", "pi_1", "ref_1"),
+    ];
+    bring(&shop, "first.csv", &stripe(PAYOUT, first), 0).await;
+    let second = [
+        ("T1", "pay_2", "T0006", "CR", 10_002, "S", ""),
+        ("T2", "ref_2", "T1107", "DR", 2_000, "S", "T1"),
+    ];
+    bring(&shop, "second.csv", &paypal(18, &second), 0).await;
+    let third =
+        [("Settled", "c3", 10_003, "pi_3", "pay_3"), ("Refunded", "re_3", -2_000, "pi_3", "ref_3")];
+    bring(&shop, "third.csv", &adyen(1, &third), 0).await;
+    shop.run().await;
+    let open = "select table_name || ' ' || subject || ' ' || reason from tieout_cases \
+                where state = 'open' order by 1";
+    let refunded = [1, 2, 3].map(|id| format!("payments {id} refunded"));
+    assert_eq!(shop.texts(open).await, refunded);
+    let later: &[Moved] = &[
+        ("refund_failure", "re_8", 2_000, "ch_1", "pi_1", ""),
+        ("refund_failure", "re_9", 2_000, "ch_1", "pi_1", "ref_1"),
+    ];
+    bring(&shop, "later.csv", &stripe(PAYOUT, later), 0).await;
+    let again = [("T8", "", "T1106", "CR", 2_000, "S", "T7")];
+    bring(&shop, "again.csv", &paypal(19, &again), 0).await;
+    bring(&shop, "third2.csv", &adyen(2, &[("RefundFailed", "f3", 2_000, "pi_3", "pay_3")]), 0)
+        .await;
+    let told = shop.run().await;
+    assert_eq!(
+        shop.texts(open).await,
+        ["payments 1 refunded", "payments 2 refunded", "refunds 3 late_contradiction"]
+    );
+    let text = "select text from tieout_cases where state = 'open' and subject = '1' \
+                order by table_name";
+    assert_eq!(
+        shop.texts(text).await,
+        ["pi_1 captured 100.01 EUR and 20.00 EUR of it was refunded"],
+        "the row of the refund stores the id of the one that stands"
+    );
+    let failed = "select coalesce(table_name || ' ' || key, '-') || ' ' || state || ' ' || reason \
+                  from tieout_lines where kind = 'return' order by file_id, position";
+    assert_eq!(
+        shop.texts(failed).await,
+        [
+            "- open returned",
+            "refunds 1 matched watched",
+            "- open orphan",
+            "payments 3 matched settled"
+        ]
+    );
+    let told = exceptions(&shop, &told);
+    assert!(told.contains(",returned,") && told.contains(",orphan,"), "{told}");
+    shop.check(false).await;
+}
+
+/// It is no row's, and nothing else was decided: the report tells it, once.
+async fn what_takes_too_little_back_is_told_though_it_comes_alone(engine: Engine) {
+    let mut words: Words = with_bank();
+    words.more.push_str(OWN_FORMAT);
+    let shop = Shop::open_with(engine, words).await;
+    stuck(&shop, 1).await;
+    let day = chrono::Utc::now().date_naive();
+    let head = "day,amount,currency,tag,payment\n";
+    bring_own(&shop, &format!("{head}{day},100.01,EUR,pay_1,P1\n")).await;
+    assert_eq!(shop.run().await.verdict(1), "succeeded settled");
+    bring_own(&shop, &format!("{head}{day},-10.00,EUR,pay_1,P1\n")).await;
+    let ran = shop.run().await;
+    assert_eq!(line_of(&shop, "P1").await, ["matched settled 1", "open returned -"]);
+    let end = &ran.of_type("run_end")[0];
+    let report = shop.folder().join(end["report"].as_str().unwrap());
+    let exceptions = std::fs::read_to_string(report.join("exceptions.csv")).unwrap();
+    let told = exceptions.lines().skip(1).filter(|line| line.contains("returned")).count();
+    assert_eq!(told, 1, "{exceptions}");
+    shop.tieout(&["report", "verify", report.to_str().unwrap()]).await.ended(0);
+    let again = shop.run().await.of_type("run_end").remove(0);
+    assert!(again["report"].is_null(), "it was told: {again}");
+    shop.check(false).await;
+}
+
+/// Of what was disputed or refunded as the row was stuck: all of it ends the case, a part does not.
+async fn what_is_there_again_ends_the_case_of_a_row_that_the_shop_set_paid(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    stuck(&shop, 3).await;
+    let rows: &[Moved] = &[
+        ("charge", "ch_1", 10_001, "ch_1", "pi_1", "pay_1"),
+        ("dispute", "dp_1", -1_000, "ch_1", "pi_1", "pay_1"),
+        ("charge", "ch_2", 10_002, "ch_2", "pi_2", "pay_2"),
+        ("refund", "re_2", -2_000, "ch_2", "pi_2", "pay_2"),
+        ("charge", "ch_3", 10_003, "ch_3", "pi_3", "pay_3"),
+        ("dispute", "dp_3", -1_000, "ch_3", "pi_3", "pay_3"),
+    ];
+    bring(&shop, "first.csv", &stripe(PAYOUT, rows), 0).await;
+    shop.run().await;
+    assert_eq!(shop.open_cases().await, ["1 disputed", "2 refunded", "3 disputed"]);
+    shop.raw.execute("update payments set status = 'paid'").await;
+    let rows: &[Moved] = &[
+        ("dispute_reversal", "dp_1", 1_000, "ch_1", "pi_1", "pay_1"),
+        ("refund_failure", "re_2", 2_000, "ch_2", "pi_2", "pay_2"),
+        ("dispute_reversal", "dp_3", 400, "ch_3", "pi_3", "pay_3"),
+    ];
+    bring(&shop, "later.csv", &stripe(PAYOUT, rows), 0).await;
+    shop.run().await;
+    assert_eq!(shop.open_cases().await, ["3 late_contradiction"]);
+    let text = shop.texts("select text from tieout_cases where state = 'open'").await.join("");
+    assert!(text.starts_with("6.00 EUR of pi_3 came back"), "{text}");
+    shop.check(true).await;
+}
+
+async fn money_at_an_ignored_status_is_not_called_given_up(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    shop.insert(&[at_bank(1, "cart"), at_bank(2, "retry")]).await;
+    let file =
+        braintree(&[("aa1", "sale", 10_001, "pay_1", ""), ("aa2", "sale", 10_002, "pay_2", "")]);
+    bring(&shop, "bt.csv", &file, 0).await;
+    let ran = shop.run().await;
+    let said = [
+        "aa1 captured 100.01 EUR for a row that is `cart`, a status that tieout has nothing to do \
+         with",
+        "aa2 captured 100.02 EUR for a row that is `retry` and was given up",
+    ];
+    for (id, said) in (1..).zip(said) {
+        assert_eq!(ran.verdict(id), "review late_contradiction");
+        assert_eq!(gone(&ran, id), said);
+    }
+    shop.check(true).await;
+}
+
+/// A payout's report and that of the balance tell of one payment: most of it twice, and of it what
+/// fell into a payout made by hand in the second alone. Checkout's breakdown gives refunds no id.
+async fn what_one_report_alone_tells_counts_beside_the_other(engine: Engine) {
+    let shop = with_refunds(engine, "", &[(1, 2_000)]).await;
+    let rows = [at_bank(1, "paid"), at_bank(2, "paid"), at_bank(3, "processing")];
+    shop.insert(&rows).await;
+    let payout: &[Moved] = &[
+        ("charge", "ch_1", 10_001, "ch_1", "pi_1", "pay_1"),
+        ("refund", "re_1", -2_000, "ch_1", "pi_1", "ref_1"),
+        ("charge", "ch_2", 10_002, "ch_2", "pi_2", "pay_2"),
+        ("dispute", "dp_1", -10_002, "ch_2", "pi_2", ""),
+        ("dispute_reversal", "dp_1", 10_002, "ch_2", "pi_2", ""),
+        ("charge", "ch_3", 10_003, "ch_3", "pi_3", "pay_3"),
+        ("dispute", "dp_3", -1_000, "ch_3", "pi_3", ""),
+    ];
+    bring(&shop, "payout.csv", &stripe(PAYOUT, payout), 0).await;
+    shop.run().await;
+    let balance: &[Moved] = &[
+        ("dispute", "dp_4", -10_001, "ch_1", "pi_1", ""),
+        ("dispute", "dp_2", -10_002, "ch_2", "pi_2", ""),
+        ("dispute", "dp_3", -1_000, "ch_3", "pi_3", ""),
+        ("dispute", "dp_5", -1_500, "ch_3", "pi_3", ""),
+    ];
+    bring(&shop, "balance.csv", &stripe(CHANGE, balance), 0).await;
+    shop.run().await;
+    let texts = "select table_name || ' ' || subject || ': ' || text from tieout_cases \
+                 where state = 'open' order by subject, table_name";
+    assert_eq!(
+        shop.texts(texts).await,
+        [
+            "payments 1: 100.01 EUR of pi_1 came back (charged back), and 20.00 EUR of it was \
+             given back, together 20.00 EUR more than it captured after the row was `paid`",
+            "payments 2: 100.02 EUR of pi_2 came back (charged back) after the row was `paid`",
+            "payments 3: pi_3 captured 100.03 EUR and 25.00 EUR of it is disputed",
+        ]
+    );
+    assert_eq!(shop.texts("select status from refunds").await, ["done"]);
+    shop.check(false).await;
+}
+
+async fn what_is_refunded_and_charged_back_is_told_as_two_sums(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    let rows = [
+        at_bank(1, "processing"),
+        at_bank(2, "paid"),
+        at_bank(3, "retry"),
+        at_bank(4, "processing"),
+    ];
+    shop.insert(&rows).await;
+    let rows: &[Moved] = &[
+        ("charge", "ch_1", 10_001, "ch_1", "pi_1", "pay_1"),
+        ("refund", "re_1", -2_000, "ch_1", "pi_1", ""),
+        ("dispute", "dp_1", -3_000, "ch_1", "pi_1", ""),
+        ("charge", "ch_2", 10_002, "ch_2", "pi_2", "pay_2"),
+        ("refund", "re_2", -10_002, "ch_2", "pi_2", ""),
+        ("dispute", "dp_2", -10_002, "ch_2", "pi_2", ""),
+        ("charge", "ch_3", 10_003, "ch_3", "pi_3", "pay_3"),
+        ("refund", "re_3", -10_003, "ch_3", "pi_3", ""),
+        ("charge", "ch_5", 10_003, "ch_5", "pi_5", "pay_3"),
+        ("dispute", "dp_4", -1_000, "", "pi_4", "pay_4"),
+    ];
+    bring(&shop, "payout.csv", &stripe(PAYOUT, rows), 0).await;
+    let ran = shop.run().await;
+    let told = [
+        "pi_1 captured 100.01 EUR and 30.00 EUR of it is disputed, and 20.00 EUR of it was given \
+         back",
+        "100.02 EUR of pi_2 came back (charged back), and 100.02 EUR of it was given back, \
+         together 100.02 EUR more than it captured after the row was `paid`",
+        "pi_3 captured 100.03 EUR and pi_5 captured 100.03 EUR for a row that is `retry` and was \
+         given up; 100.03 EUR of pi_3 was given back",
+        "10.00 EUR of pi_4 came back (charged back), and no file tells what pi_4 captured; the \
+         row says 100.04 EUR",
+    ];
+    for (id, said) in (1..).zip(told) {
+        assert_eq!(gone(&ran, id), said);
+    }
+    assert_eq!(ran.verdict(4), "review amount_mismatch");
+    shop.check(true).await;
+}
+
+/// That a customer paid twice stays the first thing to tell, whatever came back of a part.
+async fn a_part_that_was_charged_back_hides_no_second_payment(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "paid"), at_bank(3, "processing")]).await;
+    let first = [
+        ("Settled", "c1", 10_001, "aa1", "pay_1"),
+        ("Settled", "c2", 10_001, "bb1", "pay_1"),
+        ("Settled", "c3", 10_002, "aa2", "pay_2"),
+        ("Settled", "c4", 10_002, "bb2", "pay_2"),
+        ("Settled", "c5", 10_003, "aa3", "pay_3"),
+        ("Settled", "c6", 10_003, "bb3", "pay_3"),
+    ];
+    bring(&shop, "first.csv", &adyen(1, &first), 0).await;
+    let ran = shop.run().await;
+    for id in 1..=3 {
+        assert_eq!(ran.verdict(id), "review duplicate_capture");
+    }
+    let later = [
+        ("Chargeback", "d1", -1_000, "bb1", "pay_1"),
+        ("Chargeback", "d2", -1_000, "bb2", "pay_2"),
+        ("Refunded", "r3", -10_003, "bb3", "pay_3"),
+    ];
+    bring(&shop, "later.csv", &adyen(2, &later), 0).await;
+    shop.run().await;
+    let texts = "select reason || ': ' || text from tieout_cases where state = 'open' \
+                 order by subject";
+    let both =
+        |id: i64| format!("2 captures for one tag: aa{id} 100.0{id} EUR, bb{id} 100.0{id} EUR");
+    assert_eq!(
+        shop.texts(texts).await,
+        [
+            format!(
+                "duplicate_capture: {}; 10.00 EUR of bb1 came back (charged back); 190.02 EUR is \
+                 left",
+                both(1)
+            ),
+            format!(
+                "duplicate_capture: {}; 10.00 EUR of bb2 came back (charged back); 190.04 EUR is \
+                 left",
+                both(2)
+            ),
+            format!(
+                "duplicate_capture: {}; 100.03 EUR of bb3 was given back; 100.03 EUR is left",
+                both(3)
+            ),
+        ]
+    );
+    shop.check(false).await;
+}
+
+/// Checkout.com's breakdown calls a refund by its payment alone, and its actions by their own id.
+async fn a_refund_that_two_reports_tell_and_one_without_its_id_is_one(engine: Engine) {
+    let shop = with_refunds(engine, "", &[(1, 2_000), (2, 2_000)]).await;
+    stuck(&shop, 2).await;
+    let day = chrono::Utc::now().format("%Y-%m-%dT00:10:00.000");
+    let rows = [
+        ("Charge", "pay_a", "pay_1", "100.01"),
+        ("Refund", "pay_a", "ref_1", "-20.00"),
+        ("Charge", "pay_b", "pay_2", "100.02"),
+        ("Refund", "pay_b", "ref_2", "-20.00"),
+    ];
+    let mut breakdown = "Type,Payment ID,Reference,Processed On,Holding Currency,Payout ID,\
+                         Gross In Holding Currency,Deduction In Holding Currency,\
+                         Net In Holding Currency\n"
+        .to_owned();
+    let mut actions = "Payment ID,Reference,Action Type,Action ID,Processed On,Holding Currency,\
+                       Payout ID,Breakdown Type,Holding Currency Amount\n"
+        .to_owned();
+    for (at, (kind, payment, tag, amount)) in rows.iter().enumerate() {
+        breakdown.push_str(&format!("{kind},{payment},{tag},{day},EUR,po_1,{amount},0,{amount}\n"));
+        let kind = if *kind == "Charge" { "Capture" } else { kind };
+        actions
+            .push_str(&format!("{payment},{tag},{kind},act_{at},{day},EUR,po_1,{kind},{amount}\n"));
+    }
+    bring(&shop, "actions.csv", &actions, 0).await;
+    bring(&shop, "breakdown.csv", &breakdown, 0).await;
+    shop.run().await;
+    assert_eq!(shop.texts("select status from refunds").await, ["done"; 2]);
+    let texts = "select text from tieout_cases where state = 'open' order by subject";
+    assert_eq!(
+        shop.texts(texts).await,
+        [
+            "pay_a captured 100.01 EUR and 20.00 EUR of it was refunded",
+            "pay_b captured 100.02 EUR and 20.00 EUR of it was refunded",
+        ]
+    );
+    assert!(shop.run().await.verdicts().is_empty(), "it was told");
+    shop.check(false).await;
+}
+
+/// The shop made the refund again, and wrote the id of the one that stands, before its line came.
+async fn a_row_that_stores_the_refund_that_stands_is_a_case_no_more(engine: Engine) {
+    let shop = with_refunds(engine, "", &[(1, 2_000), (2, 2_000), (3, 2_000)]).await;
+    shop.insert(&[at_bank(1, "paid"), at_bank(2, "paid"), at_bank(3, "paid")]).await;
+    shop.raw.execute("update refunds set status = 'done', re_id = 're_9' where id = 2").await;
+    let first: &[Moved] = &[
+        ("charge", "ch_1", 10_001, "ch_1", "pi_1", "pay_1"),
+        ("refund", "re_1", -2_000, "ch_1", "pi_1", "ref_1"),
+        ("refund_failure", "re_1", 2_000, "ch_1", "pi_1", ""),
+        ("charge", "ch_2", 10_002, "ch_2", "pi_2", "pay_2"),
+        ("refund", "re_2", -2_000, "ch_2", "pi_2", "ref_2"),
+        ("charge", "ch_3", 10_003, "ch_3", "pi_3", "pay_3"),
+        ("refund", "re_3", -1_200, "ch_3", "pi_3", "ref_3"),
+        ("refund", "re_4", -800, "ch_3", "pi_3", "ref_3"),
+        ("refund_failure", "re_4", 800, "ch_3", "pi_3", ""),
+    ];
+    bring(&shop, "first.csv", &stripe(PAYOUT, first), 0).await;
+    shop.run().await;
+    let cases = "select subject || ' ' || reason || ': ' || text from tieout_cases \
+                 where state = 'open' order by subject";
+    assert_eq!(
+        shop.texts(cases).await,
+        [
+            "1 returned: re_1 settled 20.00 EUR and came back",
+            "2 reference_mismatch: the row stores re_9, and re_2 captured",
+            "3 returned: 2 captures for one tag: re_3 12.00 EUR, re_4 8.00 EUR; 8.00 EUR of re_4 \
+             came back; 12.00 EUR is left; another refund under its tag stands: re_3 (12.00 EUR)",
+        ]
+    );
+    shop.raw.execute("update refunds set status = 'done', re_id = 're_8' where id = 1").await;
+    let later: &[Moved] = &[
+        ("refund", "re_8", -2_000, "ch_1", "pi_1", "ref_1"),
+        ("refund_failure", "re_2", 2_000, "ch_2", "pi_2", ""),
+        ("refund", "re_9", -2_000, "ch_2", "pi_2", "ref_2"),
+    ];
+    bring(&shop, "later.csv", &stripe(PAYOUT, later), 0).await;
+    shop.run().await;
+    let left = shop.texts(cases).await;
+    assert!(matches!(&left[..], [three] if three.starts_with("3 returned")), "{left:?}");
+    let open = "select psp_reference from tieout_lines where state = 'open'";
+    assert_eq!(shop.texts(open).await, Vec::<String>::new());
+    shop.check(false).await;
+}
+
+/// A second refund came, and its row was run alone before any run of all rows.
+async fn a_line_that_a_run_of_one_row_took_is_told_to_the_payment_beside_it(engine: Engine) {
+    let shop = with_refunds(engine, "", &[(7, 2_000)]).await;
+    stuck(&shop, 1).await;
+    let first: &[Moved] = &[
+        ("charge", "ch_1", 10_001, "ch_1", "pi_1", "pay_1"),
+        ("refund", "re_7", -2_000, "ch_1", "pi_1", "ref_7"),
+    ];
+    bring(&shop, "first.csv", &stripe(PAYOUT, first), 0).await;
+    shop.run().await;
+    let text = "select text from tieout_cases where state = 'open'";
+    let refunded =
+        |sum: &str| [format!("pi_1 captured 100.01 EUR and {sum} EUR of it was refunded")];
+    assert_eq!(shop.texts(text).await, refunded("20.00"));
+    let made = at_text(tieout_now() - 3_600);
+    let columns = "insert into refunds (id, status, cents, made)";
+    shop.raw.execute(&format!("{columns} values (8, 'sent', 1500, '{made}')")).await;
+    let path = shop.folder().join("second.csv");
+    let second: &[Moved] = &[("refund", "re_8", -1_500, "ch_1", "pi_1", "ref_8")];
+    std::fs::write(&path, stripe(PAYOUT, second)).unwrap();
+    shop.tieout(&["ingest", path.to_str().unwrap(), "--account", "bank"]).await.ended(0);
+    shop.tieout(&["run", "--id", "8", "--json"]).await.ended(0);
+    assert_eq!(shop.texts("select status from refunds where id = 8").await, ["done"]);
+    assert_eq!(shop.texts(text).await, refunded("20.00"), "a run of one row looks at that one");
+    shop.run().await;
+    assert_eq!(shop.texts(text).await, refunded("35.00"));
     assert!(shop.run().await.verdicts().is_empty(), "it was told");
     shop.check(false).await;
 }

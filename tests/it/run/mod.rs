@@ -20,3 +20,4 @@ pub mod fetching;
 mod missing;
 mod releasing;
 mod people;
+mod people_and_back;

@@ -1,22 +1,26 @@
 //! Decisions by people, from the proposal to the row: what is shown is what is approved, the PSP is
 //! asked again, and whatever stands against a decision stops it.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use serde_json::Value;
 use tieout::sandbox::faults::{Action, FaultRule};
-use tieout::sandbox::seeds::Seed;
+use tieout::sandbox::seeds::{Seed, SeedKind};
 use tieout::sandbox::situations::Situation;
 
 use super::files::{at_bank, bring, camt, credit, with_bank};
+use super::given_back::braintree;
 use super::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 use crate::support::events;
 use crate::support::postgres::login_role;
 
 on_both_databases!(
     a_duplicate_is_marked_by_the_object_that_was_named,
+    what_people_ended_comes_back_with_news_alone,
+    what_people_gave_up_is_no_news_as_it_was,
     what_was_not_seen_is_not_approved,
     a_psp_that_is_down_keeps_the_approval_for_the_next_run,
     money_that_appeared_stops_a_new_attempt,
@@ -28,6 +32,8 @@ on_both_databases!(
     the_daily_look_asks_for_what_a_case_shows,
     one_alone_is_told_that_no_api_can_answer,
     a_refused_approval_takes_no_line_from_the_next_run,
+    a_proposal_keeps_no_row_from_being_looked_at,
+    what_went_back_since_is_not_closed_over,
     many_cases_are_given_away_and_told_of_at_once,
     a_case_that_is_left_leaves_its_row,
     nobody_decides_what_needs_two_alone,
@@ -39,12 +45,14 @@ on_both_databases!(
     a_case_is_reviewed_by_keyboard,
     a_row_in_review_is_reviewed_by_keyboard,
     what_is_suggested_is_what_helps,
+    what_stands_is_kept_and_what_was_refunded_is_over,
+    what_has_nearly_the_tag_is_shown,
     what_the_psp_forgot_is_a_persons_to_judge,
     what_the_psp_forgot_is_given_up_by_two,
 );
 
 /// One person is enough for everything.
-const ONE_IS_ENOUGH: &str = "[cases]\nfour_eyes_from = { \"*\" = \"never\" }\n";
+pub const ONE_IS_ENOUGH: &str = "[cases]\nfour_eyes_from = { \"*\" = \"never\" }\n";
 
 fn words() -> Words {
     Words { more: ONE_IS_ENOUGH.to_owned(), ..Words::default() }
@@ -126,6 +134,64 @@ async fn what_is_suggested_is_what_helps(engine: Engine) {
     }
 }
 
+/// Of two captures the one that the row stores is kept, and the other one is not refunded twice.
+async fn what_stands_is_kept_and_what_was_refunded_is_over(engine: Engine) {
+    let mut shop = Shop::open_with(engine, words()).await;
+    shop.background(60).await;
+    let payment = Payment::stuck(1);
+    shop.insert(std::slice::from_ref(&payment)).await;
+    let first = Seed { charge_id: Some("ch_1".to_owned()), ..payment.captured() };
+    let again =
+        Seed { id: Some("pi_11".to_owned()), charge_id: Some("ch_11".to_owned()), ..first.clone() };
+    shop.plant(vec![first, again]);
+    assert_eq!(shop.run().await.ended(0).verdict(1), "review duplicate_capture");
+    let last = "tieout cases propose C-1 --as succeeded --object";
+    let shown = shown_of_one(&shop).await;
+    let refund = format!("suggested refund pi_11 at the PSP, then {last} pi_1 --why TEXT");
+    assert!(shown.contains(&refund), "the oldest, where the row stores none: {shown}");
+    shop.raw.execute("update payments set psp_ref = 'pi_11' where id = 1").await;
+    assert_eq!(shop.run_with(&["--id", "1"]).await.ended(0).verdict(1), "review duplicate_capture");
+    let shown = shown_of_one(&shop).await;
+    let refund = format!("suggested refund pi_1 at the PSP, then {last} pi_11 --why TEXT");
+    assert!(shown.contains(&refund), "{shown}");
+    assert!(!shown.contains("refunded 100.01"), "{shown}");
+    // Somebody does what is suggested, and has it looked at again.
+    shop.plant(vec![Seed {
+        kind: SeedKind::Refund,
+        id: Some("re_1".to_owned()),
+        charge: Some("ch_1".to_owned()),
+        amount: 10_001,
+        currency: "eur".to_owned(),
+        ..Seed::default()
+    }]);
+    assert_eq!(shop.run_with(&["--id", "1"]).await.ended(0).verdict(1), "review duplicate_capture");
+    let shown = shown_of_one(&shop).await;
+    let confirm = format!("suggested pi_1 was given back whole; {last} pi_11 --why TEXT");
+    assert!(shown.contains(&confirm), "{shown}");
+    assert!(shown.contains("money captured captured refunded 100.01 EUR – created"), "{shown}");
+    assert!(shown.contains("captured 100.01 EUR, refunded 100.01 EUR created"), "{shown}");
+    shop.check(false).await;
+}
+
+async fn what_has_nearly_the_tag_is_shown(engine: Engine) {
+    let mut shop = Shop::open_with(engine, words()).await;
+    shop.background(60).await;
+    shop.insert(&[Payment::stuck(1)]).await;
+    let metadata = BTreeMap::from([("order_id".to_owned(), "PAY_1".to_owned())]);
+    shop.plant(vec![Seed { metadata, ..Payment::stuck(1).captured() }]);
+    assert_eq!(shop.run().await.ended(0).verdict(1), "review tag_near_miss");
+    let shown = shown_of_one(&shop).await;
+    let near = "pi_1 has nearly the tag: PAY_1; succeeded (captured), captured 100.01 EUR, created";
+    assert!(shown.contains(near), "{shown}");
+    shop.check(false).await;
+}
+
+/// The screen of the first case, its words apart by one blank each.
+async fn shown_of_one(shop: &Shop) -> String {
+    let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
+    shown.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// What the preview of a command shows, by its hash.
 async fn seen(shop: &Shop, args: &[&str]) -> String {
     let ran = shop.tieout(&[args, &["--dry-run", "--json"]].concat()).await.ended(0);
@@ -136,7 +202,7 @@ async fn seen(shop: &Shop, args: &[&str]) -> String {
 }
 
 /// The command with the yes to what its preview shows.
-async fn confirmed(shop: &Shop, args: &[&str]) -> Ran {
+pub async fn confirmed(shop: &Shop, args: &[&str]) -> Ran {
     let seen = seen(shop, args).await;
     shop.tieout(&[args, &["--yes", "--seen", &seen, "--json"]].concat()).await
 }
@@ -198,6 +264,54 @@ async fn a_duplicate_is_marked_by_the_object_that_was_named(engine: Engine) {
     assert_eq!(proposals(&shop).await, ["succeeded carried_out carried out"]);
     let kinds = shop.texts("select kind from tieout_case_notes order by id").await;
     assert_eq!(kinds, ["proposed", "comment", "approved", "carried_out"]);
+    shop.check(false).await;
+}
+
+/// As the case suggests: the other one is refunded, and the one that stays is named.
+async fn what_people_ended_comes_back_with_news_alone(engine: Engine) {
+    let shop = twice(engine, words()).await;
+    shop.sandbox.move_to("pi_11", Situation::Refunded).unwrap();
+    let other: Vec<&str> =
+        CONFIRMED.iter().map(|word| if *word == "pi_1" { "pi_11" } else { word }).collect();
+    confirmed(&shop, &other).await.ended(0);
+    confirmed(&shop, APPROVE).await.ended(3);
+    let states = proposals(&shop).await;
+    assert!(states[0].contains(" refused nothing is left of pi_11: it went back"), "{states:?}");
+    assert!(states[0].ends_with(" and pi_1 stands; name that one by --object"), "{states:?}");
+    confirmed(&shop, CONFIRMED).await.ended(0);
+    confirmed(&shop, APPROVE).await.ended(0);
+    assert_eq!(shop.status(1).await, "paid");
+    shop.due_now().await;
+    let ran = shop.run().await.ended(0);
+    assert_eq!(ran.verdict(1), "wait watched");
+    let text = ran.of_type("verdict")[0]["text"].as_str().unwrap().to_owned();
+    assert!(text.contains("as people knew who decided the row; next look "), "{text}");
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.sandbox.move_to("pi_1", Situation::Disputed).unwrap();
+    shop.due_now().await;
+    assert!(shop.run().await.verdict(1).starts_with("review "), "that is news");
+    shop.check(false).await;
+}
+
+async fn what_people_gave_up_is_no_news_as_it_was(engine: Engine) {
+    let mut shop = Shop::open_with(engine, words()).await;
+    shop.background(60).await;
+    let payment = Payment::stuck(1);
+    shop.insert(std::slice::from_ref(&payment)).await;
+    shop.plant(vec![payment.captured().standing(Situation::Refunded)]);
+    assert_eq!(shop.run().await.ended(0).verdict(1), "review refunded");
+    let failed = ["cases", "propose", "C-1", "--as", "failed", "--why", "given back"];
+    confirmed(&shop, &failed).await.ended(0);
+    // Before that its call can still arrive.
+    shop.a_span_passes().await;
+    confirmed(&shop, APPROVE).await.ended(0);
+    assert_eq!(shop.status(1).await, "failed");
+    shop.due_now().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "wait watched");
+    // Paid once more is another matter.
+    shop.plant(vec![Seed { id: Some("pi_11".to_owned()), ..payment.captured() }]);
+    shop.due_now().await;
+    assert_eq!(shop.run().await.ended(0).verdict(1), "review late_contradiction");
     shop.check(false).await;
 }
 
@@ -353,6 +467,16 @@ async fn an_end_by_a_person_is_undone_by_another_decision(engine: Engine) {
     assert_eq!(states, ["failed carried_out carried out", "retryable carried_out carried out"]);
     let records = shop.texts("select outcome from tieout_journal where reason = 'by_person'").await;
     assert_eq!(records.len(), 2, "{records:?}");
+    // Whoever reads how it ended reads what took the place of that; the record stays as it was.
+    let list = ["cases", "list", "--all", "--json"];
+    for args in [&["cases", "show", "C-1"][..], &["cases", "export", "--all"], &list] {
+        let told = shop.tieout(args).await.ended(0).stdout;
+        let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(told.contains("; undone by "), "{told}");
+        assert!(told.contains("): retryable: it was mistaken"), "{told}");
+    }
+    let kept = shop.texts("select resolution from tieout_cases").await;
+    assert!(kept[0].ends_with(": mistaken") && !kept[0].contains("undone"), "{kept:?}");
     shop.check(false).await;
 }
 
@@ -516,6 +640,69 @@ async fn a_refused_approval_takes_no_line_from_the_next_run(engine: Engine) {
     shop.check(false).await;
 }
 
+/// Whoever proposed knew nothing of the file that came since.
+async fn a_proposal_keeps_no_row_from_being_looked_at(engine: Engine) {
+    let shop = nothing_at_bank(engine).await;
+    let again = ["cases", "propose", "C-1", "--as", "retryable", "--why", "never came"];
+    confirmed(&shop, &again).await.ended(0);
+    let statement = camt("camt.053", "S1", &[credit(10_001, "pay_1")]);
+    bring(&shop, "late.xml", &statement, 0).await;
+    assert_eq!(shop.run().await.verdict(1), "succeeded settled");
+    assert_eq!(shop.status(1).await, "paid");
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.check(false).await;
+}
+
+/// The open case's text.
+async fn case_text(shop: &Shop) -> String {
+    shop.texts("select text from tieout_cases where state = 'open'").await.join("")
+}
+
+/// What was proposed or approved is of the money that the case showed then.
+async fn what_went_back_since_is_not_closed_over(engine: Engine) {
+    let bank = with_bank();
+    let more = format!("{}{ONE_IS_ENOUGH}", bank.more);
+    let shop = Shop::open_with(engine, Words { more, ..bank }).await;
+    shop.insert(&[at_bank(1, "processing")]).await;
+    let first = [("aa1", "sale", 10_001, "pay_1", ""), ("bb1", "credit", 2_000, "", "aa1")];
+    bring(&shop, "first.csv", &braintree(&first), 0).await;
+    assert_eq!(shop.run().await.verdict(1), "review refunded");
+    let refund = |id, cents| braintree(&[(id, "credit", cents, "", "aa1")]);
+    let says = |sum: &str| format!("aa1 captured 100.01 EUR and {sum} EUR of it was refunded");
+    let paid = ["cases", "propose", "C-1", "--as", "succeeded", "--why", "confirmed"];
+    let left = ["cases", "propose", "C-1", "--as", "left", "--why", "by hand"];
+    // A run that comes before the approval shows it by the case.
+    confirmed(&shop, &paid).await.ended(0);
+    bring(&shop, "second.csv", &refund("bb2", 3_000), 0).await;
+    assert_eq!(shop.run().await.verdict(1), "review refunded");
+    assert_eq!(case_text(&shop).await, says("50.00"));
+    let ran = shop.tieout(&[APPROVE, &["--dry-run"]].concat()).await.ended(2);
+    assert!(
+        ran.stderr.contains("proposed of other evidence than the case shows"),
+        "{}",
+        ran.stderr
+    );
+    shop.tieout(&["cases", "reject", "C-1", "--why", "anew", "--yes"]).await.ended(0);
+    // Where none comes before it, what carries it out does.
+    for (at, words, id, cents, before, sum) in
+        [(1, paid, "bb3", 500, "50.00", "55.00"), (2, left, "bb4", 100, "55.00", "56.00")]
+    {
+        confirmed(&shop, &words).await.ended(0);
+        bring(&shop, &format!("{id}.csv"), &refund(id, cents), 0).await;
+        confirmed(&shop, APPROVE).await.ended(3);
+        let states = proposals(&shop).await;
+        let why = format!("{sum} EUR of aa1 went back by now, and the case shows {before} EUR");
+        assert!(states[at].contains(" refused ") && states[at].contains(&why), "{states:?}");
+        assert_eq!(case_text(&shop).await, says(sum));
+        assert_eq!(shop.status(1).await, "processing");
+    }
+    // Of what it shows now it is done.
+    confirmed(&shop, &left).await.ended(0);
+    confirmed(&shop, APPROVE).await.ended(0);
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    shop.check(false).await;
+}
+
 async fn many_cases_are_given_away_and_told_of_at_once(engine: Engine) {
     let mut shop = Shop::open_with(engine, words()).await;
     shop.background(60).await;
@@ -545,6 +732,13 @@ async fn many_cases_are_given_away_and_told_of_at_once(engine: Engine) {
     assert_eq!(listed.of_type("case").len(), 3, "{}", listed.stdout);
     let none = shop.tieout(&["cases", "list", "--owner", "-", "--json"]).await.ended(0);
     assert_eq!(none.of_type("case").len(), 0);
+    for (flag, words) in [
+        ("--account", "no case; no account is called `nope`: configured are "),
+        ("--table", "no case; no table is called `nope`: mapped are payments"),
+    ] {
+        let none = shop.tieout(&["cases", "list", flag, "nope"]).await.ended(0).stdout;
+        assert!(none.starts_with(words), "{none}");
+    }
     // One cause: the others become parts of the first.
     let merge = ["cases", "merge", "C-1", "C-2", "C-3", "--why", "one outage", "--yes"];
     shop.tieout(&merge).await.ended(0);
