@@ -21,6 +21,7 @@ use crate::model::settlement::{
 use crate::settlement::Parse;
 use crate::settlement::amount::unsigned;
 use crate::settlement::kinds;
+use crate::settlement::last_row::Last;
 use crate::settlement::numeral::{Numerals, Order, day};
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
@@ -127,6 +128,24 @@ impl Common {
     fn day(&self, row: &Row<'_>) -> Option<NaiveDate> {
         day(row.maybe(self.booked), Order::Unknown)
     }
+
+    /// What one of these columns says, where it is the last.
+    fn last(&self, at: usize) -> Option<Last> {
+        let references =
+            [Some(self.psp_reference), self.merchant_reference, self.own_reference, self.order];
+        match Some(at) {
+            booked if booked == self.booked => Some(Last::Day),
+            arn if arn == self.arn || references.contains(&arn) => Some(Last::Other),
+            _other => None,
+        }
+    }
+}
+
+/// What an amount of the currency in column `of` shows, where it is the last.
+fn last_money(row: &Row<'_>, at: usize, of: Option<usize>) -> (Last, u32) {
+    let places = Currency::parse_any(row.maybe(of)).map_or(u32::MAX, |of| of.exponent());
+    let last = if row.get(at).is_empty() { Last::Unsure } else { Last::Money(Some(b'.')) };
+    (last, places)
 }
 
 /// `1.2302025304E+022`: what a spreadsheet makes of 23 digits.
@@ -344,6 +363,24 @@ impl Report for Settlement {
         Ok(())
     }
 
+    fn last(&self, row: &Row<'_>, at: usize) -> Option<(Last, u32)> {
+        let [of_gross, debit, credit] = self.gross;
+        let is = |column: Option<usize>| column == Some(at);
+        // The batch comes to nothing only with its whole net amounts, and under its whole number.
+        if is(debit) || is(credit) {
+            return Some(last_money(row, at, of_gross));
+        }
+        if self.fees.contains(&at) {
+            return Some(last_money(row, at, self.net.first().copied()));
+        }
+        let own = match at {
+            kind if kind == self.kind => Some(Last::Unsure),
+            _own if is(self.modification) => Some(Last::Other),
+            other => self.common.last(other),
+        };
+        own.map(|last| (last, 0))
+    }
+
     fn end(&mut self, line: u64, out: &mut Out) {
         let tie = self.tie();
         out.end(self.period.end(line, tie));
@@ -443,6 +480,20 @@ impl Report for Accounting {
         Ok(())
     }
 
+    fn last(&self, row: &Row<'_>, at: usize) -> Option<(Last, u32)> {
+        for [of, amount] in [self.main, self.payable] {
+            if at == amount {
+                return Some(last_money(row, at, Some(of)));
+            }
+        }
+        let own = match at {
+            kind if kind == self.kind => Some(Last::Unsure),
+            other if [self.modification, self.batch].contains(&Some(other)) => Some(Last::Other),
+            other => self.common.last(other),
+        };
+        own.map(|last| (last, 0))
+    }
+
     fn end(&mut self, line: u64, out: &mut Out) {
         end_of_attempts(&mut self.period, line, Finality::Final, out);
     }
@@ -506,6 +557,13 @@ impl Report for Received {
         self.period.add(entry.booked_on);
         out.tell(entry, line);
         Ok(())
+    }
+
+    fn last(&self, row: &Row<'_>, at: usize) -> Option<(Last, u32)> {
+        if at == self.amount {
+            return Some(last_money(row, at, Some(self.currency)));
+        }
+        self.common.last(at).map(|last| (last, 0))
     }
 
     fn end(&mut self, line: u64, out: &mut Out) {

@@ -24,6 +24,8 @@ pub struct Chain {
     oldest_first: Option<Break>,
     newest_first: Option<Break>,
     balances: u64,
+    /// Whether amounts other than nil stand between balances, in each order of the rows.
+    moved: [bool; 2],
     first_day: Option<NaiveDate>,
     last_day: Option<NaiveDate>,
 }
@@ -55,6 +57,7 @@ impl Chain {
             oldest_first: None,
             newest_first: None,
             balances: 0,
+            moved: [false; 2],
             first_day: None,
             last_day: None,
         }
@@ -84,6 +87,9 @@ impl Chain {
                     *slot = Some(Break { line, expected, found: balance });
                 }
             }
+            let [older, newer] = &mut self.moved;
+            *older |= between != 0 || amount != 0;
+            *newer |= between != 0 || last.amount != 0;
         }
         let known = Known { line, balance, amount };
         self.first = self.first.or(Some(known));
@@ -109,9 +115,16 @@ impl Chain {
         oldest || newest
     }
 
-    /// Whether there is more than one balance, so that something was proven.
+    /// Whether amounts stand between balances, so that their signs were proven.
     pub fn proves(&self) -> bool {
-        self.balances > 1 && self.ties()
+        let (oldest, newest) = self.orders();
+        let [older, newer] = self.moved;
+        oldest && older || newest && newer
+    }
+
+    /// Whether nothing yet says what the account held: the next balance is in no equation.
+    pub fn is_new(&self) -> bool {
+        self.balances == 0
     }
 
     /// Whether the last row's amount follows from its balance and the one before.
@@ -163,13 +176,15 @@ impl Chain {
             _both => Some(older).filter(|_| older == newer),
         };
         let Some((opening, closing)) = known else {
-            return StatementEnd { tie: Tie::Declared(true), ..end };
+            let tie = if self.balances > 1 { Tie::Declared(true) } else { Tie::Balances };
+            return StatementEnd { tie, ..end };
         };
         let balance = |minor: i128, line| {
             let minor = i64::try_from(minor).ok()?;
             Some(Balance { minor, currency: self.currency, date: None, line })
         };
-        let opening = balance(opening, first.line);
+        // One balance is in no equation: what is reckoned from it would tie whatever it says.
+        let opening = balance(opening, first.line).filter(|_| self.balances > 1);
         StatementEnd { opening, closing: balance(closing, last.line), ..end }
     }
 }
@@ -201,9 +216,22 @@ mod tests {
             assert!(chain.proves(), "{rows:?}");
             assert_eq!(ends(&chain), Some((100, 86)), "{rows:?}");
         }
-        assert_eq!(ends(&chain(&[(5, Some(105))])), Some((100, 105)));
-        assert!(!chain(&[(5, Some(105))]).proves());
         assert_eq!(ends(&chain(&[(5, None)])), None);
+    }
+
+    #[test]
+    fn one_balance_proves_nothing() {
+        let between = [(1, None), (5, Some(105)), (2, None)];
+        for rows in [&[(5, Some(105))], &between[1..], between.as_slice()] {
+            let chain = chain(rows);
+            let end = chain.end(9);
+            assert!(!chain.proves() && end.opening.is_none(), "{rows:?}");
+            assert_eq!(end.tie, Tie::Balances, "{rows:?}");
+        }
+        // Nor do two between which nothing moved.
+        let still = chain(&[(5, Some(105)), (0, Some(105))]);
+        assert!(!still.proves() && still.ties());
+        assert_eq!(ends(&still), Some((100, 105)));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::model::money::Currency;
 use crate::model::settlement::{EntryStatus, Problem, TagKind};
 use crate::settlement::Parse;
 use crate::settlement::balance::Chain;
-use crate::settlement::bank_words as words;
+use crate::settlement::bank_words::{self as words, Deed};
 use crate::settlement::numeral::{Numerals, Order, day, decimal_of, is_day, order_of};
 use crate::settlement::sheet::{self, Layout};
 use crate::settlement::table::{Amounts, Column, CurrencyOf, Cut, Dates, Table};
@@ -19,6 +19,9 @@ use crate::settlement::text::{Source, unreadable};
 
 /// Rows of the head that are looked at.
 const LOOKED_AT: usize = 2_000;
+
+/// What PSPs call the parts of what their API tells.
+const OF_AN_API: &[&str] = &["id", "amount", "currency", "created"];
 
 /// A head this long was cut somewhere: its last row may be half a row.
 const CUT: usize = 60 * 1024;
@@ -78,6 +81,10 @@ struct Roles {
     others: Vec<usize>,
     /// The file speaks of a card: its issuer may write what was bought without a minus.
     card: bool,
+    /// Of one issuer that does so.
+    issuers: bool,
+    /// Of what kind a row is.
+    kinds: Vec<usize>,
     /// Which way money went, by the name.
     flags: Vec<usize>,
     currencies: Vec<usize>,
@@ -128,7 +135,8 @@ fn without_currency(name: &str) -> (String, Option<Currency>) {
     let Some((stem, code)) = name.rsplit_once(' ') else { return (name.to_owned(), None) };
     match Currency::parse(code) {
         Ok(currency) if code.len() == 3 => {
-            (stem.strip_suffix(" in").unwrap_or(stem).to_owned(), Some(currency))
+            let bare = stem.strip_suffix(" in").or_else(|| stem.strip_suffix(" en"));
+            (bare.unwrap_or(stem).to_owned(), Some(currency))
         }
         _word => (name.to_owned(), None),
     }
@@ -154,6 +162,10 @@ impl Roles {
         }
         // The currency beside it may be that of the foreign amount, and not of the booked one.
         if any(words::FOREIGN) {
+            return None;
+        }
+        // Objects of an API, whose amounts are minor units.
+        if names.iter().any(|name| name == "object") {
             return None;
         }
         let named = |at: usize| split.get(at).and_then(|(_, currency)| *currency);
@@ -184,6 +196,8 @@ impl Roles {
             beside,
             others: others(&stems),
             card: any(words::CARD),
+            issuers: sheet::has(names, words::ISSUERS),
+            kinds: all(names, words::KINDS),
             currency_like: names.iter().filter(|name| words::is_currency(name)).count(),
             flags: all(names, words::FLAG),
             currencies: all(names, words::CURRENCY),
@@ -230,11 +244,16 @@ struct Inference<'a> {
 }
 
 impl Inference<'_> {
+    /// Rows that have a date.
+    fn dated(&self) -> impl Iterator<Item = &[String]> {
+        let is_dated = |row: &&[String]| row.get(self.roles.date).is_some_and(|d| is_day(d));
+        self.rows.iter().map(Vec::as_slice).filter(is_dated)
+    }
+
     /// The values of a column in rows that have a date.
     fn values(&self, at: usize) -> impl Iterator<Item = &str> {
-        let dated =
-            self.rows.iter().filter(|row| row.get(self.roles.date).is_some_and(|d| is_day(d)));
-        dated.filter_map(move |row| row.get(at)).map(String::as_str).filter(|v| !v.is_empty())
+        let values = self.dated().filter_map(move |row| row.get(at));
+        values.map(String::as_str).filter(|value| !value.is_empty())
     }
 
     /// The columns that say whether a row was booked, each by words that are known. Where there
@@ -272,8 +291,33 @@ impl Inference<'_> {
         }
         let mut table = self.plain(currency_at, currency, numerals)?;
         table.status = self.statuses()?.into_iter().map(number).collect();
-        table.inverted = self.is_inverted(&table, currency, numerals);
+        table.account = self.account().map(number);
+        let is_open = self.roles.issuers && self.roles.balance.is_none();
+        if is_open && !self.is_issuers(currency, numerals) {
+            return None;
+        }
+        table.inverted = is_open || self.is_inverted(&table, currency, numerals);
+        table.less_fee = !table.inverted && self.is_less_fee(&table, currency, numerals);
         Some(table)
+    }
+
+    /// The own account: where another side is named, only a column that says the same in each row
+    /// and does not stand behind that name.
+    fn account(&self) -> Option<usize> {
+        let at = self.roles.account?;
+        let names = &self.layout.names;
+        let is = |at: usize, known: &[&str]| {
+            names.get(at).is_some_and(|name| known.contains(&name.as_str()))
+        };
+        let is_named = (0..names.len()).any(|other| is(other, words::OTHER_SIDE));
+        if !is(at, words::EITHER_ACCOUNT) || !is_named {
+            return Some(at);
+        }
+        let behind = at.checked_sub(1).is_some_and(|before| is(before, words::OTHER_SIDE));
+        let mut values = self.dated().map(|row| row.get(at).map_or("", String::as_str));
+        let first = values.next().unwrap_or_default();
+        let is_one = !first.is_empty() && values.all(|other| other == first);
+        (is_one && !behind).then_some(at)
     }
 
     fn plain(
@@ -301,7 +345,7 @@ impl Inference<'_> {
             numerals: Some(numerals),
             currency,
             balance: roles.balance.map(number),
-            account: roles.account.map(number),
+            account: None,
             psp_reference: None,
             kind: None,
             gross: None,
@@ -311,6 +355,8 @@ impl Inference<'_> {
             booked: None,
             status: Vec::new(),
             beside: self.ways().into_iter().map(number).collect(),
+            kinds: roles.kinds.iter().copied().map(number).collect(),
+            less_fee: false,
             trailer: None,
             batch: None,
             covers_attempts: false,
@@ -373,15 +419,9 @@ impl Inference<'_> {
             "" => Some(0),
             text => numerals.read(text, currency).ok().map(i64::saturating_abs),
         };
-        let dated =
-            self.rows.iter().filter(|row| row.get(self.roles.date).is_some_and(|d| is_day(d)));
-        dated.map(Vec::as_slice).all(|row| {
-            match (read(row, beside), read(row, debit), read(row, credit)) {
-                (Some(whole), Some(out), Some(into)) => {
-                    whole == 0 || whole == out.saturating_add(into)
-                }
-                _unreadable => false,
-            }
+        self.dated().all(|row| match (read(row, beside), read(row, debit), read(row, credit)) {
+            (Some(whole), Some(out), Some(into)) => whole == 0 || whole == out.saturating_add(into),
+            _unreadable => false,
         })
     }
 
@@ -403,6 +443,10 @@ impl Inference<'_> {
         let ambiguous = |text: &str| text.contains(['.', ',']);
         let decimal = match mark {
             Some(mark) => mark,
+            // So the objects of an API are called, and then nothing shows that these are no cents.
+            None if sheet::has(&self.layout.names, OF_AN_API) && currency.exponent() > 0 => {
+                return None;
+            }
             None if texts().any(ambiguous) => return None,
             None => b'.',
         };
@@ -427,8 +471,11 @@ impl Inference<'_> {
             return Some(Amounts::TwoSided(number(debit), number(credit)));
         }
         let amount = self.roles.amount?;
-        let flags = self.roles.flags.iter().copied();
-        let filled: Vec<usize> = flags.filter(|at| self.values(*at).next().is_some()).collect();
+        if self.roles.issuers {
+            return self.signed(amount);
+        }
+        let mut filled = self.flags();
+        filled.retain(|at| self.values(*at).next().is_some());
         let is_known = |at: &usize| self.values(*at).all(|value| words::is_debit(value).is_some());
         let unsigned = self.values(amount).all(|text| !text.starts_with(['-', '+', '(']));
         match (filled.iter().copied().find(is_known), unsigned) {
@@ -443,13 +490,28 @@ impl Inference<'_> {
         }
     }
 
+    /// The columns that are flags by their name, and one without a name behind the amount that is
+    /// nothing else by its values.
+    fn flags(&self) -> Vec<usize> {
+        let mut flags = self.roles.flags.clone();
+        let behind = self.roles.amount.map(|amount| amount.saturating_add(1));
+        let is_bare = |at: &usize| self.layout.names.get(*at).is_some_and(String::is_empty);
+        if let Some(at) = behind.filter(is_bare) {
+            let mut values = self.values(at).map(words::is_debit).peekable();
+            let is_flag = values.peek().is_some() && values.all(|way| way.is_some());
+            flags.extend(is_flag.then_some(at));
+        }
+        flags
+    }
+
     /// Columns that say which way money went: a sign beside them must say the same. What holds
     /// nothing but words for it, and those of both ways, is one under whatever name; but only one
     /// whose name is known makes a sign, for `Debit` and `Credit` are kinds of cards, too.
     fn ways(&self) -> Vec<usize> {
+        let flags = self.flags();
         let tells = |at: &usize| {
             let ways: Vec<Option<bool>> = self.values(*at).map(words::is_debit).collect();
-            if self.roles.flags.contains(at) {
+            if flags.contains(at) {
                 return ways.iter().any(Option::is_some);
             }
             let both = ways.contains(&Some(true)) && ways.contains(&Some(false));
@@ -462,8 +524,60 @@ impl Inference<'_> {
     /// Amounts with a sign. Issuers of cards write a purchase without a minus and a refund with
     /// one: whose view a card's file takes, only a balance shows.
     fn signed(&self, amount: usize) -> Option<Amounts> {
-        let shown = !self.roles.card || self.roles.balance.is_some();
+        let shown = !self.roles.card || self.roles.balance.is_some() || self.roles.issuers;
         shown.then(|| Amounts::Signed(number(amount)))
+    }
+
+    /// Whether an issuer that is known writes what was bought without a minus here, and nothing
+    /// otherwise: rows say by their kind what they are.
+    fn is_issuers(&self, currency: Currency, numerals: Numerals) -> bool {
+        let Some(amount) = self.roles.amount else { return false };
+        let minor = |row: &[String]| numerals.read(row.get(amount)?, currency).ok();
+        let deeds = self.dated().filter_map(|row| {
+            let kinds = self.roles.kinds.iter().filter_map(|at| row.get(*at));
+            Some((kinds.filter_map(|kind| words::deed(kind)).next()?, minor(row)?))
+        });
+        let mut turned = deeds.map(|(deed, minor)| match deed {
+            Deed::Bought | Deed::Sold => minor >= 0,
+            Deed::Paid | Deed::Returned => minor <= 0,
+        });
+        turned.all(|is_turned| is_turned)
+    }
+
+    /// Whether balances follow only where the fee is taken from the amount.
+    fn is_less_fee(&self, table: &Table, currency: Currency, numerals: Numerals) -> bool {
+        let (Some(fee), Some(balance), Amounts::Signed(Column::Number(amount))) =
+            (self.roles.fee, self.roles.balance, &table.amounts)
+        else {
+            return false;
+        };
+        let at = (amount.saturating_sub(1), balance);
+        let less = self.chain(at, currency, numerals, |row, minor| {
+            let taken = row.get(fee).and_then(|text| numerals.read(text, currency).ok());
+            minor.saturating_sub(taken.unwrap_or(0))
+        });
+        let plain = self.chain(at, currency, numerals, |_row, minor| minor);
+        !plain.ties() && less.proves()
+    }
+
+    /// The balances that the booked rows say, and what `of` makes of their amounts.
+    fn chain(
+        &self,
+        (amount, balance): (usize, usize),
+        currency: Currency,
+        numerals: Numerals,
+        of: impl Fn(&[String], i64) -> i64,
+    ) -> Chain {
+        let order = self.order();
+        let mut chain = Chain::new(currency);
+        for (line, row) in (1_u64..).zip(self.rows).filter(|(_, row)| self.is_booked(row)) {
+            let read = |at: usize| numerals.read(row.get(at)?, currency).ok();
+            if let Some(minor) = read(amount) {
+                chain.add(line, of(row, minor), read(balance));
+                chain.day(row.get(self.roles.date).and_then(|text| day(text, order)));
+            }
+        }
+        chain
     }
 
     /// Whether the balances follow only from the opposite signs.
@@ -473,17 +587,9 @@ impl Inference<'_> {
         else {
             return false;
         };
-        let (amount, order) = (amount.saturating_sub(1), self.order());
+        let at = (amount.saturating_sub(1), balance);
         let chain = |sign: i64| {
-            let mut chain = Chain::new(currency);
-            for (line, row) in (1_u64..).zip(self.rows).filter(|(_, row)| self.is_booked(row)) {
-                let read = |at: usize| numerals.read(row.get(at)?, currency).ok();
-                if let Some(minor) = read(amount) {
-                    chain.add(line, minor.saturating_mul(sign), read(balance));
-                    chain.day(row.get(self.roles.date).and_then(|text| day(text, order)));
-                }
-            }
-            chain
+            self.chain(at, currency, numerals, |_row, minor| minor.saturating_mul(sign))
         };
         !chain(1).proves() && chain(-1).shows_signs()
     }

@@ -35,6 +35,7 @@ pub const DATE: &[&str] = &[
     "kirjauspäivä",
     "completed date",
     "könyvelés dátuma",
+    "date completed utc",
     "date",
     "datum",
     "dato",
@@ -42,11 +43,13 @@ pub const DATE: &[&str] = &[
     "fecha",
     "transaction date",
     "transactiedatum",
+    "transactiondate",
     "transaktionsdatum",
     "transaktionsdag",
     "date opération",
     "date operation",
     "date de l opération",
+    "date de l opération utc",
     "fecha operación",
     "fecha operacion",
     "data operazione",
@@ -67,10 +70,13 @@ pub const VALUE_DATE: &[&str] = &[
     "valutadatum",
     "wertstellung",
     "wertstellungsdatum",
+    "wertstellung valuta",
+    "valuedate",
     "wert",
     "rentedatum",
     "date de valeur",
     "date valeur",
+    "date de la valeur utc",
     "fecha valor",
     "data valuta",
     "data waluty",
@@ -87,8 +93,11 @@ pub const AMOUNT: &[&str] = &[
     "transaction amount",
     "booked amount",
     "betrag",
+    "umsatz",
     "bedrag",
+    "transactiebedrag",
     "montant",
+    "montant total ttc",
     "importe",
     "importo",
     "quantia",
@@ -142,7 +151,8 @@ pub fn is_amount(name: &str) -> bool {
 /// Whether a name may be one of a currency, also of that of a foreign amount.
 pub fn is_currency(name: &str) -> bool {
     let is = |word: &str| CURRENCY.contains(&word);
-    is(name) || name.ends_with("currency") || name.rsplit(' ').next().is_some_and(is)
+    let is_local = name.strip_suffix(" local").is_some_and(is);
+    is(name) || is_local || name.ends_with("currency") || name.rsplit(' ').next().is_some_and(is)
 }
 
 /// Columns of a file that lists what a card paid.
@@ -175,7 +185,116 @@ pub const CARD: &[&str] = &[
     "tarjeta",
     "numero carta",
     "numer karty",
+    "purchased by",
+    "clearing date",
+    "merchant",
+    "merchant name",
+    "merchantname",
+    "händler",
+    "handelaar",
 ];
+
+/// Columns of one issuer's card, which writes what was bought without a minus.
+pub const ISSUERS: &[&str] = &[
+    "transaction date",
+    "clearing date",
+    "description",
+    "merchant",
+    "category",
+    "type",
+    "amount usd",
+];
+
+/// Columns that say of what kind a row is.
+pub const KINDS: &[&str] = &[
+    "type",
+    "typ",
+    "kind",
+    "category",
+    "kategorie",
+    "transaction type",
+    "transactiontype",
+    "transaktionstyp",
+    "umsatzart",
+    "type operation",
+];
+
+/// What a row says that its money did, by its kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Deed {
+    /// It bought: money out for whoever holds the account.
+    Bought,
+    /// A sale, to whoever holds a card, or by whoever has a shop.
+    Sold,
+    /// It paid the card's bill, or came back: money in.
+    Paid,
+    /// It came back: money in for a buyer, and out for a shop.
+    Returned,
+}
+
+const DEEDS: &[(Deed, &[&str])] = &[
+    (
+        Deed::Bought,
+        &[
+            "purchase",
+            "purchases",
+            "einkauf",
+            "kauf",
+            "achat",
+            "compra",
+            "acquisto",
+            "aankoop",
+            "zakup",
+            "köp",
+            "køb",
+            "kjøp",
+        ],
+    ),
+    (Deed::Sold, &["sale", "sales"]),
+    (Deed::Paid, &["payment", "payments", "zahlung", "paiement", "pago", "pagamento", "betaling"]),
+    (
+        Deed::Returned,
+        &["return", "refund", "credit", "gutschrift", "remboursement", "rimborso", "retour"],
+    ),
+];
+
+/// What the word for a kind says.
+pub fn deed(kind: &str) -> Option<Deed> {
+    let kind = normal(kind);
+    let known = DEEDS.iter().find(|(_, words)| words.contains(&kind.as_str()));
+    known.map(|(deed, _)| *deed)
+}
+
+/// How the text of money begins that came in, as when a card's bill was paid.
+const CAME_IN: &[&str] = &[
+    "payment received",
+    "payment thank you",
+    "automatic payment thank",
+    "autopay payment thank",
+    "thank you for your payment",
+    "ihre zahlung",
+    "zahlung danke",
+    "zahlung besten dank",
+    "votre paiement",
+    "paiement merci",
+    "geincasseerd vorig saldo",
+    "inbetalning",
+    "indbetaling",
+    "innbetaling",
+];
+
+/// Whether a text is of money that came in, and not of money that went out.
+pub fn came_in(text: &str) -> bool {
+    // Most begin otherwise.
+    let begins =
+        |c: char| matches!(c.to_ascii_lowercase(), 'p' | 'a' | 't' | 'i' | 'z' | 'v' | 'g');
+    let text = text.trim_start();
+    if !text.starts_with(begins) {
+        return false;
+    }
+    let text = normal(text);
+    CAME_IN.iter().any(|begin| text.starts_with(begin))
+}
 
 /// Money out.
 pub const DEBIT: &[&str] = &[
@@ -337,6 +456,7 @@ pub const CURRENCY: &[&str] = &[
     "měna",
     "měna účtu",
     "devizanem",
+    "mutationcode",
     "valuuta",
     "valuta",
 ];
@@ -352,6 +472,8 @@ pub const BALANCE: &[&str] = &[
     "saldo na mutatie",
     "saldo na boeking",
     "saldo nach buchung",
+    "eindsaldo",
+    "endsaldo",
     "saldo po operacji",
     "saldo po transakcji",
     "saldo disponibile",
@@ -364,7 +486,26 @@ pub const BALANCE: &[&str] = &[
     "bokfört saldo",
 ];
 
-/// The own account. Names that some banks give to the other side are not here.
+/// Names of the other side. A column of an account behind one of these is theirs.
+pub const OTHER_SIDE: &[&str] = &[
+    "payee",
+    "payer",
+    "payee name",
+    "payer name",
+    "beneficiary",
+    "beneficiary payer",
+    "counterparty",
+    "counterparty name",
+    "partner name",
+    "name",
+    "recipient",
+    "sender",
+];
+
+/// Names of [`ACCOUNT`] that some banks give to the other side's.
+pub const EITHER_ACCOUNT: &[&str] = &["account number", "account"];
+
+/// The own account.
 pub const ACCOUNT: &[&str] = &[
     "auftragskonto",
     "iban auftragskonto",
@@ -372,6 +513,7 @@ pub const ACCOUNT: &[&str] = &[
     "iban bban",
     "rekening",
     "own account",
+    "client account",
     "account number",
     "account",
 ];
@@ -403,6 +545,10 @@ pub const STANDS: &[&str] = &[
     "neuer kontostand",
     "balance b f",
     "balance c f",
+    "b f",
+    "c f",
+    "b fwd",
+    "c fwd",
     "beginsaldo",
     "eindsaldo",
     "oud saldo",
@@ -419,6 +565,9 @@ pub const STANDS: &[&str] = &[
     "apyvarta",
     "turnover",
     "atlikums",
+    "sākuma atlikums",
+    "beigu atlikums",
+    "apgrozījums",
     "totals",
     "summe",
     "umsatz gesamt",
@@ -614,6 +763,54 @@ pub fn is_stand(text: &str) -> bool {
     is_known || is_balance(text)
 }
 
+/// What names of a balance before all movements hold, and of one after them.
+const BEFORE: &[&str] = &[
+    "opening",
+    "anfang",
+    "inicial",
+    "initial",
+    "inizial",
+    "algsaldo",
+    "pradžiai",
+    "sākuma",
+    "początk",
+    "begin",
+    "brought",
+    "b f",
+    "alku",
+    "počáteční",
+    "ingående",
+];
+const AFTER: &[&str] = &[
+    "closing",
+    "endsaldo",
+    "endbestand",
+    "ending",
+    "final",
+    "lõppsaldo",
+    "pabaigai",
+    "beigu",
+    "końc",
+    "eindsaldo",
+    "carried",
+    "c f",
+    "loppu",
+    "konečný",
+    "utgående",
+    "schluss",
+];
+
+/// Whether a text that is one of [`STANDS`] is of the balance before all movements (true) or after
+/// them; none where it does not say.
+pub fn is_before(stand: &str) -> Option<bool> {
+    let has = |words: &[&str]| words.iter().any(|word| stand.contains(word));
+    match (has(BEFORE), has(AFTER)) {
+        (true, false) => Some(true),
+        (false, true) => Some(false),
+        _neither => None,
+    }
+}
+
 /// Of these the ones that no payer writes.
 pub const NEVER_PAID: &[&str] = &["tagessaldo"];
 
@@ -712,6 +909,7 @@ const BOOKED: &[&str] = &[
     "verbucht",
     "verwerkt",
     "geboekt",
+    "exécuté",
     "comptabilisé",
     "contabilizzato",
     "contabilizado",
@@ -735,6 +933,7 @@ const PENDING: &[&str] = &[
     "umsatz vorgemerkt",
     "vormerkposten",
     "vormerkung",
+    "offen",
     "reserved",
     "reserveret",
     "reserverad",
@@ -922,7 +1121,15 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
     ),
     (
         TagKind::TransactionId,
-        &["transaction id", "transactionid", "transactiereferentie", "transaction reference", "id"],
+        &[
+            "transaction id",
+            "transactionid",
+            "transactiereferentie",
+            "transaction reference",
+            "transaktions nr",
+            "buchungsreferenz",
+            "id",
+        ],
     ),
     (
         TagKind::Text,
@@ -941,9 +1148,17 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "payee",
             "name description",
             "verwendungszweck",
+            "vorgang verwendungszweck",
             "buchungstext",
             "buchungsdetails",
+            "buchungs details",
+            "avisierungstext",
+            "notification text",
+            "texte de notification",
             "beschreibung",
+            "beschreibung1",
+            "beschreibung2",
+            "beschreibung3",
             "omschrijving",
             "omschrijving 1",
             "omschrijving 2",
@@ -957,6 +1172,7 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "détails",
             "libellé",
             "libelle",
+            "nom de la contrepartie",
             "concepto",
             "descripción",
             "descripcion",

@@ -13,6 +13,7 @@ use crate::model::settlement::{
 };
 use crate::settlement::Parse;
 use crate::settlement::amount::unsigned;
+use crate::settlement::last_row::Last;
 use crate::settlement::numeral::{Numerals, Order, day};
 use crate::settlement::once::Once;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
@@ -33,6 +34,26 @@ const FEES: &[&str] = &[
     "settlement currency",
     "settlement amount",
     "settlement date",
+];
+
+/// Columns of an amount, of a currency, of a day, and of what is in no sum.
+const AMOUNTS: &[&str] = &["settlement amount", "amount submitted for settlement"];
+const CURRENCIES: &[&str] = &[
+    "settlement currency",
+    "settlement currency iso code",
+    "currency iso code",
+    "presentment currency iso code",
+];
+const DAYS: &[&str] = &["disbursement date", "settlement date", "created datetime"];
+const BESIDE: &[&str] = &[
+    "total fee amount",
+    "est total fee amount",
+    "order id",
+    "transaction id",
+    "purchase order number",
+    "refunded transaction id",
+    "original transaction id",
+    "settlement batch id",
 ];
 
 /// What takes back a transaction, before or after it was settled.
@@ -176,15 +197,34 @@ impl Report for Braintree {
             (_, Direction::Credit) => LineKind::Payment,
             (_, Direction::Debit) => LineKind::Refund,
         };
-        let dates = ["disbursement date", "settlement date", "created datetime"];
         // Month first, as Braintree writes all its dates.
-        entry.booked_on = dates
+        entry.booked_on = DAYS
             .iter()
             .map(|name| self.of(row, &[*name]))
             .find(|text| !text.is_empty())
             .and_then(|text| day(text, Order::MonthFirst));
         out.tell(entry, line);
         Ok(())
+    }
+
+    fn last(&self, row: &Row<'_>, at: usize) -> Option<(Last, u32)> {
+        let name = self.layout.names.get(at).map(String::as_str)?;
+        let is = |names: &[&str]| names.contains(&name);
+        let text = row.get(at);
+        let places = Currency::parse_any(self.amount(row).2).map_or(u32::MAX, |c| c.exponent());
+        let last = if is(AMOUNTS) && !text.is_empty() {
+            Last::Money(Some(b'.'))
+        } else if is(AMOUNTS) || self.search.is_some_and(|(status, _)| status == at) {
+            Last::Unsure
+        } else if is(CURRENCIES) {
+            // One that is not there leaves the amount to another column.
+            Some(Last::Unsure).filter(|_| Currency::parse_any(text).is_err())?
+        } else if is(DAYS) {
+            Last::Day
+        } else {
+            Some(Last::Other).filter(|_| is(BESIDE))?
+        };
+        Some((last, places))
     }
 
     fn end(&mut self, line: u64, out: &mut Out) {

@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use crate::model::money::Currency;
 use crate::model::settlement::{
     Batch, Direction, Entry, EntryStatus, Finality, Line, Problem, SignedMoney, Statement, TagKind,
+    Tie,
 };
 use crate::settlement::amount::{iso_day, unsigned};
 use crate::settlement::camt_batch::Blocks;
@@ -364,11 +365,16 @@ impl Camt {
         self.tell_statement();
         let Some(open) = self.statement.take() else { return };
         let finality = open.head.finality();
-        self.items.extend(open.summary.controls(finality));
+        let mut controls = open.summary.controls(finality);
         let currency = open.head.currency();
-        let (end, problems) = open.balances.close(line, finality, currency, &open.summary);
+        let (mut end, problems) = open.balances.close(line, finality, currency, &open.summary);
         let is_tied = open.summary.is_tied(&end);
-        self.items.extend(open.summary.whole_controls(finality, is_tied));
+        let whole = open.summary.whole_controls(finality, is_tied);
+        if end.tie == Tie::Balances && (end.opening.is_none() || end.closing.is_none()) {
+            end.tie = open.summary.tie(&controls, &whole);
+        }
+        controls.extend(whole);
+        self.items.extend(controls);
         self.items.extend(problems.into_iter().map(Item::from));
         if finality == Finality::Final {
             let problem = self.pages.turn(&open.head, &open.balances, &end);

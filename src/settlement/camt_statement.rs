@@ -325,7 +325,7 @@ impl Balances {
                         Problem::error(line, field, format!("one in {own}"), found)
                     }
                     None => {
-                        let found = "none; the entries cannot be tied";
+                        let found = "none: no balances tie the entries";
                         Problem::warning(line, field, "one", found)
                     }
                 });
@@ -690,6 +690,26 @@ impl Summary {
         let (expected, found, severity) = against(is_minus, minor);
         let (field, found) = (field.to_owned(), Found::Is(found));
         Some(Control { line, field, expected, found, currency, severity }.into())
+    }
+
+    /// What ties it where no two balances do: the sums that it declares, of each side that has
+    /// entries (`controls`) or of all entries together (`whole`).
+    pub fn tie(&self, controls: &[Item], whole: &[Item]) -> Tie {
+        let holds = |control: &Control| control.found == Found::Is(control.expected);
+        let fails = |item: &Item| match item {
+            Item::Control(control) => control.severity == Severity::Error && !holds(control),
+            Item::Problem(problem) => problem.severity == Severity::Error,
+            _other => false,
+        };
+        let sum = |item: &Item| match item {
+            Item::Control(control) => control.currency.is_some() && holds(control),
+            _other => false,
+        };
+        if controls.iter().chain(whole).any(fails) {
+            return Tie::Declared(false);
+        }
+        let has_sums = controls.iter().any(sum) && self.sides_hold();
+        if has_sums || whole.iter().any(sum) { Tie::Declared(true) } else { Tie::Balances }
     }
 
     /// Whether the sums of credits and debits are there, where there are any, and hold.

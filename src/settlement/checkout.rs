@@ -16,6 +16,7 @@ use crate::model::settlement::{Finality, LineKind, Problem, StatementEnd, TagKin
 use crate::settlement::Parse;
 use crate::settlement::amount::{Refused, shown};
 use crate::settlement::kinds;
+use crate::settlement::last_row::Last;
 use crate::settlement::numeral::{Numerals, Order, day};
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
@@ -92,6 +93,11 @@ fn fine(row: &Row<'_>, field: &str, text: &str, currency: Currency) -> Result<i1
 fn rounded(fine: i128, currency: Currency) -> i128 {
     let unit = unit(currency);
     fine.saturating_add(unit / 2).div_euclid(unit)
+}
+
+/// An amount in the last column: one that is not there may have been cut off.
+fn last_money(row: &Row<'_>, at: usize) -> Last {
+    if row.get(at).is_empty() { Last::Unsure } else { Last::Money(Some(b'.')) }
 }
 
 fn is_whole(fine: i128, currency: Currency) -> bool {
@@ -260,6 +266,22 @@ impl Report for Breakdown {
         Ok(())
     }
 
+    fn last(&self, row: &Row<'_>, at: usize) -> Option<(Last, u32)> {
+        let amounts = [self.gross, self.deduction, Some(self.net)];
+        let is_proven = amounts.iter().all(|at| !row.maybe(*at).is_empty());
+        let last = if amounts.contains(&Some(at)) {
+            Some(last_money(row, at)).filter(|_| !is_proven)?
+        } else if at == self.kind {
+            Last::Unsure
+        } else if self.booked == Some(at) {
+            Last::Day
+        } else {
+            let is_reference = self.ids.contains(&at) || self.payout == Some(at);
+            Some(Last::Other).filter(|_| is_reference)?
+        };
+        Some((last, PLACES))
+    }
+
     fn end(&mut self, line: u64, out: &mut Out) {
         self.running.tell(NET, out);
         out.end(StatementEnd { line, ..StatementEnd::default() });
@@ -331,6 +353,20 @@ impl Report for Actions {
         Ok(())
     }
 
+    fn last(&self, row: &Row<'_>, at: usize) -> Option<(Last, u32)> {
+        let last = if at == self.amount {
+            last_money(row, at)
+        } else if at == self.part {
+            Last::Unsure
+        } else if self.booked == Some(at) {
+            Last::Day
+        } else {
+            let ids = [Some(self.payment), self.action, self.reference, self.payout];
+            Some(Last::Other).filter(|_| ids.contains(&Some(at)))?
+        };
+        Some((last, PLACES))
+    }
+
     fn end(&mut self, line: u64, out: &mut Out) {
         self.running.tell(AMOUNT, out);
         out.end(StatementEnd { line, ..StatementEnd::default() });
@@ -397,6 +433,17 @@ impl Report for Payouts {
         entry.booked_on = day(row.get(self.date), Order::Unknown);
         out.tell(entry, line);
         Ok(())
+    }
+
+    fn last(&self, row: &Row<'_>, at: usize) -> Option<(Last, u32)> {
+        let last = if at == self.amount {
+            last_money(row, at)
+        } else if at == self.date {
+            Last::Day
+        } else {
+            Some(Last::Other).filter(|_| at == self.id)?
+        };
+        Some((last, PLACES))
     }
 
     fn end(&mut self, line: u64, out: &mut Out) {

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::model::money::Currency;
 use crate::model::settlement::Problem;
 use crate::settlement::amount::shown;
+use crate::settlement::bank_words::Deed;
 use crate::settlement::sheet::Out;
 
 /// Booked amounts of one currency, as the rows go by: a line and an amount of both ends.
@@ -103,6 +104,24 @@ fn tell(tallies: &Tallies, out: &mut Out) {
     }
 }
 
+/// The first row of each kind whose sign is that of a card's issuer: what was bought without a
+/// minus, what was paid or came back with one.
+#[derive(Debug, Default)]
+struct Issuer {
+    bought: bool,
+    sold: bool,
+    paid: Option<Problem>,
+    returned: Option<Problem>,
+}
+
+impl Issuer {
+    /// What says that signs are the issuer's. A shop sells without a minus, too, and gives back.
+    fn told(self) -> Option<Problem> {
+        let paid = self.paid.filter(|_| self.bought || self.sold);
+        paid.or_else(|| self.returned.filter(|_| self.bought))
+    }
+}
+
 /// What is open, of the statement that is read and of the whole file.
 #[derive(Debug, Default)]
 pub struct Doubts {
@@ -113,6 +132,7 @@ pub struct Doubts {
     minus: Option<bool>,
     mixed: Option<Problem>,
     against: Option<Problem>,
+    issuer: Issuer,
 }
 
 impl Doubts {
@@ -131,6 +151,23 @@ impl Doubts {
         }
     }
 
+    /// What a row did by its kind, in the column `name`, and the sign that it has.
+    pub fn deed(&mut self, line: u64, name: &str, deed: Deed, is_out: bool, found: String) {
+        let issuer = &mut self.issuer;
+        let expected = "signs of whoever holds the account, or a balance; describe this file as a \
+                        [[format]]";
+        let problem = || Problem::error(line, name, expected, found);
+        match deed {
+            Deed::Bought => issuer.bought |= !is_out,
+            Deed::Sold => issuer.sold |= !is_out,
+            Deed::Paid if is_out && issuer.paid.is_none() => issuer.paid = Some(problem()),
+            Deed::Returned if is_out && issuer.returned.is_none() => {
+                issuer.returned = Some(problem());
+            }
+            Deed::Paid | Deed::Returned => {}
+        }
+    }
+
     /// An amount of the column of debits.
     pub fn debit(&mut self, line: u64, name: &str, text: &str, is_minus: bool) {
         let first = *self.minus.get_or_insert(is_minus);
@@ -144,13 +181,14 @@ impl Doubts {
     pub fn end_statement(&mut self, is_proven: bool, out: &mut Out) {
         let (own, mixed, against) =
             (std::mem::take(&mut self.own), self.mixed.take(), self.against.take());
+        let issuer = std::mem::take(&mut self.issuer).told();
         self.minus = None;
         self.statements = self.statements.saturating_add(u64::from(!own.is_empty()));
         if is_proven {
             return;
         }
         tell(&own, out);
-        mixed.into_iter().chain(against).for_each(|problem| out.push(problem));
+        out.extend(mixed.into_iter().chain(against).chain(issuer));
     }
 
     /// The file ended: a sum of all its accounts may stand below them.

@@ -16,6 +16,8 @@ pub enum Last {
     Day,
     /// A word for what was booked.
     Status,
+    /// A word that another may begin with, or an amount or code that is not there.
+    Unsure,
     /// Something else.
     Other,
 }
@@ -103,13 +105,13 @@ impl Ends {
     }
 
     /// What is wrong with the last row, whose line does not end, where it may have been cut in its
-    /// last column `at`; `name` is that column's.
+    /// last column `at`; `name` is that column's, `places` the most decimals of an amount.
     pub fn cut(
         &self,
         row: &Row<'_>,
         at: usize,
         last: Last,
-        of: Currency,
+        places: u32,
         name: &str,
     ) -> Option<Problem> {
         if !row.is_open() || row.width() > at.saturating_add(1) {
@@ -120,8 +122,9 @@ impl Ends {
             // Where no header says how many fields a row has, all others do.
             _any if row.width() <= at => true,
             Last::Status => text.is_empty() && self.filled > 0,
+            Last::Unsure => !text.is_empty() || self.filled > 0 || self.rows == 0,
             _any if text.is_empty() => false,
-            Last::Money(mark) => !self.is_whole_amount(text, mark, of),
+            Last::Money(mark) => !self.is_whole_amount(text, mark, places),
             Last::Day => !self.is_whole_day(text),
             Last::Other => self.filled > 0 && self.is_coded && text.chars().count() < 3,
         };
@@ -131,10 +134,10 @@ impl Ends {
         is_cut.then(|| Problem::error(row.line, "last row", expected, format!("{name}: {text}")))
     }
 
-    /// A figure more would be none of this currency, or all others have as many decimals.
-    fn is_whole_amount(&self, text: &str, mark: Option<u8>, of: Currency) -> bool {
+    /// A figure more would be too many decimals, or all others have as many.
+    pub fn is_whole_amount(&self, text: &str, mark: Option<u8>, places: u32) -> bool {
         let decimals = decimals_of(text, mark);
-        let most = usize::try_from(of.exponent()).unwrap_or(0);
+        let most = usize::try_from(places).unwrap_or(0);
         let is_full = decimals >= most || self.filled > 0 && self.decimals == Some(decimals);
         decimals > 0 && is_full && !(self.is_marked && ends_in_digit(text))
     }

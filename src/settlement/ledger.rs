@@ -111,6 +111,8 @@ pub struct Sums {
     pub not_itemised: u64,
     /// Entries by currency, whatever their status.
     pub totals: BTreeMap<Currency, Totals>,
+    /// Booked entries alone by currency.
+    pub booked: BTreeMap<Currency, Totals>,
     /// Entries by status.
     pub statuses: BTreeMap<EntryStatus, u64>,
     /// The first [`STATEMENTS_LISTED`] statements.
@@ -218,8 +220,12 @@ impl Ledger {
         // What moves no money (a status of an order, a message of BAI2) is in no sum.
         let is_message = entry.status == EntryStatus::Info && entry.minor == 0;
         if entry.currency != Currency::NONE && !is_message {
+            let is_booked = entry.status == EntryStatus::Booked;
+            let booked = is_booked.then(|| sums.booked.entry(entry.currency).or_default());
             let totals = sums.totals.entry(entry.currency).or_default();
-            totals.add(entry.direction, entry.minor);
+            for own in booked.into_iter().chain([totals]) {
+                own.add(entry.direction, entry.minor);
+            }
         }
         let count = sums.statuses.entry(entry.status).or_default();
         *count = count.saturating_add(1);

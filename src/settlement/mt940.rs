@@ -160,8 +160,12 @@ struct Open {
     /// The number with the last page's.
     last_number: Option<String>,
     sums: Sums,
+    declared: Declared,
     failed: bool,
 }
+
+/// Whether what `:90C:` and `:90D:` say holds, one after the other.
+type Declared = [Option<bool>; 2];
 
 /// `:90D:` and `:90C:` of some banks count by the mark's letter, of others by where money went.
 #[derive(Debug, Clone, Copy, Default)]
@@ -558,7 +562,11 @@ impl Mt940 {
             currency: open.currency,
             from: opening.and_then(|balance| balance.date),
             to: closing.and_then(|balance| balance.date),
-            tie: if unread { Tie::Declared(false) } else { Tie::Balances },
+            tie: match open.declared_tie() {
+                _any if unread => Tie::Declared(false),
+                Some(holds) if interim => Tie::Declared(holds),
+                _balances => Tie::Balances,
+            },
         };
         self.items.push_back(end.into());
     }
@@ -593,8 +601,24 @@ impl Open {
             page: false,
             resumed: false,
             sums: Sums::default(),
+            declared: Declared::default(),
             failed: false,
         }
+    }
+
+    /// Whether `:90C:` and `:90D:` hold; none where one is lacking that has entries. Below a floor
+    /// limit they may count more than is listed.
+    fn declared_tie(&self) -> Option<bool> {
+        let ways = self.sums.by_way.iter().zip(&self.sums.by_letter);
+        let mut holds = None;
+        for (declared, (way, letter)) in self.declared.iter().zip(ways) {
+            match declared {
+                Some(own) => holds = Some(holds.unwrap_or(true) && *own),
+                None if way.0 != 0 && letter.0 != 0 => return None,
+                None => {}
+            }
+        }
+        holds.filter(|holds| *holds || !self.head.floor)
     }
 }
 
@@ -723,6 +747,8 @@ struct Movement<'a> {
     value: &'a str,
     booked: &'a str,
     mark: &'a str,
+    /// A minus stands before the amount: some write so what is taken back.
+    minus: bool,
     amount: &'a str,
     code: &'a str,
     reference: &'a str,
@@ -749,6 +775,8 @@ fn movement(text: &str) -> Option<Movement<'_>> {
     let mark = ["RC", "RD", "EC", "ED", "C", "D"].into_iter().find(is_next)?;
     let rest = rest.get(mark.len()..)?;
     let rest = rest.strip_prefix(|c: char| c.is_ascii_uppercase()).unwrap_or(rest).trim_start();
+    let unsigned = rest.strip_prefix('-');
+    let (minus, rest) = (unsigned.is_some(), unsigned.unwrap_or(rest));
     let length =
         rest.bytes().take_while(|b| b.is_ascii_digit() || *b == b',' || *b == b'.').count();
     let (amount, rest) = rest.split_at(length);
@@ -761,6 +789,7 @@ fn movement(text: &str) -> Option<Movement<'_>> {
         value,
         booked,
         mark,
+        minus,
         amount,
         code,
         reference,
@@ -848,6 +877,11 @@ impl Mt940 {
             let expected = "date, mark, amount, type and reference";
             Problem::error(field.line, ":61:", expected, field.first())
         })?;
+        // Only balances show that the minus is the amount's.
+        if found.minus && self.open.as_ref().is_none_or(|open| open.opening.is_none()) {
+            let expected = "an amount without a sign";
+            return Err(Problem::error(field.line, ":61:", expected, field.first()));
+        }
         let currency = currency.ok_or_else(|| {
             let expected = "that of the opening balance or the floor limit";
             Problem::error(field.line, ":61: currency", expected, "none")
@@ -862,6 +896,8 @@ impl Mt940 {
             "EC" => (Direction::Credit, false, EntryStatus::Future),
             _expected => (Direction::Debit, false, EntryStatus::Future),
         };
+        let (direction, reversal) =
+            if found.minus { (direction.opposite(), !reversal) } else { (direction, reversal) };
         let value_on = yymmdd(found.value);
         let booked_on = match found.booked.len() {
             6 => yymmdd(found.booked),
@@ -960,6 +996,9 @@ impl Mt940 {
         let (entries, minor) = found.copied().unwrap_or_default();
         // Below a floor limit entries are counted and not listed.
         let floor = open.head.floor;
+        if let Some(declared) = open.declared.get_mut(at) {
+            *declared = Some(wanted == (entries, minor));
+        }
         self.tell_statement();
         let control = |what: &str, expected, found, currency| Control {
             line: field.line,

@@ -10,12 +10,14 @@ use std::io::{self, BufRead, Read};
 use std::ops::Range;
 
 use csv::{ReaderBuilder, StringRecord};
+use memchr::memchr;
 
 use crate::model::money::Currency;
 use crate::model::settlement::{
-    Direction, Entry, EntryStatus, Finality, Line, Problem, RAW_MAX, SignedMoney, Statement,
-    StatementEnd,
+    Direction, Entry, EntryStatus, Finality, Line, Problem, RAW_MAX, Severity, SignedMoney,
+    Statement, StatementEnd,
 };
+use crate::settlement::last_row::{Ends, Last};
 use crate::settlement::text::{Decoded, Lines, Source, unreadable};
 use crate::settlement::{Item, Parse};
 
@@ -113,12 +115,62 @@ fn reader_of<R: Read>(input: R, delimiter: u8, buffer: usize) -> csv::Reader<R> 
     builder.from_reader(input)
 }
 
+/// Where in its quotes a text is, as the reader of rows takes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Quote {
+    None,
+    Open,
+    /// Behind one that ends the field, or is the first of two.
+    Ended,
+}
+
+/// Follows the quotes of a text: the reader says nothing of one that is open at the end.
+struct Quotes {
+    delimiter: u8,
+    before: u8,
+    at: Quote,
+}
+
+impl Quotes {
+    fn follow(&mut self, text: &[u8]) {
+        let mut rest = text;
+        while let Some(next) = self.step(rest) {
+            rest = next;
+        }
+        self.before = text.last().copied().unwrap_or(self.before);
+    }
+
+    /// Goes on behind the next quote; none at the end.
+    fn step<'a>(&mut self, rest: &'a [u8]) -> Option<&'a [u8]> {
+        let first = *rest.first()?;
+        if self.at == Quote::Ended {
+            let is_second = first == b'"';
+            self.at = if is_second { Quote::Open } else { Quote::None };
+            self.before = first;
+            return rest.get(1..);
+        }
+        let at = memchr(b'"', rest)?;
+        let before = at.checked_sub(1).and_then(|at| rest.get(at)).copied();
+        let before = before.unwrap_or(self.before);
+        // One within a field that has none at its begin is text.
+        let begins = before == self.delimiter || matches!(before, b'\n' | b'\r');
+        self.at = match self.at {
+            Quote::Open => Quote::Ended,
+            _other if begins => Quote::Open,
+            other => other,
+        };
+        self.before = b'"';
+        rest.get(at.saturating_add(1)..)
+    }
+}
+
 /// Ends in an error where a row is longer than any.
 struct Metered {
     text: Decoded,
     since: usize,
     /// What came last: where it was the end of a line, nothing shows that a file was cut there.
     last: u8,
+    quotes: Quotes,
     /// All was read.
     is_over: bool,
 }
@@ -141,6 +193,7 @@ impl Read for Metered {
         if let Some(last) = text.iter().rev().find(is_text) {
             self.last = *last;
         }
+        self.quotes.follow(text);
         self.is_over |= read == 0 && !buffer.is_empty();
         if self.since > ROW_MAX {
             return Err(io::Error::other("a row of more than 4 MiB: is a quote not closed?"));
@@ -175,12 +228,16 @@ pub struct Row<'a> {
     record: &'a StringRecord,
     delimiter: u8,
     is_open: bool,
+    /// A field that is not believed.
+    hidden: Option<usize>,
 }
 
 impl Sheet {
     /// Begins to read at the first row.
     pub fn new(source: Source, delimiter: u8) -> Self {
-        let text = Metered { text: source.into_text(), since: 0, last: 0, is_over: false };
+        let quotes = Quotes { delimiter, before: b'\n', at: Quote::None };
+        let text = source.into_text();
+        let text = Metered { text, since: 0, last: 0, quotes, is_over: false };
         let reader = reader_of(text, delimiter, 64 * 1024);
         let rows = Rows::Delimited(Box::new(reader));
         Self { rows, record: StringRecord::new(), delimiter, line: 0, byte: 0 }
@@ -244,7 +301,7 @@ impl Sheet {
     pub fn row(&self) -> Row<'_> {
         let (line, byte) = (self.line, self.byte);
         let (record, delimiter, is_open) = (&self.record, self.delimiter, self.is_open());
-        Row { line, byte, record, delimiter, is_open }
+        Row { line, byte, record, delimiter, is_open, hidden: None }
     }
 
     /// Whether the row that was read ends with the file, and not with its line. A last field that
@@ -252,12 +309,22 @@ impl Sheet {
     fn is_open(&self) -> bool {
         let Rows::Delimited(reader) = &self.rows else { return false };
         let text = reader.get_ref();
-        let field = self.record.iter().next_back().unwrap_or_default();
-        let is_closed = text.last == b'"' && !field.ends_with('"');
+        let is_closed = text.last == b'"' && text.quotes.at == Quote::Ended;
         text.is_over && !text.ended() && !is_closed
     }
 
+    /// Whether a quote is open at the end of the file.
+    fn ends_in_quotes(&self) -> bool {
+        let Rows::Delimited(reader) = &self.rows else { return false };
+        let text = reader.get_ref();
+        text.is_over && text.quotes.at == Quote::Open
+    }
+
     fn no_open_quote(&self) -> Result<(), Problem> {
+        if self.ends_in_quotes() {
+            let found = "one that is open at the end of the file";
+            return Err(Problem::error(self.line, "row", "each quote closed", found));
+        }
         let width = self.record.len();
         let delimiters = |line: &str| line.bytes().filter(|b| *b == self.delimiter).count();
         let swallowed = |field: &str| {
@@ -294,12 +361,18 @@ fn cut(line: &str, fields: &[Range<usize>], record: &mut StringRecord) {
 impl<'a> Row<'a> {
     /// A field without the blanks around it; empty where there is none.
     pub fn get(&self, at: usize) -> &'a str {
-        self.record.get(at).unwrap_or_default().trim()
+        self.field(at).trim()
     }
 
     /// A field as it stands.
     pub fn field(&self, at: usize) -> &'a str {
-        self.record.get(at).unwrap_or_default()
+        let field = self.record.get(at).filter(|_| self.hidden != Some(at));
+        field.unwrap_or_default()
+    }
+
+    /// The same row without what one of its fields says.
+    fn without(self, at: usize) -> Self {
+        Self { hidden: Some(at), ..self }
     }
 
     /// Whether it is the last row and its line does not end: the file may be cut within its last
@@ -384,6 +457,11 @@ impl Out {
     /// One more item.
     pub fn push(&mut self, item: impl Into<Item>) {
         self.items.push_back(item.into());
+    }
+
+    /// More items, or none.
+    pub fn extend(&mut self, items: impl IntoIterator<Item = Problem>) {
+        self.items.extend(items.into_iter().map(Item::from));
     }
 
     /// Begins a statement.
@@ -477,6 +555,12 @@ pub trait Report: Send {
 
     /// The file ended; `line` is the last row's.
     fn end(&mut self, line: u64, out: &mut Out);
+
+    /// What the last column says, and how many decimals an amount there may have, for a row whose
+    /// line does not end; none where that decides nothing, or where other figures prove it.
+    fn last(&self, _row: &Row<'_>, _at: usize) -> Option<(Last, u32)> {
+        None
+    }
 }
 
 /// A report being read.
@@ -485,6 +569,62 @@ struct Reading<R> {
     report: R,
     out: Out,
     ended: bool,
+    /// The columns as the header row names them, and what it means where that row ends the file
+    /// and not its line.
+    header: Option<(Vec<String>, Severity)>,
+    rows: u64,
+    ends: Ends,
+}
+
+impl<R: Report> Reading<R> {
+    fn new(sheet: Sheet, report: R, header: Option<(Vec<String>, Severity)>) -> Self {
+        let (out, ends) = (Out::default(), Ends::default());
+        Self { sheet, report, out, ended: false, header, rows: 0, ends }
+    }
+
+    fn row(&mut self) -> Result<(), Problem> {
+        self.rows = self.rows.saturating_add(1);
+        let row = self.sheet.row();
+        let at = row.width().saturating_sub(1);
+        let Some((last, places)) = self.report.last(&row, at) else {
+            return self.report.row(&row, &mut self.out);
+        };
+        if !row.is_open() {
+            self.ends.add(&row, at, last);
+            return self.report.row(&row, &mut self.out);
+        }
+        let names = self.header.as_ref().and_then(|(names, _)| names.get(at));
+        let name = names.map_or("", String::as_str);
+        if let Some(problem) = self.ends.cut(&row, at, last, places, name) {
+            self.out.push(problem);
+        }
+        if last != Last::Other {
+            return self.report.row(&row, &mut self.out);
+        }
+        self.out.extend(unbelieved(&row, at, name));
+        self.report.row(&row.without(at), &mut self.out)
+    }
+
+    /// Where the header row is all there is, and its line does not end, columns and rows may lack.
+    fn cut_header(&mut self) {
+        let Some((names, severity)) = self.header.as_ref().filter(|_| self.rows == 0) else {
+            return;
+        };
+        if self.sheet.is_cut() {
+            let (expected, found) =
+                ("the end of its line", names.last().map_or("", String::as_str));
+            let problem = Problem::error(self.sheet.line, "header row", expected, found);
+            self.out.push(Problem { severity: *severity, ..problem });
+        }
+    }
+}
+
+/// Of a reference that was cut another one may be left: it is not believed, and that is said.
+pub fn unbelieved(row: &Row<'_>, at: usize, name: &str) -> Option<Problem> {
+    let expected = "the end of the last line: nothing shows that this is whole, and it is not \
+                    believed";
+    let text = Some(row.get(at)).filter(|text| !text.is_empty() && row.may_be_cut(at))?;
+    Some(Problem::warning(row.line, name, expected, text))
 }
 
 impl<R: Report> Parse for Reading<R> {
@@ -497,12 +637,13 @@ impl<R: Report> Parse for Reading<R> {
                 return Ok(None);
             }
             if self.sheet.advance()? {
-                if let Err(problem) = self.report.row(&self.sheet.row(), &mut self.out) {
+                if let Err(problem) = self.row() {
                     self.out.push(problem);
                 }
             } else {
                 self.ended = true;
                 self.out.cut = self.sheet.is_cut();
+                self.cut_header();
                 self.report.end(self.sheet.line, &mut self.out);
             }
         }
@@ -526,7 +667,7 @@ pub fn refused(problem: Problem) -> Box<dyn Parse> {
 /// Reads rows from the first one on.
 pub fn read<R: Report + 'static>(source: Source, delimiter: u8, report: R) -> Box<dyn Parse> {
     let sheet = Sheet::new(source, delimiter);
-    Box::new(Reading { sheet, report, out: Out::default(), ended: false })
+    Box::new(Reading::new(sheet, report, None))
 }
 
 /// Reads rows whose fields stand in fixed columns of the line.
@@ -536,7 +677,7 @@ pub fn read_fixed<R: Report + 'static>(
     report: R,
 ) -> Box<dyn Parse> {
     let sheet = Sheet::fixed(source, fields);
-    Box::new(Reading { sheet, report, out: Out::default(), ended: false })
+    Box::new(Reading::new(sheet, report, None))
 }
 
 /// Reads rows below the header row that `accept` takes, by the report that `build` makes of it.
@@ -553,13 +694,15 @@ pub fn read_below<R: Report + 'static>(
         let expected = "a header row with the columns of this format";
         return refused(Problem::error(1, "header row", expected, "none"));
     };
-    read_layout(source, layout, build)
+    read_layout(source, layout, Severity::Error, build)
 }
 
-/// [`read_below`] a header row that was found.
+/// [`read_below`] a header row that was found; `cut` is what it means where nothing but that row is
+/// there, and no end of its line.
 pub fn read_layout<R: Report + 'static>(
     source: Source,
     layout: Layout,
+    cut: Severity,
     build: impl FnOnce(Layout) -> Result<R, Problem>,
 ) -> Box<dyn Parse> {
     let (delimiter, above) = (layout.delimiter, layout.above);
@@ -570,8 +713,9 @@ pub fn read_layout<R: Report + 'static>(
             return refused(problem);
         }
     }
+    let header = Some((layout.shown.clone(), cut));
     match build(layout) {
-        Ok(report) => Box::new(Reading { sheet, report, out: Out::default(), ended: false }),
+        Ok(report) => Box::new(Reading::new(sheet, report, header)),
         Err(problem) => refused(problem),
     }
 }

@@ -15,6 +15,7 @@ use crate::model::settlement::{
 use crate::settlement::Parse;
 use crate::settlement::amount::shown;
 use crate::settlement::kinds;
+use crate::settlement::last_row::Last;
 use crate::settlement::numeral::{Numerals, Order, day};
 use crate::settlement::once::Once;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
@@ -26,7 +27,9 @@ const PAYOUTS: usize = 200_000;
 const ITEMISED: &[&str] =
     &["balance transaction id", "currency", "gross", "fee", "net", "reporting category"];
 
-const HISTORY: &[&str] = &["id", "type", "source", "amount", "fee", "net", "currency"];
+/// By the last of these it is no dump of the API's objects, whose amounts are minor units.
+const HISTORY: &[&str] =
+    &["id", "type", "source", "amount", "fee", "net", "currency", "created utc"];
 
 /// Of the report that lists the payouts and not what they paid out.
 const OF_PAYOUTS: &[&str] = &["payout id", "payout status"];
@@ -229,6 +232,23 @@ impl Report for Stripe {
         entry.value_on = day(row.maybe(self.available), Order::Unknown);
         out.tell(entry, line);
         Ok(())
+    }
+
+    fn last(&self, _row: &Row<'_>, at: usize) -> Option<(Last, u32)> {
+        // Gross less fee proves the net, and a currency that was cut is none.
+        let is = |column: Option<usize>| column == Some(at);
+        let is_id = self.ids.iter().any(|(own, _)| *own == at);
+        let last = if at == self.kind {
+            Last::Unsure
+        } else if is(self.created) || is(self.available) {
+            Last::Day
+        } else if is_id || [self.source, self.charge, self.intent, self.payout].contains(&Some(at))
+        {
+            Last::Other
+        } else {
+            return None;
+        };
+        Some((last, 0))
     }
 
     fn end(&mut self, line: u64, out: &mut Out) {

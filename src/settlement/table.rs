@@ -320,6 +320,10 @@ pub struct Table {
     pub status: Vec<Column>,
     /// And those that say which way money went, beside amounts that carry their sign.
     pub beside: Vec<Column>,
+    /// And those that say of what kind a row is.
+    pub kinds: Vec<Column>,
+    /// The fee was taken besides the amount: the balance shows it.
+    pub less_fee: bool,
     /// The trailer.
     pub trailer: Option<TrailerSettings>,
     /// Batches.
@@ -381,6 +385,8 @@ impl FormatSettings {
             booked: self.booked.clone(),
             status: Vec::new(),
             beside: Vec::new(),
+            kinds: Vec::new(),
+            less_fee: false,
             trailer: self.trailer.clone(),
             batch: self.batch.clone(),
             covers_attempts: self.covers == Covers::Attempts,

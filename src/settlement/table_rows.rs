@@ -10,25 +10,29 @@ use chrono::NaiveDate;
 
 use crate::model::money::Currency;
 use crate::model::settlement::{
-    Control, EntryStatus, Finality, Found, Line, Measure, Problem, Severity, StatementEnd, TagKind,
-    Tie,
+    Balance, Control, EntryStatus, Finality, Found, Line, Measure, Problem, Severity, StatementEnd,
+    TagKind, Tie,
 };
 use crate::settlement::Parse;
 use crate::settlement::amount::{Refused, minor};
 use crate::settlement::balance::Chain;
-use crate::settlement::bank_words as words;
+use crate::settlement::bank_words::{self as words, Deed};
 use crate::settlement::doubts::Doubts;
 use crate::settlement::last_row::{Ends, Last};
 use crate::settlement::numeral::{day, is_day};
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, normal, some};
 use crate::settlement::table::{
-    Amounts, BatchSettings, Column, CurrencyOf, Cut, Dates, Table, TestSettings, TrailerSettings,
+    Amounts, BatchSettings, Column, CurrencyOf, Cut, Dates, Table, TagRule, TestSettings,
+    TrailerSettings,
 };
 use crate::settlement::tags::is_blank_in_mt940;
 use crate::settlement::text::{Source, unreadable};
 
 /// More batches than any file has.
 const BATCHES: usize = 200_000;
+
+/// So many rows of balances and sums are held of a statement.
+const STANDS: usize = 100;
 
 /// So many accounts, each in each of its currencies, are followed across a file's statements.
 const FOLLOWED: usize = 1_000;
@@ -66,7 +70,7 @@ pub fn open(table: &Table, mut source: Source) -> Box<dyn Parse> {
         None => sheet::find(&head, accept),
     };
     match layout {
-        Some(layout) => sheet::read_layout(source, layout, |layout| Rows::new(table, layout)),
+        Some(layout) => open_at(table, layout, source),
         None => {
             let expected = format!("the columns {}", names.join(", "));
             sheet::refused(Problem::error(1, "header row", expected, first_row(&head)))
@@ -76,7 +80,8 @@ pub fn open(table: &Table, mut source: Source) -> Box<dyn Parse> {
 
 /// Begins to read rows below a header row that was found.
 pub fn open_at(table: Table, layout: Layout, source: Source) -> Box<dyn Parse> {
-    sheet::read_layout(source, layout, |layout| Rows::new(table, layout))
+    let cut = Severity::Warning;
+    sheet::read_layout(source, layout, cut, |layout| Rows::new(table, layout))
 }
 
 fn first_row(head: &str) -> String {
@@ -159,6 +164,7 @@ struct Places {
     tags: Vec<usize>,
     statuses: Vec<usize>,
     beside: Vec<usize>,
+    kinds: Vec<usize>,
 }
 
 impl Places {
@@ -187,6 +193,7 @@ impl Places {
             tags: table.tags.iter().map(|tag| at(&tag.column)).collect::<Result<_, _>>()?,
             statuses: table.status.iter().map(at).collect::<Result<_, _>>()?,
             beside: table.beside.iter().map(at).collect::<Result<_, _>>()?,
+            kinds: table.kinds.iter().map(at).collect::<Result<_, _>>()?,
         })
     }
 }
@@ -207,6 +214,45 @@ struct Followed {
     statements: u64,
     /// One of the statements has no two balances.
     unproven: bool,
+}
+
+/// Rows of a statement that tell a balance or a sum. They are passed over where what moved is what
+/// lies between the two balances.
+#[derive(Default)]
+struct Stands {
+    before: Option<Balance>,
+    after: Option<Balance>,
+    /// One end is told twice, or there are too many rows.
+    unclear: bool,
+    /// What moved.
+    net: i128,
+    /// Where they stand, and what they say.
+    rows: Vec<(u64, String)>,
+}
+
+impl Stands {
+    fn add(&mut self, balance: Balance, text: String) {
+        let slot = match words::is_before(&text) {
+            Some(true) => Some(&mut self.before),
+            Some(false) => Some(&mut self.after),
+            None => None,
+        };
+        if let Some(slot) = slot {
+            self.unclear |= slot.replace(balance).is_some();
+        }
+        if self.rows.len() < STANDS {
+            self.rows.push((balance.line, text));
+        } else {
+            self.unclear = true;
+        }
+    }
+
+    /// The two balances, where they prove what moved.
+    fn proven(&self) -> Option<(Balance, Balance)> {
+        let (before, after) = self.before.zip(self.after).filter(|_| !self.unclear)?;
+        let moved = i128::from(after.minor).saturating_sub(i128::from(before.minor));
+        (moved != 0 && moved == self.net).then_some((before, after))
+    }
 }
 
 struct Rows {
@@ -231,6 +277,9 @@ struct Rows {
     totals: Vec<usize>,
     /// The first row where one of these is another amount.
     total: Option<Problem>,
+    /// The first row whose day could be two.
+    two_days: Option<Problem>,
+    stands: Stands,
     ends: Ends,
     doubts: Doubts,
     layout: Layout,
@@ -272,6 +321,8 @@ impl Rows {
             taken: named(words::is_fee),
             totals: named(words::is_total),
             total: None,
+            two_days: None,
+            stands: Stands::default(),
             ends: Ends::default(),
             doubts: Doubts::default(),
             layout,
@@ -338,7 +389,19 @@ impl Rows {
                 self.read(row, &shown(*at), row.get(*at), of)
             }
         };
-        signed.map(|minor| if self.table.inverted { minor.saturating_neg() } else { minor })
+        let signed = signed.map(|minor| match self.table.inverted {
+            true => minor.saturating_neg(),
+            false => minor,
+        })?;
+        Ok(signed.saturating_sub(self.taken_besides(row, of)?))
+    }
+
+    /// The fee, where it went out besides the amount.
+    fn taken_besides(&self, row: &Row<'_>, of: Currency) -> Result<i64, Problem> {
+        match row.maybe(self.places.fee) {
+            text if self.table.less_fee && !text.is_empty() => self.read(row, "fee", text, of),
+            _none => Ok(0),
+        }
     }
 
     fn has_amount(&self, row: &Row<'_>) -> bool {
@@ -396,11 +459,9 @@ impl Rows {
         }
         let Some(text) = self.stand(row) else { return Ok(false) };
         if !words::NEVER_PAID.contains(&text.as_str()) {
-            let found = format!("{text}: is it a balance?");
-            return Err(Problem::error(row.line, "amount", "a movement", found));
+            return self.held(row, text, out).map(|()| true);
         }
-        let found = format!("{text}: a balance; the row was passed over");
-        out.push(Problem::warning(row.line, "amount", "a movement", found));
+        out.push(passed_over(row.line, &text));
         Ok(true)
     }
 
@@ -429,6 +490,30 @@ impl Rows {
         self.statement(row, of, out);
         self.follow(row.line, 0, Some(balance), day);
         Ok(())
+    }
+
+    /// Holds a row of a balance until the statement ends, where it can be read.
+    fn held(&mut self, row: &Row<'_>, text: String, out: &mut Out) -> Result<(), Problem> {
+        let of = match (&self.table.currency, self.places.currency) {
+            (CurrencyOf::All(currency), _) => Some(*currency),
+            (CurrencyOf::Column(_), at) => Currency::parse_any(row.maybe(at)).ok(),
+        };
+        let Some((of, minor)) = of.and_then(|of| Some((of, self.amount(row, of).ok()?))) else {
+            return Err(no_movement(row.line, &text));
+        };
+        self.statement(row, of, out);
+        self.stands.add(Balance { minor, currency: of, date: None, line: row.line }, text);
+        Ok(())
+    }
+
+    /// The statement ended: the balances that its rows tell, where they prove what moved; else what
+    /// is open of each.
+    fn end_stands(&mut self, out: &mut Out) -> Option<(Balance, Balance)> {
+        let stands = std::mem::take(&mut self.stands);
+        let proven = stands.proven();
+        let tell = if proven.is_some() { passed_over } else { no_movement };
+        out.extend(stands.rows.iter().map(|(line, text)| tell(*line, text)));
+        proven
     }
 
     /// What a row says that tells a balance or a sum, where nobody described the file and no
@@ -499,6 +584,21 @@ impl Rows {
         self.open = Some(open);
     }
 
+    /// The balance of a row, where it says one. One that may be cut is believed where others tie
+    /// to it.
+    fn balance(&self, row: &Row<'_>, of: Currency, out: &mut Out) -> Result<Option<i64>, Problem> {
+        let text = row.maybe(self.places.balance);
+        let Some(at) = self.places.balance.filter(|_| !text.is_empty()) else { return Ok(None) };
+        let mark = self.table.numerals.map(|numerals| numerals.decimal);
+        let is_whole = || self.ends.is_whole_amount(text, mark, of.exponent());
+        let is_first = self.chain.as_ref().is_none_or(Chain::is_new);
+        if is_first && row.may_be_cut(at) && !is_whole() {
+            out.extend(sheet::unbelieved(row, at, &self.name(at)));
+            return Ok(None);
+        }
+        self.read(row, "balance", text, of).map(Some)
+    }
+
     /// The balance that a row says, after its amount.
     fn follow(&mut self, line: u64, minor: i64, balance: Option<i64>, day: Option<NaiveDate>) {
         if let Some(chain) = &mut self.chain {
@@ -525,16 +625,21 @@ impl Rows {
         let (from, to) = (self.from.take(), self.to.take());
         let mut end = StatementEnd { line, ..StatementEnd::default() };
         let chain = self.chain.take();
-        let is_proven = chain.as_ref().is_some_and(Chain::proves);
+        let told = self.end_stands(out);
+        let is_proven = told.is_some() || chain.as_ref().is_some_and(Chain::proves);
         self.doubts.end_statement(is_proven, out);
         if let Some(open) = &self.open
             && let Some(followed) = self.followed.get_mut(open)
         {
             followed.unproven |= !is_proven && chain.as_ref().is_some_and(Chain::ties);
         }
+        self.proven |= is_proven;
+        if let Some((opening, closing)) = told {
+            (end.opening, end.closing) = (Some(opening), Some(closing));
+            end.currency = Some(opening.currency);
+        }
         if let Some(chain) = chain {
             end = chain.end(line);
-            self.proven |= is_proven;
             if let Some(problem) = chain.problem() {
                 end.tie = Tie::Declared(false);
                 out.push(problem);
@@ -732,6 +837,19 @@ impl Rows {
         }
     }
 
+    /// A day that nothing in the file tells from another one.
+    fn two_days(&mut self, row: &Row<'_>, day: Option<NaiveDate>) {
+        let text = row.maybe(self.places.date);
+        let Some(at) = self.places.date.filter(|_| day.is_none() && !text.is_empty()) else {
+            return;
+        };
+        if self.table.recognised && self.two_days.is_none() {
+            let expected = "a row whose day shows which of day and month stands first; days that \
+                            do not are not told";
+            self.two_days = Some(Problem::warning(row.line, self.name(at), expected, text));
+        }
+    }
+
     /// Which signs and days the booked rows have.
     fn note(&mut self, minor: i64, day: Option<NaiveDate>) {
         self.negative |= minor < 0;
@@ -758,6 +876,7 @@ impl Rows {
             return;
         }
         let Ok(own) = self.read(row, "amount", text, of) else { return };
+        self.deeds(row, text, minor);
         if matches!(self.places.amount, AmountAt::TwoSided(..)) {
             if own != 0 {
                 let name = self.name(at);
@@ -773,6 +892,32 @@ impl Rows {
         };
         if let Some(way) = self.places.beside.iter().copied().chain(flag).find(is_against) {
             let (name, found) = (self.name(way), format!("{} beside {text}", row.get(way)));
+            self.doubts.against(row.line, &name, found);
+        }
+    }
+
+    /// What a row says of itself that shows whose signs these are.
+    fn deeds(&mut self, row: &Row<'_>, text: &str, minor: i64) {
+        if minor == 0 || !matches!(self.places.amount, AmountAt::Signed(_)) {
+            return;
+        }
+        for at in &self.places.kinds {
+            if let Some(deed) = words::deed(row.get(*at)) {
+                let (name, found) = (self.name(*at), format!("{} beside {text}", row.get(*at)));
+                let is_out = matches!(deed, Deed::Bought | Deed::Sold);
+                if self.table.inverted && is_out != (minor < 0) {
+                    self.doubts.against(row.line, &name, found);
+                } else {
+                    self.doubts.deed(row.line, &name, deed, minor < 0, found);
+                }
+            }
+        }
+        let is_text = |(rule, at): &(&TagRule, &usize)| {
+            rule.kind == TagKind::Text && words::came_in(row.get(**at))
+        };
+        let mut texts = self.table.tags.iter().zip(&self.places.tags);
+        if let Some((_, at)) = texts.find(is_text).filter(|_| minor < 0) {
+            let (name, found) = (self.name(*at), format!("{} beside {text}", row.get(*at)));
             self.doubts.against(row.line, &name, found);
         }
     }
@@ -815,14 +960,9 @@ impl Rows {
         if !row.is_open() {
             return None;
         }
-        let tags = self.places.tags.iter().chain(&self.places.psp_reference);
-        let cut = |at: &&usize| row.may_be_cut(**at) && !row.get(**at).is_empty();
-        if let Some(at) = tags.copied().find(|at| cut(&at)) {
-            let expected = "the end of the last line: nothing shows that this is whole, and so no \
-                            row is known by it";
-            out.push(Problem::warning(row.line, self.name(at), expected, row.get(at)));
-        }
-        self.ends.cut(row, at, last, of, &self.name(at))
+        let mut tags = self.places.tags.iter().chain(&self.places.psp_reference);
+        out.extend(tags.find_map(|at| sheet::unbelieved(row, *at, &self.name(*at))));
+        self.ends.cut(row, at, last, of.exponent(), &self.name(at))
     }
 
     /// A row that was passed over, and that ends with the file and not with its line: was it cut?
@@ -837,7 +977,7 @@ impl Rows {
     /// Nobody described the file: its signs must show themselves.
     fn shown(&mut self, line: u64, out: &mut Out) {
         let total = self.total.take().filter(|_| !self.proven);
-        total.into_iter().for_each(|problem| out.push(problem));
+        out.extend(total.into_iter().chain(self.two_days.take()));
         let signed = matches!(self.places.amount, AmountAt::Signed(_));
         if self.table.recognised && signed && !self.proven && self.positive && !self.negative {
             let expected = "amounts of both signs, or a balance, that show which way money went; \
@@ -850,6 +990,17 @@ impl Rows {
             out.push(Problem::error(line, "fee", expected, "fees beside the amounts"));
         }
     }
+}
+
+/// A row of a balance that may be one of money.
+fn no_movement(line: u64, text: &str) -> Problem {
+    Problem::error(line, "amount", "a movement", format!("{text}: is it a balance?"))
+}
+
+/// A row of a balance that is surely none of money.
+fn passed_over(line: u64, text: &str) -> Problem {
+    let found = format!("{text}: a balance; the row was passed over");
+    Problem::warning(line, "amount", "a movement", found)
 }
 
 fn signed_minor(text: &str) -> Result<i64, Refused> {
@@ -909,17 +1060,18 @@ impl Report for Rows {
             out.tell(entry, line);
             return Ok(());
         }
-        let balance = row.maybe(self.places.balance);
-        let known = Some(balance).filter(|text| !text.is_empty());
-        let known = known.map(|text| self.read(row, "balance", text, of)).transpose()?;
+        let known = self.balance(row, of, out)?;
         self.follow(row.line, minor, known, booked_on);
         let is_proven = self.chain.as_ref().is_some_and(Chain::proves_last);
         let cut = cut.filter(|_| !(is_proven && matches!(last, Last::Money(_))));
         cut.into_iter().for_each(|problem| out.push(problem));
         self.doubt(row, minor, of);
-        self.fees |= line.fee.is_some_and(|fee| fee.minor != 0);
+        let is_taken = self.table.less_fee;
+        self.fees |= !is_taken && line.fee.is_some_and(|fee| fee.minor != 0);
         self.beside(row, minor, of);
+        self.two_days(row, booked_on);
         self.note(minor, entry.booked_on);
+        self.stands.net = self.stands.net.saturating_add(i128::from(minor));
         out.tell(entry, line);
         Ok(())
     }

@@ -22,6 +22,7 @@ pub struct Body<'a> {
     lines: u64,
     not_itemised: u64,
     totals: BTreeMap<&'a str, TotalsBody>,
+    booked_totals: BTreeMap<&'a str, TotalsBody>,
     statuses: BTreeMap<&'static str, u64>,
     statements: Vec<StatementBody<'a>>,
     statements_total: u64,
@@ -133,6 +134,7 @@ pub fn body<'a>(seen: &'a Seen) -> Body<'a> {
         lines: 0,
         not_itemised: 0,
         totals: BTreeMap::new(),
+        booked_totals: BTreeMap::new(),
         statuses: BTreeMap::new(),
         statements: Vec::new(),
         statements_total: 0,
@@ -163,6 +165,7 @@ fn add<'a>(body: &mut Body<'a>, sums: &'a Sums) {
     body.lines = sums.lines;
     body.not_itemised = sums.not_itemised;
     body.totals = sums.totals.iter().map(|(c, t)| (c.code(), t.into())).collect();
+    body.booked_totals = sums.booked.iter().map(|(c, t)| (c.code(), t.into())).collect();
     body.statuses = sums.statuses.iter().map(|(s, n)| (s.as_str(), *n)).collect();
     body.statements = sums.statements.iter().map(StatementBody::from).collect();
     body.statements_total = sums.statements_total;

@@ -168,6 +168,9 @@ fn every_way_of_writing_a_file_reads_equal() {
         if !is_by_position(format) {
             ways.extend(by_name(&rows, format));
         }
+        // Its last field is an amount, of which more decimals could follow.
+        let is_open = *name == "psp/checkout_actions.csv";
+        ways.retain(|(way, _)| !is_open || *way != "no end of the last line");
         for (way, bytes) in ways {
             let found = look(&bytes);
             assert_eq!(said(&found), want, "{name}, {way}: {:?}", found.sums.problems);
@@ -465,10 +468,82 @@ fn no_row_is_known_by_a_reference_that_may_be_cut() {
     for whole in ["INV-1003\n", "INV-1003\r\n", "INV-1003;", "\"INV-1003\""] {
         assert_eq!(last(whole), (both.clone(), 0), "{whole:?}");
     }
-    for cut in ["INV-1003", "\"INV-1003", "\"INV-1003\"\""] {
-        assert_eq!(last(cut), (vec!["INV-1002".to_owned()], 1), "{cut:?}");
-    }
+    assert_eq!(last("INV-1003"), (vec!["INV-1002".to_owned()], 1));
     assert_eq!(last(""), (vec!["INV-1002".to_owned()], 0));
+}
+
+/// What follows such a quote would be part of the field, and so would an amount that was cut.
+#[test]
+fn a_quote_that_is_open_at_the_end_of_a_file_is_not_taken_for_a_closed_one() {
+    let head = "Date,Description,Currency,Amount,Balance\n2026-11-01,\"a \"\"b\"\", c\",USD,";
+    for whole in ["-20.00,80.00\n", "-20.00,\"80.00\"", "\"-20.00\",\"80.00\"\n\u{1a}"] {
+        assert_eq!(look(format!("{head}{whole}").as_bytes()).state, State::Ok, "{whole:?}");
+    }
+    let row = "-20.00,80.00\n2026-11-02,d\"e\"f,USD,-20.00,";
+    assert_eq!(look(format!("{head}{row}60.00\n").as_bytes()).state, State::Ok, "in a field");
+    for cut in ["\"", "\"60", "\"60.00", "\"60.00\n", "\"60.00\"\"", "\"60.00\n\u{1a}"] {
+        let found = look(format!("{head}{row}{cut}").as_bytes());
+        assert_ne!(found.state, State::Ok, "{cut:?}");
+        let problem = &found.sums.problems[0];
+        let is_said = problem.expected == "each quote closed" && problem.line == 3;
+        assert!(is_said || found.format.is_none(), "{cut:?}: {problem:?}");
+    }
+    // Wherever the parts end that a long file is read by.
+    for more in 0..40 {
+        let text =
+            format!("{head}-20.00,80.00\n{}", "2026-11-02,\"d\"\"e\",USD,0,80.00\n".repeat(3_000));
+        let text = format!("{text}2026-11-03,{},USD,-1.00,\"79.0\"\"", "x".repeat(more));
+        let found = look(text.as_bytes());
+        assert_eq!((found.state, found.sums.entries), (State::Quarantined, 3_001), "{more}");
+        assert_eq!(found.sums.problems_total, 1, "{:?}", found.sums.problems);
+    }
+}
+
+/// What was cut off an amount is a wrong total, and off a word another kind of row.
+#[test]
+fn a_psp_s_report_that_was_cut_within_its_last_field_is_not_believed() {
+    let actions =
+        "Payment ID,Action Type,Breakdown Type,Holding Currency,Holding Currency Amount\n";
+    let braintree = "Transaction ID,Transaction Type,Transaction Status,Currency ISO Code,\
+                     Amount Submitted For Settlement\nt1,sale,settled,USD,10.00\n";
+    let status = "Transaction ID,Transaction Type,Currency ISO Code,\
+                  Amount Submitted For Settlement,Transaction Status\nt1,sale,USD,10.00,settled\n";
+    let settled = "Transaction ID,Transaction Type,Transaction Status,Currency ISO Code,\
+                   Amount Submitted For Settlement,Settlement Amount,\
+                   Settlement Currency ISO Code\nt1,sale,settled,USD,10.00,9.00,EUR\n";
+    let received = "Merchant Account,Psp Reference,Merchant Reference,Creation Date,TimeZone,\
+                    Currency,Amount\nM,P1,o1,2026-11-01,CET,EUR,10.00\n";
+    let stripe = "balance_transaction_id,currency,gross,fee,net,reporting_category\n\
+                  t1,usd,10,1,9,charge_failure\n";
+    for (what, head, row, whole, cuts) in [
+        ("actions", actions, "p1,Capture,Capture,GBP,", "100.00000000", ["100.00", "10", ""]),
+        ("braintree", braintree, "t2,sale,settled,USD,", "100.00", ["100.0", "1", ""]),
+        ("status", status, "t2,sale,USD,10.00,", "\"settled\"", ["settled", "settle", ""]),
+        ("settled", settled, "t2,sale,settled,USD,10.00,9.00,", "EUR", ["EU", "E", ""]),
+        ("received", received, "M,P2,o2,2026-11-01,CET,EUR,", "100.00", ["100.0", "1", ""]),
+        ("stripe", stripe, "t2,usd,10,1,9,", "\"charge\"", ["charge", "char", ""]),
+    ] {
+        let with = |last: &str| look(format!("{head}{row}{last}").as_bytes());
+        for whole in [whole.to_owned(), format!("{whole}\n")] {
+            let found = with(&whole);
+            assert_eq!(found.state, State::Ok, "{what} {whole:?}: {:?}", found.sums.problems);
+        }
+        for cut in cuts {
+            let found = with(cut);
+            let said = found.sums.problems.iter().any(|one| one.field == "last row");
+            assert!(found.state == State::Quarantined && said, "{what}, {cut:?}");
+        }
+    }
+    // The net proves itself, in whichever column.
+    let proven = "balance_transaction_id,currency,gross,fee,reporting_category,net\n\
+                  t1,usd,10,1,charge,";
+    assert_eq!(look(format!("{proven}9").as_bytes()).state, State::Ok);
+    // A reference is not known by what is left of it.
+    let text = fixture("psp/stripe_payout.csv");
+    let orders = |text: &str| references(text, TagKind::MerchantReference).len();
+    assert_eq!((orders(&text), orders(text.trim_end())), (4, 3));
+    let found = look(text.trim_end().as_bytes());
+    assert_eq!((found.state, found.sums.problems_total), (State::Ok, 1));
 }
 
 #[test]
@@ -484,9 +559,9 @@ fn a_report_of_attempts_without_the_end_of_its_last_line_is_doubted() {
             assert_eq!(ties(&look(format!("{text}{end}").as_bytes())), None, "{name}");
         }
         let header = text.lines().next().unwrap();
-        for cut in [text, header] {
+        for (cut, state) in [(text, State::Ok), (header, State::Quarantined)] {
             let found = look(cut.as_bytes());
-            assert_eq!((found.state, ties(&found)), (State::Ok, Some(false)), "{name}: {cut}");
+            assert_eq!((found.state, ties(&found)), (state, Some(false)), "{name}: {cut}");
             let fields: Vec<&str> =
                 found.sums.problems.iter().map(|problem| problem.field.as_str()).collect();
             assert!(fields.contains(&"last row"), "{name}: {fields:?}");
@@ -572,9 +647,241 @@ fn a_header_without_rows_is_an_empty_file_and_not_an_unknown_one() {
     for name in ["psp/adyen_settlement.csv", "psp/stripe_payout.csv", "psp/braintree.csv"] {
         let text = fixture(name);
         let header = text.lines().next().unwrap();
-        let found = look(header.as_bytes());
+        let found = look(format!("{header}\n").as_bytes());
         assert_eq!((found.state, found.sums.entries), (State::Ok, 0), "{name}");
     }
+}
+
+/// Columns and rows may lack behind it.
+#[test]
+fn a_header_row_that_was_cut_is_not_taken_for_an_empty_report() {
+    for name in ["psp/adyen_settlement.csv", "psp/stripe_payout.csv", "psp/braintree.csv"] {
+        let text = fixture(name);
+        let header = text.lines().next().unwrap();
+        for cut in [header, &header[..header.len() - 2]] {
+            let found = look(cut.as_bytes());
+            assert_eq!((found.state, found.sums.entries), (State::Quarantined, 0), "{name}");
+            // Of a quoted name that was cut, the quote is open.
+            let field = found.sums.problems[0].field.as_str();
+            assert!(["header row", "row"].contains(&field), "{name}: {field}");
+        }
+    }
+    let bank = "Date,Description,Amount,Currency,Bala";
+    let found = look(bank.as_bytes());
+    assert_eq!((found.state, found.sums.problems_total), (State::Ok, 1), "a bank's is doubted");
+    assert_eq!(look(format!("{bank}nce\n").as_bytes()).sums.problems_total, 0);
+}
+
+/// It is in no equation: any balance would follow from it.
+#[test]
+fn a_balance_that_no_other_follows_proves_nothing() {
+    let head = "Date,Description,Currency,Amount,Balance\n";
+    let found = |rows: &str| look(format!("{head}{rows}").as_bytes());
+    let shown = |rows: &str| {
+        let found = found(rows);
+        let statement = found.sums.statements.first().unwrap();
+        let [opening, closing] =
+            [statement.opening, statement.closing].map(|of| of.map(|balance| balance.minor));
+        (found.state, statement.ties, opening, closing)
+    };
+    let one = "2026-11-01,a,USD,-20.00,1080.00";
+    let two = format!("{one}\n2026-11-02,b,USD,-20.00,1060.00");
+    assert_eq!(shown(one), (State::Ok, None, None, Some(108_000)));
+    assert_eq!(shown(&two), (State::Ok, Some(true), Some(110_000), Some(106_000)));
+    let cut = &one[..one.len() - 4];
+    assert_eq!(shown(cut), (State::Ok, None, None, None), "a balance that was cut");
+    assert_eq!(found(cut).sums.problems[0].found, "108");
+    for rows in [
+        "2026-11-01,a,USD,20.00,1080.00\n",
+        "2026-11-01,a,USD,20.00,1080.00\n2026-11-02,b,USD,0.00,1080.00\n",
+    ] {
+        let refused = refusals("nothing moved", &format!("{head}{rows}"));
+        assert!(refused.iter().any(|one| one.2 == "amounts without a sign"), "{refused:?}");
+    }
+}
+
+/// Issuers write what was bought without a minus.
+#[test]
+fn signs_of_a_card_s_issuer_are_not_taken_for_those_of_an_account() {
+    let head = "Transaction Date,Clearing Date,Description,Merchant,Category,Type,Amount (USD)";
+    let bought = "07/01/2026,07/02/2026,a,A,Other,Purchase,5.10";
+    let paid = "07/13/2026,07/14/2026,b,B,Payment,Payment,-1000.00";
+    for (head, more) in [(head.to_owned(), ""), (format!("{head},Purchased By"), ",Me")] {
+        reads("its words say so", &format!("{head}\n{bought}{more}\n{paid}{more}\n"), "USD");
+    }
+    let text = format!("{head}\n{bought}\n{paid}\n");
+    for (from, to) in [(",5.10", ",-5.10"), ("-1000.00", "1000.00"), ("Clearing Date", "Cleared")] {
+        let found = look(text.replace(from, to).as_bytes());
+        assert_eq!(found.state, State::UnknownFormat, "{from} to {to}");
+    }
+    let many = format!("{bought}\n").repeat(4_000);
+    let far = format!("{head}\n{many}{paid}\n{}\n", bought.replace("5.10", "-5.10"));
+    let wanted = (4_003, "Type".to_owned(), "Purchase beside -5.10".to_owned());
+    assert!(refusals("far", &far).contains(&wanted));
+    for (what, name, rows, is_read) in [
+        ("paid", "Type", ["Purchase,5.00", "Payment,-9.00"], false),
+        ("given back", "Type", ["Purchase,5.00", "Refund,-9.00"], false),
+        ("sold", "Transaction Type", ["Sale,5.00", "Payment,-9.00"], false),
+        ("an account's", "Type", ["Purchase,-5.00", "Payment,9.00"], true),
+        ("a shop's", "Type", ["Sale,5.00", "Refund,-9.00"], true),
+        ("a text", "Text", ["Shop,5.00", "PAYMENT RECEIVED - THANK YOU,-9.00"], false),
+        ("a text", "Text", ["Shop,5.00", "Geincasseerd vorig saldo,-9.00"], false),
+        ("a text", "Text", ["Shop,-5.00", "Payment received from a shop,9.00"], true),
+    ] {
+        let [first, second] = rows;
+        let head = format!("Date,{name},Amount,Currency,Message");
+        let text = format!("{head}\n2026-11-01,{first},USD,a\n2026-11-02,{second},USD,b\n");
+        assert_eq!(look(text.as_bytes()).state == State::Ok, is_read, "{what}: {rows:?}");
+    }
+    for name in ["Merchant", "MerchantName", "Purchased By"] {
+        let text = format!(
+            "Date,{name},Amount,Currency,Text\n2026-11-01,A,5.00,USD,a\n2026-11-02,,-9.00,USD,b\n"
+        );
+        assert_eq!(look(text.as_bytes()).state, State::UnknownFormat, "{name}");
+    }
+}
+
+#[test]
+fn objects_of_an_api_are_not_taken_for_a_report_in_major_units() {
+    let row = "txn_1,charge,ch_1,1000,59,941,usd,2026-11-01 10:00,x\n\
+               txn_2,refund,re_1,-500,0,-500,usd,2026-11-02 10:00,y\n";
+    let with = |created: &str| {
+        let head = format!("id,type,source,amount,fee,net,currency,{created},description");
+        look(format!("{head}\n{row}").as_bytes())
+    };
+    assert_eq!(with("Created (UTC)").format, Format::parse("stripe"));
+    assert_eq!(with("created").state, State::UnknownFormat);
+    for head in ["id,object,amount,currency,created,description", "id,amount,currency,created,text"]
+    {
+        let object = if head.contains("object") { "refund," } else { "" };
+        let row = |id: u8, amount: &str| format!("{id},{object}{amount},usd,2026-11-0{id},x\n");
+        let text = format!("{head}\n{}{}", row(1, "1000"), row(2, "-500"));
+        assert_eq!(look(text.as_bytes()).state, State::UnknownFormat, "{head}");
+    }
+}
+
+/// Of a payment to many, each would be a statement of an account that is nobody's own.
+#[test]
+fn an_account_behind_a_payee_s_name_is_not_the_own_one() {
+    let accounts = |head: &str, rows: [&str; 2]| {
+        let [first, second] = rows;
+        let text = format!("{head},Amount (EUR)\n{first},-5.00\n{second},7.00\n");
+        let found = look(text.as_bytes());
+        assert_eq!(found.state, State::Ok, "{text}: {:?}", found.sums.problems);
+        found.sums.statements.into_iter().map(|sum| sum.head.account).collect::<Vec<_>>()
+    };
+    let of = |name: &str| Some(name.to_owned());
+    let payee = "Date,Payee,Account number,Payment reference";
+    let rows = ["2026-11-01,A,DE1,a", "2026-11-02,B,DE2,b"];
+    assert_eq!(accounts(payee, rows), [None]);
+    assert_eq!(accounts(payee, ["2026-11-01,A,DE1,a", "2026-11-02,A,DE1,b"]), [None]);
+    let apart = "Account number,Date,Payee,Payment reference";
+    assert_eq!(accounts(apart, ["DE1,2026-11-01,A,a", "DE1,2026-11-02,B,b"]), [of("DE1")]);
+    assert_eq!(accounts(apart, ["DE1,2026-11-01,A,a", "DE2,2026-11-02,B,b"]), [None]);
+    let own = "Account number,Date,Payment reference";
+    let two = ["DE1,2026-11-01,a", "DE2,2026-11-02,b"];
+    assert_eq!(accounts(own, two), [of("DE1"), of("DE2")], "nobody else is named");
+}
+
+#[test]
+fn days_that_could_be_two_are_said() {
+    let with = |day: &str| {
+        let rows = format!("01/02/2026,a,-5.00,USD\n{day},b,7.00,USD\n");
+        let found = look(format!("Date,Description,Amount,Currency\n{rows}").as_bytes());
+        assert_eq!(found.state, State::Ok, "{day}");
+        let days = found.sums.statements[0].head.from;
+        (days.is_some(), found.sums.problems_total)
+    };
+    assert_eq!(with("03/04/2026"), (false, 1));
+    assert_eq!(with("03/14/2026"), (true, 0));
+}
+
+/// The balance shows that the account paid both.
+#[test]
+fn a_fee_beside_the_amount_is_taken_from_it_where_the_balances_say_so() {
+    let head = "Type,Completed Date,Description,Amount,Fee,Currency,State,Balance";
+    let rows = "TOPUP,2026-11-01 10:00:00,a,1000.00,0.00,EUR,COMPLETED,1000.00\n\
+                TRANSFER,2026-11-02 10:00:00,b,-5.00,0.10,EUR,COMPLETED,994.90\n";
+    reads("besides", &format!("{head}\n{rows}"), "EUR");
+    let within = rows.replace("-5.00,0.10", "-5.10,0.10");
+    reads("within", &format!("{head}\n{within}"), "EUR");
+    let neither = rows.replace("994.90", "994.80");
+    assert_eq!(look(format!("{head}\n{neither}").as_bytes()).state, State::Quarantined);
+}
+
+#[test]
+fn exports_of_banks_in_german_french_and_dutch_are_read() {
+    for (what, currency, text) in [
+        (
+            "turnover in euros, under words and above them",
+            "EUR",
+            ";\n\"Umsätze Girokonto\";\"Zeitraum: 30 Tage\";\n\"Neuer Kontostand\";\"9,00 EUR\";\n\n\
+             \"Buchungstag\";\"Wertstellung (Valuta)\";\"Vorgang\";\"Buchungstext\";\"Umsatz in EUR\";\n\
+             \"05.06.2026\";\"05.06.2026\";\"Lastschrift\";\"a\";\"-5,10\";\n\
+             \"04.06.2026\";\"04.06.2026\";\"Gutschrift\";\"b\";\"1.000,00\";\n\n\
+             \"Alter Kontostand\";\"9,00 EUR\";\n",
+        ),
+        (
+            "sides with their currency",
+            "CHF",
+            "Datum von:;=\"2026-06-01\"\nWährung:;=\"CHF\"\n\n\
+             Datum;Bewegungstyp;Avisierungstext;Gutschrift in CHF;Lastschrift in CHF;Label\n\
+             05.06.2026;Buchung;\"a\";;-5.10;\n04.06.2026;Buchung;\"b\";1000;;\n\nHinweis:\nx\n",
+        ),
+        (
+            "sides with their currency in French",
+            "CHF",
+            "Date;Texte de notification;Crédit en CHF;Débit en CHF\n\
+             05.06.2026;a;;-5.10\n04.06.2026;b;1000;\n",
+        ),
+        (
+            "sides behind a currency, and a part of one of them",
+            "CHF",
+            "Kontonummer:;0123;\nAnfangssaldo:;1000.00;\n\n\
+             Abschlussdatum;Buchungsdatum;Valutadatum;Währung;Belastung;Gutschrift;Einzelbetrag;\
+             Saldo;Transaktions-Nr.;Beschreibung1;Beschreibung2\n\
+             2026-06-05;2026-06-05;2026-06-05;CHF;-5.10;;;994.90;T1;\"a\";\"x\";;\n\
+             2026-06-04;2026-06-04;2026-06-04;CHF;;1000.00;;1000.00;T2;\"b\";\"x\";;\n",
+        ),
+        (
+            "Austrian names",
+            "EUR",
+            "\"Buchungsdatum\",\"Partnername\",\"Betrag\",\"Währung\",\"Buchungs-Details\",\
+             \"Buchungsreferenz\"\n\"04.06.2026\",\"A\",\"1.000,00\",\"EUR\",\"b\",\"r1\"\n\
+             \"05.06.2026\",\"B\",\"-5,10\",\"EUR\",\"a\",\"r2\"\n",
+        ),
+        (
+            "balances before and after, by tabs",
+            "EUR",
+            "Rekeningnummer\tMuntsoort\tTransactiedatum\tRentedatum\tBeginsaldo\tEindsaldo\t\
+             Transactiebedrag\tOmschrijving\n\
+             1\tEUR\t20260604\t20260604\t10,00\t1010,00\t1000,00\tb\n\
+             1\tEUR\t20260605\t20260605\t1010,00\t1004,90\t-5,10\ta\n",
+        ),
+        (
+            "a local amount with a currency of its own",
+            "EUR",
+            "Statut;Date de l'opération (UTC);Nom de la contrepartie;Montant total (TTC);Devise;\
+             Montant total (TTC) (local);Devise (local)\n\
+             Exécuté;15-06-2026 10:00:00;A;-5,10;EUR;-6,00;USD\n\
+             Exécuté;14-06-2026 10:00:00;B;1000,00;EUR;1000,00;EUR\n",
+        ),
+    ] {
+        reads(what, text, currency);
+    }
+    let pending = "Buchungstag;Buchungstext;Umsatz in EUR\noffen;a;-5,00\n04.06.2026;b;7,00\n\
+                   03.06.2026;c;-1,00\n";
+    let wanted = [(EntryStatus::Booked, 2), (EntryStatus::Pending, 1)];
+    assert_eq!(statuses("not booked", pending), wanted);
+    let sums = look(pending.as_bytes()).sums;
+    let debits = [&sums.totals, &sums.booked]
+        .map(|of| of.values().map(|totals| totals.debit_minor).sum::<i128>());
+    assert_eq!(debits, [600, 100], "with and without what was not booked");
+    let flagged = "Buchungstag;Verwendungszweck;Währung;Umsatz;\n04.06.2026;a;EUR;5,10;S\n\
+                   03.06.2026;b;EUR;1.000,00;H\n";
+    reads("a flag without a name", flagged, "EUR");
+    let other = flagged.replace(";S\n", ";S\n02.06.2026;c;EUR;-5,00;S\n");
+    assert_ne!(look(other.as_bytes()).state, State::Ok, "a correction");
 }
 
 /// The problems of a file that was changed here and there, as (field, expected, found).
@@ -866,6 +1173,8 @@ fn a_balance_is_known_in_the_languages_of_banks() {
         "Saldo disponible",
         "Gesamtsumme",
         "Balance",
+        "B/F",
+        "C/F",
     ] {
         let refused = refusals(text, &format!("{head}{text}{rows}"));
         let said = refused.iter().any(|one| one.0 == 2 && one.2.contains("is it a balance?"));
@@ -883,6 +1192,38 @@ fn a_balance_is_known_in_the_languages_of_banks() {
     ] {
         let found = look(format!("{head}{text}{rows}").as_bytes());
         assert_eq!((found.state, found.sums.entries), (State::Ok, 3), "{text}: who pays writes");
+    }
+}
+
+/// Some banks write the balances as rows of the table.
+#[test]
+fn balances_among_the_rows_prove_what_moved_between_them() {
+    let row = |kind: u8, text: &str, amount: &str, way: char| {
+        format!("EE1;{kind};1{kind}.01.2026;;{text};{amount};EUR;{way}\n")
+    };
+    let head = "Client account;Row type;Date;Beneficiary/Payer;Details;Amount;Currency;\
+                Debit/Credit\n";
+    let moved = row(2, "a", "5,10", 'D') + &row(3, "b", "1000,00", 'K');
+    let sums = row(5, "Turnover", "5,10", 'D') + &row(6, "Turnover", "1000,00", 'K');
+    let with = |opening: &str, closing: &str, between: &str| {
+        let opening = row(1, opening, "10,00", 'K');
+        format!("{head}{opening}{between}{}", row(7, closing, "1004,90", 'K'))
+    };
+    let (before, after) = ("Opening balance", "closing balance");
+    let whole = with(before, after, &(moved.clone() + &sums));
+    reads("whole", &whole, "EUR");
+    let statement = look(whole.as_bytes()).sums.statements.remove(0);
+    let balances = [statement.opening, statement.closing].map(|of| of.unwrap().minor);
+    assert_eq!((statement.ties, balances), (Some(true), [1_000, 100_490]));
+    for (what, text) in [
+        ("a row is missing", with(before, after, &row(3, "b", "1000,00", 'K'))),
+        ("an amount is another", whole.replacen("5,10", "5,11", 1)),
+        ("no end", with(before, before, &moved)),
+        ("neither", with("Turnover", "Turnover", &moved)),
+        ("two begins", with(before, after, &(row(2, before, "10,00", 'K') + &moved))),
+    ] {
+        let refused = refusals(what, &text);
+        assert!(refused.iter().any(|one| one.2.contains("is it a balance?")), "{what}");
     }
 }
 

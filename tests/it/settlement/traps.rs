@@ -52,6 +52,88 @@ fn a_statement_in_an_italian_envelope_is_read() {
     assert_eq!((found.sums.entries, found.sums.statements[0].ties), (1, Some(true)));
 }
 
+/// Whether sums held where there are no balances was asked of a file, and not told.
+#[test]
+fn a_notice_ties_by_the_sums_that_it_declares() {
+    let notice = |sums: &str| {
+        format!(
+            "<Document><BkToCstmrDbtCdtNtfctn><Ntfctn><Id>1</Id><Acct><Id><IBAN>X</IBAN></Id>\
+             </Acct><TxsSummry>{sums}</TxsSummry>{}{}</Ntfctn></BkToCstmrDbtCdtNtfctn></Document>",
+            entry("5", "CRDT", "<Sts>BOOK</Sts>"),
+            entry("2", "DBIT", "<Sts>BOOK</Sts>"),
+        )
+    };
+    let credits = "<TtlCdtNtries><NbOfNtries>1</NbOfNtries><Sum>5</Sum></TtlCdtNtries>";
+    let debits = "<TtlDbtNtries><Sum>2</Sum></TtlDbtNtries>";
+    let both = format!("{credits}{debits}");
+    for (sums, state, ties) in [
+        (both.as_str(), State::Ok, Some(true)),
+        (credits, State::Ok, None),
+        ("<TtlNtries><NbOfNtries>2</NbOfNtries></TtlNtries>", State::Ok, None),
+        ("<TtlNtries><Sum>7</Sum></TtlNtries>", State::Ok, Some(true)),
+        (&both.replace("<Sum>2<", "<Sum>3<"), State::Quarantined, Some(false)),
+        ("", State::Ok, None),
+    ] {
+        let found = inspected(notice(sums).as_bytes());
+        assert_eq!((found.state, found.sums.statements[0].ties), (state, ties), "{sums}");
+    }
+}
+
+#[test]
+fn an_interim_report_ties_by_the_sums_that_it_declares() {
+    let report = |floor: &str, sums: &str| {
+        format!(
+            ":20:X\n:25:1\n:28C:1\n:34F:EUR{floor}\n:13D:2611191200+0100\n\
+             :61:2611191119C5,NTRFR\n:61:2611191119D2,NTRFR\n{sums}-\n"
+        )
+    };
+    let both = ":90D:1EUR2,\n:90C:1EUR5,\n";
+    for (floor, sums, state, ties) in [
+        ("0,", both, State::Ok, Some(true)),
+        ("0,", ":90C:1EUR5,\n", State::Ok, None),
+        ("0,", ":90D:1EUR2,\n:90C:1EUR6,\n", State::Quarantined, Some(false)),
+        ("0,", ":90D:2EUR2,\n:90C:1EUR5,\n", State::Quarantined, Some(false)),
+        ("1,", ":90D:1EUR2,\n:90C:2EUR6,\n", State::Ok, None),
+        ("0,", "", State::Ok, None),
+    ] {
+        let found = inspected(report(floor, sums).as_bytes());
+        let ties_found = found.sums.statements[0].ties;
+        assert_eq!(
+            (found.state, ties_found),
+            (state, ties),
+            "{floor} {sums}: {:?}",
+            errors(&found)
+        );
+    }
+}
+
+/// Some write a debit that was taken back so. Only balances tell it from a dash.
+#[test]
+fn a_minus_behind_the_mark_turns_it_where_balances_prove_it() {
+    let statement = |mark: &str, closing: &str| {
+        format!(
+            ":20:X\n:25:1\n:28C:1\n:60F:C261119EUR200,00\n\
+             :61:2611191119{mark}NMSCR\n:62F:C261119EUR{closing}\n-\n"
+        )
+    };
+    for (mark, closing, direction) in
+        [("D-104,12", "304,12", Direction::Credit), ("C-104,12", "95,88", Direction::Debit)]
+    {
+        let text = statement(mark, closing);
+        let found = inspected(text.as_bytes());
+        assert_eq!(found.state, State::Ok, "{mark}: {:?}", found.sums.problems);
+        let directions = items(text.as_bytes()).into_iter().filter_map(|item| match item {
+            Item::Entry(entry) => Some(entry.direction),
+            _other => None,
+        });
+        assert_eq!(directions.collect::<Vec<_>>(), [direction], "{mark}");
+    }
+    refused(&inspected(statement("D-104,12", "95,88").as_bytes()), "closing balance");
+    let interim = ":20:X\n:25:1\n:28C:1\n:34F:EUR0,\n:13D:2611191200+0100\n\
+                   :61:2611191119D-5,NTRFR\n-\n";
+    refused(&inspected(interim.as_bytes()), "an amount without a sign");
+}
+
 #[test]
 fn a_netted_batch_is_summed_with_each_sign() {
     let details = |second: &str| {
@@ -673,7 +755,7 @@ fn marks_of_reversals_turn_the_sign() {
         let found = statement(row, closing);
         assert_eq!(found.state, State::Ok, "{row}: {:?}", found.sums.problems);
     }
-    refused(&statement(":61:261119D-4,NTRFX", "C261119EUR6,"), ":61:");
+    refused(&statement(":61:261119D-4,NTRFX", "C261119EUR6,"), "closing balance");
     refused(&statement(":61:261119C4,005NTRFX", "C261119EUR14,"), "at most 2 decimals of EUR");
 }
 
