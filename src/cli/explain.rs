@@ -13,6 +13,7 @@ use crate::cli::args::Common;
 use crate::cli::events::line;
 use crate::cli::explain::find::{Finder, Meant};
 use crate::cli::failure::Failure;
+use crate::cli::rules::means;
 use crate::cli::{evidence, out, page, screen, standing};
 use crate::config::{Config, names};
 use crate::exit::Exit;
@@ -84,15 +85,23 @@ pub async fn run(
     }
     let finder = Box::pin(Finder::of(&args.id, &tables, config, db)).await;
     let meant = Box::pin(finder.meant()).await.map_err(|e| Failure::store(&e))?;
-    let mut rows = meant.iter();
-    let (Some(((table, key), by)), None) = (rows.next(), rows.next()) else {
-        let unseen = match meant.is_empty() {
-            true => Box::pin(finder.unseen(&tables, &args.id)).await,
-            false => None,
-        };
-        return Err(not_one(&args.id, &meant, unseen.as_deref()));
+    let written = match meant.is_empty() {
+        true => Box::pin(finder.written()).await,
+        false => None,
     };
-    let by = format!("{} is {} of {table}/{key}", args.id, by.as_str());
+    let mut rows = meant.iter();
+    let ((table, key), by) = match (rows.next(), rows.next(), &written) {
+        (Some((row, by)), None, _) => (row, format!("is {} of {}/{}", by.as_str(), row.0, row.1)),
+        (None, _, Some(row)) => (row, format!("is written {}/{}", row.0, row.1)),
+        _none_or_several => {
+            let unseen = match meant.is_empty() {
+                true => Box::pin(finder.unseen(&tables, &args.id)).await,
+                false => None,
+            };
+            return Err(not_one(&args.id, &meant, unseen.as_deref()));
+        }
+    };
+    let by = format!("{} {by}", args.id);
     let of_one = std::slice::from_ref(table);
     if explained(of_one, key, Some(by.as_str()), (common, config, db)).await? {
         return Ok(Exit::Ok);
@@ -285,6 +294,8 @@ fn lines(
     lines.extend(labelled("evidence", &heard));
     if let Some(inputs) = stored(known) {
         lines.extend(labelled("rules", &standing::rules_tried(&inputs, config)));
+        let told = known.journal.last().map_or("", |last| last.text.as_str());
+        lines.extend(labelled("means", &means::untold(&inputs, told, config)));
         lines.extend(labelled("proof", &proof(known, &inputs, config)));
     }
     lines.extend(labelled("files", files));

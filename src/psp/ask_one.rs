@@ -27,6 +27,9 @@ pub(super) fn search_kinds(account: &Account, question: &Question) -> Vec<Object
     kinds.filter(|kind| kind.is_searchable()).collect()
 }
 
+/// Objects with nearly a row's tag that are read whole.
+const NEAR_READ: usize = 3;
+
 /// Whether refunds are asked for: no search knows them.
 pub(super) fn is_of_refunds(question: &Question) -> bool {
     question.kinds.iter().all(|kind| ObjectKind::parse(kind) == Some(ObjectKind::Refund))
@@ -292,6 +295,19 @@ async fn search(stripe: &Stripe, question: &Question, kinds: &[ObjectKind], told
     told.evidence.push(Evidence { account, route: Route::Search, asked_at, answer });
 }
 
+/// Reads what has nearly the tag as whole as a case shows it: a search leaves the charge out. A
+/// question that gets no answer leaves the name alone.
+async fn show_near(stripe: &Stripe, parent: &str, parts: &Parts, told: &mut Told) {
+    let object = match parts.is_whole() {
+        true => parts.object(&stripe.tag_key),
+        false if told.near_objects.len() < NEAR_READ => {
+            fetch_object(stripe, parent).await.ok().and_then(|(_, object)| object)
+        }
+        false => None,
+    };
+    told.near_objects.extend(object);
+}
+
 async fn search_tag(
     stripe: &Stripe,
     question: &Question,
@@ -334,9 +350,7 @@ async fn search_tag(
                 Some(seen) => {
                     let near = (piece.parent, seen);
                     if !told.near.contains(&near) {
-                        let whole = Some(&piece.parts).filter(|parts| parts.is_whole());
-                        let object = whole.and_then(|parts| parts.object(&stripe.tag_key));
-                        told.near_objects.extend(object);
+                        show_near(stripe, &near.0, &piece.parts, told).await;
                         told.near.push(near);
                     }
                 }

@@ -60,10 +60,12 @@ pub enum RunError {
         begun: String,
     },
     /// Rows that were named are in none of the tables.
-    #[error("{} in none of the mapped tables; nothing was done", are(.ids))]
+    #[error("{} in none of the mapped tables{}; nothing was done", are(.ids), as_written(.written))]
     NoSuchRow {
         /// Their ids.
         ids: Vec<String>,
+        /// As the database writes the keys of those that are there.
+        written: Vec<String>,
     },
     /// The window could not be compared; every decision stands in the database.
     #[error("the run's decisions stand, and its window could not be compared")]
@@ -84,6 +86,13 @@ pub enum RunError {
 }
 
 /// `row a is`, `rows a, b, c and 4 more are`.
+fn as_written(written: &[String]) -> String {
+    match written {
+        [] => String::new(),
+        [first, ..] => format!(" by that text: such a key is written {first}"),
+    }
+}
+
 fn are(ids: &[String]) -> String {
     let shown: Vec<&str> = ids.iter().take(3).map(String::as_str).collect();
     let more = match ids.len().saturating_sub(shown.len()) {

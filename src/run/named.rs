@@ -32,7 +32,12 @@ pub async fn find(
     let known: BTreeSet<&str> = found.iter().map(|(_, row)| row.id.as_str()).collect();
     let missing: Vec<String> =
         ids.iter().filter(|id| !known.contains(id.as_str())).cloned().collect();
-    if missing.is_empty() { Ok(found) } else { Err(RunError::NoSuchRow { ids: missing }) }
+    if missing.is_empty() {
+        return Ok(found);
+    }
+    // A uuid in capitals, a time in another zone: rows are known by what the database writes.
+    let written = found.into_iter().map(|(_, row)| row.id).filter(|id| !ids.contains(id));
+    Err(RunError::NoSuchRow { ids: missing, written: written.collect() })
 }
 
 /// Says of each named row that was not looked at why not.

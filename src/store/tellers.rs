@@ -335,10 +335,12 @@ const ROWS: [&str; 11] = [
 /// What it ends with.
 const OF_ROW: [&str; 4] = ["id", "uuid", "ref", "reference"];
 
-/// Values of a flag.
-const FLAGS: [&str; 10] = ["0", "1", "true", "false", "t", "f", "y", "n", "yes", "no"];
-/// Those that say yes.
-const YES: [&str; 5] = ["1", "true", "t", "y", "yes"];
+/// Values of a flag that say yes, in the languages that payments are kept in; a mark is an `X`.
+const YES: [&str; 14] =
+    ["1", "true", "t", "y", "yes", "j", "ja", "s", "si", "sí", "sim", "o", "oui", "x"];
+
+/// Those that say no; rows without a mark have a blank.
+const NO: [&str; 11] = ["", "0", "false", "f", "n", "no", "nein", "non", "nao", "não", "nee"];
 
 /// What an id begins with that Stripe made: of a payment, a saved card, a customer.
 const IDS: [&str; 11] =
@@ -678,8 +680,7 @@ fn are_signs(values: &[String]) -> bool {
 /// [`Movement::Unsure`]: that a row has a refund does not say that it is one. [`Movement::Charge`]:
 /// rows that have it not are none.
 pub fn flag_of(name: &str, values: &[String]) -> Option<Movement> {
-    let is_flag = |value: &String| FLAGS.contains(&value.trim().to_ascii_lowercase().as_str());
-    if !values.iter().all(is_flag) {
+    if !values.iter().all(|value| says_yes(value) || says_no(value)) {
         return None;
     }
     let name = plain(name);
@@ -766,19 +767,35 @@ pub const EMPTY: &str = "null";
 
 /// Whether a value of a flag says yes.
 pub fn says_yes(value: &str) -> bool {
-    YES.contains(&value.trim().to_ascii_lowercase().as_str())
+    YES.contains(&value.trim().to_lowercase().as_str())
+}
+
+/// Whether a value of a flag says no.
+pub fn says_no(value: &str) -> bool {
+    NO.contains(&value.trim().to_lowercase().as_str())
+}
+
+/// Whether a name alone says that it may be a flag: as a text it is one by its values.
+fn is_bare(name: &str) -> bool {
+    let name = plain(name);
+    BARE.contains(&name.as_str()) || SIDE_FLAGS.contains(&name.as_str())
+}
+
+/// What a column says of rows that have it, as [`flag_of`] tells it: a text that is called `storno`
+/// may be an id as long as none of its values says otherwise.
+pub fn flag_in(column: &Column, values: &[String]) -> Option<Movement> {
+    let is_marked = || values.iter().any(|value| !value.trim().is_empty());
+    let is_one = column.class == TypeClass::Boolean || !is_bare(&column.name) || is_marked();
+    flag_of(&column.name, values).filter(|_| is_one)
 }
 
 /// Columns that may be flags of refunds, payouts and the like, by their names.
 pub fn flags(columns: &[Column]) -> Vec<&Column> {
     let is_flag = |column: &&Column| {
         let may_be = match &column.class {
-            TypeClass::Boolean => true,
-            // A number or a text that is called `refund` is an amount or an id.
-            TypeClass::Integer | TypeClass::Text | TypeClass::Padded | TypeClass::Enum(_) => {
-                let name = plain(&column.name);
-                !BARE.contains(&name.as_str()) && !SIDE_FLAGS.contains(&name.as_str())
-            }
+            TypeClass::Boolean | TypeClass::Text | TypeClass::Padded | TypeClass::Enum(_) => true,
+            // A number that is called `refund` is an amount or an id.
+            TypeClass::Integer => !is_bare(&column.name),
             _other => false,
         };
         may_be && flag_of(&column.name, &[]).is_some()
@@ -1045,6 +1062,12 @@ mod tests {
             ("debit_day", &["1", "15"], None),
             ("has_refund", &["0", "1"], Some(Movement::Unsure)),
             ("is_refund", &["no", "partial"], None),
+            ("is_refund", &["J", "N"], Some(Movement::Refund)),
+            ("es_devolucion", &["N", "S"], Some(Movement::Refund)),
+            ("ist_gutschrift", &["ja", "nein"], Some(Movement::Back)),
+            ("ist_storno", &["", "X"], Some(Movement::Back)),
+            ("storno", &["J", "N"], Some(Movement::Unsure)),
+            ("storno", &["ST-1"], None),
             ("is_refunded", &["0", "1"], None),
             ("refunded", &["false", "true"], None),
             ("voided", &["false", "true"], None),
@@ -1056,7 +1079,10 @@ mod tests {
         }
         for (name, words, own, tells) in [
             ("is_refund", &["0", "1"][..], "charge", true),
+            ("is_refund", &["J", "N"], "charge", true),
+            ("ist_storno", &["", "X"], "charge", true),
             ("is_refund", &["0"], "charge", false),
+            ("ist_storno", &[""], "charge", false),
             ("is_refund", &["1"], "refund", false),
             ("has_refund", &["0", "1"], "charge", false),
             ("refund", &["false", "true"], "charge", false),
@@ -1078,6 +1104,7 @@ mod tests {
         let values = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
         for (name, words, said) in [
             ("is_refund", ["false", "true"], [Some("charge"), Some("refund")]),
+            ("is_refund", ["", "X"], [Some("charge"), Some("refund")]),
             ("is_credit_note", ["false", "true"], [Some("charge"), None]),
             ("is_debit", ["false", "true"], [None, None]),
             ("is_payment", ["false", "true"], [None, Some("charge")]),

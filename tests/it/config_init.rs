@@ -737,6 +737,9 @@ async fn credit_notes_and_both_sides_of_a_booking_are_never_passed_over() {
         ("doc text", ["'Zahlung'", "'Gutschrift'"], ["charge", open]),
         ("art text", ["'Zahlung'", "'Erstattung'"], ["charge", "refund"]),
         ("tipo text", ["'pago'", "'abono'"], ["charge", open]),
+        ("ist_storno char(1)", ["'N'", "'J'"], ["charge", open]),
+        ("es_devolucion text", ["'N'", "'S'"], ["charge", "refund"]),
+        ("ist_gutschrift text", ["''", "'X'"], ["charge", open]),
     ] {
         let ddl = BOOKED.replace("{column}", column).replace("{one}", one);
         for place in in_both(&ddl.replace("{other}", other)).await {

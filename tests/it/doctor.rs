@@ -330,6 +330,30 @@ async fn a_check_over_the_status_and_another_column_is_asked_of_stuck_rows() {
     has_none(&doctor(&shop).await, "check_refuses_rows");
 }
 
+async fn a_status_that_its_table_of_words_lacks_is_told(engine: Engine) {
+    let words = Words { more: gifts("", "gift-{id}"), ..Words::default() };
+    let shop = healthy(engine, words).await;
+    let made = match engine {
+        Engine::Sqlite => "text",
+        Engine::Postgres => "timestamptz",
+    };
+    shop.raw
+        .execute(&format!(
+            "create table states (word text primary key); \
+             insert into states values ('sent'), ('done'); \
+             create table gifts (id bigint primary key, cents bigint not null, made {made} not null, \
+                 state text not null references states (word)); \
+             create index gifts_state on gifts (state)"
+        ))
+        .await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, _) = finding(&ran, "check_refuses");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("gifts", "fail", Some(10)));
+    assert!(text.starts_with("the foreign key ") && text.contains("refuses `again`"), "{text}");
+    shop.raw.execute("insert into states values ('again')").await;
+    has_none(&doctor(&shop).await, "check_refuses");
+}
+
 /// A second table, with these words in place of the plain ones.
 fn gifts(more: &str, tag: &str) -> String {
     format!(
@@ -390,6 +414,11 @@ async fn a_second_table_is_held_against_its_check_and_the_first_one(engine: Engi
     let ran = doctor(&shop).await;
     let (.., text, _) = finding(&ran, "tag_shared");
     assert!(text.contains("`g-1` by 2: such a row is settled by the PSP reference"), "{text}");
+    // The other row is over: an earlier try that was paid, say.
+    shop.raw.execute("update gifts set state = 'done' where id = 2").await;
+    let (.., text, _) = finding(&doctor(&shop).await, "tag_shared");
+    assert!(text.contains("`g-1` by 2: such a row is settled by the PSP reference"), "{text}");
+    shop.raw.execute("update gifts set state = 'sent' where id = 2").await;
     let (.., text, _) = finding(&ran, "tag_missing");
     assert!(text.starts_with("1 of 5"), "{text}");
     let (.., text, _) = finding(&ran, "tag_too_long");
@@ -1726,6 +1755,7 @@ on_both_databases!(
     stuck_rows_of_read_are_held_against_those_of_write,
     an_index_that_the_claim_lacks_is_written_out_and_serves,
     what_stands_on_the_table_is_found,
+    a_status_that_its_table_of_words_lacks_is_told,
     a_second_table_is_held_against_its_check_and_the_first_one,
     tags_that_look_like_card_numbers_are_told_where_files_decide,
     an_account_that_does_not_serve_is_told_with_its_exit,

@@ -140,12 +140,16 @@ async fn a_row_is_found_by_its_tag_and_by_a_reference(engine: Engine) {
     for (text, lead) in [
         ("pay_1", "pay_1 is the tag of payments/1\n"),
         ("pi_1", "pi_1 is the PSP's reference, as tieout recorded it, of payments/1\n"),
+        // As somebody else writes the key.
+        ("001", "001 is written payments/1\n"),
     ] {
         let screen = shop.tieout(&["explain", text]).await.ended(0).stdout;
         assert_eq!(screen, format!("{lead}{by_key}"));
         let json = shop.tieout(&["explain", text, "--json"]).await.ended(0);
         assert_eq!(json.of_type("row")[0]["txn_id"], "1", "{}", json.stdout);
     }
+    let said = shop.tieout(&["run", "--dry-run", "--id", "001"]).await.ended(2).stderr;
+    assert!(said.contains("by that text: such a key is written 1"), "{said}");
     // A row that stores the id, and that tieout has never looked at.
     let said = shop.tieout(&["explain", "pi_900000"]).await.ended(2).stderr;
     assert!(said.contains("as the row stores it, of payments/900000, and"), "{said}");

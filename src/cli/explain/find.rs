@@ -63,6 +63,19 @@ impl<'a> Finder<'a> {
         Self { db, text: [text.to_owned()], accounts, tables, mapped }
     }
 
+    /// The row whose key this text is, written another way than the database writes it: a uuid in
+    /// capitals, a time in another zone.
+    pub(super) async fn written(&self) -> Option<(String, String)> {
+        let mut found = Vec::new();
+        for table in &self.mapped {
+            let rows = self.db.named_rows(table, &self.text).await.unwrap_or_default();
+            found.extend(rows.into_iter().map(|row| (table.settings.name.clone(), row.id)));
+        }
+        found.retain(|(_, key)| *key != self.text[0]);
+        let [only] = found.as_slice() else { return None };
+        Some(only.clone())
+    }
+
     /// Why tieout has never looked at the row of one of these tables with this key; none where
     /// there is no such row.
     pub(super) async fn unseen(&self, tables: &[String], key: &str) -> Option<String> {

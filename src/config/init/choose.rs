@@ -20,7 +20,7 @@ use crate::psp::settings::PspKind;
 use crate::store::inspect::{Beside, Surveyed};
 use crate::store::source_table::{Column, TypeClass};
 use crate::store::tellers::{
-    ACCOUNTS_MAX, Movement, are_codes, are_ids_at_stripe, coded, flag_of, flags, flags_kinds,
+    ACCOUNTS_MAX, Movement, are_codes, are_ids_at_stripe, coded, flag_in, flags, flags_kinds,
     is_of_kinds, is_teller, is_uncoded, kind_word, may_be_on_its_way, may_tell_kinds, movement_in,
     plain, pointers, points_in_some, takes_back, tell_accounts, tells_kinds, tells_psps,
 };
@@ -954,7 +954,7 @@ impl<'a> Choosing<'a> {
     fn flags(&self) -> Vec<(&'a Column, Movement)> {
         let said = |column: &'a Column| {
             let values = self.seen.values.get(&column.name).map_or(&[][..], Vec::as_slice);
-            flag_of(&column.name, values).map(|said| (column, said))
+            flag_in(column, values).map(|said| (column, said))
         };
         flags(&self.of.relation.columns).into_iter().filter_map(said).collect()
     }

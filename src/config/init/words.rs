@@ -514,9 +514,35 @@ pub(super) const DELETED: [&str; 12] = [
     "verwijderd_op",
     "excluido_em",
 ];
-pub(super) const IS_DELETED: [&str; 8] =
-    ["deleted", "is_deleted", "archived", "del_flg", "del_flag", "delete_flag", "is_del", "del_yn"];
-pub(super) const IS_CANCELLED: [&str; 3] = ["is_cancelled", "is_canceled", "void"];
+pub(super) const IS_DELETED: [&str; 16] = [
+    "deleted",
+    "is_deleted",
+    "archived",
+    "del_flg",
+    "del_flag",
+    "delete_flag",
+    "is_del",
+    "del_yn",
+    "geloescht",
+    "gelöscht",
+    "ist_geloescht",
+    "borrado",
+    "eliminado",
+    "supprime",
+    "verwijderd",
+    "excluido",
+];
+pub(super) const IS_CANCELLED: [&str; 9] = [
+    "is_cancelled",
+    "is_canceled",
+    "void",
+    "storniert",
+    "annulliert",
+    "anulado",
+    "annule",
+    "annullato",
+    "cancelado",
+];
 /// What says that another row stands for its own: a flag, and what names that row.
 pub(super) const IS_SUPERSEDED: [&str; 3] = ["superseded", "is_superseded", "is_duplicate"];
 pub(super) const SUPERSEDED_BY: [&str; 5] =
@@ -548,9 +574,6 @@ pub(super) const LIVE: [&str; 3] = ["live", "prod", "production"];
 pub(super) const TEST: [&str; 8] =
     ["test", "testing", "sandbox", "dev", "development", "stage", "staging", "demo"];
 pub(super) const IS_REFUND: [&str; 1] = ["is_refund"];
-/// Values of a flag that say yes, and no.
-const YES: [&str; 7] = ["y", "yes", "t", "true", "1", "j", "ja"];
-const NO: [&str; 6] = ["n", "no", "f", "false", "0", "nein"];
 /// What a row pays, once each. What pays for a customer, or for what is paid again and again, does
 /// not say which payment it is.
 pub(super) const PAID_ONCE: [&str; 14] = [
@@ -1112,16 +1135,6 @@ pub(super) fn is_any_flag(class: &TypeClass) -> bool {
     is_flag(class) || is_odd_flag(class)
 }
 
-/// Whether a value of a flag says yes.
-pub(super) fn is_yes(value: &str) -> bool {
-    YES.contains(&plain(value).as_str())
-}
-
-/// Whether a value of a flag says no.
-pub(super) fn is_no(value: &str) -> bool {
-    NO.contains(&plain(value).as_str())
-}
-
 /// Whether a column is a flag by what its name ends with, whatever its type.
 pub(super) fn is_called_flag(name: &str) -> bool {
     ["_yn", "_flg", "_flag"].iter().any(|end| plain(name).ends_with(end))
@@ -1305,6 +1318,7 @@ pub(super) fn is_other(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store::tellers::{says_no, says_yes};
 
     #[test]
     fn names_are_told_apart_from_their_spelling() {
@@ -1464,10 +1478,10 @@ mod tests {
 
     #[test]
     fn flags_are_told_by_their_values_and_by_what_their_names_end_with() {
-        assert!(["Y", "yes", "1", "T"].iter().all(|value| is_yes(value) && !is_no(value)));
-        assert!(["N", "no", "0", "false"].iter().all(|value| is_no(value) && !is_yes(value)));
+        assert!(["Y", "yes", "1", "T"].iter().all(|value| says_yes(value) && !says_no(value)));
+        assert!(["N", "no", "0", "false"].iter().all(|value| says_no(value) && !says_yes(value)));
         assert!(["del_yn", "DEL_FLG", "test_flag"].iter().all(|name| is_called_flag(name)));
-        assert!(!is_called_flag("deleted") && !is_yes("2026-11-19"));
+        assert!(!is_called_flag("deleted") && !says_yes("2026-11-19"));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use crate::model::money::{
 };
 use crate::model::reason::Outcome;
 use crate::model::time::{later, to_short_text};
+use crate::model::transaction::Kind;
 use crate::psp::settings::PspKind;
 use crate::run::doctor::{Finding, Indexes, Level, Say, fail, ok, warn};
 use crate::run::drive::ahead_words;
@@ -44,6 +45,9 @@ const OLDEST: i64 = 1_104_537_600;
 
 /// Tags that are looked for in another table.
 const TAGS_ELSEWHERE: usize = 50;
+
+/// Tags of which it is looked whether further rows have them.
+const TAGS_BESIDE: usize = 500;
 
 /// Characters that the value of a Stripe metadata key holds.
 const TAG_MAX: usize = 500;
@@ -152,7 +156,8 @@ async fn one(
         match db.tags(table, account, TAGS).await {
             Ok(tags) => {
                 if told.insert(table.tag_template(account).cloned().map(|t| format!("{t:?}"))) {
-                    of_tags(table, account, &tags, &mut findings);
+                    let shared = shared_by_rows(db, table, account, &tags).await;
+                    of_tags(table, account, (&tags, shared), &mut findings);
                 }
                 if is_by_files(accounts, account) {
                     findings.extend(like_cards(table, account, &tags));
@@ -325,7 +330,7 @@ async fn times(
 /// Values of the mapping that a constraint refuses, each with the constraint.
 fn of_barred(name: &str, barred: &[(String, String)]) -> Vec<Finding> {
     let told = barred.iter().map(|(value, check)| {
-        let text = format!("the CHECK {check} refuses `{value}`, which the mapping names");
+        let text = format!("the {check} refuses `{value}`, which the mapping names");
         let next = "correct the value in [[table.map]], or let the constraint take it";
         fail(name, Exit::Config, "check_refuses", text, next)
     });
@@ -774,26 +779,55 @@ fn of_counterparts(table: &SourceTable, rows: &[Counterpart]) -> Vec<Finding> {
     findings
 }
 
-fn of_tags(
+/// Tags of stuck rows that several rows have, and how many. The other rows may be at any status:
+/// an earlier try that failed, say. They are looked up where an index leads to them.
+async fn shared_by_rows(
+    db: &Database,
     table: &SourceTable,
     account: &str,
     tags: &[Option<String>],
-    findings: &mut Vec<Finding>,
-) {
-    let name = table.settings.name.as_str();
-    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+) -> BTreeMap<String, usize> {
+    let mut seen: BTreeMap<&String, usize> = BTreeMap::new();
     for tag in tags.iter().flatten() {
         let count = seen.entry(tag).or_default();
         *count = count.saturating_add(1);
     }
-    let shared = seen.iter().filter(|(_, count)| **count > 1);
-    if let Some((tag, count)) = shared.clone().next()
+    let some: Vec<String> = seen.keys().take(TAGS_BESIDE).map(|tag| (*tag).clone()).collect();
+    let mut shared: BTreeMap<String, usize> =
+        seen.into_iter().map(|(tag, count)| (tag.clone(), count)).collect();
+    let may_share = table.settings.tag_unique && table.sharable_tag(account).is_some();
+    if may_share && looks_up_tags(table, account) {
+        // What could not be looked up is met by the run, which decides no such row.
+        let found = db.rows_tagged(table, account, &some).await.unwrap_or_default();
+        let mut alike: BTreeMap<(String, Option<Kind>), usize> = BTreeMap::new();
+        for one in found {
+            let count = alike.entry((one.tag, one.kind)).or_default();
+            *count = count.saturating_add(1);
+        }
+        for ((tag, _kind), count) in alike {
+            let known = shared.entry(tag).or_default();
+            *known = (*known).max(count);
+        }
+    }
+    shared.retain(|_tag, count| *count > 1);
+    shared
+}
+
+fn of_tags(
+    table: &SourceTable,
+    account: &str,
+    (tags, shared): (&[Option<String>], BTreeMap<String, usize>),
+    findings: &mut Vec<Finding>,
+) {
+    let name = table.settings.name.as_str();
+    let seen: BTreeSet<&String> = tags.iter().flatten().collect();
+    if let Some((tag, count)) = shared.first_key_value()
         && table.settings.tag_unique
     {
         let text = format!(
             "{} of the looked-at tags at {account} are shared by rows, `{tag}` by {count}: such a \
              row is settled by the PSP reference that it stores, else by a person",
-            shared.count()
+            shared.len()
         );
         let next = "a tag of its own for each row; or tag_unique = false, where it is meant";
         findings.push(warn(name, "tag_shared", text, next));
@@ -804,7 +838,7 @@ fn of_tags(
         let next = "leave them out by where, or map psp_reference";
         findings.push(warn(name, "tag_missing", text, next));
     }
-    let longest = seen.keys().map(|tag| tag.chars().count()).max().unwrap_or(0);
+    let longest = seen.iter().map(|tag| tag.chars().count()).max().unwrap_or(0);
     if longest > TAG_MAX {
         let text = format!(
             "a tag at {account} has {longest} characters, and the PSP keeps {TAG_MAX}: such rows \
@@ -918,7 +952,11 @@ pub(super) fn without_index<'t>(table: &'t SourceTable, account: &str) -> Option
 
 /// What to do where the column is not of the written table, so that no statement can be given.
 pub(super) fn index_of_view(table: &SourceTable, column: &str) -> String {
-    format!("make one on what {column} is in {}", bare(&table.read.to_string()))
+    format!(
+        "make one on what {column} is below {}; where the view works it out, no index leads to it: \
+         compare some tags by `tieout run --dry-run`",
+        bare(&table.read.to_string())
+    )
 }
 
 fn some_of(values: &[String]) -> String {

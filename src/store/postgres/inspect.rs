@@ -88,10 +88,19 @@ select json_build_object(
                 and u.indpred is null and u.indexprs is null
                 and u.indkey::int2[] <@ i.indkey::int2[]
                 and a.attnum <> all(u.indkey::int2[]))),
-    'checks', (select coalesce(json_agg(json_build_object('name', k.conname,
-            'holds', pg_get_expr(k.conbin, k.conrelid)) order by k.conname), '[]')
-        from pg_constraint k
-        where k.conrelid = c.oid and k.contype = 'c' and k.conkey = array[a.attnum])
+    'checks', (select coalesce(json_agg(json_build_object('name', k.name, 'holds', k.holds)
+            order by k.name), '[]')
+        from (select 'CHECK ' || k.conname as name, pg_get_expr(k.conbin, k.conrelid) as holds
+            from pg_constraint k
+            where k.conrelid = c.oid and k.contype = 'c' and k.conkey = array[a.attnum]
+            union all
+            select 'foreign key ' || k.conname,
+                format('exists (select from %s r where r.%I = s.%I)', k.confrelid::regclass,
+                    r.attname, a.attname)
+            from pg_constraint k
+            join pg_attribute r on r.attrelid = k.confrelid and r.attnum = k.confkey[1]
+            where k.conrelid = c.oid and k.contype = 'f' and k.conkey = array[a.attnum]
+                and has_column_privilege(k.confrelid, r.attnum, 'select')) k)
 )::text
 from base b
 join pg_class c on c.oid = b.oid
@@ -154,7 +163,7 @@ from pg_class c
 join pg_namespace n on n.oid = c.relnamespace
 where c.relkind in ('r', 'p', 'v') and not c.relispartition
     and n.nspname not in ('pg_catalog', 'information_schema') and n.nspname not like 'pg\\_%'
-    and c.relname not like 'tieout\\_%'
+    and not (c.relname like 'tieout\\_%' and c.relkind = 'r')
     and (has_table_privilege(c.oid, 'select') or has_any_column_privilege(c.oid, 'select'))
 order by n.nspname, c.relname
 limit ";
@@ -299,7 +308,8 @@ async fn lacks(pool: &PgPool) -> Result<(Vec<String>, usize), StoreError> {
     Ok((lacks, needed.len()))
 }
 
-/// Mapped values that a CHECK on the status alone, or the type itself, refuses.
+/// Mapped values that a CHECK on the status alone refuses, a foreign key to the table of its words,
+/// or the type itself.
 async fn barred(
     pool: &PgPool,
     table: &SourceTable,

@@ -17,7 +17,7 @@ use crate::store::inspect::{
 };
 use crate::store::mapping::FilterSettings;
 use crate::store::records::ClaimFilter;
-use crate::store::source_table::{Column, SourceTable};
+use crate::store::source_table::{Column, QuotedIdent, SourceTable};
 use crate::store::sqlite::catalogue::relation;
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::claim::{Turn, plan};
@@ -140,10 +140,42 @@ async fn barred(
         );
         // A condition over other columns cannot be tried alone.
         if let Ok(refused) = texts(connection, &statement).await {
-            barred.extend(refused.into_iter().map(|value| (value, condition.clone())));
+            let check = format!("CHECK {condition}");
+            barred.extend(refused.into_iter().map(|value| (value, check.clone())));
         }
     }
+    barred.extend(unlisted(connection, table, &values).await?);
     Ok(barred)
+}
+
+/// Mapped values that are not in the table which a foreign key of the status leads to.
+async fn unlisted(
+    connection: &mut SqliteConnection,
+    table: &SourceTable,
+    values: &str,
+) -> Result<Vec<(String, String)>, StoreError> {
+    let query = sqlx::query(
+        "select f.\"table\", coalesce(f.\"to\", (select p.name from pragma_table_info(f.\"table\") p \
+         where p.pk = 1)) from pragma_foreign_key_list(?1) f where f.\"from\" = ?2 collate nocase \
+         and (select count(*) from pragma_foreign_key_list(?1) g where g.id = f.id) = 1",
+    );
+    let query = query.bind(bare(table)).bind(table.write_status.name.clone());
+    let mut found = Vec::new();
+    for row in &fetch(connection, LOOKING, query).await? {
+        let cells = Cells::new(row, LOOKING);
+        let (parent, Some(column)) = (cells.text(0)?, cells.opt_text(1)?) else { continue };
+        let statement = format!(
+            "select j.value from json_each({}) j where not exists \
+             (select 1 from {} r where r.{} = j.value)",
+            literal(values),
+            QuotedIdent::of_catalogue(&parent),
+            QuotedIdent::of_catalogue(&column),
+        );
+        let key = format!("foreign key to {parent}");
+        let missing = texts(connection, &statement).await?;
+        found.extend(missing.into_iter().map(|value| (value, key.clone())));
+    }
+    Ok(found)
 }
 
 /// Unique indexes that a change of the status can violate.
@@ -630,7 +662,8 @@ impl Inspect for SqliteStore {
         let mut connection = self.read(LOOKING).await?;
         let names = "select name from pragma_table_list where schema = 'main' \
                      and type in ('table', 'view') and name not like 'sqlite\\_%' escape '\\' \
-                     and name not like 'tieout\\_%' escape '\\' order by name";
+                     and not (type = 'table' and name like 'tieout\\_%' escape '\\') \
+                     order by name";
         let names = texts(&mut connection, names).await?;
         let mut surveyed = Vec::new();
         for name in &names {

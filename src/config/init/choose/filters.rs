@@ -7,7 +7,7 @@ use crate::config::init::words::{self, pick};
 use crate::config::init::{Choice, list};
 use crate::store::inspect::{Beside, CountedBy, Tally};
 use crate::store::source_table::{Column, TypeClass};
-use crate::store::tellers::plain;
+use crate::store::tellers::{plain, says_no, says_yes};
 
 /// Why rows are left out that another one stands for.
 const SUPERSEDED: &str = "rows that another one stands for are out";
@@ -390,7 +390,7 @@ impl<'a> Choosing<'a> {
 
     /// Whether all looked-at values of a column are those of a flag.
     fn has_flags(&self, column: &Column) -> bool {
-        self.filled(column).iter().all(|value| words::is_yes(value) || words::is_no(value))
+        self.filled(column).iter().all(|value| says_yes(value) || says_no(value))
     }
 
     /// Whether a column that is called as a flag may be one, by its values: text may be a time.
@@ -399,7 +399,7 @@ impl<'a> Choosing<'a> {
             return true;
         }
         let values = self.filled(column);
-        let is_of_flag = |value: &&String| words::is_yes(value) || words::is_no(value);
+        let is_of_flag = |value: &&String| says_yes(value) || says_no(value);
         match values.is_empty() {
             true => words::is_called_flag(&column.name),
             false => values.iter().all(is_of_flag),
@@ -414,7 +414,7 @@ impl<'a> Choosing<'a> {
             TypeClass::Integer => "1".to_owned(),
             _text => values
                 .iter()
-                .find(|value| words::is_yes(value))
+                .find(|value| says_yes(value))
                 .map_or_else(|| "…".to_owned(), |value| quoted(value)),
         };
         let is_never_null = !self.may_be_null(column);
