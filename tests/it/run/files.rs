@@ -40,6 +40,13 @@ pub struct Booking {
     code: Option<&'static str>,
 }
 
+impl Booking {
+    /// Its cents, + being money to the merchant.
+    pub fn signed(&self) -> i64 {
+        if self.mark == "CRDT" { self.cents } else { -self.cents }
+    }
+}
+
 pub fn credit(cents: i64, reference: &str) -> Booking {
     Booking { mark: "CRDT", cents, reference: reference.to_owned(), code: None }
 }
@@ -62,6 +69,7 @@ pub fn camt(message: &str, id: &str, bookings: &[Booking]) -> String {
         "camt.053" => ("BkToCstmrStmt", "Stmt"),
         _interim => ("BkToCstmrAcctRpt", "Rpt"),
     };
+    let day = chrono::Utc::now().date_naive();
     let mut text = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <Document xmlns=\"urn:iso:std:iso:20022:tech:xsd:{message}.001.08\"><{body}>\n\
@@ -74,7 +82,7 @@ pub fn camt(message: &str, id: &str, bookings: &[Booking]) -> String {
         format!(
             "<Bal><Tp><CdOrPrtry><Cd>{kind}</Cd></CdOrPrtry></Tp>\
              <Amt Ccy=\"EUR\">{}</Amt><CdtDbtInd>{mark}</CdtDbtInd>\
-             <Dt><Dt>2026-11-18</Dt></Dt></Bal>\n",
+             <Dt><Dt>{day}</Dt></Dt></Bal>\n",
             euros(cents.abs())
         )
     };
@@ -95,7 +103,6 @@ pub fn camt(message: &str, id: &str, bookings: &[Booking]) -> String {
              <NtryDtls><TxDtls>{refs}<Amt Ccy=\"EUR\">{amount}</Amt>\
              <CdtDbtInd>{mark}</CdtDbtInd>{back}</TxDtls></NtryDtls></Ntry>",
             amount = euros(*cents),
-            day = chrono::Utc::now().date_naive(),
         )
         .unwrap();
     }

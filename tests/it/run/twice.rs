@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::files::{Booking, at_bank, bring, camt, credit, lines, shop_with_bank};
+use super::batches::notice;
+use super::files::{Booking, at_bank, bring, camt, credit, lines, returned, shop_with_bank};
 use super::payouts::{bank_lines, bring_cards, dir, payouts, shop_with_cards_and_bank, stripe};
 use crate::run::shop::{Engine, Payment, Ran, Shop, on_both_databases};
 
@@ -10,6 +11,10 @@ on_both_databases!(
     a_booking_that_several_statements_tell_counts_once,
     what_looks_alike_counts_each_time,
     what_was_told_again_counts_when_the_other_is_taken_out,
+    a_batch_that_several_statements_tell_counts_once,
+    what_came_back_in_a_batch_is_not_doubled,
+    a_sum_and_its_parts_are_one_booking,
+    a_sum_that_a_notice_explained_is_not_told_by_its_parts,
     a_report_that_comes_twice_counts_once,
     a_day_of_bai2_in_other_bytes_is_held,
     rows_that_overlap_are_held_and_only_the_others_count,
@@ -34,9 +39,7 @@ on_both_databases!(
 
 /// A statement whose bookings carry the bank's references, in their order; an empty one is none.
 fn with_refs(id: &str, bookings: &[Booking], refs: &[&str]) -> String {
-    // Of the day that its bookings are of.
-    let today = chrono::Utc::now().date_naive().to_string();
-    let text = camt("camt.053", id, bookings).replace("2026-11-18", &today);
+    let text = camt("camt.053", id, bookings);
     let mut parts = text.split("<Refs>");
     let mut whole = parts.next().unwrap().to_owned();
     for (part, own) in parts.zip(refs) {
@@ -178,6 +181,143 @@ async fn what_was_told_again_counts_when_the_other_is_taken_out(engine: Engine) 
         ]
     );
     verified(&shop, &ran).await;
+    shop.check(false).await;
+}
+
+/// A statement of one booking under a reference of the bank's, and the payments that it is made of.
+fn with_batch(id: &str, reference: &str, parts: &[Booking]) -> String {
+    let text = camt("camt.053", id, parts);
+    let blocks = text.split("<NtryDtls>").skip(1);
+    let details: Vec<&str> = blocks.map(|own| own.split("</NtryDtls>").next().unwrap()).collect();
+    let details = details.concat();
+    let (begin, end) = (text.find("<Ntry>").unwrap(), text.rfind("</Ntry>").unwrap());
+    let sum = parts.iter().map(Booking::signed).sum::<i64>();
+    let (mark, sum) = (if sum < 0 { "DBIT" } else { "CRDT" }, sum.abs());
+    let today = chrono::Utc::now().date_naive();
+    let entry = format!(
+        "<Ntry><Amt Ccy=\"EUR\">{}.{:02}</Amt><CdtDbtInd>{mark}</CdtDbtInd><Sts><Cd>BOOK</Cd></Sts>\
+         <BookgDt><Dt>{today}</Dt></BookgDt><AcctSvcrRef>{reference}</AcctSvcrRef>\
+         <NtryDtls>{details}</NtryDtls>",
+        sum / 100,
+        sum % 100
+    );
+    format!("{}{entry}{}", &text[..begin], &text[end..])
+}
+
+/// The bank's reference stands on the booking alone, as banks write it for a batch.
+async fn a_batch_that_several_statements_tell_counts_once(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[1, 2].map(|id| at_bank(id, "processing"))).await;
+    let batch = |id: &str, more: i64| {
+        let same = (0..more).map(|_| credit(777, "same"));
+        let own = [credit(10_001, "pay_1"), credit(10_002, "pay_2")];
+        with_batch(id, "2026111700000001", &own.into_iter().chain(same).collect::<Vec<_>>())
+    };
+    bring(&shop, "day.xml", &batch("D1", 2), 0).await;
+    // Of two equal parts one file tells two, and the other three.
+    bring(&shop, "days.xml", &batch("W1", 3), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "succeeded settled");
+    let told = |tag: &str| format!("{tag} excluded told_before -");
+    let open = || "same open orphan -".to_owned();
+    assert_eq!(
+        lines(&shop).await,
+        [
+            "pay_1 matched settled 1".to_owned(),
+            "pay_2 matched settled 2".to_owned(),
+            open(),
+            open(),
+            told("pay_1"),
+            told("pay_2"),
+            told("same"),
+            told("same"),
+            open(),
+        ]
+    );
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    verified(&shop, &ran).await;
+    shop.check(false).await;
+}
+
+async fn what_came_back_in_a_batch_is_not_doubled(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[1, 2].map(|id| at_bank(id, "processing"))).await;
+    let paid = [credit(10_001, "pay_1"), credit(10_002, "pay_2")];
+    bring(&shop, "paid.xml", &with_batch("D1", "PAIDREF000000001", &paid), 0).await;
+    shop.run().await;
+    let back = || [returned(4_000, "pay_1", "MD06"), returned(4_000, "pay_2", "MD06")];
+    bring(&shop, "back.xml", &with_batch("D2", "BACKREF000000001", &back()), 0).await;
+    shop.run().await;
+    let says = async || {
+        shop.texts("select text from tieout_cases where state = 'open' order by subject").await
+    };
+    let before = says().await;
+    assert!(before.len() == 2 && before[0].contains("40.00 EUR"), "{before:?}");
+    bring(&shop, "week.xml", &with_batch("W1", "BACKREF000000001", &back()), 0).await;
+    shop.run().await;
+    assert_eq!(says().await, before, "40.00 EUR of each came back, and not 80.00");
+    assert_eq!(shop.count("tieout_lines where reason = 'told_before'").await, 2);
+    shop.check(false).await;
+}
+
+/// An MT940 tells the sum, and a camt.053 what it is made of, in either order.
+async fn a_sum_and_its_parts_are_one_booking(engine: Engine) {
+    let parts = || {
+        let own = [credit(10_001, "pay_1"), credit(10_002, "pay_2")];
+        with_batch("D1", "2026111700000001", &own)
+    };
+    let sum = mt940(&[(20_003, "NOTPROVIDED", "2026111700000001")]);
+    for is_first in [true, false] {
+        let shop = shop_with_bank(engine).await;
+        shop.insert(&[1, 2].map(|id| at_bank(id, "processing"))).await;
+        let mut files = [("day.xml", parts()), ("day.sta", sum.clone())];
+        if is_first {
+            files.reverse();
+        }
+        for (name, text) in &files {
+            bring(&shop, name, text, 0).await;
+            shop.due_now().await;
+            shop.run().await;
+        }
+        assert_eq!(shop.status(1).await, "paid");
+        assert_eq!(shop.status(2).await, "paid");
+        let mut told = lines(&shop).await;
+        told.sort();
+        assert_eq!(
+            told,
+            ["- excluded told_before -", "pay_1 matched settled 1", "pay_2 matched settled 2"],
+            "the sum came first: {is_first}"
+        );
+        // Another sum under the same reference is another booking.
+        let other = mt940(&[(20_004, "NOTPROVIDED", "2026111700000001")]);
+        let other = other.replace(":28C:00001", ":28C:00002");
+        bring(&shop, "other.sta", &other, 0).await;
+        shop.run().await;
+        assert_eq!(lines(&shop).await.last().unwrap(), "- open reference_missing -");
+        shop.check(false).await;
+    }
+}
+
+/// The parts were paid by the notice: a statement that lists them as well adds nothing.
+async fn a_sum_that_a_notice_explained_is_not_told_by_its_parts(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[1, 2].map(|id| at_bank(id, "processing"))).await;
+    let sum = mt940(&[(20_003, "NOTPROVIDED", "2026111700000001")]);
+    bring(&shop, "day.sta", &sum.replace("12030000/0000202051", "DE02120300000000202051"), 0).await;
+    let payments = [(10_001, "pay_1"), (10_002, "pay_2")];
+    bring(&shop, "notice.xml", &notice("N1", "2026111700000001", &payments), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "succeeded settled");
+    let own = [credit(10_001, "pay_1"), credit(10_002, "pay_2")];
+    bring(&shop, "day.xml", &with_batch("D1", "2026111700000001", &own), 0).await;
+    shop.due_now().await;
+    let ran = shop.run().await;
+    let again = "tieout_lines where reason = 'told_before' and of_file = 1 and of_position = 1";
+    assert_eq!(shop.count(again).await, 2);
+    assert_eq!(shop.open_cases().await, Vec::<String>::new());
+    assert!(ran.verdicts().is_empty(), "{}", ran.stdout);
     shop.check(false).await;
 }
 
