@@ -85,17 +85,28 @@ fn man(mut command: clap::Command, dir: Option<&Path>) -> Result<(), Failure> {
         let mut inner: Vec<_> = command.get_subcommands().cloned().collect();
         inner.reverse();
         commands.extend(inner);
-        let page = Man::new(command).section("1").manual("tieout").source("tieout");
-        let name = page.get_filename();
-        let mut text = Vec::new();
-        page.render(&mut text).map_err(|error| refused(&name, &error))?;
+        let (name, text) = page(command)?;
         match dir {
             Some(dir) => std::fs::write(dir.join(&name), &text)
                 .map_err(|error| refused(&dir.join(&name).display().to_string(), &error))?,
-            None => out::stdout(String::from_utf8_lossy(&text).trim_end()),
+            None => out::stdout(text.trim_end()),
         }
     }
     Ok(())
+}
+
+/// A command's page, and its file's name. The synopsis is what `--help` shows: the library's own
+/// leaves out what a flag is given. What it calls EXTRA are the examples.
+fn page(mut command: clap::Command) -> Result<(String, String), Failure> {
+    let usage = command.render_usage().to_string();
+    let usage = usage.strip_prefix("Usage: ").unwrap_or(&usage).to_owned();
+    let page = Man::new(command.override_usage(usage));
+    let page = page.section("1").manual("tieout").source("tieout");
+    let name = page.get_filename();
+    let mut text = Vec::new();
+    page.render(&mut text).map_err(|error| refused(&name, &error))?;
+    let text = String::from_utf8_lossy(&text);
+    Ok((name, text.replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n")))
 }
 
 fn refused(name: &str, error: &std::io::Error) -> Failure {

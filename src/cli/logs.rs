@@ -59,6 +59,10 @@ pub fn start(common: &Common) -> Result<(), Failure> {
 /// A log that is kept has at least what was planned and asked.
 const KEPT: u8 = 2;
 
+/// Whoever reads the database's address and `.pgpass` warns of what it does not understand there,
+/// and quotes it: a secret, as often as not. Nothing that is asked for turns this on.
+const ADDRESSES: &str = "sqlx_postgres::options";
+
 fn filter(common: &Common) -> Option<Targets> {
     let asked = common.log_file().map_or(common.verbose, |_file| common.verbose.max(KEPT));
     // What the libraries say is worth reading only when everything is.
@@ -68,7 +72,8 @@ fn filter(common: &Common) -> Option<Targets> {
         KEPT => (LevelFilter::INFO, LevelFilter::WARN),
         _more => (LevelFilter::DEBUG, LevelFilter::DEBUG),
     };
-    Some(Targets::new().with_target("tieout", own).with_default(others))
+    let targets = Targets::new().with_target("tieout", own).with_default(others);
+    Some(targets.with_target(ADDRESSES, LevelFilter::OFF))
 }
 
 /// `ts=… level=info msg="…" key=value`.

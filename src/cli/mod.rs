@@ -50,10 +50,11 @@ pub mod window;
 use std::ffi::OsString;
 
 use clap::error::ErrorKind;
-use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::cli::args::Common;
 use crate::cli::failure::Failure;
+use crate::config::names;
 use crate::exit::Exit;
 
 /// Finds out what really happened to every payment that got stuck in processing.
@@ -194,7 +195,8 @@ pub fn main(words: impl IntoIterator<Item = OsString>) -> Exit {
     let words = asking_for_help(words.into_iter().collect());
     let parsed = as_job(&words).map_or_else(
         || {
-            let matches = command().try_get_matches_from(&words)?;
+            let command = command().color(colours(&words));
+            let matches = command.try_get_matches_from(&words)?;
             Ok((Cli::from_arg_matches(&matches)?, matches))
         },
         Ok,
@@ -301,9 +303,21 @@ fn with_examples(command: clap::Command, path: &str, above: &str) -> clap::Comma
 
 /// Whether events are asked for, by words or a variable, of which not all can be meant.
 fn wants_json(words: &[OsString]) -> bool {
+    is_asked(words, "--json", names::JSON)
+}
+
+/// Help is coloured by the library, before it has read that it is not to be. NO_COLOR it heeds.
+fn colours(words: &[OsString]) -> ColorChoice {
+    match is_asked(words, "--no-color", names::TIEOUT_NO_COLOR) {
+        true => ColorChoice::Never,
+        false => ColorChoice::Auto,
+    }
+}
+
+/// Whether a flag is set by words that nobody has read yet, or by its variable.
+fn is_asked(words: &[OsString], flag: &str, name: &str) -> bool {
     let is_set = |text: String| args::yes_or_no(&text).unwrap_or(false);
-    words.iter().any(|word| word == "--json")
-        || crate::config::variable(crate::config::names::JSON).is_some_and(is_set)
+    words.iter().any(|word| word == flag) || crate::config::variable(name).is_some_and(is_set)
 }
 
 /// Help and version are answers; everything else is a usage error, in the form of all errors.

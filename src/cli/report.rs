@@ -1,5 +1,6 @@
 //! `tieout report`: build a run's report again, verify one, list those there are.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use clap::{ArgMatches, Subcommand};
@@ -34,6 +35,10 @@ Examples:
 
 /// Findings listed; the rest is counted.
 const LISTED: usize = 50;
+
+/// What to do where the database holds what no run wrote.
+const CHANGED: &str = "keep the database as it is: `tieout audit verify` looks at every record, \
+                       and a backup and the reports' audit heads say what was changed";
 
 /// What to do with reports.
 #[derive(Debug, Subcommand)]
@@ -128,7 +133,8 @@ fn place(word: &Path, common: &Common) -> Result<PathBuf, Failure> {
     };
     let found = reports.into_iter().find(|report| report.run_id == run);
     found.map(|report| report.dir).ok_or_else(|| {
-        let text = format!("no report of run {run} lies under {}", root.display());
+        let text =
+            format!("no report of run {run} lies under {}; nothing was verified", root.display());
         Failure::new(Exit::Usage, text, format!("`tieout report build {run}` makes it"))
     })
 }
@@ -177,7 +183,7 @@ async fn build<S: Source>(
 
 /// `report verify` from the files alone.
 fn verify(dir: &Path, common: &Common) -> Result<Exit, Failure> {
-    let verified = crate::report::verify(dir).map_err(|error| failure(&error))?;
+    let verified = crate::report::verify(dir).map_err(|error| unverified(&error))?;
     told(&verified, common)
 }
 
@@ -188,7 +194,7 @@ async fn verify_against<S: Source>(
     source: &S,
 ) -> Result<Exit, Failure> {
     let verified = crate::report::verify_against(source, dir).await;
-    told(&verified.map_err(|error| failure(&error))?, common)
+    told(&verified.map_err(|error| unverified(&error))?, common)
 }
 
 /// What verifying found; what is wrong outweighs what is truly untied, and that what could not be
@@ -344,6 +350,27 @@ fn body(report: &Listed) -> serde_json::Value {
 fn has_tables(dir: &Path) -> bool {
     let mut files = std::fs::read_dir(dir).into_iter().flatten().flatten();
     files.any(|file| file.path().extension().is_some_and(|end| end == "csv"))
+}
+
+/// Of verifying: what cannot be read of a run is no longer as it was written.
+fn unverified(error: &ReportError) -> Failure {
+    let cannot = |what: &str, run_id: &str, why: &dyn Display| {
+        format!("the {what} of run {run_id} cannot be read, and nothing was verified: {why}")
+    };
+    match error {
+        ReportError::Store { run_id, source } => {
+            let Failure { exit, text, hint } = Failure::store(source);
+            let text = cannot("journal", run_id, &text);
+            match exit {
+                Exit::Internal => Failure::new(Exit::Integrity, text, CHANGED),
+                _unreached => Failure { exit, text, hint },
+            }
+        }
+        ReportError::Unreadable { run_id, field, source } => {
+            Failure::new(Exit::Integrity, cannot(field, run_id, source), CHANGED)
+        }
+        other => failure(other),
+    }
 }
 
 fn failure(error: &ReportError) -> Failure {

@@ -6,6 +6,7 @@ use std::io::{IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use chrono::TimeDelta;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, ValueEnum};
 
@@ -16,7 +17,7 @@ use crate::cli::teller::{self, Teller};
 use crate::cli::watched::watched;
 use crate::cli::window::{Words, resolve};
 use crate::config::problem::nearest;
-use crate::config::sections::{Origin, Override};
+use crate::config::sections::{FAIL_ON_WORDS, Origin, Override};
 use crate::config::{self, Config, names};
 use crate::exit::Exit;
 use crate::model::count::counted;
@@ -135,7 +136,10 @@ pub struct Args {
     #[arg(long, value_name = "DIR", env = names::REPORT_DIR, help_heading = "What it prints")]
     report_dir: Option<String>,
     /// Exit 4 when one holds: cases, aged, empty, duplicates, differs
-    #[arg(long, value_name = "LIST", env = names::FAIL_ON, help_heading = "What it prints")]
+    #[arg(
+        long, value_name = "LIST", env = names::FAIL_ON, value_parser = FailOnList,
+        hide_possible_values = true, help_heading = "What it prints"
+    )]
     fail_on: Option<String>,
     /// Progress on a terminal
     #[arg(
@@ -143,6 +147,27 @@ pub struct Args {
         help_heading = "What it prints"
     )]
     progress: When,
+}
+
+/// The words of `--fail-on`, for shells to complete; the configuration reads the list.
+#[derive(Clone)]
+struct FailOnList;
+
+impl TypedValueParser for FailOnList {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(FAIL_ON_WORDS.iter().map(|(word, _)| PossibleValue::new(*word))))
+    }
 }
 
 /// The words of `--on`.

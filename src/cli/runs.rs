@@ -150,7 +150,7 @@ async fn find<D: Driver>(id: &str, db: &D) -> Result<Option<RunRow>, Failure> {
     let mut like_it = runs.into_iter().filter(|run| run.id.starts_with(id));
     match (like_it.next(), like_it.next()) {
         (Some(run), Some(other)) => Err(unknown(format!(
-            "several runs begin with {id}: {}, {} …; name more of it",
+            "several runs begin with {id}: {}, {} …; nothing was done; name more of it",
             run.id, other.id
         ))),
         (only, _none) => Ok(only),
@@ -164,8 +164,10 @@ async fn show<D: Driver>(options: &Show, common: &Common, db: &D) -> Result<Exit
     };
     let Some(run) = run else {
         let text = match &options.id {
-            Some(id) => format!("there is no run {id}, and none whose id begins so"),
-            None => "there is no run yet".to_owned(),
+            Some(id) => {
+                format!("there is no run {id}, and none whose id begins so; nothing was done")
+            }
+            None => "there is no run yet; nothing was done".to_owned(),
         };
         return Err(unknown(text));
     };

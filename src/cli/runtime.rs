@@ -1,7 +1,8 @@
 //! Where futures run, and how a signal reaches them.
 //!
 //! The first SIGINT or SIGTERM asks for a clean stop. A second one, or the end of the grace, ends
-//! the process at once: every state that leaves is one that the next run finds and heals.
+//! the process at once: every state that leaves is one that the next run finds and heals. What
+//! comes within a second of the first is the same word: supervisors tell a process and its group.
 
 use std::future::Future;
 use std::io::IsTerminal;
@@ -10,6 +11,7 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use tokio::signal::unix::{Signal as SignalStream, SignalKind, signal};
 use tokio::task::JoinSet;
+use tokio::time::Instant;
 
 use crate::cli::failure::Failure;
 use crate::cli::out;
@@ -19,6 +21,10 @@ use crate::run::shutdown::{Signal, Stop};
 /// Deciding one account's rows must not keep another's answer waiting; more threads than this
 /// gain nothing, since the work is the network's and the database's.
 const WORKERS: usize = 2;
+
+/// Signals so close to the first are that one: `timeout` sends it to the program and to its group.
+/// Nobody has read by then that it stops, and wants it to end at once.
+const SAME_WORD: Duration = Duration::from_secs(1);
 
 /// How long the last line may take.
 const LAST_WORD: Duration = Duration::from_millis(200);
@@ -64,8 +70,9 @@ pub fn listen(stop: &Stop, grace: TimeDelta) -> Result<Listening, Failure> {
             out::stderr("tieout: stopping: what is decided is applied; again to end at once");
         }
         stop.request(first);
+        let began = Instant::now();
         let (last, why) = tokio::select! {
-            again = next(&mut streams) => (again, "a second signal came".to_owned()),
+            again = next_after(&mut streams, began) => (again, "a second signal came".to_owned()),
             () = tokio::time::sleep(grace) => (first, format!("{} s were over", grace.as_secs())),
         };
         say_last(last, &why).await;
@@ -85,6 +92,16 @@ async fn say_last(signal: Signal, why: &str) {
     );
     let told = tokio::task::spawn_blocking(move || out::stderr(&line));
     let _unread = tokio::time::timeout(LAST_WORD, told).await;
+}
+
+/// The next signal that is a word of its own.
+async fn next_after(streams: &mut (SignalStream, SignalStream), first: Instant) -> Signal {
+    loop {
+        let signal = next(streams).await;
+        if first.elapsed() >= SAME_WORD {
+            return signal;
+        }
+    }
 }
 
 async fn next(streams: &mut (SignalStream, SignalStream)) -> Signal {

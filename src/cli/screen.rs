@@ -690,6 +690,8 @@ mod tests {
             compared: BTreeMap::new(),
             lines: LinesNote::default(),
             decided: 1_284,
+            by_account: BTreeMap::new(),
+            by_reason: BTreeMap::new(),
             withheld: 0,
             cases: (9, 4, 17),
             attention: Vec::new(),

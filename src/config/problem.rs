@@ -130,7 +130,7 @@ impl FilePlace {
         let before = text.get(..start).unwrap_or("");
         let line_start = before.rfind('\n').map_or(0, |at| at.saturating_add(1));
         let rest = text.get(line_start..).unwrap_or("");
-        let excerpt = rest.lines().next().unwrap_or("").to_owned();
+        let excerpt = rest.lines().next().unwrap_or("");
         let column = before.get(line_start..).unwrap_or("").chars().count().saturating_add(1);
         let end = floor_boundary(text, span.end.max(start));
         let wanted = text.get(start..end).unwrap_or("").lines().next().unwrap_or("");
@@ -139,9 +139,14 @@ impl FilePlace {
             line: before.matches('\n').count().saturating_add(1),
             column,
             marked: wanted.chars().count().max(1),
-            excerpt: without_secrets(&excerpt),
+            excerpt: without_secrets(excerpt, header_above(before)),
         }
     }
+}
+
+/// The line that begins the section which goes on here.
+fn header_above(before: &str) -> &str {
+    before.lines().rev().map(str::trim).find(|line| line.starts_with('[')).unwrap_or("")
 }
 
 /// Names that somebody may give a secret which does not belong in the file.
@@ -157,33 +162,59 @@ pub const SECRET_NAMES: [&str; 9] = [
     "webhook_secret",
 ];
 
-/// A line to show: what a secret would stand in is starred out, character by character, so that
-/// marks still stand under what they mean.
-fn without_secrets(line: &str) -> String {
+/// A line to show, of the section that begins with `header`: what a secret would stand in is
+/// starred out, character by character, so that marks still stand under what they mean.
+fn without_secrets(line: &str, header: &str) -> String {
     let name = line.split('=').next().unwrap_or("").trim().trim_matches('"');
-    let is_secret = SECRET_NAMES.contains(&name.to_ascii_lowercase().as_str());
-    let starts: &[&str] = &[
-        "sk_live_",
-        "sk_test_",
-        "rk_live_",
-        "rk_test_",
-        "whsec_",
-        // The path of a hook's address is its password.
-        "https://hooks.",
-        "https://hc-ping.com/",
-    ];
+    // That of a mapping names columns.
+    let is_column = name == "key" && header.starts_with("[[table]]");
+    let is_secret = SECRET_NAMES.contains(&name.to_ascii_lowercase().as_str()) && !is_column;
+    let starts = ["sk_live_", "sk_test_", "rk_live_", "rk_test_", "whsec_"];
     let mut shown = String::new();
+    let mut before = "";
     for (piece, is_quoted) in pieces(line) {
         let login = piece.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@'));
         let has_password =
             login.is_some_and(|(login, _)| login.contains(':')) || piece.contains("password=");
         let is_one = is_secret || has_password || starts.iter().any(|s| piece.starts_with(s));
-        match is_quoted && is_one {
-            true => shown.extend(piece.chars().map(|_| '*')),
-            false => shown.push_str(piece),
-        }
+        let kept = match (is_quoted, is_one) {
+            (false, _) => piece,
+            (true, true) => "",
+            (true, false) => not_secret(piece, before),
+        };
+        shown.push_str(kept);
+        shown.extend(piece.chars().skip(kept.chars().count()).map(|_| '*'));
+        before = if is_quoted { before } else { piece };
     }
     shown
+}
+
+/// What of a text may be shown. The path of a hook's address is its password, however it is
+/// written: of one that is asked by http its host alone, and nothing where nobody can tell which
+/// that is.
+fn not_secret<'t>(text: &'t str, before: &str) -> &'t str {
+    if text.starts_with("sqlite:") {
+        return text.split('?').next().unwrap_or("");
+    }
+    let Some(at) = text.find("://") else {
+        let is_of_name = |c: char| c.is_alphanumeric() || c == '_';
+        let name = before.trim_end_matches(|c: char| !is_of_name(c));
+        let name = name.rsplit(|c: char| !is_of_name(c)).next().unwrap_or("");
+        let is_login = text.contains('@') && ["url", "proxy"].iter().any(|end| name.ends_with(end));
+        return if is_login || matches!(name, "url" | "push") { "" } else { text };
+    };
+    let start = at.saturating_add("://".len());
+    let (scheme, rest) = text.split_at(start);
+    if !scheme.to_ascii_lowercase().starts_with("http") {
+        return text;
+    }
+    let host = rest.split(['/', '?', '#']).next().unwrap_or("");
+    let port = host.rsplit_once(']').map_or(host, |(_, port)| port).split_once(':');
+    let is_odd = port.is_some_and(|(_, port)| !port.bytes().all(|byte| byte.is_ascii_digit()));
+    if rest.contains('@') || is_odd {
+        return scheme;
+    }
+    text.get(..start.saturating_add(host.len())).unwrap_or(scheme)
 }
 
 /// What stands between quotes of either kind, and what does not, the quotes among it.
@@ -366,9 +397,31 @@ mod tests {
             ("key = 'a\"b' # c", "key = '***' # c"),
             ("key = \"a\\\"b\"", "key = \"****\""),
             ("key_env = \"STRIPE\"", "key_env = \"STRIPE\""),
+            ("url = \"http://hooks.slack.com/s/T\"", "url = \"http://hooks.slack.com****\""),
+            ("ping = { url = 'https://h:8/s' } # x", "ping = { url = 'https://h:8**' } # x"),
+            ("push = \"HTTP://h?s\"", "push = \"HTTP://h**\""),
+            ("url = \"https://s@h/x\"", "url = \"https://*****\""),
+            ("url = \"https://h/x@s\"", "url = \"https://*****\""),
+            ("base_url = \"https://u:s\"", "base_url = \"https://***\""),
+            ("url = \"https://[::1]:8/s\"", "url = \"https://[::1]:8**\""),
+            ("url = \"hooks.slack.com/s/T\"", "url = \"*******************\""),
+            ("url = \"sqlite:shop.db\"", "url = \"sqlite:shop.db\""),
+            ("url = \"sqlite:///a/s.db?k=s\"", "url = \"sqlite:///a/s.db****\""),
+            ("ping = { url = 'hc.example/s' }", "ping = { url = '************' }"),
+            ("base_url = \"u:s@h\"", "base_url = \"*****\""),
+            ("base_url = \"nonsense\"", "base_url = \"nonsense\""),
+            ("url_env = \"SHOP\"", "url_env = \"SHOP\""),
         ] {
-            assert_eq!(without_secrets(line), want);
+            assert_eq!(without_secrets(line, "[[account]]"), want);
         }
+    }
+
+    #[test]
+    fn the_key_of_a_mapping_is_no_secret() {
+        let text = "[[table]]\nkey = [\"id\"]\n[[account]]\nkey = \"id\"\n";
+        let line = |at: usize| FilePlace::of(Path::new("t.toml"), text, &(at..at)).excerpt;
+        assert_eq!(line(text.find("[\"id").unwrap()), "key = [\"id\"]");
+        assert_eq!(line(text.rfind("\"id").unwrap()), "key = \"**\"");
     }
 
     #[test]

@@ -58,6 +58,12 @@ const KEYS: [&str; 5] = ["sk_", "rk_", "pk_", "whsec_", "xox"];
 /// Letters of the shortest word that is taken for a key and not for a file's name.
 const KEY_LETTERS: usize = 12;
 
+/// Letters of the shortest word that is looked at for whether somebody drew it by lot.
+const DRAWN_LETTERS: usize = 20;
+
+/// In such a word letters and digits take turns so often at least. `PRODUCTION2026` has one turn.
+const DRAWN_TURNS: usize = 3;
+
 /// Whether a setting ends so. Below these two its name may be that of a column.
 fn is_named(path: &str, end: &str) -> bool {
     let is_column = ["table.", "format."].iter().any(|section| path.starts_with(section));
@@ -67,8 +73,20 @@ fn is_named(path: &str, end: &str) -> bool {
 /// Whether a text can be the name of an environment variable, or of a credential.
 pub fn may_name_a_variable(text: &str) -> bool {
     let may_be = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-    let is_key = KEYS.iter().any(|start| text.starts_with(start));
-    !text.is_empty() && !is_key && text.chars().all(may_be)
+    let may_begin = |c: char| may_be(c) && !c.is_ascii_digit();
+    let is_key = KEYS.iter().any(|start| text.starts_with(start)) || is_drawn(text);
+    text.starts_with(may_begin) && !is_key && text.chars().all(may_be)
+}
+
+/// Whether a text has no sense, or a part of it: PagerDuty's keys, say, begin as nothing else does.
+fn is_drawn(text: &str) -> bool {
+    let turns = |word: &str| {
+        let kinds: Vec<bool> = word.bytes().map(|byte| byte.is_ascii_digit()).collect();
+        kinds.windows(2).filter(|pair| pair.first() != pair.last()).count()
+    };
+    let mut words = text.split(['_', '-', '.']);
+    words.any(|word| word.len() >= DRAWN_LETTERS && turns(word) >= DRAWN_TURNS)
+        || uuid::Uuid::try_parse(text).is_ok()
 }
 
 /// Whether a setting that names an environment variable has something else for a value.

@@ -1,7 +1,8 @@
 //! Where metrics go: a file for the node exporter, and a Pushgateway.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::monitor::metrics::Page;
@@ -29,8 +30,12 @@ pub fn write(path: &Path, page: &Page<'_>) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+/// Another user reads it, whatever this one's mask is; no secret is in it.
+const READABLE: u32 = 0o644;
+
 fn replace(unfinished: &Path, path: &Path, text: &str) -> io::Result<()> {
     let mut file = File::create(unfinished)?;
+    file.set_permissions(Permissions::from_mode(READABLE))?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     std::fs::rename(unfinished, path)

@@ -36,6 +36,12 @@ impl Tally {
             Event::Asked(note) => {
                 self.accounts.insert(note.account.clone(), note.clone());
             }
+            // What was given back meanwhile was told as decided.
+            Event::Ended(summary) => {
+                self.decided.clone_from(&summary.by_account);
+                let reasons = summary.by_reason.iter();
+                self.reasons = reasons.map(|(reason, rows)| (reason.as_str(), *rows)).collect();
+            }
             Event::NotExamined { .. } => bump(&mut self.not_examined),
             Event::Fetched(note) => {
                 self.sources.insert(note.source.clone(), note.failed.is_some());
@@ -49,8 +55,7 @@ impl Tally {
             | Event::Released(_)
             | Event::LineMatched { .. }
             | Event::Claimed { .. }
-            | Event::Asking { .. }
-            | Event::Ended(_) => {}
+            | Event::Asking { .. } => {}
         }
     }
 }

@@ -304,7 +304,7 @@ impl AccountSettings {
 
     fn check_address(&self) -> Result<(), SettingsError> {
         let expected = "an https address without query (plain http only on loopback)";
-        let refused = || self.refuse("base_url", &self.base_url, expected);
+        let refused = || self.refuse("base_url", &shown(&self.base_url), expected);
         let url = reqwest::Url::parse(&self.base_url).map_err(|_bad| refused())?;
         let is_plain =
             url.query().is_none() && url.fragment().is_none() && url.username().is_empty();
@@ -384,6 +384,28 @@ impl AccountSettings {
     }
 }
 
+/// An address to be refused, without what may be a secret in it: a login, a query.
+fn shown(address: &str) -> String {
+    match reqwest::Url::parse(address) {
+        Ok(url) if url.has_host() => {
+            let login =
+                if url.username().is_empty() && url.password().is_none() { "" } else { "***@" };
+            let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+            let host = url.host_str().unwrap_or("");
+            let more = if url.query().or(url.fragment()).is_some() { "?***" } else { "" };
+            format!(
+                "{}://{login}{host}{port}{}{more}",
+                url.scheme(),
+                url.path().trim_end_matches('/')
+            )
+        }
+        _no_address => {
+            let is_plain = address.chars().all(|c| c.is_ascii_alphanumeric() || "-./_".contains(c));
+            if is_plain { address.to_owned() } else { "***".to_owned() }
+        }
+    }
+}
+
 /// Whether an address names this machine.
 pub fn is_loopback(url: &reqwest::Url) -> bool {
     let host = url.host_str().unwrap_or("").trim_matches(['[', ']']);
@@ -455,7 +477,11 @@ mod tests {
             ("tag = \"metadata[]\"", "expected metadata[KEY]"),
             ("base_url = \"http://api.stripe.com\"", "expected an https address"),
             ("base_url = \"https://key@api.stripe.com\"", "expected an https address"),
-            ("base_url = \"nonsense\"", "expected an https address"),
+            ("base_url = \"nonsense\"", "base_url is `nonsense`; expected an https address"),
+            ("base_url = \"https://u:S3c@h.example\"", "base_url is `https://***@h.example`;"),
+            ("base_url = \"https://h.example/v1?k=S3c\"", "is `https://h.example/v1?***`;"),
+            ("base_url = \"https://u:S3c\"", "base_url is `***`;"),
+            ("base_url = \"u:S3c@h.example\"", "base_url is `***`;"),
             ("charges_by = [\"invoice\"]", "charges_by"),
             ("charges_by = []", "charges_by"),
             ("concurrency = 0", "concurrency is `0`; expected at least 1"),
@@ -473,6 +499,7 @@ mod tests {
         ] {
             let said = read(more).unwrap_err();
             assert!(said.contains(says), "{more}: {said}");
+            assert!(!said.contains("S3c"), "{more}: {said}");
         }
         assert!(read("base_url = \"http://127.0.0.1:1\"").is_ok());
         assert!(read("base_url = \"http://[::1]:1\"").is_ok());

@@ -9,7 +9,7 @@ use crate::store::error::StoreError;
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
     /// No such run.
-    #[error("there is no run {run_id}")]
+    #[error("there is no run {run_id}; no report was written")]
     NoRun {
         /// The id asked for.
         run_id: String,

@@ -14,11 +14,12 @@ use crate::decide::decision::Verdict;
 use crate::decide::policy::{Mode, Timing};
 use crate::exit::Exit;
 use crate::model::count::counted;
-use crate::model::reason::{Outcome, Reason};
+use crate::model::reason::Reason;
 use crate::model::time::{Instant, to_short_text};
 use crate::model::transaction::{Kind, RowKey, hex};
 use crate::report::facts::AccountCaseNote;
 use crate::run::by_people::ByPeople;
+use crate::run::counted::Counted;
 use crate::run::error::{Doing, RunError};
 use crate::run::events::{AccountNote, Event};
 use crate::run::fetch::SourceNote;
@@ -28,9 +29,10 @@ use crate::run::match_lines::LinesNote;
 use crate::run::release::ReleasedNote;
 use crate::run::scene::{OpenAccount, Scene};
 use crate::run::siblings::{Paid, Rehearsed, look_again, look_at_paid, oldest_first};
+use crate::run::unanswered::Unanswered;
 use crate::store::driver::{AccountCase, Driver, Writer};
 use crate::store::effects::{RowEffects, effects};
-use crate::store::records::{ApplyEnd, JournalRow, KickedBy, Planned, TotalLine};
+use crate::store::records::{ApplyEnd, KickedBy, Planned};
 use crate::store::source_table::SourceTable;
 
 /// Rows written in one database transaction: for about half a second nobody else may change them,
@@ -74,16 +76,8 @@ pub struct Books {
     pub exit: Exit,
     /// One line for each thing that was not examined.
     pub not_examined: Vec<String>,
-    /// Waits by reason.
-    pub waits: BTreeMap<&'static str, u64>,
-    /// Of those: rows under watch, which ended before, by table and currency.
-    pub watched: BTreeMap<(String, String), TotalLine>,
-    /// Rows decided, by what was decided.
-    pub outcomes: BTreeMap<Outcome, u64>,
-    /// Reasons that `--fail-on` asks for.
-    pub reasons: BTreeMap<Reason, u64>,
-    /// Of those: rows that money was found for, beside a sibling that was paid.
-    pub paid_beside: u64,
+    /// What was decided of how many rows.
+    pub counted: Counted,
     /// Rows carried out, withheld, superseded.
     pub applied: (u64, u64, u64),
     /// Approvals that were refused.
@@ -103,6 +97,8 @@ pub struct Books {
     pub looked_at: BTreeSet<RowKey>,
     /// Rows that were given back unasked, since the run's time was over.
     pub given_back_late: usize,
+    /// How many rows have no answer, by account, and by what could not be read whole.
+    pub unanswered: BTreeMap<(String, Option<&'static str>), Unanswered>,
     /// Rows of paused accounts that were released undecided, and why each is paused.
     pub paused: BTreeMap<String, (String, usize)>,
     /// Rows that were given back since their table refused every row of their batch, by table and
@@ -128,11 +124,7 @@ impl Books {
             account_cases: Vec::new(),
             exit: Exit::Ok,
             not_examined: Vec::new(),
-            waits: BTreeMap::new(),
-            watched: BTreeMap::new(),
-            outcomes: BTreeMap::new(),
-            reasons: BTreeMap::new(),
-            paid_beside: 0,
+            counted: Counted::default(),
             applied: (0, 0, 0),
             refused: 0,
             told_in_vain: BTreeMap::new(),
@@ -142,6 +134,7 @@ impl Books {
             lines: LinesNote::default(),
             looked_at: BTreeSet::new(),
             given_back_late: 0,
+            unanswered: BTreeMap::new(),
             paused: BTreeMap::new(),
             refused_alike: BTreeMap::new(),
             arrivals: BTreeMap::new(),
@@ -175,6 +168,11 @@ impl Books {
 
     /// Says what was counted over all batches, each thing once.
     pub fn tell_counted(&mut self, scene: &Scene<'_>, tell: Tell<'_>) {
+        for ((account, broken), unanswered) in std::mem::take(&mut self.unanswered) {
+            if unanswered.missing > 0 {
+                self.miss(Exit::Partial, unanswered.words(&account, broken), tell);
+            }
+        }
         for (account, (why, rows)) in std::mem::take(&mut self.paused) {
             let rows = counted(rows, "row", "rows");
             let text = format!("account {account} is paused ({why}); {rows} released undecided");
@@ -252,12 +250,14 @@ impl Books {
         let mut batch = work.out(&mut rows, size).await?;
         while !batch.is_empty() && !self.closed {
             for row in &batch {
-                self.count(&row.journal);
                 tell(Event::Decided(Box::new(row.journal.clone())));
             }
             size = size.saturating_mul(2).min(APPLY_AT_ONCE);
             if scene.options.dry_run {
-                batch.iter().for_each(|row| self.rehearsed.note(&row.journal));
+                for row in &batch {
+                    self.counted.count(&row.journal);
+                    self.rehearsed.note(&row.journal);
+                }
                 batch = work.out(&mut rows, size).await?;
                 continue;
             }
@@ -282,42 +282,13 @@ impl Books {
         Ok(())
     }
 
-    fn count(&mut self, record: &JournalRow) {
-        let bump = |n: &mut u64| *n = n.saturating_add(1);
-        bump(self.outcomes.entry(record.outcome).or_default());
-        bump(self.reasons.entry(record.reason).or_default());
-        if record.reason.is_paid_beside(&record.text) {
-            bump(&mut self.paid_beside);
-        }
-        if record.outcome == Outcome::Wait {
-            bump(self.waits.entry(record.reason.as_str()).or_default());
-            self.count_watched(record);
-        }
-    }
-
-    fn count_watched(&mut self, record: &JournalRow) {
-        if record.reason != Reason::Watched {
-            return;
-        }
-        let key = (record.table.clone(), record.currency.clone());
-        let line = self.watched.entry(key).or_insert_with(|| TotalLine {
-            table: record.table.clone(),
-            currency: record.currency.clone(),
-            bucket: "watched".to_owned(),
-            rows: 0,
-            amount_minor: 0,
-        });
-        line.rows = line.rows.saturating_add(1);
-        line.amount_minor = line.amount_minor.saturating_add(i128::from(record.amount_minor));
-    }
-
     async fn note_written(
         &mut self,
         scene: &Scene<'_>,
         written: Written,
         tell: Tell<'_>,
     ) -> Result<(), RunError> {
-        let Written { writer, end } = written;
+        let Written { writer, counted, end } = written;
         let end = end?;
         self.writers.idle.push(writer);
         match end {
@@ -329,6 +300,9 @@ impl Books {
                 add(&mut self.applied.0, applied);
                 add(&mut self.applied.1, withheld);
                 add(&mut self.applied.2, superseded);
+                // An account's rows were written all, or given back all.
+                let kept = counted.into_iter().filter(|(name, _)| !paused.contains_key(name));
+                kept.for_each(|(_, counted)| self.counted.add(counted));
                 for row in not_applied {
                     if let Some(words) = &row.refused {
                         let key = (row.table.clone(), words.clone());
@@ -582,6 +556,7 @@ impl Writers {
 /// What a batch came to.
 struct Written {
     writer: Writer,
+    counted: BTreeMap<String, Counted>,
     end: Result<ApplyEnd, RunError>,
 }
 
@@ -623,10 +598,11 @@ impl<'a> Work<'a> {
         batch: Vec<RowEffects>,
     ) -> impl Future<Output = Written> + Send + use<'a> {
         let Self { scene, table, .. } = *self;
+        let counted = Counted::by_account(batch.iter().map(|row| &row.journal));
         async move {
             let now = scene.clock.now();
             let end = scene.db.apply(scene.run_id, &mut writer, table, batch, now).await;
-            Written { writer, end: end.doing("writing decisions") }
+            Written { writer, counted, end: end.doing("writing decisions") }
         }
     }
 }

@@ -27,6 +27,7 @@ use crate::run::mapped::{Mapped, is_in_review, reopen};
 use crate::run::match_lines::{Again, contradicted, match_lines};
 use crate::run::scene::{OpenAccount, Scene, ahead_max};
 use crate::run::setup::On;
+use crate::run::unanswered::Unanswered;
 use crate::run::{LEASE, read_clock};
 use crate::store::driver::Driver;
 use crate::store::inspect::{AHEAD_MAX, Ahead, Inspect, LeftOut};
@@ -598,7 +599,7 @@ async fn settle(
     let is_over = scene.over.is_cancelled();
     let is_late = |row: &Weighed| is_over && is_unasked(row);
     let silence = Silence::of(open, &rows, asked.paid, is_late);
-    note_outage(scene, books, name, open, &silence, tell).await?;
+    note_outage(scene, books, name, open, &silence).await?;
     let late = rows.iter().filter(|row| is_late(row)).count();
     books.given_back_late = books.given_back_late.saturating_add(late);
     // A stop or the end of the run's time cut these off in the middle of asking: they are given
@@ -735,16 +736,12 @@ fn no_answers(row: &Weighed) -> impl Iterator<Item = (Route, &Cause)> {
 
 /// How an account answered a batch.
 struct Silence {
-    /// Rows asked about.
-    rows: usize,
-    /// Those that wait for an answer; what was decided was answered.
-    missing: usize,
+    /// The rows that wait for an answer; what was decided was answered.
+    unanswered: Unanswered,
     /// Some question was answered.
     is_heard: bool,
     /// What could not be read whole, where other rows were found all the same.
     broken: Option<&'static str>,
-    /// Why most of the missing got no answer, in brackets; empty where that is not known.
-    why: String,
 }
 
 impl Silence {
@@ -767,48 +764,29 @@ impl Silence {
         let is_list = |row: &&Weighed| no_answers(row).any(|(route, _)| route == Route::List);
         let broken = missing.iter().copied().find(is_list).filter(|_| is_found);
         Self {
-            rows: rows.len().saturating_add(paid),
-            missing: missing.len(),
+            unanswered: Unanswered {
+                rows: rows.len().saturating_add(paid),
+                missing: missing.len(),
+                causes: causes(&missing),
+            },
             is_heard: is_found || answers().any(|answer| !matches!(answer, Answer::NoAnswer(_))),
             broken: broken.map(|row| match row.claimed.row.kind {
                 Kind::Charge => "charges",
                 Kind::Refund => "refunds",
                 Kind::Payout => "payouts",
             }),
-            why: commonest_cause(&missing),
-        }
-    }
-
-    /// What to say of it, where rows wait.
-    fn words(&self, account: &str) -> Option<String> {
-        let Self { rows, missing, broken, why, .. } = self;
-        match (missing, broken) {
-            (0, _) => None,
-            (_, Some(of)) => {
-                let wait = counted(missing, "row without a find waits", "rows without a find wait");
-                Some(format!(
-                    "account {account}: the list of {of} could not be read whole: {wait}{why}"
-                ))
-            }
-            (_, None) => Some(format!(
-                "account {account}: no answer for {missing} of {}{why}; {}",
-                counted(rows, "row", "rows"),
-                if *missing == 1 { "it stays as it is" } else { "they stay as they are" }
-            )),
         }
     }
 }
 
-/// Why most rows without an answer have none.
-fn commonest_cause(silent: &[&Weighed]) -> String {
-    let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
+/// Why rows without an answer have none, each by its first question.
+fn causes(silent: &[&Weighed]) -> BTreeMap<&'static str, usize> {
+    let mut causes: BTreeMap<&str, usize> = BTreeMap::new();
     for (_, cause) in silent.iter().filter_map(|row| no_answers(row).next()) {
-        let times = kinds.entry(cause.kind.as_str()).or_default();
-        *times = times.saturating_add(1);
+        let rows = causes.entry(cause.kind.as_str()).or_default();
+        *rows = rows.saturating_add(1);
     }
-    let most = kinds.iter().max_by_key(|(_, times)| **times).map(|(kind, _)| *kind);
-    let mostly = if kinds.len() > 1 { "mostly " } else { "" };
-    most.map_or(String::new(), |kind| format!(" ({mostly}{})", kind.replace('_', " ")))
+    causes
 }
 
 /// An account that gives no answer costs no row anything; after `unavailable_for` a person is
@@ -819,15 +797,13 @@ async fn note_outage(
     name: &str,
     open: &OpenAccount,
     silence: &Silence,
-    tell: Tell<'_>,
 ) -> Result<(), RunError> {
     if scene.stop.requested().is_some() {
         return Ok(());
     }
     let now = scene.clock.now();
-    if let Some(text) = silence.words(name) {
-        books.miss(Exit::Partial, text, tell);
-    }
+    let Silence { unanswered, broken, .. } = silence;
+    books.unanswered.entry((name.to_owned(), *broken)).or_default().add(unanswered);
     if silence.is_heard {
         if open.unanswered_since.is_some() && !scene.options.dry_run {
             let put = scene.db.put_account_state(name, None, None).await;
@@ -837,7 +813,7 @@ async fn note_outage(
         }
         return Ok(());
     }
-    if silence.missing == 0 {
+    if unanswered.missing == 0 {
         return Ok(());
     }
     let since = open.unanswered_since.unwrap_or(now);
@@ -855,7 +831,7 @@ async fn note_outage(
             "schema": EVIDENCE_SCHEMA,
             "run": scene.run_id,
             "unanswered_since": crate::model::time::to_text(since),
-            "rows": silence.rows,
+            "rows": unanswered.rows,
         });
         let reason = Reason::AccountUnavailable;
         books.put_case(scene, name, reason, &text, evidence.to_string()).await?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::exit::Exit;
+use crate::model::reason::{Outcome, Reason};
 use crate::model::time::Instant;
 use crate::run::bring::BroughtIn;
 use crate::run::fetch::SourceNote;
@@ -149,8 +150,12 @@ pub struct Summary {
     pub compared: BTreeMap<&'static str, u64>,
     /// What open lines of settlement files came to.
     pub lines: LinesNote,
-    /// Rows decided.
+    /// Rows decided: not those that were given back, as their account was paused meanwhile.
     pub decided: u64,
+    /// The same, by account and by what was decided.
+    pub by_account: BTreeMap<(String, Outcome), u64>,
+    /// The same, by reason.
+    pub by_reason: BTreeMap<Reason, u64>,
     /// Of those: rows that the mode left as they were.
     pub withheld: u64,
     /// Cases opened, closed by this run, and open now.

@@ -158,12 +158,14 @@ fn summary(
         exit: books.exit,
         totals,
         untied: Vec::new(),
-        waits: books.waits.iter().map(|(code, n)| ((*code).to_owned(), *n)).collect(),
-        watched: books.watched.values().cloned().collect(),
+        waits: books.counted.waits.iter().map(|(code, n)| ((*code).to_owned(), *n)).collect(),
+        watched: books.counted.watched.values().cloned().collect(),
         waiting: None,
         compared: books.compared.clone(),
         lines: books.lines,
-        decided: books.outcomes.values().sum(),
+        decided: books.counted.rows(),
+        by_account: books.counted.decided.clone(),
+        by_reason: books.counted.reasons.clone(),
         withheld: books.applied.1,
         cases: (0, 0, 0),
         attention: Vec::new(),
@@ -233,14 +235,14 @@ async fn attention(
 /// How many hold up a word of `--fail-on`; `None`: it does not hold.
 fn held_by(word: FailOn, books: &Books, new_cases: u64) -> Option<u64> {
     let sum = |reasons: &[Reason]| {
-        let counts = reasons.iter().filter_map(|reason| books.reasons.get(reason));
+        let counts = reasons.iter().filter_map(|reason| books.counted.reasons.get(reason));
         counts.sum::<u64>()
     };
     let count = match word {
         FailOn::Cases => new_cases,
         FailOn::Aged => sum(&AGED),
-        FailOn::Empty => return (books.outcomes.values().sum::<u64>() == 0).then_some(0),
-        FailOn::Duplicates => books.paid_beside.saturating_add(sum(&MONEY_TWICE)),
+        FailOn::Empty => return (books.counted.rows() == 0).then_some(0),
+        FailOn::Duplicates => books.counted.paid_beside.saturating_add(sum(&MONEY_TWICE)),
         FailOn::Differs => {
             let standing = |bucket: &Bucket| books.compared.get(bucket.as_str()).copied();
             Bucket::DIFFERENCES.iter().filter_map(standing).sum::<u64>()
@@ -290,7 +292,7 @@ fn notes(books: &Books, aging: Option<&[AgingLine]>, error: Option<&str>) -> Str
             })
         })
         .collect();
-    let watched = books.watched.values().map(|line| {
+    let watched = books.counted.watched.values().map(|line| {
         serde_json::json!({
             "table": line.table,
             "currency": line.currency,
@@ -310,7 +312,7 @@ fn notes(books: &Books, aging: Option<&[AgingLine]>, error: Option<&str>) -> Str
         "not_examined": books.not_examined,
         "releases": books.releases,
         "sources": books.sources,
-        "waits": books.waits,
+        "waits": books.counted.waits,
         "watched": watched,
     })
     .to_string()

@@ -30,6 +30,8 @@ mod tagged;
 pub mod hold;
 pub mod scene;
 mod siblings;
+pub mod counted;
+pub mod unanswered;
 pub mod books;
 pub mod drive;
 mod left_out;

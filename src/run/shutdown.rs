@@ -1,6 +1,6 @@
 //! Stopping: the first signal ends claiming and asking, what is decided is applied, leases go
-//! back, and the process is gone within its grace. A second signal ends at once, which is safe:
-//! every state that a kill can leave is one that the next run finds and heals.
+//! back, and the process is gone within its grace. A second signal, a second later or more, ends at
+//! once, which is safe: every state that a kill can leave is one that the next run finds and heals.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};

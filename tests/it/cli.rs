@@ -128,6 +128,48 @@ fn man_pages_and_completions_know_every_command_and_flag() {
     assert!(flags > 200, "{flags}");
 }
 
+/// Help is written before the words are read; a terminal is not needed to be asked for colours.
+#[test]
+fn help_heeds_that_no_colours_are_wanted() {
+    let folder = tempfile::tempdir().unwrap();
+    let forced = ("CLICOLOR_FORCE", "1");
+    for (words, variable, is_coloured) in [
+        (&["--help"][..], ("TIEOUT_NO_COLOR", ""), true),
+        (&["run", "--help"], ("TIEOUT_NO_COLOR", "0"), true),
+        (&["--help"], ("TIEOUT_NO_COLOR", "1"), false),
+        (&["run", "--help"], ("TIEOUT_NO_COLOR", "yes"), false),
+        (&["--no-color", "--help"], ("TIEOUT_NO_COLOR", ""), false),
+        (&["run", "--help", "--no-color"], ("TIEOUT_NO_COLOR", ""), false),
+    ] {
+        let text = tieout(folder.path(), words, &[forced, variable]);
+        assert_eq!(text.contains('\u{1b}'), is_coloured, "{words:?} {variable:?}: {text}");
+    }
+}
+
+/// A page says what `--help` says: how it is called, by which variable, and the examples.
+#[test]
+fn a_man_page_has_what_the_help_has() {
+    let text = made(&["generate", "man"]);
+    assert!(!text.contains(".SH EXTRA"), "a section of the library's");
+    let (_, page) = text.split_once(".TH tieout-db-prune 1").unwrap();
+    let (page, _) = page.split_once(".TH ").unwrap();
+    let synopsis = ".SH SYNOPSIS\n\\fBtieout db prune\\fR [OPTIONS] \\-\\-keep <SPAN>\n";
+    assert!(page.contains(synopsis), "{page}");
+    assert!(page.contains("\\fBTIEOUT_PRUNE_KEEP\\fR"), "{page}");
+    assert!(page.contains(".SH EXAMPLES\n  tieout db prune"), "{page}");
+}
+
+#[test]
+fn shells_complete_the_words_of_fail_on() {
+    for shell in ["bash", "zsh", "fish", "powershell"] {
+        let text = made(&["generate", shell]);
+        assert!(text.contains("duplicates"), "{shell}");
+    }
+    let (_keep, folder) = folder_with("fine.toml");
+    let text = tieout(&folder, &["run", "--fail-on", "cases,nonsense"], &[]);
+    assert!(text.contains("expected a list of cases, aged"), "{text}");
+}
+
 /// Precedence needs it, and a container has nothing but its environment.
 #[test]
 fn every_flag_has_an_environment_form_that_no_other_has() {

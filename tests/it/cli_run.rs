@@ -481,6 +481,45 @@ async fn a_report_that_was_changed_does_not_verify() {
     assert!(ended.stderr.contains("does not verify"), "{}", ended.stderr);
 }
 
+/// A record that nobody can read any more is no bug of the reader's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_report_of_a_changed_journal_is_not_verified() {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+    assert_eq!(shop.tieout(&["run", "--run-id", FIRST], &[]).code, Some(0));
+    shop.sql(
+        "drop trigger tieout_journal_no_update; \
+         update tieout_journal set reason = 'nonsense'",
+    )
+    .await;
+    let ended = shop.tieout(&["report", "verify", FIRST, "--database"], &[]);
+    assert_eq!(ended.code, Some(16), "{}", ended.stderr);
+    let said = format!("tieout: integrity: the journal of run {FIRST} cannot be read, and nothing");
+    assert!(ended.stderr.starts_with(&said), "{}", ended.stderr);
+    assert!(ended.stderr.contains("\nhint: keep the database as it is"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("no report was written"), "{}", ended.stderr);
+}
+
+/// What was not done is said of what is not there, too.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_there_is_said_with_what_was_not_done() {
+    let shop = Shop::with(&[]).await;
+    for (words, not_done) in [
+        (&["runs", "show"][..], "nothing was done"),
+        (&["runs", "show", FIRST], "nothing was done"),
+        (&["files", "show", "77"], "nothing was done"),
+        (&["files", "show", "x"], "nothing was done"),
+        (&["report", "build", FIRST], "no report was written"),
+        (&["report", "verify", FIRST], "nothing was verified"),
+    ] {
+        let ended = shop.tieout(words, &[]);
+        assert_eq!(ended.code, Some(2), "{words:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(not_done), "{words:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains("\nhint: "), "{words:?}: {}", ended.stderr);
+    }
+}
+
+const FIRST: &str = "01a00000-0000-7000-8000-000000000001";
+
 /// Sends a signal by the system's own tool.
 pub fn signal(child: &Child, name: &str) {
     let sent = Command::new("kill").arg(name).arg(child.id().to_string()).status().unwrap();
@@ -509,7 +548,8 @@ async fn signalled(name: &str, again: bool, code: i32, state: &str) {
     until_asked(&shop).await;
     signal(&child, name);
     if again {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+        // What comes sooner is the first one's echo.
+        tokio::time::sleep(Duration::from_millis(1_300)).await;
         signal(&child, name);
     }
     assert_eq!(child.wait().unwrap().code(), Some(code), "{name}");

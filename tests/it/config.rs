@@ -95,6 +95,50 @@ fn a_secret_is_shown_nowhere_that_its_place_belongs() {
     assert!(!error.contains("if this is the secret itself"), "{error}");
 }
 
+/// A secret that stands where none belongs is refused, and not repeated.
+#[test]
+fn what_is_refused_is_not_shown() {
+    let fine = std::fs::read_to_string(folder().join("fine.toml")).unwrap();
+    let alert = "[[monitoring.alert]]\nname = \"ops\"\n";
+    for more in [
+        format!("{alert}kind = \"slack\"\nurl = \"http://hooks.slack.com/services/geheim\"\n"),
+        format!("{alert}kind = \"slack\"\nurl = \"hooks.slack.com/services/geheim\"\n"),
+        format!("{alert}kind = \"slack\"\nurl = \"http://h.example?geheim\"\n"),
+        "[monitoring]\nhealthcheck = { url = \"http://hc.example/geheim\" }\n".to_owned(),
+        "[monitoring]\nprometheus = { push = 'http://push.example/geheim' }\n".to_owned(),
+        "[[sink]]\nname = \"w\"\nkind = \"webhook\"\nurl = \"http://h.example/geheim\"\n"
+            .to_owned(),
+        "[[account]]\nbase_url = \"https://u:geheim@h.example\"\n".to_owned(),
+    ] {
+        let text = match more.strip_prefix("[[account]]\n") {
+            Some(line) => fine.replacen("livemode =", &format!("{line}livemode ="), 1),
+            None => fine.clone() + &more,
+        };
+        let error = reading::read(Path::new("a.toml"), &text, &[]).unwrap_err().to_string();
+        assert!(!error.contains("geheim"), "{more}: {error}");
+        assert!(error.contains("***"), "{more}: {error}");
+    }
+}
+
+/// PagerDuty's keys look like nothing; names of variables look like words.
+#[test]
+fn a_key_is_no_name_of_a_variable() {
+    for (text, is_name) in [
+        ("STRIPE_KEY", true),
+        ("stripe.key-2", true),
+        ("PRODUCTIONSTRIPEACCOUNT2026", true),
+        ("EU_1_STRIPE_2_KEY_3", true),
+        ("_KEY", true),
+        ("1KEY", false),
+        ("f3b1c8d90a7e4c52b6d1e0f9a8c7b6d5", false),
+        ("R02DXQ7T9K4M1ZP8W3VY6N5JB0HCE2GA", false),
+        ("SG_a8Kd93jfLw02Qm5xTz71", false),
+        ("f3b1c8d9-0a7e-4c52-b6d1-e0f9a8c7b6d5", false),
+    ] {
+        assert_eq!(reading::may_name_a_variable(text), is_name, "{text}");
+    }
+}
+
 fn value_of(config: &Config, path: &str) -> (String, String) {
     let shown = config.shown.iter().find(|shown| shown.path == path).expect(path);
     (shown.value.clone(), shown.origin.text())

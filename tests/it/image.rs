@@ -1,6 +1,7 @@
 //! The Dockerfile, held to what can be held of it where no engine builds it: that what the build
 //! reads is copied and not left out of the context, that the image runs without rights, that
-//! nothing in it floats. The words are those of the Dockerfile reference.
+//! its user can write where a run writes, that nothing in it floats. The words are those of the
+//! Dockerfile reference.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -96,6 +97,34 @@ fn what_the_build_reads_is_copied() {
     }
     for path in ["Cargo.toml", "Cargo.lock", "build.rs", "packaging/functions.order"] {
         assert!(is_copied(path), "{path} is not copied");
+    }
+}
+
+/// A run that decided something and may not write its report ends with 3.
+#[test]
+fn the_images_user_may_write_where_a_run_writes() {
+    let user = of("USER").pop().unwrap();
+    let owned: Vec<(String, String)> = of("COPY")
+        .iter()
+        .filter(|words| words.contains(&format!("--chown={user} ")))
+        .map(|words| {
+            let paths: Vec<&str> = words.split_whitespace().collect();
+            let [.., from, to] = paths.as_slice() else { panic!("{words}") };
+            ((*from).to_owned(), (*to).to_owned())
+        })
+        .collect();
+    let env = of("ENV").join(" ");
+    for name in ["TIEOUT_REPORT_DIR", "TIEOUT_FILES_SPOOL"] {
+        let place = env.split_whitespace().find_map(|one| one.strip_prefix(&format!("{name}=")));
+        let place = place.unwrap_or_else(|| panic!("{name} is not set: {env}"));
+        // It is made where the image is built, and is the user's where it is shipped.
+        let is_made = owned.iter().any(|(from, to)| {
+            let made = place.strip_prefix(to.as_str()).map(|rest| format!("{from}{rest}"));
+            let is_one =
+                |run: &String| run.split_whitespace().any(|word| Some(word) == made.as_deref());
+            of("RUN").iter().filter(|run| run.starts_with("mkdir -p ")).any(is_one)
+        });
+        assert!(is_made, "{name}={place} is nobody's: {owned:?}");
     }
 }
 

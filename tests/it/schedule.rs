@@ -114,6 +114,27 @@ fn systemd_takes_the_units_and_finds_them_locked_up() {
     assert!(String::from_utf8_lossy(&verified.stderr).contains("ProtectEverything"));
 }
 
+/// What the examples of monitoring write, the units say how to let it be written: the lines are
+/// there to be taken, and systemd takes them.
+#[test]
+fn the_units_say_how_to_write_elsewhere() {
+    let (_kept, paths) = units();
+    for path in paths.iter().filter(|path| path.extension().is_some_and(|end| end == "service")) {
+        let text = std::fs::read_to_string(path).unwrap();
+        for line in ["#User=tieout\n", "#ReadWritePaths=/var/lib/node_exporter "] {
+            assert!(text.contains(line), "{line}: {}", path.display());
+        }
+        let taken = text.replace("#User=", "User=").replace("#ReadWritePaths=", "ReadWritePaths=");
+        std::fs::write(path, taken).unwrap();
+    }
+    let words: Vec<&str> = paths.iter().map(|path| path.to_str().unwrap()).collect();
+    let verified = systemd_analyze(&[&["verify", "--man=no"], &words[..]].concat());
+    let said = String::from_utf8_lossy(&verified.stderr);
+    assert!(verified.status.success() && said.is_empty(), "{said}");
+    let page = std::fs::read_to_string(root().join("docs/monitoring.md")).unwrap();
+    assert!(page.contains("ReadWritePaths=/var/lib/node_exporter"), "the page says why");
+}
+
 /// A shell as cron starts it, with the variables of the file itself; the command is missing.
 fn shell_of(variables: &[(String, String)], bin: &Path, config: &Path) -> Command {
     let mut shell = Command::new("/usr/bin/env");

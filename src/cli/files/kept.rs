@@ -123,6 +123,7 @@ pub fn show(options: &Show, common: &Common) -> Result<Exit, Failure> {
 /// A file by its number or the beginning of its hash.
 pub(super) async fn find(named: &str, db: &Database) -> Result<FileRow, Failure> {
     let unknown = |text: String| {
+        let text = format!("{text}; nothing was done");
         Failure::new(Exit::Usage, text, "`tieout files list` shows the files there are")
     };
     let limit = 2;

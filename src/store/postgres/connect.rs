@@ -132,6 +132,7 @@ fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
         field: "url".to_owned(),
         problem: format!("`{}` is no PostgreSQL address", shown_address(url)),
     })?;
+    warn_of_unknown(url);
     let is_local = parsed.get_socket().is_some()
         || parsed.get_host().starts_with('/')
         || matches!(parsed.get_host(), "localhost" | "127.0.0.1" | "::1" | "[::1]");
@@ -146,6 +147,39 @@ fn options(url: &str) -> Result<PgConnectOptions, StoreError> {
     };
     // A slow statement is no news to whoever reads cron's mail.
     Ok(parsed.application_name("tieout").disable_statement_logging())
+}
+
+/// The parameters of an address that the driver knows; `options[…]` besides.
+const PARAMETERS: [&str; 18] = [
+    "sslmode",
+    "ssl-mode",
+    "sslrootcert",
+    "ssl-root-cert",
+    "ssl-ca",
+    "sslcert",
+    "ssl-cert",
+    "sslkey",
+    "ssl-key",
+    "statement-cache-capacity",
+    "host",
+    "hostaddr",
+    "port",
+    "dbname",
+    "user",
+    "password",
+    "application_name",
+    "options",
+];
+
+/// Names the parameters that the driver passes over: its own warning quotes their values, one of
+/// which may be a secret, and is switched off.
+fn warn_of_unknown(url: &str) {
+    let (_, parameters) = url.split_once('?').unwrap_or((url, ""));
+    let names = parameters.split('&').filter_map(|one| one.split_once('=')).map(|(name, _)| name);
+    let is_known = |name: &&str| PARAMETERS.contains(name) || name.starts_with("options[");
+    for name in names.filter(|name| !is_known(name)) {
+        tracing::warn!(parameter = name, "The database's address has an unknown parameter");
+    }
 }
 
 /// How a server on another machine is spoken to where the address names no mode: as the environment

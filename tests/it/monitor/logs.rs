@@ -52,6 +52,30 @@ async fn each_flag_logs_what_the_help_says_and_nothing_on_stdout() {
     }
 }
 
+/// The library that reads the database's address quotes the parameters that it does not know.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_log_quotes_the_address_of_the_database() {
+    let shop = Shop::open().await;
+    let path = shop.path().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let named = "url_env = \"SHOP_DATABASE\"\nconnect_timeout = \"1s\"";
+    std::fs::write(&path, text.replace("url = \"sqlite:shop.db\"", named)).unwrap();
+    let passwords = shop.path().join("pgpass");
+    std::fs::write(&passwords, "one:two:geheim\n").unwrap();
+    std::fs::set_permissions(&passwords, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+        .unwrap();
+    let address = "postgres://u@127.0.0.1:1/x?sslmode=disable&sslpassword=geheim";
+    let env = [("SHOP_DATABASE", address), ("PGPASSFILE", passwords.to_str().unwrap())];
+    for verbose in ["-v", "-vv", "-vvv"] {
+        for form in ["text", "json", "logfmt"] {
+            let ended = shop.tieout(&["run", verbose, "--log-format", form], &env);
+            assert_eq!(ended.code, Some(14), "{}", ended.stderr);
+            let said = ended.stdout + &ended.stderr;
+            assert!(!said.contains("geheim"), "{verbose} {form}: {said}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn json_is_one_object_a_line() {
     for line in log_of("json").await.lines() {

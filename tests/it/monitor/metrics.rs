@@ -1,11 +1,13 @@
 //! Metrics as Prometheus reads them: the file whole or not at all, the push, and the form itself.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
 
 use regex::Regex;
 
 use super::{TWICE, configure, receiver};
 use crate::cli_run::{CAPTURED, Shop};
+use crate::support::tieout_bin;
 
 /// Reads the text form strictly: a HELP, a TYPE, then the family's samples, each series once.
 fn parsed(text: &str) -> BTreeMap<String, String> {
@@ -51,6 +53,19 @@ async fn what_is_no_file_is_not_replaced_by_one() {
     assert!(run.contains("monitoring: prometheus textfile shop.prom: it is no file"), "{run}");
     assert!(!std::fs::metadata(&path).unwrap().is_file());
     drop(socket);
+}
+
+/// The shipped units' mask keeps reports to the run's user; the node exporter is another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_node_exporter_may_read_the_file() {
+    let shop = Shop::with(&[("pay_1", 1_999, CAPTURED)]).await;
+    configure(&shop, "[monitoring]\nprometheus = { textfile = \"shop.prom\" }\n");
+    let mut masked = std::process::Command::new("sh");
+    masked.args(["-c", "umask 077; exec \"$0\" run"]).arg(tieout_bin());
+    masked.current_dir(shop.path()).env_clear().env("SHOP_KEY", "sk_test_shop");
+    assert!(masked.status().unwrap().success());
+    let metadata = std::fs::metadata(shop.path().join("shop.prom")).unwrap();
+    assert_eq!(metadata.permissions().mode() & 0o777, 0o644);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -38,7 +38,7 @@ fn rules_and_dashboard_name_what_is_written() {
 fn rules_are_whole() {
     let text = shipped("alerts.yml");
     let rules: Vec<&str> = text.split("\n      - alert: ").skip(1).collect();
-    assert_eq!(rules.len(), 12);
+    assert_eq!(rules.len(), 13);
     for rule in rules {
         for part in ["\n        expr: ", "\n        labels:\n          severity: "] {
             assert!(rule.contains(part), "{part}: {rule}");
@@ -68,6 +68,14 @@ fn the_daily_schedule_has_rules_of_its_own() {
         let others = !own && name != "TieoutUntied";
         assert_eq!(expr.contains("scope!=\"daily\""), others, "{name}");
     }
+}
+
+/// Whatever compares a metric is silent where there is none.
+#[test]
+fn a_rule_fires_where_no_metric_comes_at_all() {
+    let text = shipped("alerts.yml");
+    let absent = "expr: absent(tieout_last_success_timestamp_seconds{";
+    assert_eq!(text.matches(absent).count(), 1);
 }
 
 /// A rule by a reason that no case has would never fire; money that may be taken twice has one.

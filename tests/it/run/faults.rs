@@ -24,6 +24,7 @@ on_both_databases!(
     a_refused_key_costs_no_row_its_turn,
     an_address_that_is_no_api_is_told_by_one_row,
     a_list_that_breaks_off_is_no_silence,
+    an_outage_is_told_once_over_all_batches,
     what_the_answer_says_is_held_against_the_row,
 );
 
@@ -471,6 +472,21 @@ async fn an_address_that_is_no_api_is_told_by_one_row(engine: Engine) {
     shop.sandbox.clear_faults();
     shop.due_now().await;
     assert_eq!(shop.run().await.ended(0).verdict(1), "succeeded captured");
+    shop.check(false).await;
+}
+
+/// However many batches ask an account that is silent: it is one outage, told once.
+async fn an_outage_is_told_once_over_all_batches(engine: Engine) {
+    let words = Words { limits: "batch = 10".to_owned(), ..Words::default() };
+    let shop = Shop::open_with(engine, words.patient()).await;
+    let rows: Vec<Payment> = (1..=25).map(Payment::stuck).collect();
+    shop.insert(&rows).await;
+    shop.sandbox.fault(FaultRule::always(status(500)));
+    let ran = shop.run().await.ended(3);
+    assert_eq!(ran.stderr.matches("no answer for").count(), 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("no answer for 25 of 25 rows"), "{}", ran.stderr);
+    let missed = ran.of_type("run_end")[0]["not_examined"].as_array().unwrap().len();
+    assert_eq!((ran.of_type("not_examined").len(), missed), (1, 1));
     shop.check(false).await;
 }
 

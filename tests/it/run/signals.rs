@@ -12,6 +12,7 @@ on_both_databases!(
     a_signal_at_any_instant_ends_cleanly,
     a_psp_that_never_answers_holds_nobody_up,
     a_short_grace_leaves_no_lease,
+    a_signal_that_is_sent_twice_is_one,
     a_second_signal_ends_at_once,
     what_is_paid_is_written_while_others_are_searched_for,
 );
@@ -101,11 +102,7 @@ async fn a_psp_that_never_answers_holds_nobody_up(engine: Engine) {
 
 /// However short the grace, a part of it is for giving rows back.
 async fn a_short_grace_leaves_no_lease(engine: Engine) {
-    let shop = with_rows(engine, 30).await;
-    let config = shop.folder().join("tieout.toml");
-    let text = std::fs::read_to_string(&config).unwrap();
-    std::fs::write(&config, text.replace("deadline = \"2s\"", "deadline = \"60s\"")).unwrap();
-    shop.sandbox.fault(FaultRule::always(Action::NoAnswer));
+    let shop = with_silence(engine).await;
     let child = shop.program(&["run", "--grace", "3s"]).spawn().unwrap();
     let pid = child.id().unwrap();
     while shop.count("tieout_checks where lease_run is not null").await == 0 {
@@ -121,14 +118,40 @@ async fn a_short_grace_leaves_no_lease(engine: Engine) {
     assert_eq!(shop.count("payments where status = 'processing'").await, 30);
 }
 
-async fn a_second_signal_ends_at_once(engine: Engine) {
+/// A shop whose PSP says nothing, and waits for ever.
+async fn with_silence(engine: Engine) -> Shop {
     let shop = with_rows(engine, 30).await;
-    shop.sandbox.fault(FaultRule::always(Action::Delay { ms: 1_800 }));
+    let config = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, text.replace("deadline = \"2s\"", "deadline = \"60s\"")).unwrap();
+    shop.sandbox.fault(FaultRule::always(Action::NoAnswer));
+    shop
+}
+
+/// `timeout` tells the program, and then its group: whoever it started hears of it twice.
+async fn a_signal_that_is_sent_twice_is_one(engine: Engine) {
+    let shop = with_silence(engine).await;
+    let child = shop.program(&["run", "--grace", "4s"]).spawn().unwrap();
+    let pid = child.id().unwrap();
+    tokio::time::sleep(Duration::from_millis(1_200)).await;
+    for pause_ms in [0, 10, 400] {
+        tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+        signal(pid, "TERM").await;
+    }
+    let ran = Ran::of(&child.wait_with_output().await.unwrap());
+    assert_eq!(ran.code, Some(143), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("ended at once"), "{}", ran.stderr);
+    nothing_is_left_behind(&shop).await;
+    assert_eq!(shop.count("payments where status = 'processing'").await, 30);
+}
+
+async fn a_second_signal_ends_at_once(engine: Engine) {
+    let shop = with_silence(engine).await;
     let child = shop.program(&["run"]).spawn().unwrap();
     let pid = child.id().unwrap();
     tokio::time::sleep(Duration::from_millis(900)).await;
     signal(pid, "TERM").await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
+    tokio::time::sleep(Duration::from_millis(1_300)).await;
     signal(pid, "TERM").await;
     let since = Instant::now();
     let ran = Ran::of(&child.wait_with_output().await.unwrap());

@@ -737,6 +737,10 @@ async fn a_pause_in_the_middle_of_a_run_is_no_success(engine: Engine) {
     // Nothing about the rows changed, and nothing says so.
     let told = ran.of_type("not_applied");
     assert!(told.len() == 2 && told.iter().all(|row| row["why"] == "paused"), "{told:?}");
+    // Nothing was examined, whatever was decided before.
+    let end = &ran.of_type("run_end")[0];
+    assert_eq!((&end["examined"], &end["waits"]), (&0.into(), &serde_json::json!({})), "{end}");
+    assert!(ran.stderr.contains(" examined=0 "), "{}", ran.stderr);
     let tied = &ran.of_type("tieout")[0];
     assert_eq!((&tied["accounted_rows"], &tied["tied"]), (&2.into(), &true.into()), "{tied}");
     let shown = shop.tieout(&["runs", "show"]).await.ended(0).stdout;
