@@ -27,7 +27,7 @@ pub enum Bucket {
     OnlyAtPsp,
     /// Money in a file, and no row.
     OnlyInFile,
-    /// One says that money moved, and the other that none did.
+    /// One says that money moved, and the other that none did, or that it is gone again.
     StatusDiffers,
     /// Another amount or currency.
     AmountDiffers,
@@ -134,6 +134,40 @@ impl Book {
         let is_moved = |object: &&PspObject| object.state == ObjectState::Captured;
         let untold = objects.iter().filter(is_moved).any(|object| object.captured.is_none());
         if untold { Self::Unmoved } else { Self::of(&moved, !objects.is_empty()) }
+    }
+}
+
+/// What went back of what one book says that moved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Back {
+    /// What was given back of it, in minor units.
+    pub minor: i64,
+    /// A bank took it back, or it was charged back: nobody of the shop gave it.
+    pub is_taken: bool,
+}
+
+impl Back {
+    /// Of what the lines of files tell of a row.
+    pub fn of_object(object: &PspObject) -> Self {
+        let is_taken = object.disputed || object.returned.is_some();
+        Self { minor: object.refunded_minor, is_taken }
+    }
+
+    /// Whether a row that says `moved` is wrong about it: it was taken, or nothing is left of it. A
+    /// part that the shop gave back itself is no difference.
+    pub fn contradicts(self, moved: Option<Money>) -> bool {
+        let is_all = self.minor > 0 && moved.is_some_and(|moved| self.minor >= moved.minor);
+        self.is_taken || is_all
+    }
+}
+
+/// The bucket of a succeeded row, where something contradicts what is else agreed of it.
+pub fn contradicted(row: &Transaction, found: Bucket, is_contradicted: bool) -> Bucket {
+    match found {
+        Bucket::Agrees | Bucket::NotInFile if row.succeeded && is_contradicted => {
+            Bucket::StatusDiffers
+        }
+        found => found,
     }
 }
 
@@ -245,6 +279,23 @@ mod tests {
         }
         let unreadable = Transaction { money: None, ..row("paid") };
         assert_eq!(bucket(&unreadable, same, same), Bucket::Unreadable);
+    }
+
+    #[test]
+    fn money_that_is_gone_again_contradicts_a_row_that_says_it_moved() {
+        let back = |minor, is_taken| Back { minor, is_taken }.contradicts(Some(eur(500)));
+        assert!(!back(0, false) && !back(499, false), "the shop gave a part back itself");
+        assert!(back(500, false) && back(501, false), "nothing is left");
+        assert!(back(0, true) && back(1, true), "somebody else took it");
+        for (status, found, want) in [
+            ("paid", Bucket::Agrees, Bucket::StatusDiffers),
+            ("paid", Bucket::NotInFile, Bucket::StatusDiffers),
+            ("paid", Bucket::AmountDiffers, Bucket::AmountDiffers),
+            ("failed", Bucket::Agrees, Bucket::Agrees),
+        ] {
+            assert_eq!(contradicted(&row(status), found, true), want, "{status} {found:?}");
+            assert_eq!(contradicted(&row(status), found, false), found);
+        }
     }
 
     #[test]

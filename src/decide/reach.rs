@@ -25,6 +25,9 @@ use crate::model::wildcard::fits;
 /// How many missing files a sentence names.
 const NAMED: usize = 3;
 
+/// So many days in a row are closed at most.
+const CLOSED: usize = 31;
+
 /// How long before a span it is looked whether files come on closed days of the week.
 const WEEKS_BEFORE: u64 = 4;
 
@@ -306,6 +309,7 @@ fn days(
     let open_all_the_same = weekdays_besides(expected, came, (first, last));
     let mut days: Vec<Day> = Vec::new();
     let mut doubt: Option<String> = None;
+    let mut since: Option<NaiveDate> = None;
     for day in first.iter_days().take_while(|day| *day <= last) {
         let next = day.checked_add_days(Days::new(1));
         let (Some(start), Some(end)) =
@@ -314,11 +318,14 @@ fn days(
             continue;
         };
         let Some(name) = expected.name_for(day) else { continue };
-        let own = of_day(came, &name, day);
+        let is_open = expected.calendar.has(day) || open_all_the_same.contains(&day.weekday());
+        let begun = if is_open { since.take() } else { None };
+        let own = of_day(came, &name, (begun.unwrap_or(day), day));
         if own.iter().any(|file| is_in_doubt(file, &own)) {
             doubt = doubt.or_else(|| Some(name.clone()));
         }
-        if !expected.calendar.has(day) && !open_all_the_same.contains(&day.weekday()) {
+        if !is_open {
+            since = since.or(Some(day));
             continue;
         }
         let whole: Vec<&Came> = own.into_iter().filter(|file| file.worth == Worth::Whole).collect();
@@ -350,17 +357,30 @@ fn first_day(
 ) -> Option<Instant> {
     let before = first.checked_sub_days(Days::new(7 * WEEKS_BEFORE)).unwrap_or(NaiveDate::MIN);
     let has_come = |day: &NaiveDate| {
-        expected.name_for(*day).is_some_and(|name| !of_day(came, &name, *day).is_empty())
+        let own = (closed_before(expected, *day), *day);
+        expected.name_for(*day).is_some_and(|name| !of_day(came, &name, own).is_empty())
     };
     let day = before.iter_days().take_while(|day| *day <= last).find(has_come)?;
     expected.midnight(day)
 }
 
-/// What came for a day, by its name.
-fn of_day<'a>(came: &[&'a Came], name: &str, day: NaiveDate) -> Vec<&'a Came> {
+/// The first of the days that a business day's file tells of: those before it that are none, too.
+fn closed_before(expected: &Expected, day: NaiveDate) -> NaiveDate {
+    let before = |day: &NaiveDate| day.pred_opt().filter(|day| !expected.calendar.has(*day));
+    let is_open = expected.calendar.has(day);
+    let days = std::iter::successors(Some(day), before).take(CLOSED);
+    if is_open { days.last().unwrap_or(day) } else { day }
+}
+
+/// What came for a day and those before it that it tells of, by its name.
+fn of_day<'a>(
+    came: &[&'a Came],
+    name: &str,
+    (since, day): (NaiveDate, NaiveDate),
+) -> Vec<&'a Came> {
     let start_of_name = name.split(['*', '?']).next().unwrap_or_default();
     let is_its = |file: &&Came| {
-        let within = |(from, to): (NaiveDate, NaiveDate)| from <= day && day <= to;
+        let within = |(from, to): (NaiveDate, NaiveDate)| from <= day && since <= to;
         file.name.starts_with(start_of_name)
             && file.is_called(name)
             && file.period.is_none_or(within)
@@ -398,7 +418,7 @@ fn weekdays_besides(
             continue;
         }
         let Some(name) = expected.name_for(day) else { continue };
-        if !of_day(came, &name, day).is_empty() {
+        if !of_day(came, &name, (day, day)).is_empty() {
             besides.push(weekday);
         }
     }
@@ -563,6 +583,21 @@ mod tests {
         assert_eq!(lacks.as_deref(), Some("acc_20261123.csv did not come whole yet"));
         let whole = of(&["20261120", "20261123"]);
         assert_eq!(told(&whole, saturday, "2026-11-22T10:00:00Z").1, None);
+        // Also where it lists the week-end's attempts alone; one that lists Friday's is not its.
+        let lacks = |day: &str| {
+            let mut files = came(&["20261120", "20261123"]);
+            let day = day.parse::<NaiveDate>().unwrap();
+            files[1].period = Some((day, day));
+            let files = laid_out(&expected, &files, saturday, saturday);
+            told(&files, saturday, "2026-11-22T10:00:00Z").1
+        };
+        for day in ["2026-11-21", "2026-11-22", "2026-11-23"] {
+            assert_eq!(lacks(day), None, "{day}");
+        }
+        for day in ["2026-11-20", "2026-11-24"] {
+            let missing = "acc_20261123.csv did not come whole yet";
+            assert_eq!(lacks(day).as_deref(), Some(missing), "{day}");
+        }
     }
 
     #[test]

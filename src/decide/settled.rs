@@ -449,6 +449,8 @@ impl<'a> Group<'a> {
         }
         let decides = !deciding.is_empty();
         let moved = if decides { sum(&deciding) } else { None };
+        let (let_go, back): (Vec<_>, Vec<_>) = back.into_iter().partition(|line| lets_go(line));
+        let moved = moved.map(|moved| less(moved, &let_go));
         let back = back.iter();
         let given_back = back
             .clone()
@@ -555,6 +557,21 @@ fn charged_back<'a>(back: impl Iterator<Item = &'a SettledLine> + Clone) -> Opti
     let given_sum = sum(&given).filter(|sum| sum.currency == taken_sum.currency)?;
     let minor = taken_sum.minor.saturating_sub(given_sum.minor).max(0);
     Some(Money { minor, ..taken_sum })
+}
+
+/// Whether a line says how much of what was authorised was not captured: Stripe books a partial
+/// capture whole, and this beside it. The shop never had it.
+fn lets_go(line: &SettledLine) -> bool {
+    let is_its = |word: &str| word.eq_ignore_ascii_case("partial_capture_reversal");
+    line.kind == LineKind::Refund && line.word.as_deref().is_some_and(is_its)
+}
+
+/// What moved without what was let go of it, in its currency.
+fn less(moved: Money, let_go: &[&SettledLine]) -> Money {
+    let own = let_go.iter().filter_map(|line| line.money);
+    let own = own.filter(|money| money.currency == moved.currency);
+    let minor = own.fold(moved.minor, |left, money| left.saturating_sub(money.minor));
+    Money { minor: minor.max(0), ..moved }
 }
 
 /// A line of this kind takes back a payment whole.
@@ -832,6 +849,16 @@ mod tests {
             Kind::Refund,
             &["1 movement - 500", "2 movement + 500"],
             &["F1:1 captured 500/500 returned "],
+        ),
+        (
+            "what was not captured of what was authorised is no refund",
+            Kind::Charge,
+            &[
+                "1 payment + 3000 psp=P1",
+                "2 refund - 500 psp=R1 of=P1 word=partial_capture_reversal",
+                "3 refund - 200 psp=R2 of=P1 word=refund",
+            ],
+            &["P1 captured 2500/200"],
         ),
         ("a debit is a payout", Kind::Payout, &["1 movement - 500"], &["F1:1 captured 500/0"]),
         (

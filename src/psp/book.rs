@@ -30,6 +30,10 @@ pub struct Neighbour {
     pub tag: Option<Box<str>>,
     /// The sum that moved, where one did.
     pub captured: Option<Money>,
+    /// What was given back of it, in minor units.
+    pub refunded_minor: i64,
+    /// A dispute exists.
+    pub disputed: bool,
     /// When the PSP created it.
     pub created_at: Instant,
 }
@@ -187,6 +191,8 @@ impl Book {
         }
         // An intent that does not say its sum leaves it to its charges.
         group.light.captured = group.light.captured.or(piece.captured);
+        group.light.refunded_minor = group.light.refunded_minor.max(piece.parts.given_back());
+        group.light.disputed |= piece.parts.is_disputed();
         group.ours |= piece.ours;
         if group.light.tag.is_none() || is_parent {
             group.light.tag = piece.tag.map(String::into_boxed_str).or(group.light.tag.take());
@@ -224,6 +230,8 @@ impl Book {
                 moves: moves_of(kind),
                 tag: None,
                 captured: None,
+                refunded_minor: 0,
+                disputed: false,
                 created_at,
             },
             has_parent: false,

@@ -266,6 +266,26 @@ impl Parts {
         }
     }
 
+    /// The charges that are here, one as often as it was read.
+    fn all_charges(&self) -> impl Iterator<Item = &Charge> {
+        let latest = self.intent.as_ref().and_then(|intent| intent.latest_charge.as_ref());
+        let latest = latest.and_then(|link| match link {
+            Link::Id(_) => None,
+            Link::Whole(charge) => Some(charge.as_ref()),
+        });
+        self.charges.iter().chain(latest)
+    }
+
+    /// The most that one of the charges says was given back: of one payment just one takes money.
+    pub(super) fn given_back(&self) -> i64 {
+        self.all_charges().map(Charge::given_back).max().unwrap_or(0)
+    }
+
+    /// Whether one of the charges was disputed.
+    pub(super) fn is_disputed(&self) -> bool {
+        self.all_charges().any(|charge| charge.disputed == Some(true))
+    }
+
     /// Every id that this payment is known by: its intent's and its charges'.
     pub(super) fn ids(&self) -> Vec<String> {
         let intents = self.intent.iter().map(|intent| intent.id.clone());

@@ -1,6 +1,7 @@
 //! `payouts.csv`: gross − fees − refunds − chargebacks ± adjustments = what the PSP paid out = what
 //! the bank booked, each payout to the cent and in its own currency.
 
+use crate::model::settlement::LineKind;
 use crate::model::time::Instant;
 use crate::report::cells::Cell;
 use crate::report::facts::Facts;
@@ -9,7 +10,7 @@ use crate::store::files::StoredLine;
 use crate::store::payouts::{Booking, Payout, PayoutKey, TABLE};
 
 /// The first of the bank's lines that carry a payout's id and that no run had matched by then,
-/// where they are not its one booking. None where the payout was booked.
+/// where they are not its one booking. Where the payout was booked, what the bank took back of it.
 pub fn beside<'a>(payout: &Payout, found: &'a [Booking], until: Instant) -> Option<&'a StoredLine> {
     let is_matched = |one: &Booking| one.matched_at.is_some_and(|at| at <= until);
     let is_own = |one: &Booking| {
@@ -19,7 +20,7 @@ pub fn beside<'a>(payout: &Payout, found: &'a [Booking], until: Instant) -> Opti
         key.is_some_and(|key| key.payout == own.payout && key.currency == own.currency)
     };
     if found.iter().any(|one| is_matched(one) && is_own(one)) {
-        return None;
+        return found.iter().map(|one| &one.line).find(|line| line.kind == LineKind::Return);
     }
     let mut open = found.iter().filter(|one| !is_matched(one)).map(|one| &one.line);
     let line = open.next()?;
@@ -39,12 +40,12 @@ pub fn cells(
     let code = &payout.key.currency;
     let net = payout.net();
     let state = match (bank, beside, payout.adds_up()) {
-        (_, _, false) | (None, Some(_), true) => "differs",
-        (Some(_), _, true) => "explained",
+        (_, _, false) | (_, Some(_), true) => "differs",
+        (Some(_), None, true) => "explained",
         (None, None, true) if payout.paid.is_none() => "open",
         (None, None, true) => "unbooked",
     };
-    let bank = bank.or(beside);
+    let bank = beside.or(bank);
     let mut cells = vec![
         Cell::text(&facts.run.id),
         Cell::text(&payout.key.account),

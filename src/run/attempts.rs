@@ -457,6 +457,8 @@ impl<'a> Reading<'a> {
             moves: moves_of(line),
             tag: line.tag.as_deref().map(Into::into),
             captured: told.money,
+            refunded_minor: 0,
+            disputed: false,
             created_at: told.at,
         });
     }

@@ -6,6 +6,10 @@
 //! nothing is taken first-come: bookings of one reference are explained all together, to the cent,
 //! or not at all. The booking is the batch's then, and its parts decide rows as the lines of its
 //! own statement would.
+//!
+//! A booking that names no payment, and does not say that it stands for several, is taken for such
+//! a one only where it alone carries the reference and several lines of notices come to it to the
+//! cent. Else it is what it was.
 
 use std::collections::HashMap;
 
@@ -14,7 +18,9 @@ use crate::run::books::{Books, Tell};
 use crate::run::error::{Doing, RunError};
 use crate::run::events::Event;
 use crate::run::scene::Scene;
-use crate::store::batches::{BatchBy, BatchDriver, BatchParts, ExplainedBatch, TABLE, key_of};
+use crate::store::batches::{
+    BatchBy, BatchDriver, BatchParts, ExplainedBatch, Says, TABLE, key_of,
+};
 use crate::store::files::{LinePlace, StoredLine};
 
 /// Bookings that are looked up together.
@@ -37,9 +43,9 @@ pub async fn explain_batches(
     }
     let mut after = None;
     loop {
-        let batches = scene.db.open_batches(account, after, AT_ONCE).await;
+        let batches = scene.db.open_batches(account, Says::Several, after, AT_ONCE).await;
         let batches = batches.doing("reading batch bookings that nothing explains yet")?;
-        let Some(last) = batches.last() else { return Ok(refused) };
+        let Some(last) = batches.last() else { break };
         after = Some(last.place);
         for booking in &batches {
             match explained(scene, booking).await? {
@@ -51,6 +57,42 @@ pub async fn explain_batches(
             }
         }
     }
+    explain_unsaid(scene, account, books, tell).await?;
+    Ok(refused)
+}
+
+/// Explains bookings that do not say that they stand for several payments. They are read whole
+/// before one is taken: two of one reference are nobody's.
+async fn explain_unsaid(
+    scene: &Scene<'_>,
+    account: &str,
+    books: &mut Books,
+    tell: Tell<'_>,
+) -> Result<(), RunError> {
+    let mut by_reference: HashMap<String, Vec<StoredLine>> = HashMap::new();
+    let mut after = None;
+    loop {
+        let some = scene.db.open_batches(account, Says::Nothing, after, AT_ONCE).await;
+        let some = some.doing("reading bookings that notices may explain")?;
+        let Some(last) = some.last() else { break };
+        after = Some(last.place);
+        for booking in some {
+            let reference = booking.bank_reference.clone().unwrap_or_default();
+            by_reference.entry(reference).or_default().push(booking);
+        }
+    }
+    let mut sole: Vec<StoredLine> =
+        by_reference.into_values().filter(|own| own.len() == 1).flatten().collect();
+    sole.sort_unstable_by_key(|booking| booking.place);
+    for booking in &sole {
+        if let Some(Ok(batch)) = explained(scene, booking).await?
+            && batch.lines > 1
+            && batch.fellows == 0
+        {
+            take(scene, books, &batch, tell).await?;
+        }
+    }
+    Ok(())
 }
 
 /// What notices make of a booking; none where none of them knows it.

@@ -13,27 +13,29 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
-use crate::decide::compare::{Book, Bucket, bucket};
+use crate::decide::compare::{Back, Book, Bucket, bucket, contradicted};
 use crate::decide::settled::{is_anothers, objects};
 use crate::exit::Exit;
 use crate::model::card::masked;
-use crate::model::evidence::Answer;
+use crate::model::evidence::{Answer, PspObject};
 use crate::model::money::{Currency, Money};
 use crate::model::settlement::{EntryStatus, LineKind, SettledLine};
 use crate::model::time::{Instant, earlier, later};
 use crate::model::transaction::{AccountRef, Kind, RowKey, Transaction};
 use crate::psp::account::{Account, Need, Question};
 use crate::psp::book::Neighbour;
+use crate::report::back::Back as InWords;
 use crate::report::error::ReportError;
 use crate::report::sorter::{BUDGET, Sorted, Sorter, tuple_key};
 use crate::run::books::{Books, Tell};
 use crate::run::by_files::Shelf;
 use crate::run::error::{Doing, RunError};
-use crate::run::match_lines::owners;
+use crate::run::match_lines::{is_of, owners};
 use crate::run::scene::{OpenAccount, Scene};
 use crate::run::setup::{On, Window};
 use crate::store::batches::TABLE as BATCHES;
 use crate::store::compare::{CompareDriver, Compared};
+use crate::store::decode::kind_of;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, LineState, StoredLine};
 use crate::store::payouts::TABLE as PAYOUTS;
@@ -126,6 +128,9 @@ struct Listed {
     tag: Option<String>,
     kind: Kind,
     moved: Option<(String, i64)>,
+    /// What was given back of it, in minor units.
+    refunded: i64,
+    disputed: bool,
     at: Instant,
     /// The row that it stands with stores one of its ids.
     is_stored: bool,
@@ -149,7 +154,51 @@ struct Told {
 struct Held {
     row: Transaction,
     files: Book,
+    back: Gone,
     lines: Vec<Told>,
+}
+
+/// What went back of a row's money, by one book.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+struct Gone {
+    /// Each as a person says it.
+    words: Vec<String>,
+    /// It is no part that the shop gave back itself.
+    is_lost: bool,
+}
+
+impl Gone {
+    fn of_files(objects: &[PspObject]) -> Self {
+        let moved = objects.iter().filter(|object| object.captured.is_some());
+        let mut gone = Self::default();
+        for object in moved {
+            gone.words.extend(InWords::of(&[object]).words());
+            gone.is_lost |= Back::of_object(object).contradicts(object.captured);
+        }
+        gone
+    }
+
+    /// Of what the PSP lists; `has_refunds`: each refund is held against rows of its own.
+    fn of_listed(listed: &[Listed], has_refunds: bool) -> Self {
+        let mut gone = Self::default();
+        for object in listed {
+            let Some(moved) = money(object.moved.as_ref()) else { continue };
+            let Listed { kind, refunded, disputed, .. } = *object;
+            if refunded > 0 {
+                gone.words.push(format!("refunded {}", Money { minor: refunded, ..moved }));
+            }
+            gone.words.extend(disputed.then(|| "disputed".to_owned()));
+            let minor = if has_refunds { 0 } else { refunded };
+            let back = Back { minor, is_taken: disputed };
+            gone.is_lost |= back.contradicts(Some(unsigned(kind, moved)));
+        }
+        gone
+    }
+
+    /// What one book says of it, where it says anything.
+    fn text(&self, says: &str) -> Option<String> {
+        (!self.words.is_empty()).then(|| format!("{says}: {}", self.words.join(", ")))
+    }
 }
 
 /// A row that stores a reference, which may be another id of an object.
@@ -269,6 +318,8 @@ impl Comparison<'_> {
             tag: object.tag.as_deref().map(str::to_owned),
             kind,
             moved,
+            refunded: object.refunded_minor,
+            disputed: object.disputed,
             at: object.created_at,
             is_stored: false,
         };
@@ -383,14 +434,16 @@ impl Comparison<'_> {
         row: Transaction,
         shelf: Option<(&Shelf, &Owners)>,
     ) -> Result<(), RunError> {
-        let mut files = Book::None;
+        let (mut files, mut back) = (Book::None, Gone::default());
         let mut lines = Vec::new();
         if let Some((shelf, owners)) = shelf {
             let known = shelf.of_row(&row).into_iter();
             let own: Vec<&StoredLine> = known.filter(|line| is_ours(line, &row, owners)).collect();
             let say = |line: &&StoredLine| shelf.said_of(line, &row);
             let said: Vec<SettledLine> = own.iter().map(say).collect();
-            files = Book::of_objects(&objects(&said, row.kind, row.tag.usable()));
+            let told_of = objects(&said, row.kind, row.tag.usable());
+            files = Book::of_objects(&told_of);
+            back = Gone::of_files(&told_of);
             lines = own.iter().filter(|line| is_money(line)).map(|line| told(line)).collect();
         }
         for line in &lines {
@@ -409,7 +462,7 @@ impl Comparison<'_> {
             push(&mut self.by_alias, self.folder, &[account, kind, reference], &stored)?;
         }
         let account = account.to_owned();
-        let held = Party::Row(Box::new(Held { row, files, lines }));
+        let held = Party::Row(Box::new(Held { row, files, back, lines }));
         push(&mut self.by_tag, self.folder, &[&account, kind, &name], &held)
     }
 
@@ -729,12 +782,14 @@ impl Out<'_> {
                 self.put_row(&held, &[], found, None).await?;
             } else {
                 held.lines = own;
+                let listed_back = Gone::of_listed(&listed, self.has_refunds(&held.row));
                 let other = other_payment(&held.row, &listed);
-                let found = match found {
-                    Bucket::Agrees | Bucket::NotInFile if other.is_some() => Bucket::StatusDiffers,
-                    found => found,
-                };
-                self.put_row(&held, &listed, found, other).await?;
+                let is_lost = other.is_some() || listed_back.is_lost || held.back.is_lost;
+                let found = contradicted(&held.row, found, is_lost);
+                let notes = [other, listed_back.text("at the PSP"), held.back.text("in files")];
+                let notes: Vec<String> = notes.into_iter().flatten().collect();
+                let note = Some(notes.join("; ")).filter(|note| !note.is_empty());
+                self.put_row(&held, &listed, found, note).await?;
             }
         }
         for line in lines.values() {
@@ -752,6 +807,15 @@ impl Out<'_> {
     /// Whether a line that several rows could have is told for the first time.
     fn is_first(&mut self, place: (i64, i64)) -> bool {
         self.several.get_mut(&place).is_some_and(|told| !std::mem::replace(told, true))
+    }
+
+    /// Whether the account's refunds have rows that they are held against, each by itself.
+    fn has_refunds(&self, row: &Transaction) -> bool {
+        let AccountRef::Known(name) = &row.account else { return false };
+        let may_refund = |table: &SourceTable| {
+            is_of(table, name) && kind_of(table, None).is_none_or(|kind| kind == Kind::Refund)
+        };
+        self.scene.tables.iter().any(may_refund)
     }
 
     fn psp(&self, row: &Transaction, listed: &[Listed], unknown: &BTreeSet<String>) -> Book {

@@ -796,7 +796,8 @@ fn only_in_currency(keys: &mut Vec<&PayoutKey>, line: &OpenLine) {
 }
 
 /// Whether a line is the one booking of a payout, to the cent: no other line of any file carries a
-/// text that names it, but what is paid out under its id in another currency.
+/// text that names it, not even as what came back, but what is paid out under its id in another
+/// currency.
 async fn booked(
     scene: &Scene<'_>,
     line: &OpenLine,
@@ -820,8 +821,12 @@ async fn booked(
         let lines = scene.db.lines_of(account, &texts, &[]).await;
         let mut lines = lines.doing("looking for other bookings of a payout")?.into_iter();
         let is_another = |other: &StoredLine| {
-            let is_booking = other.kind == LineKind::Movement && other.decides;
-            is_booking && other.place != line.place && !beside.contains(other.currency.code())
+            let came_back = other.kind == LineKind::Return && Names::from(other).is_banks();
+            let is_booking = other.kind == LineKind::Movement || came_back;
+            is_booking
+                && other.decides
+                && other.place != line.place
+                && !beside.contains(other.currency.code())
         };
         if lines.any(|other| is_another(&other)) {
             return Ok(Err(Reason::TagUnusable));

@@ -8,6 +8,7 @@ use crate::model::money::Money;
 use crate::model::settlement::{FailedRefund, LineKind, SettledLine, Tag, TagKind};
 use crate::model::transaction::Kind;
 use crate::run::came_back::is_failed;
+use crate::settlement::kinds::is_undone_by_mark;
 use crate::store::files::StoredLine;
 
 /// What a line moved, without a sign, where it says so.
@@ -51,11 +52,21 @@ pub fn settled(line: &StoredLine) -> SettledLine {
         event: event(line).map(str::to_owned),
         failed: failed_refund(line),
         payout: line.batch.clone(),
-        code: line.return_reason.clone(),
+        code: line.return_reason.clone().or_else(|| marked(line).map(str::to_owned)),
         word: line.type_code.clone(),
         anothers: None,
         at: moved_at(line.booked_on, line.received_at),
     }
+}
+
+/// Formats of banks that mark what undoes a booking.
+const MARKING: [&str; 5] = ["camt.052", "camt.053", "camt.054", "mt940", "mt942"];
+
+/// What stands for the code of a booking that a bank undid by a mark.
+fn marked(line: &StoredLine) -> Option<&'static str> {
+    let (code, reason) = (line.type_code.as_deref(), line.return_reason.as_deref());
+    let is_its = MARKING.contains(&line.format.as_str());
+    (is_its && is_undone_by_mark(line.kind, code, reason)).then_some("reversal")
 }
 
 fn named(refs: &[Tag], kind: TagKind) -> Option<&str> {

@@ -214,6 +214,12 @@ fn is_undone(code: &str) -> bool {
     UNDONE.contains(&sub_family) || matches!(swift, "NRTI" | "FRTI") || RETURNS.contains(&business)
 }
 
+/// Whether a bank undid an earlier booking by its mark alone (`RvslInd`, `RC`): neither a code nor
+/// a reason says so. The shop made no such booking.
+pub fn is_undone_by_mark(kind: LineKind, code: Option<&str>, reason: Option<&str>) -> bool {
+    kind == Return && reason.is_none() && !code.is_some_and(is_undone)
+}
+
 /// Whether money out that a bank calls undone may as well be a refund that the shop made, by its
 /// code: not where a `reason` or a German bank says that another one sent it back.
 pub fn may_be_given_back(code: Option<&str>, reason: Option<&str>) -> bool {
@@ -380,6 +386,14 @@ mod tests {
         for code in ["PMNT/IDDT/UPDD", "NRTI", "PMNT/RDDT/PRDD+109", "PMNT/ICDT/ESCT"] {
             assert!(!may_be_given_back(Some(code), None), "{code}");
         }
+    }
+
+    #[test]
+    fn what_was_undone_by_a_mark_has_neither_a_code_nor_a_reason() {
+        let is_marked = |code, reason| is_undone_by_mark(Return, code, reason);
+        assert!(is_marked(None, None) && is_marked(Some("PMNT/RCDT/ESCT"), None));
+        assert!(!is_marked(Some("PMNT/ICDT/RRTN"), None) && !is_marked(None, Some("AC04")));
+        assert!(!is_undone_by_mark(LineKind::Movement, None, None));
     }
 
     #[test]

@@ -7,6 +7,9 @@
 //! they count as if its own statement had listed them. The parts keep the booking's place, so that
 //! none is ever a part of two. Bookings that carry one reference vouch only together, where all of
 //! them come to all that is listed: they have one key then, and the parts keep the first's place.
+//!
+//! Not every bank says of a booking that it stands for many. One that names no payment, and whose
+//! reference several lines of notices carry, may be such a one.
 
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
@@ -15,18 +18,55 @@ use crate::store::files::{LinePlace, StoredLine};
 /// What stands for a mapped table where a line is a batch booking that is explained.
 pub const TABLE: &str = "tieout_batches";
 
-/// What makes a line `l` an open batch booking; as the index over them says it.
-pub(in crate::store) const BOOKING: &str = "l.state = 'open' and l.decides and not l.itemised \
+/// What makes a line `l` an open batch booking, by its own word; as the index over them says it.
+const BOOKING: &str = "l.state = 'open' and l.decides and not l.itemised \
      and l.kind = 'movement' and (l.bank_reference is not null or l.order_ref is not null)";
+
+/// The same of a line `l` of the account `own` that does not say so: it has no tag, and several
+/// lines of notices carry its reference. Where the account has no notices, no line is looked at.
+/// That it `decides` stands there as the index over open lines says it.
+fn unsaid(own: &str, decides: &str) -> String {
+    format!(
+        "l.state = 'open' and {decides} and l.itemised and l.kind = 'movement' \
+         and l.tag is null and l.bank_reference is not null \
+         and exists (select 1 from tieout_statements t where t.account = {own} \
+         and t.state = 'live' and t.finality = 'notice') \
+         and (select count(*) from tieout_lines x where x.account = {own} \
+         and x.bank_reference = l.bank_reference and x.bank_reference is not null \
+         and (not x.decides or not x.itemised or x.kind = 'return' or x.of_file is not null) \
+         and exists (select 1 from tieout_statements s where s.file_id = x.file_id \
+         and s.number = x.statement and s.state = 'live' and s.finality = 'notice')) > 1"
+    )
+}
+
+/// Whether bookings say that they stand for several payments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Says {
+    /// They do.
+    Several,
+    /// They do not, and notices may.
+    Nothing,
+}
+
+impl Says {
+    /// What makes a line `l` of the account `own`, as the statement has it, an open one of these.
+    pub(in crate::store) fn bookings(self, own: &str, decides: &str) -> String {
+        match self {
+            Self::Several => BOOKING.to_owned(),
+            Self::Nothing => unsaid(own, decides),
+        }
+    }
+}
 
 /// The verbs about batch bookings.
 #[expect(async_fn_in_trait, reason = "called on concrete types only, never as dyn")]
 pub trait BatchDriver {
-    /// Bookings of an account that decide, stand for several payments, carry a reference that
-    /// notices may carry too, and are nothing's yet: in their order, after a place.
+    /// Bookings of an account that decide, stand for several payments, as they say or may, carry a
+    /// reference that notices may carry too, and are nothing's yet: in their order, after a place.
     async fn open_batches(
         &self,
         account: &str,
+        says: Says,
         after: Option<LinePlace>,
         limit: i64,
     ) -> Result<Vec<StoredLine>, StoreError>;

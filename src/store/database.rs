@@ -8,7 +8,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::model::transaction::{SiblingFact, Transaction};
-use crate::store::batches::{BatchBy, BatchDriver, BatchParts, ExplainedBatch};
+use crate::store::batches::{BatchBy, BatchDriver, BatchParts, ExplainedBatch, Says};
 use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{
     AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Pause,
@@ -37,7 +37,7 @@ use crate::store::records::{
     RunStart, Tagged, TotalLine, Waiting,
 };
 use crate::store::release::{Difference, Release, Said, Spoken, Word};
-use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount, Written};
+use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount, UnseenPlace, Written};
 use crate::store::settings::{DatabaseSettings, shown_address};
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::SqliteStore;
@@ -293,7 +293,8 @@ delegate! { CompareDriver:
 }
 
 delegate! { BatchDriver:
-    open_batches(account: &str, after: Option<LinePlace>, limit: i64) -> Vec<StoredLine>;
+    open_batches(account: &str, says: Says, after: Option<LinePlace>, limit: i64)
+        -> Vec<StoredLine>;
     batch_parts(booking: LinePlace, by: BatchBy) -> BatchParts;
     explain_batch(run_id: &str, batch: &ExplainedBatch, now: Instant) -> bool;
 }
@@ -336,6 +337,7 @@ delegate! { ReplayDriver:
     decided_since(since: Instant, after: Option<RecordPlace>, limit: i64)
         -> Vec<(RecordPlace, Decided)>;
     open_row_cases(after: i64, limit: i64) -> Vec<(i64, Decided)>;
+    unseen_row_cases(after: Option<UnseenPlace>, limit: i64) -> Vec<(UnseenPlace, Decided)>;
     shown_by_cases(cases: &[i64]) -> Vec<(i64, String)>;
     last_written(table: &str, keys: &[String]) -> HashMap<String, Written>;
     ended_by_people(table: &str, keys: &[String]) -> HashMap<String, String>;

@@ -23,9 +23,23 @@ const PARTIAL: [&str; 3] = ["checkout_actions", "adyen_accounting", "adyen_recei
 /// Checkout.com's calls its statement by the first payout, and the fee of paying out by its own.
 pub(in crate::store) const BY_NAME: &str = "f.format in ('checkout_breakdown', 'stripe')";
 
+/// A line `l` of a file `f` that is a payout of its own. What Stripe calls by a longer word (one
+/// that failed, say) is a part of the payout that it stands in, unless it is of just that one.
+const OWN: &str = "(l.kind = 'payout' and (f.format <> 'stripe' \
+     or substr(lower(coalesce(l.type_code, '')), 1, 7) <> 'payout_' \
+     or coalesce(l.psp_reference, '') = l.batch))";
+
 /// What says which payout a line `l` of a file `f` is of: the payout's own, or the fee of it.
-pub(in crate::store) const NAMES: &str = "l.batch is not null and (l.kind = 'payout' \
-     or (l.kind = 'fee' and l.psp_reference = l.batch and f.format = 'checkout_breakdown'))";
+pub(in crate::store) fn says_which() -> String {
+    format!(
+        "l.batch is not null and ({OWN} \
+         or (l.kind = 'fee' and l.psp_reference = l.batch and f.format = 'checkout_breakdown'))"
+    )
+}
+
+/// A line `l` that may be the bank's booking of a payout, or of what came back of it.
+pub(in crate::store) const BANKS: &str = "l.decides and (l.kind = 'movement' \
+     or (l.kind = 'return' and l.psp_reference is null))";
 
 /// The verbs about payouts. A payout is one, however many files and reports tell of it. `until`
 /// leaves out what came later, so that a report which is built again is the same.
@@ -51,7 +65,7 @@ pub trait PayoutDriver {
         until: Option<Instant>,
     ) -> Result<Vec<Payout>, StoreError>;
 
-    /// The bank's lines that carry the id of a payout, by their place.
+    /// The bank's lines that carry the id of a payout, and what it took back of it, by their place.
     async fn payout_bookings(
         &self,
         payout: &str,
@@ -378,8 +392,8 @@ pub(in crate::store) fn stood_sql(until: &str) -> String {
     )
 }
 
-/// The sums in SQL, in the order of [`Sums`], of lines `l`. An amount that a fee was taken from
-/// is told before it and with the fee; `{sum}` makes a sum of what stands in it.
+/// The sums in SQL, in the order of [`Sums`], of lines `l` of files `f`. An amount that a fee was
+/// taken from is told before it and with the fee; `{sum}` makes a sum of what stands in it.
 pub(in crate::store) fn sums_sql(sum: impl Fn(&str) -> String) -> String {
     const MOVED: &str =
         "(case l.direction when 'credit' then l.amount_minor else -l.amount_minor end)";
@@ -390,18 +404,22 @@ pub(in crate::store) fn sums_sql(sum: impl Fn(&str) -> String) -> String {
     };
     let before = format!("{MOVED} + {FEE}");
     let taken = format!(
-        "case when l.kind = 'fee' then {MOVED} when l.kind = 'payout' then 0 \
+        "case when l.kind = 'fee' then {MOVED} when {OWN} then 0 \
          else -{FEE} end"
     );
+    let adjusted = format!(
+        "case when l.kind = 'adjustment' or (l.kind = 'payout' and not {OWN}) then {before} \
+         else 0 end"
+    );
     [
-        "count(*) - count(case when l.kind = 'payout' then 1 end)".to_owned(),
+        format!("count(*) - count(case when {OWN} then 1 end)"),
         of("'payment', 'movement'", &before),
         sum(&taken),
         of("'refund', 'return'", &before),
         of("'chargeback', 'chargeback_reversed'", &before),
-        of("'adjustment'", &before),
-        "count(case when l.kind = 'payout' then 1 end)".to_owned(),
-        of("'payout'", MOVED),
+        sum(&adjusted),
+        format!("count(case when {OWN} then 1 end)"),
+        sum(&format!("case when {OWN} then {MOVED} else 0 end")),
     ]
     .join(", ")
 }

@@ -5,7 +5,8 @@
 //! the place that counts, and counts nowhere itself. An id that several lines carry tells a booking
 //! only together with its tag, the first of them the first, the second the second; so two equal
 //! payments of one file stay two. Under tags that differ there are two bookings, whatever the id,
-//! but where one tag is the other in capitals, without its marks, or cut.
+//! but where one tag is the other in capitals, without its marks, or cut. A sum without a tag and
+//! the parts that another file lists under its id are one booking.
 //! Where what counted is taken out, the lines that were told again are looked at anew, so that none
 //! is lost. A PSP's row that another report has with other money counts nowhere either, and its
 //! file is for a person.
@@ -399,11 +400,16 @@ fn picks() -> String {
         "{is_sole} and x.one_side = 0 and x.any_side = 1 \
          and not (x.no_side = 1 and x.no_tag is null)"
     );
+    // What says that it stands for several payments can be explained by a notice of them.
+    let is_batch = "(not x.itemised and x.any_itemised and x.any_text is null \
+         and x.any_state = 'open')";
     format!(
         "select x.file_id, x.position, x.one_file as by_file, x.one_position as by_position \
          from seen x where x.side = 0 and x.one_side = 1 and x.tag is not null \
          union all select x.file_id, x.position, x.any_file, x.any_position \
-         from seen x where {is_sole} and x.any_side = 1 and x.tag is null \
+         from seen x where {is_sole} and x.any_side = 1 and x.tag is null and not {is_batch} \
+         union all select x.any_file, x.any_position, x.file_id, x.position \
+         from seen x where {is_sole} and x.any_side = 1 and x.tag is null and {is_batch} \
          union all select x.file_id, x.position, x.any_file, x.any_position \
          from seen x where {is_alike} and ({own} or (x.any_state <> 'open' and {other})) \
          union all select x.any_file, x.any_position, x.file_id, x.position \
@@ -412,7 +418,61 @@ fn picks() -> String {
          from seen x where {is_sole} and x.one_side = 0 and x.tag is not null \
          and x.no_side = 1 and x.no_tag is null \
          and not exists (select 1 from tieout_lines t where t.of_file = x.no_file \
-         and t.of_position = x.no_position and t.reason = 'told_before' and t.tag <> x.tag)"
+         and t.of_position = x.no_position and t.reason = 'told_before' and t.tag <> x.tag) \
+         union all {}",
+        sums()
+    )
+}
+
+/// The same, of bookings that one file tells as a sum and the other with its parts: the parts
+/// count, unless a notice has explained the sum already.
+fn sums() -> String {
+    let is_sum = format!("x.times = 1 and x.tag is null and length(x.id) >= {LONG}");
+    let is_part = format!("x.side = 0 and x.times > 1 and length(x.id) >= {LONG}");
+    format!(
+        "select x.file_id, x.position, x.part_file, x.part_position from seen x where {is_sum} \
+         and x.part_times > 1 and x.part_side <> x.side and x.state <> 'matched' \
+         union all select x.file_id, x.position, x.sum_file, x.sum_position from seen x \
+         where {is_part} and x.one_side = 0 and x.sum_side = 1 and x.sum_times = 1 \
+         and x.sum_tag is null and x.sum_table = 'tieout_batches'"
+    )
+}
+
+/// The lines of both sides, each with the one that it may be told by: under its tag, under any, of
+/// those without one; the first part of a sum, and the sum of parts that a notice explained.
+fn seen() -> String {
+    let key = "b.g, b.id, b.kind, b.direction, b.currency, b.amount_minor, b.day";
+    let sum_key = "b.g, b.id, b.kind, b.direction, b.currency, b.day, b.whole";
+    format!(
+        "select b.*, \
+         first_value(b.side) over one as one_side, first_value(b.file_id) over one as one_file, \
+         first_value(b.position) over one as one_position, \
+         first_value(b.side) over any_tag as any_side, \
+         first_value(b.file_id) over any_tag as any_file, \
+         first_value(b.position) over any_tag as any_position, \
+         first_value(b.tag) over any_tag as any_text, \
+         first_value(b.state) over any_tag as any_state, \
+         first_value(b.itemised) over any_tag as any_itemised, \
+         first_value(b.side) over untagged as no_side, first_value(b.tag) over untagged as no_tag, \
+         first_value(b.file_id) over untagged as no_file, \
+         first_value(b.position) over untagged as no_position, \
+         first_value(b.times) over parts as part_times, \
+         first_value(b.side) over parts as part_side, \
+         first_value(b.file_id) over parts as part_file, \
+         first_value(b.position) over parts as part_position, \
+         first_value(b.times) over sums as sum_times, first_value(b.side) over sums as sum_side, \
+         first_value(b.tag) over sums as sum_tag, \
+         first_value(b.table_name) over sums as sum_table, \
+         first_value(b.file_id) over sums as sum_file, \
+         first_value(b.position) over sums as sum_position from both_sides b \
+         window one as (partition by {key}, b.tag, b.n order by b.side desc, b.file_id, \
+         b.position), any_tag as (partition by {key}, b.times = 1 order by b.side desc, \
+         b.file_id, b.position), untagged as (partition by {key}, b.times = 1 \
+         order by case when b.side = 1 and b.tag is null then 0 else 1 end, b.file_id, \
+         b.position), parts as (partition by {sum_key} \
+         order by case when b.times > 1 then 0 else 1 end, b.side desc, b.file_id, b.position), \
+         sums as (partition by {sum_key} order by case when b.times = 1 and b.tag is null \
+         and b.table_name is not null then 0 else 1 end, b.side desc, b.file_id, b.position)"
     )
 }
 
@@ -422,15 +482,19 @@ fn picks() -> String {
 /// a bank passes it on, the line with the whole one counts, as long as no row has the other.
 pub(in crate::store) fn by_bank(dialect: &Dialect, refs: Refs) -> String {
     let Dialect { join, sides, .. } = dialect;
-    let id = (dialect.first)("'bank_reference'");
+    // The parts of a batch may have none of their own: then it is the booking's.
+    let id = format!("coalesce({}, l.bank_reference)", (dialect.first)("'bank_reference'"));
     let lines = |from: &str, condition: &str, of: &str| {
         format!(
             "select x.*, row_number() over (partition by x.g, x.id, x.kind, x.direction, \
              x.currency, x.amount_minor, x.day, x.tag order by x.file_id, x.position) as n, \
-             count(*) over (partition by x.g, x.file_id, x.id) as times from (\
+             count(*) over (partition by x.g, x.file_id, x.id) as times, \
+             sum(x.amount_minor) over (partition by x.g, x.file_id, x.id, x.kind, x.direction, \
+             x.currency, x.day) as whole from (\
              select y.*, {of} from (\
              select p.g, l.file_id, l.position, l.kind, l.direction, l.currency, l.amount_minor, \
-             l.tag, l.state, {DAY} as day, {id} as own_id from {from} {join} tieout_statements s \
+             l.tag, l.state, l.itemised, l.table_name, {DAY} as day, {id} as own_id \
+             from {from} {join} tieout_statements s \
              on s.file_id = l.file_id and s.number = l.statement where {condition}) y) x \
              where x.id is not null \
              and upper(x.id) not in ('', 'NONREF', 'NOTPROVIDED', 'NOREF', 'NONE') \
@@ -459,27 +523,10 @@ pub(in crate::store) fn by_bank(dialect: &Dialect, refs: Refs) -> String {
         &format!("{COUNTS} and {DAY} in (select m.day from mine m)"),
         others,
     );
-    let key = "b.g, b.id, b.kind, b.direction, b.currency, b.amount_minor, b.day";
-    let picks = picks();
+    let (seen, picks) = (seen(), picks());
     format!(
         "with {sides}, mine as materialized ({mine}), elder as materialized ({elder}), \
-         {BOTH}, seen as (select b.*, \
-         first_value(b.side) over one as one_side, first_value(b.file_id) over one as one_file, \
-         first_value(b.position) over one as one_position, \
-         first_value(b.side) over any_tag as any_side, \
-         first_value(b.file_id) over any_tag as any_file, \
-         first_value(b.position) over any_tag as any_position, \
-         first_value(b.tag) over any_tag as any_text, \
-         first_value(b.state) over any_tag as any_state, \
-         first_value(b.side) over untagged as no_side, first_value(b.tag) over untagged as no_tag, \
-         first_value(b.file_id) over untagged as no_file, \
-         first_value(b.position) over untagged as no_position from both_sides b \
-         window one as (partition by {key}, b.tag, b.n order by b.side desc, b.file_id, \
-         b.position), any_tag as (partition by {key}, b.times = 1 order by b.side desc, \
-         b.file_id, b.position), untagged as (partition by {key}, b.times = 1 \
-         order by case when b.side = 1 and b.tag is null then 0 else 1 end, b.file_id, \
-         b.position)), \
-         pick as ({picks}) {NOTE_ANY}"
+         {BOTH}, seen as ({seen}), pick as ({picks}) {NOTE_ANY}"
     )
 }
 

@@ -4,7 +4,7 @@ use sqlx::postgres::{PgConnection, PgPool};
 
 use crate::model::time::Instant;
 use crate::store::batches::{
-    BOOKING, BatchBy, BatchParts, ExplainedBatch, TABLE, count_sql, fellows_sql, parts_sql,
+    BatchBy, BatchParts, ExplainedBatch, Says, TABLE, count_sql, fellows_sql, parts_sql,
 };
 use crate::store::error::StoreError;
 use crate::store::files::{LinePlace, StoredLine};
@@ -19,10 +19,12 @@ const EXPLAINING: &str = "noting what a batch booking is made of";
 pub(super) async fn open(
     pool: &PgPool,
     account: &str,
+    says: Says,
     after: Option<LinePlace>,
     limit: i64,
 ) -> Result<Vec<StoredLine>, StoreError> {
-    page(pool, READING, account, BOOKING, after, limit).await
+    let which = says.bookings("$1", "l.decides");
+    page(pool, READING, account, &which, after, limit).await
 }
 
 pub(super) async fn parts(
@@ -114,7 +116,8 @@ fn booked(run_id: &str, batch: &ExplainedBatch, now: Instant) -> Sql {
         "update tieout_lines set state = 'matched', table_name = {table}, key = {key}, \
          reason = null, run_id = {run}, matched_at = {now}::timestamptz, \
          row_currency = currency, row_minor = {minor} where file_id = {file} \
-         and position = {position} and state = 'open' and decides and not itemised"
+         and position = {position} and state = 'open' and decides \
+         and (not itemised or tag is null)"
     ));
     sql
 }

@@ -59,7 +59,7 @@ use tokio::time::Instant as Tick;
 use crate::model::reason::Reason;
 use crate::model::time::Instant;
 use crate::model::transaction::{SiblingFact, Transaction};
-use crate::store::batches::{BatchBy, BatchDriver, BatchParts, ExplainedBatch};
+use crate::store::batches::{BatchBy, BatchDriver, BatchParts, ExplainedBatch, Says};
 use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{
     AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Pause,
@@ -89,7 +89,7 @@ use crate::store::records::{
     RunStart, Tagged, TotalLine, Waiting,
 };
 use crate::store::release::{Difference, Release, Said, Spoken, Word};
-use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount, Written};
+use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount, UnseenPlace, Written};
 use crate::store::settings::DatabaseSettings;
 use crate::store::source_table::SourceTable;
 use crate::store::watch::{Alert, AlertAsk, CaseLine, Change, FileFigures, Mark, StuckLine};
@@ -888,10 +888,11 @@ impl BatchDriver for PgStore {
     async fn open_batches(
         &self,
         account: &str,
+        says: Says,
         after: Option<LinePlace>,
         limit: i64,
     ) -> Result<Vec<StoredLine>, StoreError> {
-        batches::open(self.pool().await, account, after, limit).await
+        batches::open(self.pool().await, account, says, after, limit).await
     }
 
     async fn batch_parts(&self, booking: LinePlace, by: BatchBy) -> Result<BatchParts, StoreError> {
@@ -955,6 +956,14 @@ impl ReplayDriver for PgStore {
         limit: i64,
     ) -> Result<Vec<(i64, Decided)>, StoreError> {
         replay::open_cases(self.pool().await, after, limit).await
+    }
+
+    async fn unseen_row_cases(
+        &self,
+        after: Option<UnseenPlace>,
+        limit: i64,
+    ) -> Result<Vec<(UnseenPlace, Decided)>, StoreError> {
+        replay::unseen_cases(self.pool().await, after, limit).await
     }
 
     async fn shown_by_cases(&self, cases: &[i64]) -> Result<Vec<(i64, String)>, StoreError> {

@@ -6,8 +6,8 @@ use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::files::LINE;
 use crate::store::payouts::{
-    BY_NAME, Booking, NAMES, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, one_each,
-    stood_sql, sums_sql,
+    BANKS, BY_NAME, Booking, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, one_each,
+    says_which, stood_sql, sums_sql,
 };
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::lines::line_of;
@@ -40,14 +40,14 @@ pub(super) async fn named(pool: &PgPool, texts: &[String]) -> Result<Vec<NamedPa
     let mut connection = pool.acquire().await.map_err(failed(READING))?;
     let mut sql = Sql::default();
     let texts = sql.bind(texts.to_vec());
-    let stood = stood_sql("null::timestamptz");
+    let (stood, named) = (stood_sql("null::timestamptz"), says_which());
     sql.push(&format!(
         "with {} select distinct hit.t, l.account, l.batch, l.currency, l.file_id, \
          s.bank_account from hit \
          join tieout_lines l on l.file_id = hit.file_id and l.position = hit.position \
          join tieout_files f on f.id = l.file_id \
          join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
-         where {NAMES} and {stood} and coalesce(l.reason, '') <> 'told_before' \
+         where {named} and {stood} and coalesce(l.reason, '') <> 'told_before' \
          union select l.batch, l.account, l.batch, l.currency, l.file_id, s.bank_account \
          from tieout_files f join tieout_statements s on s.file_id = f.id \
          join tieout_lines l on l.file_id = s.file_id and l.statement = s.number \
@@ -194,7 +194,7 @@ async fn naming(
     let mut sql = Sql::default();
     let names = names(&mut sql, sought);
     let (own, at) = (sql.bind(file), sql.bind(until));
-    let stood = stood_sql(&format!("{at}::timestamptz"));
+    let (stood, named) = (stood_sql(&format!("{at}::timestamptz")), says_which());
     sql.push(&format!(
         "with {names}, a as materialized (select account from tieout_files where id = {own}), \
          hit as (select h.file_id, h.position from k cross join a cross join lateral (\
@@ -206,7 +206,7 @@ async fn naming(
          select distinct l.batch, l.currency, l.file_id from hit \
          join tieout_lines l on l.file_id = hit.file_id and l.position = hit.position \
          join tieout_files f on f.id = l.file_id \
-         where {NAMES} and {stood} and coalesce(l.reason, '') <> 'told_before' \
+         where {named} and {stood} and coalesce(l.reason, '') <> 'told_before' \
          and (l.batch, l.currency) in (select k.payout, k.currency from k) \
          union select l.batch, l.currency, l.file_id from a \
          join tieout_files f on f.account = a.account \
@@ -305,7 +305,7 @@ pub(super) async fn bookings(
         "with {} select {LINE}, l.matched_at from hit \
          join tieout_lines l on l.file_id = hit.file_id and l.position = hit.position \
          join tieout_files f on f.id = l.file_id \
-         where l.kind = 'movement' and l.decides and {} order by l.file_id, l.position",
+         where {BANKS} and {} order by l.file_id, l.position",
         hit(&texts),
         stood_sql(&format!("{at}::timestamptz"))
     ));

@@ -4,7 +4,7 @@ use sqlx::sqlite::SqliteConnection;
 
 use crate::model::time::{Instant, to_text};
 use crate::store::batches::{
-    BOOKING, BatchBy, BatchParts, ExplainedBatch, TABLE, count_sql, fellows_sql, parts_sql,
+    BatchBy, BatchParts, ExplainedBatch, Says, TABLE, count_sql, fellows_sql, parts_sql,
 };
 use crate::store::error::StoreError;
 use crate::store::files::{LinePlace, StoredLine};
@@ -18,10 +18,12 @@ pub(super) const EXPLAINING: &str = "noting what a batch booking is made of";
 pub(super) async fn open(
     connection: &mut SqliteConnection,
     account: &str,
+    says: Says,
     after: Option<LinePlace>,
     limit: i64,
 ) -> Result<Vec<StoredLine>, StoreError> {
-    page(connection, READING, account, BOOKING, after, limit).await
+    let which = says.bookings("?1", "l.decides = 1");
+    page(connection, READING, account, &which, after, limit).await
 }
 
 pub(super) async fn parts(
@@ -56,7 +58,7 @@ pub(super) async fn explain(
         "update tieout_lines set state = 'matched', table_name = ?3, key = ?4, reason = null, \
          run_id = ?5, matched_at = ?6, row_currency = currency, row_minor = ?7 \
          where file_id = ?1 and position = ?2 and state = 'open' and decides = 1 \
-         and itemised = 0",
+         and (itemised = 0 or tag is null)",
     )
     .bind(batch.booking.file)
     .bind(batch.booking.position)

@@ -56,7 +56,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, from_text};
 use crate::model::transaction::{SiblingFact, Transaction};
-use crate::store::batches::{BatchBy, BatchDriver, BatchParts, ExplainedBatch};
+use crate::store::batches::{BatchBy, BatchDriver, BatchParts, ExplainedBatch, Says};
 use crate::store::compare::{CompareDriver, Compared};
 use crate::store::driver::{
     AccountCase, AccountState, AuditFinding, CaseCounts, CaseFilter, CheckRow, Driver, Pause,
@@ -85,7 +85,7 @@ use crate::store::records::{
     RunStart, Tagged, TotalLine, Waiting,
 };
 use crate::store::release::{Difference, Release, Said, Spoken, Word};
-use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount, Written};
+use crate::store::replay::{Decided, RecordPlace, ReplayDriver, RuleCount, UnseenPlace, Written};
 use crate::store::settings::shown_address;
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::apply::{Batch, Counts};
@@ -209,13 +209,22 @@ fn no_memory(url: &str) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Reads an address. What the driver says of a bad one may quote a parameter, and with it a secret.
+fn read_address(url: &str) -> Result<SqliteConnectOptions, StoreError> {
+    SqliteConnectOptions::from_str(url).map_err(|error| {
+        let why = match url.contains('?') {
+            true => "it may have mode, cache, immutable and vfs behind the `?`".to_owned(),
+            false => error.to_string(),
+        };
+        let problem = format!("`{}` is no address of an SQLite file: {why}", shown_address(url));
+        StoreError::Setting { field: "url".to_owned(), problem }
+    })
+}
+
 /// How a file is opened to read it alone.
 fn to_read(url: &str) -> Result<(SqliteConnectOptions, Option<Still>), StoreError> {
     let address = shown_address(url);
-    let options = SqliteConnectOptions::from_str(url).map_err(|error| StoreError::Setting {
-        field: "url".to_owned(),
-        problem: format!("`{address}` is no address of an SQLite file: {error}"),
-    })?;
+    let options = read_address(url)?;
     let still = Still::of(options.get_filename(), &address)?;
     let options = match &still {
         Some(_) => options.read_only(true).immutable(true),
@@ -267,10 +276,7 @@ impl SqliteStore {
     }
 
     async fn open(url: &str, journal: Option<SqliteJournalMode>) -> Result<Self, StoreError> {
-        let options = SqliteConnectOptions::from_str(url).map_err(|error| StoreError::Setting {
-            field: "url".to_owned(),
-            problem: format!("`{url}` is no address of an SQLite file: {error}"),
-        })?;
+        let options = read_address(url)?;
         no_memory(url)?;
         let options = options
             .foreign_keys(true)
@@ -1317,11 +1323,12 @@ impl BatchDriver for SqliteStore {
     async fn open_batches(
         &self,
         account: &str,
+        says: Says,
         after: Option<LinePlace>,
         limit: i64,
     ) -> Result<Vec<StoredLine>, StoreError> {
         let mut connection = self.read(batches::READING).await?;
-        batches::open(&mut connection, account, after, limit).await
+        batches::open(&mut connection, account, says, after, limit).await
     }
 
     async fn batch_parts(&self, booking: LinePlace, by: BatchBy) -> Result<BatchParts, StoreError> {
@@ -1393,6 +1400,14 @@ impl ReplayDriver for SqliteStore {
         limit: i64,
     ) -> Result<Vec<(i64, Decided)>, StoreError> {
         replay::open_cases(&mut *self.read(replay::READING).await?, after, limit).await
+    }
+
+    async fn unseen_row_cases(
+        &self,
+        after: Option<UnseenPlace>,
+        limit: i64,
+    ) -> Result<Vec<(UnseenPlace, Decided)>, StoreError> {
+        replay::unseen_cases(&mut *self.read(replay::READING).await?, after, limit).await
     }
 
     async fn shown_by_cases(&self, cases: &[i64]) -> Result<Vec<(i64, String)>, StoreError> {

@@ -6,8 +6,8 @@ use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
 use crate::store::files::LINE;
 use crate::store::payouts::{
-    BY_NAME, Booking, NAMES, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, one_each,
-    stood_sql, sums_sql,
+    BANKS, BY_NAME, Booking, NamedPayout, Payout, PayoutKey, Sought, Sums, TABLE, Told, one_each,
+    says_which, stood_sql, sums_sql,
 };
 use crate::store::sqlite::cells::Cells;
 use crate::store::sqlite::lines::line_of;
@@ -34,13 +34,14 @@ pub(super) async fn named(
     if texts.is_empty() {
         return Ok(Vec::new());
     }
+    let named = says_which();
     let sql = format!(
         "select distinct h.t, l.account, l.batch, l.currency, l.file_id, s.bank_account \
          from {HIT} h \
          cross join tieout_lines l on l.file_id = h.file_id and l.position = h.position \
          cross join tieout_files f on f.id = l.file_id \
          cross join tieout_statements s on s.file_id = l.file_id and s.number = l.statement \
-         where {NAMES} and {} and coalesce(l.reason, '') <> 'told_before' \
+         where {named} and {} and coalesce(l.reason, '') <> 'told_before' \
          union select l.batch, l.account, l.batch, l.currency, l.file_id, s.bank_account \
          from tieout_files f cross join tieout_statements s on s.file_id = f.id \
          cross join tieout_lines l on l.file_id = s.file_id and l.statement = s.number \
@@ -163,11 +164,12 @@ async fn naming(
          union select x.file_id, x.position from json_each(?1) k \
          cross join (select account from tieout_files where id = ?2) a \
          cross join tieout_line_tags x on x.account = a.account and x.text = k.value ->> 0)";
+    let named = says_which();
     let sql = format!(
         "select distinct l.batch, l.currency, l.file_id from {hit} h \
          cross join tieout_lines l on l.file_id = h.file_id and l.position = h.position \
          cross join tieout_files f on f.id = l.file_id \
-         where {NAMES} and {stood} and coalesce(l.reason, '') <> 'told_before' \
+         where {named} and {stood} and coalesce(l.reason, '') <> 'told_before' \
          and (l.batch, l.currency) in (select k.value ->> 0, k.value ->> 1 from json_each(?1) k) \
          union select l.batch, l.currency, l.file_id \
          from (select account from tieout_files where id = ?2) a \
@@ -266,7 +268,7 @@ pub(super) async fn bookings(
         "select {LINE}, l.matched_at from {HIT} h \
          cross join tieout_lines l on l.file_id = h.file_id and l.position = h.position \
          cross join tieout_files f on f.id = l.file_id \
-         where l.kind = 'movement' and l.decides and {} order by l.file_id, l.position",
+         where {BANKS} and {} order by l.file_id, l.position",
         stood_sql("?2")
     );
     let query = rendered(&sql).bind(json_set(&[payout])).bind(until.map(to_text));

@@ -15,6 +15,9 @@ on_both_databases!(
     bookings_of_one_reference_are_explained_all_together,
     a_corrected_batch_takes_its_parts_along,
     what_a_bank_took_of_a_batch_is_no_difference,
+    a_booking_that_does_not_say_that_it_is_a_batch_is_explained_all_the_same,
+    what_only_may_be_a_batch_is_explained_alone_and_to_the_cent,
+    of_two_tellings_the_one_that_says_it_is_a_batch_counts,
 );
 
 const IBAN: &str = "<Acct><Id><IBAN>DE02120300000000202051</IBAN></Id><Ccy>EUR</Ccy></Acct>";
@@ -44,8 +47,27 @@ fn statement(id: &str, entries: &[String], cents: i64) -> String {
     text.replace(&format!("{closing}1000.00"), &tied)
 }
 
+/// The same, as banks write it that do not say of how many.
+fn unsaid(reference: &str, cents: i64) -> String {
+    let said = batch(reference, cents, 2);
+    said.replace("<NtryDtls><Btch><NbOfTxs>2</NbOfTxs></Btch></NtryDtls>", "")
+}
+
+/// An MT940 of a booking, which writes the account as the statement does.
+fn swift(number: u32, reference: &str, cents: i64) -> String {
+    let day = chrono::Utc::now().date_naive().format("%y%m%d").to_string();
+    let amount = |cents: i64| euros(cents).replace('.', ",");
+    format!(
+        ":20:X\n:25:DE02120300000000202051\n:28C:{number}/1\n:60F:C{day}EUR0,00\n\
+         :61:{day}{}C{}NTRFNONREF//{reference}\n:86:166?20SVWZ+SUM\n:62F:C{day}EUR{}\n-\n",
+        &day[2..],
+        amount(cents),
+        amount(cents),
+    )
+}
+
 /// A notice that lists payments under a bank's reference.
-fn notice(id: &str, reference: &str, payments: &[(i64, &str)]) -> String {
+pub fn notice(id: &str, reference: &str, payments: &[(i64, &str)]) -> String {
     let sum: i64 = payments.iter().map(|(cents, _)| cents).sum();
     let mut details = String::new();
     for (cents, tag) in payments {
@@ -302,6 +324,98 @@ async fn what_a_bank_took_of_a_batch_is_no_difference(engine: Engine) {
         let ran = shop.run().await;
         assert_eq!(ran.verdict(1), "wait psp_pending");
         assert_eq!(bookings(&shop).await, ["open amount_mismatch - 0"]);
+        shop.check(false).await;
+    }
+}
+
+/// What a line came to, with its format and the table that it is of.
+async fn came_to(shop: &Shop) -> Vec<String> {
+    shop.texts(
+        "select f.format || ' ' || l.state || ' ' || coalesce(l.reason, '-') || ' ' \
+         || coalesce(l.table_name, '-') from tieout_lines l join tieout_files f \
+         on f.id = l.file_id where f.format <> 'camt.054' order by l.file_id, l.position",
+    )
+    .await
+}
+
+async fn a_booking_that_does_not_say_that_it_is_a_batch_is_explained_all_the_same(engine: Engine) {
+    let payments = [(10_001, "pay_1"), (10_002, "pay_2")];
+    let listed = notice("N1", "BATCHREF01", &payments);
+    let camt = statement("S1", &[unsaid("BATCHREF01", 20_003)], 20_003);
+    for (name, text) in [("stmt.xml", camt), ("stmt.sta", swift(1, "BATCHREF01", 20_003))] {
+        for is_first in [true, false] {
+            let shop = shop_with_bank(engine).await;
+            shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+            let mut files = [(name, &text), ("notice.xml", &listed)];
+            if !is_first {
+                files.reverse();
+            }
+            bring(&shop, files[0].0, files[0].1, 0).await;
+            shop.run().await;
+            bring(&shop, files[1].0, files[1].1, 0).await;
+            all_wait(&shop).await;
+            let ran = shop.run().await;
+            assert_eq!(ran.verdict(1), "succeeded settled", "{name} {is_first}");
+            assert_eq!(ran.verdict(2), "succeeded settled", "{name} {is_first}");
+            let told = came_to(&shop).await;
+            assert!(told[0].ends_with(" matched - tieout_batches"), "{told:?}");
+            assert_eq!(shop.open_cases().await, Vec::<String>::new());
+            let end = &ran.of_type("run_end")[0];
+            let report = shop.folder().join(end["report"].as_str().unwrap());
+            shop.tieout(&["report", "verify", report.to_str().unwrap()]).await.ended(0);
+            shop.check(false).await;
+        }
+    }
+}
+
+async fn what_only_may_be_a_batch_is_explained_alone_and_to_the_cent(engine: Engine) {
+    let two = [(10_001, "pay_1"), (10_002, "pay_2")];
+    for (entries, payments) in [
+        // A cent off; twice under one reference; one payment, which may be another one.
+        (vec![unsaid("BATCHREF01", 20_004)], &two[..]),
+        (vec![unsaid("BATCHREF01", 20_003), unsaid("BATCHREF01", 20_003)], &two[..]),
+        (vec![unsaid("BATCHREF01", 10_001)], &two[..1]),
+    ] {
+        let shop = shop_with_bank(engine).await;
+        shop.insert(&[at_bank(1, "processing")]).await;
+        let sum = if entries.len() == 2 { 40_006 } else { 20_004 };
+        let sum = if payments.len() == 1 { 10_001 } else { sum };
+        bring(&shop, "stmt.xml", &statement("S1", &entries, sum), 0).await;
+        bring(&shop, "notice.xml", &notice("N1", "BATCHREF01", payments), 0).await;
+        let ran = shop.run().await;
+        assert_eq!(ran.verdict(1), "wait psp_pending");
+        let open = "camt.053 open reference_missing -";
+        assert_eq!(came_to(&shop).await, vec![open; entries.len()]);
+        shop.check(false).await;
+    }
+}
+
+/// Whatever comes first: the batch is paid, and each booking counts once.
+async fn of_two_tellings_the_one_that_says_it_is_a_batch_counts(engine: Engine) {
+    let payments = [(10_001, "pay_1"), (10_002, "pay_2")];
+    let listed = notice("N1", "BATCHREF01", &payments);
+    let said = statement("S1", &[batch("BATCHREF01", 20_003, 2)], 20_003);
+    // Of another writing of the account, which no notice has.
+    let sum = swift(1, "BATCHREF01", 20_003).replace("DE02120300000000202051", "12030000/202051");
+    for order in ["nms", "msn", "nsm", "smn", "mns"] {
+        let shop = shop_with_bank(engine).await;
+        shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+        for file in order.chars() {
+            match file {
+                'n' => bring(&shop, "notice.xml", &listed, 0).await,
+                'm' => bring(&shop, "stmt.sta", &sum, 0).await,
+                _s => bring(&shop, "stmt.xml", &said, 0).await,
+            }
+            shop.due_now().await;
+            shop.run().await;
+        }
+        assert_eq!(shop.status(1).await, "paid", "{order}");
+        assert_eq!(shop.status(2).await, "paid", "{order}");
+        let mut told = came_to(&shop).await;
+        told.sort();
+        let once = ["camt.053 matched - tieout_batches", "mt940 excluded told_before -"];
+        assert_eq!(told, once, "{order}");
+        assert_eq!(shop.open_cases().await, Vec::<String>::new(), "{order}");
         shop.check(false).await;
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use tieout::sandbox::seeds::Seed;
+use tieout::sandbox::situations::Situation;
 
-use crate::run::files::{REFUNDS, at_bank, bring, camt, credit, debit, with_bank};
+use crate::run::files::{REFUNDS, at_bank, bring, camt, credit, debit, returned, with_bank};
 use crate::run::payouts::{bring_cards, shop_with_cards_and_bank, stripe};
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 
@@ -18,6 +19,8 @@ on_both_databases!(
     an_account_that_does_not_answer_is_said_not_to_be_asked,
     fees_and_payouts_of_a_report_stand_alone,
     a_paid_row_that_stores_another_payments_id_is_a_difference,
+    money_that_is_gone_again_is_a_difference,
+    a_paid_row_that_a_bank_took_back_is_a_difference,
 );
 
 /// A shop whose account has files as well, and a second one that has files alone.
@@ -305,6 +308,81 @@ async fn a_paid_row_that_stores_another_payments_id_is_a_difference(engine: Engi
             "3: the row stores pi_4, whose tag is `pay_4` and not `pay_3`",
             "4: the row stores pi_3, whose tag is `pay_3` and not `pay_4`",
             "5: the row stores pi_nobodys, and pi_5 was captured under its tag",
+        ]
+    );
+    shop.check(false).await;
+}
+
+/// `key bucket note` of each row.
+async fn noted(shop: &Shop) -> Vec<String> {
+    let own = "select table_name || ' ' || key || ' ' || bucket || ': ' || note \
+               from tieout_compared where local_status is not null order by 1";
+    shop.texts(own).await
+}
+
+/// What the PSP's own list shows of it: a dispute, or that nothing is left.
+async fn money_that_is_gone_again_is_a_difference(engine: Engine) {
+    let mut shop = shop_with_files(engine).await;
+    let rows = [1, 2, 3].map(|id| Payment { status: "paid", ..Payment::stuck(id) });
+    shop.insert(&rows).await;
+    let refunded =
+        |moved_amount| Seed { situation: Situation::Refunded, moved_amount, ..rows[1].captured() };
+    shop.plant(vec![
+        Seed { situation: Situation::DisputeLost, ..rows[0].captured() },
+        refunded(None),
+        Seed {
+            id: Some("pi_3".to_owned()),
+            metadata: rows[2].captured().metadata,
+            amount: 10_003,
+            ..refunded(Some(500))
+        },
+    ]);
+    shop.run_with(&["--all", "--since", "1d", "--fail-on", "differs"]).await.ended(4);
+    assert_eq!(
+        noted(&shop).await,
+        [
+            "payments 1 status_differs: at the PSP: disputed",
+            "payments 2 status_differs: at the PSP: refunded 100.02 EUR",
+            "payments 3 agrees: at the PSP: refunded 5.00 EUR",
+        ]
+    );
+    shop.check(false).await;
+}
+
+/// A payment that went back whole, and a refund that did; a part that the shop's own refund took.
+async fn a_paid_row_that_a_bank_took_back_is_a_difference(engine: Engine) {
+    let mut words = with_bank();
+    words.more.push_str(REFUNDS);
+    let shop = Shop::open_with(engine, words.patient()).await;
+    shop.insert(&[at_bank(1, "paid"), at_bank(2, "paid"), at_bank(3, "paid")]).await;
+    let made = at_text(tieout_now() - 3_600);
+    for (id, cents) in [(2, 4_000), (4, 10_004)] {
+        let columns = "insert into refunds (id, status, cents, made)";
+        let sql = format!("{columns} values ({id}, 'done', {cents}, '{made}')");
+        shop.raw.execute(&sql).await;
+    }
+    let bookings = [
+        credit(10_001, "pay_1"),
+        returned(10_001, "pay_1", "MD06"),
+        credit(10_002, "pay_2"),
+        debit(4_000, "pay_2"),
+        credit(10_003, "pay_3"),
+        debit(10_004, "pay_4"),
+    ];
+    let text = camt("camt.053", "S1", &bookings);
+    bring(&shop, "stmt.xml", &text, 0).await;
+    let back = camt("camt.053", "S2", &[credit(10_004, "pay_4")]);
+    let why = "<RtrInf><Rsn><Cd>AC04</Cd></Rsn></RtrInf></TxDtls>";
+    bring(&shop, "back.xml", &back.replace("</TxDtls>", why), 0).await;
+    shop.run_with(&["--all", "--since", "1d", "--fail-on", "differs"]).await.ended(4);
+    assert_eq!(
+        noted(&shop).await,
+        [
+            "payments 1 status_differs: in files: returned 100.01 EUR (MD06)",
+            "payments 2 agrees: ",
+            "payments 3 agrees: ",
+            "refunds 2 agrees: ",
+            "refunds 4 status_differs: in files: returned 100.04 EUR (AC04)",
         ]
     );
     shop.check(false).await;

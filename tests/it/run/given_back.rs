@@ -1,7 +1,7 @@
 //! What files of a PSP tell of payments that were given back or charged back, by the PSP's own ids:
 //! the lines carry no tag of the payment's row, or that of the row which gave them back.
 
-use crate::run::files::{REFUNDS, at_bank, bring, with_bank};
+use crate::run::files::{REFUNDS, at_bank, bring, camt, credit, debit, with_bank};
 use crate::run::payouts::dir;
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 use crate::run::twice::paypal;
@@ -37,6 +37,8 @@ on_both_databases!(
     what_takes_too_little_back_is_told_though_it_comes_alone,
     what_is_there_again_ends_the_case_of_a_row_that_the_shop_set_paid,
     money_at_an_ignored_status_is_not_called_given_up,
+    what_was_not_captured_is_no_refund,
+    what_a_bank_undid_by_its_mark_is_no_refund_of_the_shops,
 );
 
 const BRAINTREE: &str = "Transaction ID,Transaction Type,Transaction Status,Created Datetime,\
@@ -1131,5 +1133,50 @@ async fn a_line_that_a_run_of_one_row_took_is_told_to_the_payment_beside_it(engi
     shop.run().await;
     assert_eq!(shop.texts(text).await, refunded("35.00"));
     assert!(shop.run().await.verdicts().is_empty(), "it was told");
+    shop.check(false).await;
+}
+
+/// Stripe books what was authorised, and beside it what of that was not captured.
+async fn what_was_not_captured_is_no_refund(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "paid"), at_bank(3, "processing")]).await;
+    let word = "partial_capture_reversal";
+    let rows: &[Moved] = &[
+        ("charge", "ch_1", 15_001, "ch_1", "pi_1", "pay_1"),
+        (word, "re_1", -5_000, "ch_1", "pi_1", "pay_1"),
+        ("charge", "ch_2", 15_002, "ch_2", "pi_2", "pay_2"),
+        (word, "re_2", -5_000, "ch_2", "pi_2", "pay_2"),
+        ("charge", "ch_3", 10_003, "ch_3", "pi_3", "pay_3"),
+        (word, "re_3", -5_000, "ch_3", "pi_3", "pay_3"),
+    ];
+    bring(&shop, "payout.csv", &stripe(PAYOUT, rows), 0).await;
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "succeeded settled");
+    assert_eq!(ran.verdict(2), "not decided");
+    assert_eq!(ran.verdict(3), "review amount_mismatch");
+    let whose = "select state || ' ' || coalesce(key, '-') from tieout_lines order by position";
+    let whose = shop.texts(whose).await;
+    assert_eq!(whose[..4], ["matched 1", "matched 1", "matched 2", "matched 2"]);
+    let report = dir(&shop, &ran);
+    shop.tieout(&["report", "verify", report.to_str().unwrap(), "--database"]).await.ended(0);
+    shop.check(false).await;
+}
+
+async fn what_a_bank_undid_by_its_mark_is_no_refund_of_the_shops(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank()).await;
+    shop.insert(&[at_bank(1, "paid"), at_bank(2, "paid")]).await;
+    let bookings = [
+        credit(10_001, "pay_1"),
+        credit(10_002, "pay_2"),
+        debit(10_001, "pay_1"),
+        debit(10_002, "pay_2"),
+    ];
+    let text = camt("camt.053", "S1", &bookings);
+    let marked = "<CdtDbtInd>DBIT</CdtDbtInd><RvslInd>true</RvslInd><Sts>";
+    let text = text.replacen("<CdtDbtInd>DBIT</CdtDbtInd><Sts>", marked, 1);
+    bring(&shop, "stmt.xml", &text, 0).await;
+    let ran = shop.run().await;
+    assert!(!gone(&ran, 1).contains("refund of yours"), "{}", gone(&ran, 1));
+    assert!(gone(&ran, 2).contains("without a code it may be a refund of yours"));
     shop.check(false).await;
 }

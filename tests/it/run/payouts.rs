@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::run::fetching::folder;
-use crate::run::files::{REFUNDS, at_bank, bring, camt, credit, lines};
+use crate::run::files::{REFUNDS, at_bank, bring, camt, credit, lines, returned};
 use crate::run::shop::{Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, tieout_now};
 use crate::support::events;
 
@@ -23,6 +23,8 @@ on_both_databases!(
     a_breakdown_of_several_payouts_explains_each,
     windows_without_the_payouts_own_row_explain_it_together,
     a_booking_that_came_first_and_is_a_cent_short_is_told,
+    a_payout_that_failed_is_a_part_of_the_next_one,
+    a_payout_that_the_bank_took_back_is_not_explained,
 );
 
 pub async fn shop_with_cards_and_bank(engine: Engine) -> Shop {
@@ -616,5 +618,79 @@ async fn a_booking_that_came_first_and_is_a_cent_short_is_told(engine: Engine) {
     let text = std::fs::read_to_string(report.join("payouts.csv")).unwrap();
     assert!(text.contains(",F1:1,"), "{text}");
     shop.tieout(&["report", "verify", report.to_str().unwrap(), "--database"]).await.ended(0);
+    shop.check(false).await;
+}
+
+/// Stripe books what failed back under its own id, and pays it out with the next.
+async fn a_payout_that_failed_is_a_part_of_the_next_one(engine: Engine) {
+    let shop = shop_with_cards_and_bank(engine).await;
+    let first = [
+        ("charge", "ch_1", "100.00", "3.00", "97.00", "po_1"),
+        ("payout", "po_1", "-97.00", "0.00", "-97.00", "po_1"),
+    ];
+    bring_cards(&shop, "first.csv", &stripe(&first)).await;
+    for word in ["payout_reversal", "payout_failure"] {
+        let own = format!("po_2{word}");
+        let next = [
+            (word, "po_1", "97.00", "0.00", "97.00", own.as_str()),
+            ("charge", "ch_2", "50.00", "1.50", "48.50", own.as_str()),
+            ("payout", own.as_str(), "-145.50", "0.00", "-145.50", own.as_str()),
+        ];
+        let (report, stmt) = (format!("{word}.csv"), format!("{word}.xml"));
+        bring_cards(&shop, &report, &stripe(&next)).await;
+        bring(&shop, &stmt, &camt("camt.053", word, &[credit(14_550, &own)]), 0).await;
+        let ran = shop.run().await;
+        let told = payouts(&dir(&shop, &ran));
+        let says = "EUR 2 50.00 -1.50 0.00 0.00 97.00 145.50 145.50 0.00 bank 145.50 explained";
+        assert!(told.contains(&format!("{own} {says}")), "{told:?}");
+    }
+    let booked = ["po_2payout_reversal", "po_2payout_failure"];
+    let booked = booked.map(|own| format!("{own} matched - tieout_payouts"));
+    assert_eq!(bank_lines(&shop).await, booked);
+    // A booking under the first one's id is that one's, and not also of what holds it.
+    bring(&shop, "late.xml", &camt("camt.053", "late", &[credit(9_700, "po_1")]), 0).await;
+    shop.run().await;
+    assert_eq!(bank_lines(&shop).await[2], "po_1 matched - tieout_payouts");
+    // What failed, and stands in its own payout, leaves nothing that was paid out.
+    let own = [
+        ("charge", "ch_3", "10.00", "0.00", "10.00", "po_3"),
+        ("payout", "po_3", "-10.00", "0.00", "-10.00", "po_3"),
+        ("payout_failure", "po_3", "10.00", "0.00", "10.00", "po_3"),
+    ];
+    let path = shop.folder().join("own.csv");
+    std::fs::write(&path, stripe(&own)).unwrap();
+    shop.tieout(&["ingest", path.to_str().unwrap(), "--account", "cards"]).await;
+    shop.check(false).await;
+}
+
+/// It came and went, in one statement or in two.
+async fn a_payout_that_the_bank_took_back_is_not_explained(engine: Engine) {
+    let report = stripe(&[
+        ("charge", "ch_1", "100.00", "3.00", "97.00", "po_1"),
+        ("payout", "po_1", "-97.00", "0.00", "-97.00", "po_1"),
+    ]);
+    let (came, went) = (|| credit(9_700, "po_1"), || returned(9_700, "po_1", "AC04"));
+    let shop = shop_with_cards_and_bank(engine).await;
+    bring_cards(&shop, "report.csv", &report).await;
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &[came(), went()]), 0).await;
+    let ran = shop.run().await;
+    let told = payouts(&dir(&shop, &ran));
+    assert!(told[0].ends_with(" 0.00 bank 97.00 differs"), "{told:?}");
+    let open = ["po_1 open tag_unusable -", "po_1 open orphan -"];
+    assert_eq!(bank_lines(&shop).await, open, "two lines that name it are nobody's");
+    let shown = shop.tieout(&["files", "show", "1"]).await.ended(0).stdout;
+    assert!(shown.contains("the bank's files have it otherwise"), "{shown}");
+    shop.check(false).await;
+    // It went before the run that matched what came.
+    let shop = shop_with_cards_and_bank(engine).await;
+    bring_cards(&shop, "report.csv", &report).await;
+    bring(&shop, "came.xml", &camt("camt.053", "S1", &[came()]), 0).await;
+    let ran = shop.run().await;
+    assert!(payouts(&dir(&shop, &ran))[0].ends_with(" bank 97.00 explained"));
+    bring(&shop, "went.xml", &camt("camt.053", "S2", &[went()]), 0).await;
+    bring_cards(&shop, "again.csv", &report.replace('\n', "\r\n")).await;
+    let ran = shop.run().await;
+    let report = dir(&shop, &ran);
+    shop.tieout(&["report", "verify", report.to_str().unwrap()]).await.ended(0);
     shop.check(false).await;
 }
