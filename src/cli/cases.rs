@@ -46,6 +46,7 @@ Examples:
   tieout cases reject C-1043 --why unclear
   tieout cases undo C-1043 --as failed --why mistaken
   tieout cases merge C-1040 C-1043 C-1044 --why outage
+  tieout cases merge C-1040 --reason psp_status_unknown --why outage
   tieout cases export --reason orphan --format json
   tieout cases purge --keep 400d
 
@@ -79,7 +80,7 @@ pub enum Command {
     /// Propose a decision that takes the place of a person's earlier one
     Undo(Box<decide::Undo>),
     /// Make cases of one cause parts of one case
-    Merge(tidy::Merge),
+    Merge(Box<tidy::Merge>),
     /// Print what list shows, as CSV or JSON, whole
     Export(Box<tidy::Export>),
     /// Delete closed cases whose records were pruned

@@ -29,13 +29,24 @@ pub fn broken(line: &str) -> Vec<String> {
     broken_at(&one_line(line), *COLUMNS)
 }
 
+/// The same, and what goes on stands two further right than the text that it goes on with: of
+/// several texts below each other each that begins is told from what goes on.
+pub fn broken_deeper(line: &str) -> Vec<String> {
+    let line = one_line(line);
+    let indent = hanging(&line).saturating_add(2);
+    broken_by(&line, *COLUMNS, indent)
+}
+
 /// A text without breaks, each shown as JSON escapes it.
 pub fn one_line(text: &str) -> String {
     out::seen(text).replace('\n', "\\n")
 }
 
 fn broken_at(line: &str, width: usize) -> Vec<String> {
-    let indent = hanging(line);
+    broken_by(line, width, hanging(line))
+}
+
+fn broken_by(line: &str, width: usize, indent: usize) -> Vec<String> {
     let mut lines = Vec::new();
     let mut rest: Vec<char> = line.chars().collect();
     while rest.len() > width {
@@ -136,6 +147,19 @@ mod tests {
     fn no_text_of_strangers_begins_a_line() {
         let forged = "C-5  charges/7\nexit 0 (ok)\u{1b}[2J";
         assert_eq!(broken(forged), ["C-5  charges/7\\nexit 0 (ok)\\u001b[2J"]);
+    }
+
+    #[test]
+    fn what_goes_on_is_told_from_what_begins() {
+        let begins = "          2026-11-19T12:00Z comment by mara: ";
+        let forged = "2026-11-19T13:00Z approved by tom: ok";
+        let lines = broken_by(&format!("{begins}{} {forged}", "x".repeat(30)), WIDTH, 12);
+        assert_eq!(lines.len(), 2, "{lines:#?}");
+        assert_eq!(lines[1], format!("            {forged}"));
+        // What was broken so is not broken anew.
+        assert!(lines.iter().all(|line| broken_at(line, WIDTH) == [line.as_str()]));
+        let deeper = broken_deeper(&format!("{begins}{} {forged}", "x".repeat(30)));
+        assert_eq!(deeper.concat(), lines.concat());
     }
 
     #[test]

@@ -6,6 +6,7 @@
 mod begin;
 mod book;
 mod diff;
+pub mod means;
 mod stats;
 
 use std::path::PathBuf;

@@ -5,6 +5,7 @@
 
 use crate::exit::Exit;
 use crate::model::count::counted;
+use crate::model::reason::Reason;
 use crate::model::time::{Instant, span_text, to_short_text};
 use crate::monitor::facts::{Facts, Known};
 use crate::monitor::settings::MonitoringSettings;
@@ -52,6 +53,8 @@ kinds! {
     Duplicates "duplicates";
     /// Money was found for a row that was handed back, or had failed.
     LateContradiction "late_contradiction";
+    /// Rows were given up, after as many hand-backs as the policy allows.
+    GaveUp "gave_up";
     /// A row waits for too long.
     OldestStuck "oldest_stuck";
     /// A sink takes no events, and some wait for it.
@@ -68,9 +71,9 @@ impl Kind {
     }
 
     /// Whether it is told anew when more cases of it are open: each is of a payment that somebody
-    /// may charge again, and a case may stay open for days.
+    /// may charge again, or that nobody will, and a case may stay open for days.
     pub fn grows(self) -> bool {
-        matches!(self, Self::Duplicates | Self::LateContradiction)
+        matches!(self, Self::Duplicates | Self::LateContradiction | Self::GaveUp)
     }
 
     /// Reads the stable word.
@@ -107,7 +110,9 @@ pub fn class_of(name: &str) -> Exit {
     match Kind::parse(name.split('/').next().unwrap_or(name)) {
         Some(Kind::Integrity) => Exit::Integrity,
         Some(Kind::Untied) => Exit::Untied,
-        Some(Kind::Duplicates | Kind::LateContradiction | Kind::OldestStuck) => Exit::Attention,
+        Some(Kind::Duplicates | Kind::LateContradiction | Kind::GaveUp | Kind::OldestStuck) => {
+            Exit::Attention
+        }
         Some(
             Kind::Repeated
             | Kind::NoSuccess
@@ -182,6 +187,7 @@ pub fn holding(facts: &Facts<'_>, settings: &MonitoringSettings) -> Vec<Conditio
         );
         put(Kind::LateContradiction, None, text);
     }
+    gave_up(facts, known, &mut put);
     oldest_stuck(facts.ended_at, known, settings, &mut put);
     sinks(known, &mut put);
     holding
@@ -244,6 +250,21 @@ fn no_success(facts: &Facts<'_>, known: &Known, settings: &MonitoringSettings, p
     }
 }
 
+/// By the policy they are a person's, whose cases are open, or the run ended them: of those no case
+/// tells, and the condition holds until a run gives up none.
+fn gave_up(facts: &Facts<'_>, known: &Known, put: Put<'_>) {
+    let reason = Reason::GaveUp.as_str();
+    // The count of cases first: by it the condition grows.
+    let open = several(known, reason);
+    let cases = open.map(|(what, which)| format!("{what} of rows that were given up; {which}"));
+    let rows = facts.tally.reasons.get(reason).map(|rows| counted(*rows, "row", "rows"));
+    let rows = rows.map(|rows| format!("{rows} given up by {}", facts.run_id));
+    let said: Vec<String> = cases.into_iter().chain(rows).collect();
+    if !said.is_empty() {
+        put(Kind::GaveUp, None, said.join("; "));
+    }
+}
+
 fn oldest_stuck(now: Instant, known: &Known, settings: &MonitoringSettings, put: Put<'_>) {
     let late = known.stuck.iter().filter(|line| now - line.oldest > settings.oldest_stuck);
     let accounts: Vec<&str> =
@@ -279,19 +300,27 @@ mod tests {
 
     fn told_of(scope: &str, exit: Exit, known: Known) -> Vec<String> {
         let tally = Tally::default();
-        let facts = Facts {
+        let facts = facts_of(scope, exit, known, &tally);
+        holding(&facts, &settings()).iter().map(Condition::name).collect()
+    }
+
+    fn settings() -> MonitoringSettings {
+        MonitoringSettings::default()
+    }
+
+    fn facts_of<'a>(scope: &'a str, exit: Exit, known: Known, tally: &'a Tally) -> Facts<'a> {
+        Facts {
             scope,
             run_id: "r1",
             exit,
             ended_at: now(),
             accounts: Vec::new(),
             sources: Vec::new(),
-            tally: &tally,
+            tally,
             summary: None,
             silent: Vec::new(),
             known: Some(known),
-        };
-        holding(&facts, &MonitoringSettings::default()).iter().map(Condition::name).collect()
+        }
     }
 
     fn marks(marks: &[(&str, i64)]) -> Known {
@@ -417,6 +446,34 @@ mod tests {
         assert_eq!(words(vec![line(1, 7, 7)]), said("1 case", "the first: C-7"));
         let both = words(vec![line(2, 7, 9), line(1, 3, 3)]);
         assert_eq!(both, said("3 cases", "the first: C-3, the newest: C-9"));
+    }
+
+    /// What a run ended is told of by that run alone, what is a person's as long as it is.
+    #[test]
+    fn rows_that_were_given_up_are_told_of_whatever_the_policy_makes_of_them() {
+        let case = CaseLine {
+            reason: "gave_up".to_owned(),
+            account: "a".to_owned(),
+            bucket: 0,
+            is_paid_beside: false,
+            cases: 2,
+            first: 7,
+            last: 9,
+        };
+        let text = |rows: u64, cases: Vec<CaseLine>| {
+            let mut tally = Tally::default();
+            tally.reasons.extend((rows > 0).then_some(("gave_up", rows)));
+            let known = Known { cases, ..Known::default() };
+            let holding = holding(&facts_of("cron", Exit::Ok, known, &tally), &settings());
+            holding.first().map(|held| format!("{}: {}", held.name(), held.text))
+        };
+        assert_eq!(text(0, Vec::new()), None);
+        let ended = text(3, Vec::new());
+        assert_eq!(ended.as_deref(), Some("gave_up: 3 rows given up by r1"));
+        let cases = "gave_up: 2 cases of rows that were given up; the first: C-7, the newest: C-9";
+        assert_eq!(text(0, vec![case.clone()]).as_deref(), Some(cases));
+        let both = format!("{cases}; 1 row given up by r1");
+        assert_eq!(text(1, vec![case]), Some(both));
     }
 
     /// Of two rows with one natural key, both paid, and of one that is absent beside a paid one.

@@ -184,6 +184,43 @@ pub fn remedy(reason: Reason) -> Option<&'static str> {
     }
 }
 
+/// The same, by what every look `shown` of the objects: what captured nothing gives nothing back.
+pub fn remedy_after<'a>(
+    reason: Reason,
+    mut shown: impl Iterator<Item = &'a PspObject>,
+) -> Option<&'static str> {
+    match reason {
+        Reason::AmountMismatch if !shown.any(PspObject::has_captured) => {
+            Some("find out which amount is right, and correct the row")
+        }
+        other => remedy(other),
+    }
+}
+
+/// What ends the case of a file, for the person who reads it: `file` is what commands know it by.
+pub fn next_of_file(reason: Reason, file: &str, case: i64) -> String {
+    let release = format!("tieout files release {file} --reason TEXT");
+    let leave = format!("tieout cases propose C-{case} --as left --why TEXT");
+    match reason {
+        Reason::FileQuarantined => format!(
+            "`tieout files quarantine` says what is wrong with it. Ask for the file again: one \
+             that comes right is brought in beside it; then {leave}. Where the sender confirms it \
+             as it is: {release}"
+        ),
+        Reason::StatementCorrected => format!(
+            "{release} --dry-run shows the difference; without --dry-run it begins to count with \
+             the next run. Where the earlier one is right: {leave}"
+        ),
+        Reason::FileMissing => "`tieout files expected` says which days. Ask whoever sends the \
+             file; the case closes by itself when every file is there"
+            .to_owned(),
+        Reason::PanDetected => {
+            format!("remove the file, and tell whoever sends it; then {leave}")
+        }
+        _other => format!("`tieout files list` shows the file; once that is looked into: {leave}"),
+    }
+}
+
 /// Whether the row is to be looked at again once that is done.
 pub fn wants_look(reason: Reason) -> bool {
     remedy(reason).is_some() && reason != Reason::Disputed
@@ -384,6 +421,34 @@ mod tests {
             created_at: from_text("2026-11-19T08:00:00Z").unwrap(),
             tag: None,
             returned: None,
+        }
+    }
+
+    #[test]
+    fn what_captured_nothing_gives_nothing_back() {
+        let money = Money::new(1_000, Currency::parse("EUR").unwrap());
+        let paid = PspObject { captured: Some(money), ..object() };
+        let declined = PspObject { state: ObjectState::Canceled, ..object() };
+        let after = |objects: &[PspObject]| {
+            remedy_after(Reason::AmountMismatch, objects.iter()).unwrap().to_owned()
+        };
+        assert!(after(&[declined.clone(), paid]).contains("give the difference back"));
+        assert!(!after(std::slice::from_ref(&declined)).contains("back"));
+        let other = remedy_after(Reason::CurrencyMismatch, [declined].iter());
+        assert_eq!(other, remedy(Reason::CurrencyMismatch));
+    }
+
+    #[test]
+    fn a_files_case_says_by_which_command_it_ends() {
+        for (reason, command) in [
+            (Reason::FileQuarantined, "tieout files release 12 --reason TEXT"),
+            (Reason::StatementCorrected, "tieout files release 12 --reason TEXT --dry-run"),
+            (Reason::FileMissing, "tieout files expected"),
+            (Reason::PanDetected, "tieout cases propose C-7 --as left --why TEXT"),
+            (Reason::FileLineRejected, "tieout cases propose C-7 --as left --why TEXT"),
+        ] {
+            let next = next_of_file(reason, "12", 7);
+            assert!(next.contains(command), "{next}");
         }
     }
 

@@ -370,20 +370,17 @@ impl<S: Source> Shelf<'_, S> {
         written.take(csv)
     }
 
-    /// A payout with the bank's line that this run matched; else with the one that names it and is
-    /// not its booking, where there is one and no run matched another.
+    /// A payout with the bank's line that this run matched; or with the one that names it and is
+    /// not its booking, where there is one and no run matched another, or that took it back.
     async fn payout(
         &self,
         payout: &Payout,
         bank: Option<&StoredLine>,
     ) -> Result<Vec<Cell>, ReportError> {
-        if bank.is_some() {
-            return Ok(payouts::cells(payout, bank, None, self.facts));
-        }
         let until = self.facts.ended_at;
         let found = self.source.payout_bookings(&payout.key.payout, until).await;
         let found = found.map_err(ReportError::store(&self.facts.run.id))?;
-        Ok(payouts::cells(payout, None, payouts::beside(payout, &found, until), self.facts))
+        Ok(payouts::cells(payout, bank, payouts::beside(payout, &found, until), self.facts))
     }
 
     /// A window compared whole; no line where none was.

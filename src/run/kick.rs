@@ -5,6 +5,8 @@
 //! by a decision. What is still a person's goes back into the same case. A row that the
 //! PSP says nothing about is released undecided: its case stays as it was.
 
+use std::collections::HashSet;
+
 use chrono::TimeDelta;
 
 use crate::model::reason::{Outcome, Reason};
@@ -23,7 +25,7 @@ use crate::store::error::StoreError;
 use crate::store::inspect::{Inspect, NamedRow};
 use crate::store::people::PeopleDriver;
 use crate::store::records::{CaseRow, KickedBy, StoredInputs};
-use crate::store::replay::ReplayDriver;
+use crate::store::replay::{ReplayDriver, UnseenPlace};
 use crate::store::source_table::SourceTable;
 
 /// Cases read at once.
@@ -224,22 +226,27 @@ fn of_row(case: &CaseRow) -> Option<Kicked> {
     })
 }
 
+/// Those first that were looked at longest ago: else the first few that nothing can be done for
+/// would be taken by every kick, and the others by none.
 async fn fixed(db: &Database, setup: &Setup, limit: usize) -> Result<Chosen, StoreError> {
     let mut chosen = Chosen::default();
     let mut replays = Replays::by(setup, &setup.rules);
-    let mut after = 0;
+    // What a run looks at meanwhile comes once more, behind the others.
+    let mut taken = HashSet::new();
+    // A kick goes on where the last one stopped.
+    let mut after = None;
     loop {
-        let page = db.open_row_cases(after, PAGE).await?;
+        let page = db.unseen_row_cases(after, PAGE).await?;
         let Some((last, _)) = page.last() else { return Ok(chosen) };
-        after = *last;
-        for (number, decided) in page {
+        after = Some(*last);
+        for (UnseenPlace { number, .. }, decided) in page {
             let stored = decided.evidence.as_deref();
             let stored = stored.and_then(|text| serde_json::from_str::<StoredInputs>(text).ok());
             let Some(stored) = stored else {
                 chosen.unreadable = chosen.unreadable.saturating_add(1);
                 continue;
             };
-            if !is_fixed(decided.reason, &replays.would_be(&stored)) {
+            if !is_fixed(decided.reason, &replays.would_be(&stored)) || !taken.insert(number) {
                 continue;
             }
             let kicked = Kicked {

@@ -95,8 +95,9 @@ pub struct Beside {
 }
 
 /// What became of a row that was superseded.
-const SUPERSEDED: &str = "the row, its lease, a person's word or a row with the same natural key \
-    changed before the write: nothing was written for it, and it is decided again";
+const SUPERSEDED: &str = "somebody had the row locked, or it, its lease, a person's word or a row \
+    with the same natural key changed before the write: nothing was written for it, and it is \
+    decided again";
 
 /// So many rows of a batch that are refused in the same words are each a person's; of more, and of
 /// half of what was to be written, it is the table that is wrong, where it took no row at all.

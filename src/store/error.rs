@@ -260,8 +260,9 @@ impl StoreError {
             Self::Query { message, code, .. } => match trouble(message, code.as_deref()) {
                 Trouble::NoRight => {
                     "this role may not do that: a run needs the role tieout_run, a dry run \
-                     tieout_read; pause, resume and the like need tieout_people; `tieout db roles` \
-                     prints the statements"
+                     tieout_read; what a person says (pause and resume, deliver retry and what \
+                     else changes a delivery, files release, deciding cases) needs tieout_people; \
+                     `tieout db roles` prints the statements"
                 }
                 Trouble::NoRightThere => {
                     "the owner of what the server names grants this role what it lacks there, on \

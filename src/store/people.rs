@@ -16,14 +16,14 @@ use crate::store::records::{CaseRow, RunRow};
 /// Who notes what a run did.
 pub const BY_RUN: &str = "tieout";
 
-/// The longest sentence of a person's, in bytes: it stands on one line of a screen.
+/// The longest sentence of a person's, in characters: it stands on one line of a screen.
 pub const SAID_MAX: usize = 500;
 
-/// What a person said, where it is one line of 1 to [`SAID_MAX`] bytes.
+/// What a person said, where it is one line of 1 to [`SAID_MAX`] characters.
 pub fn one_line(text: &str) -> Option<&str> {
     let text = text.trim();
-    let is_fine = !text.is_empty() && text.len() <= SAID_MAX && !text.contains(char::is_control);
-    is_fine.then_some(text)
+    let is_fit = (1..=SAID_MAX).contains(&text.chars().count());
+    (is_fit && !text.contains(char::is_control)).then_some(text)
 }
 
 /// Similar cases are looked for among so many of the newest.
@@ -402,7 +402,8 @@ pub trait PeopleDriver {
         now: Instant,
     ) -> Result<Vec<i64>, StoreError>;
 
-    /// Ends open proposals: withdrawn by who made them, else rejected. Returns those that ended.
+    /// Ends proposals that are open, or approved and carried out by no run yet: withdrawn by who
+    /// made them, else rejected. Returns those that ended.
     async fn turn_down(
         &self,
         proposals: &[i64],

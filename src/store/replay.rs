@@ -30,6 +30,13 @@ pub trait ReplayDriver {
         limit: i64,
     ) -> Result<Vec<(i64, Decided)>, StoreError>;
 
+    /// The same of those that were last looked at after the given place, the longest ago first.
+    async fn unseen_row_cases(
+        &self,
+        after: Option<UnseenPlace>,
+        limit: i64,
+    ) -> Result<Vec<(UnseenPlace, Decided)>, StoreError>;
+
     /// What these cases show, by number: the JSON of the stored inputs of each that has some.
     /// Whoever has many asks for [`SHOWN_AT_ONCE`] at a time.
     async fn shown_by_cases(&self, cases: &[i64]) -> Result<Vec<(i64, String)>, StoreError>;
@@ -63,6 +70,15 @@ pub struct RecordPlace {
     pub writer: String,
     /// From 1.
     pub seq: i64,
+}
+
+/// Where an open case stands among those that wait to be looked at again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnseenPlace {
+    /// When it was looked at last, or decided.
+    pub since: Instant,
+    /// Its number.
+    pub number: i64,
 }
 
 /// One decision of a row.

@@ -341,8 +341,8 @@ async fn a_status_that_its_table_of_words_lacks_is_told(engine: Engine) {
         .execute(&format!(
             "create table states (word text primary key); \
              insert into states values ('sent'), ('done'); \
-             create table gifts (id bigint primary key, cents bigint not null, made {made} not null, \
-                 state text not null references states (word)); \
+             create table gifts (id bigint primary key, cents bigint not null, \
+                 made {made} not null, state text not null references states (word)); \
              create index gifts_state on gifts (state)"
         ))
         .await;

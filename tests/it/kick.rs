@@ -173,6 +173,34 @@ async fn a_kick_goes_on_behind_what_it_cannot_look_at(engine: Engine) {
     assert_eq!(ends(&ran), [("C-2 review decline_unknown".to_owned(), true)]);
 }
 
+/// So it is with those that a rule would settle: what is gone, and what the PSP gives no answer
+/// for, is taken first by one kick, and not by the next.
+async fn what_a_rule_would_settle_has_its_turn(engine: Engine) {
+    let shop = with_cases(engine, 5).await;
+    rule(&shop, "failed");
+    shop.raw.execute("delete from payments where id in (1, 2)").await;
+    let words = ["--fixed-by-rules", "--limit", "2", "--yes"];
+    let named = |ran: &Ran| -> Vec<String> {
+        let name = |(case, _): &(String, bool)| case.split(' ').next().unwrap().to_owned();
+        ends(ran).iter().map(name).collect()
+    };
+    assert_eq!(named(&kick(&shop, &words).await), ["C-1", "C-2"]);
+    let down = Action::Status { code: 503, retry_after: RetryAfter::Absent, reason: None };
+    shop.sandbox.fault(FaultRule::always(down));
+    let ran = kick(&shop, &words).await.ended(3);
+    assert_eq!(ends(&ran), [("C-3 - -".to_owned(), true), ("C-4 - -".to_owned(), true)]);
+    shop.sandbox.clear_faults();
+    let ran = kick(&shop, &words).await;
+    assert_eq!(named(&ran), ["C-5", "C-1"], "{}", ran.stderr);
+    assert_eq!(shop.status(5).await, "failed");
+    let ran = kick(&shop, &words).await;
+    assert_eq!(named(&ran), ["C-2", "C-3"], "{}", ran.stderr);
+    let ran = kick(&shop, &words).await;
+    assert_eq!(named(&ran), ["C-4", "C-1"], "{}", ran.stderr);
+    let left = ["1 decline_unknown", "2 decline_unknown"];
+    assert_eq!(shop.open_cases().await, left);
+}
+
 /// Money that arrived meanwhile is found, whatever the rules say.
 async fn fresh_evidence_decides(engine: Engine) {
     let shop = with_cases(engine, 1).await;
@@ -434,6 +462,7 @@ on_both_databases!(
     what_a_rule_settles_is_settled_and_told_by_whom,
     what_is_still_unknown_stays_the_same_case,
     a_kick_goes_on_behind_what_it_cannot_look_at,
+    what_a_rule_would_settle_has_its_turn,
     what_a_case_shows_is_not_lost_by_a_narrower_look,
     fresh_evidence_decides,
     a_psp_that_is_down_leaves_the_case_as_it_was,

@@ -225,6 +225,62 @@ async fn what_is_not_shown_is_counted(engine: Engine) {
     shop.tieout(&["rules", "new", "--from-case", "C-999"]).await.ended(2);
 }
 
+/// A rule begun from a code that reads as a family, or from none, would take others with it.
+async fn no_rule_is_begun_that_takes_more_than_the_case(engine: Engine) {
+    let mut shop = Shop::open_with(engine, Words::default().patient()).await;
+    shop.background(30).await;
+    let rows = [Payment::stuck(1), Payment::stuck(2)];
+    let declined = |(row, code): (&Payment, &str)| Seed {
+        decline_code: Some(code.to_owned()),
+        ..row.captured().standing(Situation::Declined)
+    };
+    shop.plant(rows.iter().zip(["never*", ""]).map(declined).collect());
+    shop.insert(&rows).await;
+    shop.run().await.ended(0);
+    for (row, why) in [("1", "`never*`, which a rule would read as a family"), ("2", "no code")] {
+        let case = format!("select 'C-' || number from tieout_cases where subject = '{row}'");
+        let case = shop.texts(&case).await.join("");
+        let ran = shop.tieout(&["rules", "new", "--from-case", &case]).await.ended(2);
+        assert!(ran.stderr.contains(why), "{}", ran.stderr);
+        assert_eq!(ran.stdout, "");
+    }
+}
+
+/// A bank's code is told in words, too, of a row that was paid before.
+async fn what_came_back_later_is_told_in_words(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(4, "paid")]).await;
+    let bookings = [credit(10_004, "pay_4"), returned(10_004, "pay_4", "AC04")];
+    bring(&shop, "stmt.xml", &camt("camt.053", "S1", &bookings), 0).await;
+    shop.run().await;
+    assert_eq!(shop.open_cases().await, ["4 late_contradiction"]);
+    let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
+    let told = "means     AC04: the account is closed (rule bank.returned.AC04)";
+    assert!(shown.lines().any(|line| line == told), "{shown}");
+    let own = "[[rule]]\nid = \"own.closed\"\npsp = \"files\"\nwhen = \"returned\"\n\
+               code = [\"AC04\"]\noutcome = \"review\"\nmeans = \"they moved banks\"\n\
+               source = \"x\"\nexample = { code = \"AC04\" }\n";
+    std::fs::write(shop.folder().join("own.toml"), own).unwrap();
+    let config = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&config).unwrap();
+    std::fs::write(&config, format!("{text}\n[rules]\nfiles = [\"own.toml\"]\n")).unwrap();
+    let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
+    assert!(shown.contains("AC04: they moved banks (rule own.closed)"), "{shown}");
+}
+
+/// The case of a file says by which commands it ends.
+async fn a_files_case_says_what_ends_it(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(4, "processing")]).await;
+    let bad = camt("camt.053", "S1", &[credit(10_004, "pay_4")]).replace("1100.04", "1300.04");
+    bring(&shop, "bad.xml", &bad, 3).await;
+    let shown = shop.tieout(&["cases", "show", "C-1"]).await.ended(0).stdout;
+    let flat = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("next `tieout files quarantine` says what is wrong"), "{shown}");
+    assert!(flat.contains("tieout files release 1 --reason TEXT"), "{shown}");
+    assert!(!flat.contains("suggested"), "{shown}");
+}
+
 /// A bank's code says what it means, and decides nothing of money that came back.
 async fn what_came_back_is_told_in_words(engine: Engine) {
     let shop = shop_with_bank(engine).await;
@@ -243,4 +299,7 @@ on_both_databases!(
     a_case_becomes_a_rule_and_the_rule_settles_it,
     what_is_not_shown_is_counted,
     what_came_back_is_told_in_words,
+    what_came_back_later_is_told_in_words,
+    no_rule_is_begun_that_takes_more_than_the_case,
+    a_files_case_says_what_ends_it,
 );

@@ -11,7 +11,7 @@ use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::people::PeopleDriver;
 
-/// The longest name of an owner.
+/// The longest name of an owner, in characters.
 const NAME_MAX: usize = 100;
 
 /// Options of `cases assign`.
@@ -44,8 +44,10 @@ pub struct Comment {
 /// Runs `cases assign`.
 pub async fn assign(options: &Assign, common: &Common, db: &Database) -> Result<Exit, Failure> {
     let name = options.to.trim();
-    if name.is_empty() || name.len() > NAME_MAX || name.contains(char::is_control) {
-        let text = format!("{name}: expected a name of 1 to {NAME_MAX} bytes, or - for nobody");
+    let is_fit = (1..=NAME_MAX).contains(&name.chars().count());
+    if !is_fit || name.contains(char::is_control) {
+        let text =
+            format!("{name}: expected a name of 1 to {NAME_MAX} characters, or - for nobody");
         return Err(Failure::usage(text));
     }
     let owner = (name != "-").then_some(name);

@@ -333,20 +333,22 @@ fn nobody_tells_apart(case: &CaseRow) -> Failure {
     Failure::new(Exit::Usage, text, hint)
 }
 
-/// Open proposals with their cases.
+/// What is proposed, with the cases.
 struct Open {
     cases: Vec<CaseRow>,
     proposals: HashMap<i64, Proposal>,
 }
 
 impl Open {
-    async fn of(named: &Named, db: &Database) -> Result<Self, Failure> {
+    /// `with_approved`: of cases that are named, what no run has carried out yet, too.
+    async fn of(named: &Named, with_approved: bool, db: &Database) -> Result<Self, Failure> {
         // What undoes a decision is proposed of a closed case.
         let is_named = !named.cases.is_empty();
         let mut cases = selected(&named.cases, &named.select, !is_named, db).await?;
         let mut proposals = HashMap::new();
         for proposal in proposals_of(&cases, db).await? {
-            if proposal.state == ProposalState::Open {
+            let is_approved = proposal.state == ProposalState::Approved;
+            if proposal.state == ProposalState::Open || (is_approved && is_named && with_approved) {
                 proposals.insert(proposal.case_number, proposal);
             }
         }
@@ -410,13 +412,15 @@ impl Open {
         let proposal = self.proposals.get(&case.number)?;
         let object = proposal.psp_reference.as_deref().map(|object| format!(" with {object}"));
         let undoes = if proposal.undoes { "undo: " } else { "" };
+        let by = proposal.approved_by.as_ref().map(|by| format!("; approved by {by}"));
         Some(format!(
-            "{undoes}{}{} proposed by {}: {} (proposal {})",
+            "{undoes}{}{} proposed by {}: {} (proposal {}){}",
             proposal.what.as_str(),
             object.unwrap_or_default(),
             proposal.proposed_by,
             proposal.why,
-            proposal.number
+            proposal.number,
+            by.unwrap_or_default()
         ))
     }
 }
@@ -451,7 +455,7 @@ pub fn seen_of(case: &CaseRow, proposal: &Proposal) -> String {
 /// Runs `cases reject`.
 pub async fn reject(options: &Reject, common: &Common, db: &Database) -> Result<Exit, Failure> {
     let why = why(&options.why)?;
-    let open = Open::of(&options.named, db).await?;
+    let open = Open::of(&options.named, true, db).await?;
     let says = |case: &CaseRow| open.says(case);
     let preview = Preview { action: "reject", cases: &open.cases, says: &says, is_bound: false };
     if !preview.confirmed(&options.confirm, common, db).await? {
@@ -462,7 +466,15 @@ pub async fn reject(options: &Reject, common: &Common, db: &Database) -> Result<
     let now = db.now().await.map_err(|e| Failure::store(&e))?;
     let ended = db.turn_down(&numbers, why, &by, now).await.map_err(|e| Failure::store(&e))?;
     let count = u64::try_from(ended.len()).unwrap_or(u64::MAX);
-    Ok(done("reject", count, open.cases.len(), common))
+    let exit = done("reject", count, open.cases.len(), common);
+    for proposal in open.proposals.values().filter(|one| !ended.contains(&one.number)) {
+        out::stderr(&format!(
+            "tieout: case C-{0}: nothing was rejected: what was proposed had ended before (tieout \
+             cases show C-{0} says how)",
+            proposal.case_number
+        ));
+    }
+    Ok(if ended.len() == open.cases.len() { exit } else { Exit::Partial })
 }
 
 /// Runs `cases approve`.
@@ -487,7 +499,7 @@ async fn approve_on(
     stop: &Stop,
 ) -> Result<Exit, Failure> {
     let why = why(&options.why)?;
-    let mut open = Open::of(&options.named, db).await?;
+    let mut open = Open::of(&options.named, false, db).await?;
     let (by, is_told_apart) = identity(db).await?;
     let shown_at = db.now().await.map_err(|e| Failure::store(&e))?;
     let proposals: Vec<&Proposal> = open.proposals.values().collect();
@@ -612,13 +624,12 @@ fn tell_end(proposal: &Proposal, common: &Common) {
         (ProposalState::CarriedOut, _) => format!("{what}: carried out"),
         (ProposalState::Refused, Some(why)) => format!("{what}: refused: {why}"),
         (ProposalState::Refused, None) => format!("{what}: refused"),
-        (
-            ProposalState::Open
-            | ProposalState::Approved
-            | ProposalState::Rejected
-            | ProposalState::Withdrawn,
-            _,
-        ) => format!("{what}: approved, and not carried out yet"),
+        (ProposalState::Rejected | ProposalState::Withdrawn, _) => {
+            format!("{what}: taken back before it was carried out")
+        }
+        (ProposalState::Open | ProposalState::Approved, _) => {
+            format!("{what}: approved, and not carried out yet")
+        }
     };
     page::say(&format!("C-{}  {text}", proposal.case_number));
 }

@@ -11,6 +11,7 @@ use crate::cli::cases::decide::{body as proposal_body, seen_of, stale_text};
 use crate::cli::cases::{body, find, money, number_of, subject};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
+use crate::cli::rules::means::untold;
 use crate::cli::{evidence, out, page, screen};
 use crate::config::{Config, names};
 use crate::exit::Exit;
@@ -20,7 +21,7 @@ use crate::model::reason::Reason;
 use crate::model::time::{Instant, span_text, to_short_text, to_text};
 use crate::psp::settings::PspKind;
 use crate::report::advice::{
-    action_after, bank_question, remedy, severity, wants_look, wants_rule,
+    action_after, bank_question, next_of_file, remedy_after, severity, wants_look, wants_rule,
 };
 use crate::report::back::{Back, looks_at};
 use crate::report::duplicates::Captures;
@@ -66,6 +67,8 @@ pub struct Known {
     proposals: Vec<Proposal>,
     links: CaseLinks,
     similar: Vec<CaseRow>,
+    /// What the objects' codes mean, where the case does not say it itself.
+    means: Vec<String>,
     /// Where the account's dashboard is.
     dashboard: Option<String>,
 }
@@ -122,6 +125,7 @@ pub async fn read(number: i64, config: &Config, db: &Database) -> Result<Known, 
         Some(hash) => db.evidence(hash).await.map_err(failed)?,
         None => None,
     };
+    let inputs = inputs_of(evidence.as_deref());
     let proposals = db.proposals(&[number]).await.map_err(failed)?;
     let similar = db.similar_cases(&case, SIMILAR).await.map_err(failed)?;
     Ok(Known {
@@ -132,6 +136,7 @@ pub async fn read(number: i64, config: &Config, db: &Database) -> Result<Known, 
         links: db.case_links(number).await.map_err(failed)?,
         similar: with_undone(db, similar).await.map_err(failed)?,
         dashboard: dashboard(config, case.account.as_deref()),
+        means: inputs.map(|inputs| untold(&inputs, &case.text, config)).unwrap_or_default(),
         case,
     })
 }
@@ -175,12 +180,14 @@ pub fn screen(known: &Known) -> Vec<String> {
     }
     let heard = known.evidence.as_deref().map(evidence::lines).unwrap_or_default();
     lines.extend(labelled("evidence", &heard));
+    lines.extend(labelled("means", &known.means));
     lines.extend(account_lines(case));
-    if case.open && case.subject_kind != "account" {
+    lines.extend(file_lines(case));
+    if case.open && case.subject_kind == "row" {
         lines.extend(advice(case, inputs.as_ref()));
     }
     lines.extend(labelled("proposed", &proposed(known)));
-    lines.extend(labelled("history", &history(known)));
+    lines.extend(entries("history", &history(known)));
     let similar: Vec<String> = known.similar.iter().map(similar_text).collect();
     lines.extend(labelled("similar", &similar));
     if case.subject_kind == "row" {
@@ -195,6 +202,13 @@ fn labelled(label: &str, texts: &[String]) -> Vec<String> {
     let line =
         |(at, text): (usize, &String)| format!("{:<10}{text}", if at == 0 { label } else { "" });
     texts.iter().enumerate().map(line).collect()
+}
+
+/// The same, of texts that people write: what goes on stands further right than what begins, so
+/// that no words of theirs look like another entry.
+fn entries(label: &str, texts: &[String]) -> Vec<String> {
+    let lines = labelled(label, texts);
+    lines.iter().flat_map(|line| page::broken_deeper(line)).collect()
 }
 
 fn head(known: &Known) -> Vec<String> {
@@ -444,7 +458,7 @@ fn suggestion(
              tieout rules new --from-case C-{}",
             case.number
         )),
-        ("contact_psp", _) => match remedy(case.reason) {
+        ("contact_psp", _) => match remedy_after(case.reason, inputs.into_iter().flat_map(shown)) {
             Some(text) if wants_look(case.reason) && case.subject_kind == "row" => {
                 let key = screen::shell_word(&case.subject);
                 words(&format!("{text}, then tieout run --id {key}"))
@@ -548,6 +562,15 @@ fn account_lines(case: &CaseRow) -> Vec<String> {
         return Vec::new();
     }
     vec![format!("not done  {not_done}"), format!("next      {next}")]
+}
+
+/// What ends the case of a file: the commands that let it count, or leave it out.
+fn file_lines(case: &CaseRow) -> Vec<String> {
+    if !case.open || case.subject_kind != "file" {
+        return Vec::new();
+    }
+    let next = next_of_file(case.reason, &case.subject, case.number);
+    vec!["not done  no row was changed by it".to_owned(), format!("next      {next}")]
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::out;
 use crate::cli::rules::New;
+use crate::cli::rules::means::question;
 use crate::cli::standing::found;
 use crate::config::Config;
 use crate::decide::rules::{Question, Subject};
@@ -40,8 +41,8 @@ pub async fn run(
         None => None,
     };
     let stored = stored.and_then(|text| serde_json::from_str::<StoredInputs>(&text).ok());
-    let text = stored.as_ref().and_then(|inputs| begun(&case, inputs, config));
-    let text = text.ok_or_else(|| nothing_to_match(&case))?;
+    let stored = stored.ok_or_else(|| nothing_to_match(&case))?;
+    let text = begun(&case, &stored, config)?;
     if common.json {
         let body = json!({ "case_id": format!("C-{number}"), "toml": text });
         out::stdout(&line("rule_draft", body));
@@ -62,36 +63,44 @@ fn nothing_to_match(case: &CaseRow) -> Failure {
 }
 
 /// The rule for what no rule knows; else for the newest object.
-fn begun(case: &CaseRow, inputs: &StoredInputs, config: &Config) -> Option<String> {
-    let AccountRef::Known(account) = &inputs.row.account else { return None };
-    let account = config.accounts.get(account)?;
+fn begun(case: &CaseRow, inputs: &StoredInputs, config: &Config) -> Result<String, Failure> {
+    let AccountRef::Known(account) = &inputs.row.account else {
+        return Err(nothing_to_match(case));
+    };
+    let account = config.accounts.get(account).ok_or_else(|| nothing_to_match(case))?;
+    let psp = account.settings.psp.as_str();
     let is_new = |subject: Subject, object: &PspObject| -> bool {
-        let question = asked(inputs, account.settings.psp.as_str(), subject, object);
-        config.rules.find(&question).is_none()
+        config.rules.find(&question(inputs, psp, subject, object)).is_none()
     };
     let shown = found(inputs).filter_map(|object| Some((Subject::shown_by(object)?, object)));
-    let (subject, object) =
-        shown.max_by_key(|(subject, object)| (is_new(*subject, object), object.created_at))?;
-    Some(draft(&Draft {
-        question: asked(inputs, account.settings.psp.as_str(), subject, object),
-        case: &format!("C-{}", case.number),
-        reason: case.reason.as_str(),
-    }))
+    let newest =
+        shown.max_by_key(|(subject, object)| (is_new(*subject, object), object.created_at));
+    let (subject, object) = newest.ok_or_else(|| nothing_to_match(case))?;
+    let question = question(inputs, psp, subject, object);
+    is_one_code(case, &question)?;
+    let name = format!("C-{}", case.number);
+    Ok(draft(&Draft { question, case: &name, reason: case.reason.as_str() }))
 }
 
-fn asked<'a>(
-    inputs: &'a StoredInputs,
-    psp: &'a str,
-    subject: Subject,
-    object: &'a PspObject,
-) -> Question<'a> {
-    Question {
-        psp,
-        subject,
-        object,
-        kind: inputs.row.kind,
-        money: inputs.row.money,
-        handbacks: inputs.history.tries(),
-        age: Some(inputs.now.signed_duration_since(inputs.row.created_at)),
-    }
+/// A rule would take more than what the case shows where that has no code, or one that reads as a
+/// family.
+fn is_one_code(case: &CaseRow, question: &Question<'_>) -> Result<(), Failure> {
+    let needs_code = matches!(question.subject, Subject::Failure | Subject::Returned);
+    let code = question.code().filter(|code| !code.is_empty());
+    let named = code.unwrap_or(question.object.status.as_str());
+    let why = match (code, named.contains(['*', '?'])) {
+        (None, _) if needs_code => format!(
+            "case C-{} shows no code: a rule without one would take every `{}`",
+            case.number,
+            question.subject.as_str()
+        ),
+        (_, true) => format!(
+            "case C-{} shows `{named}`, which a rule would read as a family of codes, and not as \
+             this one",
+            case.number
+        ),
+        _one => return Ok(()),
+    };
+    let hint = format!("decide the case: tieout cases show C-{}", case.number);
+    Err(Failure::new(Exit::Usage, format!("{why}; no rule was begun"), hint))
 }

@@ -32,6 +32,7 @@ const MIGRATIONS: &[(i64, &str, &str)] = &[
     (18, "said_now", include_str!("../../../migrations/postgres/0018_said_now.sql")),
     (19, "closed_runs", include_str!("../../../migrations/postgres/0019_closed_runs.sql")),
     (20, "tried_letters", include_str!("../../../migrations/postgres/0020_tried_letters.sql")),
+    (21, "said_by_whom", include_str!("../../../migrations/postgres/0021_said_by_whom.sql")),
 ];
 
 pub(super) async fn migrate(pool: &PgPool) -> Result<(), StoreError> {

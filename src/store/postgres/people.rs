@@ -411,14 +411,14 @@ pub(super) async fn turn_down(
     {
         let mut sql = Sql::new(format!(
             "update tieout_proposals set state = '{state}', ended_at = $2, ended_why = $3 \
-             where state = 'open' and {whose} and number = any($1) returning number"
+             where state in ('open', 'approved') and {whose} and number = any($1) \
+             returning number"
         ));
         sql.bind(proposals.to_vec());
         sql.bind(now);
         sql.bind(why.to_owned());
-        let of_state = numbers(&mut tx, sql).await?;
-        note_proposals(&mut tx, &of_state, state, why, None, now).await?;
-        ended.extend(of_state);
+        // By whom it is, and the note of it, are the server's to write.
+        ended.extend(numbers(&mut tx, sql).await?);
     }
     tx.commit().await.map_err(failed(WRITING))?;
     ended.sort_unstable();

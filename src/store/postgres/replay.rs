@@ -9,7 +9,7 @@ use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::postgres::errors::failed;
 use crate::store::postgres::sql::{Cells, Sql};
-use crate::store::replay::{Decided, RecordPlace, RuleCount, Written};
+use crate::store::replay::{Decided, RecordPlace, RuleCount, UnseenPlace, Written};
 
 const READING: &str = "reading what was decided";
 
@@ -96,36 +96,66 @@ async fn decided_by(
         .collect()
 }
 
+/// Open cases of rows with what they were last decided from.
+const OPEN_CASES: &str = "\
+select c.number, c.last_seen_at, c.table_name, c.subject, c.currency, c.amount_minor, c.reason, \
+c.rule, e.body, greatest(c.looked_at, c.last_seen_at) from tieout_cases c \
+left join tieout_evidence e on e.sha256 = c.evidence_sha256 \
+where c.state = 'open' and c.subject_kind = 'row'";
+
+fn case_decided(cells: &Cells<'_>) -> Result<Decided, StoreError> {
+    Ok(Decided {
+        at: cells.at(1)?,
+        table: cells.text(2)?,
+        key: cells.text(3)?,
+        currency: cells.text(4)?,
+        amount_minor: cells.big(5)?,
+        outcome: Outcome::Review,
+        reason: cells.word(6, Reason::parse)?,
+        rule: cells.maybe_text(7)?,
+        evidence: cells.maybe_text(8)?,
+    })
+}
+
 pub(super) async fn open_cases(
     pool: &PgPool,
     after: i64,
     limit: i64,
 ) -> Result<Vec<(i64, Decided)>, StoreError> {
     let mut connection = pool.acquire().await.map_err(failed(READING))?;
-    let mut sql = Sql::new(
-        "select c.number, c.last_seen_at, c.table_name, c.subject, c.currency, c.amount_minor, \
-         c.reason, c.rule, e.body from tieout_cases c \
-         left join tieout_evidence e on e.sha256 = c.evidence_sha256 \
-         where c.state = 'open' and c.subject_kind = 'row'",
-    );
+    let mut sql = Sql::new(OPEN_CASES);
     let (after, limit) = (sql.bind(after), sql.bind(limit));
     sql.push(&format!(" and c.number > {after} order by c.number limit {limit}"));
     let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
     rows.iter()
         .map(|row| {
             let cells = Cells::new(row, READING);
-            let decided = Decided {
-                at: cells.at(1)?,
-                table: cells.text(2)?,
-                key: cells.text(3)?,
-                currency: cells.text(4)?,
-                amount_minor: cells.big(5)?,
-                outcome: Outcome::Review,
-                reason: cells.word(6, Reason::parse)?,
-                rule: cells.maybe_text(7)?,
-                evidence: cells.maybe_text(8)?,
-            };
-            Ok((cells.big(0)?, decided))
+            Ok((cells.big(0)?, case_decided(&cells)?))
+        })
+        .collect()
+}
+
+pub(super) async fn unseen_cases(
+    pool: &PgPool,
+    after: Option<UnseenPlace>,
+    limit: i64,
+) -> Result<Vec<(UnseenPlace, Decided)>, StoreError> {
+    let mut connection = pool.acquire().await.map_err(failed(READING))?;
+    let mut sql = Sql::new(OPEN_CASES);
+    if let Some(UnseenPlace { since, number }) = after {
+        let (since, number) = (sql.bind(since), sql.bind(number));
+        sql.push(&format!(
+            " and (greatest(c.looked_at, c.last_seen_at), c.number) > ({since}, {number})"
+        ));
+    }
+    let limit = sql.bind(limit);
+    sql.push(&format!(" order by greatest(c.looked_at, c.last_seen_at), c.number limit {limit}"));
+    let rows = sql.fetch(&mut connection).await.map_err(failed(READING))?;
+    rows.iter()
+        .map(|row| {
+            let cells = Cells::new(row, READING);
+            let place = UnseenPlace { since: cells.at(9)?, number: cells.big(0)? };
+            Ok((place, case_decided(&cells)?))
         })
         .collect()
 }

@@ -257,13 +257,19 @@ pub(super) fn conditions(statement: &mut Statement, filter: &CaseFilter) -> Stri
     all.join(" and ")
 }
 
+/// Where open cases are, by number.
+const WAITING: &str = "tieout_cases indexed by tieout_cases_waiting";
+
+/// When a case was looked at last, as the index of such instants spells it.
+pub(super) const UNSEEN_SINCE: &str = "max(coalesce(looked_at, ''), last_seen_at)";
+
 /// Where cases are looked for. SQLite would take the index that begins with the state, and sort
 /// all that are open; where the filter names few of them, it finds their index by itself.
 pub(super) fn source(filter: &CaseFilter) -> &'static str {
     let names_few =
         filter.reason.is_some() || filter.opened_run.is_some() || filter.whole.is_some();
     match filter.open_only && !names_few {
-        true => "tieout_cases indexed by tieout_cases_waiting",
+        true => WAITING,
         false => "tieout_cases",
     }
 }
@@ -273,11 +279,11 @@ fn listing(filter: &CaseFilter) -> Statement {
     let wanted = conditions(&mut statement, filter);
     let after = statement.int(filter.after.unwrap_or(0));
     let limit = statement.int(filter.limit);
-    let source = source(filter);
-    let by = match filter.longest_unseen {
-        true => "max(coalesce(looked_at, ''), last_seen_at), ",
-        false => "",
+    let source = match source(filter) {
+        WAITING if filter.longest_unseen => "tieout_cases indexed by tieout_cases_unseen",
+        source => source,
     };
+    let by = if filter.longest_unseen { format!("{UNSEEN_SINCE}, ") } else { String::new() };
     statement.push(&format!(
         "select {COLUMNS} from {source} where {wanted} and number > {after} \
          order by {by}number limit {limit}"
@@ -306,20 +312,26 @@ pub(super) async fn plan(
 pub(super) fn summing(filter: &CaseFilter) -> Statement {
     let mut statement = Statement::default();
     let wanted = conditions(&mut statement, filter);
-    let all_open = CaseFilter {
-        open_only: true,
+    let in_index = CaseFilter {
+        open_only: filter.open_only,
+        opened_run: filter.opened_run.clone(),
+        currency: filter.currency.clone(),
         after: filter.after,
         limit: filter.limit,
         ..CaseFilter::default()
     };
-    let source = match *filter == all_open {
+    let source = match *filter == in_index {
         true => "tieout_cases indexed by tieout_cases_sums",
         false => source(filter),
     };
-    // A sum beyond 64 bits would be an error of SQLite's: the halves are added by whoever reads.
+    // Grouped by the state first, the index has them in order: nothing is sorted but the groups. A
+    // sum beyond 64 bits would be an error of SQLite's: the halves are added by whoever reads.
+    let by = if *filter == in_index { "state, currency" } else { "currency" };
     statement.push(&format!(
-        "select currency, count(*), sum(amount_minor / 1000000), sum(amount_minor % 1000000) \
-         from {source} where {wanted} group by currency order by currency"
+        "select currency, sum(cases), sum(millions), sum(rest) from (select currency, \
+         count(*) as cases, sum(amount_minor / 1000000) as millions, \
+         sum(amount_minor % 1000000) as rest from {source} where {wanted} group by {by}) \
+         group by currency order by currency"
     ));
     statement
 }

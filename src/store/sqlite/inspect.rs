@@ -155,8 +155,9 @@ async fn unlisted(
     values: &str,
 ) -> Result<Vec<(String, String)>, StoreError> {
     let query = sqlx::query(
-        "select f.\"table\", coalesce(f.\"to\", (select p.name from pragma_table_info(f.\"table\") p \
-         where p.pk = 1)) from pragma_foreign_key_list(?1) f where f.\"from\" = ?2 collate nocase \
+        "select f.\"table\", coalesce(f.\"to\", (select p.name \
+         from pragma_table_info(f.\"table\") p where p.pk = 1)) \
+         from pragma_foreign_key_list(?1) f where f.\"from\" = ?2 collate nocase \
          and (select count(*) from pragma_foreign_key_list(?1) g where g.id = f.id) = 1",
     );
     let query = query.bind(bare(table)).bind(table.write_status.name.clone());

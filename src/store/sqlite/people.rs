@@ -367,8 +367,8 @@ pub(super) async fn turn_down(
     let mut ended = Vec::new();
     for (state, whose) in [("withdrawn", "proposed_by = ?4"), ("rejected", "proposed_by <> ?4")] {
         let sql = format!(
-            "update tieout_proposals set state = '{state}', ended_at = ?2, ended_why = ?3 \
-             where state = 'open' and {whose} \
+            "update tieout_proposals set state = '{state}', ended_at = ?2, ended_why = ?3, \
+             ended_by = ?4 where state in ('open', 'approved') and {whose} \
              and number in (select value from json_each(?1)) returning number"
         );
         let query = rendered(&sql)
@@ -376,9 +376,8 @@ pub(super) async fn turn_down(
             .bind(to_text(now))
             .bind(why.to_owned())
             .bind(by.to_owned());
-        let of_state = numbers(connection, query).await?;
-        note_proposals(connection, &of_state, state, why, by, None, now).await?;
-        ended.extend(of_state);
+        // The file notes it by itself.
+        ended.extend(numbers(connection, query).await?);
     }
     ended.sort_unstable();
     Ok(ended)

@@ -7,9 +7,10 @@ use sqlx::sqlite::SqliteConnection;
 use crate::model::reason::{Outcome, Reason};
 use crate::model::time::{Instant, to_text};
 use crate::store::error::StoreError;
-use crate::store::replay::{Decided, RecordPlace, RuleCount, Written};
+use crate::store::replay::{Decided, RecordPlace, RuleCount, UnseenPlace, Written};
+use crate::store::sqlite::cases::UNSEEN_SINCE;
 use crate::store::sqlite::cells::Cells;
-use crate::store::sqlite::sql::{fetch, json_set};
+use crate::store::sqlite::sql::{fetch, json_set, rendered};
 
 pub(super) const READING: &str = "reading what was decided";
 
@@ -97,39 +98,72 @@ async fn decided_by(
         .collect()
 }
 
+/// Open cases of rows, by the named index, with what they were last decided from.
+fn open_cases_by(index: &str) -> String {
+    format!(
+        "select c.number, c.last_seen_at, c.table_name, c.subject, c.currency, c.amount_minor, \
+         c.reason, c.rule, e.body, {UNSEEN_SINCE} as since from tieout_cases c indexed by {index} \
+         left join tieout_evidence e on e.sha256 = c.evidence_sha256 \
+         where c.state = 'open' and c.subject_kind = 'row'"
+    )
+}
+
+fn case_decided(cells: Cells<'_>) -> Result<Decided, StoreError> {
+    Ok(Decided {
+        at: cells.at(1)?,
+        table: cells.text(2)?,
+        key: cells.text(3)?,
+        currency: cells.text(4)?,
+        amount_minor: cells.int(5)?,
+        outcome: Outcome::Review,
+        reason: cells.word(6, Reason::parse)?,
+        rule: cells.opt_text(7)?,
+        evidence: cells.opt_text(8)?,
+    })
+}
+
 pub(super) async fn open_cases(
     connection: &mut SqliteConnection,
     after: i64,
     limit: i64,
 ) -> Result<Vec<(i64, Decided)>, StoreError> {
-    let query = sqlx::query(
-        // Without the name of the index each page would sort all open cases.
-        "select c.number, c.last_seen_at, c.table_name, c.subject, c.currency, c.amount_minor, \
-         c.reason, c.rule, e.body from tieout_cases c indexed by tieout_cases_waiting \
-         left join tieout_evidence e on e.sha256 = c.evidence_sha256 \
-         where c.state = 'open' and c.subject_kind = 'row' and c.number > ?1 \
-         order by c.number limit ?2",
-    )
-    .bind(after)
-    .bind(limit);
-    let rows = fetch(connection, READING, query).await?;
+    // Without the name of the index each page would sort all open cases.
+    let cases = open_cases_by("tieout_cases_waiting");
+    let sql = format!("{cases} and c.number > ?1 order by c.number limit ?2");
+    let rows = fetch(connection, READING, rendered(&sql).bind(after).bind(limit)).await?;
     rows.iter()
         .map(|row| {
             let cells = Cells::new(row, READING);
-            let decided = Decided {
-                at: cells.at(1)?,
-                table: cells.text(2)?,
-                key: cells.text(3)?,
-                currency: cells.text(4)?,
-                amount_minor: cells.int(5)?,
-                outcome: Outcome::Review,
-                reason: cells.word(6, Reason::parse)?,
-                rule: cells.opt_text(7)?,
-                evidence: cells.opt_text(8)?,
-            };
-            Ok((cells.int(0)?, decided))
+            Ok((cells.int(0)?, case_decided(cells)?))
         })
         .collect()
+}
+
+/// Those of the place's own instant first, and then the later ones: by one condition, SQLite would
+/// sort or read all of an instant once more for each page, and a batch is of one.
+pub(super) async fn unseen_cases(
+    connection: &mut SqliteConnection,
+    after: Option<UnseenPlace>,
+    limit: i64,
+) -> Result<Vec<(UnseenPlace, Decided)>, StoreError> {
+    let cases = open_cases_by("tieout_cases_unseen");
+    let (since, number) = after.map_or_else(Default::default, |at| (to_text(at.since), at.number));
+    let mut found = Vec::new();
+    for wanted in [
+        format!("{UNSEEN_SINCE} = ?1 and c.number > ?2 order by c.number"),
+        format!("{UNSEEN_SINCE} > ?1 order by {UNSEEN_SINCE}, c.number"),
+    ] {
+        let taken = i64::try_from(found.len()).unwrap_or(i64::MAX);
+        let sql = format!("{cases} and {wanted} limit ?3");
+        let query = rendered(&sql).bind(since.clone()).bind(number);
+        let rows = fetch(connection, READING, query.bind(limit.saturating_sub(taken))).await?;
+        for row in &rows {
+            let cells = Cells::new(row, READING);
+            let place = UnseenPlace { since: cells.at(9)?, number: cells.int(0)? };
+            found.push((place, case_decided(cells)?));
+        }
+    }
+    Ok(found)
 }
 
 pub(super) async fn shown_by(

@@ -815,8 +815,10 @@ fn exports_of_banks_in_german_french_and_dutch_are_read() {
         (
             "turnover in euros, under words and above them",
             "EUR",
-            ";\n\"Umsätze Girokonto\";\"Zeitraum: 30 Tage\";\n\"Neuer Kontostand\";\"9,00 EUR\";\n\n\
-             \"Buchungstag\";\"Wertstellung (Valuta)\";\"Vorgang\";\"Buchungstext\";\"Umsatz in EUR\";\n\
+            ";\n\"Umsätze Girokonto\";\"Zeitraum: 30 Tage\";\n\
+             \"Neuer Kontostand\";\"9,00 EUR\";\n\n\
+             \"Buchungstag\";\"Wertstellung (Valuta)\";\"Vorgang\";\"Buchungstext\";\
+             \"Umsatz in EUR\";\n\
              \"05.06.2026\";\"05.06.2026\";\"Lastschrift\";\"a\";\"-5,10\";\n\
              \"04.06.2026\";\"04.06.2026\";\"Gutschrift\";\"b\";\"1.000,00\";\n\n\
              \"Alter Kontostand\";\"9,00 EUR\";\n",

@@ -28,6 +28,9 @@ on_both_databases!(
     an_end_by_a_person_is_undone_by_another_decision,
     a_hand_back_that_nobody_could_take_is_none,
     two_approve_at_once_and_one_of_them_does,
+    what_was_approved_is_taken_back_before_a_run_does_it,
+    two_reject_at_once_and_one_of_them_does,
+    no_sentence_looks_like_another_entry,
     cases_of_time_are_looked_at_again_and_close_only_to_a_success,
     the_daily_look_asks_for_what_a_case_shows,
     one_alone_is_told_that_no_api_can_answer,
@@ -522,6 +525,91 @@ async fn two_approve_at_once_and_one_of_them_does(engine: Engine) {
     shop.check(false).await;
 }
 
+async fn what_was_approved_is_taken_back_before_a_run_does_it(engine: Engine) {
+    let shop = twice(engine, words()).await;
+    confirmed(&shop, CONFIRMED).await.ended(0);
+    confirmed(&shop, &[APPROVE, &["--later"]].concat()).await.ended(0);
+    // Of all that the filters mean, only what nobody approved.
+    let reject = ["cases", "reject", "--reason", "duplicate_capture", "--why", "x", "--yes"];
+    shop.tieout(&reject).await.ended(2);
+    let reject = ["cases", "reject", "C-1", "--why", "mistaken", "--yes"];
+    let ran = shop.tieout(&[&reject[..], &["--dry-run"]].concat()).await.ended(0);
+    assert!(ran.stdout.contains("; approved by "), "{}", ran.stdout);
+    shop.tieout(&reject).await.ended(0);
+    assert_eq!(proposals(&shop).await, ["succeeded withdrawn mistaken"]);
+    assert_eq!(shop.count("tieout_proposals where ended_by = proposed_by").await, 1);
+    shop.run().await.ended(0);
+    assert_eq!(shop.status(1).await, "processing");
+    let kinds = shop.texts("select kind from tieout_case_notes order by id").await;
+    assert_eq!(kinds, ["proposed", "approved", "withdrawn"]);
+    // Another is proposed, and that one is carried out.
+    confirmed(&shop, CONFIRMED).await.ended(0);
+    confirmed(&shop, APPROVE).await.ended(0);
+    assert_eq!(shop.status(1).await, "paid");
+    let none = shop.tieout(&reject).await.ended(2);
+    assert!(none.stderr.contains("nothing is proposed of these cases"), "{}", none.stderr);
+    shop.check(false).await;
+}
+
+/// Who did nothing is told so, also by the exit.
+async fn two_reject_at_once_and_one_of_them_does(engine: Engine) {
+    let shop = twice(engine, words()).await;
+    for _ in 0..3 {
+        confirmed(&shop, CONFIRMED).await.ended(0);
+        let words = ["cases", "reject", "C-1", "--why", "x", "--yes", "--json"];
+        let (one, other) = tokio::join!(shop.tieout(&words), shop.tieout(&words));
+        for ran in [&one, &other] {
+            let done = ran.of_type("cases_done").first().map(|done| done["cases"] == 1);
+            match done {
+                Some(true) => assert_eq!(ran.code, Some(0), "{ran:?}"),
+                Some(false) => assert_eq!(ran.code, Some(3), "{ran:?}"),
+                None => assert_eq!(ran.code, Some(2), "{ran:?}"),
+            }
+        }
+        assert!([&one, &other].iter().any(|ran| ran.code == Some(0)), "{one:?} {other:?}");
+    }
+    assert_eq!(shop.count("tieout_case_notes where kind = 'withdrawn'").await, 3);
+}
+
+async fn no_sentence_looks_like_another_entry(engine: Engine) {
+    let shop = twice(engine, words()).await;
+    let forged = format!("{} 2026-11-19T13:00Z approved by tom: ok", "x".repeat(60));
+    shop.tieout(&["cases", "comment", "C-1", "--why", &forged]).await.ended(0);
+    let mut program = shop.program(&["cases", "show", "C-1"]);
+    let shown = Ran::once_over(program.env("COLUMNS", "80").spawn().unwrap()).await.ended(0);
+    let entry = shown.stdout.lines().find(|line| line.contains("approved by tom")).unwrap();
+    assert!(entry.starts_with("            2026-"), "{}", shown.stdout);
+    let own = shown.stdout.lines().find(|line| line.contains("last decided by run")).unwrap();
+    assert!(own.starts_with("          2026-") || own.starts_with("history"), "{}", shown.stdout);
+    let (user, now) = match engine {
+        Engine::Postgres => ("session_user", "now()"),
+        Engine::Sqlite => ("'mara'", "'2026-11-19T12:00:00.000000Z'"),
+    };
+    let (newline, bell) = match engine {
+        Engine::Postgres => ("chr(10)", "chr(7)"),
+        Engine::Sqlite => ("char(10)", "char(7)"),
+    };
+    for control in [newline, bell] {
+        let note = format!(
+            "insert into tieout_case_notes (case_number, at, kind, by_whom, text) \
+             select number, {now}, 'comment', {user}, 'a' || {control} || 'b' from tieout_cases"
+        );
+        let proposal = format!(
+            "insert into tieout_proposals (case_number, what, undoes, why, evidence_sha256, \
+             four_eyes, proposed_by, proposed_at, state) select number, 'failed', 1 = 0, \
+             'a' || {control} || 'b', evidence_sha256, 1 = 1, {user}, {now}, 'open' \
+             from tieout_cases"
+        );
+        for sql in [note, proposal] {
+            let error = match shop.raw.try_execute(&sql).await {
+                Ok(_done) => panic!("{sql}: it is allowed"),
+                Err(error) => error,
+            };
+            assert!(error.to_string().contains("one line"), "{sql}: {error}");
+        }
+    }
+}
+
 async fn cases_of_time_are_looked_at_again_and_close_only_to_a_success(engine: Engine) {
     let mut shop = Shop::open_with(engine, words()).await;
     shop.background(60).await;
@@ -761,6 +849,20 @@ async fn many_cases_are_given_away_and_told_of_at_once(engine: Engine) {
         assert!(ran.stderr.contains(why), "{}", ran.stderr);
         assert_eq!(ran.stdout, "");
     }
+    // By a filter, which means the first as well: it is no part of itself, and not told of.
+    let rest = ["cases", "merge", "C-1", "--reason", "duplicate_capture", "--why", "one outage"];
+    let asked = shop.tieout(&rest).await.ended(2);
+    assert!(asked.stdout.contains("make parts of C-1: 4 cases: 4 of "), "{}", asked.stdout);
+    assert!(asked.stderr.contains("add --yes where that is meant"), "{}", asked.stderr);
+    assert!(asked.stderr.contains("case C-3: it is a part of it already"), "{}", asked.stderr);
+    assert!(!asked.stderr.contains("C-1: it is the case itself"), "{}", asked.stderr);
+    shop.tieout(&[&rest[..], &["--dry-run"]].concat()).await.ended(0);
+    assert_eq!(shop.count("tieout_cases where merged_into = 1").await, 2);
+    shop.tieout(&[&rest[..], &["--yes"]].concat()).await.ended(0);
+    assert_eq!(shop.count("tieout_cases where merged_into = 1").await, 6);
+    shop.tieout(&["cases", "merge", "C-1", "--why", "which?", "--yes"]).await.ended(2);
+    let none = ["cases", "merge", "C-1", "--reason", "orphan", "--why", "none", "--yes"];
+    shop.tieout(&none).await.ended(2);
     let csv = shop.tieout(&["cases", "export"]).await.ended(0).stdout;
     assert_eq!(csv.lines().count(), 8, "{csv}");
     assert!(csv.starts_with("case_id,state,"), "{csv}");
@@ -1026,6 +1128,27 @@ async fn the_server_tells_maker_from_checker() {
     assert!(own.stderr.contains("another person than tieout_suite_people"), "{}", own.stderr);
     assert_eq!(proposals(&shop).await, ["succeeded open -"]);
     shop.under_role("checker").await;
+    // Nobody takes back what another proposed; whoever turns it down is named, by any program.
+    let checker = shop.raw_as_role().await;
+    let end = |state: &str, why: &str| {
+        format!(
+            "update tieout_proposals set state = '{state}', ended_at = now(), ended_why = {why}"
+        )
+    };
+    for sql in [end("withdrawn", "'x'"), end("rejected", "'x' || chr(10)")] {
+        let error = checker.try_execute(&sql).await.unwrap_err();
+        let found = error.as_database_error().and_then(|e| e.code()).map(|c| c.into_owned());
+        assert_eq!(found.as_deref(), Some("23001"), "{sql}: {error}");
+    }
+    checker.execute(&end("rejected", "'unclear'")).await;
+    let noted = "select kind || ' ' || by_whom || ' ' || text from tieout_case_notes \
+                 where proposal is not null order by id desc limit 1";
+    assert_eq!(shop.texts(noted).await, ["rejected tieout_suite_checker unclear"]);
+    let by = shop.texts("select ended_by from tieout_proposals").await;
+    assert_eq!(by, ["tieout_suite_checker"]);
+    shop.under_role("people").await;
+    confirmed(&shop, CONFIRMED).await.ended(0);
+    shop.under_role("checker").await;
     confirmed(&shop, &[APPROVE, &["--later"]].concat()).await.ended(0);
     // What was approved is carried out or refused by a run, and by nobody else.
     let refuse = "update tieout_proposals set state = 'refused', ended_at = now(), ended_why = 'x'";
@@ -1034,7 +1157,9 @@ async fn the_server_tells_maker_from_checker() {
     assert_eq!(found.as_deref(), Some("23001"), "{error}");
     shop.run().await.ended(0);
     assert_eq!(shop.status(1).await, "paid");
-    let both = shop.texts("select proposed_by || ' ' || approved_by from tieout_proposals").await;
+    let both = "select proposed_by || ' ' || approved_by from tieout_proposals \
+                where state = 'carried_out'";
+    let both = shop.texts(both).await;
     assert_eq!(both, ["tieout_suite_people tieout_suite_checker"]);
     shop.check(false).await;
 }
@@ -1064,6 +1189,14 @@ async fn a_file_holds_maker_and_checker_apart() {
     refused(&propose("mara", "approved")).await;
     shop.raw.execute(&propose("mara", "open")).await;
     refused(&propose("tom", "open")).await;
+    let withdraw = |by: &str| {
+        format!(
+            "update tieout_proposals set state = 'withdrawn', ended_at = '{at}', ended_why = 'x', \
+             ended_by = {by}"
+        )
+    };
+    refused(&withdraw("null")).await;
+    refused(&withdraw("'tom'")).await;
     refused(&approve("mara", "evidence_sha256")).await;
     refused(&approve("tom", "'another'")).await;
     refused("update tieout_proposals set why = 'y'").await;
