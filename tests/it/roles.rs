@@ -50,7 +50,7 @@ async fn the_main_job_works_under_the_role_for_the_schedule() {
     assert_eq!(shop.raw_as_role().await.one("select current_user::text").await, "tieout_suite_run");
     // What is not its business is refused, with the role that it is the business of.
     let paused = shop.tieout(&["pause", "shop", "--why", "x"]).await.ended(12);
-    assert!(paused.stderr.contains("need tieout_people"), "{}", paused.stderr);
+    assert!(paused.stderr.contains("needs tieout_people"), "{}", paused.stderr);
     shop.run_until_proven().await;
     let statuses = shop.texts("select status from payments where id < 9 order by id").await;
     assert_eq!(statuses, ["paid", "paid", "paid", "retry", "processing"]);
