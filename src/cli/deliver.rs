@@ -56,7 +56,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
         Some(command) => {
             let only_reads = matches!(command, letters::Command::List(_));
             database::with_as(&config, only_reads, async |db| {
-                letters::run(command, common, db).await
+                letters::run(command, common, &config, db).await
             })
         }
     }
@@ -111,14 +111,9 @@ fn options(args: &Args, config: &Config) -> Result<DeliverOptions, Failure> {
     }
     let only: Vec<String> = args.sink.iter().filter(|name| !name.is_empty()).cloned().collect();
     for name in &only {
-        let known = || config.sinks.iter().map(|sink| sink.name.as_str());
-        if !known().any(|known| known == name) {
-            let help = match nearest(name, known()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("configured: {}.", known().collect::<Vec<_>>().join(", ")),
-            };
-            let text = format!("--sink {name}: there is no such sink; {help} Nothing was done");
-            return Err(Failure::usage(text));
+        let known: Vec<&str> = config.sinks.iter().map(|sink| sink.name.as_str()).collect();
+        if !known.contains(&name.as_str()) {
+            return Err(unknown("--sink", name, "sink", "configured", &known));
         }
     }
     let at_most = word(args.max_duration.as_ref())
@@ -134,6 +129,16 @@ fn options(args: &Args, config: &Config) -> Result<DeliverOptions, Failure> {
         at_most: at_most.filter(|most| *most > Duration::ZERO),
         now_at_all: args.now,
     })
+}
+
+/// A name that nothing has: a mistyped one must not look as if nothing waited there.
+fn unknown(flag: &str, name: &str, what: &str, are: &str, known: &[&str]) -> Failure {
+    let help = match nearest(name, known.iter().copied()) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => format!("{are}: none."),
+        None => format!("{are}: {}.", known.join(", ")),
+    };
+    Failure::usage(format!("{flag} {name}: there is no such {what}; {help} Nothing was done"))
 }
 
 /// Tells how a sink did; the exit that being cut short leads to.

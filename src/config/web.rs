@@ -3,7 +3,7 @@
 //! A token never stands here: of each person's token the SHA-256 is named, which nobody can turn
 //! back. With PostgreSQL nobody is named here at all: people sign in with logins of the server.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ const PORT: u16 = 8042;
 /// Digits of a SHA-256.
 const HASH_DIGITS: usize = 64;
 
-/// The longest name of a person.
+/// The longest name of a person, in characters.
 const NAME_MAX: usize = 100;
 
 /// The typed words of `[web]`.
@@ -127,18 +127,25 @@ impl WebSettings {
             found.push(("origin".to_owned(), text.to_owned()));
         }
         let mut names = BTreeSet::new();
+        let mut tokens: BTreeMap<String, &str> = BTreeMap::new();
         for (at, person) in self.person.iter().enumerate() {
             let mut wrong = |field: &str, text: String| {
                 found.push((format!("person.{at}.{field}"), text));
             };
             if !is_name(&person.name) {
-                wrong("name", format!("`name`: expected a name of 1 to {NAME_MAX} bytes"));
+                wrong("name", format!("`name`: expected a name of 1 to {NAME_MAX} characters"));
             }
             if !names.insert(person.name.as_str()) {
                 wrong("name", format!("a second [[web.person]] is called `{}`", person.name));
             }
             if let Some(text) = person.misfit() {
                 wrong("token_sha256", text.to_owned());
+                continue;
+            }
+            let (field, token) = person.token();
+            let other = *tokens.entry(token).or_insert(&person.name);
+            if other != person.name {
+                wrong(field, one_token(field, &person.name, other));
             }
         }
         found
@@ -160,6 +167,15 @@ impl PersonSettings {
         is_bad.then_some("`token_sha256`: expected 64 hex digits; `tieout serve --new-token NAME`")
     }
 
+    /// The setting that tells of the token, and its words in one spelling.
+    fn token(&self) -> (&'static str, String) {
+        let source = self.source();
+        match &self.token_sha256 {
+            Some(hash) => ("token_sha256", hash.to_ascii_lowercase()),
+            None => (source.field(), format!("{source:?}")),
+        }
+    }
+
     /// Where the hash is to be read, where it does not stand here.
     pub fn source(&self) -> KeySource {
         match (&self.key_env, &self.key_file, &self.key_command) {
@@ -171,6 +187,14 @@ impl PersonSettings {
     }
 }
 
+/// Whoever could sign in as two people could be maker and checker of one decision.
+fn one_token(field: &str, name: &str, other: &str) -> String {
+    format!(
+        "`{field}`: {name} and {other} have one token, and who has it could sign in as either; \
+         `tieout serve --new-token {name}` makes another"
+    )
+}
+
 /// Whether this can be the hash of a token.
 pub fn is_hash(text: &str) -> bool {
     text.len() == HASH_DIGITS && text.bytes().all(|b| b.is_ascii_hexdigit())
@@ -178,7 +202,8 @@ pub fn is_hash(text: &str) -> bool {
 
 /// Whether somebody can be called so: what stands in histories, on one line.
 pub fn is_name(text: &str) -> bool {
-    text == text.trim() && (1..=NAME_MAX).contains(&text.len()) && !text.contains(char::is_control)
+    let is_fit = (1..=NAME_MAX).contains(&text.chars().count());
+    text == text.trim() && is_fit && !text.contains(char::is_control)
 }
 
 /// The host and port of an origin, where it is one.
@@ -227,5 +252,38 @@ mod tests {
             assert_eq!(found[0].0, at, "{text}");
         }
         assert!(toml::from_str::<WebSettings>("idle = '0s'").is_err());
+    }
+
+    #[test]
+    fn two_people_have_two_tokens() {
+        let person = |name: &str, token: &str| format!("[[person]]\nname = '{name}'\n{token}\n");
+        let hash = |digit: &str| format!("token_sha256 = '{}'", digit.repeat(64));
+        for (field, first, second, is_one) in [
+            ("token_sha256", hash("a"), hash("a"), true),
+            ("token_sha256", hash("a"), hash("A"), true),
+            ("token_sha256", hash("a"), hash("b"), false),
+            ("key_env", "key_env = 'A'".to_owned(), "key_env = 'A'".to_owned(), true),
+            ("key_env", "key_env = 'A'".to_owned(), "key_env = 'B'".to_owned(), false),
+            ("key_env", "key_env = 'A'".to_owned(), "key_file = 'A'".to_owned(), false),
+            (
+                "key_command",
+                "key_command = ['a', 'b']".into(),
+                "key_command = ['a b']".into(),
+                false,
+            ),
+        ] {
+            let found = read(&(person("mara", &first) + &person("jonas", &second))).misfits();
+            assert_eq!(found.len(), usize::from(is_one), "{first} {second}: {found:?}");
+            if let Some((at, text)) = found.first() {
+                assert_eq!(*at, format!("person.1.{field}"));
+                assert!(text.contains("jonas and mara have one token"), "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_is_counted_in_characters() {
+        assert!(is_name(&"ü".repeat(NAME_MAX)));
+        assert!(!is_name(&"ü".repeat(NAME_MAX + 1)));
     }
 }

@@ -31,7 +31,7 @@ use crate::web::site::Site;
 /// Cases at once.
 pub const MOST: usize = 1_000;
 
-/// The longest name of an owner.
+/// The longest name of an owner, in characters.
 const OWNER_MAX: usize = 100;
 
 /// The longest reference of an object.
@@ -123,6 +123,26 @@ impl Act {
         }
     }
 
+    /// The same of several cases, behind how many they are.
+    pub fn done_to_many(self) -> &'static str {
+        match self {
+            Self::Comment => "the comment stands in each history.",
+            Self::Assign => "the owner is noted.",
+            Self::Propose | Self::Undo => "proposed. Nothing is done before it is approved.",
+            Self::Approve => {
+                "approved. The PSP is asked again; then each is carried out, or the case says what \
+                 stood against it."
+            }
+            Self::Reject => "the proposal ended. Nothing was done.",
+            Self::Kick => {
+                "kicked. The PSP is asked again, and today's rules decide within moments. Each \
+                 history says what comes of it."
+            }
+            Self::Merge => "part of one case now.",
+            Self::Split => "part of no other case any more.",
+        }
+    }
+
     /// Reads the word.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|act| act.word() == text)
@@ -171,7 +191,7 @@ struct Acting<'a> {
 pub async fn act(site: &Rc<Site>, person: &Person, fields: &Fields) -> Result<Response, Refused> {
     let act = fields.text("act").and_then(Act::parse);
     let act = act.ok_or_else(|| Refused::words("The form does not say what to do"))?;
-    let acting = Acting::read(person, fields).await?;
+    let mut acting = Acting::read(person, fields).await?;
     let done = match act {
         Act::Comment => acting.comment().await?,
         Act::Assign => acting.assign().await?,
@@ -185,19 +205,33 @@ pub async fn act(site: &Rc<Site>, person: &Person, fields: &Fields) -> Result<Re
     };
     let asked = acting.cases.len();
     if done < asked {
-        let text = format!(
-            "{}: done of {done} of {}; what is left changed meanwhile, or was so before",
-            act.word(),
-            counted(asked, "case", "cases")
-        );
+        let text = format!("{}: {}", act.word(), left_words(done, asked));
         let hint = "look at the queue again; what is left can be done anew";
         return Err(Refused::new(StatusCode::CONFLICT, text, hint));
     }
-    let back = match acting.cases.as_slice() {
-        [only] => Link::case(only.number),
-        _several => Link::to("/cases"),
-    };
-    Ok(on_to(&back.with("done", act.word())))
+    // A preview leads back to the list that it was made from.
+    let back = fields.text("back").and_then(Link::back);
+    Ok(on_to(&match (back, acting.cases.as_slice()) {
+        (None, [only]) => Link::case(only.number).with("done", act.word()),
+        (back, several) => {
+            let back = back.unwrap_or_else(|| Link::to("/cases")).with("done", act.word());
+            back.with("many", &several.len().to_string())
+        }
+    }))
+}
+
+/// What was not done to all.
+fn left_words(done: usize, asked: usize) -> String {
+    let why = "changed meanwhile, or was so before";
+    match (done, asked) {
+        (0, 1) => format!("nothing was done; the case {why}"),
+        (0, _several) => format!("nothing was done; each of the {asked} cases {why}"),
+        (_some, _all) => format!(
+            "done to {done} of {}; each of the other {} {why}",
+            counted(asked, "case", "cases"),
+            asked.saturating_sub(done)
+        ),
+    }
 }
 
 impl<'a> Acting<'a> {
@@ -234,9 +268,11 @@ impl<'a> Acting<'a> {
 
     async fn assign(&self) -> Result<usize, Refused> {
         let owner = self.fields.text("owner").filter(|name| *name != NONE);
-        let is_fine = |name: &str| name.len() <= OWNER_MAX && !name.contains(char::is_control);
+        let is_fine =
+            |name: &str| name.chars().count() <= OWNER_MAX && !name.contains(char::is_control);
         if owner.is_some_and(|name| !is_fine(name)) {
-            return Err(Refused::words(format!("An owner has a name of 1 to {OWNER_MAX} bytes")));
+            let text = format!("An owner has a name of 1 to {OWNER_MAX} characters");
+            return Err(Refused::words(text));
         }
         if let Some(case) = self.cases.iter().find(|case| !case.open) {
             return Err(Refused::stale(format!("Case C-{} is closed", case.number)));
@@ -397,7 +433,8 @@ impl<'a> Acting<'a> {
         Ok(numbers.len())
     }
 
-    async fn merge(&self) -> Result<usize, Refused> {
+    /// Makes the cases parts of one. That one is none of them, though a filter may mean it, too.
+    async fn merge(&mut self) -> Result<usize, Refused> {
         let text = self.fields.text("into").unwrap_or_default();
         let number = number_of(text);
         let into = number.map_err(|_none| Refused::words("Say of which case, such as C-1043"))?;
@@ -406,7 +443,8 @@ impl<'a> Acting<'a> {
         if !lead.open {
             return Err(Refused::words(format!("Case C-{into} is closed")));
         }
-        if self.cases.iter().any(|case| case.number == into) {
+        self.cases.retain(|case| case.number != into);
+        if self.cases.is_empty() {
             return Err(Refused::words(format!("Case C-{into} is no part of itself")));
         }
         if let Some(whole) = self.person.db.case_links(into).await?.part_of {
@@ -466,7 +504,7 @@ fn why(fields: &Fields) -> Result<String, Refused> {
     let typed = fields.whole("why").unwrap_or_default();
     let why = typed.split_whitespace().collect::<Vec<_>>().join(" ");
     let why = one_line(&why).map(str::to_owned);
-    why.ok_or_else(|| Refused::words(format!("Say why, in 1 to {SAID_MAX} bytes")))
+    why.ok_or_else(|| Refused::words(format!("Say why, in 1 to {SAID_MAX} characters")))
 }
 
 fn object(fields: &Fields, what: What) -> Result<Option<String>, Refused> {
@@ -504,6 +542,7 @@ mod tests {
         assert!(read("why=+").is_err());
         assert!(read("").is_err());
         assert!(read(&format!("why={}", "x".repeat(SAID_MAX + 1))).is_err());
+        assert!(read(&format!("why={}", "%C3%BC".repeat(SAID_MAX))).is_ok());
     }
 
     #[test]
@@ -520,6 +559,22 @@ mod tests {
         for act in Act::ALL {
             assert_eq!(Act::parse(act.word()), Some(act));
             assert!(act.done().ends_with('.'));
+            assert!(act.done_to_many().ends_with('.'));
+        }
+    }
+
+    #[test]
+    fn what_was_not_done_to_all_is_told() {
+        for (done, asked, words) in [
+            (0, 1, "nothing was done; the case changed meanwhile, or was so before"),
+            (0, 14, "nothing was done; each of the 14 cases changed meanwhile, or was so before"),
+            (
+                3,
+                14,
+                "done to 3 of 14 cases; each of the other 11 changed meanwhile, or was so before",
+            ),
+        ] {
+            assert_eq!(left_words(done, asked), words);
         }
     }
 }

@@ -57,6 +57,14 @@ pub enum ServeError {
         /// The person.
         name: String,
     },
+    /// Who has the token of one could sign in as the other.
+    #[error("{name} and {other} have one token, and would be one person; nothing was served")]
+    OneToken {
+        /// The person.
+        name: String,
+        /// Who has it, too.
+        other: String,
+    },
     /// The database does not answer, or not as it must.
     #[error("the review page needs the database; nothing was served")]
     Store {
@@ -76,7 +84,8 @@ impl ServeError {
             | Self::Nobody
             | Self::Persons
             | Self::Token { .. }
-            | Self::NoHash { .. } => Exit::Config,
+            | Self::NoHash { .. }
+            | Self::OneToken { .. } => Exit::Config,
             Self::Store { source } => store_exit(source),
         }
     }
@@ -92,7 +101,7 @@ impl ServeError {
                  origin = \"https://…\""
             }
             Self::Listen { .. } => "another --listen address or port",
-            Self::Nobody | Self::NoHash { .. } => {
+            Self::Nobody | Self::NoHash { .. } | Self::OneToken { .. } => {
                 "`tieout serve --new-token NAME` makes a token and prints the lines for [web]"
             }
             Self::Persons => "take [[web.person]] out; docs/web.md tells how people sign in",

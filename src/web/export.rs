@@ -28,7 +28,7 @@ const AHEAD: usize = 2;
 
 /// All cases that the filter means.
 pub async fn cases(site: &Rc<Site>, person: &Person, query: &Fields) -> Result<Response, Refused> {
-    let asked = Asked::read(query, person.db.now().await?)?;
+    let asked = Asked::of_address(query, person.db.now().await?)?;
     let filter = CaseFilter { limit: PAGE, ..asked.filter };
     let (sender, receiver) = channel(AHEAD);
     let db = person.db.clone();

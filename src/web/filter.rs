@@ -1,5 +1,6 @@
 //! Which cases a page is about: the words of its address, and what they mean to the store.
 
+use crate::config::problem::nearest;
 use crate::model::money::{AmountUnit, Currency, Exactness, parse_amount};
 use crate::model::reason::Reason;
 use crate::model::time::{Instant, parse_ago};
@@ -28,6 +29,10 @@ pub const NAMES: [&str; 15] = [
     "proposed",
 ];
 
+/// What an address says beside the filter: where its page begins, which pages came before it, and
+/// what was done just now to how many.
+const BESIDE: [&str; 4] = ["after", "trail", "done", "many"];
+
 /// What a filter is called in the address, and its words as they were given.
 #[derive(Debug, Clone)]
 pub struct Asked {
@@ -38,15 +43,42 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// Reads the words.
+    /// Reads the words of an address, which says nothing else: a mistyped name must not look as if
+    /// it had narrowed the list.
+    ///
+    /// # Errors
+    /// With the first that cannot be meant.
+    pub fn of_address(fields: &Fields, now: Instant) -> Result<Self, Refused> {
+        let known = || NAMES.into_iter().chain(BESIDE);
+        if let Some(name) = fields.names().find(|name| !known().any(|known| known == *name)) {
+            let near = nearest(name, NAMES).map(|near| format!(" (did you mean `{near}`?)"));
+            let text = format!("There is no filter `{name}`{}", near.unwrap_or_default());
+            return Err(Refused::words(text));
+        }
+        Self::read(fields, now)
+    }
+
+    /// The words as they were given, whatever they mean.
+    pub fn given(fields: &Fields) -> Self {
+        let word = |name: &'static str| Some((name, fields.text(name)?.to_owned()));
+        let filter = CaseFilter { open_only: true, ..CaseFilter::default() };
+        Self { filter, given: NAMES.into_iter().filter_map(word).collect() }
+    }
+
+    /// Reads the words among other fields.
     ///
     /// # Errors
     /// With the first that cannot be meant.
     pub fn read(fields: &Fields, now: Instant) -> Result<Self, Refused> {
+        let Self { given, .. } = Self::given(fields);
+        // No database takes all of them, and none has one that somebody could look for.
+        if let Some((name, _)) = given.iter().find(|(_, word)| word.contains(char::is_control)) {
+            return Err(Refused::words(format!("`{name}` has a letter in it that nobody sees")));
+        }
         let word = |name: &str| fields.text(name).map(str::to_owned);
         let currency = word("currency").map(|text| currency_of(&text)).transpose()?;
         let filter = CaseFilter {
-            open_only: word("state").as_deref() != Some("all"),
+            open_only: word("state").map(|text| is_open_only(&text)).transpose()?.unwrap_or(true),
             reason: word("reason").map(reason_of).transpose()?,
             account: word("account"),
             table: word("table"),
@@ -59,11 +91,10 @@ impl Asked {
             rule: word("rule"),
             policy_version: word("policy"),
             opened_run: word("run"),
-            whole: word("part_of").map(|text| number_of(&text)).transpose()?,
+            whole: word("part_of").map(|text| case_of(&text)).transpose()?,
             proposed: word("proposed").map(|text| state_of(&text)).transpose()?,
             ..CaseFilter::default()
         };
-        let given = NAMES.into_iter().filter_map(|name| Some((name, word(name)?))).collect();
         Ok(Self { filter, given })
     }
 
@@ -85,11 +116,26 @@ impl Asked {
     }
 }
 
-fn reason_of(text: String) -> Result<String, Refused> {
-    match Reason::parse(&text) {
-        Some(_known) => Ok(text),
-        None => Err(Refused::words(format!("There is no reason {text}"))),
+fn is_open_only(text: &str) -> Result<bool, Refused> {
+    match text {
+        "open" => Ok(true),
+        "all" => Ok(false),
+        _odd => Err(Refused::words(format!("There is no state {text}: open, or all"))),
     }
+}
+
+fn reason_of(text: String) -> Result<String, Refused> {
+    if Reason::parse(&text).is_some() {
+        return Ok(text);
+    }
+    let near = nearest(&text, Reason::ALL.iter().map(|reason| reason.as_str()));
+    let near = near.map(|near| format!(" (did you mean `{near}`?)")).unwrap_or_default();
+    Err(Refused::words(format!("There is no reason {text}{near}")))
+}
+
+fn case_of(text: &str) -> Result<i64, Refused> {
+    number_of(text)
+        .map_err(|_none| Refused::words(format!("{text}: expected a case's number such as C-1043")))
 }
 
 fn state_of(text: &str) -> Result<ProposalState, Refused> {
@@ -139,8 +185,29 @@ mod tests {
         for bad in ["reason=none", "older=soon", "amount_from=5", "currency=XXY", "proposed=x"] {
             assert!(read(bad).is_err(), "{bad}");
         }
-        for bad in ["older=99999999999d", "younger=36501d"] {
+        for bad in [
+            "older=99999999999d",
+            "younger=36501d",
+            "state=closed",
+            "part_of=x",
+            "owner=%00",
+            "rule=a%1bb",
+        ] {
             assert_eq!(read(bad).unwrap_err().status.as_u16(), 422, "{bad}");
         }
+        assert!(read("state=open").unwrap().filter.open_only);
+    }
+
+    #[test]
+    fn an_address_names_filters_and_nothing_else() {
+        let now = crate::model::time::from_text("2026-11-20T00:00:00Z").unwrap();
+        let read = |text: &str| Asked::of_address(&Fields::read(text), now);
+        assert!(read("owner=mara&state=&after=50&trail=0&done=kick&many=3").is_ok());
+        let text = read("reasn=orphan").unwrap_err().text;
+        assert!(text.contains("no filter `reasn` (did you mean `reason`?)"), "{text}");
+        assert!(read("csrf=1").is_err());
+        let given = Asked::given(&Fields::read("owner=mara&reason=nonsense&csrf=1"));
+        assert_eq!(given.word("reason"), "nonsense");
+        assert_eq!(given.pairs().count(), 2);
     }
 }

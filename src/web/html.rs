@@ -176,8 +176,8 @@ fn escape(to: &mut String, text: &str) {
 /// Letters that nobody sees, or that let a text look like another one.
 fn is_hidden(c: char) -> bool {
     let is_space = matches!(c, '\n' | '\t' | '\r');
-    let turns = matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2066}'..='\u{2069}' | '\u{feff}');
+    let turns = matches!(c, '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{2069}' | '\u{feff}');
     (c.is_control() && !is_space) || turns
 }
 

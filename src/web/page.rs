@@ -82,7 +82,7 @@ impl<'a> Page<'a> {
             .with(skip)
             .with(self.person.map(|person| top(person, self.here)))
             .with(el("main").at("id", "main").then(self.main))
-            .with(foot(self.site));
+            .with(foot(self.site, self.person.is_some()));
         whole(status, "text/html; charset=utf-8", document(head, body))
     }
 }
@@ -106,13 +106,14 @@ fn top(person: &Person, here: Here) -> El {
     of_class("header", "top").then(el("div").then(brand).then(nav).then(who))
 }
 
-fn foot(site: &Site) -> El {
+fn foot(site: &Site, is_inside: bool) -> El {
     let text = format!(
         "All times are UTC. {} · tieout {}",
         site.service.kind(),
         env!("CARGO_PKG_VERSION")
     );
-    el("footer").then(text)
+    // Before somebody signs in there is one card in the middle.
+    if is_inside { el("footer").then(text) } else { of_class("footer", "alone").then(text) }
 }
 
 /// A form that sends, with this session's secret.
@@ -133,6 +134,16 @@ pub fn card(heading: &str) -> El {
 /// A card that a table fills.
 pub fn flush(heading: &str) -> El {
     of_class("section", "card flush").then(el("h2").then(heading))
+}
+
+/// A table that may be wider than its card: then it is slid, and nothing of it is cut off.
+pub fn scroll(table: El) -> El {
+    of_class("div", "scroll").then(table)
+}
+
+/// A scroll without a link in it: the keyboard slides it as well.
+pub fn scroll_of(label: &str, table: El) -> El {
+    scroll(table).at("tabindex", 0).at("role", "region").at("aria-label", label)
 }
 
 /// What stands at the top of a page.

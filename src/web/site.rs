@@ -102,7 +102,7 @@ fn std_span(span: TimeDelta) -> Duration {
 }
 
 async fn people_of(settings: &WebSettings) -> Result<Vec<(String, String)>, ServeError> {
-    let mut people = Vec::new();
+    let mut people: Vec<(String, String)> = Vec::new();
     let env: crate::secret::EnvLookup = std::sync::Arc::new(named_secret);
     for person in &settings.person {
         let name = person.name.clone();
@@ -116,7 +116,12 @@ async fn people_of(settings: &WebSettings) -> Result<Vec<(String, String)>, Serv
         if !is_hash(&hash) {
             return Err(ServeError::NoHash { name });
         }
-        people.push((name, hash.to_ascii_lowercase()));
+        let hash = hash.to_ascii_lowercase();
+        // What the configuration shows is refused there; a file or a variable is read here.
+        if let Some((other, _)) = people.iter().find(|(_, known)| *known == hash) {
+            return Err(ServeError::OneToken { name, other: other.clone() });
+        }
+        people.push((name, hash));
     }
     Ok(people)
 }

@@ -1,10 +1,12 @@
 //! `cases merge`, `cases export` and `cases purge`: what keeps the queue readable.
 
+use std::collections::BTreeMap;
+
 use clap::ValueEnum;
 use serde_json::json;
 
 use crate::cli::args::{Common, yes_or_no};
-use crate::cli::cases::select::{Confirm, Preview, Select, done, identity, why};
+use crate::cli::cases::select::{Confirm, Preview, SAMPLES, Select, done, identity, selected, why};
 use crate::cli::cases::{PAGE, body, find, number_of};
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
@@ -26,9 +28,11 @@ pub struct Merge {
     /// The case that the others become parts of
     #[arg(value_name = "CASE")]
     into: String,
-    /// The others
-    #[arg(value_name = "PART", required = true)]
+    /// The others; none: all open ones that the filters mean
+    #[arg(value_name = "PART")]
     parts: Vec<String>,
+    #[command(flatten)]
+    select: Select,
     /// Take the parts out of it again
     #[arg(long, env = names::CASES_SPLIT, value_parser = yes_or_no)]
     split: bool,
@@ -81,7 +85,13 @@ pub async fn merge(options: &Merge, common: &Common, db: &Database) -> Result<Ex
     if !lead.open {
         return Err(Failure::usage(format!("case C-{} is closed", lead.number)));
     }
-    let parts = fitting(named(&options.parts, db).await?, &lead, options.split, db).await?;
+    let is_named = !options.parts.is_empty();
+    let mut parts = selected(&options.parts, &options.select, !is_named, db).await?;
+    if !is_named {
+        // The filters mean it as well as the others: it is no part of itself.
+        parts.retain(|case| case.number != lead.number);
+    }
+    let parts = fitting(parts, &lead, options.split, db).await?;
     let action = match options.split {
         true => format!("take out of C-{}", lead.number),
         false => format!("make parts of C-{}", lead.number),
@@ -111,17 +121,29 @@ async fn fitting(
         let text = format!("case C-{} is a part itself, of C-{whole}", lead.number);
         return Err(Failure::usage(text));
     }
-    let mut fit = Vec::new();
+    let (mut fit, mut left) = (Vec::new(), BTreeMap::<&str, Vec<i64>>::new());
     for case in parts {
         let links = db.case_links(case.number).await.map_err(|e| Failure::store(&e))?;
         match unfit(&case, &links, lead, split) {
             None => fit.push(case),
-            Some(why) => out::stderr(&format!("tieout: case C-{}: {why}", case.number)),
+            Some(why) => left.entry(why).or_default().push(case.number),
         }
     }
+    left.iter().for_each(|(why, cases)| tell_left(why, cases));
     match fit.is_empty() {
-        true => Err(Failure::usage("none of these cases can be")),
+        true => Err(Failure::usage("none of these cases can be; nothing was done")),
         false => Ok(fit),
+    }
+}
+
+/// Filters may mean thousands that are left out: the first few are named.
+fn tell_left(why: &str, cases: &[i64]) {
+    for case in cases.iter().take(SAMPLES) {
+        out::stderr(&format!("tieout: case C-{case}: {why}"));
+    }
+    let more = cases.len().saturating_sub(SAMPLES);
+    if more > 0 {
+        out::stderr(&format!("tieout: and {}: {why}", counted(more, "other", "others")));
     }
 }
 
@@ -136,16 +158,6 @@ fn unfit(case: &CaseRow, links: &CaseLinks, lead: &CaseRow, split: bool) -> Opti
         () if !links.parts.is_empty() => Some("it has parts itself; take them out of it first"),
         () => None,
     }
-}
-
-async fn named(texts: &[String], db: &Database) -> Result<Vec<CaseRow>, Failure> {
-    let numbers: Vec<i64> = texts.iter().map(|text| number_of(text)).collect::<Result<_, _>>()?;
-    for number in &numbers {
-        find(*number, db).await?;
-    }
-    let limit = i64::try_from(numbers.len()).unwrap_or(i64::MAX);
-    let filter = CaseFilter { numbers: Some(numbers), limit, ..CaseFilter::default() };
-    db.cases(&filter).await.map_err(|e| Failure::store(&e))
 }
 
 /// Runs `cases export`.

@@ -4,13 +4,14 @@
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use crate::cli::args::{Common, sentence, yes_or_no};
+use crate::cli::args::{Common, sentence, word, yes_or_no};
+use crate::cli::deliver::unknown;
 use crate::cli::events::line;
 use crate::cli::failure::Failure;
 use crate::cli::page::say;
 use crate::cli::{out, person};
-use crate::config::names;
 use crate::config::sections::read_span;
+use crate::config::{Config, names};
 use crate::exit::Exit;
 use crate::model::count::counted;
 use crate::model::time::{Instant, earlier, to_short_text, to_text};
@@ -113,9 +114,11 @@ pub struct Merge {
 pub async fn run<D: Driver + OutboxDriver>(
     command: &Command,
     common: &Common,
+    config: &Config,
     db: &D,
 ) -> Result<Exit, Failure> {
     let now = db.now().await.map_err(|e| Failure::store(&e))?;
+    known(which(command), config, db, now).await?;
     let (deed, filter, why, is_dry) = match command {
         Command::List(options) => {
             let state = (!options.waiting).then_some("dead");
@@ -173,6 +176,47 @@ pub async fn run<D: Driver + OutboxDriver>(
         });
     }
     Ok(Exit::Ok)
+}
+
+fn which(command: &Command) -> &Which {
+    match command {
+        Command::List(options) => &options.which,
+        Command::Retry(options) => &options.which,
+        Command::Purge(options) => &options.which,
+        Command::Merge(options) => &options.which,
+    }
+}
+
+/// Refuses the name of a sink or a table that is neither configured nor in the database: a sink
+/// that left the configuration keeps its letters, and so does a table that is mapped no more.
+async fn known<D: OutboxDriver>(
+    which: &Which,
+    config: &Config,
+    db: &D,
+    now: Instant,
+) -> Result<(), Failure> {
+    if let Some(name) = word(which.sink.as_ref()) {
+        let mut known: Vec<&str> = config.sinks.iter().map(|sink| sink.name.as_str()).collect();
+        if !known.contains(&name.as_str()) {
+            let states = db.sink_states(now).await.map_err(|e| Failure::store(&e))?;
+            known.extend(states.iter().map(|state| state.sink.as_str()));
+            known.sort_unstable();
+            known.dedup();
+            if !known.contains(&name.as_str()) {
+                return Err(unknown("--sink", &name, "sink", "known", &known));
+            }
+        }
+    }
+    let Some(name) = word(which.table.as_ref()) else { return Ok(()) };
+    let known: Vec<&str> = config.tables.iter().map(|table| table.name.as_str()).collect();
+    if known.contains(&name.as_str()) {
+        return Ok(());
+    }
+    let filter = LetterFilter { table: Some(name.clone()), ..LetterFilter::default() };
+    match db.open_letters(&filter, 1).await.map_err(|e| Failure::store(&e))? {
+        (_letters, 0) => Err(unknown("--table", &name, "table", "mapped", &known)),
+        (_letters, _some) => Ok(()),
+    }
 }
 
 async fn list<D: OutboxDriver>(

@@ -8,7 +8,7 @@ use crate::report::back::{Back, looks_at};
 use crate::report::exceptions::shown;
 use crate::store::records::StoredInputs;
 use crate::web::html::{El, Html, el, of_class};
-use crate::web::page::{NOTHING, flush, id, row_head, unseen};
+use crate::web::page::{NOTHING, flush, id, row_head, scroll_of, unseen};
 use crate::web::view::decide::Named;
 
 /// The objects by name, for a choice.
@@ -43,12 +43,8 @@ pub fn comparison(inputs: &StoredInputs) -> Option<El> {
     let table = of_class("table", "beside")
         .then(el("thead").then(head))
         .then(el("tbody").then(lines(inputs, &objects)));
-    let scroll = of_class("div", "scroll")
-        .at("tabindex", 0)
-        .at("role", "region")
-        .at("aria-label", "Evidence, side by side")
-        .then(table);
-    Some(flush("Evidence, side by side").then(scroll))
+    let heading = "Evidence, side by side";
+    Some(flush(heading).then(scroll_of(heading, table)))
 }
 
 fn column(source: &str, reference: &str) -> El {
@@ -58,10 +54,10 @@ fn column(source: &str, reference: &str) -> El {
 fn lines(inputs: &StoredInputs, objects: &[&PspObject]) -> Vec<El> {
     let row = &inputs.row;
     let stored = row.psp_reference.as_deref();
-    let each = |cell: &dyn Fn(&PspObject) -> El| -> Vec<El> {
-        objects.iter().map(|object| cell(object)).collect()
+    let each = |of: &dyn Fn(&PspObject) -> El| -> Vec<El> {
+        objects.iter().map(|object| of(object).at("data-label", &object.reference)).collect()
     };
-    let plain = |words: &str| el("td").then(words);
+    let plain = |words: &str| cell("text", words);
     let wanted = row.money.map(money_text);
     let own_tag = row.tag.text();
     let looks: Vec<&PspObject> = shown(inputs).collect();
@@ -70,7 +66,7 @@ fn lines(inputs: &StoredInputs, objects: &[&PspObject]) -> Vec<El> {
         line("meaning", plain("stuck"), each(&|object| plain(&meaning(&object.state)))),
         line(
             "amount",
-            of_class("td", "num").then(wanted.unwrap_or_else(|| NOTHING.to_owned())),
+            cell("num", wanted.unwrap_or_else(|| NOTHING.to_owned())),
             each(&|object| amount_cell(object, row.money)),
         ),
         line("taken back", plain(NOTHING), each(&|object| plain(&taken_back(object, &looks)))),
@@ -81,19 +77,19 @@ fn lines(inputs: &StoredInputs, objects: &[&PspObject]) -> Vec<El> {
         ),
         line(
             "tag",
-            el("td").then(id(if own_tag.is_empty() { NOTHING } else { own_tag })),
+            cell("text", id(if own_tag.is_empty() { NOTHING } else { own_tag })),
             each(&|object| tag_cell(object, own_tag)),
         ),
         line(
             "reference",
-            el("td").then(id(stored.unwrap_or(NOTHING))),
+            cell("text", id(stored.unwrap_or(NOTHING))),
             each(&|object| reference_cell(object, stored)),
         ),
     ]
 }
 
 fn line(label: &str, own: El, others: Vec<El>) -> El {
-    el("tr").then(row_head(label)).then(own).then(others)
+    el("tr").then(row_head(label)).then(own.at("data-label", "your row")).then(others)
 }
 
 /// The sign, with its word for who sees no sign.
@@ -108,10 +104,14 @@ fn mark(is_equal: bool) -> El {
         .then(unseen(word))
 }
 
+/// A cell. What it says is one box: on a telephone it stands beside the column's name.
+fn cell(class: &'static str, words: impl Into<Html>) -> El {
+    of_class("td", class).then(el("div").then(words))
+}
+
 /// A cell whose value stands beside its mark.
 fn marked(class: &'static str, words: impl Into<Html>, is_equal: bool) -> El {
-    let cell = of_class("td", class);
-    cell.then(words).then(mark(is_equal))
+    cell(class, words.into().with(mark(is_equal)))
 }
 
 fn amount_cell(object: &PspObject, wanted: Option<Money>) -> El {
@@ -132,7 +132,7 @@ fn tag_cell(object: &PspObject, own: &str) -> El {
 }
 
 fn reference_cell(object: &PspObject, stored: Option<&str>) -> El {
-    let Some(stored) = stored else { return el("td").then(NOTHING) };
+    let Some(stored) = stored else { return cell("text", NOTHING) };
     let is_equal = object.is_named(stored);
     marked(if is_equal { "tagged" } else { "differs" }, id(&object.reference), is_equal)
 }

@@ -7,13 +7,14 @@ use std::rc::Rc;
 use axum::http::StatusCode;
 use axum::response::Response;
 
+use crate::cli::screen::shell_word;
 use crate::model::time::Instant;
 use crate::report::advice::{action_after, bank_question, remedy, wants_look, wants_rule};
 use crate::report::duplicates::Captures;
 use crate::report::exceptions::shown;
 use crate::report::past::{Past, ended_as, past_of, with_undone};
 use crate::store::driver::Driver;
-use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal};
+use crate::store::people::{CaseLinks, CaseNote, PeopleDriver, Proposal, ProposalState};
 use crate::store::records::{CaseRow, StoredInputs};
 use crate::web::act::Act;
 use crate::web::error::Refused;
@@ -21,8 +22,8 @@ use crate::web::form::Fields;
 use crate::web::html::{El, Html, el, of_class};
 use crate::web::link::Link;
 use crate::web::page::{
-    Here, NOTHING, Page, age, amount, amount_cell, card, flush, id, note, row_head, small, time,
-    title,
+    Here, NOTHING, Page, age, amount, amount_cell, card, flush, id, note, row_head, scroll, small,
+    time, title,
 };
 use crate::web::sessions::Person;
 use crate::web::site::Site;
@@ -140,7 +141,7 @@ fn head(known: &Known, state: Html) -> El {
         let parts: Vec<El> = known.links.parts.iter().map(case_link).collect();
         pairs.push(("parts", parts.into()));
     }
-    let ended = ended_as(case, &known.proposals);
+    let ended = ended_as(case, &known.proposals).map(|ended| plainly(&ended, &known.proposals));
     let ended = ended.map(|ended| of_class("p", "note").then("It ended: ").then(ended));
     of_class("section", "card")
         .then(el("p").then(el("strong").then(&case.text)))
@@ -192,18 +193,47 @@ fn history(known: &Known) -> El {
         .then(of_class("span", "soft").then(seen));
     let mut entries = vec![(case.opened_at, opened), (case.last_seen_at, last)];
     for note in &known.notes {
-        let what = format!(" {}: ", note.kind.replace('_', " "));
         let by = el("strong").then(&note.by);
-        entries.push((note.at, entry(note.at).then(" ").then(by).then(what).then(&note.text)));
+        let said = entry(note.at).then(" ").then(by).then(" ").then(did(note));
+        entries.push((note.at, said));
     }
     for past in &known.past {
         let link = past.run_id.as_deref().map(run);
-        let text = entry(past.at).then(" ").then(&past.before).then(link).then(&past.after);
+        let after = plainly(&past.after, &known.proposals);
+        let text = entry(past.at).then(" ").then(&past.before).then(link).then(after);
         entries.push((past.at, text));
     }
     entries.sort_by_key(|(at, _)| *at);
     let entries: Vec<El> = entries.into_iter().map(|(_, entry)| entry).collect();
     card("History").then(of_class("ol", "history").then(entries))
+}
+
+/// What somebody did, and what they said of it: the kinds are words of the records.
+fn did(note: &CaseNote) -> String {
+    let what = match note.kind.as_str() {
+        "comment" => "commented",
+        "withdrawn" => "took it back",
+        "carried_out" if note.text == "carried out" => return "carried it out".to_owned(),
+        "carried_out" => "carried it out",
+        "parted" => "took it out",
+        other => other,
+    };
+    format!("{what}: {}", note.text)
+}
+
+/// An end by people, told so that nobody reads of a person who succeeded: the records have it
+/// shorter.
+fn plainly(text: &str, proposals: &[Proposal]) -> String {
+    let ended = proposals.iter().filter(|one| one.state == ProposalState::CarriedOut);
+    ended.fold(text.to_owned(), |text, proposal| {
+        let maker = &proposal.proposed_by;
+        let Some(checker) = &proposal.approved_by else { return text };
+        let people = match maker == checker {
+            true => format!(", as {maker} proposed and approved"),
+            false => format!(", as {maker} proposed and {checker} approved"),
+        };
+        text.replacen(&format!(" by {checker}, proposed by {maker}"), &people, 1)
+    })
 }
 
 /// The beginning of a run's id.
@@ -225,7 +255,7 @@ fn similar(known: &Known) -> Option<El> {
                 .then(of_class("td", "wide").then(how))
         })
         .collect();
-    let table = |rows: Vec<El>| of_class("table", "list").then(el("tbody").then(rows));
+    let table = |rows: Vec<El>| scroll(of_class("table", "list").then(el("tbody").then(rows)));
     (!rows.is_empty()).then(|| flush("Similar cases that closed").then(table(rows)))
 }
 
@@ -235,7 +265,7 @@ fn helps(case: &CaseRow) -> Html {
     let text = capital(text);
     if wants_look(case.reason) && case.subject_kind == "row" {
         return Html::from(format!("{text}, then "))
-            .with(id(format!("tieout run --id {}", case.subject)))
+            .with(id(format!("tieout run --id {}", shell_word(&case.subject))))
             .with(".");
     }
     Html::from(format!("{text}."))

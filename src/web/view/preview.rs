@@ -19,7 +19,8 @@ use crate::web::form::Fields;
 use crate::web::html::{El, Html, el, of_class};
 use crate::web::link::Link;
 use crate::web::page::{
-    Here, Page, age, amount, amount_cell, card, flush, form, hidden, id, row_head, small, th, title,
+    Here, Page, age, amount, amount_cell, card, flush, form, hidden, id, row_head, scroll, small,
+    th, title,
 };
 use crate::web::routes::number_of;
 use crate::web::sessions::Person;
@@ -54,11 +55,13 @@ pub async fn page(site: &Rc<Site>, person: &Person, fields: &Fields) -> Result<R
         .iter()
         .filter(|case| site.config.four_eyes.needed(&case.currency, case.amount_minor))
         .count();
+    // Whoever worked through a narrowed list goes on with it.
+    let back = Link::to("/cases").with_all(Asked::given(fields).pairs());
     let page = Page::of(site, person, Here::Queue, heading.clone())
         .with(title(heading, Html::new()))
         .with(sums(&cases).then(left))
         .with(samples(&cases, &live, now))
-        .with(yes(person, act, &cases, &live, needs_two));
+        .with(yes(person, act, &cases, &live, needs_two, &back));
     Ok(page.answer(StatusCode::OK))
 }
 
@@ -144,8 +147,8 @@ fn samples(cases: &[CaseRow], live: &HashMap<i64, Proposal>, now: Instant) -> El
                 el("a").href(&Link::case(case.number)).then(format!("C-{}", case.number)),
             ))
             .then(of_class("td", "age").at("data-label", "Age").then(age(case.opened_at, now)))
-            .then(of_class("td", "wide").then(id(case.reason.as_str())))
-            .then(el("td").then(severity_tag(case.reason)))
+            .then(of_class("td", "wide why").then(id(case.reason.as_str())))
+            .then(of_class("td", "grave").then(severity_tag(case.reason)))
             .then(amount_cell(i128::from(case.amount_minor), &case.currency))
             .then(of_class("td", "wide").at("data-label", "Subject").then(id(subject(case))))
             .then(of_class("td", "wide").then(proposed))
@@ -156,8 +159,9 @@ fn samples(cases: &[CaseRow], live: &HashMap<i64, Proposal>, now: Instant) -> El
         0 => "Which".to_owned(),
         more => format!("The first {SAMPLES}, and {more} more"),
     };
-    let table = of_class("table", "list").then(el("thead").then(head)).then(el("tbody").then(rows));
-    flush(&heading).then(table)
+    let table =
+        of_class("table", "list queue").then(el("thead").then(head)).then(el("tbody").then(rows));
+    flush(&heading).then(scroll(table))
 }
 
 fn yes(
@@ -166,6 +170,7 @@ fn yes(
     cases: &[CaseRow],
     live: &HashMap<i64, Proposal>,
     needs_two: usize,
+    back: &Link,
 ) -> El {
     let seen: Vec<El> = cases
         .iter()
@@ -177,7 +182,10 @@ fn yes(
     let inner = match act {
         Act::Assign => decide::owner_field(None),
         Act::Propose => Html::from(decide::outcomes(true)).with(decide::object_field(&[])),
-        Act::Merge => Html::from(decide::into_field()),
+        Act::Merge => {
+            let own = "Where that is one of these, the others become its parts.";
+            Html::from(decide::into_field()).with(small(own))
+        }
         Act::Comment | Act::Approve | Act::Reject | Act::Undo | Act::Kick | Act::Split => {
             Html::new()
         }
@@ -190,6 +198,7 @@ fn yes(
     let form = form(person, &Link::to("/cases/act"))
         .at("class", "stack")
         .then(hidden("act", act.word()))
+        .then(hidden("back", back.as_str()))
         .then(seen)
         .then(inner)
         .then(why)
@@ -200,7 +209,7 @@ fn yes(
                     act.word(),
                     cases.len()
                 )))
-                .then(of_class("a", "button").href(&Link::to("/cases")).then("Do nothing")),
+                .then(of_class("a", "button").href(back).then("Do nothing")),
         )
         .then(two)
         .then(kicked);

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use crate::model::count::counted;
-use crate::model::reason::Reason;
+use crate::model::reason::{Leads, Outcome, Reason};
 use crate::model::time::Instant;
 use crate::monitor::facts::bucket_edges;
 use crate::report::advice::severity;
@@ -22,7 +22,7 @@ use crate::web::html::{El, Html, el, of_class};
 use crate::web::link::Link;
 use crate::web::page::{
     Here, NOTHING, Page, age, amount, amount_cell, count, fact, form, hidden, id, note, row_head,
-    small, th, title, unseen,
+    scroll, small, th, title, unseen,
 };
 use crate::web::sessions::Person;
 use crate::web::site::Site;
@@ -34,6 +34,65 @@ const SHOWN: i64 = 50;
 /// Where no index holds what is counted, so many cases are read and counted at most, the first by
 /// number; of more it is said that there are more. A million would keep whoever waits waiting.
 const COUNTED: i64 = 100_000;
+
+/// Pages before this one whose beginnings an address holds; who goes further begins anew.
+const TRAIL: usize = 200;
+
+/// Where a page stands among those of its list: the number that it begins after, and those that
+/// the pages before it began after; of the first one that is 0.
+struct Place {
+    after: Option<i64>,
+    trail: Vec<i64>,
+}
+
+impl Place {
+    fn read(query: &Fields) -> Result<Self, Refused> {
+        let number = |text: &str| text.parse::<i64>().ok().filter(|number| *number >= 0);
+        let odd = || Refused::words("The address names no page of the list");
+        let after = query.text("after").map(|text| number(text).ok_or_else(odd)).transpose()?;
+        let trail = query.text("trail").unwrap_or_default().split('.');
+        let trail = trail.filter(|part| !part.is_empty()).map(|part| number(part).ok_or_else(odd));
+        Ok(Self { after, trail: trail.collect::<Result<_, _>>()? })
+    }
+
+    /// `page 3`; of a page whose way is not known nothing is said.
+    fn words(&self) -> Option<String> {
+        let number = self.trail.len().saturating_add(1);
+        (number > 1).then(|| format!(" · page {number}"))
+    }
+
+    fn link(asked: &Asked, after: i64, trail: &[i64]) -> Link {
+        let link = Link::to("/cases").with_all(asked.pairs());
+        if after == 0 {
+            return link;
+        }
+        let trail: Vec<String> = trail.iter().map(i64::to_string).collect();
+        let link = link.with("after", &after.to_string());
+        if trail.is_empty() { link } else { link.with("trail", &trail.join(".")) }
+    }
+
+    /// The page before this one; the first one where the way here is not known.
+    fn previous(&self, asked: &Asked) -> Option<(Link, &'static str)> {
+        self.after?;
+        match self.trail.split_last() {
+            Some((after, trail)) => Some((Self::link(asked, *after, trail), "Previous page")),
+            None => Some((Self::link(asked, 0, &[]), "First page")),
+        }
+    }
+
+    /// The page after this one, whose last case this is.
+    fn next(&self, asked: &Asked, last: i64) -> Link {
+        let mut trail = self.trail.clone();
+        // Of a page that was come to by its number alone nobody knows which one it is.
+        if self.after.is_none() || !trail.is_empty() {
+            trail.push(self.after.unwrap_or_default());
+        }
+        if trail.len() > TRAIL {
+            trail.clear();
+        }
+        Self::link(asked, last, &trail)
+    }
+}
 
 /// How many cases the filter means.
 struct Counted {
@@ -59,8 +118,12 @@ impl Counted {
 /// The page.
 pub async fn page(site: &Rc<Site>, person: &Person, query: &Fields) -> Result<Response, Refused> {
     let now = person.db.now().await?;
-    let asked = Asked::read(query, now)?;
-    let after = query.text("after").and_then(|text| text.parse().ok());
+    let read = Asked::of_address(query, now).and_then(|asked| Ok((asked, Place::read(query)?)));
+    let (asked, place) = match read {
+        Ok(read) => read,
+        Err(refused) => return Ok(mistaken(site, person, query, &refused)),
+    };
+    let after = place.after;
     let filter = CaseFilter { limit: SHOWN.saturating_add(1), after, ..asked.filter.clone() };
     let mut cases = person.db.cases(&filter).await?;
     let more = cases.len() > usize::try_from(SHOWN).unwrap_or(usize::MAX);
@@ -71,29 +134,51 @@ pub async fn page(site: &Rc<Site>, person: &Person, query: &Fields) -> Result<Re
     let live = live_proposals(person.db.proposals(&numbers).await?);
     let ages = ages(person, now, site).await?;
     let page = Page::of(site, person, Here::Queue, "Queue")
-        .with(title("Queue", of_class("span", "soft").then(found(&counted, &asked))))
+        .with(title("Queue", of_class("span", "soft").then(found(&counted, &asked, &place))))
         .with(done(query))
         .with(of_class("section", "overview").then(figures(&counted)).then(ages))
         .with(filters(site, &asked));
     let list = match cases.last() {
         None => Html::from(of_class("div", "card empty").then("No case is meant by that.")),
         Some(last) => {
-            let next = more.then(|| last.number.to_string());
+            let next = more.then(|| place.next(&asked, last.number));
+            let turns = [
+                place.previous(&asked).map(|(link, words)| turn(&link, "prev", words)),
+                next.map(|link| turn(&link, "next", "Next page")),
+            ];
             let form = form(person, &Link::to("/cases/preview")).at("class", "stack");
             let words = asked.pairs().map(|(name, value)| hidden(name, value)).collect::<Vec<_>>();
             form.then(words)
                 .then(table(&cases, &live, now))
-                .then(acts(site, &counted, &asked, next.as_deref()))
+                .then(acts(site, &counted, &asked, turns))
                 .into()
         }
     };
     Ok(page.with(list).answer(StatusCode::OK))
 }
 
-/// A note of what was done just now.
+/// What was typed in the filter and cannot be meant, above the filter as it was typed.
+fn mistaken(site: &Site, person: &Person, query: &Fields, refused: &Refused) -> Response {
+    let words = of_class("div", "note bad")
+        .at("role", "alert")
+        .then(el("p").then(el("strong").then(&refused.text)))
+        .then(el("p").then("Next: correct it here, or clear the filter."));
+    Page::of(site, person, Here::Queue, "Queue")
+        .with(title("Queue", Html::new()))
+        .with(words)
+        .with(filters(site, &Asked::given(query)))
+        .answer(refused.status)
+}
+
+/// A note of what was done just now, and to how many.
 fn done(query: &Fields) -> Option<El> {
-    let said = Act::ALL.iter().find(|act| query.text("done") == Some(act.word()))?;
-    Some(note("note good", said.done()))
+    let act = Act::ALL.into_iter().find(|act| query.text("done") == Some(act.word()))?;
+    let many = query.text("many").and_then(|text| text.parse::<usize>().ok());
+    let said = match many {
+        Some(many) => format!("{}: {}", counted(many, "case", "cases"), act.done_to_many()),
+        None => act.done().to_owned(),
+    };
+    Some(note("note good", said))
 }
 
 /// The proposals that wait for something, by case.
@@ -141,13 +226,14 @@ async fn ages(person: &Person, now: Instant, site: &Site) -> Result<El, Refused>
     Ok(aging(&heading, &ages).then(small(words)))
 }
 
-fn found(all: &Counted, asked: &Asked) -> String {
+fn found(all: &Counted, asked: &Asked, place: &Place) -> String {
     let (one, many) = match asked.filter.open_only {
         true => ("open case", "open cases"),
         false => ("case", "cases"),
     };
     let narrowed = if asked.given.is_empty() { "" } else { " that the filter means" };
-    format!("{}{narrowed}, the oldest first", counted(all.words(), one, many))
+    let page = place.words().unwrap_or_default();
+    format!("{}{narrowed}, the oldest first{page}", counted(all.words(), one, many))
 }
 
 fn figures(counted: &Counted) -> El {
@@ -171,7 +257,8 @@ fn figures(counted: &Counted) -> El {
 }
 
 fn filters(site: &Site, asked: &Asked) -> El {
-    let reasons: Vec<&str> = Reason::ALL.iter().map(|reason| reason.as_str()).collect();
+    let reasons = Reason::ALL.iter().copied().filter(|reason| is_of_cases(*reason));
+    let reasons: Vec<&str> = reasons.map(Reason::as_str).collect();
     let accounts: Vec<&str> = site.config.accounts.keys().map(String::as_str).collect();
     let states: Vec<&str> = ProposalState::ALL.iter().map(|state| state.as_str()).collect();
     let buttons = of_class("div", "row")
@@ -207,14 +294,25 @@ fn filters(site: &Site, asked: &Asked) -> El {
         .then(more)
 }
 
+/// Whether a case may have this reason: it sends to a person, or a rule or a setting may say so.
+fn is_of_cases(reason: Reason) -> bool {
+    match reason.leads() {
+        Leads::To(outcome) => outcome == Outcome::Review,
+        // A person's word ends a case, and opens none.
+        Leads::ByPolicy => reason != Reason::ByPerson,
+    }
+}
+
 fn choice(asked: &Asked, name: &'static str, label: &str, words: &[&str]) -> El {
     let given = asked.word(name);
     let none = if name == "state" { "open" } else { "any" };
     let mut select = el("select").at("id", name).at("name", name);
     select = select.then(el("option").at("value", "").then(none));
-    for word in words {
-        let option = el("option").at("value", word).flag("selected", *word == given);
-        select = select.then(option.then(*word));
+    // What the address says stands here too where it is none that is offered.
+    let is_other = !given.is_empty() && !words.contains(&given);
+    for word in words.iter().copied().chain(is_other.then_some(given)) {
+        let option = el("option").at("value", word).flag("selected", word == given);
+        select = select.then(option.then(word));
     }
     el("div").then(el("label").at("for", name).then(label)).then(select)
 }
@@ -236,16 +334,15 @@ fn table(cases: &[CaseRow], live: &HashMap<i64, Proposal>, now: Instant) -> El {
         .then(th("Reason"))
         .then(th("Severity"))
         .then(th("Amount").at("class", "num"))
-        .then(th("Subject"))
-        .then(th("Account"))
+        .then(th("Subject, account"))
         .then(th("Owner"))
         .then(th("Proposal"));
     let rows: Vec<El> = cases.iter().map(|case| row(case, live.get(&case.number), now)).collect();
-    let table = of_class("table", "list")
+    let table = of_class("table", "list queue")
         .then(of_class("caption", "hidden").then("Cases, the oldest first"))
         .then(el("thead").then(head))
         .then(el("tbody").then(rows));
-    of_class("div", "card flush").then(table)
+    of_class("div", "card flush").then(scroll(table))
 }
 
 fn row(case: &CaseRow, proposal: Option<&Proposal>, now: Instant) -> El {
@@ -255,14 +352,17 @@ fn row(case: &CaseRow, proposal: Option<&Proposal>, now: Instant) -> El {
         .at("name", "case")
         .at("value", case.number)
         .at("aria-label", &name);
-    let reason = of_class("td", "wide")
+    let reason = of_class("td", "wide why")
         .then(id(case.reason.as_str()))
         .then(of_class("span", "small soft").then(&case.text));
     let owner = match &case.owner {
-        Some(owner) => el("td").at("data-label", "Owner").then(owner),
+        Some(owner) => {
+            let name = of_class("span", "name").at("title", owner).then(owner);
+            el("td").at("data-label", "Owner").then(name)
+        }
         None => of_class("td", "none").then(NOTHING),
     };
-    let account = case.account.as_deref().unwrap_or(NOTHING);
+    let account = of_class("span", "small soft").then(case.account.as_deref().unwrap_or(NOTHING));
     el("tr")
         .then(of_class("td", "tick").then(tick))
         .then(row_head(el("a").href(&Link::case(case.number)).then(name)))
@@ -272,10 +372,9 @@ fn row(case: &CaseRow, proposal: Option<&Proposal>, now: Instant) -> El {
                 .then(age(case.opened_at, case.closed_at.unwrap_or(now))),
         )
         .then(reason)
-        .then(el("td").then(severity_tag(case.reason)))
+        .then(of_class("td", "grave").then(severity_tag(case.reason)))
         .then(amount_cell(i128::from(case.amount_minor), &case.currency))
-        .then(of_class("td", "wide").at("data-label", "Subject").then(id(subject(case))))
-        .then(el("td").at("data-label", "Account").then(account))
+        .then(of_class("td", "wide").then(id(subject(case))).then(account))
         .then(owner)
         .then(state_cell(case, proposal))
 }
@@ -310,7 +409,12 @@ pub fn subject(case: &CaseRow) -> String {
     }
 }
 
-fn acts(site: &Site, counted: &Counted, asked: &Asked, next: Option<&str>) -> El {
+/// Another page of the list.
+fn turn(link: &Link, rel: &'static str, words: &str) -> El {
+    of_class("a", "button").href(link).at("rel", rel).then(words)
+}
+
+fn acts(site: &Site, counted: &Counted, asked: &Asked, turns: [Option<El>; 2]) -> El {
     let all = format!("all {} that the filter means", counted.words());
     let which = el("select")
         .at("id", "which")
@@ -325,19 +429,13 @@ fn acts(site: &Site, counted: &Counted, asked: &Asked, next: Option<&str>) -> El
         el("div").then(el("label").at("for", name).then(label)).then(field)
     };
     let export = Link::to("/cases.csv").with_all(asked.pairs());
-    let next = next.map(|after| {
-        let link = Link::to("/cases").with_all(asked.pairs()).with("after", after);
-        of_class("a", "button").href(&link).at("rel", "next").then("Next page")
-    });
+    let export = of_class("a", "button").href(&export).then("Export CSV");
+    let turns = turns.into_iter().fold(Html::from(export), Html::with);
     of_class("div", "card row acts")
         .then(labelled("which", "Which", which))
         .then(labelled("act", "What", what))
         .then(of_class("button", "low").then("Preview …"))
-        .then(
-            of_class("div", "row right").then(
-                Html::from(of_class("a", "button").href(&export).then("Export CSV")).with(next),
-            ),
-        )
+        .then(of_class("div", "row right").then(turns))
 }
 
 /// Facts of a list of definitions.

@@ -17,7 +17,8 @@ use crate::web::error::Refused;
 use crate::web::html::{El, Html, el, of_class};
 use crate::web::link::Link;
 use crate::web::page::{
-    Here, NOTHING, Page, amount, card, count, flush, id, row_head, small, th, time, title,
+    Here, NOTHING, Page, amount, card, count, flush, id, row_head, scroll, scroll_of, small, th,
+    time, title,
 };
 use crate::web::sessions::Person;
 use crate::web::site::Site;
@@ -45,7 +46,7 @@ pub async fn list(site: &Rc<Site>, person: &Person) -> Result<Response, Refused>
         .then(th("Run"));
     let rows: Vec<El> = runs.iter().map(row).collect();
     let table = of_class("table", "list").then(el("thead").then(head)).then(el("tbody").then(rows));
-    Ok(page.with(of_class("div", "card flush").then(table)).answer(StatusCode::OK))
+    Ok(page.with(of_class("div", "card flush").then(scroll(table))).answer(StatusCode::OK))
 }
 
 fn row(run: &RunRow) -> El {
@@ -53,9 +54,9 @@ fn row(run: &RunRow) -> El {
         .then(row_head(el("a").href(&Link::run(&run.id)).then(time(run.started_at))))
         .then(el("td").then(&run.command))
         .then(el("td").then(end_tag(run)))
-        .then(of_class("td", "num").then(count(run.journal_count)))
+        .then(of_class("td", "num").at("data-label", "Records").then(count(run.journal_count)))
         .then(el("td").at("data-label", "On").then(&run.host))
-        .then(of_class("td", "wide").then(id(&run.id)))
+        .then(of_class("td", "wide whole").then(id(&run.id)))
 }
 
 /// How a run ended, in words and with a colour.
@@ -136,7 +137,21 @@ fn ties(run: &RunRow, tie: &TieOut, totals: &[TotalLine]) -> El {
         return card("Tie-out").then(small("No row was claimed."));
     }
     let cards: Vec<El> = tie.lines.iter().map(|line| tie_card(run, line, totals)).collect();
-    of_class("section", "ties").at("aria-label", "Tie-out").then(cards)
+    let figures = |minor: i128, currency: &str| amount(minor, currency).0.chars().count();
+    let claimed = tie.lines.iter().map(|line| figures(line.claimed.amount_minor, &line.currency));
+    let others = totals.iter().map(|total| figures(total.amount_minor, &total.currency));
+    let longest = claimed.chain(others).max().unwrap_or_default();
+    of_class("section", breadth(longest)).at("aria-label", "Tie-out").then(cards)
+}
+
+/// How broad the cards are whose longest figure has so many letters: no figure is cut off in them.
+fn breadth(letters: usize) -> &'static str {
+    match letters {
+        0..=10 => "ties",
+        11..=16 => "ties long",
+        17..=24 => "ties longer",
+        _more => "ties longest",
+    }
 }
 
 /// The buckets in the order of a screen.
@@ -185,9 +200,10 @@ fn tie_card(run: &RunRow, line: &TieLine, totals: &[TotalLine]) -> El {
     } else {
         of_class("span", "tag bad").then("UNTIED")
     };
+    let table = el("table").then(el("thead").then(head)).then(body);
     of_class("div", "card flush")
-        .then(el("h2").then(heading).then(" ").then(verdict))
-        .then(el("table").then(el("thead").then(head)).then(body))
+        .then(el("h2").then(&heading).then(" ").then(verdict))
+        .then(scroll_of(&heading, table))
 }
 
 /// The ages that the run itself noted at its end.
@@ -216,11 +232,11 @@ pub fn downloads(report: Option<&Report>) -> El {
             let rows = file.rows.map_or_else(|| NOTHING.to_owned(), |rows| rows.to_string());
             el("tr")
                 .then(row_head(el("a").href(&link).flag("download", true).then(&file.name)))
-                .then(of_class("td", "num").then(rows))
-                .then(of_class("td", "wide").then(id(&file.sha256)))
+                .then(of_class("td", "num").at("data-label", "Rows").then(rows))
+                .then(of_class("td", "wide whole").then(id(&file.sha256)))
         })
         .collect();
     let head = el("tr").then(th("File")).then(th("Rows").at("class", "num")).then(th("SHA-256"));
     let table = of_class("table", "list").then(el("thead").then(head)).then(el("tbody").then(rows));
-    flush("Report").at("id", "report").then(table)
+    flush("Report").at("id", "report").then(scroll(table))
 }

@@ -12,6 +12,7 @@ on_both_databases!(
     what_is_refused_waits_for_a_person,
     merged_letters_leave_the_newest,
     purged_letters_say_who_and_why,
+    a_name_that_nothing_has_is_refused,
 );
 
 /// A shop with two rows of two events each, the first of which were refused.
@@ -92,4 +93,32 @@ async fn purged_letters_say_who_and_why(engine: Engine) {
     assert_eq!(came(&hook, before), ["1 v2"], "what waited for it goes on");
     let ended = "tieout_outbox where key = '1' and version = 1 and suppressed_at is not null";
     assert_eq!(shop.count(ended).await, 1);
+}
+
+/// A mistyped name must not look as if nothing waited there.
+async fn a_name_that_nothing_has_is_refused(engine: Engine) {
+    let hook = Receiver::start(Answer::Status(422)).await;
+    let shop = refused(engine, &hook).await;
+    let whys: &[&[&str]] = &[&[], &[], &["--reason", "gone"], &["--reason", "gone"]];
+    for (word, why) in ["list", "retry", "purge", "merge"].iter().zip(whys) {
+        for (flag, name, says) in [
+            ("--sink", "hok", "--sink hok: there is no such sink; did you mean `hook`?"),
+            ("--sink", "nosuch", "there is no such sink; known: hook."),
+            ("--table", "paymnts", "there is no such table; did you mean `payments`?"),
+            ("--table", "nosuch", "there is no such table; mapped: payments."),
+        ] {
+            let words = [&[*word, flag, name][..], why].concat();
+            let ran = deliver(&shop, &words).await.ended(2);
+            assert!(ran.stderr.contains(says), "{words:?}: {}", ran.stderr);
+            assert!(ran.of_type("letters").is_empty(), "{words:?}: {}", ran.stdout);
+        }
+    }
+    assert_eq!(shop.count("tieout_deliveries where state = 'dead'").await, 2, "nothing was done");
+    // What left the configuration keeps its letters, and its name.
+    shop.raw.execute("update tieout_deliveries set sink = 'gone', table_name = 'old'").await;
+    for words in [&["list", "--sink", "gone"][..], &["list", "--table", "old"]] {
+        let ran = deliver(&shop, words).await.ended(0);
+        assert_eq!(ran.of_type("letter").len(), 2, "{words:?}: {}", ran.stdout);
+    }
+    deliver(&shop, &["list", "--sink", "hook"]).await.ended(0);
 }

@@ -7,11 +7,32 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::{serve, shop_with, status, token_of, until};
+use super::{serve, shop_of_amount, shop_with, status, token_of, until};
 use crate::support::need_env;
 
 /// The name that WebDriver gives an element's id.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// Looks at each figure, and at every box around it up to one that can be slid.
+const CUT_OFF: &str = "
+const lost = [];
+for (const cell of document.querySelectorAll('td.num, td.num > *, dd, .amount, td.why')) {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  const text = range.getBoundingClientRect();
+  if (text.width === 0) continue;
+  let room = { left: 0, right: window.innerWidth };
+  for (let box = cell; box; box = box.parentElement) {
+    const how = getComputedStyle(box).overflowX;
+    if (how === 'auto' || how === 'scroll') { room = null; break; }
+    if (how !== 'visible') { room = box.getBoundingClientRect(); break; }
+  }
+  if (room && (text.left < room.left - 1 || text.right > room.right + 1)) {
+    lost.push(cell.textContent);
+  }
+}
+return lost;
+";
 
 /// One browser of its own, gone with this value.
 struct Chromium {
@@ -120,6 +141,21 @@ impl Chromium {
         text.as_str().unwrap().to_owned()
     }
 
+    /// As on a screen of this width; a window cannot be as narrow as a telephone.
+    async fn is_wide(&self, width: u32) {
+        let params = json!({
+            "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": false,
+        });
+        let cmd = "Emulation.setDeviceMetricsOverride";
+        self.told("goog/cdp/execute", json!({ "cmd": cmd, "params": params })).await;
+    }
+
+    /// Amounts and counts of which something lies where nobody sees it and nothing slides to it.
+    async fn cut_off(&self) -> Vec<String> {
+        let said = self.told("execute/sync", json!({ "script": CUT_OFF, "args": [] })).await;
+        said.as_array().unwrap().iter().map(|text| text.as_str().unwrap().to_owned()).collect()
+    }
+
     /// Whether the page is wider than the window.
     async fn is_too_wide(&self) -> bool {
         let script = "return document.documentElement.scrollWidth > window.innerWidth";
@@ -204,4 +240,47 @@ async fn two_people_click_through_an_approval() {
     jonas.reads("ties out").await;
     mara.quit().await;
     jonas.quit().await;
+}
+
+/// Ninety billions of each of three customers: what a report counts in rupiah, and no page may cut.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_figure_is_cut_off_however_narrow_the_page() {
+    let long = "[\"a shop with a long name\",\"pay_0000000000000000000000000000000000000001\"]";
+    let shop = shop_of_amount(&["pay_1", "pay_2", long], 9_000_000_000_000, "").await;
+    let owner = "a colleague with a long name ".repeat(3);
+    let assigned = shop.tieout(&["cases", "assign", owner.trim(), "C-1", "--yes"], &[]);
+    assert_eq!(assigned.code, Some(0), "{}", assigned.stderr);
+    let runs = shop.tieout(&["runs", "list", "--json"], &[]).stdout;
+    let run: Value = serde_json::from_str(runs.lines().next().unwrap()).unwrap();
+    let run = format!("/runs/{}", run["run_id"].as_str().unwrap());
+    let site = serve(&shop);
+    let mara = Chromium::start(1280, 900).await;
+    mara.sign_in(&site.url, "mara").await;
+    let pages = ["/cases", "/cases/C-1", "/cases/C-3", "/runs", &run, "/reports", "preview"];
+    for path in pages {
+        if path == "preview" {
+            mara.open(&format!("{}/cases", site.url)).await;
+            mara.click("#which option[value=all]").await;
+            mara.click("button.low").await;
+            mara.reads("Yes?").await;
+        } else {
+            mara.open(&format!("{}{path}", site.url)).await;
+        }
+        for width in [1_280, 1_100, 1_024, 1_000, 768, 500, 360, 320] {
+            mara.is_wide(width).await;
+            assert_eq!(mara.cut_off().await, Vec::<String>::new(), "{path} at {width}");
+            assert!(!mara.is_too_wide().await, "{path} at {width}");
+        }
+    }
+    // The run's own page shows every figure without being slid, down to a telephone.
+    mara.open(&format!("{}{run}", site.url)).await;
+    for width in [1_280, 1_024, 768, 360] {
+        mara.is_wide(width).await;
+        let slid = "return [...document.querySelectorAll('.ties .scroll')]\
+                    .some(box => box.scrollWidth > box.clientWidth)";
+        let said = mara.told("execute/sync", json!({ "script": slid, "args": [] })).await;
+        assert_eq!(said, false, "at {width}");
+    }
+    mara.reads("270,000,000,000.00").await;
+    mara.quit().await;
 }

@@ -2,6 +2,7 @@
 
 mod browser;
 mod chromium;
+mod lists;
 mod people;
 
 use std::time::Duration;
@@ -24,8 +25,13 @@ async fn shop_with(id: &str, more: &str) -> Shop {
 
 /// The same with several such payments.
 async fn shop_of(ids: &[&str], more: &str) -> Shop {
+    shop_of_amount(ids, 1_999, more).await
+}
+
+/// The same, each of so many minor units.
+async fn shop_of_amount(ids: &[&str], minor: i64, more: &str) -> Shop {
     let twice: &[Situation] = &[Situation::Succeeded, Situation::Succeeded];
-    let rows: Vec<(&str, i64, &[Situation])> = ids.iter().map(|id| (*id, 1_999, twice)).collect();
+    let rows: Vec<(&str, i64, &[Situation])> = ids.iter().map(|id| (*id, minor, twice)).collect();
     let shop = Shop::with(&rows).await;
     let path = shop.path().join("tieout.toml");
     let mut config = std::fs::read_to_string(&path).unwrap();
@@ -216,6 +222,9 @@ async fn the_maker_is_no_checker_and_another_person_is() {
         .await;
     let page = mara.get("/cases/C-1").await.body;
     assert!(page.contains("<strong>jonas</strong> approved: checked"), "{page}");
+    assert!(page.contains("<strong>tieout</strong> carried it out<"), "{page}");
+    let ended = "It ended: succeeded, as mara proposed and jonas approved: one order only";
+    assert!(page.contains(ended), "{page}");
     let queue = mara.get("/cases").await.body;
     assert!(queue.contains("No case is meant by that"), "{queue}");
     let verified = shop.tieout(&["audit", "verify"], &[]);
@@ -241,7 +250,7 @@ async fn what_was_not_seen_is_not_approved() {
     let page = jonas.get("/cases/C-1").await.ended(200);
     assert!(page.body.contains("It was proposed of other evidence"), "{}", page.body);
     let answer = jonas.act_seen(&page.csrf(), &page.seen("reject"), "approve", &why).await;
-    assert!(answer.ended(409).body.contains("done of 0 of 1"));
+    assert!(answer.ended(409).body.contains("nothing was done; the case changed meanwhile"));
     assert_eq!(status(&shop).await, "processing");
     // Taken back, proposed anew, approved; and here the next run carries it out.
     mara.act(1, "reject", &[("why", "anew")]).await.ended(303);
@@ -301,6 +310,9 @@ async fn reports_are_downloaded_byte_for_byte_and_nothing_beside_them_is() {
     ] {
         mara.get(&path).await.ended(404);
     }
+    // Runs of one day are told apart by when they began.
+    let list = mara.get("/reports").await.ended(200).body;
+    assert!(list.contains(&format!(">{day}, run of <time datetime=\"20")), "{list}");
     let csv = mara.get("/cases.csv").await.ended(200).body;
     assert_eq!(csv, shop.tieout(&["cases", "export"], &[]).stdout);
 }
@@ -425,10 +437,10 @@ async fn cases_of_one_cause_are_made_parts_of_one() {
         let said = [("into", into), ("why", "one outage")];
         mara.post("/cases/act", &[&own[..], &seen[..], &said[..]].concat()).await
     };
-    for wrong in ["C-2", "C-99", "x", ""] {
+    for wrong in ["C-99", "x", ""] {
         merge(wrong).await.ended(422);
     }
-    assert_eq!(merge("C-1").await.ended(303).location(), "/cases?done=merge");
+    assert_eq!(merge("C-1").await.ended(303).location(), "/cases?done=merge&many=2");
     let whole = mara.get("/cases?part_of=C-1").await.ended(200).body;
     for name in ["C-1", "C-2", "C-3"] {
         assert!(whole.contains(&format!(">{name}</a>")), "{name}: {whole}");
@@ -484,6 +496,46 @@ async fn it_is_served_to_this_machine_alone_unless_told() {
     let ended = shop.tieout(&["serve", "--listen", "127.0.0.1:0"], &[]);
     assert_eq!(ended.code, Some(10), "{}", ended.stderr);
     assert!(ended.stderr.contains("nobody may sign in"), "{}", ended.stderr);
+}
+
+/// Who could sign in as two people would be maker and checker of one decision.
+#[tokio::test(flavor = "multi_thread")]
+async fn one_token_is_one_persons() {
+    let shop = shop_with("pay_1", "").await;
+    let path = shop.path().join("tieout.toml");
+    let config = std::fs::read_to_string(&path).unwrap();
+    let (mara, jonas) = (hash_of(&token_of("mara")), hash_of(&token_of("jonas")));
+    std::fs::write(&path, config.replace(&jonas, &mara.to_uppercase())).unwrap();
+    for words in [&["config", "check"][..], &["serve", "--listen", "127.0.0.1:0"]] {
+        let ended = shop.tieout(words, &[]);
+        assert_eq!(ended.code, Some(10), "{words:?}: {}", ended.stderr);
+        let line = config[..config.find(&jonas).unwrap()].lines().count();
+        for part in ["jonas and mara have one token", &format!("tieout.toml:{line}:")] {
+            assert!(ended.stderr.contains(part), "{words:?}: {part}: {}", ended.stderr);
+        }
+    }
+    // What a file holds nobody knows before it is read.
+    std::fs::write(shop.path().join("token"), &mara).unwrap();
+    let from_file = config.replace(&format!("token_sha256 = '{jonas}'"), "key_file = 'token'");
+    std::fs::write(&path, from_file).unwrap();
+    let ended = shop.tieout(&["serve", "--listen", "127.0.0.1:0"], &[]);
+    assert_eq!(ended.code, Some(10), "{}", ended.stderr);
+    assert!(ended.stderr.contains("jonas and mara have one token"), "{}", ended.stderr);
+}
+
+/// What the page says to type is typed as it stands there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_suggested_command_is_one_that_a_shell_takes() {
+    let shop = shop_with("pay_1", "").await;
+    let site = serve(&shop);
+    let mara = sign_in(&site, "mara").await;
+    let sql = r#"update tieout_cases set reason = 'amount_mismatch',
+        subject = '["Zoë''s \"Shop\"","pay_136"]'"#;
+    shop.sql(sql).await;
+    let page = mara.get("/cases/C-1").await.ended(200).body;
+    let command = r#"tieout run --id '["Zoë'\''s \"Shop\"","pay_136"]'"#;
+    let shown = command.replace('\'', "&#39;").replace('"', "&quot;");
+    assert!(page.contains(&shown), "{shown}: {page}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

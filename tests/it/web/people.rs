@@ -112,6 +112,21 @@ async fn a_kick_is_by_a_login_that_may_speak() {
     shop.check(false).await;
 }
 
+/// PostgreSQL takes no such letter in a text: it is asked for none, and is not said to be away.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_no_database_takes_is_not_found_or_not_meant() {
+    let shop = shop().await;
+    let site = serve(&shop);
+    let mara = Browser::of(&site, MARA, PASSWORD).await;
+    for path in ["/runs/%00", "/runs/a%1b", "/cases/%00", "/reports/%00/x/y"] {
+        mara.get(path).await.ended(404);
+    }
+    for query in ["owner=%00", "table=a%00b", "run=%00", "policy=%1b"] {
+        mara.get(&format!("/cases?{query}")).await.ended(422);
+        mara.get(&format!("/cases.csv?{query}")).await.ended(422);
+    }
+}
+
 /// Even where the page's own words were changed: the server refuses what a login may not say.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_login_says_nothing_in_anothers_name() {
