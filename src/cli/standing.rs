@@ -2,10 +2,10 @@
 //! still lacks. Worked out from the stored inputs by the functions that decide, and only shown:
 //! nothing here yields a verdict.
 
+use crate::cli::rules::means::{Asked, asked};
 use crate::config::Config;
 use crate::decide::absence::{Unproven, call_over_at, counts, prove};
 use crate::decide::policy::Policy;
-use crate::decide::rules::{Question, Subject};
 use crate::model::evidence::{Answer, CompleteSearch, PspObject, Route};
 use crate::model::time::{Instant, to_short_text};
 use crate::model::transaction::AccountRef;
@@ -15,23 +15,9 @@ use crate::store::records::StoredInputs;
 
 /// Which rule each found object met, a line each.
 pub fn rules_tried(inputs: &StoredInputs, config: &Config) -> Vec<String> {
-    let AccountRef::Known(name) = &inputs.row.account else { return Vec::new() };
-    let Some(account) = config.accounts.get(name) else { return Vec::new() };
     let mut lines: Vec<String> = Vec::new();
-    for object in found(inputs) {
-        let Some(subject) = Subject::shown_by(object) else { continue };
-        let question = Question {
-            psp: account.settings.psp.as_str(),
-            subject,
-            object,
-            kind: inputs.row.kind,
-            money: inputs.row.money,
-            handbacks: inputs.history.tries(),
-            age: Some(inputs.now.signed_duration_since(inputs.row.created_at)),
-        };
-        let code = question.code().filter(|code| !code.is_empty());
-        let code = code.unwrap_or(object.status.as_str());
-        let rule = match config.rules.find(&question) {
+    for Asked { object, subject, code, rule } in asked(inputs, config) {
+        let rule = match rule {
             Some(rule) => format!("{} → {}", rule.id, rule.effect.outcome().screen()),
             None => format!("none of {} knows it", config.rules.rules.len()),
         };

@@ -219,9 +219,9 @@ pub struct Question<'a> {
     pub age: Option<TimeDelta>,
 }
 
-impl Question<'_> {
+impl<'a> Question<'a> {
     /// The code that the fact states: why it failed, or why it came back.
-    pub fn code(&self) -> Option<&str> {
+    pub fn code(&self) -> Option<&'a str> {
         if self.subject == Subject::Returned {
             return self.object.returned.as_deref();
         }
