@@ -14,12 +14,11 @@ use crate::model::transaction::{Kind, RowKey, Transaction};
 use crate::psp::near::NearTags;
 use crate::run::came_back::{CameBack, OfOther, is_failed, is_psps, succeeded};
 use crate::run::error::{Doing, RunError};
-use crate::run::match_lines::is_of;
+use crate::run::match_lines::{is_of, may_refund};
 use crate::run::said::{back_id, ids_in, is_given_back, moved, refund_id, settled};
 use crate::settlement::kinds::{is_charge, may_be_given_back};
 use crate::settlement::tags::{is_blank, names_something};
 use crate::store::database::Database;
-use crate::store::decode::kind_of;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, OpenLine, StoredLine};
 use crate::store::records::Tagged;
@@ -836,11 +835,8 @@ async fn known_by_id(
     }
     let ids: HashSet<&String> = by_id.iter().map(|(_, id)| id).collect();
     let ids: Vec<String> = ids.into_iter().cloned().collect();
-    let may_refund = |table: &&SourceTable| {
-        is_of(table, account) && kind_of(table, None).is_none_or(|kind| kind == Kind::Refund)
-    };
     let mut storing: HashMap<String, HashSet<RowKey>> = HashMap::new();
-    for table in tables.iter().filter(may_refund) {
+    for table in tables.iter().filter(|table| may_refund(table, account)) {
         let keys = db.keys_storing(table, account, &ids).await;
         let keys = keys.doing("looking for the rows that store ids of refunds")?;
         if keys.is_empty() {

@@ -30,12 +30,11 @@ use crate::report::sorter::{BUDGET, Sorted, Sorter, tuple_key};
 use crate::run::books::{Books, Tell};
 use crate::run::by_files::Shelf;
 use crate::run::error::{Doing, RunError};
-use crate::run::match_lines::{is_of, owners};
+use crate::run::match_lines::{may_refund, owners};
 use crate::run::scene::{OpenAccount, Scene};
 use crate::run::setup::{On, Window};
 use crate::store::batches::TABLE as BATCHES;
 use crate::store::compare::{CompareDriver, Compared};
-use crate::store::decode::kind_of;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, LineState, StoredLine};
 use crate::store::payouts::TABLE as PAYOUTS;
@@ -812,10 +811,7 @@ impl Out<'_> {
     /// Whether the account's refunds have rows that they are held against, each by itself.
     fn has_refunds(&self, row: &Transaction) -> bool {
         let AccountRef::Known(name) = &row.account else { return false };
-        let may_refund = |table: &SourceTable| {
-            is_of(table, name) && kind_of(table, None).is_none_or(|kind| kind == Kind::Refund)
-        };
-        self.scene.tables.iter().any(may_refund)
+        self.scene.tables.iter().any(|table| may_refund(table, name))
     }
 
     fn psp(&self, row: &Transaction, listed: &[Listed], unknown: &BTreeSet<String>) -> Book {

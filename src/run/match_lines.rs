@@ -32,6 +32,7 @@ use crate::run::named_payments::{Failed, NamedPayments, Placed, RowsByPayment};
 use crate::run::people;
 use crate::run::scene::Scene;
 use crate::run::taken_alone;
+use crate::store::decode::kind_of;
 use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LineMark, LinePlace, OpenLine, StoredLine};
 use crate::store::payouts::{NamedPayout, Payout, PayoutDriver, PayoutKey, TABLE as PAYOUTS};
@@ -413,6 +414,11 @@ impl Storing {
 /// Whether rows of a table may be of this account.
 pub(super) fn is_of(table: &SourceTable, account: &str) -> bool {
     table.settings.accounts.values().any(|own| own == account)
+}
+
+/// Whether rows of a table may be refunds of this account.
+pub(super) fn may_refund(table: &SourceTable, account: &str) -> bool {
+    is_of(table, account) && kind_of(table, None).is_none_or(|kind| kind == Kind::Refund)
 }
 
 /// Every text that rows may know one of these lines by, each once.

@@ -467,11 +467,11 @@ pub trait PeopleDriver {
     ) -> Result<(), StoreError>;
 }
 
-/// Reasons as the list of an SQL `in`, spelt as the index of such cases spells them.
+/// Of an open case `k`: nobody's word of its end waits.
 pub(in crate::store) const UNPROPOSED: &str = "and not exists (select 1 from tieout_proposals p \
      where p.case_number = k.number and p.state in ('open', 'approved'))";
 
-/// Reasons as a list of SQL's.
+/// Reasons as the list of an SQL `in`, spelt as the index of such cases spells them.
 pub fn reasons_sql(reasons: &[Reason]) -> String {
     let codes: Vec<String> =
         reasons.iter().map(|reason| format!("'{}'", reason.as_str())).collect();
