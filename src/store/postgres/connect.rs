@@ -27,6 +27,10 @@ pub(super) const IDLE_IN_TRANSACTION: TimeDelta = TimeDelta::seconds(60);
 /// pooler that takes its server connections in turn may give each its own again by chance.
 const BESIDE_EACH_OTHER: [usize; 2] = [2, 3];
 
+/// How often each count is looked at. A busy pooler hands its server connections out by chance,
+/// and of four, two sessions get their own again one time in twelve.
+const LOOKS: usize = 6;
+
 /// How long the reason of a failure is looked for.
 const ONE_MORE_TRY: Duration = Duration::from_secs(5);
 
@@ -272,8 +276,8 @@ async fn see_sessions_apart(
     Ok(())
 }
 
-/// Whether sessions see each other's settings; the text says how. Each leaves a mark, and then
-/// all hold a transaction open at once: what is handed from one to another shows a wrong mark.
+/// Whether sessions see each other's settings; the text says how. Each leaves a mark, and what is
+/// handed from one to another later shows a wrong one.
 async fn mixed_up(options: &PgConnectOptions, count: usize) -> Result<Option<String>, sqlx::Error> {
     let mut sessions = Vec::with_capacity(count);
     for _ in 0..count {
@@ -284,13 +288,32 @@ async fn mixed_up(options: &PgConnectOptions, count: usize) -> Result<Option<Str
         session.execute(sqlx::raw_sql(AssertSqlSafe(sql))).await?;
         sessions.push((session, mark));
     }
-    for (session, _) in &mut sessions {
+    let mut mixed = None;
+    for look in 0..LOOKS {
+        mixed = seen_mixed_up(&mut sessions).await?;
+        if mixed.is_some() {
+            break;
+        }
+        sessions.rotate_left(1 + look % 2);
+    }
+    // Closed whatever was seen: what a pooler still holds open for them it rolls back.
+    for (session, _) in sessions {
+        session.close().await?;
+    }
+    Ok(mixed)
+}
+
+/// One look: all hold a transaction open at once, each asks for its mark.
+async fn seen_mixed_up(
+    sessions: &mut [(PgConnection, String)],
+) -> Result<Option<String>, sqlx::Error> {
+    for (session, _) in sessions.iter_mut() {
         if let Err(error) = session.execute(sqlx::raw_sql("begin")).await {
             return Ok(Some(shown(&error)));
         }
     }
     let mut mixed = None;
-    for (session, mark) in &mut sessions {
+    for (session, mark) in sessions.iter_mut() {
         let sql = "select current_setting('tieout.session', true)";
         let row = session.fetch_one(sqlx::raw_sql(sql)).await?;
         let seen: Option<String> = row.try_get(0)?;
@@ -298,9 +321,8 @@ async fn mixed_up(options: &PgConnectOptions, count: usize) -> Result<Option<Str
             mixed = Some("a session does not keep its settings between transactions".to_owned());
         }
     }
-    for (mut session, _) in sessions {
+    for (session, _) in sessions {
         session.execute(sqlx::raw_sql("rollback")).await?;
-        session.close().await?;
     }
     Ok(mixed)
 }

@@ -53,7 +53,7 @@ async fn a_busy_pooler_in_transaction_mode_is_refused_every_time() {
                 }
             });
         }
-        for _ in 0..10 {
+        for _ in 0..50 {
             let refused = PgStore::connect(&DatabaseSettings::of_url(&url)).await.unwrap_err();
             assert_eq!(refused.class(), StoreErrorClass::Config, "{refused:?}");
         }
