@@ -152,7 +152,6 @@ pub(super) async fn open(
     after: Option<LinePlace>,
     limit: i64,
 ) -> Result<Vec<OpenLine>, StoreError> {
-    let mut connection = pool.acquire().await.map_err(failed(READING))?;
     let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
     let mut sql = Sql::default();
     let account = sql.bind(account.to_owned());
@@ -163,7 +162,7 @@ pub(super) async fn open(
          and l.state = 'open' and l.decides and (l.file_id, l.position) > ({file}, {position}) \
          order by l.file_id, l.position limit {limit}"
     ));
-    sql.fetch_each(&mut connection, READING, open_line_of).await
+    sql.fetch_page(pool, READING, open_line_of).await
 }
 
 /// Lines that decide, have no row yet and moved one of these amounts.
@@ -229,7 +228,6 @@ pub(super) async fn page(
     after: Option<LinePlace>,
     limit: i64,
 ) -> Result<Vec<StoredLine>, StoreError> {
-    let mut connection = pool.acquire().await.map_err(failed(doing))?;
     let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
     let mut sql = Sql::default();
     let account = sql.bind(account.to_owned());
@@ -241,7 +239,7 @@ pub(super) async fn page(
          and (l.file_id, l.position) > ({file}, {position}) \
          order by l.file_id, l.position limit {limit}"
     ));
-    sql.fetch_each(&mut connection, doing, line_of).await
+    sql.fetch_page(pool, doing, line_of).await
 }
 
 /// The same, of these rows, looked at or not.
@@ -303,7 +301,6 @@ pub(super) async fn of_file(
     after: LinePlace,
     limit: i64,
 ) -> Result<Vec<StoredLine>, StoreError> {
-    let mut connection = pool.acquire().await.map_err(failed(READING))?;
     let mut sql = Sql::default();
     let (file, position) = (sql.bind(after.file), sql.bind(after.position));
     let limit = sql.bind(limit);
@@ -311,7 +308,7 @@ pub(super) async fn of_file(
         "select {LINE} from tieout_lines l join tieout_files f on f.id = l.file_id \
          where l.file_id = {file} and l.position > {position} order by l.position limit {limit}"
     ));
-    sql.fetch_each(&mut connection, READING, line_of).await
+    sql.fetch_page(pool, READING, line_of).await
 }
 
 /// The lines at these places, in their order.

@@ -25,7 +25,6 @@ pub(super) async fn lines(
     after: Option<LinePlace>,
     limit: i64,
 ) -> Result<Vec<LineOfRun>, StoreError> {
-    let mut connection = pool.acquire().await.map_err(failed(READING))?;
     let after = after.unwrap_or(LinePlace { file: 0, position: 0 });
     let mut sql = Sql::default();
     let (run, limit) = (sql.bind(run_id.to_owned()), sql.bind(limit));
@@ -40,7 +39,7 @@ pub(super) async fn lines(
          and (l.file_id, l.position) > ({file}, {position}) \
          order by l.file_id, l.position limit {limit}"
     ));
-    sql.fetch_each(&mut connection, READING, |row| own_line(row, which)).await
+    sql.fetch_page(pool, READING, |row| own_line(row, which)).await
 }
 
 fn own_line(row: &PgRow, which: LinesOfRun) -> Result<LineOfRun, StoreError> {

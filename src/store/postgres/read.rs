@@ -33,6 +33,8 @@ select number, subject_kind, table_name, subject, reason, text, state = 'open', 
 amount_minor, rule, policy_version, evidence_sha256, opened_at, opened_run, last_seen_at, \
 last_run, times_seen, owner, closed_at, resolution from tieout_cases";
 
+const READING_JOURNAL: &str = "reading the journal";
+
 /// Records of one page when the chain is read whole.
 const PAGE: i64 = 5_000;
 
@@ -114,7 +116,7 @@ pub(super) async fn journal_of_run(
     }
     let limit = sql.bind(limit);
     sql.push(&format!(" order by writer, seq limit {limit}"));
-    journal(pool, sql).await
+    sql.fetch_page(pool, READING_JOURNAL, journal_row).await
 }
 
 pub(super) async fn journal_of_row(
@@ -129,11 +131,11 @@ pub(super) async fn journal_of_row(
 }
 
 async fn journal(pool: &PgPool, sql: Sql) -> Result<Vec<JournalRow>, StoreError> {
-    fetch(pool, sql, "reading the journal").await?.iter().map(journal_row).collect()
+    fetch(pool, sql, READING_JOURNAL).await?.iter().map(journal_row).collect()
 }
 
 fn journal_row(row: &PgRow) -> Result<JournalRow, StoreError> {
-    let cells = Cells::new(row, "reading the journal");
+    let cells = Cells::new(row, READING_JOURNAL);
     Ok(JournalRow {
         run_id: cells.text(0)?,
         writer: cells.text(1)?,

@@ -3,13 +3,14 @@
 use chrono::NaiveDate;
 use futures_util::TryStreamExt as _;
 use futures_util::stream::BoxStream;
-use sqlx::postgres::{PgArguments, PgConnection, PgRow, Postgres};
+use sqlx::postgres::{PgArguments, PgConnection, PgPool, PgRow, Postgres};
 use sqlx::query::Query;
 use sqlx::{Arguments, AssertSqlSafe, Encode, Row, Type};
 
 use crate::model::time::Instant;
 use crate::store::error::StoreError;
 use crate::store::postgres::errors::{failed, unexpected};
+use crate::store::postgres::transactions::page;
 
 /// A statement and its parameters. Only literals of this room and quoted identifiers are pushed;
 /// every value is bound.
@@ -80,6 +81,19 @@ impl Sql {
         while let Some(row) = rows.try_next().await.map_err(failed(doing))? {
             found.push(read(&row)?);
         }
+        Ok(found)
+    }
+
+    /// The same of one page of a walk.
+    pub(super) async fn fetch_page<T>(
+        self,
+        pool: &PgPool,
+        doing: &'static str,
+        read: impl Fn(&PgRow) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut tx = page(pool).await.map_err(failed(doing))?;
+        let found = self.fetch_each(&mut tx, doing, read).await?;
+        tx.rollback().await.map_err(failed(doing))?;
         Ok(found)
     }
 

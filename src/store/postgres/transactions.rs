@@ -14,6 +14,17 @@ pub(super) async fn begin(pool: &PgPool) -> Result<Transaction<'static, Postgres
     begin_with(pool, "begin").await
 }
 
+/// The next page of a walk lies in an index that has the walk's order. A table that a run has just
+/// filled has no statistics yet, or those of its beginning: guided by them, a server reads all that
+/// is left, sorts it, and throws it away for each page.
+const PAGE: &str = "begin read only; set local enable_sort = off; set local enable_seqscan = off; \
+                    set local enable_bitmapscan = off";
+
+/// A transaction to read one page of a walk in.
+pub(super) async fn page(pool: &PgPool) -> Result<Transaction<'static, Postgres>, sqlx::Error> {
+    begin_with(pool, PAGE).await
+}
+
 /// A transaction that this statement begins.
 #[expect(clippy::disallowed_methods, reason = "the one place where nothing drops it halfway")]
 pub(super) async fn begin_with(
