@@ -93,14 +93,5 @@ select 'peer', '1', row_number() over (order by id), now(), 'payments', id::text
     encode(sha256(convert_to(image || reason, 'UTF8')), 'hex')
 from decided;
 
-insert into tieout_outbox (event_id, table_name, key, version, kind, run_id, staged_at, payload)
-select 'evt_' || left(encode(sha256(convert_to('payments' || id, 'UTF8')), 'hex'), 32), 'payments',
-    id::text, 1, 'transaction.succeeded', 'peer', now(),
-    json_build_object('schema', 'tieout.event/1', 'type', 'transaction.succeeded', 'table',
-        'payments', 'key', id::text, 'version', 1, 'account', 'bank', 'amount_minor', amount,
-        'currency', currency, 'reason', reason, 'psp_reference', '1:' || n, 'decided_at', now(),
-        'hand_back', null)::text
-from decided where reason = 'settled';
-
 update tieout_runs set state = 'complete', ended_at = now(), close_number = 1000000,
     close_hash = 'peer', prev_close_hash = 'peer' where id = 'peer';

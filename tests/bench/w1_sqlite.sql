@@ -95,15 +95,6 @@ select 'peer', '1', row_number() over (order by id), strftime('%Y-%m-%dT%H:%M:%f
     printf('%064d', id)
 from decided;
 
-insert into tieout_outbox (event_id, table_name, key, version, kind, run_id, staged_at, payload)
-select 'evt_' || printf('%032d', id), 'payments',
-    cast(id as text), 1, 'transaction.succeeded', 'peer', strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'),
-    json_object('schema', 'tieout.event/1', 'type', 'transaction.succeeded', 'table',
-        'payments', 'key', cast(id as text), 'version', 1, 'account', 'bank', 'amount_minor', amount,
-        'currency', currency, 'reason', reason, 'psp_reference', '1:' || n, 'decided_at', strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'),
-        'hand_back', null)
-from decided where reason = 'settled';
-
 update tieout_runs set state = 'complete', ended_at = strftime('%Y-%m-%dT%H:%M:%f000Z', 'now'), close_number = 1000000,
     close_hash = 'peer', prev_close_hash = 'peer' where id = 'peer';
 drop table decided;
