@@ -4,12 +4,14 @@
 //! payment details report". They are bound by name: merchants add and reorder columns.
 //!
 //! Settlement details closes with a control of its own: within a batch and currency the net
-//! credits less the net debits are zero, the payout included. The other two list what happened to
+//! credits less the net debits are zero, the payout included. So they are where all rows stand
+//! twice: a batch is told once, and no payout of it is again. The other two list what happened to
 //! payments and declare no sum; they cover attempts, not only what settled, and prove none where
 //! their last line does not end. `SentForSettle` is not `Settled`, so those rows are no booked
 //! money.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use chrono::NaiveDate;
 
@@ -23,6 +25,7 @@ use crate::settlement::amount::unsigned;
 use crate::settlement::kinds;
 use crate::settlement::last_row::Last;
 use crate::settlement::numeral::{Numerals, Order, day};
+use crate::settlement::once::Once;
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, some};
 use crate::settlement::text::Source;
 
@@ -91,6 +94,7 @@ struct Common {
     own_reference: Option<usize>,
     order: Option<usize>,
     arn: Option<usize>,
+    modification: Option<usize>,
     booked: Option<usize>,
 }
 
@@ -104,6 +108,7 @@ impl Common {
             own_reference: layout.column(&["modification merchant reference"]),
             order: layout.column(&["merchant order reference"]),
             arn: layout.column(&["arn"]),
+            modification: layout.column(&["modification reference", "modification psp reference"]),
             booked: layout.column(&["booking date", "creation date"]),
         })
     }
@@ -113,6 +118,18 @@ impl Common {
         if went_through_a_spreadsheet(arn) {
             let expected = "23 digits: this file went through a spreadsheet";
             return Err(Problem::error(row.line, "ARN", expected, arn));
+        }
+        for (name, at) in [
+            ("Psp Reference", Some(self.psp_reference)),
+            ("Merchant Reference", self.merchant_reference),
+            ("Modification Merchant Reference", self.own_reference),
+            ("Merchant Order Reference", self.order),
+            ("Modification Reference", self.modification),
+        ] {
+            if went_through_a_spreadsheet(row.maybe(at)) {
+                let expected = "a reference: this file went through a spreadsheet";
+                return Err(Problem::error(row.line, name, expected, row.maybe(at)));
+            }
         }
         line.psp_reference = some(row.get(self.psp_reference));
         line.tag(TagKind::MerchantReference, row.maybe(self.merchant_reference));
@@ -148,14 +165,15 @@ fn last_money(row: &Row<'_>, at: usize, of: Option<usize>) -> (Last, u32) {
     (last, places)
 }
 
-/// `1.2302025304E+022`: what a spreadsheet makes of 23 digits.
+/// `1.2302025304E+022`: what a spreadsheet makes of many digits.
 fn went_through_a_spreadsheet(arn: &str) -> bool {
     let (mantissa, exponent) = match arn.split_once(['E', 'e']) {
         Some(parts) => parts,
         None => return false,
     };
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    mantissa.contains(['.', ',']) && digits(exponent.trim_start_matches('+'))
+    let Some((whole, fraction)) = mantissa.split_once(['.', ',']) else { return false };
+    digits(whole) && digits(fraction) && digits(exponent.trim_start_matches(['+', '-']))
 }
 
 /// What a modification is, by the type of its row; where it is of no payment it is words.
@@ -205,6 +223,8 @@ struct Batch {
     net: i128,
     line: u64,
     paid_out: bool,
+    /// Nil where each row stands an even number of times.
+    odd: u64,
 }
 
 struct Settlement {
@@ -218,6 +238,7 @@ struct Settlement {
     batch: usize,
     batches: BTreeMap<(String, String, Currency), Batch>,
     open: Option<(String, String)>,
+    payouts: Once,
     period: Period,
 }
 
@@ -239,6 +260,7 @@ impl Settlement {
             batch: layout.need("batch number")?,
             batches: BTreeMap::new(),
             open: None,
+            payouts: Once::default(),
             period: Period::default(),
             layout,
         })
@@ -300,7 +322,13 @@ impl Settlement {
         sum
     }
 
-    fn add(&mut self, row: &Row<'_>, signed: i64, currency: Currency) -> Result<(), Problem> {
+    fn add(
+        &mut self,
+        row: &Row<'_>,
+        signed: i64,
+        currency: Currency,
+        out: &mut Out,
+    ) -> Result<(), Problem> {
         let (account, batch) = self.open.clone().unwrap_or_default();
         if self.batches.len() >= BATCHES {
             let found = format!("more than {BATCHES}");
@@ -309,7 +337,15 @@ impl Settlement {
         let sum = self.batches.entry((account, batch, currency)).or_default();
         sum.net = sum.net.saturating_add(i128::from(signed));
         sum.line = row.line;
-        sum.paid_out |= row.get(self.kind).to_ascii_lowercase().contains("payout");
+        let is_payout = row.get(self.kind).to_ascii_lowercase().contains("payout");
+        sum.paid_out |= is_payout;
+        let mut hasher = DefaultHasher::new();
+        (0..row.width()).for_each(|at| row.get(at).hash(&mut hasher));
+        sum.odd ^= hasher.finish();
+        if is_payout && signed != 0 {
+            let id = format!("the payout of batch {}", row.get(self.batch));
+            out.extend(self.payouts.note(row.line, "row", &id, &[&row.raw()]));
+        }
         Ok(())
     }
 }
@@ -344,7 +380,7 @@ impl Report for Settlement {
             entry.direction = entry.direction.opposite();
         }
         self.common.tag(row, &mut line)?;
-        self.add(row, signed, currency)?;
+        self.add(row, signed, currency, out)?;
         let kind = row.get(self.kind);
         let psp_reference = row.get(self.common.psp_reference);
         line.tag(modification(kind, psp_reference), row.maybe(self.modification));
@@ -395,6 +431,10 @@ impl Report for Settlement {
                 currency: Some(*currency),
                 severity: Severity::Error,
             });
+            if sum.odd == 0 {
+                let field = format!("batch {batch}{account} in {currency}");
+                out.push(Problem::error(sum.line, field, "each row once", "every row twice"));
+            }
         }
     }
 }

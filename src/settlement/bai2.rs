@@ -8,6 +8,8 @@
 //! bank's own codes (920 to 999) or without them. A minus before a detail took it back, or the bank
 //! writes its debits and their sum so: where neither balances nor sums show which, nobody knows.
 //! Where there are balances, a sum of debits with a minus is believed only as they hold with it.
+//! A code that has no side, or that the specification does not know, moves nothing unproven: one
+//! digit more makes a loan (795) or nothing (895) of a credit (195).
 //!
 //! Continuations are written in more ways than the specification knows, also within one file. What
 //! reads them all: the fields of a record and its 88s are one list; where a type code is due, empty
@@ -16,6 +18,7 @@
 //! files that tie in every sum, so they are a warning.
 
 use std::collections::{HashSet, VecDeque};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::ops::RangeInclusive;
 
 use chrono::NaiveDate;
@@ -28,6 +31,7 @@ use crate::model::settlement::{
 use crate::settlement::amount::yymmdd;
 use crate::settlement::kinds;
 use crate::settlement::text::{Lines, Source};
+use crate::settlement::twice::{Sides, Twice};
 use crate::settlement::{Item, Parse};
 
 /// The record codes.
@@ -64,6 +68,7 @@ pub fn open(source: Source) -> Box<dyn Parse> {
         file: None,
         group: None,
         account: None,
+        twice: Twice::default(),
         ended: false,
     })
 }
@@ -236,6 +241,30 @@ impl Listed {
         is_twice && is_one && !self.turned && !self.holds(true) && !self.holds(false)
     }
 
+    /// Whether just what the details lack of both sums is what the balances are `off` by: a part of
+    /// the day is listed.
+    fn lacks(&self, off: i128) -> bool {
+        let lacks = |side: Side| {
+            let total = side.total.filter(|_| !side.several)?;
+            Some(total.saturating_sub(side.listed(true).sum)).filter(|lacks| *lacks >= 0)
+        };
+        let [credits, debits] = self.sides.map(lacks);
+        let both = credits.zip(debits).filter(|_| !self.turned);
+        both.is_some_and(|(credits, debits)| debits.saturating_sub(credits) == off)
+    }
+
+    /// Whether a sum says something else than the details of its side.
+    fn is_contradicted(&self) -> bool {
+        let mut said = self.sides.iter().filter(|side| side.total.is_some() && !side.several);
+        said.any(|side| !side.comes_to(true) && !side.comes_to(false))
+    }
+
+    /// Whether both sums are there, and hold.
+    fn proves(&self) -> bool {
+        let is_said = self.sides.iter().all(|side| side.total.is_some() && !side.several);
+        is_said && (self.holds(true) || self.holds(false))
+    }
+
     /// Where what is listed is not what is said. `is_tied`: the balances prove the details.
     fn controls(&self, line: u64, currency: Option<Currency>, is_tied: bool) -> Vec<Control> {
         // Many write the summary of a day and none of its movements.
@@ -314,6 +343,9 @@ impl Side {
 
 #[derive(Debug)]
 struct Account {
+    /// Its number, and where it begins.
+    number: String,
+    line: u64,
     currency: Option<Currency>,
     total: i128,
     records: i128,
@@ -323,12 +355,29 @@ struct Account {
     listed: Listed,
     /// The line of the first detail that has a minus although its code says which way it went.
     minus: Option<u64>,
+    /// The first detail with an amount whose code does not say which way it went, or whether it
+    /// did; and whether it is taken for a movement.
+    unsided: Option<(Problem, bool)>,
+    /// What its details moved, and all that they say, in whichever order.
+    moves: Sides,
+    told: u64,
     /// Whether an amount other than nil was in it.
     moved: bool,
     failed: bool,
 }
 
 impl Account {
+    /// Notes a detail, to know an account that is told twice.
+    fn note(&mut self, record: &Record, direction: Direction, money: i64) {
+        let [credits, debits] = &mut self.moves;
+        let (count, sum) = if direction == Direction::Credit { credits } else { debits };
+        *count = count.saturating_add(i128::from(money != 0));
+        *sum = sum.saturating_add(i128::from(money));
+        let mut hasher = DefaultHasher::new();
+        record.fields.iter().for_each(|(_, text)| text.trim().hash(&mut hasher));
+        self.told = self.told.wrapping_add(hasher.finish());
+    }
+
     /// What it moved by its balances, where it has both.
     fn moved_by_balances(&self) -> Option<i128> {
         let both = self.opening.zip(self.closing);
@@ -354,6 +403,7 @@ struct Bai2 {
     file: Option<File>,
     group: Option<Group>,
     account: Option<Account>,
+    twice: Twice,
     ended: bool,
 }
 
@@ -585,6 +635,8 @@ impl Bai2 {
             file.records = file.records.saturating_add(1);
         }
         let mut account = Account {
+            number: record.field(0).to_owned(),
+            line: record.line,
             currency,
             total: 0,
             records: pieces(record),
@@ -593,6 +645,9 @@ impl Bai2 {
             net: 0,
             listed: Listed::default(),
             minus: None,
+            unsided: None,
+            moves: Sides::default(),
+            told: 0,
             moved: false,
             failed: false,
         };
@@ -651,12 +706,36 @@ impl Bai2 {
             let expected = "no sign, or balances or sums that show which way it went";
             self.problem(Problem::error(line, "16 amount", expected, "a minus"));
         }
+        if let Some((problem, is_move)) = &account.unsided
+            && !is_proven
+            && (*is_move || !account.listed.proves())
+        {
+            self.problem(problem.clone());
+        }
+        self.told_before(&account);
         let is_tied = declared.map(i128::from) == Some(total) && !account.failed && holds;
         self.end_statement(record.line, &account, Some(is_tied));
     }
 
-    /// Opening and closing ledger are informative: details may be a part of the day's movements.
-    /// Where they differ by one detail that was turned they are not. Whether they hold.
+    /// A closed day of an account that is in the file already would count twice: with the same
+    /// balances and sums, or with the same details.
+    fn told_before(&mut self, account: &Account) {
+        // A report of the running day may be told again as it was.
+        let group = self.group.as_ref().filter(|group| group.finality == Finality::Final);
+        let Some(Group { day, flags, .. }) = group else { return };
+        let name = format!("{}\n{:?} {day:?} {flags:?}", account.number, account.currency);
+        let of_details = format!("{name} {:x}", account.told);
+        let same = self.twice.end(account.line, of_details, [None; 2], account.moves);
+        let balances = [account.opening, account.closing];
+        let has_both = balances.iter().all(Option::is_some);
+        let alike = has_both.then(|| self.twice.end(account.line, name, balances, account.moves));
+        self.items.extend(same.or(alike.flatten()).map(Item::from));
+    }
+
+    /// Whether opening and closing ledger hold. They are informative: details may be a part of the
+    /// day's movements. Where they differ by one detail that was turned they are not; nor where, of
+    /// a closed day, the account's own sums fail as well, by something else than a part that is
+    /// lacking.
     fn balances_hold(&mut self, line: u64, account: &Account) -> bool {
         let (Some(opening), Some(closing)) = (account.opening, account.closing) else {
             return true;
@@ -666,6 +745,15 @@ impl Bai2 {
         if off != 0 {
             let moved = i128::from(closing.minor).saturating_sub(i128::from(opening.minor));
             let is_turned = account.listed.has_turned(off, moved);
+            let group = self.group.as_ref();
+            let is_closed =
+                group.is_some_and(|own| own.finality == Finality::Final && !own.flags.test);
+            let is_listed = account.moves.iter().any(|(count, _)| *count > 0);
+            let is_wrong = is_closed
+                && is_listed
+                && account.listed.is_contradicted()
+                && !account.listed.lacks(off);
+            let is_error = is_turned || is_wrong;
             self.items.push_back(
                 Control {
                     line,
@@ -673,7 +761,7 @@ impl Bai2 {
                     expected: i128::from(closing.minor),
                     found: Found::Is(after),
                     currency: account.currency,
-                    severity: if is_turned { Severity::Error } else { Severity::Warning },
+                    severity: if is_error { Severity::Error } else { Severity::Warning },
                 }
                 .into(),
             );
@@ -914,6 +1002,12 @@ fn direction(code: u16) -> Option<Direction> {
     }
 }
 
+/// Whether a code is one of the specification that says which way money went; those of sums of all
+/// credits (100) and debits (400) are of no detail.
+fn has_side(code: u16) -> bool {
+    OWN_CODES.contains(&code) || matches!(code, 101..=399 | 401..=699 | 720..=728 | 760)
+}
+
 type Detail = (Entry, Line, Option<Problem>);
 
 fn detail(record: &Record, account: &mut Account, number: u64) -> Result<Detail, Problem> {
@@ -951,6 +1045,13 @@ fn detail(record: &Record, account: &mut Account, number: u64) -> Result<Detail,
     }
     let money = if way.is_some() { minor.saturating_abs() } else { 0 };
     let direction = way.unwrap_or(Direction::Credit);
+    if minor != 0 && !has_side(code) && account.unsided.is_none() {
+        let expected = "the code of a credit or a debit, or balances that hold with it";
+        let found = format!("{}, with an amount", record.field(0));
+        let problem = Problem::error(record.line, "16 type code", expected, found);
+        account.unsided = Some((problem, way.is_some()));
+    }
+    account.note(record, direction, money);
     account.net = account.net.saturating_add(direction.signed(money));
     let at = after_funds(record, 2)?;
     let value_on = matches!(record.field(2), "V" | "v").then(|| yymmdd(record.field(3))).flatten();

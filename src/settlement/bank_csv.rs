@@ -12,8 +12,8 @@ use crate::settlement::Parse;
 use crate::settlement::balance::Chain;
 use crate::settlement::bank_words::{self as words, Deed};
 use crate::settlement::numeral::{Numerals, Order, day, decimal_of, is_day, order_of};
-use crate::settlement::sheet::{self, Layout};
-use crate::settlement::table::{Amounts, Column, CurrencyOf, Cut, Dates, Table};
+use crate::settlement::sheet::{self, Layout, normal};
+use crate::settlement::table::{Amounts, Column, CurrencyOf, Cut, Dates, Declared, Table};
 use crate::settlement::table_rows;
 use crate::settlement::text::{Source, unreadable};
 
@@ -65,8 +65,31 @@ pub fn seen(head: &str) -> Option<Problem> {
     let expected = "columns whose names say date, amount, currency and text; or --config FILE \
                     --format NAME with a [[format]] that names `date`, `amount` (or `debit` and \
                     `credit`) and `currency` (or `currency_is`)";
-    let found = format!("by `{}`: {}", char::from(delimiter), columns.join(" | "));
+    let names: Vec<String> = row.iter().map(|name| normal(name)).collect();
+    let lacks = lacking(&names);
+    let lacks = match lacks.as_slice() {
+        [] => "each is there, but which of several, or what the rows say, is left open".to_owned(),
+        lacks => format!("none is known of: {}", lacks.join(", ")),
+    };
+    let found = format!("by `{}`: {} ({lacks})", char::from(delimiter), columns.join(" | "));
     Some(Problem::error(1, "header row", expected, found))
+}
+
+/// Which of the needed columns no name is known of.
+fn lacking(names: &[String]) -> Vec<&'static str> {
+    let split: Vec<(String, Option<Currency>)> =
+        names.iter().map(|name| without_currency(name)).collect();
+    let any = |known: &[&str]| split.iter().any(|(stem, _)| known.contains(&stem.as_str()));
+    let has_amount = any(words::AMOUNT) || any(words::DEBIT) && any(words::CREDIT);
+    let is_named = split.iter().any(|(_, currency)| currency.is_some());
+    let has_tag = words::TAGS.iter().any(|(_, known)| !all(names, known).is_empty());
+    let needed = [
+        ("date", !all(names, words::DATE).is_empty()),
+        ("amount", has_amount),
+        ("currency", is_named || !all(names, words::CURRENCY).is_empty()),
+        ("text or reference", has_tag),
+    ];
+    needed.into_iter().filter(|(_, is_there)| !is_there).map(|(what, _)| what).collect()
 }
 
 /// The columns that a bank's export needs, by what they are.
@@ -225,8 +248,20 @@ fn infer(head: &str) -> Option<(Table, Layout)> {
         rows.pop();
     }
     let rows: Vec<Vec<String>> = rows.into_iter().skip(layout.above.saturating_add(1)).collect();
-    let table = Inference { roles: &roles, layout: &layout, rows: &rows }.table()?;
+    let table = Inference { head, roles: &roles, layout: &layout, rows: &rows }.table()?;
     Some((table, layout))
+}
+
+/// What stands above the header row and says what the rows come to.
+fn declared(head: &str, layout: &Layout) -> Vec<Declared> {
+    let rows = sheet::rows_of(head, layout.delimiter, layout.above);
+    let said = rows.iter().filter_map(|row| words::declared(row.iter().map(String::as_str)));
+    let declared = said.map(|(name, what, value)| {
+        let mut lines = (1_u64..).zip(head.lines());
+        let line = lines.find(|(_, line)| line.contains(name)).map_or(1, |(line, _)| line);
+        Declared { line, what, value: value.to_owned() }
+    });
+    declared.collect()
 }
 
 /// `Betrag (€)`: the sign of the euro, which is no other currency's, in the names of the amounts.
@@ -238,6 +273,7 @@ fn euro_of(roles: &Roles, layout: &Layout) -> Option<Currency> {
 }
 
 struct Inference<'a> {
+    head: &'a str,
     roles: &'a Roles,
     layout: &'a Layout,
     rows: &'a [Vec<String>],
@@ -360,6 +396,7 @@ impl Inference<'_> {
             trailer: None,
             batch: None,
             covers_attempts: false,
+            declared: declared(self.head, self.layout),
             recognised: true,
         })
     }
@@ -384,7 +421,7 @@ impl Inference<'_> {
         });
         let known: Vec<(usize, Vec<Currency>)> = known.collect();
         // Of those of the amount and of the balance, the one that stands behind the amount.
-        let amount = self.roles.amount.unwrap_or(0);
+        let amount = self.roles.amount.or(self.roles.beside).unwrap_or(0);
         let (at, own) = known.iter().min_by_key(|(at, _)| (at.abs_diff(amount), *at < amount))?;
         let agree = known.iter().all(|(_, other)| other == own) && self.is_of_amount(*at);
         own.first().filter(|_| agree).map(|first| (Some(*at), *first))
@@ -393,7 +430,8 @@ impl Inference<'_> {
     /// Whether a column of currencies speaks of what moved the account: it stands nearer to that
     /// than to any other amount, or as near where each amount may have a currency of its own.
     fn is_of_amount(&self, at: usize) -> bool {
-        let own = self.money_columns().into_iter().filter(|own| Some(*own) != self.roles.balance);
+        let own = self.money_columns().into_iter().chain(self.roles.beside);
+        let own = own.filter(|own| Some(*own) != self.roles.balance);
         let Some(near) = own.map(|own| own.abs_diff(at)).min() else { return false };
         let each = self.roles.currency_like > self.roles.others.len();
         self.roles.others.iter().all(|other| {
@@ -601,7 +639,9 @@ fn currency_within(text: &str) -> Option<Currency> {
         return Currency::parse("EUR").ok();
     }
     let is_code = |word: &&str| word.len() == 3 && word.bytes().all(|b| b.is_ascii_uppercase());
-    let code = text.split_whitespace().find(is_code)?;
+    // Some write it without a blank: `12,00EUR`.
+    let is_apart = |c: char| c.is_whitespace() || c.is_ascii_digit();
+    let code = text.split(is_apart).find(is_code)?;
     Currency::parse(code).ok()
 }
 

@@ -7,7 +7,7 @@ use regex::Regex;
 use crate::model::settlement::{EntryStatus, TagKind};
 use crate::settlement::numeral::is_day;
 use crate::settlement::sheet::normal;
-use crate::settlement::table::{Column, TagRule};
+use crate::settlement::table::{Column, Declares, TagRule};
 
 /// When it was booked, the surest first.
 pub const DATE: &[&str] = &[
@@ -36,6 +36,7 @@ pub const DATE: &[&str] = &[
     "completed date",
     "könyvelés dátuma",
     "date completed utc",
+    "settlement date utc",
     "date",
     "datum",
     "dato",
@@ -92,6 +93,7 @@ pub const AMOUNT: &[&str] = &[
     "amount",
     "transaction amount",
     "booked amount",
+    "total amount incl vat",
     "betrag",
     "umsatz",
     "bedrag",
@@ -281,19 +283,69 @@ const CAME_IN: &[&str] = &[
     "inbetalning",
     "indbetaling",
     "innbetaling",
+    "zahlung erhalten",
+    "zahlung überweisung erhalten",
+    "überweisung erhalten",
+    "zahlungseingang",
+    "hartelijk bedankt",
+    "bedankt voor uw betaling",
+    "prelevement automatique enregistre",
+    "prélèvement automatique enregistré",
+    "paiement reçu",
+    "paiement recu",
+    "merci pour votre paiement",
+    "pago recibido",
+    "gracias por su pago",
+    "pagamento ricevuto",
+    "betaling mottatt",
+    "betaling modtaget",
+    "betalning mottagen",
 ];
 
-/// Whether a text is of money that came in, and not of money that went out.
-pub fn came_in(text: &str) -> bool {
-    // Most begin otherwise.
-    let begins =
-        |c: char| matches!(c.to_ascii_lowercase(), 'p' | 'a' | 't' | 'i' | 'z' | 'v' | 'g');
+/// The same of a card's bill, where an account that pays one writes it, too.
+const MAY_HAVE_COME_IN: &[&str] = &[
+    "autopay",
+    "auto pay",
+    "automatic payment",
+    "online payment",
+    "internet payment",
+    "mobile payment",
+    "electronic payment",
+    "web payment",
+    "e payment",
+    "epayment",
+    "credit card payment",
+    "direct debit payment",
+    "direct debit thank",
+    "einzahlung",
+    "lastschrift kontoausgleich",
+    "kontoausgleich",
+    "ausgleich kreditkarte",
+    "ausgleich kreditkartenkonto",
+    "kreditkartenausgleich",
+    "addebito in conto",
+    "betaling eurocard",
+];
+
+fn begins_as(text: &str, known: &[&str]) -> bool {
     let text = text.trim_start();
-    if !text.starts_with(begins) {
+    // Most begin otherwise.
+    let first = text.chars().next().and_then(|c| c.to_lowercase().next());
+    if !first.is_some_and(|first| known.iter().any(|begin| begin.starts_with(first))) {
         return false;
     }
     let text = normal(text);
-    CAME_IN.iter().any(|begin| text.starts_with(begin))
+    known.iter().any(|begin| text.starts_with(begin))
+}
+
+/// Whether a text is of money that came in, and not of money that went out.
+pub fn came_in(text: &str) -> bool {
+    begins_as(text, CAME_IN)
+}
+
+/// Whether a text is of money that came in for a card, and went out of an account that paid it.
+pub fn may_have_come_in(text: &str) -> bool {
+    begins_as(text, MAY_HAVE_COME_IN)
 }
 
 /// Money out.
@@ -305,6 +357,7 @@ pub const DEBIT: &[&str] = &[
     "withdrawal",
     "withdrawals",
     "withdrawal amount",
+    "withdrawal amt",
     "paid out",
     "money out",
     "soll",
@@ -329,6 +382,7 @@ pub const CREDIT: &[&str] = &[
     "deposit",
     "deposits",
     "deposit amount",
+    "deposit amt",
     "paid in",
     "money in",
     "haben",
@@ -435,6 +489,7 @@ pub const CURRENCY: &[&str] = &[
     "currency",
     "currency code",
     "account currency",
+    "payment currency",
     "ccy",
     "monn",
     "whg",
@@ -467,6 +522,7 @@ pub const BALANCE: &[&str] = &[
     "running balance",
     "account balance",
     "balance after",
+    "closing balance",
     "saldo",
     "saldo na trn",
     "saldo na mutatie",
@@ -519,7 +575,7 @@ pub const ACCOUNT: &[&str] = &[
 ];
 
 /// What a row says that tells how much there was, or what all came to, and not what moved. Words
-/// that payers write as well (`Total`, `Übertrag`) are not here.
+/// that payers write as well (`Übertrag`) are not here.
 pub const STANDS: &[&str] = &[
     "tagessaldo",
     "anfangssaldo",
@@ -601,13 +657,133 @@ pub const STANDS: &[&str] = &[
     "входящий остаток",
     "исходящий остаток",
     "остаток на начало",
+    "остаток на конец",
+    "начално салдо",
+    "крайно салдо",
+    "startsaldo",
+    "slutsaldo",
+    "saldo em conta",
+];
+
+/// The same, where they are all of the text: shops and payees are called so, with more behind it.
+const STANDS_ALONE: &[&str] = &[
+    "primo",
+    "ultimo",
+    "vortrag",
+    "op bal",
+    "cl bal",
+    "devir",
+    "rulaj",
+    "остаток",
+    "υπόλοιπο",
+    "салдо",
+    "итого",
+    "残高",
+    "期初残高",
+    "期末残高",
+    "繰越",
+    "合計",
+];
+
+/// Words for a sum that stand alone, or beside some of [`SUMMED`]; without accents.
+const SUMS: &[&str] = &[
+    "total",
+    "totale",
+    "totaal",
+    "summe",
+    "summa",
+    "suma",
+    "sum",
+    "somme",
+    "gesamt",
+    "gesamtbetrag",
+    "umsatzsumme",
+    "tagessumme",
+    "monatssumme",
+    "endsumme",
+    "yhteensa",
+    "celkem",
+    "spolu",
+    "toplam",
+    "sammanlagt",
+    "ialt",
+];
+
+/// What it is a sum of.
+const SUMMED: &[&str] = &[
+    "of",
+    "des",
+    "der",
+    "de",
+    "du",
+    "the",
+    "all",
+    "alle",
+    "net",
+    "grand",
+    "running",
+    "day",
+    "daily",
+    "month",
+    "monthly",
+    "page",
+    "period",
+    "general",
+    "generale",
+    "transactions",
+    "operations",
+    "operaciones",
+    "movimientos",
+    "movimenti",
+    "mouvements",
+    "umsatze",
+    "umsaetze",
+    "buchungen",
+    "haben",
+    "soll",
+    "debit",
+    "debits",
+    "credit",
+    "credits",
+    "deposits",
+    "withdrawals",
+    "debet",
+    "kredit",
+    "debe",
+    "haber",
+    "dare",
+    "avere",
+    "entrate",
+    "uscite",
+    "cargos",
+    "abonos",
+    "bij",
+    "af",
+    "in",
+    "out",
+    "einnahmen",
+    "ausgaben",
+    "amount",
+    "amounts",
 ];
 
 /// Words for a balance that stand alone, or beside one of [`WHICH`]; without accents.
-const BALANCES: &[&str] = &["saldo", "solde", "balance", "zustatek", "egyenleg", "bakiye"];
+const BALANCES: &[&str] = &[
+    "saldo",
+    "solde",
+    "balance",
+    "balans",
+    "kontostand",
+    "zustatek",
+    "zostatok",
+    "egyenleg",
+    "bakiye",
+    "stanje",
+    "jaak",
+];
 
 /// And those that mean one beside it only.
-const BALANCES_WITH: &[&str] = &["bal", "sold", "stan", "stav", "stanje", "bakiyesi"];
+const BALANCES_WITH: &[&str] = &["bal", "sold", "stan", "stav", "bakiyesi"];
 
 /// Which balance it is.
 const WHICH: &[&str] = &[
@@ -689,6 +865,26 @@ const WHICH: &[&str] = &[
     "acilis",
     "kapanis",
     "devreden",
+    "new",
+    "old",
+    "account",
+    "book",
+    "ny",
+    "nytt",
+    "gammal",
+    "gammel",
+    "gammelt",
+    "ant",
+    "primo",
+    "ultimo",
+    "ostatni",
+    "uctu",
+    "konta",
+    "rachunku",
+    "pocz",
+    "konc",
+    "fin",
+    "mes",
 ];
 
 /// What goes on behind one of these: `Schlusssaldo per 31.10.2026`, `Closing balance as of`.
@@ -745,11 +941,23 @@ fn is_balance(text: &str) -> bool {
     let (nouns, which): (Vec<&str>, Vec<&str>) = own.iter().copied().partition(is_noun);
     let [noun] = nouns.as_slice() else { return false };
     let is_sure = BALANCES.contains(noun) || !which.is_empty();
-    is_sure && which.len() <= 2 && which.iter().all(|word| WHICH.contains(word))
+    is_sure && which.len() <= 3 && which.iter().all(|word| WHICH.contains(word))
+}
+
+/// Whether a text is a word for a sum and what it is of, and nothing else: `Total 4711 Berlin` is
+/// a shop.
+fn is_sum(text: &str) -> bool {
+    if text.len() > 60 {
+        return false;
+    }
+    let text: String = text.chars().map(bare).collect();
+    let is_sum = |word: &&str| SUMS.contains(word);
+    let (sums, of): (Vec<&str>, Vec<&str>) = text.split(' ').partition(is_sum);
+    sums.len() == 1 && of.len() <= 3 && of.iter().all(|word| SUMMED.contains(word))
 }
 
 /// Whether a text, as [`normal`] makes it, is one of [`STANDS`], alone or with its day, or another
-/// name of a balance.
+/// name of a balance or a sum.
 pub fn is_stand(text: &str) -> bool {
     let is_at = |rest: &str| {
         let next = rest.split(' ').next().unwrap_or_default();
@@ -760,7 +968,7 @@ pub fn is_stand(text: &str) -> bool {
         Some(rest) => rest.strip_prefix(' ').is_some_and(is_at),
         None => false,
     });
-    is_known || is_balance(text)
+    is_known || STANDS_ALONE.contains(&text) || is_balance(text) || is_sum(text)
 }
 
 /// What names of a balance before all movements hold, and of one after them.
@@ -780,6 +988,9 @@ const BEFORE: &[&str] = &[
     "alku",
     "počáteční",
     "ingående",
+    "startsaldo",
+    "alter ",
+    "primo",
 ];
 const AFTER: &[&str] = &[
     "closing",
@@ -798,6 +1009,9 @@ const AFTER: &[&str] = &[
     "konečný",
     "utgående",
     "schluss",
+    "slutsaldo",
+    "neuer ",
+    "ultimo",
 ];
 
 /// Whether a text that is one of [`STANDS`] is of the balance before all movements (true) or after
@@ -809,6 +1023,22 @@ pub fn is_before(stand: &str) -> Option<bool> {
         (false, true) => Some(false),
         _neither => None,
     }
+}
+
+/// What some write beside their table.
+const DECLARED: &[(Declares, &[&str])] = &[
+    (Declares::Opening, &["anfangssaldo", "alter kontostand"]),
+    (Declares::Closing, &["schlusssaldo", "neuer kontostand"]),
+    (Declares::Count, &["anzahl transaktionen in diesem zeitraum"]),
+];
+
+/// What a row beside the table declares: its word as it stands, what that is, and its value.
+pub fn declared<'a>(fields: impl Iterator<Item = &'a str>) -> Option<(&'a str, Declares, &'a str)> {
+    let mut filled = fields.filter(|field| !field.is_empty());
+    let name = filled.next()?;
+    let own = normal(name);
+    let (what, _) = DECLARED.iter().find(|(_, words)| words.contains(&own.as_str()))?;
+    Some((name, *what, filled.next()?))
 }
 
 /// Of these the ones that no payer writes.
@@ -977,7 +1207,15 @@ const DOUBTFUL: &[&str] = &[
     "unposted",
     "unbooked",
     "on hold",
+    "hold",
+    "blocked",
     "in progress",
+    "processing",
+    "initiated",
+    "reservation",
+    "draft",
+    "bounced",
+    "reversed",
     "scheduled",
     "expired",
     "authorised",
@@ -1174,6 +1412,8 @@ pub const TAGS: &[(TagKind, &[&str])] = &[
             "libelle",
             "nom de la contrepartie",
             "concepto",
+            "movimiento",
+            "más datos",
             "descripción",
             "descripcion",
             "descrizione",

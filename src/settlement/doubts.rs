@@ -1,5 +1,5 @@
 //! What rows of a file that nobody described leave open where no balance proves them: a sum among
-//! the rows, a flag against a sign, sides of debits with either sign.
+//! the rows, a flag against a sign, sides of debits with either sign, signs of a card's issuer.
 
 use std::collections::BTreeMap;
 
@@ -122,6 +122,27 @@ impl Issuer {
     }
 }
 
+/// Rows without and with a minus, and the first one with one that may have paid a card's bill. An
+/// account that pays one moves out more often than in; a card's issuer writes it the other way
+/// round.
+#[derive(Debug, Default)]
+struct Bill {
+    into: u64,
+    out: u64,
+    paid: Option<Problem>,
+}
+
+impl Bill {
+    fn row(&mut self, minor: i64) {
+        let count = if minor < 0 { &mut self.out } else { &mut self.into };
+        *count = count.saturating_add(u64::from(minor != 0));
+    }
+
+    fn told(self) -> Option<Problem> {
+        self.paid.filter(|_| self.out <= self.into)
+    }
+}
+
 /// What is open, of the statement that is read and of the whole file.
 #[derive(Debug, Default)]
 pub struct Doubts {
@@ -133,6 +154,7 @@ pub struct Doubts {
     mixed: Option<Problem>,
     against: Option<Problem>,
     issuer: Issuer,
+    bill: Bill,
 }
 
 impl Doubts {
@@ -140,6 +162,16 @@ impl Doubts {
     pub fn row(&mut self, line: u64, minor: i64, of: Currency) {
         add(&mut self.own, line, minor, of);
         add(&mut self.all, line, minor, of);
+        self.bill.row(minor);
+    }
+
+    /// A text, in the column `name` and beside a minus, that may be of a card's bill that was paid.
+    pub fn bill(&mut self, line: u64, name: &str, found: String) {
+        if self.bill.paid.is_none() {
+            let expected = "more rows with a minus than without one, as of an account that pays a \
+                            card's bill, or a balance; describe this file as a [[format]]";
+            self.bill.paid = Some(Problem::error(line, name, expected, found));
+        }
     }
 
     /// A flag, in the column `name`, that says another way than the sign beside it.
@@ -182,13 +214,14 @@ impl Doubts {
         let (own, mixed, against) =
             (std::mem::take(&mut self.own), self.mixed.take(), self.against.take());
         let issuer = std::mem::take(&mut self.issuer).told();
+        let bill = std::mem::take(&mut self.bill).told();
         self.minus = None;
         self.statements = self.statements.saturating_add(u64::from(!own.is_empty()));
         if is_proven {
             return;
         }
         tell(&own, out);
-        out.extend(mixed.into_iter().chain(against).chain(issuer));
+        out.extend(mixed.into_iter().chain(against).chain(issuer).chain(bill));
     }
 
     /// The file ended: a sum of all its accounts may stand below them.

@@ -155,11 +155,11 @@ impl Ends {
     }
 
     /// Whether a last row in fewer fields, which has no amount, is the begin of one, and no words
-    /// below the rows.
+    /// below the rows. Where its last field ends with its own quote, words may stand in several.
     pub fn is_begun(&self, row: &Row<'_>) -> bool {
         let first = row.get(0);
         let is_sentence = (1..row.width()).all(|at| row.field(at).starts_with(' '));
-        if row.width() > 1 && !is_sentence {
+        if row.width() > 1 && !is_sentence && row.is_open() {
             return true;
         }
         if first.is_empty() {

@@ -161,6 +161,8 @@ struct Open {
     last_number: Option<String>,
     sums: Sums,
     declared: Declared,
+    /// Where a declared sum holds only by the marks' letters.
+    by_letter: Option<u64>,
     failed: bool,
 }
 
@@ -538,7 +540,9 @@ impl Mt940 {
             });
         }
         let interim = open.head.interim && open.opening.is_none() && open.closing.is_none();
-        if !interim {
+        if interim {
+            self.items.extend(open.open_sums(line).into_iter().map(Item::from));
+        } else {
             for (balance, field) in [(open.opening, ":60F:"), (open.closing, ":62F:")] {
                 if balance.is_none() && !open.failed {
                     let expected = "a balance in every statement";
@@ -602,12 +606,14 @@ impl Open {
             resumed: false,
             sums: Sums::default(),
             declared: Declared::default(),
+            by_letter: None,
             failed: false,
         }
     }
 
-    /// Whether `:90C:` and `:90D:` hold; none where one is lacking that has entries. Below a floor
-    /// limit they may count more than is listed.
+    /// Whether `:90C:` and `:90D:` hold; none where one is lacking that has entries, or where they
+    /// hold by the marks' letters alone: a mark that was turned from `C` to `RC` looks so. Below a
+    /// floor limit they may count more than is listed.
     fn declared_tie(&self) -> Option<bool> {
         let ways = self.sums.by_way.iter().zip(&self.sums.by_letter);
         let mut holds = None;
@@ -618,7 +624,29 @@ impl Open {
                 None => {}
             }
         }
-        holds.filter(|holds| *holds || !self.head.floor)
+        holds.filter(|holds| if *holds { self.by_letter.is_none() } else { !self.head.floor })
+    }
+
+    /// What `:90D:` and `:90C:` leave open of an interim report.
+    fn open_sums(&self, line: u64) -> Vec<Problem> {
+        let mut open = Vec::new();
+        if let Some(line) = self.by_letter {
+            let expected = "sums of where money went, that show that a mark was not turned";
+            let found = "sums of the marks' letters, with reversals";
+            open.push(Problem::warning(line, ":90D: and :90C:", expected, found));
+        }
+        let is_lacking = |at: usize| {
+            let count = self.sums.by_way.get(at).map_or(0, |(count, _)| *count);
+            count != 0 && self.declared.get(at).is_some_and(Option::is_none)
+        };
+        let is_one_said = self.declared.iter().any(Option::is_some);
+        for (at, name) in [":90C:", ":90D:"].into_iter().enumerate() {
+            if is_one_said && is_lacking(at) {
+                let found = "none: nothing proves these entries";
+                open.push(Problem::warning(line, name, "one beside the other", found));
+            }
+        }
+        open
     }
 }
 
@@ -993,6 +1021,9 @@ impl Mt940 {
         let sums: Vec<(i128, i128)> = sums.into_iter().flatten().collect();
         let wanted = (count, i128::from(sum));
         let found = sums.iter().find(|found| **found == wanted).or(sums.first());
+        if found == sums.last() && found != sums.first() {
+            open.by_letter = open.by_letter.or(Some(field.line));
+        }
         let (entries, minor) = found.copied().unwrap_or_default();
         // Below a floor limit entries are counted and not listed.
         let floor = open.head.floor;

@@ -228,6 +228,7 @@ pub struct Row<'a> {
     record: &'a StringRecord,
     delimiter: u8,
     is_open: bool,
+    is_last: bool,
     /// A field that is not believed.
     hidden: Option<usize>,
 }
@@ -300,8 +301,9 @@ impl Sheet {
     /// The row that was read.
     pub fn row(&self) -> Row<'_> {
         let (line, byte) = (self.line, self.byte);
-        let (record, delimiter, is_open) = (&self.record, self.delimiter, self.is_open());
-        Row { line, byte, record, delimiter, is_open, hidden: None }
+        let (record, delimiter) = (&self.record, self.delimiter);
+        let (is_open, is_last) = (self.is_open(), self.is_last());
+        Row { line, byte, record, delimiter, is_open, is_last, hidden: None }
     }
 
     /// Whether the row that was read ends with the file, and not with its line. A last field that
@@ -310,7 +312,14 @@ impl Sheet {
         let Rows::Delimited(reader) = &self.rows else { return false };
         let text = reader.get_ref();
         let is_closed = text.last == b'"' && text.quotes.at == Quote::Ended;
-        text.is_over && !text.ended() && !is_closed
+        self.is_last() && !is_closed
+    }
+
+    /// The same, whether its last field is whole or not.
+    fn is_last(&self) -> bool {
+        let Rows::Delimited(reader) = &self.rows else { return false };
+        let text = reader.get_ref();
+        text.is_over && !text.ended()
     }
 
     /// Whether a quote is open at the end of the file.
@@ -379,6 +388,12 @@ impl<'a> Row<'a> {
     /// field.
     pub fn is_open(&self) -> bool {
         self.is_open
+    }
+
+    /// Whether it is the last row and its line does not end, though its last field may be whole:
+    /// the file may be cut between two of its fields.
+    pub fn is_last(&self) -> bool {
+        self.is_last
     }
 
     /// Whether this field may be cut.

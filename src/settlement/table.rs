@@ -271,6 +271,28 @@ pub struct TagRule {
     pub pattern: Option<Regex>,
 }
 
+/// What stands beside a table and says what its rows come to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Declared {
+    /// Where.
+    pub line: u64,
+    /// What it is.
+    pub what: Declares,
+    /// What it says.
+    pub value: String,
+}
+
+/// What is declared beside a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Declares {
+    /// The balance before all rows.
+    Opening,
+    /// The balance after them.
+    Closing,
+    /// How many rows there are.
+    Count,
+}
+
 /// A described format, checked.
 #[derive(Debug, Clone)]
 pub struct Table {
@@ -330,6 +352,8 @@ pub struct Table {
     pub batch: Option<BatchSettings>,
     /// It lists every attempt, and not only what settled.
     pub covers_attempts: bool,
+    /// What is declared above its rows.
+    pub declared: Vec<Declared>,
     /// Nobody described it: what proves its signs must be in the file itself.
     pub recognised: bool,
 }
@@ -390,6 +414,7 @@ impl FormatSettings {
             trailer: self.trailer.clone(),
             batch: self.batch.clone(),
             covers_attempts: self.covers == Covers::Attempts,
+            declared: Vec::new(),
             recognised: false,
         })
     }

@@ -22,8 +22,8 @@ use crate::settlement::last_row::{Ends, Last};
 use crate::settlement::numeral::{day, is_day};
 use crate::settlement::sheet::{self, Layout, Out, Report, Row, currency, money, normal, some};
 use crate::settlement::table::{
-    Amounts, BatchSettings, Column, CurrencyOf, Cut, Dates, Table, TagRule, TestSettings,
-    TrailerSettings,
+    Amounts, BatchSettings, Column, CurrencyOf, Cut, Dates, Declared, Declares, Table, TagRule,
+    TestSettings, TrailerSettings,
 };
 use crate::settlement::tags::is_blank_in_mt940;
 use crate::settlement::text::{Source, unreadable};
@@ -79,9 +79,44 @@ pub fn open(table: &Table, mut source: Source) -> Box<dyn Parse> {
 }
 
 /// Begins to read rows below a header row that was found.
-pub fn open_at(table: Table, layout: Layout, source: Source) -> Box<dyn Parse> {
+pub fn open_at(table: Table, layout: Layout, mut source: Source) -> Box<dyn Parse> {
+    let above = match source.head() {
+        Ok(head) => row_above(&table, &layout, &String::from_utf8_lossy(head)),
+        Err(error) => return sheet::refused(unreadable(1, &error)),
+    };
+    if let Some(problem) = above {
+        return sheet::refused(problem);
+    }
     let cut = Severity::Warning;
     sheet::read_layout(source, layout, cut, |layout| Rows::new(table, layout))
+}
+
+/// A row of the table above its header row, where none is read: its day and its amount stand where
+/// those of the others do.
+fn row_above(table: &Table, layout: &Layout, head: &str) -> Option<Problem> {
+    let amounts = match &table.amounts {
+        Amounts::Signed(amount) | Amounts::Flagged(amount, ..) => vec![amount],
+        Amounts::TwoSided(debit, credit) => vec![debit, credit],
+    };
+    let date = place(layout, table.date.as_ref()?).ok()?;
+    let is_date = |text: &String| match &table.dates {
+        Dates::Any(_) => is_day(text),
+        Dates::Pattern(pattern) => NaiveDate::parse_and_remainder(text, pattern).is_ok(),
+    };
+    let is_amount = |text: &String| {
+        let letters = text.chars().filter(|c| c.is_alphabetic()).count();
+        letters <= 3 && text.contains(|c: char| c.is_ascii_digit())
+    };
+    let mut rows = sheet::rows_of(head, layout.delimiter, layout.above).into_iter();
+    let row = rows.find(|row| {
+        let mut amounts = amounts.iter().filter_map(|column| place(layout, column).ok());
+        row.get(date).is_some_and(is_date) && amounts.any(|at| row.get(at).is_some_and(is_amount))
+    })?;
+    let is_of = |line: &str| row.iter().all(|field| line.contains(field.as_str()));
+    let line = (1_u64..).zip(head.lines()).find(|(_, line)| is_of(line));
+    let (line, _) = line.unwrap_or((1, ""));
+    let expected = "above all rows of the table";
+    Some(Problem::error(line, "header row", expected, format!("below {}", row.join(" | "))))
 }
 
 fn first_row(head: &str) -> String {
@@ -250,8 +285,13 @@ impl Stands {
     /// The two balances, where they prove what moved.
     fn proven(&self) -> Option<(Balance, Balance)> {
         let (before, after) = self.before.zip(self.after).filter(|_| !self.unclear)?;
+        self.is_between(before, after).then_some((before, after))
+    }
+
+    /// Whether what moved is what lies between two balances.
+    fn is_between(&self, before: Balance, after: Balance) -> bool {
         let moved = i128::from(after.minor).saturating_sub(i128::from(before.minor));
-        (moved != 0 && moved == self.net).then_some((before, after))
+        moved != 0 && moved == self.net
     }
 }
 
@@ -280,6 +320,9 @@ struct Rows {
     /// The first row whose day could be two.
     two_days: Option<Problem>,
     stands: Stands,
+    /// How many statements began, and whether all rows were read.
+    begun: u64,
+    is_over: bool,
     ends: Ends,
     doubts: Doubts,
     layout: Layout,
@@ -323,6 +366,8 @@ impl Rows {
             total: None,
             two_days: None,
             stands: Stands::default(),
+            begun: 0,
+            is_over: false,
             ends: Ends::default(),
             doubts: Doubts::default(),
             layout,
@@ -572,6 +617,7 @@ impl Rows {
             return;
         }
         self.end_statement(row.line, out);
+        self.begun = self.begun.saturating_add(1);
         out.begin(row.line, Finality::Final, |statement| statement.account = some(&account));
         self.chain = self.places.balance.map(|_| Chain::new(of));
         let open = (account, of);
@@ -625,8 +671,16 @@ impl Rows {
         let (from, to) = (self.from.take(), self.to.take());
         let mut end = StatementEnd { line, ..StatementEnd::default() };
         let chain = self.chain.take();
-        let told = self.end_stands(out);
-        let is_proven = told.is_some() || chain.as_ref().is_some_and(Chain::proves);
+        let beside = self.beside_table();
+        let [opening, closing] = beside.map(|balance| balance.filter(|_| chain.is_none()));
+        let both = opening.zip(closing);
+        let is_shown =
+            both.is_some_and(|(opening, closing)| self.stands.is_between(opening, closing));
+        let told = self.end_stands(out).or(both);
+        let is_proven = match chain.as_ref() {
+            Some(chain) => chain.proves(),
+            None => is_shown || told.is_some() && both.is_none(),
+        };
         self.doubts.end_statement(is_proven, out);
         if let Some(open) = &self.open
             && let Some(followed) = self.followed.get_mut(open)
@@ -640,12 +694,72 @@ impl Rows {
         }
         if let Some(chain) = chain {
             end = chain.end(line);
+            against_table(beside, &end, out);
             if let Some(problem) = chain.problem() {
                 end.tie = Tie::Declared(false);
                 out.push(problem);
             }
         }
+        self.count_declared(out);
         out.end(StatementEnd { from, to, ..end });
+    }
+
+    /// The balances that stand beside the table, before and after all rows. Those of a file of
+    /// several accounts or currencies may be of one of them.
+    fn beside_table(&self) -> [Option<Balance>; 2] {
+        let of = match (&self.table.currency, &self.open) {
+            (CurrencyOf::All(currency), _) => Some(*currency),
+            (CurrencyOf::Column(_), Some((_, currency))) if self.is_of_one_currency() => {
+                Some(*currency)
+            }
+            (CurrencyOf::Column(_), _) => None,
+        };
+        let (Some(of), Some(numerals)) = (of, self.table.numerals) else { return [None; 2] };
+        [Declares::Opening, Declares::Closing].map(|wanted| {
+            let mut said = self.declared(wanted).filter_map(|Declared { line, value, .. }| {
+                let minor = numerals.read(value, of).ok()?;
+                Some(Balance { minor, currency: of, date: None, line: *line })
+            });
+            let first = said.next()?;
+            said.all(|other| other.minor == first.minor).then_some(first)
+        })
+    }
+
+    /// Rows with a balance are cut into statements by their currency.
+    fn is_of_one_currency(&self) -> bool {
+        self.places.balance.is_some()
+    }
+
+    /// What the file declares of all its rows, once they were read and are one statement.
+    fn declared(&self, wanted: Declares) -> impl Iterator<Item = &Declared> {
+        let is_whole = self.is_over && self.begun == 1;
+        self.table.declared.iter().filter(move |one| is_whole && one.what == wanted)
+    }
+
+    /// Some count the parts of a payment to many, and others do not: it is only said.
+    fn count_declared(&self, out: &mut Out) {
+        let counts = self.declared(Declares::Count);
+        for (line, expected) in counts.filter_map(|one| Some((one.line, one.value.parse().ok()?))) {
+            out.push(Control {
+                line,
+                field: "rows, as the file says".to_owned(),
+                expected,
+                found: Found::Statement(Measure::Entries),
+                currency: None,
+                severity: Severity::Warning,
+            });
+        }
+    }
+
+    /// What stands below the rows and says what they come to.
+    fn note_declared(&mut self, row: &Row<'_>) {
+        if !self.table.recognised || self.table.declared.len() >= STANDS {
+            return;
+        }
+        let fields = (0..row.width()).map(|at| row.get(at));
+        if let Some((_, what, value)) = words::declared(fields) {
+            self.table.declared.push(Declared { line: row.line, what, value: value.to_owned() });
+        }
     }
 
     fn grouped(&mut self, row: &Row<'_>, minor: i64, of: Currency) -> Result<(), Problem> {
@@ -912,13 +1026,19 @@ impl Rows {
                 }
             }
         }
-        let is_text = |(rule, at): &(&TagRule, &usize)| {
-            rule.kind == TagKind::Text && words::came_in(row.get(**at))
+        if minor > 0 {
+            return;
+        }
+        let say = |is: fn(&str) -> bool| {
+            let is_text =
+                |(rule, at): &(&TagRule, &usize)| rule.kind == TagKind::Text && is(row.get(**at));
+            let (_, at) = self.table.tags.iter().zip(&self.places.tags).find(is_text)?;
+            Some((self.name(*at), format!("{} beside {text}", row.get(*at))))
         };
-        let mut texts = self.table.tags.iter().zip(&self.places.tags);
-        if let Some((_, at)) = texts.find(is_text).filter(|_| minor < 0) {
-            let (name, found) = (self.name(*at), format!("{} beside {text}", row.get(*at)));
+        if let Some((name, found)) = say(words::came_in) {
             self.doubts.against(row.line, &name, found);
+        } else if let Some((name, found)) = say(words::may_have_come_in) {
+            self.doubts.bill(row.line, &name, found);
         }
     }
 
@@ -968,7 +1088,7 @@ impl Rows {
     /// A row that was passed over, and that ends with the file and not with its line: was it cut?
     fn note_passed_over(&self, row: &Row<'_>, out: &mut Out) {
         let is_short = row.width() < self.layout.names.len();
-        if self.table.recognised && row.is_open() && is_short && self.ends.is_begun(row) {
+        if self.table.recognised && row.is_last() && is_short && self.ends.is_begun(row) {
             let expected = "a whole row, and the end of its line";
             out.push(Problem::error(row.line, "last row", expected, "a row that was cut"));
         }
@@ -989,6 +1109,24 @@ impl Rows {
                             this file as a [[format]]";
             out.push(Problem::error(line, "fee", expected, "fees beside the amounts"));
         }
+    }
+}
+
+/// Holds the balances that stand beside the table against those that its rows say.
+fn against_table(beside: [Option<Balance>; 2], end: &StatementEnd, out: &mut Out) {
+    let [before, after] = beside;
+    for (beside, own, name) in
+        [(before, end.opening, "opening balance"), (after, end.closing, "closing balance")]
+    {
+        let Some((beside, own)) = beside.zip(own) else { continue };
+        out.push(Control {
+            line: beside.line,
+            field: format!("{name} beside the rows"),
+            expected: i128::from(beside.minor),
+            found: Found::Is(i128::from(own.minor)),
+            currency: Some(own.currency),
+            severity: Severity::Error,
+        });
     }
 }
 
@@ -1027,6 +1165,7 @@ impl Report for Rows {
         let is_passed_over = self.is_no_movement(row, out)?;
         if is_passed_over {
             self.note_passed_over(row, out);
+            self.note_declared(row);
             return Ok(());
         }
         if has_header {
@@ -1077,6 +1216,7 @@ impl Report for Rows {
     }
 
     fn end(&mut self, line: u64, out: &mut Out) {
+        self.is_over = true;
         self.end_statement(line, out);
         self.end_followed(out);
         if self.table.trailer.is_some() && !self.trailer {

@@ -442,6 +442,18 @@ fn words_below_the_rows_are_no_row_that_was_cut() {
     for cut in ["2", "2026-1", "2026-11-03", "2026-11-03,c", "x,y"] {
         assert_ne!(look(format!("{rows}{cut}").as_bytes()).state, State::Ok, "{cut}");
     }
+    // Its own quote ends a field; the file may be cut behind it.
+    let quoted = "\"Account\";\"Currency\";\"Date\";\"Text\";\"Amount\"\n\
+                  \"DE12\";\"EUR\";\"2026-11-01\";\"a\";\"10.00\"\n\
+                  \"DE12\";\"EUR\";\"2026-11-02\";\"b\";\"-5.25\"\n";
+    for cut in ["\"DE12\"", "\"DE12\";\"EUR\""] {
+        let refused = refusals(cut, &format!("{quoted}{cut}"));
+        assert_eq!((refused[1].0, refused[1].1.as_str()), (4, "last row"), "{refused:?}");
+    }
+    for words in ["\"Total\"", "\"End of list\";\"1/1\""] {
+        let found = look(format!("{quoted}{words}").as_bytes());
+        assert_eq!((found.state, found.sums.entries), (State::Ok, 2), "{words}");
+    }
     // A currency that need not be there, and texts that are codes.
     for text in [
         "Date,Text,Amount,Currency,Exchange Currency\n2026-11-01,a,10.00,EUR,USD\n\
@@ -727,6 +739,17 @@ fn signs_of_a_card_s_issuer_are_not_taken_for_those_of_an_account() {
         ("a text", "Text", ["Shop,5.00", "PAYMENT RECEIVED - THANK YOU,-9.00"], false),
         ("a text", "Text", ["Shop,5.00", "Geincasseerd vorig saldo,-9.00"], false),
         ("a text", "Text", ["Shop,-5.00", "Payment received from a shop,9.00"], true),
+        ("a text", "Text", ["Shop,5.00", "Zahlung/Überweisung erhalten Besten Dank,-9.00"], false),
+        ("a text", "Text", ["Shop,5.00", "HARTELIJK BEDANKT VOOR UW BETALING,-9.00"], false),
+        ("a text", "Text", ["Shop,5.00", "PRELEVEMENT AUTOMATIQUE ENREGISTRE-MERCI,-9.00"], false),
+        ("a text", "Text", ["Shop,5.00", "PAGO RECIBIDO GRACIAS,-9.00"], false),
+        // An account writes these with a minus, too, where it pays a card's bill.
+        ("a bill", "Text", ["Shop,5.00", "AUTOPAY PAYMENT,-9.00"], false),
+        ("a bill", "Text", ["Shop,5.00", "Automatic payment,-9.00"], false),
+        ("a bill", "Text", ["Shop,5.00", "E-PAYMENT,-9.00"], false),
+        ("a bill", "Text", ["Shop,5.00", "CREDIT CARD PAYMENT,-9.00"], false),
+        ("a bill", "Text", ["Shop,5.00", "Lastschrift Kontoausgleich,-9.00"], false),
+        ("an account's", "Text", ["Shop,-5.00", "Credit card payment,-9.00"], true),
     ] {
         let [first, second] = rows;
         let head = format!("Date,{name},Amount,Currency,Message");
@@ -816,7 +839,7 @@ fn exports_of_banks_in_german_french_and_dutch_are_read() {
             "turnover in euros, under words and above them",
             "EUR",
             ";\n\"Umsätze Girokonto\";\"Zeitraum: 30 Tage\";\n\
-             \"Neuer Kontostand\";\"9,00 EUR\";\n\n\
+             \"Neuer Kontostand\";\"1.003,90 EUR\";\n\n\
              \"Buchungstag\";\"Wertstellung (Valuta)\";\"Vorgang\";\"Buchungstext\";\
              \"Umsatz in EUR\";\n\
              \"05.06.2026\";\"05.06.2026\";\"Lastschrift\";\"a\";\"-5,10\";\n\
@@ -839,7 +862,7 @@ fn exports_of_banks_in_german_french_and_dutch_are_read() {
         (
             "sides behind a currency, and a part of one of them",
             "CHF",
-            "Kontonummer:;0123;\nAnfangssaldo:;1000.00;\n\n\
+            "Kontonummer:;0123;\nAnfangssaldo:;0.00;\n\n\
              Abschlussdatum;Buchungsdatum;Valutadatum;Währung;Belastung;Gutschrift;Einzelbetrag;\
              Saldo;Transaktions-Nr.;Beschreibung1;Beschreibung2\n\
              2026-06-05;2026-06-05;2026-06-05;CHF;-5.10;;;994.90;T1;\"a\";\"x\";;\n\
@@ -886,6 +909,127 @@ fn exports_of_banks_in_german_french_and_dutch_are_read() {
     assert_ne!(look(other.as_bytes()).state, State::Ok, "a correction");
 }
 
+#[test]
+fn balances_beside_a_table_are_those_of_its_rows() {
+    let words = |before: &str, after: &str| {
+        format!(
+            "\"Neuer Kontostand\";\"{after} EUR\";\n\n\
+             \"Buchungstag\";\"Buchungstext\";\"Umsatz in EUR\";\n\
+             \"05.06.2026\";\"a\";\"-5,10\";\n\"04.06.2026\";\"b\";\"1.000,00\";\n\n\
+             \"Alter Kontostand\";\"{before} EUR\";\n"
+        )
+    };
+    let whole = words("9,00", "1.003,90");
+    reads("words", &whole, "EUR");
+    let statement = look(whole.as_bytes()).sums.statements.remove(0);
+    let balances = [statement.opening, statement.closing].map(|of| of.unwrap().minor);
+    assert_eq!((statement.ties, balances), (Some(true), [900, 100_390]));
+    let refused = refusals("another amount", &words("9,00", "1.003,91"));
+    assert!(refused.iter().any(|one| one.1 == "closing balance"), "{refused:?}");
+    let fields = |before: &str, after: &str, count: u8| {
+        format!(
+            "Anfangssaldo:;{before};\nSchlusssaldo:;{after};\n\
+             Anzahl Transaktionen in diesem Zeitraum:;{count};\n\n\
+             Buchungsdatum;Währung;Belastung;Gutschrift;Saldo;Beschreibung1;\n\
+             2026-06-05;CHF;-5.10;;994.90;\"a\";\n2026-06-04;CHF;;1000.00;1000.00;\"b\";\n"
+        )
+    };
+    let whole = fields("0.00", "994.90", 2);
+    reads("fields", &whole, "CHF");
+    assert_eq!(look(whole.as_bytes()).sums.problems_total, 0);
+    for (before, after, name) in [("1.00", "994.90", "opening"), ("0.00", "995.90", "closing")] {
+        let refused = refusals(name, &fields(before, after, 2));
+        let field = format!("{name} balance beside the rows");
+        assert!(refused.iter().any(|one| one.1 == field), "{refused:?}");
+    }
+    let more = look(fields("0.00", "994.90", 3).as_bytes());
+    assert_eq!((more.state, more.sums.problems_total), (State::Ok, 1), "some count parts");
+}
+
+#[test]
+fn a_row_above_the_header_row_is_not_swallowed() {
+    let with = |above: &str| {
+        format!(
+            "{above}\nDate;Text;Amount;Currency\n2026-11-02;b;-1.00;EUR\n2026-11-03;c;7.00;EUR\n"
+        )
+    };
+    let refused = refusals("a row", &with("2026-11-01;a;5.00;EUR"));
+    assert_eq!((refused[0].0, refused[0].1.as_str()), (1, "header row"), "{refused:?}");
+    for words in ["Export;2026-11-01", "2026-11-01;an export of;all rows;", "From;;2026;"] {
+        assert_eq!(look(with(words).as_bytes()).state, State::Ok, "{words}");
+    }
+}
+
+#[test]
+fn exports_of_banks_on_the_web_are_read() {
+    for (what, currency, text) in [
+        (
+            "in English, with a settlement date",
+            "EUR",
+            "Status,Settlement date (UTC),Operation date (UTC),Total amount (incl. VAT),Currency,\
+             Counterparty name,Reference,VAT amount,Transaction ID\n\
+             executed,2026-06-05 10:00:00,2026-06-05 09:00:00,-5.10,EUR,A,ref,0.00,tx-1\n\
+             executed,2026-06-04 10:00:00,2026-06-04 09:00:00,1000.00,EUR,A,ref,0.00,tx-2\n",
+        ),
+        (
+            "an amount beside both sides, and a local one",
+            "GBP",
+            "Transaction ID,Date,Type,Name,Amount,Currency,Local amount,Local currency,\
+             Description,Money Out,Money In\n\
+             tx_1,13/06/2026,Card payment,A,-5.10,GBP,-6.00,EUR,x,-5.10,\n\
+             tx_2,14/06/2026,Faster payment,A,1000.00,GBP,1000.00,GBP,x,,1000.00\n",
+        ),
+        (
+            "a payment currency between two amounts",
+            "EUR",
+            "Date started (UTC),Date completed (UTC),ID,Type,State,Description,Reference,\
+             Card number,Orig currency,Orig amount,Payment currency,Amount,Total amount,Fee,\
+             Fee currency,Balance,Account\n\
+             2026-06-05,2026-06-05,id2,TRANSFER,COMPLETED,x,r,,USD,-6.00,EUR,-5.10,-5.10,0.00,\
+             EUR,994.90,Main\n\
+             2026-06-04,2026-06-04,id1,TOPUP,COMPLETED,x,r,,EUR,1000.00,EUR,1000.00,1000.00,0.00,\
+             EUR,1000.00,Main\n",
+        ),
+        (
+            "a currency right behind each amount",
+            "EUR",
+            "Fecha;Fecha valor;Movimiento;Más datos;Importe;Saldo\n\
+             15/06/2026;15/06/2026;x;y;-5,10EUR;994,90EUR\n\
+             14/06/2026;14/06/2026;x;y;1.000,00EUR;1.000,00EUR\n",
+        ),
+        (
+            "amounts in rupees",
+            "INR",
+            "Date,Narration,Value Date,Withdrawal Amt. (INR),Deposit Amt. (INR),Closing Balance\n\
+             14/06/26,x,14/06/26,,1000.00,1000.00\n15/06/26,x,15/06/26,5.10,,994.90\n",
+        ),
+    ] {
+        reads(what, text, currency);
+    }
+}
+
+/// Whoever describes the file wants to know what is missing.
+#[test]
+fn a_file_of_rows_that_is_not_known_says_which_columns_lack() {
+    let found = |head: &str| {
+        let found = look(format!("{head}\n2026-11-01,a,-1.00,x\n2026-11-02,b,2.00,y\n").as_bytes());
+        assert_eq!(found.state, State::UnknownFormat, "{head}");
+        found.sums.problems[0].found.clone()
+    };
+    for (head, lacks) in [
+        ("When,Text,Amount,Currency", "none is known of: date)"),
+        ("Date,Text,Moved,Currency", "none is known of: amount)"),
+        ("Date,Text,Debit,Currency", "none is known of: amount)"),
+        ("Date,Text,Amount,Which", "none is known of: currency)"),
+        ("Date,Who,Amount (EUR),Which", "none is known of: text or reference)"),
+        ("One,Two,Three,Four", "none is known of: date, amount, currency, text or reference)"),
+        ("Date,Text,Amount,Currency", "or what the rows say, is left open)"),
+    ] {
+        let said = found(head);
+        assert!(said.ends_with(lacks), "{head}: {said}");
+    }
+}
+
 /// The problems of a file that was changed here and there, as (field, expected, found).
 fn problems_of(name: &str, changes: &[(&str, &str)]) -> Vec<(String, String, String)> {
     let mut text = fixture(name);
@@ -895,6 +1039,34 @@ fn problems_of(name: &str, changes: &[(&str, &str)]) -> Vec<(String, String, Str
     }
     let problems = look(text.as_bytes()).sums.problems;
     problems.into_iter().map(|p| (p.field, p.expected, p.found)).collect()
+}
+
+/// Of all three reports; and a batch whose rows all stand twice comes to nothing, too.
+#[test]
+fn a_reference_that_a_spreadsheet_wrote_and_a_batch_that_stands_twice_are_refused() {
+    for (name, from) in [
+        ("psp/adyen_settlement.csv", "PSPREF0000000001"),
+        ("psp/adyen_settlement.csv", "order-1"),
+        ("psp/adyen_settlement.csv", "MODREF0000000001"),
+        ("psp/adyen_accounting.csv", "PSPREF0000000001"),
+        ("psp/adyen_accounting.csv", "order-1"),
+        ("psp/adyen_accounting.csv", "MODREF0000000001"),
+        ("psp/adyen_received.csv", "PSPREF0000000001"),
+        ("psp/adyen_received.csv", "order-1"),
+    ] {
+        let problems = problems_of(name, &[(from, "7.4E+022")]);
+        let said = "a reference: this file went through a spreadsheet";
+        let is_said = problems.iter().any(|one| one.1 == said && one.2 == "7.4E+022");
+        assert!(is_said, "{name}: {problems:?}");
+    }
+    let text = fixture("psp/adyen_settlement.csv");
+    let (head, rows) = text.split_once('\n').unwrap();
+    let twice = look(format!("{head}\n{rows}{rows}").as_bytes());
+    assert_eq!(twice.state, State::Quarantined, "{:?}", twice.sums.problems);
+    let is_said = |found: &str| twice.sums.problems.iter().any(|one| one.found.contains(found));
+    assert!(is_said("every row twice") && is_said("the payout of batch"), "one after the other");
+    let each: String = rows.lines().map(|row| format!("{row}\n{row}\n")).collect();
+    assert_eq!(look(format!("{head}\n{each}").as_bytes()).state, State::Quarantined);
 }
 
 #[test]
@@ -1137,7 +1309,15 @@ fn a_balance_among_the_rows_is_no_movement() {
         let found = with(text);
         assert_eq!((found.state, found.sums.entries), (State::Quarantined, 2), "{text}");
     }
-    for text in ["Tagessaldo Juni", "order-3", "", "Total", "Turnover tax", "Kontostandsabfrage"] {
+    for text in [
+        "Tagessaldo Juni",
+        "order-3",
+        "",
+        "Total 4711 Berlin",
+        "Primo Hotel",
+        "Turnover tax",
+        "Kontostandsabfrage",
+    ] {
         let found = with(text);
         assert_eq!((found.state, found.sums.entries), (State::Ok, 3), "{text}: who pays writes");
     }
@@ -1177,6 +1357,46 @@ fn a_balance_is_known_in_the_languages_of_banks() {
         "Balance",
         "B/F",
         "C/F",
+        "New balance",
+        "New Balance as of 11/30",
+        "Account balance",
+        "Book balance",
+        "Startsaldo",
+        "Slutsaldo",
+        "Ny saldo",
+        "Gammal saldo",
+        "Kontostand neu",
+        "Kontostand alt",
+        "Vortrag",
+        "Saldo ant.",
+        "Saldo em conta",
+        "Saldo ultimo",
+        "Saldo primo",
+        "Primo",
+        "Ultimo",
+        "Saldo ostatni",
+        "Zostatok",
+        "Stav účtu",
+        "Stan konta",
+        "Op. Bal",
+        "Running total",
+        "Total",
+        "Net total",
+        "Sum of transactions",
+        "Summa",
+        "Yhteensä",
+        "Totale entrate",
+        "Totaal bij",
+        "Summe Haben",
+        "Summe Umsätze",
+        "Umsatzsumme",
+        "Gesamtbetrag",
+        "Day sum",
+        "Остаток на конец",
+        "期末残高",
+        "Stanje",
+        "Jääk",
+        "Fin de mes saldo",
     ] {
         let refused = refusals(text, &format!("{head}{text}{rows}"));
         let said = refused.iter().any(|one| one.0 == 2 && one.2.contains("is it a balance?"));
@@ -1191,6 +1411,10 @@ fn a_balance_is_known_in_the_languages_of_banks() {
         "Final payment",
         "Balance sheet",
         "Saldo Rechnung",
+        "Total Energies",
+        "Sum Sum Bar",
+        "Ultimo Caffè",
+        "Summe aus Rechnung",
     ] {
         let found = look(format!("{head}{text}{rows}").as_bytes());
         assert_eq!((found.state, found.sums.entries), (State::Ok, 3), "{text}: who pays writes");
@@ -1462,6 +1686,12 @@ fn a_word_for_what_was_not_booked_is_not_passed_over_in_any_column() {
         "Not booked",
         "On hold",
         "Reserverat",
+        "Processing",
+        "Reservation",
+        "Hold",
+        "Blocked",
+        "Initiated",
+        "Draft",
     ] {
         let rows = format!("02.01.2026;a;-5,00;EUR;Lastschrift\n03.01.2026;b;7,00;EUR;{word}\n");
         let text = format!("Buchungstag;Verwendungszweck;Betrag;Währung;Umsatzart\n{rows}");

@@ -107,6 +107,32 @@ fn an_interim_report_ties_by_the_sums_that_it_declares() {
     }
 }
 
+/// A mark that was turned into that of a reversal, and a sum that is lost.
+#[test]
+fn sums_of_an_interim_report_that_prove_no_side_are_said() {
+    let report = |marks: [&str; 2], sums: &str| {
+        let [first, second] = marks;
+        let text = format!(
+            ":20:X\n:25:1\n:28C:1\n:34F:EUR0,\n:13D:2611191200+0100\n\
+             :61:2611191119{first}5,NTRFR\n:61:2611191119{second}2,NTRFR\n{sums}-\n"
+        );
+        let found = inspected(text.as_bytes());
+        assert_eq!(found.state, State::Ok, "{marks:?}: {:?}", found.sums.problems);
+        let fields = found.sums.problems.iter().map(|one| one.field.clone());
+        (found.sums.statements[0].ties, fields.collect::<Vec<_>>())
+    };
+    let both = ":90D:1EUR2,\n:90C:1EUR5,\n";
+    assert_eq!(report(["C", "D"], both), (Some(true), vec![]));
+    let said = vec![":90D: and :90C:".to_owned()];
+    assert_eq!(report(["RC", "D"], both), (None, said.clone()));
+    assert_eq!(report(["C", "RD"], both), (None, said));
+    assert_eq!(report(["RC", "D"], ":90D:2EUR7,\n:90C:0EUR0,\n"), (Some(true), vec![]));
+    let lacks = |name: &str| (None::<bool>, vec![name.to_owned()]);
+    assert_eq!(report(["C", "D"], ":9XC:1EUR5,\n:90D:1EUR2,\n"), lacks(":90C:"));
+    assert_eq!(report(["C", "D"], ":90C:1EUR5,\n"), lacks(":90D:"));
+    assert_eq!(report(["C", "D"], ""), (None, vec![]));
+}
+
 /// Some write a debit that was taken back so. Only balances tell it from a dash.
 #[test]
 fn a_minus_behind_the_mark_turns_it_where_balances_prove_it() {
@@ -1342,11 +1368,21 @@ fn a_turned_code_of_bai2_is_seen_by_its_balances() {
     let sums = [("100", 2_997), ("400", 999)];
     let part = of(6_998, &sums, &[("195", 999), ("475", 999)]);
     assert_eq!(part.state, State::Ok, "{:?}", part.sums.problems);
-    for (closing, ties) in [(5_600, true), (5_650, false)] {
-        let found = look(closing, &[("195", 400), ("165", 300), ("475", 100)]);
+    assert_eq!(part.sums.statements[0].ties, Some(false), "a part of the day's movements");
+    let none = look(5_650, &[]);
+    assert_eq!(none.state, State::Ok, "no movements at all: {:?}", none.sums.problems);
+    let whole = [("195", 400), ("165", 300), ("475", 100)];
+    let found = look(5_600, &whole);
+    assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
+    assert_eq!(found.sums.statements[0].ties, Some(true));
+    // Balances may be of more than what is listed; where the sums say so, too, and by something
+    // else, nobody knows what moved.
+    for found in [look(5_650, &whole), of(5_650, &[("100", 700), ("400", 100)], &whole)] {
         assert_eq!(found.state, State::Ok, "{:?}", found.sums.problems);
-        assert_eq!(found.sums.statements[0].ties, Some(ties), "a part of the day's movements");
+        assert_eq!(found.sums.statements[0].ties, Some(false), "a part of the day's movements");
     }
+    let wrong = "03 closing ledger (015): expected 56.50 USD, found 56.00 USD";
+    refused(&of(5_650, &[("100", 760), ("400", 100)], &whole), wrong);
     let wrong = "03 closing ledger (015): expected 56.00 USD, found";
     let turned = look(5_600, &[("195", 400), ("165", 300), ("375", 100)]);
     refused(&turned, &format!("{wrong} 58.00 USD"));
@@ -1354,6 +1390,72 @@ fn a_turned_code_of_bai2_is_seen_by_its_balances() {
         let turned = look(5_600, &[(code, 400), ("165", 300), ("475", 100)]);
         refused(&turned, &format!("{wrong} 48.00 USD"));
     }
+}
+
+/// One digit more makes a loan or nothing of a credit: what no side has moves nothing unproven.
+#[test]
+fn a_code_of_bai2_that_has_no_side_is_to_be_proven() {
+    let said = "16 type code: expected the code of a credit or a debit";
+    let balances = |closing: i64| [("010", 5_000, ""), ("015", closing, "")];
+    let sums = [("100", 400, ""), ("400", 100, "")];
+    for code in ["795", "895", "890", "910", "735", "100", "400"] {
+        let rows = [("195", 400), ("475", 100), (code, 70)];
+        refused(&bai2_with(&[], &rows), said);
+        refused(&bai2_with(&[("100", 470, ""), ("400", 100, "")], &rows), said);
+        refused(&bai2_with(&balances(5_400), &rows), said);
+    }
+    // Nothing moved by it, as the balances or both sums say.
+    for code in ["895", "890", "910"] {
+        let rows = [("195", 400), ("475", 100), (code, 70)];
+        for shown in [&balances(5_300)[..], &sums[..]] {
+            let found = bai2_with(shown, &rows);
+            assert_eq!(found.state, State::Ok, "{code}: {:?}", found.sums.problems);
+        }
+    }
+    let moved = [("195", 400), ("475", 100), ("735", 70)];
+    assert_eq!(bai2_with(&balances(5_370), &moved).state, State::Ok, "balances hold with it");
+    refused(&bai2_with(&sums, &moved), said);
+    // The specification's own, and one without an amount.
+    for row in [("720", 70), ("760", 70), ("890", 0), ("910", 0)] {
+        let found = bai2_with(&[], &[row]);
+        assert_eq!(found.state, State::Ok, "{row:?}: {:?}", found.sums.problems);
+    }
+}
+
+#[test]
+fn a_day_of_bai2_stands_once_in_a_file() {
+    let account = |number: &str, closing: i64, amount: i64, text: &str| {
+        let total = 5_000 + closing + amount;
+        let records = format!(
+            "03,{number},,010,5000,,,015,{closing},,/\n16,195,{amount},Z,B,C,{text}\n\
+             49,{total},3/\n"
+        );
+        (records, total)
+    };
+    let of = |day: [&str; 2], finality: &str, accounts: [(String, i64); 2]| {
+        let group = |day: &str, (records, total): &(String, i64)| {
+            format!("02,A,B,1,{day},2400,USD,{finality}/\n{records}98,{total},1,5/\n")
+        };
+        let total = accounts[0].1 + accounts[1].1;
+        let groups = [group(day[0], &accounts[0]), group(day[1], &accounts[1])].concat();
+        inspected(format!("01,A,B,261119,0200,1,,,2/\n{groups}99,{total},2,12/\n").as_bytes())
+    };
+    let (one, said) = (|| account("1", 5_400, 400, "x"), "statement: expected each statement once");
+    let days = ["261118", "261118"];
+    refused(&of(days, "2", [one(), one()]), said);
+    refused(&of(days, "2", [one(), account("1", 5_400, 400, "y")]), said);
+    for (days, finality, other) in [
+        (days, "2", account("2", 5_400, 400, "x")),
+        (days, "2", account("1", 5_300, 300, "x")),
+        (["261118", "261119"], "2", one()),
+        // A report of the running day may come again.
+        (days, "3", one()),
+    ] {
+        let found = of(days, finality, [one(), other]);
+        assert_eq!(found.state, State::Ok, "{days:?} {finality}: {:?}", found.sums.problems);
+    }
+    let part = "03,1,/\n16,195,400,Z,B,C,x\n49,400,3/\n";
+    refused(&of(days, "2", [(part.to_owned(), 400), (part.to_owned(), 400)]), said);
 }
 
 #[test]
