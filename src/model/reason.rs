@@ -167,8 +167,9 @@ reasons! {
     Canceled "canceled" To(Review);
     /// The row stores a PSP reference that the PSP does not know.
     ReferenceUnknown "reference_unknown" To(Review);
-    /// An object's tag is nearly this row's: other case, cut short, padded. Or it is this row's,
-    /// and the object is of another kind: a refund under a payment's tag that is no refund row's.
+    /// An object's tag is nearly this row's: other case or marks, cut short, padded. Or it is this
+    /// row's, and the object is of another kind: a refund under a payment's tag that is no refund
+    /// row's.
     TagNearMiss "tag_near_miss" To(Review);
     /// Nothing found yet, and the original call could still arrive.
     WithinGrace "within_grace" To(Wait);

@@ -1,4 +1,5 @@
-//! Tags that are nearly a row's: another case, cut short, padded, or masked as a card number.
+//! Tags that are nearly a row's: another case, other marks, cut short, padded, or masked as a card
+//! number.
 //!
 //! A near miss is no find. It stops a hand-back, since the object may well be the row's. Whether
 //! the near tag belongs to another row of the table is the caller's to say.
@@ -11,49 +12,56 @@ const TRUNCATED_MIN: usize = 8;
 /// What stands for the digits of a card number.
 const MASK: char = '*';
 
+/// A single one is a mark like any other: a card number has at least nine digits hidden.
+const MASKED: &str = "**";
+
 /// So many characters at a masked text's end are its own.
 const UNMASKED: usize = 4;
 
 /// The tags asked for, ready to be compared with those that arrive.
 #[derive(Debug, Default)]
 pub struct NearTags {
-    /// By plain form.
+    /// By each of its forms.
     plain: HashMap<String, Vec<u32>>,
     /// The same, in order: a truncated tag stands right before the whole one.
     sorted: BTreeMap<String, Vec<u32>>,
-    /// By what a mask leaves of it, with the plain form.
+    /// By what a mask leaves of it, with the form.
     left: HashMap<(usize, String), Vec<(String, u32)>>,
 }
 
 impl NearTags {
     /// Adds the tag of a question.
     pub fn add(&mut self, tag: &str, question: u32) {
-        let plain = plain_form(tag);
-        self.plain.entry(plain.clone()).or_default().push(question);
-        self.left.entry(left_of(&plain)).or_default().push((plain.clone(), question));
-        self.sorted.entry(plain).or_default().push(question);
+        for form in forms(tag) {
+            self.plain.entry(form.clone()).or_default().push(question);
+            self.left.entry(left_of(&form)).or_default().push((form.clone(), question));
+            self.sorted.entry(form).or_default().push(question);
+        }
     }
 
     /// The questions whose tag is nearly `seen`. Exact equals are not looked for here.
     pub fn near(&self, seen: &str) -> Vec<u32> {
-        let plain = plain_form(seen);
-        if plain.is_empty() {
-            return Vec::new();
-        }
-        let mut questions = self.plain.get(&plain).cloned().unwrap_or_default();
-        if plain.chars().count() >= TRUNCATED_MIN {
-            let longer = self.sorted.range(plain.clone()..);
-            let cut = longer.take_while(|(whole, _)| whole.starts_with(&plain));
-            questions.extend(cut.filter(|(whole, _)| **whole != plain).flat_map(|(_, q)| q));
-        }
-        if plain.contains(MASK) {
-            let alike = self.left.get(&left_of(&plain)).into_iter().flatten();
-            let hidden = alike.filter(|(tag, _)| may_hide(&plain, tag));
-            questions.extend(hidden.map(|(_, question)| *question));
+        let mut questions = Vec::new();
+        for form in forms(seen).into_iter().filter(|form| !form.is_empty()) {
+            self.near_form(&form, &mut questions);
         }
         questions.sort_unstable();
         questions.dedup();
         questions
+    }
+
+    fn near_form(&self, seen: &str, questions: &mut Vec<u32>) {
+        questions.extend(self.plain.get(seen).into_iter().flatten());
+        if seen.chars().count() >= TRUNCATED_MIN {
+            let longer = self.sorted.range(seen.to_owned()..);
+            let cut = longer.take_while(|(whole, _)| whole.starts_with(seen));
+            questions.extend(cut.filter(|(whole, _)| **whole != seen).flat_map(|(_, q)| q));
+        }
+        if seen.contains(MASK) {
+            let alike = self.left.get(&left_of(seen)).into_iter().flatten();
+            let hidden = alike.filter(|(tag, _)| may_hide(seen, tag));
+            questions.extend(hidden.map(|(_, question)| *question));
+        }
     }
 }
 
@@ -68,13 +76,31 @@ fn may_hide(masked: &str, tag: &str) -> bool {
     both.all(|(seen, own)| seen == own || (seen == MASK && own.is_ascii_digit()))
 }
 
+/// What is compared of a tag: its plain form, and where it has marks, that without them.
+fn forms(tag: &str) -> Vec<String> {
+    let plain = plain_form(tag);
+    let bare = without_marks(&plain);
+    if bare.is_empty() || bare == plain { vec![plain] } else { vec![plain, bare] }
+}
+
 /// Lower case, without blanks, quotes and control characters around it, and without the leading
 /// zeros of a number.
 fn plain_form(tag: &str) -> String {
     let is_padding = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '"' | '\'');
-    let lower = tag.trim_matches(is_padding).to_lowercase();
-    let is_number = !lower.is_empty() && lower.bytes().all(|b| b.is_ascii_digit());
-    if is_number { lower.trim_start_matches('0').to_owned() } else { lower }
+    without_zeros(tag.trim_matches(is_padding).to_lowercase())
+}
+
+/// Letters and digits alone, as those leave them who take no others, or put others in their place;
+/// what hides digits stays.
+fn without_marks(plain: &str) -> String {
+    let is_masked = plain.contains(MASKED);
+    let is_kept = |c: &char| c.is_alphanumeric() || (is_masked && *c == MASK);
+    without_zeros(plain.chars().filter(is_kept).collect())
+}
+
+fn without_zeros(text: String) -> String {
+    let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if is_number { text.trim_start_matches('0').to_owned() } else { text }
 }
 
 #[cfg(test)]
@@ -118,6 +144,39 @@ mod tests {
             ("pay_0192f0c4", vec![2]),
             ("", vec![]),
             ("  ", vec![]),
+        ] {
+            assert_eq!(tags.near(seen), rows, "{seen:?}");
+        }
+    }
+    #[test]
+    fn other_marks_are_near() {
+        let mut tags = NearTags::default();
+        let own = ["ee-5", "AB-77", "order-100045", "INV-2026-77", "00-42", "---", "-*-", "5001"];
+        for (index, tag) in own.iter().enumerate() {
+            tags.add(tag, u32::try_from(index).unwrap());
+        }
+        for (seen, rows) in [
+            ("ee5", vec![0]),
+            ("EE_5", vec![0]),
+            ("ee 5", vec![0]),
+            ("ee*5", vec![0]),
+            ("ee-50", vec![]),
+            ("e5", vec![]),
+            ("ab77", vec![1]),
+            ("AB/77", vec![1]),
+            ("order_100045", vec![2]),
+            ("order100045", vec![2]),
+            ("order_1000", vec![2]),
+            ("order_100046", vec![]),
+            ("INV 2026/77", vec![3]),
+            ("inv202677", vec![3]),
+            ("42", vec![4]),
+            // Nothing is left of it, and a mark is no tag.
+            ("---", vec![5]),
+            ("-", vec![]),
+            ("*", vec![]),
+            // What hides digits is no mark: these four may be those of any number.
+            ("************5001", vec![]),
         ] {
             assert_eq!(tags.near(seen), rows, "{seen:?}");
         }

@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use chrono::Days;
+
 use crate::decide::expected::Expected;
 use crate::decide::reach::Reach;
 use crate::decide::settled::{counts, done_by, is_anothers, moves, objects, runs_back, taken_out};
@@ -23,6 +25,10 @@ use crate::store::driver::Driver;
 use crate::store::files::{FileDriver, LinePlace, OpenLine, StoredLine};
 use crate::store::records::Tagged;
 use crate::store::source_table::SourceTable;
+
+/// A booking is told a few days before its day at most: ahead of holidays, by a sender whose day
+/// begins earlier. What is dated later was not booked yet, or on another day.
+const AHEAD: Days = Days::new(7);
 
 /// What was found of one row.
 #[derive(Debug, Clone, Default)]
@@ -79,7 +85,6 @@ impl ByFiles<'_> {
             let (Some(tag), Some(money)) = (row.tag.usable(), row.money) else { continue };
             if self.alone && is_unnamed(told) {
                 tags.add(tag, place);
-                tags.add(&stripped(tag), place);
                 minors.insert(money.minor);
             }
         }
@@ -96,9 +101,7 @@ impl ByFiles<'_> {
                 continue;
             }
             for name in names {
-                let mut places = tags.near(name);
-                places.extend(tags.near(&stripped(name)));
-                for place in places {
+                for place in tags.near(name) {
                     let place = usize::try_from(place).unwrap_or(usize::MAX);
                     let (Some(row), Some(told)) = (rows.get(place), told.get_mut(place)) else {
                         continue;
@@ -161,7 +164,10 @@ impl ByFiles<'_> {
 
     fn told(&self, row: &Transaction, shelf: &Shelf, now: Instant) -> Told {
         let own = shelf.told_of_row(row);
-        let say = |line: &&StoredLine| self.dated(line, shelf.said_of(line, row));
+        let say = |line: &&StoredLine| {
+            let said = self.dated(line, shelf.said_of(line, row));
+            less_if_ahead(line, said, row, now)
+        };
         let said: Vec<SettledLine> = own.iter().map(say).collect();
         let mut objects = objects(&said, row.kind, row.tag.usable());
         let payments = follow_original(row, (&own, &said), &mut objects);
@@ -184,12 +190,30 @@ impl ByFiles<'_> {
             // A notice of a refund has that row as soon as the booking itself is there.
             let is_notice = line.kind == LineKind::Movement && line.format == NOTICE;
             let counts = counts(its, &said, row.kind) && (line.decides || !is_notice);
-            counts && !is_back && !shelf.is_another_rows(line, row)
+            let is_early = line.decides && !its.decides;
+            counts && !is_back && !is_early && !shelf.is_another_rows(line, row)
         };
         let lines = own.into_iter().zip(&said).filter(is_own).map(|(line, _)| line.place).collect();
         let shared = shelf.shared_id(row).or(payments).map(str::to_owned);
         Told { evidence: Some(evidence), lines, near: Vec::new(), shared }
     }
+}
+
+/// What a line says of a row that it moves: of a day that is further ahead than anything is booked,
+/// it informs until then, and what it tells is as old as its file.
+fn less_if_ahead(
+    line: &StoredLine,
+    said: SettledLine,
+    row: &Transaction,
+    now: Instant,
+) -> SettledLine {
+    let last = now.date_naive().checked_add_days(AHEAD);
+    let ahead = line.booked_on.zip(last).filter(|(day, last)| day > last);
+    let Some((day, _)) = ahead.filter(|_| moves(said.kind, line.direction, row.kind)) else {
+        return said;
+    };
+    let (word, at) = (format!("booked for {day}"), said.at.min(line.received_at));
+    SettledLine { decides: false, word: Some(word), at, ..said }
 }
 
 /// A tag as banks cut it down that take letters and digits alone.

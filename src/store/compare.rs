@@ -16,6 +16,10 @@ use crate::store::source_table::SourceTable;
 /// How many rows are handed on at once.
 pub const ROWS_AT_ONCE: usize = 2_000;
 
+/// Statements whose lines may count. Where a correction took the place of one, what both have
+/// stays where it counted first: each line says of itself whether it still does.
+pub(in crate::store) const COUNTED: &str = "state in ('live', 'superseded')";
+
 /// The verbs of a comparison.
 #[expect(async_fn_in_trait, reason = "called on concrete types only, never as dyn")]
 pub trait CompareDriver {
@@ -29,8 +33,8 @@ pub trait CompareDriver {
         rows: Sender<Vec<Transaction>>,
     ) -> Result<(), StoreError>;
 
-    /// The numbers of an account's files with a live statement that touches these days, both
-    /// included, or that tells no period; after a number.
+    /// The numbers of an account's files with a statement that touches these days, both included,
+    /// or that tells no period, and that counts or did before it was corrected; after a number.
     async fn files_of_days(
         &self,
         account: &str,

@@ -17,7 +17,7 @@ use crate::run::pages::lacking;
 use crate::store::database::Database;
 use crate::store::driver::Driver;
 use crate::store::files::{
-    FileDriver, FileFilter, FileRow, FileState, LinePlace, StatementRow, StoredLine,
+    FileDriver, FileFilter, FileRow, FileState, LinePlace, LineState, StatementRow, StoredLine,
 };
 
 /// How many statements or lines are read at once.
@@ -277,6 +277,9 @@ async fn lines(file: &FileRow, common: &Common, db: &Database) -> Result<(), Fai
 pub(super) fn line_row(stored: &StoredLine) -> String {
     let amount = stored.amount.map_or_else(|| "-".to_owned(), |amount| amount.to_decimal());
     let row = match (&stored.row, &stored.reason) {
+        (Some((table, key)), _) if stored.state == LineState::Superseded => {
+            format!("{table} {key} (superseded: counts no more)")
+        }
         (Some((table, key)), _) => format!("{table} {key}"),
         (None, Some(reason)) => format!("{} ({reason})", stored.state.as_str()),
         (None, None) => stored.state.as_str().to_owned(),

@@ -177,8 +177,7 @@ fn tell_difference(file: &FileRow, difference: &Difference, common: &Common) {
     let lost = removed.iter().filter_map(|line| line.row.as_ref());
     for (table, key) in lost.take(SHOWN) {
         let text = format!(
-            "{table} {key} was decided by a line that is not there any more: look at it with \
-             `tieout explain {key}`"
+            "{table} {key} has a line that is not there any more: see `tieout explain {key}`"
         );
         folded("  ", &text).iter().for_each(|row| out::stdout(row));
     }

@@ -8,7 +8,7 @@ use tokio::sync::mpsc::Sender;
 use crate::decide::compare::Bucket;
 use crate::model::money::Money;
 use crate::model::transaction::Transaction;
-use crate::store::compare::{Compared, ROWS_AT_ONCE};
+use crate::store::compare::{COUNTED, Compared, ROWS_AT_ONCE};
 use crate::store::error::StoreError;
 use crate::store::files::{LinePlace, currency_of};
 use crate::store::postgres::claim::{read_row, window_rows};
@@ -58,7 +58,7 @@ pub(super) async fn files(
     let (from, to) = (sql.bind(from), sql.bind(to));
     sql.push(&format!(
         "select distinct file_id from tieout_statements where account = {account} \
-         and state = 'live' and (to_on is null or to_on >= {from}) \
+         and {COUNTED} and (to_on is null or to_on >= {from}) \
          and (from_on is null or from_on <= {to}) and file_id > {after} \
          order by file_id limit {limit}"
     ));

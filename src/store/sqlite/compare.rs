@@ -11,14 +11,14 @@ use crate::decide::compare::Bucket;
 use crate::model::money::Money;
 use crate::model::time::to_text;
 use crate::model::transaction::Transaction;
-use crate::store::compare::{Compared, ROWS_AT_ONCE};
+use crate::store::compare::{COUNTED, Compared, ROWS_AT_ONCE};
 use crate::store::decode::decode;
 use crate::store::error::StoreError;
 use crate::store::files::{LinePlace, currency_of, date_text};
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::SourceTable;
 use crate::store::sqlite::cells::Cells;
-use crate::store::sqlite::sql::{Value, execute_rows, failed, fetch};
+use crate::store::sqlite::sql::{Value, execute_rows, failed, fetch, rendered};
 use crate::store::sqlite::statements::{Statement, belongs, cell_texts, image, in_scope, named};
 
 const READING: &str = "reading the rows of a window";
@@ -69,12 +69,12 @@ pub(super) async fn files(
     after: i64,
     limit: i64,
 ) -> Result<Vec<i64>, StoreError> {
-    let query = sqlx::query(
-        "select distinct file_id from tieout_statements where account = ?1 and state = 'live' \
+    let text = format!(
+        "select distinct file_id from tieout_statements where account = ?1 and {COUNTED} \
          and (to_on is null or to_on >= ?2) and (from_on is null or from_on <= ?3) \
-         and file_id > ?4 order by file_id limit ?5",
+         and file_id > ?4 order by file_id limit ?5"
     );
-    let query = query
+    let query = rendered(&text)
         .bind(account.to_owned())
         .bind(date_text(from))
         .bind(date_text(to))

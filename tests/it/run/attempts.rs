@@ -18,6 +18,7 @@ on_both_databases!(
     a_later_file_that_did_not_come_stops_the_proof,
     every_series_and_every_part_of_a_day_is_needed_whole,
     a_payment_that_may_be_the_rows_stops_the_proof,
+    a_tag_with_other_marks_stops_the_proof,
     a_tag_that_was_masked_stops_the_proof,
     a_report_that_may_have_been_cut_proves_nothing,
     a_later_report_without_a_row_is_believed_where_no_row_was_made,
@@ -395,6 +396,39 @@ async fn a_payment_that_may_be_the_rows_stops_the_proof(engine: Engine) {
     is(&now, "2", "review possible_untagged_match", "");
     is(&now, "3", "review possible_untagged_match", "");
     is(&now, "4", "retryable absent", "");
+    shop.check(false).await;
+}
+
+/// Whatever money it moved, it may be the row's; but for a tag that is another row's own, be it by
+/// a mark alone.
+async fn a_tag_with_other_marks_stops_the_proof(engine: Engine) {
+    let shop = shop_with_files(engine).await;
+    let path = shop.folder().join("tieout.toml");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let by_order = text.replace("tag = \"pay_{id}\"", "tag = \"{order_no}\"");
+    assert_ne!(by_order, text);
+    std::fs::write(&path, by_order).unwrap();
+    let with = |row: Payment, tag: &str| Payment { order_no: Some(tag.to_owned()), ..row };
+    let paid = (101..=130).map(|id| with(paid(id), &format!("pay_{id}")));
+    shop.insert(&paid.collect::<Vec<_>>()).await;
+    let own = ["ee-5", "order-100045", "INV-2026-77", "a-1", "a1"];
+    let rows = own.into_iter().zip(1..).map(|(tag, id)| with(stuck(id), tag));
+    shop.insert(&rows.collect::<Vec<_>>()).await;
+    let listed = [
+        one("PSP1", "ee5", 5_400),
+        one("PSP2", "order_100045", 777),
+        one("PSP3", "INV 2026/77", 778),
+        one("PSP5", "a1", 10_005),
+    ];
+    bring(&shop, AGO, &[&known(AGO)[..], &listed].concat()).await;
+    bring(&shop, AGO - 1, &known(AGO - 1)).await;
+    bring_later(&shop).await;
+    let now = decided(&shop).await;
+    is(&now, "1", "review tag_near_miss", "`ee5`, nearly this row's `ee-5`");
+    is(&now, "2", "review tag_near_miss", "`order_100045`, nearly this row's `order-100045`");
+    is(&now, "3", "review tag_near_miss", "`INV 2026/77`, nearly this row's `INV-2026-77`");
+    is(&now, "4", "retryable absent", "in no file of bank from");
+    is(&now, "5", "wait psp_pending", "");
     shop.check(false).await;
 }
 

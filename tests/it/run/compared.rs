@@ -18,6 +18,7 @@ on_both_databases!(
     a_difference_is_an_exit_where_it_is_asked_for,
     an_account_that_does_not_answer_is_said_not_to_be_asked,
     fees_and_payouts_of_a_report_stand_alone,
+    what_both_issues_of_a_statement_have_is_told_once,
     a_paid_row_that_stores_another_payments_id_is_a_difference,
     money_that_is_gone_again_is_a_difference,
     a_paid_row_that_a_bank_took_back_is_a_difference,
@@ -264,6 +265,37 @@ async fn fees_and_payouts_of_a_report_stand_alone(engine: Engine) {
     );
     let text = std::fs::read_to_string(dir(&shop, &ran).join("compared.csv")).unwrap();
     assert!(text.contains("what the PSP took") && text.contains("what the PSP paid out"), "{text}");
+    let report = dir(&shop, &ran);
+    shop.tieout(&["report", "verify", report.to_str().unwrap()]).await.ended(0);
+    shop.check(false).await;
+}
+
+/// Of a correction the difference alone counts: what both have stays where it counted first, in a
+/// statement that counts no more.
+async fn what_both_issues_of_a_statement_have_is_told_once(engine: Engine) {
+    let shop = Shop::open_with(engine, with_bank().patient()).await;
+    shop.insert(&[at_bank(1, "paid"), at_bank(2, "paid")]).await;
+    let issue = |cents| {
+        let others = [credit(cents, "zz"), credit(555, "nobody")];
+        let own = [credit(10_001, "pay_1"), credit(10_002, "pay_2")];
+        camt("camt.053", "S1", &own.into_iter().chain(others).collect::<Vec<_>>())
+    };
+    bring(&shop, "first.xml", &issue(100), 0).await;
+    bring(&shop, "second.xml", &issue(200), 3).await;
+    shop.tieout(&["files", "release", "2", "--reason", "sent again"]).await.ended(0);
+    let ran = shop.run_with(&["--all", "--since", "1d"]).await;
+    assert_eq!(
+        compared(&shop, &ran),
+        [
+            "agrees 1 pay_1 100.01 - 100.01 -",
+            "agrees 2 pay_2 100.02 - 100.02 -",
+            "only_in_file - nobody - - 5.55 -",
+            "only_in_file - zz - - 2.00 -",
+        ]
+    );
+    let places = "select file_id || ':' || position || ' ' || file_minor from tieout_compared \
+                  where file_id is not null order by file_id, position";
+    assert_eq!(shop.texts(places).await, ["1:1 10001", "1:2 10002", "1:4 555", "2:3 200"]);
     let report = dir(&shop, &ran);
     shop.tieout(&["report", "verify", report.to_str().unwrap()]).await.ended(0);
     shop.check(false).await;

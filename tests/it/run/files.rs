@@ -23,6 +23,7 @@ on_both_databases!(
     rows_that_store_the_id_of_their_run_are_paid_by_their_tags,
     a_place_in_a_file_is_known_by_tieouts_own_record,
     an_interim_statement_decides_nothing,
+    a_booking_of_a_day_far_ahead_pays_nobody,
     what_differs_is_tolerated_only_as_configured,
     what_came_back_is_no_second_payment,
     what_a_file_says_went_back_is_not_overruled,
@@ -892,6 +893,27 @@ async fn an_interim_statement_decides_nothing(engine: Engine) {
     shop.due_now().await;
     let ran = shop.run().await;
     assert_eq!(ran.verdict(1), "succeeded settled");
+    shop.check(false).await;
+}
+
+/// Before a holiday a booking may be told some days early; in another year it is a mistake.
+async fn a_booking_of_a_day_far_ahead_pays_nobody(engine: Engine) {
+    let shop = shop_with_bank(engine).await;
+    shop.insert(&[at_bank(1, "processing"), at_bank(2, "processing")]).await;
+    let today = chrono::Utc::now().date_naive();
+    for (id, days) in [(1, 365), (2, 4)] {
+        let day = today.checked_add_days(chrono::Days::new(days)).unwrap();
+        let bookings = [credit(10_000 + id, &format!("pay_{id}"))];
+        let text = camt("camt.053", &format!("S{id}"), &bookings);
+        let text = text.replace(&today.to_string(), &day.to_string());
+        bring(&shop, &format!("{id}.xml"), &text, 0).await;
+    }
+    let ran = shop.run().await;
+    assert_eq!(ran.verdict(1), "wait psp_pending");
+    assert_eq!(ran.verdict(2), "succeeded settled");
+    assert_eq!([shop.status(1).await, shop.status(2).await], ["processing", "paid"]);
+    let said = shop.texts("select text from tieout_journal where key = '1'").await;
+    assert!(said[0].contains("1:1 is `booked for "), "{said:?}");
     shop.check(false).await;
 }
 
