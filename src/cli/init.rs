@@ -20,7 +20,7 @@ use crate::config::init::{
 };
 use crate::config::{self, FILE_NAME, names};
 use crate::exit::Exit;
-use crate::model::money::grouped_text;
+use crate::model::money::{Currency, grouped_text};
 use crate::store::database::Database;
 use crate::store::error::StoreError;
 use crate::store::inspect::{Inspect, Surveyed};
@@ -43,6 +43,9 @@ const DATABASE_URL: &str = "DATABASE_URL";
 
 /// Variables that applications keep Stripe's key in.
 const KEYS: [&str; 4] = ["STRIPE_SECRET_KEY", "STRIPE_API_KEY", "STRIPE_KEY", "STRIPE_SECRET"];
+
+/// SQLite's code of a file that is no database of its own; SQLSTATEs have five characters.
+const NO_DATABASE: &str = "26";
 
 /// Tables shown to choose from.
 const TABLES_SHOWN: usize = 5;
@@ -163,6 +166,7 @@ pub fn run(args: &Args, common: &Common) -> Result<Exit, Failure> {
     }
     let asks = !args.yes && std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
     let (address, settings) = database(args)?;
+    let address = seen_from(address, &args.output);
     let mut answers = answers(args)?;
     let made = runtime::block_on(Box::pin(async {
         let db = Database::look(&settings).await.map_err(|error| Failure::store(&error))?;
@@ -207,6 +211,23 @@ fn database(args: &Args) -> Result<(Address, DatabaseSettings), Failure> {
     let mut settings = DatabaseSettings::of_url(&url);
     settings.search_path.clone_from(&args.search_path);
     Ok((address, settings))
+}
+
+/// The address as the file needs it: a path in it goes from the file's folder, and what was named
+/// goes from this one.
+fn seen_from(address: Address, output: &Path) -> Address {
+    let Address::Url(url) = &address else { return address };
+    let Some(place) = url.strip_prefix("sqlite:") else { return address };
+    let place = place.strip_prefix("//").unwrap_or(place);
+    let folder = output.parent().unwrap_or(Path::new("."));
+    let is_here = [Path::new(""), Path::new(".")].contains(&folder);
+    if is_here || place.starts_with(['/', ':']) || place.is_empty() {
+        return address;
+    }
+    match std::path::absolute(place) {
+        Ok(whole) => Address::Url(format!("sqlite:{}", whole.display())),
+        Err(_no_folder) => address,
+    }
 }
 
 fn answers(args: &Args) -> Result<Answers, Failure> {
@@ -255,10 +276,11 @@ async fn make(
     asks: bool,
     answers: &mut Answers,
 ) -> Result<Made, Failure> {
-    let failed = |error: StoreError| Failure::store(&error);
+    let failed = |error: StoreError| unread(args, &error);
     let survey = db.survey().await.map_err(failed)?;
-    let candidates: Vec<String> = ranked(&survey).iter().map(|(one, _)| one.name.clone()).collect();
+    let candidates = likely(args, &survey).iter().map(|one| one.name.clone()).collect();
     let of = table(args, asks, &survey)?;
+    missing_names(answers, of)?;
     let mut seen = seen(db, of, &survey, answers).await.map_err(failed)?;
     let mut proposal = choose::propose(of, &survey, answers, &seen);
     if asks {
@@ -272,6 +294,76 @@ async fn make(
         proposal = choose::propose(of, &survey, answers, &seen);
     }
     Ok(Made { proposal, candidates })
+}
+
+/// What could not be read. SQLite says of a file only when it reads it that it is none of its own.
+fn unread(args: &Args, error: &StoreError) -> Failure {
+    let failure = Failure::store(error);
+    match error {
+        StoreError::Query { code: Some(code), .. } if code == NO_DATABASE => {
+            let named = args.url.as_deref().map_or("the file".to_owned(), shown_address);
+            let text = format!("{named} is no SQLite database; nothing was written");
+            let hint = "name the file that your application keeps its tables in";
+            Failure::new(failure.exit, text, hint)
+        }
+        _other => failure,
+    }
+}
+
+/// Tables that look like payments, the likeliest first: of the schemas that were named, where some
+/// were.
+fn likely<'s>(args: &Args, survey: &'s [Surveyed]) -> Vec<&'s Surveyed> {
+    let path = args.search_path.as_deref().filter(|path| !path.trim().is_empty());
+    let is_named = |one: &&Surveyed| match (path, schema_of(&one.name)) {
+        (None, _) | (_, None) => true,
+        (Some(path), Some(schema)) => {
+            path.split(',').any(|named| named.trim().trim_matches('"') == schema)
+        }
+    };
+    ranked(survey).into_iter().map(|(one, _)| one).filter(is_named).collect()
+}
+
+/// The schema that a relation's name begins with: where it has none, the search path leads to it.
+fn schema_of(name: &str) -> Option<&str> {
+    let (schema, _) = match name.strip_prefix('"') {
+        Some(rest) => rest.split_once("\".")?,
+        None => name.split_once('.')?,
+    };
+    Some(schema)
+}
+
+/// Refuses columns that were named by flag and that the table does not have.
+fn missing_names(answers: &Answers, of: &Surveyed) -> Result<(), Failure> {
+    let mut named: Vec<(&str, &str)> =
+        answers.key.iter().map(|column| ("--key", column.as_str())).collect();
+    for (flag, name, words) in [
+        ("--status", &answers.status, &[][..]),
+        ("--amount", &answers.amount, &[]),
+        ("--created", &answers.created, &[]),
+        ("--attempted", &answers.attempted, &["once", "none"]),
+        ("--reference", &answers.reference, &["none"]),
+    ] {
+        named.extend(
+            name.iter().map(|it| (flag, it.as_str())).filter(|(_, it)| !words.contains(it)),
+        );
+    }
+    let is_code = |word: &&String| Currency::parse(word).is_ok();
+    let currency = answers.currency.iter().filter(|word| !is_code(word));
+    named.extend(currency.map(|word| ("--currency", word.as_str())));
+    let tag = answers.tag.as_deref().and_then(|tag| Template::parse(tag).ok());
+    named.extend(tag.iter().flat_map(|tag| tag.columns().map(|column| ("--tag", column))));
+    let Some((flag, name)) = named.into_iter().find(|(_, it)| of.relation.column(it).is_none())
+    else {
+        return Ok(());
+    };
+    let code = if flag == "--currency" { ", and no code of a currency" } else { "" };
+    let text = format!("{flag} {name}: it is no column of {}{code}; nothing was written", of.name);
+    let names = of.relation.columns.iter().map(|column| column.name.as_str());
+    let hint = match config::problem::nearest(name, names.clone()) {
+        Some(near) => format!("did you mean {near}?"),
+        None => format!("its columns: {}", names.collect::<Vec<_>>().join(", ")),
+    };
+    Err(Failure::new(Exit::Usage, text, hint))
 }
 
 /// The named table, the chosen one, or the likeliest.
@@ -291,11 +383,13 @@ fn table<'s>(args: &Args, asks: bool, survey: &'s [Surveyed]) -> Result<&'s Surv
             Failure::new(Exit::Config, format!("there is no table `{name}` to read"), hint)
         });
     }
-    let ranked = ranked(survey);
-    let Some((best, _)) = ranked.first() else {
+    let likely = likely(args, survey);
+    let Some(best) = likely.first() else {
+        let path = args.search_path.as_deref().filter(|path| !path.trim().is_empty());
+        let within = path.map_or(String::new(), |path| format!(" in {path}"));
         let text = format!(
-            "none of the {} tables and views looks like payments (a status and an amount); \
-             nothing was written",
+            "none of the {} tables and views looks like payments{within} (a status and an \
+             amount); nothing was written",
             survey.len()
         );
         return Err(Failure::new(Exit::Config, text, "name it with --table"));
@@ -304,7 +398,7 @@ fn table<'s>(args: &Args, asks: bool, survey: &'s [Surveyed]) -> Result<&'s Surv
         return Ok(best);
     }
     out::stderr("Tables that look like payments, the likeliest first:");
-    for (one, _) in ranked.iter().take(TABLES_SHOWN) {
+    for one in likely.iter().take(TABLES_SHOWN) {
         out::stderr(&format!("  {}", one.name));
     }
     loop {
@@ -678,7 +772,7 @@ fn tell(args: &Args, made: &Proposal, answers: &Answers) {
         }
     }
     out::stdout("next:");
-    for line in ["config check --connect", "doctor", "db migrate", "run --dry-run"] {
+    for line in ["config check --connect", "db migrate", "doctor", "run --dry-run"] {
         out::stdout(&format!("  tieout {line}"));
     }
 }

@@ -19,8 +19,8 @@ use crate::store::records::ClaimFilter;
 use crate::store::source_table::{Column, Relation, SourceTable};
 use crate::store::tellers::{
     ACCOUNTS_MAX, EMPTY, FILLED, are_ids_at_stripe, coded, flags, flags_kinds, is_teller,
-    is_uncoded, may_tell_kinds, pointers, points_in_some, takes_back, tell_accounts, tells_kinds,
-    tells_psps,
+    is_uncoded, may_flag_kinds, may_tell_kinds, pointers, points_in_some, takes_back,
+    tell_accounts, tells_kinds, tells_psps,
 };
 
 /// Rows at each end of a table in which a run looks for values of the status that nobody mapped,
@@ -82,6 +82,8 @@ pub struct Rights {
     pub looks_by: Vec<String>,
     /// Rights that nobody who runs tieout needs: `delete on tieout_journal`.
     pub excess: Vec<String>,
+    /// Triggers that guard tieout's tables and that are switched off or gone: (table, trigger).
+    pub unguarded: Vec<(String, String)>,
 }
 
 /// What was found out about a mapped table.
@@ -113,8 +115,9 @@ pub struct Standing {
     /// Where the mapping names one account for the whole table: columns that may tell accounts
     /// apart, with their values in rows that `where` means.
     pub tellers: Vec<(String, Vec<String>)>,
-    /// Values of the column of kinds, as far as looked, of rows that `where` means.
-    pub kind_values: Vec<String>,
+    /// Values of the column of kinds, as far as looked, of rows that `where` means; none: NULL,
+    /// which no value of `kind` names.
+    pub kind_values: Vec<Option<String>>,
     /// Where the mapping names one kind for the whole table: columns of which some values say
     /// another, with their values in rows that `where` means.
     pub kinds: Vec<(String, Vec<String>)>,
@@ -609,7 +612,7 @@ pub(in crate::store) fn told_apart(
         } else if settings.kind.column.is_none()
             && own == "charge"
             && !settings.account.contains(&column)
-            && may_tell_kinds(&column, &values)
+            && (may_tell_kinds(&column, &values) || may_flag_kinds(&column, &values))
         {
             standing.kinds_unsure.push((column.clone(), values.clone()));
         }

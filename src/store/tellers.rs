@@ -70,6 +70,9 @@ const CODED_MAX: usize = 40;
 /// A longer text is no word of a list.
 const CODE_CHARS: usize = 64;
 
+/// A longer value is hardly one of a flag.
+const WORD_CHARS: usize = 12;
+
 /// Parts of names of columns that hold secrets, or whole messages: they are not read.
 const UNREAD: [&str; 9] =
     ["secret", "token", "email", "url", "ip", "agent", "payload", "response", "metadata"];
@@ -222,8 +225,18 @@ const BESIDE: [&str; 39] = [
 /// What is taken back, by a refund or by a booking alone.
 const BACK: [&str; 3] = ["reversal", "reversals", "avoir"];
 /// What a word of such ends with.
-const BOOKED_BACK: [&str; 6] =
-    ["gutschrift", "storno", "stornobuchung", "creditnote", "creditmemo", "kreditnota"];
+const BOOKED_BACK: [&str; 10] = [
+    "gutschrift",
+    "storno",
+    "stornobuchung",
+    "stornierung",
+    "creditnote",
+    "creditmemo",
+    "kreditnota",
+    "rueckzahlung",
+    "rückzahlung",
+    "reintegro",
+];
 /// The same in several words.
 const NOTES: [&str; 5] =
     ["credit_note", "credit_memo", "nota_credito", "nota_de_credito", "nota_di_credito"];
@@ -277,25 +290,62 @@ const PAIRS: [[&str; 2]; 6] = [
 /// The sign of an amount in a column of its own.
 const SIGNS: [&str; 5] = ["+", "-", "+1", "-1", "1"];
 
-/// What a flag is called that may say that a row is one, or that there is one of it. `refunded` and
-/// `voided` say what became of a charge.
-const BARE: [&str; 12] = [
-    "refund",
-    "payout",
-    "withdrawal",
-    "disbursement",
-    "reversal",
-    "credit_note",
-    "creditnote",
-    "credit_memo",
-    "gutschrift",
-    "storno",
-    "avoir",
-    "remboursement",
+/// What a flag is called that may say that a row is one, or that there is one of it; what ends with
+/// a word of refunds or of reversals is one as well. `refunded` and `voided` say what became of a
+/// charge.
+const BARE: [&str; 3] = ["payout", "withdrawal", "disbursement"];
+
+/// What says in other languages what became of a charge, or that a row takes one back.
+const UNDONE: [&str; 16] = [
+    "estornado",
+    "estornada",
+    "reembolsado",
+    "reembolsada",
+    "devolvido",
+    "devolvida",
+    "devuelto",
+    "devuelta",
+    "erstattet",
+    "rimborsato",
+    "rimborsata",
+    "remboursé",
+    "rembourse",
+    "remboursee",
+    "terugbetaald",
+    "zwrocono",
 ];
 
 /// What a flag begins with that says what its row is.
-const IS: [&str; 5] = ["is", "was", "ist", "es", "est"];
+const IS: [&str; 7] = ["is", "was", "ist", "es", "est", "eh", "jest"];
+
+/// The same, where what follows is a word of refunds alone: an `e_payment` is an electronic one.
+const IS_BRIEFLY: [&str; 2] = ["e", "é"];
+
+/// What one begins with that says what a row has.
+const HAS: [&str; 6] = ["has", "hat", "tiene", "tem", "heeft", "ha"];
+
+/// What a name ends with, or begins with, that says nothing but that it is a flag.
+const FLAG_ENDS: [&str; 13] = [
+    "flag",
+    "flg",
+    "fl",
+    "kz",
+    "kennz",
+    "kennzeichen",
+    "ind",
+    "indicator",
+    "yn",
+    "jn",
+    "sn",
+    "bool",
+    "mark",
+];
+
+/// The same, written in one word with what stands before it: `stornokennzeichen`.
+const JOINED_ENDS: [&str; 6] = ["kennzeichen", "kz", "flag", "indicator", "ind", "yn"];
+
+/// Parts of names of flags that say what may be done with a charge.
+const MAY_BE_DONE: [&str; 7] = ["can", "may", "allow", "allows", "enable", "no", "not"];
 
 /// What such a flag goes on with, or is called, where it says which way money goes.
 const SIDE_FLAGS: [&str; 8] =
@@ -336,11 +386,16 @@ const ROWS: [&str; 11] = [
 const OF_ROW: [&str; 4] = ["id", "uuid", "ref", "reference"];
 
 /// Values of a flag that say yes, in the languages that payments are kept in; a mark is an `X`.
-const YES: [&str; 14] =
-    ["1", "true", "t", "y", "yes", "j", "ja", "s", "si", "sí", "sim", "o", "oui", "x"];
+const YES: [&str; 20] = [
+    "1", "true", "t", "y", "yes", "j", "ja", "s", "si", "sí", "sì", "sim", "o", "oui", "x", "tak",
+    "wahr", "vrai", "vero", "+",
+];
 
-/// Those that say no; rows without a mark have a blank.
-const NO: [&str; 11] = ["", "0", "false", "f", "n", "no", "nein", "non", "nao", "não", "nee"];
+/// Those that say no; rows without a mark have a blank, or a dash.
+const NO: [&str; 16] = [
+    "", "0", "false", "f", "n", "no", "nein", "non", "nao", "não", "nee", "nie", "-", "falsch",
+    "faux", "falso",
+];
 
 /// What an id begins with that Stripe made: of a payment, a saved card, a customer.
 const IDS: [&str; 11] =
@@ -678,26 +733,100 @@ fn are_signs(values: &[String]) -> bool {
 
 /// What a flag of this name says of rows that have it, where these may be all its values;
 /// [`Movement::Unsure`]: that a row has a refund does not say that it is one. [`Movement::Charge`]:
-/// rows that have it not are none.
+/// rows that have it not are none. [`Movement::Back`] as well: what it says nobody can tell, as a
+/// value of it says neither yes nor no.
 pub fn flag_of(name: &str, values: &[String]) -> Option<Movement> {
-    if !values.iter().all(|value| says_yes(value) || says_no(value)) {
-        return None;
+    let said = called(name)?;
+    if values.iter().all(|value| says_yes(value) || says_no(value)) {
+        return Some(said);
     }
-    let name = plain(name);
-    if SIDE_FLAGS.contains(&name.as_str()) {
+    let is_word = |value: &String| {
+        let value = value.trim();
+        value.chars().count() <= WORD_CHARS && value.chars().all(char::is_alphabetic)
+    };
+    let may_be_one = match said {
+        Movement::Side | Movement::Charge => false,
+        _no_charge if is_surely_flag(name) => are_codes(values),
+        // What is called so may hold an id, an amount or a sentence.
+        _no_charge => is_noun(name) && values.len() <= KINDS_MAX && values.iter().all(is_word),
+    };
+    may_be_one.then_some(Movement::Back)
+}
+
+/// What a flag of this name says of rows that have it, whatever its values are.
+fn called(name: &str) -> Option<Movement> {
+    let whole = plain(name);
+    if SIDE_FLAGS.contains(&whole.as_str()) {
         return Some(Movement::Side);
     }
-    if BARE.contains(&name.as_str()) {
+    let bare = unended(&whole);
+    if BARE.contains(&bare) || bare.split('_').any(|part| UNDONE.contains(&part)) {
         return Some(Movement::Unsure);
     }
-    let (prefix, rest) = name.split_once('_')?;
+    let (prefix, rest) = begun(bare);
     match prefix {
-        "has" => no_charge(rest).map(|_it| Movement::Unsure),
-        is if !IS.contains(&is) => None,
-        _is if SIDE_FLAGS.contains(&rest) => Some(Movement::Side),
-        _is if CHARGE_FLAGS.contains(&rest) => Some(Movement::Charge),
-        _is => no_charge(rest),
+        Some(has) if HAS.contains(&has) => no_charge(rest).map(|_it| Movement::Unsure),
+        Some(is) if IS.contains(&is) && SIDE_FLAGS.contains(&rest) => Some(Movement::Side),
+        Some(is) if IS.contains(&is) && CHARGE_FLAGS.contains(&rest) => Some(Movement::Charge),
+        Some(brief) if IS_BRIEFLY.contains(&brief) && RETURNS.contains(&rest) => None,
+        Some(_is) => no_charge(rest),
+        None if has_part(bare, &MAY_BE_DONE) || RETURNS.contains(&bare) => None,
+        None => match no_charge(bare)? {
+            Movement::Refund | Movement::Back => Some(Movement::Unsure),
+            _other => None,
+        },
     }
+}
+
+/// A flag's name without what says only that it is one.
+fn unended(name: &str) -> &str {
+    let mut bare = name;
+    while let Some((before, last)) = bare.rsplit_once('_')
+        && FLAG_ENDS.contains(&last)
+    {
+        bare = before;
+    }
+    let mut joined = JOINED_ENDS.iter().filter_map(|end| bare.strip_suffix(end));
+    joined.find(|before| no_charge(before).is_some()).unwrap_or(bare)
+}
+
+/// What a flag's name begins with that says what its row is or has, and what follows. PostgreSQL
+/// makes `isrefund` of `isRefund`.
+fn begun(name: &str) -> (Option<&str>, &str) {
+    if let Some((prefix, rest)) = name.split_once('_')
+        && [&IS[..], &IS_BRIEFLY, &HAS].iter().any(|words| words.contains(&prefix))
+    {
+        return (Some(prefix), rest);
+    }
+    let says = |rest: &str| {
+        SIDE_FLAGS.contains(&rest) || CHARGE_FLAGS.contains(&rest) || no_charge(rest).is_some()
+    };
+    let joined = IS.iter().filter(|_| !name.contains('_') && no_charge(name).is_none());
+    let mut joined = joined.filter_map(|is| name.strip_prefix(is).map(|rest| (Some(*is), rest)));
+    joined.find(|(_, rest)| says(rest)).unwrap_or((None, name))
+}
+
+/// Whether a column that is called so can be nothing but a flag.
+fn is_surely_flag(name: &str) -> bool {
+    let whole = plain(name);
+    let bare = unended(&whole);
+    bare != whole || begun(bare).0.is_some()
+}
+
+/// Whether a flag is called by a word of refunds or of reversals alone, so that its rows may be
+/// such: `reembolso`, `refund_flag`. What is called `has_refund` or `estornado` rather says what
+/// became of a charge.
+pub fn is_noun(name: &str) -> bool {
+    let whole = plain(name);
+    let bare = unended(&whole);
+    let is_apt = |part: &str| {
+        let said = movement(part);
+        BESIDE.contains(&part)
+            || FLAG_ENDS.contains(&part)
+            || BARE.contains(&part)
+            || matches!(said, Some(Movement::Refund | Movement::Back))
+    };
+    called(name) == Some(Movement::Unsure) && bare.split('_').all(is_apt)
 }
 
 /// What a flag's name says that is no charge, by its end: `is_partial_refund`. What it begins with
@@ -713,11 +842,12 @@ fn no_charge(name: &str) -> Option<Movement> {
 /// What a row is, as `kind` of a mapping names it, by this one of the values of a column that tells
 /// kinds; `None`: only a person can say, or it is no kind.
 pub fn kind_word(name: &str, values: &[String], value: &str) -> Option<&'static str> {
-    let said = match (flag_of(name, values), says_yes(value)) {
-        (None, _) => movement_in(name, values, value),
-        (Some(Movement::Side | Movement::Unsure), _) | (Some(Movement::Charge), false) => None,
-        (Some(said), true) => Some(said),
-        (Some(_no_charge), false) => Some(Movement::Charge),
+    let said = match flag_of(name, values) {
+        Some(Movement::Side) => None,
+        Some(Movement::Charge) => says_yes(value).then_some(Movement::Charge),
+        Some(said) if says_yes(value) => Some(said),
+        Some(_no_charge) if says_no(value) => Some(Movement::Charge),
+        None | Some(_) => movement_in(name, values, value),
     };
     said.and_then(Movement::word)
 }
@@ -775,17 +905,17 @@ pub fn says_no(value: &str) -> bool {
     NO.contains(&value.trim().to_lowercase().as_str())
 }
 
-/// Whether a name alone says that it may be a flag: as a text it is one by its values.
-fn is_bare(name: &str) -> bool {
-    let name = plain(name);
-    BARE.contains(&name.as_str()) || SIDE_FLAGS.contains(&name.as_str())
-}
-
 /// What a column says of rows that have it, as [`flag_of`] tells it: a text that is called `storno`
-/// may be an id as long as none of its values says otherwise.
+/// may be an id as long as none of its values says otherwise, and a number an amount.
 pub fn flag_in(column: &Column, values: &[String]) -> Option<Movement> {
-    let is_marked = || values.iter().any(|value| !value.trim().is_empty());
-    let is_one = column.class == TypeClass::Boolean || !is_bare(&column.name) || is_marked();
+    let is_one = match &column.class {
+        TypeClass::Boolean => true,
+        _any if is_surely_flag(&column.name) => true,
+        TypeClass::Integer | TypeClass::Decimal | TypeClass::Float => {
+            values.iter().any(|value| says_yes(value))
+        }
+        _text => values.iter().any(|value| !value.trim().is_empty()),
+    };
     flag_of(&column.name, values).filter(|_| is_one)
 }
 
@@ -794,11 +924,13 @@ pub fn flags(columns: &[Column]) -> Vec<&Column> {
     let is_flag = |column: &&Column| {
         let may_be = match &column.class {
             TypeClass::Boolean | TypeClass::Text | TypeClass::Padded | TypeClass::Enum(_) => true,
-            // A number that is called `refund` is an amount or an id.
-            TypeClass::Integer => !is_bare(&column.name),
+            // A number that is called `credit` is an amount.
+            TypeClass::Integer | TypeClass::Decimal | TypeClass::Float => {
+                !SIDE_FLAGS.contains(&plain(&column.name).as_str())
+            }
             _other => false,
         };
-        may_be && flag_of(&column.name, &[]).is_some()
+        may_be && called(&column.name).is_some()
     };
     columns.iter().filter(is_flag).collect()
 }
@@ -806,13 +938,31 @@ pub fn flags(columns: &[Column]) -> Vec<&Column> {
 /// Whether a flag of this name, with these values, says of rows that they are of another kind than
 /// `own`.
 pub fn flags_kinds(name: &str, values: &[String], own: &str) -> bool {
-    let has = |yes: bool| values.iter().any(|value| says_yes(value) == yes);
+    let has_no = values.iter().any(|value| says_no(value));
     match flag_of(name, values) {
         None | Some(Movement::Unsure) => false,
-        Some(Movement::Side) => has(true) && has(false),
-        Some(Movement::Charge) if own == "charge" => has(false),
-        Some(said) => said.word() != Some(own) && has(true),
+        Some(Movement::Side) => has_no && is_marked(values),
+        Some(Movement::Charge) if own == "charge" => has_no,
+        Some(said) => said.word() != Some(own) && is_marked(values),
     }
+}
+
+/// Whether some of these values of a flag say something else than no.
+fn is_marked(values: &[String]) -> bool {
+    values.iter().any(|value| !says_no(value))
+}
+
+/// Whether a flag of this name, with these values, may say of rows that they are no charges, or
+/// what became of such. What says that a row has a refund does not say that it is one.
+pub fn may_flag_kinds(name: &str, values: &[String]) -> bool {
+    let whole = plain(name);
+    let says_has = begun(unended(&whole)).0.is_some_and(|prefix| HAS.contains(&prefix));
+    !says_has && is_marked(values) && flag_of(name, values) == Some(Movement::Unsure)
+}
+
+/// Whether a flag marks the rows that are no charges, and has nothing in the others.
+pub fn marks_alone(values: &[String]) -> bool {
+    !values.is_empty() && values.iter().all(|value| says_yes(value))
 }
 
 /// Whether a column of this name, with these values, tells rows of another kind than `own` (as
@@ -1061,7 +1211,7 @@ mod tests {
             ("credit", &["0", "1900"], None),
             ("debit_day", &["1", "15"], None),
             ("has_refund", &["0", "1"], Some(Movement::Unsure)),
-            ("is_refund", &["no", "partial"], None),
+            ("is_refund", &["no", "partial"], Some(Movement::Back)),
             ("is_refund", &["J", "N"], Some(Movement::Refund)),
             ("es_devolucion", &["N", "S"], Some(Movement::Refund)),
             ("ist_gutschrift", &["ja", "nein"], Some(Movement::Back)),
@@ -1100,11 +1250,100 @@ mod tests {
     }
 
     #[test]
+    fn flags_are_known_in_other_languages_and_with_what_they_end_with() {
+        let values = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        for (name, words, said) in [
+            ("is_refund", &["1", "2"][..], Some(Movement::Back)),
+            ("refund_flag", &["A", "B"], Some(Movement::Back)),
+            ("refund", &["full", "partial"], Some(Movement::Back)),
+            ("refund", &["re_1", "re_2"], None),
+            ("is_refund", &["-", "x"], Some(Movement::Refund)),
+            ("is_refund", &["faux", "vrai"], Some(Movement::Refund)),
+            ("is_refund", &["falsch", "wahr"], Some(Movement::Refund)),
+            ("isrefund", &["false", "true"], Some(Movement::Refund)),
+            ("ehReembolso", &["N", "S"], Some(Movement::Refund)),
+            ("e_estorno", &["N", "S"], Some(Movement::Back)),
+            ("ist_rueckzahlung", &["J", "N"], Some(Movement::Back)),
+            ("reembolso", &["N", "S"], Some(Movement::Unsure)),
+            ("estorno", &["N", "S"], Some(Movement::Unsure)),
+            ("estornado", &["N", "S"], Some(Movement::Unsure)),
+            ("rimborso", &["N", "S"], Some(Movement::Unsure)),
+            ("devolucion", &["N", "S"], Some(Movement::Unsure)),
+            ("erstattung", &["J", "N"], Some(Movement::Unsure)),
+            ("rueckzahlung", &["J", "N"], Some(Movement::Unsure)),
+            ("terugbetaling", &["ja", "nee"], Some(Movement::Unsure)),
+            ("zwrot", &["N", "T"], Some(Movement::Unsure)),
+            ("refund_flag", &["N", "Y"], Some(Movement::Unsure)),
+            ("refund_ind", &["0", "1"], Some(Movement::Unsure)),
+            ("REFUND_YN", &["N", "Y"], Some(Movement::Unsure)),
+            ("fl_estorno", &["N", "S"], Some(Movement::Unsure)),
+            ("erstattung_kz", &["", "X"], Some(Movement::Unsure)),
+            ("storno_kz", &["X"], Some(Movement::Unsure)),
+            ("stornokennzeichen", &["X"], Some(Movement::Unsure)),
+            ("partial_refund", &["false", "true"], Some(Movement::Unsure)),
+            ("can_refund", &["false", "true"], None),
+            ("no_refund", &["false", "true"], None),
+            ("e_payment", &["false", "true"], None),
+            ("refund_amount", &["0", "1"], None),
+            ("refunded_cents", &["0", "1"], None),
+            ("refund_id", &["1"], None),
+            ("refund_count", &["0", "1"], None),
+            ("refunded_at", &[], None),
+            ("refundable", &["false", "true"], None),
+        ] {
+            assert_eq!(flag_of(name, &values(words)), said, "{name} {words:?}");
+        }
+    }
+
+    #[test]
+    fn flags_that_may_say_what_became_of_a_charge_are_told_from_those_of_refunds() {
+        let values = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+        for (name, words, tells) in [
+            ("is_refund", &["1", "2"][..], true),
+            ("is_refund", &["-"], false),
+            ("refund_flag", &["A", "B"], true),
+            ("refund_flag", &["N", "Y"], false),
+        ] {
+            assert_eq!(flags_kinds(name, &values(words), "charge"), tells, "{name} {words:?}");
+        }
+        for (name, words, may) in [
+            ("refund", &["false", "true"][..], true),
+            ("storno", &["X"], true),
+            ("estornado", &["N", "S"], true),
+            ("refund", &["0", "1"], true),
+            ("refund", &["0"], false),
+            ("refund", &["0", "1900"], false),
+            ("has_refund", &["0", "1"], false),
+            ("is_refund", &["0", "1"], false),
+            ("refunded", &["false", "true"], false),
+        ] {
+            assert_eq!(may_flag_kinds(name, &values(words)), may, "{name} {words:?}");
+        }
+        for (name, is) in [
+            ("reembolso", true),
+            ("refund_flag", true),
+            ("fl_estorno", true),
+            ("stornokennzeichen", true),
+            ("partial_refund", true),
+            ("has_refund", false),
+            ("estornado", false),
+            ("reason_refund", false),
+            ("is_refund", false),
+        ] {
+            assert_eq!(is_noun(name), is, "{name}");
+        }
+    }
+
+    #[test]
     fn a_kind_is_named_where_the_value_says_it() {
         let values = |words: &[&str]| words.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
         for (name, words, said) in [
             ("is_refund", ["false", "true"], [Some("charge"), Some("refund")]),
             ("is_refund", ["", "X"], [Some("charge"), Some("refund")]),
+            ("is_refund", ["-", "x"], [Some("charge"), Some("refund")]),
+            ("is_refund", ["1", "2"], [None, None]),
+            ("refund_flag", ["N", "Y"], [Some("charge"), None]),
+            ("refund_flag", ["refund", "sale"], [Some("refund"), Some("charge")]),
             ("is_credit_note", ["false", "true"], [Some("charge"), None]),
             ("is_debit", ["false", "true"], [None, None]),
             ("is_payment", ["false", "true"], [None, Some("charge")]),

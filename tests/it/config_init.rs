@@ -740,6 +740,25 @@ async fn credit_notes_and_both_sides_of_a_booking_are_never_passed_over() {
         ("ist_storno char(1)", ["'N'", "'J'"], ["charge", open]),
         ("es_devolucion text", ["'N'", "'S'"], ["charge", "refund"]),
         ("ist_gutschrift text", ["''", "'X'"], ["charge", open]),
+        ("is_refund text", ["'-'", "'x'"], ["charge", "refund"]),
+        ("is_refund text", ["'faux'", "'vrai'"], ["charge", "refund"]),
+        ("is_refund integer", ["1", "2"], [open, open]),
+        ("isrefund boolean", ["false", "true"], ["charge", "refund"]),
+        ("eh_reembolso char(1)", ["'N'", "'S'"], ["charge", "refund"]),
+        ("e_estorno char(1)", ["'N'", "'S'"], ["charge", open]),
+        ("reembolso text", ["'N'", "'S'"], ["charge", open]),
+        ("reembolso boolean", ["false", "true"], ["charge", open]),
+        ("refund integer", ["0", "1"], ["charge", open]),
+        ("erstattung integer", ["0", "1"], ["charge", open]),
+        ("terugbetaling text", ["'nee'", "'ja'"], ["charge", open]),
+        ("zwrot char(1)", ["'N'", "'T'"], ["charge", open]),
+        ("rueckzahlung char(1)", ["'N'", "'J'"], ["charge", open]),
+        ("refund_flag char(1)", ["'N'", "'Y'"], ["charge", open]),
+        ("refund_ind text", ["'0'", "'1'"], ["charge", open]),
+        ("refund_yn text", ["'A'", "'B'"], [open, open]),
+        ("fl_estorno char(1)", ["'N'", "'S'"], ["charge", open]),
+        ("erstattung_kz text", ["''", "'X'"], ["charge", open]),
+        ("stornokennzeichen text", ["''", "'X'"], ["charge", open]),
     ] {
         let ddl = BOOKED.replace("{column}", column).replace("{one}", one);
         for place in in_both(&ddl.replace("{other}", other)).await {
@@ -773,6 +792,80 @@ async fn credit_notes_and_both_sides_of_a_booking_are_never_passed_over() {
             assert!(!checked.contains("is taken for a charge"), "{checked}");
             place.fits();
         }
+    }
+}
+
+/// What has NULL where it is a charge is left out by a filter that NULL passes: no value of `kind`
+/// names NULL. What became of a charge is told.
+#[tokio::test]
+async fn flags_that_have_null_for_charges_leave_out_what_they_mark_or_are_told() {
+    const MARKED: &str = "
+        create table payments (
+            id bigint primary key, {column}, amount_cents bigint not null,
+            currency text not null, status text not null, created_at timestamptz not null);
+        insert into payments values
+            (1, {none}, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z'),
+            (2, {mark}, 100, 'EUR', 'processing', '2026-11-19T08:00:00Z')";
+    let made = |column: &str, none: &str, mark: &str| {
+        MARKED.replace("{column}", column).replace("{none}", none).replace("{mark}", mark)
+    };
+    for (column, mark, test) in [
+        ("is_refund text", "'Y'", "not_in = [\"Y\"]"),
+        ("is_refund integer", "1", "not_in = [1]"),
+        ("ist_storno char(1)", "'X'", "not_in = [\"X\"]"),
+    ] {
+        let name = column.split(' ').next().unwrap();
+        for place in in_both(&made(column, "null", mark)).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let file = place.file();
+            let left_out = format!("where = [{{ column = \"{name}\", {test} }}]");
+            assert!(settings(&file).contains(&left_out.as_str()), "{left_out} is not in\n{file}");
+            assert!(!settings(&file).iter().any(|line| line.starts_with("kind = ")), "{file}");
+            assert!(told_of.contains("where: rows that have "), "{told_of}");
+            assert!(
+                told_of.contains("NULL says charge; for refunds make a [[table]]"),
+                "{told_of}"
+            );
+            place.fits();
+            let warned = checked_with(&place, "where = ", "");
+            assert!(warned.contains(&format!("{name} has 1 value")), "{warned}");
+            assert!(warned.contains(test), "{warned}");
+        }
+    }
+    for (column, none, mark, test) in [
+        ("refund text", "null", "'X'", "not_in = [\"X\"]"),
+        ("storno_kz text", "null", "'X'", "not_in = [\"X\"]"),
+        ("estornado char(1)", "'N'", "'S'", "not_in = [\"S\"]"),
+    ] {
+        let name = column.split(' ').next().unwrap();
+        for place in in_both(&made(column, none, mark)).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let part = format!(
+                "kind: `{name}` may say that a row is no charge; where it does, add {{ column = \
+                 \"{name}\", {test} }} to where, which NULL passes"
+            );
+            assert!(told_of.contains(&part), "{part}: {told_of}");
+            place.fits();
+            let warned = checked_with(&place, "# nothing", "");
+            assert!(warned.contains("no column is mapped as kind, and "), "{warned}");
+            assert!(warned.contains(&format!("{name} has ")) && warned.contains(test), "{warned}");
+        }
+    }
+    // What no setting can name is told.
+    for place in in_both(&made("is_refund numeric(1)", "0", "1")).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        let part = "may say that a row is no charge, and neither kind nor where takes its type";
+        assert!(told_of.contains(part), "{told_of}");
+        place.fits();
+        let warned = checked_with(&place, "# nothing", "");
+        assert!(warned.contains("is_refund has 2 values"), "{warned}");
+    }
+    // Of a flag that says both, NULL is told.
+    for place in in_both(&made("is_refund boolean", "false", "true")).await {
+        let told_of = told(&place.init(&["--attempted", "once"]));
+        let part = "kind: `is_refund` may be NULL, which no value of kind names";
+        assert!(told_of.contains(part) && told_of.contains("not_in = [true]"), "{told_of}");
+        place.fits();
     }
 }
 
@@ -2364,7 +2457,8 @@ async fn events_are_printed_where_they_are_asked_for() {
     let untold = event["could_not_tell"].as_array().unwrap();
     assert!(untold.iter().any(|text| text.as_str().unwrap().starts_with("tag: ")), "{event}");
     // What is left open is marked.
-    let ended = place.init(&["--json", "--status", "stat"]);
+    let place = Place::sqlite(PROVIDERS).await;
+    let ended = place.init(&["--json"]);
     assert!(ended.stdout.contains("\"open\":true"), "{}", ended.stdout);
     assert!(place.file().contains("???"), "the file is written as ever");
 }
@@ -2390,10 +2484,21 @@ async fn what_cannot_be_done_is_said_and_nothing_is_written_over() {
     let place = Place::sqlite(SHOP).await;
     let folder = place.folder.path();
     let before = std::fs::read(folder.join("shop.db")).unwrap();
+    std::fs::write(folder.join("junk.db"), "no database, but a text").unwrap();
     for (words, code, part) in [
         (&["--url", "sqlite:none.db"][..], 14, "there is no such file"),
         (&["--url", "sqlite:none.db"], 14, "by its whole path, such as sqlite:/"),
         (&["--url", "sqlite:shop.db", "--table", "chrages"], 10, "did you mean charges?"),
+        (&["--url", "sqlite:junk.db"], 14, "sqlite:junk.db is no SQLite database"),
+        (&["--url", "sqlite:shop.db", "--status", "stat"], 2, "stat: it is no column of charges"),
+        (&["--url", "sqlite:shop.db", "--status", "stat"], 2, "did you mean state?"),
+        (&["--url", "sqlite:shop.db", "--created", "creatd_at"], 2, "did you mean created_at?"),
+        (&["--url", "sqlite:shop.db", "--attempted", "send_at"], 2, "did you mean sent_at?"),
+        (&["--url", "sqlite:shop.db", "--reference", "strip_id"], 2, "did you mean stripe_id?"),
+        (&["--url", "sqlite:shop.db", "--amount", "sum"], 2, "its columns: id, order_id, "),
+        (&["--url", "sqlite:shop.db", "--key", "id,order"], 2, "--key order: it is no column"),
+        (&["--url", "sqlite:shop.db", "--tag", "pay_{ids}"], 2, "--tag ids: it is no column"),
+        (&["--url", "sqlite:shop.db", "--currency", "EURO"], 2, "and no code of a currency"),
         (&["--url", "sqlite:shop.db", "--account", "x=mollie"], 2, "expected NAME=stripe"),
         (&["--url", "sqlite:shop.db", "--timezone", "Mars/X"], 2, "--timezone Mars/X: expected"),
         (&[], 2, "DATABASE_URL is not set"),
@@ -2418,14 +2523,79 @@ async fn what_cannot_be_done_is_said_and_nothing_is_written_over() {
     let read = reader.wait_with_output().unwrap().stdout;
     assert!(String::from_utf8(read).unwrap().contains("[[table]]"));
     assert!(!std::fs::metadata(folder.join("pipe")).unwrap().is_file());
-    // A misspelt column is left open, not ignored.
-    place.init(&["--status", "stat"]);
-    let check = tieout(folder, &["config", "check"]);
-    assert!(
-        check.stderr.contains("`status` of [[table]] charges is still open"),
-        "{}",
-        check.stderr
-    );
+}
+
+/// A path in the file goes from the file's own folder.
+#[tokio::test]
+async fn a_file_in_another_folder_names_the_database_by_its_whole_path() {
+    let place = Place::sqlite(SHOP).await;
+    let folder = place.folder.path();
+    std::fs::create_dir(folder.join("conf")).unwrap();
+    let init = ["config", "init", "--yes", "--force", "--url", "sqlite:shop.db", "--output"];
+    let whole = folder.canonicalize().unwrap().join("shop.db");
+    for (output, url) in [
+        ("conf/tieout.toml", format!("url = \"sqlite:{}\"", whole.display())),
+        ("./tieout.toml", "url = \"sqlite:shop.db\"".to_owned()),
+    ] {
+        assert_eq!(tieout(folder, &[&init[..], &[output]].concat()).code, 0);
+        let file = std::fs::read_to_string(folder.join(output)).unwrap();
+        assert!(settings(&file).contains(&url.as_str()), "{url} is not in\n{file}");
+    }
+}
+
+/// Another schema's payments may be another shop's.
+#[tokio::test]
+async fn only_tables_of_the_schemas_that_are_named_are_proposed() {
+    const MADE: &str = "
+        create schema s1;
+        create schema s3;
+        create table s1.payments (
+            id bigint primary key, amount_cents bigint not null, currency text not null,
+            status text not null, created_at timestamptz not null);
+        create table s3.notes (id bigint primary key, note text)";
+    let server = postgres_database().await;
+    server.execute(MADE.to_owned()).await;
+    let (folder, url) = (tempfile::tempdir().unwrap(), server.url().to_owned());
+    let place = Place { folder, url, _server: Some(server) };
+    let ended = place.init(&["--search-path", "s3"]);
+    let none = "looks like payments in s3";
+    assert!(ended.code == 10 && ended.stderr.contains(none), "{}", ended.stderr);
+    assert!(!place.folder.path().join("tieout.toml").exists());
+    for (words, read) in [
+        (&["--search-path", "s3", "--table", "s1.payments"][..], "read = \"s1.payments\""),
+        (&["--search-path", "s3, s1"], "read = \"payments\""),
+        (&[], "read = \"s1.payments\""),
+    ] {
+        told(&place.init(words));
+        assert!(settings(&place.file()).contains(&read), "{words:?}: {}", place.file());
+    }
+}
+
+/// By the wrong unit each payment is of a hundred times its sum.
+#[tokio::test]
+async fn an_amount_in_cents_by_its_name_is_never_taken_for_one_in_major_units() {
+    const SUMS: &str = "
+        create table payments (
+            id bigint primary key, amount numeric(12,2) not null,
+            amount_cents {type} not null, currency text not null, status text not null,
+            created_at timestamptz not null);
+        insert into payments values
+            (1, 19.99, {sum}, 'EUR', 'processing', '2026-11-19T08:00:00Z')";
+    for (kind, sum, unit) in [
+        ("numeric(12,2)", "1999.00", "minor"),
+        ("double precision", "1999", "minor"),
+        ("text", "'1999'", "minor"),
+        ("numeric(12,2)", "19.99", "???"),
+    ] {
+        for place in in_both(&SUMS.replace("{type}", kind).replace("{sum}", sum)).await {
+            let told_of = told(&place.init(&["--attempted", "once"]));
+            let line = format!("amount = {{ column = \"amount_cents\", unit = \"{unit}\" }}");
+            assert!(settings(&place.file()).contains(&line.as_str()), "{line}: {}", place.file());
+            let is_asked =
+                told_of.contains("`amount_cents` has minor units by its name, and `19.9");
+            assert_eq!(is_asked, unit == "???", "{told_of}");
+        }
+    }
 }
 
 /// One table for several PSPs: which value is whose account stands in another table, so that

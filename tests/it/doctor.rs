@@ -676,6 +676,12 @@ async fn rows_of_other_kinds_in_a_table_of_one_kind_are_told(engine: Engine) {
     assert!(text.starts_with(words) && next.contains("leave the rows out by where"), "{text}");
     let ran = shop.tieout(&["config", "check", "--connect", "--json"]).await.ended(0);
     assert_eq!(of_code(&ran, "kind_unmapped").len(), 1, "{}", ran.stdout);
+    // An empty text that is named names no NULL.
+    shop.raw.execute("update payments set movement = 'purchase' where id = 900004").await;
+    rewrite(&shop, kinds, &kinds.replace(" }", ", \"\" = \"charge\" }"));
+    let (.., text, next) = finding(&doctor(&shop).await, "kind_unmapped");
+    assert!(text.starts_with("movement has values that name no kind: `NULL`;"), "{text}");
+    assert!(next.contains("not_in, which NULL passes"), "{next}");
 }
 
 /// Names that say nothing of it, and flags, tell such rows too.
@@ -725,7 +731,7 @@ async fn columns_that_tell_refunds_are_told_with_what_to_write(engine: Engine) {
         (
             "update payments set is_credit_note = true where id = 900003",
             "is_credit_note has 2 values: `false`, `true`;",
-            "{ column = \"is_credit_note\", in = [false] }",
+            "{ column = \"is_credit_note\", not_in = [true] }",
         ),
         (
             "update payments set refund_of = 1 where id = 900004",
@@ -762,6 +768,53 @@ async fn columns_that_tell_refunds_are_told_with_what_to_write(engine: Engine) {
     let ran = doctor(&shop).await;
     has_none(&ran, "kind_untold");
     has_none(&ran, "kind_unmapped");
+}
+
+/// A row of two mappings is decided and written twice.
+async fn rows_that_two_mappings_take_are_told(engine: Engine) {
+    const AGAIN: &str = r#"
+[[table]]
+name = "again"
+read = "payments"
+key = ["id"]
+tag = "pay_{id}"
+amount = { column = "amount", unit = "minor" }
+currency = { column = "currency" }
+account = ["account"]
+status = "status"
+created = "created_at"
+attempted = "attempted_at"
+psp_reference = "psp_ref"
+mode = "full"
+ignore = ["new", "cart"]
+accounts = { live = "shop" }
+where = []
+map = [{ from = ["processing"], succeeded = "paid", failed = "failed", retryable = "retry" }]
+"#;
+    let shop = healthy(engine, Words { more: AGAIN.to_owned(), ..Words::default() }).await;
+    shop.insert(&[Payment::stuck(1)]).await;
+    let mut before = "where = []".to_owned();
+    for (filter, said) in [
+        ("", Some("payments the rows in `processing` are taken by [[table]] payments and by")),
+        ("{ column = \"id\", in = [1] }", Some("payments 1 looked-at stuck row (`1`) is taken")),
+        ("{ column = \"id\", in = [2] }", None),
+    ] {
+        let after = format!("where = [{filter}]");
+        rewrite(&shop, &before, &after);
+        before = after;
+        let ran = doctor(&shop).await;
+        let checked = shop.tieout(&["config", "check", "--connect", "--json"]).await;
+        for ran in [ran, checked] {
+            match said {
+                Some(said) => {
+                    let (what, state, text, _) = finding(&ran, "rows_taken_twice");
+                    assert_eq!((what.as_str(), state.as_str()), ("payments", "warn"));
+                    assert!(text.contains(said), "{text}");
+                }
+                None => has_none(&ran, "rows_taken_twice"),
+            }
+        }
+    }
 }
 
 /// What is written by a misspelt word nobody reads.
@@ -1767,6 +1820,7 @@ on_both_databases!(
     a_word_of_from_that_no_row_has_is_told,
     odd_names_and_flags_tell_rows_of_other_psps_and_kinds,
     columns_that_tell_refunds_are_told_with_what_to_write,
+    rows_that_two_mappings_take_are_told,
     a_target_that_no_row_has_is_told,
     stuck_rows_that_where_leaves_out_are_told,
     amounts_that_are_kept_as_floats_are_told,
@@ -1774,6 +1828,26 @@ on_both_databases!(
     a_column_without_room_for_an_id_is_told_at_the_start,
     what_the_database_refuses_ends_nothing_else,
 );
+
+/// Whoever switches a trigger off takes the journal's guard away.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guard_of_the_journal_that_is_off_or_gone_is_told() {
+    let shop = healthy(Engine::Postgres, Words::default()).await;
+    has_none(&doctor(&shop).await, "guard_off");
+    shop.raw.execute("alter table tieout_journal disable trigger user").await;
+    shop.raw.execute("drop trigger tieout_evidence_no_delete on tieout_evidence").await;
+    let ran = doctor(&shop).await;
+    let (what, state, text, next) = finding(&ran, "guard_off");
+    assert_eq!((what.as_str(), state.as_str(), ran.code), ("role", "fail", Some(10)));
+    for part in [
+        "tieout_evidence_no_delete of tieout_evidence",
+        "tieout_journal_append_only of tieout_journal",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    assert!(next.contains("alter table tieout_journal enable trigger user;"), "{next}");
+    has_none(&ran, "role");
+}
 
 /// A role that can only read sees every line, and what it lacks; one that may change the journal
 /// is told so; what doctor prints mends both.

@@ -21,8 +21,9 @@ use crate::store::inspect::{Beside, Surveyed};
 use crate::store::source_table::{Column, TypeClass};
 use crate::store::tellers::{
     ACCOUNTS_MAX, Movement, are_codes, are_ids_at_stripe, coded, flag_in, flags, flags_kinds,
-    is_of_kinds, is_teller, is_uncoded, kind_word, may_be_on_its_way, may_tell_kinds, movement_in,
-    plain, pointers, points_in_some, takes_back, tell_accounts, tells_kinds, tells_psps,
+    is_noun, is_of_kinds, is_teller, is_uncoded, kind_word, marks_alone, may_be_on_its_way,
+    may_flag_kinds, may_tell_kinds, movement_in, plain, pointers, points_in_some, says_no,
+    says_yes, takes_back, tell_accounts, tells_kinds, tells_psps,
 };
 
 /// A whole number of this size is milliseconds since 1970, a smaller one seconds.
@@ -585,6 +586,11 @@ impl<'a> Choosing<'a> {
                 ));
                 (quoted("minor"), "whole numbers: taken as minor units; check a row".to_owned())
             }
+            (TypeClass::Decimal | TypeClass::Float | TypeClass::Text | TypeClass::Padded, _)
+                if words::says_minor(&amount.name) =>
+            {
+                self.unit_by_name(amount)
+            }
             (TypeClass::Decimal | TypeClass::Float, _) if is_seen && !has_point => {
                 self.untold(format!(
                     "amount: `{}` has whole numbers alone; taken as major units",
@@ -597,6 +603,23 @@ impl<'a> Choosing<'a> {
                 (quoted("major"), "text: taken as major units; check a row".to_owned())
             }
             _decimals => (quoted("major"), format!("it is {}", amount.type_name)),
+        }
+    }
+
+    /// The unit of an amount that is no whole number by its type, and in minor units by its name:
+    /// by the wrong one each payment is of a hundred times its sum.
+    fn unit_by_name(&self, amount: &Column) -> (String, String) {
+        let name = &amount.name;
+        let broken = self.filled(amount).into_iter().find(|value| has_fraction(value));
+        match broken {
+            None => (quoted("minor"), format!("{name} says so, and no value has a fraction")),
+            Some(value) => {
+                let why = format!(
+                    "`{name}` has minor units by its name, and `{value}`, which is no whole number \
+                     of them: say minor or major, or name the column of what is charged"
+                );
+                (quoted(OPEN), why)
+            }
         }
     }
 
@@ -794,6 +817,18 @@ impl<'a> Choosing<'a> {
         let by_flag = flag.as_ref().map(|(column, ..)| *column);
         let by_flag = by_flag.or(open.as_ref().map(|(column, _)| *column));
         self.other_flags(by_flag.map(|column| column.name.as_str()));
+        self.marked_rows();
+        if let Some(column) = by_flag.filter(|column| self.may_be_null(column)) {
+            self.untold(format!(
+                "kind: `{}` may be NULL, which no value of kind names: a stuck row with NULL there \
+                 goes to a person; where NULL says charge, take kind out, leave refunds out by {{ \
+                 column = {}, {} }} in where, which NULL passes, and give them a [[table]] of \
+                 their own",
+                column.name,
+                quoted(&column.name),
+                self.not_marked(column)
+            ));
+        }
         let tellers = self.kind_tellers(own.unwrap_or("charge"));
         let (chosen, others) = match (flag, tellers.split_first()) {
             (Some((flag, values, word)), _) => {
@@ -832,8 +867,13 @@ impl<'a> Choosing<'a> {
             let values = "false = \"charge\", true = \"refund\"".to_owned();
             return Some((column, values, "refund"));
         }
+        let marked: Vec<&str> =
+            self.marked_flags().iter().map(|(column, _)| column.name.as_str()).collect();
         self.flags().into_iter().find_map(|(column, said)| {
             let word = said.word().filter(|_| said != Movement::Charge)?;
+            if marked.contains(&column.name.as_str()) || is_decimal(column) {
+                return None;
+            }
             let pairs = self.flag_pairs(column);
             (!pairs.is_empty()).then_some((column, pairs, word))
         })
@@ -843,8 +883,10 @@ impl<'a> Choosing<'a> {
     fn flag_pairs(&self, column: &Column) -> String {
         let values: Vec<String> = match &column.class {
             TypeClass::Boolean => ["false", "true"].map(str::to_owned).to_vec(),
-            TypeClass::Integer => ["0", "1"].map(str::to_owned).to_vec(),
-            _text => self.seen.values.get(&column.name).cloned().unwrap_or_default(),
+            TypeClass::Integer if self.seen_of(column).iter().all(|it| is_bit(it)) => {
+                ["0", "1"].map(str::to_owned).to_vec()
+            }
+            _text => self.seen_of(column).to_vec(),
         };
         let pair = |value: &String| {
             let key = match &column.class {
@@ -862,23 +904,91 @@ impl<'a> Choosing<'a> {
     /// with its values; none where another column tells kinds, or the table's name does.
     fn open_flag(&self) -> Option<(&'a Column, String)> {
         let is_told = self.own_kind().is_some() || !self.kind_tellers("charge").is_empty();
-        let is_open =
-            |said: Movement| matches!(said, Movement::Back | Movement::Side | Movement::Charge);
+        let marked = self.marked_flags();
+        let is_marked = |column: &Column| marked.iter().any(|(known, _)| known.name == column.name);
         self.flags().into_iter().filter(|_| !is_told).find_map(|(column, said)| {
-            let seen = self.seen.values.get(&column.name).map_or(&[][..], Vec::as_slice);
-            let tells = seen.is_empty() || flags_kinds(&column.name, seen, "charge");
+            let (name, seen) = (&column.name, self.seen_of(column));
+            let tells = match said {
+                Movement::Back | Movement::Side | Movement::Charge => {
+                    seen.is_empty() || flags_kinds(name, seen, "charge")
+                }
+                // What has NULL where it is no refund no values of kind can tell.
+                Movement::Unsure => {
+                    let is_whole = !self.may_be_null(column) || !marks_alone(seen);
+                    is_noun(name) && is_whole && may_flag_kinds(name, seen)
+                }
+                Movement::Refund | Movement::Payout | Movement::Other => false,
+            };
             let pairs = self.flag_pairs(column);
-            (is_open(said) && tells && !pairs.is_empty()).then_some((column, pairs))
+            let is_named = !is_decimal(column) && !pairs.is_empty();
+            (tells && is_named && !is_marked(column)).then_some((column, pairs))
         })
+    }
+
+    /// The looked-at values of a column.
+    fn seen_of(&self, column: &Column) -> &'a [String] {
+        self.seen.values.get(&column.name).map_or(&[][..], Vec::as_slice)
+    }
+
+    /// Flags that say what their row is, and that have NULL where it is a charge, each with what
+    /// they say: no value of `kind` names NULL.
+    fn marked_flags(&self) -> Vec<(&'a Column, Movement)> {
+        if self.own_kind().is_some() {
+            return Vec::new();
+        }
+        let is_marked = |(column, said): &(&'a Column, Movement)| {
+            matches!(said, Movement::Refund | Movement::Payout | Movement::Back)
+                && column.class != TypeClass::Boolean
+                && !is_decimal(column)
+                && self.may_be_null(column)
+                && marks_alone(self.seen_of(column))
+        };
+        self.flags().into_iter().filter(is_marked).collect()
+    }
+
+    /// What is left out as such flags mark it.
+    fn marked_rows(&mut self) {
+        for (column, said) in self.marked_flags() {
+            let marks = self.literals(column, |_any| true);
+            let kind = said.word().unwrap_or("…");
+            self.untold(format!(
+                "where: rows that have {marks} in `{0}` are left out, as it marks what is no \
+                 charge, and NULL says charge; for refunds make a [[table]] of their own, with {{ \
+                 column = {1}, in = [{marks}] }} in where and kind = {{ const = \"{kind}\" }}",
+                column.name,
+                quoted(&column.name)
+            ));
+        }
+    }
+
+    /// The looked-at values of a flag that are such, as a `where` has them.
+    fn literals(&self, column: &Column, is: fn(&str) -> bool) -> String {
+        let values = self.seen_of(column).iter().filter(|value| is(value));
+        let literals: Vec<String> = values.map(|value| literal(&column.class, value)).collect();
+        if literals.is_empty() { "…".to_owned() } else { literals.join(", ") }
+    }
+
+    /// The test of `where` that leaves out what a flag marks.
+    fn not_marked(&self, column: &Column) -> String {
+        match &column.class {
+            TypeClass::Boolean => "not_in = [true]".to_owned(),
+            _other if self.seen_of(column).is_empty() => match &column.class {
+                TypeClass::Integer => "not_in = [1]".to_owned(),
+                _text => "not_in = […]".to_owned(),
+            },
+            _other => format!("not_in = [{}]", self.literals(column, |value| !says_no(value))),
+        }
     }
 
     /// Kinds by such a flag.
     fn kind_open(&mut self, column: &Column, values: &str) {
         let name = quoted(&column.name);
+        // NULL passes by not_in alone.
+        let test = if self.may_be_null(column) { "not_in" } else { "in" };
         let why = format!(
             "`{}` tells charges from other rows: say charge, refund or payout for each {OPEN} \
              (charge for both, where it says something else), or take the line out and leave the \
-             others out by where = [{{ column = {name}, in = […] }}]; a refund is never \
+             others out by where = [{{ column = {name}, {test} = […] }}]; a refund is never \
              found among charges, and would be handed back",
             column.name
         );
@@ -952,35 +1062,45 @@ impl<'a> Choosing<'a> {
 
     /// Columns that are flags of another kind of row, each with what it says.
     fn flags(&self) -> Vec<(&'a Column, Movement)> {
-        let said = |column: &'a Column| {
-            let values = self.seen.values.get(&column.name).map_or(&[][..], Vec::as_slice);
-            flag_in(column, values).map(|said| (column, said))
-        };
+        let said =
+            |column: &'a Column| flag_in(column, self.seen_of(column)).map(|said| (column, said));
         flags(&self.of.relation.columns).into_iter().filter_map(said).collect()
     }
 
     /// Flags besides the chosen one: of voids, of reversals, and those that may say something else.
     fn other_flags(&mut self, chosen: Option<&str>) {
+        let marked = self.marked_flags();
         for (column, said) in self.flags() {
-            if chosen == Some(column.name.as_str()) {
+            let is_marked = marked.iter().any(|(known, _)| known.name == column.name);
+            if chosen == Some(column.name.as_str()) || is_marked {
+                continue;
+            }
+            if is_decimal(column) {
+                self.untold(format!(
+                    "kind: `{}` ({}) may say that a row is no charge, and neither kind nor where \
+                     takes its type; where it does, read a view that has it as a whole number: \
+                     such a row is never found among charges, and would be handed back",
+                    column.name, column.type_name
+                ));
                 continue;
             }
             let (yes, no) = match &column.class {
-                TypeClass::Boolean => ("true", "false"),
-                TypeClass::Integer => ("1", "0"),
-                _text => ("…", "…"),
+                TypeClass::Boolean => ("true".to_owned(), "false".to_owned()),
+                TypeClass::Integer => ("1".to_owned(), "0".to_owned()),
+                _text => (self.literals(column, says_yes), self.literals(column, says_no)),
             };
-            let is_told = yes != no && self.may_be_null(column);
+            let is_null = self.may_be_null(column) || no == "…";
             let kept = match said {
                 Movement::Charge => format!("in = [{yes}]"),
                 Movement::Side => "in = […]".to_owned(),
                 // NULL says that it is a charge.
-                _no_charge if is_told => format!("not_in = [{yes}]"),
+                _no_charge if is_null => self.not_marked(column),
                 _no_charge => format!("in = [{no}]"),
             };
+            let passes = if kept.starts_with("not_in") { ", which NULL passes" } else { "" };
             self.untold(format!(
                 "kind: `{}` may say that a row is no charge; where it does, add {{ column = {}, \
-                 {kept} }} to where: such a row is never found among charges, and would be \
+                 {kept} }} to where{passes}: such a row is never found among charges, and would be \
                  handed back",
                 column.name,
                 quoted(&column.name)
@@ -994,7 +1114,7 @@ impl<'a> Choosing<'a> {
         let Some(account) = self.proposal.choice("account").filter(|it| !it.is_open()) else {
             return;
         };
-        let has_kind = self.proposal.choice("kind").is_some();
+        let has_kind = self.proposal.choice("kind").is_some() || !self.marked_flags().is_empty();
         let is_one = account.value.contains("const");
         let may_tell = if has_kind { String::new() } else { self.may_tell_kinds() };
         if !is_one {
@@ -1885,6 +2005,22 @@ fn counted(values: &[String]) -> String {
     let more = if values.len() > NAMED { ", …" } else { "" };
     let count = count::counted(values.len(), "value", "values");
     format!("{count} ({}{more})", named.join(", "))
+}
+
+/// Whether an amount has a fraction that is not 0.
+fn has_fraction(value: &str) -> bool {
+    let fraction = value.rsplit_once(['.', ',']).map_or("", |(_, fraction)| fraction);
+    fraction.contains(|c: char| matches!(c, '1'..='9'))
+}
+
+/// Whether a column is a number that may have a fraction: no setting takes it for a flag.
+fn is_decimal(column: &Column) -> bool {
+    matches!(column.class, TypeClass::Decimal | TypeClass::Float)
+}
+
+/// Whether a whole number is one of a flag.
+fn is_bit(value: &str) -> bool {
+    matches!(value, "0" | "1")
 }
 
 /// What a whole number counts since 1970, by its size.

@@ -188,6 +188,9 @@ const SAYS_NO_SUM: [&str; 26] = [
     "percent", "quantity", "qty", "number", "no", "at", "on", "date", "time", "unit", "units",
     "exponent", "decimals", "scale", "places",
 ];
+/// Words of names of amounts that are in minor units.
+const MINOR: [&str; 9] =
+    ["cent", "cents", "minor", "centimos", "céntimos", "centimes", "centavos", "pence", "grosze"];
 /// Words of names that say a currency.
 const SAYS_CURRENCY: [&str; 13] = [
     "currency",
@@ -960,6 +963,11 @@ pub(super) fn has_bits(column: &Column) -> bool {
     is_whole(&column.class) && has_word(&column.name, &SAYS_BITS)
 }
 
+/// Whether an amount is in minor units by its name.
+pub(super) fn says_minor(name: &str) -> bool {
+    has_word(name, &MINOR)
+}
+
 /// Whether an amount is in millionths by its name.
 pub(super) fn says_micros(name: &str) -> bool {
     has_word(name, &["micro", "micros"])
@@ -1471,7 +1479,8 @@ mod tests {
     }
 
     #[test]
-    fn millionths_are_told_by_a_word() {
+    fn minor_units_and_millionths_are_told_by_a_word() {
+        assert!(says_minor("amount_cents") && says_minor("AmountMinor") && !says_minor("percent"));
         assert!(says_micros("amount_micros") && says_micros("MicrosAmount"));
         assert!(!says_micros("amount") && !says_micros("microsoft_amount"));
     }

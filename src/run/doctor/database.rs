@@ -1,5 +1,7 @@
 //! The database, its role, and the clocks.
 
+use std::collections::BTreeSet;
+
 use chrono::TimeDelta;
 
 use crate::clock;
@@ -118,6 +120,24 @@ fn role(rights: &Rights, say: Say<'_>) {
         let text = format!("{role} can {}", listed(&rights.excess));
         let next = grants("revoke", &rights.excess, "from", role);
         say(fail("role", Exit::Config, "rights_excess", text, next));
+    }
+    if !rights.unguarded.is_empty() {
+        is_fine = false;
+        let off: Vec<String> =
+            rights.unguarded.iter().map(|(on, trigger)| format!("{trigger} of {on}")).collect();
+        let text = format!(
+            "triggers that guard tieout's tables are switched off or gone: {}; what stands there \
+             can be changed without a trace",
+            off.join(", ")
+        );
+        let tables: BTreeSet<&String> = rights.unguarded.iter().map(|(on, _)| on).collect();
+        let switch = |table: &&String| format!("alter table {table} enable trigger user;");
+        let switches: Vec<String> = tables.iter().map(switch).collect();
+        let next = format!(
+            "by the owner: {} what is gone is made again as the migrations have it",
+            switches.join(" ")
+        );
+        say(fail("role", Exit::Config, "guard_off", text, next));
     }
     if is_fine {
         let text = match &rights.role {

@@ -173,6 +173,7 @@ pub async fn passed_over(db: &Database, mapped: &[SourceTable]) -> Vec<Finding> 
         let beside = left_out::beside(&table.settings, mapped.iter().map(|other| &other.settings));
         findings.extend(tables::passed_over(db, table, &beside).await);
     }
+    findings.extend(tables::taken_twice(db, mapped).await);
     findings
 }
 

@@ -26,13 +26,15 @@ use crate::store::decode::kind_of;
 use crate::store::driver::Driver;
 use crate::store::error::{Mend, StoreError};
 use crate::store::inspect::{
-    Counterpart, Inspect, RefusedRows, STATUS_ROWS, Standing, index_columns,
+    Counterpart, Inspect, NamedRow, RefusedRows, STATUS_ROWS, Standing, index_columns,
 };
 use crate::store::literals::ends;
 use crate::store::mapping::TableSettings;
 use crate::store::records::ClaimFilter;
 use crate::store::source_table::{SourceTable, TypeClass};
-use crate::store::tellers::{kind_word, may_be_on_its_way, says_outcome, takes_back};
+use crate::store::tellers::{
+    Movement, flag_of, kind_word, may_be_on_its_way, says_outcome, takes_back,
+};
 
 /// Tags that are compared with each other.
 const TAGS: i64 = 20_000;
@@ -99,6 +101,7 @@ pub(super) async fn look(
         }
     }
     shared_by_tables(db, &mapped, &tags, say).await;
+    taken_twice(db, &mapped).await.into_iter().for_each(say);
     mapped
 }
 
@@ -615,15 +618,26 @@ fn of_accounts(table: &SourceTable, standing: &Standing, findings: &mut Vec<Find
 
 /// Rows whose kind is not known, or is another than the one that the whole table is mapped to.
 fn of_kinds(table: &SourceTable, standing: &Standing, findings: &mut Vec<Finding>) {
-    let is_unknown = |value: &&String| kind_of(table, Some(value.as_str())).is_none();
-    let word = |value: &String| if value.is_empty() { "NULL".to_owned() } else { value.clone() };
+    let is_unknown = |value: &&Option<String>| kind_of(table, value.as_deref()).is_none();
+    let word = |value: &Option<String>| match value.as_deref() {
+        None => "NULL".to_owned(),
+        Some("") => "''".to_owned(),
+        Some(value) => value.to_owned(),
+    };
     let unknown: Vec<String> = standing.kind_values.iter().filter(is_unknown).map(word).collect();
     if let Some(column) = table.settings.kind.column.as_ref().filter(|_| !unknown.is_empty()) {
         let text = format!(
             "{column} has values that name no kind: {}; such rows, once stuck, need a person",
             some_of(&unknown)
         );
-        let next = "name them in values of kind, or leave the rows out by where";
+        let next = match standing.kind_values.contains(&None) {
+            true => {
+                "name them in values of kind, or leave the rows out by where; no value names \
+                     NULL: where it says charge, take kind out, leave refunds out by not_in, which \
+                     NULL passes, and give them a [[table]] of their own"
+            }
+            false => "name them in values of kind, or leave the rows out by where",
+        };
         findings.push(warn(&table.settings.name, "kind_unmapped", text, next));
     }
     let own = table.settings.kind.constant.as_deref().unwrap_or("charge");
@@ -662,12 +676,18 @@ fn other_kinds(own: &str, column: &str, values: &[String]) -> (String, String) {
     let word = |value: &String| kind_word(column, values, value);
     let pair = |value: &String| format!("{} = \"{}\"", literal(value), word(value).unwrap_or("…"));
     let pairs: Vec<String> = values.iter().take(SHOWN).map(pair).collect();
-    let kept = values.iter().filter(|value| word(value) == Some(own)).map(literal);
-    let kept: Vec<String> = kept.take(SHOWN).collect();
-    let kept = if kept.is_empty() { "…".to_owned() } else { kept.join(", ") };
+    // What has no flag passes by not_in, where it has NULL as well.
+    let said = flag_of(column, values).filter(|_| own == "charge");
+    let is_flag = said.is_some_and(|it| !matches!(it, Movement::Side | Movement::Charge));
+    let test = if is_flag { "not_in" } else { "in" };
+    let is_own = |value: &&String| word(value) == Some(own);
+    let named = values.iter().filter(|value| is_own(value) != is_flag).map(literal);
+    let named: Vec<String> = named.take(SHOWN).collect();
+    let named = if named.is_empty() { "…".to_owned() } else { named.join(", ") };
     let next = format!(
         "kind = {{ column = \"{column}\", values = {{ {} }} }} with charge, refund or payout for \
-         each …, or leave the others out by where = [{{ column = \"{column}\", in = [{kept}] }}]",
+         each …, or leave the others out by where = [{{ column = \"{column}\", {test} = [{named}] \
+         }}]",
         pairs.join(", ")
     );
     (what, next)
@@ -937,6 +957,60 @@ async fn shared_by_tables(
             }
         }
     }
+}
+
+/// Stuck rows that two mappings of one table take both.
+pub(super) async fn taken_twice(db: &Database, tables: &[SourceTable]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (place, one) in tables.iter().enumerate() {
+        for other in tables.iter().skip(place.saturating_add(1)) {
+            let is_same = one.write == other.write
+                && one.settings.key == other.settings.key
+                && one.settings.status == other.settings.status;
+            if is_same && let Some(which) = overlap(db, one, other).await {
+                let name = one.settings.name.as_str();
+                let text = format!(
+                    "of {} {which} taken by [[table]] {name} and by [[table]] {} alike: such a \
+                     row is looked up, decided and written by both",
+                    bare(&one.write.to_string()),
+                    other.settings.name
+                );
+                let next = "tell their rows apart by where, or take one of the two out";
+                findings.push(warn(name, "rows_taken_twice", text, next));
+            }
+        }
+    }
+    findings
+}
+
+/// Which stuck rows both of two mappings take, in words: all, where both choose them alike, else
+/// as far as some are looked at.
+async fn overlap(db: &Database, one: &SourceTable, other: &SourceTable) -> Option<String> {
+    let theirs = other.processing_values();
+    let mut shared = one.processing_values();
+    shared.retain(|value| theirs.contains(value));
+    if shared.is_empty() {
+        return None;
+    }
+    if one.read == other.read && one.settings.filter == other.settings.filter {
+        return Some(format!("the rows in {} are", some_of(&shared)));
+    }
+    // What cannot be looked at is told elsewhere.
+    let rows = db.counterparts(one, COUNTERPARTS).await.ok()?;
+    let ids: Vec<String> = rows.into_iter().filter_map(|row| row.id).collect();
+    let (ours, theirs) =
+        (db.named_rows(one, &ids).await.ok()?, db.named_rows(other, &ids).await.ok()?);
+    let is_taken = |row: &&NamedRow| {
+        row.belongs && row.status.as_ref().is_some_and(|status| shared.contains(status))
+    };
+    let theirs: BTreeSet<&str> =
+        theirs.iter().filter(is_taken).map(|row| row.id.as_str()).collect();
+    let mut both: Vec<&str> = ours.iter().filter(is_taken).map(|row| row.id.as_str()).collect();
+    both.retain(|id| theirs.contains(id));
+    let first = both.first()?;
+    let verb = if both.len() == 1 { "is" } else { "are" };
+    let rows = counted(both.len(), "looked-at stuck row", "looked-at stuck rows");
+    Some(format!("{rows} (`{first}`{}) {verb}", if both.len() == 1 { "" } else { ", …" }))
 }
 
 /// Whether tags of this table are looked up by an index.

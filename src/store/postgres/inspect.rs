@@ -118,6 +118,22 @@ from pg_class c
 where c.relname like 'tieout\\_%' and c.relkind = 'r' and pg_table_is_visible(c.oid)
 order by c.relname";
 
+/// Triggers of tieout's tables that do not fire, and those of its records that are gone: without
+/// them whoever may write a table changes what stands there. They are whole from the schema on in
+/// which records can be pruned.
+const UNGUARDED: &str = "\
+select c.relname::text, t.tgname::text from pg_trigger t join pg_class c on c.oid = t.tgrelid
+where c.relname like 'tieout\\_%' and c.relkind = 'r' and pg_table_is_visible(c.oid)
+    and not t.tgisinternal and t.tgenabled not in ('O', 'A')
+union all
+select c.relname::text, c.relname || e.what from pg_class c
+cross join unnest(array['_append_only', '_no_delete', '_no_truncate']) as e(what)
+where c.relname = any($1::text[]) and c.relkind = 'r' and pg_table_is_visible(c.oid)
+    and to_regclass('tieout_prunes') is not null
+    and not exists (select from pg_trigger t where t.tgrelid = c.oid
+        and t.tgname = c.relname || e.what)
+order by 1, 2";
+
 /// Which of these rights on tieout's tables this role lacks: by table, right and column, none
 /// meaning the table. Tables that are not there are left out.
 const LACKS: &str = "\
@@ -590,11 +606,11 @@ fn newest_first(of: &Surveyed) -> Option<&Column> {
 }
 
 /// Joined values of these cells in the first rows.
-async fn joined_values(
+async fn found_values(
     pool: &PgPool,
     table: &SourceTable,
     at: &[usize],
-) -> Result<Vec<String>, StoreError> {
+) -> Result<Vec<Vec<Option<String>>>, StoreError> {
     let columns: Vec<&Column> = table.cells_at(at).collect();
     if columns.is_empty() {
         return Ok(Vec::new());
@@ -617,7 +633,7 @@ async fn joined_values(
         let cells = Cells::new(row, LOOKING);
         let parts: Result<Vec<Option<String>>, StoreError> =
             (0..columns.len()).map(|at| cells.maybe_text(at)).collect();
-        values.push(joined(&parts?));
+        values.push(parts?);
     }
     values.sort();
     Ok(values)
@@ -785,6 +801,12 @@ impl Inspect for PgStore {
             }
             rights.owns_journal |= table == "tieout_journal" && cells.flag(4)?;
         }
+        let mut sql = Sql::new(UNGUARDED);
+        sql.bind(APPEND_ONLY.map(str::to_owned).to_vec());
+        for row in &read(&self.pool, sql).await? {
+            let cells = Cells::new(row, LOOKING);
+            rights.unguarded.push((cells.text(0)?, cells.text(1)?));
+        }
         (rights.lacks, rights.needs) = lacks(&self.pool).await?;
         rights.looks_by = texts(&self.pool, Sql::new(LOOKS_BY)).await?;
         Ok(rights)
@@ -839,10 +861,13 @@ impl Inspect for PgStore {
         standing.unmapped = told(untold, "status values", values).unwrap_or_default();
         let lacking = lacks_status(pool, table).await;
         standing.lacks_status = told(untold, "rows without a status", lacking).unwrap_or_default();
-        let values = joined_values(pool, table, &table.layout.account).await;
-        standing.accounts = told(untold, "account values", values).unwrap_or_default();
-        let values = joined_values(pool, table, table.layout.kind.as_slice()).await;
-        standing.kind_values = told(untold, "kind values", values).unwrap_or_default();
+        let values = found_values(pool, table, &table.layout.account).await;
+        let found = told(untold, "account values", values).unwrap_or_default();
+        standing.accounts = found.iter().map(|parts| joined(parts)).collect();
+        standing.accounts.sort();
+        let values = found_values(pool, table, table.layout.kind.as_slice()).await;
+        let found = told(untold, "kind values", values).unwrap_or_default();
+        standing.kind_values = found.into_iter().flatten().collect();
         let values = tell(pool, table).await;
         let found = told(untold, "other PSPs", values).unwrap_or_default();
         told_apart(table, found, &mut standing);

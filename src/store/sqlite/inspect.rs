@@ -381,11 +381,11 @@ async fn passing(
 }
 
 /// Joined values of these cells in the first rows.
-async fn joined_values(
+async fn found_values(
     connection: &mut SqliteConnection,
     table: &SourceTable,
     at: &[usize],
-) -> Result<Vec<String>, StoreError> {
+) -> Result<Vec<Vec<Option<String>>>, StoreError> {
     let columns: Vec<&Column> = table.cells_at(at).collect();
     if columns.is_empty() {
         return Ok(Vec::new());
@@ -409,7 +409,7 @@ async fn joined_values(
         let cells = Cells::new(row, LOOKING);
         let parts: Result<Vec<Option<String>>, StoreError> =
             (0..columns.len()).map(|at| cells.opt_text(at)).collect();
-        values.push(joined(&parts?));
+        values.push(parts?);
     }
     values.sort();
     Ok(values)
@@ -593,10 +593,13 @@ impl Inspect for SqliteStore {
         let lacking = catalogue::lacks_status(&mut connection, table).await;
         standing.lacks_status = told(untold, "rows without a status", lacking).unwrap_or_default();
         let layout = &table.layout;
-        let values = joined_values(&mut connection, table, &layout.account).await;
-        standing.accounts = told(untold, "account values", values).unwrap_or_default();
-        let values = joined_values(&mut connection, table, layout.kind.as_slice()).await;
-        standing.kind_values = told(untold, "kind values", values).unwrap_or_default();
+        let values = found_values(&mut connection, table, &layout.account).await;
+        let found = told(untold, "account values", values).unwrap_or_default();
+        standing.accounts = found.iter().map(|parts| joined(parts)).collect();
+        standing.accounts.sort();
+        let values = found_values(&mut connection, table, layout.kind.as_slice()).await;
+        let found = told(untold, "kind values", values).unwrap_or_default();
+        standing.kind_values = found.into_iter().flatten().collect();
         let values = tell(&mut connection, table).await;
         let found = told(untold, "other PSPs", values).unwrap_or_default();
         told_apart(table, found, &mut standing);

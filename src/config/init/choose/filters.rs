@@ -4,7 +4,7 @@
 use crate::config::document::quoted;
 use crate::config::init::choose::Choosing;
 use crate::config::init::words::{self, pick};
-use crate::config::init::{Choice, list};
+use crate::config::init::{Choice, list, literal};
 use crate::store::inspect::{Beside, CountedBy, Tally};
 use crate::store::source_table::{Column, TypeClass};
 use crate::store::tellers::{plain, says_no, says_yes};
@@ -76,7 +76,11 @@ impl Filter<'_> {
             Test::IsNull => format!("{{ column = {name}, is = \"null\" }}"),
             Test::Is(wanted) => format!("{{ column = {name}, in = [{wanted}] }}"),
             Test::IsNotTrue => format!("{{ column = {name}, not_in = [true] }}"),
-            Test::NotIn(others) => format!("{{ column = {name}, not_in = {} }}", list(others)),
+            Test::NotIn(others) => {
+                let others: Vec<String> =
+                    others.iter().map(|other| literal(&self.column.class, other)).collect();
+                format!("{{ column = {name}, not_in = [{}] }}", others.join(", "))
+            }
         }
     }
 }
@@ -160,6 +164,11 @@ impl<'a> Choosing<'a> {
         if let Some(column) = self.takes_back() {
             let why = format!("rows that have `{}` are no charges", column.name);
             keep(column, Test::IsNull, why);
+        }
+        for (column, _said) in self.marked_flags() {
+            let marks = self.seen_of(column).to_vec();
+            let why = format!("rows that `{}` marks are no charges", column.name);
+            keep(column, Test::NotIn(marks), why);
         }
         found
     }
