@@ -51,12 +51,21 @@ impl Turn<'_> {
     }
 }
 
+/// The table's rows as `t`. Those that are named are looked up by their keys, each by itself: the
+/// others are not walked through for a few.
+fn rows_of(statement: &mut Statement, table: &SourceTable, filter: &ClaimFilter) -> String {
+    let Some(ids) = &filter.ids else { return format!("{} as t", table.read) };
+    let ids = statement.text(json_set(ids));
+    let wanted = read_has_key(table, "t", "i.value");
+    format!("json_each({ids}) i cross join {} as t on {wanted}", table.read)
+}
+
 /// `from …` of the rows that are stuck and unknown, or changed since they were decided.
 fn stuck_rows(statement: &mut Statement, turn: &Turn<'_>) -> String {
     let Turn { table, filter, now, .. } = turn;
     let name = statement.text(turn.name());
     let now = statement.text(to_text(*now));
-    let mut conditions = vec![
+    let conditions = [
         is_processing(table, "t"),
         belongs(table, "t"),
         is_named(table, "t"),
@@ -68,14 +77,9 @@ fn stuck_rows(statement: &mut Statement, turn: &Turn<'_>) -> String {
             image(table, |column| named("t", column)),
         ),
     ];
-    if let Some(ids) = &filter.ids {
-        let ids = statement.text(json_set(ids));
-        let wanted = read_has_key(table, "t", "i.value");
-        conditions.insert(0, format!("exists (select 1 from json_each({ids}) i where {wanted})"));
-    }
     format!(
-        "from {} as t left join tieout_checks c on c.table_name = {name} and c.key = {} where {}",
-        table.read,
+        "from {} left join tieout_checks c on c.table_name = {name} and c.key = {} where {}",
+        rows_of(statement, table, filter),
         read_key(table, "t"),
         conditions.join(" and "),
     )
@@ -101,7 +105,7 @@ fn given_up_rows(statement: &mut Statement, turn: &Turn<'_>) -> String {
         true => format!("not ({})", is_processing(table, "t")),
         false => has_status(table, "t", &table.given_up_values()),
     };
-    let mut conditions = vec![
+    let conditions = [
         is_ended,
         belongs(table, "t"),
         is_named(table, "t"),
@@ -109,14 +113,9 @@ fn given_up_rows(statement: &mut Statement, turn: &Turn<'_>) -> String {
         "(c.key is null or (c.state in ('closed', 'parked', 'watch') and c.lease_run is null))"
             .to_owned(),
     ];
-    if let Some(ids) = &filter.ids {
-        let ids = statement.text(json_set(ids));
-        let wanted = read_has_key(table, "t", "i.value");
-        conditions.insert(0, format!("exists (select 1 from json_each({ids}) i where {wanted})"));
-    }
     format!(
-        "from {} as t left join tieout_checks c on c.table_name = {name} and c.key = {} where {}",
-        table.read,
+        "from {} left join tieout_checks c on c.table_name = {name} and c.key = {} where {}",
+        rows_of(statement, table, filter),
         read_key(table, "t"),
         conditions.join(" and "),
     )

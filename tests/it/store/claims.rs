@@ -202,6 +202,13 @@ pub async fn a_table_of_one_status_is_written_by_its_key<D: Under>() {
     let filter = ClaimFilter { stuck_before: Some(at(-20)), ..ClaimFilter::default() };
     let plan = w.store.claim_plan(&w.table, &filter, 100, noon()).await.unwrap();
     assert!(plan.iter().all(|step| !step.contains("SCAN w")), "{plan:#?}");
+    // And rows that are named would be looked for among all.
+    let ids = Some(vec!["3".to_owned(), "77".to_owned()]);
+    let filter = ClaimFilter { ids, ..ClaimFilter::default() };
+    let plan = w.store.claim_plan(&w.table, &filter, 100, noon()).await.unwrap();
+    for walk in ["Seq Scan on charges", "SCAN t"] {
+        assert!(plan.iter().all(|step| !step.contains(walk)), "{walk}: {plan:#?}");
+    }
     w.finish().await;
 }
 
