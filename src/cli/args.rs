@@ -86,7 +86,12 @@ pub fn word(given: Option<&String>) -> Option<String> {
 /// # Errors
 /// A usage error where it is none, or too long.
 pub fn sentence<'t>(flag: &str, text: &'t str, end: &str) -> Result<&'t str, Failure> {
-    let refused = || format!("{flag}: expected one line of 1 to {SAID_MAX} characters{end}");
+    let refused = || {
+        format!(
+            "{flag}: expected one line of 1 to {SAID_MAX} characters, none of them a control \
+             character{end}"
+        )
+    };
     one_line(text).ok_or_else(|| Failure::usage(refused()))
 }
 

@@ -39,7 +39,6 @@ pub fn is_for_a_person(common: &Common, dry_run: bool) -> bool {
 /// Turns events into text.
 pub struct Teller {
     listener: Listener,
-    quiet: bool,
     setup: Setup,
     zone: Tz,
     narrowed: String,
@@ -71,7 +70,6 @@ impl Teller {
             && std::io::stderr().is_terminal();
         Self {
             listener,
-            quiet: common.quiet,
             zone: setup.business_timezone,
             narrowed: narrowed(options),
             setup: setup.clone(),
@@ -174,7 +172,7 @@ impl Teller {
             Event::NotLookedAt { table, id, why } => {
                 format!("tieout: row {id} of {table} was not looked at: {why}")
             }
-            Event::Abandoned(run) if !self.quiet => {
+            Event::Abandoned(run) => {
                 format!("tieout: {}", screen::abandoned(run))
             }
             Event::Ended(summary)

@@ -132,7 +132,9 @@ impl RunError {
                 Some("free the folder for temporary files, then run again with --all".to_owned())
             }
             Self::NoSuchRow { .. } => {
-                Some("--id is the key, in the parts and the order of `key` in [[table]]".to_owned())
+                let text = "--id is the key, in the parts and the order of `key` in [[table]]; \
+                            `tieout explain` finds the row of a tag or a reference";
+                Some(text.to_owned())
             }
             Self::RunIdTaken { .. } => {
                 Some("leave --run-id out, or give each run an id of its own".to_owned())

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use tieout::sandbox::faults::{Action, FaultRule};
 use tieout::sandbox::routes::Route;
 
-use super::shop::{Engine, Payment, Ran, Shop, Words, on_both_databases, signal};
+use super::shop::{
+    Engine, Payment, Ran, Shop, Words, at_text, on_both_databases, signal, tieout_now,
+};
 use crate::breaking::chance::Chance;
 
 on_both_databases!(
@@ -15,6 +17,7 @@ on_both_databases!(
     a_signal_that_is_sent_twice_is_one,
     a_second_signal_ends_at_once,
     what_is_paid_is_written_while_others_are_searched_for,
+    a_run_that_was_killed_is_told_of_in_a_quiet_one,
 );
 
 /// How long a stop may take; Heroku kills after ten seconds.
@@ -28,6 +31,25 @@ async fn with_rows(engine: Engine, rows: i64) -> Shop {
     shop.plant(rows.iter().filter(|row| row.id % 3 > 0).map(Payment::captured).collect());
     shop.insert(&rows).await;
     shop
+}
+
+/// The schedules are quiet: else nobody would hear of runs that die one after the other.
+async fn a_run_that_was_killed_is_told_of_in_a_quiet_one(engine: Engine) {
+    let shop = Shop::open(engine).await;
+    let (id, past) = ("01a1fcac-5a9c-75b1-9c97-eb49f1848265", at_text(tieout_now() - 600));
+    shop.raw
+        .execute(&format!(
+            "insert into tieout_runs (id, command, state, started_at, heartbeat_at, host, pid, \
+             version, config_sha256, policy_version, scope) values ('{id}', 'run', 'running', \
+             '{past}', '{past}', 'pod-1', 1, '0', '0', '0', '{{}}')"
+        ))
+        .await;
+    let ran = shop.tieout(&["run", "--quiet"]).await.ended(0);
+    assert_eq!(ran.stdout, "");
+    let said = format!("tieout: run {id} stopped without finishing");
+    assert!(ran.stderr.starts_with(&said) && ran.stderr.lines().count() == 1, "{}", ran.stderr);
+    let again = shop.tieout(&["run", "--quiet"]).await.ended(0);
+    assert_eq!((again.stdout, again.stderr), (String::new(), String::new()));
 }
 
 /// Starts a run, sends a signal so much later, and says how it ended and how long that took.
